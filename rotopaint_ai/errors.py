@@ -1,0 +1,80 @@
+"""Every error that the product raises on purpose.
+
+    RotopaintError
+    |- UsageError            the command or call is wrong                         (exit code 2)
+    |- PlateError            a plate cannot be read or written
+    |  |- MissingFrameError      the frame is not there
+    |  |- DamagedFrameError      the file is there and cannot be decoded
+    |  `- UnsupportedPlateError  decodable in principle, not by this product
+    |- CropError             a crop makes no sense for its plate
+    |- DocumentError         a shapes document or exchange file is malformed
+    |- PackError             a model pack is incomplete, altered or of the wrong kind
+    |- InferenceError        a model could not run as asked
+    |  `- DeviceError            the device that was demanded is not available
+    |- FitError              a curve fit missed its tolerance
+    |- TrainingError         a dataset or recipe cannot be trained
+    `- CancelledError        the artist or the farm asked to stop
+
+A message is one line: where, got, wanted, what to do.
+"""
+
+from __future__ import annotations
+
+
+class RotopaintError(Exception):
+    """Root of the tree; its text is one line that an artist can act on."""
+
+    def __str__(self) -> str:
+        return " ".join(super().__str__().split())
+
+
+class UsageError(RotopaintError):
+    """The command line, recipe or call is wrong."""
+
+
+class PlateError(RotopaintError):
+    """A plate cannot be read or written."""
+
+
+class MissingFrameError(PlateError):
+    """A frame of a plate is not on disk."""
+
+
+class DamagedFrameError(PlateError):
+    """A frame is on disk and cannot be decoded."""
+
+
+class UnsupportedPlateError(PlateError):
+    """A kind of image that this product does not read or write."""
+
+
+class CropError(RotopaintError):
+    """A crop makes no sense for its plate."""
+
+
+class DocumentError(RotopaintError):
+    """A shapes document or exchange file is malformed."""
+
+
+class PackError(RotopaintError):
+    """A model pack is incomplete, altered, or not of the kind asked for."""
+
+
+class InferenceError(RotopaintError):
+    """A model could not run as asked."""
+
+
+class DeviceError(InferenceError):
+    """The device that was demanded is not available."""
+
+
+class FitError(RotopaintError):
+    """A curve fit missed its tolerance."""
+
+
+class TrainingError(RotopaintError):
+    """A dataset or a recipe cannot be trained."""
+
+
+class CancelledError(RotopaintError):
+    """Work was stopped because somebody asked for it."""

@@ -1,0 +1,39 @@
+"""Saving without ever losing what was there: write beside, flush, rename."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """Give a path beside `path` to write to; on success it takes `path`'s place, on failure it is removed.
+
+    The temporary name keeps the suffix, because image writers choose their format by it.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    beside = path.with_name(f".{path.stem}.{secrets.token_hex(4)}.part{path.suffix}")
+    try:
+        yield beside
+        os.replace(beside, path)
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write UTF-8 text to `path` in one step that either happens whole or not at all."""
+    with replacing(path) as beside, beside.open("w", encoding="utf-8", newline="\n") as stream:
+        stream.write(text)
+        stream.flush()
+        os.fsync(stream.fileno())
+
+
+def write_json(path: Path, value: Any, *, indent: int | None = 1) -> None:
+    """Write `value` as JSON text in one step; refuses NaN and infinity, which JSON does not have."""
+    write_text(path, json.dumps(value, indent=indent, allow_nan=False) + "\n")

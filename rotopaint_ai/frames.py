@@ -1,0 +1,58 @@
+"""Frame numbers as they stand on disk, and inclusive ranges of them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from rotopaint_ai.errors import UsageError
+
+_RANGE = re.compile(r"^\s*(-?\d+)\s*(?:-\s*(-?\d+))?\s*$")
+
+
+@dataclass(frozen=True, slots=True)
+class FrameRange:
+    """Frames `first` to `last`, both included."""
+
+    first: int
+    last: int
+
+    def __post_init__(self) -> None:
+        if self.last < self.first:
+            raise UsageError(f"frames {self.first}-{self.last}: the last frame comes before the first; swap them")
+
+    @classmethod
+    def parse(cls, text: str) -> FrameRange:
+        """Read `1001-1040`, or `1001` for one frame. Raises UsageError on anything else."""
+        match = _RANGE.match(text)
+        if match is None:
+            raise UsageError(f"frames '{text}': wanted FIRST-LAST such as 1001-1040, or one frame number")
+        first = int(match[1])
+        return cls(first, first if match[2] is None else int(match[2]))
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(range(self.first, self.last + 1))
+
+    def __len__(self) -> int:
+        return self.last - self.first + 1
+
+    def __contains__(self, frame: object) -> bool:
+        return isinstance(frame, int) and self.first <= frame <= self.last
+
+    def __str__(self) -> str:
+        return str(self.first) if self.first == self.last else f"{self.first}-{self.last}"
+
+
+def summarise(frames: Iterable[int]) -> str:
+    """Frames as a person writes them: `1001-1003, 1007`. The empty set is `none`."""
+    ordered = sorted(set(frames))
+    if not ordered:
+        return "none"
+    runs: list[list[int]] = []
+    for frame in ordered:
+        if runs and frame == runs[-1][1] + 1:
+            runs[-1][1] = frame
+        else:
+            runs.append([frame, frame])
+    return ", ".join(str(FrameRange(first, last)) for first, last in runs)
