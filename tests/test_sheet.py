@@ -1,0 +1,80 @@
+"""The character sheet: read, write, and refuse in one line."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from rotopaint_ai.errors import PackError
+from rotopaint_ai.sheet import LandmarkSpec, ShapeSpec, Sheet, dump_sheet, load_sheet, mirror_permutation, parse_sheet
+
+SHEET = Sheet(
+    name="pip",
+    landmarks=(
+        LandmarkSpec("eye_l", mirror="eye_r"),
+        LandmarkSpec("nose", weight=2.0),
+        LandmarkSpec("eye_r", mirror="eye_l"),
+    ),
+    shapes=(
+        ShapeSpec("seam", closed=False, role="seam", n_points=3, on_landmarks={0: "eye_l", 2: "eye_r"},
+                  from_landmarks=("eye_l", "eye_r"), width_share=0.02, feather_px=1.5, taper=(0.1, 0.0)),
+        ShapeSpec("face", closed=True, n_points=4),
+    ),
+)  # fmt: skip
+
+
+def test_sheet_comes_back_from_its_text(tmp_path: Path) -> None:
+    (tmp_path / "sheet.yaml").write_text(dump_sheet(SHEET), encoding="utf-8")
+    assert load_sheet(tmp_path / "sheet.yaml") == SHEET
+
+
+def test_rows_and_counts() -> None:
+    assert SHEET.n_points == 7
+    assert SHEET.point_rows() == {"seam": slice(0, 3), "face": slice(3, 7)}
+    assert SHEET.landmark_row("eye_r") == 2
+    assert SHEET.rows_of(SHEET.shapes[0]) == (0, 2)
+    assert SHEET.rows_of(SHEET.shapes[1]) == (0, 1, 2)
+
+
+def test_mirroring_twice_changes_nothing() -> None:
+    order = mirror_permutation(SHEET)
+    assert order == (2, 1, 0)
+    assert tuple(order[row] for row in order) == (0, 1, 2)
+
+
+BAD = {
+    "format: [": "not valid YAML",
+    "[]": "wanted named fields",
+    "format: x": "wanted format 'rotopaint-sheet'",
+    "format: rotopaint-sheet\nversion: 1\nname: a\nlandmarks: []": "no landmarks",
+    "format: rotopaint-sheet\nversion: 1\nname: a\nlandmarks: [{name: no}]": "wanted a name",
+    "format: rotopaint-sheet\nversion: 1\nname: a\nlandmarks: [{name: a, mirror: b}]": "its mirror 'b' is not",
+    "format: rotopaint-sheet\nversion: 1\nname: a\nlandmarks: [{name: a}, {name: a}]": "stands twice",
+    "format: rotopaint-sheet\nversion: 1\nname: a\nlandmarks: [{name: a, wieght: 2}]": "unknown field 'wieght'",
+    "format: rotopaint-sheet\nversion: 1\nname: a\nlandmarks: [{name: a, mirror: b}, {name: b}]": "mirrors to 'b'",
+    "format: rotopaint-sheet\nversion: 1\nname: a\nlandmarks: [{name: a}]\nshapes: [{name: s, closed: true, n_points: 2}]": "at least 3",  # noqa: E501
+    "format: rotopaint-sheet\nversion: 1\nname: a\nlandmarks: [{name: a}]\nshapes: [{name: s, closed: 2, n_points: 4}]": "wanted true or false",  # noqa: E501
+    "format: rotopaint-sheet\nversion: 1\nname: a\nlandmarks: [{name: a}]\nshapes: [{name: s, closed: true, n_points: 4, on_landmarks: {9: a}}]": "point 9 of 4",  # noqa: E501
+}
+
+
+@pytest.mark.parametrize(("text", "reason"), BAD.items())
+def test_a_wrong_sheet_is_refused_in_one_line(text: str, reason: str) -> None:
+    with pytest.raises(PackError, match=reason) as caught:
+        parse_sheet(text, where="pip/sheet.yaml")
+    assert str(caught.value).startswith("pip/sheet.yaml")
+    assert "\n" not in str(caught.value)
+
+
+def test_a_missing_sheet_is_named(tmp_path: Path) -> None:
+    with pytest.raises(PackError, match=r"sheet\.yaml: cannot be read"):
+        load_sheet(tmp_path / "sheet.yaml")
+
+
+def test_importing_the_sheet_loads_nothing_heavy() -> None:
+    code = "import rotopaint_ai.sheet, sys; print([m for m in ('yaml', 'numpy', 'cv2') if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
