@@ -1,0 +1,118 @@
+"""A pack's models as callables, which is how the stages get them.
+
+N batch, S side of a square crop, L landmarks, P control points of all shapes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from rotopaint_ai.errors import PackError
+from rotopaint_ai.inference.pack import Pack
+from rotopaint_ai.inference.session import Session, open_session
+
+Array = npt.NDArray[np.float32]
+
+
+class Detection(NamedTuple):
+    """Landmarks found in N crops: crop pixels (corner origin), expected error in crop pixels, probability seen."""
+
+    landmarks_NLC: Array
+    expected_error_NL: Array
+    visible_NL: Array
+
+
+class Prediction(NamedTuple):
+    """Control points of all shapes (frame of the landmarks), and seam widths where the model gives them."""
+
+    points_NPK: Array
+    width_NS: Array | None
+
+
+@dataclass(frozen=True, slots=True)
+class LandmarkModel:
+    """`detect(crops)`: float32 (N,S,S,3), display-referred RGB 0..1, to a Detection."""
+
+    session: Session
+    input_size: int
+
+    def __call__(self, crops: Array) -> Detection:
+        return Detection(*_in_batches(self.session, "crop", ("landmarks", "expected_error", "visible"), crops))
+
+
+@dataclass(frozen=True, slots=True)
+class ShapeModel:
+    """`predict(landmarks)`: float32 (N,L,2) in plate space to control points (N,P,6) in plate space, and widths."""
+
+    session: Session
+
+    def __call__(self, landmarks_NLC: Array) -> Prediction:
+        names = ("points", "width") if "width" in self.session.signature.outputs else ("points",)
+        points, *width = _in_batches(self.session, "landmarks", names, landmarks_NLC)
+        return Prediction(points, width[0] if width else None)
+
+
+@dataclass(frozen=True, slots=True)
+class Models:
+    """Both models of a pack, open on the same device."""
+
+    pack: Pack
+    detect: LandmarkModel
+    predict_shapes: ShapeModel
+
+    @property
+    def device_note(self) -> str:
+        """Which device ran the landmark model, in words."""
+        return self.detect.session.note
+
+    @property
+    def ms_per_frame(self) -> float | None:
+        """Median milliseconds of both models together per call; None before the first frame."""
+        times = (self.detect.session.ms_per_call, self.predict_shapes.session.ms_per_call)
+        return None if times[0] is None else times[0] + (times[1] or 0.0)
+
+
+def open_models(pack: Pack, *, device: str = "auto", threads: int = 0, spinning: bool = False) -> Models:
+    """Open a pack's models on a device and run each once.
+
+    The shape model is a few thousand multiplications: it always runs on the CPU, on one thread.
+    Raises: DeviceError, InferenceError; PackError when an output has another shape than the pack promises.
+    """
+    size, n_landmarks = pack.input_size, len(pack.sheet.landmarks)
+    crop = {"crop": np.full((1, size, size, 3), 0.5, np.float32)}
+    face = {"landmarks": np.random.default_rng(0).uniform(0, size, (1, n_landmarks, 2)).astype(np.float32)}
+    detect = LandmarkModel(
+        open_session(pack.landmarks_path, device=device, threads=threads, spinning=spinning, example=crop), size
+    )
+    shapes = ShapeModel(open_session(pack.shapes_path, device="cpu", threads=1, example=face))
+    found, predicted = detect(crop["crop"]), shapes(face["landmarks"])
+    _check(pack.landmarks_path.name, found.landmarks_NLC, (1, n_landmarks, 2))
+    _check(pack.landmarks_path.name, found.expected_error_NL, (1, n_landmarks))
+    _check(pack.landmarks_path.name, found.visible_NL, (1, n_landmarks))
+    _check(pack.shapes_path.name, predicted.points_NPK, (1, pack.sheet.n_points, 6))
+    return Models(pack, detect, shapes)
+
+
+def _check(name: str, got: Array, wanted: tuple[int, ...]) -> None:
+    if got.shape != wanted:
+        raise PackError(f"{name}: gives {list(got.shape)} for one frame; wanted {list(wanted)} by the sheet")
+
+
+def _in_batches(session: Session, name: str, outputs: tuple[str, ...], values: Array) -> list[Array]:
+    """Run a model whose batch size may be fixed, joining the parts; a part that is too short is filled up."""
+    batch = session.signature.inputs[name].shape[0]
+    if not isinstance(batch, int) or batch == len(values):
+        return session.run(outputs, {name: np.ascontiguousarray(values, dtype=np.float32)})
+    parts = [_run_filled(session, name, outputs, values[at : at + batch], batch) for at in range(0, len(values), batch)]
+    return [np.concatenate(column) for column in zip(*parts)]
+
+
+def _run_filled(session: Session, name: str, outputs: tuple[str, ...], part: Array, batch: int) -> list[Array]:
+    filled = np.concatenate([part, np.repeat(part[-1:], batch - len(part), axis=0)])
+    inputs: Mapping[str, Array] = {name: np.ascontiguousarray(filled, dtype=np.float32)}
+    return [output[: len(part)] for output in session.run(outputs, inputs)]

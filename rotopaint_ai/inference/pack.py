@@ -1,0 +1,271 @@
+"""Model packs: one folder with a sheet, two models and the card that vouches for them.
+
+    sheet.yaml      the character sheet
+    landmarks.onnx  `crop` float32 [N,S,S,3] display-referred RGB 0..1 -> `landmarks` [N,L,2] crop pixels,
+                    `expected_error` [N,L] crop pixels, `visible` [N,L] probability
+    shapes.onnx     `landmarks` float32 [N,L,2] plate space -> `points` [N,P,6] plate space, and optionally
+                    `width` [N,n_shapes]: the seam's full width in plate pixels
+    fill.onnx       optional
+    card.json       input size, crop margin, colour, training, metrics, licence and the SHA-256 of each file
+
+Trainers write the card with `write_card`; `load_pack` refuses, in one line, a pack that does not fit it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import json
+import os
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rotopaint_ai.errors import PackError
+from rotopaint_ai.files import write_json
+from rotopaint_ai.inference.session import Signature, Tensor, read_signature
+from rotopaint_ai.sheet import Sheet, load_sheet
+
+FORMAT = "rotopaint-pack"
+VERSION = 1
+SHEET = "sheet.yaml"
+LANDMARKS = "landmarks.onnx"
+SHAPES = "shapes.onnx"
+FILL = "fill.onnx"
+CARD = "card.json"
+
+_NEEDED = (SHEET, LANDMARKS, SHAPES)
+_VOUCHED = ("*.onnx", "*.data", SHEET)  # what a card must hash: models, their outside weights, the sheet
+_PLAIN_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
+_CARD_LIMIT_BYTES = 4_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Pack:
+    """A pack that has been checked: every hash, name and size fits."""
+
+    folder: Path
+    name: str
+    sheet: Sheet
+    input_size: int  # side of the landmark model's square crop, pixels
+    crop_margin: float  # crop side / longest side of the landmarks' bounding box
+    card: Mapping[str, Any]
+
+    @property
+    def landmarks_path(self) -> Path:
+        """The landmark model."""
+        return self.folder / LANDMARKS
+
+    @property
+    def shapes_path(self) -> Path:
+        """The shape model."""
+        return self.folder / SHAPES
+
+    @property
+    def fill_path(self) -> Path | None:
+        """The learned fill, where the pack has one."""
+        return self.folder / FILL if (self.folder / FILL).is_file() else None
+
+
+def load_pack(pack: str | Path | None = None) -> Pack:
+    """Open a pack by folder or name; None is the shipped default.
+
+    Names are looked up in `$ROTOPAINT_MODELS`, the user's cache and the shipped packs, in this order.
+    Raises: PackError when it is not found, incomplete, altered, or its models do not fit its sheet and card.
+    """
+    folder = find_pack(pack)
+    card = _read_card(folder)
+    _check_files(folder, card)
+    sheet = load_sheet(folder / SHEET)
+    loaded = Pack(
+        folder=folder,
+        name=_field(card, "name", str, folder),
+        sheet=sheet,
+        input_size=_field(card, "input_size", int, folder),
+        crop_margin=float(_field(card, "crop_margin", (int, float), folder)),
+        card=card,
+    )
+    _check_numbers(loaded)
+    check_landmark_signature(
+        read_signature(loaded.landmarks_path), sheet, loaded.input_size, str(loaded.landmarks_path)
+    )
+    check_shape_signature(read_signature(loaded.shapes_path), sheet, str(loaded.shapes_path))
+    return loaded
+
+
+def write_card(folder: Path, card: Mapping[str, Any]) -> dict[str, Any]:
+    """Write `card.json` for a pack's folder and return it: the given fields, format, version and each file's SHA-256.
+
+    Wanted in `card`: name, input_size, crop_margin; usual: created, colour, face_width, training, metrics, licence.
+    Raises: PackError when a file or one of those fields is missing.
+    """
+    for name in _NEEDED:
+        if not (folder / name).is_file():
+            raise PackError(f"{folder}: {name} is missing; a pack wants {', '.join(_NEEDED)}")
+    files = {path.name: sha256(path) for path in _vouched(folder)}
+    full = {"format": FORMAT, "version": VERSION, **card, "files": files}
+    for name, kind in (("name", str), ("input_size", int), ("crop_margin", (int, float))):
+        _field(full, name, kind, folder)
+    write_json(folder / CARD, full)
+    return full
+
+
+def sha256(path: Path) -> str:
+    """SHA-256 of a file as hexadecimal text."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def find_pack(pack: str | Path | None = None) -> Path:
+    """The folder of a pack given by folder or name (None: the shipped default). Raises PackError."""
+    if pack is None:
+        return _default_pack()
+    folder = Path(pack)
+    if folder.is_dir():
+        return folder
+    if folder.name == CARD and folder.is_file():
+        return folder.parent
+    if len(folder.parts) == 1:
+        for place in pack_places():
+            if (place / folder / CARD).is_file():
+                return place / folder
+    known = ", ".join(sorted(path.name for path in installed_packs())) or "none"
+    raise PackError(f"model pack '{pack}': no such folder or name; installed packs: {known}")
+
+
+def installed_packs() -> list[Path]:
+    """Folders of all packs that can be named, the first of each name winning."""
+    found: dict[str, Path] = {}
+    for place in pack_places():
+        for card in sorted(place.glob(f"*/{CARD}")):
+            found.setdefault(card.parent.name, card.parent)
+    return list(found.values())
+
+
+def pack_places() -> list[Path]:
+    """Where packs are looked for: `$ROTOPAINT_MODELS`, the user's cache, the shipped packs."""
+    named = [Path(item) for item in os.environ.get("ROTOPAINT_MODELS", "").split(os.pathsep) if item]
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "rotopaint" / "models"
+    return [*named, cache, *_shipped()]
+
+
+def _shipped() -> list[Path]:
+    spec = importlib.util.find_spec("rotopaint_models")
+    installed = [Path(place) for place in (spec.submodule_search_locations or ())] if spec else []
+    checkout = Path(__file__).resolve().parents[2] / "models" / "rotopaint_models"
+    return [place for place in (*installed, checkout) if place.is_dir()]
+
+
+def _default_pack() -> Path:
+    shipped = [card.parent for place in _shipped() for card in sorted(place.glob(f"*/{CARD}"))]
+    if not shipped:
+        raise PackError("no model pack is installed; name one with --model, or reinstall the product with its models")
+    marked = [folder for folder in shipped if _read_card(folder).get("default") is True]
+    return (marked or shipped)[0]
+
+
+def check_landmark_signature(signature: Signature, sheet: Sheet, input_size: int, where: str) -> None:
+    """Raise PackError unless a landmark model takes and gives what a pack promises for this sheet."""
+    n_landmarks = len(sheet.landmarks)
+    _check_tensor(signature.inputs, "crop", (None, input_size, input_size, 3), f"{where}: input")
+    _check_only(signature.inputs, {"crop"}, where)
+    for name, shape in (
+        ("landmarks", (None, n_landmarks, 2)),
+        ("expected_error", (None, n_landmarks)),
+        ("visible", (None, n_landmarks)),
+    ):
+        _check_tensor(signature.outputs, name, shape, f"{where}: output")
+
+
+def check_shape_signature(signature: Signature, sheet: Sheet, where: str) -> None:
+    """Raise PackError unless a shape model takes and gives what a pack promises for this sheet."""
+    _check_tensor(signature.inputs, "landmarks", (None, len(sheet.landmarks), 2), f"{where}: input")
+    _check_only(signature.inputs, {"landmarks"}, where)
+    _check_tensor(signature.outputs, "points", (None, sheet.n_points, 6), f"{where}: output")
+    if "width" in signature.outputs:
+        _check_tensor(signature.outputs, "width", (None, len(sheet.shapes)), f"{where}: output")
+
+
+def _check_tensor(tensors: Mapping[str, Tensor], name: str, wanted: tuple[int | None, ...], where: str) -> None:
+    if name not in tensors:
+        raise PackError(f"{where} '{name}' is missing, found {_names(tensors)}; export the model with the pack's names")
+    tensor = tensors[name]
+    if tensor.type != "tensor(float)":
+        raise PackError(f"{where} '{name}' is {tensor.type}; wanted tensor(float), which is float32")
+    fits = len(tensor.shape) == len(wanted) and all(
+        got == want or want is None or not isinstance(got, int) for got, want in zip(tensor.shape, wanted)
+    )
+    if not fits:
+        text = ", ".join("N" if size is None else str(size) for size in wanted)
+        got = ", ".join(str(size) for size in tensor.shape)
+        raise PackError(f"{where} '{name}' is [{got}]; wanted [{text}] by the sheet and card")
+
+
+def _check_only(tensors: Mapping[str, Tensor], known: set[str], where: str) -> None:
+    more = sorted(set(tensors) - known)
+    if more:
+        raise PackError(
+            f"{where}: input '{more[0]}' is not one that a pack has; wanted only {', '.join(sorted(known))}"
+        )
+
+
+def _names(names: Iterable[str]) -> str:
+    return ", ".join(f"'{name}'" for name in names) or "none"
+
+
+def _read_card(folder: Path) -> dict[str, Any]:
+    path = folder / CARD
+    try:
+        if path.stat().st_size > _CARD_LIMIT_BYTES:
+            raise PackError(f"{path}: larger than {_CARD_LIMIT_BYTES // 1_000_000} MB; wanted a model pack's card")
+        card = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise PackError(f"{folder}: no {CARD}; wanted a model pack's folder") from error
+    except (OSError, ValueError, RecursionError) as error:
+        raise PackError(f"{path}: cannot be read ({error}); copy or export the pack again") from error
+    if not isinstance(card, dict) or card.get("format") != FORMAT or card.get("version") != VERSION:
+        got = (
+            f"format {card.get('format')!r} version {card.get('version')!r}" if isinstance(card, dict) else "no fields"
+        )
+        raise PackError(f"{path}: {got}; wanted format '{FORMAT}' version {VERSION}")
+    return card
+
+
+def _vouched(folder: Path) -> list[Path]:
+    return sorted({path for pattern in _VOUCHED for path in folder.glob(pattern) if path.is_file()})
+
+
+def _check_files(folder: Path, card: Mapping[str, Any]) -> None:
+    files = _field(card, "files", dict, folder)
+    wanted = {str(name): str(digest) for name, digest in files.items()}
+    for name in (*_NEEDED, *(path.name for path in _vouched(folder))):
+        if name not in wanted:
+            raise PackError(f"{folder / CARD}: does not vouch for {name}; export the pack again, or remove the file")
+    for name, digest in wanted.items():
+        if not _PLAIN_NAME.fullmatch(name):
+            raise PackError(f"{folder / CARD}: file '{name}' is not a plain name; export the pack again")
+        if not (folder / name).is_file():
+            raise PackError(f"{folder}: {name} is missing; copy or export the pack again")
+        got = sha256(folder / name)
+        if got != digest:
+            raise PackError(
+                f"{folder / name}: altered since the card was written "
+                f"(SHA-256 {got[:12]}, the card says {digest[:12]}); copy or export the pack again"
+            )
+
+
+def _check_numbers(pack: Pack) -> None:
+    if not 16 <= pack.input_size <= 2048:
+        raise PackError(f"{pack.folder / CARD}: input_size is {pack.input_size}; wanted 16 to 2048 pixels")
+    if not 1.0 <= pack.crop_margin <= 4.0:
+        raise PackError(f"{pack.folder / CARD}: crop_margin is {pack.crop_margin}; wanted 1 to 4")
+
+
+def _field(card: Mapping[str, Any], name: str, kind: Any, folder: Path) -> Any:
+    value = card.get(name)
+    if not isinstance(value, kind) or isinstance(value, bool):
+        wanted = {str: "text", int: "a whole number", dict: "named fields"}.get(kind, "a number")
+        raise PackError(f"{folder / CARD}: {name} is {value!r}; wanted {wanted}")
+    return value

@@ -1,0 +1,118 @@
+"""Packs: written by a trainer, loaded when everything fits, refused in one line when it does not."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rotopaint_ai.errors import PackError
+from rotopaint_ai.inference.pack import find_pack, load_pack, write_card
+
+from .conftest import SHEET, SIZE, PackMaker
+
+
+def test_a_pack_comes_back_as_written(make_pack: PackMaker) -> None:
+    folder = make_pack()
+    pack = load_pack(folder)
+    assert (pack.name, pack.sheet, pack.input_size, pack.crop_margin) == ("tiny", SHEET, SIZE, 1.3)
+    assert pack.landmarks_path.is_file()
+    assert pack.shapes_path.is_file()
+    assert pack.fill_path is None
+    digest = hashlib.sha256((folder / "shapes.onnx").read_bytes()).hexdigest()
+    assert pack.card["files"]["shapes.onnx"] == digest
+
+
+def test_an_altered_file_is_refused_by_name(make_pack: PackMaker) -> None:
+    folder = make_pack()
+    sheet = folder / "sheet.yaml"
+    sheet.write_text(sheet.read_text(encoding="utf-8").replace("tiny", "tidy"), encoding="utf-8")
+    with pytest.raises(PackError, match=r"sheet\.yaml: altered since the card was written"):
+        load_pack(folder)
+
+
+@pytest.mark.parametrize("name", ["sheet.yaml", "landmarks.onnx", "shapes.onnx", "card.json"])
+def test_a_missing_file_is_named(make_pack: PackMaker, name: str) -> None:
+    folder = make_pack()
+    (folder / name).unlink()
+    with pytest.raises(PackError, match=name.replace(".", r"\.")):
+        load_pack(folder)
+
+
+def test_weights_beside_the_card_are_refused(make_pack: PackMaker) -> None:
+    folder = make_pack()
+    (folder / "landmarks.onnx.data").write_bytes(b"weights")
+    with pytest.raises(PackError, match=r"does not vouch for landmarks\.onnx\.data"):
+        load_pack(folder)
+
+
+def test_a_file_outside_the_folder_is_refused(make_pack: PackMaker) -> None:
+    folder = make_pack()
+    _edit(folder, lambda card: card["files"].update({"../other.onnx": "0"}))
+    with pytest.raises(PackError, match="not a plain name"):
+        load_pack(folder)
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "reason"),
+    [
+        ("format", "x", "wanted format 'rotopaint-pack'"),
+        ("version", 2, "version 2"),
+        ("input_size", "big", "wanted a whole number"),
+        ("input_size", 4, "wanted 16 to 2048"),
+        ("crop_margin", None, "wanted a number"),
+        ("name", 3, "wanted text"),
+        ("input_size", 64, r"'crop' is \[N, 32, 32, 3\]; wanted \[N, 64, 64, 3\]"),
+    ],
+)
+def test_a_wrong_card_is_refused(make_pack: PackMaker, field: str, value: object, reason: str) -> None:
+    folder = make_pack()
+    _edit(folder, lambda card: card.update({field: value}))
+    with pytest.raises(PackError, match=reason):
+        load_pack(folder)
+
+
+def test_a_model_that_does_not_fit_the_sheet_is_refused(make_pack: PackMaker) -> None:
+    folder = make_pack(n_landmarks=4)
+    with pytest.raises(PackError, match=r"'landmarks' is \[N, 4, 2\]; wanted \[N, 3, 2\]"):
+        load_pack(folder)
+
+
+def test_a_swapped_model_is_refused(make_pack: PackMaker) -> None:
+    folder = make_pack()
+    (folder / "landmarks.onnx").write_bytes((folder / "shapes.onnx").read_bytes())
+    write_card(folder, {"name": "tiny", "input_size": SIZE, "crop_margin": 1.3})
+    with pytest.raises(PackError, match="input 'crop' is missing, found 'landmarks'"):
+        load_pack(folder)
+
+
+def test_damaged_model_bytes_are_refused_in_one_line(make_pack: PackMaker) -> None:
+    folder = make_pack()
+    (folder / "landmarks.onnx").write_bytes(b"not a model")
+    write_card(folder, {"name": "tiny", "input_size": SIZE, "crop_margin": 1.3})
+    with pytest.raises(PackError, match="not an ONNX model") as caught:
+        load_pack(folder)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_card_without_its_models_is_not_written(tmp_path: Path) -> None:
+    with pytest.raises(PackError, match=r"sheet\.yaml is missing"):
+        write_card(tmp_path, {"name": "a", "input_size": 64, "crop_margin": 1.3})
+
+
+def test_packs_are_found_by_name(make_pack: PackMaker, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = make_pack("mine")
+    monkeypatch.setenv("ROTOPAINT_MODELS", str(folder.parent))
+    assert find_pack("mine") == folder
+    assert find_pack(folder / "card.json") == folder
+    with pytest.raises(PackError, match=r"'other': no such folder or name; installed packs: .*mine"):
+        find_pack("other")
+
+
+def _edit(folder: Path, change: Any) -> None:
+    card = json.loads((folder / "card.json").read_text(encoding="utf-8"))
+    change(card)
+    (folder / "card.json").write_text(json.dumps(card), encoding="utf-8")
