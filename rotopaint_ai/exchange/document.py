@@ -1,0 +1,359 @@
+"""The open document, `*.roto.json`: read with strict checks, written without loss.
+
+Standard library only. Besides the fields of the format's version 1, a shape may carry `taper` ([start, end] share of
+the length), `visible` ({frame: false}), `interpolation` ({frame: "hold"}); the landmarks may carry `hand` ({frame: names}).
+Readers that do not know these draw the same control points at the keys.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, Final, NoReturn, cast, get_args
+
+from rotopaint_ai.errors import DocumentError
+from rotopaint_ai.files import write_text
+from rotopaint_ai.shapes.roto import (
+    ControlPoint,
+    Interpolation,
+    Key,
+    Landmark,
+    LandmarkKeys,
+    Role,
+    RotoDocument,
+    RotoShape,
+    Source,
+)
+
+FORMAT: Final = "rotopaint-shapes"
+VERSION: Final = 1
+SUFFIX: Final = ".roto.json"
+
+_TOP = {
+    "format",
+    "version",
+    "width",
+    "height",
+    "pixel_aspect",
+    "fps",
+    "first_frame",
+    "last_frame",
+    "landmarks",
+    "shapes",
+}
+_SHAPE = {"name", "closed", "role", "width_px", "feather_px", "source", "keys", "taper", "visible", "interpolation"}
+_LANDMARKS = {"names", "keys", "hand"}
+
+
+def read(path: Path | str) -> RotoDocument:
+    """Read a `*.roto.json`. Raises DocumentError naming file, shape, frame and field where something is wrong."""
+    path = Path(path)
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise DocumentError(f"{path.name}: cannot be read as text ({error}); check the path") from error
+    return loads(text, where=path.name)
+
+
+def write(path: Path | str, document: RotoDocument) -> None:
+    """Write a `*.roto.json` in one step. Raises DocumentError on numbers that are not finite."""
+    write_text(Path(path), dumps(document))
+
+
+# --- reading ----------------------------------------------------------------------------------------------------------
+
+
+def loads(text: str, *, where: str = "document") -> RotoDocument:
+    """The document in a JSON text; `where` names it in errors. Raises DocumentError."""
+    try:
+        data = json.loads(
+            text,
+            parse_constant=lambda name: _refuse(where, f"holds {name}; numbers must be finite"),
+            object_pairs_hook=lambda pairs: _object(pairs, where),
+        )
+    except (ValueError, RecursionError) as error:
+        raise DocumentError(f"{where}: is not JSON ({error}); save it again as {SUFFIX}") from error
+    data = _mapping(data, where, _TOP)
+    if data.get("format") != FORMAT:
+        _refuse(where, f"format is {data.get('format')!r}; wanted {FORMAT!r}")
+    if data.get("version") != VERSION:
+        _refuse(where, f"version is {data.get('version')!r}; this product reads version {VERSION}: update it")
+    width, height = (_integer(data.get(name), f"{where}: {name}") for name in ("width", "height"))
+    first, last = (_integer(data.get(name), f"{where}: {name}") for name in ("first_frame", "last_frame"))
+    aspect = _number(data.get("pixel_aspect", 1.0), f"{where}: pixel_aspect")
+    fps = _number(data.get("fps", 24.0), f"{where}: fps")
+    if width <= 0 or height <= 0:
+        _refuse(where, f"width x height is {width} x {height}; both must be positive")
+    if last < first:
+        _refuse(where, f"last_frame {last} comes before first_frame {first}; swap them")
+    if aspect <= 0 or fps <= 0:
+        _refuse(where, f"pixel_aspect is {aspect} and fps {fps}; both must be positive")
+    shapes = tuple(
+        _shape(each, f"{where}: shapes[{index}]")
+        for index, each in enumerate(_list(data.get("shapes"), where, "shapes"))
+    )
+    _unique((shape.name for shape in shapes), f"{where}: shapes")
+    landmarks = _landmarks(data.get("landmarks", {"names": [], "keys": {}}), f"{where}: landmarks")
+    return RotoDocument(width, height, first, last, aspect, fps, landmarks, shapes)
+
+
+def _shape(data: Any, where: str) -> RotoShape:
+    data = _mapping(data, where, _SHAPE)
+    name = _text(data.get("name"), f"{where}: name")
+    where = f"{where} '{name}'"
+    closed = data.get("closed")
+    if not isinstance(closed, bool):
+        _refuse(where, f"closed is {closed!r}; wanted true or false")
+    role = _choice(data.get("role", "matte"), get_args(Role), f"{where}: role")
+    width = data.get("width_px")
+    feather = _number(data.get("feather_px", 0.0), f"{where}: feather_px")
+    width = None if width is None else _number(width, f"{where}: width_px")
+    if (width is not None and width < 0) or feather < 0:
+        _refuse(where, f"width_px is {width} and feather_px {feather}; neither may be negative")
+    return RotoShape(
+        name=name,
+        closed=closed,
+        role=cast(Role, role),
+        keys=_keys(data, where),
+        width_px=width,
+        feather_px=feather,
+        taper=_taper(data.get("taper", [0.0, 0.0]), f"{where}: taper"),
+        visible={
+            frame: _boolean(value, f"{where}: visible: frame {frame}")
+            for frame, value in _frames(data.get("visible", {}), f"{where}: visible").items()
+        },
+    )
+
+
+def _keys(data: Mapping[str, Any], where: str) -> dict[int, Key]:
+    sources = _frames(data.get("source", {}), f"{where}: source")
+    kinds = _frames(data.get("interpolation", {}), f"{where}: interpolation")
+    points = _frames(data.get("keys"), f"{where}: keys")
+    for name, table in (("source", sources), ("interpolation", kinds)):
+        stray = sorted(set(table) - set(points))
+        if stray:
+            _refuse(where, f"{name}: frame {stray[0]} has no key")
+    keys: dict[int, Key] = {}
+    for frame in sorted(points):
+        here = f"{where}: frame {frame}"
+        source = _choice(sources.get(frame, "model"), get_args(Source), f"{here}: source")
+        kind = _choice(kinds.get(frame, "linear"), get_args(Interpolation), f"{here}: interpolation")
+        keys[frame] = Key(_points(points[frame], here), cast(Source, source), cast(Interpolation, kind))
+    counts = {len(key.points): frame for frame, key in reversed(keys.items())}
+    if len(counts) > 1:
+        found = ", ".join(f"{n} at frame {frame}" for n, frame in sorted(counts.items(), key=lambda item: item[1]))
+        _refuse(where, f"control points change in number ({found}); every key needs the same")
+    return keys
+
+
+def _points(data: Any, where: str) -> tuple[ControlPoint, ...]:
+    points = []
+    for index, row in enumerate(_list(data, where, "keys")):
+        if type(row) is not list or len(row) != 6:
+            _refuse(where, f"point {index} is {_short(row)}; wanted [x, y, in_dx, in_dy, out_dx, out_dy]")
+        for value in row:
+            if type(value) is not float and (type(value) is not int or abs(value) > 1e15):
+                _refuse(where, f"point {index} holds {_short(value)}; wanted six numbers")
+            if not math.isfinite(value):
+                _refuse(where, f"point {index} holds {value}; numbers must be finite")
+        points.append(ControlPoint(*map(float, row)))
+    if not points:
+        _refuse(where, "has no control point; delete the key or give it points")
+    return tuple(points)
+
+
+def _taper(data: Any, where: str) -> tuple[float, float]:
+    if not isinstance(data, list) or len(data) != 2:
+        _refuse(where, f"is {_short(data)}; wanted [start, end], each a share of the length between 0 and 1")
+    start, end = (_number(value, where) for value in data)
+    if not (0.0 <= start <= 1.0 and 0.0 <= end <= 1.0):
+        _refuse(where, f"is {_short(data)}; each share must lie between 0 and 1")
+    return start, end
+
+
+def _landmarks(data: Any, where: str) -> LandmarkKeys:
+    data = _mapping(data, where, _LANDMARKS)
+    names = tuple(_text(name, f"{where}: names") for name in _list(data.get("names", []), where, "names"))
+    _unique(names, f"{where}: names")
+    keys = {}
+    for frame, rows in sorted(_frames(data.get("keys", {}), f"{where}: keys").items()):
+        here = f"{where}: frame {frame}"
+        if not isinstance(rows, list) or len(rows) != len(names):
+            got = len(rows) if isinstance(rows, list) else _short(rows)
+            _refuse(here, f"{got} landmarks; wanted {len(names)}, one for each name (null where it is hidden)")
+        keys[frame] = tuple(_landmark(row, f"{here}: {name}") for row, name in zip(rows, names, strict=True))
+    hand = {}
+    for frame, chosen in _frames(data.get("hand", {}), f"{where}: hand").items():
+        chosen = [_text(name, f"{where}: hand: frame {frame}") for name in _list(chosen, where, f"hand: frame {frame}")]
+        stray = [name for name in chosen if name not in names]
+        if stray:
+            _refuse(where, f"hand: frame {frame} names '{stray[0]}', which is no landmark of this document")
+        hand[frame] = frozenset(chosen)
+    return LandmarkKeys(names, keys, hand)
+
+
+def _landmark(row: Any, where: str) -> Landmark | None:
+    if row is None:
+        return None
+    if not isinstance(row, list) or len(row) not in (2, 3):
+        _refuse(where, f"is {_short(row)}; wanted [x, y, expected_error_px] or null")
+    return Landmark(*(_number(value, where) for value in row))
+
+
+# --- checks -----------------------------------------------------------------------------------------------------------
+
+
+def _refuse(where: str, what: str) -> NoReturn:
+    raise DocumentError(f"{where}: {what}")
+
+
+def _object(pairs: list[tuple[str, Any]], where: str) -> dict[str, Any]:
+    """A JSON object none of whose names stands twice (two keys at one frame would lose one of them)."""
+    table = dict(pairs)
+    if len(table) < len(pairs):
+        _unique((name for name, _ in pairs), where)
+    return table
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def _mapping(value: Any, where: str, known: set[str]) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        _refuse(where, f"is {_short(value)}; wanted an object")
+    stray = sorted(set(value) - known)
+    if stray:
+        _refuse(where, f"field '{stray[0]}' is not known; this product reads version {VERSION}")
+    return value
+
+
+def _list(value: Any, where: str, name: str) -> list[Any]:
+    if not isinstance(value, list):
+        _refuse(where, f"{name} is {_short(value)}; wanted a list")
+    return value
+
+
+def _text(value: Any, where: str) -> str:
+    if not isinstance(value, str) or not value.strip():
+        _refuse(where, f"is {_short(value)}; wanted a name")
+    return value
+
+
+def _boolean(value: Any, where: str) -> bool:
+    if not isinstance(value, bool):
+        _refuse(where, f"is {_short(value)}; wanted true or false")
+    return value
+
+
+def _integer(value: Any, where: str) -> int:
+    if isinstance(value, bool) or not isinstance(value, int):
+        _refuse(where, f"is {_short(value)}; wanted a whole number")
+    return value
+
+
+def _number(value: Any, where: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or abs(value) > 1e15 or not math.isfinite(value):
+        _refuse(where, f"is {_short(value)}; wanted a finite number")
+    return float(value)
+
+
+def _choice(value: Any, choices: tuple[str, ...], where: str) -> str:
+    if not isinstance(value, str) or value not in choices:
+        _refuse(where, f"is {_short(value)}; wanted one of {', '.join(choices)}")
+    return value
+
+
+def _unique(names: Iterable[str], where: str) -> None:
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            _refuse(where, f"the name '{name}' stands twice; rename one")
+        seen.add(name)
+
+
+def _frames(value: Any, where: str) -> dict[int, Any]:
+    """A table by frame. Frames are whole numbers written as text, `1001`, each once."""
+    if not isinstance(value, dict):
+        _refuse(where, f"is {_short(value)}; wanted an object with frame numbers as names")
+    table: dict[int, Any] = {}
+    for text, each in value.items():
+        try:
+            frame = int(text)
+        except ValueError:
+            _refuse(where, f"'{_short(text)}' is no frame number")
+        if str(frame) != text:
+            _refuse(where, f"frame '{text}' must be written {frame}")
+        table[frame] = each
+    return table
+
+
+# --- writing ----------------------------------------------------------------------------------------------------------
+
+
+def dumps(document: RotoDocument) -> str:
+    """The document as JSON text, one key to a line; `loads` gives the same document back. Raises DocumentError."""
+    _unique((shape.name for shape in document.shapes), "document: shapes")
+    head = {
+        "format": FORMAT,
+        "version": VERSION,
+        "width": document.width,
+        "height": document.height,
+        "pixel_aspect": document.pixel_aspect,
+        "fps": document.fps,
+        "first_frame": document.first_frame,
+        "last_frame": document.last_frame,
+    }
+    lines = [f" {_json(name)}: {_json(value)}" for name, value in head.items()]
+    lines.append(' "landmarks": ' + _landmarks_text(document.landmarks))
+    shapes = ",\n".join("  " + _shape_text(shape) for shape in document.shapes)
+    lines.append(f' "shapes": [\n{shapes}\n ]' if document.shapes else ' "shapes": []')
+    return "{\n" + ",\n".join(lines) + "\n}\n"
+
+
+def _json(value: Any) -> str:
+    try:
+        return json.dumps(value, allow_nan=False, ensure_ascii=False)
+    except ValueError as error:
+        raise DocumentError(f"document: {_short(value)} cannot be written ({error}); numbers must be finite") from error
+
+
+def _table(rows: Mapping[int, Any], indent: str) -> str:
+    if not rows:
+        return "{}"
+    body = ",\n".join(f'{indent} "{frame}": {_json(rows[frame])}' for frame in sorted(rows))
+    return "{\n" + body + "\n" + indent + "}"
+
+
+def _landmarks_text(landmarks: LandmarkKeys) -> str:
+    fields = [f'"names": {_json(landmarks.names)}', f'"keys": {_table(landmarks.keys, "  ")}']
+    if landmarks.hand:
+        hand = {frame: sorted(names) for frame, names in landmarks.hand.items()}
+        fields.append(f'"hand": {_table(hand, "  ")}')
+    return "{\n  " + ",\n  ".join(fields) + "\n }"
+
+
+def _shape_text(shape: RotoShape) -> str:
+    counts = {len(key.points) for key in shape.keys.values()}
+    if len(counts) > 1 or 0 in counts:
+        raise DocumentError(
+            f"shape '{shape.name}': keys with {sorted(counts)} control points; all need the same number"
+        )
+    fields: dict[str, str] = {"name": _json(shape.name), "closed": _json(shape.closed), "role": _json(shape.role)}
+    if shape.width_px is not None:
+        fields["width_px"] = _json(shape.width_px)
+    fields["feather_px"] = _json(shape.feather_px)
+    if tuple(shape.taper) != (0.0, 0.0):
+        fields["taper"] = _json(list(shape.taper))
+    if shape.visible:
+        fields["visible"] = _json({str(frame): shape.visible[frame] for frame in sorted(shape.visible)})
+    frames = shape.frames
+    fields["source"] = _json({str(frame): shape.keys[frame].source for frame in frames})
+    held = {str(frame): "hold" for frame in frames if shape.keys[frame].interpolation == "hold"}
+    if held:
+        fields["interpolation"] = _json(held)
+    fields["keys"] = _table({frame: shape.keys[frame].points for frame in frames}, "   ")
+    return "{" + ",\n   ".join(f'"{name}": {text}' for name, text in fields.items()) + "}"
