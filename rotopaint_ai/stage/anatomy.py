@@ -1,0 +1,194 @@
+"""Which landmarks and shapes a stage puppet has, where they lie on its face, and the character sheet that says so."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from rotopaint_ai.sheet import LandmarkSpec, ShapeSpec, Sheet
+from rotopaint_ai.stage.face import OUTLINE_JAW, Face
+
+Array = npt.NDArray[np.float64]
+
+EYE_NAMES = ("inner", "upper_in", "upper_out", "outer", "lower_out", "lower_in")
+SAMPLES = 24  # dense samples per segment that a spline is fitted to
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """One shape on the face: where its control points sit along it, and which landmarks those are."""
+
+    name: str
+    closed: bool
+    role: str
+    place: Callable[[Face, Array], Array]
+    knots: tuple[float, ...]
+    landmarks: dict[int, str]
+
+
+def _even(n: int, *, closed: bool) -> tuple[float, ...]:
+    return tuple(np.linspace(0, 1, n, endpoint=not closed).tolist())
+
+
+def _eye(side: int, name: str) -> Curve:
+    knots = tuple(i / 6 for i in range(6))
+    return Curve(f"eye_{name}", True, "matte", lambda f, t: f.eye(side, t), knots, {i: f"eye_{name}_{n}" for i, n in enumerate(EYE_NAMES)})
+
+
+def _brow(side: int, name: str) -> Curve:
+    knots = _even(8, closed=True)
+    return Curve(f"brow_{name}", True, "matte", lambda f, t: f.brow(side, t), knots, {0: f"brow_{name}_0", 1: f"brow_{name}_1", 3: f"brow_{name}_2", 4: f"brow_{name}_3"})
+
+
+def _side(side: int, name: str) -> Curve:
+    return Curve(f"seam_{name}", False, "seam", lambda f, t: f.side_seam(side, t), _even(5, closed=False), {0: f"seam_{name}_top", 4: f"seam_{name}_bottom"})
+
+
+def _outline_knots() -> tuple[float, ...]:
+    jaw = np.linspace(0, OUTLINE_JAW, 9)
+    top = np.linspace(OUTLINE_JAW, 1, 8, endpoint=False)[1:]
+    return tuple(np.concatenate([jaw, top]).tolist())
+
+
+CURVES: tuple[Curve, ...] = (
+    Curve("seam_bridge", False, "seam", lambda f, t: f.bridge_seam(t), _even(17, closed=False), {2 * i: f"seam_bridge_{i}" for i in range(9)}),
+    _side(0, "right"),
+    _side(1, "left"),
+    _brow(0, "right"),
+    _brow(1, "left"),
+    _eye(0, "right"),
+    _eye(1, "left"),
+    Curve("mouth_outer", True, "matte", lambda f, t: f.mouth(t, inner=False), _even(8, closed=True), {i: f"mouth_outer_{i}" for i in range(8)}),
+    Curve("mouth_inner", True, "matte", lambda f, t: f.mouth(t, inner=True), _even(6, closed=True), {i: f"mouth_inner_{i}" for i in range(6)}),
+    Curve("face_outline", True, "matte", lambda f, t: f.outline(t), _outline_knots(), {i: f"jaw_{i}" for i in range(9)}),
+)
+
+
+def landmark_names() -> tuple[str, ...]:
+    """All landmark names in the order of the sheet."""
+    jaw = [f"jaw_{i}" for i in range(9)]
+    brows = [f"brow_{s}_{i}" for s in ("right", "left") for i in range(4)]
+    eyes = [f"eye_{s}_{n}" for s in ("right", "left") for n in EYE_NAMES]
+    nose = ["nose_bridge", "nose_mid", "nose_tip", "nose_base", "nose_wing_right", "nose_wing_left"]
+    mouth = [f"mouth_outer_{i}" for i in range(8)] + [f"mouth_inner_{i}" for i in range(6)]
+    seams = [f"seam_bridge_{i}" for i in range(9)] + [f"seam_{s}_{w}" for s in ("right", "left") for w in ("top", "bottom")]
+    return tuple(jaw + brows + eyes + ["pupil_right", "pupil_left"] + nose + mouth + seams)
+
+
+def mirror(name: str) -> str | None:
+    """The landmark on the other side of the face; None for one in the middle."""
+    for stem, last in (("jaw_", 8), ("seam_bridge_", 8)):
+        if name.startswith(stem):
+            other = f"{stem}{last - int(name[len(stem):])}"
+            return None if other == name else other
+    if name.startswith("mouth_"):
+        stem, index = name.rsplit("_", 1)
+        count = 8 if "outer" in stem else 6
+        other = f"{stem}_{(count // 2 - int(index)) % count}"
+        return None if other == name else other
+    if "right" in name:
+        return name.replace("right", "left")
+    return name.replace("left", "right") if "left" in name else None
+
+
+def _nose(face: Face) -> dict[str, Array]:
+    b = face.build
+    wing = b.nose_width * 1.25
+    return {
+        "nose_bridge": np.array([0.0, b.nose_e + b.nose_bridge * 0.9]),
+        "nose_mid": np.array([0.0, b.nose_e + b.nose_bridge * 0.42]),
+        "nose_tip": np.array([0.0, b.nose_e + 0.01]),
+        "nose_base": np.array([0.0, b.nose_e - 0.12]),
+        "nose_wing_right": np.array([-wing, b.nose_e - 0.02]),
+        "nose_wing_left": np.array([wing, b.nose_e - 0.02]),
+    }
+
+
+def pupil(face: Face, side: int) -> Array:
+    """Head-space point (3,) where an iris has its middle."""
+    ball = face.eyeballs[side]
+    yaw, pitch = face.pose.gaze
+    forward = np.array([np.sin(yaw) * np.cos(pitch), np.sin(pitch), np.cos(yaw) * np.cos(pitch)])
+    outward = ball.centre / np.linalg.norm(ball.centre)
+    look = forward + 0.35 * outward * np.array([1, 1, 0])
+    return np.asarray(ball.centre + ball.radius * look / np.linalg.norm(look))
+
+
+def landmarks(face: Face) -> dict[str, Array]:
+    """Head-space points (3,) of every landmark, by name."""
+    chart = dict(_nose(face))
+    for curve in CURVES:
+        places = curve.place(face, np.array(curve.knots))
+        chart.update({name: places[i] for i, name in curve.landmarks.items()})
+    flat = np.array(list(chart.values()))
+    points = dict(zip(chart, face.surface(flat[:, 0], flat[:, 1])))
+    points["pupil_right"], points["pupil_left"] = pupil(face, 0), pupil(face, 1)
+    return {name: points[name] for name in landmark_names()}
+
+
+def dense(curve: Curve, face: Face) -> Array:
+    """Head-space points (S, SAMPLES + 1, 3) along each segment of a curve, ends shared between neighbours."""
+    knots = list(curve.knots) + ([1.0] if curve.closed else [])
+    t = np.stack([np.linspace(a, b, SAMPLES + 1) for a, b in zip(knots[:-1], knots[1:])])
+    places = curve.place(face, np.clip(t.reshape(-1), 0, 1))
+    return face.surface(places[:, 0], places[:, 1]).reshape(*t.shape, 3)
+
+
+def fit_segments(segments: Array, *, closed: bool) -> Array:
+    """Control points (P, 6) [x, y, in_dx, in_dy, out_dx, out_dy] through picture-space samples (S, K, 2).
+
+    Ends of segments are kept exactly; the four tangent numbers of each segment are the least-squares solution at
+    chord-length parameters. Neighbouring tangents are fitted one by one, so that a cusp stays a cusp.
+    """
+    n = len(segments)
+    step = np.linalg.norm(np.diff(segments, axis=1), axis=2)
+    length = np.cumsum(np.concatenate([np.zeros((n, 1)), step], axis=1), axis=1)
+    u = np.where(length[:, -1:] > 1e-9, length / np.maximum(length[:, -1:], 1e-9), np.linspace(0, 1, segments.shape[1]))
+    p0, p3 = segments[:, :1], segments[:, -1:]
+    b1, b2 = 3 * u * (1 - u) ** 2, 3 * u**2 * (1 - u)
+    rest = segments - p0 * ((1 - u) ** 3 + b1)[..., None] - p3 * (u**3 + b2)[..., None]
+    a11, a12, a22 = (b1 * b1).sum(1), (b1 * b2).sum(1), (b2 * b2).sum(1)
+    r1, r2 = (b1[..., None] * rest).sum(1), (b2[..., None] * rest).sum(1)
+    det = (a11 * a22 - a12 * a12)[:, None]
+    out = (a22[:, None] * r1 - a12[:, None] * r2) / det
+    back = (a11[:, None] * r2 - a12[:, None] * r1) / det
+    count = n if closed else n + 1
+    points = np.zeros((count, 6))
+    points[:n, :2] = segments[:, 0]
+    points[:n, 4:] = out
+    if closed:
+        points[:, 2:4] = np.roll(back, 1, axis=0)
+    else:
+        points[-1, :2] = segments[-1, -1]
+        points[1:, 2:4] = back
+    return points
+
+
+def _from(name: str) -> tuple[str, ...]:
+    """The landmarks that a shape is predicted from: its own region of the face."""
+    names = landmark_names()
+    if name.startswith("seam"):
+        return tuple(n for n in names if n.startswith(("seam", "nose_b", "nose_m", "eye", "jaw_0", "jaw_8")))
+    if name == "face_outline":
+        return tuple(n for n in names if n.startswith(("jaw", "brow", "seam_bridge", "seam_left", "seam_right")))
+    stem = name.split("_")[0]
+    return tuple(n for n in names if n.startswith((name, "mouth"))) if stem == "mouth" else tuple(n for n in names if n.startswith(name))
+
+
+def sheet() -> Sheet:
+    """The character sheet of every puppet on the stage."""
+    weights = {"seam": 1.5, "jaw": 0.7, "pupil": 0.6, "brow": 0.9}
+    marks = tuple(LandmarkSpec(n, mirror(n), weights.get(n.split("_")[0], 1.0)) for n in landmark_names())
+    shapes = []
+    for c in CURVES:
+        seam = c.role == "seam"
+        shapes.append(
+            ShapeSpec(
+                c.name, c.closed, len(c.knots), "seam" if seam else "matte", c.landmarks, _from(c.name),
+                width_share=0.022 if seam else None, feather_px=1.0 if seam else 0.0,
+            )
+        )
+    return Sheet("puppet", marks, tuple(shapes))

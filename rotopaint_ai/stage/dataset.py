@@ -1,0 +1,109 @@
+"""Training data from the stage: loose face crops of many characters with exact landmarks and splines.
+
+Every sample is drawn from its own seed, so a data set is the same on every machine and can be made by many workers.
+"""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+import numpy.typing as npt
+
+from rotopaint_ai.files import write_json, write_text
+from rotopaint_ai.sheet import dump_sheet
+from rotopaint_ai.stage import anatomy
+from rotopaint_ai.stage.puppet import Build, draw_build, draw_pose
+from rotopaint_ai.stage.scene import Camera, Picture, render
+from rotopaint_ai.stage.studio import Studio, draw_studio
+
+F32 = npt.NDArray[np.float32]
+
+SIZE = 320  # pixels of a stored crop's side
+POSES = 4  # frames of each character
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """A data set to make: how many characters, the first seed, and the share of characters held back for validation."""
+
+    characters: int
+    seed: int = 0
+    held_back: float = 0.05
+    workers: int = 1
+
+
+def to_srgb(linear: F32, *, contrast: float = 1.0) -> npt.NDArray[np.uint8]:
+    """Display pixels (H, W, 3) of linear ones: the sRGB curve (IEC 61966-2-1) after a power of `contrast`; clips."""
+    x = np.clip(linear, 0, 1) ** contrast
+    return np.round(255 * np.where(x <= 0.0031308, 12.92 * x, 1.055 * x ** (1 / 2.4) - 0.055)).astype(np.uint8)
+
+
+def sample_picture(seed: int, pose: int) -> tuple[Picture, Build, Studio]:
+    """One frame of a character: its own pose, light and framing."""
+    build = draw_build(seed)
+    rng = np.random.default_rng([seed, pose, 1])
+    studio = draw_studio(seed * 1000 + pose)
+    centre = (SIZE / 2 + float(rng.normal(0, 8)), SIZE * 0.5 + float(rng.normal(0, 8)))
+    camera = Camera(SIZE, SIZE, SIZE * rng.uniform(0.27, 0.34), centre, studio.distance)
+    hidden = rng.random() < 0.12
+    return render(build, draw_pose(rng), studio, camera, grain_seed=pose, hidden=hidden, texture=768, clean=False), build, studio
+
+
+def _record(picture: Picture, name: str, seed: int, pose: int, split: str) -> dict[str, Any]:
+    marks = picture.landmarks
+    low, high = marks[:, :2].min(0), marks[:, :2].max(0)
+    shapes: dict[str, Any] = {}
+    for shape in picture.shapes:
+        shapes[shape.name] = {"points": np.round(shape.points, 3).tolist()}
+        if shape.width_px is not None:
+            shapes[shape.name]["width_px"] = round(shape.width_px, 3)
+    return {
+        "image": name, "width": SIZE, "height": SIZE, "character": f"s{seed:06d}", "shot": f"s{seed:06d}_{pose}", "frame": 1001 + pose, "split": split,
+        "landmarks": {n: [round(float(x), 3), round(float(y), 3), int(v)] for n, (x, y, v) in zip(anatomy.landmark_names(), marks)},
+        "shapes": shapes, "face_box": [round(float(v), 2) for v in (*low, *(high - low))], "pixel_scale": 1.0,
+    }
+
+
+def _make(task: tuple[Path, int, str]) -> list[dict[str, Any]]:
+    folder, seed, split = task
+    cv2.setNumThreads(1)
+    made = []
+    for pose in range(POSES):
+        name = f"images/{seed:06d}_{pose}.jpg"
+        kept = folder / f"images/{seed:06d}_{pose}.json"
+        if kept.exists():
+            made.append(json.loads(kept.read_text()))
+            continue
+        picture, _, studio = sample_picture(seed, pose)
+        pixels = to_srgb(picture.plate, contrast=studio.contrast)[..., ::-1]
+        cv2.imwrite(str(folder / name), pixels, [cv2.IMWRITE_JPEG_QUALITY, 92])
+        record = _record(picture, name, seed, pose, split)
+        write_json(kept, record, indent=None)
+        made.append(record)
+    return made
+
+
+def make_dataset(folder: Path, order: Order, *, progress: Callable[[int, int], None] = lambda done, total: None) -> int:
+    """Make (or go on making) a data set at `folder`; returns the number of samples. `progress` gets characters done, total."""
+    (folder / "images").mkdir(parents=True, exist_ok=True)
+    first_held = round(order.characters * (1 - order.held_back))
+    tasks = [(folder, order.seed + k, "train" if k < first_held else "val") for k in range(order.characters)]
+    records: list[dict[str, Any]] = []
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    with multiprocessing.get_context("spawn").Pool(order.workers) as pool:
+        for k, made in enumerate(pool.imap(_make, tasks)):
+            records += made
+            progress(k + 1, len(tasks))
+    write_text(folder / "sheet.yaml", dump_sheet(anatomy.sheet()))
+    write_text(folder / "samples.jsonl", "".join(json.dumps(r) + "\n" for r in records))
+    write_json(folder / "dataset.json", {"format": "rotopaint-dataset", "version": 1, "name": "puppet stage", "licence": "CC0-1.0",
+                                         "characters": order.characters, "seed": order.seed, "samples": len(records)})
+    return len(records)

@@ -1,0 +1,114 @@
+"""What is painted on a face: textures over the chart that are made from a seed, and the masks that move with a pose."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import cv2
+import numpy as np
+import numpy.typing as npt
+
+from rotopaint_ai.stage.face import Face
+from rotopaint_ai.stage.props import CHART_A, CHART_E, chart_uv
+from rotopaint_ai.stage.puppet import Build
+
+F32 = npt.NDArray[np.float32]
+Array = npt.NDArray[np.float64]
+Rng = np.random.Generator
+
+
+def noise(rng: Rng, height: int, width: int, *, coarse: int, octaves: int = 4, fall: float = 0.55) -> F32:
+    """Smooth noise (H, W) of about unit range, `coarse` cells across at its lowest octave."""
+    out = np.zeros((height, width), np.float32)
+    gain = 1.0
+    for k in range(octaves):
+        cells = coarse * 2**k
+        grid = rng.normal(size=(max(2, cells * height // width), max(2, cells))).astype(np.float32)
+        out += gain * cv2.resize(grid, (width, height), interpolation=cv2.INTER_CUBIC)
+        gain *= fall
+    return out
+
+
+def _grid(width: int) -> tuple[Array, Array]:
+    height = int(width * CHART_E / CHART_A)
+    a = (np.arange(width) + 0.5) / width * 2 * CHART_A - CHART_A
+    e = CHART_E - (np.arange(height) + 0.5) / height * 2 * CHART_E
+    return np.meshgrid(a, e)
+
+
+@dataclass(frozen=True, slots=True)
+class Paint:
+    """Textures over the chart: albedo (H, W, 3) linear and relief (H, W) in head units."""
+
+    albedo: F32
+    relief: F32
+
+
+def paint(build: Build, face: Face, *, width: int) -> Paint:
+    """The paint of a character, the same in all its frames."""
+    rng = np.random.default_rng([build.seed, 77])
+    a, e = _grid(width)
+    h, w = a.shape
+    tone = 1 + 0.05 * noise(rng, h, w, coarse=6) + 0.025 * noise(rng, h, w, coarse=60, octaves=3)
+    albedo = np.array(build.skin, np.float32)[None, None] * tone[..., None]
+    warm = np.zeros((h, w), np.float32)
+    for s in (-1, 1):
+        warm += np.exp(-0.5 * (((a - s * 0.6) / 0.28) ** 2 + ((e + 0.3) / 0.2) ** 2)).astype(np.float32)
+    warm += np.exp(-0.5 * ((a / 0.16) ** 2 + ((e - build.nose_e) / 0.1) ** 2)).astype(np.float32)
+    tint = np.array(build.skin, np.float32) * np.array([1.0, rng.uniform(0.45, 0.8), rng.uniform(0.45, 0.8)], np.float32)
+    albedo += (tint - np.array(build.skin, np.float32)) * (build.blush * warm.clip(0, 1))[..., None]
+    shade = np.zeros((h, w), np.float32)
+    for side in (0, 1):
+        ea, ee = face.eye_place(side)
+        reach = build.eye_radius * 1.3
+        shade += np.exp(-(((((a - ea) / reach) ** 2 + ((e - ee) / reach) ** 2) ** 0.5 - 0.95) / 0.16) ** 2).astype(np.float32)
+    albedo *= (1 - rng.uniform(0, 0.4) * shade.clip(0, 1))[..., None]
+    relief = (0.0016 * rng.uniform(0, 1) * noise(rng, h, w, coarse=50, octaves=3)).astype(np.float32)
+    if build.print_lines:
+        relief += (build.print_lines * 0.02 * np.sin(e * rng.uniform(180, 320) + 2 * noise(rng, h, w, coarse=3))).astype(np.float32)
+    _freckles(albedo, build, rng)
+    _wrinkles(albedo, relief, build, rng)
+    return Paint(albedo.clip(0.003, 1).astype(np.float32), relief)
+
+
+def _pixel(a: float, e: float, shape: tuple[int, ...]) -> tuple[int, int]:
+    u, v = chart_uv(np.array([a, e]))
+    return int(u * shape[1] * 16), int(v * shape[0] * 16)
+
+
+def _freckles(albedo: F32, build: Build, rng: Rng) -> None:
+    dark = (np.array(build.skin) * rng.uniform(0.3, 0.65)).tolist()
+    for _ in range(build.freckles):
+        a, e = rng.normal(0, 0.5), rng.normal(-0.15, 0.22)
+        radius = rng.uniform(0.006, 0.022) * albedo.shape[1] / (2 * CHART_A)
+        cv2.circle(albedo, _pixel(a, e, albedo.shape), int(radius * 16), dark, -1, cv2.LINE_AA, 4)
+
+
+def _wrinkles(albedo: F32, relief: F32, build: Build, rng: Rng) -> None:
+    """Painted or carved lines that are not seams: the models must learn to leave them alone."""
+    h, w = relief.shape
+    for _ in range(build.wrinkles):
+        side = rng.choice([-1, 1])
+        a, e = side * rng.uniform(0.1, 1.0), rng.uniform(-0.6, 0.75)
+        turn, bend = rng.uniform(0, np.pi), rng.normal(0, 2.0)
+        s = np.linspace(0, rng.uniform(0.15, 0.5), 20)
+        heading = turn + bend * s
+        line = np.stack([a + np.cumsum(np.cos(heading)) * (s[1] - s[0]), e + np.cumsum(np.sin(heading)) * (s[1] - s[0])], -1)
+        pixels = (chart_uv(line) * np.array([w, h]) * 16).astype(np.int32)
+        mark = np.zeros((h, w), np.float32)
+        cv2.polylines(mark, [pixels], False, 1.0, int(rng.integers(1, 4)) * max(1, w // 900), cv2.LINE_AA, 4)
+        mark = cv2.GaussianBlur(mark, (0, 0), rng.uniform(0.8, 3.0) * w / 1024)
+        mark = mark / max(float(mark.max()), 1e-6)
+        albedo *= (1 - rng.uniform(0.1, 0.6) * mark)[..., None]
+        relief -= 0.004 * rng.uniform(0, 1) * mark
+
+
+def mask(places: list[Array], *, width: int, soft: float = 0.0) -> F32:
+    """Float mask (H, W) over the chart of the union of closed outlines (N, 2) in chart places."""
+    height = int(width * CHART_E / CHART_A)
+    out = np.zeros((height, width), np.uint8)
+    for outline in places:
+        pixels = np.round((chart_uv(outline) * np.array([width, height]) - 0.5) * 256).astype(np.int32)
+        cv2.fillPoly(out, [pixels], 255, cv2.LINE_AA, 8)
+    made = out.astype(np.float32) / 255
+    return cv2.GaussianBlur(made, (0, 0), soft) if soft else made
