@@ -1,0 +1,149 @@
+"""Jobs and events: what goes into the engine and what comes out of it, as plain values and one JSON object per line.
+
+A job is checked at the door. Events are the only channel from running work to whoever watches it: the command line,
+the panel, Nuke and a farm read the same stream (`docs/events.md` lists every kind and field).
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any, Literal, get_args
+
+from rotopaint_ai.errors import CancelledError, UsageError
+from rotopaint_ai.frames import FrameRange
+
+EVENTS_VERSION = 1
+
+FillMethod = Literal["auto", "two-bank", "telea", "temporal", "learned"]
+Device = Literal["auto", "cpu", "cuda", "tensorrt", "directml", "coreml", "openvino", "migraphx"]
+EventKind = Literal["started", "frame", "progress", "warning", "error", "finished", "cancelled"]
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One thing that happened, with its facts as JSON values."""
+
+    kind: EventKind
+    facts: Mapping[str, Any]
+
+    def line(self) -> str:
+        """The event as one line of JSON, without the line's end."""
+        return json.dumps({"event": self.kind, "version": EVENTS_VERSION, **self.facts}, allow_nan=False)
+
+
+Sink = Callable[[Event], None]
+
+
+def warning(message: str, *, frame: int | None = None) -> Event:
+    """A warning event; work goes on."""
+    return Event("warning", {"message": message} if frame is None else {"message": message, "frame": frame})
+
+
+class Cancel:
+    """A flag that somebody else may raise to stop work; safe to raise from a signal handler."""
+
+    def __init__(self) -> None:
+        self._event = threading.Event()
+
+    def request(self) -> None:
+        """Ask the work to stop after the frames that it is just writing."""
+        self._event.set()
+
+    @property
+    def requested(self) -> bool:
+        """Whether somebody asked."""
+        return self._event.is_set()
+
+    def check(self) -> None:
+        """Raises CancelledError when somebody asked."""
+        if self.requested:
+            raise CancelledError("stopped because somebody asked; the same command with --resume goes on from here")
+
+
+@dataclass(frozen=True, slots=True)
+class RunJob:
+    """The whole line on one plate: landmarks, shapes, mattes, clean plate, exchange files and report.
+
+    `crops` are texts as typed on the command line (`X,Y,W,H`, `FRAME:X,Y,W,H` or `auto`). `threads` 0 uses every core.
+    `key_tolerance_px` 0 keeps one key per frame; above 0 keys are reduced to that curve deviation.
+    """
+
+    plates: str
+    out: str
+    crops: tuple[str, ...]
+    model: str | None = None
+    frames: str | None = None
+    exports: tuple[str, ...] = ("nuke",)
+    clean: bool = True
+    method: FillMethod = "auto"
+    device: Device = "auto"
+    threads: int = 0
+    layer: str | None = None
+    colourspace: str | None = None
+    key_tolerance_px: float = 0.0
+    resume: bool = False
+
+    def __post_init__(self) -> None:
+        if not self.crops:
+            raise UsageError("--crop is missing: give the face's box as X,Y,W,H in plate pixels, or 'auto'")
+        if self.threads < 0:
+            raise UsageError(f"--threads {self.threads}: wanted 0 (every core) or a number of threads")
+        if not 0 <= self.key_tolerance_px < float("inf"):
+            raise UsageError(f"--reduce-keys {self.key_tolerance_px}: wanted 0 or more pixels of curve deviation")
+        for name, choices in (("method", FillMethod), ("device", Device)):
+            if getattr(self, name) not in get_args(choices):
+                got, wanted = getattr(self, name), ", ".join(get_args(choices))
+                raise UsageError(f"--{name} {got}: wanted one of {wanted}")
+        if self.frames is not None:
+            FrameRange.parse(self.frames)
+
+    @classmethod
+    def from_json(cls, value: Any) -> RunJob:
+        """Check a decoded JSON object at the door. Raises UsageError naming the field."""
+        if not isinstance(value, dict):
+            raise UsageError("job: wanted a JSON object with plates, out and crops")
+        known = {field.name for field in fields(cls)}
+        if unknown := sorted(set(value) - known):
+            raise UsageError(f"job: unknown field '{unknown[0]}'; known are {', '.join(sorted(known))}")
+        if lacking := sorted({"plates", "out", "crops"} - set(value)):
+            raise UsageError(f"job: field '{lacking[0]}' is missing")
+        lists = {name: _texts(name, value[name]) for name in ("crops", "exports") if name in value}
+        return cls(**{**{name: _scalar(name, value[name]) for name in value if name not in lists}, **lists})
+
+    def to_json(self) -> dict[str, Any]:
+        """The job as a JSON object that `from_json` reads back to an equal job."""
+        return {name: list(v) if isinstance(v, tuple) else v for name, v in asdict(self).items()}
+
+
+_OPTIONAL_TEXT = (str, type(None))
+_SCALARS: dict[str, tuple[type, ...]] = {
+    "plates": (str,),
+    "out": (str,),
+    "model": _OPTIONAL_TEXT,
+    "frames": _OPTIONAL_TEXT,
+    "clean": (bool,),
+    "method": (str,),
+    "device": (str,),
+    "threads": (int,),
+    "layer": _OPTIONAL_TEXT,
+    "colourspace": _OPTIONAL_TEXT,
+    "key_tolerance_px": (int, float),
+    "resume": (bool,),
+}
+
+
+def _scalar(name: str, value: Any) -> Any:
+    wanted = _SCALARS[name]
+    if not isinstance(value, wanted) or (isinstance(value, bool) and bool not in wanted):
+        names = " or ".join("null" if t is type(None) else t.__name__ for t in wanted)
+        raise UsageError(f"job: field '{name}' is {json.dumps(value, default=str)}; wanted {names}")
+    return value
+
+
+def _texts(name: str, value: Any) -> tuple[str, ...]:
+    if not isinstance(value, (list, tuple)) or not all(isinstance(text, str) for text in value):
+        raise UsageError(f"job: field '{name}' wants a list of texts")
+    return tuple(value)

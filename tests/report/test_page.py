@@ -1,0 +1,121 @@
+"""The report page: what stands on it, and that it needs nothing from elsewhere."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from rotopaint_ai.report.curves import Chart, Curve, draw, nice_ceiling, script_safe
+from rotopaint_ai.report.page import render, spline_path, write_report
+
+
+def _content() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("run_content", Path(__file__).with_name("run_content.py"))
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+run_content = _content().run_content
+
+VOID = {"meta", "img", "br", "link", "input", "hr"}
+
+
+class Balanced(HTMLParser):
+    """Complains about tags that do not close in order; keeps what pages load."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.loads: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.loads += [value or "" for name, value in attrs if name in ("src", "href", "data-before", "data-after")]
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        pass
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+
+def _parsed(text: str) -> Balanced:
+    parser = Balanced()
+    parser.feed(text)
+    parser.close()
+    assert parser.open == []
+    return parser
+
+
+def test_page_is_whole_and_loads_only_its_own_pictures() -> None:
+    text = render(run_content())
+    loads = _parsed(text).loads
+    assert "img/face.1020.jpg" in loads
+    assert all(load.startswith("img/") for load in loads)
+    assert "{{" not in text
+    assert not re.search(r"https?://", text.replace("http://www.w3.org", ""))
+
+
+def test_page_names_what_needs_attention() -> None:
+    text = render(run_content())
+    assert "2 of 60 frames need attention" in text
+    assert "plate.1005.exr: the file ends early" in text
+    assert "face lost" in text
+    assert "0.0031 px" in text
+
+
+def test_page_escapes_names() -> None:
+    content = run_content()
+    content["plate"]["name"] = "<script>alert(1)</script>"
+    assert "<script>alert" not in render(content)
+
+
+def test_page_of_a_run_without_shapes_or_clean_plates() -> None:
+    content = run_content()
+    content.update(pictures=[], errors={"shapes": [], "by_frame": {}}, exports=[])
+    content["seam"]["by_frame"] = {}
+    _parsed(render(content))
+
+
+def test_page_is_written_beside_its_pictures(tmp_path: Path) -> None:
+    path = write_report(tmp_path, run_content())
+    assert path == tmp_path / "report" / "index.html"
+    assert path.read_text(encoding="utf-8").startswith("<!doctype html>")
+
+
+def test_spline_path_is_the_bezier_in_absolute_numbers() -> None:
+    points = [[10, 20, 0, 0, 5, 0], [30, 20, -5, 1, 2, 2]]
+    assert spline_path(points, closed=False) == "M10.00 20.00C15.00 20.00 25.00 21.00 30.00 20.00"
+    assert spline_path(points, closed=True).endswith("C32.00 22.00 10.00 20.00 10.00 20.00")
+    assert spline_path([], closed=True) == ""
+
+
+@pytest.mark.parametrize(
+    ("value", "wanted"), [(0.0, 1.0), (0.93, 1.0), (2.0, 2.0), (2.1, 3.0), (37.0, 40.0), (101.0, 200.0), (7.5, 8.0)]
+)
+def test_nice_ceiling(value: float, wanted: float) -> None:
+    assert nice_ceiling(value) == pytest.approx(wanted)
+
+
+def test_curves_break_where_frames_are_missing() -> None:
+    chart = Chart("error", "px", [1, 2, 4, 5], [Curve("a", "#fff", [1.0, 1.0, 1.0, None])])
+    text = draw(chart)
+    d = re.search(r'data-curve="a" stroke="#fff" d="([^"]*)"', text)
+    assert d is not None
+    assert d[1].count("M") == 2
+
+
+def test_values_stand_in_the_page_as_json_that_cannot_close_its_script() -> None:
+    text = script_safe({"a": "</script>"})
+    assert "</" not in text
+    assert json.loads(text) == {"a": "</script>"}
