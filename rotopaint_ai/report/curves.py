@@ -53,15 +53,9 @@ def nice_ceiling(value: float) -> float:
 
 def draw(chart: Chart) -> str:
     """The chart as one SVG element followed by its values as JSON."""
-    parts = [
-        _grid(chart),
-        _bands(chart),
-        _limit(chart),
-        *(_curve(chart, curve) for curve in chart.curves),
-        _marks(chart),
-    ]
-    box = f"0 0 {WIDTH:g} {HEIGHT:g}"
-    svg = f'<svg viewBox="{box}" role="img" aria-label="{escape(chart.name)}">{"".join(parts)}<g class="pointer"></g></svg>'
+    curves = "".join(_curve(chart, curve) for curve in chart.curves)
+    body = f'{_grid(chart)}{_bands(chart)}{_limit(chart)}{curves}{_marks(chart)}<g class="pointer"></g>'
+    svg = f'<svg viewBox="0 0 {WIDTH:g} {HEIGHT:g}" role="img" aria-label="{escape(chart.name)}">{body}</svg>'
     return f'<figure class="chart">{_legend(chart)}{svg}{_values(chart)}</figure>'
 
 

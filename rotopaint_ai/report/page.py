@@ -9,6 +9,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from importlib.resources import files
+from itertools import pairwise
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -179,8 +180,8 @@ def _compare(run: Json) -> str:
 
 def _chip(picture: Json, *, chosen: bool) -> str:
     return (
-        f'<button type="button" aria-pressed="{"true" if chosen else "false"}" data-before="{escape(picture["before"])}"'
-        f' data-after="{escape(picture["after"])}" data-words="{escape(_compare_words(picture))}">'
+        f'<button type="button" aria-pressed="{"true" if chosen else "false"}"'
+        f' data-before="{escape(picture["before"])}" data-after="{escape(picture["after"])}" data-words="{escape(_compare_words(picture))}">'
         f"{picture['frame']}</button>"
     )
 
@@ -231,12 +232,14 @@ def spline_path(points: Sequence[Sequence[float]], *, closed: bool) -> str:
     """A Bezier spline of `[x, y, in_dx, in_dy, out_dx, out_dy]` rows as SVG path data, in the same pixels."""
     if not points:
         return ""
-    ends = [*zip(points, points[1:]), *([(points[-1], points[0])] if closed else [])]
-    cubics = (
-        f"C{a[0] + a[4]:.2f} {a[1] + a[5]:.2f} {b[0] + b[2]:.2f} {b[1] + b[3]:.2f} {b[0]:.2f} {b[1]:.2f}"
-        for a, b in ends
-    )
-    return f"M{points[0][0]:.2f} {points[0][1]:.2f}{''.join(cubics)}"
+    ends = [*pairwise(points), *([(points[-1], points[0])] if closed else [])]
+    cubics = (f"C{_xy(a, 4)} {_xy(b, 2)} {_xy(b)}" for a, b in ends)
+    return f"M{_xy(points[0])}{''.join(cubics)}"
+
+
+def _xy(point: Sequence[float], tangent: int | None = None) -> str:
+    dx, dy = (0.0, 0.0) if tangent is None else (point[tangent], point[tangent + 1])
+    return f"{point[0] + dx:.2f} {point[1] + dy:.2f}"
 
 
 def colours(shapes: Json) -> dict[str, str]:
@@ -272,8 +275,8 @@ def _errors(run: Json) -> str:
     )
     return _section(
         "Expected error per shape",
-        "What the models expect to be wrong, in pixels of the plate. Grey bars under the curves are holds, red marks are "
-        "frames that failed, are missing or lost the face. Click a name to hide its curve.",
+        "What the models expect to be wrong, in pixels of the plate. Grey bars under the curves are holds, red marks "
+        "are frames that failed, are missing or lost the face. Click a name to hide its curve.",
         draw(chart),
     )
 
@@ -330,8 +333,8 @@ def _timing(timing: Json) -> str:
     ]
     table = _table(("Stage", "mean ms", "median ms", "share of the work"), rows, numbers=(1, 2, 3))
     lead = (
-        f"{timing['ms_per_frame']:.1f} ms per frame by the clock on {timing['threads']} threads; all stages together are "
-        f"{timing['work_ratio']:.2f} times reading and writing the plate alone."
+        f"{timing['ms_per_frame']:.1f} ms per frame by the clock on {timing['threads']} threads; all stages together "
+        f"are {timing['work_ratio']:.2f} times reading and writing the plate alone."
     )
     return _section("Timing", lead, f'<div class="bars">{bars}</div>{table}')
 
