@@ -1,0 +1,132 @@
+"""A whole shot of the stage: a puppet that talks and looks about on twos, its plates, clean plates and truth on disk."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from rotopaint_ai.errors import UsageError
+from rotopaint_ai.exchange import document
+from rotopaint_ai.files import replacing, write_json
+from rotopaint_ai.shapes.roto import ControlPoint, Key, Landmark, LandmarkKeys, RotoDocument, RotoShape
+from rotopaint_ai.stage import anatomy
+from rotopaint_ai.stage.puppet import Build, Pose, draw_build
+from rotopaint_ai.stage.scene import Camera, Picture, render
+from rotopaint_ai.stage.studio import Studio, draw_studio
+
+F32 = npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True)
+class Shot:
+    """What is filmed: a character and a studio by seed, the picture's size, the frames, and how long a pose is held."""
+
+    seed: int
+    width: int = 960
+    height: int = 540
+    first_frame: int = 1001
+    frames: int = 24
+    hold: int = 2
+    face_px: float = 150.0  # pixels per head unit; a head is about two units high
+    occluded: tuple[int, int] | None = None  # frames, both included, with something in front of the face
+
+
+def poses(shot: Shot) -> Iterator[tuple[int, int, Pose]]:
+    """Frame, first frame of the hold it belongs to, and the pose."""
+    rng = np.random.default_rng([shot.seed, 41])
+    start, end = rng.normal(0, [0.28, 0.1, 0.06]), rng.normal(0, [0.28, 0.1, 0.06])
+    mouths = [(float(rng.beta(1.2, 1.6)) * (rng.random() < 0.75), rng.uniform(0.7, 1.25), rng.uniform(-0.3, 0.8)) for _ in range(shot.frames)]
+    blink = int(rng.integers(2, max(3, shot.frames // shot.hold - 2)))
+    brows = rng.normal(0, [0.04, 0.2], (shot.frames, 2))
+    gaze = rng.normal(0, [0.25, 0.12], 2)
+    for k in range(shot.frames):
+        held = k // shot.hold
+        t = held * shot.hold / max(shot.frames - 1, 1)
+        ease = t * t * (3 - 2 * t)
+        yaw, pitch, roll = (1 - ease) * start + ease * end
+        opened, wide, smile = mouths[held // 2 if held % 3 else held]
+        lids = {0: 0.45, 1: 0.0, 2: 0.5}.get(held - blink, 1.0)
+        raised, tilted = brows[held // 3]
+        yield shot.first_frame + k, shot.first_frame + held * shot.hold, Pose(
+            yaw=float(yaw), pitch=float(pitch), roll=float(roll), mouth_open=float(opened), mouth_wide=wide, smile=smile,
+            brow_raise=float(raised), brow_tilt=float(tilted), eye_open=(lids, lids), gaze=(float(gaze[0]), float(gaze[1])), squint=0.1,
+        )
+
+
+def film(shot: Shot, *, build: Build | None = None, studio: Studio | None = None, clean: bool = True) -> Iterator[tuple[int, Picture]]:
+    """Render a shot frame by frame; a held pose is the same exposure with other grain."""
+    build = build or draw_build(shot.seed)
+    studio = studio or draw_studio(shot.seed)
+    camera = Camera(shot.width, shot.height, shot.face_px, (shot.width * 0.5, shot.height * 0.5), studio.distance)
+    texture = int(np.clip(shot.face_px * 14, 768, 4096))
+    for frame, _, pose in poses(shot):
+        hidden = shot.occluded is not None and shot.occluded[0] <= frame <= shot.occluded[1]
+        yield frame, render(build, pose, studio, camera, grain_seed=frame, hidden=hidden, texture=texture, clean=clean)
+
+
+def truth(shot: Shot, pictures: dict[int, Picture]) -> RotoDocument:
+    """The exact roto of rendered frames, as a document."""
+    names = anatomy.landmark_names()
+    marks = {f: tuple(Landmark(float(x), float(y)) if v else None for x, y, v in p.landmarks) for f, p in pictures.items()}
+    shapes = []
+    for row, curve in enumerate(anatomy.CURVES):
+        drawn = {f: p.shapes[row] for f, p in pictures.items()}
+        keys = {f: Key(tuple(ControlPoint(*map(float, q)) for q in s.points), "human") for f, s in drawn.items()}
+        widths = [s.width_px for s in drawn.values() if s.width_px is not None]
+        shapes.append(RotoShape(curve.name, curve.closed, "seam" if curve.role == "seam" else "matte", keys, width_px=float(np.mean(widths)) if widths else None))
+    last = shot.first_frame + shot.frames - 1
+    return RotoDocument(shot.width, shot.height, shot.first_frame, last, landmarks=LandmarkKeys(names, marks), shapes=tuple(shapes))
+
+
+def face_box(picture: Picture) -> tuple[float, float, float, float]:
+    """A rough box x, y, w, h round the face, as an artist would drag it."""
+    low, high = picture.landmarks[:, :2].min(0), picture.landmarks[:, :2].max(0)
+    grow = 0.12 * float(max(high - low))
+    return tuple(float(round(v)) for v in (*(low - grow), *(high - low + 2 * grow)))  # type: ignore[return-value]
+
+
+def write_shot(folder: Path, shot: Shot, *, suffix: str = ".exr", compression: str = "zip", clean: bool = True, progress: Callable[[int], None] = lambda frame: None) -> None:
+    """Film a shot to `folder`: plate.####, clean.#### and seam.#### pictures, truth.roto.json and crop.json.
+
+    Raises: UsageError for a suffix other than .exr, .png or .jpg.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    kept: dict[int, Picture] = {}
+    box: tuple[float, float, float, float] | None = None
+    for frame, picture in film(shot, clean=clean):
+        write_picture(folder / f"plate.{frame:04d}{suffix}", picture.plate, compression=compression)
+        if clean:
+            write_picture(folder / f"clean.{frame:04d}{suffix}", picture.clean, compression=compression)
+            write_picture(folder / f"seam.{frame:04d}.png", np.repeat(picture.seam[..., None], 3, 2))
+        box = box or face_box(picture)
+        empty = np.zeros((0, 0, 3), np.float32)
+        kept[frame] = replace(picture, plate=empty, clean=empty, seam=empty[..., 0])
+        progress(frame)
+    document.write(folder / "truth.roto.json", truth(shot, kept))
+    write_json(folder / "crop.json", {"crop": box, "frame": shot.first_frame})
+
+
+def write_picture(path: Path, linear: F32, *, compression: str = "zip") -> None:
+    """Write one linear picture (H, W, 3): half EXR as it is, PNG and JPEG through the sRGB curve."""
+    import OpenImageIO as oiio
+
+    from rotopaint_ai.stage.dataset import to_srgb
+
+    suffix = path.suffix.lower()
+    if suffix not in (".exr", ".png", ".jpg"):
+        raise UsageError(f"{path.name}: the stage writes .exr, .png and .jpg; got {suffix}; choose one of them")
+    pixels = linear.astype(np.float16) if suffix == ".exr" else to_srgb(linear)
+    spec = oiio.ImageSpec(linear.shape[1], linear.shape[0], 3, oiio.HALF if suffix == ".exr" else oiio.UINT8)
+    if suffix == ".exr":
+        spec.attribute("compression", compression)
+        spec.attribute("FramesPerSecond", oiio.TypeRational, (24, 1))
+    elif suffix == ".jpg":
+        spec.attribute("CompressionQuality", 95)
+    with replacing(path) as beside:
+        out = oiio.ImageOutput.create(str(beside))
+        if not out.open(str(beside), spec) or not out.write_image(pixels) or not out.close():
+            raise UsageError(f"{path}: cannot be written; check that the folder exists and the disk has room")
