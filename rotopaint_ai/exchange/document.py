@@ -1,7 +1,7 @@
 """The open document, `*.roto.json`: read with strict checks, written without loss.
 
-Standard library only. Besides the fields of the format's version 1, a shape may carry `taper` ([start, end] share of
-the length), `visible` ({frame: false}), `interpolation` ({frame: "hold"}); the landmarks may carry `hand` ({frame: names}).
+Standard library only. Besides the fields of the format version 1, a shape may carry `taper` ([start, end] share of the
+length), `visible` ({frame: false}) and `interpolation` ({frame: "hold"}); the landmarks `hand` ({frame: names}).
 Readers that do not know these draw the same control points at the keys.
 """
 

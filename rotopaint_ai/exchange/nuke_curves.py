@@ -1,0 +1,596 @@
+"""The `curves` knob of Nuke's Roto and RotoPaint nodes: text to tree and back, the whole grammar, nothing guessed.
+
+Standard library only. The tree keeps what the file says: flags, unknown attributes, expressions, strokes, which curves
+share their key times. Anything outside the grammar raises DocumentError naming where it stands.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import struct
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, Final, NamedTuple, NoReturn
+
+from rotopaint_ai.errors import DocumentError
+
+OPEN: Final = 32
+OPEN_SPLINE: Final = 1048576
+RELATIVE: Final = 8192
+RENDERABLE: Final = 512
+
+KINDS = ("bezier", "bspline", "catmullrom")
+_TOKEN = re.compile(r'[{}]|"(?:[^"\\]|\\.)*"|(?:\\.|[^{}\s\\])+', re.DOTALL)
+_HEX = re.compile(r"x[0-9a-f]{8}\Z")
+_MAX_REPEAT = 1_000_000
+
+
+class CurveKey(NamedTuple):
+    """A key of one component: slopes in value per frame, weights in thirds of the span; `step` holds to the next."""
+
+    time: float
+    value: float
+    left_slope: float = 0.0
+    left_weight: float = 1.0
+    right_slope: float = 0.0
+    right_weight: float = 1.0
+    step: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """One component over time: keys, or a constant where there are none. An expression keeps its cached keys."""
+
+    constant: float = 0.0
+    keys: tuple[CurveKey, ...] = ()
+    expression: str | None = None
+
+    def at(self, time: float) -> float:
+        """Value at a frame; before the first key and after the last it holds."""
+        keys = self.keys
+        if not keys:
+            return self.constant
+        after = bisect_right(keys, time, key=lambda key: key.time)
+        if after == 0:
+            return keys[0].value
+        left = keys[after - 1]
+        if after == len(keys) or left.step or left.time == time:
+            return left.value
+        return _cubic(left, keys[after], time)
+
+
+def _cubic(left: CurveKey, right: CurveKey, time: float) -> float:
+    """Value between two keys: a cubic whose handles lie `weight / 3` of the span along each slope."""
+    span = right.time - left.time
+    u = (time - left.time) / span
+    a, b = left.right_weight / 3.0, right.left_weight / 3.0
+    if left.right_weight != 1.0 or right.left_weight != 1.0:
+        u = _solve(a, b, u)
+    p1 = left.value + left.right_slope * a * span
+    p2 = right.value - right.left_slope * b * span
+    v = 1.0 - u
+    return v * v * v * left.value + 3 * v * v * u * p1 + 3 * v * u * u * p2 + u * u * u * right.value
+
+
+def _solve(a: float, b: float, x: float) -> float:
+    """Parameter at which the time polynomial with handles a and 1 - b reaches x, by bisection (it rises)."""
+    low, high = 0.0, 1.0
+    for _ in range(52):
+        u = (low + high) / 2
+        v = 1.0 - u
+        if 3 * v * v * u * a + 3 * v * u * u * (1 - b) + u * u * u < x:
+            low = u
+        else:
+            high = u
+    return (low + high) / 2
+
+
+Attributes = tuple[tuple[str, Curve], ...]
+Times = tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CurvePoint:
+    """One entry of a point list: up to three components, and attributes of its own."""
+
+    values: tuple[Curve, ...]
+    attributes: Attributes = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Cubic:
+    """A `cc` block. `times` are the shared key times of the `px` form; None is the `p` form."""
+
+    flags: int
+    times: Times | None
+    points: tuple[CurvePoint, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Transform:
+    """A transform list: up to 35 components; `times` as in `Cubic`."""
+
+    times: Times | None
+    values: tuple[Curve, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """A `curvegroup`: outline and feather curve; None is `idem`, no feather of its own."""
+
+    name: str
+    flags: int
+    kind: str
+    outline: Cubic
+    feather: Cubic | None
+    transform: Transform
+    attributes: Attributes
+
+
+@dataclass(frozen=True, slots=True)
+class Stroke:
+    """A `cubiccurve`: a paint stroke."""
+
+    name: str
+    flags: int
+    kind: str
+    cubic: Cubic
+    transform: Transform
+    attributes: Attributes
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """A layer and what it holds, in file order."""
+
+    name: str
+    flags: int
+    transform: Transform
+    attributes: Attributes
+    children: tuple[Layer | Shape | Stroke, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """A whole `curves` value."""
+
+    version: float
+    flags: int
+    root: Layer
+
+
+# --- reading ----------------------------------------------------------------------------------------------------------
+
+
+def parse(text: str, *, where: str = "curves") -> Tree:
+    """The tree in a `curves` value (the text between its outer braces). Raises DocumentError."""
+    if text.lstrip().startswith("AnimTree:"):
+        raise DocumentError(f"{where}: written by Nuke 6; open and save the script in Nuke 7 or later")
+    try:
+        return _tree(_nest(text, where), where)
+    except RecursionError as error:
+        raise DocumentError(f"{where}: layers nested too deep to read; flatten them in Nuke") from error
+
+
+def _tree(lists: list[Any], where: str) -> Tree:
+    if len(lists) != 1 or not isinstance(lists[0], list) or len(lists[0]) != 3:
+        _refuse(where, f"holds {len(lists)} blocks; wanted version, flags and layers in one")
+    version, flags, layers = lists[0]
+    _expect(version, "v", 2, where)
+    _expect(flags, "f", 2, where)
+    _expect(layers, "n", 2, where)
+    return Tree(_number(version[1], where), _integer(flags[1], where), _layer(layers[1], where))
+
+
+def _nest(text: str, where: str) -> list[Any]:
+    """Braces as lists, everything else as words."""
+    top: list[Any] = []
+    current, stack = top, []
+    for token in _TOKEN.findall(text):
+        if token == "{":
+            inner: list[Any] = []
+            current.append(inner)
+            stack.append(current)
+            current = inner
+        elif token == "}":
+            if not stack:
+                _refuse(where, "a brace closes that was never opened")
+            current = stack.pop()
+        else:
+            current.append(token)
+    if stack:
+        _refuse(where, f"{len(stack)} braces are never closed; the file may be cut short")
+    return top
+
+
+def _layer(block: Any, where: str) -> Layer:
+    _expect(block, "layer", None, where)
+    if len(block) < 5:
+        _refuse(where, f"layer with {len(block)} words; wanted name, flags, transform, attributes")
+    name = _name(block[1], where)
+    where = f"{where}: {name}"
+    return Layer(
+        name,
+        _flags(block[2], where),
+        _transform(block[3], where),
+        _attributes(block[4], where),
+        tuple(_element(each, where) for each in block[5:]),
+    )
+
+
+def _element(block: Any, where: str) -> Layer | Shape | Stroke:
+    kind = block[0] if isinstance(block, list) and block else block
+    if kind == "layer":
+        return _layer(block, where)
+    if kind == "curvegroup":
+        return _shape(block, where)
+    if kind == "cubiccurve":
+        return _stroke(block, where)
+    _refuse(where, f"element {_short(kind)}; wanted layer, curvegroup or cubiccurve")
+
+
+def _shape(block: list[Any], where: str) -> Shape:
+    if len(block) != 7 or not isinstance(block[4], list) or len(block[4]) != 2:
+        _refuse(where, f"curvegroup {_short(block[1:2])} does not hold outline, feather, transform and attributes")
+    name = _name(block[1], where)
+    where = f"{where}/{name}"
+    outline, feather = block[4]
+    return Shape(
+        name,
+        _integer(block[2], where),
+        _kind(block[3], where),
+        _cubic_block(outline, where),
+        None if feather == "idem" else _cubic_block(feather, where),
+        _transform(block[5], where),
+        _attributes(block[6], where),
+    )
+
+
+def _stroke(block: list[Any], where: str) -> Stroke:
+    if len(block) != 7:
+        _refuse(where, f"cubiccurve {_short(block[1:2])} does not hold points, transform and attributes")
+    name = _name(block[1], where)
+    where = f"{where}/{name}"
+    return Stroke(
+        name,
+        _integer(block[2], where),
+        _kind(block[3], where),
+        _cubic_block(block[4], where),
+        _transform(block[5], where),
+        _attributes(block[6], where),
+    )
+
+
+def _cubic_block(block: Any, where: str) -> Cubic:
+    _expect(block, "cc", 3, where)
+    flags, points = _flags(block[1], where), block[2]
+    if not isinstance(points, list) or not points or points[0] not in ("p", "px"):
+        _refuse(where, f"points {_short(points)}; wanted p or px")
+    if points[0] == "p":
+        return Cubic(flags, None, tuple(_point(each, None, where) for each in points[1:]))
+    if len(points) < 2:
+        _refuse(where, "px without key times")
+    times = _times(points[1], where)
+    return Cubic(flags, times, tuple(_point(each, times, where) for each in points[2:]))
+
+
+def _point(block: Any, times: Times | None, where: str) -> CurvePoint:
+    if not isinstance(block, list):
+        _refuse(where, f"point {_short(block)}; wanted a list of components")
+    attributes: Attributes = ()
+    if block and isinstance(block[0], list) and block[0] and block[0][0] == "a":
+        attributes = _attributes(block[0], where)
+        block = block[1:]
+    if len(block) > 3:
+        _refuse(where, f"point with {len(block)} components; wanted at most 3")
+    return CurvePoint(tuple(_component(each, times, where) for each in block), attributes)
+
+
+def _component(block: Any, times: Times | None, where: str) -> Curve:
+    return _curve(block, where) if times is None else _shared_curve(block, times, where)
+
+
+def _transform(block: Any, where: str) -> Transform:
+    if not isinstance(block, list) or not block or block[0] not in ("t", "tx"):
+        _refuse(where, f"transform {_short(block)}; wanted t or tx")
+    times: Times | None = None
+    values = block[1:]
+    if block[0] == "tx":
+        if not values:
+            _refuse(where, "tx without key times")
+        times, values = _times(values[0], where), values[1:]
+    if len(values) > 35:
+        _refuse(where, f"transform with {len(values)} components; wanted at most 35")
+    return Transform(times, tuple(_component(each, times, where) for each in values))
+
+
+def _attributes(block: Any, where: str) -> Attributes:
+    _expect(block, "a", None, where)
+    if len(block) % 2 == 0:
+        _refuse(where, f"attributes {_short(block[1:])} are not pairs of name and value")
+    return tuple(
+        (_name(name, where), _curve(value, f"{where}: {name}")) for name, value in zip(block[1::2], block[2::2])
+    )
+
+
+def _curve(block: Any, where: str) -> Curve:
+    if isinstance(block, str):
+        return Curve(_number(block, where))
+    if not block:
+        _refuse(where, "an empty curve")
+    first = block[0]
+    if isinstance(first, str) and first.lstrip('"').startswith("="):
+        return _expression(block, where, lambda inner: _curve(inner, where))
+    if first == "r":
+        return Curve(keys=_runs(block, where))
+    return Curve(keys=_keys(block, where))
+
+
+def _expression(block: list[Any], where: str, inner: Any) -> Curve:
+    if len(block) > 2:
+        _refuse(where, f"expression {_short(block[0])} with {len(block) - 1} values; wanted at most one")
+    cached = inner(block[1]) if len(block) == 2 else Curve()
+    return Curve(cached.constant, cached.keys, block[0])
+
+
+def _keys(block: list[Any], where: str) -> tuple[CurveKey, ...]:
+    keys: list[CurveKey] = []
+    for each in block:
+        keys.append(_key(each, keys[-1].value if keys else None, where))
+    return _ordered(keys, where)
+
+
+def _runs(block: list[Any], where: str) -> tuple[CurveKey, ...]:
+    if len(block) != 2 or not isinstance(block[1], list):
+        _refuse(where, f"run {_short(block)}; wanted r and a list of keys with counts")
+    keys: list[CurveKey] = []
+    for run in block[1]:
+        if not isinstance(run, list) or len(run) != 2:
+            _refuse(where, f"run {_short(run)}; wanted a key and a count")
+        key = _key(run[0], keys[-1].value if keys else None, where)
+        keys.extend(key._replace(time=key.time + i) for i in range(_count(run[1], where)))
+    return _ordered(keys, where)
+
+
+def _key(block: Any, before: float | None, where: str) -> CurveKey:
+    if not isinstance(block, list) or not block:
+        _refuse(where, f"key {_short(block)}; wanted {{frame value ...}}")
+    time = _number(block[0], where)
+    if len(block) == 1:
+        if before is None:
+            _refuse(where, f"the first key, at {time:g}, has no value")
+        return CurveKey(time, before)
+    return _tailed(time, block[1:], where)
+
+
+def _tailed(time: float, words: list[Any], where: str) -> CurveKey:
+    """A key from its value and tail: none is a step, `-` is flat, four numbers are slopes and weights."""
+    if len(words) == 1:
+        return CurveKey(time, _number(words[0], where))
+    if len(words) == 2 and words[1] == "-":
+        return CurveKey(time, _number(words[0], where), step=False)
+    if len(words) == 5:
+        value, left, left_weight, right, right_weight = (_number(word, where) for word in words)
+        return CurveKey(time, value, left, left_weight, right, right_weight, False)
+    _refuse(where, f"key {_short(words)} at {time:g}; wanted a value, a value and -, or a value with four numbers")
+
+
+def _ordered(keys: list[CurveKey], where: str) -> tuple[CurveKey, ...]:
+    for before, after in pairwise(keys):
+        if after.time <= before.time:
+            _refuse(where, f"key at {after.time:g} follows the key at {before.time:g}; times must rise")
+    return tuple(keys)
+
+
+def _shared_curve(block: Any, times: Times, where: str) -> Curve:
+    if isinstance(block, str):
+        value = _number(block, where)
+        return Curve(keys=(CurveKey(times[0], value),)) if len(times) == 1 else Curve(value)
+    if not block:
+        _refuse(where, "an empty curve")
+    if isinstance(block[0], str) and block[0].lstrip('"').startswith("="):
+        return _expression(block, where, lambda inner: _shared_curve(inner, times, where))
+    items: list[list[Any]] = []
+    for each in block:
+        items.extend(_items(each, where))
+        if len(items) > len(times):
+            _refuse(where, f"more values than the {len(times)} key times")
+    if len(items) == 1:
+        items = items * len(times)
+    if len(items) != len(times):
+        _refuse(where, f"{len(items)} values for {len(times)} key times")
+    return Curve(keys=tuple(_tailed(time, item, where) for time, item in zip(times, items)))
+
+
+def _items(block: Any, where: str, depth: int = 0) -> list[list[Any]]:
+    if isinstance(block, str):
+        return [[block]]
+    if block and block[0] == "x":
+        if len(block) != 3 or depth > 8:
+            _refuse(where, f"repeat {_short(block)}; wanted x, a count and one value")
+        repeated = _items(block[2], where, depth + 1)
+        count = _count(block[1], where)
+        if count * len(repeated) > _MAX_REPEAT:
+            _refuse(where, f"{count} repeats; wanted at most {_MAX_REPEAT}")
+        return repeated * count
+    return [block]
+
+
+def _times(block: Any, where: str) -> Times:
+    words = [block] if isinstance(block, str) else block
+    if not words:
+        _refuse(where, "no key times")
+    times = tuple(_number(word, where) for word in words)
+    for before, after in pairwise(times):
+        if after <= before:
+            _refuse(where, f"key time {after:g} follows {before:g}; times must rise")
+    return times
+
+
+# --- words ------------------------------------------------------------------------------------------------------------
+
+
+def _refuse(where: str, what: str) -> NoReturn:
+    raise DocumentError(f"{where}: {what}")
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def _expect(block: Any, word: str, length: int | None, where: str) -> None:
+    if not isinstance(block, list) or not block or block[0] != word or (length is not None and len(block) != length):
+        _refuse(where, f"found {_short(block)}; wanted {{{word} ...}}")
+
+
+def _number(word: Any, where: str) -> float:
+    if isinstance(word, str):
+        if _HEX.match(word):
+            value: float = struct.unpack(">f", bytes.fromhex(word[1:]))[0]
+        else:
+            try:
+                value = math.nan if "_" in word else float(word)
+            except ValueError:
+                value = math.nan
+        if math.isfinite(value):
+            return value
+    _refuse(where, f"found {_short(word)}; wanted a finite number")
+
+
+def _integer(word: Any, where: str) -> int:
+    if isinstance(word, str) and re.fullmatch(r"-?\d{1,18}", word):
+        return int(word)
+    _refuse(where, f"found {_short(word)}; wanted a whole number")
+
+
+def _count(word: Any, where: str) -> int:
+    number = _number(word, where)
+    if number != int(number) or not 1 <= number <= _MAX_REPEAT:
+        _refuse(where, f"count {number:g}; wanted a whole number between 1 and {_MAX_REPEAT}")
+    return int(number)
+
+
+def _flags(block: Any, where: str) -> int:
+    _expect(block, "f", 2, where)
+    return _integer(block[1], where)
+
+
+def _kind(word: Any, where: str) -> str:
+    if word not in KINDS:
+        _refuse(where, f"curve type {_short(word)}; wanted one of {', '.join(KINDS)}")
+    return str(word)
+
+
+def _name(word: Any, where: str) -> str:
+    if not isinstance(word, str):
+        _refuse(where, f"name {_short(word)}; wanted a word")
+    return word
+
+
+# --- writing ----------------------------------------------------------------------------------------------------------
+
+
+def number(value: float) -> str:
+    """A number as Nuke saves it: 0 and 1 plain, everything else as the eight hex digits of a 32-bit float."""
+    packed = struct.pack(">f", value)
+    if packed == b"\x00\x00\x00\x00":
+        return "0"
+    return "1" if packed == b"\x3f\x80\x00\x00" else "x" + packed.hex()
+
+
+def as_float32(value: float) -> float:
+    """The nearest 32-bit float: the value that a `.nk` will hold."""
+    return float(struct.unpack(">f", struct.pack(">f", value))[0])
+
+
+def serialise(tree: Tree) -> str:
+    """A tree as the text between the outer braces of a `curves` value; `parse` gives the same tree back."""
+    body = _layer_text(tree.root, "   ")
+    return f"{{{{v {number(tree.version)}}}\n  {{f {tree.flags}}}\n  {{n\n{body}}}}}"
+
+
+def _layer_text(layer: Layer, indent: str) -> str:
+    inner = indent + " "
+    lines = [
+        f"{indent}{{layer {layer.name}",
+        f"{inner}{{f {layer.flags}}}",
+        inner + _transform_text(layer.transform),
+        inner + _attributes_text(layer.attributes),
+    ]
+    for child in layer.children:
+        lines.append(_layer_text(child, inner) if isinstance(child, Layer) else _element_text(child, inner))
+    return "\n".join(lines) + "}"
+
+
+def _element_text(element: Shape | Stroke, indent: str) -> str:
+    tail = f"{indent} {_transform_text(element.transform)}\n{indent} {_attributes_text(element.attributes)}}}"
+    if isinstance(element, Stroke):
+        head = f"{indent}{{cubiccurve {element.name} {element.flags} {element.kind}\n"
+        return head + f"{_cubic_text(element.cubic, indent + ' ')}\n{tail}"
+    head = f"{indent}{{curvegroup {element.name} {element.flags} {element.kind}\n{indent} {{\n"
+    feather = f"{indent}  idem" if element.feather is None else _cubic_text(element.feather, indent + "  ")
+    return head + f"{_cubic_text(element.outline, indent + '  ')}\n{feather}}}\n{tail}"
+
+
+def _cubic_text(cubic: Cubic, indent: str) -> str:
+    inner = indent + "  "
+    head = "p" if cubic.times is None else f"px {_times_text(cubic.times)}"
+    rows = "".join(f"\n{inner}{_point_text(point, cubic.times)}" for point in cubic.points)
+    return f"{indent}{{cc\n{indent} {{f {cubic.flags}}}\n{indent} {{{head}{rows}}}}}"
+
+
+def _times_text(times: Times) -> str:
+    return number(times[0]) if len(times) == 1 else "{" + " ".join(map(number, times)) + "}"
+
+
+def _point_text(point: CurvePoint, times: Times | None) -> str:
+    words = [_attributes_text(point.attributes)] if point.attributes else []
+    words += [_component_text(curve, times) for curve in point.values]
+    return "{" + " ".join(words) + "}"
+
+
+def _transform_text(transform: Transform) -> str:
+    head = ["t"] if transform.times is None else ["tx", _times_text(transform.times)]
+    return "{" + " ".join(head + [_component_text(curve, transform.times) for curve in transform.values]) + "}"
+
+
+def _attributes_text(attributes: Attributes) -> str:
+    return "{" + " ".join(["a"] + [f"{name} {_curve_text(curve)}" for name, curve in attributes]) + "}"
+
+
+def _component_text(curve: Curve, times: Times | None) -> str:
+    if times is None:
+        return _curve_text(curve)
+    return _wrapped(curve, _shared_text(curve, times))
+
+
+def _shared_text(curve: Curve, times: Times) -> str:
+    if not curve.keys:
+        return number(curve.constant)
+    if len(times) == 1 and curve.keys[0].step:
+        return number(curve.keys[0].value)
+    if len(times) > 1 and len({key[1:] for key in curve.keys}) == 1:
+        return "{" + _key_text(curve.keys[0], False) + "}"  # one value for all times
+    return "{" + " ".join(_key_text(key, False) for key in curve.keys) + "}"
+
+
+def _curve_text(curve: Curve) -> str:
+    if not curve.keys:
+        return _wrapped(curve, number(curve.constant))
+    return _wrapped(curve, "{" + " ".join(_key_text(key, True) for key in curve.keys) + "}")
+
+
+def _wrapped(curve: Curve, text: str) -> str:
+    return text if curve.expression is None else f"{{{curve.expression} {text}}}"
+
+
+def _key_text(key: CurveKey, timed: bool) -> str:
+    words: Sequence[float] = (key.value,) if key.step else key[1:6]
+    text = " ".join(map(number, words))
+    if timed:
+        return f"{{{number(key.time)} {text}}}"
+    return text if key.step else f"{{{text}}}"

@@ -1,0 +1,119 @@
+"""Nuke scripts as text: commands, nodes and their knobs, in the Tcl-like form of `.nk` and `.gizmo` files.
+
+Standard library only. Nothing is evaluated: expressions and substitutions stay text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from rotopaint_ai.errors import DocumentError
+
+_BLANKS = re.compile(r"(?:[ \t\r\f\v]|\\\r?\n)*")
+_BREAKS = re.compile(r"[\s;]*")
+_BRACE = re.compile(r"\\.|[{}]", re.DOTALL)
+_QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"', re.DOTALL)
+_BARE = re.compile(r"(?:\\.|[^\s;\\])+", re.DOTALL)
+_ESCAPE = re.compile(r"\\(.)", re.DOTALL)
+_ENDS = "\n;"
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """One word of a command: its text without delimiters, and whether it stood in braces."""
+
+    text: str
+    braced: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A node of a script: class, knobs in file order (the value is every word after the knob's name)."""
+
+    kind: str
+    line: int
+    knobs: dict[str, tuple[Word, ...]] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """The node's name; its class where the script states none."""
+        return self.text("name") or self.kind
+
+    def text(self, knob: str) -> str:
+        """A knob's first word, or the empty text."""
+        words = self.knobs.get(knob, ())
+        return words[0].text if words else ""
+
+
+def nodes(text: str, *, where: str = "script") -> Iterator[Node]:
+    """Every node of a script, those inside groups included, in file order. Raises DocumentError on open braces."""
+    for line, words in commands(text, where=where):
+        if len(words) == 2 and words[1].braced and words[0].text.isidentifier():
+            body = commands(words[1].text, where=f"{where}: line {line}: {words[0].text}")
+            knobs = {knob[0].text: tuple(knob[1:]) for _, knob in body if knob}
+            yield Node(words[0].text, line, knobs)
+
+
+def commands(text: str, *, where: str) -> Iterator[tuple[int, list[Word]]]:
+    """Each command of a script with the line on which it starts: its words up to the end of the line or a `;`."""
+    at, line, counted = 0, 1, 0
+    while True:
+        at = _end(_BREAKS, text, at)
+        if at >= len(text):
+            return
+        line += text.count("\n", counted, at)
+        counted = at
+        if text[at] == "#":
+            end = text.find("\n", at)
+            at = len(text) if end < 0 else end
+            continue
+        words, at = _command(text, at, where, line)
+        yield line, words
+
+
+def _command(text: str, at: int, where: str, line: int) -> tuple[list[Word], int]:
+    words = []
+    while at < len(text) and text[at] not in _ENDS:
+        word, at = _word(text, at, where, line)
+        words.append(word)
+        at = _end(_BLANKS, text, at)
+    return words, at
+
+
+def _word(text: str, at: int, where: str, line: int) -> tuple[Word, int]:
+    if text[at] == "{":
+        end = closing_brace(text, at)
+        if end < 0:
+            raise DocumentError(
+                f"{where}: line {line}: a brace is never closed; the file may be cut short, save it again"
+            )
+        return Word(text[at + 1 : end], True), end + 1
+    if text[at] == '"':
+        quoted = _QUOTED.match(text, at)
+        if quoted is not None:
+            return Word(_ESCAPE.sub(r"\1", quoted[1])), quoted.end()
+    bare = _BARE.match(text, at)
+    if bare is None:  # a lone backslash at the end of the text
+        return Word(text[at]), at + 1
+    return Word(_ESCAPE.sub(r"\1", bare[0])), bare.end()
+
+
+def closing_brace(text: str, at: int) -> int:
+    """Where the brace that opens at `at` closes; -1 if it does not. A brace after a backslash does not count."""
+    depth = 0
+    for found in _BRACE.finditer(text, at):
+        mark = found[0]
+        if mark == "{":
+            depth += 1
+        elif mark == "}":
+            depth -= 1
+            if depth == 0:
+                return found.start()
+    return -1
+
+
+def _end(pattern: re.Pattern[str], text: str, at: int) -> int:
+    found = pattern.match(text, at)
+    return at if found is None else found.end()
