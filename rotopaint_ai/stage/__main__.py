@@ -24,7 +24,9 @@ def main() -> int:
     def progress(done: int, total: int) -> None:
         sys.stderr.write(f"\r{done}/{total} characters")
 
-    count = make_dataset(options.dataset, Order(options.characters, options.seed, workers=options.workers), progress=progress)
+    count = make_dataset(
+        options.dataset, Order(options.characters, options.seed, workers=options.workers), progress=progress
+    )
     sys.stderr.write(f"\n{count} samples in {options.dataset}\n")
     return 0
 

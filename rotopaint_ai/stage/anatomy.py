@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -11,7 +13,7 @@ import numpy.typing as npt
 from rotopaint_ai.sheet import LandmarkSpec, ShapeSpec, Sheet
 from rotopaint_ai.stage.face import OUTLINE_JAW, Face
 
-Array = npt.NDArray[np.float64]
+Array = npt.NDArray[Any]
 
 EYE_NAMES = ("inner", "upper_in", "upper_out", "outer", "lower_out", "lower_in")
 SAMPLES = 24  # dense samples per segment that a spline is fitted to
@@ -35,16 +37,37 @@ def _even(n: int, *, closed: bool) -> tuple[float, ...]:
 
 def _eye(side: int, name: str) -> Curve:
     knots = tuple(i / 6 for i in range(6))
-    return Curve(f"eye_{name}", True, "matte", lambda f, t: f.eye(side, t), knots, {i: f"eye_{name}_{n}" for i, n in enumerate(EYE_NAMES)})
+    return Curve(
+        f"eye_{name}",
+        True,
+        "matte",
+        lambda f, t: f.eye(side, t),
+        knots,
+        {i: f"eye_{name}_{n}" for i, n in enumerate(EYE_NAMES)},
+    )
 
 
 def _brow(side: int, name: str) -> Curve:
     knots = _even(8, closed=True)
-    return Curve(f"brow_{name}", True, "matte", lambda f, t: f.brow(side, t), knots, {0: f"brow_{name}_0", 1: f"brow_{name}_1", 3: f"brow_{name}_2", 4: f"brow_{name}_3"})
+    return Curve(
+        f"brow_{name}",
+        True,
+        "matte",
+        lambda f, t: f.brow(side, t),
+        knots,
+        {0: f"brow_{name}_0", 1: f"brow_{name}_1", 3: f"brow_{name}_2", 4: f"brow_{name}_3"},
+    )
 
 
 def _side(side: int, name: str) -> Curve:
-    return Curve(f"seam_{name}", False, "seam", lambda f, t: f.side_seam(side, t), _even(5, closed=False), {0: f"seam_{name}_top", 4: f"seam_{name}_bottom"})
+    return Curve(
+        f"seam_{name}",
+        False,
+        "seam",
+        lambda f, t: f.side_seam(side, t),
+        _even(5, closed=False),
+        {0: f"seam_{name}_top", 4: f"seam_{name}_bottom"},
+    )
 
 
 def _outline_knots() -> tuple[float, ...]:
@@ -54,16 +77,39 @@ def _outline_knots() -> tuple[float, ...]:
 
 
 CURVES: tuple[Curve, ...] = (
-    Curve("seam_bridge", False, "seam", lambda f, t: f.bridge_seam(t), _even(17, closed=False), {2 * i: f"seam_bridge_{i}" for i in range(9)}),
+    Curve(
+        "seam_bridge",
+        False,
+        "seam",
+        lambda f, t: f.bridge_seam(t),
+        _even(17, closed=False),
+        {2 * i: f"seam_bridge_{i}" for i in range(9)},
+    ),
     _side(0, "right"),
     _side(1, "left"),
     _brow(0, "right"),
     _brow(1, "left"),
     _eye(0, "right"),
     _eye(1, "left"),
-    Curve("mouth_outer", True, "matte", lambda f, t: f.mouth(t, inner=False), _even(8, closed=True), {i: f"mouth_outer_{i}" for i in range(8)}),
-    Curve("mouth_inner", True, "matte", lambda f, t: f.mouth(t, inner=True), _even(6, closed=True), {i: f"mouth_inner_{i}" for i in range(6)}),
-    Curve("face_outline", True, "matte", lambda f, t: f.outline(t), _outline_knots(), {i: f"jaw_{i}" for i in range(9)}),
+    Curve(
+        "mouth_outer",
+        True,
+        "matte",
+        lambda f, t: f.mouth(t, inner=False),
+        _even(8, closed=True),
+        {i: f"mouth_outer_{i}" for i in range(8)},
+    ),
+    Curve(
+        "mouth_inner",
+        True,
+        "matte",
+        lambda f, t: f.mouth(t, inner=True),
+        _even(6, closed=True),
+        {i: f"mouth_inner_{i}" for i in range(6)},
+    ),
+    Curve(
+        "face_outline", True, "matte", lambda f, t: f.outline(t), _outline_knots(), {i: f"jaw_{i}" for i in range(9)}
+    ),
 )
 
 
@@ -74,7 +120,9 @@ def landmark_names() -> tuple[str, ...]:
     eyes = [f"eye_{s}_{n}" for s in ("right", "left") for n in EYE_NAMES]
     nose = ["nose_bridge", "nose_mid", "nose_tip", "nose_base", "nose_wing_right", "nose_wing_left"]
     mouth = [f"mouth_outer_{i}" for i in range(8)] + [f"mouth_inner_{i}" for i in range(6)]
-    seams = [f"seam_bridge_{i}" for i in range(9)] + [f"seam_{s}_{w}" for s in ("right", "left") for w in ("top", "bottom")]
+    seams = [f"seam_bridge_{i}" for i in range(9)] + [
+        f"seam_{s}_{w}" for s in ("right", "left") for w in ("top", "bottom")
+    ]
     return tuple(jaw + brows + eyes + ["pupil_right", "pupil_left"] + nose + mouth + seams)
 
 
@@ -82,7 +130,7 @@ def mirror(name: str) -> str | None:
     """The landmark on the other side of the face; None for one in the middle."""
     for stem, last in (("jaw_", 8), ("seam_bridge_", 8)):
         if name.startswith(stem):
-            other = f"{stem}{last - int(name[len(stem):])}"
+            other = f"{stem}{last - int(name[len(stem) :])}"
             return None if other == name else other
     if name.startswith("mouth_"):
         stem, index = name.rsplit("_", 1)
@@ -132,7 +180,7 @@ def landmarks(face: Face) -> dict[str, Array]:
 def dense(curve: Curve, face: Face) -> Array:
     """Head-space points (S, SAMPLES + 1, 3) along each segment of a curve, ends shared between neighbours."""
     knots = list(curve.knots) + ([1.0] if curve.closed else [])
-    t = np.stack([np.linspace(a, b, SAMPLES + 1) for a, b in zip(knots[:-1], knots[1:])])
+    t = np.stack([np.linspace(a, b, SAMPLES + 1) for a, b in itertools.pairwise(knots)])
     places = curve.place(face, np.clip(t.reshape(-1), 0, 1))
     return face.surface(places[:, 0], places[:, 1]).reshape(*t.shape, 3)
 
@@ -175,7 +223,11 @@ def _from(name: str) -> tuple[str, ...]:
     if name == "face_outline":
         return tuple(n for n in names if n.startswith(("jaw", "brow", "seam_bridge", "seam_left", "seam_right")))
     stem = name.split("_")[0]
-    return tuple(n for n in names if n.startswith((name, "mouth"))) if stem == "mouth" else tuple(n for n in names if n.startswith(name))
+    return (
+        tuple(n for n in names if n.startswith((name, "mouth")))
+        if stem == "mouth"
+        else tuple(n for n in names if n.startswith(name))
+    )
 
 
 def sheet() -> Sheet:
@@ -187,8 +239,14 @@ def sheet() -> Sheet:
         seam = c.role == "seam"
         shapes.append(
             ShapeSpec(
-                c.name, c.closed, len(c.knots), "seam" if seam else "matte", c.landmarks, _from(c.name),
-                width_share=0.022 if seam else None, feather_px=1.0 if seam else 0.0,
+                c.name,
+                c.closed,
+                len(c.knots),
+                "seam" if seam else "matte",
+                c.landmarks,
+                _from(c.name),
+                width_share=0.022 if seam else None,
+                feather_px=1.0 if seam else 0.0,
             )
         )
     return Sheet("puppet", marks, tuple(shapes))

@@ -24,7 +24,7 @@ from rotopaint_ai.stage.puppet import Build, draw_build, draw_pose
 from rotopaint_ai.stage.scene import Camera, Picture, render
 from rotopaint_ai.stage.studio import Studio, draw_studio
 
-F32 = npt.NDArray[np.float32]
+F32 = npt.NDArray[Any]  # float32
 
 SIZE = 320  # pixels of a stored crop's side
 POSES = 4  # frames of each character
@@ -54,7 +54,11 @@ def sample_picture(seed: int, pose: int) -> tuple[Picture, Build, Studio]:
     centre = (SIZE / 2 + float(rng.normal(0, 8)), SIZE * 0.5 + float(rng.normal(0, 8)))
     camera = Camera(SIZE, SIZE, SIZE * rng.uniform(0.27, 0.34), centre, studio.distance)
     hidden = rng.random() < 0.12
-    return render(build, draw_pose(rng), studio, camera, grain_seed=pose, hidden=hidden, texture=768, clean=False), build, studio
+    return (
+        render(build, draw_pose(rng), studio, camera, grain_seed=pose, hidden=hidden, texture=768, clean=False),
+        build,
+        studio,
+    )
 
 
 def _record(picture: Picture, name: str, seed: int, pose: int, split: str) -> dict[str, Any]:
@@ -66,9 +70,19 @@ def _record(picture: Picture, name: str, seed: int, pose: int, split: str) -> di
         if shape.width_px is not None:
             shapes[shape.name]["width_px"] = round(shape.width_px, 3)
     return {
-        "image": name, "width": SIZE, "height": SIZE, "character": f"s{seed:06d}", "shot": f"s{seed:06d}_{pose}", "frame": 1001 + pose, "split": split,
-        "landmarks": {n: [round(float(x), 3), round(float(y), 3), int(v)] for n, (x, y, v) in zip(anatomy.landmark_names(), marks)},
-        "shapes": shapes, "face_box": [round(float(v), 2) for v in (*low, *(high - low))], "pixel_scale": 1.0,
+        "image": name,
+        "width": SIZE,
+        "height": SIZE,
+        "character": f"s{seed:06d}",
+        "shot": f"s{seed:06d}_{pose}",
+        "frame": 1001 + pose,
+        "split": split,
+        "landmarks": {
+            n: [round(float(x), 3), round(float(y), 3), int(v)] for n, (x, y, v) in zip(anatomy.landmark_names(), marks)
+        },
+        "shapes": shapes,
+        "face_box": [round(float(v), 2) for v in (*low, *(high - low))],
+        "pixel_scale": 1.0,
     }
 
 
@@ -92,7 +106,10 @@ def _make(task: tuple[Path, int, str]) -> list[dict[str, Any]]:
 
 
 def make_dataset(folder: Path, order: Order, *, progress: Callable[[int, int], None] = lambda done, total: None) -> int:
-    """Make (or go on making) a data set at `folder`; returns the number of samples. `progress` gets characters done, total."""
+    """Make (or go on making) a data set at `folder`; returns the number of samples.
+
+    `progress` is told how many characters are done, and how many there are.
+    """
     (folder / "images").mkdir(parents=True, exist_ok=True)
     first_held = round(order.characters * (1 - order.held_back))
     tasks = [(folder, order.seed + k, "train" if k < first_held else "val") for k in range(order.characters)]
@@ -104,6 +121,16 @@ def make_dataset(folder: Path, order: Order, *, progress: Callable[[int, int], N
             progress(k + 1, len(tasks))
     write_text(folder / "sheet.yaml", dump_sheet(anatomy.sheet()))
     write_text(folder / "samples.jsonl", "".join(json.dumps(r) + "\n" for r in records))
-    write_json(folder / "dataset.json", {"format": "rotopaint-dataset", "version": 1, "name": "puppet stage", "licence": "CC0-1.0",
-                                         "characters": order.characters, "seed": order.seed, "samples": len(records)})
+    write_json(
+        folder / "dataset.json",
+        {
+            "format": "rotopaint-dataset",
+            "version": 1,
+            "name": "puppet stage",
+            "licence": "CC0-1.0",
+            "characters": order.characters,
+            "seed": order.seed,
+            "samples": len(records),
+        },
+    )
     return len(records)

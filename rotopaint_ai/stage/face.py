@@ -7,13 +7,14 @@ are the character's own.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from rotopaint_ai.stage.puppet import Build, Pose
 
-Array = npt.NDArray[np.float64]
+Array = npt.NDArray[Any]
 
 OUTLINE_START = 0.35  # radians below the horizontal where the outline begins on the character's right
 OUTLINE_JAW = (np.pi - 2 * OUTLINE_START) / (2 * np.pi)  # share of the outline that runs along the jaw
@@ -59,7 +60,9 @@ class Face:
         """Radius (…) of the bare head along unit directions (…, 3)."""
         b = self.build
         p = b.squareness
-        return 1.0 / (np.abs(d[..., 0] / b.width) ** p + np.abs(d[..., 1] / b.height) ** p + np.abs(d[..., 2] / b.depth) ** p) ** (1 / p)
+        return 1.0 / (
+            np.abs(d[..., 0] / b.width) ** p + np.abs(d[..., 1] / b.height) ** p + np.abs(d[..., 2] / b.depth) ** p
+        ) ** (1 / p)
 
     def eye_place(self, side: int) -> tuple[float, float]:
         """Chart place of an eye's middle; side 0 is the character's right."""
@@ -78,7 +81,11 @@ class Face:
         d = directions(a, e)
         r = self.skull(d)
         front = np.clip(np.cos(a), 0.0, 1.0)
-        r = r + b.forehead * _bump(a, e, (0, 0.65), (0.6, 0.3)) + b.brow_ridge * front * _bump(a, e, (0, b.eye_e + 0.22), (0.55, 0.09))
+        r = (
+            r
+            + b.forehead * _bump(a, e, (0, 0.65), (0.6, 0.3))
+            + b.brow_ridge * front * _bump(a, e, (0, b.eye_e + 0.22), (0.55, 0.09))
+        )
         for s in (-1.0, 1.0):
             r = r + b.cheek * _bump(a, e, (s * 0.62, -0.38 + 0.06 * pose.smile), (0.3, 0.24))
             r = r + 0.03 * max(pose.smile, 0) * _bump(a, e, (s * 0.55, -0.3), (0.16, 0.14))
@@ -112,7 +119,7 @@ class Face:
 
     def _pull(self, p: Array, a: Array, e: Array) -> Array:
         """Jaw, chin and nose: moves that are not along the radius."""
-        b, pose = self.build, self.pose
+        b = self.build
         below = _smoothstep(b.jaw_start, -0.95, np.sin(e))
         p = self.narrowed(p, e)
         front = np.clip(np.cos(a), 0, 1) ** 2
@@ -124,10 +131,17 @@ class Face:
         rise = _smoothstep(top, tip, e) ** 1.35
         under = _smoothstep(tip - 0.13, tip - 0.01, e)
         profile = np.where(e > tip, rise, under)
-        wide = b.nose_width * (0.55 + 0.45 * _smoothstep(top, tip, e)) * (1.0 + 0.35 * np.where(e < tip, 1, 0) * (1 - under))
+        wide = (
+            b.nose_width
+            * (0.55 + 0.45 * _smoothstep(top, tip, e))
+            * (1.0 + 0.35 * np.where(e < tip, 1, 0) * (1 - under))
+        )
         nose = profile * np.exp(-0.5 * np.abs(a / wide) ** 2.3)
         ball = b.nose_ball * _bump(a, e, (0, tip + 0.01), (b.nose_width * 0.9, 0.075))
-        wing = 0.035 * (_bump(a, e, (-b.nose_width * 1.25, tip - 0.02), (0.06, 0.05)) + _bump(a, e, (b.nose_width * 1.25, tip - 0.02), (0.06, 0.05)))
+        wing = 0.035 * (
+            _bump(a, e, (-b.nose_width * 1.25, tip - 0.02), (0.06, 0.05))
+            + _bump(a, e, (b.nose_width * 1.25, tip - 0.02), (0.06, 0.05))
+        )
         p[..., 2] += b.nose_length * nose + ball + wing
         p[..., 1] -= b.nose_length * b.nose_droop * nose * rise
         return p
@@ -138,7 +152,12 @@ class Face:
     # -- features in the chart ---------------------------------------------------------------------------------------
 
     def _mouth_half_width(self) -> float:
-        return self.build.mouth_width * self.pose.mouth_wide * (1 + 0.12 * max(self.pose.smile, 0)) * (1 - 0.25 * self.pose.mouth_open)
+        return (
+            self.build.mouth_width
+            * self.pose.mouth_wide
+            * (1 + 0.12 * max(self.pose.smile, 0))
+            * (1 - 0.25 * self.pose.mouth_open)
+        )
 
     def _lip_edges(self, x: Array) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
         """Elevation of (outer, inner) edge of the upper and of the lower lip at x in -1..1 across the mouth."""
@@ -156,7 +175,7 @@ class Face:
         return upper, lower
 
     def mouth(self, t: Array, *, inner: bool) -> Array:
-        """Chart places (N, 2) round the mouth; t in 0..1 from the corner at the character's right over the upper lip."""
+        """Chart places (N, 2) round the mouth; t in 0..1, from the right corner over the upper lip."""
         half = np.where(t < 0.5, t * 2, (1 - t) * 2)
         x = -np.cos(np.pi * half)
         upper, lower = self._lip_edges(x * (0.94 if inner else 1.0))
@@ -195,11 +214,15 @@ class Face:
         lid = b.eye_upper * b.eye_width * self._eye_reach(side)
         lift = b.eye_e + lid + 0.04 + 0.55 * b.brow_e + pose.brow_raise + self._eye_shift[side]
         mid = lift + b.brow_arch * np.sin(np.pi * s * 0.9) + pose.brow_tilt * (s - 0.5) * b.brow_span * 0.8
-        thick = b.brow_thick * (0.25 + 0.75 * np.sin(np.pi * (0.12 + 0.8 * s))) * np.sqrt(np.clip(4 * s * (1 - s), 0, 1)) ** 0.5
+        thick = (
+            b.brow_thick
+            * (0.25 + 0.75 * np.sin(np.pi * (0.12 + 0.8 * s)))
+            * np.sqrt(np.clip(4 * s * (1 - s), 0, 1)) ** 0.5
+        )
         return np.stack([a, mid + np.where(t < 0.5, 1, -1) * thick / 2], axis=-1)
 
     def outline(self, t: Array) -> Array:
-        """Chart places (N, 2) round the face; t in 0..1 from below the right ear, under the chin, to the left, over the top."""
+        """Chart places (N, 2) round the face; t in 0..1, from below the right ear, under the chin."""
         wide, down, up = self.build.outline
         angle = -(np.pi / 2 + OUTLINE_START) - 2 * np.pi * t  # clockwise from straight up, so that it goes down first
         sx, sy = np.sin(angle), np.cos(angle)
@@ -217,24 +240,26 @@ class Face:
         return np.stack([sign * a, e], axis=-1)
 
     def bridge_seam(self, t: Array) -> Array:
-        """Chart places (N, 2) of the seam from the character's right side under the eyes and over the nose, t in 0..1."""
+        """Chart places (N, 2) of the seam from the right side under the eyes and over the nose."""
         b = self.build
         w = b.seam_wiggle
         dip = b.eye_e - b.seam_dip
         nose = b.eye_e + b.seam_rise
-        knots = np.array([
-            [-self._side_a(0), b.seam_side_e + w[0]],
-            [-(0.45 * b.seam_dip_a + 0.55 * b.seam_side_a), 0.35 * b.seam_side_e + 0.65 * dip + w[1]],
-            [-b.seam_dip_a, dip + w[2]],
-            [-0.55 * b.seam_dip_a, 0.8 * dip + 0.2 * nose + w[3]],
-            [-0.22 * b.seam_dip_a, 0.25 * dip + 0.75 * nose],
-            [0.0, nose],
-            [0.22 * b.seam_dip_a, 0.25 * dip + 0.75 * nose],
-            [0.55 * b.seam_dip_a, 0.8 * dip + 0.2 * nose + w[4]],
-            [b.seam_dip_a, dip + w[5]],
-            [0.45 * b.seam_dip_a + 0.55 * b.seam_side_a, 0.35 * b.seam_side_e + 0.65 * dip + w[6]],
-            [self._side_a(1), b.seam_side_e + w[0]],
-        ])
+        knots = np.array(
+            [
+                [-self._side_a(0), b.seam_side_e + w[0]],
+                [-(0.45 * b.seam_dip_a + 0.55 * b.seam_side_a), 0.35 * b.seam_side_e + 0.65 * dip + w[1]],
+                [-b.seam_dip_a, dip + w[2]],
+                [-0.55 * b.seam_dip_a, 0.8 * dip + 0.2 * nose + w[3]],
+                [-0.22 * b.seam_dip_a, 0.25 * dip + 0.75 * nose],
+                [0.0, nose],
+                [0.22 * b.seam_dip_a, 0.25 * dip + 0.75 * nose],
+                [0.55 * b.seam_dip_a, 0.8 * dip + 0.2 * nose + w[4]],
+                [b.seam_dip_a, dip + w[5]],
+                [0.45 * b.seam_dip_a + 0.55 * b.seam_side_a, 0.35 * b.seam_side_e + 0.65 * dip + w[6]],
+                [self._side_a(1), b.seam_side_e + w[0]],
+            ]
+        )
         return _through(knots, t)
 
     def _side_a(self, side: int) -> float:
@@ -254,4 +279,4 @@ def _through(knots: Array, t: Array) -> Array:
     s = (t - chord[i])[:, None] / h
     h00, h10 = 2 * s**3 - 3 * s**2 + 1, s**3 - 2 * s**2 + s
     h01, h11 = -2 * s**3 + 3 * s**2, s**3 - s**2
-    return h00 * knots[i] + h10 * h * slope[i] + h01 * knots[i + 1] + h11 * h * slope[i + 1]
+    return np.asarray(h00 * knots[i] + h10 * h * slope[i] + h01 * knots[i + 1] + h11 * h * slope[i + 1])

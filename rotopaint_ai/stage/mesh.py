@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-Array = npt.NDArray[np.float64]
+Array = npt.NDArray[Any]
 Ints = npt.NDArray[np.int32]
 
 
@@ -29,11 +30,13 @@ class Mesh:
     def moved(self, rotation: Array, shift: Array) -> Mesh:
         """The mesh after `rotation @ v + shift`."""
         tangents = None if self.tangents is None else self.tangents @ rotation.T
-        return replace(self, vertices=self.vertices @ rotation.T + shift, normals=self.normals @ rotation.T, tangents=tangents)
+        return replace(
+            self, vertices=self.vertices @ rotation.T + shift, normals=self.normals @ rotation.T, tangents=tangents
+        )
 
 
 def grid_triangles(rows: int, cols: int, *, wrap: bool = False) -> Ints:
-    """Two triangles for each cell of a grid of vertices stored row by row; `wrap` joins the last column to the first."""
+    """Two triangles for each cell of a grid of vertices stored by rows; `wrap` joins last and first column."""
     r, c = np.meshgrid(np.arange(rows - 1), np.arange(cols if wrap else cols - 1), indexing="ij")
     a, b = r * cols + c, r * cols + (c + 1) % cols
     d, e = a + cols, b + cols
@@ -45,10 +48,12 @@ def smooth_normals(vertices: Array, triangles: Ints) -> Array:
     p = vertices[triangles]
     face = np.cross(p[:, 1] - p[:, 0], p[:, 2] - p[:, 0])
     normals = np.stack([np.bincount(triangles.ravel(), np.repeat(face[:, k], 3), len(vertices)) for k in range(3)], -1)
-    return normals / np.maximum(np.linalg.norm(normals, axis=1, keepdims=True), 1e-12)
+    return np.asarray(normals / np.maximum(np.linalg.norm(normals, axis=1, keepdims=True), 1e-12))
 
 
-def from_grid(points: Array, material: str, *, uv: Array | None = None, wrap: bool = False, colour: Array | None = None) -> Mesh:
+def from_grid(
+    points: Array, material: str, *, uv: Array | None = None, wrap: bool = False, colour: Array | None = None
+) -> Mesh:
     """A mesh over a grid of points (R, C, 3)."""
     rows, cols = points.shape[:2]
     triangles = grid_triangles(rows, cols, wrap=wrap)
@@ -62,7 +67,9 @@ def from_grid(points: Array, material: str, *, uv: Array | None = None, wrap: bo
 
 def ball(centre: Array, radii: Array, material: str, *, n: int = 24) -> Mesh:
     """An ellipsoid."""
-    e, a = np.meshgrid(np.linspace(np.pi / 2, -np.pi / 2, n), np.linspace(0, 2 * np.pi, 2 * n, endpoint=False), indexing="ij")
+    e, a = np.meshgrid(
+        np.linspace(np.pi / 2, -np.pi / 2, n), np.linspace(0, 2 * np.pi, 2 * n, endpoint=False), indexing="ij"
+    )
     d = np.stack([np.sin(a) * np.cos(e), np.sin(e), np.cos(a) * np.cos(e)], -1)
     mesh = from_grid(centre + d * radii, material, wrap=True)
     normal = (d / radii).reshape(-1, 3)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import cv2
 import numpy as np
@@ -12,8 +13,8 @@ from rotopaint_ai.stage.face import Face
 from rotopaint_ai.stage.props import CHART_A, CHART_E, chart_uv
 from rotopaint_ai.stage.puppet import Build
 
-F32 = npt.NDArray[np.float32]
-Array = npt.NDArray[np.float64]
+F32 = npt.NDArray[Any]  # float32
+Array = npt.NDArray[Any]
 Rng = np.random.Generator
 
 
@@ -55,17 +56,23 @@ def paint(build: Build, face: Face, *, width: int) -> Paint:
     for s in (-1, 1):
         warm += np.exp(-0.5 * (((a - s * 0.6) / 0.28) ** 2 + ((e + 0.3) / 0.2) ** 2)).astype(np.float32)
     warm += np.exp(-0.5 * ((a / 0.16) ** 2 + ((e - build.nose_e) / 0.1) ** 2)).astype(np.float32)
-    tint = np.array(build.skin, np.float32) * np.array([1.0, rng.uniform(0.45, 0.8), rng.uniform(0.45, 0.8)], np.float32)
+    tint = np.array(build.skin, np.float32) * np.array(
+        [1.0, rng.uniform(0.45, 0.8), rng.uniform(0.45, 0.8)], np.float32
+    )
     albedo += (tint - np.array(build.skin, np.float32)) * (build.blush * warm.clip(0, 1))[..., None]
     shade = np.zeros((h, w), np.float32)
     for side in (0, 1):
         ea, ee = face.eye_place(side)
         reach = build.eye_radius * 1.3
-        shade += np.exp(-(((((a - ea) / reach) ** 2 + ((e - ee) / reach) ** 2) ** 0.5 - 0.95) / 0.16) ** 2).astype(np.float32)
+        shade += np.exp(-((((((a - ea) / reach) ** 2 + ((e - ee) / reach) ** 2) ** 0.5 - 0.95) / 0.16) ** 2)).astype(
+            np.float32
+        )
     albedo *= (1 - rng.uniform(0, 0.4) * shade.clip(0, 1))[..., None]
     relief = (0.0016 * rng.uniform(0, 1) * noise(rng, h, w, coarse=50, octaves=3)).astype(np.float32)
     if build.print_lines:
-        relief += (build.print_lines * 0.02 * np.sin(e * rng.uniform(180, 320) + 2 * noise(rng, h, w, coarse=3))).astype(np.float32)
+        relief += (
+            build.print_lines * 0.02 * np.sin(e * rng.uniform(180, 320) + 2 * noise(rng, h, w, coarse=3))
+        ).astype(np.float32)
     _freckles(albedo, build, rng)
     _wrinkles(albedo, relief, build, rng)
     return Paint(albedo.clip(0.003, 1).astype(np.float32), relief)
@@ -93,9 +100,11 @@ def _wrinkles(albedo: F32, relief: F32, build: Build, rng: Rng) -> None:
         turn, bend = rng.uniform(0, np.pi), rng.normal(0, 2.0)
         s = np.linspace(0, rng.uniform(0.15, 0.5), 20)
         heading = turn + bend * s
-        line = np.stack([a + np.cumsum(np.cos(heading)) * (s[1] - s[0]), e + np.cumsum(np.sin(heading)) * (s[1] - s[0])], -1)
+        line = np.stack(
+            [a + np.cumsum(np.cos(heading)) * (s[1] - s[0]), e + np.cumsum(np.sin(heading)) * (s[1] - s[0])], -1
+        )
         pixels = (chart_uv(line) * np.array([w, h]) * 16).astype(np.int32)
-        mark = np.zeros((h, w), np.float32)
+        mark: F32 = np.zeros((h, w), np.float32)
         cv2.polylines(mark, [pixels], False, 1.0, int(rng.integers(1, 4)) * max(1, w // 900), cv2.LINE_AA, 4)
         mark = cv2.GaussianBlur(mark, (0, 0), rng.uniform(0.8, 3.0) * w / 1024)
         mark = mark / max(float(mark.max()), 1e-6)

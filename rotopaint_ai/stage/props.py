@@ -1,6 +1,8 @@
-"""Everything on a puppet besides its face: eyes, mouth inside, ears, hair, hat, neck and clothes; and things in front."""
+"""Everything on a puppet besides its face: eyes, mouth, ears, hair, hat, clothes; and things in front."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -9,7 +11,7 @@ from rotopaint_ai.stage.face import Face, directions
 from rotopaint_ai.stage.mesh import Mesh, ball, from_grid, lathe, tubes
 from rotopaint_ai.stage.puppet import Build
 
-Array = npt.NDArray[np.float64]
+Array = npt.NDArray[Any]
 Rng = np.random.Generator
 
 CHART_A = 2.4  # half range of azimuth that the face's chart covers
@@ -25,12 +27,11 @@ def head(face: Face, *, n: int) -> Mesh:
     """The face's surface over its whole chart, `n` vertices high, denser in front."""
     s = np.linspace(-1, 1, int(n * 1.35))
     a = CHART_A * (0.62 * s + 0.38 * s**3)
-    a_grid, e_grid = np.meshgrid(a, np.linspace(CHART_E, -CHART_E, n), indexing="ij")
-    a_grid, e_grid = a_grid.T, e_grid.T
+    e_grid, a_grid = np.meshgrid(np.linspace(CHART_E, -CHART_E, n), a, indexing="ij")
     points = face.surface(a_grid, e_grid)
     mesh = from_grid(points, "skin", uv=chart_uv(np.stack([a_grid, e_grid], -1)))
-    by_a = np.gradient(points, axis=1) / np.gradient(a_grid, axis=1)[..., None]
-    by_e = np.gradient(points, axis=0) / np.gradient(e_grid, axis=0)[..., None]
+    by_a = np.gradient(points, axis=1) / np.gradient(a)[:, None]
+    by_e = np.gradient(points, axis=0) * (-(n - 1) / (2 * CHART_E))
     tangents = np.stack([by_a, by_e], 2).reshape(-1, 2, 3)
     return Mesh(mesh.vertices, mesh.normals, mesh.uv, mesh.triangles, "skin", tangents)
 
@@ -63,7 +64,9 @@ def ears(face: Face, rng: Rng) -> list[Mesh]:
     made = []
     for sign in (-1.0, 1.0):
         at = face.surface(np.array(sign * 1.62), np.array(-0.05))
-        mesh = ball(at + np.array([sign * b.ear * 0.3, 0, 0]), np.array([b.ear * 0.42, b.ear, b.ear * 0.62]), "ear", n=16)
+        mesh = ball(
+            at + np.array([sign * b.ear * 0.3, 0, 0]), np.array([b.ear * 0.42, b.ear, b.ear * 0.62]), "ear", n=16
+        )
         v = mesh.vertices.copy()
         up = np.clip((v[:, 1] - at[1]) / b.ear, 0, 1)
         v[:, 0] += sign * b.ear * 1.6 * b.ear_point * up**1.5
@@ -113,7 +116,10 @@ def hair(face: Face, rng: Rng) -> list[Mesh]:
     spine[..., 2] -= back * (0.85 if spine.shape[1] else 0)
     thick = rng.uniform(0.05, 0.1, (n, 1)) if tufts else rng.uniform(0.012, 0.03, (n, 1))
     radii = thick * (1 - np.linspace(0, 1, k)[None] ** 1.5) ** 0.8 + 0.002
-    return [tubes(spine, radii, "hair", colours=_tints(rng, b.hair_colour, n), sides=6 if tufts else 4), _cap(face, rng, thin=True)]
+    return [
+        tubes(spine, radii, "hair", colours=_tints(rng, b.hair_colour, n), sides=6 if tufts else 4),
+        _cap(face, rng, thin=True),
+    ]
 
 
 def _cap(face: Face, rng: Rng, *, thin: bool = False) -> Mesh:
@@ -122,11 +128,15 @@ def _cap(face: Face, rng: Rng, *, thin: bool = False) -> Mesh:
     line = np.where(np.abs(wrapped) < 1.9, 0.82 - 0.3 * np.clip(np.abs(wrapped) - 0.5, 0, 1.4) ** 1.2, -0.75)
     over = np.clip((e - line) / 0.14, 0, 1)
     d = directions(a, e)
-    wave = 0.03 * np.sin(wrapped * rng.integers(5, 14) + 5 * e + rng.uniform(0, 6)) + 0.02 * np.sin(wrapped * rng.integers(14, 30))
+    wave = 0.03 * np.sin(wrapped * rng.integers(5, 14) + 5 * e + rng.uniform(0, 6)) + 0.02 * np.sin(
+        wrapped * rng.integers(14, 30)
+    )
     lift = (0.012 if thin else 0.075 + wave) * np.sqrt(over) + np.where(over > 0, 0.0, -0.25)
     r = face.skull(d) + lift
     colour = _tints(rng, face.build.hair_colour, 1)[0] * (1 + 6 * wave[..., None])
-    return from_grid(face.narrowed(d * r[..., None], e), "hair", wrap=True, colour=np.broadcast_to(colour, (*a.shape, 3)).copy())
+    return from_grid(
+        face.narrowed(d * r[..., None], e), "hair", wrap=True, colour=np.broadcast_to(colour, (*a.shape, 3)).copy()
+    )
 
 
 def hat(face: Face, rng: Rng) -> list[Mesh]:
@@ -143,7 +153,15 @@ def hat(face: Face, rng: Rng) -> list[Mesh]:
         body = np.stack([0.02 + (w - 0.02) * s**0.9, y + top * (1 - s)], -1)
     else:
         body = np.stack([w * np.sin(s * np.pi / 2) ** 0.7, y + top * np.cos(s * np.pi / 2)], -1)
-    brim = np.array([[w, y], [w + rim * 0.5, y - 0.03], [w + rim, y + rng.uniform(-0.08, 0.1)], [w + rim * 0.98, y - 0.06], [w * 0.9, y - 0.05]])
+    brim = np.array(
+        [
+            [w, y],
+            [w + rim * 0.5, y - 0.03],
+            [w + rim, y + rng.uniform(-0.08, 0.1)],
+            [w + rim * 0.98, y - 0.06],
+            [w * 0.9, y - 0.05],
+        ]
+    )
     made = [lathe(np.concatenate([body, brim]), "hat", squash=(1.0, b.depth / b.width))]
     if rng.random() < 0.6:
         band = np.stack([np.full(4, w * 1.015), y + np.array([0.16, 0.12, 0.05, 0.01])], -1)
@@ -168,7 +186,11 @@ def torso(build: Build, rng: Rng) -> list[Mesh]:
     y = low - rng.uniform(0.2, 0.4)
     wide = rng.uniform(0.7, 1.3)
     s = np.linspace(0, 1, 16)
-    body = lathe(np.stack([r * 1.2 + wide * np.sin(s * np.pi / 2) ** 1.3, y - 1.6 * (1 - np.cos(s * np.pi / 2)) - 0.6 * s], -1), "cloth", squash=(1.15, 0.7))
+    body = lathe(
+        np.stack([r * 1.2 + wide * np.sin(s * np.pi / 2) ** 1.3, y - 1.6 * (1 - np.cos(s * np.pi / 2)) - 0.6 * s], -1),
+        "cloth",
+        squash=(1.15, 0.7),
+    )
     made = [neck, body]
     if rng.random() < 0.7:
         t = np.linspace(0, 2 * np.pi, 14)
@@ -179,7 +201,9 @@ def torso(build: Build, rng: Rng) -> list[Mesh]:
 
 def occluder(face: Face, rng: Rng) -> list[Mesh]:
     """Something in front of the face: fingers of a hand, a stick with a ball, or a strand of ribbon."""
-    at = face.surface(np.array(rng.uniform(-0.7, 0.7)), np.array(rng.uniform(-0.9, 0.3))) + np.array([0, 0, rng.uniform(0.15, 0.5)])
+    at = face.surface(np.array(rng.uniform(-0.7, 0.7)), np.array(rng.uniform(-0.9, 0.3))) + np.array(
+        [0, 0, rng.uniform(0.15, 0.5)]
+    )
     away = rng.normal(size=3) * np.array([1, 1, 0.15])
     away /= np.linalg.norm(away)
     kind = rng.random()
@@ -189,7 +213,9 @@ def occluder(face: Face, rng: Rng) -> list[Mesh]:
         s = np.linspace(0, 1, 8)[None, :, None]
         start = at + side * (np.arange(n)[:, None] - n / 2) * 0.16
         spine = start[:, None] + away * s * 1.6 + np.array([0, 0, 0.25]) * s**2
-        radii = np.broadcast_to(0.075 * np.sqrt(np.clip(1 - (1 - np.linspace(0, 1, 8) * 6).clip(0, 1) ** 2, 0.02, 1))[None], (n, 8))
+        radii = np.broadcast_to(
+            0.075 * np.sqrt(np.clip(1 - (1 - np.linspace(0, 1, 8) * 6).clip(0, 1) ** 2, 0.02, 1))[None], (n, 8)
+        )
         return [tubes(spine, radii.copy(), "hand", sides=10)]
     s = np.linspace(0, 1, 6)[None, :, None]
     stick = tubes((at + away * s * 3.0), np.full((1, 6), rng.uniform(0.015, 0.05)), "prop", sides=8)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import colorsys
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -110,7 +110,9 @@ class Pose:
     squint: float = 0.0
 
 
-def _hsv(rng: np.random.Generator, hue: tuple[float, float], sat: tuple[float, float], val: tuple[float, float]) -> Colour:
+def _hsv(
+    rng: np.random.Generator, hue: tuple[float, float], sat: tuple[float, float], val: tuple[float, float]
+) -> Colour:
     r, g, b = colorsys.hsv_to_rgb(rng.uniform(*hue) % 1.0, rng.uniform(*sat), rng.uniform(*val))
     return r**2.2, g**2.2, b**2.2
 
@@ -128,7 +130,7 @@ def _skin(rng: np.random.Generator) -> tuple[Colour, Colour]:
     return skin, (float(shadow[0]), float(shadow[1]), float(shadow[2]))
 
 
-def _seam(rng: np.random.Generator, eye_a: float, eye_e: float, eye_reach: float) -> dict[str, float | tuple[float, ...]]:
+def _seam(rng: np.random.Generator, eye_a: float, eye_e: float, eye_reach: float) -> dict[str, Any]:
     return {
         "seam_side_a": float(np.clip(eye_a + eye_reach + rng.uniform(0.08, 0.5), 0.78, 1.38)),
         "seam_side_e": eye_e + rng.uniform(-0.2, 0.12),
@@ -159,28 +161,68 @@ def draw_build(seed: int) -> Build:
     nose_droop = u(-0.25, 0.25) if rng.random() < 0.75 else u(0.2, 0.75)
     lip_tint = np.array(skin) * u(0.45, 1.0) * np.array([1.0, u(0.35, 0.9), u(0.35, 0.9)])
     brow_kind = rng.random()
-    brow = _hsv(rng, (0.0, 0.12), (0.2, 0.7), (0.04, 0.35)) if brow_kind < 0.8 else _hsv(rng, (0, 1), (0, 0.8), (0.1, 0.9))
+    brow = (
+        _hsv(rng, (0.0, 0.12), (0.2, 0.7), (0.04, 0.35)) if brow_kind < 0.8 else _hsv(rng, (0, 1), (0, 0.8), (0.1, 0.9))
+    )
     hair_colour = brow if rng.random() < 0.6 else _hsv(rng, (0, 1), (0, 0.85), (0.05, 0.9))
     return Build(
-        seed=seed, width=width, height=height, depth=depth, squareness=u(1.9, 2.7), jaw_width=u(0.5, 1.05),
-        jaw_start=u(-0.25, 0.15), chin_length=u(-0.08, 0.32), cheek=u(-0.04, 0.12), forehead=u(-0.03, 0.08),
-        brow_ridge=u(0.0, 0.06), eye_a=eye_a, eye_e=eye_e, eye_radius=radius, eye_depth=u(0.55, 0.9),
-        eye_width=min(u(0.62, 0.92), 0.86 * eye_a / reach), eye_round=u(0.7, 1.25), eye_slant=u(-0.22, 0.25), eye_upper=u(0.55, 0.95),
-        eye_lower=u(0.4, 0.85), nose_e=u(-0.32, -0.08), nose_length=u(0.1, 0.45) if nose_droop < 0.3 else u(0.35, 0.85),
-        nose_width=u(0.1, 0.2), nose_droop=nose_droop, nose_bridge=u(0.12, 0.5), nose_ball=u(0.0, 0.12),
-        mouth_e=u(-0.68, -0.45), mouth_width=u(0.16, 0.4), lip_upper=u(0.018, 0.07), lip_lower=u(0.02, 0.085),
-        brow_e=u(0.2, 0.42), brow_span=u(0.26, 0.5), brow_arch=u(0.0, 0.14), brow_thick=u(0.02, 0.07),
-        brow_gap=u(0.1, 0.24), outline=(u(1.1, 1.36), u(0.95, 1.25), u(1.02, 1.3)),
+        seed=seed,
+        width=width,
+        height=height,
+        depth=depth,
+        squareness=u(1.9, 2.7),
+        jaw_width=u(0.5, 1.05),
+        jaw_start=u(-0.25, 0.15),
+        chin_length=u(-0.08, 0.32),
+        cheek=u(-0.04, 0.12),
+        forehead=u(-0.03, 0.08),
+        brow_ridge=u(0.0, 0.06),
+        eye_a=eye_a,
+        eye_e=eye_e,
+        eye_radius=radius,
+        eye_depth=u(0.55, 0.9),
+        eye_width=min(u(0.62, 0.92), 0.86 * eye_a / reach),
+        eye_round=u(0.7, 1.25),
+        eye_slant=u(-0.22, 0.25),
+        eye_upper=u(0.55, 0.95),
+        eye_lower=u(0.4, 0.85),
+        nose_e=u(-0.32, -0.08),
+        nose_length=u(0.1, 0.45) if nose_droop < 0.3 else u(0.35, 0.85),
+        nose_width=u(0.1, 0.2),
+        nose_droop=nose_droop,
+        nose_bridge=u(0.12, 0.5),
+        nose_ball=u(0.0, 0.12),
+        mouth_e=u(-0.68, -0.45),
+        mouth_width=u(0.16, 0.4),
+        lip_upper=u(0.018, 0.07),
+        lip_lower=u(0.02, 0.085),
+        brow_e=u(0.2, 0.42),
+        brow_span=u(0.26, 0.5),
+        brow_arch=u(0.0, 0.14),
+        brow_thick=u(0.02, 0.07),
+        brow_gap=u(0.1, 0.24),
+        outline=(u(1.1, 1.36), u(0.95, 1.25), u(1.02, 1.3)),
         **_seam(rng, eye_a, eye_e, reach * 0.9),
-        skin=skin, skin_shadow=shadow, lip=(float(lip_tint[0]), float(lip_tint[1]), float(lip_tint[2])),
-        brow_colour=brow, iris=_hsv(rng, (0, 1), (0.3, 0.95), (0.15, 0.9)), hair_colour=hair_colour,
-        hat_colour=_hsv(rng, (0, 1), (0.1, 0.9), (0.05, 0.6)), cloth=_hsv(rng, (0, 1), (0.1, 0.9), (0.08, 0.8)),
-        blush=u(0.0, 0.5), freckles=int(rng.integers(0, 60)) if rng.random() < 0.5 else 0,
-        wrinkles=int(rng.integers(1, 7)) if rng.random() < 0.5 else 0, roughness=u(0.25, 0.7), specular=u(0.02, 0.22),
-        print_lines=u(0.0, 0.03) if rng.random() < 0.4 else 0.0, iris_size=u(0.4, 0.68), pupil_size=u(0.3, 0.62),
+        skin=skin,
+        skin_shadow=shadow,
+        lip=(float(lip_tint[0]), float(lip_tint[1]), float(lip_tint[2])),
+        brow_colour=brow,
+        iris=_hsv(rng, (0, 1), (0.3, 0.95), (0.15, 0.9)),
+        hair_colour=hair_colour,
+        hat_colour=_hsv(rng, (0, 1), (0.1, 0.9), (0.05, 0.6)),
+        cloth=_hsv(rng, (0, 1), (0.1, 0.9), (0.08, 0.8)),
+        blush=u(0.0, 0.5),
+        freckles=int(rng.integers(0, 60)) if rng.random() < 0.5 else 0,
+        wrinkles=int(rng.integers(1, 7)) if rng.random() < 0.5 else 0,
+        roughness=u(0.25, 0.7),
+        specular=u(0.02, 0.22),
+        print_lines=u(0.0, 0.03) if rng.random() < 0.4 else 0.0,
+        iris_size=u(0.4, 0.68),
+        pupil_size=u(0.3, 0.62),
         hair=str(rng.choice(["tufts", "strands", "cap", "none"], p=[0.36, 0.24, 0.28, 0.12])),  # type: ignore[arg-type]
         hat=str(rng.choice(["none", "witch", "bowler", "beanie"], p=[0.66, 0.12, 0.12, 0.1])),  # type: ignore[arg-type]
-        ear=u(0.0, 0.32), ear_point=u(0.0, 1.0) if rng.random() < 0.35 else 0.0,
+        ear=u(0.0, 0.32),
+        ear_point=u(0.0, 1.0) if rng.random() < 0.35 else 0.0,
         asymmetry=tuple(rng.normal(0.0, 1.0, 12).tolist()),
     )
 

@@ -5,16 +5,18 @@ Convention: picture pixels, x right, y down, pixel centres at +0.5; depth is the
 
 from __future__ import annotations
 
+from typing import Any
+
 import numba
 import numpy as np
 import numpy.typing as npt
 
-F32 = npt.NDArray[np.float32]
+F32 = npt.NDArray[Any]  # float32
 I32 = npt.NDArray[np.int32]
 
 
 @numba.njit(cache=True, fastmath=True, nogil=True)
-def _masked(mask: F32, u: float, v: float) -> bool:
+def _masked(mask: F32, u: float, v: float) -> Any:
     h, w = mask.shape
     x = u * w - 0.5
     y = v * h - 0.5
@@ -22,12 +24,16 @@ def _masked(mask: F32, u: float, v: float) -> bool:
         return False
     i, j = int(y), int(x)
     fy, fx = y - i, x - j
-    value = (mask[i, j] * (1 - fx) + mask[i, j + 1] * fx) * (1 - fy) + (mask[i + 1, j] * (1 - fx) + mask[i + 1, j + 1] * fx) * fy
+    value = (mask[i, j] * (1 - fx) + mask[i, j + 1] * fx) * (1 - fy) + (
+        mask[i + 1, j] * (1 - fx) + mask[i + 1, j + 1] * fx
+    ) * fy
     return value > 0.5
 
 
 @numba.njit(cache=True, fastmath=True, nogil=True)
-def draw(xyz: F32, uv: F32, triangles: I32, mask: F32, first_id: int, depth: F32, ids: I32, bary: F32, cull: bool) -> None:
+def draw(
+    xyz: F32, uv: F32, triangles: I32, mask: F32, first_id: int, depth: F32, ids: I32, bary: F32, cull: bool
+) -> None:
     """Draw triangles into `depth` (H, W), `ids` (H, W) and `bary` (H, W, 2); nearer ones win.
 
     `xyz` (V, 3) holds picture x, y and depth; `uv` (V, 2) is looked up in `mask` (empty = no holes), where a value

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import cv2
 import numpy as np
@@ -17,8 +18,8 @@ from rotopaint_ai.stage.puppet import Build, Pose
 from rotopaint_ai.stage.shading import Surfaces, contact, light
 from rotopaint_ai.stage.studio import Studio, backdrop, develop
 
-F32 = npt.NDArray[np.float32]
-Array = npt.NDArray[np.float64]
+F32 = npt.NDArray[Any]  # float32
+Array = npt.NDArray[Any]
 
 SUPER = 2  # samples per pixel along each axis
 NECK = np.array([0.0, -0.55, -0.1])  # the head turns about this point of head space
@@ -26,7 +27,7 @@ NECK = np.array([0.0, -0.55, -0.1])  # the head turns about this point of head s
 
 @dataclass(frozen=True, slots=True)
 class Camera:
-    """A pinhole on the z axis: picture size, pixels per head unit at the head, and where the head stands in the picture."""
+    """A pinhole on the z axis: picture size, pixels per head unit, and where the head stands in the picture."""
 
     width: int
     height: int
@@ -55,7 +56,7 @@ class Shape:
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """A rendered frame: linear plate and clean (H, W, 3), coverage of the seam (H, W), landmarks (L, 3) x, y, visible."""
+    """A rendered frame: linear plate and clean (H, W, 3), coverage of the seam (H, W), landmarks (L, 3)."""
 
     plate: F32
     clean: F32
@@ -71,7 +72,14 @@ def _painted(build: Build, width: int) -> Paint:
 
 def turn(pose: Pose) -> Array:
     """Rotation (3, 3) of the head: roll, then pitch, then yaw; positive yaw looks to the right of the picture."""
-    cy, sy, cp, sp, cr, sr = np.cos(pose.yaw), np.sin(pose.yaw), np.cos(pose.pitch), np.sin(pose.pitch), np.cos(pose.roll), np.sin(pose.roll)
+    cy, sy, cp, sp, cr, sr = (
+        np.cos(pose.yaw),
+        np.sin(pose.yaw),
+        np.cos(pose.pitch),
+        np.sin(pose.pitch),
+        np.cos(pose.roll),
+        np.sin(pose.roll),
+    )
     yaw = np.array([[cy, 0, sy], [0, 1, 0], [-sy, 0, cy]])
     pitch = np.array([[1, 0, 0], [0, cp, -sp], [0, sp, cp]])
     roll = np.array([[cr, -sr, 0], [sr, cr, 0], [0, 0, 1]])
@@ -102,7 +110,9 @@ def _look(meshes: list[Mesh], projected: list[Array], holes: F32, shape: tuple[i
     for mesh, xyz in zip(meshes, projected):
         first.append(count)
         cut = holes if mesh.material == "skin" else none
-        raster.draw(xyz.astype(np.float32), mesh.uv.astype(np.float32), mesh.triangles, cut, count, depth, ids, bary, cull)
+        raster.draw(
+            xyz.astype(np.float32), mesh.uv.astype(np.float32), mesh.triangles, cut, count, depth, ids, bary, cull
+        )
         count += len(mesh.triangles)
     return _View(depth, ids, bary, first + [count])
 
@@ -123,7 +133,11 @@ def _shadow(meshes: list[Mesh], studio: Studio, points: Array, *, size: int) -> 
     at = to_map(points)
     total = np.zeros(len(points), np.float32)
     soft = studio.shadow_soft * size / 512
-    offsets = [(r * np.cos(t), r * np.sin(t)) for r, n in ((0.0, 1), (0.5, 5), (1.0, 8)) for t in np.arange(n) * 2 * np.pi / n + r]
+    offsets = [
+        (r * np.cos(t), r * np.sin(t))
+        for r, n in ((0.0, 1), (0.5, 5), (1.0, 8))
+        for t in np.arange(n) * 2 * np.pi / n + r
+    ]
     near = np.where(view.depth > 1e8, 1e3, view.depth).astype(np.float32)
     for dx, dy in offsets:
         sx, sy = (at[:, 0] + dx * soft - 0.5).astype(np.float32), (at[:, 1] + dy * soft - 0.5).astype(np.float32)
@@ -159,7 +173,15 @@ def _features(face: Face, width: int) -> dict[str, F32]:
 def _meshes(face: Face, studio: Studio, *, detail: int, hidden: bool) -> list[Mesh]:
     b = face.build
     rng = np.random.default_rng([b.seed, 5])
-    moving = [props.head(face, n=detail), props.skull(face), props.mouth_inside(face), *props.eyeballs(face), *props.ears(face, rng), *props.hair(face, rng), *props.hat(face, rng)]
+    moving = [
+        props.head(face, n=detail),
+        props.skull(face),
+        props.mouth_inside(face),
+        *props.eyeballs(face),
+        *props.ears(face, rng),
+        *props.hair(face, rng),
+        *props.hat(face, rng),
+    ]
     rotation, shift = _place(face)
     placed = [m.moved(rotation, shift) for m in moving] + props.torso(b, rng)
     if hidden:
@@ -184,7 +206,8 @@ def _gather(meshes: list[Mesh], view: _View, where: npt.NDArray[np.bool_]) -> _G
     b01 = view.bary[where]
     b = np.stack([b01[:, 0], b01[:, 1], 1 - b01[:, 0] - b01[:, 1]], 1)
     n = len(ids)
-    out = _Gathered(which.astype(np.int32), *(np.zeros((n, k), np.float32) for k in (3, 3, 2, 3)), np.zeros((n, 2, 3), np.float32))
+    empty = [np.zeros((n, *shape), np.float32) for shape in ((3,), (3,), (2,), (3,), (2, 3))]
+    out = _Gathered(which.astype(np.int32), empty[0], empty[1], empty[2], empty[3], empty[4])
     for k, mesh in enumerate(meshes):
         sel = np.flatnonzero(which == k)
         if not len(sel):
@@ -202,7 +225,9 @@ def _gather(meshes: list[Mesh], view: _View, where: npt.NDArray[np.bool_]) -> _G
     return out
 
 
-def _skin(g: _Gathered, sel: npt.NDArray[np.intp], s: Surfaces, face: Face, texture: Paint, features: dict[str, F32]) -> None:
+def _skin(
+    g: _Gathered, sel: npt.NDArray[np.intp], s: Surfaces, face: Face, texture: Paint, features: dict[str, F32]
+) -> None:
     b = face.build
     uv = g.uv[sel]
     albedo = _lookup(texture.albedo, uv)
@@ -214,7 +239,9 @@ def _skin(g: _Gathered, sel: npt.NDArray[np.intp], s: Surfaces, face: Face, text
     by_a = _lookup(cv2.Sobel(height, cv2.CV_32F, 1, 0, scale=1 / (8 * step)), uv)[:, None]
     by_e = -_lookup(cv2.Sobel(height, cv2.CV_32F, 0, 1, scale=1 / (8 * step)), uv)[:, None]
     ta, te = g.tangents[sel, 0], g.tangents[sel, 1]
-    slope = ta * by_a / np.maximum((ta**2).sum(1, keepdims=True), 1e-4) + te * by_e / np.maximum((te**2).sum(1, keepdims=True), 1e-4)
+    slope = ta * by_a / np.maximum((ta**2).sum(1, keepdims=True), 1e-4) + te * by_e / np.maximum(
+        (te**2).sum(1, keepdims=True), 1e-4
+    )
     normal = g.normal[sel] - slope
     s.normals[sel] = normal / np.maximum(np.linalg.norm(normal, axis=1, keepdims=True), 1e-6)
     s.albedo[sel] = albedo
@@ -237,9 +264,9 @@ def _eye(g: _Gathered, sel: npt.NDArray[np.intp], s: Surfaces, face: Face, side:
     spokes = 1 + 0.18 * np.sin(23 * np.arctan2(out[:, 0] - look[0], out[:, 1] - look[1]) + 9 * t[:, 0])[:, None]
     coloured = np.array(b.iris, np.float32) * spokes * (0.55 + 0.9 * t) * np.where(t > 0.86, 0.45, 1.0)
     white = np.array([0.82, 0.8, 0.76], np.float32) * (1 - 0.12 * np.clip(angle - iris, 0, 1))[:, None]
-    edge = lambda at: np.clip((angle - at) / 0.02 + 0.5, 0, 1)[:, None]
-    albedo = np.where(True, coloured * edge(hole) + 0.004 * (1 - edge(hole)), 0)
-    s.albedo[sel] = albedo * (1 - edge(iris)) + white * edge(iris)
+    outside_hole, outside_iris = (np.clip((angle - at) / 0.02 + 0.5, 0, 1)[:, None] for at in (hole, iris))
+    albedo = coloured * outside_hole + 0.004 * (1 - outside_hole)
+    s.albedo[sel] = albedo * (1 - outside_iris) + white * outside_iris
     s.shadow_tint[sel] = s.albedo[sel]
     s.specular[sel], s.roughness[sel], s.wrap[sel] = 0.25, 0.22, 0.15
 
@@ -259,21 +286,40 @@ def _mouth(g: _Gathered, sel: npt.NDArray[np.intp], s: Surfaces) -> None:
 def _plain(g: _Gathered, sel: npt.NDArray[np.intp], s: Surfaces, material: str, b: Build) -> None:
     rng = np.random.default_rng([b.seed, len(material)])
     base = {
-        "skull": b.hair_colour if b.hair != "none" else b.skin, "ear": b.skin, "hand": tuple(rng.uniform(0.1, 0.8, 3)), "hat": b.hat_colour,
-        "band": tuple(rng.uniform(0.02, 0.6, 3)), "cloth": b.cloth, "collar": tuple(np.clip(np.array(b.cloth) * rng.uniform(0.4, 2.5), 0, 0.9)), "prop": tuple(rng.uniform(0.02, 0.8, 3)),
+        "skull": b.hair_colour if b.hair != "none" else b.skin,
+        "ear": b.skin,
+        "hand": tuple(rng.uniform(0.1, 0.8, 3)),
+        "hat": b.hat_colour,
+        "band": tuple(rng.uniform(0.02, 0.6, 3)),
+        "cloth": b.cloth,
+        "collar": tuple(np.clip(np.array(b.cloth) * rng.uniform(0.4, 2.5), 0, 0.9)),
+        "prop": tuple(rng.uniform(0.02, 0.8, 3)),
     }
     if material == "hair":
         s.albedo[sel] = g.colour[sel] * (0.6 + 0.6 * g.uv[sel, :1])
     else:
         s.albedo[sel] = np.array(base[material], np.float32)
     s.shadow_tint[sel] = s.albedo[sel]
-    s.specular[sel], s.roughness[sel], s.wrap[sel] = (0.06, 0.45, 0.1) if material in ("hair", "hat") else (0.03, 0.6, 0.2)
+    s.specular[sel], s.roughness[sel], s.wrap[sel] = (
+        (0.06, 0.45, 0.1) if material in ("hair", "hat") else (0.03, 0.6, 0.2)
+    )
 
 
-def _surfaces(g: _Gathered, meshes: list[Mesh], face: Face, texture: Paint, features: dict[str, F32], open_sky: F32, lit: F32) -> Surfaces:
+def _surfaces(
+    g: _Gathered, meshes: list[Mesh], face: Face, texture: Paint, features: dict[str, F32], open_sky: F32, lit: F32
+) -> Surfaces:
     n = len(g.material)
     one = np.ones(n, np.float32)
-    s = Surfaces(g.normal.copy(), np.zeros((n, 3), np.float32), np.zeros((n, 3), np.float32), one * 0.03, one * 0.5, one * 0.1, open_sky, lit)
+    s = Surfaces(
+        g.normal.copy(),
+        np.zeros((n, 3), np.float32),
+        np.zeros((n, 3), np.float32),
+        one * 0.03,
+        one * 0.5,
+        one * 0.1,
+        open_sky,
+        lit,
+    )
     for k, mesh in enumerate(meshes):
         sel = np.flatnonzero(g.material == k)
         if not len(sel):
@@ -330,7 +376,16 @@ def _carve(g: _Gathered, sel: npt.NDArray[np.intp], s: Surfaces, face: Face) -> 
     gap, bevel = b.seam_gap * 0.5, b.seam_bevel
     coverage = np.zeros(len(g.material), np.float32)
     coverage[sel] = (distance < gap + bevel) & (keep > 0)
-    carved = Surfaces(s.normals.copy(), s.albedo.copy(), s.shadow_tint.copy(), s.specular, s.roughness, s.wrap, s.open_sky.copy(), s.lit.copy())
+    carved = Surfaces(
+        s.normals.copy(),
+        s.albedo.copy(),
+        s.shadow_tint.copy(),
+        s.specular,
+        s.roughness,
+        s.wrap,
+        s.open_sky.copy(),
+        s.lit.copy(),
+    )
     inside = np.clip((gap - distance) / (0.35 * gap) + 0.5, 0, 1) * keep
     dark = 1 - b.seam_depth * inside
     on_bevel = np.clip(1 - (distance - gap) / bevel, 0, 1) * (distance > gap * 0.6)
@@ -374,7 +429,17 @@ def _seam_width(face: Face, camera: Camera) -> float:
     return float((face.build.seam_gap + 2 * face.build.seam_bevel) * camera.scale)
 
 
-def render(build: Build, pose: Pose, studio: Studio, camera: Camera, *, grain_seed: int = 0, hidden: bool = False, texture: int = 1024, clean: bool = True) -> Picture:
+def render(
+    build: Build,
+    pose: Pose,
+    studio: Studio,
+    camera: Camera,
+    *,
+    grain_seed: int = 0,
+    hidden: bool = False,
+    texture: int = 1024,
+    clean: bool = True,
+) -> Picture:
     """Render one frame. `hidden` puts something in front of the face; `texture` is the chart's width in texels.
 
     Returns pictures in scene-linear light (Rec. 709 primaries) at the camera's size. `clean` false leaves `clean`

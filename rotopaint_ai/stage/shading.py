@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import cv2
 import numpy as np
@@ -10,8 +11,8 @@ import numpy.typing as npt
 
 from rotopaint_ai.stage.studio import Studio
 
-F32 = npt.NDArray[np.float32]
-Array = npt.NDArray[np.float64]
+F32 = npt.NDArray[Any]  # float32
+Array = npt.NDArray[Any]
 
 
 @dataclass(slots=True)
@@ -44,7 +45,11 @@ def light(s: Surfaces, view: F32, studio: Studio) -> F32:
     colour += _gloss(n, view, key.direction, s) * key.colour.astype(np.float32) * lit
     rim = np.clip(n @ studio.rim.direction.astype(np.float32), 0, 1)
     edge = np.clip(1 - np.sum(n * view, 1), 0, 1) ** 2
-    colour += (s.albedo * rim[:, None] * 0.6 + (edge * rim)[:, None] * 0.25) * studio.rim.colour.astype(np.float32) * s.open_sky[:, None]
+    colour += (
+        (s.albedo * rim[:, None] * 0.6 + (edge * rim)[:, None] * 0.25)
+        * studio.rim.colour.astype(np.float32)
+        * s.open_sky[:, None]
+    )
     return np.asarray(colour, np.float32)
 
 

@@ -1,10 +1,11 @@
-"""A whole shot of the stage: a puppet that talks and looks about on twos, its plates, clean plates and truth on disk."""
+"""A whole shot of the stage: a puppet that talks and looks about on twos, its plates and its truth."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +19,7 @@ from rotopaint_ai.stage.puppet import Build, Pose, draw_build
 from rotopaint_ai.stage.scene import Camera, Picture, render
 from rotopaint_ai.stage.studio import Studio, draw_studio
 
-F32 = npt.NDArray[np.float32]
+F32 = npt.NDArray[Any]  # float32
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +40,10 @@ def poses(shot: Shot) -> Iterator[tuple[int, int, Pose]]:
     """Frame, first frame of the hold it belongs to, and the pose."""
     rng = np.random.default_rng([shot.seed, 41])
     start, end = rng.normal(0, [0.28, 0.1, 0.06]), rng.normal(0, [0.28, 0.1, 0.06])
-    mouths = [(float(rng.beta(1.2, 1.6)) * (rng.random() < 0.75), rng.uniform(0.7, 1.25), rng.uniform(-0.3, 0.8)) for _ in range(shot.frames)]
+    mouths = [
+        (float(rng.beta(1.2, 1.6)) * (rng.random() < 0.75), rng.uniform(0.7, 1.25), rng.uniform(-0.3, 0.8))
+        for _ in range(shot.frames)
+    ]
     blink = int(rng.integers(2, max(3, shot.frames // shot.hold - 2)))
     brows = rng.normal(0, [0.04, 0.2], (shot.frames, 2))
     gaze = rng.normal(0, [0.25, 0.12], 2)
@@ -51,13 +55,28 @@ def poses(shot: Shot) -> Iterator[tuple[int, int, Pose]]:
         opened, wide, smile = mouths[held // 2 if held % 3 else held]
         lids = {0: 0.45, 1: 0.0, 2: 0.5}.get(held - blink, 1.0)
         raised, tilted = brows[held // 3]
-        yield shot.first_frame + k, shot.first_frame + held * shot.hold, Pose(
-            yaw=float(yaw), pitch=float(pitch), roll=float(roll), mouth_open=float(opened), mouth_wide=wide, smile=smile,
-            brow_raise=float(raised), brow_tilt=float(tilted), eye_open=(lids, lids), gaze=(float(gaze[0]), float(gaze[1])), squint=0.1,
+        yield (
+            shot.first_frame + k,
+            shot.first_frame + held * shot.hold,
+            Pose(
+                yaw=float(yaw),
+                pitch=float(pitch),
+                roll=float(roll),
+                mouth_open=float(opened),
+                mouth_wide=wide,
+                smile=smile,
+                brow_raise=float(raised),
+                brow_tilt=float(tilted),
+                eye_open=(lids, lids),
+                gaze=(float(gaze[0]), float(gaze[1])),
+                squint=0.1,
+            ),
         )
 
 
-def film(shot: Shot, *, build: Build | None = None, studio: Studio | None = None, clean: bool = True) -> Iterator[tuple[int, Picture]]:
+def film(
+    shot: Shot, *, build: Build | None = None, studio: Studio | None = None, clean: bool = True
+) -> Iterator[tuple[int, Picture]]:
     """Render a shot frame by frame; a held pose is the same exposure with other grain."""
     build = build or draw_build(shot.seed)
     studio = studio or draw_studio(shot.seed)
@@ -71,15 +90,27 @@ def film(shot: Shot, *, build: Build | None = None, studio: Studio | None = None
 def truth(shot: Shot, pictures: dict[int, Picture]) -> RotoDocument:
     """The exact roto of rendered frames, as a document."""
     names = anatomy.landmark_names()
-    marks = {f: tuple(Landmark(float(x), float(y)) if v else None for x, y, v in p.landmarks) for f, p in pictures.items()}
+    marks = {
+        f: tuple(Landmark(float(x), float(y)) if v else None for x, y, v in p.landmarks) for f, p in pictures.items()
+    }
     shapes = []
     for row, curve in enumerate(anatomy.CURVES):
         drawn = {f: p.shapes[row] for f, p in pictures.items()}
         keys = {f: Key(tuple(ControlPoint(*map(float, q)) for q in s.points), "human") for f, s in drawn.items()}
         widths = [s.width_px for s in drawn.values() if s.width_px is not None]
-        shapes.append(RotoShape(curve.name, curve.closed, "seam" if curve.role == "seam" else "matte", keys, width_px=float(np.mean(widths)) if widths else None))
+        shapes.append(
+            RotoShape(
+                curve.name,
+                curve.closed,
+                "seam" if curve.role == "seam" else "matte",
+                keys,
+                width_px=float(np.mean(widths)) if widths else None,
+            )
+        )
     last = shot.first_frame + shot.frames - 1
-    return RotoDocument(shot.width, shot.height, shot.first_frame, last, landmarks=LandmarkKeys(names, marks), shapes=tuple(shapes))
+    return RotoDocument(
+        shot.width, shot.height, shot.first_frame, last, landmarks=LandmarkKeys(names, marks), shapes=tuple(shapes)
+    )
 
 
 def face_box(picture: Picture) -> tuple[float, float, float, float]:
@@ -89,7 +120,15 @@ def face_box(picture: Picture) -> tuple[float, float, float, float]:
     return tuple(float(round(v)) for v in (*(low - grow), *(high - low + 2 * grow)))  # type: ignore[return-value]
 
 
-def write_shot(folder: Path, shot: Shot, *, suffix: str = ".exr", compression: str = "zip", clean: bool = True, progress: Callable[[int], None] = lambda frame: None) -> None:
+def write_shot(
+    folder: Path,
+    shot: Shot,
+    *,
+    suffix: str = ".exr",
+    compression: str = "zip",
+    clean: bool = True,
+    progress: Callable[[int], None] = lambda frame: None,
+) -> None:
     """Film a shot to `folder`: plate.####, clean.#### and seam.#### pictures, truth.roto.json and crop.json.
 
     Raises: UsageError for a suffix other than .exr, .png or .jpg.
@@ -128,5 +167,5 @@ def write_picture(path: Path, linear: F32, *, compression: str = "zip") -> None:
         spec.attribute("CompressionQuality", 95)
     with replacing(path) as beside:
         out = oiio.ImageOutput.create(str(beside))
-        if not out.open(str(beside), spec) or not out.write_image(pixels) or not out.close():
+        if out is None or not out.open(str(beside), spec) or not out.write_image(pixels) or not out.close():
             raise UsageError(f"{path}: cannot be written; check that the folder exists and the disk has room")

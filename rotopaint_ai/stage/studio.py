@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import colorsys
 from dataclasses import dataclass
+from typing import Any
 
 import cv2
 import numpy as np
@@ -11,8 +12,8 @@ import numpy.typing as npt
 
 from rotopaint_ai.stage.paint import noise
 
-F32 = npt.NDArray[np.float32]
-Array = npt.NDArray[np.float64]
+F32 = npt.NDArray[Any]  # float32
+Array = npt.NDArray[Any]
 Rng = np.random.Generator
 
 
@@ -56,14 +57,25 @@ def draw_studio(seed: int) -> Studio:
     """Light, lens and film from a seed."""
     rng = np.random.default_rng([seed, 3])
     side = rng.choice([-1, 1])
-    key = Light(_towards(side * rng.uniform(0.1, 1.25), rng.uniform(0.1, 1.05)), _tint(rng, 0.35) * rng.uniform(0.9, 2.6))
+    key = Light(
+        _towards(side * rng.uniform(0.1, 1.25), rng.uniform(0.1, 1.05)), _tint(rng, 0.35) * rng.uniform(0.9, 2.6)
+    )
     rim = Light(_towards(-side * rng.uniform(1.9, 2.7), rng.uniform(0.1, 0.9)), _tint(rng, 0.6) * rng.uniform(0, 2.2))
     ambient = rng.uniform(0.15, 0.75)
     return Studio(
-        seed=seed, key=key, rim=rim, sky=_tint(rng, 0.4) * ambient, ground=_tint(rng, 0.5) * ambient * rng.uniform(0.2, 0.8),
-        shadow_soft=rng.uniform(1.0, 5.0), exposure=float(np.exp(rng.normal(-0.05, 0.3))), contrast=rng.uniform(0.85, 1.2),
-        grain=rng.uniform(0.0, 0.02), focus_blur=max(0.0, rng.normal(0.1, 0.35)), backdrop_blur=rng.uniform(0.5, 7.0),
-        glow=rng.uniform(0, 0.12), distance=rng.uniform(6.5, 13.0),
+        seed=seed,
+        key=key,
+        rim=rim,
+        sky=_tint(rng, 0.4) * ambient,
+        ground=_tint(rng, 0.5) * ambient * rng.uniform(0.2, 0.8),
+        shadow_soft=rng.uniform(1.0, 5.0),
+        exposure=float(np.exp(rng.normal(-0.05, 0.3))),
+        contrast=rng.uniform(0.85, 1.2),
+        grain=rng.uniform(0.0, 0.02),
+        focus_blur=max(0.0, rng.normal(0.1, 0.35)),
+        backdrop_blur=rng.uniform(0.5, 7.0),
+        glow=rng.uniform(0, 0.12),
+        distance=rng.uniform(6.5, 13.0),
     )
 
 
@@ -111,7 +123,9 @@ def _trunk(image: F32, rng: Rng, palette: Array, unit: float) -> None:
     x = rng.uniform(0, w) + np.cumsum(rng.normal(0, 0.08 * unit, 12))
     thick = max(1, int(rng.uniform(0.05, 0.5) * unit))
     points = np.stack([x, s * h * 1.1], -1).astype(np.int32)
-    cv2.polylines(image, [points], False, (palette[rng.integers(5)] * rng.uniform(0.2, 0.9)).tolist(), thick, cv2.LINE_AA)
+    cv2.polylines(
+        image, [points], False, (palette[rng.integers(5)] * rng.uniform(0.2, 0.9)).tolist(), thick, cv2.LINE_AA
+    )
 
 
 def develop(linear: F32, studio: Studio, rng: Rng, *, pixel_scale: float = 1.0) -> F32:
@@ -129,6 +143,6 @@ def develop(linear: F32, studio: Studio, rng: Rng, *, pixel_scale: float = 1.0) 
 
 def add_grain(image: F32, studio: Studio, rng: Rng) -> F32:
     """Film grain that grows with the square root of light; the same `rng` state gives the same grain."""
-    grain = rng.normal(size=image.shape).astype(np.float32)
+    grain: F32 = rng.normal(size=image.shape).astype(np.float32)
     grain = cv2.GaussianBlur(grain, (0, 0), 0.6) * 1.8
     return np.asarray(image + studio.grain * np.sqrt(np.maximum(image, 0) + 0.02) * grain * 0.6, np.float32)
