@@ -1,0 +1,92 @@
+"""Clean plates: the frame as it was, with only the changed pixels replaced."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rotopaint_ai import files
+from rotopaint_ai.errors import PlateError, UsageError
+from rotopaint_ai.plates import colour, exr, film, stills
+from rotopaint_ai.plates.kinds import Kind
+from rotopaint_ai.plates.picture import Patch, stamp
+from rotopaint_ai.plates.plate import Frame, Native, Plate
+
+Array = NDArray[Any]
+
+
+def clean_suffix(plate: Plate) -> str:
+    """The suffix that clean plates of `plate` get: its own, or `.png` where its own format would change all pixels."""
+    return ".png" if plate.is_lossy else plate.suffix
+
+
+def write_clean(path: Path, frame: Frame, rgb: Array, changed: Array, *, at: tuple[int, int] | None = None) -> None:
+    """Write `frame` with new colour where `changed` is true; all else comes back bit by bit.
+
+    `rgb` is scene-linear (h, w, 3), `changed` (h, w) bool: the whole data window, or a part of it whose top-left
+    pixel is `at` in plate space. Changed pixels are converted to the plate's colour space and rounded to nearest, no
+    dither. Channels, layers, parts, compression, windows and metadata stay. EXR, DPX and Cineon are patched: only
+    what holds changed pixels is written anew. Lossy plates are written as PNG of the decoded codes. Atomic.
+    Raises: UsageError (shapes, suffix), PlateError (the plate changed on disk since it was read, disk full).
+    """
+    native = frame.native
+    if native is None:
+        raise UsageError(f"frame {frame.number}: was read with keep_native=False; read it again to write it")
+    patch = _patch(frame, rgb, changed, at)
+    suffix = ".png" if native.picture.header.is_lossy else (frame.path.suffix if frame.path else ".png")
+    if path.suffix.lower() != suffix.lower():
+        raise UsageError(f"{path.name}: clean plates of this plate are {suffix} files; change the suffix")
+    try:
+        with files.replacing(path) as beside:
+            _write(beside, frame, native, patch)
+    except OSError as error:
+        raise PlateError(f"{path.name}: cannot be written ({error.strerror}); check disk and permissions") from error
+
+
+def _write(target: Path, frame: Frame, native: Native, patch: Patch) -> None:
+    picture = native.picture
+    if picture.header.is_lossy:
+        stills.write_png(target, picture, patch)
+    elif native.kind is Kind.EXR:
+        exr.write(target, _unchanged(frame, native), picture.header.detail, patch)
+    elif native.kind in (Kind.DPX, Kind.CINEON):
+        film.write(target, _unchanged(frame, native), picture.header.detail, patch)
+    else:
+        stills.write(target, picture, patch)
+
+
+def _unchanged(frame: Frame, native: Native) -> Path:
+    if frame.path is None:
+        raise PlateError(f"frame {frame.number}: has no file of its own")
+    if stamp(frame.path) != native.stamp:
+        raise PlateError(f"{frame.path.name}: was written anew while it was worked on; run this frame again")
+    return frame.path
+
+
+def _patch(frame: Frame, rgb: Array, changed: Array, at: tuple[int, int] | None) -> Patch:
+    rows, columns = frame.codes.shape[:2]
+    x, y = (0, 0) if at is None else (at[0] - frame.origin[0], at[1] - frame.origin[1])
+    height, width = changed.shape[:2]
+    if changed.ndim != 2 or changed.dtype != np.bool_ or rgb.shape != (height, width, 3):
+        raise UsageError(
+            f"frame {frame.number}: colour {rgb.shape} and changed {changed.shape}; wanted (h, w, 3), (h, w) bool"
+        )
+    if (
+        x < 0
+        or y < 0
+        or x + width > columns
+        or y + height > rows
+        or (at is None and (height, width) != (rows, columns))
+    ):
+        raise UsageError(
+            f"frame {frame.number}: pixels {width} x {height} at {x}, {y} leave the {columns} x {rows} window"
+        )
+    found = np.nonzero(changed)
+    linear = rgb[found]
+    if frame.codes.shape[2] == 1:
+        linear = linear.mean(axis=1, dtype=np.float64, keepdims=True).repeat(3, axis=1)
+    codes = colour.encode(linear, frame.colourspace, dtype=frame.codes.dtype, maximum=frame.maximum)
+    return Patch(found[0] + y, found[1] + x, codes[:, : frame.codes.shape[2]])

@@ -1,0 +1,80 @@
+"""Seam mattes as multi-layer EXR files that Nuke shows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import OpenImageIO
+from numpy.typing import NDArray
+
+from rotopaint_ai import files
+from rotopaint_ai.errors import UsageError
+from rotopaint_ai.plates import oiio
+
+Array = NDArray[Any]
+
+
+def write_layers(
+    path: Path,
+    layers: Mapping[str, Array],
+    *,
+    width: int,
+    height: int,
+    pixel_aspect: float = 1.0,
+    origin: tuple[int, int] = (0, 0),
+) -> None:
+    """Write mattes as one float32 ZIP EXR; the display window is the plate's format.
+
+    One layer fills R, G, B and A with the matte: Nuke shows it in the viewer and finds it as `rgba.alpha`. More layers
+    are called `<layer>.A`, which Nuke lists by name, and `rgba` is their maximum. All layers have one shape (H, W),
+    float 0..1, with the top-left pixel at `origin` in plate space. The data window is cropped to where any is not zero.
+    Atomic. Raises: UsageError for layers of different sizes or names that EXR cannot hold.
+    """
+    names, shape = _checked(path, layers)
+    x0, y0, x1, y1 = _bounds(list(layers.values()), shape)
+    planes = {name: layers[name][y0:y1, x0:x1].astype(np.float32, copy=False) for name in names}
+    combined = np.maximum.reduce(list(planes.values()))
+    channels = [("R", combined), ("G", combined), ("B", combined), ("A", combined)]
+    if len(names) > 1:
+        channels += [(f"{name}.A", planes[name]) for name in names]
+    spec = OpenImageIO.ImageSpec(x1 - x0, y1 - y0, len(channels), OpenImageIO.FLOAT)
+    spec.channelnames = tuple(name for name, _ in channels)
+    spec.alpha_channel = 3
+    spec.x, spec.y = origin[0] + x0, origin[1] + y0
+    spec.full_x, spec.full_y, spec.full_width, spec.full_height = 0, 0, width, height
+    spec.attribute("compression", "zip")
+    spec.attribute("PixelAspectRatio", float(pixel_aspect))
+    with files.replacing(path) as beside:
+        oiio.save(beside, spec, np.stack([plane for _, plane in channels], axis=-1))
+
+
+def _checked(path: Path, layers: Mapping[str, Array]) -> tuple[list[str], tuple[int, int]]:
+    shapes = {array.shape for array in layers.values()}
+    if len(shapes) != 1 or len(next(iter(shapes))) != 2:
+        raise UsageError(f"{path.name}: layers of shapes {sorted(shapes)}; wanted one (rows, columns) for all of them")
+    names = sorted(layers)
+    bad = [name for name in names if not name or len(name) > 250 or any(c in name for c in "\0. /\\")]
+    if bad:
+        raise UsageError(
+            f"{path.name}: layer name {bad[0]!a} is not usable in EXR; rename the shape without dots or spaces"
+        )
+    rows, columns = next(iter(shapes))
+    return names, (int(rows), int(columns))
+
+
+def _bounds(planes: list[Array], shape: tuple[int, int]) -> tuple[int, int, int, int]:
+    """The smallest rectangle that holds every pixel above zero; one pixel where there is none."""
+    rows, columns = np.zeros(shape[0], bool), np.zeros(shape[1], bool)
+    for plane in planes:
+        rows |= plane.any(axis=1)
+    inside = np.flatnonzero(rows)
+    if not inside.size:
+        return 0, 0, 1, 1
+    y0, y1 = int(inside[0]), int(inside[-1]) + 1
+    for plane in planes:
+        columns |= plane[y0:y1].any(axis=0)
+    across = np.flatnonzero(columns)
+    return int(across[0]), y0, int(across[-1]) + 1, y1

@@ -1,0 +1,180 @@
+"""Movies: frames by number from 1, in order or at random, decoded the same way every time.
+
+Frame numbers come from the sorted presentation times of all packets, so that a seek lands on the same picture as
+playing there. Colours: BT.709 for 720 lines and more, BT.601 below, where the stream does not say.
+"""
+
+from __future__ import annotations
+
+import threading
+from bisect import bisect_left
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import av
+import numpy as np
+from av.video.reformatter import Colorspace, Interpolation
+from numpy.typing import NDArray
+
+from rotopaint_ai.errors import DamagedFrameError, MissingFrameError, UnsupportedPlateError
+from rotopaint_ai.plates.picture import Header, Picture, check_size
+
+Array = NDArray[Any]
+
+_FLAGS = Interpolation.BICUBIC | Interpolation.ACCURATE_RND | Interpolation.BITEXACT | Interpolation.FULL_CHR_H_INT
+_STATED = {1: Colorspace.ITU709, 4: Colorspace.FCC, 5: Colorspace.ITU601, 6: Colorspace.ITU601, 7: Colorspace.SMPTE240M}
+_STATED |= {9: Colorspace.BT2020, 10: Colorspace.BT2020}
+_NEAR = 48  # frames ahead that are decoded rather than sought
+
+
+class Movie:
+    """One video stream of a movie file. Thread-safe; holds one decoder and one frame."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._lock = threading.Lock()
+        self._container: Any = None
+        self._frames: Iterator[Any] = iter(())
+        self._next = 0
+        try:
+            self._times, self._index = _scan(path)
+            first = self._decoded(0)
+        except av.FFmpegError as error:
+            self.close()
+            raise DamagedFrameError(f"{path.name}: movie cannot be read ({_reason(error)}); export it again") from error
+        except BaseException:
+            self.close()
+            raise
+        self.header = self._describe(first)
+
+    @property
+    def n_frames(self) -> int:
+        """Frames that the file holds."""
+        return len(self._times)
+
+    def read(self, frame: int) -> Picture:
+        """Frame 1..n_frames as RGB codes, uint8, or uint16 for more than 8 bit.
+
+        Raises: MissingFrameError beyond the end, DamagedFrameError where it cannot be decoded.
+        """
+        if not 1 <= frame <= self.n_frames:
+            raise MissingFrameError(f"{self.path.name}: frame {frame} is not in this movie of frames 1-{self.n_frames}")
+        with self._lock:
+            try:
+                picture = self._decoded(frame - 1)
+                return Picture(self.header, self._codes(picture, frame))
+            except (av.FFmpegError, ValueError) as error:
+                self._stop()
+                raise self._broken(frame, _reason(error)) from error
+
+    def close(self) -> None:
+        """Give the file back; a later read opens it again."""
+        with self._lock:
+            self._stop()
+
+    def _stop(self) -> None:
+        self._frames = iter(())
+        if self._container is not None:
+            self._container.close()
+        self._container = None
+
+    def _broken(self, frame: int, reason: str) -> DamagedFrameError:
+        return DamagedFrameError(
+            f"{self.path.name}: frame {frame} cannot be decoded ({reason}); export the movie again"
+        )
+
+    def _decoded(self, row: int) -> Any:
+        """The decoded frame at place `row` of the presentation order."""
+        if self._container is None or not self._next <= row < self._next + _NEAR:
+            self._seek(row)
+        wanted = self._times[row]
+        for picture in self._frames:
+            if picture.pts is None or picture.pts < wanted:
+                continue
+            self._next = bisect_left(self._times, picture.pts) + 1
+            if picture.pts == wanted:
+                return picture
+            break
+        self._stop()
+        raise self._broken(row + 1, "its data are missing")
+
+    def _seek(self, row: int) -> None:
+        if self._container is None:
+            self._container = av.open(str(self.path))
+            self._container.streams[self._index].thread_type = "AUTO"
+        stream = self._container.streams[self._index]
+        self._container.seek(self._times[row], stream=stream, backward=True)
+        self._frames = _decode(self._container, stream)
+        self._next = row
+
+    def _describe(self, picture: Any) -> Header:
+        check_size(self.path.name, picture.width, picture.height)
+        stream = self._container.streams[self._index]
+        aspect = stream.sample_aspect_ratio
+        rate = stream.average_rate or stream.guessed_rate
+        deep = max(component.bits for component in picture.format.components) > 8
+        return Header(
+            width=picture.width,
+            height=picture.height,
+            x=0,
+            y=0,
+            data_width=picture.width,
+            data_height=picture.height,
+            pixel_aspect=float(aspect) if aspect else 1.0,
+            fps=float(rate) if rate else None,
+            colourspace="Rec.709",
+            maximum=65535 if deep else 255,
+            is_lossy=True,
+            detail=deep,
+        )
+
+    def _codes(self, picture: Any, frame: int) -> Array:
+        if (picture.width, picture.height) != (self.header.width, self.header.height):
+            raise self._broken(frame, f"it is {picture.width} x {picture.height}")
+        unstated = Colorspace.ITU709 if picture.height >= 720 else Colorspace.ITU601
+        space = _STATED.get(int(picture.colorspace), unstated)
+        converted = picture.reformat(
+            format="rgb48le" if self.header.detail else "rgb24",
+            src_colorspace=space,
+            dst_colorspace=space,
+            interpolation=_FLAGS,
+            threads=1,
+        )
+        return np.ascontiguousarray(converted.to_ndarray())
+
+
+def _reason(error: Exception) -> str:
+    text = getattr(error, "strerror", None) or str(error)
+    return " ".join(str(text).split())[:120]
+
+
+def _decode(container: Any, stream: Any) -> Iterator[Any]:
+    for packet in container.demux(stream):
+        try:
+            yield from packet.decode()
+        except av.error.InvalidDataError:  # a broken packet: the frames after it may be whole
+            continue
+
+
+def _scan(path: Path) -> tuple[list[int], int]:
+    """Presentation times of all frames, ascending, and which stream they are of."""
+    with av.open(str(path)) as container:
+        cover = av.stream.Disposition.attached_pic
+        streams = [s for s in container.streams.video if not s.disposition & cover]
+        if not streams:
+            raise UnsupportedPlateError(f"{path.name}: no picture in this movie; wanted a video stream")
+        stream = next((s for s in streams if s.disposition & av.stream.Disposition.default), streams[0])
+        times = {packet.pts for packet in _packets(container, stream) if packet.pts is not None}
+        if not times:
+            raise DamagedFrameError(f"{path.name}: no frame in this movie can be read; export it again")
+        return sorted(times), int(stream.index)
+
+
+def _packets(container: Any, stream: Any) -> Iterator[Any]:
+    try:
+        for packet in container.demux(stream):
+            if packet.size and not packet.is_discard and not packet.is_corrupt:
+                yield packet
+    except av.error.InvalidDataError:
+        return

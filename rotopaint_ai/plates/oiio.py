@@ -1,0 +1,87 @@
+"""OpenImageIO without its traps: error texts that are not text, global limits, alpha that comes back multiplied."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import OpenImageIO
+from numpy.typing import NDArray
+
+from rotopaint_ai.errors import DamagedFrameError, PlateError
+from rotopaint_ai.plates.picture import MAX_PIXELS, MAX_SIDE
+
+Array = NDArray[Any]
+
+OpenImageIO.attribute("limits:resolution", MAX_SIDE)
+OpenImageIO.attribute("limits:imagesize_MB", (MAX_PIXELS >> 20) * 16)
+OpenImageIO.attribute("limits:channels", 1024)
+
+
+def error_text(source: Any, path: Path) -> str:
+    """The reader's complaint as one short line; its binding raises where the text is not UTF-8."""
+    try:
+        text = str(source.geterror())
+    except UnicodeDecodeError as error:
+        text = bytes(error.object).decode("latin-1")
+    lines = [line for line in text.replace(str(path), path.name).splitlines() if line.strip()]
+    line = "".join(c if c.isprintable() else "?" for c in (lines[0] if lines else "no reason given"))
+    return line[:160].removeprefix("EXR Error (").strip()
+
+
+@contextmanager
+def reading(path: Path) -> Iterator[Any]:
+    """An open ImageInput that hands over what is in the file: alpha is not multiplied in.
+
+    Raises: DamagedFrameError with the reader's reason.
+    """
+    config = OpenImageIO.ImageSpec()
+    config.attribute("oiio:UnassociatedAlpha", 1)
+    config.attribute("oiio:reorient", 0)
+    try:
+        source = OpenImageIO.ImageInput.open(str(path), config)
+    except (UnicodeError, TypeError) as error:
+        raise PlateError(f"{path.name!a}: the file name is not plain text; rename the file") from error
+    if source is None:
+        raise DamagedFrameError(f"{path.name}: cannot be opened ({error_text(OpenImageIO, path)}); render it again")
+    try:
+        yield source
+    finally:
+        source.close()
+
+
+def pixels(source: Any, path: Path, *, first: int, end: int, dtype: Any, subimage: int = 0) -> Array:
+    """Channels first (included) to end (not included) of a subimage, all rows, as (rows, columns, channels).
+
+    Raises: DamagedFrameError where rows are missing or broken.
+    """
+    found = source.read_image(subimage, 0, first, end, type_of(dtype))
+    if found is None or source.has_error:
+        raise DamagedFrameError(f"{path.name}: pixels cannot be read ({error_text(source, path)}); render it again")
+    array = np.asarray(found)
+    return array[..., None] if array.ndim == 2 else array
+
+
+def type_of(dtype: Any) -> Any:
+    """OpenImageIO's name of a numpy type."""
+    return OpenImageIO.TypeDesc(_TYPES[np.dtype(dtype).name])
+
+
+_TYPES = {"uint8": "uint8", "uint16": "uint16", "uint32": "uint", "float16": "half", "float32": "float"}
+DTYPES = {"uint8": np.uint8, "uint16": np.uint16, "uint": np.uint32, "half": np.float16, "float": np.float32}
+
+
+def save(path: Path, spec: Any, codes: Array) -> None:
+    """Write one picture as `spec` says. Raises PlateError with the writer's reason."""
+    output = OpenImageIO.ImageOutput.create(str(path))
+    if output is None:
+        raise PlateError(f"{path.name}: no writer for {path.suffix} ({error_text(OpenImageIO, path)})")
+    written = bool(output.open(str(path), spec)) and bool(output.write_image(np.ascontiguousarray(codes)))
+    reason = "" if written else error_text(output, path)
+    closed = bool(output.close())
+    if not (written and closed):
+        reason = reason or error_text(output, path)
+        raise PlateError(f"{path.name}: cannot be written ({reason}); check the disk's space and permissions")

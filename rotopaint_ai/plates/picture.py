@@ -1,0 +1,114 @@
+"""What a reader of one kind of file hands over: a header, the colour codes, and a patch on the way back.
+
+R rows and K columns of the data window, N changed pixels, C colour channels (1 or 3).
+"""
+
+from __future__ import annotations
+
+import mmap
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rotopaint_ai.errors import DamagedFrameError, MissingFrameError, PlateError
+
+Array = NDArray[Any]
+
+MAX_SIDE = 65536
+MAX_PIXELS = 1 << 28  # 16384 x 16384: beyond any plate, and 3 GB as float32 RGB
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """The geometry and colour of one frame, before its pixels are read.
+
+    `x`, `y`: top-left pixel of the data window in plate space. `width`, `height`: display window. `data_width`,
+    `data_height`: data window. `maximum`: the code that means 1.0, None for floats. `detail`: the reader's.
+    """
+
+    width: int
+    height: int
+    x: int
+    y: int
+    data_width: int
+    data_height: int
+    pixel_aspect: float
+    fps: float | None
+    colourspace: str
+    maximum: int | None
+    is_lossy: bool
+    detail: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """A header and its colour codes (R, K, C) in the file's own type; `rest` is what else must be written back."""
+
+    header: Header
+    codes: Array
+    rest: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class Patch:
+    """Changed pixels of a data window in row-major order: `rows` (N,), `columns` (N,), `codes` (N, C), native type."""
+
+    rows: Array
+    columns: Array
+    codes: Array
+
+    def between(self, first_row: int, end_row: int) -> Patch:
+        """The part of the patch in rows first_row (included) to end_row (not included), rows counted from there."""
+        a, b = np.searchsorted(self.rows, (first_row, end_row))
+        return Patch(self.rows[a:b] - first_row, self.columns[a:b], self.codes[a:b])
+
+    def inside(self, x: int, y: int, width: int, height: int) -> Patch:
+        """The part of the patch in one rectangle, counted from its corner."""
+        rows = self.between(y, y + height)
+        keep = (rows.columns >= x) & (rows.columns < x + width)
+        return Patch(rows.rows[keep], rows.columns[keep] - x, rows.codes[keep])
+
+
+def check_size(name: str, width: int, height: int) -> None:
+    """Refuse sizes that no plate has, before memory is asked for. Raises DamagedFrameError."""
+    if width < 1 or height < 1:
+        raise DamagedFrameError(f"{name}: its header says {width} x {height} pixels; it is damaged, render it again")
+    if width > MAX_SIDE or height > MAX_SIDE or width * height > MAX_PIXELS:
+        raise DamagedFrameError(
+            f"{name}: its header says {width} x {height} pixels, more than the {MAX_PIXELS >> 20} million pixels that"
+            " are read; it is probably damaged, render it again"
+        )
+
+
+def stamp(path: Path) -> tuple[int, int]:
+    """Size and time of a file, to notice that it was changed between reading and writing back."""
+    try:
+        status = path.stat()
+    except OSError as error:
+        raise MissingFrameError(f"{path.name}: cannot be read ({error.strerror}); check that it is there") from error
+    return status.st_size, status.st_mtime_ns
+
+
+@contextmanager
+def mapped(path: Path) -> Iterator[memoryview]:
+    """The bytes of a file, read-only and without copying them. Raises DamagedFrameError for an empty file."""
+    try:
+        with path.open("rb") as stream, mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as map_:
+            view = memoryview(map_)
+            try:
+                yield view
+            finally:
+                view.release()
+    except FileNotFoundError as error:
+        raise MissingFrameError(f"{path.name}: the file is not there; render it or leave the frame out") from error
+    except ValueError as error:
+        if "empty" not in str(error):
+            raise
+        raise DamagedFrameError(f"{path.name}: the file is empty (0 bytes); render it again") from error
+    except OSError as error:
+        raise PlateError(f"{path.name}: cannot be read ({error.strerror}); check disk and permissions") from error

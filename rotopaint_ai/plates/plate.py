@@ -1,0 +1,235 @@
+"""A plate, lazily read: listing first, one frame at a time after."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rotopaint_ai.errors import DamagedFrameError, MissingFrameError, PlateError
+from rotopaint_ai.plates import colour, exr, film, stills
+from rotopaint_ai.plates.kinds import Kind, kind_of
+from rotopaint_ai.plates.movie import Movie
+from rotopaint_ai.plates.picture import Header, Picture, mapped, stamp
+from rotopaint_ai.plates.sequence import Listing, find
+
+Array = NDArray[Any]
+
+_HEADER_TRIES = 8
+_DEFAULT_FPS = 24.0
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """How one kind of file is looked at and read."""
+
+    header: Callable[[Path], Header]
+    read: Callable[[Path], Picture]
+
+
+_STILL = Reader(stills.header, stills.read)
+READERS: dict[Kind, Reader] = {
+    Kind.EXR: Reader(exr.header, exr.read),
+    Kind.DPX: Reader(film.header, film.read),
+    Kind.CINEON: Reader(film.header, film.read),
+    Kind.TIFF: _STILL,
+    Kind.PNG: _STILL,
+    Kind.JPEG: _STILL,
+    Kind.OTHER: _STILL,
+}
+
+
+@dataclass(frozen=True)
+class Native:
+    """What a frame was read from, for writing it back; nobody else's business."""
+
+    kind: Kind
+    picture: Picture
+    colourspace: str
+    stamp: tuple[int, int]
+
+
+@dataclass(frozen=True, eq=False)
+class Frame:
+    """One frame of a plate.
+
+    `codes`: the file's own numbers (H, W, C) of the data window, C 1 or 3; `rgb` is made of them when first asked for.
+    `origin`: top-left pixel of the data window in plate space (x, y), may be negative. `width`, `height`: the display
+    window. `native`: for `write_clean`, None where the plate was read without it. `fingerprint`: hash of the content.
+    """
+
+    number: int
+    codes: Array
+    origin: tuple[int, int]
+    width: int
+    height: int
+    colourspace: str
+    maximum: int | None
+    native: Native | None
+    path: Path | None
+    fingerprint: str
+
+    @cached_property
+    def rgb(self) -> Array:
+        """Scene-linear float32 (H, W, 3) of the data window. Treat as read-only: it is kept for the next caller."""
+        return self._linear(self.codes)
+
+    def region(self, x: int, y: int, width: int, height: int) -> tuple[Array, tuple[int, int]]:
+        """Scene-linear pixels of a plate-space rectangle, cut to the data window, and their top-left pixel (x, y).
+
+        Costs only the pixels of the rectangle. Empty where it lies outside the data window.
+        """
+        rows, columns = self.codes.shape[:2]
+        x0, y0 = max(x - self.origin[0], 0), max(y - self.origin[1], 0)
+        x1, y1 = min(x + width - self.origin[0], columns), min(y + height - self.origin[1], rows)
+        x1, y1 = max(x1, x0), max(y1, y0)
+        cut = self.rgb[y0:y1, x0:x1] if "rgb" in self.__dict__ else self._linear(self.codes[y0:y1, x0:x1])
+        return cut, (x0 + self.origin[0], y0 + self.origin[1])
+
+    def _linear(self, codes: Array) -> Array:
+        linear = colour.linearise(codes, self.colourspace, maximum=self.maximum)
+        return linear if linear.shape[2] == 3 else np.repeat(linear, 3, axis=2)
+
+
+class Plate:
+    """A sequence, still or movie. Made by `open_plate`; `read` may be called from several threads."""
+
+    def __init__(self, listing: Listing, kind: Kind, colourspace: str | None, fps: float | None) -> None:
+        self._listing, self._kind = listing, kind
+        self._movie: Movie | None = None
+        self._stamp = (0, 0)
+        if kind is Kind.MOVIE:
+            path = next(iter(listing.paths.values()))
+            self._movie, self._stamp = Movie(path), stamp(path)
+            header = self._movie.header
+        else:
+            header = self._first_header()
+        self.name: str = listing.name
+        self.suffix: str = listing.suffix
+        self.padding: int = listing.padding
+        self.is_movie: bool = self._movie is not None
+        self.is_lossy: bool = header.is_lossy
+        self.width, self.height = header.width, header.height
+        self.pixel_aspect: float = header.pixel_aspect
+        self.fps: float = fps or header.fps or _DEFAULT_FPS
+        self.colourspace: str = colour.resolve(colourspace) if colourspace else header.colourspace
+        self.bit_depth: str = "float" if header.maximum is None else f"{header.maximum.bit_length()} bit"
+
+    @property
+    def kind(self) -> Kind:
+        """The family of files that this plate is of."""
+        return self._kind
+
+    @property
+    def frames(self) -> tuple[int, ...]:
+        """Frame numbers on disk, ascending; a movie's run from 1."""
+        return self._listing.frames if self._movie is None else tuple(range(1, self._movie.n_frames + 1))
+
+    @property
+    def missing(self) -> tuple[int, ...]:
+        """Holes between the first and the last frame."""
+        return self._listing.missing if self._movie is None else ()
+
+    def path_of(self, frame: int) -> Path:
+        """The file that holds `frame`. Raises MissingFrameError."""
+        return self._listing.path_of(1 if self._movie is not None else frame)
+
+    def read(self, frame: int, *, keep_native: bool = True) -> Frame:
+        """Read one frame; a movie is fastest in order.
+
+        `keep_native=False` gives up `write_clean` and keeps only the pixels. Raises: MissingFrameError,
+        DamagedFrameError, UnsupportedPlateError, each naming the file; PlateError for a frame of another size.
+        """
+        if self._movie is not None:
+            return self._frame(frame, self._movie.read(frame), self._movie.path, self._stamp, keep_native)
+        path = self._listing.path_of(frame)
+        kind = kind_of(path)
+        if kind is not self._kind:
+            raise PlateError(f"{path.name}: is {kind} where the plate is {self._kind}; render it like the others")
+        before = stamp(path)
+        return self._frame(frame, READERS[kind].read(path), path, before, keep_native)
+
+    def close(self) -> None:
+        """Give files back; reading afterwards opens them again."""
+        if self._movie is not None:
+            self._movie.close()
+
+    def __enter__(self) -> Plate:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _frame(self, number: int, picture: Picture, path: Path, before: tuple[int, int], keep_native: bool) -> Frame:
+        header = picture.header
+        if (header.width, header.height) != (self.width, self.height):
+            raise PlateError(
+                f"{path.name}: {header.width} x {header.height} pixels where the plate is {self.width} x {self.height};"
+                " render it in the plate's format"
+            )
+        return Frame(
+            number=number,
+            codes=picture.codes,
+            origin=(header.x, header.y),
+            width=header.width,
+            height=header.height,
+            colourspace=self.colourspace,
+            maximum=header.maximum,
+            native=Native(self._kind, picture, self.colourspace, before) if keep_native else None,
+            path=None if self.is_movie else path,
+            fingerprint=fingerprint(path) if not self.is_movie else _hash(picture.codes.data.cast("B")),
+        )
+
+    def _first_header(self) -> Header:
+        first_error: PlateError | None = None
+        for frame in self._listing.frames[:_HEADER_TRIES]:
+            path = self._listing.paths[frame]
+            try:
+                if kind_of(path) is self._kind:
+                    return READERS[self._kind].header(path)
+            except PlateError as error:
+                first_error = first_error or error
+        raise first_error or DamagedFrameError(f"{self._listing.name}: none of its first frames can be read")
+
+
+def fingerprint(path: Path) -> str:
+    """Hash of a file's content, to tell on resume whether a frame is still the one that was worked on."""
+    with mapped(path) as data:
+        return _hash(data)
+
+
+def _hash(data: memoryview) -> str:
+    return hashlib.sha1(data, usedforsecurity=False).hexdigest()
+
+
+def open_plate(source: str | Path, *, colourspace: str | None = None, fps: float | None = None) -> Plate:
+    """Open a plate: a pattern (`plate.####.exr`, `plate.%04d.exr`), a folder, one frame, a still, a movie.
+
+    Lists names and looks at one header; no pixels are read (of a movie: the first frame). `colourspace` overrules what
+    the file says, see `colour.resolve`. Raises: UsageError where nothing or too much answers to `source`,
+    MissingFrameError, DamagedFrameError, UnsupportedPlateError where no frame can be used.
+    """
+    if colourspace is not None:
+        colourspace = colour.resolve(colourspace)
+    listing = find(source)
+    return Plate(listing, _kind(listing), colourspace, fps)
+
+
+def _kind(listing: Listing) -> Kind:
+    """The kind of the first frame that says what it is."""
+    first_error: PlateError | None = None
+    for frame in listing.frames[:_HEADER_TRIES]:
+        try:
+            return kind_of(listing.paths[frame])
+        except PlateError as error:
+            first_error = first_error or error
+    raise first_error or MissingFrameError(f"{listing.name}: has no frames; check the path")

@@ -1,0 +1,186 @@
+"""Finding the files of a plate: names and frame numbers only, nothing is opened here."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from rotopaint_ai.errors import MissingFrameError, UsageError
+from rotopaint_ai.frames import summarise
+from rotopaint_ai.plates.kinds import MOVIE_SUFFIXES, PLATE_SUFFIXES
+
+# The frame number is the last run of digits of the stem; a version such as `_v012` is none.
+_NUMBERED = re.compile(r"^(?P<prefix>.*?)(?P<number>(?:(?<=[._ ])-)?(?<!\d)\d{1,9})$", re.DOTALL)
+_VERSION = re.compile(r"(?:^|[._ -])[vV]$")
+_PLACEHOLDER = re.compile(r"(?P<hashes>#+)|(?P<ats>@+)|%(?P<printf>0?\d*)d|\$F(?P<houdini>\d*)")
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """The files of one plate.
+
+    `prefix` is the file name before the frame number. `paths` maps frame numbers to files; a still without a number
+    in its name is frame 1. `padding` is the number of digits that a frame number is filled up to, 0 where there is
+    none.
+    """
+
+    folder: Path
+    prefix: str
+    suffix: str
+    padding: int
+    paths: Mapping[int, Path] = field(repr=False)
+
+    @property
+    def name(self) -> str:
+        """The plate's name: the prefix without its separator, or the folder's name where files are bare numbers."""
+        return self.prefix.rstrip("._- ") or self.folder.resolve().name or "plate"
+
+    @property
+    def frames(self) -> tuple[int, ...]:
+        """Frame numbers on disk, ascending."""
+        return tuple(sorted(self.paths))
+
+    @property
+    def missing(self) -> tuple[int, ...]:
+        """Holes between the first and the last frame."""
+        frames = self.frames
+        if len(frames) < 2 or frames[-1] - frames[0] + 1 == len(frames):
+            return ()
+        return tuple(frame for frame in range(frames[0], frames[-1] + 1) if frame not in self.paths)
+
+    def path_of(self, frame: int) -> Path:
+        """The file of `frame`. Raises MissingFrameError that names the file which ought to be there."""
+        found = self.paths.get(frame)
+        if found is None:
+            wanted = f"{self.prefix}{pad(frame, self.padding)}{self.suffix}"
+            have = summarise(self.paths)
+            raise MissingFrameError(f"{wanted}: frame {frame} is not on disk (found {have}); render it or leave it out")
+        return found
+
+
+def pad(frame: int, padding: int) -> str:
+    """`frame` as it stands in a file name: pad(7, 4) is `0007`, pad(-7, 4) is `-0007`."""
+    return f"{'-' if frame < 0 else ''}{abs(frame):0{max(padding, 1)}d}"
+
+
+def find(source: str | Path) -> Listing:
+    """The files that `source` means: a pattern, a folder, one frame of a sequence, a still or a movie.
+
+    Raises: UsageError when nothing, or more than one plate, answers to it.
+    """
+    path = Path(source)
+    if path.is_dir():
+        return _in_folder(path)
+    if path.exists():
+        return _of_file(path)
+    pattern = _pattern(path)
+    if pattern is not None:
+        return pattern
+    raise _absent(path)
+
+
+def _of_file(path: Path) -> Listing:
+    split = _split(path.name)
+    if path.suffix.lower() in MOVIE_SUFFIXES or split is None:
+        return _still(path)
+    prefix, number, suffix = split
+    digits = number.lstrip("-")
+    padding = len(digits) if digits.startswith("0") else 0
+    group = _groups(path.parent).get((prefix, suffix), {number: path})
+    if padding == 0:
+        others = {len(text.lstrip("-")) for text in group if text.lstrip("-").startswith("0")}
+        padding = max((width for width in others if width <= len(digits)), default=0)
+    kept = {int(text): file for text, file in group.items() if _fits(text, padding)}
+    return Listing(path.parent, prefix, suffix, padding or _shortest(kept), kept)
+
+
+def _still(path: Path) -> Listing:
+    return Listing(path.parent, path.stem, path.suffix, 0, {1: path})
+
+
+def _in_folder(folder: Path) -> Listing:
+    groups = {key: files for key, files in _groups(folder).items() if key[1].lower() in PLATE_SUFFIXES}
+    singles = [p for p in _files(folder) if p.suffix.lower() in PLATE_SUFFIXES and _split(p.name) is None]
+    movies = [p for p in _files(folder) if p.suffix.lower() in MOVIE_SUFFIXES]
+    sequences = [files for files in groups.values() if len(files) > 1]
+    candidates = sequences or list(groups.values())
+    if len(candidates) == 1 and (sequences or not singles + movies):
+        return _of_file(next(iter(candidates[0].values())))
+    if not candidates and len(singles + movies) == 1:
+        return _still((singles + movies)[0])
+    names = sorted([f"{prefix}{'#' * 4}{suffix}" for prefix, suffix in groups] + [p.name for p in singles + movies])
+    if not names:
+        raise UsageError(f"{folder}: no plate in this folder; wanted frames such as plate.1001.exr, or a movie")
+    shown = ", ".join(names[:4]) + (", ..." if len(names) > 4 else "")
+    raise UsageError(f"{folder}: {len(names)} plates in this folder ({shown}); name one of them, such as {names[0]}")
+
+
+def _pattern(path: Path) -> Listing | None:
+    matches = list(_PLACEHOLDER.finditer(path.name))
+    if not matches:
+        return None
+    if len(matches) > 1:
+        raise UsageError(f"{path.name}: more than one place for a frame number; wanted one, such as plate.####.exr")
+    match = matches[0]
+    prefix, rest = path.name[: match.start()], path.name[match.end() :]
+    padding = _width(match)
+    wanted = re.compile(re.escape(prefix) + r"(-?\d{1,9})" + re.escape(rest))
+    found = {m[1]: file for file in _files(path.parent) if (m := wanted.fullmatch(file.name))}
+    kept = {int(text): file for text, file in found.items() if _fits(text, padding)}
+    if not kept:
+        raise UsageError(f"{path}: no file matches this pattern; check the folder, the name and the number of digits")
+    return Listing(path.parent, prefix, rest, padding, kept)
+
+
+def _width(match: re.Match[str]) -> int:
+    if match["hashes"] or match["ats"]:
+        return len(match[0]) if len(match[0]) > 1 else 0
+    return int(match["printf"] or match["houdini"] or 0)
+
+
+def _fits(number: str, padding: int) -> bool:
+    """Whether a number has exactly the zeros that `padding` asks for."""
+    return number == pad(int(number), padding)
+
+
+def _shortest(paths: Mapping[int, Path]) -> int:
+    lengths = {len(str(abs(frame))) for frame in paths}
+    return lengths.pop() if len(lengths) == 1 else 0
+
+
+def _split(name: str) -> tuple[str, str, str] | None:
+    stem, suffix = os.path.splitext(name)
+    match = _NUMBERED.match(stem)
+    if match is None or _VERSION.search(match["prefix"]):
+        return None
+    return match["prefix"], match["number"], suffix
+
+
+def _groups(folder: Path) -> dict[tuple[str, str], dict[str, Path]]:
+    groups: dict[tuple[str, str], dict[str, Path]] = {}
+    for file in _files(folder):
+        split = _split(file.name)
+        if split is not None:
+            groups.setdefault((split[0], split[2]), {})[split[1]] = file
+    return groups
+
+
+def _files(folder: Path) -> list[Path]:
+    try:
+        with os.scandir(folder) as entries:
+            return sorted(Path(entry.path) for entry in entries if entry.name[0] != "." and entry.is_file())
+    except OSError as error:
+        raise UsageError(f"{folder}: cannot list this folder ({error.strerror}); check the path") from error
+
+
+def _absent(path: Path) -> UsageError | MissingFrameError:
+    split = _split(path.name)
+    if split is not None and path.parent.is_dir():
+        group = _groups(path.parent).get((split[0], split[2]), {})
+        if group:
+            have = summarise(int(text) for text in group)
+            return MissingFrameError(f"{path.name}: not on disk; frames {have} of this plate are, name one of them")
+    return UsageError(f"{path}: no such file or folder; check the path")
