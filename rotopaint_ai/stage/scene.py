@@ -372,10 +372,12 @@ def _carve(g: _Gathered, sel: npt.NDArray[np.intp], s: Surfaces, face: Face) -> 
     position = np.ascontiguousarray(g.position[sel])
     offset, distance, which = np.zeros_like(position), np.zeros(len(sel), np.float32), np.zeros(len(sel), np.int32)
     raster.nearest_on_lines(position, starts.astype(np.float32), ends.astype(np.float32), offset, distance, which)
-    keep = fade[which].astype(np.float32)
     gap, bevel = b.seam_gap * 0.5, b.seam_bevel
+    near = distance < gap + bevel
+    sel, offset, distance = sel[near], offset[near], distance[near]
+    keep = fade[which[near]].astype(np.float32)
     coverage = np.zeros(len(g.material), np.float32)
-    coverage[sel] = (distance < gap + bevel) & (keep > 0)
+    coverage[sel] = 1
     carved = Surfaces(
         s.normals.copy(),
         s.albedo.copy(),
@@ -394,7 +396,7 @@ def _carve(g: _Gathered, sel: npt.NDArray[np.intp], s: Surfaces, face: Face) -> 
     normal = s.normals[sel] - away * tilt
     carved.normals[sel] = normal / np.maximum(np.linalg.norm(normal, axis=1, keepdims=True), 1e-6)
     below = np.sign(np.einsum("nc,c->n", offset, turn(face.pose)[:, 1])) * -0.5 + 0.5
-    step = (b.seam_step * below * np.clip(1 - distance / 0.35, 0, 1) ** 2 * (distance < gap + bevel)).astype(np.float32)
+    step = (b.seam_step * below * np.clip(1 - distance / 0.35, 0, 1) ** 2).astype(np.float32)
     shade = (dark * (1 - 0.25 * b.seam_depth * on_bevel * keep) * (1 + step)).astype(np.float32)
     carved.albedo[sel] *= shade[:, None]
     carved.shadow_tint[sel] *= shade[:, None]

@@ -130,7 +130,7 @@ def _trunk(image: F32, rng: Rng, palette: Array, unit: float) -> None:
 
 def develop(linear: F32, studio: Studio, rng: Rng, *, pixel_scale: float = 1.0) -> F32:
     """Lens and film: softness, glow, exposure, grain. Linear in, linear out; highlights above 1 stay."""
-    image = linear * studio.exposure
+    image: F32 = linear * studio.exposure
     sigma = studio.focus_blur * pixel_scale
     if sigma > 0.15:
         image = cv2.GaussianBlur(image, (0, 0), sigma)

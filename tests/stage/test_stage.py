@@ -1,0 +1,124 @@
+"""The stage tells the truth about its pictures, and the same truth every time."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("numba")
+
+from rotopaint_ai.exchange import document
+from rotopaint_ai.shapes.bezier import distance_to_polyline, flatten
+from rotopaint_ai.sheet import mirror_permutation, parse_sheet
+from rotopaint_ai.stage import anatomy
+from rotopaint_ai.stage.dataset import Order, make_dataset
+from rotopaint_ai.stage.face import Face
+from rotopaint_ai.stage.puppet import Pose, draw_build, draw_pose
+from rotopaint_ai.stage.scene import Camera, Picture, render
+from rotopaint_ai.stage.shot import Shot, poses, write_shot
+from rotopaint_ai.stage.studio import draw_studio
+
+CAMERA = Camera(160, 160, 52, (80, 80), 9.0)
+
+
+def picture(seed: int = 7, pose: Pose | None = None) -> Picture:
+    build = replace(draw_build(seed), seam_gap=0.012, seam_bevel=0.02, seam_depth=0.9)
+    studio = replace(draw_studio(seed), glow=0.0, focus_blur=0.0)
+    return render(build, pose or Pose(yaw=0.2), studio, CAMERA, texture=384)
+
+
+@pytest.fixture(scope="module")
+def shown() -> Picture:
+    return picture()
+
+
+def test_same_seed_same_picture(shown: Picture) -> None:
+    again = picture()
+    np.testing.assert_array_equal(shown.plate, again.plate)
+    np.testing.assert_array_equal(shown.landmarks, again.landmarks)
+
+
+def test_plate_and_clean_differ_only_at_the_seam(shown: Picture) -> None:
+    differs = np.abs(shown.plate - shown.clean).max(2) > 0
+    assert differs[shown.seam > 0.6].mean() > 0.95
+    assert not differs[shown.seam == 0].any()
+
+
+def test_the_seam_lies_on_its_splines(shown: Picture) -> None:
+    rows, cols = np.nonzero(shown.seam > 0.6)
+    seen = np.stack([cols, rows], 1) + 0.5
+    lines = [flatten(s.points, s.closed) for s in shown.shapes if s.role == "seam"]
+    nearest = np.min([distance_to_polyline(seen, line, False) for line in lines], axis=0)
+    assert nearest.max() < 0.5 * max(s.width_px or 0 for s in shown.shapes) + 1.5
+
+
+def test_control_points_sit_on_their_landmarks(shown: Picture) -> None:
+    marks = dict(zip(anatomy.landmark_names(), shown.landmarks))
+    for curve, shape in zip(anatomy.CURVES, shown.shapes):
+        for index, name in curve.landmarks.items():
+            np.testing.assert_allclose(shape.points[index, :2], marks[name][:2], atol=1e-6)
+
+
+@pytest.mark.parametrize("seed", [1, 12, 123])
+def test_splines_follow_the_surface(seed: int) -> None:
+    face = Face(draw_build(seed), draw_pose(np.random.default_rng(seed)))
+    for curve in anatomy.CURVES:
+        flat = CAMERA.project(anatomy.dense(curve, face))[..., :2]
+        line = flatten(anatomy.fit_segments(flat, closed=curve.closed), curve.closed)
+        assert distance_to_polyline(flat.reshape(-1, 2), line, curve.closed).max() < 0.6, curve.name
+
+
+def test_fit_of_a_cubic_is_the_cubic() -> None:
+    t = np.linspace(0, 1, 25)[:, None]
+    p0, p1, p2, p3 = np.array([[0.0, 0], [10, 0], [20, 0], [30, 0]])  # evenly paced, so chord length is its parameter
+    cubic = (1 - t) ** 3 * p0 + 3 * (1 - t) ** 2 * t * p1 + 3 * (1 - t) * t**2 * p2 + t**3 * p3
+    points = anatomy.fit_segments(cubic[None], closed=False)
+    np.testing.assert_allclose(points, [[0, 0, 0, 0, 10, 0], [30, 0, -10, 0, 0, 0]], atol=1e-9)
+
+
+def test_the_sheet_mirrors_back_and_forth() -> None:
+    order = np.array(mirror_permutation(anatomy.sheet()))
+    np.testing.assert_array_equal(order[order], np.arange(len(order)))
+    names = anatomy.landmark_names()
+    assert names[order[names.index("seam_bridge_0")]] == "seam_bridge_8"
+    assert names[order[names.index("mouth_outer_0")]] == "mouth_outer_4"
+
+
+def test_an_occluder_hides_landmarks() -> None:
+    build, studio = draw_build(3), draw_studio(3)
+    open_view = render(build, Pose(), studio, CAMERA, texture=384, clean=False)
+    hidden = render(build, Pose(), studio, CAMERA, texture=384, clean=False, hidden=True)
+    np.testing.assert_array_equal(open_view.landmarks[:, :2], hidden.landmarks[:, :2])
+    assert hidden.landmarks[:, 2].sum() < open_view.landmarks[:, 2].sum()
+
+
+def test_poses_are_held_on_twos() -> None:
+    frames = list(poses(Shot(5, frames=8, hold=2)))
+    assert [held for _, held, _ in frames] == [1001, 1001, 1003, 1003, 1005, 1005, 1007, 1007]
+    assert frames[0][2] == frames[1][2]
+    assert frames[1][2] != frames[2][2]
+
+
+def test_a_shot_on_disk(tmp_path: Path) -> None:
+    write_shot(tmp_path, Shot(5, width=120, height=80, face_px=25, frames=2), suffix=".png")
+    assert sorted(p.name for p in tmp_path.glob("plate*")) == ["plate.1001.png", "plate.1002.png"]
+    truth = document.read(tmp_path / "truth.roto.json")
+    assert truth.shape("seam_bridge").frames == (1001, 1002)
+    assert truth.shape("seam_bridge").at(1001) == truth.shape("seam_bridge").at(1002)
+    assert len(json.loads((tmp_path / "crop.json").read_text())["crop"]) == 4
+
+
+def test_a_dataset_goes_on_where_it_stopped(tmp_path: Path) -> None:
+    order = Order(characters=1, seed=70, held_back=0.0)
+    assert make_dataset(tmp_path, order) == 4
+    first = (tmp_path / "samples.jsonl").read_text()
+    kept = (tmp_path / "images/000070_0.jpg").stat().st_mtime_ns
+    (tmp_path / "images/000070_3.json").unlink()
+    assert make_dataset(tmp_path, order) == 4
+    assert (tmp_path / "samples.jsonl").read_text() == first
+    assert (tmp_path / "images/000070_0.jpg").stat().st_mtime_ns == kept
+    assert parse_sheet((tmp_path / "sheet.yaml").read_text()) == anatomy.sheet()
