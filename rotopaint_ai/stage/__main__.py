@@ -1,4 +1,4 @@
-"""`python -m rotopaint_ai.stage DATASET --characters N`: make training data on the puppet stage."""
+"""`python -m rotopaint_ai.stage`: make training data, film a shot, or renew the sample shot that the product ships."""
 
 from __future__ import annotations
 
@@ -7,27 +7,67 @@ import sys
 from pathlib import Path
 
 
-def main() -> int:
-    """Make a data set and say how far it is."""
+def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m rotopaint_ai.stage", description=__doc__)
-    parser.add_argument("dataset", type=Path)
-    parser.add_argument("--characters", type=int, default=1500)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--workers", type=int, default=1)
-    options = parser.parse_args()
-    try:
-        from rotopaint_ai.stage.dataset import Order, make_dataset
-    except ImportError as error:
-        sys.stderr.write(f"the stage needs {error.name}: pip install 'rotopaint-ai[train]'\n")
-        return 2
+    verbs = parser.add_subparsers(dest="verb", required=True)
+    dataset = verbs.add_parser("dataset", help="loose face crops of many characters, with landmarks and splines")
+    dataset.add_argument("folder", type=Path)
+    dataset.add_argument("--characters", type=int, default=1500)
+    dataset.add_argument("--seed", type=int, default=0)
+    dataset.add_argument("--workers", type=int, default=1)
+    shot = verbs.add_parser("shot", help="one shot: plates, clean plates, seam coverage and truth")
+    shot.add_argument("folder", type=Path)
+    shot.add_argument("--seed", type=int, default=1)
+    shot.add_argument("--frames", type=int, default=24)
+    shot.add_argument("--size", default="960x540", help="width x height in pixels")
+    shot.add_argument("--suffix", default=".exr", choices=[".exr", ".png", ".jpg"])
+    sample = verbs.add_parser("sample", help="the sample shot of `rotopaint demo`")
+    sample.add_argument("folder", type=Path)
+    return parser.parse_args()
+
+
+def _dataset(options: argparse.Namespace) -> None:
+    from rotopaint_ai.stage.dataset import Order, make_dataset
 
     def progress(done: int, total: int) -> None:
         sys.stderr.write(f"\r{done}/{total} characters")
 
-    count = make_dataset(
-        options.dataset, Order(options.characters, options.seed, workers=options.workers), progress=progress
-    )
-    sys.stderr.write(f"\n{count} samples in {options.dataset}\n")
+    order = Order(options.characters, options.seed, workers=options.workers)
+    count = make_dataset(options.folder, order, progress=progress)
+    sys.stderr.write(f"\n{count} samples in {options.folder}\n")
+
+
+def _shot(options: argparse.Namespace) -> None:
+    from rotopaint_ai.stage.shot import Shot, write_shot
+
+    width, height = (int(n) for n in options.size.split("x"))
+    shot = Shot(options.seed, width=width, height=height, frames=options.frames, face_px=height * 0.27)
+    write_shot(options.folder, shot, suffix=options.suffix, progress=lambda f: _say(f"\rframe {f}"))
+
+
+def _sample(options: argparse.Namespace) -> None:
+    from rotopaint_ai.stage.shot import write_sample
+
+    write_sample(options.folder, progress=lambda f: _say(f"\rframe {f}"))
+
+
+def _say(text: str) -> None:
+    sys.stderr.write(text)
+
+
+def main() -> int:
+    """Do as asked; 0 when done, 2 when something is missing."""
+    options = _arguments()
+    from rotopaint_ai.errors import RotopaintError
+
+    try:
+        {"dataset": _dataset, "shot": _shot, "sample": _sample}[options.verb](options)
+    except ImportError as error:
+        _say(f"the stage needs {error.name}: pip install 'rotopaint-ai[train]'\n")
+        return 2
+    except (RotopaintError, ValueError) as error:
+        _say(f"{error}\n")
+        return 2
     return 0
 
 

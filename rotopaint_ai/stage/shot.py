@@ -133,10 +133,35 @@ def write_shot(
 
     Raises: UsageError for a suffix other than .exr, .png or .jpg.
     """
+    _write(folder, shot, film(shot, clean=clean), suffix, compression, clean, progress)
+
+
+def write_sample(folder: Path, *, progress: Callable[[int], None] = lambda frame: None) -> None:
+    """Film the sample shot that the product ships: half EXR plates, the truth, and a rough crop."""
+    shot = Shot(219, width=960, height=540, frames=24, face_px=146.0)
+    build = draw_build(shot.seed)
+    build = replace(
+        build, seam_gap=max(build.seam_gap, 0.009), seam_bevel=max(build.seam_bevel, 0.014), seam_depth=0.85
+    )
+    studio = draw_studio(shot.seed)
+    studio = replace(studio, grain=0.004, exposure=studio.exposure * 0.72)
+    pictures = film(shot, build=build, studio=studio, clean=False)
+    _write(folder, shot, pictures, ".exr", "dwaa:160", False, progress)
+
+
+def _write(
+    folder: Path,
+    shot: Shot,
+    pictures: Iterator[tuple[int, Picture]],
+    suffix: str,
+    compression: str,
+    clean: bool,
+    progress: Callable[[int], None],
+) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     kept: dict[int, Picture] = {}
     box: tuple[float, float, float, float] | None = None
-    for frame, picture in film(shot, clean=clean):
+    for frame, picture in pictures:
         write_picture(folder / f"plate.{frame:04d}{suffix}", picture.plate, compression=compression)
         if clean:
             write_picture(folder / f"clean.{frame:04d}{suffix}", picture.clean, compression=compression)
