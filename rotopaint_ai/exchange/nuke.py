@@ -1,0 +1,146 @@
+"""Nuke scripts, `.nk`: shapes to a Roto node and back, each file read again and compared before it counts as written.
+
+Standard library only, so that Nuke's own Python can load it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+from rotopaint_ai.errors import DocumentError
+from rotopaint_ai.exchange import nuke_reader, nuke_script, nuke_writer
+from rotopaint_ai.exchange.nuke_curves import Layer, Tree, parse, serialise
+from rotopaint_ai.exchange.nuke_reader import Reading
+from rotopaint_ai.exchange.nuke_writer import NodeKind
+from rotopaint_ai.files import replacing
+from rotopaint_ai.shapes.roto import Points, RotoDocument, RotoShape
+
+SUFFIX: Final = ".nk"
+LIMIT_PX: Final = 0.02  # goal G8
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """What reading a written file back has shown: the largest distance in pixels, and what the form does not hold."""
+
+    max_error_px: float
+    losses: tuple[str, ...]
+
+
+def read(
+    path: Path | str, *, width: int | None = None, height: int | None = None, node: str | None = None
+) -> RotoDocument:
+    """Every shape of every Roto and RotoPaint node in a script. See `read_report` for what could not be held."""
+    return read_report(path, width=width, height=height, node=node).document
+
+
+def read_report(
+    path: Path | str, *, width: int | None = None, height: int | None = None, node: str | None = None
+) -> Reading:
+    """Read a `.nk` or `.gizmo` with the list of what the document cannot hold. Raises DocumentError.
+
+    `width` and `height` are the plate's; wanted where the script tells no size, refused where it tells another. `node`
+    picks one node by name.
+    """
+    path = Path(path)
+    try:
+        text = path.read_text(encoding="utf-8", errors="surrogateescape")
+    except OSError as error:
+        raise DocumentError(f"{path.name}: cannot be read ({error.strerror}); check the path") from error
+    return nuke_reader.read_text(text, width=width, height=height, node=node, where=path.name)
+
+
+def dumps(document: RotoDocument, *, layer: str | None = None, node: NodeKind = "Roto", name: str = "Roto1") -> str:
+    """The document as the text of one node, ready to paste into Nuke."""
+    return nuke_writer.script(nuke_writer.build(document, layer=layer), node=node, name=name)
+
+
+def write_verified(
+    path: Path | str, document: RotoDocument, *, layer: str | None = None, node: NodeKind = "Roto", name: str = "Roto1"
+) -> float:
+    """Write a `.nk`, read it back and compare: the largest distance in pixels between any curve written and meant.
+
+    Raises DocumentError, and leaves what was at `path` alone, when that exceeds 0.02 px or a shape is missing.
+    """
+    return write_report(path, document, layer=layer, node=node, name=name).max_error_px
+
+
+def write_report(
+    path: Path | str, document: RotoDocument, *, layer: str | None = None, node: NodeKind = "Roto", name: str = "Roto1"
+) -> Proof:
+    """As `write_verified`, with the list of what a Roto node does not hold."""
+    path = Path(path)
+    written = nuke_writer.build(document, layer=layer)
+    text = nuke_writer.script(written, node=node, name=name)
+    with replacing(path) as beside:
+        beside.write_text(text, encoding="utf-8", newline="\n")
+        back = nuke_reader.read_text(beside.read_text(encoding="utf-8"), where=path.name).document
+        error = difference(document, back, written.paths)
+        if not error <= LIMIT_PX:
+            raise DocumentError(
+                f"{path.name}: reads back {error:.3f} px off; wanted {LIMIT_PX} px, the file was not written"
+            )
+    return Proof(error, written.losses)
+
+
+def difference(meant: RotoDocument, found: RotoDocument, paths: Mapping[str, str] | None = None) -> float:
+    """The largest distance in pixels between the curves of two documents over all frames.
+
+    It is taken between absolute points and handles, which bound the distance of the curves. `paths` says how a shape of
+    the first is called in the second. Raises DocumentError naming a shape that is missing, opened, closed, shown or
+    hidden at another frame, or that has another number of points.
+    """
+    worst = 0.0
+    names = {shape.name: shape for shape in found.shapes}
+    for shape in meant.shapes:
+        other = names.get(paths[shape.name] if paths else shape.name)
+        if other is None:
+            raise DocumentError(f"shape '{shape.name}' is missing from the file")
+        if (other.closed, other.n_points) != (shape.closed, shape.n_points):
+            raise DocumentError(f"shape '{shape.name}' changed in kind or number of points ({other.n_points})")
+        for frame in range(meant.first_frame, meant.last_frame + 1) if shape.visible or other.visible else ():
+            if shape.is_visible(frame) != other.is_visible(frame):
+                raise DocumentError(f"shape '{shape.name}': shown and hidden differently at frame {frame}")
+        worst = max([worst, *(_gap(shape.at(f), other.at(f)) for f in _telling_frames(shape, other))])
+    return worst
+
+
+def _telling_frames(a: RotoShape, b: RotoShape) -> list[int]:
+    """Frames that settle whether two shapes agree at all frames: between them both move linearly."""
+    keyed = {frame + step for shape in (a, b) for frame in shape.frames for step in (-1, 0, 1)}
+    return sorted(keyed)
+
+
+def _gap(a: Points, b: Points) -> float:
+    worst = 0.0
+    for p, q in zip(a, b, strict=True):
+        dx, dy, ix, iy, ox, oy = (u - v for u, v in zip(p, q, strict=True))
+        worst = max(worst, math.hypot(dx, dy), math.hypot(dx + ix, dy + iy), math.hypot(dx + ox, dy + oy))
+    return worst
+
+
+def update(curves: str, document: RotoDocument, *, layer: str) -> str:
+    """A node's `curves` text with our layer of that name replaced or added on top; all else stays.
+
+    `curves` is the value between the knob's outer braces; the result goes back the same way (`CurveKnob.fromScript`
+    wants it with them).
+    """
+    tree = parse(curves)
+    ours = nuke_writer.build(document, layer=layer).tree.root.children
+    name = ours[0].name if ours else layer
+    kept = [child for child in tree.root.children if not (isinstance(child, Layer) and child.name == name)]
+    place = next((i for i, child in enumerate(tree.root.children) if child.name == name), 0)
+    root = replace(tree.root, children=(*kept[:place], *ours, *kept[place:]))
+    return serialise(Tree(tree.version, tree.flags, root))
+
+
+def curves_of(text: str, name: str | None = None) -> str:
+    """The `curves` value of the first Roto or RotoPaint node in a script, or of the one of that name. DocumentError."""
+    for node in nuke_script.nodes(text):
+        if node.kind in nuke_reader.NODE_KINDS and name in (None, node.name) and node.text("curves"):
+            return node.text("curves")
+    raise DocumentError(f"script: holds no Roto node {'' if name is None else repr(name)} with shapes")

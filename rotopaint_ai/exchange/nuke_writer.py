@@ -1,0 +1,267 @@
+"""Shapes as the text of a Nuke Roto or RotoPaint node, ready to paste.
+
+Standard library only. Nuke's y runs up from the bottom of the format, so y becomes `height - y` and the tangents' dy
+change sign. Linear keys carry the slopes of their chords; a bare value would hold (step) until the next key.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from rotopaint_ai.errors import DocumentError
+from rotopaint_ai.exchange import nuke_curves
+from rotopaint_ai.exchange.nuke_curves import (
+    OPEN,
+    OPEN_SPLINE,
+    RELATIVE,
+    RENDERABLE,
+    Attributes,
+    Cubic,
+    Curve,
+    CurveKey,
+    CurvePoint,
+    Layer,
+    Shape,
+    Transform,
+    Tree,
+)
+from rotopaint_ai.shapes.roto import ControlPoint, Key, RotoDocument, RotoShape
+
+NodeKind = Literal["Roto", "RotoPaint"]
+
+_ROOT_FLAGS = 2097152
+_TOOL_BEZIER, _TOOL_OPEN_SPLINE = 4.0, 10.0
+DEFAULT_WIDTH_PX = 4.0  # of an open shape that states none, as in the mattes
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A document as a `curves` tree: where each shape went, and what the form cannot hold."""
+
+    tree: Tree
+    paths: Mapping[str, str]  # shape name in the document -> layers and name in the tree, joined by `/`
+    losses: tuple[str, ...]
+
+
+def script(written: Written, *, node: NodeKind = "Roto", name: str = "Roto1") -> str:
+    """The text that Nuke pastes as one node."""
+    curves = nuke_curves.serialise(written.tree)
+    return (
+        "set cut_paste_input [stack 0]\nversion 13.2 v8\npush $cut_paste_input\n"
+        f"{node} {{\n output alpha\n cliptype none\n curves {{{curves}}}\n name {_word(name)}\n}}\n"
+    )
+
+
+def build(document: RotoDocument, *, layer: str | None = None) -> Written:
+    """The tree of a document. A name such as `pip/nose_seam` puts the shape into layer `pip`; `layer` holds them all.
+
+    Raises DocumentError on shapes without keys' points or with numbers that a 32-bit float cannot hold.
+    """
+    placed: dict[str, tuple[str, ...]] = {}
+    taken: set[tuple[str, ...]] = set()
+    for shape in document.shapes:
+        path = tuple(_word(part) for part in shape.name.split("/") if part.strip()) or ("Bezier",)
+        placed[shape.name] = _free(((_word(layer), *path) if layer else path), taken)
+    elements = [(placed[shape.name], _element(shape, document, placed[shape.name][-1])) for shape in document.shapes]
+    middle = (Curve(document.width / 2), Curve(document.height / 2))
+    root = Layer("Root", _ROOT_FLAGS, Transform(None, middle), (), _nest(elements))
+    return Written(
+        Tree(nuke_curves.as_float32(1.2), 0, root),
+        {name: "/".join(path) for name, path in placed.items()},
+        losses(document, placed),
+    )
+
+
+def losses(document: RotoDocument, placed: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
+    """What a Nuke node does not hold of this document, one line each."""
+    found = []
+    if document.landmarks.names:
+        found.append(f"{len(document.landmarks.names)} landmarks are not written: a Roto node has none")
+    if document.pixel_aspect != 1.0:
+        found.append(f"pixel aspect {document.pixel_aspect:g} is not written: it belongs to the script's format")
+    for shape in document.shapes:
+        if "/".join(placed[shape.name])[-len(shape.name) :] != shape.name:
+            found.append(
+                f"shape '{shape.name}' is called '{'/'.join(placed[shape.name])}': no blanks or signs in names"
+            )
+        if tuple(shape.taper) != (0.0, 0.0):
+            found.append(f"shape '{shape.name}': taper is not written, the stroke keeps its width to the ends")
+        if not shape.keys:
+            found.append(f"shape '{shape.name}' has no key and is written without points")
+    return tuple(found)
+
+
+def _word(text: str) -> str:
+    """A name that Nuke takes as it is: letters, digits and underscores."""
+    kept = "".join(sign if sign.isascii() and (sign.isalnum() or sign in "_-.") else "_" for sign in text.strip())
+    return kept or "Bezier"
+
+
+def _free(path: tuple[str, ...], taken: set[tuple[str, ...]]) -> tuple[str, ...]:
+    """The path, its last part numbered where another element has it already."""
+    free, count = path, 1
+    while free in taken:
+        count += 1
+        free = (*path[:-1], f"{path[-1]}_{count}")
+    taken.add(free)
+    return free
+
+
+def _nest(elements: Iterable[tuple[Sequence[str], Shape]]) -> tuple[Layer | Shape, ...]:
+    """Elements and their paths as layers, each layer where its first element stands."""
+    layers: dict[str, list[tuple[Sequence[str], Shape]]] = {}
+    order: list[str | Shape] = []
+    for path, shape in elements:
+        if len(path) == 1:
+            order.append(shape)
+            continue
+        if path[0] not in layers:
+            layers[path[0]] = []
+            order.append(path[0])
+        layers[path[0]].append((path[1:], shape))
+    return tuple(
+        each if isinstance(each, Shape) else Layer(each, 0, Transform(None, ()), (), _nest(layers[each]))
+        for each in order
+    )
+
+
+def _element(shape: RotoShape, document: RotoDocument, name: str) -> Shape:
+    frames = shape.frames
+    line = RELATIVE if shape.closed else OPEN_SPLINE | RELATIVE | OPEN
+    return Shape(
+        name,
+        RENDERABLE if shape.closed else OPEN_SPLINE | RENDERABLE,
+        "bezier",
+        _outline(shape, document.height, line),
+        None,
+        _pivot(shape, document),
+        _attributes(shape, document, frames),
+    )
+
+
+def _attributes(shape: RotoShape, document: RotoDocument, frames: Sequence[int]) -> Attributes:
+    attributes: list[tuple[str, Curve]] = []
+    visible = _visibility(shape, document)
+    if visible is not None:
+        attributes.append(("vis", visible))
+    if shape.closed:
+        if shape.feather_px:
+            attributes += [("fx", Curve(shape.feather_px)), ("fy", Curve(shape.feather_px))]
+        attributes += [("osw", Curve(10.0)), ("osf", Curve(0.0))]
+    else:
+        width = DEFAULT_WIDTH_PX if shape.width_px is None else shape.width_px
+        attributes += [("osw", Curve(width)), ("osf", Curve(shape.feather_px))]
+    attributes += [
+        ("str", Curve(1.0)),
+        ("spx", Curve(document.width / 2)),
+        ("spy", Curve(document.height / 2)),
+        ("sb", Curve(1.0)),
+        ("ltn", Curve(float(document.first_frame))),
+        ("ltm", Curve(float(document.last_frame))),
+        ("tt", Curve(_TOOL_BEZIER if shape.closed else _TOOL_OPEN_SPLINE)),
+    ]
+    return tuple(attributes)
+
+
+def _visibility(shape: RotoShape, document: RotoDocument) -> Curve | None:
+    """`vis` as step keys, or None for a shape that is never hidden."""
+    hidden = sorted(frame for frame, shown in shape.visible.items() if not shown)
+    if not hidden:
+        return None
+    changes: dict[int, float] = {}
+    if hidden[0] > document.first_frame:
+        changes[document.first_frame] = 1.0
+    for frame in hidden:
+        if frame - 1 not in shape.visible or shape.visible[frame - 1]:
+            changes[frame] = 0.0
+        if shape.visible.get(frame + 1, True):
+            changes[frame + 1] = 1.0
+    return Curve(keys=tuple(CurveKey(float(frame), changes[frame]) for frame in sorted(changes)))
+
+
+def _pivot(shape: RotoShape, document: RotoDocument) -> Transform:
+    """The transform that Nuke writes for a new shape: nothing but a pivot in its middle."""
+    if not shape.keys:
+        return Transform(None, (Curve(document.width / 2), Curve(document.height / 2)))
+    first = shape.frames[0]
+    points = shape.keys[first].points
+    x = (min(p.x for p in points) + max(p.x for p in points)) / 2
+    y = document.height - (min(p.y for p in points) + max(p.y for p in points)) / 2
+    time = float(first)
+    return Transform((time,), tuple(Curve(keys=(CurveKey(time, value),)) for value in (x, y)))
+
+
+def _outline(shape: RotoShape, height: int, flags: int) -> Cubic:
+    frames = shape.frames
+    if not frames:
+        return Cubic(flags, None, ())
+    times, keys = _timed(shape)
+    steps = [key.interpolation == "hold" for key in keys]
+    rows: list[CurvePoint] = []
+    for index in range(shape.n_points):
+        columns = zip(*(_nuke(key.points[index], height, shape.name) for key in keys), strict=True)
+        six = [_linear(times, column, steps) for column in columns]
+        rows += [CurvePoint(tuple(six[i : i + 2])) for i in (0, 2, 4)]
+    return Cubic(flags, tuple(map(float, times)), tuple(rows))
+
+
+def _timed(shape: RotoShape) -> tuple[list[int], list[Key]]:
+    """Key times and keys as Nuke needs them.
+
+    A bare (step) key has no slope on its left, so a linear move into a hold would ease in. There the hold key is
+    written as a linear one, and a step key with the same points follows a frame later.
+    """
+    frames = shape.frames
+    times: list[int] = []
+    keys: list[Key] = []
+    for place, frame in enumerate(frames):
+        key = shape.keys[frame]
+        times.append(frame)
+        if key.interpolation == "linear" or not _arrives_moving(shape, frames, place):
+            keys.append(key)
+            continue
+        keys.append(Key(key.points, key.source, "linear"))
+        if place + 1 < len(frames) and frames[place + 1] > frame + 1:
+            times.append(frame + 1)
+            keys.append(key)
+    return times, keys
+
+
+def _arrives_moving(shape: RotoShape, frames: Sequence[int], place: int) -> bool:
+    """Whether a linear move of more than a frame ends at this key."""
+    if place == 0:
+        return False
+    before, here = shape.keys[frames[place - 1]], shape.keys[frames[place]]
+    moves = before.interpolation == "linear" and before.points != here.points
+    return moves and frames[place] - frames[place - 1] > 1
+
+
+def _nuke(point: ControlPoint, height: int, name: str) -> tuple[float, float, float, float, float, float]:
+    """Left tangent, point, right tangent in Nuke's space, each x then y."""
+    numbers = (point.in_dx, -point.in_dy, point.x, height - point.y, point.out_dx, -point.out_dy)
+    for value in numbers:
+        if not math.isfinite(value) or abs(value) > 1e9:
+            raise DocumentError(
+                f"shape '{name}': a control point holds {value:g}; wanted a number below a thousand million"
+            )
+    return numbers
+
+
+def _linear(times: Sequence[int], values: Sequence[float], steps: Sequence[bool]) -> Curve:
+    """A component that moves in straight lines: each key carries the slope of the chord on either side."""
+    keys = []
+    left = 0.0
+    for i, (time, value) in enumerate(zip(times, values, strict=True)):
+        if steps[i]:
+            keys.append(CurveKey(float(time), value))
+            left = 0.0
+            continue
+        right = 0.0
+        if i + 1 < len(times):
+            right = (values[i + 1] - value) / (times[i + 1] - time)
+        keys.append(CurveKey(float(time), value, left, 1.0, right, 1.0, False))
+        left = right
+    return Curve(keys=tuple(keys))
