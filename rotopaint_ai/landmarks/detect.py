@@ -1,0 +1,307 @@
+"""From plates to landmarks: a crop that follows the face, a model that reads it, and the honest word `lost`.
+
+N crops, L landmarks, C components x then y.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from math import log
+from statistics import median
+
+import cv2
+import numpy as np
+import numpy.typing as npt
+
+from rotopaint_ai.crops import CROP_MARGIN, Box, Crop, CropKeys, around, cut, follow, is_settled
+from rotopaint_ai.errors import CropError
+from rotopaint_ai.landmarks.holds import HoldFinder
+from rotopaint_ai.landmarks.track import Array, Detect, FrameLandmarks, Picture
+
+Display = Callable[[Picture], Picture]
+Hand = Mapping[int, tuple[float, float]]
+
+_MAX_PASSES = 3
+_VIEW_STEP = 0.04  # how much wider each further view of a frame is cut
+_SEARCH_STEPS = (-0.5, 0.0, 0.5)
+_SEARCH_SCALES = (1.0, 1.6)
+_PROPOSE_SHARES = (0.9, 0.55, 0.33)  # crop sides tried by `propose`, as shares of the plate's height
+_PROPOSE_BEST = 4
+_BATCH = 8
+_MEMORY = 25  # accepted frames from which the usual expected error is taken
+
+
+@dataclass(frozen=True, slots=True)
+class LostLimits:
+    """When a face counts as lost. Shares are of the crop's side."""
+
+    error_share: float = 0.12  # median expected error, in any case
+    error_ratio: float = 4.0  # median expected error over what was usual in this shot ...
+    error_floor: float = 0.03  # ... as soon as it is also above this share
+    visible: float = 0.12  # mean probability of being seen
+    outside: float = 0.35  # share of landmarks outside the crop
+    smallest: float = 0.25  # longest side of the landmarks' box
+    largest: float = 1.6
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Glimpse:
+    """A small grey picture (S, S, uint8, display-referred) of a frame's crop, kept for its neighbours."""
+
+    crop: Crop
+    grey: npt.NDArray[np.uint8]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Found:
+    """One frame's landmarks, as the model saw them, and the glimpse that the de-jitter follows them by."""
+
+    landmarks: FrameLandmarks
+    glimpse: Glimpse
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Reading:
+    """One answer of the model, in plate space."""
+
+    crop: Crop
+    points_LC: Array
+    error_L: Array
+    visible_L: Array
+    picture: Picture
+
+    @property
+    def error_share(self) -> float:
+        """Median expected error over the crop's side."""
+        return float(np.median(self.error_L)) / self.crop.side
+
+    @property
+    def doubt(self) -> float:
+        """A number that is larger the less this looks like a face: expected error and hidden landmarks."""
+        return self.error_share / max(float(self.visible_L.mean()), 0.05)
+
+
+@dataclass(slots=True)
+class Follower:
+    """Reads a face frame by frame; frames must come in ascending order.
+
+    `detect` is the landmark model, `size_px` the side of its crop, `display` turns scene-linear RGB into what the
+    model was trained on. `keys` are boxes drawn by hand: one wins at its frame, and between them is where the search
+    starts again when the face is lost. `views` crops of each frame are read in one batch and averaged.
+    """
+
+    detect: Detect
+    size_px: int
+    keys: CropKeys
+    display: Display
+    margin: float = CROP_MARGIN
+    views: int = 1
+    limits: LostLimits = field(default_factory=LostLimits)
+    holds: HoldFinder | None = field(default_factory=HoldFinder)
+    _previous: FrameLandmarks | None = None
+    _usual: deque[float] = field(default_factory=lambda: deque(maxlen=_MEMORY))
+
+    def step(self, frame: int, rgb: Picture, origin: tuple[int, int] = (0, 0), hand: Hand | None = None) -> Found:
+        """Landmarks of the next frame (data window at `origin`); `hand` places landmarks (by row) by hand."""
+        held_from = self._held_from(frame, rgb, origin)
+        if held_from != frame and self._previous is not None and self._previous.crop is not None:
+            reading = self._read(rgb, origin, self._previous.crop)  # the same crop: only the noise differs
+            reason = self._previous.lost
+        else:
+            reading, reason = self._find(frame, rgb, origin)
+            if self.holds is not None:
+                self.holds.start(rgb, origin, reading.crop)
+        landmarks = FrameLandmarks(
+            frame=frame,
+            points_LC=reading.points_LC,
+            expected_error_px_L=reading.error_L,
+            visible_L=reading.visible_L,
+            hand_L=np.zeros(len(reading.points_LC), dtype=bool),
+            held_from=held_from,
+            crop=reading.crop,
+            lost=reason,
+        ).with_hand(hand or {})
+        self._remember(landmarks, reading)
+        return Found(landmarks, Glimpse(reading.crop, _grey(reading.picture)))
+
+    def _held_from(self, frame: int, rgb: Picture, origin: tuple[int, int]) -> int:
+        if self.holds is None or self._previous is None or self.keys.is_key(frame):
+            return frame
+        return self._previous.held_from if self.holds.is_repeat(rgb, origin) else frame
+
+    def _remember(self, landmarks: FrameLandmarks, reading: _Reading) -> None:
+        self._previous = landmarks
+        if landmarks.lost is None:
+            self._usual.append(reading.error_share)
+
+    def _find(self, frame: int, rgb: Picture, origin: tuple[int, int]) -> tuple[_Reading, str | None]:
+        previous = self._previous
+        if previous is None or previous.crop is None or previous.lost is not None or self.keys.is_key(frame):
+            reading = self._settle(rgb, origin, self.keys.at(frame))
+            expected = None
+        else:
+            expected = follow(previous.crop, previous.points_LC, margin=self.margin)
+            reading = self._settle(rgb, origin, expected, is_rough=False)
+        reason = self._lost(reading)
+        if reason is None and not (expected is not None and _has_jumped(reading, expected)):
+            return reading, None
+        best = self._search(rgb, origin, [reading, self._settle(rgb, origin, self.keys.at(frame))], expected)
+        return best, self._lost(best)
+
+    def _search(
+        self, rgb: Picture, origin: tuple[int, int], readings: list[_Reading], expected: Crop | None
+    ) -> _Reading:
+        """The best of what was read and, if that still looks lost, of crops laid around where the face was."""
+        best = min(readings, key=lambda reading: (self._lost(reading) is not None, reading.doubt))
+        if self._lost(best) is None or expected is None:
+            return best
+        rough = min(self._read_all(rgb, origin, _around(expected)), key=lambda reading: reading.doubt)
+        found = self._settle(rgb, origin, around(rough.points_LC, margin=self.margin))
+        return found if self._lost(found) is None else min(best, found, key=lambda reading: reading.doubt)
+
+    def _settle(self, rgb: Picture, origin: tuple[int, int], crop: Crop, *, is_rough: bool = True) -> _Reading:
+        """Read a crop, and again the crop that its landmarks ask for, until that is the same one.
+
+        In running (`is_rough` false) the crop is one frame behind by design; only a large miss is read again.
+        """
+        for _ in range(_MAX_PASSES):
+            reading = self._read(rgb, origin, crop)
+            wanted = around(reading.points_LC, margin=self.margin)
+            if is_settled(crop, wanted) or not (is_rough or _is_far(crop, wanted)):
+                break
+            crop = wanted
+        return reading
+
+    def _read(self, rgb: Picture, origin: tuple[int, int], crop: Crop) -> _Reading:
+        views = [replace(crop, side=crop.side * (1 + _VIEW_STEP * index)) for index in range(self.views)]
+        readings = self._read_all(rgb, origin, views)
+        return readings[0] if len(readings) == 1 else _mean(readings)
+
+    def _read_all(self, rgb: Picture, origin: tuple[int, int], crops: Sequence[Crop]) -> list[_Reading]:
+        return read(rgb, origin, crops, detect=self.detect, size_px=self.size_px, display=self.display)
+
+    def _lost(self, reading: _Reading) -> str | None:
+        limits, share = self.limits, reading.error_share
+        usual = median(self._usual) if self._usual else 0.0
+        if not np.isfinite(reading.points_LC).all():
+            return "the model gave no finite landmarks"
+        if share > limits.error_share or (usual and share > max(limits.error_ratio * usual, limits.error_floor)):
+            return f"expected error is {share:.0%} of the crop (usual here: {usual:.1%})"
+        if float(reading.visible_L.mean()) < limits.visible:
+            return f"only {float(reading.visible_L.mean()):.0%} of the landmarks can be seen"
+        return self._misshapen(reading)
+
+    def _misshapen(self, reading: _Reading) -> str | None:
+        inside = reading.crop.to_crop(reading.points_LC, 1.0)
+        outside = float(((inside < 0) | (inside > 1)).any(axis=1).mean())
+        size = float((inside.max(axis=0) - inside.min(axis=0)).max())
+        if outside > self.limits.outside:
+            return f"{outside:.0%} of the landmarks lie outside the crop"
+        if not self.limits.smallest < size < self.limits.largest:
+            return f"the landmarks span {size:.0%} of the crop"
+        return None
+
+
+def read(
+    rgb: Picture, origin: tuple[int, int], crops: Sequence[Crop], *, detect: Detect, size_px: int, display: Display
+) -> list[_Reading]:
+    """What the model says of each crop of a frame, in plate space."""
+    pictures = np.stack([display(cut(rgb, origin, crop, size_px)) for crop in crops])
+    points, errors, visible = detect(np.ascontiguousarray(pictures, dtype=np.float32))
+    return [
+        _Reading(
+            crop,
+            crop.to_plate(points[row], size_px),
+            np.asarray(errors[row], dtype=np.float64) * (crop.side / size_px),
+            np.asarray(visible[row], dtype=np.float64),
+            pictures[row],
+        )
+        for row, crop in enumerate(crops)
+    ]
+
+
+def propose(
+    rgb: Picture,
+    origin: tuple[int, int],
+    *,
+    width: int,
+    height: int,
+    detect: Detect,
+    size_px: int,
+    display: Display,
+    margin: float = CROP_MARGIN,
+) -> Box:
+    """A box around the face that the landmark model is surest of, searched on a grid over the plate.
+
+    For `--crop auto`: a proposal to look at, not a face detector. Raises CropError when nothing looks like a face.
+    """
+    follower = Follower(detect, size_px, CropKeys(), display, margin=margin, holds=None)
+    crops = _grid(width, height)
+    rough = [
+        reading
+        for start in range(0, len(crops), _BATCH)
+        for reading in follower._read_all(rgb, origin, crops[start : start + _BATCH])
+    ]
+    best = sorted(rough, key=lambda reading: reading.doubt)[:_PROPOSE_BEST]
+    settled = [follower._settle(rgb, origin, around(reading.points_LC, margin=margin)) for reading in best]
+    faces = [reading for reading in settled if follower._lost(reading) is None and _is_on(reading, width, height)]
+    if not faces:
+        raise CropError("crop 'auto': nothing on the plate looks like this model's face; draw a box: --crop X,Y,W,H")
+    crop = around(min(faces, key=lambda reading: reading.doubt).points_LC, margin=1.0)
+    return Box(crop.x - crop.side / 2, crop.y - crop.side / 2, crop.side, crop.side)
+
+
+def _grid(width: int, height: int) -> list[Crop]:
+    crops: list[Crop] = []
+    for share in _PROPOSE_SHARES:
+        side = share * min(width, height)
+        columns = max(1, round((width - side) / (side / 2)) + 1)
+        rows = max(1, round((height - side) / (side / 2)) + 1)
+        crops += [
+            Crop(float(x), float(y), side)
+            for y in np.linspace(side / 2, height - side / 2, rows)
+            for x in np.linspace(side / 2, width - side / 2, columns)
+        ]
+    return crops
+
+
+def _around(crop: Crop) -> list[Crop]:
+    return [
+        Crop(crop.x + dx * crop.side, crop.y + dy * crop.side, crop.side * scale)
+        for scale in _SEARCH_SCALES
+        for dx in _SEARCH_STEPS
+        for dy in _SEARCH_STEPS
+    ]
+
+
+def _is_on(reading: _Reading, width: int, height: int) -> bool:
+    x, y = reading.points_LC.mean(axis=0)
+    return bool(0 <= x <= width and 0 <= y <= height)
+
+
+def _is_far(crop: Crop, wanted: Crop) -> bool:
+    moved = max(abs(crop.x - wanted.x), abs(crop.y - wanted.y)) / crop.side
+    return moved > 0.12 or abs(log(wanted.side / crop.side)) > 0.2
+
+
+def _has_jumped(reading: _Reading, expected: Crop) -> bool:
+    now = around(reading.points_LC)
+    moved = max(abs(now.x - expected.x), abs(now.y - expected.y)) / expected.side
+    return moved > 0.4 or abs(log(now.side / expected.side)) > log(1.6)
+
+
+def _mean(readings: Sequence[_Reading]) -> _Reading:
+    """Several views as one; the expected error stays the mean, because views of one frame err alike."""
+    return replace(
+        readings[0],
+        points_LC=np.mean([reading.points_LC for reading in readings], axis=0),
+        error_L=np.mean([reading.error_L for reading in readings], axis=0),
+        visible_L=np.mean([reading.visible_L for reading in readings], axis=0),
+    )
+
+
+def _grey(picture: Picture) -> npt.NDArray[np.uint8]:
+    grey = cv2.cvtColor(picture, cv2.COLOR_RGB2GRAY)
+    return np.asarray(cv2.convertScaleAbs(np.clip(grey, 0.0, 1.0), alpha=255.0), dtype=np.uint8)
