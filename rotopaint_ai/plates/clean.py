@@ -51,11 +51,11 @@ def _write(target: Path, frame: Frame, native: Native, patch: Patch) -> None:
     if picture.header.is_lossy:
         stills.write_png(target, picture, patch)
     elif native.kind is Kind.EXR:
-        exr.write(target, _unchanged(frame, native), picture.header.detail, patch)
+        exr.write(target, _unchanged(frame, native), picture, patch)
     elif native.kind in (Kind.DPX, Kind.CINEON):
         film.write(target, _unchanged(frame, native), picture.header.detail, patch)
     else:
-        stills.write(target, picture, patch)
+        stills.write(target, _unchanged(frame, native), picture, patch)
 
 
 def _unchanged(frame: Frame, native: Native) -> Path:
@@ -84,7 +84,7 @@ def _patch(frame: Frame, rgb: Array, changed: Array, at: tuple[int, int] | None)
         raise UsageError(
             f"frame {frame.number}: pixels {width} x {height} at {x}, {y} leave the {columns} x {rows} window"
         )
-    found = np.nonzero(changed)
+    found = np.divmod(np.flatnonzero(changed), width)
     linear = rgb[found]
     if frame.codes.shape[2] == 1:
         linear = linear.mean(axis=1, dtype=np.float64, keepdims=True).repeat(3, axis=1)

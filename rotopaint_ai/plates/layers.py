@@ -7,12 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import OpenImageIO
 from numpy.typing import NDArray
 
 from rotopaint_ai import files
 from rotopaint_ai.errors import UsageError
-from rotopaint_ai.plates import oiio
+from rotopaint_ai.plates import exr_writer
 
 Array = NDArray[Any]
 
@@ -40,15 +39,14 @@ def write_layers(
     channels = [("R", combined), ("G", combined), ("B", combined), ("A", combined)]
     if len(names) > 1:
         channels += [(f"{name}.A", planes[name]) for name in names]
-    spec = OpenImageIO.ImageSpec(x1 - x0, y1 - y0, len(channels), OpenImageIO.FLOAT)
-    spec.channelnames = tuple(name for name, _ in channels)
-    spec.alpha_channel = 3
-    spec.x, spec.y = origin[0] + x0, origin[1] + y0
-    spec.full_x, spec.full_y, spec.full_width, spec.full_height = 0, 0, width, height
-    spec.attribute("compression", "zip")
-    spec.attribute("PixelAspectRatio", float(pixel_aspect))
     with files.replacing(path) as beside:
-        oiio.save(beside, spec, np.stack([plane for _, plane in channels], axis=-1))
+        exr_writer.write(
+            beside,
+            channels,
+            data_at=(origin[0] + x0, origin[1] + y0),
+            display=(0, 0, width, height),
+            pixel_aspect=pixel_aspect,
+        )
 
 
 def _checked(path: Path, layers: Mapping[str, Array]) -> tuple[list[str], tuple[int, int]]:

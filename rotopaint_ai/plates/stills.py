@@ -11,14 +11,13 @@ import OpenImageIO
 from numpy.typing import NDArray
 
 from rotopaint_ai.errors import DamagedFrameError, PlateError, UnsupportedPlateError
-from rotopaint_ai.plates import oiio
+from rotopaint_ai.plates import oiio, png
 from rotopaint_ai.plates.picture import Header, Patch, Picture, check_size
 
 Array = NDArray[Any]
 
 _LOSSY = ("jpeg", "ojpeg", "sgilog", "sgilog24", "thunderscan", "lerc", "webp")
 _FOREIGN = ("CMYK", "LAB", "ICCLAB", "ITULAB", "YCbCr", "LOGLUV")
-_PNG_LEVEL = 4  # half the time of zlib's default for a few per cent of size, on grainy plates
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,20 +100,23 @@ def read(path: Path) -> Picture:
     return Picture(found, np.ascontiguousarray(every[..., list(detail.places)]), rest=every)
 
 
-def write(target: Path, picture: Picture, patch: Patch) -> None:
+def write(target: Path, source: Path, picture: Picture, patch: Patch) -> None:
     """Write a PNG or TIFF again with the pixels of `patch` in it, its own channels, bit depth and metadata.
 
-    TIFF compression is kept where it loses nothing, else ZIP. Palettes become RGB. Raises PlateError.
+    TIFF compression is kept where it loses nothing. Palettes become RGB. Raises PlateError.
     """
     detail: Detail = picture.header.detail
     every = (picture.codes if picture.rest is None else picture.rest).copy()
     places = detail.places[: patch.codes.shape[1]]
     every[patch.rows[:, None], patch.columns[:, None], np.array(places)] = _snapped(patch.codes, detail)
+    if target.suffix.lower() == ".png":
+        bits = every.dtype.itemsize * 8
+        before, after = png.side_chunks(source, channels=every.shape[2], bits=bits)
+        png.write(target, every, before=before, after=after)
+        return
     spec = OpenImageIO.ImageSpec(detail.spec)
     spec.set_format(oiio.type_of(detail.dtype))
     spec.attribute("oiio:UnassociatedAlpha", 1)
-    if target.suffix.lower() == ".png":
-        spec.attribute("png:compressionLevel", _PNG_LEVEL)
     oiio.save(target, spec, every)
 
 
@@ -140,7 +142,12 @@ def write_png(target: Path, picture: Picture, patch: Patch) -> None:
         raise PlateError(f"{target.name}: PNG holds 8 or 16 bit, the plate is {picture.codes.dtype}; write EXR instead")
     codes = picture.codes.copy()
     codes[patch.rows, patch.columns] = patch.codes
-    spec = OpenImageIO.ImageSpec(codes.shape[1], codes.shape[0], codes.shape[2], oiio.type_of(codes.dtype))
-    spec.attribute("png:compressionLevel", _PNG_LEVEL)
-    spec.attribute("PixelAspectRatio", picture.header.pixel_aspect)
-    oiio.save(target, spec, codes)
+    chunks = [png.pixel_aspect_chunk(picture.header.pixel_aspect)] if picture.header.pixel_aspect != 1.0 else []
+    png.write(target, codes, before=_colour_chunks(picture) + chunks, after=[])
+
+
+def _colour_chunks(picture: Picture) -> list[bytes]:
+    if not isinstance(picture.header.detail, Detail):
+        return [png.video_chunk()]
+    profile = picture.header.detail.spec.getattribute("ICCProfile")
+    return [] if profile is None else [png.profile_chunk(np.asarray(profile, np.uint8).tobytes())]
