@@ -116,8 +116,8 @@ def make_dataset(folder: Path, order: Order, *, progress: Callable[[int, int], N
     records: list[dict[str, Any]] = []
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     with multiprocessing.get_context("spawn").Pool(order.workers) as pool:
-        for k, made in enumerate(pool.imap(_make, tasks)):
-            records += made
+        for k, (task, made) in enumerate(zip(tasks, pool.imap(_make, tasks))):
+            records += [{**record, "split": task[2]} for record in made]
             progress(k + 1, len(tasks))
     write_text(folder / "sheet.yaml", dump_sheet(anatomy.sheet()))
     write_text(folder / "samples.jsonl", "".join(json.dumps(r) + "\n" for r in records))
