@@ -1,0 +1,414 @@
+"""The training loop of the landmark network.
+
+One thread makes batches, the main one computes. What happens at a step depends only on the seed and the step's number
+(and, under a time budget, on the clock), so that a run that was killed goes on exactly where its checkpoint stands.
+
+N batch, L landmarks, S side of the crop in pixels.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import csv
+import queue
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor, nn
+
+from rotopaint_ai.errors import TrainingError
+from rotopaint_ai.files import replacing
+from rotopaint_ai.training import losses
+from rotopaint_ai.training.augment import Augmenter, Batch, Geometry, straight_batch
+from rotopaint_ai.training.dataset import Memory, face_side, shrunk
+from rotopaint_ai.training.nets import COARSE_STRIDE, LandmarkNet
+from rotopaint_ai.training.optim import OPTIMISERS, rate_at
+from rotopaint_ai.training.preview import write_preview
+from rotopaint_ai.training.recipe import Recipe
+
+CHECKPOINT = "checkpoint.pt"
+LOG = "log.csv"
+_AHEAD = 3  # batches made before they are wanted
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """What to train on: samples in memory, the held-out ones, landmark weights and mirror order."""
+
+    train: Memory
+    held_out: Memory
+    weights_L: npt.NDArray[np.float32]
+    mirror: tuple[int, ...]
+
+
+class Row(NamedTuple):
+    """One line of the log: at an evaluation, means since the last one."""
+
+    step: int
+    minutes: float
+    size_px: int
+    loss: float
+    held_out_percent: float  # mean distance of visible landmarks, percent of the face's longest side
+    images_per_s: float
+    waiting_share: float  # of the time, for batches
+    learning_rate: float
+
+
+@dataclass(frozen=True, slots=True)
+class Trained:
+    """The best network by held-out error, how it went, and how fast."""
+
+    net: LandmarkNet
+    rows: tuple[Row, ...]
+    steps: int
+    minutes: float
+    best_percent: float
+
+
+class Held(NamedTuple):
+    """Predictions for straight crops: distance, expected error (uncalibrated) and face size in crop pixels."""
+
+    distance: npt.NDArray[np.float64]  # [N, L]
+    log_scale: npt.NDArray[np.float64]
+    visible_logit: npt.NDArray[np.float64]
+    visible: npt.NDArray[np.float64]
+    face: npt.NDArray[np.float64]  # [N]
+
+
+def build_net(recipe: Recipe, n_landmarks: int) -> LandmarkNet:
+    """The recipe's network with freshly drawn weights."""
+    torch.manual_seed(recipe.seed)
+    return LandmarkNet(
+        n_landmarks,
+        backbone=recipe.backbone,
+        widths=recipe.widths,
+        depths=recipe.depths,
+        neck=recipe.neck,
+        fine=recipe.fine,
+        window=recipe.window,
+    )
+
+
+def fit_landmarks(
+    recipe: Recipe,
+    net: LandmarkNet,
+    task: Task,
+    folder: Path,
+    *,
+    resume: bool = False,
+    report: Callable[[Row], None] = lambda row: None,
+    check: Callable[[], None] = lambda: None,
+) -> Trained:
+    """Train `net` and leave a checkpoint, a log and previews in `folder`.
+
+    `check` is called every step and may raise to stop; the checkpoint of the last evaluation then stays.
+    Raises: TrainingError when the loss stops being a number, or a checkpoint to resume from does not fit.
+    """
+    run = _Run(recipe, net, task, folder)
+    if resume:
+        run.load()
+    with _batches(run) as batches:
+        while not run.is_over:
+            check()
+            run.step(*_timed(batches))
+            if run.at % recipe.eval_every == 0 or run.is_over:
+                report(run.evaluate())
+                run.save()
+                if run.is_stale:
+                    break
+    return run.result()
+
+
+class _Run:
+    """The state of a run: everything that a checkpoint holds."""
+
+    def __init__(self, recipe: Recipe, net: LandmarkNet, task: Task, folder: Path) -> None:
+        self.recipe, self.task, self.folder = recipe, task, folder
+        layout = torch.channels_last if recipe.channels_last else torch.contiguous_format
+        self.net = cast(LandmarkNet, cast(Any, net).to(memory_format=layout))
+        self.ema = copy.deepcopy(self.net).eval()
+        self.ema_tensors, self.net_tensors = _floats(self.ema), _floats(self.net)
+        self.best_state = copy.deepcopy(self.ema.state_dict())
+        self.optimiser = OPTIMISERS[recipe.optimiser](self.net, recipe.learning_rate, recipe.weight_decay)
+        self.weights_L = torch.tensor(task.weights_L)
+        self.at, self.seconds, self.best, self.since_best = 0, 0.0, float("inf"), 0
+        self.rows: list[Row] = []
+        self.window = _Window()
+        self.small = shrunk(task.train, recipe.small_size / recipe.input_size) if self._starts_small else task.train
+
+    @property
+    def _starts_small(self) -> bool:
+        return self.recipe.small_share > 0 and self.recipe.small_size < self.recipe.input_size
+
+    def progress(self, step: int) -> float:
+        """Share of the run that is over at a step: by steps or by the clock, whichever is further."""
+        by_step = step / self.recipe.steps if self.recipe.steps else 0.0
+        by_clock = self.seconds / (self.recipe.minutes * 60) if self.recipe.minutes else 0.0
+        return max(by_step, by_clock)
+
+    @property
+    def is_over(self) -> bool:
+        return self.progress(self.at) >= 1.0
+
+    @property
+    def is_stale(self) -> bool:
+        return self.recipe.patience is not None and self.since_best >= self.recipe.patience
+
+    def size_at(self, step: int) -> int:
+        """Crop size of a step."""
+        small = self._starts_small and self.progress(step) < self.recipe.small_share
+        return self.recipe.small_size if small else self.recipe.input_size
+
+    def make_batch(self, step: int) -> Batch:
+        """The batch of a step; the same for the same seed, step and crop size."""
+        recipe, size, n = self.recipe, self.size_at(step), len(self.task.train)
+        rng = np.random.default_rng((recipe.seed, step))
+        order = np.arange(step * recipe.batch, (step + 1) * recipe.batch)
+        rows = [int(_shuffled(n, recipe.seed, at // n)[at % n]) for at in order]
+        memory = self.small if size < recipe.input_size else self.task.train
+        return make_augmenter(recipe, self.task.mirror).batch(memory, rows, size, rng)
+
+    def step(self, batch: Batch, waited: float) -> None:
+        """One step of the optimiser."""
+        start = time.perf_counter()
+        rate = self.recipe.learning_rate * rate_at(self.progress(self.at), warmup=self.recipe.warmup)
+        for group in self.optimiser.param_groups:
+            group["lr"] = rate
+        size = batch.crops.shape[1]
+        target = losses.make_target(
+            torch.from_numpy(batch.landmarks),
+            torch.from_numpy(batch.visible),
+            self.weights_L,
+            size,
+            self.recipe.hidden_weight,
+        )
+        self.net.train()
+        noise = torch.Generator().manual_seed(self.recipe.seed * 1_000_003 + self.at)
+        jitter = torch.randn(target.points.shape, generator=noise) * self.recipe.centre_jitter * COARSE_STRIDE
+        with _precision(self.recipe):
+            said = self.net(as_input(batch.crops), jitter)
+        loss, parts = losses.total(said, target, self.recipe.losses)
+        self.optimiser.zero_grad(set_to_none=True)
+        cast(Any, loss).backward()
+        norm = nn.utils.clip_grad_norm_(self.net.parameters(), self.recipe.clip)
+        if not torch.isfinite(norm):
+            raise TrainingError(
+                f"step {self.at}: the loss is no longer a number ({parts}); lower learning_rate and start again"
+            )
+        self.optimiser.step()
+        self._follow()
+        self.at += 1
+        taken = time.perf_counter() - start
+        self.seconds += taken + waited
+        self.window.add(float(loss.detach()), len(batch.crops), taken, waited)
+
+    @torch.no_grad()
+    def _follow(self) -> None:
+        """Move the averaged weights towards the new ones; early on they follow quickly."""
+        decay = min(self.recipe.ema, (1 + self.at) / (10 + self.at))
+        torch._foreach_lerp_(self.ema_tensors, self.net_tensors, 1 - decay)
+
+    def evaluate(self) -> Row:
+        """Held-out error of the averaged weights; keeps them when they are the best so far. Not counted as training."""
+        rows = _spread(len(self.task.held_out), self.recipe.eval_limit)
+        held = predict_held_out(self.ema, self.task.held_out, rows, self.recipe, exact=False)
+        percent = seen_percent(held)
+        self.since_best += 1
+        if percent < self.best:
+            self.best, self.since_best = percent, 0
+            self.best_state = copy.deepcopy(self.ema.state_dict())
+        rate = self.optimiser.param_groups[0]["lr"]
+        row = self.window.row(self.at, self.seconds / 60, self.size_at(self.at - 1), percent, rate)
+        self.window = _Window()
+        self.rows.append(row)
+        self._write_log()
+        write_preview(self.folder / "preview.jpg", self.ema, self.task.held_out, rows[:12], self.recipe)
+        return row
+
+    def _write_log(self) -> None:
+        with replacing(self.folder / LOG) as beside, beside.open("w", newline="", encoding="utf-8") as stream:
+            writer = csv.writer(stream)
+            writer.writerow(Row._fields)
+            writer.writerows(
+                [f"{value:.6g}" if isinstance(value, float) else value for value in row] for row in self.rows
+            )
+
+    def save(self) -> None:
+        """Write the checkpoint beside and rename."""
+        state = {
+            "recipe": self.recipe.to_yaml(),
+            "net": self.net.state_dict(),
+            "ema": self.ema.state_dict(),
+            "best_state": self.best_state,
+            "optimiser": self.optimiser.state_dict(),
+            **{name: getattr(self, name) for name in ("at", "seconds", "best", "since_best")},
+            "rows": [tuple(row) for row in self.rows],
+        }
+        with replacing(self.folder / CHECKPOINT) as beside:
+            torch.save(state, beside)
+
+    def load(self) -> None:
+        """Go on from the folder's checkpoint; start anew where there is none. Raises TrainingError."""
+        path = self.folder / CHECKPOINT
+        if not path.is_file():
+            return
+        try:
+            state = torch.load(path, map_location="cpu", weights_only=True)
+        except Exception as error:  # torch raises many kinds on a damaged file
+            raise TrainingError(f"{path}: cannot be read ({error}); train again without --resume") from error
+        if state["recipe"] != self.recipe.to_yaml():
+            raise TrainingError(
+                f"{path}: was made with another recipe; train again without --resume, or with that recipe"
+            )
+        self.net.load_state_dict(state["net"])
+        self.ema.load_state_dict(state["ema"])
+        self.optimiser.load_state_dict(state["optimiser"])
+        self.best_state = state["best_state"]
+        for name in ("at", "seconds", "best", "since_best"):
+            setattr(self, name, state[name])
+        self.rows = [Row(*row) for row in state["rows"]]
+
+    def result(self) -> Trained:
+        """The best network so far, in evaluation mode and plain memory layout."""
+        best = copy.deepcopy(self.ema)
+        best.load_state_dict(self.best_state)
+        plain = cast(LandmarkNet, cast(Any, best).to(memory_format=torch.contiguous_format).eval())
+        return Trained(plain, tuple(self.rows), self.at, self.seconds / 60, self.best)
+
+
+class _Window:
+    """Sums since the last evaluation."""
+
+    def __init__(self) -> None:
+        self.losses: list[float] = []
+        self.images, self.computing, self.waiting = 0, 0.0, 0.0
+
+    def add(self, loss: float, images: int, taken: float, waited: float) -> None:
+        self.losses.append(loss)
+        self.images += images
+        self.computing += taken
+        self.waiting += waited
+
+    def row(self, step: int, minutes: float, size_px: int, percent: float, rate: float) -> Row:
+        total = max(self.computing + self.waiting, 1e-9)
+        loss = float(np.mean(self.losses)) if self.losses else 0.0
+        return Row(step, minutes, size_px, loss, percent, self.images / total, self.waiting / total, rate)
+
+
+def make_augmenter(recipe: Recipe, mirror: tuple[int, ...]) -> Augmenter:
+    """The recipe's augmentation."""
+    geometry = Geometry(
+        scale=(recipe.scale_low, recipe.scale_high),
+        shift=recipe.shift,
+        rotation_deg=recipe.rotation_deg,
+        flip=recipe.flip,
+        shear=recipe.shear,
+        perspective=recipe.perspective,
+    )
+    return Augmenter(geometry, recipe.augment, recipe.crop_margin, mirror)
+
+
+def as_input(crops: npt.NDArray[np.uint8]) -> Tensor:
+    """8-bit NHWC crops as the float NCHW tensor (channels-last in memory) that the network takes."""
+    return torch.from_numpy(crops).permute(0, 3, 1, 2).float().div_(255)
+
+
+@torch.no_grad()
+def predict_held_out(
+    net: LandmarkNet, memory: Memory, rows: npt.NDArray[np.intp], recipe: Recipe, *, exact: bool
+) -> Held:
+    """Predictions of straight crops at the recipe's input size; `exact` computes in float32."""
+    net.eval()
+    found: list[tuple[Any, ...]] = []
+    for start in range(0, len(rows), 32):
+        chosen = rows[start : start + 32]
+        batch = straight_batch(memory, chosen.tolist(), recipe.input_size, recipe.crop_margin)
+        with contextlib.nullcontext() if exact else _precision(recipe):
+            said = net(as_input(batch.crops))
+        distance = (said.points - torch.from_numpy(batch.landmarks)).norm(dim=2)
+        found.append(
+            (distance, said.log_scale, said.visible, torch.from_numpy(batch.visible), face_side(batch.landmarks))
+        )
+    return Held(*(np.concatenate([np.asarray(part, np.float64) for part in parts]) for parts in zip(*found)))
+
+
+def seen_percent(held: Held) -> float:
+    """Mean distance of the visible landmarks as a percentage of the face's longest side."""
+    share = held.distance / held.face[:, None]
+    seen = np.isfinite(share) & (held.visible > 0.5)
+    chosen = seen if seen.any() else np.isfinite(share)
+    return float(share[chosen].mean() * 100)
+
+
+def _floats(module: nn.Module) -> list[Tensor]:
+    return [value for value in module.state_dict().values() if value.is_floating_point()]
+
+
+def _precision(recipe: Recipe) -> Any:
+    return torch.autocast("cpu", torch.bfloat16, enabled=recipe.bf16)
+
+
+def _spread(n: int, limit: int) -> npt.NDArray[np.intp]:
+    """At most `limit` rows out of n, evenly spread."""
+    return np.unique(np.linspace(0, n - 1, min(n, limit)).round().astype(np.intp))
+
+
+@lru_cache(maxsize=4)
+def _shuffled(n: int, seed: int, epoch: int) -> npt.NDArray[np.intp]:
+    """The order of an epoch."""
+    return np.random.default_rng((seed, epoch, 99)).permutation(n)
+
+
+def _timed(batches: Iterator[Batch]) -> tuple[Batch, float]:
+    start = time.perf_counter()
+    batch = next(batches)
+    return batch, time.perf_counter() - start
+
+
+@contextlib.contextmanager
+def _batches(run: _Run) -> Iterator[Iterator[Batch]]:
+    """Batches from the run's step on, made by another thread a few ahead; it ends with the block."""
+    ready: queue.Queue[Batch | BaseException] = queue.Queue(maxsize=_AHEAD)
+    stop = threading.Event()
+
+    def work() -> None:
+        step = run.at
+        try:
+            while not stop.is_set():
+                _put(ready, run.make_batch(step), stop)
+                step += 1
+        except BaseException as error:  # handed to the main thread, which raises it
+            _put(ready, error, stop)
+
+    def taken() -> Iterator[Batch]:
+        while True:
+            item = ready.get()
+            if isinstance(item, BaseException):
+                raise item
+            yield item
+
+    thread = threading.Thread(target=work, name="batches", daemon=True)
+    thread.start()
+    try:
+        yield taken()
+    finally:
+        stop.set()
+        thread.join()
+
+
+def _put(ready: queue.Queue[Any], item: Any, stop: threading.Event) -> None:
+    while not stop.is_set():
+        try:
+            ready.put(item, timeout=0.1)
+            return
+        except queue.Full:
+            continue

@@ -1,0 +1,251 @@
+"""The landmark network: a small pyramid, a coarse heat-map at stride 4, and a sparse fine one at stride 2.
+
+The coarse heat-map sees the whole crop; its mean (soft-argmax) says where each landmark is to within a pixel or so. The
+fine heat-map has twice the resolution and is evaluated only in a small window around that place, on features that join
+the sharp early layer with the pyramid's knowledge of what is where.
+
+Letters: N batch, C channels, H rows, W columns, L landmarks, S side of the crop in pixels.
+Crop space: pixels 0..S, origin at the outer corner of the top-left pixel; a map of stride s has its cell (i, j) at
+((j + 0.5) s, (i + 0.5) s).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from rotopaint_ai.training.registry import Registry
+
+COARSE_STRIDE = 4
+FINE_STRIDE = 2
+MEAN, SPREAD = 0.45, 0.25  # of display-referred pixels; only brings the input near zero mean and unit spread
+
+Backbone = Callable[[Sequence[int], Sequence[int]], nn.Module]
+BACKBONES: Registry[Backbone] = Registry("backbone")
+
+
+class ConvNorm(nn.Sequential):
+    """Convolution, batch normalisation and, unless `act` is False, a ReLU."""
+
+    def __init__(
+        self, n_in: int, n_out: int, kernel: int = 3, stride: int = 1, groups: int = 1, act: bool = True
+    ) -> None:
+        layers: list[nn.Module] = [
+            nn.Conv2d(n_in, n_out, kernel, stride, kernel // 2, groups=groups, bias=False),
+            nn.BatchNorm2d(n_out),
+        ]
+        super().__init__(*layers, *([nn.ReLU(inplace=True)] if act else []))
+
+
+class Residual(nn.Module):
+    """Two dense 3 x 3 convolutions beside a skip connection (He et al. 2016, the basic block)."""
+
+    def __init__(self, n_in: int, n_out: int, stride: int) -> None:
+        super().__init__()
+        self.body = nn.Sequential(ConvNorm(n_in, n_out, 3, stride), ConvNorm(n_out, n_out, 3, act=False))
+        same = n_in == n_out and stride == 1
+        self.skip = nn.Identity() if same else ConvNorm(n_in, n_out, 1, stride, act=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.relu(self.body(x) + self.skip(x))
+
+
+class Inverted(nn.Module):
+    """Widen by 1 x 1, filter depthwise, narrow by 1 x 1 (Sandler et al. 2018, the inverted residual)."""
+
+    def __init__(self, n_in: int, n_out: int, stride: int, widen: int = 3) -> None:
+        super().__init__()
+        wide = n_in * widen
+        self.body = nn.Sequential(
+            ConvNorm(n_in, wide, 1), ConvNorm(wide, wide, 3, stride, groups=wide), ConvNorm(wide, n_out, 1, act=False)
+        )
+        self.keeps_shape = n_in == n_out and stride == 1
+
+    def forward(self, x: Tensor) -> Tensor:
+        y: Tensor = self.body(x)
+        return x + y if self.keeps_shape else y
+
+
+class Pyramid(nn.Module):
+    """Features at strides 2, 4, 8, 16, 32: a stem and four stages of one kind of block."""
+
+    def __init__(
+        self, widths: Sequence[int], depths: Sequence[int], block: Callable[[int, int, int], nn.Module]
+    ) -> None:
+        super().__init__()
+        self.stem = ConvNorm(3, widths[0], 3, 2)
+        self.stages = nn.ModuleList(
+            nn.Sequential(block(n_in, n_out, 2), *(block(n_out, n_out, 1) for _ in range(depth - 1)))
+            for n_in, n_out, depth in zip(widths[:-1], widths[1:], depths, strict=True)
+        )
+
+    def forward(self, x: Tensor) -> list[Tensor]:
+        features = [self.stem(x)]
+        for stage in self.stages:
+            features.append(stage(features[-1]))
+        return features
+
+
+@BACKBONES.register("dense")
+def build_dense(widths: Sequence[int], depths: Sequence[int]) -> nn.Module:
+    """A pyramid of dense residual blocks: more arithmetic, which a CPU in bf16 does well."""
+    return Pyramid(widths, depths, Residual)
+
+
+@BACKBONES.register("depthwise")
+def build_depthwise(widths: Sequence[int], depths: Sequence[int]) -> nn.Module:
+    """A pyramid of inverted residuals: little arithmetic, bound by memory."""
+    return Pyramid(widths, depths, Inverted)
+
+
+class Prediction(NamedTuple):
+    """What the network says of a batch; coordinates in crop pixels."""
+
+    points: Tensor  # [N, L, 2] final landmarks
+    coarse: Tensor  # [N, L, 2] before refinement
+    log_scale: Tensor  # [N, L] logarithm of the expected distance in crop pixels
+    visible: Tensor  # [N, L] logit
+    coarse_log: Tensor  # [N, L, H, W] log-probabilities of the coarse heat-map
+    fine_log: Tensor | None  # [N, L, p, p] log-probabilities of the fine window
+    corner: Tensor  # [N, L, 2] top-left corner of the fine windows
+
+
+def mean_place(logits: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Soft-argmax of [N, L, H, W] logits, in cells with the centre of the first at 0.5.
+
+    Returns the mean place [N, L, 2] (x, y), its spread [N, L] (root of the variances' sum) and the log-probabilities.
+    Source: Sun et al., "Integral Human Pose Regression" (2018), equation 1.
+    """
+    n, n_landmarks, height, width = logits.shape
+    log_p = F.log_softmax(logits.float().flatten(2), dim=2).view(n, n_landmarks, height, width)
+    p = log_p.exp()
+    xs = torch.arange(width, device=p.device, dtype=p.dtype) + 0.5
+    ys = torch.arange(height, device=p.device, dtype=p.dtype) + 0.5
+    along_x, along_y = p.sum(2), p.sum(3)
+    x, y = (along_x * xs).sum(2), (along_y * ys).sum(2)
+    variance = (along_x * (xs - x[..., None]) ** 2).sum(2) + (along_y * (ys - y[..., None]) ** 2).sum(2)
+    return torch.stack((x, y), 2), torch.sqrt(variance + 1e-4), log_p
+
+
+def sample_map(features: Tensor, points: Tensor, stride: int) -> Tensor:
+    """Bilinear values [N, C, A, B] of an [N, C, H, W] map of some stride at crop places [N, A, B, 2]; edges go on."""
+    size = points.new_tensor([features.shape[3] * stride, features.shape[2] * stride])
+    # the grid stays in float32: in bf16 it would only tell places a pixel apart
+    return F.grid_sample(features.float(), points / size * 2 - 1, padding_mode="border", align_corners=False)
+
+
+class LandmarkNet(nn.Module):
+    """Crops to landmarks, with the error to be expected of each and whether it is seen.
+
+    Parameters that belong to single landmarks have the landmark as their first axis and names that end in
+    `_of_landmark`: `warmstart` carries them over from another layout by name.
+    """
+
+    def __init__(
+        self,
+        n_landmarks: int,
+        *,
+        backbone: str = "dense",
+        widths: Sequence[int] = (16, 32, 64, 96, 128),
+        depths: Sequence[int] = (1, 1, 1, 1),
+        neck: int = 48,
+        fine: int = 16,
+        window: int = 9,
+    ) -> None:
+        """`neck`: channels of the pyramid's top-down path. `fine`: channels at stride 2, 0 leaves the refinement out.
+        `window`: cells on a side of the fine window."""
+        super().__init__()
+        self.window = window
+        self.backbone = BACKBONES[backbone](widths, depths)
+        self.laterals = nn.ModuleList(nn.Conv2d(width, neck, 1) for width in widths[1:])
+        self.smooth = nn.ModuleList(ConvNorm(neck, neck) for _ in widths[1:])
+        self.heat_of_landmark = nn.Parameter(torch.randn(n_landmarks, neck) * neck**-0.5)
+        self.has_fine = fine > 0
+        if self.has_fine:
+            self.sharp = nn.Conv2d(widths[0], fine, 1)
+            self.from_neck = nn.Conv2d(neck, fine, 1)
+            self.fuse = ConvNorm(fine, fine)
+            self.fine_of_landmark = nn.Parameter(torch.randn(n_landmarks, fine) * fine**-0.5)
+        self.local = nn.Linear(neck + 3, 32)
+        self.local_of_landmark = nn.Parameter(torch.zeros(n_landmarks, 32))
+        self.verdict = nn.Linear(32, 2)
+
+    def forward(self, crop_NCHW: Tensor, jitter: Tensor | None = None) -> Prediction:
+        """`crop_NCHW`: display-referred 0..1. `jitter`: [N, L, 2] crop px added to where the fine windows stand, so
+        that training shows them misses of the coarse heat-map."""
+        x = (crop_NCHW - MEAN) / SPREAD
+        features = self.backbone(x)
+        neck = self._top_down(features[1:])
+        logits = F.conv2d(neck, self.heat_of_landmark[..., None, None])
+        place, spread, coarse_log = mean_place(logits)
+        coarse = place * COARSE_STRIDE
+        centre = coarse.detach() if jitter is None else coarse.detach() + jitter
+        points, fine_spread, fine_log, corner = coarse, spread, None, centre
+        if self.has_fine:
+            points, fine_spread, fine_log, corner = self._refine(features[0], neck, centre)
+        log_scale, visible = self._judge(neck, coarse, points, spread, fine_spread)
+        return Prediction(points, coarse, log_scale, visible, coarse_log, fine_log, corner)
+
+    def _top_down(self, features: Sequence[Tensor]) -> Tensor:
+        path: Tensor | None = None
+        for feature, lateral, smooth in zip(reversed(features), reversed(self.laterals), reversed(self.smooth)):
+            here = lateral(feature)
+            path = smooth(here if path is None else here + F.interpolate(path, scale_factor=2.0, mode="nearest"))
+        assert path is not None
+        return path
+
+    def _refine(self, early: Tensor, neck: Tensor, centre: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        both = self.sharp(early) + F.interpolate(self.from_neck(neck), scale_factor=2.0, mode="nearest")
+        fine = self.fuse(F.relu(both))
+        rows, corner = self._window_rows(centre.detach(), fine.shape[2], fine.shape[3])
+        n, n_landmarks = centre.shape[:2]
+        # whole rows of channels-last memory: ten times faster than grid_sample, and no interpolation blurs the map
+        cells = fine.permute(0, 2, 3, 1).reshape(-1, fine.shape[1]).index_select(0, rows.flatten())
+        patches = cells.view(n, n_landmarks, self.window**2, -1)
+        logits = torch.matmul(patches, self.fine_of_landmark.to(patches.dtype)[..., None])
+        place, spread, fine_log = mean_place(logits.view(n, n_landmarks, self.window, self.window))
+        return corner + place * FINE_STRIDE, spread, fine_log, corner
+
+    def _window_rows(self, centre: Tensor, height: int, width: int) -> tuple[Tensor, Tensor]:
+        """Rows [N, L, p * p] of the windows' cells in a flattened [N * H * W, C] map, and the windows' corners (px)."""
+        n, p = centre.shape[0], self.window
+        first = torch.floor(centre / FINE_STRIDE).long() - p // 2
+        x = first[..., 0].clamp(0, width - p)
+        y = first[..., 1].clamp(0, height - p)
+        steps = torch.arange(p, device=centre.device)
+        inside = (steps[:, None] * width + steps).view(1, 1, p * p)
+        picture = torch.arange(n, device=centre.device).view(n, 1) * (height * width)
+        rows = (picture + y * width + x)[..., None] + inside
+        return rows, torch.stack((x, y), 2).to(centre.dtype) * FINE_STRIDE
+
+    def _judge(
+        self, neck: Tensor, coarse: Tensor, points: Tensor, spread: Tensor, fine_spread: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        at = sample_map(neck, points.detach()[:, :, None], COARSE_STRIDE)[..., 0].transpose(1, 2)
+        moved = (points - coarse).detach().norm(dim=2)
+        signs = torch.stack((spread.detach().log(), fine_spread.detach().log(), (moved + 0.1).log()), 2)
+        hidden = F.relu(self.local(torch.cat((at, signs), 2)) + self.local_of_landmark)
+        log_scale, visible = self.verdict(hidden).float().unbind(2)
+        return log_scale, visible
+
+
+class CropModel(nn.Module):
+    """The graph that a pack ships: NHWC crops in, landmarks, calibrated expected errors and visibilities out."""
+
+    calibration: Tensor
+
+    def __init__(self, net: LandmarkNet, calibration: tuple[float, float] = (0.0, 1.0)) -> None:
+        super().__init__()
+        self.net = net
+        self.register_buffer("calibration", torch.tensor(calibration, dtype=torch.float32))
+
+    def forward(self, crop: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """`crop` [N, S, S, 3] display-referred 0..1 -> landmarks [N, L, 2] crop px, expected_error [N, L] crop px,
+        visible [N, L] probability."""
+        said = self.net(crop.permute(0, 3, 1, 2))
+        error = torch.exp(self.calibration[0] + self.calibration[1] * said.log_scale)
+        return said.points, error, torch.sigmoid(said.visible)

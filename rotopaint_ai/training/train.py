@@ -1,0 +1,294 @@
+"""One call from data sets to a model pack: read, start from what is known, train, calibrate, fit shapes, export, judge.
+
+    rotopaint train DATASET... --out PACK [--recipe FILE.yaml] [--set key=value]... [--init PACK] [--resume]
+
+A run keeps its checkpoint, log, preview and recipe in `PACK.run` beside the pack, which `--resume` goes on from.
+"""
+
+from __future__ import annotations
+
+import datetime
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from rotopaint_ai.errors import TrainingError
+from rotopaint_ai.files import write_json, write_text
+from rotopaint_ai.inference.pack import CARD, write_card
+from rotopaint_ai.jobs import Cancel, Event, Sink
+from rotopaint_ai.plates.colour import DISPLAY
+from rotopaint_ai.sheet import Sheet, mirror_permutation
+from rotopaint_ai.training.augment import straight_batch
+from rotopaint_ai.training.calibrate import calibrate
+from rotopaint_ai.training.dataset import Dataset, Memory, join, load_pictures, read_dataset
+from rotopaint_ai.training.evaluate import FACE_WIDTH, evaluate
+from rotopaint_ai.training.export import as_crops, write_pack
+from rotopaint_ai.training.loop import Held, Row, Task, Trained, build_net, fit_landmarks, predict_held_out
+from rotopaint_ai.training.nets import CropModel, LandmarkNet
+from rotopaint_ai.training.recipe import Recipe, load_recipe
+from rotopaint_ai.training.shapefit import ShapeModel, fit_shapes, warped
+from rotopaint_ai.training.warmstart import Taken, face_places, find_weights, take_over
+
+LOAD_MARGIN = 1.15  # pictures are kept this much larger than the crop, so that a closer crop still has its detail
+HELD_BACK = 0.12  # share of each shot, at its end, that is held out where a data set has no `val` split
+_CHECKED_SAMPLES = 16
+
+
+@dataclass(frozen=True, slots=True)
+class TrainReport:
+    """How a training went: the pack, its metrics on held-out samples, and where the time went (seconds)."""
+
+    pack: Path
+    metrics: dict[str, Any]
+    parity: dict[str, float]
+    seconds: dict[str, float]
+    steps: int
+    images_per_s: float
+
+
+def train(
+    datasets: Sequence[str | Path],
+    out: str | Path,
+    *,
+    recipe: str | Path | None = None,
+    overrides: Sequence[str] = (),
+    init: str | Path | None = None,
+    resume: bool = False,
+    name: str | None = None,
+    licence: str | None = None,
+    command: str = "",
+    sink: Sink = lambda event: None,
+    cancel: Cancel | None = None,
+) -> TrainReport:
+    """Train both models of a pack and write it to `out`.
+
+    `recipe`: a file or a shipped name (None: `character`); `overrides`: `key=value` texts. `init`: a pack to start
+    from, `none` for nothing, None for the shipped pack where there is one. `resume` goes on from `out`.run. `name` and
+    `licence` go on the card (defaults: the folder's name, the data sets' licences), and so does `command`.
+    Raises: UsageError, TrainingError, PackError; CancelledError when `cancel` is raised, keeping the last checkpoint.
+    """
+    folder, watch, stop = Path(out), _Clock(), cancel or Cancel()
+    plan = load_recipe(recipe, overrides)
+    _check_place(folder)
+    _set_threads(plan)
+    with watch.measuring("loading"):
+        data = split_held_out(join([read_dataset(Path(source)) for source in datasets]))
+        learn, held_rows = data.subset(data.rows_of("train")), data.rows_of("val")
+        held = data.subset(held_rows)
+        side = plan.input_size * LOAD_MARGIN
+        memory, held_memory = (
+            load_pictures(part, side_px=side, margin=plan.crop_margin, check=stop.check) for part in (learn, held)
+        )
+    run_folder = folder.with_name(folder.name + ".run")
+    run_folder.mkdir(parents=True, exist_ok=True)
+    write_text(run_folder / "recipe.yaml", plan.to_yaml())
+    places = face_places(learn.truth.landmarks)
+    net = build_net(plan, len(data.sheet.landmarks))
+    taken = _start(net, init, data.sheet, places)
+    sink(Event("started", {"stage": "train", "samples": len(learn), "held_out": len(held), "init": _said(taken)}))
+    with watch.measuring("training"):
+        trained = fit_landmarks(
+            plan,
+            net,
+            Task(memory, held_memory, _weights(data.sheet), mirror_permutation(data.sheet)),
+            run_folder,
+            resume=resume,
+            report=lambda row: sink(_progress(plan, row)),
+            check=stop.check,
+        )
+    with watch.measuring("fitting"):
+        found = predict_held_out(trained.net, held_memory, np.arange(len(held_memory)), plan, exact=True)
+        calibration = calibrate(found.distance.ravel(), found.log_scale.ravel())
+        shapes = _fit_shapes(plan, data, found)
+    with watch.measuring("export"):
+        samples = _real_samples(held_memory, plan)
+        card = _card(plan, data, trained, name or folder.name, licence, command, taken)
+        parity = write_pack(
+            folder,
+            sheet=data.sheet,
+            crop_model=CropModel(trained.net, calibration),
+            shape_model=shapes,
+            places=places,
+            recipe_yaml=plan.to_yaml(),
+            samples=samples,
+            card=card,
+        )
+    with watch.measuring("evaluation"):
+        metrics = _judge(folder, data, run_folder, card, parity, stop.check)
+    images = float(np.mean([row.images_per_s for row in trained.rows])) if trained.rows else 0.0
+    report = TrainReport(folder, metrics, parity, watch.seconds, trained.steps, images)
+    write_json(run_folder / "report.json", {"metrics": metrics, "parity": parity, "seconds": watch.seconds})
+    sink(Event("finished", {"stage": "train", "pack": str(folder), "seconds": watch.seconds, "metrics": metrics}))
+    return report
+
+
+def split_held_out(data: Dataset) -> Dataset:
+    """Make sure that there is something to train on and something held out.
+
+    Where no sample is marked `val`, the last part of every shot is held out: neighbouring frames are so alike that
+    frames drawn at random would flatter the pack. `test` samples are left alone.
+    """
+    if not len(data.rows_of("train")):
+        raise TrainingError(f"data set '{data.name}': no sample has split 'train'; there is nothing to learn from")
+    if len(data.rows_of("val")):
+        return data
+    shots: dict[tuple[str, str], list[int]] = {}
+    for row in data.rows_of("train"):
+        sample = data.samples[row]
+        shots.setdefault((sample.character, sample.shot), []).append(int(row))
+    late = {row for rows in shots.values() for row in _last(data, rows)}
+    if not late:
+        late = {int(data.rows_of("train")[-1])}
+    if len(late) == len(data.rows_of("train")):
+        raise TrainingError(f"data set '{data.name}': one training sample; wanted at least 2, one to be held out")
+    samples = tuple(replace(s, split="val") if row in late else s for row, s in enumerate(data.samples))
+    return replace(data, samples=samples)
+
+
+def _last(data: Dataset, rows: list[int]) -> list[int]:
+    ordered = sorted(rows, key=lambda row: data.samples[row].frame)
+    count = int(len(rows) * HELD_BACK)
+    return ordered[-count:] if count else []
+
+
+def _check_place(folder: Path) -> None:
+    if folder.exists() and not (folder / CARD).is_file() and (not folder.is_dir() or any(folder.iterdir())):
+        raise TrainingError(
+            f"{folder}: exists and is not a model pack; give --out a new folder or an old pack to replace"
+        )
+
+
+def _set_threads(recipe: Recipe) -> None:
+    torch.set_num_threads(recipe.threads or os.cpu_count() or 1)
+
+
+def _start(net: LandmarkNet, init: str | Path | None, sheet: Sheet, places: npt.NDArray[np.float32]) -> Taken | None:
+    weights = find_weights(init)
+    return None if weights is None else take_over(net, weights, sheet.landmark_names, places)
+
+
+def _said(taken: Taken | None) -> str:
+    if taken is None:
+        return "nothing"
+    said = f"{taken.n_fitted} tensors, {taken.by_name} landmarks by name, {taken.by_place} by place"
+    return said + (f", {len(taken.left_out)} tensors did not fit" if taken.left_out else "")
+
+
+def _weights(sheet: Sheet) -> npt.NDArray[np.float32]:
+    weights = np.array([landmark.weight for landmark in sheet.landmarks], np.float32)
+    return weights / max(float(weights.mean()), 1e-6)
+
+
+def _progress(recipe: Recipe, row: Row) -> Event:
+    by_step = row.step / recipe.steps if recipe.steps else 0.0
+    by_clock = row.minutes / recipe.minutes if recipe.minutes else 0.0
+    facts = {name: round(value, 4) if isinstance(value, float) else value for name, value in row._asdict().items()}
+    return Event("progress", {"stage": "train", "share": round(min(1.0, max(by_step, by_clock)), 4), **facts})
+
+
+def landmark_noise(held: Held) -> npt.NDArray[np.float64]:
+    """Each landmark's error per axis as a share of the face, from held-out samples; wild misses are capped, and few
+    samples are drawn towards the mean of all landmarks."""
+    share = held.distance / held.face[:, None]
+    cap = 4 * np.nanmedian(share)
+    squares = np.minimum(share, cap) ** 2 / 2
+    overall = float(np.nanmean(squares))
+    known = np.isfinite(squares)
+    sums, counts = np.where(known, squares, 0).sum(axis=0), known.sum(axis=0)
+    return cast(npt.NDArray[np.float64], np.sqrt((sums + 20 * overall) / (counts + 20)))
+
+
+def _fit_shapes(recipe: Recipe, data: Dataset, held: Held) -> ShapeModel | None:
+    if not data.sheet.shapes:
+        return None
+    truth = data.truth.rows(data.rows_of("train", "val"))
+    noise = (
+        landmark_noise(held) if recipe.shape_noise is None else np.full(len(data.sheet.landmarks), recipe.shape_noise)
+    )
+    rng = np.random.default_rng(recipe.seed)
+    return ShapeModel(
+        data.sheet,
+        fit_shapes(
+            data.sheet, warped(truth, copies=recipe.shape_copies, amount=recipe.shape_warp, rng=rng), noise_L=noise
+        ),
+    )
+
+
+def _real_samples(memory: Memory, recipe: Recipe) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
+    rows = np.linspace(0, len(memory) - 1, min(_CHECKED_SAMPLES, len(memory))).round().astype(int).tolist()
+    batch = straight_batch(memory, rows, recipe.input_size, recipe.crop_margin)
+    faces = np.where(np.isfinite(batch.landmarks), batch.landmarks, np.nanmean(batch.landmarks, axis=1, keepdims=True))
+    return as_crops(batch.crops), faces.astype(np.float32)
+
+
+def _card(
+    recipe: Recipe,
+    data: Dataset,
+    trained: Trained,
+    name: str,
+    licence: str | None,
+    command: str,
+    taken: Taken | None,
+) -> dict[str, Any]:
+    return {
+        "name": name,
+        "created": datetime.datetime.now(datetime.UTC).replace(microsecond=0).isoformat(),
+        "input_size": recipe.input_size,
+        "crop_margin": recipe.crop_margin,
+        "colour": dict(DISPLAY),
+        "face_width": FACE_WIDTH,
+        "licence": licence or data.licence,
+        "training": {
+            "command": command,
+            "recipe": recipe.name,
+            "data": data.name,
+            "data_licence": data.licence,
+            "train_samples": len(data.rows_of("train")),
+            "held_out_samples": len(data.rows_of("val")),
+            "characters": len({sample.character for sample in data.samples}),
+            "init": _said(taken),
+            "steps": trained.steps,
+            "minutes": round(trained.minutes, 2),
+            "images_per_s": round(float(np.mean([row.images_per_s for row in trained.rows])), 1)
+            if trained.rows
+            else 0.0,
+        },
+    }
+
+
+def _judge(
+    folder: Path,
+    data: Dataset,
+    run_folder: Path,
+    card: dict[str, Any],
+    parity: dict[str, float],
+    check: Callable[[], None],
+) -> dict[str, Any]:
+    """Metrics of the finished pack on what it never trained on, into its card."""
+    splits = cast(Any, ("test",) if len(data.rows_of("test")) else ("val",))
+    metrics = evaluate(folder, data, splits=splits, contact=run_folder / "worst.jpg", check=check)
+    write_card(folder, {**card, "parity": parity, "metrics": metrics})
+    return metrics
+
+
+class _Clock:
+    """Seconds by stage."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+
+    @contextmanager
+    def measuring(self, stage: str) -> Iterator[None]:
+        start = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.seconds[stage] = round(time.perf_counter() - start, 2)
