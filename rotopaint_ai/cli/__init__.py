@@ -1,0 +1,122 @@
+"""The command line: one small module per command, imported only when its command is called.
+
+Exit codes: 0 all done; 1 something unexpected, or the disk refused; 2 wrong use; 3 some frames failed or are missing;
+130 stopped by the user.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import warnings
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from typing import NoReturn, Protocol
+
+from rotopaint_ai import __version__
+from rotopaint_ai.errors import CancelledError, RotopaintError
+
+OK, UNEXPECTED, WRONG_USE, FRAMES_FAILED, STOPPED = 0, 1, 2, 3, 130
+
+COMMANDS = {
+    "run": "landmarks, shapes, mattes, clean plate and exchange files of one plate",
+}
+
+
+class Command(Protocol):
+    """What each command's module offers."""
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Say which arguments the command takes."""
+
+    def execute(self, arguments: argparse.Namespace) -> int:
+        """Do it and return the exit code."""
+
+
+class Parser(argparse.ArgumentParser):
+    """An argument parser whose complaint is one line."""
+
+    def error(self, message: str) -> NoReturn:
+        """Leave with exit code 2."""
+        self.exit(WRONG_USE, f"{self.prog}: {message}; see '{self.prog} --help'\n")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line; returns the exit code. No traceback reaches the terminal."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    if not sys.warnoptions:  # a library's warning about its own inside is no news to an artist
+        warnings.simplefilter("ignore")
+    try:
+        return _dispatch(words)
+    except SystemExit as leaving:
+        return leaving.code if isinstance(leaving.code, int) else WRONG_USE
+    except CancelledError as error:
+        return _say(words, str(error), STOPPED)
+    except KeyboardInterrupt:
+        return _say(words, "stopped", STOPPED)
+    except RotopaintError as error:
+        return _say(words, str(error), WRONG_USE)
+    except BrokenPipeError:
+        return _say(words, "whoever read the output has gone; stopped", STOPPED)
+    except OSError as error:
+        return _say(words, _disk_text(error), UNEXPECTED)
+    except MemoryError:
+        return _say(words, "out of memory; close other programs or give --threads a smaller number", UNEXPECTED)
+    except Exception as error:
+        from rotopaint_ai.cli.diagnostics import save_diagnostics
+
+        saved = save_diagnostics(error, words)
+        return _say(words, f"{type(error).__name__}: {_one_line(error)}. Please send us {saved}", UNEXPECTED)
+
+
+def _dispatch(words: list[str]) -> int:
+    name = words[0] if words else ""
+    if name not in COMMANDS:
+        return _top_level(words)
+    command: Command = import_module(f"rotopaint_ai.cli.{name}")  # type: ignore[assignment]
+    parser = Parser(prog=f"rotopaint {name}", description=COMMANDS[name].capitalize() + ".", allow_abbrev=False)
+    command.add_arguments(parser)
+    return command.execute(parser.parse_args(words[1:]))
+
+
+def _top_level(words: list[str]) -> int:
+    width = max(map(len, COMMANDS))
+    listing = "\n".join(f"  {name:{width}}  {text}" for name, text in COMMANDS.items())
+    parser = Parser(
+        prog="rotopaint",
+        usage="rotopaint COMMAND ...",
+        description="Editable roto splines, seam mattes and clean plates for 3D-printed puppet faces.",
+        epilog=f"commands:\n{listing}\n\n'rotopaint COMMAND --help' tells more.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("--version", action="version", version=f"rotopaint {__version__}")
+    if not words:
+        parser.print_help(sys.stderr)
+        return WRONG_USE
+    if not words[0].startswith("-"):
+        parser.error(f"no command '{words[0]}'; wanted one of {', '.join(COMMANDS)}")
+    parser.parse_args(words)
+    return OK
+
+
+def _say(words: list[str], text: str, code: int) -> int:
+    name = f"rotopaint {words[0]}" if words and words[0] in COMMANDS else "rotopaint"
+    _quietly(lambda: print(f"{name}: {text}", file=sys.stderr, flush=True))
+    return code
+
+
+def _quietly(act: Callable[[], None]) -> None:
+    try:
+        act()
+    except OSError:  # nobody reads our complaint either
+        sys.stderr = None  # type: ignore[assignment]
+
+
+def _disk_text(error: OSError) -> str:
+    where = f"{error.filename}: " if error.filename else ""
+    return f"{where}{error.strerror or _one_line(error)}; check the disk, its space and its permissions"
+
+
+def _one_line(error: BaseException) -> str:
+    return " ".join(str(error).split()) or "no further words"

@@ -179,11 +179,10 @@ def _compare(run: Json) -> str:
 
 
 def _chip(picture: Json, *, chosen: bool) -> str:
-    return (
-        f'<button type="button" aria-pressed="{"true" if chosen else "false"}"'
-        f' data-before="{escape(picture["before"])}" data-after="{escape(picture["after"])}" data-words="{escape(_compare_words(picture))}">'
-        f"{picture['frame']}</button>"
-    )
+    pressed = "true" if chosen else "false"
+    data = {"before": picture["before"], "after": picture["after"], "words": _compare_words(picture)}
+    attributes = "".join(f' data-{name}="{escape(text)}"' for name, text in data.items())
+    return f'<button type="button" aria-pressed="{pressed}"{attributes}>{picture["frame"]}</button>'
 
 
 def _compare_words(picture: Json) -> str:
@@ -332,11 +331,10 @@ def _timing(timing: Json) -> str:
         for name, stage in stages.items()
     ]
     table = _table(("Stage", "mean ms", "median ms", "share of the work"), rows, numbers=(1, 2, 3))
-    lead = (
-        f"{timing['ms_per_frame']:.1f} ms per frame by the clock on {timing['threads']} threads; all stages together "
-        f"are {timing['work_ratio']:.2f} times reading and writing the plate alone."
-    )
-    return _section("Timing", lead, f'<div class="bars">{bars}</div>{table}')
+    lead = f"{timing['ms_per_frame']:.1f} ms per frame by the clock on {timing['threads']} threads"
+    if timing["work_ratio"] is not None:
+        lead += f"; all stages together are {timing['work_ratio']:.2f} times reading and writing the plate alone"
+    return _section("Timing", f"{lead}.", f'<div class="bars">{bars}</div>{table}')
 
 
 def _frames(frames: Json) -> str:

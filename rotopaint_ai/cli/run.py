@@ -1,0 +1,80 @@
+"""`rotopaint run`: one plate through the whole line."""
+
+from __future__ import annotations
+
+import argparse
+from typing import get_args
+
+from rotopaint_ai.cli.watch import choose_sink, stopping_on_signals
+from rotopaint_ai.jobs import Cancel, Device, FillMethod, RunJob
+
+EXIT_CODES = "exit codes: 0 all done; 2 wrong use; 3 some frames failed or are missing; 130 stopped, --resume goes on"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Say which arguments the command takes."""
+    parser.epilog = EXIT_CODES
+    parser.add_argument("plates", metavar="PLATES", help="pattern (plate.####.exr), folder, one image or movie")
+    parser.add_argument(
+        "--crop",
+        action="append",
+        required=True,
+        metavar="X,Y,W,H",
+        help="box around the face in plate pixels; repeat as FRAME:X,Y,W,H; 'auto' proposes one",
+    )
+    parser.add_argument("--out", required=True, metavar="DIR", help="folder for everything that is written")
+    add_line_arguments(parser)
+    parser.add_argument("--frames", metavar="A-B", help="work on these frames only")
+    parser.add_argument("--no-clean", action="store_true", help="write no clean plates")
+    parser.add_argument("--layer", metavar="NAME", help="layer of a multi-layer EXR to look at and to clean")
+    parser.add_argument("--colourspace", metavar="NAME", help="colour space of the plate, where the file is wrong")
+    parser.add_argument("--resume", action="store_true", help="go on where a stopped run of the same job ended")
+
+
+def add_line_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments that `run` and `demo` share."""
+    parser.add_argument("--model", metavar="PACK", help="model pack: a folder or the name of an installed one")
+    parser.add_argument(
+        "--export", default="nuke", metavar="FORMAT,...", help="exchange files beside shapes.roto.json (nuke)"
+    )
+    parser.add_argument("--method", choices=get_args(FillMethod), default="auto", help="how seams are painted away")
+    parser.add_argument("--device", choices=get_args(Device), default="auto", help="where the models run")
+    parser.add_argument("--threads", type=int, default=0, metavar="N", help="0 (every core) unless given")
+    parser.add_argument(
+        "--reduce-keys", type=float, default=0.0, metavar="PX", help="drop keys that a curve deviation of PX allows"
+    )
+    parser.add_argument("--events", action="store_true", help="print one JSON object per line (docs/events.md)")
+
+
+def execute(arguments: argparse.Namespace) -> int:
+    """Do it and return the exit code."""
+    job = RunJob(
+        plates=arguments.plates,
+        out=arguments.out,
+        crops=tuple(arguments.crop),
+        model=arguments.model,
+        frames=arguments.frames,
+        exports=tuple(name.strip() for name in arguments.export.split(",") if name.strip()),
+        clean=not arguments.no_clean,
+        method=arguments.method,
+        device=arguments.device,
+        threads=arguments.threads,
+        layer=arguments.layer,
+        colourspace=arguments.colourspace,
+        key_tolerance_px=arguments.reduce_keys,
+        resume=arguments.resume,
+    )
+    return do(job, events=arguments.events)
+
+
+def do(job: RunJob, *, events: bool) -> int:
+    """Run a job in front of a person or a machine; returns the exit code."""
+    from rotopaint_ai.cli import FRAMES_FAILED, OK
+    from rotopaint_ai.pipeline.run import run
+
+    cancel = Cancel()
+    with stopping_on_signals(cancel):
+        outcome = run(job, choose_sink(events=events, cancel=cancel), cancel)
+    if not events:
+        print(f"{len(outcome.done)} frames done; open {outcome.report}")
+    return OK if outcome.is_whole else FRAMES_FAILED

@@ -1,0 +1,141 @@
+"""How a command tells what goes on: JSON lines for machines, a bar for a person, terse lines for a log."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any, TextIO
+
+from rotopaint_ai.jobs import Cancel, Event, Sink
+
+TERSE_INTERVAL_S = 10.0
+
+
+class JsonLines:
+    """Every event as one line of JSON; when the reader has gone, the work is asked to stop."""
+
+    def __init__(self, stream: TextIO, cancel: Cancel) -> None:
+        self._stream = stream
+        self._cancel = cancel
+        self._lock = threading.Lock()
+
+    def __call__(self, event: Event) -> None:
+        """Write the event."""
+        with self._lock:
+            try:
+                self._stream.write(event.line() + "\n")
+                self._stream.flush()
+            except (BrokenPipeError, ValueError):
+                self._cancel.request()
+
+
+class TerseLines:
+    """Warnings, errors and now and then a line of progress, for logs and farms."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._last = time.monotonic()
+
+    def __call__(self, event: Event) -> None:
+        """Write the event when it is worth a line."""
+        text = self._text(event)
+        if text is not None:
+            print(text, file=self._stream, flush=True)
+
+    def _text(self, event: Event) -> str | None:
+        facts = event.facts
+        if event.kind == "started":
+            return _started_text(facts)
+        if event.kind in ("warning", "error"):
+            return f"{event.kind}: {facts['message']}"
+        if event.kind == "progress" and time.monotonic() - self._last >= TERSE_INTERVAL_S:
+            self._last = time.monotonic()
+            return f"{facts['done']} of {facts['total']} frames, {_clock(facts['eta_s'])} to go"
+        return None
+
+
+class Bar:
+    """A progress bar with the time to go, for a person at a terminal."""
+
+    def __init__(self, stream: TextIO) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+        self._progress = Progress(
+            TextColumn("[bold]{task.description}"),
+            BarColumn(bar_width=None),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[rate]}"),
+            TimeElapsedColumn(),
+            TextColumn("[cyan]{task.fields[eta]}"),
+            console=Console(file=stream),
+            transient=True,
+        )
+        self._task = self._progress.add_task("frames", total=None, rate="", eta="")
+
+    def __call__(self, event: Event) -> None:
+        """Show the event."""
+        facts = event.facts
+        if event.kind == "started":
+            self._progress.start()
+            self._progress.update(self._task, total=facts["total"], description=str(facts["name"]))
+            self._print(_started_text(facts), "dim")
+        elif event.kind in ("warning", "error"):
+            self._print(f"{event.kind}: {facts['message']}", "yellow" if event.kind == "warning" else "red")
+        elif event.kind == "progress":
+            rate = f"{facts['ms_per_frame']:.0f} ms/frame"
+            eta = f"{_clock(facts['eta_s'])} to go"
+            self._progress.update(self._task, completed=facts["done"], rate=rate, eta=eta)
+        else:
+            self._close(event)
+
+    def _print(self, text: str, style: str) -> None:
+        self._progress.console.print(text, style=style, markup=False, highlight=False)
+
+    def _close(self, event: Event) -> None:
+        if event.kind in ("finished", "cancelled"):
+            self._progress.stop()
+
+
+def _started_text(facts: Any) -> str:
+    return f"{facts['name']}: {facts['total']} frames, pack {facts['pack']}, {facts['device']}"
+
+
+def _clock(seconds: float | None) -> str:
+    if seconds is None:
+        return "?"
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+def choose_sink(*, events: bool, cancel: Cancel) -> Sink:
+    """JSON lines on stdout when asked for; otherwise a bar on a terminal, terse lines elsewhere, both on stderr."""
+    if events:
+        return JsonLines(sys.stdout, cancel)
+    return Bar(sys.stderr) if sys.stderr.isatty() else TerseLines(sys.stderr)
+
+
+@contextmanager
+def stopping_on_signals(cancel: Cancel) -> Iterator[None]:
+    """Turn Ctrl-C and a farm's SIGTERM into a clean stop; the second Ctrl-C stops at once."""
+
+    def ask(number: int, frame: FrameType | None) -> None:
+        if cancel.requested:
+            raise KeyboardInterrupt
+        cancel.request()
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

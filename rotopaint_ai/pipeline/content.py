@@ -1,0 +1,233 @@
+"""`run.json`: everything that is known of a run, for machines; the report is drawn from it."""
+
+from __future__ import annotations
+
+import hashlib
+import platform
+import resource
+import shlex
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from statistics import fmean, median
+from typing import Any
+
+from rotopaint_ai import __version__
+from rotopaint_ai.jobs import RunJob
+from rotopaint_ai.pipeline.clock import STAGES
+from rotopaint_ai.pipeline.export import Exported
+from rotopaint_ai.pipeline.pictures import Gallery, Names
+from rotopaint_ai.pipeline.plan import Plan
+from rotopaint_ai.pipeline.records import FrameRecord
+from rotopaint_ai.pipeline.state import RunState
+
+FORMAT = "rotopaint-run"
+VERSION = 1
+PACKAGES = ("numpy", "onnxruntime", "opencv-python-headless", "OpenImageIO", "opencolorio", "av")
+VISIBILITY_MEANING = ""
+
+
+def run_content(
+    plan: Plan,
+    state: RunState,
+    records: Sequence[FrameRecord],
+    exports: Sequence[Exported],
+    worst: Sequence[int],
+    *,
+    wall_s: float,
+    n_new: int,
+) -> dict[str, Any]:
+    """The content of `run.json` as JSON values; `records` are light and in the order of their frames."""
+    found = [record for record in records if record.status == "done"]
+    pictured = [*worst, *sorted(Gallery(plan.frames).spread - set(worst))]
+    pictures = _pictures(plan, state, pictured, worst)
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "command": command(plan.job),
+        "finished": datetime.now(UTC).astimezone().strftime("%Y-%m-%d %H:%M"),
+        "versions": _versions(),
+        "job": plan.job.to_json(),
+        "plate": _plate(plan, records),
+        "pack": {"name": plan.pack.name, "folder": str(plan.pack.folder), "files": dict(plan.pack.card["files"])},
+        "device": _device(plan),
+        "frames": _frames(plan, records),
+        "shapes": {spec.name: {"role": spec.role, "closed": spec.closed} for spec in plan.pack.sheet.shapes},
+        "errors": _errors(plan, found),
+        "seam": {
+            "meaning": VISIBILITY_MEANING,
+            "by_frame": {str(r.frame): [r.seam_before, r.seam_after] for r in found},
+        },
+        "matte_px": {str(record.frame): record.matte_px for record in found},
+        "timing": _timing(plan, records, wall_s=wall_s, n_new=n_new),
+        "pictures": pictures,
+        "compare_frame": _compare_frame(found, pictures),
+        "exports": [asdict(exported) for exported in exports],
+    }
+
+
+def command(job: RunJob) -> str:
+    """The command line that does a job."""
+    words = ["rotopaint", "run", job.plates]
+    words += [word for crop in job.crops for word in ("--crop", crop)]
+    words += ["--out", job.out]
+    for option, value in (
+        ("--model", job.model),
+        ("--frames", job.frames),
+        ("--export", ",".join(job.exports)),
+        ("--method", job.method if job.method != "auto" else None),
+        ("--device", job.device if job.device != "auto" else None),
+        ("--threads", str(job.threads) if job.threads else None),
+        ("--layer", job.layer),
+        ("--colourspace", job.colourspace),
+        ("--reduce-keys", f"{job.key_tolerance_px:g}" if job.key_tolerance_px else None),
+    ):
+        words += [option, value] if value is not None else []
+    words += [] if job.clean else ["--no-clean"]
+    return shlex.join(words)
+
+
+def _versions() -> dict[str, str]:
+    found = {"rotopaint": __version__, "python": platform.python_version()}
+    for package in PACKAGES:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def _plate(plan: Plan, records: Iterable[FrameRecord]) -> dict[str, Any]:
+    plate, digest = plan.plate, hashlib.sha256()
+    for record in records:
+        digest.update(f"{record.frame}:{record.source.fingerprint if record.source else ''};".encode())
+    return {
+        "name": plate.name,
+        "suffix": plate.suffix,
+        "width": plate.width,
+        "height": plate.height,
+        "pixel_aspect": plate.pixel_aspect,
+        "fps": plate.fps,
+        "colourspace": plate.colourspace,
+        "first_frame": plan.frames[0],
+        "last_frame": plan.frames[-1],
+        "fingerprint": digest.hexdigest(),
+    }
+
+
+def _device(plan: Plan) -> dict[str, Any]:
+    session = plan.models.detect.session
+    return {
+        "asked": plan.job.device,
+        "used": session.device,
+        "provider": session.provider,
+        "note": session.note,
+        "threads": plan.threads,
+        "model_ms_per_call": session.ms_per_call,
+    }
+
+
+def _frames(plan: Plan, records: Sequence[FrameRecord]) -> dict[str, Any]:
+    return {
+        "total": len(plan.frames) + len(plan.missing),
+        "done": sum(record.status != "failed" for record in records),
+        "failed": {str(record.frame): record.message for record in records if record.status == "failed"},
+        "missing": list(plan.missing),
+        "lost": [record.frame for record in records if record.status == "lost"],
+        "held": _holds(records),
+    }
+
+
+def _holds(records: Iterable[FrameRecord]) -> list[list[int]]:
+    """First and last frame of every exposure that stands more than once."""
+    last: dict[int, int] = {}
+    for record in records:
+        if record.hold is not None:
+            last[record.hold] = max(record.frame, last.get(record.hold, record.frame))
+    return [[first, end] for first, end in sorted(last.items())]
+
+
+def _errors(plan: Plan, found: Iterable[FrameRecord]) -> dict[str, Any]:
+    names = list(plan.pack.sheet.shape_names)
+    return {"shapes": names, "by_frame": {str(r.frame): [r.errors[name] for name in names] for r in found}}
+
+
+def _timing(plan: Plan, records: Sequence[FrameRecord], *, wall_s: float, n_new: int) -> dict[str, Any]:
+    stages = {}
+    for stage in STAGES:
+        times = [record.ms[stage] for record in records if stage in record.ms]
+        if times:
+            stages[stage] = {
+                "mean_ms": round(sum(times) / max(1, sum(bool(record.ms) for record in records)), 3),
+                "median_ms": round(median(times), 3),
+            }
+    total = sum(stage["mean_ms"] for stage in stages.values())
+    plain = sum(stages[name]["mean_ms"] for name in ("decode", "encode") if name in stages)
+    return {
+        "wall_s": round(wall_s, 3),
+        "frames_in_this_process": n_new,
+        "ms_per_frame": round(wall_s * 1000 / max(1, n_new), 2),
+        "threads": plan.threads,
+        "stages": stages,
+        "work_ratio": round(total / plain, 3) if plain else None,
+        "peak_memory_mb": peak_memory_mb(),
+    }
+
+
+def peak_memory_mb() -> float:
+    """The largest resident memory of this process so far, megabytes."""
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return round(peak / (1 << 20 if sys.platform == "darwin" else 1 << 10), 1)
+
+
+def _pictures(plan: Plan, state: RunState, frames: Sequence[int], worst: Sequence[int]) -> list[dict[str, Any]]:
+    """What the report needs of the frames that have pictures, in the order of `frames`."""
+    wanted = set(frames)
+    full = {record.frame: record for record in state.records() if record.frame in wanted}
+    pictures = [_picture(plan.out, full[frame], frame in worst) for frame in frames if frame in full]
+    return [picture for picture in pictures if picture is not None]
+
+
+def _picture(out: Path, record: FrameRecord, is_worst: bool) -> dict[str, Any] | None:
+    names = Names.of(record.frame)
+    if record.crop is None or not (out / names.face).exists():
+        return None
+    x, y, side = record.crop
+    shape = max(record.errors, key=lambda name: record.errors[name], default=None)
+    return {
+        "frame": record.frame,
+        "worst": is_worst,
+        "error_px": record.errors[shape] if shape is not None else None,
+        "worst_shape": shape,
+        "seam": [record.seam_before, record.seam_after],
+        "window": [x - side / 2, y - side / 2, side, side],
+        "shapes": dict(record.shapes),
+        "face": _beside_report(names.face),
+        "before": _beside_report(names.before) if (out / names.before).exists() else None,
+        "after": _beside_report(names.after) if (out / names.after).exists() else None,
+        "compare_size": _jpeg_size(out / names.before) if (out / names.before).exists() else None,
+    }
+
+
+def _beside_report(name: str) -> str:
+    return name.removeprefix("report/")
+
+
+def _jpeg_size(path: Path) -> list[int]:
+    import cv2
+
+    picture = cv2.imread(str(path), cv2.IMREAD_REDUCED_GRAYSCALE_8)
+    return [int(picture.shape[1]), int(picture.shape[0])] if picture is not None else [16, 9]
+
+
+def _compare_frame(found: Sequence[FrameRecord], pictures: Sequence[Mapping[str, Any]]) -> int | None:
+    """The pictured frame with the most visible seam to begin with; without that figure, one of the middle."""
+    shown = {picture["frame"] for picture in pictures if picture["after"]}
+    candidates = [record for record in found if record.frame in shown]
+    if not candidates:
+        return None
+    mean_error = fmean(record.worst_error for record in found)
+    return max(candidates, key=lambda r: (r.seam_before or 0.0, -abs(r.worst_error - mean_error))).frame

@@ -1,0 +1,165 @@
+"""From a frame and its shapes to files: mattes, and the plate with the seams painted away.
+
+Everything is cut to the region around the shapes, never the whole plate. H, W rows and columns of a region.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from rotopaint_ai.jobs import FillMethod
+from rotopaint_ai.plates.clean import clean_suffix, write_clean
+from rotopaint_ai.plates.layers import write_layers
+from rotopaint_ai.plates.plate import Frame, Plate
+from rotopaint_ai.plates.sequence import pad
+from rotopaint_ai.seams.cleanplate import fill
+from rotopaint_ai.shapes.bezier import sample
+from rotopaint_ai.shapes.rasterise import DEFAULT_WIDTH_PX, Region, matte, union
+from rotopaint_ai.shapes.roto import RotoShape
+
+Array = npt.NDArray[Any]
+
+SURROUND_PX = 48  # pixels around the seams that a fill and its measure may look at
+EMPTY_PIXEL = Region(0, 0, np.zeros((1, 1), dtype=np.float32))  # what an empty matte's file holds
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """The plate's facts that decide names and windows of what is written."""
+
+    name: str
+    padding: int
+    width: int
+    height: int
+    pixel_aspect: float
+    suffix: str
+
+    @classmethod
+    def of(cls, plate: Plate) -> Format:
+        """The facts of a plate."""
+        return cls(plate.name, plate.padding, plate.width, plate.height, plate.pixel_aspect, clean_suffix(plate))
+
+    def number(self, frame: int) -> str:
+        """A frame's number as it stands in file names; at least four digits, like the plates of most studios."""
+        return pad(frame, self.padding or 4)
+
+    def clean_name(self, frame: int) -> str:
+        """Path of a clean frame inside the run's folder."""
+        return f"clean/{self.name}.{self.number(frame)}{self.suffix}"
+
+    def matte_name(self, shape: str, frame: int) -> str:
+        """Path of a matte inside the run's folder."""
+        return f"matte/{shape}.{self.number(frame)}.exr"
+
+
+@dataclass(frozen=True, slots=True)
+class Mattes:
+    """A frame's mattes: each shape's own region, and the union of the seams'."""
+
+    regions: dict[str, Region]
+    seam: Region
+
+    @property
+    def seam_px(self) -> float:
+        """Area of the seam matte, pixels."""
+        return float(self.seam.coverage.sum(dtype=np.float64))
+
+
+@dataclass(frozen=True, slots=True)
+class Filled:
+    """A region at plate pixel x, y before and after the seams were painted away: scene-linear (H, W, 3)."""
+
+    x: int
+    y: int
+    before: Array
+    after: Array
+    matte: Array
+
+
+def draw_mattes(shapes: Iterable[RotoShape], frame: int, format: Format) -> Mattes:
+    """Rasterise shapes at a frame."""
+    drawn = {shape.name: (shape.role, matte(shape, frame, format.width, format.height)) for shape in shapes}
+    seam = union(region for role, region in drawn.values() if role == "seam")
+    return Mattes({name: region for name, (_, region) in drawn.items()}, seam)
+
+
+def write_mattes(out: Path, mattes: Mattes, frame: int, format: Format) -> list[str]:
+    """Write `matte/<shape>.<frame>.exr` and `matte/all.<frame>.exr`; returns their paths inside `out`."""
+    written = []
+    for name, region in mattes.regions.items():
+        written.append(format.matte_name(name, frame))
+        _write_layers(out / written[-1], {name: region}, format)
+    if not mattes.regions:
+        return written
+    written.append(format.matte_name("all", frame))
+    _write_layers(out / written[-1], mattes.regions, format)
+    return written
+
+
+def _write_layers(path: Path, regions: Mapping[str, Region], format: Format) -> None:
+    window = union(regions.values())
+    if window.is_empty:
+        window = EMPTY_PIXEL
+    write_layers(
+        path,
+        {name: _clipped(region, window) for name, region in regions.items()},
+        width=format.width,
+        height=format.height,
+        pixel_aspect=format.pixel_aspect,
+        origin=(window.x, window.y),
+    )
+
+
+def fill_seams(frame: Frame, mattes: Mattes, shapes: Iterable[RotoShape], method: FillMethod) -> Filled | None:
+    """Paint the seams of a frame away in the region around them; None where the frame has no seam matte.
+
+    Raises: UsageError for a method that is not available.
+    """
+    seam = mattes.seam
+    if not seam.coverage.any():
+        return None
+    height, width = seam.coverage.shape
+    rgb, (x, y) = frame.region(
+        seam.x - SURROUND_PX, seam.y - SURROUND_PX, width + 2 * SURROUND_PX, height + 2 * SURROUND_PX
+    )
+    if rgb.size == 0:
+        return None
+    window = Region(x, y, np.zeros(rgb.shape[:2], dtype=np.float32))
+    cover = _clipped(seam, window)
+    curves = [(line - (x, y), half) for line, half in seam_curves(shapes, frame.number)]
+    return Filled(x, y, rgb, fill(rgb, cover, curves, method), cover)
+
+
+def seam_curves(shapes: Iterable[RotoShape], frame: int) -> list[tuple[Array, float]]:
+    """The middle of every seam drawn as an open spline: a polyline (N, 2) in plate space, and half its width."""
+    return [
+        (sample(np.array(shape.at(frame)), False, spacing=1.0), (shape.width_px or DEFAULT_WIDTH_PX) / 2)
+        for shape in shapes
+        if shape.role == "seam" and not shape.closed and shape.keys and shape.is_visible(frame)
+    ]
+
+
+def write_filled(path: Path, frame: Frame, filled: Filled | None) -> None:
+    """Write the clean frame; pixels outside the seam matte come back bit for bit."""
+    if filled is None:
+        write_clean(path, frame, np.zeros((0, 0, 3), np.float32), np.zeros((0, 0), bool), at=frame.origin)
+    else:
+        write_clean(path, frame, filled.after, filled.matte > 0, at=(filled.x, filled.y))
+
+
+def _clipped(region: Region, window: Region) -> Array:
+    """A region's coverage on a window that may cut it."""
+    plane: Array = np.zeros(window.coverage.shape, dtype=np.float32)
+    rows, columns = plane.shape
+    height, width = region.coverage.shape
+    x, y = region.x - window.x, region.y - window.y
+    x0, y0, x1, y1 = max(x, 0), max(y, 0), min(x + width, columns), min(y + height, rows)
+    if x0 < x1 and y0 < y1:
+        plane[y0:y1, x0:x1] = region.coverage[y0 - y : y1 - y, x0 - x : x1 - x]
+    return plane

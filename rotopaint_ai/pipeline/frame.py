@@ -1,0 +1,128 @@
+"""What becomes of one frame once its face is settled: shapes drawn, seams filled, files written, a record made."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from rotopaint_ai.crops import Crop
+from rotopaint_ai.errors import PlateError, RotopaintError
+from rotopaint_ai.jobs import FillMethod
+from rotopaint_ai.pipeline.clock import Times, timed
+from rotopaint_ai.pipeline.finish import Format, draw_mattes, fill_seams, write_filled, write_mattes
+from rotopaint_ai.pipeline.pictures import draw_pictures
+from rotopaint_ai.pipeline.records import FrameRecord, PointRow, Source
+from rotopaint_ai.plates.plate import Frame, Plate
+from rotopaint_ai.shapes.roto import ControlPoint, Key, RotoShape
+from rotopaint_ai.sheet import Sheet
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """What the tracking says of a frame: rounded rows of plain numbers in plate space, pixels.
+
+    `landmarks` rows are `[x, y, expected_error_px]` or None where occluded; `shapes` rows are control points; all are
+    empty where the face was lost, and `lost` says why. `hold` is the first frame of the exposure that this one repeats
+    (None: a new one).
+    """
+
+    crop: Crop
+    lost: str | None
+    hold: int | None
+    landmarks: Sequence[PointRow | None]
+    shapes: Mapping[str, Sequence[PointRow]]
+    widths: Mapping[str, float]
+    errors: Mapping[str, float]
+    is_pictured: bool
+
+
+@dataclass(frozen=True, slots=True)
+class FrameWorks:
+    """Finishes frames; safe to call from several threads."""
+
+    plate: Plate
+    out: Path
+    sheet: Sheet
+    clean: bool
+    method: FillMethod
+
+    @property
+    def format(self) -> Format:
+        """What decides the names of files."""
+        return Format.of(self.plate)
+
+    def finish(self, frame: Frame, settled: Settled, ms: Times) -> FrameRecord:
+        """Write a frame's files; a frame that refuses is recorded as failed and does not stop the others.
+
+        Raises: OSError where the disk refuses, which no other frame would survive.
+        """
+        try:
+            return self._finish(frame, settled, ms)
+        except RotopaintError as error:
+            return self.fail(frame.number, error)
+
+    def fail(self, frame: int, error: RotopaintError) -> FrameRecord:
+        """The record of a frame that could not be read or written."""
+        return FrameRecord(frame, "failed", source=self.source(frame), message=str(error))
+
+    def source(self, frame: int, fingerprint: str = "") -> Source | None:
+        """How the frame's file looks on disk now; None where it is not there."""
+        try:
+            path = self.plate.path_of(frame)
+            facts = path.stat()
+        except (PlateError, OSError):
+            return None
+        return Source(path.name, facts.st_size, facts.st_mtime_ns, fingerprint)
+
+    def _finish(self, frame: Frame, settled: Settled, ms: Times) -> FrameRecord:
+        number, format = frame.number, self.format
+        shapes = self.shapes_of(number, settled)
+        with timed(ms, "mattes"):
+            mattes = draw_mattes(shapes, number, format)
+            written = write_mattes(self.out, mattes, number, format)
+        filled = None
+        if self.clean:
+            with timed(ms, "fill"):
+                filled = fill_seams(frame, mattes, shapes, self.method)
+            with timed(ms, "encode"):
+                written.append(format.clean_name(number))
+                write_filled(self.out / written[-1], frame, filled)
+        if settled.is_pictured:
+            with timed(ms, "pictures"):
+                draw_pictures(self.out, frame, settled.crop, filled)
+        return FrameRecord(
+            number,
+            "done" if settled.lost is None else "lost",
+            source=self.source(number, frame.fingerprint),
+            message=settled.lost,
+            crop=(settled.crop.x, settled.crop.y, settled.crop.side),
+            hold=settled.hold,
+            landmarks=settled.landmarks,
+            shapes=settled.shapes,
+            widths=settled.widths,
+            errors=settled.errors,
+            matte_px=round(mattes.seam_px, 1),
+            outputs={name: (self.out / name).stat().st_size for name in written},
+            ms={stage: round(time, 2) for stage, time in ms.items()},
+        )
+
+    def shapes_of(self, frame: int, settled: Settled) -> list[RotoShape]:
+        """The sheet's shapes with a key at this frame; without one where the face was lost."""
+        return [
+            RotoShape(
+                name=spec.name,
+                closed=spec.closed,
+                role=spec.role,
+                keys={frame: key_of(settled.shapes[spec.name])} if spec.name in settled.shapes else {},
+                width_px=settled.widths.get(spec.name),
+                feather_px=spec.feather_px,
+                taper=spec.taper,
+            )
+            for spec in self.sheet.shapes
+        ]
+
+
+def key_of(rows: Sequence[PointRow]) -> Key:
+    """A key from rows of six numbers."""
+    return Key(tuple(ControlPoint(*row) for row in rows))

@@ -1,0 +1,162 @@
+"""The line itself: frames are read ahead, tracked in order, and finished side by side, with a bounded number in flight.
+
+    pool:    read read read ...                       finish finish ...
+    caller:              track -> window of few frames ->
+
+Reading and finishing share one pool of threads; tracking, which needs its frames in order, runs in the calling thread.
+However long the shot, no more than the frames read ahead, the tracker's window and those being finished are in memory.
+
+A `Snapshot` holds all that the line knows between two frames, so that a killed run goes on to the same result.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any, Protocol
+
+from rotopaint_ai.errors import PlateError
+from rotopaint_ai.jobs import Cancel
+from rotopaint_ai.pipeline.clock import Times, timed
+from rotopaint_ai.pipeline.records import FrameRecord
+from rotopaint_ai.plates.plate import Frame
+
+Known = Any  # what the tracker says of a frame; the line only carries it
+Settled = Sequence[tuple[int, Known]]
+
+
+class Tracker(Protocol):
+    """Frames in order go in; what is known of each comes out some frames later, in the same order."""
+
+    def push(self, frame: Frame, ms: Times) -> Settled:
+        """Take the next frame, noting the time of each stage; returns the frames that are settled now."""
+
+    def skip(self, frame: int) -> Settled:
+        """Take note of a frame that cannot be read; it is not among the settled ones."""
+
+    def flush(self) -> Settled:
+        """Settle what is left."""
+
+
+@dataclass(slots=True)
+class Read:
+    """A frame in flight: its pixels, or why it has none, and the milliseconds its stages took."""
+
+    number: int
+    frame: Frame | None = None
+    error: PlateError | None = None
+    ms: dict[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """The line between two frames: how many frames went into the tracker, which of them it has not settled, and what
+    is known of those that were settled and not yet finished."""
+
+    n_pushed: int
+    tracker: Tracker
+    waiting: tuple[int, ...] = ()
+    settled: tuple[tuple[int, Known], ...] = ()
+
+
+@dataclass(slots=True)
+class Line:
+    """The stages of a run. `read` and `finish` are called from several threads, the others from the calling one.
+
+    `is_finished` says which frames need no finishing because an earlier process did it; `keep` is called with a
+    snapshot after every frame that went through the tracker.
+    """
+
+    read: Callable[[int], Frame]
+    finish: Callable[[Frame, Known, dict[str, float]], FrameRecord]
+    fail: Callable[[int, PlateError], FrameRecord]
+    is_finished: Callable[[int], bool]
+    keep: Callable[[Snapshot], None]
+    threads: int
+    _waiting: dict[int, Read] = field(default_factory=dict)
+    _finishing: deque[tuple[int, Known, Future[FrameRecord]]] = field(default_factory=deque)
+
+    def run(self, frames: Sequence[int], start: Snapshot, cancel: Cancel) -> Iterator[FrameRecord]:
+        """Yield a record per frame that had to be finished, in the order in which frames are settled.
+
+        Raises: CancelledError when asked to stop, after the frames just being written; whatever a stage raises.
+        """
+        pool = ThreadPoolExecutor(self.threads, thread_name_prefix="line")
+        try:
+            yield from self._again(pool, start)
+            yield from self._through(pool, frames, start, cancel)
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)
+
+    def _again(self, pool: ThreadPoolExecutor, start: Snapshot) -> Iterator[FrameRecord]:
+        """Read those frames again that were in flight when the snapshot was taken."""
+        for read in self._reads(pool, [*(frame for frame, _ in start.settled), *start.waiting]):
+            self._waiting[read.number] = read
+        yield from self._finish(pool, start.settled)
+
+    def _through(
+        self, pool: ThreadPoolExecutor, frames: Sequence[int], start: Snapshot, cancel: Cancel
+    ) -> Iterator[FrameRecord]:
+        tracker = start.tracker
+        for n_before, read in enumerate(self._reads(pool, frames[start.n_pushed :]), start.n_pushed):
+            settled = self._track(tracker, read)
+            if read.error is not None:
+                yield self.fail(read.number, read.error)
+            yield from self._finish(pool, settled)
+            yield from self._collect(self.threads + 1)
+            self.keep(self._snapshot(n_before + 1, tracker))
+            if cancel.requested:
+                yield from self._collect(0)
+                cancel.check()
+        yield from self._finish(pool, tracker.flush())
+        yield from self._collect(0)
+
+    def _reads(self, pool: ThreadPoolExecutor, frames: Sequence[int]) -> Iterator[Read]:
+        """Frames in order, read ahead by as many as there are threads."""
+        numbers = iter(frames)
+        ahead = deque(pool.submit(self._read, number) for number in islice(numbers, self.threads))
+        while ahead:
+            read = ahead.popleft().result()
+            ahead.extend(pool.submit(self._read, number) for number in islice(numbers, 1))
+            yield read
+
+    def _read(self, number: int) -> Read:
+        read = Read(number)
+        with timed(read.ms, "decode"):
+            try:
+                read.frame = self.read(number)
+            except PlateError as error:
+                read.error = error
+        return read
+
+    def _track(self, tracker: Tracker, read: Read) -> Settled:
+        if read.frame is None:
+            return tracker.skip(read.number)
+        self._waiting[read.number] = read
+        return tracker.push(read.frame, read.ms)
+
+    def _finish(self, pool: ThreadPoolExecutor, settled: Settled) -> Iterator[FrameRecord]:
+        for number, known in settled:
+            read = self._waiting.pop(number)
+            if self.is_finished(number):
+                continue
+            if read.frame is None:  # it was there for the process before this one
+                assert read.error is not None
+                yield self.fail(number, read.error)
+                continue
+            self._finishing.append((number, known, pool.submit(self.finish, read.frame, known, read.ms)))
+
+    def _collect(self, n_left: int) -> Iterator[FrameRecord]:
+        """Records of frames that are finished, waiting until at most `n_left` are in work."""
+        while self._finishing and (len(self._finishing) > n_left or self._finishing[0][2].done()):
+            record = self._finishing[0][2].result()
+            yield record
+            self._finishing.popleft()
+
+    def _snapshot(self, n_pushed: int, tracker: Tracker) -> Snapshot:
+        return Snapshot(
+            n_pushed, tracker, tuple(self._waiting), tuple((number, known) for number, known, _ in self._finishing)
+        )

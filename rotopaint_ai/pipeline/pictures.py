@@ -1,0 +1,159 @@
+"""Pictures for the report: which frames get one, and how they are cut.
+
+The worst frames are known only at the end, when their pixels are long gone. So a frame's pictures are written when it
+is among the worst of all frames before it (every frame that is among the worst of the whole shot was), and those that
+did not stay among the worst are removed at the end.
+"""
+
+from __future__ import annotations
+
+from bisect import insort
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+import numpy.typing as npt
+
+from rotopaint_ai.crops import Crop, cut
+from rotopaint_ai.files import replacing
+from rotopaint_ai.pipeline.finish import Filled
+from rotopaint_ai.pipeline.records import FrameRecord
+from rotopaint_ai.plates.colour import to_display
+from rotopaint_ai.plates.plate import Frame
+
+Array = npt.NDArray[Any]
+
+N_WORST = 12
+N_LOST = 3
+N_SPREAD = 5
+FOLDER = "report/img"
+FACE_PX = 640
+COMPARE_PX = 1400
+JPEG_QUALITY = 92
+
+
+class Gallery:
+    """Decides, frame by frame in order, whether a frame gets pictures."""
+
+    def __init__(self, frames: Sequence[int]) -> None:
+        self.spread = spread(frames)
+        self._errors: list[float] = []
+        self._n_lost = 0
+
+    def wants(self, frame: int, error_px: float | None, *, is_repeat: bool) -> bool:
+        """Whether to draw a frame whose worst expected error is that (None: the face was lost).
+
+        A repeat of an exposure looks like its first frame and is drawn only among the ordinary ones.
+        """
+        if is_repeat:
+            return frame in self.spread
+        if error_px is None:
+            self._n_lost += 1
+            return self._n_lost <= N_LOST or frame in self.spread
+        insort(self._errors, -error_px)
+        del self._errors[N_WORST:]
+        return -error_px <= self._errors[-1] or frame in self.spread
+
+
+def spread(frames: Sequence[int]) -> frozenset[int]:
+    """A few frames at even distances, so that the report also shows ordinary ones."""
+    rows = np.linspace(0, len(frames) - 1, min(N_SPREAD + 2, len(frames))).round().astype(int)
+    return frozenset(frames[row] for row in (rows[1:-1] if len(rows) > 2 else rows))
+
+
+def choose_worst(records: Iterable[FrameRecord]) -> list[int]:
+    """Frames for the contact sheet: a few where the face was lost, then the largest expected errors."""
+    records = [record for record in records if record.hold is None]
+    lost = sorted(record.frame for record in records if record.status == "lost")[:N_LOST]
+    found = sorted((-record.worst_error, record.frame) for record in records if record.status == "done")
+    return [*lost, *(frame for _, frame in found)][:N_WORST]
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """Paths of a frame's pictures inside the run's folder."""
+
+    face: str
+    before: str
+    after: str
+
+    @classmethod
+    def of(cls, frame: int) -> Names:
+        """The names for a frame."""
+        return cls(*(f"{FOLDER}/{kind}.{frame}.jpg" for kind in ("face", "before", "after")))
+
+
+def draw_pictures(out: Path, frame: Frame, crop: Crop, filled: Filled | None) -> None:
+    """Write a frame's face, and its seams before and after where they were filled."""
+    names = Names.of(frame.number)
+    _write(out / names.face, _face(frame, crop))
+    if filled is not None:
+        before, after = _compared(frame, filled)
+        _write(out / names.before, before)
+        _write(out / names.after, after)
+
+
+def remove_others(out: Path, frames: Iterable[int]) -> None:
+    """Remove pictures of all frames but these."""
+    keep = {
+        out / name for frame in frames for name in (Names.of(frame).face, Names.of(frame).before, Names.of(frame).after)
+    }
+    for path in (out / FOLDER).glob("*.jpg"):
+        if path not in keep:
+            path.unlink(missing_ok=True)
+
+
+def _face(frame: Frame, crop: Crop) -> Array:
+    size = round(min(max(crop.side, 64), FACE_PX))
+    margin = 4
+    x, y = int(crop.x - crop.side / 2) - margin, int(crop.y - crop.side / 2) - margin
+    side = int(crop.side) + 2 * margin + 1
+    pixels, origin = frame.region(x, y, side, side)
+    if pixels.size == 0:
+        return np.zeros((size, size, 3), dtype=np.float32)
+    return to_display(cut(pixels, origin, crop, size))
+
+
+def _compared(frame: Frame, filled: Filled) -> tuple[Array, Array]:
+    x, y, width, height = _window(filled, frame)
+    before, (x, y) = frame.region(x, y, width, height)
+    after = before.copy()
+    _paste(after, (x, y), filled)
+    return _shown(before), _shown(after)
+
+
+def _window(filled: Filled, frame: Frame) -> tuple[int, int, int, int]:
+    """A rectangle around the seams with air around it, not narrower than 4:3 and not wider than 16:9."""
+    rows, columns = np.nonzero(filled.matte.any(axis=1))[0], np.nonzero(filled.matte.any(axis=0))[0]
+    width, height = 1.5 * (columns[-1] - columns[0] + 1) + 16, 1.5 * (rows[-1] - rows[0] + 1) + 16
+    width, height = max(width, height * 4 / 3), max(height, width * 9 / 16)
+    width, height = min(round(width), frame.width), min(round(height), frame.height)
+    x = round(filled.x + (columns[0] + columns[-1] + 1 - width) / 2)
+    y = round(filled.y + (rows[0] + rows[-1] + 1 - height) / 2)
+    return min(max(x, 0), frame.width - width), min(max(y, 0), frame.height - height), width, height
+
+
+def _paste(picture: Array, origin: tuple[int, int], filled: Filled) -> None:
+    rows, columns = picture.shape[:2]
+    height, width = filled.matte.shape[:2]
+    x, y = filled.x - origin[0], filled.y - origin[1]
+    x0, y0, x1, y1 = max(x, 0), max(y, 0), min(x + width, columns), min(y + height, rows)
+    if x0 < x1 and y0 < y1:
+        picture[y0:y1, x0:x1] = filled.after[y0 - y : y1 - y, x0 - x : x1 - x]
+
+
+def _shown(linear: Array) -> Array:
+    scale = COMPARE_PX / max(linear.shape[:2])
+    if scale >= 1:
+        return to_display(linear)
+    return to_display(cv2.resize(linear, None, fx=scale, fy=scale, interpolation=cv2.INTER_AREA))
+
+
+def _write(path: Path, display: Array) -> None:
+    codes = np.clip(display * 255.0 + 0.5, 0, 255).astype(np.uint8)
+    _, data = cv2.imencode(".jpg", codes[..., ::-1], [cv2.IMWRITE_JPEG_QUALITY, JPEG_QUALITY])
+    with replacing(path) as beside:
+        beside.write_bytes(data.tobytes())

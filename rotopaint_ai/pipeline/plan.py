@@ -1,0 +1,128 @@
+"""A job checked at the door: the plate is open, the pack loaded, the frames and crops known, before any work starts."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rotopaint_ai import __version__
+from rotopaint_ai.crops import AUTO, CropKeys
+from rotopaint_ai.errors import CropError, PlateError, UsageError
+from rotopaint_ai.frames import FrameRange, summarise
+from rotopaint_ai.inference.models import Models, open_models
+from rotopaint_ai.inference.pack import Pack, load_pack
+from rotopaint_ai.jobs import RunJob
+from rotopaint_ai.landmarks.detect import propose
+from rotopaint_ai.pipeline.export import check_exports
+from rotopaint_ai.pipeline.finish import Format
+from rotopaint_ai.plates.colour import to_display
+from rotopaint_ai.plates.plate import Frame, Plate, open_plate
+
+TRIES = 8  # frames at the start of a shot that may be broken before 'auto' gives up
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Everything that a run needs, open and checked. `frames` are those on disk, `missing` those that ought to be."""
+
+    job: RunJob
+    out: Path
+    plate: Plate
+    models: Models
+    frames: tuple[int, ...]
+    missing: tuple[int, ...]
+    crops: CropKeys
+    threads: int
+
+    @property
+    def pack(self) -> Pack:
+        """The model pack."""
+        return self.models.pack
+
+    @property
+    def format(self) -> Format:
+        """What decides the names of files."""
+        return Format.of(self.plate)
+
+    def fingerprint(self) -> dict[str, Any]:
+        """What decides the result, as JSON values: the words of `state`."""
+        job = self.job
+        return {
+            "rotopaint": __version__,
+            "plate": [self.plate.name, self.plate.suffix, self.plate.width, self.plate.height, self.plate.colourspace],
+            "frames": [summarise(self.frames)],
+            "crops": [
+                f"{frame}:{crop.x:g},{crop.y:g},{crop.side:g}" for frame, crop in sorted(self.crops.keys.items())
+            ],
+            "pack": dict(self.pack.card["files"]),
+            "settings": [job.clean, job.method, job.layer, self.models.detect.session.device],
+        }
+
+
+def make_plan(job: RunJob) -> Plan:
+    """Open everything. Raises: UsageError, CropError, PlateError, PackError, DeviceError, each in one line."""
+    check_exports(job.exports)
+    plate = open_plate(job.plates, colourspace=job.colourspace)
+    frames, missing = choose_frames(plate, job.frames)
+    keys = CropKeys.parse(job.crops, first_frame=frames[0])
+    if keys != AUTO:
+        _check_crops(keys, plate)
+    threads = job.threads or len(os.sched_getaffinity(0))
+    models = open_models(load_pack(job.model), device=job.device, threads=max(1, threads // 2))
+    crops = propose_crop(plate, frames, models) if keys == AUTO else keys
+    return Plan(job, Path(job.out), plate, models, frames, missing, crops, threads)
+
+
+def choose_frames(plate: Plate, text: str | None) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Frames of a plate to work on, and those of the wanted range that are not on disk.
+
+    Raises: UsageError where the range and the plate do not meet.
+    """
+    if text is None:
+        return plate.frames, plate.missing
+    wanted = FrameRange.parse(text)
+    frames = tuple(frame for frame in plate.frames if frame in wanted)
+    if not frames:
+        raise UsageError(f"--frames {wanted}: {plate.name} has frames {summarise(plate.frames)}; choose among those")
+    return frames, tuple(sorted(set(wanted) - set(frames)))
+
+
+def _check_crops(keys: CropKeys, plate: Plate) -> None:
+    for frame, crop in keys.keys.items():
+        half = crop.side / 2
+        if not (-half < crop.x < plate.width + half and -half < crop.y < plate.height + half):
+            raise CropError(
+                f"crop at frame {frame}: lies outside the plate of {plate.width} x {plate.height}; X,Y is its top-left "
+                "corner in pixels, y down"
+            )
+
+
+def propose_crop(plate: Plate, frames: tuple[int, ...], models: Models) -> CropKeys:
+    """The box that the landmark model itself proposes in the first frame that can be read.
+
+    Raises: CropError where nothing looks like a face.
+    """
+    frame = _first_readable(plate, frames)
+    box = propose(
+        frame.rgb,
+        frame.origin,
+        width=plate.width,
+        height=plate.height,
+        detect=models.detect,
+        size_px=models.pack.input_size,
+        display=to_display,
+        margin=models.pack.crop_margin,
+    )
+    return CropKeys({frame.number: box.crop()})
+
+
+def _first_readable(plate: Plate, frames: tuple[int, ...]) -> Frame:
+    refused: PlateError | None = None
+    for frame in frames[:TRIES]:
+        try:
+            return plate.read(frame, keep_native=False)
+        except PlateError as error:
+            refused = refused or error
+    raise refused or PlateError(f"{plate.name}: has no frames; check the path")

@@ -1,0 +1,143 @@
+"""What is known of a frame when the line has finished with it, and the journal that survives a kill.
+
+The journal is a text file of one JSON object per line, each with the checksum of its own text. A process killed at any
+moment leaves at most one torn line at the end, which is dropped when the journal is opened again. Everything that a
+run writes after its last frame (shapes, exchange files, report) is made from the journal, so that a resumed run and an
+unbroken one take the same way and give the same bytes.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any, Literal
+
+Status = Literal["done", "lost", "failed"]
+PointRow = Sequence[float]
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """How a frame's file looked when it was read; a movie's frames all carry the movie's own size and time."""
+
+    path: str
+    size: int
+    mtime_ns: int
+    fingerprint: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class FrameRecord:
+    """A finished frame: values in plate space and pixels.
+
+    `status` lost means that no face was found: mattes are empty and the clean plate is the plate. `landmarks` rows are
+    `[x, y, expected_error_px]` or None where occluded, in the order of the sheet. `outputs` maps paths relative to the
+    run's folder to sizes in bytes.
+    """
+
+    frame: int
+    status: Status
+    source: Source | None = None
+    message: str | None = None
+    crop: tuple[float, float, float] | None = None
+    hold: int | None = None
+    landmarks: Sequence[PointRow | None] | None = None
+    shapes: Mapping[str, Sequence[PointRow]] = field(default_factory=dict)
+    widths: Mapping[str, float] = field(default_factory=dict)
+    errors: Mapping[str, float] = field(default_factory=dict)
+    seam_before: float | None = None
+    seam_after: float | None = None
+    matte_px: float = 0.0
+    outputs: Mapping[str, int] = field(default_factory=dict)
+    ms: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def worst_error(self) -> float:
+        """The largest expected error of a shape, pixels; infinite where the face was lost or the frame failed."""
+        return max(self.errors.values(), default=0.0) if self.status == "done" else float("inf")
+
+    def to_json(self) -> dict[str, Any]:
+        """The record as JSON values."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> FrameRecord:
+        """The record that `to_json` described. Raises TypeError, KeyError or ValueError on anything else."""
+        known = {item.name for item in fields(cls)}
+        taken = {name: item for name, item in value.items() if name in known}
+        if taken.get("source") is not None:
+            taken["source"] = Source(**taken["source"])
+        if taken.get("crop") is not None:
+            taken["crop"] = tuple(taken["crop"])
+        return cls(**taken)
+
+    def light(self) -> FrameRecord:
+        """The record without the points, for a memory that does not grow with the shot."""
+        return replace(self, landmarks=None, shapes={})
+
+    def outputs_stand(self, folder: Path) -> bool:
+        """Whether every file that the frame wrote is still there with its size."""
+        return all(_size(folder / name) == size for name, size in self.outputs.items())
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return -1
+
+
+class Journal:
+    """Append-only records on disk; one line is one `write`, so a killed process tears at most the last one."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._keep(self._whole_bytes())
+        self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+
+    def append(self, record: FrameRecord) -> None:
+        """Add a record."""
+        body = json.dumps(record.to_json(), allow_nan=False, separators=(",", ":")).encode()
+        os.write(self._descriptor, b"%08x " % zlib.crc32(body) + body + b"\n")
+
+    def close(self) -> None:
+        """Flush to the disk and let go of the file."""
+        os.fsync(self._descriptor)
+        os.close(self._descriptor)
+
+    def _whole_bytes(self) -> int:
+        if not self._path.exists():
+            return 0
+        with self._path.open("rb") as stream:
+            return sum(len(line) for line, _ in _whole_lines(stream))
+
+    def _keep(self, n_bytes: int) -> None:
+        if self._path.exists() and self._path.stat().st_size != n_bytes:
+            os.truncate(self._path, n_bytes)
+
+
+def read_journal(path: Path) -> Iterator[FrameRecord]:
+    """Records of a journal, each frame once (its last record counts), ordered as written; nothing when absent.
+
+    Reads the file twice and holds one record at a time.
+    """
+    if not path.exists():
+        return
+    with path.open("rb") as stream:
+        last = {value["frame"]: row for row, (_, value) in enumerate(_whole_lines(stream))}
+    with path.open("rb") as stream:
+        for row, (_, value) in enumerate(_whole_lines(stream)):
+            if last.get(value["frame"]) == row:
+                yield FrameRecord.from_json(value)
+
+
+def _whole_lines(stream: Any) -> Iterator[tuple[bytes, dict[str, Any]]]:
+    for line in stream:
+        checksum, _, body = line.partition(b" ")
+        if not line.endswith(b"\n") or checksum != b"%08x" % zlib.crc32(body[:-1]):
+            return
+        yield line, json.loads(body)
