@@ -116,7 +116,7 @@ def _size(
     others = [f"{name} ({sizes[0][0]} x {sizes[0][1]})" for name, sizes in own.items() if sizes and size not in sizes]
     if others:
         losses.append(
-            f"size {size[0]} x {size[1]} taken for every shape; read alone what is made for another: {', '.join(others)}"
+            f"size {size[0]} x {size[1]} taken for every shape; of another size, read alone: {', '.join(others)}"
         )
     return size
 
@@ -369,7 +369,7 @@ def _keys(
             keys[frame] = Key(place(frame), "human")
     if extra:
         report(f"eased moves were given {extra} linear keys more, within {TOLERANCE_PX} px")
-    if len(frames) > 1 and _all_step(curves, frames[-1]):
+    if len(frames) > 1 and keys[frames[-2]].interpolation == "hold" and _all_step(curves, frames[-1]):
         keys[frames[-1]] = Key(keys[frames[-1]].points, "human", "hold")
     held = _held(keys)
     return {
