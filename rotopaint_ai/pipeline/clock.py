@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 Times = MutableMapping[str, float]
 
-STAGES = ("decode", "detect", "de-jitter", "shapes", "mattes", "fill", "encode", "pictures")
+STAGES = ("decode", "detect", "de-jitter", "shapes", "mattes", "fill", "encode", "measure", "pictures")
 
 
 @contextmanager

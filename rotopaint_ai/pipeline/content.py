@@ -27,7 +27,10 @@ from rotopaint_ai.pipeline.state import RunState
 FORMAT = "rotopaint-run"
 VERSION = 1
 PACKAGES = ("numpy", "onnxruntime", "opencv-python-headless", "OpenImageIO", "opencolorio", "av")
-VISIBILITY_MEANING = ""
+VISIBILITY_MEANING = (
+    "How much the seams bend the light across them, over the texture beside them: 1 is no more than texture, larger "
+    "shows more. Exposure drops out."
+)
 
 
 def run_content(
@@ -36,6 +39,7 @@ def run_content(
     records: Sequence[FrameRecord],
     exports: Sequence[Exported],
     worst: Sequence[int],
+    keys: Mapping[str, int],
     *,
     wall_s: float,
     n_new: int,
@@ -65,6 +69,7 @@ def run_content(
         "timing": _timing(plan, records, wall_s=wall_s, n_new=n_new),
         "pictures": pictures,
         "compare_frame": _compare_frame(found, pictures),
+        "keys": dict(keys),
         "exports": [asdict(exported) for exported in exports],
     }
 

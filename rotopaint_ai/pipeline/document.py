@@ -53,3 +53,8 @@ def build_document(records: Iterable[FrameRecord], plan: Plan) -> RotoDocument:
             for spec in plan.pack.sheet.shapes
         ),
     )
+
+
+def n_keys(document: RotoDocument) -> int:
+    """Keys of all shapes together."""
+    return sum(len(shape.keys) for shape in document.shapes)

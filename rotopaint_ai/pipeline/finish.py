@@ -19,8 +19,10 @@ from rotopaint_ai.plates.layers import write_layers
 from rotopaint_ai.plates.plate import Frame, Plate
 from rotopaint_ai.plates.sequence import pad
 from rotopaint_ai.seams.cleanplate import fill
-from rotopaint_ai.shapes.bezier import sample
-from rotopaint_ai.shapes.rasterise import DEFAULT_WIDTH_PX, Region, matte, union
+from rotopaint_ai.seams.matte import seam_curves
+from rotopaint_ai.seams.ribbon import Curve
+from rotopaint_ai.seams.visibility import score
+from rotopaint_ai.shapes.rasterise import Region, matte, union
 from rotopaint_ai.shapes.roto import RotoShape
 
 Array = npt.NDArray[Any]
@@ -72,14 +74,31 @@ class Mattes:
 
 
 @dataclass(frozen=True, slots=True)
-class Filled:
-    """A region at plate pixel x, y before and after the seams were painted away: scene-linear (H, W, 3)."""
+class Seams:
+    """The region of a plate around its seams, top-left pixel x, y: scene-linear (H, W, 3), matte (H, W), and the
+    seams' middle lines with half widths in the region's own pixels."""
 
     x: int
     y: int
-    before: Array
-    after: Array
+    rgb: Array
     matte: Array
+    curves: tuple[Curve, ...]
+
+    def filled(self, method: FillMethod) -> Array:
+        """The region with the seams painted away. Raises UsageError for a method that is not available."""
+        return fill(self.rgb, self.matte, self.curves, method)
+
+    def visibility(self, rgb: Array) -> float:
+        """How much the seams show in a version of the region, before or after."""
+        return round(score(rgb, self.curves), 4)
+
+
+@dataclass(frozen=True, slots=True)
+class Filled:
+    """A region around the seams with the seams painted away."""
+
+    seams: Seams
+    after: Array
 
 
 def draw_mattes(shapes: Iterable[RotoShape], frame: int, format: Format) -> Mattes:
@@ -116,11 +135,8 @@ def _write_layers(path: Path, regions: Mapping[str, Region], format: Format) -> 
     )
 
 
-def fill_seams(frame: Frame, mattes: Mattes, shapes: Iterable[RotoShape], method: FillMethod) -> Filled | None:
-    """Paint the seams of a frame away in the region around them; None where the frame has no seam matte.
-
-    Raises: UsageError for a method that is not available.
-    """
+def look_at_seams(frame: Frame, mattes: Mattes, shapes: Iterable[RotoShape]) -> Seams | None:
+    """Cut the region around a frame's seams; None where no seam matte lies on the frame's pixels."""
     seam = mattes.seam
     if not seam.coverage.any():
         return None
@@ -130,19 +146,8 @@ def fill_seams(frame: Frame, mattes: Mattes, shapes: Iterable[RotoShape], method
     )
     if rgb.size == 0:
         return None
-    window = Region(x, y, np.zeros(rgb.shape[:2], dtype=np.float32))
-    cover = _clipped(seam, window)
-    curves = [(line - (x, y), half) for line, half in seam_curves(shapes, frame.number)]
-    return Filled(x, y, rgb, fill(rgb, cover, curves, method), cover)
-
-
-def seam_curves(shapes: Iterable[RotoShape], frame: int) -> list[tuple[Array, float]]:
-    """The middle of every seam drawn as an open spline: a polyline (N, 2) in plate space, and half its width."""
-    return [
-        (sample(np.array(shape.at(frame)), False, spacing=1.0), (shape.width_px or DEFAULT_WIDTH_PX) / 2)
-        for shape in shapes
-        if shape.role == "seam" and not shape.closed and shape.keys and shape.is_visible(frame)
-    ]
+    cover = _clipped(seam, Region(x, y, np.zeros(rgb.shape[:2], dtype=np.float32)))
+    return Seams(x, y, rgb, cover, tuple(seam_curves(shapes, frame.number, origin=(x, y))))
 
 
 def write_filled(path: Path, frame: Frame, filled: Filled | None) -> None:
@@ -150,7 +155,8 @@ def write_filled(path: Path, frame: Frame, filled: Filled | None) -> None:
     if filled is None:
         write_clean(path, frame, np.zeros((0, 0, 3), np.float32), np.zeros((0, 0), bool), at=frame.origin)
     else:
-        write_clean(path, frame, filled.after, filled.matte > 0, at=(filled.x, filled.y))
+        seams = filled.seams
+        write_clean(path, frame, filled.after, seams.matte > 0, at=(seams.x, seams.y))
 
 
 def _clipped(region: Region, window: Region) -> Array:

@@ -10,7 +10,14 @@ from rotopaint_ai.crops import Crop
 from rotopaint_ai.errors import PlateError, RotopaintError
 from rotopaint_ai.jobs import FillMethod
 from rotopaint_ai.pipeline.clock import Times, timed
-from rotopaint_ai.pipeline.finish import Format, draw_mattes, fill_seams, write_filled, write_mattes
+from rotopaint_ai.pipeline.finish import (
+    Filled,
+    Format,
+    draw_mattes,
+    look_at_seams,
+    write_filled,
+    write_mattes,
+)
 from rotopaint_ai.pipeline.pictures import draw_pictures
 from rotopaint_ai.pipeline.records import FrameRecord, PointRow, Source
 from rotopaint_ai.plates.plate import Frame, Plate
@@ -81,13 +88,16 @@ class FrameWorks:
         with timed(ms, "mattes"):
             mattes = draw_mattes(shapes, number, format)
             written = write_mattes(self.out, mattes, number, format)
-        filled = None
+        with timed(ms, "fill"):
+            seams = look_at_seams(frame, mattes, shapes)
+            filled = Filled(seams, seams.filled(self.method)) if seams is not None and self.clean else None
         if self.clean:
-            with timed(ms, "fill"):
-                filled = fill_seams(frame, mattes, shapes, self.method)
             with timed(ms, "encode"):
                 written.append(format.clean_name(number))
                 write_filled(self.out / written[-1], frame, filled)
+        with timed(ms, "measure"):
+            before = seams.visibility(seams.rgb) if seams is not None else None
+            after = filled.seams.visibility(filled.after) if filled is not None else None
         if settled.is_pictured:
             with timed(ms, "pictures"):
                 draw_pictures(self.out, frame, settled.crop, filled)
@@ -102,6 +112,8 @@ class FrameWorks:
             shapes=settled.shapes,
             widths=settled.widths,
             errors=settled.errors,
+            seam_before=before,
+            seam_after=after,
             matte_px=round(mattes.seam_px, 1),
             outputs={name: (self.out / name).stat().st_size for name in written},
             ms={stage: round(time, 2) for stage, time in ms.items()},

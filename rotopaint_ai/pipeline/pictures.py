@@ -127,19 +127,20 @@ def _compared(frame: Frame, filled: Filled) -> tuple[Array, Array]:
 
 def _window(filled: Filled, frame: Frame) -> tuple[int, int, int, int]:
     """A rectangle around the seams with air around it, not narrower than 4:3 and not wider than 16:9."""
-    rows, columns = np.nonzero(filled.matte.any(axis=1))[0], np.nonzero(filled.matte.any(axis=0))[0]
+    seams = filled.seams
+    rows, columns = np.flatnonzero(seams.matte.any(axis=1)), np.flatnonzero(seams.matte.any(axis=0))
     width, height = 1.5 * (columns[-1] - columns[0] + 1) + 16, 1.5 * (rows[-1] - rows[0] + 1) + 16
     width, height = max(width, height * 4 / 3), max(height, width * 9 / 16)
     width, height = min(round(width), frame.width), min(round(height), frame.height)
-    x = round(filled.x + (columns[0] + columns[-1] + 1 - width) / 2)
-    y = round(filled.y + (rows[0] + rows[-1] + 1 - height) / 2)
+    x = round(seams.x + (columns[0] + columns[-1] + 1 - width) / 2)
+    y = round(seams.y + (rows[0] + rows[-1] + 1 - height) / 2)
     return min(max(x, 0), frame.width - width), min(max(y, 0), frame.height - height), width, height
 
 
 def _paste(picture: Array, origin: tuple[int, int], filled: Filled) -> None:
     rows, columns = picture.shape[:2]
-    height, width = filled.matte.shape[:2]
-    x, y = filled.x - origin[0], filled.y - origin[1]
+    height, width = filled.seams.matte.shape
+    x, y = filled.seams.x - origin[0], filled.seams.y - origin[1]
     x0, y0, x1, y1 = max(x, 0), max(y, 0), min(x + width, columns), min(y + height, rows)
     if x0 < x1 and y0 < y1:
         picture[y0:y1, x0:x1] = filled.after[y0 - y : y1 - y, x0 - x : x1 - x]

@@ -20,7 +20,7 @@ from rotopaint_ai.frames import summarise
 from rotopaint_ai.jobs import Cancel, Event, RunJob, Sink, warning
 from rotopaint_ai.pipeline.clock import Eta
 from rotopaint_ai.pipeline.content import run_content
-from rotopaint_ai.pipeline.document import build_document
+from rotopaint_ai.pipeline.document import build_document, n_keys
 from rotopaint_ai.pipeline.export import Exported, write_exports
 from rotopaint_ai.pipeline.frame import FrameWorks
 from rotopaint_ai.pipeline.line import Line, Snapshot
@@ -33,6 +33,7 @@ from rotopaint_ai.pipeline.track import FaceTracker
 from rotopaint_ai.plates.colour import to_display
 from rotopaint_ai.plates.plate import fingerprint
 from rotopaint_ai.report.page import write_report
+from rotopaint_ai.shapes.reduce import reduce_document
 
 SNAPSHOT_INTERVAL_S = 2.0
 
@@ -191,12 +192,16 @@ def _event(record: FrameRecord) -> Event:
 def _conclude(plan: Plan, state: RunState, sink: Sink, *, wall_s: float, n_new: int) -> Outcome:
     """Write what needs the whole shot: shapes, exchange files, pictures, run.json, report."""
     document = build_document(state.records(), plan)
+    keys = {"before": n_keys(document)}
+    if plan.job.key_tolerance_px:
+        document = reduce_document(document, plan.job.key_tolerance_px)
+    keys["written"] = n_keys(document)
     exports = write_exports(document, plan.job, plan.out)
     del document
     records = [state.finished[frame] for frame in sorted(state.finished)]
     worst = choose_worst(records)
     remove_others(plan.out, [*worst, *Gallery(plan.frames).spread])
-    content = run_content(plan, state, records, exports, worst, wall_s=wall_s, n_new=n_new)
+    content = run_content(plan, state, records, exports, worst, keys, wall_s=wall_s, n_new=n_new)
     write_json(plan.out / "run.json", content)
     report = write_report(plan.out, content)
     outcome = Outcome(

@@ -117,15 +117,7 @@ def _shape_model() -> Any:
         (left, -third, third),
         (middle, -third, third),
         (right, -third, third),
-        *(
-            (at, -round_ * (after - before) / 2, round_ * (after - before) / 2)
-            for before, at, after in (
-                (left, top, right),
-                (top, right, bottom),
-                (right, bottom, left),
-                (bottom, left, top),
-            )
-        ),
+        *((at, -round_ * (after - before) / 2, round_ * (after - before) / 2) for before, at, after in ring),
     ]
     rows = np.stack([part for point in points for part in point])  # (P * 3, 4)
     constants = [
