@@ -11,9 +11,7 @@ from dataclasses import dataclass, field, replace
 from math import log
 from statistics import median
 
-import cv2
 import numpy as np
-import numpy.typing as npt
 
 from rotopaint_ai.crops import CROP_MARGIN, Box, Crop, CropKeys, around, cut, follow, is_settled
 from rotopaint_ai.errors import CropError
@@ -47,22 +45,6 @@ class LostLimits:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Glimpse:
-    """A small grey picture (S, S, uint8, display-referred) of a frame's crop, kept for its neighbours."""
-
-    crop: Crop
-    grey: npt.NDArray[np.uint8]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Found:
-    """One frame's landmarks, as the model saw them, and the glimpse that the de-jitter follows them by."""
-
-    landmarks: FrameLandmarks
-    glimpse: Glimpse
-
-
-@dataclass(frozen=True, slots=True, eq=False)
 class _Reading:
     """One answer of the model, in plate space."""
 
@@ -70,7 +52,6 @@ class _Reading:
     points_LC: Array
     error_L: Array
     visible_L: Array
-    picture: Picture
 
     @property
     def error_share(self) -> float:
@@ -103,7 +84,9 @@ class Follower:
     _previous: FrameLandmarks | None = None
     _usual: deque[float] = field(default_factory=lambda: deque(maxlen=_MEMORY))
 
-    def step(self, frame: int, rgb: Picture, origin: tuple[int, int] = (0, 0), hand: Hand | None = None) -> Found:
+    def step(
+        self, frame: int, rgb: Picture, origin: tuple[int, int] = (0, 0), hand: Hand | None = None
+    ) -> FrameLandmarks:
         """Landmarks of the next frame (data window at `origin`); `hand` places landmarks (by row) by hand."""
         held_from = self._held_from(frame, rgb, origin)
         if held_from != frame and self._previous is not None and self._previous.crop is not None:
@@ -124,7 +107,7 @@ class Follower:
             lost=reason,
         ).with_hand(hand or {})
         self._remember(landmarks, reading)
-        return Found(landmarks, Glimpse(reading.crop, _grey(reading.picture)))
+        return landmarks
 
     def _held_from(self, frame: int, rgb: Picture, origin: tuple[int, int]) -> int:
         if self.holds is None or self._previous is None or self.keys.is_key(frame):
@@ -216,7 +199,6 @@ def read(
             crop.to_plate(points[row], size_px),
             np.asarray(errors[row], dtype=np.float64) * (crop.side / size_px),
             np.asarray(visible[row], dtype=np.float64),
-            pictures[row],
         )
         for row, crop in enumerate(crops)
     ]
@@ -300,8 +282,3 @@ def _mean(readings: Sequence[_Reading]) -> _Reading:
         error_L=np.mean([reading.error_L for reading in readings], axis=0),
         visible_L=np.mean([reading.visible_L for reading in readings], axis=0),
     )
-
-
-def _grey(picture: Picture) -> npt.NDArray[np.uint8]:
-    grey = cv2.cvtColor(picture, cv2.COLOR_RGB2GRAY)
-    return np.asarray(cv2.convertScaleAbs(np.clip(grey, 0.0, 1.0), alpha=255.0), dtype=np.uint8)

@@ -141,7 +141,8 @@ def _means(picture: Grey, block: int) -> Grey:
 
 
 def _variances(picture: Grey, block: int) -> Grey:
-    return np.maximum(_means(picture * picture, block) - _means(picture, block) ** 2, np.float32(0.0))
+    spread = _means(picture * picture, block) - _means(picture, block) ** 2
+    return np.asarray(np.maximum(spread, 0.0), dtype=np.float32)
 
 
 def _changed(a: Grey, b: Grey, difference: Grey, block: int) -> float:
