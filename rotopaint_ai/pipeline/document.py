@@ -24,7 +24,7 @@ def build_document(records: Iterable[FrameRecord], plan: Plan) -> RotoDocument:
     for record in records:
         if record.status == "lost":
             hidden[record.frame] = False
-        if record.status != "done":
+        if not record.shapes:
             continue
         landmarks[record.frame] = tuple(Landmark(*row) if row else None for row in record.landmarks or ())
         for name, rows in record.shapes.items():

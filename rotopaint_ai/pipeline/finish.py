@@ -13,12 +13,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from rotopaint_ai.errors import UsageError
 from rotopaint_ai.jobs import FillMethod
 from rotopaint_ai.plates.clean import clean_suffix, write_clean
 from rotopaint_ai.plates.layers import write_layers
 from rotopaint_ai.plates.plate import Frame, Plate
 from rotopaint_ai.plates.sequence import pad
-from rotopaint_ai.seams.cleanplate import fill
+from rotopaint_ai.seams.cleanplate import METHODS, fill
 from rotopaint_ai.seams.matte import seam_curves
 from rotopaint_ai.seams.ribbon import Curve
 from rotopaint_ai.seams.visibility import score
@@ -99,6 +100,12 @@ class Filled:
 
     seams: Seams
     after: Array
+
+
+def check_method(method: FillMethod) -> None:
+    """Raises UsageError for a way of filling that is not available."""
+    if method != "auto" and method not in METHODS:
+        raise UsageError(f"--method {method}: not available; choose one of auto, {', '.join(METHODS)}")
 
 
 def draw_mattes(shapes: Iterable[RotoShape], frame: int, format: Format) -> Mattes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +21,7 @@ from rotopaint_ai.pipeline.finish import (
 )
 from rotopaint_ai.pipeline.pictures import draw_pictures
 from rotopaint_ai.pipeline.records import FrameRecord, PointRow, Source
+from rotopaint_ai.pipeline.state import FOLDER
 from rotopaint_ai.plates.plate import Frame, Plate
 from rotopaint_ai.shapes.roto import ControlPoint, Key, RotoShape
 from rotopaint_ai.sheet import Sheet
@@ -67,11 +69,38 @@ class FrameWorks:
         try:
             return self._finish(frame, settled, ms)
         except RotopaintError as error:
-            return self.fail(frame.number, error)
+            return self._fail_settled(frame.number, settled, str(error))
+        except OSError:
+            raise
+        except Exception as error:  # a defect of ours in one frame is no reason to lose the others
+            where = self._note(frame.number, traceback.format_exc())
+            text = f"{type(error).__name__}: {error}; details are in {where}, please send it"
+            return self._fail_settled(frame.number, settled, text)
 
-    def fail(self, frame: int, error: RotopaintError) -> FrameRecord:
-        """The record of a frame that could not be read or written."""
-        return FrameRecord(frame, "failed", source=self.source(frame), message=str(error))
+    def fail(self, frame: int, message: str) -> FrameRecord:
+        """The record of a frame that could not be read."""
+        return FrameRecord(frame, "failed", source=self.source(frame), message=_one_line(frame, message))
+
+    def _fail_settled(self, frame: int, settled: Settled, message: str) -> FrameRecord:
+        """The record of a frame that could not be painted or written; its roto is good."""
+        return FrameRecord(
+            frame,
+            "failed",
+            source=self.source(frame),
+            message=_one_line(frame, message),
+            crop=(settled.crop.x, settled.crop.y, settled.crop.side),
+            hold=settled.hold,
+            landmarks=settled.landmarks,
+            shapes=settled.shapes,
+            widths=settled.widths,
+            errors=settled.errors,
+        )
+
+    def _note(self, frame: int, text: str) -> Path:
+        path = self.out / FOLDER / "errors.txt"
+        with path.open("a", encoding="utf-8") as stream:
+            stream.write(f"frame {frame}\n{text}\n")
+        return path
 
     def source(self, frame: int, fingerprint: str = "") -> Source | None:
         """How the frame's file looks on disk now; None where it is not there."""
@@ -133,6 +162,12 @@ class FrameWorks:
             )
             for spec in self.sheet.shapes
         ]
+
+
+def _one_line(frame: int, message: str) -> str:
+    """A message as one line that names its frame."""
+    text = " ".join(message.split())
+    return text if str(frame) in text else f"frame {frame}: {text}"
 
 
 def key_of(rows: Sequence[PointRow]) -> Key:

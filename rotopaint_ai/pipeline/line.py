@@ -72,7 +72,7 @@ class Line:
 
     read: Callable[[int], Frame]
     finish: Callable[[Frame, Known, dict[str, float]], FrameRecord]
-    fail: Callable[[int, PlateError], FrameRecord]
+    fail: Callable[[int, str], FrameRecord]
     is_finished: Callable[[int], bool]
     keep: Callable[[Snapshot], None]
     threads: int
@@ -104,7 +104,7 @@ class Line:
         for n_before, read in enumerate(self._reads(pool, frames[start.n_pushed :]), start.n_pushed):
             settled = self._track(tracker, read)
             if read.error is not None:
-                yield self.fail(read.number, read.error)
+                yield self.fail(read.number, str(read.error))
             yield from self._finish(pool, settled)
             yield from self._collect(self.threads + 1)
             self.keep(self._snapshot(n_before + 1, tracker))
@@ -144,8 +144,7 @@ class Line:
             if self.is_finished(number):
                 continue
             if read.frame is None:  # it was there for the process before this one
-                assert read.error is not None
-                yield self.fail(number, read.error)
+                yield self.fail(number, str(read.error))
                 continue
             self._finishing.append((number, known, pool.submit(self.finish, read.frame, known, read.ms)))
 

@@ -16,7 +16,7 @@ from rotopaint_ai.inference.pack import Pack, load_pack
 from rotopaint_ai.jobs import RunJob
 from rotopaint_ai.landmarks.detect import propose
 from rotopaint_ai.pipeline.export import check_exports
-from rotopaint_ai.pipeline.finish import Format
+from rotopaint_ai.pipeline.finish import Format, check_method
 from rotopaint_ai.plates.colour import to_display
 from rotopaint_ai.plates.plate import Frame, Plate, open_plate
 
@@ -64,6 +64,8 @@ class Plan:
 def make_plan(job: RunJob) -> Plan:
     """Open everything. Raises: UsageError, CropError, PlateError, PackError, DeviceError, each in one line."""
     check_exports(job.exports)
+    if job.clean:
+        check_method(job.method)
     plate = open_plate(job.plates, colourspace=job.colourspace)
     frames, missing = choose_frames(plate, job.frames)
     keys = CropKeys.parse(job.crops, first_frame=frames[0])

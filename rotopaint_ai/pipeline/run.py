@@ -135,11 +135,16 @@ def _walk(plan: Plan, state: RunState, works: FrameWorks, sink: Sink, cancel: Ca
 
 def _start(plan: Plan, state: RunState, models: Mapping[str, object]) -> Snapshot:
     """Where to go on: the last snapshot, or the first frame where files of finished frames are gone."""
-    gone = [frame for frame, record in state.finished.items() if not record.outputs_stand(plan.out)]
+    gone = [frame for frame, record in state.finished.items() if _is_to_be_remade(record, plan.out)]
     for frame in gone:
         del state.finished[frame]
     snapshot = None if gone else load_snapshot(state.snapshot_path, models)
     return snapshot or Snapshot(0, FaceTracker(plan.models, plan.crops, Gallery(plan.frames)))
+
+
+def _is_to_be_remade(record: FrameRecord, out: Path) -> bool:
+    """Whether a finished frame's files are gone, or it was tracked and then could not be painted or written."""
+    return not record.outputs_stand(out) or (record.status == "failed" and record.crop is not None)
 
 
 def _started(plan: Plan, state: RunState) -> Event:

@@ -8,16 +8,24 @@ the rest worthless, and says so in one line.
 from __future__ import annotations
 
 import json
-import shutil
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
+from rotopaint_ai.errors import UsageError
 from rotopaint_ai.files import write_json
 from rotopaint_ai.pipeline.records import FrameRecord, Journal, read_journal
 
+try:
+    import fcntl
+except ImportError:  # not on Windows, where an open journal keeps a second run out
+    fcntl = None  # type: ignore[assignment]
+
 FOLDER = ".rotopaint"
+WRITTEN_FOLDERS = (".", FOLDER, "matte", "clean", "report", "report/img")
+_TORN = re.compile(r"^\..*\.[0-9a-f]{8}\.part(\.[^.]*)?$")
 FORMAT = "rotopaint-run-state"
 VERSION = 1
 JOURNAL = "frames.journal"
@@ -39,6 +47,7 @@ class RunState:
 
     folder: Path
     journal: Journal
+    lock: IO[str]
     finished: dict[int, FrameRecord] = field(default_factory=dict)
 
     def add(self, record: FrameRecord) -> None:
@@ -66,6 +75,7 @@ class RunState:
     def close(self) -> None:
         """Flush and let go of the files."""
         self.journal.close()
+        self.lock.close()
 
 
 def open_state(out: Path, job: Mapping[str, Any], *, resume: bool) -> tuple[RunState, str | None]:
@@ -75,15 +85,39 @@ def open_state(out: Path, job: Mapping[str, Any], *, resume: bool) -> tuple[RunS
     from the first frame.
     """
     folder = out / FOLDER
+    lock = _lock(out)
     content = json.loads(json.dumps({"format": FORMAT, "version": VERSION, **job}))
     note = _difference(folder, content) if resume else None
     if not resume or note is not None:
-        shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True, exist_ok=True)
+        for name in (JOURNAL, SNAPSHOT):
+            (folder / name).unlink(missing_ok=True)
+    _remove_torn(out)
     journal = Journal(folder / JOURNAL)
     finished = {record.frame: record.light() for record in read_journal(folder / JOURNAL)}
     write_json(folder / "job.json", content)
-    return RunState(folder, journal, finished), note
+    return RunState(folder, journal, lock, finished), note
+
+
+def _lock(out: Path) -> IO[str]:
+    """Keep a second run out of the folder for as long as this process lives."""
+    folder = out / FOLDER
+    folder.mkdir(parents=True, exist_ok=True)
+    stream = (folder / "lock").open("w")
+    if fcntl is not None:
+        try:
+            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            stream.close()
+            raise UsageError(f"{out}: another run is writing here; wait for it, or choose another --out") from error
+    return stream
+
+
+def _remove_torn(out: Path) -> None:
+    """Remove what a killed process was writing beside its targets."""
+    for folder in WRITTEN_FOLDERS:
+        for path in (out / folder).glob(".*.part*"):
+            if _TORN.match(path.name):
+                path.unlink(missing_ok=True)
 
 
 def _difference(folder: Path, content: Mapping[str, Any]) -> str | None:

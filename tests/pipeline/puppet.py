@@ -157,6 +157,13 @@ def draw(frame: int, width: int = 192, height: int = 120) -> Array:
     return (picture + grain).astype(np.float32)
 
 
+def draw_empty(frame: int, width: int = 192, height: int = 120) -> Array:
+    """A plate of the same size without the puppet: a chequered wall that slides."""
+    ys, xs = np.mgrid[0:height, 0:width] + 5 * (frame - 1001)
+    wall = np.where((ys // 9 + xs // 9) % 2, 0.08, 0.3)
+    return np.repeat(wall[..., None], 3, axis=2).astype(np.float32)
+
+
 def write_exr(path: Path, picture: Array) -> None:
     """A half-float ZIP EXR."""
     spec = OpenImageIO.ImageSpec(picture.shape[1], picture.shape[0], 3, OpenImageIO.HALF)
