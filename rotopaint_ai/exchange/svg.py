@@ -1,0 +1,280 @@
+"""SVG pictures of shapes: one group a frame, plate space as it is (x right, y down); simple ones read back.
+
+Standard library only. Every group but the first is hidden, so that a viewer shows one frame. Written paths carry all
+that a shape is at that frame; time between frames, sources and landmarks are lost.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Final
+from xml.sax.saxutils import quoteattr
+
+from rotopaint_ai.errors import DocumentError
+from rotopaint_ai.files import write_text
+from rotopaint_ai.shapes.roto import ControlPoint, Key, Points, RotoDocument, RotoShape
+
+SUFFIX: Final = ".svg"
+LOSSES: Final = (
+    "every frame is a drawing of its own: keys and holds between frames are not written",
+    "landmarks, sources of keys and frame rate are not written",
+)
+_TOKEN = re.compile(r"[A-Za-z]|[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
+_COUNTS = {"M": 2, "L": 2, "H": 1, "V": 1, "C": 6, "S": 4, "Q": 4, "T": 2, "Z": 0}
+_NAMESPACE = "{http://www.w3.org/2000/svg}"
+
+
+def write(path: Path | str, document: RotoDocument, *, frames: Sequence[int] | None = None) -> None:
+    """Write the shapes at the given frames, every frame of the document where none are given."""
+    write_text(Path(path), dumps(document, frames=frames))
+
+
+def dumps(document: RotoDocument, *, frames: Sequence[int] | None = None) -> str:
+    """The shapes as SVG text, one group a frame."""
+    chosen = list(frames) if frames is not None else list(range(document.first_frame, document.last_frame + 1))
+    size = f'width="{document.width}" height="{document.height}" viewBox="0 0 {document.width} {document.height}"'
+    lines = [f'<svg xmlns="http://www.w3.org/2000/svg" {size}>']
+    for place, frame in enumerate(chosen):
+        hidden = ' display="none"' if place else ""
+        lines.append(f' <g id="frame.{frame}" data-frame="{frame}"{hidden}>')
+        lines += [_path(s, frame) for s in document.shapes if s.keys and s.is_visible(frame)]
+        lines.append(" </g>")
+    return "\n".join([*lines, "</svg>"]) + "\n"
+
+
+def _path(shape: RotoShape, frame: int) -> str:
+    width = 1.0 if shape.width_px is None else shape.width_px
+    if shape.closed:
+        style = 'fill="#ffffff" fill-opacity="0.5" stroke="none"'
+    else:
+        style = f'fill="none" stroke="#ffffff" stroke-opacity="0.5" stroke-width="{width!r}" stroke-linecap="round"'
+    extra = f' data-feather="{shape.feather_px!r}"' if shape.feather_px else ""
+    return f'  <path data-name={quoteattr(shape.name)} data-role="{shape.role}"{extra} {style} d="{_d(shape, frame)}"/>'
+
+
+def _d(shape: RotoShape, frame: int) -> str:
+    points = shape.at(frame)
+    words = [f"M{_xy(points[0].x, points[0].y)}"]
+    pairs = list(pairwise(points)) + ([(points[-1], points[0])] if shape.closed else [])
+    for a, b in pairs:
+        words.append(f"C{_xy(a.x + a.out_dx, a.y + a.out_dy)} {_xy(b.x + b.in_dx, b.y + b.in_dy)} {_xy(b.x, b.y)}")
+    return " ".join(words) + (" Z" if shape.closed else "")
+
+
+def _xy(x: float, y: float) -> str:
+    return f"{x!r},{y!r}"
+
+
+# --- reading ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What a picture held, and what of it a document cannot hold."""
+
+    document: RotoDocument
+    losses: tuple[str, ...]
+
+
+def read(path: Path | str, *, width: int | None = None, height: int | None = None) -> RotoDocument:
+    """Read paths, polygons and lines of an SVG; see `read_report`."""
+    return read_report(path, width=width, height=height).document
+
+
+def read_report(path: Path | str, *, width: int | None = None, height: int | None = None) -> Reading:
+    """Read an SVG of paths, polygons, polylines and lines without transforms. Raises DocumentError.
+
+    Groups with `data-frame` give their frames; elsewhere everything stands at frame 1. Arcs, transforms and scaled view
+    boxes are refused, because a shape that is only nearly right is worse than none.
+    """
+    path = Path(path)
+    try:
+        text = path.read_text(encoding="utf-8")
+        if "<!DOCTYPE" in text or "<!ENTITY" in text:
+            raise DocumentError(f"{path.name}: holds a document type; save it as plain SVG")
+        root = ElementTree.fromstring(text)
+    except (OSError, UnicodeDecodeError, ElementTree.ParseError) as error:
+        raise DocumentError(f"{path.name}: is not SVG ({error}); save it again as plain SVG") from error
+    size = _size(root, path.name, width, height)
+    found: dict[str, dict[int, tuple[bool, Points]]] = {}
+    looks: dict[str, ElementTree.Element] = {}
+    skipped = 0
+    for frame, element in _drawn(root, 1, path.name):
+        tag = element.tag.removeprefix(_NAMESPACE)
+        curves = _curves(tag, element, path.name)
+        if curves is None:
+            skipped += 1
+            continue
+        base = element.get("data-name") or element.get("id") or tag
+        for closed, points in curves:
+            name, count = base, 1
+            while frame in found.get(name, {}):
+                count += 1
+                name = f"{base}_{count}"
+            found.setdefault(name, {})[frame] = (closed, points)
+            looks.setdefault(name, element)
+    frames = [frame for keys in found.values() for frame in keys] or [1]
+    shapes = tuple(_shape(name, keys, looks[name], path.name) for name, keys in found.items())
+    losses = (f"{skipped} elements that are not paths, polygons or lines were left out",) if skipped else ()
+    return Reading(RotoDocument(*size, min(frames), max(frames), shapes=shapes), losses)
+
+
+def _size(root: ElementTree.Element, where: str, width: int | None, height: int | None) -> tuple[int, int]:
+    stated = [
+        float(m[1]) for name in ("width", "height") if (m := re.fullmatch(r"\s*([\d.]+)(?:px)?\s*", root.get(name, "")))
+    ]
+    box = [float(word) for word in re.split(r"[\s,]+", root.get("viewBox", "").strip()) if word]
+    if len(box) == 4:
+        if box[:2] != [0.0, 0.0] or (len(stated) == 2 and any(abs(a - b) > 1e-6 for a, b in zip(stated, box[2:]))):
+            raise DocumentError(f"{where}: its view box scales or moves the picture; export it at one unit a pixel")
+        stated = box[2:]
+    if len(stated) == 2 and width is not None and height is not None and (width, height) != tuple(stated):
+        raise DocumentError(
+            f"{where}: is {stated[0]:g} x {stated[1]:g}, asked for {width} x {height}; leave the size out"
+        )
+    if len(stated) != 2:
+        if width is None or height is None:
+            raise DocumentError(f"{where}: does not say its size in pixels; give --width and --height")
+        return width, height
+    return round(stated[0]), round(stated[1])
+
+
+def _drawn(element: ElementTree.Element, frame: int, where: str) -> Iterator[tuple[int, ElementTree.Element]]:
+    """Every element that draws, with its frame."""
+    for child in element:
+        if not isinstance(child.tag, str):
+            continue
+        if child.get("transform"):
+            raise DocumentError(
+                f"{where}: <{child.tag.removeprefix(_NAMESPACE)}> has a transform; flatten it and save again"
+            )
+        tag = child.tag.removeprefix(_NAMESPACE)
+        number = child.get("data-frame", "")
+        own = int(number) if re.fullmatch(r"-?\d{1,9}", number) else frame
+        if tag in ("g", "svg", "a"):
+            yield from _drawn(child, own, where)
+        elif tag not in ("defs", "title", "desc", "metadata", "style", "clipPath", "mask", "symbol", "namedview"):
+            yield own, child
+
+
+def _curves(tag: str, element: ElementTree.Element, where: str) -> list[tuple[bool, Points]] | None:
+    if tag == "path":
+        return list(_subpaths(element.get("d", ""), where))
+    if tag in ("polygon", "polyline"):
+        numbers = [float(word) for word in _TOKEN.findall(element.get("points", ""))]
+        points = tuple(ControlPoint(x, y) for x, y in zip(numbers[::2], numbers[1::2]))
+        return [(tag == "polygon", points)] if points else []
+    if tag == "line":
+        x1, y1, x2, y2 = (float(element.get(name, "0")) for name in ("x1", "y1", "x2", "y2"))
+        return [(False, (ControlPoint(x1, y1), ControlPoint(x2, y2)))]
+    return None
+
+
+def _subpaths(d: str, where: str) -> Iterator[tuple[bool, Points]]:
+    """Each subpath of a path as control points."""
+    points: list[ControlPoint] = []
+    for command, numbers in _commands(d, where):
+        if command == "M":
+            if len(points) > 1:
+                yield False, tuple(points)
+            points = [ControlPoint(*numbers)]
+        elif command == "Z":
+            yield True, _closed(points)
+            points = [ControlPoint(points[0].x, points[0].y)] if points else []
+        else:
+            x1, y1, x2, y2, x, y = numbers
+            if not points:
+                raise DocumentError(f"{where}: a path does not begin with M")
+            last = points[-1]
+            points[-1] = last._replace(out_dx=x1 - last.x, out_dy=y1 - last.y)
+            points.append(ControlPoint(x, y, x2 - x, y2 - y))
+    if len(points) > 1:
+        yield False, tuple(points)
+
+
+def _closed(points: list[ControlPoint]) -> Points:
+    """Points of a closed subpath: a last point on the first one is the first one."""
+    first, last = points[0], points[-1]
+    if len(points) > 1 and math.hypot(first.x - last.x, first.y - last.y) < 1e-6:
+        return (first._replace(in_dx=last.in_dx, in_dy=last.in_dy), *points[1:-1])
+    return tuple(points)
+
+
+def _commands(d: str, where: str) -> Iterator[tuple[str, list[float]]]:
+    """Path commands in absolute form: M x y, C of six numbers, Z; everything else turned into these."""
+    tokens = _TOKEN.findall(d)
+    at, command = 0, ""
+    x = y = start_x = start_y = 0.0
+    control: tuple[str, float, float] = ("", 0.0, 0.0)
+    while at < len(tokens):
+        if tokens[at].isalpha():
+            command, at = tokens[at], at + 1
+        kind = command.upper()
+        if kind not in _COUNTS:
+            raise DocumentError(f"{where}: path command '{command or tokens[at]}' is not read; convert arcs to curves")
+        count = _COUNTS[kind]
+        words = tokens[at : at + count]
+        if len(words) < count or any(word.isalpha() for word in words):
+            raise DocumentError(f"{where}: path command '{command}' wants {count} numbers")
+        at += count
+        n = [float(word) for word in words]
+        if command.islower():
+            n = [v + (x if kind == "H" or (kind != "V" and i % 2 == 0) else y) for i, v in enumerate(n)]
+        if kind == "Z":
+            x, y = start_x, start_y
+            yield "Z", []
+            command = "?" if at < len(tokens) and not tokens[at].isalpha() else command
+            continue
+        if kind == "M":
+            x, y = start_x, start_y = n
+            yield "M", n
+            command = "l" if command == "m" else "L"
+            continue
+        six, control = _cubic(kind, n, x, y, control)
+        x, y = six[4:]
+        yield "C", six
+
+
+def _cubic(
+    kind: str, n: list[float], x: float, y: float, control: tuple[str, float, float]
+) -> tuple[list[float], tuple[str, float, float]]:
+    """One drawing command as a cubic from (x, y), and the control point that a smooth follower mirrors."""
+    if kind in ("L", "H", "V"):
+        to = n if kind == "L" else ([n[0], y] if kind == "H" else [x, n[0]])
+        return [x, y, *to, *to], ("", 0.0, 0.0)
+    if kind == "C":
+        return n, ("C", n[2], n[3])
+    if kind == "S":
+        first = [2 * x - control[1], 2 * y - control[2]] if control[0] == "C" else [x, y]
+        return [*first, *n], ("C", n[0], n[1])
+    if kind == "T":
+        middle = [2 * x - control[1], 2 * y - control[2]] if control[0] == "Q" else [x, y]
+        n = [*middle, *n]
+    qx, qy, tx, ty = n
+    six = [x + (qx - x) * 2 / 3, y + (qy - y) * 2 / 3, tx + (qx - tx) * 2 / 3, ty + (qy - ty) * 2 / 3, tx, ty]
+    return six, ("Q", qx, qy)
+
+
+def _shape(name: str, keys: dict[int, tuple[bool, Points]], look: ElementTree.Element, where: str) -> RotoShape:
+    kinds = {closed for closed, _ in keys.values()}
+    counts = {len(points) for _, points in keys.values()}
+    if len(kinds) > 1 or len(counts) > 1:
+        raise DocumentError(f"{where}: '{name}' changes its number of points or closes over time; wanted one curve")
+    closed = kinds.pop()
+    width = re.fullmatch(r"\s*([\d.]+(?:e-?\d+)?)(?:px)?\s*", look.get("stroke-width", ""))
+    feather = re.fullmatch(r"[\d.]+(?:e-?\d+)?", look.get("data-feather", ""))
+    is_seam = look.get("data-role") == "seam" or (look.get("data-role") is None and not closed)
+    return RotoShape(
+        name=name,
+        closed=closed,
+        role="seam" if is_seam else "matte",
+        keys={frame: Key(keys[frame][1], "human") for frame in sorted(keys)},
+        width_px=float(width[1]) if width and not closed else None,
+        feather_px=float(feather[0]) if feather else 0.0,
+    )

@@ -1,0 +1,338 @@
+"""Edits of a roto document: each takes a document and gives a new one; the old one stays as it was, for undo.
+
+Standard library only. Control points are named by their index; a change at a frame without a key makes one there, with
+the shape as it stood. Unknown shape names raise DocumentError.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
+
+from rotopaint_ai.errors import DocumentError
+from rotopaint_ai.shapes.roto import ControlPoint, Interpolation, Key, Landmark, Points, RotoDocument, RotoShape, Source
+
+# --- the list of shapes -----------------------------------------------------------------------------------------------
+
+
+def add_shape(document: RotoDocument, shape: RotoShape) -> RotoDocument:
+    """The document with one shape more, last in the list. Its name must be new."""
+    if any(each.name == shape.name for each in document.shapes):
+        raise DocumentError(f"shape '{shape.name}': the name is taken; choose another")
+    return replace(document, shapes=(*document.shapes, shape))
+
+
+def remove_shape(document: RotoDocument, name: str) -> RotoDocument:
+    """The document without a shape."""
+    _shape(document, name)
+    return replace(document, shapes=tuple(each for each in document.shapes if each.name != name))
+
+
+def rename_shape(document: RotoDocument, name: str, new_name: str) -> RotoDocument:
+    """The document with a shape of another name, which must be new."""
+    if not new_name.strip() or (new_name != name and any(each.name == new_name for each in document.shapes)):
+        raise DocumentError(f"shape '{name}': cannot be called '{new_name}'; choose a name that is free")
+    return _put(document, name, replace(_shape(document, name), name=new_name))
+
+
+def set_seam(
+    document: RotoDocument,
+    name: str,
+    *,
+    width_px: float | None = None,
+    feather_px: float | None = None,
+    taper: tuple[float, float] | None = None,
+) -> RotoDocument:
+    """The document with another seam width, feather or taper; what is None stays."""
+    shape = _shape(document, name)
+    if min(width_px or 0.0, feather_px or 0.0, *(taper or (0.0,))) < 0 or max(taper or (0.0,)) > 1:
+        raise DocumentError(f"shape '{name}': width and feather cannot be negative, taper lies between 0 and 1")
+    return _put(
+        document,
+        name,
+        replace(
+            shape,
+            width_px=shape.width_px if width_px is None else width_px,
+            feather_px=shape.feather_px if feather_px is None else feather_px,
+            taper=shape.taper if taper is None else taper,
+        ),
+    )
+
+
+def set_visible(document: RotoDocument, name: str, frames: Collection[int], shown: bool) -> RotoDocument:
+    """The document with a shape shown or hidden at some frames."""
+    shape = _shape(document, name)
+    visible = {frame: value for frame, value in shape.visible.items() if frame not in frames}
+    if not shown:
+        visible |= dict.fromkeys(sorted(frames), False)
+    return _put(document, name, replace(shape, visible=visible))
+
+
+# --- keys -------------------------------------------------------------------------------------------------------------
+
+
+def set_key(
+    document: RotoDocument,
+    name: str,
+    frame: int,
+    points: Points | None = None,
+    *,
+    source: Source = "human",
+    interpolation: Interpolation | None = None,
+) -> RotoDocument:
+    """The document with a key at a frame: of these points, or of the shape as it stands there.
+
+    A new key inside a hold holds too, unless `interpolation` says otherwise.
+    """
+    shape = _shape(document, name)
+    if points is not None and shape.keys and len(points) != shape.n_points:
+        raise DocumentError(f"shape '{name}': {len(points)} points for frame {frame}; its keys have {shape.n_points}")
+    points = shape.at(frame) if points is None else points
+    if not points:
+        raise DocumentError(f"shape '{name}': has no key yet; give the points of its first one")
+    kind = interpolation or _kind_at(shape, frame)
+    return _put(document, name, _keyed(shape, {frame: Key(tuple(points), source, kind)}))
+
+
+def delete_key(document: RotoDocument, name: str, frame: int) -> RotoDocument:
+    """The document without a shape's key at a frame."""
+    shape = _shape(document, name)
+    if frame not in shape.keys:
+        raise DocumentError(f"shape '{name}': has no key at frame {frame}")
+    return _put(document, name, shape.with_keys({f: key for f, key in shape.keys.items() if f != frame}))
+
+
+def shift_frames(document: RotoDocument, by: int) -> RotoDocument:
+    """The whole document later by a number of frames (earlier where it is negative)."""
+    landmarks = replace(
+        document.landmarks,
+        keys={frame + by: row for frame, row in document.landmarks.keys.items()},
+        hand={frame + by: names for frame, names in document.landmarks.hand.items()},
+    )
+    shapes = tuple(
+        replace(
+            shape,
+            keys={frame + by: key for frame, key in shape.keys.items()},
+            visible={frame + by: shown for frame, shown in shape.visible.items()},
+        )
+        for shape in document.shapes
+    )
+    return replace(
+        document,
+        first_frame=document.first_frame + by,
+        last_frame=document.last_frame + by,
+        landmarks=landmarks,
+        shapes=shapes,
+    )
+
+
+# --- control points ---------------------------------------------------------------------------------------------------
+
+
+def move_points(
+    document: RotoDocument,
+    name: str,
+    frame: int,
+    offsets: Mapping[int, tuple[float, float]],
+    *,
+    source: Source = "human",
+) -> RotoDocument:
+    """The document with control points of a shape moved by (dx, dy) at a frame, tangents going along."""
+    shape = _shape(document, name)
+    points = list(_points(shape, frame))
+    for index, (dx, dy) in offsets.items():
+        points[index] = _moved(points[_index(shape, index)], dx, dy)
+    return set_key(document, name, frame, tuple(points), source=source)
+
+
+def move_tangent(
+    document: RotoDocument,
+    name: str,
+    frame: int,
+    index: int,
+    side: str,
+    to: tuple[float, float],
+    *,
+    broken: bool = False,
+) -> RotoDocument:
+    """The document with a tangent (`in` or `out`) of one control point set to an offset.
+
+    The other one turns with it and keeps its length, unless `broken`.
+    """
+    shape = _shape(document, name)
+    points = list(_points(shape, frame))
+    p = points[_index(shape, index)]
+    other = (p.out_dx, p.out_dy) if side == "in" else (p.in_dx, p.in_dy)
+    length = math.hypot(*to)
+    if not broken and length > 0:
+        reach = math.hypot(*other) / length
+        other = (-to[0] * reach, -to[1] * reach)
+    points[index] = ControlPoint(p.x, p.y, *to, *other) if side == "in" else ControlPoint(p.x, p.y, *other, *to)
+    return set_key(document, name, frame, tuple(points))
+
+
+def reshape(
+    document: RotoDocument,
+    name: str,
+    frame: int,
+    centre: tuple[float, float],
+    offset: tuple[float, float],
+    radius_px: float,
+) -> RotoDocument:
+    """The document with a shape pushed by `offset` around `centre`, fading smoothly to nothing at `radius_px`.
+
+    Tangents follow as the push bends the plane, so that the curve stays smooth.
+    """
+    shape = _shape(document, name)
+
+    def pushed(x: float, y: float) -> tuple[float, float]:
+        u = math.hypot(x - centre[0], y - centre[1]) / radius_px
+        weight = (1.0 - u * u) ** 2 if u < 1.0 else 0.0
+        return x + offset[0] * weight, y + offset[1] * weight
+
+    if radius_px <= 0:
+        raise DocumentError(f"reshape: radius {radius_px:g} px; wanted more than 0")
+    points = tuple(_bent(point, pushed) for point in _points(shape, frame))
+    return set_key(document, name, frame, points)
+
+
+def add_point(document: RotoDocument, name: str, segment: int, t: float) -> RotoDocument:
+    """The document with a control point more in a shape, on its curve, in every key. No curve changes at a key."""
+    shape = _shape(document, name)
+    last = shape.n_points - (1 if shape.closed else 2)
+    if not 0 <= segment <= last or not 0.0 < t < 1.0:
+        raise DocumentError(f"shape '{name}': no place at segment {segment}, t {t:g}; segments run from 0 to {last}")
+    keys = {frame: replace(key, points=_split(key.points, segment, t)) for frame, key in shape.keys.items()}
+    return _put(document, name, shape.with_keys(keys))
+
+
+def delete_point(document: RotoDocument, name: str, index: int) -> RotoDocument:
+    """The document with a control point less in a shape, in every key. A closed shape keeps 3 points, an open one 2."""
+    shape = _shape(document, name)
+    _index(shape, index)
+    least = 3 if shape.closed else 2
+    if shape.n_points <= least:
+        raise DocumentError(f"shape '{name}': has {shape.n_points} points and needs {least}; delete the shape instead")
+    keys = {
+        frame: replace(key, points=key.points[:index] + key.points[index + 1 :]) for frame, key in shape.keys.items()
+    }
+    return _put(document, name, shape.with_keys(keys))
+
+
+# --- one fix for many frames ------------------------------------------------------------------------------------------
+
+
+def reach(shape: RotoShape, frame: int) -> tuple[int, int]:
+    """How far a fix at a frame may spread: to the human keys on either side, or the first and last key, inclusive."""
+    human = [f for f, key in shape.keys.items() if key.source == "human" and f != frame]
+    every = shape.frames or (frame,)
+    before = max((f for f in human if f < frame), default=min(every[0], frame))
+    after = min((f for f in human if f > frame), default=max(every[-1], frame))
+    return before, after
+
+
+def spread(document: RotoDocument, name: str, frame: int, points: Points) -> RotoDocument:
+    """The document with a shape corrected at a frame and the correction carried both ways.
+
+    The change at `frame` becomes a human key. It fades linearly towards the nearest human key on either side, which
+    does not move; where there is none it goes on in full to the last key. Keys on the way become `propagated`.
+    """
+    shape = _shape(document, name)
+    old = _points(shape, frame)
+    if len(points) != len(old):
+        raise DocumentError(f"shape '{name}': {len(points)} points for frame {frame}; its keys have {len(old)}")
+    change = [tuple(b - a for a, b in zip(p, q, strict=True)) for p, q in zip(old, points, strict=True)]
+    before, after = reach(shape, frame)
+    changed: dict[int, Key] = {frame: Key(tuple(points), "human", _kind_at(shape, frame))}
+    for other, key in shape.keys.items():
+        if other == frame or key.source == "human" or not before <= other <= after:
+            continue
+        end = before if other < frame else after
+        stops = end in shape.keys and shape.keys[end].source == "human"
+        weight = (other - end) / (frame - end) if stops else 1.0
+        moved = tuple(
+            ControlPoint(*(a + weight * d for a, d in zip(p, delta, strict=True)))
+            for p, delta in zip(key.points, change, strict=True)
+        )
+        changed[other] = Key(moved, "propagated", key.interpolation)
+    return _put(document, name, _keyed(shape, changed))
+
+
+def place_landmark(document: RotoDocument, frame: int, landmark: str, x: float, y: float) -> RotoDocument:
+    """The document with a landmark put somewhere by hand at a frame: no error expected, never moved by a model."""
+    marks = document.landmarks
+    if landmark not in marks.names:
+        raise DocumentError(f"landmark '{landmark}' is not one of this document's {len(marks.names)}")
+    row = list(marks.keys.get(frame, (None,) * len(marks.names)))
+    row[marks.names.index(landmark)] = Landmark(x, y, 0.0)
+    hand = {**marks.hand, frame: marks.hand.get(frame, frozenset()) | {landmark}}
+    return replace(document, landmarks=replace(marks, keys={**marks.keys, frame: tuple(row)}, hand=hand))
+
+
+# --- parts ------------------------------------------------------------------------------------------------------------
+
+
+def _shape(document: RotoDocument, name: str) -> RotoShape:
+    try:
+        return document.shape(name)
+    except KeyError as error:
+        raise DocumentError(f"shape '{name}' is not in this document") from error
+
+
+def _put(document: RotoDocument, name: str, shape: RotoShape) -> RotoDocument:
+    return replace(document, shapes=tuple(shape if each.name == name else each for each in document.shapes))
+
+
+def _keyed(shape: RotoShape, keys: Mapping[int, Key]) -> RotoShape:
+    merged = {**shape.keys, **keys}
+    return shape.with_keys({frame: merged[frame] for frame in sorted(merged)})
+
+
+def _points(shape: RotoShape, frame: int) -> Points:
+    points = shape.at(frame)
+    if not points:
+        raise DocumentError(f"shape '{shape.name}': has no key yet; give the points of its first one")
+    return points
+
+
+def _index(shape: RotoShape, index: int) -> int:
+    if not 0 <= index < shape.n_points:
+        raise DocumentError(f"shape '{shape.name}': no control point {index}; it has {shape.n_points}, from 0")
+    return index
+
+
+def _kind_at(shape: RotoShape, frame: int) -> Interpolation:
+    """How the shape goes on from a frame: as the last key before it says."""
+    earlier = [f for f in shape.keys if f <= frame]
+    return shape.keys[max(earlier)].interpolation if earlier else "linear"
+
+
+def _moved(point: ControlPoint, dx: float, dy: float) -> ControlPoint:
+    return point._replace(x=point.x + dx, y=point.y + dy)
+
+
+def _bent(point: ControlPoint, pushed: Callable[[float, float], tuple[float, float]]) -> ControlPoint:
+    x, y = pushed(point.x, point.y)
+    ix, iy = pushed(point.x + point.in_dx, point.y + point.in_dy)
+    ox, oy = pushed(point.x + point.out_dx, point.y + point.out_dy)
+    return ControlPoint(x, y, ix - x, iy - y, ox - x, oy - y)
+
+
+def _split(points: Points, segment: int, t: float) -> Points:
+    """One control point more at t of a segment, by de Casteljau's construction."""
+    a, b = points[segment], points[(segment + 1) % len(points)]
+    p0, p3 = (a.x, a.y), (b.x, b.y)
+    p1, p2 = (a.x + a.out_dx, a.y + a.out_dy), (b.x + b.in_dx, b.y + b.in_dy)
+    ab, bc, cd = _between(p0, p1, t), _between(p1, p2, t), _between(p2, p3, t)
+    abc, bcd = _between(ab, bc, t), _between(bc, cd, t)
+    x, y = _between(abc, bcd, t)
+    out = list(points)
+    out[segment] = a._replace(out_dx=ab[0] - a.x, out_dy=ab[1] - a.y)
+    out[(segment + 1) % len(points)] = out[(segment + 1) % len(points)]._replace(in_dx=cd[0] - b.x, in_dy=cd[1] - b.y)
+    out.insert(segment + 1, ControlPoint(x, y, abc[0] - x, abc[1] - y, bcd[0] - x, bcd[1] - y))
+    return tuple(out)
+
+
+def _between(a: tuple[float, float], b: tuple[float, float], t: float) -> tuple[float, float]:
+    return a[0] + (b[0] - a[0]) * t, a[1] + (b[1] - a[1]) * t
