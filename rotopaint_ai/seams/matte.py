@@ -1,0 +1,72 @@
+"""Seam mattes and seam curves of a document at a frame."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rotopaint_ai.seams.ribbon import Curve
+from rotopaint_ai.shapes import bezier, rasterise
+from rotopaint_ai.shapes.rasterise import DEFAULT_WIDTH_PX, Region
+from rotopaint_ai.shapes.roto import RotoShape
+
+FLATNESS_PX = 0.05
+_STATIONS = 64  # points of the middle line of a closed band
+
+
+def seam_mattes(shapes: Iterable[RotoShape], frame: int, width: int, height: int) -> dict[str, Region]:
+    """Matte of every seam shape that shows at a frame, by name; `width` and `height` are the plate's.
+
+    Shapes of another role, without keys, hidden at the frame or wholly off the plate are left out.
+    """
+    seams = [shape for shape in shapes if shape.role == "seam" and _shows(shape, frame)]
+    regions = {shape.name: rasterise.matte(shape, frame, width, height) for shape in seams}
+    return {name: region for name, region in regions.items() if not region.is_empty}
+
+
+def seam_matte(shapes: Iterable[RotoShape], frame: int, width: int, height: int) -> Region:
+    """Union of the seam mattes at a frame: the larger coverage where two overlap."""
+    return rasterise.union(seam_mattes(shapes, frame, width, height).values())
+
+
+def seam_curves(shapes: Iterable[RotoShape], frame: int, *, origin: tuple[int, int] = (0, 0)) -> list[Curve]:
+    """Middle line (N, 2) and half width, in pixels, of every seam that shows at a frame, for `cleanplate.fill`.
+
+    origin: the plate pixel that is the crop's top-left one. A closed seam is taken for a band: its middle line runs
+    between the two ends of its greatest length.
+    """
+    curves: list[Curve] = []
+    for shape in shapes:
+        if shape.role == "seam" and _shows(shape, frame):
+            line = bezier.flatten(bezier.as_array(shape.at(frame)), shape.closed, FLATNESS_PX)
+            if len(line) < 2:
+                continue
+            half = 0.5 * (DEFAULT_WIDTH_PX if shape.width_px is None else shape.width_px)
+            curve = middle_line(line) if shape.closed else (line, half)
+            curves.append((curve[0] - np.asarray(origin, float), curve[1] + shape.feather_px))
+    return curves
+
+
+def middle_line(outline: NDArray[np.floating]) -> Curve:
+    """Middle line (N, 2) and mean half width of a long thin band, from its outline (M, 2)."""
+    ring = _evenly(np.vstack([outline, outline[:1]]), 2 * _STATIONS + 1)[:-1]
+    apart = np.hypot(*(ring[:, None] - ring[None]).transpose(2, 0, 1))
+    first, last = sorted(np.unravel_index(int(apart.argmax()), apart.shape))
+    there = _evenly(ring[first : last + 1], _STATIONS)
+    back = _evenly(np.vstack([ring[last:], ring[: first + 1]])[::-1], _STATIONS)
+    middle = 0.5 * (there + back)
+    x, y = ring.T
+    area = 0.5 * abs(float(x @ np.roll(y, -1) - y @ np.roll(x, -1)))
+    return middle, 0.5 * area / max(float(np.hypot(*np.diff(middle, axis=0).T).sum()), 1e-6)
+
+
+def _evenly(line: NDArray[np.floating], n: int) -> NDArray[np.floating]:
+    at = np.r_[0.0, np.cumsum(np.hypot(*np.diff(line, axis=0).T))]
+    wanted = np.linspace(0.0, at[-1], n)
+    return np.stack([np.interp(wanted, at, line[:, 0]), np.interp(wanted, at, line[:, 1])], 1)
+
+
+def _shows(shape: RotoShape, frame: int) -> bool:
+    return bool(shape.keys) and shape.is_visible(frame)

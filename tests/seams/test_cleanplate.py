@@ -1,0 +1,134 @@
+"""Clean plates: what changes, what does not, and how near the truth the paint comes."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import pytest
+
+from rotopaint_ai.errors import UsageError
+from rotopaint_ai.seams import cleanplate
+
+
+def _load(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+made_up = _load("made_up")
+LINE = made_up.curve()
+MATTE = made_up.matte(LINE, 5.0)
+
+
+def seamed(*, depth: float = 0.7, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    clean = made_up.face(seed=seed)
+    return clean * made_up.groove(LINE, depth=depth), clean
+
+
+@pytest.mark.parametrize("method", ["auto", "two-bank", "telea"])
+def test_pixels_outside_the_matte_are_bit_identical(method: str) -> None:
+    plate, _ = seamed()
+    plate[0, 0] = [-0.25, 7.5, np.inf]
+    plate[1, 1, 0] = np.nan
+    out = cleanplate.fill(plate, MATTE, [(LINE, 5.0)], method)
+    assert np.array_equal(out[MATTE == 0].view(np.uint32), plate[MATTE == 0].view(np.uint32))
+    assert not np.array_equal(out[MATTE > 0], plate[MATTE > 0])
+
+
+def test_two_bank_takes_off_most_of_the_seam_and_beats_telea() -> None:
+    plate, clean = seamed()
+    errors = {m: made_up.rms(cleanplate.fill(plate, MATTE, [(LINE, 5.0)], m), clean, MATTE) for m in cleanplate.METHODS}
+    assert errors["two-bank"] < 0.2 * made_up.rms(plate, clean, MATTE)
+    assert errors["two-bank"] < errors["telea"]
+
+
+def test_the_same_input_gives_the_same_output() -> None:
+    plate, _ = seamed()
+    first, second = (cleanplate.fill(plate, MATTE, [(LINE, 5.0)]) for _ in range(2))
+    assert np.array_equal(first, second)
+
+
+@pytest.mark.parametrize("gain", [0.01, 30.0])
+def test_exposure_drops_out(gain: float) -> None:
+    plate, _ = seamed()
+    plain = cleanplate.fill(plate, MATTE, [(LINE, 5.0)])
+    exposed = cleanplate.fill(plate * np.float32(gain), MATTE, [(LINE, 5.0)])
+    assert np.allclose(exposed / gain, plain, rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("method", ["two-bank", "telea"])
+def test_light_above_one_and_below_nought_survives_beside_the_seam(method: str) -> None:
+    plate, clean = seamed()
+    bright, dark = plate * 12.0, plate - 0.6
+    over = cleanplate.fill(bright, MATTE, [(LINE, 5.0)], method)[MATTE > 0]
+    assert over.max() > 1.0
+    assert np.abs(np.median(over) / np.median(12.0 * clean[MATTE > 0]) - 1.0) < 0.05
+    under = cleanplate.fill(dark, MATTE, [(LINE, 5.0)], method)
+    assert np.isfinite(under).all()
+    assert under[MATTE > 0].min() < 0.0
+
+
+def test_a_soft_matte_mixes_paint_and_plate() -> None:
+    plate, _ = seamed()
+    full = cleanplate.fill(plate, MATTE, [(LINE, 5.0)])
+    half = cleanplate.fill(plate, 0.5 * MATTE, [(LINE, 5.0)])
+    assert np.allclose(half, 0.5 * (plate + full), atol=1e-6)
+
+
+def test_a_shade_step_between_the_pieces_becomes_gradual() -> None:
+    plate, _ = seamed(depth=0.8)
+    below = np.arange(96)[:, None] + 0.5 > np.interp(np.arange(160) + 0.5, LINE[:, 0], LINE[:, 1])
+    stepped = np.where(below[..., None], plate * 0.8, plate).astype(np.float32)
+    out = cleanplate.fill(stepped, MATTE, [(LINE, 5.0)])
+    profile = np.log(out[30:80, 60:100].mean((1, 2)))
+    assert np.abs(np.diff(profile)).max() < 0.6 * np.log(1 / 0.8)
+
+
+def test_an_empty_matte_and_a_matte_without_curves() -> None:
+    plate, clean = seamed()
+    assert np.array_equal(cleanplate.fill(plate, np.zeros_like(MATTE), [(LINE, 5.0)]), plate)
+    out = cleanplate.fill(plate, MATTE, [])
+    assert made_up.rms(out, clean, MATTE) < 0.35 * made_up.rms(plate, clean, MATTE)
+
+
+def test_curves_that_cross_leave_the_picture_or_are_tiny() -> None:
+    clean = made_up.face(seed=3)
+    upright = np.stack([np.full(50, 80.0), np.linspace(-10.0, 130.0, 50)], 1)
+    plate = clean * made_up.groove(LINE, depth=0.7) * made_up.groove(upright, depth=0.7)
+    matte = np.maximum(MATTE, made_up.matte(upright, 5.0))
+    curves = [(LINE, 5.0), (upright, 5.0), (np.array([[80.0, 48.0], [80.1, 48.0]]), 1.0), (np.array([[1.0, 1.0]]), 1.0)]
+    out = cleanplate.fill(plate, matte, curves)
+    assert np.isfinite(out).all()
+    assert made_up.rms(out, clean, matte) < 0.3 * made_up.rms(plate, clean, matte)
+
+
+def test_the_whole_picture_as_matte_stays_finite() -> None:
+    plate, _ = seamed()
+    assert np.isfinite(cleanplate.fill(plate, np.ones_like(MATTE), [(LINE, 5.0)])).all()
+
+
+@pytest.mark.parametrize("method", ["temporal", "learned", "magic"])
+def test_a_method_that_is_not_there_is_named_with_those_that_are(method: str) -> None:
+    plate, _ = seamed()
+    with pytest.raises(UsageError, match=f"'{method}'.*auto, two-bank, telea"):
+        cleanplate.fill(plate, MATTE, [(LINE, 5.0)], method)
+
+
+def test_sizes_that_do_not_fit_are_refused() -> None:
+    plate, _ = seamed()
+    with pytest.raises(UsageError, match="matte"):
+        cleanplate.fill(plate, MATTE[:-1], [(LINE, 5.0)])
+
+
+def test_telea_restores_what_lies_between_its_8_bit_steps() -> None:
+    ramp = np.linspace(0.5, 0.502, 160, dtype=np.float32)[None, :, None].repeat(96, 0).repeat(3, 2)
+    ramp[0, 0], ramp[0, 1] = 0.0, 1.0
+    out = cleanplate.fill_telea(ramp, MATTE > 0, [])
+    assert np.abs(out - ramp)[MATTE > 0].max() < 5e-4
