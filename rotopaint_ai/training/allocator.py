@@ -1,7 +1,7 @@
 """Memory settings that training wants, which a process can only be born with.
 
 A training step frees and asks again for the same large blocks. By default glibc gives each back to the kernel and pays
-for every page anew: 1.1-2.3 times the step's time on a quiet machine, more on a busy one. The thresholds below keep them.
+for every page anew: 1.1-2.3 times the step time on a quiet machine, more on a busy one. These thresholds keep them.
 They are read when a process starts, so the command line starts itself again with them (`start_again`), once.
 """
 

@@ -43,7 +43,7 @@ def make_target(landmarks: Tensor, visible: Tensor, weights_L: Tensor, size_px: 
 def total(said: Prediction, target: Target, parts: Mapping[str, float]) -> tuple[Tensor, dict[str, float]]:
     """The weighted sum of the parts, and each part's own mean for the log."""
     norm = target.weight.sum().clamp_min(1e-6)
-    values = {name: (LOSSES[name](said, target) * target.weight).sum() / norm for name in parts}
+    values = {name: (LOSSES[name](said, target) * target.weight).sum() / norm for name, share in parts.items() if share}
     loss = torch.stack([parts[name] * value for name, value in values.items()]).sum()
     return loss, {name: float(value.detach()) for name, value in values.items()}
 

@@ -18,6 +18,10 @@ from typing import Any, Union, cast, get_args, get_origin, get_type_hints
 import yaml
 
 from rotopaint_ai.errors import UsageError
+from rotopaint_ai.training.augment import PARTS
+from rotopaint_ai.training.losses import LOSSES
+from rotopaint_ai.training.nets import BACKBONES
+from rotopaint_ai.training.optim import OPTIMISERS
 
 Number = int | float
 
@@ -127,7 +131,8 @@ def load_recipe(recipe: str | Path | None = None, overrides: Iterable[str] = ())
 
 
 def override(recipe: Recipe, settings: Iterable[str]) -> Recipe:
-    """Apply `key=value` texts, the values as YAML. Raises UsageError."""
+    """Apply `key=value` texts together, the values as YAML; a later one wins. Raises UsageError."""
+    content: dict[str, Any] = {}
     for setting in settings:
         key, equals, text = setting.partition("=")
         if not equals:
@@ -136,9 +141,10 @@ def override(recipe: Recipe, settings: Iterable[str]) -> Recipe:
             value = yaml.safe_load(text)
         except yaml.YAMLError as error:
             raise UsageError(f"--set {setting}: the value is not valid YAML") from error
-        name, _, inner = key.strip().partition(".")
-        recipe = _filled(recipe, {name: {inner: value} if inner else value}, f"--set {setting}")
-    return recipe
+        name, dot, inner = key.strip().partition(".")
+        table = content.get(name)
+        content[name] = {**(table if isinstance(table, dict) else {}), inner: value} if dot else value
+    return _filled(recipe, content, "--set") if content else recipe
 
 
 def recipe_names() -> list[str]:
@@ -178,11 +184,11 @@ def _filled(recipe: Recipe, content: Mapping[str, Any], where: str) -> Recipe:
 
 
 def _merged(table: Mapping[str, float], value: Any, where: str) -> dict[str, float]:
-    """A table with some entries changed; null or 0 takes one out."""
+    """A table with some entries changed; 0 or null puts a part out of work."""
     if not isinstance(value, dict):
         raise UsageError(f"{where} is {value!r}; wanted a table of names and numbers")
     given = {str(name): 0.0 if v is None else float(_cast(float, v, f"{where}.{name}")) for name, v in value.items()}
-    return {name: number for name, number in {**table, **given}.items() if number}
+    return {**table, **given}
 
 
 def _cast(kind: Any, value: Any, where: str) -> Any:
@@ -202,6 +208,8 @@ def _cast(kind: Any, value: Any, where: str) -> Any:
 
 def _check(recipe: Recipe) -> None:
     r = recipe
+    _ = BACKBONES[r.backbone], OPTIMISERS[r.optimiser], *(PARTS[name] for name in r.augment)
+    _ = tuple(LOSSES[name] for name in r.losses)
     for ok, message in (
         (32 <= r.input_size <= 1024 and r.input_size % 32 == 0, f"input_size {r.input_size}: wanted a multiple of 32"),
         (r.small_size % 32 == 0 and r.small_size >= 32, f"small_size {r.small_size}: wanted a multiple of 32"),
@@ -224,6 +232,7 @@ def _check(recipe: Recipe) -> None:
         (r.eval_every >= 1 and r.eval_limit >= 1, "eval_every, eval_limit: wanted 1 or more"),
         (r.shape_copies >= 0, f"shape_copies {r.shape_copies}: wanted 0 or more"),
         (all(0 <= p <= 1 for p in r.augment.values()), "augment: wanted probabilities from 0 to 1"),
+        (all(w >= 0 for w in r.losses.values()) and any(r.losses.values()), "losses: wanted weights of 0 or more"),
     ):
         if not ok:
             raise UsageError(message)

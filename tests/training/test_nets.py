@@ -1,0 +1,94 @@
+"""The network: where it looks, what it says, and that the losses pull it the right way."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from rotopaint_ai.training import losses
+from rotopaint_ai.training.nets import BACKBONES, CropModel, LandmarkNet, mean_place
+from rotopaint_ai.training.optim import OPTIMISERS, rate_at
+
+TINY = {"widths": (8, 8, 8, 8, 8), "depths": (1, 1, 1, 1), "neck": 8, "fine": 8, "window": 5}
+
+
+def test_the_mean_place_of_a_peak_is_its_centre() -> None:
+    logits = torch.full((1, 1, 8, 10), -30.0)
+    logits[0, 0, 3, 6] = 30.0
+    place, spread, log_p = mean_place(logits)
+    torch.testing.assert_close(place[0, 0], torch.tensor([6.5, 3.5]))
+    assert spread.item() < 0.02
+    assert abs(log_p.exp().sum().item() - 1) < 1e-5
+
+
+@pytest.mark.parametrize("backbone", list(BACKBONES))
+@pytest.mark.parametrize("fine", [0, 8])
+def test_every_backbone_gives_points_errors_and_visibilities(backbone: str, fine: int) -> None:
+    net = LandmarkNet(3, backbone=backbone, **{**TINY, "fine": fine}).eval()
+    points, error, visible = CropModel(net)(torch.rand(2, 64, 64, 3))
+    assert points.shape == (2, 3, 2)
+    assert error.shape == visible.shape == (2, 3)
+    assert bool((error > 0).all() and (visible > 0).all() and (visible < 1).all())
+    assert bool(((points >= 0) & (points <= 64)).all())
+
+
+def test_fine_windows_read_the_cells_that_they_stand_on() -> None:
+    net = LandmarkNet(2, **TINY)
+    rows, corner = net._window_rows(torch.tensor([[[21.0, 13.0], [0.0, 63.9]]]), 32, 32)
+    assert corner[0].tolist() == [[16.0, 8.0], [0.0, 54.0]]  # stride 2, 5 cells around cell (10, 6), and pushed inside
+    assert rows[0, 0, 0].item() == 4 * 32 + 8
+    assert rows[0, 0, -1].item() == 8 * 32 + 12
+    assert rows.max().item() < 32 * 32
+
+
+def test_calibration_scales_the_expected_error() -> None:
+    net = LandmarkNet(3, **TINY).eval()
+    crop = torch.rand(1, 64, 64, 3)
+    plain, doubled = CropModel(net)(crop)[1], CropModel(net, (float(np.log(2)), 1.0))(crop)[1]
+    torch.testing.assert_close(doubled, plain * 2)
+
+
+def test_unknown_and_outside_landmarks_weigh_nothing() -> None:
+    points = torch.tensor([[[float("nan"), 1.0], [70.0, 5.0], [5.0, 5.0], [6.0, 6.0]]])
+    target = losses.make_target(
+        points, torch.tensor([[1.0, 1.0, 1.0, 0.0]]), torch.tensor([1.0, 1.0, 2.0, 1.0]), 64, 0.25
+    )
+    assert target.weight.tolist() == [[0.0, 0.0, 2.0, 0.25]]
+    assert bool(torch.isfinite(target.points).all())
+
+
+@pytest.mark.parametrize("name", list(OPTIMISERS))
+def test_an_optimiser_learns_one_picture_with_every_loss(name: str) -> None:
+    torch.manual_seed(0)
+    net = LandmarkNet(2, **TINY)
+    optimiser = OPTIMISERS[name](net, 2e-3 if name == "adamw" else 2e-2, 0.0)
+    picture, points = (
+        torch.rand(2, 3, 64, 64),
+        torch.tensor([[[20.0, 30.0], [45.5, 11.0]], [[22.0, 33.0], [40.0, 18.0]]]),
+    )
+    target = losses.make_target(points, torch.ones(2, 2), torch.ones(2), 64, 0.3)
+    parts = dict.fromkeys(losses.LOSSES, 1.0)
+    values = []
+    for _ in range(60):
+        loss, said = losses.total(net(picture), target, parts)
+        optimiser.zero_grad()
+        loss.backward()
+        optimiser.step()
+        values.append(loss.item())
+    assert set(said) == set(losses.LOSSES)
+    assert values[-1] < 0.5 * values[0]
+
+
+def test_the_expected_error_carries_no_gradient_to_the_points() -> None:
+    net = LandmarkNet(2, **TINY)
+    said = net(torch.rand(1, 3, 64, 64))
+    target = losses.make_target(torch.full((1, 2, 2), 30.0), torch.ones(1, 2), torch.ones(2), 64, 0.3)
+    losses.LOSSES["expected_error"](said, target).sum().backward()
+    assert net.fine_of_landmark.grad is None or net.fine_of_landmark.grad.abs().max() == 0
+    assert net.verdict.weight.grad is not None
+
+
+def test_the_schedule_warms_up_and_cools_down() -> None:
+    rates = [rate_at(p, warmup=0.1) for p in (0.0, 0.05, 0.1, 0.55, 1.0)]
+    np.testing.assert_allclose(rates, [0.01, 0.5, 1.0, 0.505, 0.01], atol=1e-9)

@@ -1,0 +1,73 @@
+"""Recipes: checked at the door, and every shipped one builds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from rotopaint_ai.errors import UsageError
+from rotopaint_ai.training import augment, losses
+from rotopaint_ai.training.loop import build_net
+from rotopaint_ai.training.optim import OPTIMISERS
+from rotopaint_ai.training.recipe import Recipe, load_recipe, recipe_names
+
+
+@pytest.mark.parametrize("name", recipe_names())
+def test_every_shipped_recipe_builds(name: str) -> None:
+    recipe = load_recipe(name)
+    assert recipe.name == name
+    assert build_net(recipe, 5).heat_of_landmark.shape[0] == 5
+    assert recipe.optimiser in OPTIMISERS
+    assert all(part in augment.PARTS for part in recipe.augment)
+    assert all(part in losses.LOSSES for part in recipe.losses)
+
+
+def test_shipped_recipes_build_one_network() -> None:
+    first, second = (build_net(load_recipe(name), 3) for name in ("character", "shipped"))
+    assert {k: v.shape for k, v in first.state_dict().items()} == {k: v.shape for k, v in second.state_dict().items()}
+
+
+def test_overrides_reach_into_tables_and_the_yaml_reads_back(tmp_path: Path) -> None:
+    recipe = load_recipe(None, ["minutes=3", "augment.occluders=0.9", "augment.jpeg=0", "widths=[8, 16, 16, 16, 16]"])
+    assert recipe.minutes == 3.0
+    assert recipe.augment["occluders"] == 0.9
+    assert recipe.augment["jpeg"] == 0
+    assert recipe.augment["noise"] == Recipe().augment["noise"]
+    assert recipe.widths == (8, 16, 16, 16, 16)
+    path = tmp_path / "mine.yaml"
+    path.write_text(recipe.to_yaml())
+    assert load_recipe(path) == recipe
+
+
+@pytest.mark.parametrize(
+    ("setting", "said"),
+    [
+        ("minutes", "wanted key=value"),
+        ("minuets=3", "unknown field 'minuets'"),
+        ("batch=two", "batch is 'two'; wanted a whole number"),
+        ("batch=true", "batch is True; wanted a whole number"),
+        ("backbone=resnet", "backbone 'resnet': unknown; wanted one of dense, depthwise"),
+        ("optimiser=sgd", "optimiser 'sgd': unknown"),
+        ("augment.rain=0.5", "augmentation 'rain': unknown"),
+        ("losses.hope=1", "loss 'hope': unknown"),
+        ("losses.place=-1", "losses: wanted"),
+        ("widths=[10, 16, 16, 16, 16]", "wanted multiples of 8"),
+        ("minutes=null", "minutes and steps are both null"),
+        ("input_size=250", "input_size 250: wanted a multiple of 32"),
+    ],
+)
+def test_a_wrong_setting_is_named(setting: str, said: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        load_recipe(None, [setting])
+    assert said in str(caught.value)
+
+
+def test_an_unknown_recipe_names_the_known_ones() -> None:
+    with pytest.raises(UsageError, match="character, shipped"):
+        load_recipe("nowhere.yaml")
+
+
+def test_a_recipe_is_frozen() -> None:
+    with pytest.raises(AttributeError):
+        Recipe().batch = 3  # type: ignore[misc]
