@@ -74,15 +74,10 @@ def _patch(frame: Frame, rgb: Array, changed: Array, at: tuple[int, int] | None)
         raise UsageError(
             f"frame {frame.number}: colour {rgb.shape} and changed {changed.shape}; wanted (h, w, 3), (h, w) bool"
         )
-    if (
-        x < 0
-        or y < 0
-        or x + width > columns
-        or y + height > rows
-        or (at is None and (height, width) != (rows, columns))
-    ):
+    fits = x >= 0 and y >= 0 and x + width <= columns and y + height <= rows
+    if not fits or (at is None and (height, width) != (rows, columns)):
         raise UsageError(
-            f"frame {frame.number}: pixels {width} x {height} at {x}, {y} leave the {columns} x {rows} window"
+            f"frame {frame.number}: {width} x {height} pixels at {x}, {y} do not fit its {columns} x {rows} data window"
         )
     found = np.divmod(np.flatnonzero(changed), width)
     linear = rgb[found]

@@ -46,15 +46,20 @@ def _linear_to_srgb(linear: Array) -> Array:
     return np.copysign(np.where(size <= 0.0031308, size * 12.92, 1.055 * size ** (1 / 2.4) - 0.055), linear)
 
 
+# The constants of BT.709 (1.099, 0.018) to full precision, where its two branches meet and so can be inverted.
+_ALPHA, _BETA = 1.09929682680944, 0.018053968510807
+
+
 def _rec709_to_linear(code: Array) -> Array:
     """ITU-R BT.709-6, item 1.2, inverted; mirrored below zero."""
     size = np.abs(code)
-    return np.copysign(np.where(size < 0.081, size / 4.5, ((size + 0.099) / 1.099) ** (1 / 0.45)), code)
+    bent = ((size + (_ALPHA - 1)) / _ALPHA) ** (1 / 0.45)
+    return np.copysign(np.where(size < 4.5 * _BETA, size / 4.5, bent), code)
 
 
 def _linear_to_rec709(linear: Array) -> Array:
     size = np.abs(linear)
-    return np.copysign(np.where(size < 0.018, size * 4.5, 1.099 * size**0.45 - 0.099), linear)
+    return np.copysign(np.where(size < _BETA, size * 4.5, _ALPHA * size**0.45 - (_ALPHA - 1)), linear)
 
 
 _CINEON_BLACK = 10.0 ** ((95 - 685) * 0.002 / 0.6)
@@ -188,7 +193,12 @@ def half_to_float(values: Array) -> Array:
     """Half as float32, exactly, NaN and infinity included."""
     if values.ndim == 3 and values.size:
         return look_up(values.view(np.uint16), _half_table())
-    return values.astype(np.float32)
+    return _widened(values)
+
+
+def _widened(values: Array) -> Array:
+    with np.errstate(invalid="ignore"):  # a signalling NaN is no fault of ours
+        return np.asarray(values.astype(np.float32))
 
 
 def _linearise_floats(codes: Array, colourspace: str) -> Array:
@@ -212,13 +222,13 @@ def _table(colourspace: str, maximum: int, bits: int) -> Array:
 
 @lru_cache(maxsize=1)
 def _half_table() -> Array:
-    return np.arange(65536, dtype=np.uint16).view(np.float16).astype(np.float32)
+    return _widened(np.arange(65536, dtype=np.uint16).view(np.float16))
 
 
 @lru_cache(maxsize=1)
 def _display_table() -> Array:
-    linear = np.nan_to_num(_half_table().astype(np.float64), nan=0.0, posinf=1.0, neginf=0.0)
-    return _linear_to_srgb(np.clip(linear, 0.0, 1.0)).astype(np.float32)
+    linear = np.nan_to_num(np.asarray(_half_table()), nan=0.0, posinf=1.0, neginf=0.0)
+    return _linear_to_srgb(np.clip(linear, 0.0, 1.0).astype(np.float64)).astype(np.float32)
 
 
 @lru_cache(maxsize=1)
@@ -230,7 +240,10 @@ def _config() -> Any:
 
 @lru_cache(maxsize=16)
 def _space_processor(source: str, target: str) -> Any:
-    return _config().getProcessor(source, target).getDefaultCPUProcessor()
+    import PyOpenColorIO as ocio
+
+    # lossless: the usual fast powers are off by up to 1e-4 and would not come back to the same code
+    return _config().getProcessor(source, target).getOptimizedCPUProcessor(ocio.OPTIMIZATION_LOSSLESS)
 
 
 @lru_cache(maxsize=16)

@@ -124,6 +124,11 @@ class _Reader:
         return int(struct.unpack("<i", self.take(4, what))[0])
 
 
+def _shown(text: str) -> str:
+    """A name out of a file that may be anything, short enough for one line."""
+    return ascii(text if len(text) <= 24 else text[:24] + "...")
+
+
 def parse(data: memoryview, name: str) -> ExrHeader:
     """Read and check the header of an EXR file. Raises DamagedFrameError, UnsupportedPlateError."""
     reader = _Reader(data, name)
@@ -144,7 +149,18 @@ def parse(data: memoryview, name: str) -> ExrHeader:
         raise DamagedFrameError(
             f"{name}: wants {n_chunks} chunks of pixels and ends before their table; it is cut off, render it again"
         )
+    _check_chunks(header, data, name)
     return header
+
+
+def _check_chunks(header: ExrHeader, data: memoryview, name: str) -> None:
+    """Refuse a file whose chunks are not all there, before memory is asked for."""
+    n_chunks = sum(part.n_chunks for part in header.parts)
+    first = header.tables_at + 8 * n_chunks
+    offsets = struct.unpack_from(f"<{n_chunks}Q", data, header.tables_at)
+    there = sum(first <= offset <= len(data) - 8 for offset in offsets)
+    if there < n_chunks:
+        raise DamagedFrameError(f"{name}: {there} of {n_chunks} chunks of pixels are there; render it again")
 
 
 def _parts(reader: _Reader, is_multipart: bool) -> list[dict[str, tuple[str, bytes]]]:
@@ -169,11 +185,13 @@ def _attributes(reader: _Reader) -> dict[str, tuple[str, bytes]]:
         name = reader.text("attribute name")
         if not name:
             return found
-        kind = reader.text(f"type of attribute {name!a}")
-        size = reader.int32(f"size of attribute {name!a}")
+        kind = reader.text(f"type of attribute {_shown(name)}")
+        size = reader.int32(f"size of attribute {_shown(name)}")
         if not kind or size < 0 or size > _MAX_ATTRIBUTE:
-            raise DamagedFrameError(f"{reader.name}: attribute {name!a} is malformed; it is damaged, render it again")
-        found[name] = (kind, reader.take(size, f"value of attribute {name!a}"))
+            raise DamagedFrameError(
+                f"{reader.name}: attribute {_shown(name)} is malformed; it is damaged, render it again"
+            )
+        found[name] = (kind, reader.take(size, f"value of attribute {_shown(name)}"))
 
 
 def _part(found: Mapping[str, tuple[str, bytes]], flags: int, name: str, is_multipart: bool) -> Part:
@@ -279,9 +297,9 @@ def _channels(found: Mapping[str, tuple[str, bytes]], name: str) -> tuple[Channe
         label = reader.text("channel name")
         if not label:
             break
-        type_, _, x_sampling, y_sampling = struct.unpack("<iIii", reader.take(16, f"channel {label!a}"))
+        type_, _, x_sampling, y_sampling = struct.unpack("<iIii", reader.take(16, f"channel {_shown(label)}"))
         if type_ not in (0, 1, 2) or x_sampling < 1 or y_sampling < 1:
-            raise DamagedFrameError(f"{name}: channel {label!a} is malformed; it is damaged, render it again")
+            raise DamagedFrameError(f"{name}: channel {_shown(label)} is malformed; it is damaged, render it again")
         channels.append(Channel(label, type_, x_sampling, y_sampling))
     if not 0 < len(channels) <= _MAX_CHANNELS:
         raise DamagedFrameError(f"{name}: {len(channels)} channels; wanted 1 to {_MAX_CHANNELS}; render it again")

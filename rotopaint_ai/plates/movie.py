@@ -25,6 +25,7 @@ Array = NDArray[Any]
 _FLAGS = Interpolation.BICUBIC | Interpolation.ACCURATE_RND | Interpolation.BITEXACT | Interpolation.FULL_CHR_H_INT
 _STATED = {1: Colorspace.ITU709, 4: Colorspace.FCC, 5: Colorspace.ITU601, 6: Colorspace.ITU601, 7: Colorspace.SMPTE240M}
 _STATED |= {9: Colorspace.BT2020, 10: Colorspace.BT2020}
+_FAILURES = (av.FFmpegError, ValueError, OverflowError, RuntimeError, MemoryError)
 _NEAR = 48  # frames ahead that are decoded rather than sought
 
 
@@ -40,7 +41,7 @@ class Movie:
         try:
             self._times, self._index = _scan(path)
             first = self._decoded(0)
-        except av.FFmpegError as error:
+        except _FAILURES as error:
             self.close()
             raise DamagedFrameError(f"{path.name}: movie cannot be read ({_reason(error)}); export it again") from error
         except BaseException:
@@ -64,7 +65,7 @@ class Movie:
             try:
                 picture = self._decoded(frame - 1)
                 return Picture(self.header, self._codes(picture, frame))
-            except (av.FFmpegError, ValueError) as error:
+            except _FAILURES as error:
                 self._stop()
                 raise self._broken(frame, _reason(error)) from error
 
@@ -101,7 +102,7 @@ class Movie:
 
     def _seek(self, row: int) -> None:
         if self._container is None:
-            self._container = av.open(str(self.path))
+            self._container = _open(self.path)
             self._container.streams[self._index].thread_type = "AUTO"
         stream = self._container.streams[self._index]
         self._container.seek(self._times[row], stream=stream, backward=True)
@@ -144,6 +145,10 @@ class Movie:
         return np.ascontiguousarray(converted.to_ndarray())
 
 
+def _open(path: Path) -> Any:
+    return av.open(str(path), metadata_errors="replace")
+
+
 def _reason(error: Exception) -> str:
     text = getattr(error, "strerror", None) or str(error)
     return " ".join(str(text).split())[:120]
@@ -159,7 +164,7 @@ def _decode(container: Any, stream: Any) -> Iterator[Any]:
 
 def _scan(path: Path) -> tuple[list[int], int]:
     """Presentation times of all frames, ascending, and which stream they are of."""
-    with av.open(str(path)) as container:
+    with _open(path) as container:
         cover = av.stream.Disposition.attached_pic
         streams = [s for s in container.streams.video if not s.disposition & cover]
         if not streams:

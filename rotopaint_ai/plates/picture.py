@@ -20,6 +20,8 @@ from rotopaint_ai.errors import DamagedFrameError, MissingFrameError, PlateError
 Array = NDArray[Any]
 
 MAX_SIDE = 65536
+_MOST_PER_BYTE = 4096  # four times what deflate can reach
+_ANYWAY = 1 << 26
 MAX_PIXELS = 1 << 28  # 16384 x 16384: beyond any plate, and 3 GB as float32 RGB
 
 
@@ -82,6 +84,15 @@ def check_size(name: str, width: int, height: int) -> None:
         raise DamagedFrameError(
             f"{name}: its header says {width} x {height} pixels, more than the {MAX_PIXELS >> 20} million pixels that"
             " are read; it is probably damaged, render it again"
+        )
+
+
+def check_plausible(name: str, n_bytes: int, path: Path) -> None:
+    """Refuse a file far too small for the pixels that its header promises. Raises DamagedFrameError."""
+    size = stamp(path)[0]
+    if n_bytes > _MOST_PER_BYTE * size + _ANYWAY:
+        raise DamagedFrameError(
+            f"{name}: {size} bytes for {n_bytes >> 20} MB of pixels; it is damaged, render it again"
         )
 
 

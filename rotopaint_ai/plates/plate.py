@@ -22,7 +22,6 @@ from rotopaint_ai.plates.sequence import Listing, find
 
 Array = NDArray[Any]
 
-_HEADER_TRIES = 8
 _DEFAULT_FPS = 24.0
 
 
@@ -191,7 +190,7 @@ class Plate:
 
     def _first_header(self) -> Header:
         first_error: PlateError | None = None
-        for frame in self._listing.frames[:_HEADER_TRIES]:
+        for frame in self._listing.samples:
             path = self._listing.paths[frame]
             try:
                 if kind_of(path) is self._kind:
@@ -227,7 +226,7 @@ def open_plate(source: str | Path, *, colourspace: str | None = None, fps: float
 def _kind(listing: Listing) -> Kind:
     """The kind of the first frame that says what it is."""
     first_error: PlateError | None = None
-    for frame in listing.frames[:_HEADER_TRIES]:
+    for frame in listing.samples:
         try:
             return kind_of(listing.paths[frame])
         except PlateError as error:

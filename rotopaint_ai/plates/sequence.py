@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from rotopaint_ai.errors import MissingFrameError, UsageError
@@ -16,6 +16,7 @@ from rotopaint_ai.plates.kinds import MOVIE_SUFFIXES, PLATE_SUFFIXES
 _NUMBERED = re.compile(r"^(?P<prefix>.*?)(?P<number>(?:(?<=[._ ])-)?(?<!\d)\d{1,9})$", re.DOTALL)
 _VERSION = re.compile(r"(?:^|[._ -])[vV]$")
 _PLACEHOLDER = re.compile(r"(?P<hashes>#+)|(?P<ats>@+)|%(?P<printf>0?\d*)d|\$F(?P<houdini>\d*)")
+_SAMPLES = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +25,7 @@ class Listing:
 
     `prefix` is the file name before the frame number. `paths` maps frame numbers to files; a still without a number
     in its name is frame 1. `padding` is the number of digits that a frame number is filled up to, 0 where there is
-    none.
+    none. `named`: the frame that was pointed at, where one of a sequence was.
     """
 
     folder: Path
@@ -32,6 +33,7 @@ class Listing:
     suffix: str
     padding: int
     paths: Mapping[int, Path] = field(repr=False)
+    named: int | None = None
 
     @property
     def name(self) -> str:
@@ -50,6 +52,12 @@ class Listing:
         if len(frames) < 2 or frames[-1] - frames[0] + 1 == len(frames):
             return ()
         return tuple(frame for frame in range(frames[0], frames[-1] + 1) if frame not in self.paths)
+
+    @property
+    def samples(self) -> tuple[int, ...]:
+        """Frames to learn the plate's kind and size from, in order: the one that was named, then the first few."""
+        first = self.frames[:_SAMPLES]
+        return first if self.named is None else (self.named, *first)
 
     def path_of(self, frame: int) -> Path:
         """The file of `frame`. Raises MissingFrameError that names the file which ought to be there."""
@@ -94,7 +102,7 @@ def _of_file(path: Path) -> Listing:
         others = {len(text.lstrip("-")) for text in group if text.lstrip("-").startswith("0")}
         padding = max((width for width in others if width <= len(digits)), default=0)
     kept = {int(text): file for text, file in group.items() if _fits(text, padding)}
-    return Listing(path.parent, prefix, suffix, padding or _shortest(kept), kept)
+    return Listing(path.parent, prefix, suffix, padding or _shortest(kept), kept, int(number))
 
 
 def _still(path: Path) -> Listing:
@@ -108,7 +116,7 @@ def _in_folder(folder: Path) -> Listing:
     sequences = [files for files in groups.values() if len(files) > 1]
     candidates = sequences or list(groups.values())
     if len(candidates) == 1 and (sequences or not singles + movies):
-        return _of_file(next(iter(candidates[0].values())))
+        return replace(_of_file(next(iter(candidates[0].values()))), named=None)
     if not candidates and len(singles + movies) == 1:
         return _still((singles + movies)[0])
     names = sorted([f"{prefix}{'#' * 4}{suffix}" for prefix, suffix in groups] + [p.name for p in singles + movies])

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from rotopaint_ai.errors import DamagedFrameError, PlateError, UnsupportedPlateError
 from rotopaint_ai.plates import oiio, png
-from rotopaint_ai.plates.picture import Header, Patch, Picture, check_size
+from rotopaint_ai.plates.picture import Header, Patch, Picture, check_plausible, check_size, mapped
 
 Array = NDArray[Any]
 
@@ -39,6 +39,7 @@ def header(path: Path) -> Header:
 def _header(source: Any, path: Path) -> Header:
     spec = source.spec()
     check_size(path.name, spec.width, spec.height)
+    check_plausible(path.name, spec.image_bytes(), path)
     dtype = oiio.DTYPES.get(str(spec.format))
     if dtype is None or spec.depth > 1:
         raise UnsupportedPlateError(f"{path.name}: pixels of type {spec.format} are not read; save it as 8 or 16 bit")
@@ -91,6 +92,7 @@ def read(path: Path) -> Picture:
     """The colour codes of a still, and all its channels for writing back. Raises DamagedFrameError."""
     with oiio.reading(path) as source:
         found = _header(source, path)
+        _check_whole(path)
         detail: Detail = found.detail
         every = oiio.pixels(source, path, first=0, end=detail.spec.nchannels, dtype=detail.dtype)
     if every.shape[:2] != (found.data_height, found.data_width):
@@ -98,6 +100,16 @@ def read(path: Path) -> Picture:
     if detail.places == tuple(range(every.shape[2])):
         return Picture(found, every)
     return Picture(found, np.ascontiguousarray(every[..., list(detail.places)]), rest=every)
+
+
+def _check_whole(path: Path) -> None:
+    """Refuse a JPEG that ends before its end marker: its reader would fill up with grey."""
+    with mapped(path) as data:
+        if bytes(data[:2]) != b"\xff\xd8":
+            return
+        text = bytes(data)
+    if text.rfind(b"\xff\xd9") < text.rfind(b"\xff\xda"):
+        raise DamagedFrameError(f"{path.name}: is cut off, its end marker is missing; render it again")
 
 
 def write(target: Path, source: Path, picture: Picture, patch: Patch) -> None:
