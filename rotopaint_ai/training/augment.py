@@ -179,12 +179,12 @@ def _border(rng: Random, vary: bool) -> int:
 
 def _is_under(hidden: npt.NDArray[np.bool_], landmarks: Array) -> npt.NDArray[np.bool_]:
     size = hidden.shape[0]
-    known = np.isfinite(landmarks).all(axis=1)
+    known = np.asarray(np.isfinite(landmarks).all(axis=1))
     cells = np.floor(np.where(known[:, None], landmarks, -1)).astype(np.int64)
     inside = np.asarray(((cells >= 0) & (cells < size)).all(axis=1))
     cells = cells.clip(0, size - 1)
-    under: npt.NDArray[np.bool_] = hidden[cells[:, 1], cells[:, 0]]
-    return under & inside
+    under: npt.NDArray[np.bool_] = np.logical_and(inside, hidden[cells[:, 1], cells[:, 0]])
+    return under
 
 
 # Photometric parts. Each takes 8-bit RGB and a generator and returns the picture, and the pixels that it hid or None.

@@ -113,9 +113,9 @@ def predict(models: Models, dataset: Dataset, *, check: Callable[[], None] = lam
 def _fit_truth(models: Models, dataset: Dataset) -> Dataset:
     sheet, theirs = models.pack.sheet, dataset.sheet
     if sheet.landmark_names != theirs.landmark_names:
-        missing = [name for name in theirs.landmark_names if name not in sheet.landmark_names][:3]
+        missing = [name for name in theirs.landmark_names if name not in sheet.landmark_names][:3] or ["order"]
         raise TrainingError(
-            f"pack '{models.pack.name}' and data set '{dataset.name}': landmarks differ ({', '.join(missing) or 'order'}); "
+            f"pack '{models.pack.name}' and data set '{dataset.name}': other landmarks ({', '.join(missing)}); "
             "evaluate on a data set mined with the pack's sheet"
         )
     if [(s.name, s.n_points) for s in sheet.shapes] != [(s.name, s.n_points) for s in theirs.shapes]:

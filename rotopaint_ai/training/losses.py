@@ -6,6 +6,7 @@ them over the landmarks that count: those that are known and inside the crop, by
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
@@ -67,7 +68,8 @@ def _is_in_window(said: Prediction, target: Target) -> Tensor:
     assert said.fine_log is not None
     place = (target.points - said.corner) / FINE_STRIDE
     inside = (place > 0.5) & (place < said.fine_log.shape[-1] - 0.5)
-    return torch.all(inside, 2)
+    both: Tensor = inside.all(2)
+    return both
 
 
 def _cross_entropy(log_p: Tensor, place: Tensor) -> Tensor:
@@ -95,14 +97,11 @@ def place(said: Prediction, target: Target) -> Tensor:
 
 @LOSSES.register("wing")
 def wing(said: Prediction, target: Target) -> Tensor:
-    """Wing loss: like L1 far away, steeper near. Source: Feng et al., "Wing Loss" (2018), equation 5."""
+    """Wing loss of each axis: steep near the truth, like L1 far away. Source: Feng et al. (2018), equation 5."""
     width, bend = 10.0, 2.0
-    distance = (said.points - target.points).abs().sum(2)
-    near = width * torch.log1p(distance / bend)
-    return (
-        torch.where(distance < width, near, distance - (width - width * torch.log1p(distance.new_tensor(width / bend))))
-        / width
-    )
+    step = width - width * math.log1p(width / bend)  # makes the two parts meet
+    distance = (said.points - target.points).abs()
+    return torch.where(distance < width, width * torch.log1p(distance / bend), distance - step).sum(2) / width
 
 
 def _absolute(points: Tensor, wanted: Tensor, unit_px: float) -> Tensor:
@@ -115,8 +114,8 @@ def expected_error(said: Prediction, target: Target) -> Tensor:
 
     The distance carries no gradient: a point must not be made worse to make its error easier to foretell.
     """
-    distance = (said.points - target.points).detach().norm(dim=2) + 0.02
-    scale = said.log_scale.clamp(-5, 6)
+    distance: Tensor = (said.points - target.points).detach().norm(dim=2) + 0.02
+    scale: Tensor = said.log_scale.clamp(-5, 6)
     return scale + distance * torch.exp(-scale)
 
 
