@@ -52,6 +52,7 @@ class _Reading:
     points_LC: Array
     error_L: Array
     visible_L: Array
+    is_finite: bool = True
 
     @property
     def error_share(self) -> float:
@@ -138,7 +139,9 @@ class Follower:
     ) -> _Reading:
         """The best of what was read and, if that still looks lost, of crops laid around where the face was."""
         best = min(readings, key=lambda reading: (self._lost(reading) is not None, reading.doubt))
-        if self._lost(best) is None or expected is None:
+        if self._lost(best) is None:
+            return self._settle(rgb, origin, around(best.points_LC, margin=self.margin))
+        if expected is None:
             return best
         rough = min(self._read_all(rgb, origin, _around(expected)), key=lambda reading: reading.doubt)
         found = self._settle(rgb, origin, around(rough.points_LC, margin=self.margin))
@@ -152,7 +155,8 @@ class Follower:
         for _ in range(_MAX_PASSES):
             reading = self._read(rgb, origin, crop)
             wanted = around(reading.points_LC, margin=self.margin)
-            if is_settled(crop, wanted) or not (is_rough or _is_far(crop, wanted)):
+            is_rough = is_rough or _is_far(crop, wanted)
+            if not is_rough or is_settled(crop, wanted):
                 break
             crop = wanted
         return reading
@@ -168,7 +172,7 @@ class Follower:
     def _lost(self, reading: _Reading) -> str | None:
         limits, share = self.limits, reading.error_share
         usual = median(self._usual) if self._usual else 0.0
-        if not np.isfinite(reading.points_LC).all():
+        if not reading.is_finite:
             return "the model gave no finite landmarks"
         if share > limits.error_share or (usual and share > max(limits.error_ratio * usual, limits.error_floor)):
             return f"expected error is {share:.0%} of the crop (usual here: {usual:.1%})"
@@ -194,14 +198,23 @@ def read(
     pictures = np.stack([display(cut(rgb, origin, crop, size_px)) for crop in crops])
     points, errors, visible = detect(np.ascontiguousarray(pictures, dtype=np.float32))
     return [
-        _Reading(
-            crop,
-            crop.to_plate(points[row], size_px),
-            np.asarray(errors[row], dtype=np.float64) * (crop.side / size_px),
-            np.asarray(visible[row], dtype=np.float64),
-        )
+        _reading(crop, np.asarray(points[row]), np.asarray(errors[row]), np.asarray(visible[row]), size_px)
         for row, crop in enumerate(crops)
     ]
+
+
+def _reading(crop: Crop, points: Picture, errors: Picture, visible: Picture, size_px: int) -> _Reading:
+    """A model's numbers in plate space; numbers that are none become the crop's centre, unseen, as wrong as can be."""
+    is_finite = bool(np.isfinite(points).all() and np.isfinite(errors).all() and np.isfinite(visible).all())
+    if not is_finite:
+        points, errors, visible = np.full_like(points, size_px / 2), np.full_like(errors, size_px), visible * 0
+    return _Reading(
+        crop,
+        crop.to_plate(points, size_px),
+        np.asarray(errors, dtype=np.float64) * (crop.side / size_px),
+        np.nan_to_num(np.asarray(visible, dtype=np.float64)),
+        is_finite,
+    )
 
 
 def propose(
@@ -265,7 +278,7 @@ def _is_on(reading: _Reading, width: int, height: int) -> bool:
 
 def _is_far(crop: Crop, wanted: Crop) -> bool:
     moved = max(abs(crop.x - wanted.x), abs(crop.y - wanted.y)) / crop.side
-    return moved > 0.12 or abs(log(wanted.side / crop.side)) > 0.2
+    return moved > 0.08 or abs(log(wanted.side / crop.side)) > 0.2
 
 
 def _has_jumped(reading: _Reading, expected: Crop) -> bool:

@@ -42,6 +42,7 @@ _GRID = 3
 _LONGEST_SIDE = 320  # windows larger than this are averaged down: cheaper, and grain falls faster than motion
 _TOE = 0.01  # keeps the square root from blowing up the noise of shadows
 _QUANTISATION = 0.01  # variance below which a difference is rounding
+_FLICKER = 1.5  # contrast that differs by more than this factor is another picture, not another exposure of one
 _F_MEDIAN = 0.7  # median of the F distribution with (2, about 250) degrees of freedom
 
 
@@ -106,7 +107,10 @@ def compare(a: Grey, b: Grey) -> Evidence:
     if min(height, width) < _GRID * _SMALL_BLOCK:
         return Evidence(0.0, 0.0, 0.0, float("inf"))
     a, b = a[:height, :width], b[:height, :width]
-    difference = _without_flicker(a, b)
+    gain = _gain(a, b)
+    if not 1 / _FLICKER < gain < _FLICKER:
+        return Evidence(0.0, 0.0, 0.0, float("inf"))
+    difference = np.asarray((b - b.mean()) - gain * (a - a.mean()), dtype=np.float32)
     changed = _changed(a, b, difference, block)
     if changed > CHANGED:
         return Evidence(0.0, 0.0, 0.0, changed)  # motion need not be measured
@@ -128,11 +132,11 @@ def _look(rgb: npt.NDArray[np.float32], origin: tuple[int, int], window: _Window
     return np.asarray(np.sqrt(np.clip(grey, 0.0, 4.0) + _TOE) * 255, dtype=np.float32)
 
 
-def _without_flicker(a: Grey, b: Grey) -> Grey:
+def _gain(a: Grey, b: Grey) -> float:
+    """Contrast of `b` over that of `a`, as far as they are alike; 1 for pictures without contrast."""
     flat_a, flat_b = a - a.mean(), b - b.mean()
     energy = float(np.vdot(flat_a, flat_a))
-    gain = float(np.vdot(flat_a, flat_b)) / energy if energy > 0 else 1.0
-    return np.asarray(flat_b - gain * flat_a, dtype=np.float32)
+    return float(np.vdot(flat_a, flat_b)) / energy if energy > _QUANTISATION * a.size else 1.0
 
 
 def _means(picture: Grey, block: int) -> Grey:

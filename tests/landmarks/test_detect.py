@@ -1,0 +1,128 @@
+"""Following a face: settling on it, staying on it, losing it honestly, finding it again."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from rotopaint_ai.crops import Box, CropKeys
+from rotopaint_ai.errors import CropError
+from rotopaint_ai.landmarks.detect import Follower, propose
+
+from .dots import FACE, HEIGHT, SIZE, WIDTH, Picture, detect, plate
+
+
+def follower(x: float, y: float, *, side: float = 90.0, **more: object) -> Follower:
+    box = Box(x - side / 2, y - side / 2, side, side)
+    return Follower(detect, SIZE, CropKeys({1001: box.crop()}), display=lambda rgb: rgb, **more)  # type: ignore[arg-type]
+
+
+def test_a_rough_box_settles_on_the_face() -> None:
+    found = follower(120, 95, side=110).step(1001, plate(100, 90))
+    np.testing.assert_allclose(found.points_LC, FACE + (100, 90), atol=0.15)
+    assert found.crop is not None
+    assert found.crop.side == pytest.approx(45 * 1.3, rel=0.05)
+    assert (found.crop.x, found.crop.y) == pytest.approx((100, 92.5), abs=1.0)
+    assert found.lost is None
+    np.testing.assert_allclose(found.expected_error_px_L, 0.5 * found.crop.side / SIZE)
+
+
+def test_the_crop_follows_a_moving_growing_face() -> None:
+    follow = follower(60, 100)
+    for step in range(25):
+        x, scale = 60 + 8 * step, 1.0 + 0.02 * step
+        found = follow.step(1001 + step, plate(x, 100, scale=scale))
+        np.testing.assert_allclose(found.points_LC, FACE * scale + (x, 100), atol=0.3)
+        assert found.lost is None
+        assert found.held_from == 1001 + step
+
+
+def test_origin_of_an_overscan_plate_is_respected() -> None:
+    found = follower(92, 85).step(1001, plate(100, 90), origin=(-8, -5))
+    np.testing.assert_allclose(found.points_LC, FACE + (92, 85), atol=0.15)
+
+
+def test_a_face_that_leaves_is_called_lost_and_found_again() -> None:
+    follow = follower(100, 90)
+    follow.step(1001, plate(100, 90))
+    gone = follow.step(1002, np.zeros((HEIGHT, WIDTH, 3), np.float32))
+    assert gone.lost is not None
+    assert "expected error" in gone.lost
+    back = follow.step(1003, plate(104, 90))
+    assert back.lost is None
+    np.testing.assert_allclose(back.points_LC, FACE + (104, 90), atol=0.15)
+
+
+def test_a_jump_out_of_the_crop_is_searched_for() -> None:
+    follow = follower(100, 90)
+    follow.step(1001, plate(100, 90))
+    found = follow.step(1002, plate(140, 75))
+    assert found.lost is None
+    np.testing.assert_allclose(found.points_LC, FACE + (140, 75), atol=0.15)
+
+
+def test_a_hand_box_wins_at_its_frame() -> None:
+    two = plate(80, 100) + plate(240, 100)
+    keys = CropKeys({1001: Box(45, 65, 70, 70).crop(), 1003: Box(205, 65, 70, 70).crop()})
+    follow = Follower(detect, SIZE, keys, display=lambda rgb: rgb)
+    near = [follow.step(frame, two).points_LC.mean(axis=0)[0] for frame in (1001, 1002, 1003)]
+    assert near == pytest.approx([80, 80, 240], abs=1)
+
+
+def test_repeats_are_found_and_read_through_the_same_crop() -> None:
+    follow = follower(100, 90)
+    first = follow.step(1001, plate(100, 90, noise=0.01, seed=1))
+    second = follow.step(1002, plate(100, 90, noise=0.01, seed=2))
+    third = follow.step(1003, plate(101, 90, noise=0.01, seed=3))
+    assert (second.held_from, third.held_from) == (1001, 1003)
+    assert second.crop == first.crop
+
+
+def test_hand_points_are_kept() -> None:
+    found = follower(100, 90).step(1001, plate(100, 90), hand={2: (101.0, 117.0)})
+    np.testing.assert_array_equal(found.points_LC[2], [101.0, 117.0])
+    assert found.expected_error_px_L[2] == 0
+    assert found.origins == ("predicted", "predicted", "hand")
+
+
+def test_views_are_averaged_in_one_call() -> None:
+    batches: list[int] = []
+
+    def counting(crops: Picture) -> tuple[Picture, Picture, Picture]:
+        batches.append(len(crops))
+        points, error, visible = detect(crops)
+        points[1:] += 2.0  # the second view errs
+        return points, error, visible
+
+    follow = follower(100, 90, side=58.5)
+    follow.detect, follow.views = counting, 2
+    found = follow.step(1001, plate(100, 90))
+    assert set(batches) == {2}
+    assert found.crop is not None
+    shift = found.points_LC - FACE - (100, 90)
+    np.testing.assert_allclose(shift, found.crop.side * 1.04 / SIZE, atol=0.15)
+
+
+def test_non_finite_landmarks_are_a_loss_and_not_a_crash() -> None:
+    def broken(crops: Picture) -> tuple[Picture, Picture, Picture]:
+        points, error, visible = detect(crops)
+        return np.full_like(points, np.nan), error, visible
+
+    follow = follower(100, 90)
+    follow.detect = broken
+    found = follow.step(1001, plate(100, 90))
+    assert found.lost == "the model gave no finite landmarks"
+    assert np.isfinite(found.points_LC).all()
+
+
+def test_a_face_is_proposed_anywhere_on_the_plate() -> None:
+    box = propose(
+        plate(230, 120), (0, 0), width=WIDTH, height=HEIGHT, detect=detect, size_px=SIZE, display=lambda rgb: rgb
+    )
+    assert box.x + box.width / 2 == pytest.approx(230, abs=2)
+    assert box.y + box.height / 2 == pytest.approx(122.5, abs=2)
+    with pytest.raises(CropError, match="draw a box"):
+        propose(
+            np.zeros((HEIGHT, WIDTH, 3), np.float32), (0, 0),
+            width=WIDTH, height=HEIGHT, detect=detect, size_px=SIZE, display=lambda rgb: rgb,
+        )  # fmt: skip

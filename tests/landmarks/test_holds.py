@@ -1,0 +1,111 @@
+"""Held frames: grain and flicker are not motion, motion and a blink are not grain."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import cv2
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from rotopaint_ai.crops import Crop, around
+from rotopaint_ai.landmarks.holds import HoldFinder, compare
+
+Grey = npt.NDArray[np.float32]
+
+
+def scene(shift: float = 0.0, *, blink: bool = False) -> Grey:
+    """Soft blobs and edges, 200 pixels square, drawn at a sub-pixel shift."""
+    rows, columns = (np.mgrid[:200, :200] + 0.5).astype(np.float32)
+    columns = columns - shift
+    picture = 90 + 40 * np.sin(columns / 9) * np.cos(rows / 13) + 30 * np.tanh((columns - rows) / 4)
+    if blink:
+        picture += 60 * np.exp(-((columns - 60) ** 2 + (rows - 90) ** 2) / (2 * 5.0**2))
+    return picture.astype(np.float32)
+
+
+def grain(seed: int, sigma: float, blur: float = 0.0) -> Grey:
+    noise = np.random.default_rng(seed).normal(0, 1, (200, 200)).astype(np.float32)
+    if blur:
+        noise = np.asarray(cv2.GaussianBlur(noise, (0, 0), blur), dtype=np.float32)
+    return np.asarray(noise * (sigma / noise.std()), dtype=np.float32)
+
+
+@pytest.mark.parametrize(("sigma", "blur"), [(0.0, 0.0), (0.5, 0.0), (2.0, 0.0), (4.0, 1.0), (8.0, 1.5)])
+@pytest.mark.parametrize("seed", range(5))
+def test_new_grain_on_the_same_exposure_is_a_hold(sigma: float, blur: float, seed: int) -> None:
+    a, b = (scene() + grain(10 * seed + index, sigma, blur) if sigma else scene() for index in range(2))
+    assert compare(a, b).is_held
+
+
+def test_flicker_is_a_hold() -> None:
+    assert compare(scene() + grain(1, 1.0), scene() * 1.04 - 3 + grain(2, 1.0)).is_held
+
+
+def test_compression_is_a_hold() -> None:
+    def jpeg(picture: Grey) -> Grey:
+        codes = cv2.imencode(".jpg", np.clip(picture, 0, 255).astype(np.uint8), [cv2.IMWRITE_JPEG_QUALITY, 60])[1]
+        return np.asarray(cv2.imdecode(codes, cv2.IMREAD_GRAYSCALE), dtype=np.float32)
+
+    assert compare(jpeg(scene() + grain(1, 1.5)), jpeg(scene() + grain(2, 1.5))).is_held
+
+
+@pytest.mark.parametrize(("shift", "sigma"), [(0.06, 0.5), (0.2, 2.0), (0.4, 4.0), (1.0, 8.0), (5.0, 2.0), (60.0, 2.0)])
+def test_motion_is_not_a_hold(shift: float, sigma: float) -> None:
+    assert not compare(scene() + grain(1, sigma), scene(shift) + grain(2, sigma)).is_held
+
+
+def test_a_blink_in_a_still_face_is_not_a_hold() -> None:
+    evidence = compare(scene() + grain(1, 2.0), scene(blink=True) + grain(2, 2.0))
+    assert not evidence.is_held
+    assert evidence.changed > 0.45
+
+
+def test_a_face_that_has_gone_is_not_a_hold() -> None:
+    assert not compare(scene() + grain(1, 2.0), np.zeros((200, 200), np.float32)).is_held
+    assert not compare(scene() + grain(1, 2.0), 90 + grain(2, 2.0)).is_held
+
+
+def test_pictures_too_small_to_judge_are_not_holds() -> None:
+    assert not compare(scene()[:10, :10], scene()[:10, :10]).is_held
+
+
+def test_a_slow_move_cannot_creep_through_a_hold() -> None:
+    finder, held = HoldFinder(), []
+    crop = Crop(100, 100, 180)
+    for step in range(12):
+        rgb = (((scene(0.02 * step) + grain(step, 2.0)) / 255) ** 2)[:, :, None].repeat(3, axis=2)
+        held.append(finder.is_repeat(rgb, (0, 0)))
+        if not held[-1]:
+            finder.start(rgb, (0, 0), crop)
+    assert held[0] is False
+    assert held.count(False) >= 2  # 0.02 px a frame passes, 0.2 px over the whole hold does not
+
+
+def test_a_window_outside_the_plate_is_no_evidence() -> None:
+    finder = HoldFinder()
+    rgb = np.ones((50, 50, 3), np.float32)
+    finder.start(rgb, (0, 0), Crop(500, 500, 60))
+    assert not finder.is_repeat(rgb, (0, 0))
+
+
+@pytest.mark.shared
+def test_repeats_of_the_rendered_puppets(shared: Path) -> None:
+    """Every repeated exposure of the test shots, and nothing else: held faces under a moving camera are not repeats."""
+    wrong, n_repeats = [], 0
+    for truth in sorted(shared.glob("data/puppets/*/test*/truth.json")):
+        finder = HoldFinder()
+        for item in json.loads(truth.read_text(encoding="utf-8"))["frames"]:
+            path = truth.parent / f"plate.{item['frame']}.jpg"
+            code = cv2.cvtColor(cv2.imread(str(path)), cv2.COLOR_BGR2RGB).astype(np.float32) / 255
+            rgb = code**2.2
+            is_repeat = finder.is_repeat(rgb, (0, 0))
+            n_repeats += is_repeat
+            if is_repeat != bool(item.get("repeats")):
+                wrong.append(f"{truth.parent.name} {item['frame']}")
+            if not is_repeat:
+                finder.start(rgb, (0, 0), around(np.array([at[:2] for at in item["landmarks"].values()])))
+    assert n_repeats > 0
+    assert wrong == []
