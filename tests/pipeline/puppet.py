@@ -142,12 +142,15 @@ def face_at(frame: int, width: int, height: int) -> tuple[float, float, float]:
     return width * (0.45 + 0.01 * (pose % 8)), height * (0.5 + 0.012 * (pose % 5)), height * 0.22
 
 
-def draw(frame: int, width: int = 192, height: int = 120) -> Array:
-    """A plate, scene-linear float32 (height, width, 3), with grain of its own in every frame."""
+def draw(frame: int, width: int = 192, height: int = 120, *, with_puppet: bool = True) -> Array:
+    """A plate, scene-linear float32 (height, width, 3): puppet before a wall, with grain of its own in every frame."""
     grain = np.random.default_rng(frame).normal(0, 0.004, (height, width, 3))
     ys, xs = np.mgrid[0:height, 0:width] + 0.5
     cx, cy, radius = face_at(frame, width, height)
-    picture = np.full((height, width, 3), 0.18) + 0.05 * (xs / width)[..., None]
+    picture = np.repeat((0.18 + 0.04 * np.sin(xs / 5) * np.sin(ys / 7))[..., None], 3, axis=2)
+    if not with_puppet:  # somebody's sleeve instead
+        picture[:, : width // 2] += 0.8 * (np.sin(xs / 3 + frame) > 0)[:, : width // 2, None]
+        return (picture + grain).astype(np.float32)
     seam = np.exp(-(((ys - cy) / 1.2) ** 2)) * (np.abs(xs - cx) < radius)
     picture *= (1 - 0.5 * seam)[..., None]
     for colour, offset in zip(COLOURS, OFFSETS):
@@ -155,13 +158,6 @@ def draw(frame: int, width: int = 192, height: int = 120) -> Array:
         cover = np.clip(radius * 0.16 + 0.5 - distance, 0, 1)[..., None]
         picture = picture * (1 - cover) + colour * 0.8 * cover
     return (picture + grain).astype(np.float32)
-
-
-def draw_empty(frame: int, width: int = 192, height: int = 120) -> Array:
-    """A plate of the same size without the puppet: a chequered wall that slides."""
-    ys, xs = np.mgrid[0:height, 0:width] + 5 * (frame - 1001)
-    wall = np.where((ys // 9 + xs // 9) % 2, 0.08, 0.3)
-    return np.repeat(wall[..., None], 3, axis=2).astype(np.float32)
 
 
 def write_exr(path: Path, picture: Array) -> None:

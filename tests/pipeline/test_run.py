@@ -150,7 +150,7 @@ def test_broken_and_missing_frames_are_named_and_the_others_go_on(
 def test_lost_face_leaves_the_plate_as_it_was(puppet: ModuleType, pack: Path, tmp_path: Path) -> None:
     pattern = puppet.make_plates(tmp_path / "plates", range(1001, 1007))
     for frame in (1003, 1004):
-        puppet.write_exr(tmp_path / f"plates/plate.{frame}.exr", puppet.draw_empty(frame))
+        puppet.write_exr(tmp_path / f"plates/plate.{frame}.exr", puppet.draw(frame, with_puppet=False))
     outcome, _ = _run(_job(puppet, pattern, pack, tmp_path / "out"))
     assert outcome.lost == (1003, 1004)
     assert outcome.is_whole
