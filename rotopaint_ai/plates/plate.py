@@ -175,6 +175,7 @@ class Plate:
                 f"{path.name}: {header.width} x {header.height} pixels where the plate is {self.width} x {self.height};"
                 " render it in the plate's format"
             )
+        picture.codes.flags.writeable = False
         return Frame(
             number=number,
             codes=picture.codes,

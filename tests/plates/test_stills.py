@@ -1,0 +1,160 @@
+"""PNG, TIFF and JPEG plates: native codes, bit depth and metadata on the way through."""
+
+from __future__ import annotations
+
+import zlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from rotopaint_ai.errors import DamagedFrameError, PlateError, UsageError
+from rotopaint_ai.plates import clean_suffix, open_plate, write_clean
+from rotopaint_ai.plates.png import _chunk
+
+from .writers import load, metadata, picture, save, spots
+
+_SOFT = ("DateTime", "Software", "openexr:lineOrder", "oiio:RowsPerChunk", "tiff:RowsPerStrip")
+
+
+def _clean(source: Path, target: Path) -> np.ndarray:
+    with open_plate(source) as plate:
+        frame = plate.read(1)
+    changed = spots(*frame.codes.shape[:2])
+    rgb = frame.rgb.copy()
+    rgb[changed] = 0.25
+    write_clean(target, frame, rgb, changed)
+    return changed
+
+
+def _codes(dtype: type, channels: int) -> np.ndarray:
+    top = 1 if np.dtype(dtype).kind == "f" else np.iinfo(dtype).max
+    return (picture(61, 47, channels).astype(np.float64) * top).astype(dtype)
+
+
+@pytest.mark.parametrize("channels", [1, 2, 3, 4])
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint16])
+def test_png_comes_back_with_all_its_channels(tmp_path: Path, dtype: type, channels: int) -> None:
+    names = {1: ("Y",), 2: ("Y", "A"), 3: (), 4: ()}[channels]
+    attributes = {
+        "oiio:UnassociatedAlpha": 1,
+        "ImageDescription": "shot 10",
+        "PixelAspectRatio": 2.0,
+        "XResolution": 50.0,
+    }
+    codes = _codes(dtype, channels)
+    path = save(tmp_path / "p.png", codes, names=names, attributes=attributes)
+    changed = _clean(path, tmp_path / "c.png")
+    after = load(tmp_path / "c.png", np.dtype(dtype).name)[0]
+    n_colours = 1 if channels < 3 else 3
+    assert after[~changed].tobytes() == codes[~changed].tobytes()
+    np.testing.assert_array_equal(after[..., n_colours:], codes[..., n_colours:])
+    assert (after[changed][:, :n_colours] == round(0.537099 * np.iinfo(dtype).max)).all()  # the sRGB code of 0.25
+    assert metadata(tmp_path / "c.png") == metadata(path)
+
+
+def test_side_chunks_of_a_png_are_copied(tmp_path: Path) -> None:
+    """One before and one after the pixels, of a kind that no library knows."""
+    data = save(tmp_path / "p.png", _codes(np.uint8, 3)).read_bytes()
+    before, after = _chunk(b"stUd", b"shot 10"), _chunk(b"noTe", b"last")
+    pixels_at, end_at = data.index(b"IDAT") - 4, data.index(b"IEND") - 4
+    (tmp_path / "p.png").write_bytes(data[:pixels_at] + before + data[pixels_at:end_at] + after + data[end_at:])
+    _clean(tmp_path / "p.png", tmp_path / "c.png")
+    written = (tmp_path / "c.png").read_bytes()
+    assert written.index(before) < written.index(b"IDAT") < written.index(after) < written.index(b"IEND")
+
+
+def test_a_large_png_is_one_valid_stream(tmp_path: Path) -> None:
+    """Strips are deflated apart; the joined stream must carry the right checksum."""
+    codes = np.random.default_rng(1).integers(0, 9, (900, 700, 3), np.uint8)
+    _clean(save(tmp_path / "p.png", codes), tmp_path / "c.png")
+    data, stream, at = (tmp_path / "c.png").read_bytes(), b"", 8
+    while at < len(data):
+        length, kind = int.from_bytes(data[at : at + 4], "big"), data[at + 4 : at + 8]
+        body, checksum = data[at + 4 : at + 8 + length], data[at + 8 + length : at + 12 + length]
+        assert zlib.crc32(body) == int.from_bytes(checksum, "big")
+        stream += data[at + 8 : at + 8 + length] if kind == b"IDAT" else b""
+        at += 12 + length
+    assert len(zlib.decompress(stream)) == 900 * (700 * 3 + 1)
+
+
+_TIFFS: list[tuple[Any, int, dict[str, Any]]] = [
+    (np.uint8, 3, {"compression": "lzw"}),
+    (np.uint8, 4, {"compression": "zip", "oiio:UnassociatedAlpha": 1}),
+    (np.uint16, 3, {"compression": "none", "planarconfig": "separate"}),
+    (np.uint16, 1, {"compression": "packbits"}),
+    (np.uint32, 3, {"compression": "none"}),
+    (np.float16, 3, {"compression": "zip"}),
+    (np.float32, 3, {"compression": "zip", "tiff:Predictor": 3}),
+]
+
+
+@pytest.mark.parametrize(("dtype", "channels", "attributes"), _TIFFS)
+def test_tiff_keeps_depth_and_metadata(tmp_path: Path, dtype: type, channels: int, attributes: dict[str, Any]) -> None:
+    codes = _codes(dtype, channels)
+    more = {"ImageDescription": "shot 10", "Artist": "us", "XResolution": 72.0, "PixelAspectRatio": 1.0}
+    path = save(tmp_path / "p.tif", codes, attributes=attributes | more)
+    changed = _clean(path, tmp_path / "c.tif")
+    kind = {"float16": "half", "float32": "float", "uint32": "uint"}.get(np.dtype(dtype).name, np.dtype(dtype).name)
+    before, after = load(path, kind)[0], load(tmp_path / "c.tif", kind)[0]
+    assert after[~changed].tobytes() == before[~changed].tobytes()
+    np.testing.assert_array_equal(after[..., 3:], before[..., 3:])
+    old, new = metadata(path), metadata(tmp_path / "c.tif")
+    assert {k: v for k, v in new.items() if k not in _SOFT} == {k: v for k, v in old.items() if k not in _SOFT}
+
+
+@pytest.mark.parametrize("bits", [2, 4, 6, 10, 12, 14])
+def test_tiff_of_odd_depths(tmp_path: Path, bits: int) -> None:
+    """Changed codes are rounded to the file's own steps, not cut down to them."""
+    dtype = np.uint8 if bits < 8 else np.uint16
+    path = save(tmp_path / "p.tif", _codes(dtype, 3), attributes={"oiio:BitsPerSample": bits, "compression": "none"})
+    changed = _clean(path, tmp_path / "c.tif")
+    with open_plate(tmp_path / "c.tif") as plate, open_plate(path) as original:
+        after, before = plate.read(1).codes, original.read(1).codes
+    assert after[~changed].tobytes() == before[~changed].tobytes()
+    top = np.iinfo(dtype).max
+    nearest = np.rint(0.537099 * ((1 << bits) - 1)) / ((1 << bits) - 1)
+    np.testing.assert_allclose(after[changed] / top, nearest, atol=1.5 / top)
+    assert metadata(tmp_path / "c.tif")["oiio:BitsPerSample"] == str(bits)
+
+
+def test_jpeg_comes_back_as_png_of_the_decoded_codes(tmp_path: Path) -> None:
+    path = save(tmp_path / "p.0012.jpg", _codes(np.uint8, 3))
+    with open_plate(path) as plate:
+        assert (plate.is_lossy, clean_suffix(plate), plate.colourspace) == (True, ".png", "sRGB")
+        frame = plate.read(12)
+    write_clean(tmp_path / "c.0012.png", frame, frame.rgb, np.zeros(frame.codes.shape[:2], bool))
+    np.testing.assert_array_equal(load(tmp_path / "c.0012.png", "uint8")[0], frame.codes)
+    with pytest.raises(UsageError, match=r"\.png"):
+        write_clean(tmp_path / "c.0012.jpg", frame, frame.rgb, np.zeros(frame.codes.shape[:2], bool))
+
+
+def test_grey_plates_stay_grey(tmp_path: Path) -> None:
+    path = save(tmp_path / "p.png", _codes(np.uint8, 1), names=("Y",))
+    with open_plate(path) as plate:
+        frame = plate.read(1)
+    assert frame.rgb.shape == (47, 61, 3)
+    np.testing.assert_array_equal(frame.rgb[..., 0], frame.rgb[..., 2])
+    _clean(path, tmp_path / "c.png")
+    assert metadata(tmp_path / "c.png")["channels"] == ("Y",)
+
+
+@pytest.mark.parametrize("suffix", [".png", ".jpg", ".tif"])
+def test_cut_off_files_are_refused(tmp_path: Path, suffix: str) -> None:
+    data = save(tmp_path / f"p{suffix}", _codes(np.uint8, 3)).read_bytes()
+    (tmp_path / f"p{suffix}").write_bytes(data[: len(data) * 2 // 3])
+    with pytest.raises(DamagedFrameError, match=rf"p\{suffix}"), open_plate(tmp_path / f"p{suffix}") as plate:
+        plate.read(1)
+
+
+def test_files_that_are_not_what_they_are_called(tmp_path: Path) -> None:
+    save(tmp_path / "p.png", _codes(np.uint8, 3)).rename(tmp_path / "p.exr")
+    with pytest.raises(DamagedFrameError, match=r"named \.exr and holds a PNG"):
+        open_plate(tmp_path / "p.exr")
+    (tmp_path / "q.exr").touch()
+    with pytest.raises(DamagedFrameError, match="empty"):
+        open_plate(tmp_path / "q.exr")
+    (tmp_path / "r.dat").write_bytes(b"hello world, this is text")
+    with pytest.raises(PlateError, match="not a kind of plate"):
+        open_plate(tmp_path / "r.dat")
