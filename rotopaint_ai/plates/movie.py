@@ -22,7 +22,7 @@ from rotopaint_ai.plates.picture import Header, Picture, check_size
 
 Array = NDArray[Any]
 
-_FLAGS = Interpolation.BICUBIC | Interpolation.ACCURATE_RND | Interpolation.BITEXACT | Interpolation.FULL_CHR_H_INT
+_FLAGS = Interpolation.BILINEAR | Interpolation.ACCURATE_RND | Interpolation.BITEXACT | Interpolation.FULL_CHR_H_INT
 _STATED = {1: Colorspace.ITU709, 4: Colorspace.FCC, 5: Colorspace.ITU601, 6: Colorspace.ITU601, 7: Colorspace.SMPTE240M}
 _STATED |= {9: Colorspace.BT2020, 10: Colorspace.BT2020}
 _FAILURES = (av.FFmpegError, ValueError, OverflowError, RuntimeError, MemoryError)

@@ -35,7 +35,7 @@ def test_one_matte_is_rgba(tmp_path: Path) -> None:
     for place in range(4):
         np.testing.assert_array_equal(full[..., place], matte)
     about = metadata(tmp_path / "m.0001.exr")
-    assert (about["width"], about["height"]) == (18, 18)  # centres 41.5-58.5, 33.5-50.5: inside the disc
+    assert (about["width"], about["height"]) == (18, 19)  # centres 41.5-58.5 and 32.5-50.5
     assert (about["compression"], about["PixelAspectRatio"], about["format"]) == ("zip", "2.0", "float")
 
 
