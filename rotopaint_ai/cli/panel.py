@@ -1,0 +1,27 @@
+"""`rotopaint panel`: the standalone window, with a plate when one is named."""
+
+from __future__ import annotations
+
+import argparse
+from importlib import import_module
+from pathlib import Path
+
+from rotopaint_ai.errors import UsageError
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Say which arguments the command takes."""
+    parser.add_argument(
+        "plates", nargs="?", metavar="PLATES", help="pattern, folder, one frame or movie; without it, open one there"
+    )
+    parser.add_argument("--out", type=Path, metavar="DIR", help="where runs write (default: beside the plate's folder)")
+
+
+def execute(arguments: argparse.Namespace) -> int:
+    """Show the window; returns when it is closed. Raises UsageError where Qt is not installed."""
+    try:
+        app = import_module("rotopaint_ui.app")  # by name: the engine does not depend on its screens
+    except ImportError as error:
+        raise UsageError(f"the panel needs Qt ({error}); pip install 'rotopaint-ai[ui]'") from error
+    code: int = app.main(arguments.plates, arguments.out)
+    return code

@@ -1,0 +1,272 @@
+"""The rows around the viewer: shot and Run above, look and overlays over it, tools at its left, status below."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeVar
+
+from PySide6.QtCore import QSize, Qt, Signal
+from PySide6.QtGui import QAction, QKeySequence, QMouseEvent
+from PySide6.QtWidgets import (
+    QComboBox,
+    QFrame,
+    QHBoxLayout,
+    QLabel,
+    QProgressBar,
+    QPushButton,
+    QSizePolicy,
+    QSlider,
+    QToolButton,
+    QVBoxLayout,
+    QWidget,
+)
+
+from rotopaint_ai.frames import summarise
+from rotopaint_ui.icons import icon
+from rotopaint_ui.reel import Look
+from rotopaint_ui.session import PlateFacts
+
+DEFAULT_PACK = "default pack"
+W = TypeVar("W", bound=QWidget)
+
+
+class TopBar(QFrame):
+    """The shot, the model pack, the device that ran, Run and Export."""
+
+    def __init__(self, open_label: str, export_label: str) -> None:
+        super().__init__()
+        self.setObjectName("top_bar")
+        self.open = QPushButton(open_label)
+        self.name = _named(QLabel("No plate"), "shot_name")
+        self.facts = _named(QLabel(""), "shot_facts")
+        self.facts.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
+        self.pack = QComboBox()
+        self.pack.setEditable(True)
+        self.pack.setMinimumWidth(150)
+        self.pack.setToolTip("Model pack: a name, or a folder")
+        self.pack.addItem(DEFAULT_PACK)
+        self.device = _named(QLabel(""), "device_line")
+        self.run = _named(QPushButton("Run"), "run")
+        self.run.setToolTip("Landmarks, shapes, mattes and clean plate of the whole shot (Ctrl+Return)")
+        self.export = QPushButton(export_label)
+        row = QHBoxLayout(self)
+        row.setContentsMargins(10, 6, 10, 6)
+        row.setSpacing(10)
+        row.addWidget(self.open)
+        row.addWidget(self.name)
+        row.addWidget(self.facts, 1)
+        for widget in (self.device, self.pack, self.run, self.export):
+            row.addWidget(widget)
+
+    def show_plate(self, plate: PlateFacts) -> None:
+        """Name and facts of the open plate."""
+        self.name.setText(plate.name)
+        facts = f"{plate.width} x {plate.height}   {plate.first}-{plate.last}   {plate.colourspace}, {plate.bit_depth}"
+        if plate.pixel_aspect != 1.0:
+            facts += f"   pixel aspect {plate.pixel_aspect:g}"
+        if plate.missing:
+            facts += f"   missing {summarise(plate.missing)}"
+        self.facts.setText(facts)
+        self.facts.setToolTip(f"{plate.source}\n{facts}")
+
+    def show_running(self, running: bool) -> None:
+        """Run becomes Stop while a run is under way."""
+        self.run.setText("Stop" if running else "Run")
+        self.run.setProperty("running", running)
+        self.run.style().unpolish(self.run)
+        self.run.style().polish(self.run)
+
+    def show_packs(self, names: Sequence[str]) -> None:
+        """Offer these packs; what is chosen stays."""
+        chosen = self.pack.currentText()
+        self.pack.clear()
+        self.pack.addItems([DEFAULT_PACK, *names])
+        self.pack.setCurrentText(chosen)
+
+    @property
+    def chosen_pack(self) -> str | None:
+        """The pack to run with; None is the default one."""
+        text = self.pack.currentText().strip()
+        return None if text in ("", DEFAULT_PACK) else text
+
+
+class Slider(QWidget):
+    """A labelled slider over a range of numbers; a double click on it goes back to where it began."""
+
+    changed = Signal(float)
+
+    def __init__(self, label: str, low: float, high: float, start: float, *, steps: int) -> None:
+        super().__init__()
+        self._low, self._high, self._start, self._steps = low, high, start, steps
+        self._slider = QSlider(Qt.Orientation.Horizontal)
+        self._slider.setRange(0, steps)
+        self._slider.setFixedWidth(110)
+        self._slider.setToolTip(f"{label}: the viewer only, never the plate. Double click resets.")
+        self._text = _named(QLabel(), "readout")
+        self._text.setMinimumWidth(38)
+        row = QHBoxLayout(self)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.setSpacing(6)
+        row.addWidget(QLabel(label))
+        row.addWidget(self._slider)
+        row.addWidget(self._text)
+        self.set_value(start)
+        self._slider.valueChanged.connect(self._tell)
+        self._slider.installEventFilter(self)
+
+    @property
+    def value(self) -> float:
+        """The number that is set."""
+        return self._low + (self._high - self._low) * self._slider.value() / self._steps
+
+    def set_value(self, value: float) -> None:
+        """Set the number."""
+        self._slider.setValue(round((value - self._low) / (self._high - self._low) * self._steps))
+        self._text.setText(f"{self.value:+.2f}" if self._low < 0 else f"{self.value:.2f}")
+
+    def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
+        """Back to where it began."""
+        self.set_value(self._start)
+
+    def eventFilter(self, watched: object, event: object) -> bool:
+        """The slider itself passes its double click on."""
+        if isinstance(event, QMouseEvent) and event.type() == QMouseEvent.Type.MouseButtonDblClick:
+            self.set_value(self._start)
+            return True
+        return False
+
+    def _tell(self) -> None:
+        self.set_value(self.value)
+        self.changed.emit(self.value)
+
+
+class ViewBar(QFrame):
+    """The display transform, overlays, and what is under the mouse."""
+
+    look_changed = Signal(Look)
+
+    def __init__(self, actions: Sequence[QAction]) -> None:
+        super().__init__()
+        self.setObjectName("view_bar")
+        self.exposure = Slider("Exposure", -6.0, 6.0, 0.0, steps=240)
+        self.gamma = Slider("Gamma", 0.2, 3.8, 1.0, steps=180)
+        self.view = QComboBox()
+        self.view.addItem(Look().view)
+        self.view.setToolTip("View of OCIO's built-in studio config, on an sRGB display")
+        self.readout = _named(QLabel(""), "readout")
+        row = QHBoxLayout(self)
+        row.setContentsMargins(10, 3, 10, 3)
+        row.setSpacing(8)
+        for widget in (self.exposure, self.gamma, self.view):
+            row.addWidget(widget)
+        row.addStretch(1)
+        row.addWidget(self.readout)
+        for action in actions:
+            row.addWidget(button_of(action, 18))
+        for slider in (self.exposure, self.gamma):
+            slider.changed.connect(self._tell)
+        self.view.currentTextChanged.connect(self._tell)
+
+    @property
+    def look(self) -> Look:
+        """The look that is set."""
+        return Look(round(self.exposure.value, 3), round(self.gamma.value, 3), self.view.currentText() or Look().view)
+
+    def show_views(self, names: Sequence[str]) -> None:
+        """Offer these views; what is chosen stays."""
+        chosen = self.view.currentText()
+        self.view.blockSignals(True)
+        self.view.clear()
+        self.view.addItems(list(dict.fromkeys([chosen, *names])))
+        self.view.setCurrentText(chosen)
+        self.view.blockSignals(False)
+
+    def _tell(self) -> None:
+        self.look_changed.emit(self.look)
+
+
+class ToolStrip(QFrame):
+    """Tools and jumps, one below the other."""
+
+    def __init__(self, groups: Sequence[Sequence[QAction]]) -> None:
+        super().__init__()
+        self.setObjectName("tool_strip")
+        column = QVBoxLayout(self)
+        column.setContentsMargins(4, 8, 4, 8)
+        column.setSpacing(4)
+        for index, group in enumerate(groups):
+            if index:
+                column.addSpacing(12)
+            for action in group:
+                column.addWidget(button_of(action, 22))
+        column.addStretch(1)
+
+
+class StatusLine(QFrame):
+    """One line: what goes on or went wrong, progress, and whether the work is saved. Never a dialog."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.setObjectName("status_line")
+        self.text = _named(QLabel(""), "status_text")
+        self.text.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        self.text.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
+        self.progress = QProgressBar()
+        self.progress.setTextVisible(False)
+        self.progress.setFixedWidth(180)
+        self.progress.hide()
+        self.eta = _named(QLabel(""), "note")
+        self.saved = _named(QLabel(""), "note")
+        row = QHBoxLayout(self)
+        row.setContentsMargins(10, 4, 10, 4)
+        row.setSpacing(10)
+        row.addWidget(self.text, 1)
+        for widget in (self.progress, self.eta, self.saved):
+            row.addWidget(widget)
+
+    def say(self, text: str, kind: str = "plain") -> None:
+        """Show one line; `kind` is plain, good or trouble."""
+        self.text.setText(" ".join(text.split()))
+        self.text.setToolTip(text)
+        self.text.setProperty("kind", kind)
+        self.text.style().unpolish(self.text)
+        self.text.style().polish(self.text)
+
+    def show_progress(self, done: int, total: int, note: str) -> None:
+        """Show how far a run is."""
+        self.progress.setRange(0, max(total, 1))
+        self.progress.setValue(done)
+        self.progress.show()
+        self.eta.setText(note)
+
+    def hide_progress(self) -> None:
+        """No run is under way."""
+        self.progress.hide()
+        self.eta.setText("")
+
+
+def button_of(action: QAction, size: int) -> QToolButton:
+    """A button for an action, with its shortcut in the tip."""
+    button = QToolButton()
+    button.setDefaultAction(action)
+    button.setIconSize(QSize(size, size))
+    button.setAutoRaise(True)
+    button.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+    keys = action.shortcut().toString()
+    button.setToolTip(f"{action.text()} ({keys})" if keys else action.text())
+    return button
+
+
+def action(parent: QWidget, text: str, name: str, keys: Sequence[str], *, checkable: bool = False) -> QAction:
+    """An action of the panel; its keys work only while the mouse or the focus is inside the panel."""
+    made = QAction(icon(name), text, parent) if name else QAction(text, parent)
+    made.setShortcuts([QKeySequence(each) for each in keys])
+    made.setShortcutContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)
+    made.setCheckable(checkable)
+    parent.addAction(made)
+    return made
+
+
+def _named(widget: W, name: str) -> W:
+    widget.setObjectName(name)
+    return widget

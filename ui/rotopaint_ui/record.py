@@ -1,0 +1,96 @@
+"""What a run says of its frames, for the timeline and the inspector: from `run.json`, or from events as they come."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from rotopaint_ai.errors import DocumentError
+
+FORMAT = "rotopaint-run"
+
+
+@dataclass(frozen=True, slots=True)
+class RunRecord:
+    """Per frame: expected error of each shape in pixels, lost and failed frames, seam visibility; holds as spans."""
+
+    errors: Mapping[int, Mapping[str, float]] = field(default_factory=dict)
+    lost: frozenset[int] = frozenset()
+    failed: Mapping[int, str] = field(default_factory=dict)
+    held: tuple[tuple[int, int], ...] = ()
+    seam: Mapping[int, tuple[float | None, float | None]] = field(default_factory=dict)
+    device: str = ""
+    ms_per_frame: float | None = None
+
+    def error_at(self, frame: int, shape: str | None = None) -> float | None:
+        """The expected error at a frame, of one shape or the worst of all; infinite where lost; None where unknown."""
+        if frame in self.lost or frame in self.failed:
+            return float("inf")
+        errors = self.errors.get(frame)
+        if not errors:
+            return None
+        return errors.get(shape) if shape is not None else max(errors.values())
+
+    def hold_of(self, frame: int) -> tuple[int, int]:
+        """First and last frame of the hold that a frame belongs to; the frame itself where it is not held."""
+        for first, last in self.held:
+            if first <= frame <= last:
+                return first, last
+        return frame, frame
+
+    def worst(self, frames: Iterable[int], *, settled: frozenset[int] = frozenset()) -> list[int]:
+        """Frames by falling expected error, lost and failed ones first; of a hold the first frame only.
+
+        `settled` frames, which a person has keyed, are left out.
+        """
+        found: dict[int, float] = {}
+        for frame in frames:
+            first, last = self.hold_of(frame)
+            error = self.error_at(frame)
+            if error is not None and not any(each in settled for each in range(first, last + 1)):
+                found[first] = max(error, found.get(first, 0.0))
+        return [frame for frame, _ in sorted(found.items(), key=lambda item: (-item[1], item[0]))]
+
+    def with_frame(self, facts: Mapping[str, Any]) -> RunRecord:
+        """The record after one `frame` event."""
+        frame, status = int(facts["frame"]), facts.get("status", "done")
+        lost = self.lost - {frame} | ({frame} if status == "lost" else frozenset())
+        failed = {number: text for number, text in self.failed.items() if number != frame}
+        if status == "failed":
+            failed[frame] = str(facts.get("message") or "failed")
+        errors = {**self.errors, frame: dict(facts.get("expected_error_px") or {})}
+        return replace(self, lost=lost, failed=failed, errors=errors)
+
+
+def read(path: Path) -> RunRecord:
+    """Read a `run.json`. Raises DocumentError in one line where it is not one."""
+    try:
+        run = json.loads(path.read_text(encoding="utf-8"))
+        if run["format"] != FORMAT:
+            raise ValueError(f"format is {run['format']!r}")
+        return _from_json(run)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise DocumentError(f"{path.name}: is no record of a run ({error}); press Run again") from error
+
+
+def _from_json(run: Mapping[str, Any]) -> RunRecord:
+    frames, names = run["frames"], run["errors"]["shapes"]
+    errors = {
+        int(frame): {name: float(value) for name, value in zip(names, values) if value is not None}
+        for frame, values in run["errors"]["by_frame"].items()
+        if values is not None
+    }
+    seam = {int(frame): (pair[0], pair[1]) for frame, pair in (run.get("seam") or {}).get("by_frame", {}).items()}
+    device = run["device"]
+    return RunRecord(
+        errors=errors,
+        lost=frozenset(int(frame) for frame in frames["lost"]),
+        failed={int(frame): str(text) for frame, text in frames["failed"].items()},
+        held=tuple((int(first), int(last)) for first, last in frames["held"]),
+        seam=seam,
+        device=str(device.get("note") or device.get("used") or ""),
+        ms_per_frame=float(run["timing"]["ms_per_frame"]),
+    )

@@ -1,0 +1,243 @@
+"""From a document and a frozen view to strokes on a QPainter. Nothing here knows of widgets or mice."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from PySide6.QtCore import QPointF, QRectF, Qt
+from PySide6.QtGui import QBrush, QColor, QFont, QFontInfo, QPainter, QPainterPath, QPen, QPolygonF
+
+from rotopaint_ai.shapes.roto import ControlPoint, Landmark, Points, RotoDocument, RotoShape
+
+SEAM_COLOURS = ("#ff8a5c", "#ffc24d", "#ff6b8b", "#f4e06d", "#ff9f80", "#e88bff")
+MATTE_COLOURS = ("#6aa7ff", "#43c7b4", "#9b8cff", "#7ed37f", "#59d0f2", "#c0a5f5", "#8fd6b0", "#88a2e8")
+HANDLE_PX = 7.0
+DEFAULT_WIDTH_PX = 4.0  # of an open shape that states none, as in the mattes
+_STEPS = 12  # chords per cubic where a stroke of changing width is drawn
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """Where the plate lies on the screen: screen = offset + plate * zoom, x stretched by the pixel aspect."""
+
+    zoom: float = 1.0
+    x: float = 0.0
+    y: float = 0.0
+    aspect: float = 1.0
+
+    def to_screen(self, x: float, y: float) -> QPointF:
+        """A plate-space point in widget coordinates."""
+        return QPointF(self.x + x * self.zoom * self.aspect, self.y + y * self.zoom)
+
+    def to_plate(self, point: QPointF) -> tuple[float, float]:
+        """A widget point in plate space."""
+        return (point.x() - self.x) / (self.zoom * self.aspect), (point.y() - self.y) / self.zoom
+
+    def rect(self, x: float, y: float, width: float, height: float) -> QRectF:
+        """A plate-space rectangle in widget coordinates."""
+        return QRectF(self.to_screen(x, y), self.to_screen(x + width, y + height))
+
+    def zoomed(self, factor: float, about: QPointF) -> View:
+        """The view magnified about a screen point."""
+        zoom = min(max(self.zoom * factor, 0.02), 64.0)
+        share = zoom / self.zoom
+        x, y = about.x() - (about.x() - self.x) * share, about.y() - (about.y() - self.y) * share
+        return View(zoom, x, y, self.aspect)
+
+
+@dataclass(frozen=True, slots=True)
+class Overlay:
+    """What is drawn over the plate."""
+
+    splines: bool = True
+    landmarks: bool = True
+    mattes: bool = False
+
+
+def resized(font: QFont, factor: float) -> QFont:
+    """The font in another size, whichever unit a style has set it in."""
+    changed = QFont(font)
+    changed.setPixelSize(max(round(QFontInfo(font).pixelSize() * factor), 8))
+    return changed
+
+
+def colours_of(document: RotoDocument) -> dict[str, QColor]:
+    """One colour for each shape: warm for seams, cool for the rest, in the order of the document."""
+    found: dict[str, QColor] = {}
+    counts = {"seam": 0, "matte": 0}
+    for shape in document.shapes:
+        palette = SEAM_COLOURS if shape.role == "seam" else MATTE_COLOURS
+        found[shape.name] = QColor(palette[counts[shape.role] % len(palette)])
+        counts[shape.role] += 1
+    return found
+
+
+def path_of(points: Points, closed: bool, view: View) -> QPainterPath:
+    """A spline as a path on the screen."""
+    path = QPainterPath()
+    if not points:
+        return path
+    path.moveTo(view.to_screen(points[0].x, points[0].y))
+    for a, b in _segments(points, closed):
+        path.cubicTo(
+            view.to_screen(a.x + a.out_dx, a.y + a.out_dy),
+            view.to_screen(b.x + b.in_dx, b.y + b.in_dy),
+            view.to_screen(b.x, b.y),
+        )
+    return path
+
+
+def paint_matte(painter: QPainter, shape: RotoShape, frame: int, view: View, colour: QColor) -> None:
+    """A shape's matte as a tint: what it covers, and its feather as a lighter edge."""
+    points = shape.at(frame)
+    if not points or not shape.is_visible(frame):
+        return
+    solid, soft = QColor(colour), QColor(colour)
+    solid.setAlphaF(0.42)
+    soft.setAlphaF(0.18)
+    painter.setPen(Qt.PenStyle.NoPen)
+    if shape.closed:
+        path = path_of(points, True, view)
+        if shape.feather_px > 0:
+            pen = QPen(soft, 2 * shape.feather_px * view.zoom)
+            pen.setJoinStyle(Qt.PenJoinStyle.RoundJoin)
+            painter.strokePath(path, pen)
+        painter.fillPath(path, solid)
+        return
+    width = DEFAULT_WIDTH_PX if shape.width_px is None else shape.width_px
+    if shape.feather_px > 0:
+        painter.fillPath(_stroke(points, width + 2 * shape.feather_px, shape.taper, view), soft)
+    painter.fillPath(_stroke(points, width, shape.taper, view), solid)
+
+
+def paint_spline(
+    painter: QPainter, shape: RotoShape, frame: int, view: View, colour: QColor, *, is_selected: bool
+) -> None:
+    """A shape's outline: dark underlay so that it reads on any plate; dashed where it is known to be hidden."""
+    points = shape.at(frame)
+    if not points:
+        return
+    path = path_of(points, shape.closed, view)
+    width = 2.2 if is_selected else 1.6
+    painter.strokePath(path, QPen(QColor(0, 0, 0, 90), width + 1.6))
+    pen = QPen(colour.lighter(118) if is_selected else colour, width)
+    if not shape.is_visible(frame):
+        pen.setStyle(Qt.PenStyle.DashLine)
+    painter.strokePath(path, pen)
+
+
+def paint_handles(painter: QPainter, points: Points, view: View, colour: QColor, selected: frozenset[int]) -> None:
+    """Control points of the selected shape; tangents only at the selected points, which are filled and larger."""
+    for index in sorted(selected):
+        if index < len(points):
+            _paint_tangents(painter, points[index], view)
+    for index, point in enumerate(points):
+        chosen = index in selected
+        half = HANDLE_PX / 2 + (1.0 if chosen else 0.0)
+        centre = view.to_screen(point.x, point.y)
+        box = QRectF(centre.x() - half, centre.y() - half, 2 * half, 2 * half)
+        painter.setPen(QPen(QColor(0, 0, 0, 200), 1.0))
+        painter.setBrush(QBrush(QColor("#ffffff") if chosen else colour.darker(150)))
+        painter.drawRect(box)
+        if not chosen:
+            painter.setPen(QPen(colour, 1.2))
+            painter.drawRect(box.adjusted(0.8, 0.8, -0.8, -0.8))
+
+
+def _paint_tangents(painter: QPainter, point: ControlPoint, view: View) -> None:
+    centre = view.to_screen(point.x, point.y)
+    for dx, dy in ((point.in_dx, point.in_dy), (point.out_dx, point.out_dy)):
+        if dx or dy:
+            end = view.to_screen(point.x + dx, point.y + dy)
+            painter.setPen(QPen(QColor(0, 0, 0, 150), 2.6))
+            painter.drawLine(centre, end)
+            painter.setPen(QPen(QColor("#e8ebf0"), 1.1))
+            painter.drawLine(centre, end)
+            painter.setBrush(QColor("#e8ebf0"))
+            painter.setPen(QPen(QColor(0, 0, 0, 200), 1.0))
+            painter.drawEllipse(end, 3.4, 3.4)
+
+
+def paint_landmarks(painter: QPainter, landmarks: Sequence[Landmark | None], view: View) -> None:
+    """Landmarks as small crosses, the expected error of each as a circle where it is large enough to see."""
+    for landmark in landmarks:
+        if landmark is None:
+            continue
+        centre = view.to_screen(landmark.x, landmark.y)
+        radius = landmark.expected_error_px * view.zoom
+        painter.setBrush(Qt.BrushStyle.NoBrush)
+        if radius > 4.0:
+            painter.setPen(QPen(QColor(255, 176, 92, 120), 1.0))
+            painter.drawEllipse(centre, radius, radius)
+        for pen in (QPen(QColor(0, 0, 0, 150), 2.4), QPen(QColor("#d9f2ff"), 1.1)):
+            painter.setPen(pen)
+            painter.drawLine(centre + QPointF(-3, 0), centre + QPointF(3, 0))
+            painter.drawLine(centre + QPointF(0, -3), centre + QPointF(0, 3))
+
+
+def paint_crop(painter: QPainter, box: QRectF, *, is_key: bool) -> None:
+    """The crop box: corners strong, edges thin; dashed where it is between hand-drawn ones."""
+    painter.setBrush(Qt.BrushStyle.NoBrush)
+    painter.setPen(QPen(QColor(0, 0, 0, 140), 3.0))
+    painter.drawRect(box)
+    painter.setPen(QPen(QColor("#ffd75e"), 1.2, Qt.PenStyle.SolidLine if is_key else Qt.PenStyle.DashLine))
+    painter.drawRect(box)
+    arm = min(14.0, box.width() / 4, box.height() / 4)
+    painter.setPen(QPen(QColor("#ffd75e"), 3.0))
+    for corner, sx, sy in (
+        (box.topLeft(), 1, 1),
+        (box.topRight(), -1, 1),
+        (box.bottomLeft(), 1, -1),
+        (box.bottomRight(), -1, -1),
+    ):
+        painter.drawLine(corner, corner + QPointF(sx * arm, 0))
+        painter.drawLine(corner, corner + QPointF(0, sy * arm))
+
+
+def _segments(points: Points, closed: bool) -> list[tuple[ControlPoint, ControlPoint]]:
+    pairs = list(pairwise(points))
+    return [*pairs, (points[-1], points[0])] if closed and len(points) > 1 else pairs
+
+
+def _stroke(points: Points, width_px: float, taper: tuple[float, float], view: View) -> QPainterPath:
+    """The outline of an open stroke that narrows to nothing over the tapered share of its length."""
+    line = _sampled(points)
+    lengths = [0.0]
+    for (ax, ay), (bx, by) in pairwise(line):
+        lengths.append(lengths[-1] + ((bx - ax) ** 2 + (by - ay) ** 2) ** 0.5)
+    total = lengths[-1] or 1.0
+    left, right = [], []
+    for index, (x, y) in enumerate(line):
+        ax, ay = line[max(index - 1, 0)]
+        bx, by = line[min(index + 1, len(line) - 1)]
+        norm = ((bx - ax) ** 2 + (by - ay) ** 2) ** 0.5 or 1.0
+        half = width_px / 2 * _share(lengths[index] / total, taper)
+        nx, ny = -(by - ay) / norm * half, (bx - ax) / norm * half
+        left.append(view.to_screen(x + nx, y + ny))
+        right.append(view.to_screen(x - nx, y - ny))
+    path = QPainterPath()
+    path.addPolygon(QPolygonF([*left, *reversed(right)]))
+    path.closeSubpath()
+    path.setFillRule(Qt.FillRule.WindingFill)
+    return path
+
+
+def _share(at: float, taper: tuple[float, float]) -> float:
+    start = min(at / taper[0], 1.0) if taper[0] > 0 else 1.0
+    end = min((1 - at) / taper[1], 1.0) if taper[1] > 0 else 1.0
+    return max(min(start, end), 0.0)
+
+
+def _sampled(points: Points) -> list[tuple[float, float]]:
+    line = [(points[0].x, points[0].y)]
+    for a, b in _segments(points, False):
+        for step in range(1, _STEPS + 1):
+            t = step / _STEPS
+            u = 1 - t
+            weights = (u * u * u, 3 * u * u * t, 3 * u * t * t, t * t * t)
+            xs = (a.x, a.x + a.out_dx, b.x + b.in_dx, b.x)
+            ys = (a.y, a.y + a.out_dy, b.y + b.in_dy, b.y)
+            line.append((sum(w * x for w, x in zip(weights, xs)), sum(w * y for w, y in zip(weights, ys))))
+    return line
