@@ -3,27 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from statistics import median
 
 from rotopaint_ai.pipeline.frame import key_of
 from rotopaint_ai.pipeline.plan import Plan
 from rotopaint_ai.pipeline.records import FrameRecord
 from rotopaint_ai.shapes.roto import Key, Landmark, LandmarkKeys, RotoDocument, RotoShape
 
+WIDTH_SHARE = 0.9
+
 
 def build_document(records: Iterable[FrameRecord], plan: Plan) -> RotoDocument:
     """Landmarks and shapes of all frames whose face was found, reduced where the job asks for it.
 
-    A shape's width is the median of its frames; it is hidden in frames where the face was lost.
+    One width serves the whole shot, so it covers 9 of 10 frames; a shape is hidden in frames where the face was lost.
     """
     names = [spec.name for spec in plan.pack.sheet.shapes]
     landmarks: dict[int, tuple[Landmark | None, ...]] = {}
     keys: dict[str, dict[int, Key]] = {name: {} for name in names}
     widths: dict[str, list[float]] = {name: [] for name in names}
-    hidden: dict[int, bool] = {}
+    hidden: dict[str, set[int]] = {name: set() for name in names}
     for record in records:
-        if record.status == "lost":
-            hidden[record.frame] = False
+        for name in names if record.status == "lost" else record.hidden:
+            hidden[name].add(record.frame)
         if not record.shapes:
             continue
         landmarks[record.frame] = tuple(Landmark(*row) if row else None for row in record.landmarks or ())
@@ -45,14 +46,18 @@ def build_document(records: Iterable[FrameRecord], plan: Plan) -> RotoDocument:
                 closed=spec.closed,
                 role=spec.role,
                 keys=dict(sorted(keys[spec.name].items())),
-                width_px=round(median(widths[spec.name]), 3) if widths[spec.name] else None,
+                width_px=_width(widths[spec.name]) if not spec.closed else None,
                 feather_px=spec.feather_px,
                 taper=spec.taper,
-                visible=dict(sorted(hidden.items())),
+                visible=dict.fromkeys(sorted(hidden[spec.name]), False),
             )
             for spec in plan.pack.sheet.shapes
         ),
     )
+
+
+def _width(widths: list[float]) -> float | None:
+    return round(sorted(widths)[min(len(widths) - 1, int(WIDTH_SHARE * len(widths)))], 3) if widths else None
 
 
 def n_keys(document: RotoDocument) -> int:

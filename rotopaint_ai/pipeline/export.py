@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
 
 from rotopaint_ai.errors import UsageError
-from rotopaint_ai.exchange import document as roto_json
-from rotopaint_ai.exchange import nuke
+from rotopaint_ai.exchange import formats
+from rotopaint_ai.exchange.formats import FORMATS, Format
 from rotopaint_ai.jobs import RunJob
 from rotopaint_ai.shapes.roto import RotoDocument
 
@@ -17,37 +16,33 @@ from rotopaint_ai.shapes.roto import RotoDocument
 @dataclass(frozen=True, slots=True)
 class Exported:
     """A written file: its format, path inside the run's folder, the largest distance of its curves from the shapes in
-    pixels (None: not measured), and what it cannot hold."""
+    pixels, and what it cannot hold."""
 
     format: str
     path: str
-    max_distance_px: float | None
+    max_distance_px: float
     loses: str
 
 
-def _write_nuke(path: Path, document: RotoDocument) -> tuple[float | None, str]:
-    proof = nuke.write_report(path, document)
-    return proof.max_error_px, "; ".join(proof.losses)
+def names() -> dict[str, Format]:
+    """Formats that can be written, by the names that `--export` takes."""
+    return {item.name.lower(): item for item in FORMATS if item.write is not None}
 
 
-Writer = Callable[[Path, RotoDocument], tuple[float | None, str]]
-WRITERS: Mapping[str, tuple[str, Writer]] = MappingProxyType({"nuke": ("shapes.nk", _write_nuke)})
-
-
-def check_exports(names: Sequence[str]) -> None:
+def check_exports(wanted: Sequence[str]) -> None:
     """Raises UsageError for a format that does not exist."""
-    for name in names:
-        if name not in WRITERS:
-            raise UsageError(f"--export {name}: not a format; wanted some of {', '.join(WRITERS)}")
+    for name in wanted:
+        if name.lower() not in names():
+            raise UsageError(f"--export {name}: not a format; wanted some of {', '.join(names())}")
 
 
 def write_exports(document: RotoDocument, job: RunJob, out: Path) -> list[Exported]:
     """Write `shapes.roto.json` and every format asked for. Raises DocumentError where one reads back wrong."""
-    roto_json.write(out / "shapes.roto.json", document)
-    return [Exported("roto.json", "shapes.roto.json", 0.0, ""), *(_export(name, document, out) for name in job.exports)]
+    wanted = dict.fromkeys(["rotopaint", *(name.lower() for name in job.exports)])
+    return [_export(names()[name], document, out) for name in wanted]
 
 
-def _export(name: str, document: RotoDocument, out: Path) -> Exported:
-    file, write = WRITERS[name]
-    distance, loses = write(out / file, document)
-    return Exported(name, file, distance, loses)
+def _export(format: Format, document: RotoDocument, out: Path) -> Exported:
+    path = out / f"shapes{format.suffixes[0]}"
+    distance, lost = formats.write(path, document)
+    return Exported(format.name, path.name, distance, "; ".join(lost))

@@ -33,7 +33,7 @@ class Settled:
 
     `landmarks` rows are `[x, y, expected_error_px]` or None where occluded; `shapes` rows are control points; all are
     empty where the face was lost, and `lost` says why. `hold` is the first frame of the exposure that this one repeats
-    (None: a new one).
+    (None: a new one). `hidden` names shapes that something else covers: they keep their points and have no matte.
     """
 
     crop: Crop
@@ -43,6 +43,7 @@ class Settled:
     shapes: Mapping[str, Sequence[PointRow]]
     widths: Mapping[str, float]
     errors: Mapping[str, float]
+    hidden: Sequence[str]
     is_pictured: bool
 
 
@@ -94,6 +95,7 @@ class FrameWorks:
             shapes=settled.shapes,
             widths=settled.widths,
             errors=settled.errors,
+            hidden=settled.hidden,
         )
 
     def _note(self, frame: int, text: str) -> Path:
@@ -141,6 +143,7 @@ class FrameWorks:
             shapes=settled.shapes,
             widths=settled.widths,
             errors=settled.errors,
+            hidden=settled.hidden,
             seam_before=before,
             seam_after=after,
             matte_px=round(mattes.seam_px, 1),
@@ -156,9 +159,10 @@ class FrameWorks:
                 closed=spec.closed,
                 role=spec.role,
                 keys={frame: key_of(settled.shapes[spec.name])} if spec.name in settled.shapes else {},
-                width_px=settled.widths.get(spec.name),
+                width_px=None if spec.closed else settled.widths.get(spec.name),
                 feather_px=spec.feather_px,
                 taper=spec.taper,
+                visible={frame: False} if spec.name in settled.hidden else {},
             )
             for spec in self.sheet.shapes
         ]

@@ -49,6 +49,7 @@ class FrameRecord:
     shapes: Mapping[str, Sequence[PointRow]] = field(default_factory=dict)
     widths: Mapping[str, float] = field(default_factory=dict)
     errors: Mapping[str, float] = field(default_factory=dict)
+    hidden: Sequence[str] = ()
     seam_before: float | None = None
     seam_after: float | None = None
     matte_px: float = 0.0

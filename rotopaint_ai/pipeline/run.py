@@ -185,6 +185,7 @@ def _event(record: FrameRecord) -> Event:
         "landmarks": record.landmarks,
         "shapes": record.shapes,
         "widths": record.widths,
+        "hidden": list(record.hidden),
         "expected_error_px": record.errors,
         "seam_before": record.seam_before,
         "seam_after": record.seam_after,

@@ -21,6 +21,7 @@ from rotopaint_ai.pipeline.line import Settled as SettledFrames
 from rotopaint_ai.pipeline.pictures import Gallery
 from rotopaint_ai.plates.colour import to_display
 from rotopaint_ai.plates.plate import Frame
+from rotopaint_ai.shapes.predict import FrameShapes, ShapePredictor
 from rotopaint_ai.sheet import Sheet
 
 Array = npt.NDArray[Any]
@@ -51,7 +52,7 @@ class FaceTracker:
 
     def __init__(self, models: Models, crops: CropKeys, gallery: Gallery) -> None:
         self._sheet = models.pack.sheet
-        self._predict = models.predict_shapes
+        self._predict = ShapePredictor(models.pack.sheet, models.predict_shapes)
         self._gallery = gallery
         self._follower = Follower(
             models.detect, models.pack.input_size, crops, to_display, margin=models.pack.crop_margin
@@ -76,53 +77,35 @@ class FaceTracker:
         return self._settle(self._dejitter.flush())
 
     def _settle(self, frames: list[FrameLandmarks]) -> SettledFrames:
-        return [(landmarks.frame, self._settled(landmarks)) for landmarks in frames]
+        found = [landmarks for landmarks in frames if landmarks.lost is None]
+        shapes = {item.frame: item for item in self._predict(found)}
+        return [(landmarks.frame, self._settled(landmarks, shapes.get(landmarks.frame))) for landmarks in frames]
 
-    def _settled(self, landmarks: FrameLandmarks) -> Settled:
+    def _settled(self, landmarks: FrameLandmarks, shapes: FrameShapes | None) -> Settled:
         assert landmarks.crop is not None
         hold = landmarks.held_from if landmarks.held_from != landmarks.frame else None
         crop = Crop(*(round(float(v), DIGITS) for v in (landmarks.crop.x, landmarks.crop.y, landmarks.crop.side)))
-        if landmarks.lost is not None:
+        if shapes is None:
             is_pictured = self._gallery.wants(landmarks.frame, None, is_repeat=hold is not None)
-            return Settled(crop, landmarks.lost, hold, (), {}, {}, {}, is_pictured)
-        prediction = self._predict(landmarks.points_LC[None].astype(np.float32))
-        errors = expected_errors(self._sheet, landmarks)
+            return Settled(crop, landmarks.lost or "no shapes", hold, (), {}, {}, {}, (), is_pictured)
+        errors = _named(self._sheet, shapes.expected_error_px_S)
+        worst = max(errors.values(), default=0.0)
         return Settled(
             crop=crop,
             lost=None,
             hold=hold,
             landmarks=_landmark_rows(landmarks),
-            shapes={name: _rows(prediction.points_NPK[0, rows]) for name, rows in self._sheet.point_rows().items()},
-            widths=_widths(self._sheet, prediction.width_NS, landmarks),
+            shapes={name: _rows(shapes.points_PK[rows]) for name, rows in self._sheet.point_rows().items()},
+            widths=_named(self._sheet, shapes.width_px_S),
             errors=errors,
-            is_pictured=self._gallery.wants(
-                landmarks.frame, max(errors.values(), default=0.0), is_repeat=hold is not None
-            ),
+            hidden=tuple(name for name, seen in zip(self._sheet.shape_names, shapes.is_visible_S) if not seen),
+            is_pictured=self._gallery.wants(landmarks.frame, worst, is_repeat=hold is not None),
         )
 
 
-def expected_errors(sheet: Sheet, landmarks: FrameLandmarks) -> dict[str, float]:
-    """Each shape's expected error: the mean of the landmarks that it is predicted from."""
-    return {
-        spec.name: round(float(landmarks.expected_error_px_L[list(sheet.rows_of(spec))].mean()), DIGITS)
-        for spec in sheet.shapes
-    }
-
-
-def _widths(sheet: Sheet, width_NS: Array | None, landmarks: FrameLandmarks) -> dict[str, float]:
-    """Full widths of the open shapes: the model's own, or the sheet's usual share of the face's size."""
-    if width_NS is not None:
-        return {
-            spec.name: round(float(width), DIGITS)
-            for spec, width in zip(sheet.shapes, width_NS[0])
-            if not spec.closed and width > 0
-        }
-    face_px = float(np.ptp(landmarks.points_LC, axis=0).max())
-    return {
-        spec.name: round(spec.width_share * face_px, DIGITS)
-        for spec in sheet.shapes
-        if not spec.closed and spec.width_share is not None
-    }
+def _named(sheet: Sheet, values_S: Array) -> dict[str, float]:
+    """Finite values by the name of their shape."""
+    return {name: round(float(value), DIGITS) for name, value in zip(sheet.shape_names, values_S) if np.isfinite(value)}
 
 
 def _landmark_rows(landmarks: FrameLandmarks) -> list[list[float] | None]:
