@@ -19,8 +19,16 @@ Array = NDArray[Any]
 
 
 def clean_suffix(plate: Plate) -> str:
-    """The suffix that clean plates of `plate` get: its own, or `.png` where its own format would change all pixels."""
-    return ".png" if plate.is_lossy else plate.suffix
+    """The suffix that clean plates of `plate` get: its own; where its own format would change every pixel `.png`, or
+    `.exr` for float codes.
+    """
+    return _suffix(plate.suffix, is_lossy=plate.is_lossy, is_float=plate.is_float)
+
+
+def _suffix(own: str, *, is_lossy: bool, is_float: bool) -> str:
+    if not is_lossy:
+        return own
+    return ".exr" if is_float else ".png"
 
 
 def write_clean(path: Path, frame: Frame, rgb: Array, changed: Array, *, at: tuple[int, int] | None = None) -> None:
@@ -36,7 +44,8 @@ def write_clean(path: Path, frame: Frame, rgb: Array, changed: Array, *, at: tup
     if native is None:
         raise UsageError(f"frame {frame.number}: was read with keep_native=False; read it again to write it")
     patch = _patch(frame, rgb, changed, at)
-    suffix = ".png" if native.picture.header.is_lossy else (frame.path.suffix if frame.path else ".png")
+    own, header = frame.path.suffix if frame.path else "", native.picture.header
+    suffix = _suffix(own, is_lossy=header.is_lossy, is_float=header.maximum is None)
     if path.suffix.lower() != suffix.lower():
         raise UsageError(f"{path.name}: clean plates of this plate are {suffix} files; change the suffix")
     try:
@@ -49,7 +58,7 @@ def write_clean(path: Path, frame: Frame, rgb: Array, changed: Array, *, at: tup
 def _write(target: Path, frame: Frame, native: Native, patch: Patch) -> None:
     picture = native.picture
     if picture.header.is_lossy:
-        stills.write_png(target, picture, patch)
+        stills.write_decoded(target, picture, patch)
     elif native.kind is Kind.EXR:
         exr.write(target, _unchanged(frame, native), picture, patch)
     elif native.kind in (Kind.DPX, Kind.CINEON):

@@ -74,12 +74,15 @@ _TYPES = {"uint8": "uint8", "uint16": "uint16", "uint32": "uint", "float16": "ha
 DTYPES = {"uint8": np.uint8, "uint16": np.uint16, "uint": np.uint32, "half": np.float16, "float": np.float32}
 
 
-def save(path: Path, spec: Any, codes: Array) -> None:
-    """Write one picture as `spec` says. Raises PlateError with the writer's reason."""
+def save(path: Path, spec: Any, codes: Array, *, mode: str = "Create") -> None:
+    """Write one picture as `spec` says, into a new file or after the others of one.
+
+    Raises: PlateError with the writer's reason.
+    """
     output = OpenImageIO.ImageOutput.create(str(path))
     if output is None:
         raise PlateError(f"{path.name}: no writer for {path.suffix} ({error_text(OpenImageIO, path)})")
-    written = bool(output.open(str(path), spec)) and bool(output.write_image(np.ascontiguousarray(codes)))
+    written = bool(output.open(str(path), spec, mode)) and bool(output.write_image(np.ascontiguousarray(codes)))
     reason = "" if written else error_text(output, path)
     closed = bool(output.close())
     if not (written and closed):

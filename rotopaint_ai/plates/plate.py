@@ -119,6 +119,7 @@ class Plate:
         self.pixel_aspect: float = header.pixel_aspect
         self.fps: float = fps or header.fps or _DEFAULT_FPS
         self.colourspace: str = colour.resolve(colourspace) if colourspace else header.colourspace
+        self.is_float: bool = header.maximum is None
         self.bit_depth: str = "float" if header.maximum is None else f"{header.maximum.bit_length()} bit"
 
     @property

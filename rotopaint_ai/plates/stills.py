@@ -10,8 +10,8 @@ import numpy as np
 import OpenImageIO
 from numpy.typing import NDArray
 
-from rotopaint_ai.errors import DamagedFrameError, PlateError, UnsupportedPlateError
-from rotopaint_ai.plates import oiio, png
+from rotopaint_ai.errors import DamagedFrameError, UnsupportedPlateError
+from rotopaint_ai.plates import exr_writer, oiio, png
 from rotopaint_ai.plates.picture import Header, Patch, Picture, check_plausible, check_size, mapped
 
 Array = NDArray[Any]
@@ -126,10 +126,29 @@ def write(target: Path, source: Path, picture: Picture, patch: Patch) -> None:
         before, after = png.side_chunks(source, channels=every.shape[2], bits=bits)
         png.write(target, every, before=before, after=after)
         return
-    spec = OpenImageIO.ImageSpec(detail.spec)
-    spec.set_format(oiio.type_of(detail.dtype))
+    oiio.save(target, _same_form(detail.spec, detail.dtype), every)
+    _append_other_pages(target, source)
+
+
+def _same_form(found: Any, dtype: Any) -> Any:
+    spec = OpenImageIO.ImageSpec(found)
+    spec.set_format(oiio.type_of(dtype))
     spec.attribute("oiio:UnassociatedAlpha", 1)
-    oiio.save(target, spec, every)
+    return spec
+
+
+def _append_other_pages(target: Path, source: Path) -> None:
+    """Copy the second and further pages of a TIFF."""
+    with oiio.reading(source) as pages:
+        number = 1
+        while pages.seek_subimage(number, 0):
+            spec = pages.spec()
+            dtype = oiio.DTYPES.get(str(spec.format))
+            if dtype is None:
+                raise UnsupportedPlateError(f"{source.name}: page {number + 1} of type {spec.format} cannot be copied")
+            page = oiio.pixels(pages, source, first=0, end=spec.nchannels, dtype=dtype, subimage=number)
+            oiio.save(target, _same_form(spec, dtype), page, mode="AppendSubimage")
+            number += 1
 
 
 def _snapped(codes: Array, detail: Detail) -> Array:
@@ -145,16 +164,21 @@ def _snapped(codes: Array, detail: Detail) -> Array:
     return spread.astype(codes.dtype)
 
 
-def write_png(target: Path, picture: Picture, patch: Patch) -> None:
-    """Write the colour codes of a plate that cannot be written in its own format as PNG, 8 or 16 bit.
+def write_decoded(target: Path, picture: Picture, patch: Patch) -> None:
+    """Write the colour codes of a plate that cannot be written in its own format: PNG, or float EXR for float codes.
 
-    Raises: PlateError for float codes, which PNG does not have.
+    Raises: PlateError for codes that neither holds.
     """
-    if picture.codes.dtype not in (np.uint8, np.uint16):
-        raise PlateError(f"{target.name}: PNG holds 8 or 16 bit, the plate is {picture.codes.dtype}; write EXR instead")
-    codes = picture.codes.copy()
+    codes, aspect = picture.codes.copy(), picture.header.pixel_aspect
     codes[patch.rows, patch.columns] = patch.codes
-    chunks = [png.pixel_aspect_chunk(picture.header.pixel_aspect)] if picture.header.pixel_aspect != 1.0 else []
+    if codes.dtype.kind == "f":
+        names = ("R", "G", "B") if codes.shape[2] == 3 else ("Y",)
+        planes = [(name, codes[..., place]) for place, name in enumerate(names)]
+        display = (0, 0, picture.header.width, picture.header.height)
+        at = (picture.header.x, picture.header.y)
+        exr_writer.write(target, planes, data_at=at, display=display, pixel_aspect=aspect)
+        return
+    chunks = [png.pixel_aspect_chunk(aspect)] if aspect != 1.0 else []
     png.write(target, codes, before=_colour_chunks(picture) + chunks, after=[])
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import OpenImageIO
 import pytest
 
 from rotopaint_ai.errors import DamagedFrameError, PlateError, UsageError
@@ -128,6 +129,30 @@ def test_jpeg_comes_back_as_png_of_the_decoded_codes(tmp_path: Path) -> None:
     np.testing.assert_array_equal(load(tmp_path / "c.0012.png", "uint8")[0], frame.codes)
     with pytest.raises(UsageError, match=r"\.png"):
         write_clean(tmp_path / "c.0012.jpg", frame, frame.rgb, np.zeros(frame.codes.shape[:2], bool))
+
+
+def test_other_pages_of_a_tiff_are_copied(tmp_path: Path) -> None:
+    path, second = tmp_path / "p.tif", _codes(np.uint16, 4)
+    save(path, _codes(np.uint8, 3), attributes={"compression": "lzw"})
+    output = OpenImageIO.ImageOutput.create(str(path))
+    spec = OpenImageIO.ImageSpec(second.shape[1], second.shape[0], 4, OpenImageIO.UINT16)
+    spec.attribute("oiio:UnassociatedAlpha", 1)
+    assert output.open(str(path), spec, "AppendSubimage")
+    output.write_image(second)
+    output.close()
+    _clean(path, tmp_path / "c.tif")
+    pages = load(tmp_path / "c.tif", "uint16")
+    assert len(pages) == 2
+    np.testing.assert_array_equal(pages[1], second)
+
+
+def test_float_pictures_of_lossy_kinds_become_exr(tmp_path: Path) -> None:
+    path = save(tmp_path / "p.hdr", picture(40, 30) * 8)
+    with open_plate(path) as plate:
+        assert (plate.is_lossy, clean_suffix(plate), plate.colourspace) == (True, ".exr", "linear")
+        frame = plate.read(1)
+    write_clean(tmp_path / "c.exr", frame, frame.rgb, np.zeros((30, 40), bool))
+    np.testing.assert_array_equal(load(tmp_path / "c.exr", "float")[0], frame.codes)
 
 
 def test_grey_plates_stay_grey(tmp_path: Path) -> None:
