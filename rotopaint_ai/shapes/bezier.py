@@ -79,7 +79,9 @@ def flat_counts(cubics: Array, tolerance_px: float) -> NDArray[np.intp]:
     """
     bend = np.abs(np.diff(cubics, n=2, axis=1))
     reach = 6.0 * np.sqrt((bend**2).sum(axis=2)).max(axis=1) if len(cubics) else np.zeros(0)
-    return np.clip(np.ceil(np.sqrt(reach / (8.0 * tolerance_px))), 1, 4096).astype(np.intp)
+    steps = np.ceil(np.sqrt(reach / (8.0 * tolerance_px)))
+    counts: NDArray[np.intp] = np.clip(np.nan_to_num(steps, nan=1.0), 1, 4096).astype(np.intp)
+    return counts
 
 
 def flatten(points: NDArray[np.floating], closed: bool, tolerance_px: float = 0.002, *, centred: bool = False) -> Array:

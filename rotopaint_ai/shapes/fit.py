@@ -19,7 +19,7 @@ from rotopaint_ai.errors import FitError
 from rotopaint_ai.shapes import bezier
 from rotopaint_ai.shapes.bezier import Array
 
-CORNER_DEGREES = 40.0  # a turn within two pixels that no smooth outline of a printed face makes
+CORNER_DEGREES = 50.0  # sharper turns within a few pixels are corners; found by trial on eye and mouth outlines
 _SPREAD_ROUNDS = 12
 _REFINE_ROUNDS = 12
 
@@ -81,14 +81,37 @@ def _dense(line: Array, closed: bool, n_points: int) -> tuple[Array, NDArray[np.
     n = int(np.clip(max(24 * n_points, 2 * len(line)), 64, 1500))
     at = np.linspace(0.0, total, n + 1)
     lengths = bezier.arc_lengths(line, closed)
-    vertices = np.vstack((line, line[:1])) if closed else line
     dense = bezier.along(line, closed, at)
-    a, b = vertices[1:-1] - vertices[:-2], vertices[2:] - vertices[1:-1]
+    sharp = _sharp_vertices(line, closed, lengths, max(2.0, total / (10 * n_points)))
+    corners = np.round(lengths[sharp] / max(total, 1e-12) * n).astype(np.intp)
+    dense[corners] = line[sharp]
+    return dense, np.unique(corners)
+
+
+def _sharp_vertices(line: Array, closed: bool, lengths: Array, reach_px: float) -> NDArray[np.intp]:
+    """Vertices at which the run turns sharply, looking `reach_px` back and ahead so that noise makes no corners.
+
+    Of several within that reach the sharpest counts. The first point of a run is never among them.
+    """
+    total = float(lengths[-1])
+    at = lengths[: len(line)]
+    before, after = at - reach_px, at + reach_px
+    if closed:
+        before, after = before % max(total, 1e-12), after % max(total, 1e-12)
+    a = line - bezier.along(line, closed, np.maximum(before, 0.0))
+    b = bezier.along(line, closed, np.minimum(after, total)) - line
     turn = np.abs(np.arctan2(a[:, 0] * b[:, 1] - a[:, 1] * b[:, 0], (a * b).sum(axis=1)))
-    sharp = np.flatnonzero(turn > np.radians(CORNER_DEGREES)) + 1
-    corners = np.unique(np.round(lengths[sharp] / max(total, 1e-12) * n).astype(int))
-    dense[corners] = vertices[sharp[: len(corners)]] if len(corners) == len(sharp) else dense[corners]
-    return dense, corners.astype(np.intp)
+    turn[0] = 0.0
+    if not closed:
+        turn[-1] = 0.0
+    kept: list[int] = []
+    for vertex in np.argsort(-turn, kind="stable").tolist():
+        if turn[vertex] <= np.radians(CORNER_DEGREES):
+            break
+        gaps = [abs(at[vertex] - at[other]) for other in kept]
+        if all(min(gap, total - gap if closed else gap) > 1.5 * reach_px for gap in gaps):
+            kept.append(vertex)
+    return np.array(sorted(kept), dtype=np.intp)
 
 
 def _knots(
@@ -309,8 +332,11 @@ class _State:
         return segment, t, offset, normal
 
     def error(self, data: Array) -> float:
-        """Sum of squared distances of the data from the curve."""
-        return float((bezier.nearest(self.curve, self.closed, data)[2] ** 2).sum())
+        """Sum of squared distances of the data from the curve, and of the curve from the data, which sees loops."""
+        there = bezier.nearest(self.curve, self.closed, data)[2]
+        line = bezier.sample(self.curve, self.closed, per_segment=max(4, len(data) // len(self.curve)))
+        back = bezier.distance_to_polyline(line, data, self.closed)
+        return float((there**2).sum() + (back**2).mean() * len(data))
 
     def stepped(self, data: Array, damping: float) -> _State:
         """The curve after one damped Gauss-Newton step."""

@@ -1,0 +1,140 @@
+"""Edits give new documents, touch only what they name, and keep human keys."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from rotopaint_ai.errors import DocumentError
+from rotopaint_ai.shapes import bezier, edit
+from rotopaint_ai.shapes.roto import ControlPoint, Key, Landmark, LandmarkKeys, Points, RotoDocument, RotoShape
+
+
+def square(x: float, y: float) -> Points:
+    corners = [(x, y), (x + 10, y), (x + 10, y + 10), (x, y + 10)]
+    return tuple(ControlPoint(a, b, -1, 0, 1, 0) for a, b in corners)
+
+
+def document(**keys: Key) -> RotoDocument:
+    shape = RotoShape("eye", True, "matte", {int(name[1:]): key for name, key in keys.items()})
+    marks = LandmarkKeys(("nose", "chin"), {1: (Landmark(1, 2, 3), None)}, {})
+    return RotoDocument(100, 80, 1, 20, landmarks=marks, shapes=(shape, RotoShape("other", False)))
+
+
+def test_moving_points_makes_a_human_key_and_leaves_the_old_document() -> None:
+    before = document(f1=Key(square(0, 0)), f11=Key(square(10, 0)))
+    after = edit.move_points(before, "eye", 6, {2: (3.0, -1.0)})
+    key = after.shape("eye").keys[6]
+    assert key.source == "human"
+    assert key.points[2] == ControlPoint(18.0, 9.0, -1, 0, 1, 0)
+    assert key.points[0] == ControlPoint(5.0, 0.0, -1, 0, 1, 0)
+    assert before.shape("eye").frames == (1, 11)
+    assert after.shape("other") is before.shape("other")
+
+
+def test_a_key_inside_a_hold_holds_too() -> None:
+    before = document(f1=Key(square(0, 0), "model", "hold"), f11=Key(square(10, 0)))
+    after = edit.set_key(before, "eye", 5).shape("eye")
+    assert after.keys[5].interpolation == "hold"
+    assert all(after.at(f) == before.shape("eye").at(f) for f in range(1, 12))
+
+
+def test_keys_go_and_unknown_names_are_told() -> None:
+    before = document(f1=Key(square(0, 0)), f11=Key(square(10, 0)))
+    assert edit.delete_key(before, "eye", 11).shape("eye").frames == (1,)
+    with pytest.raises(DocumentError, match="no key at frame 7"):
+        edit.delete_key(before, "eye", 7)
+    with pytest.raises(DocumentError, match="'mouth' is not in"):
+        edit.remove_shape(before, "mouth")
+    with pytest.raises(DocumentError, match="name is taken"):
+        edit.add_shape(before, RotoShape("eye", True))
+
+
+def test_a_point_more_changes_no_curve_at_any_key() -> None:
+    before = document(f1=Key(square(0, 0)), f11=Key(square(10, 3)))
+    for segment in range(4):
+        after = edit.add_point(before, "eye", segment, 0.3).shape("eye")
+        assert after.n_points == 5
+        for frame in (1, 11):
+            old, new = (bezier.as_array(s.keys[frame].points) for s in (before.shape("eye"), after))
+            assert bezier.curve_distance(old, new, True)[1] < 2e-3
+    with pytest.raises(DocumentError, match="segments run from 0 to 3"):
+        edit.add_point(before, "eye", 4, 0.5)
+
+
+def test_adding_a_point_agrees_with_the_array_version() -> None:
+    before = document(f1=Key(square(0, 0)))
+    after = edit.add_point(before, "eye", 3, 0.4).shape("eye").keys[1].points
+    assert np.allclose(bezier.as_array(after), bezier.insert(bezier.as_array(square(0, 0)), True, 3, 0.4))
+
+
+def test_points_go_down_to_the_least() -> None:
+    before = document(f1=Key(square(0, 0)))
+    three = edit.delete_point(before, "eye", 1)
+    assert three.shape("eye").keys[1].points == tuple(p for i, p in enumerate(square(0, 0)) if i != 1)
+    with pytest.raises(DocumentError, match="needs 3"):
+        edit.delete_point(three, "eye", 0)
+
+
+def test_tangents_turn_together_unless_broken() -> None:
+    before = document(f1=Key(square(0, 0)))
+    together = edit.move_tangent(before, "eye", 1, 0, "out", (0.0, 2.0)).shape("eye").keys[1].points[0]
+    assert together == pytest.approx((0, 0, 0, -1, 0, 2))
+    broken = edit.move_tangent(before, "eye", 1, 0, "in", (0.0, 2.0), broken=True).shape("eye").keys[1].points[0]
+    assert broken == pytest.approx((0, 0, 0, 2, 1, 0))
+
+
+def test_reshape_fades_with_distance() -> None:
+    before = document(f1=Key(square(0, 0)))
+    points = edit.reshape(before, "eye", 1, (0.0, 0.0), (4.0, 0.0), 12.0).shape("eye").keys[1].points
+    assert points[0][:2] == pytest.approx((4.0, 0.0))
+    weight = (1 - (10 / 12) ** 2) ** 2
+    assert points[1][:2] == pytest.approx((10 + 4 * weight, 0.0))
+    assert points[2] == square(0, 0)[2]
+
+
+def test_spread_fades_to_human_keys_and_goes_on_where_there_is_none() -> None:
+    keys = {f"f{f}": Key(square(f, 0), "human" if f == 4 else "model") for f in range(1, 11)}
+    before = document(**keys)
+    fixed = tuple(p._replace(y=p.y + 3) for p in before.shape("eye").at(8))
+    after = edit.spread(before, "eye", 8, fixed).shape("eye")
+    lifts = [after.keys[f].points[0].y for f in range(1, 11)]
+    assert lifts == pytest.approx([0, 0, 0, 0, 0.75, 1.5, 2.25, 3, 3, 3])
+    assert after.keys[4] == before.shape("eye").keys[4]
+    assert [after.keys[f].source for f in (3, 4, 5, 8, 10)] == ["model", "human", "propagated", "human", "propagated"]
+    assert edit.reach(before.shape("eye"), 8) == (4, 10)
+
+
+def test_shifting_moves_everything_that_has_a_frame() -> None:
+    before = document(f1=Key(square(0, 0)))
+    before = edit.place_landmark(edit.set_visible(before, "eye", [2, 3], False), 1, "chin", 5.0, 6.0)
+    after = edit.shift_frames(before, 1000)
+    assert (after.first_frame, after.last_frame) == (1001, 1020)
+    assert after.shape("eye").frames == (1001,)
+    assert after.shape("eye").visible == {1002: False, 1003: False}
+    assert after.landmarks.keys[1001][1] == Landmark(5.0, 6.0, 0.0)
+    assert after.landmarks.hand == {1001: frozenset({"chin"})}
+    assert edit.shift_frames(after, -1000) == before
+
+
+def test_seam_settings_and_names() -> None:
+    before = document(f1=Key(square(0, 0)))
+    after = edit.set_seam(before, "eye", width_px=7.0, taper=(0.1, 0.2)).shape("eye")
+    assert (after.width_px, after.feather_px, after.taper) == (7.0, 0.0, (0.1, 0.2))
+    assert edit.rename_shape(before, "eye", "lid").shapes[0].name == "lid"
+    for bad in ({"width_px": -1.0}, {"taper": (0.0, 1.5)}):
+        with pytest.raises(DocumentError, match="eye"):
+            edit.set_seam(before, "eye", **bad)  # type: ignore[arg-type]
+    shown = edit.set_visible(edit.set_visible(before, "eye", [4], False), "eye", [4], True)
+    assert shown.shape("eye").visible == {}
+
+
+def test_first_key_of_an_empty_shape_needs_points() -> None:
+    before = document(f1=Key(square(0, 0)))
+    with pytest.raises(DocumentError, match="no key yet"):
+        edit.set_key(before, "other", 3)
+    after = edit.set_key(before, "other", 3, square(1, 1))
+    assert after.shape("other").frames == (3,)
+    assert math.isclose(after.shape("other").at(3)[0].x, 1)
