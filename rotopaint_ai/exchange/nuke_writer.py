@@ -77,7 +77,7 @@ def build(document: RotoDocument, *, layer: str | None = None) -> Written:
 
 def losses(document: RotoDocument, placed: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
     """What a Nuke node does not hold of this document, one line each."""
-    found = []
+    found = ["roles, sources of keys and frame rate are not written"]
     if document.landmarks.names:
         found.append(f"{len(document.landmarks.names)} landmarks are not written: a Roto node has none")
     if document.pixel_aspect != 1.0:
@@ -251,7 +251,11 @@ def _nuke(point: ControlPoint, height: int, name: str) -> tuple[float, float, fl
 
 
 def _linear(times: Sequence[int], values: Sequence[float], steps: Sequence[bool]) -> Curve:
-    """A component that moves in straight lines: each key carries the slope of the chord on either side."""
+    """A component that moves in straight lines: each key carries the slope of the chord on either side.
+
+    Chords are those of the 32-bit values that the file will hold.
+    """
+    values = [nuke_curves.as_float32(value) for value in values]
     keys = []
     left = 0.0
     for i, (time, value) in enumerate(zip(times, values, strict=True)):
