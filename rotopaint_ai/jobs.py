@@ -7,6 +7,7 @@ the panel, Nuke and a farm read the same stream (`docs/events.md` lists every ki
 from __future__ import annotations
 
 import json
+import os
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, fields
@@ -116,6 +117,11 @@ class RunJob:
     def to_json(self) -> dict[str, Any]:
         """The job as a JSON object that `from_json` reads back to an equal job."""
         return {name: list(v) if isinstance(v, tuple) else v for name, v in asdict(self).items()}
+
+
+def n_cores() -> int:
+    """Cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 _OPTIONAL_TEXT = (str, type(None))

@@ -19,7 +19,14 @@ from rotopaint_ai.errors import CancelledError, RotopaintError
 OK, UNEXPECTED, WRONG_USE, FRAMES_FAILED, STOPPED = 0, 1, 2, 3, 130
 
 COMMANDS = {
+    "demo": "the main job on a sample shot that ships with the package",
     "run": "landmarks, shapes, mattes, clean plate and exchange files of one plate",
+    "matte": "mattes only, from shapes",
+    "clean": "paint the seams of shapes away",
+    "convert": "between shape formats, chosen by suffix",
+    "train": "train a model pack from data sets",
+    "evaluate": "measure a model pack on a data set",
+    "bench": "measure this machine",
 }
 
 

@@ -35,7 +35,7 @@ def add_line_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments that `run` and `demo` share."""
     parser.add_argument("--model", metavar="PACK", help="model pack: a folder or the name of an installed one")
     parser.add_argument(
-        "--export", default="nuke", metavar="FORMAT,...", help="exchange files beside shapes.roto.json (nuke)"
+        "--export", default="nuke", metavar="FORMAT,...", help="exchange files beside shapes.roto.json: nuke, svg"
     )
     parser.add_argument("--method", choices=get_args(FillMethod), default="auto", help="how seams are painted away")
     parser.add_argument("--device", choices=get_args(Device), default="auto", help="where the models run")
@@ -54,7 +54,7 @@ def execute(arguments: argparse.Namespace) -> int:
         crops=tuple(arguments.crop),
         model=arguments.model,
         frames=arguments.frames,
-        exports=tuple(name.strip() for name in arguments.export.split(",") if name.strip()),
+        exports=export_names(arguments.export),
         clean=not arguments.no_clean,
         method=arguments.method,
         device=arguments.device,
@@ -65,6 +65,11 @@ def execute(arguments: argparse.Namespace) -> int:
         resume=arguments.resume,
     )
     return do(job, events=arguments.events)
+
+
+def export_names(text: str) -> tuple[str, ...]:
+    """Formats from `nuke,svg`."""
+    return tuple(name.strip() for name in text.split(",") if name.strip())
 
 
 def do(job: RunJob, *, events: bool) -> int:

@@ -55,7 +55,7 @@ class TerseLines:
             return f"{event.kind}: {facts['message']}"
         if event.kind == "progress" and time.monotonic() - self._last >= TERSE_INTERVAL_S:
             self._last = time.monotonic()
-            return f"{facts['done']} of {facts['total']} frames, {_clock(facts['eta_s'])} to go"
+            return _progress_text(facts)
         return None
 
 
@@ -83,10 +83,17 @@ class Bar:
         facts = event.facts
         if event.kind == "started":
             self._progress.start()
-            self._progress.update(self._task, total=facts["total"], description=str(facts["name"]))
+            self._progress.update(
+                self._task,
+                total=facts.get("total", 100),
+                completed=facts.get("done", 0),
+                description=str(facts.get("name", facts.get("stage"))),
+            )
             self._print(_started_text(facts), "dim")
         elif event.kind in ("warning", "error"):
             self._print(f"{event.kind}: {facts['message']}", "yellow" if event.kind == "warning" else "red")
+        elif "share" in facts:
+            self._progress.update(self._task, completed=100 * facts["share"], rate=_progress_text(facts))
         elif event.kind == "progress":
             rate = f"{facts['ms_per_frame']:.0f} ms/frame"
             eta = f"{_clock(facts['eta_s'])} to go"
@@ -103,7 +110,20 @@ class Bar:
 
 
 def _started_text(facts: Any) -> str:
-    return f"{facts['name']}: {facts['total']} frames, pack {facts['pack']}, {facts['device']}"
+    if "stage" in facts:  # a training
+        return (
+            f"{facts['stage']}: {facts['samples']} samples, {facts['held_out']} held out, starts from {facts['init']}"
+        )
+    done = f", {facts['done']} done before" if facts["done"] else ""
+    line = f"{facts['name']}: {facts['total']} frames{done}"
+    return f"{line}, pack {facts['pack']}, {facts['device']}" if "pack" in facts else line
+
+
+def _progress_text(facts: Any) -> str:
+    if "share" in facts:
+        told = ", ".join(f"{name} {value}" for name, value in facts.items() if name not in ("stage", "share"))
+        return f"{facts['stage']}: {facts['share']:.0%}, {told}"
+    return f"{facts['done']} of {facts['total']} frames, {_clock(facts['eta_s'])} to go"
 
 
 def _clock(seconds: float | None) -> str:

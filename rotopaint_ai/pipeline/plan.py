@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ from rotopaint_ai.errors import CropError, PlateError, UsageError
 from rotopaint_ai.frames import FrameRange, summarise
 from rotopaint_ai.inference.models import Models, open_models
 from rotopaint_ai.inference.pack import Pack, load_pack
-from rotopaint_ai.jobs import RunJob
+from rotopaint_ai.jobs import RunJob, n_cores
 from rotopaint_ai.landmarks.detect import propose
 from rotopaint_ai.pipeline.export import check_exports
 from rotopaint_ai.pipeline.finish import Format, check_method
@@ -71,7 +70,7 @@ def make_plan(job: RunJob) -> Plan:
     keys = CropKeys.parse(job.crops, first_frame=frames[0])
     if keys != AUTO:
         _check_crops(keys, plate)
-    threads = job.threads or len(os.sched_getaffinity(0))
+    threads = job.threads or n_cores()
     models = open_models(load_pack(job.model), device=job.device, threads=max(1, threads // 2))
     crops = propose_crop(plate, frames, models) if keys == AUTO else keys
     return Plan(job, Path(job.out), plate, models, frames, missing, crops, threads)

@@ -1,0 +1,74 @@
+"""`rotopaint demo`: the main job on the sample shot that ships with the models."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+from rotopaint_ai.cli.run import add_line_arguments, do, export_names
+from rotopaint_ai.jobs import RunJob
+
+SAMPLE = "sample"
+CROP_FILE = "crop.json"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Say which arguments the command takes."""
+    parser.add_argument("--out", default="rotopaint_demo", metavar="DIR", help="where to write (./rotopaint_demo)")
+    add_line_arguments(parser)
+
+
+def execute(arguments: argparse.Namespace) -> int:
+    """Do it and return the exit code."""
+    folder = find_sample()
+    job = RunJob(
+        plates=str(folder),
+        out=arguments.out,
+        crops=read_crops(folder / CROP_FILE),
+        model=arguments.model,
+        exports=export_names(arguments.export),
+        method=arguments.method,
+        device=arguments.device,
+        threads=arguments.threads,
+        key_tolerance_px=arguments.reduce_keys,
+    )
+    code = do(job, events=arguments.events)
+    if not arguments.events:
+        out = Path(arguments.out)
+        print(f"mattes in {out / 'matte'}, clean plates in {out / 'clean'}, Nuke script {out / 'shapes.nk'}")
+    return code
+
+
+def find_sample() -> Path:
+    """The folder of the sample shot. Raises PackError where it is not installed."""
+    from rotopaint_ai.errors import PackError
+    from rotopaint_ai.inference.pack import pack_places
+
+    for place in pack_places():
+        if (place / SAMPLE / CROP_FILE).is_file():
+            return place / SAMPLE
+    raise PackError("the sample shot is not installed; reinstall the product with its models")
+
+
+def read_crops(path: Path) -> tuple[str, ...]:
+    """Crops of a sample: `{"crop": "X,Y,W,H"}`, numbers in a list, or `{"crops": [...]}` with frames.
+
+    Raises: PackError on anything else.
+    """
+    from rotopaint_ai.errors import PackError
+
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        crops = content["crops"] if "crops" in content else [content["crop"]]
+        return tuple(_text(crop) for crop in crops)
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise PackError(f"{path}: not a crop ({error!r}); reinstall the product with its models") from error
+
+
+def _text(crop: Any) -> str:
+    if isinstance(crop, str):
+        return crop
+    x, y, width, height = (float(number) for number in crop)
+    return f"{x:g},{y:g},{width:g},{height:g}"

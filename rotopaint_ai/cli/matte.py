@@ -1,0 +1,43 @@
+"""`rotopaint matte`: mattes from shapes."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from rotopaint_ai.cli.shared import add_work_arguments, exit_code, n_threads
+from rotopaint_ai.cli.watch import choose_sink, stopping_on_signals
+from rotopaint_ai.jobs import Cancel
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Say which arguments the command takes."""
+    parser.add_argument("shapes", metavar="SHAPES", help="shapes.roto.json, or another shape format")
+    parser.add_argument("--out", required=True, metavar="DIR", help="mattes are written to DIR/matte")
+    parser.add_argument("--frames", metavar="A-B", help="these frames only")
+    parser.add_argument("--width", type=int, metavar="PX", help="the plate's width, where the file does not tell")
+    parser.add_argument("--height", type=int, metavar="PX", help="the plate's height, where the file does not tell")
+    add_work_arguments(parser)
+
+
+def execute(arguments: argparse.Namespace) -> int:
+    """Do it and return the exit code."""
+    from rotopaint_ai.exchange.formats import read
+    from rotopaint_ai.pipeline.paint import paint_mattes
+
+    threads = n_threads(arguments.threads)
+    document, _ = read(arguments.shapes, width=arguments.width, height=arguments.height)
+    cancel = Cancel()
+    with stopping_on_signals(cancel):
+        painted = paint_mattes(
+            document,
+            Path(arguments.out),
+            name=Path(arguments.shapes).name.partition(".")[0],
+            frames=arguments.frames,
+            threads=threads,
+            sink=choose_sink(events=arguments.events, cancel=cancel),
+            cancel=cancel,
+        )
+    if not arguments.events:
+        print(f"mattes of {len(painted.done)} frames written to {Path(arguments.out) / 'matte'}")
+    return exit_code(painted.failed)

@@ -1,0 +1,37 @@
+"""What several commands ask for in the same way."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Collection
+
+from rotopaint_ai.errors import UsageError
+from rotopaint_ai.jobs import n_cores
+
+
+def add_work_arguments(parser: argparse.ArgumentParser) -> None:
+    """Threads and events."""
+    parser.add_argument("--threads", type=int, default=0, metavar="N", help="0 (every core) unless given")
+    parser.add_argument("--events", action="store_true", help="print one JSON object per line (docs/events.md)")
+
+
+def n_threads(asked: int) -> int:
+    """A number of threads: as asked, or every core that this process may use. Raises UsageError below 0."""
+    if asked < 0:
+        raise UsageError(f"--threads {asked}: wanted 0 (every core) or a number of threads")
+    return asked or n_cores()
+
+
+def exit_code(failed: Collection[int]) -> int:
+    """0, or 3 where frames failed."""
+    from rotopaint_ai.cli import FRAMES_FAILED, OK
+
+    return FRAMES_FAILED if failed else OK
+
+
+def needs_training() -> None:
+    """Raises UsageError with the line that installs what training needs, where it is not there."""
+    from importlib.util import find_spec
+
+    if find_spec("torch") is None:
+        raise UsageError("training needs PyTorch; install it with: pip install 'rotopaint-ai[train]'")
