@@ -207,8 +207,20 @@ class LandmarkNet(nn.Module):
         cells = fine.permute(0, 2, 3, 1).reshape(-1, fine.shape[1]).index_select(0, rows.flatten())
         patches = cells.view(n, n_landmarks, self.window**2, -1)
         logits = torch.matmul(patches, self.fine_of_landmark.to(patches.dtype)[..., None])
-        place, spread, fine_log = mean_place(logits.view(n, n_landmarks, self.window, self.window))
+        logits = logits.view(n, n_landmarks, self.window, self.window) + self._fade(centre, corner)
+        place, spread, fine_log = mean_place(logits)
         return corner + place * FINE_STRIDE, spread, fine_log, corner
+
+    def _fade(self, centre: Tensor, corner: Tensor) -> Tensor:
+        """Logarithm [N, L, p, p] of a weight that falls to nothing over the window's outermost cells.
+
+        The window stands on whole cells and hops as its centre moves; a cell that comes or goes then weighs nothing, so
+        that landmarks do not hop with it (nor differ between two machines' arithmetic).
+        """
+        steps = torch.arange(self.window, device=centre.device, dtype=centre.dtype) + 0.5
+        away = (steps - ((centre - corner) / FINE_STRIDE)[..., None]).abs()  # [N, L, 2, p]
+        weight = torch.log((self.window / 2 - away).clamp(1e-6, 1.0))
+        return weight[:, :, 1, :, None] + weight[:, :, 0, None, :]
 
     def _window_rows(self, centre: Tensor, height: int, width: int) -> tuple[Tensor, Tensor]:
         """Rows [N, L, p * p] of the windows' cells in a flattened [N * H * W, C] map, and the windows' corners (px)."""
