@@ -40,6 +40,7 @@ _BLOCK = 16
 _SMALL_BLOCK = 8
 _GRID = 3
 _LONGEST_SIDE = 320  # windows larger than this are averaged down: cheaper, and grain falls faster than motion
+_NEAR = 0.08  # windows that differ by no more than this share of their side are as good as one
 _TOE = 0.01  # keeps the square root from blowing up the noise of shadows
 _QUANTISATION = 0.01  # variance below which a difference is rounding
 _FLICKER = 1.5  # contrast that differs by more than this factor is another picture, not another exposure of one
@@ -70,34 +71,44 @@ class _Window:
     side: int
     step: int
 
+    @classmethod
+    def of(cls, crop: Crop) -> _Window:
+        side = crop.side
+        step = max(1, ceil(side / _LONGEST_SIDE))
+        return cls(floor(crop.x - side / 2), floor(crop.y - side / 2), max(1, ceil(side)), step)
+
+    def is_near(self, other: _Window) -> bool:
+        """Whether looking through the other window serves as well: then a picture need not be made twice."""
+        moved = max(abs(self.x - other.x), abs(self.y - other.y), abs(self.side - other.side))
+        return moved <= _NEAR * self.side
+
 
 class HoldFinder:
     """Says of each frame whether it repeats the exposure before it.
 
     Every frame is compared with the FIRST one of the running hold, so that a slow move cannot creep through it.
-    Keeps one small picture.
+    Keeps two small pictures.
     """
 
     def __init__(self) -> None:
         self._window: _Window | None = None
         self._anchor: Grey | None = None
+        self._latest: Grey | None = None
 
     def is_repeat(self, rgb: npt.NDArray[np.float32], origin: tuple[int, int]) -> bool:
         """Whether a frame (scene-linear, data window at `origin`) shows the running exposure again."""
         if self._window is None or self._anchor is None:
             return False
-        picture = _look(rgb, origin, self._window)
-        return picture.shape == self._anchor.shape and compare(self._anchor, picture).is_held
+        self._latest = _look(rgb, origin, self._window)
+        return self._latest.shape == self._anchor.shape and compare(self._anchor, self._latest).is_held
 
     def start(self, rgb: npt.NDArray[np.float32], origin: tuple[int, int], crop: Crop) -> None:
-        """Begin a new exposure with a frame, to be watched inside a crop."""
-        self._window = _Window(
-            floor(crop.x - crop.side / 2),
-            floor(crop.y - crop.side / 2),
-            max(1, ceil(crop.side)),
-            max(1, ceil(crop.side / _LONGEST_SIDE)),
-        )
-        self._anchor = _look(rgb, origin, self._window)
+        """Begin a new exposure with the frame that was asked about last, to be watched inside a crop."""
+        window = _Window.of(crop)
+        if self._window is not None and self._latest is not None and window.is_near(self._window):
+            self._anchor, self._latest = self._latest, None
+            return
+        self._window, self._anchor, self._latest = window, _look(rgb, origin, window), None
 
 
 def compare(a: Grey, b: Grey) -> Evidence:
@@ -124,11 +135,12 @@ def _look(rgb: npt.NDArray[np.float32], origin: tuple[int, int], window: _Window
     y1 = min(window.y + window.side - origin[1], height)
     if x1 - x0 < window.step or y1 - y0 < window.step:
         return np.zeros((0, 0), np.float32)
-    region = np.ascontiguousarray(rgb[y0:y1, x0:x1])
+    region = np.asarray(rgb[y0:y1, x0:x1], dtype=np.float32)
+    grey = cv2.cvtColor(region, cv2.COLOR_RGB2GRAY)
     if window.step > 1:
         size = ((x1 - x0) // window.step, (y1 - y0) // window.step)
-        region = np.asarray(cv2.resize(region, size, interpolation=cv2.INTER_AREA), dtype=np.float32)
-    grey = np.nan_to_num(cv2.cvtColor(region, cv2.COLOR_RGB2GRAY), nan=0.0, posinf=4.0, neginf=0.0)
+        grey = cv2.resize(grey, size, interpolation=cv2.INTER_AREA)
+    grey = np.nan_to_num(grey, nan=0.0, posinf=4.0, neginf=0.0)
     return np.asarray(np.sqrt(np.clip(grey, 0.0, 4.0) + _TOE) * 255, dtype=np.float32)
 
 
