@@ -188,8 +188,9 @@ def _pivot(shape: RotoShape, document: RotoDocument) -> Transform:
         return Transform(None, (Curve(document.width / 2), Curve(document.height / 2)))
     first = shape.frames[0]
     points = shape.keys[first].points
-    x = (min(p.x for p in points) + max(p.x for p in points)) / 2
-    y = document.height - (min(p.y for p in points) + max(p.y for p in points)) / 2
+    xs = [nuke_curves.as_float32(p.x) for p in points]
+    ys = [nuke_curves.as_float32(document.height - p.y) for p in points]
+    x, y = (min(xs) + max(xs)) / 2, (min(ys) + max(ys)) / 2
     time = float(first)
     return Transform((time,), tuple(Curve(keys=(CurveKey(time, value),)) for value in (x, y)))
 

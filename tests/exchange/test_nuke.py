@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import random
 import struct
-import sys
 from pathlib import Path
 
 import pytest
@@ -17,8 +16,7 @@ from rotopaint_ai.exchange import nuke, nuke_curves, nuke_reader, nuke_script
 from rotopaint_ai.exchange.nuke_curves import Curve, CurveKey
 from rotopaint_ai.shapes.roto import ControlPoint, Key, LandmarkKeys, Points, RotoDocument, RotoShape
 
-sys.path.insert(0, str(Path(__file__).parent))
-import nuke_oracle as oracle
+from . import nuke_oracle as oracle
 
 HEIGHT = 540
 

@@ -1,0 +1,78 @@
+"""Conversion by suffix: every pair of formats, offsets, sizes, and what is said about losses."""
+
+from __future__ import annotations
+
+import itertools
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from rotopaint_ai.errors import DocumentError, UsageError
+from rotopaint_ai.exchange import document, formats, nuke
+from rotopaint_ai.shapes.roto import ControlPoint, Key, RotoDocument, RotoShape
+
+
+def sample() -> RotoDocument:
+    lid = (ControlPoint(1, 2, -1, 0, 1, 0.5), ControlPoint(9, 2, 0, -1, 0, 1), ControlPoint(5, 8.25, 1, 0, -1, 0))
+    keys = {5: Key(lid), 6: Key(tuple(p._replace(x=p.x + 4) for p in lid)), 7: Key(lid)}
+    return RotoDocument(100, 80, 5, 7, shapes=(RotoShape("eye", True, "matte", keys, feather_px=2.0),))
+
+
+@pytest.mark.parametrize(("a", "b"), list(itertools.permutations([".roto.json", ".nk", ".svg"], 2)))
+def test_every_pair_carries_the_curves(tmp_path: Path, a: str, b: str) -> None:
+    error, _ = formats.write(tmp_path / f"one{a}", sample())
+    assert error <= 1e-6
+    done = formats.convert(tmp_path / f"one{a}", tmp_path / f"two{b}", offset=1000)
+    assert done.max_error_px <= 1e-6
+    assert done.n_shapes == 1
+    found, _ = formats.read(tmp_path / f"two{b}")
+    shape = found.shapes[0]
+    assert (found.width, found.height, shape.name, shape.feather_px) == (100, 80, "eye", 2.0)
+    for frame in (1005, 1006, 1007):
+        for p, q in zip(shape.at(frame), sample().shapes[0].at(frame - 1000), strict=True):
+            assert p == pytest.approx(q, abs=1e-5)
+
+
+def test_losses_of_both_sides_are_listed(tmp_path: Path) -> None:
+    document.write(tmp_path / "a.roto.json", sample())
+    done = formats.convert(tmp_path / "a.roto.json", tmp_path / "a.svg")
+    assert any("keys and holds" in line for line in done.losses)
+    assert formats.convert(tmp_path / "a.roto.json", tmp_path / "b.roto.json").losses == ()
+
+
+def test_wrong_use_is_told(tmp_path: Path) -> None:
+    document.write(tmp_path / "a.roto.json", sample())
+    with pytest.raises(UsageError, match=r"wanted one of \.roto\.json, \.nk"):
+        formats.convert(tmp_path / "a.roto.json", tmp_path / "a.fbx")
+    with pytest.raises(UsageError, match="read only"):
+        formats.convert(tmp_path / "a.roto.json", tmp_path / "a.gizmo")
+    with pytest.raises(UsageError, match="together"):
+        formats.convert(tmp_path / "a.roto.json", tmp_path / "a.nk", width=100)
+    with pytest.raises(DocumentError, match="asked for 10 x 20"):
+        formats.convert(tmp_path / "a.roto.json", tmp_path / "a.nk", width=10, height=20)
+    with pytest.raises(DocumentError, match=r"no\.nk"):
+        formats.convert(tmp_path / "no.nk", tmp_path / "a.roto.json")
+    assert not (tmp_path / "a.nk").exists()
+
+
+def test_these_rooms_load_without_anything_installed() -> None:
+    """Nuke's own Python has no numpy: the document, its edits and its text forms must not ask for it."""
+    code = (
+        "import sys\n"
+        "class Guard:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name.split('.')[0] in {'numpy', 'torch', 'cv2', 'onnxruntime', 'PySide6', 'shapely', 'yaml'}:\n"
+        "            raise ImportError(name)\n"
+        "sys.meta_path.insert(0, Guard())\n"
+        "import rotopaint_ai.exchange.formats, rotopaint_ai.shapes.edit\n"
+    )
+    root = Path(__file__).resolve().parents[2]
+    subprocess.run([sys.executable, "-c", code], cwd=root, check=True)
+
+
+def test_gizmos_are_read(tmp_path: Path) -> None:
+    (tmp_path / "a.gizmo").write_text(nuke.dumps(sample()))
+    found, _ = formats.read(tmp_path / "a.gizmo")
+    assert found.shapes[0].frames == (5, 6, 7)

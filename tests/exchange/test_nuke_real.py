@@ -1,0 +1,136 @@
+"""Real scripts beside the checkout: read whole, written, read again, equal."""
+
+from __future__ import annotations
+
+import csv
+import random
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from rotopaint_ai.errors import DocumentError
+from rotopaint_ai.exchange import document, nuke, nuke_curves, nuke_reader, nuke_script
+from rotopaint_ai.exchange.nuke_curves import Layer, Shape, Tree
+from rotopaint_ai.shapes import bezier
+
+pytestmark = pytest.mark.shared
+
+
+@pytest.fixture(scope="module")
+def scripts(shared: Path) -> list[Path]:
+    real = [path for path in sorted((shared / "formats/nuke").iterdir()) if path.suffix in (".nk", ".gizmo")]
+    return real + sorted((shared / "data/puppets").glob("*/*/roto.nk"))
+
+
+def elements(layer: Layer) -> Counter[str]:
+    """How many shapes and strokes a tree holds."""
+    count: Counter[str] = Counter()
+    for child in layer.children:
+        count += elements(child) if isinstance(child, Layer) else Counter({type(child).__name__: 1})
+    return count
+
+
+def test_every_tree_is_read_whole_and_comes_back_equal(scripts: list[Path]) -> None:
+    assert len(scripts) > 30
+    for path in scripts:
+        text = path.read_text(encoding="utf-8", errors="surrogateescape")
+        for node in nuke_script.nodes(text, where=path.name):
+            if node.kind in nuke_reader.NODE_KINDS and node.text("curves"):
+                tree = nuke_curves.parse(node.text("curves"), where=path.name)
+                assert nuke_curves.parse(nuke_curves.serialise(tree)) == tree
+
+
+def test_shapes_and_strokes_are_as_many_as_the_list_says(shared: Path) -> None:
+    with (shared / "formats/nuke/SOURCES.tsv").open() as stream:
+        rows = list(csv.DictReader(stream, delimiter="\t"))
+    checked = 0
+    for row in rows:
+        path = shared / "formats/nuke" / row["file"]
+        if not path.is_file():
+            continue
+        trees = nuke.read_report(path).trees
+        count = sum((elements(tree.root) for _, tree in trees), Counter[str]())
+        assert (count["Shape"], count["Stroke"]) == (int(row["#shapes"]), int(row["#strokes"])), path.name
+        checked += 1
+    assert checked > 15
+
+
+def test_read_write_read_changes_nothing(scripts: list[Path], tmp_path: Path) -> None:
+    for path in scripts:
+        first = nuke.read(path)
+        assert nuke.write_verified(tmp_path / "again.nk", first) == 0.0
+        second = nuke.read(tmp_path / "again.nk")
+        assert nuke.difference(first, second) == 0.0
+        for a, b in zip(first.shapes, second.shapes, strict=True):
+            assert (a.name, a.closed, a.keys) == (b.name, b.closed, b.keys), path.name
+
+
+def plain_shapes(tree: Tree) -> list[Shape]:
+    """Shapes of the root layer that no transform moves and whose name is theirs alone."""
+    names = Counter(child.name for child in tree.root.children)
+    return [
+        child
+        for child in tree.root.children
+        if isinstance(child, Shape)
+        and child.kind == "bezier"
+        and len(child.transform.values) <= 3
+        and names[child.name] == 1
+    ]
+
+
+def test_linear_keys_follow_the_files_own_curves(scripts: list[Path]) -> None:
+    """Every frame between keys against the tree's cubics, for shapes that nothing moves: within 0.1 px."""
+    checked = 0
+    for path in scripts:
+        reading = nuke.read_report(path)
+        shapes = {shape.name: shape for shape in reading.document.shapes}
+        for node, tree in reading.trees:
+            for child in plain_shapes(tree):
+                shape = shapes[f"{node}/{child.name}" if len(reading.trees) > 1 else child.name]
+                first, last = (shape.frames[0], shape.frames[-1]) if shape.keys else (1, 0)
+                for frame in range(first, min(last, first + 60) + 1):
+                    for point, entry in zip(shape.at(frame), child.outline.points[1::3], strict=True):
+                        x, y = (*(curve.at(frame) for curve in entry.values), 0.0, 0.0)[:2]
+                        assert point.x == pytest.approx(x, abs=0.1)
+                        assert reading.document.height - point.y == pytest.approx(y, abs=0.1)
+                        checked += 1
+    assert checked > 10_000
+
+
+def test_the_puppets_roto_lies_on_the_true_curves(shared: Path) -> None:
+    """y, frame numbers and tangents at once: the artist's shapes are within their hand noise of the rendered truth."""
+    folder = shared / "data/puppets/A_pip/test01"
+    roto, truth = nuke.read(folder / "roto.nk"), document.read(folder / "truth.roto.json")
+    assert (roto.width, roto.height) == (truth.width, truth.height)
+    for name in ("eye_left", "mouth_outer", "brow_right"):
+        for frame in (1001, 1012, 1023):
+            a, b = roto.shape(name).at(frame), truth.shape(name).at(frame)
+            mean, worst = bezier.curve_distance(bezier.as_array(a), bezier.as_array(b), True)
+            assert mean < 0.5
+            assert worst < 2.5
+
+
+def test_a_megabyte_is_read_in_seconds(shared: Path) -> None:
+    path = shared / "formats/nuke/SGSMarkNA_Nuke_User_Tools_psd_maker.nk"
+    begin = time.process_time()
+    nuke.read(path)
+    assert time.process_time() - begin < 4.0  # 0.5 s on a quiet machine
+
+
+def test_damage_is_refused_never_a_crash(shared: Path) -> None:
+    text = (shared / "formats/nuke/SGSMarkNA_Nuke_User_Tools_Shadow_Blur_Processing.nk").read_text()
+    start = text.index(" curves {")
+    end = start + nuke_script.closing_brace(text[start:], text[start:].index("{"))
+    chance = random.Random(5)
+    told = []
+    for _ in range(120):
+        at, length = chance.randrange(start, end), chance.choice([1, 1, 3, 40])
+        damaged = text[:at] + chance.choice(["", "{", "}", "x", " 7 ", '"', "\\"]) + text[at + length :]
+        try:
+            nuke_reader.read_text(damaged)
+        except DocumentError as error:
+            told.append(str(error))
+    assert len(told) > 60
+    assert not any("\n" in line for line in told)
