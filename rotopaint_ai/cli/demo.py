@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 from pathlib import Path
-from typing import Any
 
 from rotopaint_ai.cli.run import add_line_arguments, do, export_names
 from rotopaint_ai.jobs import RunJob
@@ -53,7 +52,7 @@ def find_sample() -> Path:
 
 
 def read_crops(path: Path) -> tuple[str, ...]:
-    """Crops of a sample: `{"crop": "X,Y,W,H"}`, numbers in a list, or `{"crops": [...]}` with frames.
+    """The crop of a sample: `{"crop": [X, Y, W, H], "frame": FRAME}`, the frame may be left out.
 
     Raises: PackError on anything else.
     """
@@ -61,14 +60,8 @@ def read_crops(path: Path) -> tuple[str, ...]:
 
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
-        crops = content["crops"] if "crops" in content else [content["crop"]]
-        return tuple(_text(crop) for crop in crops)
+        x, y, width, height = (float(number) for number in content["crop"])
+        frame = f"{int(content['frame'])}:" if "frame" in content else ""
+        return (f"{frame}{x:g},{y:g},{width:g},{height:g}",)
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise PackError(f"{path}: not a crop ({error!r}); reinstall the product with its models") from error
-
-
-def _text(crop: Any) -> str:
-    if isinstance(crop, str):
-        return crop
-    x, y, width, height = (float(number) for number in crop)
-    return f"{x:g},{y:g},{width:g},{height:g}"

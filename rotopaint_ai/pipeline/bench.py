@@ -19,10 +19,11 @@ from typing import Any
 
 import OpenImageIO
 
-from rotopaint_ai.errors import PlateError
+from rotopaint_ai.errors import PlateError, UsageError
+from rotopaint_ai.frames import summarise
 from rotopaint_ai.jobs import Cancel, RunJob, n_cores
 from rotopaint_ai.pipeline.plan import choose_frames
-from rotopaint_ai.pipeline.run import run
+from rotopaint_ai.pipeline.run import Outcome, run
 from rotopaint_ai.plates import oiio
 from rotopaint_ai.plates.plate import open_plate
 
@@ -72,7 +73,11 @@ def measure(job: RunJob, *, rounds: int = 3) -> Measured:
         for round_ in range(rounds + 1):
             out = Path(scratch) / f"run{round_}"
             start = time.perf_counter()
-            run(replace(job, out=str(out), resume=False), lambda event: None, Cancel())
+            outcome = run(replace(job, out=str(out), resume=False), lambda event: None, Cancel())
+            if not outcome.is_whole or outcome.lost:
+                raise UsageError(
+                    f"bench: frames failed or lost the face ({_first_reason(outcome)}); measure a good shot"
+                )
             middle = time.perf_counter()
             n_frames = decode_and_encode(job, Path(scratch) / f"plain{round_}")
             end = time.perf_counter()
@@ -83,6 +88,10 @@ def measure(job: RunJob, *, rounds: int = 3) -> Measured:
                 whole.append(middle - start)
                 plain.append(end - middle)
     return Measured(n_frames, tuple(whole), tuple(plain), content)
+
+
+def _first_reason(outcome: Outcome) -> str:
+    return next(iter(outcome.failed.values()), None) or summarise([*outcome.missing, *outcome.lost])
 
 
 def decode_and_encode(job: RunJob, out: Path) -> int:

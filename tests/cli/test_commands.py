@@ -1,0 +1,273 @@
+"""Commands: exit codes, one line of complaint, nothing but JSON on stdout with --events."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from rotopaint_ai import cli
+from rotopaint_ai.cli import main
+
+ROOT = Path(__file__).resolve().parents[2]
+HEAVY = ("numpy", "torch", "onnxruntime", "PySide6", "cv2", "OpenImageIO", "PyOpenColorIO", "av", "rich", "yaml")
+LOADED = f"""
+import sys
+from rotopaint_ai.cli import main
+code = main(sys.argv[1:])
+print(code, [name for name in {HEAVY} if name in sys.modules])
+"""
+
+
+def _python(*arguments: str, **more: object) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    return subprocess.run(
+        [sys.executable, *arguments], capture_output=True, text=True, env=environment, check=False, **more
+    )  # type: ignore[call-overload,no-any-return]
+
+
+def _one_line(capsys: pytest.CaptureFixture[str]) -> str:
+    text = capsys.readouterr().err.strip()
+    assert "\n" not in text
+    assert "Traceback" not in text
+    return text
+
+
+def test_help_lists_every_command_and_loads_nothing_heavy() -> None:
+    done = _python("-c", LOADED, "--help")
+    for name in cli.COMMANDS:
+        assert f"  {name} " in done.stdout
+    assert done.stdout.strip().endswith("0 []"), done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("name", list(cli.COMMANDS))
+def test_each_command_has_help_that_loads_nothing_heavy(name: str) -> None:
+    done = _python("-c", LOADED, name, "--help")
+    assert done.stdout.strip().endswith("0 []"), done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (["walk"], "no command 'walk'"),
+        (["run"], "the following arguments are required"),
+        (["run", "p", "--crop", "1,2,3,4", "--out", "o", "--method", "magic"], "invalid choice"),
+        (["run", "/nowhere/p.####.exr", "--crop", "1,2,30,40", "--out", "o"], "/nowhere"),
+        (["run", "p", "--crop", "1,2,30,40", "--out", "o", "--threads", "-1"], "--threads -1"),
+        (["run", "p", "--crop", "1,2,30,40", "--out", "o", "--frames", "x"], "frames 'x'"),
+        (["matte", "/nowhere/shapes.roto.json", "--out", "o"], "shapes.roto.json"),
+        (["matte", "shapes.txt", "--out", "o"], "no shape format"),
+        (["convert", "a.roto.json", "b.xyz"], "no shape format"),
+        (["evaluate", "nowhere", "/nowhere"], "/nowhere"),
+        (["bench", "run", "--plates", "p.####.exr"], "--crop"),
+    ],
+)
+def test_wrong_use_is_one_line_and_code_2(
+    arguments: list[str], text: str, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(arguments) == 2
+    assert text in _one_line(capsys)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_no_command_shows_help_and_code_2(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([]) == 2
+    assert "commands:" in capsys.readouterr().err
+
+
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out.startswith("rotopaint ")
+
+
+def test_unexpected_error_is_one_line_with_a_file_that_tells_more(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    from rotopaint_ai.cli import convert
+
+    def break_down(arguments: object) -> int:
+        raise ZeroDivisionError("made\nup")
+
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    monkeypatch.setattr(convert, "execute", break_down)
+    assert main(["convert", "a", "b"]) == 1
+    text = _one_line(capsys)
+    assert "ZeroDivisionError: made up" in text
+    saved = Path(text.rpartition(" ")[2])
+    assert saved.parent == tmp_path
+    assert "Traceback" in saved.read_text()
+    assert "convert" in saved.read_text()
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [(OSError(28, "No space left on device", "out/x.exr"), 1), (MemoryError(), 1), (KeyboardInterrupt(), 130)],
+)
+def test_disk_memory_and_interrupt(
+    error: BaseException, code: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from rotopaint_ai.cli import convert
+
+    def break_down(arguments: object) -> int:
+        raise error
+
+    monkeypatch.setattr(convert, "execute", break_down)
+    assert main(["convert", "a", "b"]) == code
+    _one_line(capsys)
+
+
+def test_run_prints_where_to_look(shapes: Path) -> None:
+    assert (shapes / "report/index.html").is_file()
+
+
+def test_events_are_json_lines_and_nothing_else(puppet: ModuleType, plates: str, pack: Path, tmp_path: Path) -> None:
+    arguments = ["run", plates, "--crop", puppet.crop_text(), "--out", str(tmp_path), "--model", str(pack), "--events"]
+    done = _python("-m", "rotopaint_ai", *arguments)
+    assert done.returncode == 0, done.stderr
+    events = [json.loads(line) for line in done.stdout.splitlines()]
+    assert all(event["version"] == 1 for event in events)
+    assert [event["event"] for event in events] == ["started", *["frame", "progress"] * 4, "finished"]
+    assert done.stderr == ""
+
+
+def test_failed_frame_gives_code_3(
+    puppet: ModuleType, pack: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pattern = puppet.make_plates(tmp_path / "plates", range(1001, 1005))
+    (tmp_path / "plates/plate.1003.exr").write_bytes(b"not a picture")
+    arguments = ["run", pattern, "--crop", puppet.crop_text(), "--out", str(tmp_path / "out"), "--model", str(pack)]
+    assert main(arguments) == 3
+    assert "plate.1003.exr" in capsys.readouterr().err
+
+
+def test_altered_pack_is_refused(
+    puppet: ModuleType, plates: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pack = puppet.make_pack(tmp_path / "pack")
+    (pack / "shapes.onnx").write_bytes((pack / "shapes.onnx").read_bytes() + b" ")
+    arguments = ["run", plates, "--crop", puppet.crop_text(), "--out", str(tmp_path / "out"), "--model", str(pack)]
+    assert main(arguments) == 2
+    assert "shapes.onnx" in _one_line(capsys)
+    assert not (tmp_path / "out").exists()
+
+
+def test_interrupt_stops_cleanly_and_resume_goes_on(puppet: ModuleType, pack: Path, tmp_path: Path) -> None:
+    pattern = puppet.make_plates(tmp_path / "plates", range(1001, 1061))
+    arguments = ["run", pattern, "--crop", puppet.crop_text(), "--out", str(tmp_path / "out"), "--model", str(pack)]
+    command = [sys.executable, "-m", "rotopaint_ai", *arguments, "--events"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment, text=True)
+    assert process.stdout is not None
+    for _ in range(4):
+        process.stdout.readline()
+    process.send_signal(signal.SIGINT)
+    start = time.monotonic()
+    rest, errors = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert time.monotonic() - start < 20
+    assert json.loads(rest.splitlines()[-1])["event"] == "cancelled"
+    assert errors.count("\n") == 1
+    assert "--resume" in errors
+    assert main([*arguments, "--resume"]) == 0
+    assert len(list((tmp_path / "out/clean").iterdir())) == 60
+
+
+def test_reader_of_events_that_goes_away_stops_the_run(puppet: ModuleType, pack: Path, tmp_path: Path) -> None:
+    pattern = puppet.make_plates(tmp_path / "plates", range(1001, 1061))
+    arguments = ["run", pattern, "--crop", puppet.crop_text(), "--out", str(tmp_path / "out"), "--model", str(pack)]
+    command = [sys.executable, "-m", "rotopaint_ai", *arguments, "--events"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment, text=True)
+    assert process.stdout is not None
+    assert process.stderr is not None
+    process.stdout.readline()
+    process.stdout.close()
+    errors = process.stderr.read()
+    process.stderr.close()
+    assert process.wait(60) == 130
+    assert "Traceback" not in errors
+
+
+def test_matte_writes_what_run_wrote(shapes: Path, tmp_path: Path) -> None:
+    assert main(["matte", str(shapes / "shapes.roto.json"), "--out", str(tmp_path), "--frames", "1002-1003"]) == 0
+    names = sorted(path.name for path in (tmp_path / "matte").iterdir())
+    assert names == [f"{name}.{frame}.exr" for name in ("all", "outline", "seam_middle") for frame in (1002, 1003)]
+    assert (tmp_path / "matte/outline.1002.exr").read_bytes() == (shapes / "matte/outline.1002.exr").read_bytes()
+
+
+def test_clean_paints_the_seam_away(plates: str, shapes: Path, tmp_path: Path) -> None:
+    assert main(["clean", plates, str(shapes / "shapes.roto.json"), "--out", str(tmp_path)]) == 0
+    frames = sorted(path.name for path in (tmp_path / "clean").iterdir())
+    assert frames == [f"plate.{frame}.exr" for frame in range(1001, 1005)]
+    assert (tmp_path / "clean/plate.1001.exr").read_bytes() != Path(plates.replace("####", "1001")).read_bytes()
+
+
+def test_clean_names_missing_frames_and_gives_code_3(
+    puppet: ModuleType, shapes: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pattern = puppet.make_plates(tmp_path / "plates", range(1001, 1005))
+    (tmp_path / "plates/plate.1003.exr").unlink()
+    assert main(["clean", pattern, str(shapes / "shapes.roto.json"), "--out", str(tmp_path / "out")]) == 3
+    assert "1003" in capsys.readouterr().err
+
+
+def test_clean_refuses_shapes_of_another_size(
+    puppet: ModuleType, shapes: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pattern = puppet.make_plates(tmp_path / "plates", range(1001, 1002), 96, 60)
+    assert main(["clean", pattern, str(shapes / "shapes.roto.json"), "--out", str(tmp_path / "out")]) == 2
+    assert "192 x 120" in _one_line(capsys)
+
+
+def test_convert_tells_what_was_lost(shapes: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    target = tmp_path / "shapes.nk"
+    assert main(["convert", str(shapes / "shapes.roto.json"), str(target), "--offset", "10"]) == 0
+    said = capsys.readouterr()
+    assert "2 shapes" in said.out
+    assert "landmarks" in said.err
+    assert target.is_file()
+
+
+def test_demo_runs_the_sample(
+    puppet: ModuleType, pack: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sample = tmp_path / "models/sample"
+    puppet.make_plates(sample, range(1001, 1003))
+    x, y, width, height = (float(number) for number in puppet.crop_text().split(","))
+    (sample / "crop.json").write_text(json.dumps({"crop": [x, y, width, height]}))
+    monkeypatch.setenv("ROTOPAINT_MODELS", str(tmp_path / "models"))
+    monkeypatch.chdir(tmp_path)
+    assert main(["demo", "--model", str(pack)]) == 0
+    assert (tmp_path / "rotopaint_demo/report/index.html").is_file()
+    assert "report/index.html" in capsys.readouterr().out
+
+
+def test_training_without_torch_names_the_line_that_installs_it(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import importlib.util
+
+    found = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "torch" else found(name))
+    assert main(["train", "data", "--out", "pack"]) == 2
+    assert "pip install 'rotopaint-ai[train]'" in _one_line(capsys)
+
+
+def test_bench_run_gives_a_ratio(
+    puppet: ModuleType, plates: str, pack: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "bench.json"
+    arguments = ["bench", "run", "--plates", plates, "--crop", puppet.crop_text(), "--model", str(pack)]
+    assert main([*arguments, "--rounds", "1", "--json", str(file)]) == 0
+    content = json.loads(file.read_text())
+    assert content["ratio"] > 0
+    assert content["frames"] == 4
+    assert set(content["stages_ms"]) >= {"decode", "detect", "fill", "encode"}
