@@ -144,8 +144,9 @@ def _shown(frame: Frame, look: LookKey) -> Array:
 
 def _to_screen(linear: Array, look: LookKey) -> Array:
     exposure, gamma, view = look
-    graded = linear * np.float32(2.0**exposure) if exposure else linear
-    display = colour.to_display(graded, view=view)
+    with np.errstate(over="ignore", invalid="ignore"):
+        graded = linear * np.float32(2.0**exposure) if exposure else linear
+        display = colour.to_display(graded, view=view)
     if gamma != 1.0:
         display = display ** np.float32(1.0 / gamma)
     return np.asarray(np.rint(np.nan_to_num(display) * 255.0), np.uint8)

@@ -39,7 +39,13 @@ class Engine:
     def environment(self) -> dict[str, str]:
         """The environment of an engine process: this one's, without what belongs to the host's own Python and Qt."""
         kept = {name: value for name, value in os.environ.items() if name not in _HOST_VARIABLES}
-        return {**kept, "PYTHONPATH": os.pathsep.join(self.folders), "PYTHONUNBUFFERED": "1", "PYTHONUTF8": "1"}
+        return {
+            **kept,
+            "PYTHONPATH": os.pathsep.join(self.folders),
+            "PYTHONUNBUFFERED": "1",
+            "PYTHONUTF8": "1",
+            "PYTHONSAFEPATH": "1",
+        }
 
 
 class Host(Protocol):
@@ -95,6 +101,8 @@ def package_folders() -> tuple[str, ...]:
 
 def _pythons_near(package: Path) -> Sequence[Path]:
     """Where it lies: `PREFIX/lib/python3.x/site-packages/rotopaint_ai`, Windows' form of it, or a checkout."""
-    prefixes = [*list(package.parents)[:4], package.parents[0] / ".venv", package.parents[0] / "venv"]
+    folder = package.parent
+    is_installed = folder.name in ("site-packages", "dist-packages")
+    prefixes = list(folder.parents)[:3] if is_installed else [folder / ".venv", folder / "venv"]
     forms = ("bin/python3", "bin/python", "Scripts/python.exe", "python.exe")
     return [prefix / form for prefix in prefixes for form in forms]

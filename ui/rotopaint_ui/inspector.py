@@ -19,8 +19,8 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from rotopaint_ai.shapes.roto import RotoShape
 from rotopaint_ai.shapes import edit
+from rotopaint_ai.shapes.roto import RotoShape
 from rotopaint_ui import edits
 from rotopaint_ui.render import DEFAULT_WIDTH_PX, colours_of
 from rotopaint_ui.session import Session

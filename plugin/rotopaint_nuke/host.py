@@ -1,0 +1,77 @@
+"""Nuke as a host of the panel: the selected Read gives the plate, an export becomes a RotoPaint node."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import nuke
+
+from rotopaint_ai.errors import UsageError
+from rotopaint_ai.shapes.roto import RotoDocument
+from rotopaint_nuke import roto_node
+from rotopaint_ui.host import Engine, PlateChoice, find_engine
+from rotopaint_ui.panel import Panel
+
+# Nuke's names for what the engine computes by itself; any other name goes to OCIO as it is.
+_COLOURSPACES = {"linear": "linear", "srgb": "sRGB", "rec709": "Rec.709", "cineon": "Cineon"}
+
+
+class NukeHost:
+    """What the panel asks of Nuke. Called on Nuke's main thread only, as everything of Qt is."""
+
+    name = "Read"
+    export_label = "Export to RotoPaint node"
+
+    def __init__(self) -> None:
+        self._source: Any | None = None
+
+    def engine(self) -> Engine:
+        """The Python in which the product is installed; never Nuke's own."""
+        return find_engine(own_python=False)
+
+    def chosen_plate(self) -> PlateChoice:
+        """The plate of the selected Read. Raises UsageError where none, or more than one, is selected."""
+        reads = nuke.selectedNodes("Read")
+        if len(reads) != 1:
+            raise UsageError(f"{len(reads)} Read nodes are selected; select the one with the plate")
+        self._source = reads[0]
+        return choice_of(reads[0])
+
+    def export(self, document: RotoDocument, shapes: Path) -> str:
+        """Make or update the RotoPaint node behind the plate's Read."""
+        source = self._source
+        if source is not None and not nuke.exists(source.fullName()):
+            source = self._source = None
+        node, is_update = roto_node.export(nuke, document, source)
+        done = "Updated" if is_update else "Made"
+        return f"{done} {node.name()} with {len(document.shapes)} shapes; one undo takes it back"
+
+
+def choice_of(read: Any) -> PlateChoice:
+    """The plate of a Read node. Raises UsageError where the node names no file."""
+    source = nuke.filename(read) or ""
+    if not source:
+        raise UsageError(f"{read.name()}: names no file; pick the plate in its file knob")
+    shift = read.knob("frame")
+    if shift is not None and str(shift.value()).strip():
+        raise UsageError(f"{read.name()}: shifts its frames; empty its frame knob, shapes keep the numbers on disk")
+    is_sequence = any(sign in source for sign in ("#", "%"))
+    frames = f"{int(read['first'].value())}-{int(read['last'].value())}" if is_sequence else None
+    return PlateChoice(source, frames, _colourspace(read))
+
+
+def _colourspace(read: Any) -> str | None:
+    """The Read's colour space in our words; None leaves it to the file."""
+    raw, knob = read.knob("raw"), read.knob("colorspace")
+    if raw is not None and raw.value():
+        return "linear"
+    name = "default" if knob is None else str(knob.value())
+    if name.lower().startswith("default"):  # `default`, or `default (sRGB)`
+        return None
+    return _COLOURSPACES.get(name.lower(), name)
+
+
+def create_panel() -> Panel:
+    """The widget that Nuke docks."""
+    return Panel(NukeHost())

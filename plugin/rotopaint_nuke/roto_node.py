@@ -1,0 +1,88 @@
+"""The RotoPaint node that an export makes: built from text in one step; an update leaves the artist's shapes alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from rotopaint_ai.exchange import nuke as nuke_text
+from rotopaint_ai.shapes.roto import RotoDocument
+
+NAME = "RotoPaint_AI"
+LAYER = "RotoPaint_AI"  # our shapes lie in this layer; all others are the artist's
+
+
+def export(nuke: Any, document: RotoDocument, source: Any | None) -> tuple[Any, bool]:
+    """Put a document into a RotoPaint node behind `source`; returns the node, and whether it was there before.
+
+    `nuke` is Nuke's module. An earlier node of ours behind the same source is updated: our layer is replaced, all that
+    the artist added stays. The whole is one undo step, and the selection is what it was.
+    """
+    with _one_undo(nuke, "RotoPaint AI export"), _selection_kept(nuke):
+        node = find(nuke, source)
+        is_update = node is not None
+        if node is None:
+            node = _create(nuke, source)
+        write_curves(node, document)
+    return node, is_update
+
+
+def find(nuke: Any, source: Any | None) -> Any | None:
+    """Our node behind a source, if there is one."""
+    for node in nuke.allNodes("RotoPaint"):
+        if node.name().startswith(NAME) and (source is None or _is_input(node, source)):
+            return node
+    return None
+
+
+def write_curves(node: Any, document: RotoDocument) -> None:
+    """Replace our layer in a node's curves with the document's shapes."""
+    knob = node["curves"]
+    text = knob.toScript().strip()
+    is_wrapped = text.startswith("{{{")  # the knob's own braces are there or not, as this Nuke's toScript has it
+    inner = text[1:-1] if is_wrapped else text
+    updated = nuke_text.update(inner, document, layer=LAYER)
+    knob.fromScript("{" + updated + "}" if is_wrapped else updated)
+    knob.changed()
+
+
+def _create(nuke: Any, source: Any | None) -> Any:
+    for each in nuke.selectedNodes():
+        each.setSelected(False)
+    node = nuke.createNode("RotoPaint", inpanel=False)
+    node.setName(NAME, uncollide=True)
+    node.setInput(0, source)
+    if source is not None:
+        node.setXYpos(source.xpos(), source.ypos() + source.screenHeight() + 60)
+    return node
+
+
+def _is_input(node: Any, source: Any) -> bool:
+    found = node.input(0)
+    return found is not None and found.fullName() == source.fullName()
+
+
+@contextmanager
+def _one_undo(nuke: Any, name: str) -> Iterator[None]:
+    """Everything inside is one step of Nuke's undo; an error takes back what was done before it."""
+    undo = nuke.Undo()
+    undo.begin(name)
+    try:
+        yield
+    except BaseException:
+        undo.cancel()
+        raise
+    undo.end()
+
+
+@contextmanager
+def _selection_kept(nuke: Any) -> Iterator[None]:
+    before = nuke.selectedNodes()
+    try:
+        yield
+    finally:
+        for node in nuke.selectedNodes():
+            node.setSelected(False)
+        for node in before:
+            node.setSelected(True)

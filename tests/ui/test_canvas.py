@@ -1,0 +1,204 @@
+"""The viewer: geometry of the view, the mouse on shapes and boxes, and what is painted."""
+
+from __future__ import annotations
+
+import pytest
+from PySide6.QtCore import QPoint, QPointF, Qt
+from PySide6.QtGui import QColor, QImage
+from pytestqt.qtbot import QtBot
+
+from rotopaint_ui.canvas import Canvas
+from rotopaint_ui.reel import CLEAN, PLATE, Look, Reel
+from rotopaint_ui.render import Overlay, View, paint_matte
+from rotopaint_ui.session import Session
+from rotopaint_ui.timeline import Timeline, key_sources, ramp
+from rotopaint_ui.tools import crop_at
+
+from .conftest import HEIGHT, WIDTH
+
+LEFT = Qt.MouseButton.LeftButton
+
+
+@pytest.fixture
+def canvas(qtbot: QtBot, session: Session) -> Canvas:
+    """A viewer of 640 x 480 on a plate of 64 x 48: fitted, one plate pixel is 10 screen pixels."""
+    reel = Reel()
+    canvas = Canvas(session, reel)
+    qtbot.addWidget(canvas)
+    canvas.resize(640, 480)
+    canvas.show()
+    canvas.fit()
+    for name, colour in ((PLATE, "#404040"), (CLEAN, "#a0a0a0")):
+        image = QImage(WIDTH, HEIGHT, QImage.Format.Format_RGB32)
+        image.fill(QColor(colour))
+        reel._images[name, 1001] = (Look(), image)
+    session.listeners.append(canvas.update)
+    return canvas
+
+
+def spot(canvas: Canvas, x: float, y: float) -> QPoint:
+    return canvas.view.to_screen(x, y).toPoint()
+
+
+def drag(qtbot: QtBot, canvas: Canvas, start: tuple[float, float], end: tuple[float, float]) -> None:
+    qtbot.mousePress(canvas, LEFT, pos=spot(canvas, *start))
+    for share in (0.3, 0.7, 1.0):
+        x, y = (a + (b - a) * share for a, b in zip(start, end))
+        qtbot.mouseMove(canvas, spot(canvas, x, y))
+    qtbot.mouseRelease(canvas, LEFT, pos=spot(canvas, *end))
+
+
+def test_the_view_maps_there_and_back_with_pixel_aspect() -> None:
+    view = View(zoom=2.0, x=10.0, y=20.0, aspect=1.5)
+    assert view.to_screen(4, 6) == QPointF(22, 32)
+    assert view.to_plate(QPointF(22, 32)) == pytest.approx((4, 6))
+
+
+def test_zooming_keeps_the_place_under_the_mouse() -> None:
+    view, mouse = View(zoom=2.0, x=10.0, y=20.0, aspect=1.5), QPointF(123, 77)
+    assert view.zoomed(3.7, mouse).to_plate(mouse) == pytest.approx(view.to_plate(mouse))
+
+
+def test_the_fitted_plate_fills_the_viewer(canvas: Canvas) -> None:
+    assert canvas.view.zoom == pytest.approx(10.0)
+    assert canvas.grab().toImage().pixelColor(20, 20) == QColor("#404040")
+
+
+def test_a_click_selects_the_shape_and_a_drag_moves_its_point_in_one_step(
+    qtbot: QtBot, canvas: Canvas, session: Session
+) -> None:
+    qtbot.mouseClick(canvas, LEFT, pos=spot(canvas, 20, 20))
+    assert session.selection.shape == "seam"
+    drag(qtbot, canvas, (30, 20), (33, 24))
+    assert session.document is not None
+    key = session.document.shape("seam").keys[1001]
+    assert key.source == "human"
+    assert (key.points[1].x, key.points[1].y) == pytest.approx((33, 24))
+    assert session.undo() == "move points"
+    assert session.document.shape("seam").keys[1001].source == "model"
+
+
+def test_a_rubber_band_selects_the_points_inside(qtbot: QtBot, canvas: Canvas, session: Session) -> None:
+    session.select("seam")
+    drag(qtbot, canvas, (25, 25), (55, 16))
+    assert session.selection.points == {1, 2}
+    drag(qtbot, canvas, (50, 20), (50, 26))
+    assert session.document is not None
+    assert [point.y for point in session.document.shape("seam").at(1001)] == pytest.approx([20, 26, 26])
+
+
+def test_a_tangent_is_dragged_by_its_end(qtbot: QtBot, canvas: Canvas, session: Session) -> None:
+    session.select("seam", frozenset({1}))
+    drag(qtbot, canvas, (35, 20), (35, 25))
+    assert session.document is not None
+    point = session.document.shape("seam").at(1001)[1]
+    assert (point.x, point.y) == (30, 20)
+    assert (point.out_dx, point.out_dy) == pytest.approx((5, 5))
+    assert point.in_dx == pytest.approx(point.in_dy)
+
+
+def test_hidden_shapes_cannot_be_grabbed(qtbot: QtBot, canvas: Canvas, session: Session) -> None:
+    session.show("seam", False)
+    qtbot.mouseClick(canvas, LEFT, pos=spot(canvas, 20, 20))
+    assert session.selection.shape is None
+
+
+def test_escape_takes_the_drag_back(qtbot: QtBot, canvas: Canvas, session: Session) -> None:
+    session.select("seam")
+    qtbot.mousePress(canvas, LEFT, pos=spot(canvas, 30, 20))
+    qtbot.mouseMove(canvas, spot(canvas, 40, 30))
+    assert session.is_dragging
+    canvas.cancel_gesture()
+    qtbot.mouseRelease(canvas, LEFT, pos=spot(canvas, 40, 30))
+    assert not session.can_undo
+    assert session.is_saved
+
+
+def test_a_crop_box_is_drawn_moved_and_sized(qtbot: QtBot, canvas: Canvas, session: Session) -> None:
+    canvas.tool = "crop"
+    drag(qtbot, canvas, (10, 8), (40, 38))
+    assert session.state.crops[1001].word(1001) == "1001:10,8,30,30"
+    drag(qtbot, canvas, (20, 20), (25, 22))
+    assert session.state.crops[1001].word(1001) == "1001:15,10,30,30"
+    drag(qtbot, canvas, (45, 40), (55, 42))
+    assert session.state.crops[1001].word(1001) == "1001:15,10,40,32"
+    session.go_to(1005)
+    drag(qtbot, canvas, (30, 20), (34, 20))
+    session.go_to(1003)
+    box = crop_at(session)
+    assert box is not None
+    assert box.x == 17
+    session.undo()
+    session.undo()
+    session.undo()
+    session.undo()
+    assert session.state.crops == {}
+
+
+def test_the_wipe_shows_the_clean_plate_at_its_right(canvas: Canvas) -> None:
+    canvas.wipe = 0.5
+    canvas.overlay = Overlay(splines=False, landmarks=False)
+    image = canvas.grab().toImage()
+    assert image.pixelColor(100, 400) == QColor("#404040")
+    assert image.pixelColor(540, 400) == QColor("#a0a0a0")
+    canvas.wipe, canvas.shows_clean = None, True
+    assert canvas.grab().toImage().pixelColor(100, 400) == QColor("#a0a0a0")
+
+
+def test_mattes_cover_what_their_width_says(canvas: Canvas, session: Session) -> None:
+    canvas.overlay = Overlay(splines=False, landmarks=False, mattes=True)
+    image = canvas.grab().toImage()
+    plain = QColor("#404040")
+    covered = [y for y in range(10, 470) if image.pixelColor(300, y) != plain]
+    assert min(covered) == pytest.approx(180, abs=2)  # the seam lies at y 20, 4 px wide: 18 to 22
+    assert max(covered) == pytest.approx(220, abs=2)
+    assert image.pixelColor(240, 100) != plain  # inside the eye
+
+
+def test_tapered_ends_narrow_to_nothing(session: Session) -> None:
+    from dataclasses import replace
+
+    from PySide6.QtGui import QPainter
+
+    assert session.document is not None
+    shape = replace(session.document.shape("seam"), taper=(0.5, 0.0))
+    image = QImage(640, 480, QImage.Format.Format_RGB32)
+    image.fill(QColor("#000000"))
+    painter = QPainter(image)
+    paint_matte(painter, shape, 1001, View(zoom=10.0), QColor("#ffffff"))
+    painter.end()
+    heights = [sum(image.pixelColor(x, y).red() > 0 for y in range(480)) for x in (110, 200, 450)]
+    assert heights[0] < 6
+    assert heights[1] == pytest.approx(20, abs=3)
+    assert heights[2] == pytest.approx(40, abs=3)
+
+
+def test_the_timeline_maps_frames_and_holes(qtbot: QtBot, session: Session) -> None:
+    timeline = Timeline(session, Reel())
+    qtbot.addWidget(timeline)
+    timeline.resize(600, timeline.sizeHint().height())
+    for frame in range(1001, 1007):
+        assert timeline.frame_at(timeline.x_of(frame) + 1) == frame
+    with qtbot.waitSignal(timeline.frame_wanted) as asked:
+        qtbot.mouseClick(timeline, LEFT, pos=QPoint(int(timeline.x_of(1003)) + 5, 40))
+    assert asked.args == [1003]
+    assert "not on disk" in timeline.tip(1004)
+    assert "expected error 2.00 px" in timeline.tip(1003)
+    assert "face not found" in timeline.tip(1006)
+    assert not timeline.grab().isNull()
+
+
+def test_the_error_ramp_runs_from_blue_to_orange() -> None:
+    sure, doubtful = ramp(0.0), ramp(1.0)
+    assert sure.blue() > sure.red()
+    assert doubtful.red() > doubtful.blue()
+    assert ramp(5.0) == doubtful
+
+
+def test_a_persons_key_wins_over_the_models_in_the_strip(session: Session) -> None:
+    from rotopaint_ui import edits
+
+    assert session.document is not None
+    document = edits.move_points(session.document, "seam", [1002], {0}, 1, 0)
+    assert key_sources(document.shapes)[1002] == "human"
+    assert key_sources(document.shapes)[1001] == "model"

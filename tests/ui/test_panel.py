@@ -1,0 +1,163 @@
+"""The panel as an artist uses it: open, box, Run, look, correct, export; the decoder is real, the engine made up."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QApplication, QDialog
+from pytestqt.qtbot import QtBot
+
+from rotopaint_ai.exchange import document as documents
+from rotopaint_ui.host import Engine, PlateChoice, package_folders
+from rotopaint_ui.panel import Panel
+from rotopaint_ui.reel import CLEAN, PLATE
+from rotopaint_ui.session import Box, State
+
+from .conftest import make_document, run_json, write_plate
+
+ENGINE = """
+import json, pathlib, shutil, sys
+words = sys.argv[1:]
+out = pathlib.Path(words[words.index("--out") + 1])
+ready = pathlib.Path(__file__).parents[1] / "ready"
+say = lambda **facts: print(json.dumps(facts), flush=True)
+out.mkdir(parents=True, exist_ok=True)
+(out / "words.json").write_text(json.dumps(words))
+say(event="started", name="plate", total=5, pack="puppet", device="CPU, 8.4 ms/frame", width=64, height=48,
+    first_frame=1001, last_frame=1006, pixel_aspect=1.0, fps=24.0, landmarks=[],
+    shapes=[{"name": "seam", "closed": False, "role": "seam", "feather_px": 0.0}])
+for done, frame in enumerate((1001, 1002, 1003), 1):
+    say(event="frame", frame=frame, status="done", shapes={"seam": [[1, 2, 0, 0, 1, 0], [3, 4, 0, 0, 1, 0]]},
+        expected_error_px={"seam": 1.5})
+    say(event="progress", done=done, total=5, eta_s=1.0, ms_per_frame=20.0)
+shutil.copytree(ready, out, dirs_exist_ok=True)
+"""
+
+
+@pytest.fixture
+def results(tmp_path: Path) -> Path:
+    """What the made-up engine leaves in its folder."""
+    folder = tmp_path / "engine" / "ready"
+    folder.mkdir(parents=True)
+    documents.write(folder / "shapes.roto.json", make_document())
+    (folder / "run.json").write_text(json.dumps(run_json()))
+    write_plate(folder / "clean", add=30)
+    return folder
+
+
+def open_plate(qtbot: QtBot, panel: Panel, choice: PlateChoice, out: Path) -> None:
+    with qtbot.waitSignal(panel.plate_opened, timeout=30000):
+        panel.open_plate(choice, out)
+    qtbot.waitUntil(lambda: panel.reel.image(PLATE, 1001) is not None, timeout=10000)
+
+
+def run(qtbot: QtBot, panel: Panel, engine: Engine) -> None:
+    panel.host.the_engine = engine  # type: ignore[attr-defined]
+    with qtbot.waitSignal(panel.run_ended, timeout=20000):
+        panel.run()
+
+
+def test_from_plate_to_corrected_shapes(
+    qtbot: QtBot, panel: Panel, plate: str, results: Path, engine_of: Callable[[str], Engine], tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    open_plate(qtbot, panel, PlateChoice(plate, frames="1001-1006", colourspace="sRGB"), out)
+    assert panel.top.name.text() == "plate"
+    assert "missing 1004" in panel.top.facts.text()
+    assert panel.canvas.tool == "crop"
+
+    panel.session.act("crop box", State(None, {1002: Box(5, 6, 30, 32)}))
+    seen: list[str] = []
+    panel.worker.happened.connect(lambda facts: seen.append(facts["event"]))
+    run(qtbot, panel, engine_of(ENGINE))
+    words = json.loads((out / "words.json").read_text())
+    assert words[:4] == ["run", plate, "--out", str(out)]
+    assert words[words.index("--crop") + 1] == "1002:5,6,30,32"
+    assert words[words.index("--frames") + 1] == "1001-1006"
+    assert words[words.index("--colourspace") + 1] == "sRGB"
+    assert "--events" in words
+    assert seen == ["started", *["frame", "progress"] * 3]
+    assert panel.session.document == make_document()
+    assert panel.status.text.text().startswith("Done.")
+    assert panel.top.device.text() == "CPU, 8.4 ms/frame"
+    assert panel.canvas.tool == "select"
+
+    qtbot.keyClick(panel.canvas, Qt.Key.Key_N)
+    assert panel.session.frame == 1006
+    qtbot.keyClick(panel.canvas, Qt.Key.Key_N)
+    assert panel.session.frame == 1003
+
+    qtbot.keyClick(panel.canvas, Qt.Key.Key_W)
+    qtbot.waitUntil(lambda: panel.reel.image(CLEAN, 1003) is not None, timeout=10000)
+    assert panel.canvas.wipe == 0.5
+
+    panel.session.select("seam")
+    panel.inspector.seam.width_px.setValue(7.0)
+    panel.inspector.seam.width_px.editingFinished.emit()
+    qtbot.keyClick(panel.canvas, Qt.Key.Key_S, Qt.KeyboardModifier.ControlModifier)
+    assert documents.read(out / "shapes.roto.json").shape("seam").width_px == 7.0
+    qtbot.keyClick(panel.canvas, Qt.Key.Key_Z, Qt.KeyboardModifier.ControlModifier)
+    assert panel.session.document == make_document()
+    panel.export()
+    assert panel.host.exported == [(make_document(), out / "shapes.roto.json")]  # type: ignore[attr-defined]
+
+
+def test_corrections_are_saved_without_being_asked(qtbot: QtBot, panel: Panel, plate: str, out: Path) -> None:
+    open_plate(qtbot, panel, PlateChoice(plate), out)
+    panel._autosave.setInterval(10)
+    from rotopaint_ai.shapes import edit
+
+    state = panel.session.state
+    assert state.document is not None
+    panel.session.act("seam", State(edit.set_seam(state.document, "seam", width_px=9.0), state.crops))
+    qtbot.waitUntil(lambda: panel.session.is_saved, timeout=5000)
+    assert documents.read(out / "shapes.roto.json").shape("seam").width_px == 9.0
+
+
+def test_a_reopened_shot_shows_its_last_run(qtbot: QtBot, panel: Panel, plate: str, out: Path) -> None:
+    open_plate(qtbot, panel, PlateChoice(plate), out)
+    assert panel.session.document == make_document()
+    assert panel.inspector.shapes.topLevelItemCount() == 2
+    assert ("Seam visibility", "2.50 in the plate, 0.50 in the clean plate") in panel.inspector.frame.rows()
+
+
+def test_nothing_opens_a_modal_dialog_and_every_error_is_one_line(
+    qtbot: QtBot, panel: Panel, plate: str, tmp_path: Path, engine_of: Callable[[str], Engine]
+) -> None:
+    panel.run()
+    assert "Open a plate" in panel.status.text.text()
+    panel.export()
+    assert "press Run first" in panel.status.text.text()
+    with qtbot.waitSignal(panel.reel.failed, timeout=30000):
+        panel.open_plate(PlateChoice(str(tmp_path / "no" / "plate.####.exr")))
+    assert "no: cannot list" in panel.status.text.text()
+    assert panel.status.text.property("kind") == "trouble"
+    open_plate(qtbot, panel, PlateChoice(plate), tmp_path / "out")
+    run(qtbot, panel, engine_of("import sys; sys.exit('rotopaint run: the pack\\nis altered')"))
+    assert panel.status.text.text() == "is altered"
+    assert not [window for window in QApplication.topLevelWidgets() if isinstance(window, QDialog) and window.isModal()]
+
+
+def test_keys_do_nothing_harmful_without_a_plate(qtbot: QtBot, panel: Panel) -> None:
+    for key in (Qt.Key.Key_N, Qt.Key.Key_F, Qt.Key.Key_H, Qt.Key.Key_Space, Qt.Key.Key_Right, Qt.Key.Key_End):
+        qtbot.keyClick(panel.canvas, key)
+    assert panel.session.plate is None
+    assert not panel._play.isActive()
+
+
+def test_the_panel_loads_nothing_heavy(tmp_path: Path) -> None:
+    script = (
+        "import sys, json\n"
+        "import rotopaint_ui.panel, rotopaint_ui.host, rotopaint_ui.worker, rotopaint_ui.app\n"
+        "heavy = {'numpy', 'cv2', 'onnxruntime', 'torch', 'OpenImageIO', 'av', 'yaml', 'PyOpenColorIO'}\n"
+        "print(json.dumps(sorted(heavy & set(sys.modules))))"
+    )
+    environment = Engine(sys.executable, package_folders()).environment()
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env=environment, check=True)
+    assert json.loads(done.stdout) == []

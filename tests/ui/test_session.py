@@ -1,0 +1,199 @@
+"""The open shot without a screen: undo, gestures, worst frames, and what reaches the disk."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from rotopaint_ai.errors import DocumentError
+from rotopaint_ai.exchange import document as documents
+from rotopaint_ui import edits, record
+from rotopaint_ui.session import HAND_NAME, Box, PlateFacts, Session, State
+
+from .conftest import make_document, run_json
+
+
+def drag(session: Session, dx: float) -> None:
+    """A gesture of three moves of the seam's first point."""
+    session.begin("move points")
+    for part in (0.3, 0.7, 1.0):
+        document = session.before_gesture.document
+        assert document is not None
+        moved = edits.move_points(document, "seam", session.held_frames(), {0}, dx * part, 0)
+        session.preview(replace(session.before_gesture, document=moved))
+    session.commit()
+
+
+def x_at(session: Session, frame: int = 1001) -> float:
+    assert session.document is not None
+    return session.document.shape("seam").at(frame)[0].x
+
+
+def test_one_gesture_is_one_step_and_undo_redo_go_both_ways(session: Session) -> None:
+    drag(session, 4.0)
+    drag(session, 1.0)
+    assert x_at(session) == 15.0
+    assert session.undo() == "move points"
+    assert x_at(session) == 14.0
+    session.undo()
+    assert x_at(session) == 10.0
+    assert session.document == make_document()
+    assert session.undo() is None
+    session.redo()
+    session.redo()
+    assert x_at(session) == 15.0
+
+
+def test_a_new_act_forgets_what_was_undone(session: Session) -> None:
+    drag(session, 4.0)
+    session.undo()
+    drag(session, 2.0)
+    assert not session.can_redo
+
+
+def test_an_aborted_gesture_leaves_nothing(session: Session) -> None:
+    session.begin("crop box")
+    session.preview(State(session.document, {1001: Box(1, 2, 30, 30)}))
+    session.abort()
+    assert session.state.crops == {}
+    assert not session.can_undo
+
+
+def test_an_edit_in_a_hold_reaches_all_of_it(facts: PlateFacts, out: Path) -> None:
+    (out / "run.json").write_text(json.dumps(run_json(held=[[1002, 1003]])))
+    session = Session()
+    session.open(facts, out)
+    session.go_to(1003)
+    drag(session, 4.0)
+    assert [x_at(session, frame) for frame in (1001, 1002, 1003, 1005)] == [10, 14, 14, 10]
+
+
+def test_worst_frames_lost_first_then_by_error_and_without_those_keyed_by_hand(session: Session) -> None:
+    assert session.worst() == [1006, 1003, 1005, 1002, 1001]
+    session.step_worst(1)
+    assert session.frame == 1006
+    session.step_worst(1)
+    assert session.frame == 1003
+    session.step_worst(-1)
+    assert session.frame == 1006
+    session.go_to(1003)
+    drag(session, 1.0)
+    assert session.worst() == [1006, 1005, 1002, 1001]
+
+
+def test_of_a_hold_the_first_frame_stands_for_all() -> None:
+    run = record.RunRecord(errors={1: {"a": 1.0}, 2: {"a": 3.0}, 3: {"a": 2.0}}, held=((1, 2),))
+    assert run.worst((1, 2, 3)) == [1, 3]
+    assert run.worst((1, 2, 3), settled=frozenset({2})) == [3]
+
+
+def test_save_writes_once_and_marks_human_keys(session: Session, out: Path) -> None:
+    assert not session.save()
+    drag(session, 4.0)
+    assert session.save()
+    assert not session.save()
+    saved = documents.read(out / "shapes.roto.json")
+    assert saved.shape("seam").keys[1001].source == "human"
+    assert saved.shape("seam").keys[1001].points[0].x == 14.0
+
+
+def test_undo_goes_on_working_after_saving(session: Session, out: Path) -> None:
+    drag(session, 4.0)
+    session.save()
+    session.undo()
+    session.save()
+    assert documents.read(out / "shapes.roto.json") == make_document()
+
+
+def test_a_run_keeps_human_keys_and_is_one_step(session: Session, out: Path) -> None:
+    drag(session, 4.0)
+    session.save()
+    session.prepare_run()
+    documents.write(out / "shapes.roto.json", edits.move_points(make_document(), "seam", [1001, 1002], {0}, -5, 0))
+    session.take_run()
+    assert (x_at(session, 1001), x_at(session, 1002)) == (14.0, 5.0)
+    assert documents.read(out / "shapes.roto.json").shape("seam").keys[1001].source == "human"
+    assert not (out / HAND_NAME).exists()
+    assert session.undo() == "run"
+    assert x_at(session, 1002) == 10.0
+
+
+def test_a_crash_during_a_run_does_not_cost_human_keys(session: Session, facts: PlateFacts, out: Path) -> None:
+    drag(session, 4.0)
+    session.save()
+    session.prepare_run()
+    documents.write(out / "shapes.roto.json", make_document())  # the run wrote its shapes, then everything died
+    again = Session()
+    again.open(facts, out)
+    assert x_at(again) == 14.0
+    assert not again.is_saved
+
+
+def test_a_damaged_document_is_one_line_and_the_plate_opens(facts: PlateFacts, out: Path) -> None:
+    (out / "shapes.roto.json").write_text("{")
+    session = Session()
+    trouble = session.open(facts, out)
+    assert trouble is not None
+    assert "shapes.roto.json" in trouble
+    assert "\n" not in trouble
+    assert session.plate == facts
+    assert session.document is None
+
+
+def test_the_frame_stays_in_the_plate_and_may_stand_on_a_hole(session: Session) -> None:
+    session.go_to(1004)
+    assert session.frame == 1004
+    session.go_to(2000)
+    assert session.frame == 1006
+    session.go_to(1)
+    assert session.frame == 1001
+
+
+def test_keys_are_stepped_through(session: Session) -> None:
+    session.go_to(1003)
+    session.step_key(1)
+    assert session.frame == 1005
+    session.step_key(-1)
+    assert session.frame == 1003
+
+
+def test_live_shapes_are_shown_and_not_kept(session: Session) -> None:
+    drag(session, 4.0)
+    started = {"event": "started", "width": 64, "height": 48, "first_frame": 1001, "last_frame": 1006}
+    started |= {"pixel_aspect": 1.0, "fps": 24.0, "landmarks": ["nose"]}
+    started |= {"shapes": [{"name": "seam", "closed": False, "role": "seam", "feather_px": 0.0}]}
+    session.take_event(started)
+    rows = [[1, 2, 0, 0, 1, 0], [3, 2, 0, 0, 1, 0], [5, 2, -1, 0, 0, 0]]
+    event = {"event": "frame", "frame": 1002, "status": "done", "landmarks": [[7, 8, 0.5]], "shapes": {"seam": rows}}
+    session.take_event({**event, "expected_error_px": {"seam": 4.0}, "widths": {"seam": 6.0}})
+    session.show_live()
+    assert session.is_live
+    assert session.document is not None
+    assert session.document.shape("seam").at(1002)[0].x == 1
+    assert session.document.shape("seam").width_px == 6.0
+    assert session.document.shape("seam").keys[1001].source == "human"
+    assert session.document.landmarks.keys[1002][0] == (7, 8, 0.5)
+    assert session.run.error_at(1002) == 4.0
+    session.end_live()
+    assert x_at(session) == 14.0
+    assert x_at(session, 1002) == 10.0
+
+
+def test_a_record_that_is_none_is_one_line(tmp_path: Path) -> None:
+    path = tmp_path / "run.json"
+    path.write_text('{"format": "something"}')
+    with pytest.raises(DocumentError, match=r"run\.json: is no record"):
+        record.read(path)
+
+
+def test_the_report_room_and_the_screens_read_one_run_json(out: Path) -> None:
+    run = record.read(out / "run.json")
+    assert run.error_at(1003) == 2.0
+    assert run.error_at(1003, "eye") == 1.0
+    assert run.error_at(1006) == float("inf")
+    assert run.error_at(1004) is None
+    assert run.seam[1001] == (2.5, 0.5)
+    assert run.device == "CPU, 8.4 ms/frame"
