@@ -1,0 +1,103 @@
+"""`rotopaint mine`: ground truth from finished roto."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+EXIT_CODES = "exit codes: 0 all done; 2 wrong use; 3 some frames could not be read (the data set holds the others)"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Say which arguments the command takes."""
+    parser.epilog = EXIT_CODES
+    parser.add_argument(
+        "sources",
+        nargs="+",
+        metavar="SOURCE",
+        help="Nuke script, *.roto.json, COCO keypoint *.json, or a folder of the published puppet set",
+    )
+    parser.add_argument(
+        "--plates",
+        metavar="PLATES",
+        help="plates of the roto, as for 'run'; {dir} is a source's folder, {stem} its name; COCO names its own pictures",
+    )
+    parser.add_argument("--out", required=True, metavar="DATASET", help="folder of the data set")
+    parser.add_argument("--sheet", metavar="FILE", help="character sheet to follow; without it one is proposed")
+    parser.add_argument("--character", metavar="NAME", help="character of all sources (else the plates' folder tells)")
+    parser.add_argument("--name", metavar="NAME", help="name of the data set and its sheet")
+    parser.add_argument("--licence", default="not stated", metavar="TEXT", help="licence of the pictures and the roto")
+    parser.add_argument("--size", type=int, default=320, metavar="PX", help="side of the pictures; 320 unless given")
+    parser.add_argument(
+        "--tolerance", type=float, default=0.25, metavar="PX", help="how closely new splines follow the artist's; 0.25"
+    )
+    parser.add_argument(
+        "--val",
+        action="append",
+        default=[],
+        metavar="SHOT",
+        help="shot to hold out; 'none' for none; else the last one",
+    )
+    parser.add_argument(
+        "--exclude",
+        action="append",
+        default=[],
+        metavar="WHAT",
+        help="SHOT, SHOT:A-B, a kind of suspicious frame (swapped, jumped, ...), or 'suspicious'",
+    )
+
+
+def execute(arguments: argparse.Namespace) -> int:
+    """Do it and return the exit code."""
+    from rotopaint_ai.cli import FRAMES_FAILED, OK
+    from rotopaint_ai.errors import UsageError
+    from rotopaint_ai.training.mining import residuals
+    from rotopaint_ai.training.mining.mine import MineOrder, mine
+    from rotopaint_ai.training.mining.order import Exclusion
+
+    if arguments.size < 32 or arguments.tolerance <= 0:
+        raise UsageError(f"--size {arguments.size} --tolerance {arguments.tolerance}: wanted 32 or more, and above 0")
+    mined = mine(
+        MineOrder(
+            sources=tuple(Path(source) for source in arguments.sources),
+            out=Path(arguments.out),
+            plates=arguments.plates,
+            sheet=Path(arguments.sheet) if arguments.sheet else None,
+            character=arguments.character,
+            name=arguments.name,
+            licence=arguments.licence,
+            size=arguments.size,
+            tolerance_px=arguments.tolerance,
+            val=tuple(arguments.val),
+            exclude=Exclusion.parse(arguments.exclude),
+        ),
+        progress=_progress(),
+    )
+    if mined.table:
+        print(residuals.text(mined.table), end="")
+    for shot, frame, finding in mined.findings[:40]:
+        print(f"{shot} {frame}: {finding.kind}: {finding.about}: {finding.text}")
+    if len(mined.findings) > 40:
+        print(f"... and {len(mined.findings) - 40} more")
+    for note in (*mined.notes, *mined.failed):
+        print(note, file=sys.stderr)
+    counts = ", ".join(f"{count} {split}" for split, count in mined.n_samples.items() if count)
+    print(
+        f"{arguments.out}: {counts}; {len(mined.sheet.landmarks)} landmarks, {len(mined.sheet.shapes)} shapes; "
+        f"{mined.excluded} frames excluded; residuals and suspicious frames in {Path(arguments.out) / 'mining'}"
+    )
+    return FRAMES_FAILED if mined.failed else OK
+
+
+def _progress() -> Callable[[int, int], None]:
+    """A line that rewrites itself where a person watches, silence elsewhere."""
+    if not sys.stderr.isatty():
+        return lambda done, total: None
+
+    def show(done: int, total: int) -> None:
+        end = "\n" if done == total else ""
+        print(f"\rcutting pictures {done}/{total}", end=end, file=sys.stderr, flush=True)
+
+    return show

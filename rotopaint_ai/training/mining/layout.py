@@ -1,0 +1,174 @@
+"""Where control points go on a shape: landmarks and corners first, then one after another where the fit is worst.
+
+Letters: F frames, P control points, G segments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from rotopaint_ai.training.mining import outline, revectorise
+from rotopaint_ai.training.mining.outline import Array, Bools
+from rotopaint_ai.training.mining.register import N_PLACES, Registration
+
+CORNER_DEG = 35.0
+_SHARP = 0.7  # share of a corner's turn that has to happen within a third of the reach
+_NEAR = 2.0 / N_PLACES  # control points closer than this share of the mean are one
+_FRAMES = 20  # frames looked at while control points are added
+_TARGET = 0.6  # share of the tolerance that the mean error has to come down to
+_SEGMENT = 1.2  # share of the tolerance for the worst segment
+_PEAK = 3.0  # times the tolerance that 9 of 10 frames stay below everywhere
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """Control points of a shape on its mean curve: shares ascending from the first point, and which are corners."""
+
+    shares: Array
+    corners: Bools
+
+
+def corners_on(registration: Registration) -> Array:
+    """Shares of the mean where the shape has a corner in most frames."""
+    closed = registration.curves.closed
+    n = N_PLACES * 4
+    grid = np.arange(n) / n
+    at = registration.at(grid)
+    wide = np.median(outline.turning_deg(registration.curves, at), axis=0)
+    narrow = np.median(outline.turning_deg(registration.curves, at, reach=0.004), axis=0)
+    found: list[float] = []
+    for place in np.argsort(-wide):
+        if wide[place] < CORNER_DEG:
+            break
+        around = narrow[np.mod(np.arange(place - 4, place + 5), n)].max() if closed else narrow[
+            max(0, place - 4) : place + 5
+        ].max()
+        if around > _SHARP * wide[place] and all(_apart(grid[place], other, closed) > _NEAR for other in found):
+            found.append(float(grid[place]))
+    return np.sort(np.array(found))
+
+
+def turns_at(registration: Registration, shares: Array) -> Bools:
+    """Which of some control points stand on a corner."""
+    corners = corners_on(registration)
+    closed = registration.curves.closed
+    return np.array([any(_apart(s, c, closed) < _NEAR for c in corners) for s in shares], dtype=bool)
+
+
+def extremes_on(face_NC: Array) -> Array:
+    """Shares of a closed mean curve where it reaches furthest left, up, right and down: [4]."""
+    n = len(face_NC) - 1
+    x, y = face_NC[:n].T
+    return np.array([x.argmin(), y.argmin(), x.argmax(), y.argmax()], dtype=np.float64) / n
+
+
+def exactly(shares: Array, n_points: int, kept: Sequence[float], closed: bool) -> Array:
+    """As many shares as a sheet asks for: the closest neighbours give way, the widest gaps are halved."""
+    shares = np.sort(shares)
+    while len(shares) > n_points:
+        gaps = np.diff(np.append(shares, shares[0] + 1)) if closed else np.append(np.diff(shares), np.inf)
+        before = np.roll(gaps, 1)
+        free = np.array([all(_apart(s, k, closed) > 1e-6 for k in kept) for s in shares])
+        free[0] = False
+        if not closed:
+            free[-1] = False
+        if not free.any():
+            free[1:] = True
+        shares = np.delete(shares, np.where(free, gaps + before, np.inf).argmin())
+    while len(shares) < n_points:
+        gaps = np.diff(np.append(shares, shares[0] + 1)) if closed else np.diff(shares)
+        g = int(gaps.argmax())
+        shares = np.sort(np.append(shares, np.mod(shares[g] + gaps[g] / 2, 1.0)))
+    return shares
+
+
+def merged(wanted: list[tuple[float, float]], closed: bool) -> Array:
+    """Shares from (importance, share), the less important of two near ones left out; ascending."""
+    kept: list[float] = []
+    for _, share in sorted(wanted, key=lambda item: -item[0]):
+        if all(_apart(share, other, closed) > _NEAR for other in kept):
+            kept.append(share)
+    return np.sort(np.array(kept))
+
+
+def grow(registration: Registration, knots: Array, *, tolerance_px: float, most: int, mirrored: bool) -> Placement:
+    """Add control points to `knots` until the spline keeps to the raw curves, at most `most` in all.
+
+    `mirrored`: the shape is its own mirror image with share s falling on 1 - s, and its control points have to be too.
+    `tolerance_px`: a mean distance that an artist would not see; scaled by nothing, in pixels of the plate.
+    """
+    closed = registration.curves.closed
+    rows = np.unique(np.linspace(0, len(registration.curves) - 1, _FRAMES).astype(np.intp))
+    small = registration.part(rows)
+    shares = _enough(np.sort(knots), closed)
+    while len(shares) <= most:
+        corners = turns_at(registration, shares)
+        error_FG, peak_FG = segment_errors(small, shares, corners)
+        worst_G = np.sqrt((error_FG**2).mean(axis=0))
+        peak_G = np.quantile(peak_FG, 0.9, axis=0)
+        lengths = np.diff(np.append(shares, shares[0] + 1)) if closed else np.diff(shares)
+        mean = float((error_FG * lengths).sum(axis=1).mean() / lengths.sum())
+        excess_G = np.maximum(worst_G / _SEGMENT, peak_G / _PEAK)
+        if mean <= _TARGET * tolerance_px and excess_G.max() <= tolerance_px:
+            break
+        new = _split(shares, excess_G * (lengths > 2.2 * _NEAR), closed, mirrored)
+        if not len(new) or len(shares) + len(new) > most:
+            break
+        shares = np.sort(np.concatenate((shares, new)))
+    return Placement(shares, turns_at(registration, shares))
+
+
+def segment_errors(registration: Registration, shares: Array, corners: Bools) -> tuple[Array, Array]:
+    """Mean and largest distance in pixels of the raw curve to a spline with these control points: [F, G] each."""
+    closed = registration.curves.closed
+    at = registration.at(shares)
+    points = revectorise.fit(registration.curves, at, revectorise.Layout(closed, corners))
+    ends = np.concatenate((at[:, 1:], at[:, :1] + 1), axis=1) if closed else at[:, 1:]
+    begins = at if closed else at[:, :-1]
+    inside = (np.arange(16) + 0.5) / 16
+    f, g = begins.shape
+    raw = registration.curves.at((begins[..., None] + (ends - begins)[..., None] * inside).reshape(f, -1))
+    raw = raw.reshape(f, g, 16, 2)
+    after = np.roll(points, -1, axis=1) if closed else points[:, 1:]
+    own = points if closed else points[:, :-1]
+    t = np.linspace(0, 1, 65)[:, None]
+    p = (own[..., :2], own[..., :2] + own[..., 4:6], after[..., :2] + after[..., 2:4], after[..., :2])
+    weights = ((1 - t) ** 3, 3 * t * (1 - t) ** 2, 3 * t * t * (1 - t), t**3)
+    curve = sum(w * q[:, :, None] for w, q in zip(weights, p))
+    away = np.linalg.norm(raw[:, :, :, None] - np.asarray(curve)[:, :, None], axis=-1)
+    nearest = away.min(axis=3)
+    return np.asarray(nearest.mean(axis=2)), np.asarray(nearest.max(axis=2))
+
+
+def _split(shares: Array, worst_G: Array, closed: bool, mirrored: bool) -> Array:
+    """The middle of the worst segment, and of its mirror image."""
+    if worst_G.max() <= 0:
+        return np.zeros(0)
+    g = int(worst_G.argmax())
+    after = shares[g + 1] if g + 1 < len(shares) else shares[0] + 1
+    middle = float(np.mod((shares[g] + after) / 2, 1.0)) if closed else float((shares[g] + after) / 2)
+    new = [middle]
+    if mirrored:
+        other = float(np.mod(1.0 - middle, 1.0))
+        if all(_apart(other, one, closed) > _NEAR for one in (middle, *shares)):
+            new.append(other)
+    return np.array(new)
+
+
+def _enough(shares: Array, closed: bool) -> Array:
+    """At least the ends of an open shape, and three points of a closed one."""
+    if not closed:
+        return merged([(1.0, 0.0), (1.0, 1.0), *((0.0, float(s)) for s in shares)], closed)
+    while len(shares) < 3:
+        gaps = np.diff(np.append(shares, shares[0] + 1)) if len(shares) else np.array([1.0])
+        g = int(gaps.argmax())
+        shares = np.sort(np.append(shares, np.mod((shares[g] if len(shares) else 0.0) + gaps[g] / 2, 1.0)))
+    return shares
+
+
+def _apart(one: float, other: float, closed: bool) -> float:
+    away = abs(one - other)
+    return min(away, 1 - away) if closed else away

@@ -1,0 +1,74 @@
+"""What somebody asks of `mine`, checked at the door."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rotopaint_ai.errors import UsageError
+from rotopaint_ai.frames import FrameRange
+from rotopaint_ai.training.mining.suspicious import KINDS
+
+ALL_KINDS = "suspicious"
+_HARMLESS = ("twisted", "held", "outside")  # put right, or true all the same
+
+
+@dataclass(frozen=True, slots=True)
+class Exclusion:
+    """What is kept out of the data set: frames of shots, whole shots (None), and kinds of suspicious frames."""
+
+    frames: tuple[tuple[str, FrameRange | None], ...] = ()
+    kinds: frozenset[str] = frozenset()
+
+    @classmethod
+    def parse(cls, texts: Sequence[str]) -> Exclusion:
+        """Read `SHOT`, `SHOT:A-B`, a kind (`swapped`), several with commas, or `suspicious` for all that do harm."""
+        frames: list[tuple[str, FrameRange | None]] = []
+        kinds: set[str] = set()
+        for item in (part.strip() for text in texts for part in text.split(",")):
+            if item == ALL_KINDS:
+                kinds |= set(KINDS) - set(_HARMLESS)
+            elif item in KINDS:
+                kinds.add(item)
+            elif ":" in item:
+                shot, _, numbers = item.rpartition(":")
+                frames.append((shot, FrameRange.parse(numbers)))
+            elif item:
+                frames.append((item, None))
+        return cls(tuple(frames), frozenset(kinds))
+
+    def covers(self, shot: str, frame: int) -> bool:
+        """Whether a frame was named."""
+        return any(shot == name and (span is None or frame in span) for name, span in self.frames)
+
+    def check(self, shots: Sequence[str]) -> None:
+        """Raises UsageError when a shot that was named is not among those found."""
+        for name, _ in self.frames:
+            if name not in shots:
+                raise UsageError(
+                    f"--exclude {name}: no such shot or kind; shots are {', '.join(sorted(set(shots)))}, kinds "
+                    f"{', '.join(KINDS)}, {ALL_KINDS}"
+                )
+
+
+def choose_val(shots: Sequence[tuple[str, str]], wanted: Sequence[str]) -> set[tuple[str, str]]:
+    """Which (character, shot) are held out: those wanted; `none`; else the last shot of each character that has two.
+
+    Raises UsageError for a shot that is not there, and when nothing would be left to train on.
+    """
+    distinct = list(dict.fromkeys(shots))
+    names = {shot for _, shot in distinct}
+    asked = [name for name in wanted if name != "none"]
+    for name in asked:
+        if name not in names:
+            raise UsageError(f"--val {name}: no such shot; shots are {', '.join(sorted(names))}")
+    if wanted:
+        held = {pair for pair in distinct if pair[1] in asked}
+    else:
+        by_character: dict[str, list[tuple[str, str]]] = {}
+        for pair in distinct:
+            by_character.setdefault(pair[0], []).append(pair)
+        held = {max(pairs) for pairs in by_character.values() if len(pairs) > 1}
+    if len(held) == len(distinct):
+        raise UsageError("--val: every shot is held out; leave one to train on")
+    return held

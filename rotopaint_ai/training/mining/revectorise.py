@@ -1,0 +1,310 @@
+"""Bezier splines with given control points laid on raw curves: many frames in one least squares.
+
+Letters: F frames, P control points, G segments between them, S samples in a segment, C components, K unknowns.
+
+What is free: the length of every tangent; one direction at a smooth point, two at a corner, none where the caller knows
+better; and how far a point leaves the raw curve across it, at a price. The distance to the raw curve is what is made
+small, so a wobble of the artist's hand between two control points turns into the curve that runs through its middle.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from rotopaint_ai.training.mining.outline import Array, Bools, Outlines
+
+N_PER_SEGMENT = 24
+_ALONG = 0.05  # weight of errors along the curve, which are no errors of shape, against those across it
+_THIRD = 0.02  # pull of a tangent towards a third of its segment; keeps a straight segment's tangents defined
+_STEPS = 24
+_SHORTEST, _LONGEST = 0.02, 1.5  # tangents as shares of their segment
+_FRAMES_AT_ONCE = 48
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """How control points may bend: corners have two tangent directions. `leave_price`: px of error worth one px that a
+    control point moves off the raw curve; infinite keeps it on."""
+
+    closed: bool
+    corners_P: Bools
+    leave_price: float = 0.25
+
+    @property
+    def n_points(self) -> int:
+        """Control points of the spline."""
+        return len(self.corners_P)
+
+
+def fit(curves: Outlines, shares_FP: Array, layout: Layout) -> Array:
+    """Control points (F, P, 6) whose points sit at places [F, P] of the raw curves and whose tangents fit them.
+
+    `shares_FP` ascends along each row; a closed row spans less than one turn. An open spline's first incoming and last
+    outgoing tangent are zero.
+    Source: Levenberg-Marquardt on the distance across the curve, feet renewed by one Newton step an iteration
+    ("tangent distance minimisation", Wang, Pottmann & Liu 2006, with a small weight along the curve to damp it).
+    """
+    parts = [
+        _Problem.of(curves.rows(slice(at, at + _FRAMES_AT_ONCE)), shares_FP[at : at + _FRAMES_AT_ONCE], layout).solve()
+        for at in range(0, len(curves), _FRAMES_AT_ONCE)
+    ]
+    return np.concatenate(parts) if parts else np.zeros((0, layout.n_points, 6))
+
+
+def _unit(vectors: Array) -> Array:
+    size = np.linalg.norm(vectors, axis=-1, keepdims=True)
+    return vectors / np.maximum(size, 1e-12)
+
+
+def _turned(vectors: Array) -> Array:
+    return np.stack((-vectors[..., 1], vectors[..., 0]), axis=-1)
+
+
+def _direction(angles: Array) -> Array:
+    return np.stack((np.cos(angles), np.sin(angles)), axis=-1)
+
+
+# Unknowns of a segment: leave and out-length and out-angle of its first point, leave, in-length and in-angle of its last.
+_LEAVE, _OUT, _IN, _OUT_ANGLE, _IN_ANGLE = range(5)
+
+
+@dataclass(frozen=True)
+class _Problem:
+    layout: Layout
+    targets: Array  # [F, G, S, C] samples of the raw curve
+    normals: Array  # [F, G, S, C] across it
+    weights: Array  # [F, G] of a segment's samples
+    spans: Array  # [F, G] arc length of each segment, px
+    places: Array  # [F, P, C] on the raw curve
+    across: Array  # [F, P, C] normal there
+    start: Array  # [F, 5, P] first guess of the unknowns
+    columns: npt.NDArray[np.intp]  # [5, P] which unknown of K each one is
+    n_unknowns: int
+
+    @classmethod
+    def of(cls, curves: Outlines, shares: Array, layout: Layout) -> _Problem:
+        closed = layout.closed
+        ends = np.concatenate((shares[:, 1:], shares[:, :1] + 1.0), axis=1) if closed else shares[:, 1:]
+        begins = shares if closed else shares[:, :-1]
+        inside = (np.arange(N_PER_SEGMENT) + 0.5) / N_PER_SEGMENT
+        at = begins[..., None] + (ends - begins)[..., None] * inside
+        f, g = begins.shape
+        half = (ends - begins)[..., None] * (0.25 / N_PER_SEGMENT)
+        flat = (f, g * N_PER_SEGMENT)
+        targets = curves.at(at.reshape(flat)).reshape(f, g, -1, 2)
+        step = curves.at((at + half).reshape(flat)) - curves.at((at - half).reshape(flat))
+        spans = np.maximum((ends - begins) * curves.lengths[:, None], 1e-3)
+        weights = np.sqrt(spans / spans.mean(axis=1, keepdims=True))
+        leaving = curves.at(begins + 0.08 * (ends - begins)) - curves.at(begins)
+        arriving = curves.at(ends) - curves.at(ends - 0.08 * (ends - begins))
+        if closed:
+            arriving = np.roll(arriving, 1, axis=1)
+        else:
+            leaving = np.concatenate((leaving, arriving[:, -1:]), axis=1)
+            arriving = np.concatenate((leaving[:, :1], arriving), axis=1)
+        smooth = _unit(_unit(leaving) + _unit(arriving))
+        corner = layout.corners_P[:, None]
+        out_way, in_way = np.where(corner, leaving, smooth), np.where(corner, arriving, smooth)
+        after, before = _spans_at_points(spans, closed)
+        start = np.stack(
+            (
+                np.zeros_like(after),
+                after / 3,
+                before / 3,
+                np.arctan2(out_way[..., 1], out_way[..., 0]),
+                np.arctan2(in_way[..., 1], in_way[..., 0]),
+            ),
+            axis=1,
+        )
+        columns, n_unknowns = _columns(layout)
+        return cls(
+            layout,
+            targets,
+            _turned(_unit(step.reshape(f, g, -1, 2))),
+            weights,
+            spans,
+            curves.at(shares),
+            _turned(smooth),
+            start,
+            columns,
+            n_unknowns,
+        )
+
+    def solve(self) -> Array:
+        """Levenberg-Marquardt with its own damping for each frame."""
+        state = self.start.copy()
+        feet = np.broadcast_to((np.arange(N_PER_SEGMENT) + 0.5) / N_PER_SEGMENT, self.targets.shape[:3]).copy()
+        feet = self._feet(state, feet)
+        cost, gradient, hessian = self._normal_equations(state, feet)
+        damping = np.full(len(state), 1e-3)
+        eye = np.arange(self.n_unknowns)
+        for _ in range(_STEPS):
+            damped = hessian.copy()
+            damped[:, eye, eye] *= 1.0 + damping[:, None]
+            damped[:, eye, eye] += 1e-9
+            move = -np.linalg.solve(damped, gradient[..., None])[..., 0]
+            trial = self._moved(state, move)
+            trial_feet = self._feet(trial, feet)
+            new_cost, new_gradient, new_hessian = self._normal_equations(trial, trial_feet)
+            better = new_cost <= cost
+            state = np.where(better[:, None, None], trial, state)
+            feet = np.where(better[:, None, None], trial_feet, feet)
+            gradient = np.where(better[:, None], new_gradient, gradient)
+            hessian = np.where(better[:, None, None], new_hessian, hessian)
+            settled = (better & (cost - new_cost < 1e-5 * cost)) | (damping > 1e6)
+            cost = np.where(better, new_cost, cost)
+            damping = np.clip(np.where(better, damping / 4, damping * 6), 1e-9, 1e9)
+            if settled.all():
+                break
+        return self._control_points(state)
+
+    def _moved(self, state: Array, move: Array) -> Array:
+        moved = state.copy()
+        for kind in range(5):
+            used = self.columns[kind] >= 0
+            moved[:, kind, used] += move[:, self.columns[kind, used]]
+        after, before = _spans_at_points(self.spans, self.layout.closed)
+        moved[:, _OUT] = np.clip(moved[:, _OUT], _SHORTEST * after, _LONGEST * after)
+        moved[:, _IN] = np.clip(moved[:, _IN], _SHORTEST * before, _LONGEST * before)
+        return moved
+
+    def _segments(self, state: Array) -> tuple[Array, Array, Array]:
+        """Cubics [F, G, 4, C] and the unit directions of their first and last tangents [F, G, C]."""
+        points = self.places + state[:, _LEAVE, :, None] * self.across
+        out_way, in_way = _direction(state[:, _OUT_ANGLE]), _direction(state[:, _IN_ANGLE])
+        out_handle = points + state[:, _OUT, :, None] * out_way
+        in_handle = points - state[:, _IN, :, None] * in_way
+        first, last = self._ends()
+        cubics = np.stack((points[:, first], out_handle[:, first], in_handle[:, last], points[:, last]), axis=2)
+        return cubics, out_way[:, first], in_way[:, last]
+
+    def _ends(self) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+        first = np.arange(self.targets.shape[1])
+        return first, (first + 1) % self.layout.n_points
+
+    def _feet(self, state: Array, feet: Array) -> Array:
+        cubics, _, _ = self._segments(state)
+        for _ in range(2):
+            gap = _place(cubics, feet) - self.targets
+            speed, bend = _speed(cubics, feet), _bend(cubics, feet)
+            slope = (speed * speed).sum(-1)
+            curved = slope + (gap * bend).sum(-1)
+            slope = np.maximum(np.where(curved > 0.3 * slope, curved, slope), 1e-9)
+            step = np.clip((gap * speed).sum(-1) / slope, -0.1, 0.1)
+            feet = np.clip(feet - step, 0.0, 1.0)
+        return np.maximum.accumulate(feet, axis=2)
+
+    def _normal_equations(self, state: Array, feet: Array) -> tuple[Array, Array, Array]:
+        cubics, out_way, in_way = self._segments(state)
+        gap = _place(cubics, feet) - self.targets
+        t = feet
+        b = ((1 - t) ** 3, 3 * t * (1 - t) ** 2, 3 * t * t * (1 - t), t**3)
+        first, last = self._ends()
+        moves = np.stack(  # [F, G, S, 6, C]
+            (
+                (b[0] + b[1])[..., None] * self.across[:, first, None],
+                b[1][..., None] * out_way[:, :, None],
+                b[1][..., None] * (state[:, _OUT, first, None] * _turned(out_way))[:, :, None],
+                (b[2] + b[3])[..., None] * self.across[:, last, None],
+                -b[2][..., None] * in_way[:, :, None],
+                -b[2][..., None] * (state[:, _IN, last, None] * _turned(in_way))[:, :, None],
+            ),
+            axis=3,
+        )
+        frame = np.stack((self.normals, _ALONG * _turned(self.normals)), axis=-2)  # [F, G, S, 2, C]
+        frame = frame * (self.weights / np.sqrt(N_PER_SEGMENT))[:, :, None, None, None]
+        errors = np.einsum("fgskc,fgsc->fgsk", frame, gap)
+        jacobian = np.einsum("fgskc,fgsuc->fgsku", frame, moves)
+        f, g = errors.shape[:2]
+        errors, jacobian = errors.reshape(f, g, -1), jacobian.reshape(f, g, -1, 6)
+        blocks = np.swapaxes(jacobian, 2, 3) @ jacobian
+        pulls = (np.swapaxes(jacobian, 2, 3) @ errors[..., None])[..., 0]
+        return self._assembled(state, (errors**2).sum(axis=(1, 2)), pulls, blocks)
+
+    def _assembled(self, state: Array, cost: Array, pulls: Array, blocks: Array) -> tuple[Array, Array, Array]:
+        k = self.n_unknowns
+        gradient, hessian = np.zeros((len(state), k + 1)), np.zeros((len(state), k + 1, k + 1))
+        first, last = self._ends()
+        c = self.columns
+        rows = np.stack(
+            (c[_LEAVE, first], c[_OUT, first], c[_OUT_ANGLE, first], c[_LEAVE, last], c[_IN, last], c[_IN_ANGLE, last]),
+            axis=1,
+        )
+        rows = np.where(rows < 0, k, rows)  # the last row collects what is not free
+        for g, row in enumerate(rows):
+            gradient[:, row] += pulls[:, g]
+            hessian[:, row[:, None], row[None, :]] += blocks[:, g]
+        cost = cost + self._prices(state, gradient, hessian)
+        return cost, gradient[:, :k], hessian[:, :k, :k]
+
+    def _prices(self, state: Array, gradient: Array, hessian: Array) -> Array:
+        """What leaving the raw curve and odd tangent lengths cost, added to the equations; returns the sum."""
+        after, before = _spans_at_points(self.spans, self.layout.closed)
+        total = np.zeros(len(state))
+        for kind, wanted, price in (
+            (_LEAVE, np.zeros_like(after), self.layout.leave_price),
+            (_OUT, after / 3, _THIRD),
+            (_IN, before / 3, _THIRD),
+        ):
+            used = self.columns[kind] >= 0
+            column = self.columns[kind, used]
+            off = (state[:, kind] - wanted)[:, used] * price
+            gradient[:, column] += off * price
+            hessian[:, column, column] += price**2
+            total += (off**2).sum(axis=1)
+        return total
+
+    def _control_points(self, state: Array) -> Array:
+        points = np.empty((*state.shape[::2], 6))
+        points[..., :2] = self.places + state[:, _LEAVE, :, None] * self.across
+        points[..., 2:4] = -state[:, _IN, :, None] * _direction(state[:, _IN_ANGLE])
+        points[..., 4:6] = state[:, _OUT, :, None] * _direction(state[:, _OUT_ANGLE])
+        if not self.layout.closed:
+            points[:, 0, 2:4] = 0.0
+            points[:, -1, 4:6] = 0.0
+        return points
+
+
+def _columns(layout: Layout) -> tuple[npt.NDArray[np.intp], int]:
+    """Which unknown each kind at each point is; -1 for what is not free."""
+    n = layout.n_points
+    columns = np.full((5, n), -1, dtype=np.intp)
+    count = 0
+    for point in range(n):
+        if np.isfinite(layout.leave_price):
+            columns[_LEAVE, point], count = count, count + 1
+        columns[[_OUT, _IN, _OUT_ANGLE], point] = (count, count + 1, count + 2)
+        columns[_IN_ANGLE, point] = count + 3 if layout.corners_P[point] else count + 2
+        count += 4 if layout.corners_P[point] else 3
+    return columns, count
+
+
+def _spans_at_points(spans_FG: Array, closed: bool) -> tuple[Array, Array]:
+    """Length of the segment after and of the one before each point; the ends of an open curve have one of each."""
+    if closed:
+        return spans_FG, np.roll(spans_FG, 1, axis=1)
+    return (
+        np.concatenate((spans_FG, spans_FG[:, -1:]), axis=1),
+        np.concatenate((spans_FG[:, :1], spans_FG), axis=1),
+    )
+
+
+def _place(cubics: Array, t: Array) -> Array:
+    t = t[..., None]
+    p = [cubics[:, :, None, i] for i in range(4)]
+    return np.asarray((1 - t) ** 3 * p[0] + 3 * t * (1 - t) ** 2 * p[1] + 3 * t * t * (1 - t) * p[2] + t**3 * p[3])
+
+
+def _speed(cubics: Array, t: Array) -> Array:
+    t = t[..., None]
+    d = [3 * (cubics[:, :, None, i + 1] - cubics[:, :, None, i]) for i in range(3)]
+    return np.asarray((1 - t) ** 2 * d[0] + 2 * t * (1 - t) * d[1] + t * t * d[2])
+
+
+def _bend(cubics: Array, t: Array) -> Array:
+    t = t[..., None]
+    d = [cubics[:, :, None, i + 1] - cubics[:, :, None, i] for i in range(3)]
+    return np.asarray(6 * ((1 - t) * (d[1] - d[0]) + t * (d[2] - d[1])))

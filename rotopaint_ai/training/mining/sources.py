@@ -1,0 +1,258 @@
+"""Finished roto as it comes: Nuke scripts, `*.roto.json`, COCO keypoints, the published puppet folder.
+
+A source gives takes: frames of one plate with the shapes and landmarks somebody fixed there, in plate space.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from rotopaint_ai.errors import DocumentError, UsageError
+from rotopaint_ai.exchange import document, nuke
+from rotopaint_ai.shapes import bezier
+from rotopaint_ai.shapes.roto import RotoDocument, RotoShape
+from rotopaint_ai.sheet import Role
+from rotopaint_ai.training.mining.outline import Array
+
+NUKE_SUFFIXES: Final = (".nk", ".gizmo")
+SHORTEST_PX = 2.0  # a curve shorter than this is a dot, no shape
+
+# Landmarks of the published puppet set in its own order; the first 28 are those of its test frames.
+PUBLISHED_POINTS: Final = tuple(
+    [f"left_eye_{i}" for i in range(6)]
+    + [f"right_eye_{i}" for i in range(6)]
+    + [f"left_eyebrow_{i}" for i in range(8)]
+    + [f"right_eyebrow_{i}" for i in range(8)]
+    + [f"left_sideburn_{i}" for i in range(6)]
+    + [f"right_sideburn_{i}" for i in range(6)]
+    + ["left_seam_middle", "nose_seam_middle", "right_seam_middle"]
+)
+_PUBLISHED = re.compile(r"^(raw_shapes|revec_shapes|points)-(.+)-frame(\d+)\.json$")
+
+
+@dataclass(frozen=True, slots=True)
+class RawShape:
+    """A shape at one frame as the artist left it: control points (P, 6) in plate space."""
+
+    points: Array
+    closed: bool
+    role: Role = "matte"
+    width_px: float | None = None
+    feather_px: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class FrameTruth:
+    """What a source knows of one frame. Landmarks: x, y, and 1 seen or 0 hidden. `picture`: its own file, if any."""
+
+    shapes: Mapping[str, RawShape] = field(default_factory=dict)
+    landmarks: Mapping[str, tuple[float, float, float]] = field(default_factory=dict)
+    picture: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Take:
+    """Frames of one plate from one source.
+
+    `plate`: what `open_plate` takes; None where each frame names its own picture. `shot` and `character`: as far as the
+    source tells. `split`: where the source itself keeps the frames for tests. `notes`: what was left out.
+    """
+
+    source: Path
+    frames: Mapping[int, FrameTruth]
+    plate: str | None = None
+    shot: str | None = None
+    character: str | None = None
+    split: str | None = None
+    landmark_names: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def read_source(path: Path, plates: str | None, *, size: tuple[int, int] | None = None) -> list[Take]:
+    """Read one source. `plates` may hold `{dir}` and `{stem}`; `size` is the plate's, for scripts that do not tell.
+
+    Raises: UsageError where the path is nothing that can be mined or its plates are not named; DocumentError.
+    """
+    if path.is_dir():
+        return list(_read_published(path))
+    if not path.is_file():
+        raise UsageError(f"{path}: is not there; wanted a Nuke script, *.roto.json, COCO *.json or a puppet folder")
+    if path.suffix.lower() in NUKE_SUFFIXES:
+        reading = nuke.read_report(path, width=size[0] if size else None, height=size[1] if size else None)
+        return [_document_take(path, reading.document, plates, reading.losses)]
+    if path.name.lower().endswith(document.SUFFIX):
+        return [_document_take(path, document.read(path), plates, ())]
+    if path.suffix.lower() == ".json":
+        return [_read_coco(path)]
+    raise UsageError(f"{path.name}: cannot be mined; wanted a Nuke script, *.roto.json, COCO *.json or a puppet folder")
+
+
+def plate_of(path: Path, plates: str | None) -> str:
+    """The plate of a source: `{dir}` stands for its folder, `{stem}` for its name without suffixes."""
+    if plates is None:
+        raise UsageError(f"{path.name}: its plates are not known; give --plates, e.g. '{{dir}}/plate.####.exr'")
+    stem = path.name[: -len(document.SUFFIX)] if path.name.lower().endswith(document.SUFFIX) else path.stem
+    return plates.replace("{dir}", str(path.parent)).replace("{stem}", stem)
+
+
+def _document_take(path: Path, roto: RotoDocument, plates: str | None, losses: Sequence[str]) -> Take:
+    frames = {frame: _at_frame(roto, frame) for frame in range(roto.first_frame, roto.last_frame + 1)}
+    return Take(
+        path,
+        {frame: truth for frame, truth in frames.items() if truth.shapes or truth.landmarks},
+        plate=plate_of(path, plates),
+        landmark_names=roto.landmarks.names,
+        notes=tuple(losses),
+    )
+
+
+def _at_frame(roto: RotoDocument, frame: int) -> FrameTruth:
+    shapes = {}
+    for shape in roto.shapes:
+        points = bezier.as_array(shape.at(frame))
+        if shape.is_visible(frame) and _is_curve(points, shape.closed):
+            shapes[shape.name] = _raw(shape, points)
+    marks = zip(roto.landmarks.names, roto.landmarks.keys.get(frame, ()))
+    return FrameTruth(shapes, {name: (mark.x, mark.y, 1.0) for name, mark in marks if mark is not None})
+
+
+def _raw(shape: RotoShape, points: Array) -> RawShape:
+    return RawShape(points, shape.closed, shape.role, shape.width_px, shape.feather_px)
+
+
+def _is_curve(points: Array, closed: bool) -> bool:
+    return len(points) >= 2 and bool(np.isfinite(points).all()) and bezier.length(points, closed) > SHORTEST_PX
+
+
+# --- COCO -------------------------------------------------------------------------------------------------------------
+
+
+def _read_coco(path: Path) -> Take:
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        names = tuple(str(name) for name in content["categories"][0]["keypoints"])
+        pictures = {image["id"]: image for image in content["images"]}
+        annotations = content["annotations"]
+        if len({tuple(category["keypoints"]) for category in content["categories"] if "keypoints" in category}) > 1:
+            raise DocumentError(f"{path.name}: holds several keypoint categories; wanted one face layout a file")
+        frames = {}
+        for row, annotation in enumerate(annotations):
+            image = pictures[annotation["image_id"]]
+            numbers = np.asarray(annotation["keypoints"], dtype=np.float64).reshape(-1, 3)
+            if len(numbers) != len(names):
+                raise DocumentError(
+                    f"{path.name}: annotation {annotation.get('id', row)} has {len(numbers)} keypoints; the category "
+                    f"names {len(names)}"
+                )
+            frames[row] = FrameTruth(
+                landmarks={
+                    name: (float(x), float(y), float(v >= 2)) for name, (x, y, v) in zip(names, numbers) if v > 0
+                },
+                picture=path.parent / str(image["file_name"]),
+            )
+    except (OSError, UnicodeDecodeError, ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
+        said = f"field {error} is missing" if isinstance(error, KeyError) else str(error)
+        raise DocumentError(
+            f"{path.name}: is no COCO keypoint file ({said}); wanted images, annotations, categories"
+        ) from error
+    return Take(path, frames, landmark_names=names)
+
+
+# --- the published puppet set -----------------------------------------------------------------------------------------
+
+
+def _read_published(folder: Path) -> Iterator[Take]:
+    """The folder of a puppet, or of one of its shots: `shotN/`, `test/`; computer graphics in `CG/` are left out."""
+    found = False
+    inner = sorted(child for child in folder.iterdir() if child.is_dir())
+    for shot in [folder, *inner]:
+        if shot.name == "CG":
+            continue
+        frames = _published_frames(shot)
+        if frames:
+            found = True
+            yield Take(
+                shot,
+                frames,
+                shot=shot.name,
+                character=(shot.parent if shot != folder else folder.parent).name,
+                split="test" if shot.name == "test" else None,
+                landmark_names=PUBLISHED_POINTS,
+                notes=("CG frames left out: their points are another set",) if (folder / "CG").is_dir() else (),
+            )
+    if not found:
+        raise UsageError(
+            f"{folder}: holds no raw_shapes-SHOT-frameNNN.json; wanted the published puppet set's folder or a shot of it"
+        )
+
+
+def _published_frames(shot: Path) -> dict[int, FrameTruth]:
+    parts: dict[int, dict[str, Path]] = {}
+    for path in sorted(shot.iterdir()):
+        match = _PUBLISHED.match(path.name)
+        if match:
+            parts.setdefault(int(match[3]), {})[match[1]] = path
+    frames = {}
+    for number, files in sorted(parts.items()):
+        first = next(iter(files.values()))
+        picture = first.with_name("image-" + first.name.split("-", 1)[1]).with_suffix(".png")
+        shapes = _published_shapes(files["raw_shapes"]) if "raw_shapes" in files else {}
+        points = files.get("revec_shapes") or files.get("points")
+        landmarks = _published_points(points) if points else {}
+        frames[number] = FrameTruth(shapes, landmarks, picture)
+    return frames
+
+
+def _published_shapes(path: Path) -> dict[str, RawShape]:
+    shapes = {}
+    for name, cubics in _json_object(path).items():
+        points = from_relative_segments(cubics, where=f"{path.name}: {name}")
+        closed = not name.endswith("seam")
+        if _is_curve(points, closed):
+            shapes[name] = RawShape(points, closed, "matte" if closed else "seam")
+    return shapes
+
+
+def from_relative_segments(cubics: Any, *, where: str) -> Array:
+    """Control points of `[[p0x, t0x, p3x, t3x], [p0y, t0y, p3y, t3y]]` segments, tangents relative to their own point.
+
+    A run whose last point is its first is closed. Raises DocumentError.
+    """
+    try:
+        table = np.asarray(cubics, dtype=np.float64).reshape(-1, 2, 4)
+    except (ValueError, TypeError) as error:
+        raise DocumentError(f"{where}: is no list of cubic segments [[4 numbers], [4 numbers]]") from error
+    if not len(table) or not np.isfinite(table).all():
+        raise DocumentError(f"{where}: holds no segments, or numbers that are not finite")
+    p0, t0, p3, t3 = (table[:, :, i] for i in range(4))
+    closed = len(table) > 1 and bool(np.allclose(p3[-1], p0[0], atol=1e-3))
+    return bezier.from_segments(np.stack((p0, p0 + t0, p3 + t3, p3), axis=1), closed)
+
+
+def _published_points(path: Path) -> dict[str, tuple[float, float, float]]:
+    content = json.loads(path.read_text(encoding="utf-8"))
+    points = content.get("points", []) if isinstance(content, dict) else content
+    try:
+        table = np.asarray(points, dtype=np.float64).reshape(-1, 2)
+    except (ValueError, TypeError) as error:
+        raise DocumentError(f"{path.name}: points are no list of [x, y]") from error
+    return {
+        name: (float(x), float(y), 1.0) for name, (x, y) in zip(PUBLISHED_POINTS, table) if (float(x), float(y)) != (0, 0)
+    }
+
+
+def _json_object(path: Path) -> dict[str, Any]:
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, ValueError) as error:
+        raise DocumentError(f"{path.name}: is not JSON ({error})") from error
+    if not isinstance(content, dict):
+        raise DocumentError(f"{path.name}: wanted named shapes, found {type(content).__name__}")
+    return content

@@ -1,0 +1,231 @@
+"""Frames that somebody should look at before a model learns from them.
+
+Kinds: `swapped` left and right have changed names; `jumped` a point or a shape leaps away for one frame; `misfit` the
+new spline cannot follow the artist's; `twisted` points started elsewhere or ran backwards (put right already);
+`shifted` the roto fits the plate of another frame; `held` the roto stands still while the plate moves, or moves while
+the plate stands still; `outside` parts lie outside the plate.
+
+Letters: F frames of one shot in order, L landmarks, C components.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from rotopaint_ai.training.mining import symmetry
+from rotopaint_ai.training.mining.faces import Faces, mirrored_misfit
+from rotopaint_ai.training.mining.outline import Array
+from rotopaint_ai.training.mining.propose import Plan
+from rotopaint_ai.training.mining.register import Rows
+from rotopaint_ai.training.mining.tracks import Twist
+
+KINDS: Final = ("swapped", "jumped", "misfit", "twisted", "shifted", "held", "outside")
+
+_LEAP = 0.025  # face units: a smaller leap is motion
+_BACK = 0.35  # a leap comes back: its neighbours are this much closer to each other than to it
+_OTHERS = 0.35  # a point leaps alone when the rest moves this much less
+_STILL_PX = 0.02  # roto that moves less did not move
+_LAG_GAIN = 0.25  # how much better another frame's picture has to agree
+_AGREES = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing to look at: row of the whole, kind, what it is about, and a sentence."""
+
+    row: int
+    kind: str
+    about: str
+    text: str
+
+
+def swapped(plans: Sequence[Plan], features_FKC: Array, pairs: Mapping[int, int], faces: Faces) -> list[Finding]:
+    """Shapes that lie where their twins belong, and faces that fit better with all names exchanged."""
+    found = []
+    whole = np.zeros(len(faces.turn), dtype=bool)
+    if pairs:
+        usual = np.nanmean(np.where(np.isfinite(faces.misfit), faces.misfit, np.nan), axis=1)
+        turned = mirrored_misfit(features_FKC, faces, pairs)
+        whole = (turned < 0.5 * usual) & (usual > 3 * np.median(usual))
+        found = [Finding(int(row), "swapped", "face", "left and right exchanged") for row in np.flatnonzero(whole)]
+    by_name = {plan.shape.name: plan for plan in plans}
+    for plan in plans:
+        twin = by_name.get(plan.twin or "")
+        if twin is None or twin is plan or plan.shape.name > twin.shape.name:
+            continue
+        here, there = plan.shape.face_FMC.mean(axis=1), twin.shape.face_FMC.mean(axis=1)
+        home, away = np.median(here, axis=0), np.median(there, axis=0)
+        if np.linalg.norm(home - away) < 0.08:
+            continue
+        for row in np.intersect1d(plan.shape.rows, twin.shape.rows):
+            a = here[np.searchsorted(plan.shape.rows, row)]
+            b = there[np.searchsorted(twin.shape.rows, row)]
+            own = np.linalg.norm(a - home) + np.linalg.norm(b - away)
+            other = np.linalg.norm(a - away) + np.linalg.norm(b - home)
+            if other < 0.5 * own and not whole[row]:
+                names = f"{plan.shape.name}, {twin.shape.name}"
+                found.append(Finding(int(row), "swapped", names, "lie where the other belongs"))
+    return found
+
+
+def swapped_landmarks(names: Sequence[str], places_FLC: Array) -> list[Finding]:
+    """Pairs of landmarks that lie where the other belongs. `places_FLC` in face space."""
+    found = []
+    for one, two in symmetry.name_pairs(list(names)):
+        a, b = places_FLC[:, names.index(one)], places_FLC[:, names.index(two)]
+        known = np.isfinite(a[:, 0]) & np.isfinite(b[:, 0])
+        if known.sum() < 3:
+            continue
+        home, away = np.median(a[known], axis=0), np.median(b[known], axis=0)
+        if np.linalg.norm(home - away) < 0.08:
+            continue
+        own = np.linalg.norm(a - home, axis=1) + np.linalg.norm(b - away, axis=1)
+        other = np.linalg.norm(a - away, axis=1) + np.linalg.norm(b - home, axis=1)
+        for row in np.flatnonzero(known & (other < 0.5 * own)):
+            found.append(Finding(int(row), "swapped", f"{one}, {two}", "lie where the other belongs"))
+    return found
+
+
+def leaps(places_FNC: Array, frames: Sequence[int]) -> Array:
+    """[F, N] how far each point stands from where its two neighbouring frames agree that it is; 0 where they do not."""
+    out = np.zeros(places_FNC.shape[:2])
+    for at in range(1, len(frames) - 1):
+        if frames[at] - frames[at - 1] != 1 or frames[at + 1] - frames[at] != 1:
+            continue
+        before, here, after = places_FNC[at - 1 : at + 2]
+        off = np.linalg.norm(here - (before + after) / 2, axis=1)
+        apart = np.linalg.norm(after - before, axis=1)
+        out[at] = np.where(np.isfinite(off) & (apart < _BACK * off) & (off > _LEAP), off, 0.0)
+    return out
+
+
+def jumped(about: str, names: Sequence[str], places_FNC: Array, rows: Rows, frames: Sequence[int]) -> list[Finding]:
+    """Points, or a whole set of them, that leap away for a single frame of a shot. `places_FNC` in face space."""
+    found = []
+    off = leaps(places_FNC, frames)
+    for at in np.flatnonzero((off > 0).any(axis=1)):
+        leapt = np.flatnonzero(off[at] > 0)
+        if len(leapt) > 0.6 * off.shape[1]:
+            found.append(Finding(int(rows[at]), "jumped", about, "leaps away for one frame"))
+            continue
+        rest = np.delete(_motion(places_FNC, at), leapt)
+        typical = float(np.nanmedian(rest)) if len(rest) else 0.0
+        alone = [names[k] for k in leapt if typical < _OTHERS * off[at, k]]
+        if alone:
+            shown = ", ".join(alone[:4]) + (" ..." if len(alone) > 4 else "")
+            found.append(Finding(int(rows[at]), "jumped", about, f"{shown}: away for one frame"))
+    return found
+
+
+def _motion(places: Array, at: int) -> Array:
+    return np.asarray(np.linalg.norm(places[at] - (places[at - 1] + places[at + 1]) / 2, axis=1))
+
+
+def misfits(plan: Plan, distance_F2: Array, tolerance_px: float) -> list[Finding]:
+    """Frames whose spline stays much further from the artist's curve than the shape usually does."""
+    mean, most = distance_F2.T
+    limit = np.maximum(4 * np.median(mean), 2 * tolerance_px)
+    peak = np.maximum(4 * np.median(most), 8 * tolerance_px)
+    rows = np.flatnonzero((mean > limit) | (most > peak))
+    return [
+        Finding(
+            int(plan.shape.rows[row]),
+            "misfit",
+            plan.shape.name,
+            f"{mean[row]:.2f} px from the artist's curve on average, {most[row]:.1f} px at most: a point out of place?",
+        )
+        for row in rows
+    ]
+
+
+def twisted(plan: Plan, twists: Sequence[Twist]) -> list[Finding]:
+    """Frames whose points were put back in order."""
+    return [
+        Finding(
+            int(plan.shape.rows[twist.row]),
+            "twisted",
+            plan.shape.name,
+            ("ran backwards" if twist.backwards else f"started {twist.shift} points on") + ", put right",
+        )
+        for twist in twists
+    ]
+
+
+def outside(row: int, named: Mapping[str, Array], width: int, height: int) -> list[Finding]:
+    """Landmarks and shapes of a frame (points (N, 2), plate space) with a part outside the plate."""
+    out = [
+        name
+        for name, points in named.items()
+        if ((points < -0.5) | (points > np.array([width, height]) + 0.5)).any()
+    ]
+    if not out:
+        return []
+    shown = ", ".join(out[:4]) + (" ..." if len(out) > 4 else "")
+    return [Finding(row, "outside", shown, "reaches beyond the plate")]
+
+
+def held(rows: Rows, frames: Sequence[int], motion_px: Array, change: Array) -> list[Finding]:
+    """Roto that stands still where the picture moves, and moves where the picture stands still.
+
+    `motion_px`: [F] how far the roto's points moved since the frame before; `change`: [F] how much the picture under the
+    face changed; NaN where there is no frame before.
+    """
+    known = np.isfinite(motion_px) & np.isfinite(change)
+    if known.sum() < 6:
+        return []
+    still = motion_px < _STILL_PX
+    moving = known & ~still
+    if not moving.any():
+        return []
+    calm = float(np.quantile(change[known], 0.05))
+    usual = float(np.median(change[moving]))
+    quiet = calm + 0.25 * max(usual - calm, 0.0)
+    found = []
+    for at in np.flatnonzero(known):
+        if still[at] and change[at] > max(0.8 * usual, 2.0 * calm):
+            found.append(Finding(int(rows[at]), "held", "roto", "stands still while the plate moves"))
+        elif motion_px[at] > 1.0 and change[at] < quiet and usual > 3 * calm and still[known].any():
+            found.append(Finding(int(rows[at]), "held", "plate", f"stands still, the roto moves {motion_px[at]:.1f} px"))
+    return found
+
+
+def lag_of(motion_px: Array, change: Array, *, most: int = 2) -> int:
+    """By how many frames the roto's motion comes later than the picture's: 0 unless another lag agrees much better.
+
+    Correlation of the two over a shot, gaps left out; both have to vary for an answer.
+    """
+    scores: dict[int, float] = {}
+    for lag in range(-most, most + 1):
+        a = motion_px[max(0, lag) : len(motion_px) + min(0, lag)]
+        b = change[max(0, -lag) : len(change) + min(0, -lag)]
+        known = np.isfinite(a) & np.isfinite(b)
+        if known.sum() < 8 or a[known].std() < 1e-6 or b[known].std() < 1e-9:
+            return 0
+        scores[lag] = float(np.corrcoef(np.sqrt(a[known]), np.sqrt(b[known]))[0, 1])
+    best = max(scores, key=lambda lag: scores[lag])
+    clear = scores[best] > _AGREES and scores[best] > scores[0] + _LAG_GAIN
+    return best if clear else 0
+
+
+def lag_to_landmarks(curves_FMC: Array, marks_FAC: Array, frames: Sequence[int]) -> int:
+    """By how many frames a shape comes later than the landmarks that lie on it: 0 unless clearly so. Face or plate px."""
+    scores: dict[int, float] = {}
+    at = {frame: row for row, frame in enumerate(frames)}
+    for lag in (-1, 0, 1):
+        away = []
+        for frame, row in at.items():
+            other = at.get(frame - lag)
+            if other is None:
+                continue
+            off = np.linalg.norm(curves_FMC[row][None] - marks_FAC[other][:, None], axis=2).min(axis=1)
+            away.append(np.nanmean(off) if np.isfinite(off).any() else np.nan)
+        known = np.array(away)[np.isfinite(away)]
+        if len(known) < 6:
+            return 0
+        scores[lag] = float(known.mean())
+    best = min(scores, key=lambda lag: scores[lag])
+    return best if scores[best] < 0.5 * scores[0] else 0

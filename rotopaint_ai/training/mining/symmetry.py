@@ -1,0 +1,100 @@
+"""Which names are each other's mirror image: from their words first, from where they lie on the mean face second."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from rotopaint_ai.training.mining.outline import Array
+
+_SIDES = (("left", "right"), ("lft", "rgt"), ("lf", "rt"), ("lt", "rt"), ("l", "r"))
+_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+|[^A-Za-z\d]+")
+_NEAR = 0.08  # face units: a mirrored point and its partner on the mean face may lie this far apart
+_MIDDLE = 0.04  # face units: what lies closer to the axis is its own mirror image
+
+
+def other_side(name: str, names: Collection[str]) -> str | None:
+    """The name with left and right exchanged, where that is another of `names`: `brow_left_2`, `L_eye`, `eyeRight`."""
+    words = _WORD.findall(name)
+    for one, two in _SIDES:
+        swap = {one: two, two: one}
+        turned = "".join(_like(swap[word.lower()], word) if word.lower() in swap else word for word in words)
+        if turned != name and turned in names:
+            return turned
+    return None
+
+
+def _like(word: str, model: str) -> str:
+    if model.isupper():
+        return word.upper()
+    return word.capitalize() if model[:1].isupper() else word
+
+
+def name_pairs(names: Sequence[str]) -> list[tuple[str, str]]:
+    """Pairs told by words alone, each once."""
+    pairs = []
+    for name in names:
+        other = other_side(name, names)
+        if other is not None and name < other and other_side(other, names) == name:
+            pairs.append((name, other))
+    return pairs
+
+
+def partners(names: Sequence[str], places: Array, *, fixed: Mapping[str, str] | None = None) -> dict[str, str]:
+    """For each name the one it becomes in a mirrored picture; its own where nothing else fits.
+
+    `places`: (N, 2) on the mean face, axis at x = 0, NaN where unknown. Words decide; what they leave open is matched to
+    the nearest mirrored place, names of one series (`jaw_0`, `jaw_8`) first. `fixed` overrules both.
+    """
+    found: dict[str, str] = dict(fixed or {})
+    for one, two in name_pairs(names):
+        if one not in found and two not in found:
+            found[one], found[two] = two, one
+    open_rows = [row for row, name in enumerate(names) if name not in found and np.isfinite(places[row]).all()]
+    for same_series in (True, False):
+        _match(names, places, [row for row in open_rows if names[row] not in found], same_series, found)
+    return {name: found.get(name, name) for name in names}
+
+
+def _match(names: Sequence[str], places: Array, rows: Sequence[int], same_series: bool, found: dict[str, str]) -> None:
+    mirrored = places * np.array([-1.0, 1.0])
+    options = []
+    for one in rows:
+        for two in rows:
+            if two < one or (same_series and _series(names[one]) != _series(names[two])):
+                continue
+            away = float(np.linalg.norm(places[one] - mirrored[two]))
+            if one == two and abs(places[one, 0]) > _MIDDLE:
+                continue
+            if away <= (_NEAR if one != two else 2 * _MIDDLE):
+                options.append((away, one, two))
+    for _, one, two in sorted(options):
+        if names[one] not in found and names[two] not in found:
+            found[names[one]], found[names[two]] = names[two], names[one]
+
+
+def _series(name: str) -> str:
+    return re.sub(r"\d+$", "", name)
+
+
+def is_own_mirror(face_FMC: Array, closed: bool) -> bool:
+    """Whether a shape's mean place is its own mirror image: its middle on the axis and as wide to either side."""
+    low, high = face_FMC[..., 0].min(axis=1), face_FMC[..., 0].max(axis=1)
+    middle, width = np.median(low + high) / 2, np.median(high - low)
+    if abs(middle) > _NEAR or (not closed and width < 2 * _MIDDLE):
+        return False
+    points = _typical(face_FMC)
+    mirrored = points * np.array([-1.0, 1.0])
+    away = np.linalg.norm(points[:, None] - mirrored[None], axis=2).min(axis=1)
+    return bool(np.mean(away) < 0.6 * _NEAR)
+
+
+def _typical(face_FMC: Array) -> Array:
+    """The frame closest to the median extent, thinned out."""
+    extent = np.concatenate((face_FMC.min(axis=1), face_FMC.max(axis=1)), axis=1)
+    row = int(np.abs(extent - np.median(extent, axis=0)).sum(axis=1).argmin())
+    step: npt.NDArray[np.float64] = face_FMC[row, :: max(1, face_FMC.shape[1] // 128)]
+    return step
