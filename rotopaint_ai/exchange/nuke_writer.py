@@ -123,7 +123,7 @@ def _nest(elements: Iterable[tuple[Sequence[str], Shape]]) -> tuple[Layer | Shap
             order.append(path[0])
         layers[path[0]].append((path[1:], shape))
     return tuple(
-        each if isinstance(each, Shape) else Layer(each, 0, Transform(None, ()), (), _nest(layers[each]))
+        each if isinstance(each, Shape) else Layer(each, RENDERABLE, Transform(None, ()), (), _nest(layers[each]))
         for each in order
     )
 

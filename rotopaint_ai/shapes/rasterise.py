@@ -295,7 +295,7 @@ def rasterise_open(
     width past the end point) or butt. Overlaps count once. The area is exact where the curve bends wider than its own
     half width; at sharper bends and corners the union of pieces is taken per pixel by maximum.
     """
-    line = _centre_line(bezier.as_array(points), taper)
+    line = _centre_line(bezier.as_array(points), taper, FLATNESS_PX)
     if line is None or width_px <= 0.0:
         return EMPTY
     chain, share = line
@@ -305,13 +305,14 @@ def rasterise_open(
         return EMPTY
     covered = _stroke_area(chain, half, frame, caps)
     if feather_px > 0.0:
-        _soften(covered, _stroke_band(chain, share, width_px / 2.0, feather_px, frame, caps), falloff, feather_px)
+        coarse = _centre_line(bezier.as_array(points), taper, _band_flatness(feather_px)) or line
+        _soften(covered, _stroke_band(*coarse, width_px / 2.0, feather_px, frame, caps), falloff, feather_px)
     return Region(frame[0], frame[1], covered.astype(np.float32))
 
 
-def _centre_line(points: Array, taper: tuple[float, float]) -> tuple[Array, Array] | None:
+def _centre_line(points: Array, taper: tuple[float, float], flatness_px: float) -> tuple[Array, Array] | None:
     """The flattened curve (N, 2), with a vertex where each taper ends, and the share of full width at each vertex."""
-    line = _thin(bezier.flatten(points, False, FLATNESS_PX, centred=True), False)
+    line = _thin(bezier.flatten(points, False, flatness_px, centred=True), False)
     if not len(line):
         return None
     if len(line) == 1:
