@@ -151,21 +151,22 @@ def rows_of(shot: Shot, rng: np.random.Generator, size: float, share: float) -> 
     if window is None:
         return None
     lines = [(line - (window[1].start, window[0].start), half) for line, half in lines]
-    scene = cleanplate.lay(plate[window], hole[window], lines)
+    plate, clean, hole = plate[window].copy(), clean[window].copy(), hole[window].copy()
+    scene = cleanplate.lay(plate, hole, lines)
     if scene is None:
         return None
     ribbon = scene.ribbon
     known = light.describe(scene.light_TSC, scene.hole_TS, ribbon.own_TS)
-    true = np.log(np.maximum(ribbon.sample(cleanplate._shrunk(clean[window], scene.size)), 0) + scene.floor)
-    wanted = (scene.hole_TS & ribbon.inside_TS)[ribbon.own_TS] & (rng.random(len(known.own)) < share)
-    lit = [x[wanted] for x in (known.features, known.own, known.face, known.banks, true[ribbon.own_TS])]
+    true = np.log(np.maximum(ribbon.sample(ribbon.shrink(clean)), 0) + scene.floor)
+    wanted = (scene.hole_TS & ribbon.inside_TS)[ribbon.own_TS] & (rng.random(known.own.shape[1]) < share)
+    lit = [x[wanted] for x in (known.features.T, known.own.T, known.face.T, known.banks.T, true[ribbon.own_TS])]
     return *lit, np.full((int(wanted.sum()), 1), np.log(gain))
 
 
 def samples(folder: Path, every: int, rng: np.random.Generator) -> Iterator[tuple[Array, ...]]:
     """Rows to fit, of a shot's own seams and of seams made up on its clean frames."""
     for shot in frames_of(folder, every):
-        made_up = [grooved(shot[1], rng) for _ in range(2)]
+        made_up = [grooved(shot[1], rng) for _ in range(4)]
         for one, sizes in ((shot, SIZES), *((m, (1.0,)) for m in made_up)):
             for size in sizes:
                 rows = rows_of(one, rng, size, 0.5)

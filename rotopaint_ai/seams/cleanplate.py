@@ -18,15 +18,15 @@ from numpy.typing import NDArray
 from rotopaint_ai.errors import UsageError
 from rotopaint_ai.seams import grain, light, membrane
 from rotopaint_ai.seams.light_table import TABLE
-from rotopaint_ai.seams.ribbon import Curve, Ribbon, straighten
+from rotopaint_ai.seams.ribbon import ROWS_WIDE, Curve, Ribbon, interpolate, straighten
 
 Array = NDArray[Any]  # float32
 Bools = NDArray[Any]  # bool
 
-ROWS_WIDE = 20.0  # a matte wider than this many pixels is worked on in a shrunk copy, where it is this wide
 _MARGIN = 16  # pixels of plate kept round the matte, in shrunk pixels
 _FLOOR = 0.02  # of the plate's mean: the light below which log light turns into plain light
 _TELEA_RADIUS = 3.0
+_KEPT = 0.9  # where less than this share of the plate is kept, grain is carried over
 
 
 def fill(
@@ -50,13 +50,16 @@ def fill(
     if window is None:
         return out
     rows, columns = window
-    part = np.nan_to_num(out[window], nan=0.0, posinf=65504.0, neginf=-65504.0)
-    cover = np.asarray(matte[window], np.float32)
+    part, cover = np.ascontiguousarray(out[window]), np.asarray(matte[window], np.float32)
+    if not np.isfinite(part.sum()):
+        part = np.nan_to_num(part, nan=0.0, posinf=65504.0, neginf=-65504.0)
     hole = cover > 0
-    shifted = [(np.asarray(line) - (columns.start, rows.start), half) for line, half in curves]
-    painted = paint(part, hole, shifted)
-    share = np.minimum(cover[hole], 1.0)[:, None]
-    out[window][hole] = part[hole] + share * (painted[hole] - part[hole])
+    paint_P = paint(part, hole, [(np.asarray(line) - (columns.start, rows.start), half) for line, half in curves])
+    at = np.flatnonzero(hole)
+    before = np.take(part.reshape(-1, 3), at, axis=0)
+    share = np.minimum(np.take(cover, at), 1.0)[:, None]
+    y, x = np.divmod(at, hole.shape[1])
+    out[window][y, x] = paint_P if (share == 1.0).all() else before + share * (paint_P - before)
     return out
 
 
@@ -66,21 +69,48 @@ def fill_two_bank(rgb: Array, hole: Bools, curves: Sequence[Curve]) -> Array:
     Along each curve the light of groove and bevels is told from the face's own (`light`); what is left of the face
     is kept, the rest is joined from bank to bank, and grain is carried over from the nearest clean band (`grain`).
     """
+    at = np.flatnonzero(hole)
     scene = lay(rgb, hole, curves)
-    out = rgb.copy()
-    owned = np.zeros_like(hole)
-    if scene is not None:
-        there = scene.ribbon.rows_P, scene.ribbon.columns_P
-        answer = light.relight(scene.light_TSC, scene.hole_TS, scene.ribbon.own_TS, TABLE)
-        base_keep = scene.ribbon.read(np.concatenate([answer.base_TSC, answer.keep_TS[:, :, None]], 2))
-        base, keep = base_keep[:, :3], base_keep[:, 3:]
-        here = rgb[there]
-        corrected = base + keep * np.log(np.maximum(here, 0.0) + np.float32(scene.floor))
-        corrected += (1.0 - keep) * grain.carry(rgb, hole, there, scene.floor)
-        out[there] = np.exp(corrected) - np.float32(scene.floor) + keep * np.minimum(here, 0.0)
-        owned[there] = True
-    left = hole & ~owned
-    return membrane.fill(out, left, known=~hole) if left.any() else out
+    if scene is None:
+        return np.asarray(np.take(membrane.fill(rgb, hole).reshape(-1, 3), at, axis=0))
+    fields, mirror = _fields(scene)
+    here = np.take(rgb.reshape(-1, 3), at, axis=0)
+    y, x = np.divmod(at, hole.shape[1])
+    down, across = (
+        (y + 0.5) * (scene.small.shape[0] / hole.shape[0]),
+        (x + 0.5) * (scene.small.shape[1] / hole.shape[1]),
+    )
+    base_keep = interpolate(fields, across - 0.5, down - 0.5)
+    base, keep = base_keep[:, :3], base_keep[:, 3:]
+    floor = np.float32(scene.floor)
+    corrected = base + keep * np.log(np.maximum(here, 0.0) + floor)
+    gone = np.flatnonzero(keep[:, 0] < _KEPT)
+    if len(gone):
+        away = interpolate(mirror, across[gone] - 0.5, down[gone] - 0.5) + 0.5
+        detail = grain.carry(rgb, hole, x[gone] + away[:, 0], y[gone] + away[:, 1], scene.floor)
+        corrected[gone] += (1.0 - keep[gone]) * detail
+    out: Array = np.exp(corrected) - floor + keep * np.minimum(here, 0.0)
+    return out
+
+
+def _fields(scene: Straightened) -> tuple[Array, Array]:
+    """On the shrunk crop: base and keep (h, w, 4) of `light`, and the way (h, w, 2) to the pixel whose grain to carry.
+
+    Zero outside the matte; the way is in pixels of the full crop.
+    """
+    ribbon = scene.ribbon
+    relit_TSC = light.relight(scene.light_TSC, scene.hole_TS, ribbon.own_TS, TABLE)
+    fields = np.zeros((*ribbon.size, 4), np.float32)
+    fields.reshape(-1, 4)[ribbon.at_P] = ribbon.read(relit_TSC)
+    if len(ribbon.left_P):
+        smooth = np.take(membrane.fill(scene.small, scene.small_hole).reshape(-1, 3), ribbon.left_P, axis=0)
+        fields.reshape(-1, 4)[ribbon.left_P, :3] = np.log(np.maximum(smooth, 0.0) + np.float32(scene.floor))
+    column = np.rint(ribbon.along_P).astype(np.intp)
+    up = _mirrored(scene, column) - ribbon.across_P
+    steps = np.stack([ribbon.map_x_TS[1] - ribbon.map_x_TS[0], ribbon.map_y_TS[1] - ribbon.map_y_TS[0]], 1)
+    mirror = np.zeros((*ribbon.size, 2), np.float32)
+    mirror.reshape(-1, 2)[ribbon.at_P] = np.take(steps, column, axis=0) * (up * np.float32(ribbon.step))[:, None]
+    return fields, mirror
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,27 +121,36 @@ class Straightened:
     light_TSC: Array
     hole_TS: Bools
     floor: float
-    size: tuple[int, int]
+    small: Array
+    small_hole: Bools
 
 
 def lay(rgb: Array, hole: Bools, curves: Sequence[Curve]) -> Straightened | None:
     """Straighten a crop along its seams; None where no matte pixel belongs to a curve."""
-    floor = _FLOOR * max(float((rgb if hole.all() else rgb[~hole]).mean()), 1e-4)
-    step = max(1.0, _width(hole) / ROWS_WIDE)
-    size = (max(1, round(rgb.shape[0] / step)), max(1, round(rgb.shape[1] / step)))
-    ribbon = straighten(hole, curves, step=step, small_size=size)
+    ribbon = straighten(hole, curves)
     if ribbon is None:
         return None
-    light_TSC = np.log(np.maximum(ribbon.sample(_shrunk(rgb, size)), 0.0) + np.float32(floor))
-    hole_TS = (ribbon.sample(_shrunk(hole.astype(np.float32), size)) > 0.02) | ~ribbon.inside_TS
-    return Straightened(ribbon, light_TSC, hole_TS, floor, size)
+    inside = hole.view(np.uint8)
+    floor = _FLOOR * max(float(np.mean(cv2.mean(rgb, None if hole.all() else 1 - inside)[:3])), 1e-4)
+    small, cover = ribbon.shrink(rgb), ribbon.shrink(inside.astype(np.float32))
+    light_TSC = np.log(np.maximum(ribbon.sample(small), 0.0) + np.float32(floor))
+    hole_TS = (ribbon.sample(cover) > 0.02) | ~ribbon.inside_TS
+    return Straightened(ribbon, light_TSC, hole_TS, floor, small, cover > 0)
 
 
-def _shrunk(image: Array, size: tuple[int, int]) -> Array:
-    if image.shape[:2] == size:
-        return image
-    out: Array = cv2.resize(image, size[::-1], interpolation=cv2.INTER_AREA)
-    return out
+def _mirrored(scene: Straightened, column_P: Array) -> Array:
+    """Rows (fractional) of the matte pixels reflected in the nearer rim of the matte, two full pixels out.
+
+    The mirror keeps neighbours neighbours, so that grain keeps its own texture.
+    """
+    across, centre = scene.ribbon.across_P, scene.ribbon.centre
+    clear = ~scene.hole_TS
+    above = (centre - np.argmax(clear[centre::-1], axis=0))[column_P]
+    below = (centre + np.argmax(clear[centre:], axis=0))[column_P]
+    out = 2.0 / scene.ribbon.step
+    row = np.where(across - above < below - across, 2 * above - out - across, 2 * below + out - across)
+    out_rows: Array = np.clip(row, 0, len(scene.hole_TS) - 1).astype(np.float32)
+    return out_rows
 
 
 def fill_telea(rgb: Array, hole: Bools, curves: Sequence[Curve]) -> Array:
@@ -125,7 +164,7 @@ def fill_telea(rgb: Array, hole: Bools, curves: Sequence[Curve]) -> Array:
     near = cv2.dilate(hole.astype(np.uint8), np.ones((17, 17), np.uint8)) > 0
     rim = rgb[near & ~hole]
     if not len(rim):
-        return rgb.copy()
+        return rgb[hole]
     low, high = float(rim.min()), float(rim.max())
     spread = np.clip((rgb - low) / max(high - low, 1e-8), 0.0, 1.0) * 255.0
     coarse = np.floor(spread)
@@ -135,32 +174,19 @@ def fill_telea(rgb: Array, hole: Bools, curves: Sequence[Curve]) -> Array:
         cv2.inpaint(np.round(part).astype(np.uint8), mask, _TELEA_RADIUS, cv2.INPAINT_TELEA).astype(np.float32)
         for part in (coarse, fine)
     ]
-    out = rgb.copy()
-    out[hole] = ((filled[0] + filled[1] / 255.0) / 255.0 * (high - low) + low)[hole]
+    out: Array = ((filled[0] + filled[1] / 255.0) / 255.0 * (high - low) + low)[hole]
     return out
 
 
-Paint = Callable[[Array, Bools, Sequence[Curve]], Array]
+Paint = Callable[[Array, Bools, Sequence[Curve]], Array]  # crop, hole, curves -> colours (P, 3) of the hole's pixels
 METHODS: Mapping[str, Paint] = MappingProxyType({"two-bank": fill_two_bank, "telea": fill_telea})
 
 
 def _window(matte: NDArray[np.floating], curves: Sequence[Curve]) -> tuple[slice, slice] | None:
     """The matte's bounding box with a margin for the banks; None for an empty matte."""
-    down, across = np.flatnonzero((matte > 0).any(1)), np.flatnonzero((matte > 0).any(0))
-    if not len(down):
+    left, top, width, height = cv2.boundingRect((matte > 0).view(np.uint8))
+    if not width:
         return None
     widest = max([2.0 * float(half) for _, half in curves], default=0.0)
-    margin = int(_MARGIN * max(1.0, 1.5 * widest / ROWS_WIDE))
-    return (
-        slice(max(0, int(down[0]) - margin), int(down[-1]) + 1 + margin),
-        slice(max(0, int(across[0]) - margin), int(across[-1]) + 1 + margin),
-    )
-
-
-def _width(hole: Bools) -> float:
-    """Width of the matte across its curves, about: twice the distance of its inmost pixels from its rim."""
-    padded = np.pad(hole, 1).astype(np.uint8)
-    depth = cv2.distanceTransform(padded, cv2.DIST_L2, 3)[1:-1, 1:-1]
-    ridge = depth[hole]
-    nearly_last = int(0.98 * (len(ridge) - 1))
-    return 2.0 * float(np.partition(ridge, nearly_last)[nearly_last])
+    margin = int(_MARGIN * max(1.0, widest / ROWS_WIDE))
+    return slice(max(0, top - margin), top + height + margin), slice(max(0, left - margin), left + width + margin)

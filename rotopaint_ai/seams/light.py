@@ -27,13 +27,15 @@ Array = NDArray[Any]  # float32
 Bools = NDArray[Any]  # bool
 
 REACH = 6  # rows on either side of a sample that its profile covers
-_VALLEYS = (2, 4, 8)  # half-widths, rows, of the valleys and ridges looked for
+_VALLEYS = (2, 3, 4, 8)  # half-widths, rows, of the valleys and ridges looked for
+_GROOVE = 3  # the one of them whose valleys are not believed
 _EDGES = (-6, -3, 3, 6)  # rows away at which the matte is asked for
 _VALLEY_LIMIT = (
     0.1  # depth of valley, log light, at which half the trust is gone: best of 0.03 0.06 0.12 on the training shots
 )
 _GAPS = (-4, -2, 0, 2, 4)  # rows away at which the two fills are compared
-N_FEATURES = (2 * REACH + 1) + (REACH + 1) + 2 * len(_VALLEYS) + 2 + 2 + len(_EDGES) + 1 + len(_GAPS) + 1
+N_PROFILE = (2 * REACH + 1) + (REACH + 1)
+N_FEATURES = N_PROFILE + len(_GAPS) + 2 * len(_VALLEYS) + 2 + len(_EDGES) + 4
 N_ANSWERS = 6
 
 
@@ -48,16 +50,8 @@ class Table:
 
 
 @dataclass(frozen=True, slots=True)
-class Relight:
-    """Corrected log light of a sample = `keep` * its own log light + `base`."""
-
-    keep_TS: Array
-    base_TSC: Array
-
-
-@dataclass(frozen=True, slots=True)
 class Described:
-    """What is known of the N samples to be judged: features (N, Q), and their light (N, C) as three sources have it.
+    """What is known of the N samples to be judged: features (Q, N), and their light (C, N) as three sources have it.
 
     own: the plate. face: joined across what looks like a valley, from all else. banks: joined from outside the matte.
     """
@@ -69,70 +63,88 @@ class Described:
 
 
 def describe(light_TSC: Array, hole_TS: Bools, own_TS: Bools) -> Described:
-    """Describe the samples in `own_TS`; `hole_TS` are those inside the matte or off the crop, not to be believed."""
-    luma = np.ascontiguousarray(light_TSC.mean(2))
+    """Describe the samples in `own_TS`; `hole_TS` are those inside the matte or off the crop, not to be believed.
+
+    Samples in `own_TS` stand at least REACH rows away from the ribbon's edges.
+    """
+    light_TCS = np.ascontiguousarray(light_TSC.transpose(0, 2, 1))
+    n_columns = light_TCS.shape[2]
+    luma = _mean(light_TCS)
     near, far = _along(luma, 1.5), _along(luma, 5.0)
-    face_TSC = _along(banks.join(light_TSC, _trust(near, hole_TS), stiffness=1.0), 1.0)
-    banks_TSC = _along(banks.join(light_TSC, (~hole_TS).astype(np.float32), stiffness=1.0), 2.0)
-    face = face_TSC.mean(2)
-    rows, columns = np.nonzero(own_TS)
-    last = len(luma) - 1
-
-    def around(field: Array, offsets: Array) -> Array:
-        return field[np.clip(rows[:, None] + offsets, 0, last), columns[:, None]]
-
-    here = face[rows, columns][:, None]
-    offsets = np.arange(-REACH, REACH + 1)
-    forms = [form for half in _VALLEYS for form in _valley_and_ridge(near, half)] + _valley_and_ridge(far, REACH)
-    own = light_TSC[rows, columns]
-    residual = own - face_TSC[rows, columns]
-    mean = residual.mean(1, keepdims=True)
-    lower = banks_TSC.mean(2)
-    features = np.concatenate(
-        [
-            around(near, offsets) - here,
-            around(far, offsets[::2]) - here,
-            *(form[rows, columns][:, None] for form in forms),
-            residual[:, 0:1] - mean,
-            residual[:, 2:3] - mean,
-            around(hole_TS.astype(np.float32), np.array(_EDGES)),
-            mean,
-            around(lower - face, np.array(_GAPS)),
-            (far - lower)[rows, columns][:, None],
-        ],
-        1,
-    )
-    clipped = np.clip(features, -2.0, 2.0).astype(np.float32)
-    return Described(clipped, own, face_TSC[rows, columns], banks_TSC[rows, columns])
+    valleys = {half: _valley_and_ridge(near, half) for half in _VALLEYS}
+    trust = np.concatenate([_trust(valleys[_GROOVE][0], hole_TS), (~hole_TS).astype(np.float32)], 1)
+    joined = banks.join(np.concatenate([light_TCS, light_TCS], 2), trust)
+    face_TCS, banks_TCS = _along_colours(joined[..., :n_columns], 1.0), _along_colours(joined[..., n_columns:], 2.0)
+    face, gap = _mean(face_TCS), _mean(banks_TCS)
+    gap -= face
+    at = np.flatnonzero(own_TS)
+    own, face_here, banks_here = (_colours(field, at) for field in (light_TCS, face_TCS, banks_TCS))
+    features = np.empty((N_FEATURES, len(at)), np.float32)
+    rows = iter(features)
+    for field, offsets in ((near, range(-REACH, REACH + 1)), (far, range(-REACH, REACH + 1, 2)), (gap, _GAPS)):
+        for offset in offsets:
+            np.take(field, at + offset * n_columns, out=next(rows), mode="clip")
+    features[:N_PROFILE] -= np.take(face, at)
+    forms = [form for pair in valleys.values() for form in pair] + _valley_and_ridge(far, REACH)
+    edge = hole_TS.astype(np.float32)
+    for field, offset in [(form, 0) for form in forms] + [(edge, offset) for offset in _EDGES]:
+        np.take(field, at + offset * n_columns, out=next(rows), mode="clip")
+    residual = own - face_here
+    mean = (residual[0] + residual[1] + residual[2]) * np.float32(1 / 3)
+    for row in (residual[0] - mean, residual[2] - mean, mean, np.take(far - face - gap, at)):
+        next(rows)[:] = row
+    np.clip(features, -2.0, 2.0, out=features)
+    return Described(features, own, face_here, banks_here)
 
 
-def relight(light_TSC: Array, hole_TS: Bools, own_TS: Bools, table: Table) -> Relight:
-    """What to keep of each sample in the matte, and what to put there; outside `own_TS` all is kept."""
+def relight(light_TSC: Array, hole_TS: Bools, own_TS: Bools, table: Table) -> Array:
+    """What to make of each sample: (T, S, 4), a base per colour and the share to keep.
+
+    Corrected log light = base + keep * own log light. Outside `own_TS` base is 0 and keep 1.
+    """
     known = describe(light_TSC, hole_TS, own_TS)
     answer = evaluate(known.features, table)
-    shares = np.exp(np.clip(answer[:, :3] - answer[:, :3].max(1, keepdims=True), -30.0, 0.0))
-    shares /= shares.sum(1, keepdims=True)
-    keep_TS = np.ones(own_TS.shape, np.float32)
-    base_TSC = np.zeros_like(light_TSC)
-    keep_TS[own_TS] = shares[:, 0]
-    base_TSC[own_TS] = shares[:, 1:2] * known.face + shares[:, 2:] * known.banks + answer[:, 3:]
-    return Relight(keep_TS, base_TSC)
+    shares = np.exp(np.clip(answer[:3] - answer[:3].max(0), -30.0, 0.0))
+    shares /= shares[0] + shares[1] + shares[2]
+    out = np.zeros((own_TS.size, 4), np.float32)
+    out[:, 3] = 1.0
+    base = answer
+    base[:3] = answer[3:] + shares[1] * known.face + shares[2] * known.banks
+    base[3] = shares[0]
+    out[np.flatnonzero(own_TS)] = base[:4].T
+    return out.reshape(*own_TS.shape, 4)
 
 
 def evaluate(features: Array, table: Table) -> Array:
-    """The fitted function: (N, Q) -> (N, 6), logits of the shares of own, face and banks, an offset per colour."""
-    x = (features - table.mean) * table.scale
-    for weights, bias in zip(table.weights[:2], table.biases[:2], strict=True):
-        x = np.maximum(x @ weights + bias, 0.0)
-    out: Array = x @ table.weights[2] + table.biases[2]
+    """The fitted function: (Q, N) -> (6, N), logits of the shares of own, face and banks, an offset per colour."""
+    first = table.weights[0] * table.scale[:, None]
+    x = first.T @ features + (table.biases[0] - table.mean @ first)[:, None]
+    np.maximum(x, 0.0, out=x)
+    x = table.weights[1].T @ x + table.biases[1][:, None]
+    np.maximum(x, 0.0, out=x)
+    out: Array = table.weights[2].T @ x + table.biases[2][:, None]
     return out
 
 
-def _trust(near_TS: Array, hole_TS: Bools) -> Array:
+def _colours(field_TCS: Array, at: Array) -> Array:
+    """Samples (C, N) of a field at places counted row by row."""
+    return np.stack([np.take(np.ascontiguousarray(field_TCS[:, c]), at) for c in range(3)])
+
+
+def _mean(field_TCS: Array) -> Array:
+    out: Array = (field_TCS[:, 0] + field_TCS[:, 1] + field_TCS[:, 2]) * np.float32(1 / 3)
+    return out
+
+
+def _trust(valley_TS: Array, hole_TS: Bools) -> Array:
     """How far each sample may be believed: 1 outside the matte, less the deeper in a valley."""
-    valley, _ = _valley_and_ridge(near_TS, 3)
-    trust = cv2.erode(1.0 / (1.0 + (valley / _VALLEY_LIMIT) ** 2), np.ones((3, 1), np.uint8))
-    return np.where(hole_TS, trust * trust, 1.0).astype(np.float32)
+    trust = cv2.erode(1.0 / (1.0 + (valley_TS / np.float32(_VALLEY_LIMIT)) ** 2), np.ones((3, 1), np.uint8))
+    return np.where(hole_TS, trust * trust, np.float32(1.0))
+
+
+def _along_colours(field_TCS: Array, sigma: float) -> Array:
+    flat = np.ascontiguousarray(field_TCS).reshape(-1, field_TCS.shape[2])
+    return _along(flat, sigma).reshape(field_TCS.shape)
 
 
 def _along(field: Array, sigma: float) -> Array:

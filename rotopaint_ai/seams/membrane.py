@@ -11,20 +11,26 @@ from numpy.typing import NDArray
 Array = NDArray[Any]  # float32
 Bools = NDArray[Any]  # bool
 
+_NEAR = np.ones((9, 9), np.uint8)  # holes this near are filled together
+_MARGIN = 8  # px of rim taken with each, besides half its smaller side
 
-def fill(rgb: Array, hole: Bools, *, known: Bools) -> Array:
-    """Replace `hole` by a smooth blend of `known` pixels around it; other pixels come back as they are.
+
+def fill(rgb: Array, hole: Bools) -> Array:
+    """Replace `hole` by a smooth blend of the pixels around it; other pixels come back as they are.
 
     Pull and push over an image pyramid (Gortler et al., "The Lumigraph", 1996, section 3.4): known light is averaged
     down until no hole is left, then interpolated back up into the holes. HDR and negative values pass through.
-    Returns `rgb` unchanged where nothing is known.
+    A hole without anything known near it stays as it is.
     """
-    if not known.any():
-        return rgb.copy()
-    weight = known.astype(np.float32)[:, :, None]
-    filled = _pull_push(rgb * weight, weight)
     out = rgb.copy()
-    out[hole] = filled[hole]
+    n_parts, _, boxes, _ = cv2.connectedComponentsWithStats(cv2.dilate(hole.astype(np.uint8), _NEAR))
+    for x, y, width, height, _ in boxes[1:n_parts]:
+        margin = _MARGIN + min(width, height) // 2
+        window = slice(max(0, y - margin), y + height + margin), slice(max(0, x - margin), x + width + margin)
+        weight = (~hole[window]).astype(np.float32)[:, :, None]
+        if weight.any():
+            wanted = hole[window]
+            out[window][wanted] = _pull_push(rgb[window] * weight, weight)[wanted]
     return out
 
 

@@ -22,19 +22,24 @@ Bools = NDArray[Any]  # bool
 Curve = tuple[NDArray[np.floating], float]
 
 RUN_OUT = 12  # columns that continue a curve beyond its ends: the reach of the widest filter along the seam
-BANK_ROWS = 8  # rows of untouched plate kept beyond the matte on each side
+ROWS_WIDE = 9.0  # a matte wider than this many pixels, on average, is worked on in a copy shrunk to this width
+BANK_ROWS = 9  # rows of untouched plate kept beyond the matte on each side
 _TANGENT_SIGMA = 2.0  # columns
+_SHORTEST = 2.0  # a run this many times as long as the seam is wide is a seam
+_BEYOND = 6.0  # columns past the last one at which a pixel still belongs to the run
 _CHUNK = 8192  # cv2.remap refuses rows longer than 32767
 
 
 @dataclass(frozen=True, slots=True)
 class Ribbon:
-    """Where the ribbon's samples lie in the shrunk crop, and where the crop's matte pixels lie in the ribbon."""
+    """Where the ribbon's samples lie in the shrunk crop, and where its matte pixels lie in the ribbon."""
 
+    step: float
+    size: tuple[int, int]  # height and width of the shrunk crop
     map_x_TS: Array
     map_y_TS: Array
-    rows_P: Index  # matte pixels that belong to a curve, in the full crop
-    columns_P: Index
+    at_P: Index  # the shrunk crop's matte pixels that belong to a curve, counted row by row
+    left_P: Index  # its matte pixels that belong to none
     along_P: Array  # their place in the ribbon: column and row, fractional
     across_P: Array
     inside_TS: Bools  # samples that lie on the crop
@@ -45,18 +50,33 @@ class Ribbon:
         """Row of the curve itself."""
         return (len(self.map_x_TS) - 1) // 2
 
-    def sample(self, image: NDArray[np.float32]) -> Array:
-        """A shrunk-crop image, (h, w) or (h, w, C), on the ribbon."""
-        out: Array = cv2.remap(image, self.map_x_TS, self.map_y_TS, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE)
+    def shrink(self, image: Array) -> Array:
+        """A crop, (H, W) or (H, W, C), `step` times smaller."""
+        if image.shape[:2] == self.size:
+            return image
+        how = cv2.INTER_LINEAR if self.step <= 2.0 else cv2.INTER_AREA
+        out: Array = cv2.resize(image, self.size[::-1], interpolation=how)
+        return out
+
+    def sample(self, small: Array) -> Array:
+        """A shrunk crop, (h, w) or (h, w, C), on the ribbon: (T, S) or (T, S, C)."""
+        out: Array = cv2.remap(small, self.map_x_TS, self.map_y_TS, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE)
         return out
 
     def read(self, field_TSC: Array) -> Array:
         """A ribbon field, (T, S, C), at the matte pixels: (P, C)."""
-        n = len(self.along_P)
-        size = (-(-n // _CHUNK), _CHUNK)
-        along, across = np.resize(self.along_P, size), np.resize(self.across_P, size)
-        out: Array = cv2.remap(field_TSC, along, across, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE)
-        return out.reshape(size[0] * size[1], -1)[:n]
+        return interpolate(field_TSC, self.along_P, self.across_P)
+
+
+def interpolate(field_TSC: Array, along: Array, across: Array) -> Array:
+    """Bilinear samples (P, C) of a field at fractional columns and rows."""
+    n = len(along)
+    if not n:
+        return np.zeros((0, field_TSC.shape[2]), np.float32)
+    maps = np.zeros((2, -(-n // _CHUNK), min(n, _CHUNK)), np.float32)
+    maps.reshape(2, -1)[:, :n] = along, across
+    out: Array = cv2.remap(field_TSC, maps[0], maps[1], cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE)
+    return out.reshape(-1, field_TSC.shape[2])[:n]
 
 
 def resample(polyline: NDArray[np.floating], spacing: float = 1.0) -> Array:
@@ -68,48 +88,82 @@ def resample(polyline: NDArray[np.floating], spacing: float = 1.0) -> Array:
     return np.stack([np.interp(at, lengths, points[:, 0]), np.interp(at, lengths, points[:, 1])], 1).astype(np.float32)
 
 
-def straighten(hole: Bools, curves: Sequence[Curve], *, step: float, small_size: tuple[int, int]) -> Ribbon | None:
+def straighten(hole: Bools, curves: Sequence[Curve]) -> Ribbon | None:
     """Lay a ribbon along the curves, wide enough for the matte pixels that lie nearest to them.
 
-    hole: (H, W) where the matte is above 0. small_size: (height, width) of the shrunk crop, `step` times smaller.
-    Returns None where no matte pixel belongs to a curve. A pixel belongs to its nearest curve, unless it lies beyond
-    the run-out of that curve's end.
+    hole: (H, W) where the matte is above 0. Returns None where no matte pixel belongs to a curve. A pixel belongs to
+    its nearest curve, unless it lies beyond the run-out of that curve's end.
     """
-    centres_S, tangents_S = _centre_line(curves, step)
-    if not len(centres_S):
+    runs = _runs(hole, curves)
+    if not runs:
         return None
-    rows, columns = np.nonzero(hole)
-    points_P = np.stack([columns + 0.5, rows + 0.5], 1).astype(np.float32) / np.float32(step)
-    nearest = _nearest_column(points_P, centres_S, small_size)
-    along, across, gap = _place(points_P, nearest, centres_S, tangents_S)
-    owned = gap < 1.5
+    wide = cv2.countNonZero(hole.view(np.uint8)) / sum(len(run) for run in runs)
+    step = max(1.0, wide / ROWS_WIDE)
+    size = max(1, round(hole.shape[0] / step)), max(1, round(hole.shape[1] / step))
+    centres_S, tangents_S = _centre_line(runs, step)
+    at_P = np.flatnonzero(_shrunk(hole, size))
+    y, x = np.divmod(at_P, size[1])
+    nearest = np.take(_nearest_column(centres_S, size), at_P)
+    along, across, gap = _place(x + np.float32(0.5), y + np.float32(0.5), nearest, centres_S, tangents_S)
+    owned = gap < _BEYOND
     if not owned.any():
         return None
-    rows, columns, along, across = rows[owned], columns[owned], along[owned], across[owned]
+    left = at_P[~owned]
+    if len(left):
+        at_P, along, across = at_P[owned], along[owned], across[owned]
     half = int(np.ceil(np.abs(across).max())) + BANK_ROWS
-    normals_S = np.stack([-tangents_S[:, 1], tangents_S[:, 0]], 1)
-    offsets = np.arange(-half, half + 1, dtype=np.float32)[:, None, None]
-    maps = centres_S[None] + offsets * normals_S[None] - np.float32(0.5)
-    map_x, map_y = np.ascontiguousarray(maps[..., 0]), np.ascontiguousarray(maps[..., 1])
-    inside = (map_x >= -0.5) & (map_y >= -0.5) & (map_x <= small_size[1] - 0.5) & (map_y <= small_size[0] - 0.5)
+    offsets = np.arange(-half, half + 1, dtype=np.float32)[:, None]
+    map_x = centres_S[:, 0] - np.float32(0.5) - offsets * tangents_S[:, 1]
+    map_y = centres_S[:, 1] - np.float32(0.5) + offsets * tangents_S[:, 0]
+    inside = (map_x >= -0.5) & (map_y >= -0.5) & (map_x <= size[1] - 0.5) & (map_y <= size[0] - 0.5)
     across += half
     own: Bools = np.zeros(map_x.shape, np.uint8)
     own[across.astype(np.intp), along.astype(np.intp)] = 1
-    own = cv2.dilate(own, np.ones((3, 3), np.uint8))
-    return Ribbon(map_x, map_y, rows, columns, along, across, inside, own > 0)
+    own = cv2.dilate(own, np.ones((2, 2), np.uint8), anchor=(1, 1))
+    return Ribbon(step, size, map_x, map_y, at_P, left, along, across, inside, own > 0)
 
 
-def _centre_line(curves: Sequence[Curve], step: float) -> tuple[Array, Array]:
-    """Points and unit tangents (S, 2) of all curves, one after another, in shrunk-crop pixels."""
-    centres, tangents = [np.zeros((0, 2), np.float32)], [np.zeros((0, 2), np.float32)]
-    for polyline, _ in curves:
+def _shrunk(hole: Bools, size: tuple[int, int]) -> Bools:
+    """The shrunk crop's pixels that any matte pixel may be interpolated from."""
+    if hole.shape == size:
+        return hole
+    small = cv2.resize(hole.view(np.uint8) * np.uint8(255), size[::-1], interpolation=cv2.INTER_AREA)
+    return np.asarray(cv2.dilate(small, np.ones((3, 3), np.uint8)) > 0)
+
+
+def _runs(hole: Bools, curves: Sequence[Curve]) -> list[Array]:
+    """The parts of the curves, every pixel, that run inside the matte: hidden parts of a seam do not.
+
+    A run shorter than the matte is wide is another seam's curve crossing; it is left out where longer ones exist.
+    """
+    height, width = hole.shape
+    found: list[tuple[float, Array]] = []
+    for polyline, half in curves:
         if len(polyline) < 2:
             continue
-        points = resample(np.asarray(polyline, np.float64) / step)
+        points = resample(polyline)
+        x, y = np.floor(points).astype(np.intp).T
+        on = (x >= 0) & (y >= 0) & (x < width) & (y < height)
+        on &= hole[np.clip(y, 0, height - 1), np.clip(x, 0, width - 1)]
+        on = cv2.morphologyEx(on.astype(np.uint8)[:, None], cv2.MORPH_CLOSE, np.ones((2 * RUN_OUT + 1, 1), np.uint8))
+        edges = np.flatnonzero(np.diff(np.r_[0, on[:, 0], 0]))
+        for first, end in edges.reshape(-1, 2):
+            run = points[max(0, first - 2) : end + 2]
+            if len(run) > 1:
+                found.append(((end - first) / max(2.0 * half, 1.0), run))
+    longest = max([length for length, _ in found], default=0.0)
+    return [run for length, run in found if length >= min(_SHORTEST, longest)]
+
+
+def _centre_line(runs: Sequence[Array], step: float) -> tuple[Array, Array]:
+    """Points and unit tangents (S, 2) of all runs, one after another, in shrunk-crop pixels."""
+    centres, tangents = [np.zeros((0, 2), np.float32)], [np.zeros((0, 2), np.float32)]
+    for run in runs:
+        points = resample(run, step) / np.float32(step)
         reach = min(4, len(points) - 1)
-        run = np.arange(1, RUN_OUT + 1, dtype=np.float32)[:, None]
-        before = points[0] + _unit(points[0] - points[reach]) * run[::-1]
-        after = points[-1] + _unit(points[-1] - points[-1 - reach]) * run
+        away = np.arange(1, RUN_OUT + 1, dtype=np.float32)[:, None]
+        before = points[0] + _unit(points[0] - points[reach]) * away[::-1]
+        after = points[-1] + _unit(points[-1] - points[-1 - reach]) * away
         line = np.concatenate([before, points, after])
         smooth = cv2.GaussianBlur(line, (1, 13), _TANGENT_SIGMA, borderType=cv2.BORDER_REPLICATE)
         centres.append(line)
@@ -123,33 +177,35 @@ def _unit(vectors: NDArray[np.floating]) -> Array:
     return out
 
 
-def _nearest_column(points_P: Array, centres_S: Array, size: tuple[int, int]) -> Index:
-    """Column whose centre is nearest to each point, up to the pixel grid of the distance transform."""
+def _nearest_column(centres_S: Array, size: tuple[int, int]) -> Index:
+    """For every pixel of the shrunk crop the column nearest to it, up to the pixel grid of the distance transform."""
     height, width = size
     x, y = np.floor(centres_S).astype(np.intp).T
-    on = (x >= 0) & (y >= 0) & (x < width) & (y < height)
-    if not on.any():
-        return np.zeros(len(points_P), np.intp)
-    owner = np.full((height, width), -1, np.intp)
-    owner[y[on], x[on]] = np.nonzero(on)[0]
-    seeds = np.where(owner >= 0, 0, 255).astype(np.uint8)
-    _, labels = cv2.distanceTransformWithLabels(seeds, cv2.DIST_L2, 5, labelType=cv2.DIST_LABEL_PIXEL)
-    of_label = np.zeros(int(labels.max()) + 1, np.intp)
-    seeded = owner >= 0
-    of_label[labels[seeded]] = owner[seeded]
-    px = np.clip(points_P.astype(np.intp), 0, [width - 1, height - 1])
-    out: Index = of_label[labels[px[:, 1], px[:, 0]]]
+    on = np.flatnonzero((x >= 0) & (y >= 0) & (x < width) & (y < height))
+    if not len(on):
+        return np.zeros(size, np.intp)
+    seeds = np.full(size, 255, np.uint8)
+    seeds[y[on], x[on]] = 0
+    _, labels = cv2.distanceTransformWithLabels(seeds, cv2.DIST_L2, 3, labelType=cv2.DIST_LABEL_PIXEL)
+    of_label = np.zeros(len(on) + 1, np.intp)
+    of_label[labels[y[on], x[on]]] = on
+    out: Index = of_label[labels]
     return out
 
 
-def _place(points_P: Array, column_P: Index, centres_S: Array, tangents_S: Array) -> tuple[Array, Array, Array]:
+def _place(x_P: Array, y_P: Array, column_P: Index, centres_S: Array, tangents_S: Array) -> tuple[Array, Array, Array]:
     """Fractional column, signed offset along the normal, and how far a point lies beyond the reach of the ribbon."""
     last = len(centres_S) - 1
+    centre_x, centre_y, tangent_x, tangent_y = (np.ascontiguousarray(v) for v in (*centres_S.T, *tangents_S.T))
+
+    def ahead_of(column: Index) -> tuple[Array, Array]:
+        dx, dy = x_P - centre_x[column], y_P - centre_y[column]
+        tx, ty = tangent_x[column], tangent_y[column]
+        return dx * tx + dy * ty, dy * tx - dx * ty
+
     for _ in range(2):
-        ahead = ((points_P - centres_S[column_P]) * tangents_S[column_P]).sum(1)
+        ahead, across = ahead_of(column_P)
         column_P = np.clip(column_P + np.rint(np.clip(ahead, -2.0, 2.0)).astype(np.intp), 0, last)
-    tangents, offset = tangents_S[column_P], points_P - centres_S[column_P]
-    ahead = (offset * tangents).sum(1)
-    across = offset[:, 1] * tangents[:, 0] - offset[:, 0] * tangents[:, 1]
-    along = np.clip(column_P + np.clip(ahead, -0.5, 0.5), 0, last).astype(np.float32)
-    return along, across.astype(np.float32), np.abs(ahead)
+    ahead, across = ahead_of(column_P)
+    along = np.clip(column_P + np.clip(ahead, -0.5, 0.5), 0, last)
+    return along.astype(np.float32), across.astype(np.float32), np.abs(ahead)
