@@ -21,6 +21,7 @@ from rotopaint_ai.errors import TrainingError
 from rotopaint_ai.inference.models import Models, open_models
 from rotopaint_ai.inference.pack import load_pack
 from rotopaint_ai.shapes.bezier import curve_distance, sample
+from rotopaint_ai.sheet import Sheet
 from rotopaint_ai.training.calibrate import rank_correlation
 from rotopaint_ai.training.dataset import Array, Dataset, Picture, Split, face_bounds, write_picture
 from rotopaint_ai.training.preview import FOUND, TRUE, contact_sheet, draw_curve, draw_points
@@ -183,30 +184,40 @@ def metrics(dataset: Dataset, said: Predictions) -> dict[str, Any]:
         "landmarks_px": _spread_of(distance),
         "landmarks_percent": _spread_of(share),
         "hidden_landmarks_px": _spread_of(np.where(visible, np.nan, said.distance_px)),
-        "seams": _shape_metrics(said, seams),
-        "other_shapes": _shape_metrics(said, others),
+        "seams": _shape_metrics(sheet, said, seams),
+        "other_shapes": _shape_metrics(sheet, said, others),
         "expected_error": _expected_metrics(distance, np.where(visible, said.expected_px, np.nan)),
         "visible_accuracy": _rounded(float((visible == (said.seen > 0.5))[np.isfinite(said.distance_px)].mean())),
         "per_landmark": {
             name: {"px": _spread_of(distance[:, at]), "percent": _spread_of(share[:, at])}
             for at, name in enumerate(sheet.landmark_names)
         },
-        "per_shape": {shape.name: _shape_metrics(said, [k]) for k, shape in enumerate(sheet.shapes)},
+        "per_shape": {shape.name: _shape_metrics(sheet, said, [k]) for k, shape in enumerate(sheet.shapes)},
     }
 
 
-def _shape_metrics(said: Predictions, columns: list[int]) -> dict[str, Any]:
+def _shape_metrics(sheet: Sheet, said: Predictions, columns: list[int]) -> dict[str, Any]:
     curves = said.curve_px[:, columns]
     share = curves / said.face_width_px[:, None] * 100
     known = np.isfinite(curves).any(axis=1)
-    frames = np.nanmean(share[known], axis=1) if known.any() else np.zeros(0)
-    in_px = np.nanmean(curves[known], axis=1) if known.any() else np.zeros(0)
+    if not known.any():
+        return {"px": _spread_of(curves), "percent": _spread_of(share)}
+    frames, in_px = np.nanmean(share[known], axis=1), np.nanmean(curves[known], axis=1)
+    expected = said.expected_px[known][:, _own_landmarks(sheet, columns)].mean(axis=1)
     return {
         "px": _spread_of(curves),
         "percent": _spread_of(share),
-        "frames_within_3_percent": _rounded(float((frames <= 3.0).mean()) if len(frames) else None),
-        "frames_within_1.5_px": _rounded(float((in_px <= 1.5).mean()) if len(in_px) else None),
+        "frames_within_3_percent": _rounded(float((frames <= 3.0).mean())),
+        "frames_within_1.5_px": _rounded(float((in_px <= 1.5).mean())),
+        "rank_correlation_of_frames": _rounded(rank_correlation(in_px, expected)),
     }
+
+
+def _own_landmarks(sheet: Sheet, columns: list[int]) -> list[int]:
+    """Rows of the landmarks that sit on some shapes; of those that the shapes are predicted from where none does."""
+    shapes = [sheet.shapes[column] for column in columns]
+    on = {sheet.landmark_row(name) for shape in shapes for name in shape.on_landmarks.values()}
+    return sorted(on or {row for shape in shapes for row in sheet.rows_of(shape)})
 
 
 def _expected_metrics(distance: Array64, expected: Array64) -> dict[str, Any]:
@@ -220,8 +231,8 @@ def _expected_metrics(distance: Array64, expected: Array64) -> dict[str, Any]:
     return {
         "rank_correlation": _rounded(rank_correlation(distance.ravel(), expected.ravel())),
         "rank_correlation_of_frames": _rounded(rank_correlation(frame_true, frame_said)),
-        "mean_true_px": _rounded(float(np.nanmean(distance))),
-        "mean_expected_px": _rounded(float(np.nanmean(expected))),
+        "mean_true_px": _spread_of(distance)["mean"],
+        "mean_expected_px": _spread_of(expected)["mean"],
         "frames_worse_than_2_px": int(bad.sum()),
         "of_them_in_worst_tenth_shown": _rounded(float((bad & shown).sum() / bad.sum()) if bad.any() else None),
     }
