@@ -22,7 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--plates",
         metavar="PLATES",
-        help="plates of the roto, as for 'run'; {dir} is a source's folder, {stem} its name; COCO names its own pictures",
+        help="plates of the roto, as for 'run'; {dir} is a source's folder, {stem} its name; COCO names its pictures",
     )
     parser.add_argument("--out", required=True, metavar="DATASET", help="folder of the data set")
     parser.add_argument("--sheet", metavar="FILE", help="character sheet to follow; without it one is proposed")

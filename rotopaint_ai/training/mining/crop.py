@@ -14,6 +14,7 @@ from rotopaint_ai.training.mining.outline import Array
 
 FACE_SHARE = 0.62  # face box / picture
 _LEAST_PX = 16
+_PIXEL_FOR_PIXEL = 1.12
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +48,10 @@ def frame_cut(points: Array, *, size: int, face_share: float = FACE_SHARE) -> Cu
     A face smaller than the picture wants keeps its own pixels: the picture is then smaller, never enlarged.
     """
     low, high = points.min(axis=0), points.max(axis=0)
-    side = max(float((high - low).max()) / face_share, _LEAST_PX)
-    side = float(np.ceil(side))
+    longest = float((high - low).max())
+    side = float(np.ceil(max(longest / face_share, _LEAST_PX)))
+    if size < side <= size * _PIXEL_FOR_PIXEL:  # a slightly tighter picture keeps the plate's own pixels
+        side = float(size)
     x, y = np.floor((low + high) / 2 - side / 2)
     return Cut(float(x), float(y), side, min(size, int(side)))
 

@@ -25,12 +25,15 @@ class Faces:
     """Similarities of F frames: a plate point z (complex) lies at `turn * (z - centre)` in face space.
 
     `mean`: the features of the mean face; `misfit`: [F, K] how far each feature lies from the mean, in face units.
+    `partner`: for each feature row that has one the row of its mirror image.
     """
 
     turn: Complex
     centre: Complex
     mean: Complex
     misfit: Array
+    features_FKC: Array
+    partner: Mapping[int, int]
 
     @property
     def side_px(self) -> Array:
@@ -58,8 +61,8 @@ def place(features_FKC: Array, pairs: Sequence[tuple[int, int]], *, extent: Arra
 
     `pairs`: rows of features that mirror each other; they say which way the mirror axis runs. Without any the mean
     picture is taken to be upright. `extent`: [F] the face's longest side in each frame in pixels, which sets the unit.
-    Source: generalised Procrustes analysis in the plane by complex factors, each feature weighted down where it lies far
-    off (Cauchy weights), so that a jumped point or two swapped shapes do not tilt a frame.
+    Source: generalised Procrustes analysis in the plane by complex factors, each feature weighted down where it lies
+    far off (Cauchy weights), so that a jumped point or two swapped shapes do not tilt a frame.
     """
     z = as_complex(features_FKC)
     known = np.isfinite(z)
@@ -70,7 +73,7 @@ def place(features_FKC: Array, pairs: Sequence[tuple[int, int]], *, extent: Arra
         turn, centre = _similarities(z, weights, mean)
         laid = (z - centre[:, None]) * turn[:, None]
         total = np.maximum(weights.sum(axis=0), 1e-9)
-        mean = _normal((weights * laid).sum(axis=0) / total, known.any(axis=0))
+        mean = _normal((weights * laid).sum(axis=0) / total, np.asarray(known.any(axis=0)))
         turn, centre = _similarities(z, weights, mean)
         off = np.abs((z - centre[:, None]) * turn[:, None] - mean)
         spread = max(float(np.median(off[known])), 1e-6) * 3
@@ -79,28 +82,26 @@ def place(features_FKC: Array, pairs: Sequence[tuple[int, int]], *, extent: Arra
     unit = float(np.median(np.abs(turn) * extent))
     turn, mean = turn / unit, mean / unit
     misfit = np.where(known, np.abs((z - centre[:, None]) * turn[:, None] - mean), np.nan)
-    return Faces(turn, centre, mean, misfit)
+    partner = {one: two for pair in pairs for one, two in (pair, pair[::-1])}
+    return Faces(turn, centre, mean, misfit, features_FKC, partner)
 
 
-def mirrored_misfit(features_FKC: Array, faces: Faces, partner: Mapping[int, int]) -> Array:
-    """[F] how far frames lie from the mean face when left and right change names: the median over their features.
-
-    `partner`: for each feature row the one whose place it takes; others keep their own.
-    """
-    order = np.array([partner.get(row, row) for row in range(features_FKC.shape[1])])
-    z = as_complex(features_FKC)[:, order]
+def mirrored_misfit(faces: Faces) -> Array:
+    """[F] how far frames lie from the mean face when left and right change names: the mean over their features."""
+    order = np.array([faces.partner.get(row, row) for row in range(faces.features_FKC.shape[1])])
+    z = as_complex(faces.features_FKC)[:, order]
     known = np.isfinite(z)
     z = np.where(known, z, 0)
     turn, centre = _similarities(z, known.astype(np.float64), faces.mean)
     off = np.abs((z - centre[:, None]) * turn[:, None] - faces.mean)
-    return np.asarray(np.nanmean(np.where(known, off, np.nan), axis=1))
+    return np.asarray((off * known).sum(axis=1) / np.maximum(known.sum(axis=1), 1))
 
 
 def _first_mean(z: Complex, known: npt.NDArray[np.bool_]) -> Complex:
-    """The most complete frame; features it lacks start at the mean of the others, and find their place in the rounds."""
+    """The most complete frame; features it lacks start at the mean of the others, and find their place in time."""
     row = int(np.argmax(known.sum(axis=1)))
     mean = np.where(known[row], z[row], z[row][known[row]].mean())
-    return _normal(mean, known.any(axis=0))
+    return _normal(mean, np.asarray(known.any(axis=0)))
 
 
 def _normal(mean: Complex, known: npt.NDArray[np.bool_]) -> Complex:

@@ -50,8 +50,8 @@ class Shape:
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A shape's part in a family; `mirrored`: its curves are turned over to match the others. `anchors`: landmarks on the
-    shape by name, each with its share of the mean."""
+    """A shape's part in a family; `mirrored`: its curves are turned over to match the others. `anchors`: landmarks on
+    the shape by name, each with its share of the mean."""
 
     shape: Shape
     mirrored: bool
@@ -96,7 +96,8 @@ def find_faces(rows: Sequence[Row], landmark_names: Sequence[str]) -> tuple[Face
 
 
 def collect(rows: Sequence[Row], faces: Faces, shots: Rows) -> tuple[Shape, ...]:
-    """Every shape with its raw curves. Raises DocumentError where a shape is open in one place and closed in another."""
+    """Every shape with its raw curves. Raises DocumentError where a shape is open in one place and closed in
+    another."""
     names = list(dict.fromkeys(name for row in rows for name in row.truth.shapes))
     return tuple(_collected(name, rows, faces, shots) for name in names)
 

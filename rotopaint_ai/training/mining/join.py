@@ -12,8 +12,6 @@ from rotopaint_ai.frames import summarise
 from rotopaint_ai.plates import Plate, open_plate
 from rotopaint_ai.training.mining.sources import FrameTruth, Take, plate_of, read_source
 
-
-
 _NUMBERED = re.compile(r"^(.*?)[._-]?(\d+)$")
 
 

@@ -43,9 +43,11 @@ def corners_on(registration: Registration) -> Array:
     for place in np.argsort(-wide):
         if wide[place] < CORNER_DEG:
             break
-        around = narrow[np.mod(np.arange(place - 4, place + 5), n)].max() if closed else narrow[
-            max(0, place - 4) : place + 5
-        ].max()
+        around = (
+            narrow[np.mod(np.arange(place - 4, place + 5), n)].max()
+            if closed
+            else narrow[max(0, place - 4) : place + 5].max()
+        )
         if around > _SHARP * wide[place] and all(_apart(grid[place], other, closed) > _NEAR for other in found):
             found.append(float(grid[place]))
     return np.sort(np.array(found))

@@ -18,7 +18,7 @@ from rotopaint_ai.training.mining.register import N_PLACES, Registration
 
 TOLERANCE_PX = 0.25
 _HANG_ON = 8  # landmarks taken from a shape's own control points
-_NEIGHBOURS = 8  # landmarks besides those on the shape that it is predicted from
+_NEAR_POINT, _NEAR_SHAPE = 4, 20  # landmarks that a shape is predicted from, nearest to each point and to the whole
 _LEAST_MOST = 12  # control points that a shape may have however few the artists took
 _GENEROUS = 1.25  # control points that a shape may have for each that an artist took
 _LARGEST = 48
@@ -28,8 +28,8 @@ _LARGEST = 48
 class Plan:
     """How one shape is drawn: control points on its mean, the landmark of each, and the fit in every frame.
 
-    `points_FP6`: control points of each row of the shape, plate space. `mirror`: the control point that each one becomes
-    in a mirrored picture, of the same shape or of its twin; None where the shape has no mirror image.
+    `points_FP6`: control points of each row of the shape, plate space. `mirror`: the control point that each one
+    becomes in a mirrored picture, of the same shape or of its twin; None where the shape has no mirror image.
     """
 
     shape: Shape
@@ -64,9 +64,7 @@ def plan_family(family: Family, *, tolerance_px: float, n_points: int | None = N
     most = n_points or _most(family, len(knots))
     members = family.members[:1] if family.own_mirror else family.members
     placements = [
-        layout.grow(
-            registration, knots, tolerance_px=0.0 if n_points else tolerance_px, most=most, mirrored=symmetric
-        )
+        layout.grow(registration, knots, tolerance_px=0.0 if n_points else tolerance_px, most=most, mirrored=symmetric)
         for _, registration in zip(members, registrations)
     ]
     shares = max((placement.shares for placement in placements), key=len)
@@ -133,9 +131,7 @@ def _between(told: Mapping[int, float], start: float, n_points: int, closed: boo
     return np.asarray(np.interp(np.arange(n_points), at, np.maximum.accumulate(shares)))
 
 
-def fitted(
-    shape: Shape, registration: Registration, shares: Array, on: Mapping[int, str], twin: str | None
-) -> Plan:
+def fitted(shape: Shape, registration: Registration, shares: Array, on: Mapping[int, str], twin: str | None) -> Plan:
     """Fit every frame of a shape with control points at shares of the mean."""
     placement = Placement(shares, layout.turns_at(registration, shares))
     bends = revectorise.Layout(shape.closed, placement.corners)
@@ -171,7 +167,8 @@ def _mean_in_face(member: Member) -> Array:
 
 
 def _axis(own: Member, image: Member) -> float:
-    """Share of the mean at which a closed shape that mirrors itself crosses the axis (the other crossing is half on)."""
+    """Share of the mean at which a closed shape that mirrors itself crosses the axis (the other crossing is half
+    on)."""
     grid = np.arange(N_PLACES) / N_PLACES
     there = image.registration.at(grid)
     turned = image.registration.backwards ^ own.registration.backwards
@@ -265,9 +262,7 @@ def build_sheet(name: str, plans: Sequence[Plan], landmark_names: Sequence[str],
             if image and image[1] in twins[image[0]].on_landmarks and landmark == f"{plan.shape.name}_{point}":
                 fixed[landmark] = twins[image[0]].on_landmarks[image[1]]
     partner = symmetry.partners(landmark_names, places, fixed=fixed)
-    landmarks = tuple(
-        LandmarkSpec(each, None if partner[each] == each else partner[each]) for each in landmark_names
-    )
+    landmarks = tuple(LandmarkSpec(each, None if partner[each] == each else partner[each]) for each in landmark_names)
     return Sheet(name, landmarks, tuple(_spec(plan, landmark_names, places, faces) for plan in plans))
 
 
@@ -281,18 +276,22 @@ def _spec(plan: Plan, names: Sequence[str], places: Array, faces: Faces) -> Shap
         len(plan.placement.shares),
         shape.role,
         dict(plan.on_landmarks),
-        _from_landmarks(plan, names, places),
+        _from_landmarks(plan, names, places, faces),
         width_share=float(np.round(np.median(known), 5)) if len(known) and not shape.closed else None,
         feather_px=shape.feather_px,
     )
 
 
-def _from_landmarks(plan: Plan, names: Sequence[str], places: Array) -> tuple[str, ...]:
-    """Landmarks on the shape and those nearest to it on the mean face."""
-    curve = np.median(plan.shape.face_FMC, axis=0)
-    away = np.full(len(names), np.inf)
-    for row in np.flatnonzero(np.isfinite(places).all(axis=1)):
-        away[row] = np.linalg.norm(curve - places[row], axis=1).min()
+def _from_landmarks(plan: Plan, names: Sequence[str], places: Array, faces: Faces) -> tuple[str, ...]:
+    """Landmarks on the shape, those nearest to it on the mean face, and those nearest to each of its control points.
+
+    Held-out shots of rendered puppets with 0.7 px of noise on the landmarks: 0.69 px mean with about 20 of 64, 0.73
+    with only the 3 nearest to each point, 0.72 with all of them.
+    """
+    points = np.median(faces.to_face(plan.points_FP6[..., :2], plan.shape.rows), axis=0)
+    known = np.flatnonzero(np.isfinite(places).all(axis=1))
+    away = np.linalg.norm(points[:, None] - places[known], axis=2)
+    near = {int(known[column]) for row in np.argsort(away, axis=1, kind="stable")[:, :_NEAR_POINT] for column in row}
+    near |= {int(known[column]) for column in np.argsort(away.min(axis=0), kind="stable")[:_NEAR_SHAPE]}
     on = set(plan.on_landmarks.values())
-    near = [names[row] for row in np.argsort(away, kind="stable") if np.isfinite(away[row]) and names[row] not in on]
-    return tuple(name for name in names if name in on or name in near[:_NEIGHBOURS])
+    return tuple(name for row, name in enumerate(names) if name in on or row in near)

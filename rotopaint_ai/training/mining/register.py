@@ -36,8 +36,9 @@ class Registration:
     """Curves of one family brought into step.
 
     `curves`: oriented alike. `shares_FN`: [F, N + 1] place of each share 0..1 of the mean on each curve, ascending; a
-    closed curve's last is its first plus 1. `mean_NC`: the mean curve in normal space. `backwards`: curves that had to be
-    turned round. `anchor_shares`: [A] where anchors lie on the mean. `misfit`: [F] root mean square distance to the mean.
+    closed curve's last is its first plus 1. `mean_NC`: the mean curve in normal space. `backwards`: curves that had to
+    be turned round. `anchor_shares`: [A] where anchors lie on the mean. `misfit`: [F] root mean square distance to the
+    mean.
     """
 
     curves: Outlines
@@ -78,12 +79,15 @@ def shares_at(shares_FN: Array, shares: Array) -> Array:
     return np.asarray(shares_FN[:, below] * (1 - part) + shares_FN[:, below + 1] * part + whole * turn)
 
 
-def register(curves: Outlines, face_FMC: Array, anchors_FAC: Array, *, groups: Rows, reach: float = 0.03) -> Registration:
+def register(
+    curves: Outlines, face_FMC: Array, anchors_FAC: Array, *, groups: Rows, reach: float = 0.03
+) -> Registration:
     """Bring F curves into step.
 
-    `face_FMC`: the same samples in face space, mirror images already turned over. `anchors_FAC`: landmarks that lie on the
-    shape, face space, NaN where unknown. `groups`: [F] curves whose samples follow the same places already (see `tracks`)
-    share a number: they are moved as one, except that each meets its own anchors. `reach`: face units beyond which an anchor is not believed to be on the curve.
+    `face_FMC`: the same samples in face space, mirror images already turned over. `anchors_FAC`: landmarks that lie on
+    the shape, face space, NaN where unknown. `groups`: [F] curves whose samples follow the same places already (see
+    `tracks`) share a number: they are moved as one, except that each meets its own anchors. `reach`: face units beyond
+    which an anchor is not believed to be on the curve.
     """
     normal = _Normal.of(face_FMC, curves.closed)
     start = _reference(face_FMC, anchors_FAC, curves.closed, reach)
@@ -208,7 +212,9 @@ def _shift_costs(samples: Array, anchors: Array, mean: Array, pins: Rows, closed
     coarse = at_shares(samples, np.broadcast_to(grid, (len(samples), N_PLACES)), closed)
     model = at_shares(mean[None, :-1] if closed else mean[None], grid[None], closed)[0]
     shifts = np.arange(N_PLACES) if closed else np.zeros(1, dtype=np.intp)
-    cost = _apart(coarse, model, shifts) + _TURN * _apart(_ways(coarse, closed), _ways(model[None], closed)[0], shifts) / 2
+    cost = (
+        _apart(coarse, model, shifts) + _TURN * _apart(_ways(coarse, closed), _ways(model[None], closed)[0], shifts) / 2
+    )
     if len(pins):
         place = np.mod(pins[:, None] + shifts, N_PLACES) if closed else np.minimum(pins, N_PLACES - 1)[:, None]
         off = ((coarse[:, place] - anchors[:, :, None]) ** 2).sum(axis=-1)
@@ -231,11 +237,12 @@ def _ways(curves: Array, closed: bool) -> Array:
         step = np.roll(curves, -1, axis=1) - np.roll(curves, 1, axis=1)
     else:
         step = np.gradient(curves, axis=1)
-    return step / np.maximum(np.linalg.norm(step, axis=2, keepdims=True), 1e-9)
+    return np.asarray(step / np.maximum(np.linalg.norm(step, axis=2, keepdims=True), 1e-9))
 
 
 def _anchor_places(face: Array, anchors: Array, first: Array, shares: Array, closed: bool, reach: float) -> Array:
-    """Where each curve passes its anchors: [F, A] shares near `first + shares`, NaN where unknown, far or out of order."""
+    """Where each curve passes its anchors: [F, A] shares near `first + shares`, NaN where unknown, far or out of
+    order."""
     f, m = face.shape[:2]
     if not len(shares):
         return np.zeros((f, 0))
@@ -258,12 +265,12 @@ def _foot(face: Array, anchors: Array, at: Rows, closed: bool) -> Array:
     """How many samples beyond `at` the foot of each anchor on the curve lies, within one sample to either side."""
     m = face.shape[1]
     row = np.arange(len(face))[:, None]
-    keep = (lambda i: np.mod(i, m)) if closed else (lambda i: np.clip(i, 0, m - 1))
-    here = face[row, keep(at)]
-    step = (face[row, keep(at + 1)] - face[row, keep(at - 1)]) / 2
+    before, on, after = (np.mod(i, m) if closed else np.clip(i, 0, m - 1) for i in (at - 1, at, at + 1))
+    here = face[row, on]
+    step = (face[row, after] - face[row, before]) / 2
     size = np.maximum((step**2).sum(axis=-1), 1e-18)
     foot = np.clip(((np.nan_to_num(anchors, nan=0.0) - here) * step).sum(axis=-1) / size, -1.0, 1.0)
-    return foot if closed else np.clip(at + foot, 0, m - 1) - at
+    return np.asarray(foot if closed else np.clip(at + foot, 0, m - 1) - at)
 
 
 def _agreed(found: Array, shares: Array, groups: Rows) -> Array:
@@ -326,11 +333,9 @@ def _through(found: Array, first: Array, shares: Array, closed: bool) -> Array:
     return rough
 
 
-def _slide(
-    samples: Array, rough: Array, mean: Array, pins: Rows, pinned: Bools, groups: Rows, closed: bool
-) -> Array:
+def _slide(samples: Array, rough: Array, mean: Array, pins: Rows, pinned: Bools, groups: Rows, closed: bool) -> Array:
     """The dynamic program: places [F, N + 1] near `rough` that agree best with the mean, one slide for each group."""
-    names, of_row = np.unique(groups, return_inverse=True)
+    of_row = np.unique(groups, return_inverse=True)[1]
     parts = [
         _costs(samples[at : at + _CHUNK], rough[at : at + _CHUNK], mean, closed)
         for at in range(0, len(samples), _CHUNK)
@@ -407,8 +412,7 @@ def _smoothed(slide_FN: Array, pins: Rows, pinned: Bools, closed: bool) -> Array
     """Slides in grid units without the program's steps; pinned places stay pinned."""
     kernel = np.exp(-0.5 * (np.arange(-6, 7) / 2.0) ** 2)
     kernel /= kernel.sum()
-    mode = "wrap" if closed else "edge"
-    wide = np.pad(slide_FN, ((0, 0), (6, 6)), mode=mode)
+    wide = np.pad(slide_FN, ((0, 0), (6, 6)), mode="wrap" if closed else "edge")
     smooth = np.stack([np.convolve(row, kernel, mode="valid") for row in wide])
     fixed = np.zeros(slide_FN.shape, dtype=bool)
     for column, pin in enumerate(pins):

@@ -39,7 +39,9 @@ def distances(raw: Sequence[Array], points_FP6: Array, closed: bool) -> Array:
     return np.array(found, dtype=np.float64).reshape(-1, 2)
 
 
-def tabulate(shape: str, distance_F2: Array, shots: Sequence[str], raw: Sequence[Array], n_points: int) -> list[Residual]:
+def tabulate(
+    shape: str, distance_F2: Array, shots: Sequence[str], raw: Sequence[Array], n_points: int
+) -> list[Residual]:
     """The lines of one shape, shot by shot and, of several shots, for all of them."""
     lines = []
     names = list(dict.fromkeys(shots))

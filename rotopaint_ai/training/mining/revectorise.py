@@ -56,7 +56,7 @@ def fit(curves: Outlines, shares_FP: Array, layout: Layout) -> Array:
 
 def _unit(vectors: Array) -> Array:
     size = np.linalg.norm(vectors, axis=-1, keepdims=True)
-    return vectors / np.maximum(size, 1e-12)
+    return np.asarray(vectors / np.maximum(size, 1e-12))
 
 
 def _turned(vectors: Array) -> Array:
@@ -67,7 +67,8 @@ def _direction(angles: Array) -> Array:
     return np.stack((np.cos(angles), np.sin(angles)), axis=-1)
 
 
-# Unknowns of a segment: leave and out-length and out-angle of its first point, leave, in-length and in-angle of its last.
+# Unknowns of a segment: leave and out-length and out-angle of its first point, leave, in-length and in-angle of its
+# last.
 _LEAVE, _OUT, _IN, _OUT_ANGLE, _IN_ANGLE = range(5)
 
 
@@ -145,7 +146,7 @@ class _Problem:
             damped = hessian.copy()
             damped[:, eye, eye] *= 1.0 + damping[:, None]
             damped[:, eye, eye] += 1e-9
-            move = -np.linalg.solve(damped, gradient[..., None])[..., 0]
+            move = np.asarray(-np.linalg.solve(damped, gradient[..., None])[..., 0], dtype=np.float64)
             trial = self._moved(state, move)
             trial_feet = self._feet(trial, feet)
             new_cost, new_gradient, new_hessian = self._normal_equations(trial, trial_feet)

@@ -189,7 +189,7 @@ def _read_published(folder: Path) -> Iterator[Take]:
             )
     if not found:
         raise UsageError(
-            f"{folder}: holds no raw_shapes-SHOT-frameNNN.json; wanted the published puppet set's folder or a shot of it"
+            f"{folder}: holds no raw_shapes-SHOT-frameNNN.json; wanted the published puppet folder or a shot of it"
         )
 
 
@@ -244,7 +244,9 @@ def _published_points(path: Path) -> dict[str, tuple[float, float, float]]:
     except (ValueError, TypeError) as error:
         raise DocumentError(f"{path.name}: points are no list of [x, y]") from error
     return {
-        name: (float(x), float(y), 1.0) for name, (x, y) in zip(PUBLISHED_POINTS, table) if (float(x), float(y)) != (0, 0)
+        name: (float(x), float(y), 1.0)
+        for name, (x, y) in zip(PUBLISHED_POINTS, table)
+        if (float(x), float(y)) != (0, 0)
     }
 
 

@@ -43,13 +43,14 @@ class Finding:
     text: str
 
 
-def swapped(plans: Sequence[Plan], features_FKC: Array, pairs: Mapping[int, int], faces: Faces) -> list[Finding]:
+def swapped(plans: Sequence[Plan], faces: Faces) -> list[Finding]:
     """Shapes that lie where their twins belong, and faces that fit better with all names exchanged."""
     found = []
     whole = np.zeros(len(faces.turn), dtype=bool)
-    if pairs:
-        usual = np.nanmean(np.where(np.isfinite(faces.misfit), faces.misfit, np.nan), axis=1)
-        turned = mirrored_misfit(features_FKC, faces, pairs)
+    if faces.partner:
+        known = np.isfinite(faces.misfit)
+        usual = np.where(known, faces.misfit, 0.0).sum(axis=1) / np.maximum(known.sum(axis=1), 1)
+        turned = mirrored_misfit(faces)
         whole = (turned < 0.5 * usual) & (usual > 3 * np.median(usual))
         found = [Finding(int(row), "swapped", "face", "left and right exchanged") for row in np.flatnonzero(whole)]
     by_name = {plan.shape.name: plan for plan in plans}
@@ -107,8 +108,8 @@ def jumped(about: str, names: Sequence[str], places_FNC: Array, rows: Rows, fram
     """Points, or a whole set of them, that leap away for a single frame of a shot. `places_FNC` in face space."""
     found = []
     off = leaps(places_FNC, frames)
-    for at in np.flatnonzero((off > 0).any(axis=1)):
-        leapt = np.flatnonzero(off[at] > 0)
+    for at in np.flatnonzero((off > 0).any(axis=1)).tolist():
+        leapt = np.flatnonzero(off[at] > 0).tolist()
         if len(leapt) > 0.6 * off.shape[1]:
             found.append(Finding(int(rows[at]), "jumped", about, "leaps away for one frame"))
             continue
@@ -158,9 +159,7 @@ def twisted(plan: Plan, twists: Sequence[Twist]) -> list[Finding]:
 def outside(row: int, named: Mapping[str, Array], width: int, height: int) -> list[Finding]:
     """Landmarks and shapes of a frame (points (N, 2), plate space) with a part outside the plate."""
     out = [
-        name
-        for name, points in named.items()
-        if ((points < -0.5) | (points > np.array([width, height]) + 0.5)).any()
+        name for name, points in named.items() if ((points < -0.5) | (points > np.array([width, height]) + 0.5)).any()
     ]
     if not out:
         return []
@@ -171,8 +170,8 @@ def outside(row: int, named: Mapping[str, Array], width: int, height: int) -> li
 def held(rows: Rows, frames: Sequence[int], motion_px: Array, change: Array) -> list[Finding]:
     """Roto that stands still where the picture moves, and moves where the picture stands still.
 
-    `motion_px`: [F] how far the roto's points moved since the frame before; `change`: [F] how much the picture under the
-    face changed; NaN where there is no frame before.
+    `motion_px`: [F] how far the roto's points moved since the frame before; `change`: [F] how much the picture under
+    the face changed; NaN where there is no frame before.
     """
     known = np.isfinite(motion_px) & np.isfinite(change)
     if known.sum() < 6:
@@ -189,7 +188,9 @@ def held(rows: Rows, frames: Sequence[int], motion_px: Array, change: Array) -> 
         if still[at] and change[at] > max(0.8 * usual, 2.0 * calm):
             found.append(Finding(int(rows[at]), "held", "roto", "stands still while the plate moves"))
         elif motion_px[at] > 1.0 and change[at] < quiet and usual > 3 * calm and still[known].any():
-            found.append(Finding(int(rows[at]), "held", "plate", f"stands still, the roto moves {motion_px[at]:.1f} px"))
+            found.append(
+                Finding(int(rows[at]), "held", "plate", f"stands still, the roto moves {motion_px[at]:.1f} px")
+            )
     return found
 
 
@@ -212,7 +213,8 @@ def lag_of(motion_px: Array, change: Array, *, most: int = 2) -> int:
 
 
 def lag_to_landmarks(curves_FMC: Array, marks_FAC: Array, frames: Sequence[int]) -> int:
-    """By how many frames a shape comes later than the landmarks that lie on it: 0 unless clearly so. Face or plate px."""
+    """By how many frames a shape comes later than the landmarks that lie on it: 0 unless clearly so. Face or plate
+    px."""
     scores: dict[int, float] = {}
     at = {frame: row for row, frame in enumerate(frames)}
     for lag in (-1, 0, 1):

@@ -21,7 +21,9 @@ Rows = npt.NDArray[np.intp]
 
 _CLEARLY = 0.35  # another order of points has to bring the points this much closer to be believed
 _CLOSE = 0.6  # steps between points: a typical distance to the track's middle that only tracking brings about
-_LOOSE = 0.5  # shares of the shape's size: with more than this nobody tracked anything, even if no other order is closer
+_LOOSE = (
+    0.5  # shares of the shape's size: with more than this nobody tracked anything, even if no other order is closer
+)
 
 
 @dataclass(frozen=True, slots=True)

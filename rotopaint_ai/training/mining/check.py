@@ -1,0 +1,170 @@
+"""Everything suspicious in all frames: the single checks brought together, and the report with pictures."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import cv2
+import numpy as np
+import numpy.typing as npt
+
+from rotopaint_ai.errors import TrainingError
+from rotopaint_ai.files import write_json, write_text
+from rotopaint_ai.training.dataset import write_picture
+from rotopaint_ai.training.mining import residuals, suspicious
+from rotopaint_ai.training.mining.outline import Array
+from rotopaint_ai.training.mining.register import Rows
+from rotopaint_ai.training.mining.residuals import Residual
+from rotopaint_ai.training.mining.suspicious import Finding
+from rotopaint_ai.training.mining.truth import Truth
+from rotopaint_ai.training.mining.write import Picture, Thumb, safe
+
+_MOST_PICTURES = 60  # of suspicious frames
+
+
+def findings(truth: Truth, thumbs: Mapping[int, Thumb], tolerance_px: float) -> list[Finding]:
+    """What somebody should look at, frame by frame. `thumbs`: the plate under the face, the same place through a
+    shot."""
+    faces, everywhere = truth.faces, np.arange(len(truth.rows))
+    places = faces.to_face(truth.marks[..., :2], everywhere)
+    found = suspicious.swapped(truth.plans, faces) + suspicious.swapped_landmarks(truth.names, places)
+    for plan, distance in zip(truth.plans, truth.distances):
+        found += suspicious.misfits(plan, distance, tolerance_px) + suspicious.twisted(plan, plan.shape.twists)
+    given = truth.given()
+    for shot in np.unique(truth.shots):
+        rows = np.flatnonzero(truth.shots == shot)
+        frames = [truth.rows[row].frame for row in rows]
+        if given:
+            names = [truth.names[at] for at in given]
+            found += suspicious.jumped("landmarks", names, places[rows][:, given], rows, frames)
+        found += _shape_leaps(truth, rows)
+        found += _timing(truth, thumbs, rows, frames, places)
+        for row in rows:
+            named = {**truth.curves(int(row)), **_marks_by_name(truth, int(row))}
+            plate = truth.rows[row].plate
+            found += suspicious.outside(int(row), named, plate.width, plate.height)
+    return sorted(set(found), key=lambda each: (each.row, suspicious.KINDS.index(each.kind), each.about))
+
+
+def _marks_by_name(truth: Truth, row: int) -> dict[str, Array]:
+    return {
+        name: truth.marks[row, at : at + 1, :2]
+        for at, name in enumerate(truth.names)
+        if np.isfinite(truth.marks[row, at, 0])
+    }
+
+
+def _shape_leaps(truth: Truth, rows: Rows) -> list[Finding]:
+    """Leaps of the artists' own points, which are more telling than those of the fitted ones."""
+    found = []
+    for plan in truth.plans:
+        shape = plan.shape
+        inside = np.flatnonzero(np.isin(shape.rows, rows))
+        for group in np.unique(shape.groups[inside]):
+            own = inside[shape.groups[inside] == group]
+            if len(own) < 3:
+                continue
+            points = np.stack([shape.raw[at][:, :2] for at in own])
+            places = truth.faces.to_face(points, shape.rows[own])
+            frames = [truth.rows[row].frame for row in shape.rows[own]]
+            names = [f"point {k}" for k in range(points.shape[1])]
+            found += suspicious.jumped(shape.name, names, places, shape.rows[own], frames)
+    return found
+
+
+def _timing(
+    truth: Truth, thumbs: Mapping[int, Thumb], rows: Rows, frames: Sequence[int], places: Array
+) -> list[Finding]:
+    motion = np.full(len(rows), np.nan)
+    change = np.full(len(rows), np.nan)
+    curves = [truth.curves(int(row)) for row in rows]
+    for at in range(1, len(rows)):
+        if frames[at] != frames[at - 1] + 1:
+            continue
+        shared = [name for name in curves[at] if name in curves[at - 1]]
+        if shared:
+            steps = [np.linalg.norm(curves[at][name] - curves[at - 1][name], axis=1).mean() for name in shared]
+            motion[at] = float(np.mean(steps))
+        if rows[at] in thumbs and rows[at - 1] in thumbs:
+            change[at] = float(np.abs(thumbs[int(rows[at])] - thumbs[int(rows[at - 1])]).mean())
+    found = suspicious.held(rows, frames, motion, change)
+    lag = suspicious.lag_of(motion, change)
+    if lag:
+        text = (
+            f"whole shot: the roto's moves come {abs(lag)} frame{'s' * (abs(lag) > 1)} {'late' if lag > 0 else 'early'}"
+        )
+        found.append(Finding(int(rows[0]), "shifted", "roto", text))
+    for plan in truth.plans:
+        on = [truth.names.index(name) for name in plan.on_landmarks.values() if name in truth.names]
+        given = [k for k in on if any(truth.names[k] in truth.rows[row].truth.landmarks for row in rows)]
+        inside = np.flatnonzero(np.isin(plan.shape.rows, rows))
+        if len(given) < 2 or len(inside) < 6:
+            continue
+        own = plan.shape.rows[inside]
+        numbers = [truth.rows[row].frame for row in own]
+        late = suspicious.lag_to_landmarks(
+            plan.shape.curves.samples_FMC[inside, ::8], truth.marks[own][:, given, :2], numbers
+        )
+        if late:
+            text = f"whole shot: {abs(late)} frame {'late' if late > 0 else 'early'} against its landmarks"
+            found.append(Finding(int(own[0]), "shifted", plan.shape.name, text))
+    return found
+
+
+def table(truth: Truth) -> list[Residual]:
+    """Residuals of every shape in every shot."""
+    lines = []
+    for plan, distance in zip(truth.plans, truth.distances):
+        shots = [truth.rows[row].shot for row in plan.shape.rows]
+        lines += residuals.tabulate(plan.shape.name, distance, shots, plan.shape.raw, len(plan.placement.shares))
+    return lines
+
+
+def report(
+    truth: Truth,
+    pictures: Mapping[int, Picture],
+    table: Sequence[Residual],
+    findings: Sequence[Finding],
+    folder: Path,
+) -> None:
+    """Write the residual table, the list of suspicious frames and a picture of each (the first 60) to `folder`."""
+    write_text(folder / "residuals.txt", residuals.text(table) if table else "no shapes\n")
+    write_json(folder / "residuals.json", [line.content() for line in table])
+    listed = []
+    shown: dict[int, str] = {}
+    for each in findings:
+        source = truth.rows[each.row]
+        if each.row in pictures and each.row not in shown and len(shown) < _MOST_PICTURES:
+            name = f"{safe(source.shot)}_{source.frame:04d}.jpg"
+            picture = _drawn(truth, each.row, pictures[each.row], folder.parent)
+            write_picture(folder / name, picture)
+            shown[each.row] = name
+        content = {
+            "shot": source.shot,
+            "frame": source.frame,
+            "kind": each.kind,
+            "about": each.about,
+            "text": each.text,
+        }
+        listed.append({**content, "picture": shown.get(each.row)})
+    write_json(folder / "suspicious.json", listed)
+
+
+def _drawn(truth: Truth, row: int, picture: Picture, folder: Path) -> npt.NDArray[np.uint8]:
+    """A picture twice as large with the new splines, their control points and the landmarks drawn on it (RGB)."""
+    decoded = cv2.imread(str(folder / picture.image), cv2.IMREAD_COLOR)
+    if decoded is None:
+        raise TrainingError(f"{folder / picture.image}: written a moment ago and cannot be read; is the disk full?")
+    canvas = cv2.resize(cv2.cvtColor(decoded, cv2.COLOR_BGR2RGB), None, fx=2, fy=2, interpolation=cv2.INTER_LINEAR)
+    for number, (name, line) in enumerate(truth.curves(row).items()):
+        closed = next(plan.shape.closed for plan in truth.plans if plan.shape.name == name)
+        hue = np.array([[[number * 37 % 180, 200, 255]]], dtype=np.uint8)
+        colour = tuple(int(v) for v in cv2.cvtColor(hue, cv2.COLOR_HSV2RGB)[0, 0])
+        places = np.rint(picture.where.points(line) * 2 * 8).astype(np.int32)
+        cv2.polylines(canvas, [places[:, None]], closed, colour, 1, cv2.LINE_AA, 3)
+        cv2.circle(canvas, [int(v) for v in places[0]], 24, colour, -1, cv2.LINE_AA, 3)
+    for x, y in picture.where.points(truth.marks[row, :, :2]):
+        if np.isfinite(x):
+            cv2.circle(canvas, (round(x * 16), round(y * 16)), 12, (255, 255, 255), 1, cv2.LINE_AA, 3)
+    return np.asarray(canvas, dtype=np.uint8)
