@@ -18,7 +18,7 @@ from rotopaint_ai.exchange import document as documents
 from rotopaint_ai.shapes.roto import ControlPoint, Key, Landmark, LandmarkKeys, RotoDocument, RotoShape
 from rotopaint_ui.host import Engine, PlateChoice, package_folders
 from rotopaint_ui.panel import Panel
-from rotopaint_ui.session import PlateFacts, Session
+from rotopaint_ui.session import PlateFacts, Session, read_results
 
 WIDTH, HEIGHT = 64, 48
 FRAMES = (1001, 1002, 1003, 1005, 1006)  # 1004 is missing
@@ -70,7 +70,7 @@ def run_json(held: list[list[int]] | None = None) -> dict[str, Any]:
     return {
         "format": "rotopaint-run",
         "version": 1,
-        "device": {"used": "cpu", "note": "CPU, 8.4 ms/frame"},
+        "device": {"used": "cpu", "note": "CPU (no GPU in this machine)"},
         "frames": {"failed": {}, "lost": [1006], "held": held or []},
         "errors": {"shapes": ["seam", "eye"], "by_frame": {str(f): [e, e / 2] for f, e in errors.items()}},
         "seam": {"by_frame": {"1001": [2.5, 0.5]}},
@@ -126,7 +126,8 @@ def out(tmp_path: Path) -> Path:
 def session(facts: PlateFacts, out: Path) -> Session:
     """The shot, open, with the results of a run."""
     session = Session()
-    assert session.open(facts, out) is None
+    session.open(facts, out)
+    session.take_results(read_results(out))
     return session
 
 

@@ -11,7 +11,7 @@ import pytest
 from rotopaint_ai.errors import DocumentError
 from rotopaint_ai.exchange import document as documents
 from rotopaint_ui import edits, record
-from rotopaint_ui.session import HAND_NAME, Box, PlateFacts, Session, State
+from rotopaint_ui.session import HAND_NAME, Box, PlateFacts, Session, State, read_results
 
 from .conftest import make_document, run_json
 
@@ -25,6 +25,13 @@ def drag(session: Session, dx: float) -> None:
         moved = edits.move_points(document, "seam", session.held_frames(), {0}, dx * part, 0)
         session.preview(replace(session.before_gesture, document=moved))
     session.commit()
+
+
+def opened(facts: PlateFacts, out: Path) -> Session:
+    session = Session()
+    session.open(facts, out)
+    session.take_results(read_results(out))
+    return session
 
 
 def x_at(session: Session, frame: int = 1001) -> float:
@@ -64,8 +71,7 @@ def test_an_aborted_gesture_leaves_nothing(session: Session) -> None:
 
 def test_an_edit_in_a_hold_reaches_all_of_it(facts: PlateFacts, out: Path) -> None:
     (out / "run.json").write_text(json.dumps(run_json(held=[[1002, 1003]])))
-    session = Session()
-    session.open(facts, out)
+    session = opened(facts, out)
     session.go_to(1003)
     drag(session, 4.0)
     assert [x_at(session, frame) for frame in (1001, 1002, 1003, 1005)] == [10, 14, 14, 10]
@@ -113,7 +119,9 @@ def test_a_run_keeps_human_keys_and_is_one_step(session: Session, out: Path) -> 
     session.save()
     session.prepare_run()
     documents.write(out / "shapes.roto.json", edits.move_points(make_document(), "seam", [1001, 1002], {0}, -5, 0))
-    session.take_run()
+    session.take_run(read_results(out))
+    assert not session.is_saved
+    session.save()
     assert (x_at(session, 1001), x_at(session, 1002)) == (14.0, 5.0)
     assert documents.read(out / "shapes.roto.json").shape("seam").keys[1001].source == "human"
     assert not (out / HAND_NAME).exists()
@@ -126,16 +134,15 @@ def test_a_crash_during_a_run_does_not_cost_human_keys(session: Session, facts: 
     session.save()
     session.prepare_run()
     documents.write(out / "shapes.roto.json", make_document())  # the run wrote its shapes, then everything died
-    again = Session()
-    again.open(facts, out)
+    again = opened(facts, out)
     assert x_at(again) == 14.0
     assert not again.is_saved
 
 
 def test_a_damaged_document_is_one_line_and_the_plate_opens(facts: PlateFacts, out: Path) -> None:
     (out / "shapes.roto.json").write_text("{")
-    session = Session()
-    trouble = session.open(facts, out)
+    session = opened(facts, out)
+    trouble = read_results(out).trouble
     assert trouble is not None
     assert "shapes.roto.json" in trouble
     assert "\n" not in trouble
@@ -196,4 +203,4 @@ def test_the_report_room_and_the_screens_read_one_run_json(out: Path) -> None:
     assert run.error_at(1006) == float("inf")
     assert run.error_at(1004) is None
     assert run.seam[1001] == (2.5, 0.5)
-    assert run.device == "CPU, 8.4 ms/frame"
+    assert run.device == "CPU (no GPU in this machine)"

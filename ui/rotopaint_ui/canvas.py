@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QPointF, QRectF, QSize, Qt, Signal
+from PySide6.QtCore import QPointF, QRectF, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import (
     QColor,
     QEnterEvent,
@@ -35,6 +35,7 @@ from rotopaint_ui.tools import CropTool, SelectTool, Tool, Touch, crop_at
 _BACKGROUND = QColor("#101114")
 _HOVER_PX = 10.0
 _FADE_WHILE_DRAGGING = 0.35
+REFINE_MS = 120  # stillness after which a picture is averaged down instead of sampled
 
 
 class Canvas(QWidget):
@@ -55,7 +56,10 @@ class Canvas(QWidget):
         self._wiping = False
         self._hover: QPointF | None = None
         self._is_fitted = True
-        self._scaled: tuple[int, QSize, QImage] | None = None
+        self._scaled: dict[tuple[int, QSize], QImage] = {}
+        self._to_refine: dict[tuple[int, QSize], QImage] = {}
+        self._refine = QTimer(self, singleShot=True, interval=REFINE_MS)
+        self._refine.timeout.connect(self._refine_images)
         self.setMouseTracking(True)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
@@ -164,10 +168,23 @@ class Canvas(QWidget):
             return
         size = area.size().toSize().expandedTo(QSize(1, 1))
         key = image.cacheKey()
-        if self._scaled is None or self._scaled[:2] != (key, size):
-            mode = Qt.TransformationMode.SmoothTransformation
-            self._scaled = (key, size, image.scaled(size, Qt.AspectRatioMode.IgnoreAspectRatio, mode))
-        painter.drawImage(area.topLeft(), self._scaled[2])
+        if (key, size) in self._scaled:
+            painter.drawImage(area.topLeft(), self._scaled[key, size])
+            return
+        painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform)
+        painter.drawImage(area, image)
+        self._to_refine[key, size] = image
+        self._refine.start()
+
+    def _refine_images(self) -> None:
+        """The eye rests: replace what was drawn in haste."""
+        mode = Qt.TransformationMode.SmoothTransformation
+        self._scaled = {
+            key: image.scaled(key[1], Qt.AspectRatioMode.IgnoreAspectRatio, mode)
+            for key, image in self._to_refine.items()
+        }
+        self._to_refine.clear()
+        self.update()
 
     def _paint_missing(self, painter: QPainter, area: QRectF) -> None:
         plate, frame = self._session.plate, self._session.frame

@@ -8,6 +8,7 @@ file. Standard input takes one JSON object per line, standard output gives for e
     {"ask": "frame", "plate": "plate", "frame": 1001, "look": [exposure, gamma, view]}
     {"ask": "thumb", "plate": "plate", "frame": 1001, "look": [...], "height": 48}
     {"ask": "views"}
+    {"ask": "packs"}
 
 Looks never touch the plate: they act between scene-linear pixels and the display.
 """
@@ -26,6 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rotopaint_ai.errors import RotopaintError, UsageError
+from rotopaint_ai.inference.pack import installed_packs
 from rotopaint_ai.plates import colour, open_plate
 from rotopaint_ai.plates.plate import Frame, Plate
 
@@ -47,6 +49,7 @@ class Decoder:
             "frame": self._frame,
             "thumb": self._thumb,
             "views": lambda request: ({"views": list(colour.views())}, b""),
+            "packs": lambda request: ({"packs": [path.name for path in installed_packs()]}, b""),
         }
 
     def answer(self, request: Mapping[str, Any]) -> Reply:

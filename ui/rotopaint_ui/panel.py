@@ -16,12 +16,14 @@ from PySide6.QtGui import QAction, QCloseEvent, QDragEnterEvent, QDropEvent
 from PySide6.QtWidgets import QFileDialog, QHBoxLayout, QSplitter, QVBoxLayout, QWidget
 
 from rotopaint_ai.errors import RotopaintError
+from rotopaint_ai.shapes.roto import RotoDocument
 from rotopaint_ui.bars import StatusLine, ToolStrip, TopBar, ViewBar, action
 from rotopaint_ui.canvas import Canvas
+from rotopaint_ui.errand import Errand
 from rotopaint_ui.host import Host, PlateChoice
 from rotopaint_ui.inspector import Inspector
 from rotopaint_ui.reel import CLEAN, PLATE, Look, Reel
-from rotopaint_ui.session import PlateFacts, Session
+from rotopaint_ui.session import PlateFacts, Results, Session, read_results, write_document
 from rotopaint_ui.timeline import Timeline
 from rotopaint_ui.worker import Worker
 
@@ -47,6 +49,8 @@ class Panel(QWidget):
         self.session = Session()
         self.reel = Reel(self)
         self.worker = Worker(self)
+        self._reading, self._writing = Errand(self), Errand(self)
+        self._outcome = ""
         self._choice: PlateChoice | None = None
         self._out: Path | None = None
         self._shown: object = None
@@ -142,6 +146,8 @@ class Panel(QWidget):
     def shut_down(self) -> None:
         """Save and end every process; the panel is going away."""
         self._play.stop()
+        self._autosave.stop()
+        self._reading.wait()
         self._save()
         self.worker.shut_down()
         self.reel.shut_down()
@@ -233,13 +239,18 @@ class Panel(QWidget):
         self.timeline.frame_wanted.connect(self.session.go_to)
         self.reel.opened.connect(self._opened)
         self.reel.views.connect(self.view_bar.show_views)
+        self.reel.packs.connect(self.top.show_packs)
         self.reel.image_ready.connect(self._image_ready)
         self.reel.thumb_ready.connect(lambda frame: self.timeline.update())
         self.reel.failed.connect(lambda text: self.status.say(text, "trouble"))
         self.worker.happened.connect(self._take_event)
         self.worker.finished.connect(self._run_ended)
+        self._reading.done.connect(self._take_results)
+        self._reading.failed.connect(lambda text: self.status.say(text, "trouble"))
+        self._writing.done.connect(self._written)
+        self._writing.failed.connect(lambda text: self.status.say(f"Not saved: {text}", "trouble"))
         self._autosave = QTimer(self, singleShot=True, interval=AUTOSAVE_MS)
-        self._autosave.timeout.connect(self._save)
+        self._autosave.timeout.connect(self._save_beside)
         self._clean_refresh = QTimer(self, singleShot=True, interval=CLEAN_REFRESH_MS)
         self._clean_refresh.timeout.connect(self._open_clean)
         self._live_refresh = QTimer(self, singleShot=True, interval=LIVE_REFRESH_MS)
@@ -257,7 +268,7 @@ class Panel(QWidget):
         self.timeline.update()
         self._actions["undo"].setEnabled(session.can_undo)
         self._actions["redo"].setEnabled(session.can_redo)
-        if not session.is_dragging and session.document is not None:
+        if not session.is_dragging and not session.is_live and session.document is not None:
             self.status.saved.setText("Saved" if session.is_saved else "Not saved yet")
             if not session.is_saved and not self.worker.is_running:
                 self._autosave.start()
@@ -287,22 +298,47 @@ class Panel(QWidget):
             return
         plate = PlateFacts.from_json(self._choice.source, facts)
         self.reel.forget(CLEAN)
-        trouble = self.session.open(plate, self._out)
+        self.session.open(plate, self._out)
         self.top.show_plate(plate)
-        self.top.device.setText(self.session.run.device)
         self.canvas.view = type(self.canvas.view)(aspect=plate.pixel_aspect)
         self.canvas.fit()
-        self.reel.ask_views()
+        self.reel.ask_choices()
         self.reel.want_thumbs(self.timeline.thumb_frames())
         self._open_clean()
-        self._take_tool("select" if self.session.document is not None else "crop")
-        if trouble is not None:
-            self.status.say(trouble, "trouble")
-        elif self.session.document is None:
-            self.status.say("Drag a box around the face, then press Run")
-        else:
-            self.status.say(f"{plate.name} with the shapes of its last run. N jumps to the worst frame")
+        self._take_tool("crop")
+        self.status.say("Drag a box around the face, then press Run")
+        self._read_results()
         self.plate_opened.emit()
+
+    def _read_results(self) -> None:
+        out = self.session.out
+        if out is not None:
+            self._reading.start(lambda: read_results(out))
+
+    def _take_results(self, results: Results) -> None:
+        """What a run left has been read: that of an earlier one, or of the one that has just ended."""
+        session, outcome = self.session, self._outcome
+        self._outcome = ""
+        if results.out != session.out:
+            return
+        if outcome:
+            session.end_live()
+            session.take_run(results)
+        else:
+            session.take_results(results)
+        self._show_device()
+        if session.document is not None:
+            self._take_tool("select")
+        if results.trouble is not None:
+            self.status.say(results.trouble, "trouble")
+        elif outcome:
+            text = self._summary() if outcome == "Done" else outcome
+            self.status.say(text, "good" if outcome == "Done" else "trouble")
+        elif session.document is not None:
+            self.status.say("The shapes of the last run. N jumps to the worst frame")
+        self._refresh()
+        if outcome:
+            self.run_ended.emit(results.trouble is None)
 
     def _image_ready(self, name: str, frame: int) -> None:
         if frame == self.session.frame:
@@ -383,7 +419,28 @@ class Panel(QWidget):
     def _told(self, what: str, label: str | None) -> None:
         self.status.say(f"{what}: {label}" if label is not None else f"Nothing to be {what.lower()}")
 
+    def _save_beside(self) -> None:
+        """Save in a thread: a long shot takes a second to write, and the artist goes on."""
+        session, document, path = self.session, self.session.document, self.session.shapes_path
+        if session.is_dragging or session.is_live or self._writing.is_running:
+            self._autosave.start()
+        elif document is not None and path is not None and not session.is_saved and not self.worker.is_running:
+
+            def write() -> object:
+                write_document(path, document)
+                return path, document
+
+            self._writing.start(write)
+
+    def _written(self, result: tuple[Path, RotoDocument]) -> None:
+        path, document = result
+        if path == self.session.shapes_path:
+            self.session.mark_saved(document)
+            self._refresh()
+
     def _save(self) -> None:
+        """Save now."""
+        self._writing.wait()
         if self.session.is_dragging or self.worker.is_running:
             return
         try:
@@ -421,31 +478,30 @@ class Panel(QWidget):
         self.status.hide_progress()
         self._clean_refresh.stop()
         self._live_refresh.stop()
-        self.session.end_live()
-        if is_done:
-            is_done, text = self._take_result(text)
-        self.status.say(text, "good" if is_done and text.startswith("Done.") else "trouble")
         self._open_clean()
+        if is_done:
+            self._outcome = text
+            self._read_results()
+            return
+        self.session.end_live()
+        self.status.say(text, "trouble")
         self._refresh()
-        self.run_ended.emit(is_done)
+        self.run_ended.emit(False)
 
-    def _take_result(self, text: str) -> tuple[bool, str]:
-        session = self.session
-        try:
-            session.take_run()
-        except (RotopaintError, OSError) as error:
-            return False, str(error)
-        run = session.run
-        self.top.device.setText(run.device)
-        self._take_tool("select")
-        if text == "Done":
-            text = f"Done. {len(run.errors)} frames"
-            if run.ms_per_frame is not None:
-                text += f", {run.ms_per_frame:.0f} ms each"
-            if run.lost:
-                text += f", the face was not found in {len(run.lost)}"
-            text += ". N jumps to the worst frame"
-        return True, text
+    def _summary(self) -> str:
+        run = self.session.run
+        text = f"Done. {len(run.errors)} frames"
+        if run.ms_per_frame is not None:
+            text += f", {run.ms_per_frame:.0f} ms each"
+        if run.lost:
+            text += f", the face was not found in {len(run.lost)}"
+        return text + ". N jumps to the worst frame"
+
+    def _show_device(self) -> None:
+        """What really ran, and how fast."""
+        run = self.session.run
+        speed = "" if run.ms_per_frame is None else f", {run.ms_per_frame:.0f} ms/frame"
+        self.top.device.setText(f"{run.device}{speed}" if run.device else "")
 
     def _open_clean(self) -> None:
         """Look at the clean plate's folder again; nothing is said while there is none."""

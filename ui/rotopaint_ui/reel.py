@@ -17,7 +17,7 @@ from rotopaint_ui.worker import process_of
 PLATE, CLEAN = "plate", "clean"
 BUDGET_BYTES = 512 << 20
 N_THUMBS = 600
-IN_FLIGHT = 2  # requests the decoder holds at once: one in work, one waiting, so that a new wish is soon served
+IN_FLIGHT = 1  # requests the decoder holds at once: whatever the artist wants next is served next
 MAX_RESTARTS = 3
 THUMB_HEIGHT = 44
 
@@ -49,6 +49,7 @@ class Reel(QObject):
 
     opened = Signal(str, dict)  # plate, its facts
     views = Signal(list)  # names of the display's views
+    packs = Signal(list)  # names of the model packs that are installed
     image_ready = Signal(str, int)  # plate, frame
     thumb_ready = Signal(int)
     failed = Signal(str)  # one line
@@ -84,9 +85,9 @@ class Reel(QObject):
         self._calls.append(request)
         self._pump()
 
-    def ask_views(self) -> None:
-        """Ask which views the display has."""
-        self._calls.append({"ask": "views"})
+    def ask_choices(self) -> None:
+        """Ask which views the display has and which model packs are installed; `views` and `packs` follow."""
+        self._calls += [{"ask": "views"}, {"ask": "packs"}]
         self._pump()
 
     def forget(self, plate: str) -> None:
@@ -214,6 +215,8 @@ class Reel(QObject):
             self._take_opened(plate, reply)
         elif ask == "views":
             self.views.emit(reply.get("views", []))
+        elif ask == "packs":
+            self.packs.emit(reply.get("packs", []))
         elif reply.get("ticket") != self._ticket(plate):
             return  # of a plate that has been replaced since
         elif "error" in reply:

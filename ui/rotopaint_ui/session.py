@@ -108,6 +108,32 @@ class Selection:
     points: frozenset[int] = frozenset()
 
 
+@dataclass(frozen=True, slots=True)
+class Results:
+    """What a run left in its folder. `trouble` is one line on what could not be read."""
+
+    out: Path
+    document: RotoDocument | None = None
+    hand: RotoDocument | None = None  # the artist's keys from before a run that was cut off
+    run: RunRecord = field(default_factory=RunRecord)
+    trouble: str | None = None
+
+
+def read_results(out: Path) -> Results:
+    """Read what a run left; touches nothing but the disk, so that it may run beside the screen."""
+    found = Results(out)
+    try:
+        if (out / SHAPES_NAME).is_file():
+            found = replace(found, document=documents.read(out / SHAPES_NAME))
+        if (out / HAND_NAME).is_file():
+            found = replace(found, hand=documents.read(out / HAND_NAME))
+        if (out / RUN_NAME).is_file():
+            found = replace(found, run=record.read(out / RUN_NAME))
+    except (RotopaintError, OSError) as error:
+        found = replace(found, trouble=str(error))
+    return found
+
+
 class Session:
     """One open shot. `listeners` are called after every change, with no arguments."""
 
@@ -129,16 +155,26 @@ class Session:
 
     # --- the shot
 
-    def open(self, plate: PlateFacts, out: Path | None = None) -> str | None:
-        """Take a plate, and what an earlier run left in its output folder. Returns a line on what could not be read."""
+    def open(self, plate: PlateFacts, out: Path | None = None) -> None:
+        """Take a plate. What an earlier run left in its output folder comes by `take_results`."""
         self.plate, self.frame, self.out = plate, plate.first, out or default_out(plate)
         self.selection, self.run, self.hidden = Selection(), RunRecord(), frozenset()
         self._state, self._saved, self._gesture = State(), None, None
         self._undo.clear()
         self._redo.clear()
-        trouble = self._load()
         self._tell()
-        return trouble
+
+    def take_results(self, results: Results) -> None:
+        """Take what an earlier run of this shot left; the artist's keys from a run that was cut off are put back."""
+        if results.out != self.out:
+            return  # another shot has been opened since
+        document = self._saved = results.document
+        if document is not None and results.hand is not None:
+            document = edits.with_human_keys(document, results.hand)
+        self._state, self.run = replace(self._state, document=document), results.run
+        self._undo.clear()
+        self._redo.clear()
+        self._tell()
 
     @property
     def state(self) -> State:
@@ -292,9 +328,13 @@ class Session:
         document, path = self._state.document, self.shapes_path
         if document is None or path is None or self.is_saved:
             return False
-        documents.write(path, document)
-        self._saved = document
+        write_document(path, document)
+        self.mark_saved(document)
         return True
+
+    def mark_saved(self, document: RotoDocument) -> None:
+        """Take note that `write_document` has written a document of this shot."""
+        self._saved = document
 
     def prepare_run(self) -> None:
         """Before a run writes its shapes over ours: put the artist's keys in safety, on disk."""
@@ -302,18 +342,17 @@ class Session:
         if document is not None and out is not None and any(edits.human_keys(shape) for shape in document.shapes):
             write_text(out / HAND_NAME, documents.dumps(document))
 
-    def take_run(self) -> None:
-        """After a run: take its shapes with the artist's keys put back, in one step. Raises RotopaintError, OSError."""
-        if self.out is None:
+    def take_run(self, results: Results) -> None:
+        """After a run: take its shapes with the artist's keys put back, in one step. They are still to be saved."""
+        if results.out != self.out or results.document is None:
             return
-        new = documents.read(self.out / SHAPES_NAME)
-        self._saved = new
+        new = self._saved = results.document
         if self._state.document is not None:
             new = edits.with_human_keys(new, self._state.document)
-        self.run = record.read(self.out / RUN_NAME)
+        self.run = results.run
         self.act("run", replace(self._state, document=new))
-        self.save()
-        (self.out / HAND_NAME).unlink(missing_ok=True)
+        if self.is_saved:
+            (results.out / HAND_NAME).unlink(missing_ok=True)
         self._tell()
 
     def take_event(self, facts: Mapping[str, Any]) -> None:
@@ -339,20 +378,6 @@ class Session:
         self._stream = self._live = None
         self._tell()
 
-    def _load(self) -> str | None:
-        assert self.out is not None
-        try:
-            if (self.out / SHAPES_NAME).is_file():
-                document = self._saved = documents.read(self.out / SHAPES_NAME)
-                if (self.out / HAND_NAME).is_file():  # a run was cut off: the artist's keys are here
-                    document = edits.with_human_keys(document, documents.read(self.out / HAND_NAME))
-                self._state = State(document)
-            if (self.out / RUN_NAME).is_file():
-                self.run = record.read(self.out / RUN_NAME)
-        except (RotopaintError, OSError) as error:
-            return str(error)
-        return None
-
     def _swap(self, source: list[Step], target: list[Step]) -> str | None:
         if not source or self._gesture is not None:
             return None
@@ -370,6 +395,12 @@ class Session:
     def _tell(self) -> None:
         for listener in self.listeners:
             listener()
+
+
+def write_document(path: Path, document: RotoDocument) -> None:
+    """Write the shot's document; the copy of the artist's keys that was made before a run has then done its duty."""
+    documents.write(path, document)
+    path.with_name(HAND_NAME).unlink(missing_ok=True)
 
 
 def default_out(plate: PlateFacts) -> Path:

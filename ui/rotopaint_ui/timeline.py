@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from itertools import pairwise
+from math import ceil
 
 from PySide6.QtCore import QPointF, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QColor, QMouseEvent, QPainter, QPaintEvent, QPen, QPolygonF, QResizeEvent
@@ -15,11 +16,13 @@ from rotopaint_ui.render import resized
 from rotopaint_ui.session import PlateFacts, Session
 
 RULER, THUMBS, HEAT, KEYS, GAP = 20, THUMB_HEIGHT, 24, 16, 3
-LEFT, RIGHT = 78, 12
+LEFT, RIGHT = 52, 12
 BAD_SHARE = 0.0025  # of the plate's width: an expected error of this many pixels is drawn full orange
 _STEPS = (1, 2, 5, 10, 20, 25, 50, 100, 200, 250, 500, 1000, 2000, 5000, 10000)
 _RAMP = ((0.0, "#2f6fd0"), (0.35, "#8fb8ee"), (0.6, "#f2efe9"), (0.8, "#ffb46b"), (1.0, "#f06a1d"))
 _LOST = QColor("#d83a5e")
+_KEY_COLOURS = {"human": "#ffb454", "propagated": "#b9a5ff", "model": "#5f86b8"}
+_CROWDED_PX = 4.0
 
 
 class Timeline(QWidget):
@@ -59,7 +62,7 @@ class Timeline(QWidget):
         plate = self._session.plate
         if plate is None:
             return []
-        step = max(1, round(self._thumb_width(plate) / self._cell(plate)))
+        step = max(1, ceil(self._thumb_width(plate) / self._cell(plate) - 0.05))
         frames = set(plate.frames)
         slots = [frame for frame in range(plate.first, plate.last + 1, step) if frame in frames]
         return sorted(slots, key=lambda frame: abs(frame - self._session.frame))
@@ -86,7 +89,7 @@ class Timeline(QWidget):
         self._paint_label(painter, "plate", y, THUMBS)
         self._paint_thumbs(painter, plate, y)
         y += THUMBS + GAP
-        self._paint_label(painter, "expected error", y, HEAT)
+        self._paint_label(painter, "error", y, HEAT)
         self._paint_heat(painter, plate, y)
         y += HEAT + GAP
         self._paint_label(painter, "keys", y, KEYS)
@@ -142,11 +145,13 @@ class Timeline(QWidget):
         painter.fillRect(area, QColor(91, 98, 110, 60))
 
     def _paint_heat(self, painter: QPainter, plate: PlateFacts, y: float) -> None:
-        """A bar per frame: height and colour both say how large the error is expected to be."""
+        """A bar per frame: its colour says how large the error may be, its height how it ranks in the shot."""
         painter.fillRect(self._strip(y, HEAT), QColor("#0f1013"))
-        worst = BAD_SHARE * plate.width
+        bad = BAD_SHARE * plate.width
         cell = self._cell(plate)
-        for frame, error in self._errors(plate).items():
+        errors = self._errors(plate)
+        tallest = max([bad, *(error for error in errors.values() if error != float("inf"))])
+        for frame, error in errors.items():
             left, width = self.x_of(frame), max(cell - (1 if cell > 4 else 0), 1.0)
             if error == float("inf"):
                 painter.fillRect(QRectF(left, y, width, HEAT), _LOST)
@@ -155,9 +160,8 @@ class Timeline(QWidget):
                 painter.drawLine(middle + QPointF(-3, -3), middle + QPointF(3, 3))
                 painter.drawLine(middle + QPointF(-3, 3), middle + QPointF(3, -3))
                 continue
-            share = min(error / worst, 1.0)
-            height = max(HEAT * (0.18 + 0.82 * share), 2.0)
-            painter.fillRect(QRectF(left, y + HEAT - height, width, height), ramp(share))
+            height = HEAT * (0.15 + 0.85 * error / tallest)
+            painter.fillRect(QRectF(left, y + HEAT - height, width, height), ramp(error / bad))
 
     def _errors(self, plate: PlateFacts) -> Mapping[int, float]:
         name = self._session.selection.shape
@@ -176,15 +180,29 @@ class Timeline(QWidget):
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         cell = self._cell(plate)
         size = min(max(cell * 0.3, 1.4), 4.0)
-        for frame, source in found.items():
-            centre = QPointF(self.x_of(frame) + cell / 2, y + KEYS / 2)
-            _paint_key(painter, centre, source, size)
+        if cell < _CROWDED_PX:
+            self._paint_crowded_keys(painter, found, y)
+        else:
+            for frame, source in found.items():
+                centre = QPointF(self.x_of(frame) + cell / 2, y + KEYS / 2)
+                _paint_key(painter, centre, source, size)
         for frame in self._session.state.crops:
             centre = QPointF(self.x_of(frame) + cell / 2, y + KEYS / 2)
             painter.setPen(QPen(QColor("#ffd75e"), 1.3))
             painter.setBrush(Qt.BrushStyle.NoBrush)
             painter.drawRect(QRectF(centre.x() - 6, centre.y() - 6, 12, 12))
         painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
+
+    def _paint_crowded_keys(self, painter: QPainter, found: Mapping[int, str], y: float) -> None:
+        """More keys than there is room for: one line for each column of pixels, a person's keys taller."""
+        columns: dict[int, str] = {}
+        for frame, source in found.items():
+            column = int(self.x_of(frame))
+            if source == "human" or column not in columns:
+                columns[column] = source
+        for column, source in columns.items():
+            inset = 1 if source == "human" else 5
+            painter.fillRect(QRectF(column, y + inset, 1.5, KEYS - 2 * inset), QColor(_KEY_COLOURS[source]))
 
     def _paint_playhead(self, painter: QPainter, plate: PlateFacts) -> None:
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
@@ -274,12 +292,12 @@ def _paint_key(painter: QPainter, centre: QPointF, source: str, size: float) -> 
     painter.setPen(Qt.PenStyle.NoPen)
     if source == "human":
         reach = size + 1.6
-        painter.setBrush(QColor("#ffb454"))
+        painter.setBrush(QColor(_KEY_COLOURS[source]))
         corners = (QPointF(0, -reach), QPointF(reach, 0), QPointF(0, reach), QPointF(-reach, 0))
         painter.drawPolygon(QPolygonF([centre + corner for corner in corners]))
     elif source == "propagated":
-        painter.setBrush(QColor("#b9a5ff"))
+        painter.setBrush(QColor(_KEY_COLOURS[source]))
         painter.drawRect(QRectF(centre.x() - size, centre.y() - size, 2 * size, 2 * size))
     else:
-        painter.setBrush(QColor("#5f86b8"))
+        painter.setBrush(QColor(_KEY_COLOURS[source]))
         painter.drawEllipse(centre, size, size)
