@@ -85,6 +85,9 @@ def test_worst_frames_lost_first_then_by_error_and_without_those_keyed_by_hand(s
     assert session.frame == 1003
     session.step_worst(-1)
     assert session.frame == 1006
+    session.go_to(1005)
+    session.step_worst(1)
+    assert session.frame == 1006
     session.go_to(1003)
     drag(session, 1.0)
     assert session.worst() == [1006, 1005, 1002, 1001]

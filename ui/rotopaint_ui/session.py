@@ -149,6 +149,7 @@ class Session:
         self.listeners: list[Callable[[], None]] = []
         self._state = State()
         self._saved: RotoDocument | None = None
+        self._stepped_to: int | None = None
         self._gesture: Step | None = None
         self._undo: list[Step] = []
         self._redo: list[Step] = []
@@ -219,13 +220,14 @@ class Session:
             self.go_to(frames[at])
 
     def step_worst(self, direction: int) -> bool:
-        """Go to the worst frame; from a frame of the list, to the one before (-1) or after (1) it. False without."""
+        """Go to the worst frame; from there to the next (1) or back (-1) in their order. False where there is none."""
         worst = self.worst()
         if not worst:
             return False
-        here = self.run.hold_of(self.frame)[0]
-        at = worst.index(here) + direction if here in worst else 0
-        self.go_to(worst[at % len(worst)])
+        is_stepping = self.frame == self._stepped_to and self.frame in worst
+        at = worst.index(self.frame) + direction if is_stepping else 0
+        self._stepped_to = worst[at % len(worst)]
+        self.go_to(self._stepped_to)
         return True
 
     def worst(self) -> list[int]:
