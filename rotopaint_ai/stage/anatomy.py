@@ -185,36 +185,6 @@ def dense(curve: Curve, face: Face) -> Array:
     return face.surface(places[:, 0], places[:, 1]).reshape(*t.shape, 3)
 
 
-def fit_segments(segments: Array, *, closed: bool) -> Array:
-    """Control points (P, 6) [x, y, in_dx, in_dy, out_dx, out_dy] through picture-space samples (S, K, 2).
-
-    Ends of segments are kept exactly; the four tangent numbers of each segment are the least-squares solution at
-    chord-length parameters. Neighbouring tangents are fitted one by one, so that a cusp stays a cusp.
-    """
-    n = len(segments)
-    step = np.linalg.norm(np.diff(segments, axis=1), axis=2)
-    length = np.cumsum(np.concatenate([np.zeros((n, 1)), step], axis=1), axis=1)
-    u = np.where(length[:, -1:] > 1e-9, length / np.maximum(length[:, -1:], 1e-9), np.linspace(0, 1, segments.shape[1]))
-    p0, p3 = segments[:, :1], segments[:, -1:]
-    b1, b2 = 3 * u * (1 - u) ** 2, 3 * u**2 * (1 - u)
-    rest = segments - p0 * ((1 - u) ** 3 + b1)[..., None] - p3 * (u**3 + b2)[..., None]
-    a11, a12, a22 = (b1 * b1).sum(1), (b1 * b2).sum(1), (b2 * b2).sum(1)
-    r1, r2 = (b1[..., None] * rest).sum(1), (b2[..., None] * rest).sum(1)
-    det = (a11 * a22 - a12 * a12)[:, None]
-    out = (a22[:, None] * r1 - a12[:, None] * r2) / det
-    back = (a11[:, None] * r2 - a12[:, None] * r1) / det
-    count = n if closed else n + 1
-    points = np.zeros((count, 6))
-    points[:n, :2] = segments[:, 0]
-    points[:n, 4:] = out
-    if closed:
-        points[:, 2:4] = np.roll(back, 1, axis=0)
-    else:
-        points[-1, :2] = segments[-1, -1]
-        points[1:, 2:4] = back
-    return points
-
-
 def _from(name: str) -> tuple[str, ...]:
     """The landmarks that a shape is predicted from: its own region of the face."""
     names = landmark_names()
