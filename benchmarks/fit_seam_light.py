@@ -27,7 +27,7 @@ from rotopaint_ai.shapes import bezier
 
 Array = np.ndarray[Any, Any]
 Shot = tuple[Array, Array, Array, list[tuple[Array, float]]]
-SIZES = (0.75, 1.0, 1.5, 2.2)
+SIZES = (0.75, 1.0, 1.0, 1.5, 2.2)
 
 
 def read_linear(path: Path) -> Array:
@@ -135,6 +135,24 @@ def erf(x: Array) -> Array:
     return np.tanh(1.2025 * x)
 
 
+def covered(seam: Array, rng: np.random.Generator) -> Array:
+    """The true coverage, grown by up to 3 px."""
+    grow = int(rng.integers(0, 4))
+    disc = cv2.getStructuringElement(cv2.MORPH_ELLIPSE, (2 * grow + 1, 2 * grow + 1))
+    return cv2.dilate(seam.astype(np.uint8), disc) > 0
+
+
+def strokes(lines: list[tuple[Array, float]], shape: tuple[int, ...], rng: np.random.Generator) -> Array:
+    """A matte of one width along each curve, as it is drawn from predicted curves: from just enough to far too wide."""
+    hole = np.zeros(shape, bool)
+    wider, more = rng.uniform(0.9, 1.5), rng.uniform(0.0, 4.0)
+    for line, half in lines:
+        seeds = np.full(shape, 255, np.uint8)
+        cv2.polylines(seeds, [np.rint(line * 8 - 4).astype(np.int32)], False, 0, shift=3)
+        hole |= cv2.distanceTransform(seeds, cv2.DIST_L2, 5) <= half * wider + more
+    return hole
+
+
 def rows_of(shot: Shot, rng: np.random.Generator, size: float, share: float) -> tuple[Array, ...] | None:
     """Features, own light, banks' light, true light and log gain of some of a frame's matte samples."""
     plate, clean, seam, curves = shot
@@ -143,10 +161,10 @@ def rows_of(shot: Shot, rng: np.random.Generator, size: float, share: float) -> 
         np.ascontiguousarray(gain * resized(np.maximum(x, 0) ** power, size)[..., swap], dtype=np.float32)
         for x in (plate, clean)
     )
-    grow = int(rng.integers(0, 4))
-    disc = cv2.getStructuringElement(cv2.MORPH_ELLIPSE, (2 * grow + 1, 2 * grow + 1))
-    hole = cv2.dilate((resized(seam.astype(np.float32), size) > 8).astype(np.uint8), disc) > 0
     lines = [(misplaced(line * size, rng, rng.uniform(0, 1.8)), half * size) for line, half in curves]
+    hole = covered(resized(seam.astype(np.float32), size) > 8, rng)
+    if rng.random() < 0.6:
+        hole = strokes(lines, hole.shape, rng)
     window = cleanplate._window(hole.astype(np.float32), lines)
     if window is None:
         return None
@@ -166,10 +184,10 @@ def rows_of(shot: Shot, rng: np.random.Generator, size: float, share: float) -> 
 def samples(folder: Path, every: int, rng: np.random.Generator) -> Iterator[tuple[Array, ...]]:
     """Rows to fit, of a shot's own seams and of seams made up on its clean frames."""
     for shot in frames_of(folder, every):
-        made_up = [grooved(shot[1], rng) for _ in range(4)]
+        made_up = [grooved(shot[1], rng) for _ in range(3)]
         for one, sizes in ((shot, SIZES), *((m, (1.0,)) for m in made_up)):
             for size in sizes:
-                rows = rows_of(one, rng, size, 0.5)
+                rows = rows_of(one, rng, size, 0.35)
                 if rows is not None:
                     yield rows
 

@@ -27,6 +27,7 @@ BANK_ROWS = 9  # rows of untouched plate kept beyond the matte on each side
 _TANGENT_SIGMA = 2.0  # columns
 _SHORTEST = 2.0  # a run this many times as long as the seam is wide is a seam
 _BEYOND = 6.0  # columns past the last one at which a pixel still belongs to the run
+_WIDER = 2.5  # a matte pixel this many half widths from its curve belongs to none
 _CHUNK = 8192  # cv2.remap refuses rows longer than 32767
 
 
@@ -97,15 +98,16 @@ def straighten(hole: Bools, curves: Sequence[Curve]) -> Ribbon | None:
     runs = _runs(hole, curves)
     if not runs:
         return None
-    wide = cv2.countNonZero(hole.view(np.uint8)) / sum(len(run) for run in runs)
+    wide = cv2.countNonZero(hole.view(np.uint8)) / sum(len(run) for run, _ in runs)
     step = max(1.0, wide / ROWS_WIDE)
     size = max(1, round(hole.shape[0] / step)), max(1, round(hole.shape[1] / step))
-    centres_S, tangents_S = _centre_line(runs, step)
+    centres_S, tangents_S, reach_S = _centre_line(runs, step)
     at_P = np.flatnonzero(_shrunk(hole, size))
     y, x = np.divmod(at_P, size[1])
     nearest = np.take(_nearest_column(centres_S, size), at_P)
     along, across, gap = _place(x + np.float32(0.5), y + np.float32(0.5), nearest, centres_S, tangents_S)
-    owned = gap < _BEYOND
+    column = np.rint(along).astype(np.intp)
+    owned = (gap < _BEYOND) & (np.abs(across) < np.take(reach_S, column))
     if not owned.any():
         return None
     left = at_P[~owned]
@@ -131,13 +133,13 @@ def _shrunk(hole: Bools, size: tuple[int, int]) -> Bools:
     return np.asarray(cv2.dilate(small, np.ones((3, 3), np.uint8)) > 0)
 
 
-def _runs(hole: Bools, curves: Sequence[Curve]) -> list[Array]:
+def _runs(hole: Bools, curves: Sequence[Curve]) -> list[Curve]:
     """The parts of the curves, every pixel, that run inside the matte: hidden parts of a seam do not.
 
     A run shorter than the matte is wide is another seam's curve crossing; it is left out where longer ones exist.
     """
     height, width = hole.shape
-    found: list[tuple[float, Array]] = []
+    found: list[tuple[float, Curve]] = []
     for polyline, half in curves:
         if len(polyline) < 2:
             continue
@@ -150,15 +152,15 @@ def _runs(hole: Bools, curves: Sequence[Curve]) -> list[Array]:
         for first, end in edges.reshape(-1, 2):
             run = points[max(0, first - 2) : end + 2]
             if len(run) > 1:
-                found.append(((end - first) / max(2.0 * half, 1.0), run))
+                found.append(((end - first) / max(2.0 * half, 1.0), (run, half)))
     longest = max([length for length, _ in found], default=0.0)
     return [run for length, run in found if length >= min(_SHORTEST, longest)]
 
 
-def _centre_line(runs: Sequence[Array], step: float) -> tuple[Array, Array]:
-    """Points and unit tangents (S, 2) of all runs, one after another, in shrunk-crop pixels."""
-    centres, tangents = [np.zeros((0, 2), np.float32)], [np.zeros((0, 2), np.float32)]
-    for run in runs:
+def _centre_line(runs: Sequence[Curve], step: float) -> tuple[Array, Array, Array]:
+    """Points and unit tangents (S, 2) of all runs in a row, and how far each reaches across, in shrunk pixels."""
+    centres, tangents, reaches = [], [], []
+    for run, half in runs:
         points = resample(run, step) / np.float32(step)
         reach = min(4, len(points) - 1)
         away = np.arange(1, RUN_OUT + 1, dtype=np.float32)[:, None]
@@ -168,7 +170,8 @@ def _centre_line(runs: Sequence[Array], step: float) -> tuple[Array, Array]:
         smooth = cv2.GaussianBlur(line, (1, 13), _TANGENT_SIGMA, borderType=cv2.BORDER_REPLICATE)
         centres.append(line)
         tangents.append(_unit(np.gradient(smooth, axis=0)))
-    return np.concatenate(centres).astype(np.float32), np.concatenate(tangents).astype(np.float32)
+        reaches.append(np.full(len(line), max(_WIDER * half / step, ROWS_WIDE), np.float32))
+    return np.concatenate(centres), np.concatenate(tangents), np.concatenate(reaches)
 
 
 def _unit(vectors: NDArray[np.floating]) -> Array:
