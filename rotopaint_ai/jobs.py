@@ -82,7 +82,6 @@ class RunJob:
     method: FillMethod = "auto"
     device: Device = "auto"
     threads: int = 0
-    layer: str | None = None
     colourspace: str | None = None
     key_tolerance_px: float = 0.0
     resume: bool = False
@@ -134,7 +133,6 @@ _SCALARS: dict[str, tuple[type, ...]] = {
     "method": (str,),
     "device": (str,),
     "threads": (int,),
-    "layer": _OPTIONAL_TEXT,
     "colourspace": _OPTIONAL_TEXT,
     "key_tolerance_px": (int, float),
     "resume": (bool,),

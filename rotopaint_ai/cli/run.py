@@ -26,7 +26,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_line_arguments(parser)
     parser.add_argument("--frames", metavar="A-B", help="work on these frames only")
     parser.add_argument("--no-clean", action="store_true", help="write no clean plates")
-    parser.add_argument("--layer", metavar="NAME", help="layer of a multi-layer EXR to look at and to clean")
     parser.add_argument("--colourspace", metavar="NAME", help="colour space of the plate, where the file is wrong")
     parser.add_argument("--resume", action="store_true", help="go on where a stopped run of the same job ended")
 
@@ -59,7 +58,6 @@ def execute(arguments: argparse.Namespace) -> int:
         method=arguments.method,
         device=arguments.device,
         threads=arguments.threads,
-        layer=arguments.layer,
         colourspace=arguments.colourspace,
         key_tolerance_px=arguments.reduce_keys,
         resume=arguments.resume,

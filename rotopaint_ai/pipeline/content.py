@@ -86,7 +86,6 @@ def command(job: RunJob) -> str:
         ("--method", job.method if job.method != "auto" else None),
         ("--device", job.device if job.device != "auto" else None),
         ("--threads", str(job.threads) if job.threads else None),
-        ("--layer", job.layer),
         ("--colourspace", job.colourspace),
         ("--reduce-keys", f"{job.key_tolerance_px:g}" if job.key_tolerance_px else None),
     ):

@@ -115,16 +115,19 @@ def draw_mattes(shapes: Iterable[RotoShape], frame: int, format: Format) -> Matt
     return Mattes({name: region for name, (_, region) in drawn.items()}, seam)
 
 
+def matte_names(shapes: Iterable[str], frame: int, format: Format) -> list[str]:
+    """Paths of a frame's matte files inside a run's folder: one for each shape, and the one that holds all."""
+    names = [format.matte_name(name, frame) for name in shapes]
+    return [*names, format.matte_name("all", frame)] if names else []
+
+
 def write_mattes(out: Path, mattes: Mattes, frame: int, format: Format) -> list[str]:
     """Write `matte/<shape>.<frame>.exr` and `matte/all.<frame>.exr`; returns their paths inside `out`."""
-    written = []
-    for name, region in mattes.regions.items():
-        written.append(format.matte_name(name, frame))
-        _write_layers(out / written[-1], {name: region}, format)
-    if not mattes.regions:
-        return written
-    written.append(format.matte_name("all", frame))
-    _write_layers(out / written[-1], mattes.regions, format)
+    written = matte_names(mattes.regions, frame, format)
+    for path, (name, region) in zip(written, mattes.regions.items()):
+        _write_layers(out / path, {name: region}, format)
+    if written:
+        _write_layers(out / written[-1], mattes.regions, format)
     return written
 
 

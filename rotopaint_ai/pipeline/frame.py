@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from rotopaint_ai.crops import Crop
@@ -14,13 +14,16 @@ from rotopaint_ai.pipeline.clock import Times, timed
 from rotopaint_ai.pipeline.finish import (
     Filled,
     Format,
+    Mattes,
     draw_mattes,
     look_at_seams,
+    matte_names,
     write_filled,
     write_mattes,
 )
 from rotopaint_ai.pipeline.pictures import draw_pictures
 from rotopaint_ai.pipeline.records import FrameRecord, PointRow, Source
+from rotopaint_ai.pipeline.repeats import Drawn, Repeats, copy_files
 from rotopaint_ai.pipeline.state import FOLDER
 from rotopaint_ai.plates.plate import Frame, Plate
 from rotopaint_ai.shapes.roto import ControlPoint, Key, RotoShape
@@ -56,6 +59,7 @@ class FrameWorks:
     sheet: Sheet
     clean: bool
     method: FillMethod
+    repeats: Repeats = field(default_factory=Repeats)
 
     @property
     def format(self) -> Format:
@@ -117,8 +121,7 @@ class FrameWorks:
         number, format = frame.number, self.format
         shapes = self.shapes_of(number, settled)
         with timed(ms, "mattes"):
-            mattes = draw_mattes(shapes, number, format)
-            written = write_mattes(self.out, mattes, number, format)
+            mattes, written = self._mattes(number, settled, shapes)
         with timed(ms, "fill"):
             seams = look_at_seams(frame, mattes, shapes)
             filled = Filled(seams, seams.filled(self.method)) if seams is not None and self.clean else None
@@ -150,6 +153,21 @@ class FrameWorks:
             outputs={name: (self.out / name).stat().st_size for name in written},
             ms={stage: round(time, 2) for stage, time in ms.items()},
         )
+
+    def _mattes(self, frame: int, settled: Settled, shapes: Sequence[RotoShape]) -> tuple[Mattes, list[str]]:
+        """Draw and write a frame's mattes, or copy those of the exposure that it repeats."""
+
+        def make() -> Drawn:
+            mattes = draw_mattes(shapes, frame, self.format)
+            return Drawn(source, mattes, tuple(write_mattes(self.out, mattes, frame, self.format)))
+
+        source = (settled.shapes, settled.widths, settled.hidden)
+        drawn, is_repeat = self.repeats.draw(frame if settled.hold is None else settled.hold, source, make)
+        if not is_repeat:
+            return drawn.mattes, list(drawn.written)
+        written = matte_names(drawn.mattes.regions, frame, self.format)
+        copy_files(self.out, drawn.written, written)
+        return drawn.mattes, written
 
     def shapes_of(self, frame: int, settled: Settled) -> list[RotoShape]:
         """The sheet's shapes with a key at this frame; without one where the face was lost."""

@@ -56,7 +56,7 @@ class Plan:
                 f"{frame}:{crop.x:g},{crop.y:g},{crop.side:g}" for frame, crop in sorted(self.crops.keys.items())
             ],
             "pack": dict(self.pack.card["files"]),
-            "settings": [job.clean, job.method, job.layer, self.models.detect.session.device],
+            "settings": [job.clean, job.method, self.models.detect.session.device],
         }
 
 

@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from importlib.resources import files
-from itertools import pairwise
+from itertools import count, pairwise
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -364,7 +364,9 @@ def _exports(run: Json) -> str:
         for item in run["exports"]
     ]
     lead = "Every file was read back and compared with the shapes before it was called written."
-    return _section("Exports", lead, _table(("Format", "File", "Largest distance", "What it loses"), rows))
+    return _section(
+        "Exports", lead, _table(("Format", "File", "Largest distance", "What it loses"), rows, whole=(0, 1, 2))
+    )
 
 
 def _checked(item: Json) -> str:
@@ -374,9 +376,14 @@ def _checked(item: Json) -> str:
     return f'<span class="pill good">{distance:.4f} px</span>'
 
 
-def _table(head: Iterable[str], rows: Iterable[Sequence[str]], numbers: Sequence[int] = ()) -> str:
+def _table(
+    head: Iterable[str], rows: Iterable[Sequence[str]], *, numbers: Sequence[int] = (), whole: Sequence[int] = ()
+) -> str:
+    """A table; cells of the columns `numbers` stand to the right, those of `whole` do not break."""
+    kind = {**dict.fromkeys(whole, ' class="w"'), **dict.fromkeys(numbers, ' class="n"')}
+
     def row(cells: Iterable[str], tag: str) -> str:
-        kinds = (' class="n"' if column in numbers else "" for column in range(99))
+        kinds = (kind.get(column, "") for column in count())
         return "<tr>" + "".join(f"<{tag}{kind}>{cell}</{tag}>" for cell, kind in zip(cells, kinds)) + "</tr>"
 
     return f"<table>{row(head, 'th')}{''.join(row(cells, 'td') for cells in rows)}</table>"
