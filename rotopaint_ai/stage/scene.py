@@ -10,6 +10,7 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
+from rotopaint_ai.shapes.fit import fit_segments
 from rotopaint_ai.stage import anatomy, props, raster
 from rotopaint_ai.stage.face import Face
 from rotopaint_ai.stage.mesh import Mesh
@@ -421,7 +422,7 @@ def _truth(face: Face, camera: Camera, view: _View) -> tuple[Array, tuple[Shape,
     for curve in anatomy.CURVES:
         flat, visible = see(anatomy.dense(curve, face))
         width = _seam_width(face, camera) if curve.role == "seam" else None
-        fitted = anatomy.fit_segments(flat, closed=curve.closed)
+        fitted = fit_segments(flat, closed=curve.closed)
         ends = visible[:, 0] if curve.closed else np.append(visible[:, 0], visible[-1, -1])
         shapes.append(Shape(curve.name, curve.closed, curve.role, fitted, ends, width))
     return np.concatenate([points, seen[:, None]], 1), tuple(shapes)

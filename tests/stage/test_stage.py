@@ -13,6 +13,7 @@ pytest.importorskip("numba")
 
 from rotopaint_ai.exchange import document
 from rotopaint_ai.shapes.bezier import distance_to_polyline, flatten
+from rotopaint_ai.shapes.fit import fit_segments
 from rotopaint_ai.sheet import mirror_permutation, parse_sheet
 from rotopaint_ai.stage import anatomy
 from rotopaint_ai.stage.dataset import Order, make_dataset
@@ -68,7 +69,7 @@ def test_splines_follow_the_surface(seed: int) -> None:
     face = Face(draw_build(seed), draw_pose(np.random.default_rng(seed)))
     for curve in anatomy.CURVES:
         flat = CAMERA.project(anatomy.dense(curve, face))[..., :2]
-        line = flatten(anatomy.fit_segments(flat, closed=curve.closed), curve.closed)
+        line = flatten(fit_segments(flat, closed=curve.closed), curve.closed)
         assert distance_to_polyline(flat.reshape(-1, 2), line, curve.closed).max() < 0.6, curve.name
 
 
@@ -76,7 +77,7 @@ def test_fit_of_a_cubic_is_the_cubic() -> None:
     t = np.linspace(0, 1, 25)[:, None]
     p0, p1, p2, p3 = np.array([[0.0, 0], [10, 0], [20, 0], [30, 0]])  # evenly paced, so chord length is its parameter
     cubic = (1 - t) ** 3 * p0 + 3 * (1 - t) ** 2 * t * p1 + 3 * (1 - t) * t**2 * p2 + t**3 * p3
-    points = anatomy.fit_segments(cubic[None], closed=False)
+    points = fit_segments(cubic[None], closed=False)
     np.testing.assert_allclose(points, [[0, 0, 0, 0, 10, 0], [30, 0, -10, 0, 0, 0]], atol=1e-9)
 
 
