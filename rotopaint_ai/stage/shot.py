@@ -138,12 +138,10 @@ def write_shot(
 
 def write_sample(folder: Path, *, progress: Callable[[int], None] = lambda frame: None) -> None:
     """Film the sample shot that the product ships: half EXR plates, the truth, and a rough crop."""
-    shot = Shot(219, width=960, height=540, frames=24, face_px=146.0)
+    shot = Shot(219, width=960, height=540, frames=24, face_px=150.0)
     build = draw_build(shot.seed)
-    build = replace(
-        build, seam_gap=max(build.seam_gap, 0.009), seam_bevel=max(build.seam_bevel, 0.014), seam_depth=0.85
-    )
-    studio = draw_studio(shot.seed)
+    build = replace(build, seam_gap=max(build.seam_gap, 0.009), seam_bevel=0.014, seam_depth=0.85, seam_rise=0.1)
+    studio = draw_studio(204)
     studio = replace(studio, grain=0.004, exposure=studio.exposure * 0.72)
     pictures = film(shot, build=build, studio=studio, clean=False)
     _write(folder, shot, pictures, ".exr", "dwaa:160", False, progress)
