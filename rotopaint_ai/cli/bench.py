@@ -7,6 +7,7 @@ import json
 import tempfile
 from pathlib import Path
 
+from rotopaint_ai.cli.shared import one_thread_per_frame
 from rotopaint_ai.jobs import RunJob
 
 KINDS = ("run",)
@@ -26,6 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace) -> int:
     """Do it and return the exit code."""
+    one_thread_per_frame()
     from rotopaint_ai.files import write_json
     from rotopaint_ai.pipeline.bench import measure
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from rotopaint_ai.cli.shared import add_work_arguments, exit_code, n_threads
+from rotopaint_ai.cli.shared import add_work_arguments, exit_code, n_threads, one_thread_per_frame
 from rotopaint_ai.cli.watch import choose_sink, stopping_on_signals
 from rotopaint_ai.jobs import Cancel
 
@@ -22,6 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace) -> int:
     """Do it and return the exit code."""
+    one_thread_per_frame()
     from rotopaint_ai.exchange.formats import read
     from rotopaint_ai.pipeline.paint import paint_mattes
 

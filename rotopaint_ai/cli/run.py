@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import get_args
 
+from rotopaint_ai.cli.shared import one_thread_per_frame
 from rotopaint_ai.cli.watch import choose_sink, stopping_on_signals
 from rotopaint_ai.jobs import Cancel, Device, FillMethod, RunJob
 
@@ -73,6 +74,8 @@ def export_names(text: str) -> tuple[str, ...]:
 def do(job: RunJob, *, events: bool) -> int:
     """Run a job in front of a person or a machine; returns the exit code."""
     from rotopaint_ai.cli import FRAMES_FAILED, OK
+
+    one_thread_per_frame()
     from rotopaint_ai.pipeline.run import run
 
     cancel = Cancel()
