@@ -26,7 +26,8 @@ Bools = NDArray[Any]  # bool
 _MARGIN = 16  # pixels of plate kept round the matte, in shrunk pixels
 _FLOOR = 0.02  # of the plate's mean: the light below which log light turns into plain light
 _TELEA_RADIUS = 3.0
-_KEPT = 0.9  # where less than this share of the plate is kept, grain is carried over
+_NOTHING = 1 / 1024  # a matte fainter than this is a rounding error or the last of a feather, and changes nothing
+_KEPT = 0.5  # where less than this share of the plate is kept, grain is carried over
 
 
 def fill(
@@ -37,7 +38,7 @@ def fill(
     rgb: (H, W, 3) scene-linear. matte: (H, W), 0..1; a soft matte mixes the paint with the plate. curves: one
     (polyline (N, 2), half width) per seam, through the middle of the matte; matte without a curve nearby is filled
     smoothly from its rim. method: a name of METHODS, or `auto` (two-bank).
-    Returns: a new (H, W, 3) float32; where the matte is 0, its pixels are those of `rgb`, bit for bit.
+    Returns: a new (H, W, 3) float32; where the matte is 0, or below 1/1024, the pixels are those of `rgb`, bit for bit.
     Raises: UsageError for a method that is not available, and for sizes that do not fit together.
     """
     paint = METHODS.get("two-bank" if method == "auto" else method)
@@ -49,22 +50,26 @@ def fill(
     window = _window(matte, curves)
     if window is None:
         return out
-    rows, columns = window
-    part, cover = np.ascontiguousarray(out[window]), np.asarray(matte[window], np.float32)
+    part, cover = np.ascontiguousarray(rgb[window], np.float32), np.asarray(matte[window], np.float32)
     if not np.isfinite(part.sum()):
         part = np.nan_to_num(part, nan=0.0, posinf=65504.0, neginf=-65504.0)
-    hole = cover > 0
-    paint_P = paint(part, hole, [(np.asarray(line) - (columns.start, rows.start), half) for line, half in curves])
+    hole = cover > _NOTHING
+    corner = window[1].start, window[0].start
+    paint_P = paint(part, hole, [(np.asarray(line) - corner, half) for line, half in curves])
     at = np.flatnonzero(hole)
-    before = np.take(part.reshape(-1, 3), at, axis=0)
-    share = np.minimum(np.take(cover, at), 1.0)[:, None]
-    y, x = np.divmod(at, hole.shape[1])
-    out[window][y, x] = paint_P if (share == 1.0).all() else before + share * (paint_P - before)
+    share = np.take(cover, at)
+    if share.min() < 1.0:
+        before = np.take(part.reshape(-1, 3), at, axis=0)
+        paint_P = before + np.minimum(share, 1.0)[:, None] * (paint_P - before)
+    y, x = np.divmod(at.astype(np.int32), np.int32(hole.shape[1]))
+    out.reshape(-1, 3)[(y + corner[1]) * np.intp(out.shape[1]) + (x + corner[0])] = paint_P
     return out
 
 
 def fill_two_bank(rgb: Array, hole: Bools, curves: Sequence[Curve]) -> Array:
     """Seam light taken off where the plate still shows the face, both banks joined where it does not.
+
+    Returns: colours (P, 3) of the hole's pixels, row by row.
 
     Along each curve the light of groove and bevels is told from the face's own (`light`); what is left of the face
     is kept, the rest is joined from bank to bank, and grain is carried over from the nearest clean band (`grain`).
@@ -74,23 +79,28 @@ def fill_two_bank(rgb: Array, hole: Bools, curves: Sequence[Curve]) -> Array:
     if scene is None:
         return np.asarray(np.take(membrane.fill(rgb, hole).reshape(-1, 3), at, axis=0))
     fields, mirror = _fields(scene)
-    here = np.take(rgb.reshape(-1, 3), at, axis=0)
-    y, x = np.divmod(at, hole.shape[1])
-    down, across = (
-        (y + 0.5) * (scene.small.shape[0] / hole.shape[0]),
-        (x + 0.5) * (scene.small.shape[1] / hole.shape[1]),
-    )
-    base_keep = interpolate(fields, across - 0.5, down - 0.5)
-    base, keep = base_keep[:, :3], base_keep[:, 3:]
-    floor = np.float32(scene.floor)
-    corrected = base + keep * np.log(np.maximum(here, 0.0) + floor)
-    gone = np.flatnonzero(keep[:, 0] < _KEPT)
+    y, x = np.divmod(at.astype(np.int32), np.int32(hole.shape[1]))
+    height, width = scene.ribbon.size
+    down = (y + np.float32(0.5)) * np.float32(height / hole.shape[0]) - np.float32(0.5)
+    across = (x + np.float32(0.5)) * np.float32(width / hole.shape[1]) - np.float32(0.5)
+    relit = interpolate(fields, across, down).T.copy()
+    keep, floor = relit[3], np.float32(scene.floor)
+    here = np.take(rgb.reshape(-1, 3), at, axis=0).T.copy()
+    under = np.minimum(here, 0.0) if here.min() < 0.0 else None
+    light_CP = np.log(np.maximum(here, 0.0, out=here) + floor)
+    light_CP *= keep
+    light_CP += relit[:3]
+    gone = np.flatnonzero(keep < _KEPT)
     if len(gone):
-        away = interpolate(mirror, across[gone] - 0.5, down[gone] - 0.5) + 0.5
-        detail = grain.carry(rgb, hole, x[gone] + away[:, 0], y[gone] + away[:, 1], scene.floor)
-        corrected[gone] += (1.0 - keep[gone]) * detail
-    out: Array = np.exp(corrected) - floor + keep * np.minimum(here, 0.0)
-    return out
+        away = interpolate(mirror, across[gone], down[gone]) + np.float32(0.5)
+        light_CP[:, gone] += (1 - keep[gone]) * grain.carry(
+            rgb, hole, x[gone] + away[:, 0], y[gone] + away[:, 1], floor
+        )
+    out: Array = np.exp(light_CP, out=light_CP)
+    out -= floor
+    if under is not None:
+        out += keep * under
+    return out.T
 
 
 def _fields(scene: Straightened) -> tuple[Array, Array]:
@@ -184,7 +194,7 @@ METHODS: Mapping[str, Paint] = MappingProxyType({"two-bank": fill_two_bank, "tel
 
 def _window(matte: NDArray[np.floating], curves: Sequence[Curve]) -> tuple[slice, slice] | None:
     """The matte's bounding box with a margin for the banks; None for an empty matte."""
-    left, top, width, height = cv2.boundingRect((matte > 0).view(np.uint8))
+    left, top, width, height = cv2.boundingRect((matte > _NOTHING).view(np.uint8))
     if not width:
         return None
     widest = max([2.0 * float(half) for _, half in curves], default=0.0)

@@ -14,26 +14,29 @@ from numpy.typing import NDArray
 Array = NDArray[Any]  # float32
 Bools = NDArray[Any]  # bool
 
-_SIGMA = 0.8  # px; what is finer than this counts as grain and texture
+_CROSS = np.array([[0, 1, 0], [1, 1, 1], [0, 1, 0]], np.uint8)
 _LIMIT = 2.5  # in standard deviations of the band: a freckle or a lash in the band is not carried over
 
 
-def carry(rgb: Array, hole: Bools, x: Array, y: Array, floor: float) -> Array:
-    """Detail (P, 3) at places in the crop (corner origin), as log light: each pixel against its 3 x 3 neighbourhood.
+def carry(rgb: Array, hole: Bools, x: Array, y: Array, floor: np.float32) -> Array:
+    """Detail (3, P) at places in the crop (corner origin), as log light: each pixel against its neighbourhood.
 
-    Places in the matte, off the crop, or whose neighbourhood is cut by either give none. Each colour's strength is
-    limited by that of all places together.
+    The neighbourhood is the pixel (half) and its four neighbours (an eighth each). Places in the matte, off the crop,
+    or whose neighbours are, give none. Each colour's strength is limited by that of all places together.
     """
     height, width = hole.shape
     columns, rows = np.floor(x).astype(np.intp), np.floor(y).astype(np.intp)
     usable = (columns > 0) & (rows > 0) & (columns < width - 1) & (rows < height - 1)
-    at = np.where(usable, rows * width + columns, 0)
-    usable &= np.take(cv2.dilate(hole.view(np.uint8), np.ones((3, 3), np.uint8)), at) == 0
-    around = np.take(cv2.GaussianBlur(rgb, (3, 3), _SIGMA).reshape(-1, 3), at, axis=0)
-    here = np.take(rgb.reshape(-1, 3), at, axis=0)
-    detail: Array = np.log((np.maximum(here, 0.0) + floor) / (np.maximum(around, 0.0) + floor))
-    detail *= usable[:, None]
+    at = np.where(usable, rows * width + columns, width + 1) if min(height, width) > 2 else np.zeros(len(x), np.intp)
+    usable &= np.take(cv2.dilate(hole.view(np.uint8), _CROSS), at) == 0
+    flat = rgb.reshape(-1, 3)
+    around = np.zeros((len(at), 3), np.float32)
+    for beside in (-width, -1, 1, width):
+        around += np.take(flat, at + beside, axis=0, mode="clip")
+    here = np.take(flat, at, axis=0)
+    around = np.float32(0.5) * here + np.float32(0.125) * around
+    detail: Array = np.log((np.maximum(here, 0.0) + floor) / (np.maximum(around, 0.0) + floor)).T * usable
     if not usable.any():
         return detail
-    limit = _LIMIT * 1.4826 * np.median(np.abs(detail[usable][:: 1 + len(at) // 2000]), axis=0)
-    return np.clip(detail, -limit, limit)
+    limit = _LIMIT * 1.4826 * np.median(np.abs(detail[:, usable][:, :: 1 + len(at) // 2000]), axis=1)[:, None]
+    return np.clip(detail, -limit, limit).astype(np.float32)

@@ -22,7 +22,7 @@ Bools = NDArray[Any]  # bool
 Curve = tuple[NDArray[np.floating], float]
 
 RUN_OUT = 12  # columns that continue a curve beyond its ends: the reach of the widest filter along the seam
-ROWS_WIDE = 9.0  # a matte wider than this many pixels, on average, is worked on in a copy shrunk to this width
+ROWS_WIDE = 7.5  # a matte wider than this many pixels, on average, is worked on in a copy shrunk to this width
 BANK_ROWS = 9  # rows of untouched plate kept beyond the matte on each side
 _TANGENT_SIGMA = 2.0  # columns
 _SHORTEST = 2.0  # a run this many times as long as the seam is wide is a seam
@@ -55,7 +55,7 @@ class Ribbon:
         """A crop, (H, W) or (H, W, C), `step` times smaller."""
         if image.shape[:2] == self.size:
             return image
-        how = cv2.INTER_LINEAR if self.step <= 2.0 else cv2.INTER_AREA
+        how = cv2.INTER_LINEAR if self.step <= 2.5 else cv2.INTER_AREA
         out: Array = cv2.resize(image, self.size[::-1], interpolation=how)
         return out
 
@@ -103,7 +103,7 @@ def straighten(hole: Bools, curves: Sequence[Curve]) -> Ribbon | None:
     size = max(1, round(hole.shape[0] / step)), max(1, round(hole.shape[1] / step))
     centres_S, tangents_S, reach_S = _centre_line(runs, step)
     at_P = np.flatnonzero(_shrunk(hole, size))
-    y, x = np.divmod(at_P, size[1])
+    y, x = np.divmod(at_P.astype(np.int32), np.int32(size[1]))
     nearest = np.take(_nearest_column(centres_S, size), at_P)
     along, across, gap = _place(x + np.float32(0.5), y + np.float32(0.5), nearest, centres_S, tangents_S)
     column = np.rint(along).astype(np.intp)
