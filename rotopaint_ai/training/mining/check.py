@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from pathlib import Path
 
 import cv2
@@ -28,18 +28,20 @@ def findings(truth: Truth, thumbs: Mapping[int, Thumb], tolerance_px: float) -> 
     shot."""
     faces, everywhere = truth.faces, np.arange(len(truth.rows))
     places = faces.to_face(truth.marks[..., :2], everywhere)
-    found = suspicious.swapped(truth.plans, faces) + suspicious.swapped_landmarks(truth.names, places)
+    given = truth.given()
+    names = [truth.names[at] for at in given]
+    found = suspicious.swapped(truth.plans, faces) + suspicious.swapped_landmarks(names, places[:, given])
     for plan, distance in zip(truth.plans, truth.distances):
         found += suspicious.misfits(plan, distance, tolerance_px) + suspicious.twisted(plan, plan.shape.twists)
-    given = truth.given()
     for shot in np.unique(truth.shots):
         rows = np.flatnonzero(truth.shots == shot)
         frames = [truth.rows[row].frame for row in rows]
         if given:
-            names = [truth.names[at] for at in given]
-            found += suspicious.jumped("landmarks", names, places[rows][:, given], rows, frames)
+            found += suspicious.jumped(
+                "landmarks", names, _in_faces(truth, truth.marks[rows][:, given, :2], rows), rows, frames
+            )
         found += _shape_leaps(truth, rows)
-        found += _timing(truth, thumbs, rows, frames, places)
+        found += _timing(truth, thumbs, rows, frames, {each.row for each in found})
         for row in rows:
             named = {**truth.curves(int(row)), **_marks_by_name(truth, int(row))}
             plate = truth.rows[row].plate
@@ -66,7 +68,7 @@ def _shape_leaps(truth: Truth, rows: Rows) -> list[Finding]:
             if len(own) < 3:
                 continue
             points = np.stack([shape.raw[at][:, :2] for at in own])
-            places = truth.faces.to_face(points, shape.rows[own])
+            places = _in_faces(truth, points, shape.rows[own])
             frames = [truth.rows[row].frame for row in shape.rows[own]]
             names = [f"point {k}" for k in range(points.shape[1])]
             found += suspicious.jumped(shape.name, names, places, shape.rows[own], frames)
@@ -74,8 +76,10 @@ def _shape_leaps(truth: Truth, rows: Rows) -> list[Finding]:
 
 
 def _timing(
-    truth: Truth, thumbs: Mapping[int, Thumb], rows: Rows, frames: Sequence[int], places: Array
+    truth: Truth, thumbs: Mapping[int, Thumb], rows: Rows, frames: Sequence[int], known: Set[int]
 ) -> list[Finding]:
+    """Roto that is held or shifted against its plate; frames beside one that is known to be wrong say nothing of
+    that."""
     motion = np.full(len(rows), np.nan)
     change = np.full(len(rows), np.nan)
     curves = [truth.curves(int(row)) for row in rows]
@@ -88,28 +92,40 @@ def _timing(
             motion[at] = float(np.mean(steps))
         if rows[at] in thumbs and rows[at - 1] in thumbs:
             change[at] = float(np.abs(thumbs[int(rows[at])] - thumbs[int(rows[at - 1])]).mean())
-    found = suspicious.held(rows, frames, motion, change)
+    found = _late(truth, rows)
     lag = suspicious.lag_of(motion, change)
     if lag:
-        text = (
-            f"whole shot: the roto's moves come {abs(lag)} frame{'s' * (abs(lag) > 1)} {'late' if lag > 0 else 'early'}"
-        )
+        frames_text = "1 frame" if abs(lag) == 1 else f"{abs(lag)} frames"
+        text = f"whole shot: the roto's moves come {frames_text} {'late' if lag > 0 else 'early'}"
         found.append(Finding(int(rows[0]), "shifted", "roto", text))
+    if found:
+        return found
+    held = suspicious.held(rows, frames, motion, change)
+    return [each for each in held if not {each.row, each.row - 1} & known]
+
+
+def _late(truth: Truth, rows: Rows) -> list[Finding]:
+    """Shapes of a shot that come a frame late or early against the landmarks that lie on them."""
+    found = []
     for plan in truth.plans:
         on = [truth.names.index(name) for name in plan.on_landmarks.values() if name in truth.names]
         given = [k for k in on if any(truth.names[k] in truth.rows[row].truth.landmarks for row in rows)]
         inside = np.flatnonzero(np.isin(plan.shape.rows, rows))
-        if len(given) < 2 or len(inside) < 6:
+        if len(given) < 2:
             continue
         own = plan.shape.rows[inside]
         numbers = [truth.rows[row].frame for row in own]
-        late = suspicious.lag_to_landmarks(
-            plan.shape.curves.samples_FMC[inside, ::8], truth.marks[own][:, given, :2], numbers
-        )
+        curves = plan.shape.curves.samples_FMC[inside, ::8]
+        late = suspicious.lag_to_landmarks(curves, truth.marks[own][:, given, :2], numbers)
         if late:
             text = f"whole shot: {abs(late)} frame {'late' if late > 0 else 'early'} against its landmarks"
             found.append(Finding(int(own[0]), "shifted", plan.shape.name, text))
     return found
+
+
+def _in_faces(truth: Truth, points: Array, rows: Rows) -> Array:
+    """Plate points in units of the face, the plate standing still: a leap must not hide in where the face was found."""
+    return np.asarray(points / float(np.median(truth.faces.side_px[rows])))
 
 
 def table(truth: Truth) -> list[Residual]:

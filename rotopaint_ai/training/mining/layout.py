@@ -20,7 +20,7 @@ _NEAR = 2.0 / N_PLACES  # control points closer than this share of the mean are 
 _FRAMES = 20  # frames looked at while control points are added
 _TARGET = 0.6  # share of the tolerance that the mean error has to come down to
 _SEGMENT = 1.2  # share of the tolerance for the worst segment
-_PEAK = 3.0  # times the tolerance that 9 of 10 frames stay below everywhere
+_PEAK, _WORST = 3.0, 6.0  # times the tolerance that 9 of 10 frames, and all of them, stay below everywhere
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,17 +103,19 @@ def grow(registration: Registration, knots: Array, *, tolerance_px: float, most:
     `tolerance_px`: a mean distance that an artist would not see; scaled by nothing, in pixels of the plate.
     """
     closed = registration.curves.closed
-    rows = np.unique(np.linspace(0, len(registration.curves) - 1, _FRAMES).astype(np.intp))
+    by_length = np.argsort(registration.curves.lengths)  # the smallest and largest are the hardest to follow
+    rows = np.linspace(0, len(by_length) - 1, _FRAMES).astype(np.intp)
+    rows = np.unique(np.concatenate((rows, by_length[:3], by_length[-3:])))
     small = registration.part(rows)
     shares = _enough(np.sort(knots), closed)
     while len(shares) <= most:
         corners = turns_at(registration, shares)
         error_FG, peak_FG = segment_errors(small, shares, corners)
         worst_G = np.sqrt((error_FG**2).mean(axis=0))
-        peak_G = np.quantile(peak_FG, 0.9, axis=0)
+        peak_G = np.maximum(np.quantile(peak_FG, 0.9, axis=0) / _PEAK, peak_FG.max(axis=0) / _WORST)
         lengths = np.diff(np.append(shares, shares[0] + 1)) if closed else np.diff(shares)
         mean = float((error_FG * lengths).sum(axis=1).mean() / lengths.sum())
-        excess_G = np.maximum(worst_G / _SEGMENT, peak_G / _PEAK)
+        excess_G = np.maximum(worst_G / _SEGMENT, peak_G)
         if mean <= _TARGET * tolerance_px and excess_G.max() <= tolerance_px:
             break
         new = _split(shares, excess_G * (lengths > 2.2 * _NEAR), closed, mirrored)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -68,11 +68,12 @@ def mine(order: MineOrder, *, progress: Callable[[int, int], None] = lambda done
         raise UsageError("--exclude: leaves no frame; name fewer")
     val = choose_val([(row.character, row.shot) for row in rows if row.split is None], order.val)
     truth = vectorise(replace(joined, rows=rows), order)
+    write.clear(order.out)
     pictures, thumbs, failed = write.cut_all(
         truth, order.out, size=order.size, face_share=order.face_share, progress=progress
     )
     findings = check.findings(truth, thumbs, order.tolerance_px)
-    dropped = {each.row for each in findings if each.kind in order.exclude.kinds}
+    dropped = _dropped(truth, findings, order.exclude.kinds)
     kept = [row for row in sorted(pictures) if row not in dropped]
     samples = [write.sample(truth, row, pictures[row], val) for row in kept]
     usable = [sample for sample in samples if len(sample.landmarks) >= 2]
@@ -92,6 +93,13 @@ def mine(order: MineOrder, *, progress: Callable[[int, int], None] = lambda done
     return Mined(truth.sheet, counts, tuple(table), named, tuple(notes), tuple(failed), excluded)
 
 
+def _dropped(truth: Truth, findings: Sequence[Finding], kinds: Set[str]) -> set[int]:
+    """Rows of the kinds to leave out; a shifted shot goes as a whole."""
+    rows = {each.row for each in findings if each.kind in kinds}
+    shots = {truth.shots[each.row] for each in findings if each.kind in kinds and each.kind == "shifted"}
+    return rows | {row for row, shot in enumerate(truth.shots) if shot in shots}
+
+
 def vectorise(joined: Joined, order: MineOrder) -> Truth:
     """Every shape on fixed control points, and the landmarks that go with them; no picture is looked at."""
     rows, names = joined.rows, list(joined.landmark_names)
@@ -109,7 +117,9 @@ def vectorise(joined: Joined, order: MineOrder) -> Truth:
     plans = [plan for family in stepped for plan in _planned(family, sheet, order.tolerance_px)]
     plans.sort(key=lambda plan: [shape.name for shape in shapes].index(plan.shape.name))
     if sheet is None:
-        if not names:
+        if names:
+            plans = [propose.sitting(plan, names, marks, faces) for plan in plans]
+        else:
             plans = propose.with_own_landmarks(plans)
         names, marks = _with_points(names, marks, plans)
         title = order.name or "-".join(dict.fromkeys(row.character for row in rows))

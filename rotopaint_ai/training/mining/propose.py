@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -22,6 +22,7 @@ _NEAR_POINT, _NEAR_SHAPE = 4, 20  # landmarks that a shape is predicted from, ne
 _LEAST_MOST = 12  # control points that a shape may have however few the artists took
 _GENEROUS = 1.25  # control points that a shape may have for each that an artist took
 _LARGEST = 48
+_SITS = 0.005  # face units: a control point this near to its landmark in half of the frames sits on it
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,6 +227,19 @@ def _twin(family: Family, names: Sequence[str], at: int) -> str | None:
     return names[1 - at] if len(names) == 2 else None
 
 
+def sitting(plan: Plan, names: Sequence[str], marks: Array, faces: Faces) -> Plan:
+    """The plan without landmarks that only run beside the shape: they told where its places are, but no control point
+    sits on them. `marks`: [F, L, 3] landmarks in plate space."""
+    kept = {}
+    for point, name in plan.on_landmarks.items():
+        away = plan.points_FP6[:, point, :2] - marks[plan.shape.rows, names.index(name), :2]
+        share = np.linalg.norm(away, axis=1) / faces.side_px[plan.shape.rows]
+        share = share[np.isfinite(share)]
+        if len(share) and np.median(share) <= _SITS and np.quantile(share, 0.9) <= 2 * _SITS:
+            kept[point] = name
+    return replace(plan, on_landmarks=kept)
+
+
 # --- the sheet --------------------------------------------------------------------------------------------------------
 
 
@@ -234,7 +248,7 @@ def with_own_landmarks(plans: Sequence[Plan]) -> list[Plan]:
     out = []
     for plan in plans:
         on = {point: f"{plan.shape.name}_{point}" for point in _hang_on(plan)}
-        out.append(Plan(plan.shape, plan.registration, plan.placement, on, plan.points_FP6, plan.twin))
+        out.append(replace(plan, on_landmarks=on))
     return out
 
 

@@ -67,6 +67,13 @@ def safe(name: str) -> str:
     return "".join(letter if letter.isalnum() or letter in "-." else "_" for letter in name)
 
 
+def clear(folder: Path) -> None:
+    """Remove the pictures of a data set that was mined here before; a folder that is none is left as it is."""
+    if (folder / "dataset.json").is_file():
+        for old in [*(folder / "images").glob("*.jpg"), *(folder / "mining").glob("*.jpg")]:
+            old.unlink()
+
+
 def tidy(folder: Path, kept: set[str], pictures: Iterable[Picture]) -> None:
     """Remove pictures that no sample shows."""
     for picture in pictures:
