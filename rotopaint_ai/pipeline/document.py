@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from rotopaint_ai.pipeline.frame import key_of
 from rotopaint_ai.pipeline.plan import Plan
-from rotopaint_ai.pipeline.records import FrameRecord
+from rotopaint_ai.pipeline.records import FrameRecord, PointRow
 from rotopaint_ai.shapes.roto import Key, Landmark, LandmarkKeys, RotoDocument, RotoShape
 
 WIDTH_SHARE = 0.9
@@ -21,6 +21,8 @@ def build_document(records: Iterable[FrameRecord], plan: Plan) -> RotoDocument:
     landmarks: dict[int, tuple[Landmark | None, ...]] = {}
     keys: dict[str, dict[int, Key]] = {name: {} for name in names}
     widths: dict[str, list[float]] = {name: [] for name in names}
+    last_rows: dict[str, Sequence[PointRow]] = {}
+    last_key: dict[str, Key] = {}
     hidden: dict[str, set[int]] = {name: set() for name in names}
     for record in records:
         for name in names if record.status == "lost" else record.hidden:
@@ -29,7 +31,9 @@ def build_document(records: Iterable[FrameRecord], plan: Plan) -> RotoDocument:
             continue
         landmarks[record.frame] = tuple(Landmark(*row) if row else None for row in record.landmarks or ())
         for name, rows in record.shapes.items():
-            keys[name][record.frame] = key_of(rows)
+            if rows != last_rows.get(name):
+                last_rows[name], last_key[name] = rows, key_of(rows)
+            keys[name][record.frame] = last_key[name]  # one value for all frames of a hold: half the memory on twos
         for name, width in record.widths.items():
             widths[name].append(width)
     return RotoDocument(

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from rotopaint_ai.errors import UsageError
-from rotopaint_ai.exchange import formats
+from rotopaint_ai.errors import DocumentError, UsageError
+from rotopaint_ai.exchange import document as roto_json
+from rotopaint_ai.exchange import formats, nuke, nuke_reader, nuke_writer
 from rotopaint_ai.exchange.formats import FORMATS, Format
+from rotopaint_ai.files import replacing
 from rotopaint_ai.jobs import RunJob
 from rotopaint_ai.shapes.roto import RotoDocument
+
+_PLAIN = re.compile(r"[A-Za-z0-9_]+")  # names that Nuke takes as they are
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,12 +42,54 @@ def check_exports(wanted: Sequence[str]) -> None:
 
 
 def write_exports(document: RotoDocument, job: RunJob, out: Path) -> list[Exported]:
-    """Write `shapes.roto.json` and every format asked for. Raises DocumentError where one reads back wrong."""
-    wanted = dict.fromkeys(["rotopaint", *(name.lower() for name in job.exports)])
-    return [_export(names()[name], document, out) for name in wanted]
+    """Write `shapes.roto.json`, which is the source itself, and every format asked for.
+
+    Raises: DocumentError where one reads back wrong.
+    """
+    roto_json.write(out / "shapes.roto.json", document)
+    wanted = dict.fromkeys(name.lower() for name in job.exports)
+    return [
+        Exported("RotoPaint", "shapes.roto.json", 0.0, ""),
+        *(_export(names()[name], document, out) for name in wanted if name != "rotopaint"),
+    ]
 
 
 def _export(format: Format, document: RotoDocument, out: Path) -> Exported:
     path = out / f"shapes{format.suffixes[0]}"
-    distance, lost = formats.write(path, document)
+    if ".nk" in format.suffixes and all(_PLAIN.fullmatch(shape.name) for shape in document.shapes):
+        distance, lost = write_nuke_in_parts(path, document)
+    else:
+        distance, lost = formats.write(path, document)
     return Exported(format.name, path.name, distance, "; ".join(lost))
+
+
+def write_nuke_in_parts(path: Path, document: RotoDocument) -> tuple[float, tuple[str, ...]]:
+    """The same file as `nuke.write_report` writes, made and read back one shape at a time.
+
+    A Nuke curve of a long shot takes some twenty times its text in memory; one shape at a time keeps a run's memory
+    flat. A script with one shape is the script with none and that shape's text in between, so the parts can be joined.
+    Raises: DocumentError where a shape reads back wrong; what was at `path` stays then.
+    """
+    empty = nuke.dumps(replace(document, shapes=()))
+    lost = dict.fromkeys(nuke_writer.losses(document, {shape.name: (shape.name,) for shape in document.shapes}))
+    worst, cut = 0.0, 0
+    with replacing(path) as beside:
+        with beside.open("w", encoding="utf-8", newline="\n") as stream:
+            for shape in document.shapes:
+                alone = replace(document, shapes=(shape,))
+                text = nuke.dumps(alone)
+                worst = max(worst, nuke.difference(alone, nuke_reader.read_text(text, where=path.name).document))
+                start = _n_common(empty, text)
+                if not cut:
+                    stream.write(text[:start])
+                cut = start
+                stream.write(text[start : len(text) - (len(empty) - start)])
+            stream.write(empty[cut:])
+        if not worst <= nuke.LIMIT_PX:
+            raise DocumentError(f"{path.name}: reads back {worst:.3f} px off; wanted {nuke.LIMIT_PX} px, not written")
+    return worst, tuple(lost)
+
+
+def _n_common(a: str, b: str) -> int:
+    """Length of the beginning that two texts share."""
+    return next((n for n, (x, y) in enumerate(zip(a, b)) if x != y), min(len(a), len(b)))

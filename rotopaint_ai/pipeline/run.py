@@ -8,6 +8,9 @@ files. Everything that comes after the last frame is made from the journal.
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
+import sys
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -113,7 +116,13 @@ def _same_content(record: FrameRecord, works: FrameWorks) -> bool:
 
 
 def _walk(plan: Plan, state: RunState, works: FrameWorks, sink: Sink, cancel: Cancel) -> None:
-    models = {"detect": plan.models.detect, "predict_shapes": plan.models.predict_shapes, "display": to_display}
+    models: dict[str, object] = {
+        "detect": plan.models.detect,
+        "predict_shapes": plan.models.predict_shapes,
+        "display": to_display,
+    }
+    if plan.models.find_seams is not None:
+        models["find_seams"] = plan.models.find_seams
     start = _start(plan, state, models)
     last_kept = time.monotonic()
 
@@ -197,6 +206,7 @@ def _event(record: FrameRecord) -> Event:
 
 def _conclude(plan: Plan, state: RunState, sink: Sink, *, wall_s: float, n_new: int) -> Outcome:
     """Write what needs the whole shot: shapes, exchange files, pictures, run.json, report."""
+    _give_memory_back()
     document = build_document(state.records(), plan)
     keys = {"before": n_keys(document)}
     if plan.job.key_tolerance_px:
@@ -227,6 +237,13 @@ def _conclude(plan: Plan, state: RunState, sink: Sink, *, wall_s: float, n_new: 
         )
     sink(_finished(outcome, content))
     return outcome
+
+
+def _give_memory_back() -> None:
+    """Return what the frames took to the system before the document needs its own; glibc keeps it otherwise."""
+    if sys.platform.startswith("linux"):
+        with contextlib.suppress(OSError, AttributeError):
+            ctypes.CDLL(None).malloc_trim(0)
 
 
 def _finished(outcome: Outcome, content: Mapping[str, Any]) -> Event:

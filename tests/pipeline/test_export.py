@@ -1,0 +1,54 @@
+"""Exchange files of a run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from rotopaint_ai.errors import UsageError
+from rotopaint_ai.exchange import nuke
+from rotopaint_ai.jobs import RunJob
+from rotopaint_ai.pipeline.export import check_exports, write_exports, write_nuke_in_parts
+from rotopaint_ai.shapes.roto import ControlPoint, Key, Landmark, LandmarkKeys, RotoDocument, RotoShape
+
+
+def _document(n_frames: int = 5) -> RotoDocument:
+    def key(frame: int, n: int) -> Key:
+        tangents = [(-1.0, 0.5, 1.0, -0.5)] * n
+        if n == 3:  # the outer tangents of an open spline draw nothing
+            tangents = [(0.0, 0.0, 1.0, -0.5), tangents[1], (-1.0, 0.5, 0.0, 0.0)]
+        places = [(10.0 * i + frame, 20.0 + i * frame) for i in range(n)]
+        return Key(tuple(ControlPoint(*place, *tangent) for place, tangent in zip(places, tangents)))
+
+    frames = range(1001, 1001 + n_frames)
+    shapes = (
+        RotoShape("seam", False, "seam", {f: key(f - 1000, 3) for f in frames}, 4.5, 1.0, visible={1003: False}),
+        RotoShape("eye", True, "matte", {f: key(f - 1000, 4) for f in frames}, feather_px=2.0),
+        RotoShape("brow", True, "matte", {}),
+    )
+    landmarks = LandmarkKeys(("a",), {f: (Landmark(1.0, 2.0, 0.5),) for f in frames})
+    return RotoDocument(640, 360, 1001, 1000 + n_frames, landmarks=landmarks, shapes=shapes)
+
+
+@pytest.mark.parametrize("n_shapes", [0, 1, 2, 3])
+def test_nuke_in_parts_is_the_same_file_as_in_one(tmp_path: Path, n_shapes: int) -> None:
+    whole = _document()
+    document = RotoDocument(640, 360, 1001, 1005, landmarks=whole.landmarks, shapes=whole.shapes[:n_shapes])
+    distance, lost = write_nuke_in_parts(tmp_path / "parts.nk", document)
+    proof = nuke.write_report(tmp_path / "one.nk", document)
+    assert (tmp_path / "parts.nk").read_bytes() == (tmp_path / "one.nk").read_bytes()
+    assert distance == pytest.approx(proof.max_error_px)
+    assert lost == proof.losses
+
+
+def test_every_format_asked_for_is_written_once(tmp_path: Path) -> None:
+    job = RunJob("p", str(tmp_path), ("1,2,3,4",), exports=("nuke", "SVG", "nuke", "rotopaint"))
+    written = write_exports(_document(), job, tmp_path)
+    assert [item.path for item in written] == ["shapes.roto.json", "shapes.nk", "shapes.svg"]
+    assert all((tmp_path / item.path).is_file() and item.max_distance_px <= 0.02 for item in written)
+
+
+def test_unknown_format_is_refused() -> None:
+    with pytest.raises(UsageError, match="wanted some of rotopaint, nuke, svg"):
+        check_exports(["nuke", "houdini"])
