@@ -12,12 +12,13 @@ import numpy as np
 
 from rotopaint_ai.training.mining import outline, revectorise
 from rotopaint_ai.training.mining.outline import Array, Bools
-from rotopaint_ai.training.mining.register import N_PLACES, Registration
+from rotopaint_ai.training.mining.register import N_PLACES, Registration, Rows
 
 CORNER_DEG = 35.0
 _SHARP = 0.7  # share of a corner's turn that has to happen within a third of the reach
 _NEAR = 2.0 / N_PLACES  # control points closer than this share of the mean are one
 _FRAMES = 20  # frames looked at while control points are added
+_HARD = 8  # frames looked at besides, because the first attempt did worst there
 _TARGET = 0.6  # share of the tolerance that the mean error has to come down to
 _SEGMENT = 1.2  # share of the tolerance for the worst segment
 _PEAK, _WORST = 3.0, 6.0  # times the tolerance that 9 of 10 frames, and all of them, stay below everywhere
@@ -102,15 +103,24 @@ def grow(registration: Registration, knots: Array, *, tolerance_px: float, most:
     `mirrored`: the shape is its own mirror image with share s falling on 1 - s, and its control points have to be too.
     `tolerance_px`: a mean distance that an artist would not see; scaled by nothing, in pixels of the plate.
     """
-    closed = registration.curves.closed
     by_length = np.argsort(registration.curves.lengths)  # the smallest and largest are the hardest to follow
     rows = np.linspace(0, len(by_length) - 1, _FRAMES).astype(np.intp)
     rows = np.unique(np.concatenate((rows, by_length[:3], by_length[-3:])))
+    shares = _enough(np.sort(knots), registration.curves.closed)
+    for _ in range(2):
+        shares = _grown(registration, rows, shares, tolerance_px=tolerance_px, most=most, mirrored=mirrored)
+        peak_F = segment_errors(registration, shares, turns_at(registration, shares))[1].max(axis=1)
+        rows = np.unique(np.concatenate((rows, np.argsort(peak_F)[-_HARD:])))  # once more with those it does worst
+    return Placement(shares, turns_at(registration, shares))
+
+
+def _grown(
+    registration: Registration, rows: Rows, shares: Array, *, tolerance_px: float, most: int, mirrored: bool
+) -> Array:
+    closed = registration.curves.closed
     small = registration.part(rows)
-    shares = _enough(np.sort(knots), closed)
     while len(shares) <= most:
-        corners = turns_at(registration, shares)
-        error_FG, peak_FG = segment_errors(small, shares, corners)
+        error_FG, peak_FG = segment_errors(small, shares, turns_at(registration, shares))
         worst_G = np.sqrt((error_FG**2).mean(axis=0))
         peak_G = np.maximum(np.quantile(peak_FG, 0.9, axis=0) / _PEAK, peak_FG.max(axis=0) / _WORST)
         lengths = np.diff(np.append(shares, shares[0] + 1)) if closed else np.diff(shares)
@@ -122,7 +132,7 @@ def grow(registration: Registration, knots: Array, *, tolerance_px: float, most:
         if not len(new) or len(shares) + len(new) > most:
             break
         shares = np.sort(np.concatenate((shares, new)))
-    return Placement(shares, turns_at(registration, shares))
+    return shares
 
 
 def segment_errors(registration: Registration, shares: Array, corners: Bools) -> tuple[Array, Array]:

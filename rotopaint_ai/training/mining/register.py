@@ -98,7 +98,7 @@ def register(
     shares = np.broadcast_to(grid + offset, (len(curves), N_PLACES + 1)).copy()
     mean = at_shares(normal.samples[start : start + 1], grid[None] + offset, curves.closed)[0]
     anchor_shares = np.mod(anchor_shares - offset, 1.0) if curves.closed else anchor_shares
-    usable = _in_order(anchor_shares)
+    usable = _in_order(anchor_shares, curves.closed)
     anchor_shares, anchors = anchor_shares[usable], anchors_FAC[:, usable]
     pins = _pins(anchor_shares, curves.closed)
     samples, flipped, first = _orient(normal.samples, normal.put(anchors), mean, pins, groups, curves.closed)
@@ -168,13 +168,14 @@ def _first_anchor_shares(samples: Array, anchors: Array, closed: bool, reach: fl
     return np.where(away.min(axis=1) <= reach, share, np.nan)
 
 
-def _in_order(shares: Array) -> Bools:
+def _in_order(shares: Array, closed: bool) -> Bools:
     """Anchors that have a place of their own on the mean: of two that nearly coincide the later one goes."""
     usable = np.isfinite(shares)
     for one in range(len(shares)):
         for other in range(one):
             near = abs(shares[one] - shares[other])
-            if usable[one] and usable[other] and min(near, 1 - near) < 1.5 / N_PLACES:
+            near = min(near, 1 - near) if closed else near
+            if usable[one] and usable[other] and near < 1.5 / N_PLACES:
                 usable[one] = False
     return usable
 

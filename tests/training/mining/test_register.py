@@ -1,0 +1,130 @@
+"""The same place in every frame: whatever the artist's start, direction and number of points."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import numpy.typing as npt
+
+from rotopaint_ai.shapes import bezier
+from rotopaint_ai.training.mining import outline
+from rotopaint_ai.training.mining.register import N_PLACES, register, shares_at
+from rotopaint_ai.training.mining.symmetry import other_side, partners
+from rotopaint_ai.training.mining.tracks import tracks
+
+Array = npt.NDArray[np.float64]
+
+
+def _load() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("mining_character", Path(__file__).with_name("conftest.py"))
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    import sys
+
+    sys.modules["mining_character"] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+hero = _load()
+
+
+def _raw(name: str, shot: int, **how: object) -> list[Array]:
+    return [hero.drawn(name, frame, shot, **how) for frame in hero.FRAMES]
+
+
+def _slide(curves: outline.Outlines, shares_FN: Array, name: str, shots: list[int], frames: list[int]) -> Array:
+    """How far, in px, each true place of a shape lies from where the registration says its neighbours have it."""
+    places = []
+    for row, (shot, frame) in enumerate(zip(shots, frames)):
+        true = hero.outline(name, np.arange(8) / 8 + 0.05, frame, shot)
+        away = np.linalg.norm(curves.samples_FMC[row][None] - true[:, None], axis=2)
+        m = curves.samples_FMC.shape[1]
+        share = away.argmin(axis=1) / (m if curves.closed else m - 1)
+        low = shares_FN[row, 0]
+        share = low + np.mod(share - low, 1.0) if curves.closed else share
+        places.append(np.interp(share, shares_FN[row], np.arange(N_PLACES + 1) / N_PLACES))
+    turned = np.exp(2j * np.pi * np.array(places))
+    middle = np.angle(np.median(turned.real, axis=0) + 1j * np.median(turned.imag, axis=0))
+    off = np.mod(np.angle(turned) - middle + np.pi, 2 * np.pi) - np.pi
+    return np.asarray(np.abs(off) / (2 * np.pi) * curves.lengths[:, None])
+
+
+def _both_shots(name: str) -> tuple[list[Array], Array, list[int], list[int]]:
+    first = _raw(name, 1, n_points=9)
+    second = _raw(name, 2, n_points=11, start=0.37, backwards=True)
+    shots = [1] * len(first) + [2] * len(second)
+    return [*first, *second], np.array(shots), shots, [*hero.FRAMES, *hero.FRAMES]
+
+
+def test_places_agree_over_starts_directions_and_counts() -> None:
+    raw, shot_rows, shots, frames = _both_shots("mouth")
+    found = tracks(raw, True, shot_rows, np.ones(len(raw), complex))
+    curves = outline.outlines(found.raw, True, groups=found.groups)
+    face = curves.samples_FMC / 160.0
+    stepped = register(curves, face, np.zeros((len(raw), 0, 2)), groups=found.groups)
+    assert stepped.backwards[:10].all() != stepped.backwards[10:].all()
+    slide = _slide(stepped.curves, stepped.shares_FN, "mouth", shots, frames)
+    assert np.median(slide) < 0.6
+    assert np.quantile(slide, 0.95) < 2.5  # of a curve about 110 px long whose height changes threefold
+
+
+def test_landmarks_on_the_curve_are_met() -> None:
+    raw, shot_rows, shots, frames = _both_shots("mouth")
+    found = tracks(raw, True, shot_rows, np.ones(len(raw), complex))
+    curves = outline.outlines(found.raw, True, groups=found.groups)
+    marks = np.array([hero.outline("mouth", np.array([0.0, 0.25, 0.5, 0.75]), f, s) for s, f in zip(shots, frames)])
+    marks[3, 2] = np.nan  # hidden in one frame: its track knows better
+    stepped = register(curves, curves.samples_FMC / 160.0, marks / 160.0, groups=found.groups)
+    assert np.isfinite(stepped.anchor_shares).all()
+    at = stepped.curves.at(stepped.at(stepped.anchor_shares))
+    away = np.linalg.norm(at - marks, axis=2)
+    assert np.nanmax(away) < 0.25
+    true = hero.outline("mouth", np.array([0.5]), frames[3], shots[3])[0]
+    assert np.linalg.norm(at[3, 2] - true) < 1.0
+
+
+def test_points_put_in_another_order_are_put_back() -> None:
+    raw = _raw("mouth", 1, n_points=9)
+    raw[4] = np.roll(raw[4], 3, axis=0)
+    raw[6] = bezier.reverse(raw[6], True)
+    found = tracks(raw, True, np.zeros(10, np.intp), np.ones(10, complex))
+    assert set(found.groups) == {0}
+    assert [(twist.row, twist.backwards) for twist in found.twists] == [(4, False), (6, True)]
+    np.testing.assert_allclose(found.raw[4], _raw("mouth", 1, n_points=9)[4])
+    np.testing.assert_allclose(found.raw[6], _raw("mouth", 1, n_points=9)[6])
+
+
+def test_points_that_nobody_tracked_make_no_track() -> None:
+    rng = np.random.default_rng(1)
+    raw = [hero.drawn("mouth", frame, 1, n_points=9, start=float(rng.random())) for frame in hero.FRAMES]
+    tilted = [points @ np.kron(np.eye(3), _turn(rng.uniform(0, 6.3))) for points in raw]
+    found = tracks(tilted, True, np.zeros(10, np.intp), np.ones(10, complex))
+    assert len(set(found.groups)) == 10
+
+
+def _turn(angle: float) -> Array:
+    return np.array([[np.cos(angle), np.sin(angle)], [-np.sin(angle), np.cos(angle)]])
+
+
+def test_shares_beyond_a_turn_carry_over() -> None:
+    grid = np.arange(N_PLACES + 1)[None] / N_PLACES + 0.25
+    np.testing.assert_allclose(shares_at(grid, np.array([-0.5, 0.0, 0.5, 1.5])), [[-0.25, 0.25, 0.75, 1.75]])
+
+
+def test_names_tell_left_from_right() -> None:
+    names = ["brow_left_1", "brow_right_1", "L_eye", "R_eye", "eyeLeft", "eyeRight", "upright_left"]
+    assert other_side("brow_left_1", names) == "brow_right_1"
+    assert other_side("R_eye", names) == "L_eye"
+    assert other_side("eyeLeft", names) == "eyeRight"
+    assert other_side("upright_left", names) is None
+
+
+def test_places_tell_what_names_do_not() -> None:
+    names = ["jaw_0", "jaw_1", "jaw_2", "nose"]
+    places = np.array([[-0.4, 0.1], [0.0, 0.5], [0.41, 0.12], [0.01, 0.0]])
+    assert partners(names, places) == {"jaw_0": "jaw_2", "jaw_2": "jaw_0", "jaw_1": "jaw_1", "nose": "nose"}
