@@ -1,7 +1,7 @@
 """The command line: one small module per command, imported only when its command is called.
 
-Exit codes: 0 all done; 1 something unexpected, or the disk refused; 2 wrong use; 3 some frames failed or are missing;
-130 stopped by the user.
+Exit codes: 0 all done; 1 something unexpected, a model that failed, or the disk refused; 2 wrong use; 3 some frames
+failed or are missing; 130 stopped by the user.
 """
 
 from __future__ import annotations
@@ -14,19 +14,21 @@ from importlib import import_module
 from typing import NoReturn, Protocol
 
 from rotopaint_ai import __version__
-from rotopaint_ai.errors import CancelledError, RotopaintError
+from rotopaint_ai.errors import CancelledError, DeviceError, FitError, InferenceError, RotopaintError
 
 OK, UNEXPECTED, WRONG_USE, FRAMES_FAILED, STOPPED = 0, 1, 2, 3, 130
 
 COMMANDS = {
     "demo": "the main job on a sample shot that ships with the package",
     "run": "landmarks, shapes, mattes, clean plate and exchange files of one plate",
+    "convert": "between shape formats, chosen by suffix",
     "matte": "mattes only, from shapes",
     "clean": "paint the seams of shapes away",
-    "convert": "between shape formats, chosen by suffix",
+    "mine": "ground truth from finished roto",
     "train": "train a model pack from data sets",
     "evaluate": "measure a model pack on a data set",
     "bench": "measure this machine",
+    "panel": "the window for artists",
 }
 
 
@@ -61,6 +63,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _say(words, str(error), STOPPED)
     except KeyboardInterrupt:
         return _say(words, "stopped", STOPPED)
+    except DeviceError as error:
+        return _say(words, str(error), WRONG_USE)
+    except (FitError, InferenceError) as error:
+        return _say(words, str(error), UNEXPECTED)
     except RotopaintError as error:
         return _say(words, str(error), WRONG_USE)
     except BrokenPipeError:

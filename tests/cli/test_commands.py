@@ -15,6 +15,7 @@ import pytest
 
 from rotopaint_ai import cli
 from rotopaint_ai.cli import main
+from rotopaint_ai.errors import DeviceError, InferenceError
 
 ROOT = Path(__file__).resolve().parents[2]
 HEAVY = ("numpy", "torch", "onnxruntime", "PySide6", "cv2", "OpenImageIO", "PyOpenColorIO", "av", "rich", "yaml")
