@@ -110,7 +110,13 @@ def test_unexpected_error_is_one_line_with_a_file_that_tells_more(
 
 @pytest.mark.parametrize(
     ("error", "code"),
-    [(OSError(28, "No space left on device", "out/x.exr"), 1), (MemoryError(), 1), (KeyboardInterrupt(), 130)],
+    [
+        (OSError(28, "No space left on device", "out/x.exr"), 1),
+        (InferenceError("landmarks.onnx: could not run"), 1),
+        (DeviceError("device cuda: not there"), 2),
+        (MemoryError(), 1),
+        (KeyboardInterrupt(), 130),
+    ],
 )
 def test_disk_memory_and_interrupt(
     error: BaseException, code: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
