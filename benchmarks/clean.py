@@ -104,9 +104,9 @@ def sights(folder: Path, every: int) -> list[Sight]:
         x, y, w, h = cv2.boundingRect(hole)
         window = slice(max(0, y - MARGIN_PX), y + h + MARGIN_PX), slice(max(0, x - MARGIN_PX), x + w + MARGIN_PX)
         plate = cv2.imread(str(path))
-        crop = [np.ascontiguousarray(image[window][..., ::-1]) for image in (plate, clean)]
+        shown, true = (np.ascontiguousarray(image[window][..., ::-1]) for image in (plate, clean))
         origin = (window[1].start, window[0].start)
-        found.append(Sight(int(path.name.split(".")[1]), *crop, np.ascontiguousarray(hole[window]), origin))
+        found.append(Sight(int(path.name.split(".")[1]), shown, true, np.ascontiguousarray(hole[window]), origin))
     return found
 
 
@@ -139,7 +139,7 @@ def peer_fills(python: str, seen: list[Sight], best: bool) -> list[dict[str, Arr
     with tempfile.TemporaryDirectory() as folder:
         given, got = Path(folder) / "in.npz", Path(folder) / "out.npz"
         arrays = {f"{k}{i}": v for i, s in enumerate(seen) for k, v in (("plate", s.plate), ("hole", s.hole))}
-        np.savez(given, **arrays)
+        np.savez(given, **arrays)  # type: ignore[arg-type]  # the stub takes names for its own flag
         subprocess.run([python, "-c", PEERS, str(given), str(got), *(["best"] if best else [])], check=True)
         filled = np.load(got)
         names = ["biharmonic", "fsr-fast", *(["fsr-best"] if best else [])]

@@ -77,7 +77,7 @@ def fill_two_bank(rgb: Array, hole: Bools, curves: Sequence[Curve]) -> Array:
     at = np.flatnonzero(hole)
     scene = lay(rgb, hole, curves)
     if scene is None:
-        return np.asarray(np.take(membrane.fill(rgb, hole).reshape(-1, 3), at, axis=0))
+        return np.asarray(np.take(membrane.fill(rgb, hole, ~hole).reshape(-1, 3), at, axis=0))
     fields, mirror = _fields(scene)
     y, x = np.divmod(at.astype(np.int32), np.int32(hole.shape[1]))
     height, width = scene.ribbon.size
@@ -113,7 +113,9 @@ def _fields(scene: Straightened) -> tuple[Array, Array]:
     fields = np.zeros((*ribbon.size, 4), np.float32)
     fields.reshape(-1, 4)[ribbon.at_P] = ribbon.read(relit_TSC)
     if len(ribbon.left_P):
-        smooth = np.take(membrane.fill(scene.small, scene.small_hole).reshape(-1, 3), ribbon.left_P, axis=0)
+        left = np.zeros(ribbon.size, bool)
+        left.reshape(-1)[ribbon.left_P] = True
+        smooth = membrane.fill(scene.small, left, ~scene.small_hole).reshape(-1, 3)[ribbon.left_P]
         fields.reshape(-1, 4)[ribbon.left_P, :3] = np.log(np.maximum(smooth, 0.0) + np.float32(scene.floor))
     column = np.rint(ribbon.along_P).astype(np.intp)
     up = _mirrored(scene, column) - ribbon.across_P
@@ -142,10 +144,10 @@ def lay(rgb: Array, hole: Bools, curves: Sequence[Curve]) -> Straightened | None
         return None
     inside = hole.view(np.uint8)
     floor = _FLOOR * max(float(np.mean(cv2.mean(rgb, None if hole.all() else 1 - inside)[:3])), 1e-4)
-    small, cover = ribbon.shrink(rgb), ribbon.shrink(inside.astype(np.float32))
+    small = ribbon.shrink(rgb)
     light_TSC = np.log(np.maximum(ribbon.sample(small), 0.0) + np.float32(floor))
-    hole_TS = (ribbon.sample(cover) > 0.02) | ~ribbon.inside_TS
-    return Straightened(ribbon, light_TSC, hole_TS, floor, small, cover > 0)
+    hole_TS = (ribbon.sample(ribbon.cover) > 5) | ~ribbon.inside_TS
+    return Straightened(ribbon, light_TSC, hole_TS, floor, small, ribbon.cover > 0)
 
 
 def _mirrored(scene: Straightened, column_P: Array) -> Array:
@@ -193,10 +195,16 @@ METHODS: Mapping[str, Paint] = MappingProxyType({"two-bank": fill_two_bank, "tel
 
 
 def _window(matte: NDArray[np.floating], curves: Sequence[Curve]) -> tuple[slice, slice] | None:
-    """The matte's bounding box with a margin for the banks; None for an empty matte."""
+    """The matte's bounding box with a margin for the banks; None for an empty matte.
+
+    Where that is most of the crop it is the whole crop, which need not be copied.
+    """
     left, top, width, height = cv2.boundingRect((matte > _NOTHING).view(np.uint8))
     if not width:
         return None
     widest = max([2.0 * float(half) for _, half in curves], default=0.0)
     margin = int(_MARGIN * max(1.0, widest / ROWS_WIDE))
-    return slice(max(0, top - margin), top + height + margin), slice(max(0, left - margin), left + width + margin)
+    rows, columns = (max(0, top - margin), top + height + margin), (max(0, left - margin), left + width + margin)
+    if 2 * (rows[1] - rows[0]) * (columns[1] - columns[0]) > matte.size:
+        rows, columns = (0, matte.shape[0]), (0, matte.shape[1])
+    return slice(*rows), slice(*columns)

@@ -15,8 +15,8 @@ _NEAR = np.ones((9, 9), np.uint8)  # holes this near are filled together
 _MARGIN = 8  # px of rim taken with each, besides half its smaller side
 
 
-def fill(rgb: Array, hole: Bools) -> Array:
-    """Replace `hole` by a smooth blend of the pixels around it; other pixels come back as they are.
+def fill(rgb: Array, hole: Bools, known: Bools) -> Array:
+    """Replace `hole` by a smooth blend of `known` pixels around it; other pixels come back as they are.
 
     Pull and push over an image pyramid (Gortler et al., "The Lumigraph", 1996, section 3.4): known light is averaged
     down until no hole is left, then interpolated back up into the holes. HDR and negative values pass through.
@@ -27,7 +27,7 @@ def fill(rgb: Array, hole: Bools) -> Array:
     for x, y, width, height, _ in boxes[1:n_parts]:
         margin = _MARGIN + min(width, height) // 2
         window = slice(max(0, y - margin), y + height + margin), slice(max(0, x - margin), x + width + margin)
-        weight = (~hole[window]).astype(np.float32)[:, :, None]
+        weight = known[window].astype(np.float32)[:, :, None]
         if weight.any():
             wanted = hole[window]
             out[window][wanted] = _pull_push(rgb[window] * weight, weight)[wanted]

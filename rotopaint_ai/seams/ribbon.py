@@ -37,6 +37,7 @@ class Ribbon:
 
     step: float
     size: tuple[int, int]  # height and width of the shrunk crop
+    cover: Array  # how much of each of its pixels is matte, 0 to 255 (uint8)
     map_x_TS: Array
     map_y_TS: Array
     at_P: Index  # the shrunk crop's matte pixels that belong to a curve, counted row by row
@@ -55,7 +56,7 @@ class Ribbon:
         """A crop, (H, W) or (H, W, C), `step` times smaller."""
         if image.shape[:2] == self.size:
             return image
-        how = cv2.INTER_LINEAR if self.step <= 2.5 else cv2.INTER_AREA
+        how = cv2.INTER_LINEAR if self.step <= 4.0 else cv2.INTER_AREA
         out: Array = cv2.resize(image, self.size[::-1], interpolation=how)
         return out
 
@@ -102,7 +103,8 @@ def straighten(hole: Bools, curves: Sequence[Curve]) -> Ribbon | None:
     step = max(1.0, wide / ROWS_WIDE)
     size = max(1, round(hole.shape[0] / step)), max(1, round(hole.shape[1] / step))
     centres_S, tangents_S, reach_S = _centre_line(runs, step)
-    at_P = np.flatnonzero(_shrunk(hole, size))
+    cover = _cover(hole, size)
+    at_P = np.flatnonzero(cover if size == hole.shape else cv2.dilate(cover, np.ones((3, 3), np.uint8)))
     y, x = np.divmod(at_P.astype(np.int32), np.int32(size[1]))
     nearest = np.take(_nearest_column(centres_S, size), at_P)
     along, across, gap = _place(x + np.float32(0.5), y + np.float32(0.5), nearest, centres_S, tangents_S)
@@ -122,15 +124,13 @@ def straighten(hole: Bools, curves: Sequence[Curve]) -> Ribbon | None:
     own: Bools = np.zeros(map_x.shape, np.uint8)
     own[across.astype(np.intp), along.astype(np.intp)] = 1
     own = cv2.dilate(own, np.ones((2, 2), np.uint8), anchor=(1, 1))
-    return Ribbon(step, size, map_x, map_y, at_P, left, along, across, inside, own > 0)
+    return Ribbon(step, size, cover, map_x, map_y, at_P, left, along, across, inside, own > 0)
 
 
-def _shrunk(hole: Bools, size: tuple[int, int]) -> Bools:
-    """The shrunk crop's pixels that any matte pixel may be interpolated from."""
-    if hole.shape == size:
-        return hole
-    small = cv2.resize(hole.view(np.uint8) * np.uint8(255), size[::-1], interpolation=cv2.INTER_AREA)
-    return np.asarray(cv2.dilate(small, np.ones((3, 3), np.uint8)) > 0)
+def _cover(hole: Bools, size: tuple[int, int]) -> Array:
+    """How much of each pixel of the shrunk crop is matte, 0 to 255."""
+    full = hole.view(np.uint8) * np.uint8(255)
+    return full if size == hole.shape else np.asarray(cv2.resize(full, size[::-1], interpolation=cv2.INTER_AREA))
 
 
 def _runs(hole: Bools, curves: Sequence[Curve]) -> list[Curve]:
