@@ -12,7 +12,7 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from statistics import fmean, median
+from statistics import median
 from typing import Any
 
 from rotopaint_ai import __version__
@@ -228,10 +228,10 @@ def _jpeg_size(path: Path) -> list[int]:
 
 
 def _compare_frame(found: Sequence[FrameRecord], pictures: Sequence[Mapping[str, Any]]) -> int | None:
-    """The pictured frame with the most visible seam to begin with; without that figure, one of the middle."""
+    """The pictured frame that is most like the others: its expected error is nearest to the middle one of the shot."""
     shown = {picture["frame"] for picture in pictures if picture["after"]}
     candidates = [record for record in found if record.frame in shown]
     if not candidates:
         return None
-    mean_error = fmean(record.worst_error for record in found)
-    return max(candidates, key=lambda r: (r.seam_before or 0.0, -abs(r.worst_error - mean_error))).frame
+    middle = median(record.worst_error for record in found)
+    return min(candidates, key=lambda record: (abs(record.worst_error - middle), record.frame)).frame
