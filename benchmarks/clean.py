@@ -97,13 +97,13 @@ def sights(folder: Path, every: int) -> list[Sight]:
             continue
         seam = cv2.imread(str(folder / f"seam.{path.name.split('.')[1]}.png"), cv2.IMREAD_GRAYSCALE)
         clean = cv2.imread(str(path.with_name(path.name.replace("plate", "clean"))))
-        if seam is None or clean is None or not seam.any():
+        plate = cv2.imread(str(path))
+        if plate is None or seam is None or clean is None or not seam.any():
             continue
         disc = cv2.getStructuringElement(cv2.MORPH_ELLIPSE, (2 * GROW_PX + 1, 2 * GROW_PX + 1))
         hole = cv2.dilate((seam > 0).astype(np.uint8), disc)
         x, y, w, h = cv2.boundingRect(hole)
         window = slice(max(0, y - MARGIN_PX), y + h + MARGIN_PX), slice(max(0, x - MARGIN_PX), x + w + MARGIN_PX)
-        plate = cv2.imread(str(path))
         shown, true = (np.ascontiguousarray(image[window][..., ::-1]) for image in (plate, clean))
         origin = (window[1].start, window[0].start)
         found.append(Sight(int(path.name.split(".")[1]), shown, true, np.ascontiguousarray(hole[window]), origin))
