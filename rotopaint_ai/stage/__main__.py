@@ -19,6 +19,8 @@ def _arguments() -> argparse.Namespace:
     shot.add_argument("folder", type=Path)
     shot.add_argument("--seed", type=int, default=1)
     shot.add_argument("--frames", type=int, default=24)
+    shot.add_argument("--hold", type=int, default=2, help="frames that each pose is held")
+    shot.add_argument("--face", type=float, help="pixels per head unit; a head is about two units high")
     shot.add_argument("--size", default="960x540", help="width x height in pixels")
     shot.add_argument("--suffix", default=".exr", choices=[".exr", ".png", ".jpg"])
     sample = verbs.add_parser("sample", help="the sample shot of `rotopaint demo`")
@@ -41,7 +43,8 @@ def _shot(options: argparse.Namespace) -> None:
     from rotopaint_ai.stage.shot import Shot, write_shot
 
     width, height = (int(n) for n in options.size.split("x"))
-    shot = Shot(options.seed, width=width, height=height, frames=options.frames, face_px=height * 0.27)
+    face = options.face or height * 0.27
+    shot = Shot(options.seed, width=width, height=height, frames=options.frames, hold=options.hold, face_px=face)
     write_shot(options.folder, shot, suffix=options.suffix, progress=lambda f: _say(f"\rframe {f}"))
 
 
