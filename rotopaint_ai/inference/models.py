@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rotopaint_ai.errors import PackError
-from rotopaint_ai.inference.pack import Pack
+from rotopaint_ai.inference.pack import SEAM_MULTIPLE, SEAM_OFFSETS, Pack
 from rotopaint_ai.inference.session import Session, open_session
 
 Array = npt.NDArray[np.float32]
@@ -58,12 +58,23 @@ class ShapeModel:
 
 
 @dataclass(frozen=True, slots=True)
+class SeamModel:
+    """`find_seams(strips)`: float32 (N,T,D,3) to logits (N,T/2,D+1), the `Evidence` of seams/placement.py."""
+
+    session: Session
+
+    def __call__(self, strips: Array) -> Array:
+        return self.session.run(("logits",), {"strip": np.ascontiguousarray(strips, dtype=np.float32)})[0]
+
+
+@dataclass(frozen=True, slots=True)
 class Models:
-    """Both models of a pack, open on the same device."""
+    """The models of a pack, open on the same device."""
 
     pack: Pack
     detect: LandmarkModel
     predict_shapes: ShapeModel
+    find_seams: SeamModel | None = None
 
     @property
     def device_note(self) -> str:
@@ -80,7 +91,8 @@ class Models:
 def open_models(pack: Pack, *, device: str = "auto", threads: int = 0, spinning: bool = False) -> Models:
     """Open a pack's models on a device and run each once.
 
-    The shape model is a few thousand multiplications: it always runs on the CPU, on one thread.
+    The shape model is a few thousand multiplications and the seam model sees a few strips: they always run on the CPU,
+    on one thread.
     Raises: DeviceError, InferenceError; PackError when an output has another shape than the pack promises.
     """
     size, n_landmarks = pack.input_size, len(pack.sheet.landmarks)
@@ -95,7 +107,16 @@ def open_models(pack: Pack, *, device: str = "auto", threads: int = 0, spinning:
     _check(pack.landmarks_path.name, found.expected_error_NL, (1, n_landmarks))
     _check(pack.landmarks_path.name, found.visible_NL, (1, n_landmarks))
     _check(pack.shapes_path.name, predicted.points_NPK, (1, pack.sheet.n_points, 6))
-    return Models(pack, detect, shapes)
+    return Models(pack, detect, shapes, _seam_model(pack))
+
+
+def _seam_model(pack: Pack) -> SeamModel | None:
+    if pack.seam_path is None:
+        return None
+    strip = np.zeros((1, 2 * SEAM_MULTIPLE, SEAM_OFFSETS, 3), np.float32)
+    model = SeamModel(open_session(pack.seam_path, device="cpu", threads=1, example={"strip": strip}))
+    _check(pack.seam_path.name, model(strip), (1, SEAM_MULTIPLE, SEAM_OFFSETS + 1))
+    return model
 
 
 def _check(name: str, got: Array, wanted: tuple[int, ...]) -> None:

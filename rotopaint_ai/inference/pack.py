@@ -5,6 +5,8 @@
                     `expected_error` [N,L] crop pixels, `visible` [N,L] probability
     shapes.onnx     `landmarks` float32 [N,L,2] plate space -> `points` [N,P,6] plate space, and optionally
                     `width` [N,n_shapes]: the seam's full width in plate pixels
+    seam.onnx       optional: `strip` float32 [N,T,D,3], pictures along predicted seams (see seams/placement.py), T a
+                    multiple of 8, D = 40 -> `logits` [N,T/2,D+1]: the seam at each offset, and last `not to be seen`
     fill.onnx       optional
     card.json       input size, crop margin, colour, training, metrics, licence and the SHA-256 of each file
 
@@ -33,8 +35,12 @@ VERSION = 1
 SHEET = "sheet.yaml"
 LANDMARKS = "landmarks.onnx"
 SHAPES = "shapes.onnx"
+SEAM = "seam.onnx"
 FILL = "fill.onnx"
 CARD = "card.json"
+
+SEAM_MULTIPLE = 8  # a seam model's strips have a multiple of so many places ...
+SEAM_OFFSETS = 40  # ... and so many offsets
 
 _NEEDED = (SHEET, LANDMARKS, SHAPES)
 _VOUCHED = ("*.onnx", "*.data", SHEET)  # what a card must hash: models, their outside weights, the sheet
@@ -62,6 +68,11 @@ class Pack:
     def shapes_path(self) -> Path:
         """The shape model."""
         return self.folder / SHAPES
+
+    @property
+    def seam_path(self) -> Path | None:
+        """The model that finds seams near their prediction, where the pack has one."""
+        return self.folder / SEAM if (self.folder / SEAM).is_file() else None
 
     @property
     def fill_path(self) -> Path | None:
@@ -92,6 +103,8 @@ def load_pack(pack: str | Path | None = None) -> Pack:
         read_signature(loaded.landmarks_path), sheet, loaded.input_size, str(loaded.landmarks_path)
     )
     check_shape_signature(read_signature(loaded.shapes_path), sheet, str(loaded.shapes_path))
+    if loaded.seam_path is not None:
+        check_seam_signature(read_signature(loaded.seam_path), str(loaded.seam_path))
     return loaded
 
 
@@ -186,6 +199,13 @@ def check_shape_signature(signature: Signature, sheet: Sheet, where: str) -> Non
     _check_tensor(signature.outputs, "points", (None, sheet.n_points, 6), f"{where}: output")
     if "width" in signature.outputs:
         _check_tensor(signature.outputs, "width", (None, len(sheet.shapes)), f"{where}: output")
+
+
+def check_seam_signature(signature: Signature, where: str) -> None:
+    """Raise PackError unless a seam model takes and gives what a pack promises."""
+    _check_tensor(signature.inputs, "strip", (None, None, SEAM_OFFSETS, 3), f"{where}: input")
+    _check_only(signature.inputs, {"strip"}, where)
+    _check_tensor(signature.outputs, "logits", (None, None, SEAM_OFFSETS + 1), f"{where}: output")
 
 
 def _check_tensor(tensors: Mapping[str, Tensor], name: str, wanted: tuple[int | None, ...], where: str) -> None:

@@ -121,6 +121,8 @@ def _walk(plan: Plan, state: RunState, works: FrameWorks, sink: Sink, cancel: Ca
         "predict_shapes": plan.models.predict_shapes,
         "display": to_display,
     }
+    if plan.models.find_seams is not None:
+        models["find_seams"] = plan.models.find_seams
     start = _start(plan, state, models)
     last_kept = time.monotonic()
 

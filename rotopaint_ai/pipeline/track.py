@@ -19,6 +19,7 @@ from rotopaint_ai.pipeline.clock import Times, timed
 from rotopaint_ai.pipeline.frame import Settled
 from rotopaint_ai.pipeline.line import Settled as SettledFrames
 from rotopaint_ai.pipeline.pictures import Gallery
+from rotopaint_ai.pipeline.snap import SeamPlacer
 from rotopaint_ai.plates.colour import to_display
 from rotopaint_ai.plates.plate import Frame
 from rotopaint_ai.shapes.predict import FrameShapes, ShapePredictor
@@ -38,7 +39,7 @@ class LazyRgb:
 
     def __init__(self, frame: Frame) -> None:
         self._frame = frame
-        self.shape = (*frame.codes.shape[:2], 3)
+        self.shape: tuple[int, ...] = (*frame.codes.shape[:2], 3)
 
     def __getitem__(self, window: tuple[slice, slice]) -> Array:
         rows, columns = (slice(*part.indices(size)) for part, size in zip(window, self.shape))
@@ -58,11 +59,15 @@ class FaceTracker:
             models.detect, models.pack.input_size, crops, to_display, margin=models.pack.crop_margin
         )
         self._dejitter = Dejitter()
+        self._placer = SeamPlacer(models.pack.sheet, models.find_seams, to_display)
 
     def push(self, frame: Frame, ms: Times) -> SettledFrames:
         """Take the next frame; returns the frames that are settled now."""
+        pixels = LazyRgb(frame)
         with timed(ms, "detect"):
-            found = self._follower.step(frame.number, cast(Array, LazyRgb(frame)), frame.origin)
+            found = self._follower.step(frame.number, cast(Array, pixels), frame.origin)
+        with timed(ms, "shapes"):
+            self._placer.see(found, pixels, frame.origin)
         with timed(ms, "de-jitter"):
             ready = self._dejitter.push(found)
         with timed(ms, "shapes"):
@@ -79,7 +84,10 @@ class FaceTracker:
     def _settle(self, frames: list[FrameLandmarks]) -> SettledFrames:
         found = [landmarks for landmarks in frames if landmarks.lost is None]
         shapes = {item.frame: item for item in self._predict(found)}
-        return [(landmarks.frame, self._settled(landmarks, shapes.get(landmarks.frame))) for landmarks in frames]
+        return [(landmarks.frame, self._place(landmarks, shapes.get(landmarks.frame))) for landmarks in frames]
+
+    def _place(self, landmarks: FrameLandmarks, shapes: FrameShapes | None) -> Settled:
+        return self._settled(*((landmarks, None) if shapes is None else self._placer.place(landmarks, shapes)))
 
     def _settled(self, landmarks: FrameLandmarks, shapes: FrameShapes | None) -> Settled:
         assert landmarks.crop is not None

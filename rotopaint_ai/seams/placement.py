@@ -1,45 +1,91 @@
-"""Seam splines moved onto the crease that can be seen: evidence along the normals, one smooth path through it.
+"""Seam splines moved onto the crease that can be seen.
 
 A landmark model knows where a seam should be to within a few pixels; the plate knows where it is. The predicted curve
-is straightened into a strip, the strip is searched for a thin dark (or thin bright) line, and the best path through it
-(dynamic programming: near the prediction, without jumps) says how far each place of the curve has to move.
+is straightened into a strip. What looks like the seam in it is told by a small network that the caller hands in
+(`Evidence`) or, without one, by a search for a thin dark line close by. One smooth path through the strip says how far
+each place of the curve has to move, and a look at the plate's own pixels settles the last fraction of a pixel.
 
-Dimensions: S places along the curve, D offsets across it, P control points. Plate space, pixels.
+The network's strip is cut at a size that depends on the face alone: ALONG places and ACROSS offsets on one longest side
+of the face. All seams of a frame lie in one row, GAP columns of zeros between them.
+
+Dimensions: T places along the curve, S pairs of them, D offsets across it, P control points. Plate space, pixels.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import cv2
 import numpy as np
 from numpy.typing import NDArray
 
+from rotopaint_ai.crops import Crop, cut
 from rotopaint_ai.shapes.bezier import evaluate, segments
 from rotopaint_ai.shapes.fit import fit_segments
 
 Array = NDArray[Any]
 
+# Strips float32 (1, T, D, 3), T a multiple of MULTIPLE, to logits (1, T / 2, D + 1): the seam at each offset, and last
+# `nothing of it to be seen here`.
+Evidence = Callable[[Array], Array]
+
+ALONG = 80  # places on the face's longest side
+ACROSS = 160  # offsets on the face's longest side
+N_OFFSETS = 40
+BEYOND = 8  # places looked at past either end
+GAP = 8
+MULTIPLE = 8
+OFFSETS = np.arange(N_OFFSETS) - (N_OFFSETS - 1) / 2  # in steps of 1 / ACROSS of the face
+PICTURE_PX = 208  # side of the picture that strips are cut from; a crop of 1.3 faces has one pixel a step
+
+LARGEST_PX = 1024  # pictures of larger faces are halved
+BRIGHTEST = 4096.0  # scene-linear luminance above which nothing differs
+
 PER_SEGMENT = 24  # places of the curve in each of its cubics, before they are spaced evenly
-CLEAR = 2.5  # evidence, in deviations of the strip's own noise, from which on a place counts as seen
-STIFFNESS = 2.0  # cost of a path that steps sideways by as much as it goes forward
-PULL = 0.5  # cost of one expected error away from the prediction
+PASSES = 2
+LEAST_SEEN = 0.3  # share of a curve below which it stays where it is
+FINE_PX = 2.0  # how far the last look at the plate's own pixels moves a place
+BLIND_PX = 3.0  # how far a crease is searched without a network
+CLEAR = 2.5  # classical evidence, in deviations of the strip's own noise, from which on a place counts as seen
+STRONG = 8.0  # classical evidence above which more does not count
+TRUST = 0.6  # exponent on the network's probabilities: neighbouring places share their pixels
+BEND = 1.0  # typical change of the offset from one pair to the next, in steps
+JUMP = 0.002  # weight of any other change
 _NOISE = 1.4826  # median absolute deviation to standard deviation of a normal distribution
+_NORMAL_PLACES = 3.0  # places over which normals are smoothed
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Look:
-    """A grey picture of a part of the plate in perceptual values: `grey` (h, w) float32, its top-left pixel at `x`, `y`."""
+    """What is kept of a frame to place seams in it later.
+
+    `grey` (h, w) float16: square root of luminance, its top-left corner at `x`, `y`, with `scale` pixels for one of the
+    plate (1 up to faces of a thousand pixels); `picture` (PICTURE_PX, PICTURE_PX, 3) uint8: display-referred colours
+    of `crop`.
+    """
 
     grey: Array
     x: int
     y: int
+    scale: float
+    picture: Array
+    crop: Crop
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
+class Seam:
+    """An open seam as predicted: control points (P, 6), full width, and how far off it is likely to be."""
+
+    points: Array
+    width_px: float
+    expected_error_px: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Placed:
-    """A seam after the search: control points (P, 6), share of the curve that was seen, and how far it moved on average."""
+    """A seam after the search: control points (P, 6), share of the curve that was seen, its mean move in pixels."""
 
     points: Array
     seen: float
@@ -47,67 +93,260 @@ class Placed:
     expected_error_px: float
 
 
-def look(rgb: Array, x: int, y: int) -> Look:
-    """A look at scene-linear pixels (h, w, 3): the square root of their luminance, near enough to what eyes see."""
-    luminance = rgb @ np.array([0.2126, 0.7152, 0.0722], np.float32)
-    return Look(np.sqrt(np.maximum(luminance, 0.0)).astype(np.float32), x, y)
+@dataclass(frozen=True, slots=True, eq=False)
+class Ribbon:
+    """A curve's places: centres and unit normals (T, 2), and their parameters (T,) counted in segments."""
+
+    centre: Array
+    normal: Array
+    at: Array
+
+    @property
+    def pairs(self) -> Ribbon:
+        """One place for every two, between them."""
+        centre, normal, at = ((v[0::2] + v[1::2]) / 2 for v in (self.centre, self.normal, self.at))
+        return Ribbon(centre, normal / np.maximum(np.linalg.norm(normal, axis=1, keepdims=True), 1e-9), at)
 
 
-def place(points: Array, seen: Look, *, width_px: float, expected_error_px: float) -> Placed:
-    """Move an open seam (P, 6) onto the crease near it.
+def look(rgb: Array, x: int, y: int, crop: Crop, display: Callable[[Array], Array]) -> Look:
+    """A look at scene-linear pixels (h, w, 3) whose top-left pixel is at `x`, `y`; they should hold the crop."""
+    picture = np.rint(np.clip(display(cut(rgb, (x, y), crop, PICTURE_PX)), 0, 1) * 255).astype(np.uint8)
+    grey, scale = cv2.cvtColor(np.ascontiguousarray(rgb, dtype=np.float32), cv2.COLOR_RGB2GRAY), 1.0
+    while max(grey.shape) > LARGEST_PX:
+        height, width = (size // 2 * 2 for size in grey.shape)
+        grey, scale = (
+            cv2.resize(grey[:height, :width], (width // 2, height // 2), interpolation=cv2.INTER_AREA),
+            scale / 2,
+        )
+    grey = np.sqrt(np.clip(np.nan_to_num(grey), 0.0, BRIGHTEST)).astype(np.float16)
+    return Look(grey, x, y, scale, picture, crop)
 
-    `width_px`: full width of the seam with its bevels. `expected_error_px`: how far off the prediction is likely to be;
-    the search goes three times as far. Where nothing is seen the curve follows its neighbours, and where too little is
-    seen altogether it stays as it is.
+
+def place(seams: Sequence[Seam], seen: Look, face_px: float, evidence: Evidence | None = None) -> list[Placed]:
+    """Move open seams onto the creases near them. `face_px`: longest side of the box round the face's landmarks.
+
+    Where nothing is seen a curve follows its neighbours, and one of which too little is seen stays as it is.
     """
-    reach = float(np.clip(3.0 * expected_error_px, width_px, 6.0 * width_px + 4.0))
-    step = max(0.5, width_px / 14)
-    curve, at = _spaced(points, 2 * step)
-    if len(curve) < 8:
-        return Placed(points, 0.0, 0.0, expected_error_px)
-    offsets = np.arange(-np.ceil(reach / step), np.ceil(reach / step) + 1) * step
-    strip = _strip(seen, curve, offsets)
-    evidence = np.maximum(*(_evidence(sign * strip, width_px / step) * gain for sign, gain in ((1, 1.0), (-1, 0.6))))
-    path = _best_path(evidence, offsets, step, expected_error_px)
-    rows = np.arange(len(path))
-    strength = evidence[rows, path]
-    clear = strength > CLEAR
-    share = float(clear.mean())
-    if share < 0.3:
-        return Placed(points, share, 0.0, expected_error_px)
-    moves = _steady(_between(evidence, path, offsets, step), np.clip(strength - 1.0, 0.02, 4.0), width_px / step)
-    moved = _moved(points, at, moves)
-    near = max(0.35, 0.08 * width_px)
-    return Placed(moved, share, float(np.abs(moves).mean()), share * near + (1 - share) * 0.6 * expected_error_px)
+    if evidence is None:
+        return [_placed_blind(seam, seen) for seam in seams]
+    found = [Placed(seam.points, 0.0, 0.0, seam.expected_error_px) for seam in seams]
+    for _ in range(PASSES):
+        found = _again(seams, found, seen, face_px, evidence)
+    return [_settled(seam, item, seen) for seam, item in zip(seams, found)]
 
 
-def _spaced(points: Array, spacing: float) -> tuple[Array, Array]:
-    """Places (S, 4) x, y and unit normal along the curve, about `spacing` px apart, and their parameter (S,) in segments."""
+def _again(
+    seams: Sequence[Seam], before: Sequence[Placed], seen: Look, face_px: float, evidence: Evidence
+) -> list[Placed]:
+    """All seams moved once by what the network sees near where they are; unmoved where it sees too little."""
+    ribbons = [ribbon(item.points, face_px / ALONG, BEYOND) for item in before]
+    rows = [row for row, item in enumerate(ribbons) if item is not None]
+    found = list(before)
+    if not rows:
+        return found
+    step = face_px / ACROSS
+    for row, logits in zip(rows, _read([item for item in ribbons if item is not None], seen, step, evidence)):
+        places, error = ribbons[row], before[row].expected_error_px
+        path = smooth_path(logits, error / step, BEYOND // 2)
+        if places is None or path.seen < LEAST_SEEN:
+            continue
+        per_pair = 2 * (places.at[-1] - places.at[0]) / (len(places.at) - 1)
+        ends = -slide(path.hidden[::-1], BEYOND // 2) * per_pair, slide(path.hidden, BEYOND // 2) * per_pair
+        moved = _moved(before[row].points, places, path.moves * step, ends)
+        doubt = path.seen * path.doubt * step + (1 - path.seen) * 0.6 * seams[row].expected_error_px
+        moved_px = float(np.linalg.norm(moved[:, :2] - seams[row].points[:, :2], axis=1).mean())
+        found[row] = Placed(moved, path.seen, moved_px, doubt)
+    return found
+
+
+def ribbon(points: Array, spacing: float, beyond: int = 0) -> Ribbon | None:
+    """An even number of places about `spacing` apart along a curve, and `beyond` more straight on at either end.
+
+    None for a curve of less than eight places or so many that it cannot be a seam.
+    """
+    line, u = _dense(points)
+    length = np.concatenate([[0.0], np.cumsum(np.hypot(*np.diff(line, axis=0).T))])
+    n = 2 * round(length[-1] / spacing / 2)
+    if not 8 <= n <= 1024:
+        return None
+    where = np.linspace(0, length[-1], n)
+    x, y, at = (_beyond(np.interp(where, length, values), beyond) for values in (line[:, 0], line[:, 1], u))
+    dx, dy = (_smooth(np.gradient(v), _NORMAL_PLACES) for v in (x, y))
+    norm = np.maximum(np.hypot(dx, dy), 1e-9)
+    return Ribbon(np.stack([x, y], 1), np.stack([-dy, dx], 1) / norm[:, None], at)
+
+
+def _dense(points: Array) -> tuple[Array, Array]:
+    """PER_SEGMENT samples (M, 2) of each cubic and their parameters (M,) counted in segments."""
     cubics = segments(points, False)
     t = np.linspace(0, 1, PER_SEGMENT, endpoint=False)
-    line = np.concatenate([evaluate(cubics, t).reshape(-1, 2), points[-1:, :2]])
-    u = np.append((np.arange(len(cubics))[:, None] + t).reshape(-1), len(cubics))
-    length = np.concatenate([[0.0], np.cumsum(np.hypot(*np.diff(line, axis=0).T))])
-    n = int(length[-1] / spacing) + 1
-    where = np.linspace(0, length[-1], n)
-    x, y, at = (np.interp(where, length, values) for values in (line[:, 0], line[:, 1], u))
-    if n < 3:
-        return np.zeros((0, 4)), at
-    dx, dy = (cv2.GaussianBlur(np.gradient(v)[None], (0, 0), 2.0, borderType=cv2.BORDER_REPLICATE)[0] for v in (x, y))
-    norm = np.maximum(np.hypot(dx, dy), 1e-9)
-    return np.stack([x, y, -dy / norm, dx / norm], 1), at
+    line = np.concatenate([evaluate(cubics, t).reshape(-1, 2), np.asarray(points)[-1:, :2]])
+    return line, np.arange(len(line)) / PER_SEGMENT
 
 
-def _strip(seen: Look, curve: Array, offsets: Array) -> Array:
-    """The picture along the curve's normals: (S, D)."""
-    x = curve[:, :1] + curve[:, 2:3] * offsets - seen.x - 0.5
-    y = curve[:, 1:2] + curve[:, 3:4] * offsets - seen.y - 0.5
-    maps = x.astype(np.float32), y.astype(np.float32)
-    return cast(Array, cv2.remap(seen.grey, *maps, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE))
+def _beyond(values: Array, count: int) -> Array:
+    """A row of numbers that goes straight on at both ends, by the slope of its last four steps."""
+    more = np.arange(1, count + 1)
+    before = values[0] - (values[4] - values[0]) / 4 * more[::-1]
+    after = values[-1] + (values[-1] - values[-5]) / 4 * more
+    return np.concatenate([before, values, after])
+
+
+def strips(
+    ribbons: Sequence[Ribbon], picture: Array, scale: float, origin: Array, step: float
+) -> tuple[Array, list[slice]]:
+    """All seams' strips in one row (1, T, D, 3), each of mean 0 and deviation 1, and the pairs of places of each.
+
+    `picture` (h, w, 3) has `scale` pixels for one of the plate, its corner at `origin` in plate space.
+    """
+    parts: list[Array] = []
+    rows: list[slice] = []
+    start = 0
+    for item in ribbons:
+        at = (item.centre[:, None] + item.normal[:, None] * (OFFSETS * step)[:, None] - origin) * scale - 0.5
+        maps = at.astype(np.float32)
+        strip = cv2.remap(picture, maps[..., 0], maps[..., 1], cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE)
+        strip = strip.astype(np.float32)
+        strip -= strip.mean(axis=(0, 1))
+        strip /= strip.std() + 1e-3 * 255
+        parts += [strip, np.zeros((GAP, N_OFFSETS, 3), np.float32)]
+        rows.append(slice(start // 2, (start + len(strip)) // 2))
+        start += len(strip) + GAP
+    parts.append(np.zeros((-start % MULTIPLE, N_OFFSETS, 3), np.float32))
+    return np.concatenate(parts)[None], rows
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Path:
+    """Offsets (S,) in steps, probability that nothing is to be seen (S,), share of the curve's own places that were
+    seen, and the mean error to be expected there, in steps."""
+
+    moves: Array
+    hidden: Array
+    seen: float
+    doubt: float
+
+
+def smooth_path(logits: Array, expected_error: float, beyond: int = 0) -> Path:
+    """The smooth path through a strip's logits (S, D + 1); `expected_error` in steps; the first
+    and last `beyond` places are not the curve's own.
+
+    Posterior means of a hidden Markov chain (forward and backward sums, Rabiner 1989): offsets change little from
+    place to place, lie near the prediction, and show in the pixels, except where nothing is to be seen.
+    """
+    peak = logits.max(axis=1, keepdims=True)
+    odds = np.exp(logits.astype(np.float64) - peak)
+    nothing = odds[:, -1:] / odds.sum(axis=1, keepdims=True)
+    near = np.exp(-0.5 * (OFFSETS / max(1.25 * expected_error, 1.5)) ** 2) + 0.02
+    seen_at = odds[:, :-1] / odds.sum(axis=1, keepdims=True)
+    emit = (seen_at + nothing / N_OFFSETS + 1e-5) ** TRUST * near ** (4.0 / len(logits))
+    emit /= emit.max(axis=1, keepdims=True)
+    forward, backward = _sums(emit), _sums(emit[::-1])[::-1]
+    posterior = forward * backward / emit
+    posterior /= posterior.sum(axis=1, keepdims=True)
+    best = posterior.argmax(axis=1)
+    around = np.abs(np.arange(N_OFFSETS) - best[:, None]) <= 2
+    local = posterior * around
+    moves = (local * OFFSETS).sum(axis=1) / local.sum(axis=1)
+    doubt = (posterior * np.abs(OFFSETS - moves[:, None])).sum(axis=1)
+    own = slice(beyond, len(logits) - beyond)
+    return Path(moves, nothing[:, 0], float((nothing[own] < 0.5).mean()), float(doubt[own].mean()))
+
+
+def slide(hidden: Array, beyond: int) -> int:
+    """By how many pairs the end of a seam lies further out (negative: further in) than predicted.
+
+    `hidden` (S,) from the middle of the seam outwards, the last `beyond` of them past the predicted end. The end is
+    where places that are seen turn into places that are not; 0 where the seam is not seen up to there.
+    """
+    window = hidden[-2 * beyond :]
+    gone, there = np.log(np.clip(window, 0.02, 0.98)), np.log(np.clip(1 - window, 0.02, 0.98))
+    cuts = np.arange(len(window) + 1)
+    score = np.concatenate([[0.0], np.cumsum(there)]) + np.concatenate([np.cumsum(gone[::-1])[::-1], [0.0]])
+    cut = int((score - 0.05 * (cuts - beyond) ** 2 / max(beyond, 1)).argmax())
+    is_clear = cut >= 3 and float(window[max(0, cut - 4) : cut].mean()) < 0.35
+    return cut - beyond if is_clear else 0
+
+
+def _kernel() -> Array:
+    change = OFFSETS[:, None] - OFFSETS
+    kernel = np.exp(-0.5 * (change / BEND) ** 2)
+    return np.asarray(kernel / kernel.sum(axis=0) + JUMP / N_OFFSETS)
+
+
+_KERNEL = _kernel()
+
+
+def _sums(emit: Array) -> Array:
+    """Forward sums of the chain, each place scaled to one."""
+    sums = np.empty_like(emit)
+    now = emit[0] / emit[0].sum()
+    sums[0] = now
+    for row in range(1, len(emit)):
+        now = (_KERNEL @ now) * emit[row]
+        now /= now.sum()
+        sums[row] = now
+    return sums
+
+
+def _read(ribbons: Sequence[Ribbon], seen: Look, step: float, evidence: Evidence) -> list[Array]:
+    """The network's logits (S, D + 1) of each seam."""
+    corner = np.array([seen.crop.x - seen.crop.side / 2, seen.crop.y - seen.crop.side / 2])
+    row, pairs = strips(ribbons, seen.picture, PICTURE_PX / seen.crop.side, corner, step)
+    logits = evidence(row)[0]
+    return [logits[part] for part in pairs]
+
+
+def _settled(seam: Seam, found: Placed, seen: Look) -> Placed:
+    """A seam that the network moved, on the dark line right beside it."""
+    fine = _fine(found.points, seen, seam.width_px, FINE_PX) if found.seen >= LEAST_SEEN else None
+    return found if fine is None else replace(found, points=fine[0])
+
+
+def _placed_blind(seam: Seam, seen: Look) -> Placed:
+    """A seam moved onto the nearest dark line, without a network to tell which line that is."""
+    fine = _fine(seam.points, seen, seam.width_px, min(BLIND_PX, 2 * seam.expected_error_px))
+    if fine is None:
+        return Placed(seam.points, 0.0, 0.0, seam.expected_error_px)
+    return Placed(*fine, (1 - 0.5 * fine[1]) * seam.expected_error_px)
+
+
+def _fine(points: Array, seen: Look, width_px: float, reach: float) -> tuple[Array, float, float] | None:
+    """Points moved onto the thin dark line within `reach`, the share of the curve it shows on, the mean move."""
+    step = max(0.4, width_px / 14)
+    places = ribbon(points, 2 * step)
+    if places is None:
+        return None
+    half = int(np.ceil((reach + 1.5 * width_px) / step))  # wide enough to tell the line from what is usual there
+    offsets = np.arange(-half, half + 1) * step
+    evidence = _evidence(_strip(seen, places, offsets), width_px / step)
+    inside = np.abs(offsets) <= reach + 1e-6
+    worth = np.where(inside, evidence - 1.5 * np.abs(offsets) / reach, -np.inf)
+    path = _best_path(worth)
+    strength = evidence[np.arange(len(path)), path]
+    share = float((strength > CLEAR).mean())
+    if share < LEAST_SEEN:
+        return None
+    weight = np.clip(strength - 1.0, 0.02, 4.0)
+    sigma = max(4.0, 1.0 * width_px / step)
+    moves = _smooth(_between(evidence, path, offsets, step) * weight, sigma) / _smooth(weight, sigma)
+    return _moved(points, places, moves), share, float(np.abs(moves).mean())
+
+
+def _strip(seen: Look, places: Ribbon, offsets: Array) -> Array:
+    """The plate along the curve's normals: (T, D)."""
+    at = (places.centre[:, None] + places.normal[:, None] * offsets[:, None] - (seen.x, seen.y)) * seen.scale - 0.5
+    low = np.maximum(np.floor(at.min(axis=(0, 1))).astype(int) - 1, 0)
+    high = np.maximum(np.ceil(at.max(axis=(0, 1))).astype(int) + 2, low + 1)
+    low = np.minimum(low, np.array(seen.grey.shape[::-1]) - 1)
+    grey = seen.grey[low[1] : high[1], low[0] : high[0]].astype(np.float32)
+    maps = (at - low).astype(np.float32)
+    strip = cv2.remap(grey, maps[..., 0], maps[..., 1], cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE)
+    return cast(Array, strip)
 
 
 def _evidence(strip: Array, width: float) -> Array:
-    """How much each place looks like the middle of a thin dark line, in deviations of the strip: (S, D).
+    """How much each place looks like the middle of a thin dark line, in deviations of the strip: (T, D).
 
     The second derivative across the strip at two widths (Lindeberg 1998, ridge detection with scale-normalised
     derivatives), averaged along it.
@@ -120,20 +359,22 @@ def _evidence(strip: Array, width: float) -> Array:
         bend *= sigma**1.5
         spread = float(np.median(np.abs(bend - np.median(bend)))) * _NOISE
         best = np.maximum(best, bend / max(spread, 1e-6))
-    return np.clip(best, -2.0, 8.0)
+    most = np.maximum(best.max(axis=1, keepdims=True), STRONG)  # scaled and not cut off: the peak has to stay a peak
+    return np.maximum(best * (STRONG / most), -2.0)
 
 
-def _best_path(evidence: Array, offsets: Array, step: float, expected_error_px: float) -> NDArray[np.intp]:
-    """Index of the offset (S,) at each place: most evidence, near the prediction, no jumps (Viterbi 1967)."""
-    worth = evidence - PULL * np.abs(offsets / max(expected_error_px, step))
-    total, back = worth[0].copy(), np.zeros(evidence.shape, np.int8)
+def _best_path(worth: Array) -> NDArray[np.intp]:
+    """Index of the offset (T,) at each place: most worth, one step sideways at most and at a price (Viterbi 1967)."""
+    total, back = worth[0].copy(), np.zeros(worth.shape, np.int8)
+    sideways = np.full((3, worth.shape[1]), -np.inf)
+    columns = np.arange(worth.shape[1])
     for row in range(1, len(worth)):
-        sideways = np.stack(
-            [np.append(-np.inf, total[:-1]) - STIFFNESS, total, np.append(total[1:], -np.inf) - STIFFNESS]
-        )
+        sideways[0, 1:] = total[:-1] - 2.0
+        sideways[1] = total
+        sideways[2, :-1] = total[1:] - 2.0
         choice = sideways.argmax(axis=0)
         back[row] = choice - 1
-        total = np.take_along_axis(sideways, choice[None], 0)[0] + worth[row]
+        total = sideways[choice, columns] + worth[row]
     path = np.zeros(len(worth), np.intp)
     path[-1] = total.argmax()
     for row in range(len(worth) - 1, 0, -1):
@@ -142,7 +383,7 @@ def _best_path(evidence: Array, offsets: Array, step: float, expected_error_px: 
 
 
 def _between(evidence: Array, path: NDArray[np.intp], offsets: Array, step: float) -> Array:
-    """The path's offsets (S,) in pixels, refined by the parabola through each peak and its neighbours."""
+    """The path's offsets (T,) in pixels, refined by the parabola through each peak and its neighbours."""
     rows = np.arange(len(path))
     inner = np.clip(path, 1, evidence.shape[1] - 2)
     low, mid, high = (evidence[rows, inner + k] for k in (-1, 0, 1))
@@ -152,24 +393,28 @@ def _between(evidence: Array, path: NDArray[np.intp], offsets: Array, step: floa
     return np.asarray(offsets[path] + np.clip(shift, -0.5, 0.5) * step)
 
 
-def _steady(moves: Array, weight: Array, width: float) -> Array:
-    """The offsets smoothed along the curve, each weighing as much as was seen there."""
-    sigma = max(2.0, 0.5 * width)
-    num, den = (
-        cv2.GaussianBlur(v[None].astype(np.float64), (0, 0), sigma, borderType=cv2.BORDER_REPLICATE)[0]
-        for v in (moves * weight, weight)
-    )
-    return cast(Array, num / den)
+def _smooth(values: Array, sigma: float) -> Array:
+    """A row of numbers under a Gaussian, its ends going on."""
+    row = np.ascontiguousarray(values, dtype=np.float64)[None]
+    return cast(Array, cv2.GaussianBlur(row, (0, 0), sigma, borderType=cv2.BORDER_REPLICATE)[0])
 
 
-def _moved(points: Array, at: Array, moves: Array) -> Array:
-    """The spline with every place moved along its normal; control points stay where they were along the curve."""
+def _moved(points: Array, places: Ribbon, moves: Array, ends: tuple[float, float] = (0.0, 0.0)) -> Array:
+    """The spline with its places (all, or the pairs of them) moved along their normals.
+
+    `ends`: by how many segments the first and last point slide along the curve; those between follow less and less.
+    """
+    if len(moves) != len(places.at):
+        places = places.pairs
     n = len(points) - 1
-    u = np.linspace(0, n, n * PER_SEGMENT + 1)
-    line = evaluate(segments(points, False), np.linspace(0, 1, PER_SEGMENT, endpoint=False)).reshape(-1, 2)
-    line = np.concatenate([line, points[-1:, :2]])
-    slope = np.gradient(line, axis=0)
-    slope /= np.maximum(np.linalg.norm(slope, axis=1, keepdims=True), 1e-9)
-    shifted = line + np.stack([-slope[:, 1], slope[:, 0]], 1) * np.interp(u, at, moves)[:, None]
+    line, u = _dense(points)
+    to = u + ends[0] * np.maximum(0, 1 - 2 * u / n) + ends[1] * np.maximum(0, 2 * u / n - 1)
+    outside = (places.at < 0) | (places.at > n)
+    known, at = np.concatenate([u, places.at[outside]]), np.concatenate([line, places.centre[outside]])
+    order = np.argsort(known)
+    shift = places.normal * moves[:, None]
+    shifted = np.stack(
+        [np.interp(to, known[order], at[order, k]) + np.interp(to, places.at, shift[:, k]) for k in (0, 1)], 1
+    )
     pieces = np.stack([shifted[k * PER_SEGMENT : (k + 1) * PER_SEGMENT + 1] for k in range(n)])
     return fit_segments(pieces, closed=False)

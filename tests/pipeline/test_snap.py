@@ -1,0 +1,127 @@
+"""Seams of settled frames: one look an exposure, the same splines in a hold, the same after a snapshot."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from rotopaint_ai.crops import Crop
+from rotopaint_ai.landmarks.track import FrameLandmarks
+from rotopaint_ai.pipeline.line import Snapshot
+from rotopaint_ai.pipeline.snap import SeamPlacer
+from rotopaint_ai.pipeline.snapshot import load_snapshot, save_snapshot
+from rotopaint_ai.shapes.predict import FrameShapes
+from rotopaint_ai.sheet import LandmarkSpec, ShapeSpec, Sheet
+
+Array = npt.NDArray[Any]
+
+SHEET = Sheet(
+    "seamed",
+    tuple(LandmarkSpec(name) for name in ("start", "end", "chin", "brow")),
+    (
+        ShapeSpec("eye", closed=True, n_points=3),
+        ShapeSpec("seam", closed=False, n_points=3, role="seam", on_landmarks={0: "start", 2: "end"}),
+    ),
+)
+SEAM = np.array([[40.0, 100, 0, 0, 20, 0], [100.0, 100, -20, 0, 20, 0], [160.0, 100, -20, 0, 0, 0]])
+EYE = np.array([[60.0, 60, 0, 0, 0, 0], [80.0, 60, 0, 0, 0, 0], [70.0, 70, 0, 0, 0, 0]])
+
+
+def plate(at: float, seed: int = 0) -> Array:
+    y = np.arange(200)[:, None] + 0.5
+    line = 0.4 - 0.15 * np.exp(-0.5 * ((y - at) / 1.2) ** 2)
+    grain = np.random.default_rng(seed).normal(0, 0.002, (200, 200))
+    return np.repeat((line + grain)[..., None], 3, axis=2).astype(np.float32)
+
+
+def display(linear: Array) -> Array:
+    return np.sqrt(np.clip(linear, 0, 1))
+
+
+def marks(frame: int, held_from: int | None = None, **more: Any) -> FrameLandmarks:
+    at = np.array([[40.0, 100], [160.0, 100], [100.0, 170], [100.0, 30]])
+    start = frame if held_from is None else held_from
+    found = FrameLandmarks(frame, at, np.full(4, 2.0), np.ones(4), np.zeros(4, bool), start, Crop(100, 100, 182))
+    return replace(found, **more)
+
+
+def shapes(frame: int, visible: bool = True) -> FrameShapes:
+    points, widths = np.concatenate([EYE, SEAM]), np.array([np.nan, 5.0])
+    return FrameShapes(frame, points, np.array([1.0, 2.0]), widths, np.array([True, visible]))
+
+
+def placer() -> SeamPlacer:
+    return SeamPlacer(SHEET, None, display)
+
+
+def test_seam_and_its_landmarks_move_onto_the_crease_and_nothing_else_does() -> None:
+    line = placer()
+    line.see(marks(1), plate(102.0), (0, 0))
+    landmarks, placed = line.place(marks(1), shapes(1))
+    assert np.allclose(placed.points_PK[3:, 1], 102.0, atol=0.3)
+    assert np.allclose(landmarks.points_LC[:2], placed.points_PK[[3, 5], :2])
+    assert np.array_equal(landmarks.points_LC[2:], marks(1).points_LC[2:])
+    assert np.array_equal(placed.points_PK[:3], EYE)
+    assert placed.expected_error_px_S[1] < 2.0
+    assert placed.expected_error_px_S[0] == 1.0
+
+
+def test_a_hold_gets_one_spline_whatever_its_grain() -> None:
+    line = placer()
+    results = []
+    line.see(marks(1), plate(102.0, 1), (0, 0))
+    line.see(marks(2, 1), plate(98.5, 2), (0, 0))  # a repeat is not looked at
+    line.see(marks(3), plate(99.0, 3), (0, 0))
+    for found in (marks(1), marks(2, 1), marks(3)):
+        results.append(line.place(found, shapes(found.frame)))
+    assert np.array_equal(results[0][1].points_PK, results[1][1].points_PK)
+    assert np.array_equal(results[0][0].points_LC, results[1][0].points_LC)
+    assert np.allclose(results[2][1].points_PK[3:, 1], 99.0, atol=0.3)
+
+
+def test_memory_does_not_grow() -> None:
+    line = placer()
+    for frame in range(1, 40):
+        line.see(marks(frame), plate(101.0), (0, 0))
+        line.place(marks(frame), shapes(frame))
+        assert len(line._looks) == 1
+
+
+def test_a_snapshot_gives_the_same_splines(tmp_path: Path) -> None:
+    line = placer()
+    line.see(marks(1), plate(102.0), (0, 0))
+    save_snapshot(tmp_path / "s", Snapshot(1, line), {"display": display})  # type: ignore[arg-type]
+    loaded = load_snapshot(tmp_path / "s", {"display": display})
+    assert loaded is not None
+    again: Any = loaded.tracker
+    wanted, got = line.place(marks(1), shapes(1)), again.place(marks(1), shapes(1))
+    assert np.array_equal(wanted[1].points_PK, got[1].points_PK)
+    assert not np.array_equal(got[1].points_PK[3:], SEAM)
+
+
+def test_what_a_person_placed_or_something_hides_stays() -> None:
+    line = placer()
+    line.see(marks(1), plate(102.0), (0, 0))
+    hand = marks(1).with_hand({0: (40.0, 100.0)})
+    for found, predicted in ((hand, shapes(1)), (marks(1), shapes(1, visible=False))):
+        landmarks, placed = line.place(found, predicted)
+        assert landmarks is found
+        assert placed is predicted
+
+
+def test_lost_faces_and_crops_outside_the_plate_are_not_looked_at() -> None:
+    line = placer()
+    line.see(marks(1, lost="gone"), plate(102.0), (0, 0))
+    line.see(marks(2, crop=Crop(900, 100, 182)), plate(102.0), (0, 0))
+    assert not line._looks
+    assert np.array_equal(line.place(marks(2), shapes(2))[1].points_PK, shapes(2).points_PK)
+
+
+def test_a_data_window_off_the_origin_is_looked_at_in_plate_space() -> None:
+    line = placer()
+    line.see(marks(1), plate(102.0)[20:], (0, 20))
+    assert np.allclose(line.place(marks(1), shapes(1))[1].points_PK[3:, 1], 102.0, atol=0.3)
