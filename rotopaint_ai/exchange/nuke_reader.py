@@ -381,6 +381,7 @@ def _keys(
 
 def _held(keys: Mapping[int, Key]) -> set[int]:
     """Linear keys followed a frame later by a hold of the same points: the way to write a move into a hold."""
+    last = max(keys, default=0)
     return {
         frame
         for frame, key in keys.items()
@@ -388,13 +389,21 @@ def _held(keys: Mapping[int, Key]) -> set[int]:
         and frame + 1 in keys
         and keys[frame + 1].interpolation == "hold"
         and keys[frame + 1].points == key.points
-        and frame + 1 != max(keys)
+        and frame + 1 != last
     }
 
 
 def _all_step(curves: Sequence[tuple[Curve, ...]], frame: int) -> bool:
-    keyed = [key for row in curves for curve in row for key in curve.keys if key.time == frame]
-    return bool(keyed) and all(key.step for key in keyed)
+    """Whether every key that the curves have at a frame steps; False where they have none there."""
+    found = False
+    for row in curves:
+        for curve in row:
+            place = bisect_left(curve.keys, float(frame), key=lambda key: key.time)
+            if place < len(curve.keys) and curve.keys[place].time == frame:
+                found = True
+                if not curve.keys[place].step:
+                    return False
+    return found
 
 
 def _placer(
