@@ -1,7 +1,8 @@
 """Mattes from shapes: float coverage by exact area, each shape in its own region.
 
 Convention: plate space; pixel (column j, row i) covers the square [j, j + 1] x [i, i + 1], and its coverage is the
-share of that square inside the shape. Nothing is quantised. The curve is flattened to within 0.001 px first.
+share of that square inside the shape. Nothing is quantised; coverage below DUST is none. The curve is flattened to
+within 0.001 px first.
 Source of the area sums: signed-area accumulation as in font rasterisers (R. Levien, font-rs), here over all edges at
 once: cut edges at pixel lines, sum each piece's height and the area to its right, integrate along the rows.
 """
@@ -26,6 +27,7 @@ Caps = Literal["round", "butt"]
 Matte = NDArray[np.float32]
 
 FLATNESS_PX = 0.001
+DUST = 1e-4  # less coverage than flattening knows of, or what float sums leave along a row: a matte has none there
 FAR = 1e6  # "no edge near here", in units of a feather
 DEFAULT_WIDTH_PX = 4.0  # an open shape that states no width: a hairline seam with a pixel to spare on either side
 
@@ -139,10 +141,16 @@ def _polygon_window(polylines: Sequence[Array], x0: int, y0: int, x1: int, y1: i
     return np.minimum(covered, 1.0, out=covered)
 
 
+def _region(frame: tuple[int, int, int, int], covered: Array) -> Region:
+    """A matte from coverage, dusted: every pixel above 0 is one that may be painted."""
+    return Region(frame[0], frame[1], np.where(covered < DUST, 0.0, covered).astype(np.float32))
+
+
 def rasterise_polygon(polyline: NDArray[np.floating], width: int, height: int) -> Region:
     """Exact-area coverage of a polygon (N, 2), its last vertex joined to its first.
 
-    Overlaps of one turning sense count once (winding number, clipped at 1). Beyond the plate nothing is kept.
+    Overlaps of one turning sense count once (winding number, clipped at 1). Beyond the plate nothing is kept. Pixels
+    outside may carry rounding of about 1e-12; mattes of shapes do not (DUST).
     """
     line = np.asarray(polyline, dtype=np.float64).reshape(-1, 2)
     frame = _frame([line], width, height, 0.0) if len(line) > 2 else None
@@ -176,7 +184,7 @@ def rasterise_closed(
         gap = _band(chain, zero, reach, frame)
         gap[covered > 0.5] *= -1.0
         _soften(covered, gap, falloff, feather_px)
-    return Region(frame[0], frame[1], covered.astype(np.float32))
+    return _region(frame, covered)
 
 
 # --- softness ---------------------------------------------------------------------------------------------------------
@@ -307,7 +315,7 @@ def rasterise_open(
     if feather_px > 0.0:
         coarse = _centre_line(bezier.as_array(points), taper, _band_flatness(feather_px)) or line
         _soften(covered, _stroke_band(*coarse, width_px / 2.0, feather_px, frame, caps), falloff, feather_px)
-    return Region(frame[0], frame[1], covered.astype(np.float32))
+    return _region(frame, covered)
 
 
 def _centre_line(points: Array, taper: tuple[float, float], flatness_px: float) -> tuple[Array, Array] | None:

@@ -209,6 +209,24 @@ def test_points_on_one_spot_make_a_dot() -> None:
     assert dot.coverage.sum() == pytest.approx(math.pi * 9, rel=1e-2)
 
 
+@pytest.mark.parametrize("feather", [0.0, 3.0])
+@pytest.mark.parametrize("closed", [False, True])
+def test_pixels_away_from_a_shape_are_exactly_zero(closed: bool, feather: float) -> None:
+    points = circle(300.3, 200.7, 90.1, 7)
+    if closed:
+        got = rasterise.rasterise_closed(points, 640, 480, feather_px=feather)
+        outline = shapely.Polygon(bezier.flatten(points, True, 0.001, centred=True))
+    else:
+        got = rasterise.rasterise_open(points, 640, 480, width_px=5.0, feather_px=feather)
+        outline = shapely.LineString(bezier.flatten(points, False, 0.001, centred=True)).buffer(2.5)
+    rows, columns = np.nonzero(got.coverage)
+    far = shapely.distance(outline, shapely.points(columns + got.x + 0.5, rows + got.y + 0.5))
+    assert far.max() < feather + 0.75  # half a pixel's diagonal, and flattening
+    assert got.coverage[got.coverage > 0].min() >= rasterise.DUST
+    if not feather:
+        assert got.coverage.sum(dtype=float) == pytest.approx(outline.area, rel=2e-5)
+
+
 def test_matte_of_a_document_shape() -> None:
     points = tuple(ControlPoint(*row) for row in circle(30, 20, 8, 4))
     moved = tuple(p._replace(x=p.x + 10) for p in points)
