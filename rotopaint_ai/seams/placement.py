@@ -44,13 +44,17 @@ LARGEST_PX = 1024  # pictures of larger faces are halved
 BRIGHTEST = 4096.0  # scene-linear luminance above which nothing differs
 
 PER_SEGMENT = 24  # places of the curve in each of its cubics, before they are spaced evenly
-PASSES = 2
-LEAST_SEEN = 0.3  # share of a curve below which it stays where it is
+PASSES = 1
+STILL = 0.2  # share of the expected error that stays where the seam was seen: another crease may have been taken
+UNSEEN = 0.8  # and where it was not
+LEAST_SEEN = 0.5  # share of a curve below which it stays where it is
 FINE_PX = 2.0  # how far the last look at the plate's own pixels moves a place
 BLIND_PX = 3.0  # how far a crease is searched without a network
 CLEAR = 2.5  # classical evidence, in deviations of the strip's own noise, from which on a place counts as seen
 STRONG = 8.0  # classical evidence above which more does not count
 TRUST = 0.6  # exponent on the network's probabilities: neighbouring places share their pixels
+NEAR = 12.0  # weight of the prediction, as if so many places had said it
+LEAST_SPREAD = 1.0  # steps that a prediction may be off whatever it says of itself
 BEND = 1.0  # typical change of the offset from one pair to the next, in steps
 JUMP = 0.002  # weight of any other change
 _NOISE = 1.4826  # median absolute deviation to standard deviation of a normal distribution
@@ -151,9 +155,12 @@ def _again(
         if places is None or path.seen < LEAST_SEEN:
             continue
         per_pair = 2 * (places.at[-1] - places.at[0]) / (len(places.at) - 1)
-        ends = -slide(path.hidden[::-1], BEYOND // 2) * per_pair, slide(path.hidden, BEYOND // 2) * per_pair
+        spread = 1.25 * error / (2 * face_px / ALONG)
+        first, last = (slide(hidden, BEYOND // 2, spread) for hidden in (path.hidden[::-1], path.hidden))
+        ends = -first * per_pair, last * per_pair
         moved = _moved(before[row].points, places, path.moves * step, ends)
-        doubt = path.seen * path.doubt * step + (1 - path.seen) * 0.6 * seams[row].expected_error_px
+        blind = seams[row].expected_error_px
+        doubt = path.seen * (path.doubt * step + STILL * blind) + (1 - path.seen) * UNSEEN * blind
         moved_px = float(np.linalg.norm(moved[:, :2] - seams[row].points[:, :2], axis=1).mean())
         found[row] = Placed(moved, path.seen, moved_px, doubt)
     return found
@@ -208,7 +215,7 @@ def strips(
         strip = cv2.remap(picture, maps[..., 0], maps[..., 1], cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE)
         strip = strip.astype(np.float32)
         strip -= strip.mean(axis=(0, 1))
-        strip /= strip.std() + 1e-3 * 255
+        strip = strip / (strip.std() + 1e-3 * 255)
         parts += [strip, np.zeros((GAP, N_OFFSETS, 3), np.float32)]
         rows.append(slice(start // 2, (start + len(strip)) // 2))
         start += len(strip) + GAP
@@ -237,9 +244,9 @@ def smooth_path(logits: Array, expected_error: float, beyond: int = 0) -> Path:
     peak = logits.max(axis=1, keepdims=True)
     odds = np.exp(logits.astype(np.float64) - peak)
     nothing = odds[:, -1:] / odds.sum(axis=1, keepdims=True)
-    near = np.exp(-0.5 * (OFFSETS / max(1.25 * expected_error, 1.5)) ** 2) + 0.02
+    near = np.exp(-0.5 * (OFFSETS / max(1.25 * expected_error, LEAST_SPREAD)) ** 2) + 0.02
     seen_at = odds[:, :-1] / odds.sum(axis=1, keepdims=True)
-    emit = (seen_at + nothing / N_OFFSETS + 1e-5) ** TRUST * near ** (4.0 / len(logits))
+    emit = (seen_at + nothing / N_OFFSETS + 1e-5) ** TRUST * near ** (NEAR / len(logits))
     emit /= emit.max(axis=1, keepdims=True)
     forward, backward = _sums(emit), _sums(emit[::-1])[::-1]
     posterior = forward * backward / emit
@@ -253,17 +260,18 @@ def smooth_path(logits: Array, expected_error: float, beyond: int = 0) -> Path:
     return Path(moves, nothing[:, 0], float((nothing[own] < 0.5).mean()), float(doubt[own].mean()))
 
 
-def slide(hidden: Array, beyond: int) -> int:
+def slide(hidden: Array, beyond: int, spread: float) -> int:
     """By how many pairs the end of a seam lies further out (negative: further in) than predicted.
 
-    `hidden` (S,) from the middle of the seam outwards, the last `beyond` of them past the predicted end. The end is
-    where places that are seen turn into places that are not; 0 where the seam is not seen up to there.
+    `hidden` (S,) from the middle of the seam outwards, the last `beyond` of them past the predicted end, which may be
+    `spread` pairs off. The end is where places that are seen turn into places that are not; 0 where the seam is not
+    seen up to there.
     """
     window = hidden[-2 * beyond :]
     gone, there = np.log(np.clip(window, 0.02, 0.98)), np.log(np.clip(1 - window, 0.02, 0.98))
     cuts = np.arange(len(window) + 1)
     score = np.concatenate([[0.0], np.cumsum(there)]) + np.concatenate([np.cumsum(gone[::-1])[::-1], [0.0]])
-    cut = int((score - 0.05 * (cuts - beyond) ** 2 / max(beyond, 1)).argmax())
+    cut = int((score - 0.5 * ((cuts - beyond) / max(spread, 0.4)) ** 2).argmax())
     is_clear = cut >= 3 and float(window[max(0, cut - 4) : cut].mean()) < 0.35
     return cut - beyond if is_clear else 0
 
@@ -314,7 +322,7 @@ def _placed_blind(seam: Seam, seen: Look) -> Placed:
 def _fine(points: Array, seen: Look, width_px: float, reach: float) -> tuple[Array, float, float] | None:
     """Points moved onto the thin dark line within `reach`, the share of the curve it shows on, the mean move."""
     step = max(0.4, width_px / 14)
-    places = ribbon(points, 2 * step)
+    places = ribbon(points, 4 * step)
     if places is None:
         return None
     half = int(np.ceil((reach + 1.5 * width_px) / step))  # wide enough to tell the line from what is usual there
@@ -328,7 +336,7 @@ def _fine(points: Array, seen: Look, width_px: float, reach: float) -> tuple[Arr
     if share < LEAST_SEEN:
         return None
     weight = np.clip(strength - 1.0, 0.02, 4.0)
-    sigma = max(4.0, 1.0 * width_px / step)
+    sigma = max(2.0, 0.5 * width_px / step)
     moves = _smooth(_between(evidence, path, offsets, step) * weight, sigma) / _smooth(weight, sigma)
     return _moved(points, places, moves), share, float(np.abs(moves).mean())
 
@@ -353,14 +361,14 @@ def _evidence(strip: Array, width: float) -> Array:
     """
     best = np.full(strip.shape, -np.inf)
     for sigma in (max(1.2, 0.10 * width), max(2.0, 0.2 * width)):
-        smooth = cv2.GaussianBlur(strip, (0, 0), sigmaX=sigma, sigmaY=2.0, borderType=cv2.BORDER_REPLICATE)
+        smooth = cv2.GaussianBlur(strip, (0, 0), sigmaX=sigma, sigmaY=1.2, borderType=cv2.BORDER_REPLICATE)
         bend = np.zeros_like(smooth)
         bend[:, 1:-1] = smooth[:, 2:] + smooth[:, :-2] - 2 * smooth[:, 1:-1]
         bend *= sigma**1.5
         spread = float(np.median(np.abs(bend - np.median(bend)))) * _NOISE
         best = np.maximum(best, bend / max(spread, 1e-6))
     most = np.maximum(best.max(axis=1, keepdims=True), STRONG)  # scaled and not cut off: the peak has to stay a peak
-    return np.maximum(best * (STRONG / most), -2.0)
+    return cast(Array, np.maximum(best * (STRONG / most), -2.0))
 
 
 def _best_path(worth: Array) -> NDArray[np.intp]:

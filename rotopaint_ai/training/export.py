@@ -20,7 +20,7 @@ from torch import Tensor, nn
 
 from rotopaint_ai.errors import TrainingError
 from rotopaint_ai.files import write_text
-from rotopaint_ai.inference.pack import LANDMARKS, SHAPES, SHEET, write_card
+from rotopaint_ai.inference.pack import LANDMARKS, SEAM, SHAPES, SHEET, write_card
 from rotopaint_ai.inference.session import open_session
 from rotopaint_ai.sheet import Sheet, dump_sheet
 from rotopaint_ai.training.dataset import Array
@@ -43,11 +43,13 @@ def write_pack(
     recipe_yaml: str,
     samples: tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]],
     card: Mapping[str, Any],
+    seam: Path | None = None,
 ) -> dict[str, float]:
     """Write a pack, whole or not at all; an old one in its place goes only once the new one has been checked.
 
     `samples`: real crops [N, S, S, 3] and landmarks [N, L, 2] on which the exported graphs are compared with torch.
-    Returns the largest differences in pixels. Raises TrainingError when they exceed `PARITY_PX`.
+    `seam`: a seam model to go along. Returns the largest differences in pixels.
+    Raises: TrainingError when they exceed `PARITY_PX`.
     """
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=f".{folder.name}.", dir=folder.parent) as made:
@@ -58,6 +60,8 @@ def write_pack(
         parity = {"landmarks_px": export_checked(crop_model, beside / LANDMARKS, "crop", _LANDMARK_OUTPUTS, samples[0])}
         shapes = shape_model if shape_model is not None else EmptyShapes()
         parity["shapes_px"] = export_checked(shapes, beside / SHAPES, "landmarks", _SHAPE_OUTPUTS, samples[1])
+        if seam is not None:
+            shutil.copyfile(seam, beside / SEAM)
         save_weights(beside, crop_model.net, sheet.landmark_names, places)
         write_card(beside, {**card, "parity": parity})
         _take_place(beside, folder)

@@ -240,7 +240,7 @@ def batch_of(examples: Sequence[Example]) -> tuple[Tensor, Tensor]:
 
 
 def train_seam_model(
-    dataset_folder: Path, out_path: Path, minutes: float, *, batch: int = 24, rate: float = 4e-3, seed: int = 0
+    dataset_folder: Path, out_path: Path, minutes: float, *, batch: int = 12, rate: float = 3e-3, seed: int = 0
 ) -> dict[str, float]:
     """Train on a data set's `train` samples for so many minutes on one thread and write `seam.onnx`.
 

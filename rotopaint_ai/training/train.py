@@ -35,7 +35,7 @@ from rotopaint_ai.training.loop import Held, Row, Task, Trained, build_net, fit_
 from rotopaint_ai.training.nets import CropModel, LandmarkNet
 from rotopaint_ai.training.recipe import Recipe, load_recipe
 from rotopaint_ai.training.shapefit import ShapeModel, fit_shapes, warped
-from rotopaint_ai.training.warmstart import Taken, face_places, find_weights, take_over
+from rotopaint_ai.training.warmstart import Taken, face_places, find_seam_model, find_weights, take_over
 
 LOAD_MARGIN = 1.15  # pictures are kept this much larger than the crop, so that a closer crop still has its detail
 HELD_BACK = 0.12  # share of each shot, at its end, that is held out where a data set has no `val` split
@@ -120,6 +120,7 @@ def train(
             recipe_yaml=plan.to_yaml(),
             samples=samples,
             card=card,
+            seam=find_seam_model(init),
         )
     with watch.measuring("evaluation"):
         metrics = _judge(folder, data, run_folder, card, parity, stop.check)

@@ -18,7 +18,7 @@ import torch
 
 from rotopaint_ai.errors import PackError, TrainingError
 from rotopaint_ai.files import replacing
-from rotopaint_ai.inference.pack import find_pack
+from rotopaint_ai.inference.pack import SEAM, find_pack
 from rotopaint_ai.training.dataset import Array, face_bounds
 from rotopaint_ai.training.nets import LandmarkNet
 
@@ -82,6 +82,17 @@ def find_weights(init: str | Path | None) -> Weights | None:
     if init is None and not (folder / WEIGHTS).is_file():
         return None
     return read_weights(folder)
+
+
+def find_seam_model(init: str | Path | None) -> Path | None:
+    """The seam model of the pack to start from, which knows no landmarks and so serves any other; None without one."""
+    if init is not None and str(init) == "none":
+        return None
+    try:
+        path = find_pack(init) / SEAM
+    except PackError:
+        return None
+    return path if path.is_file() else None
 
 
 def read_weights(folder: Path) -> Weights:

@@ -26,6 +26,17 @@ def test_a_pack_comes_back_as_written(make_pack: PackMaker) -> None:
     assert pack.card["files"]["shapes.onnx"] == digest
 
 
+def test_a_seam_model_is_optional_and_has_to_fit(make_pack: PackMaker) -> None:
+    folder = make_pack()
+    assert load_pack(folder).seam_path is None
+    (folder / "seam.onnx").write_bytes((folder / "shapes.onnx").read_bytes())
+    with pytest.raises(PackError, match=r"does not vouch for seam\.onnx"):
+        load_pack(folder)
+    write_card(folder, json.loads((folder / "card.json").read_text(encoding="utf-8")))
+    with pytest.raises(PackError, match=r"seam\.onnx: input 'strip' is missing"):
+        load_pack(folder)
+
+
 def test_an_altered_file_is_refused_by_name(make_pack: PackMaker) -> None:
     folder = make_pack()
     sheet = folder / "sheet.yaml"

@@ -126,11 +126,13 @@ def test_the_end_of_a_seam_is_looked_for_past_its_prediction() -> None:
 
 def test_ends_slide_to_where_places_stop_being_seen() -> None:
     seen_to = np.array([0.0] * 20 + [1.0] * 4)
-    assert slide(seen_to, 4) == 0
-    assert slide(np.array([0.0] * 22 + [1.0] * 2), 4) == 2
-    assert slide(np.array([0.0] * 17 + [1.0] * 7), 4) == 0  # too little is seen up to there
-    assert slide(np.array([0.0] * 19 + [1.0] * 5), 4) == -1
-    assert slide(np.ones(24), 4) == 0
+    assert slide(seen_to, 4, 4.0) == 0
+    assert slide(np.array([0.0] * 22 + [1.0] * 2), 4, 4.0) == 2
+    assert slide(np.array([0.0] * 17 + [1.0] * 7), 4, 4.0) == 0  # too little is seen up to there
+    assert slide(np.array([0.0] * 19 + [1.0] * 5), 4, 4.0) == -1
+    assert slide(np.ones(24), 4, 4.0) == 0
+    guess = np.array([0.0] * 20 + [0.45] * 2 + [1.0] * 2)
+    assert (slide(guess, 4, 4.0), slide(guess, 4, 0.5)) == (2, 0)  # a sure prediction is not overruled by a guess
 
 
 def test_seams_in_one_row_do_not_mix() -> None:
