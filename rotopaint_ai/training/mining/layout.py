@@ -18,10 +18,13 @@ CORNER_DEG = 35.0
 _SHARP = 0.7  # share of a corner's turn that has to happen within a third of the reach
 _NEAR = 2.0 / N_PLACES  # control points closer than this share of the mean are one
 _FRAMES = 20  # frames looked at while control points are added
+_HELPS = 0.85  # share of a segment's error that may be left once it is halved
+_AT_ONCE, _SAMPLES = 64, 24  # frames looked at together; samples of a segment
 _HARD = 8  # frames looked at besides, because the first attempt did worst there
 _TARGET = 0.6  # share of the tolerance that the mean error has to come down to
 _SEGMENT = 1.2  # share of the tolerance for the worst segment
-_PEAK, _WORST = 3.0, 6.0  # times the tolerance that 9 of 10 frames, and all of them, stay below everywhere
+_PEAK, _WORST = 3.0, 6.0  # times the tolerance that 9 of 10 frames, and all but two, stay below everywhere
+_ODD = 2  # frames that may be slips of the hand: no control point is added for their sake
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,53 +120,81 @@ def grow(registration: Registration, knots: Array, *, tolerance_px: float, most:
 def _grown(
     registration: Registration, rows: Rows, shares: Array, *, tolerance_px: float, most: int, mirrored: bool
 ) -> Array:
+    """Halve the worst segment until all are good enough; one whose halves are no better is left as it was."""
     closed = registration.curves.closed
     small = registration.part(rows)
-    while len(shares) <= most:
-        error_FG, peak_FG = segment_errors(small, shares, turns_at(registration, shares))
-        worst_G = np.sqrt((error_FG**2).mean(axis=0))
-        peak_G = np.maximum(np.quantile(peak_FG, 0.9, axis=0) / _PEAK, peak_FG.max(axis=0) / _WORST)
+    hopeless: set[float] = set()
+    excess_G, mean = _excess(small, shares, turns_at(registration, shares))
+    while len(shares) < most:
         lengths = np.diff(np.append(shares, shares[0] + 1)) if closed else np.diff(shares)
-        mean = float((error_FG * lengths).sum(axis=1).mean() / lengths.sum())
-        excess_G = np.maximum(worst_G / _SEGMENT, peak_G)
-        if mean <= _TARGET * tolerance_px and excess_G.max() <= tolerance_px:
+        usable = (lengths > 2.2 * _NEAR) & ~np.isin(shares[: len(lengths)], list(hopeless))
+        open_G = np.where(usable, excess_G, 0.0)
+        if (mean <= _TARGET * tolerance_px and open_G.max() <= tolerance_px) or open_G.max() <= 0:
             break
-        new = _split(shares, excess_G * (lengths > 2.2 * _NEAR), closed, mirrored)
-        if not len(new) or len(shares) + len(new) > most:
+        worst = int(open_G.argmax())
+        more = np.sort(np.concatenate((shares, _split(shares, worst, closed, mirrored))))
+        if len(more) > most:
             break
-        shares = np.sort(np.concatenate((shares, new)))
+        new_G, new_mean = _excess(small, more, turns_at(registration, more))
+        halves = new_G[np.searchsorted(more, shares[worst]) :][:2]
+        if halves.max() > _HELPS * open_G[worst]:
+            hopeless.add(float(shares[worst]))
+            continue
+        shares, excess_G, mean = more, new_G, new_mean
     return shares
 
 
+def _excess(registration: Registration, shares: Array, corners: Bools) -> tuple[Array, float]:
+    """Error of each segment, [G] in units in which the tolerance is the limit, and the mean distance in pixels."""
+    error_FG, peak_FG = segment_errors(registration, shares, corners)
+    worst_G = np.sqrt((error_FG**2).mean(axis=0))
+    odd = np.sort(peak_FG, axis=0)[-min(_ODD + 1, len(peak_FG))]
+    peak_G = np.maximum(np.quantile(peak_FG, 0.9, axis=0) / _PEAK, odd / _WORST)
+    lengths = np.diff(np.append(shares, shares[0] + 1)) if registration.curves.closed else np.diff(shares)
+    mean = float((error_FG * lengths).sum(axis=1).mean() / lengths.sum())
+    return np.maximum(worst_G / _SEGMENT, peak_G), mean
+
+
 def segment_errors(registration: Registration, shares: Array, corners: Bools) -> tuple[Array, Array]:
-    """Mean and largest distance in pixels of the raw curve to a spline with these control points: [F, G] each."""
-    closed = registration.curves.closed
+    """Mean and largest distance in pixels between the raw curve and a spline with these control points: [F, G] each.
+
+    The mean is that of the raw curve to the spline; the largest looks both ways, so that a loop between two points
+    counts.
+    """
     at = registration.at(shares)
-    points = revectorise.fit(registration.curves, at, revectorise.Layout(closed, corners))
+    points = revectorise.fit(registration.curves, at, revectorise.Layout(registration.curves.closed, corners))
+    parts = [
+        _segment_errors(
+            registration.curves.rows(slice(row, row + _AT_ONCE)), at[row : row + _AT_ONCE], points[row : row + _AT_ONCE]
+        )
+        for row in range(0, len(at), _AT_ONCE)
+    ]
+    return np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
+
+
+def _segment_errors(curves: outline.Outlines, at: Array, points: Array) -> tuple[Array, Array]:
+    closed = curves.closed
     ends = np.concatenate((at[:, 1:], at[:, :1] + 1), axis=1) if closed else at[:, 1:]
     begins = at if closed else at[:, :-1]
-    inside = (np.arange(16) + 0.5) / 16
+    inside = (np.arange(_SAMPLES) + 0.5) / _SAMPLES
     f, g = begins.shape
-    raw = registration.curves.at((begins[..., None] + (ends - begins)[..., None] * inside).reshape(f, -1))
-    raw = raw.reshape(f, g, 16, 2)
+    raw = curves.at((begins[..., None] + (ends - begins)[..., None] * inside).reshape(f, -1)).reshape(f, g, -1, 2)
     after = np.roll(points, -1, axis=1) if closed else points[:, 1:]
     own = points if closed else points[:, :-1]
-    t = np.linspace(0, 1, 65)[:, None]
+    t = np.linspace(0, 1, 49)[:, None]
     p = (own[..., :2], own[..., :2] + own[..., 4:6], after[..., :2] + after[..., 2:4], after[..., :2])
     weights = ((1 - t) ** 3, 3 * t * (1 - t) ** 2, 3 * t * t * (1 - t), t**3)
-    curve = sum(w * q[:, :, None] for w, q in zip(weights, p))
-    away = np.linalg.norm(raw[:, :, :, None] - np.asarray(curve)[:, :, None], axis=-1)
-    nearest = away.min(axis=3)
-    return np.asarray(nearest.mean(axis=2)), np.asarray(nearest.max(axis=2))
+    curve = np.asarray(sum(w * q[:, :, None] for w, q in zip(weights, p)))
+    away = np.linalg.norm(raw[:, :, :, None] - curve[:, :, None], axis=-1)
+    there, back = away.min(axis=3), away.min(axis=2)
+    gap = np.linalg.norm(np.diff(raw, axis=2), axis=-1).max(axis=2) / 2  # the raw curve is known at its samples only
+    return np.asarray(there.mean(axis=2)), np.maximum(there.max(axis=2), back.max(axis=2) - gap)
 
 
-def _split(shares: Array, worst_G: Array, closed: bool, mirrored: bool) -> Array:
-    """The middle of the worst segment, and of its mirror image."""
-    if worst_G.max() <= 0:
-        return np.zeros(0)
-    g = int(worst_G.argmax())
-    after = shares[g + 1] if g + 1 < len(shares) else shares[0] + 1
-    middle = float(np.mod((shares[g] + after) / 2, 1.0)) if closed else float((shares[g] + after) / 2)
+def _split(shares: Array, segment: int, closed: bool, mirrored: bool) -> Array:
+    """The middle of a segment, and of its mirror image."""
+    after = shares[segment + 1] if segment + 1 < len(shares) else shares[0] + 1
+    middle = float(np.mod((shares[segment] + after) / 2, 1.0)) if closed else float((shares[segment] + after) / 2)
     new = [middle]
     if mirrored:
         other = float(np.mod(1.0 - middle, 1.0))

@@ -20,7 +20,7 @@ TOLERANCE_PX = 0.25
 _HANG_ON = 8  # landmarks taken from a shape's own control points
 _NEAR_POINT, _NEAR_SHAPE = 4, 20  # landmarks that a shape is predicted from, nearest to each point and to the whole
 _LEAST_MOST = 12  # control points that a shape may have however few the artists took
-_GENEROUS = 1.25  # control points that a shape may have for each that an artist took
+_GENEROUS = 1.0  # control points that a shape may have for each that an artist took
 _LARGEST = 48
 _SITS = 0.005  # face units: a control point this near to its landmark in half of the frames sits on it
 

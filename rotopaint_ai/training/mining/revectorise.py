@@ -18,9 +18,9 @@ from rotopaint_ai.training.mining.outline import Array, Bools, Outlines
 
 N_PER_SEGMENT = 24
 _ALONG = 0.05  # weight of errors along the curve, which are no errors of shape, against those across it
-_THIRD = 0.003  # pull of a tangent towards a third of its segment; keeps a straight segment's tangents defined
+_THIRD = 0.006  # pull of a tangent towards a third of its segment; keeps a straight segment's tangents defined
 _STEPS = 24
-_SHORTEST, _LONGEST = 0.02, 1.5  # tangents as shares of their segment
+_SHORTEST, _LONGEST = 0.02, 0.8  # tangents as shares of their segment; a longer one shoots over where no sample sees it
 _FRAMES_AT_ONCE = 48
 
 

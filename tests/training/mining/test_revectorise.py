@@ -48,7 +48,7 @@ def test_a_spline_is_found_again_from_its_own_curve() -> None:
     spans = [bezier.length(bezier.from_segments(each[None], False), False) for each in bezier.segments(own, True)]
     shares = np.concatenate(([0.0], np.cumsum(spans)[:-1])) / cubic
     points = revectorise.fit(raw, shares[None], revectorise.Layout(True, np.ones(4, bool), np.inf))[0]
-    assert bezier.curve_distance(points, own, True)[1] < 0.02
+    assert bezier.curve_distance(points, own, True)[1] < 0.05
     np.testing.assert_allclose(points[:, :2], own[:, :2], atol=0.01)
     np.testing.assert_allclose(
         points[:, 2:], own[:, 2:], atol=1.0
