@@ -196,7 +196,7 @@ def true_offsets(places: Ribbon, points: Array, step: float) -> tuple[Array, Arr
 
 
 def _cut(picture: Array, crop: Crop, rng: np.random.Generator | None) -> Array:
-    cropped = cut(picture.astype(np.float32) / 255, (0, 0), crop, PICTURE_PX)
+    cropped = cut(picture.astype(np.float32) / np.float32(255), (0, 0), crop, PICTURE_PX)
     if rng is not None:
         cropped = _worn(cropped, rng)
     return np.rint(np.clip(cropped, 0, 1) * 255).astype(np.uint8)
@@ -219,7 +219,7 @@ def _worn(picture: Array, rng: np.random.Generator) -> Array:
     if rng.random() < 0.3:
         coded = np.rint(np.clip(picture, 0, 1) * 255).astype(np.uint8)
         _, data = cv2.imencode(".jpg", coded, [cv2.IMWRITE_JPEG_QUALITY, int(rng.integers(50, 95))])
-        picture = cv2.imdecode(data, cv2.IMREAD_COLOR).astype(np.float32) / 255
+        picture = cast(Array, cv2.imdecode(data, cv2.IMREAD_COLOR)).astype(np.float32) / 255
     return picture
 
 
@@ -251,10 +251,10 @@ def train_seam_model(
     rng = np.random.default_rng(seed)
     dataset = read_dataset(dataset_folder)
     examples, rows = Examples(dataset), dataset.rows_of("train")
-    net = cast(SeamNet, SeamNet().to(memory_format=torch.channels_last))
+    net = cast(SeamNet, cast(Any, SeamNet()).to(memory_format=torch.channels_last))
     optimiser = torch.optim.AdamW(net.parameters(), lr=rate, weight_decay=1e-3)
     start, steps, share = time.monotonic(), 0, 0.0
-    average = torch.optim.swa_utils.AveragedModel(net, multi_avg_fn=torch.optim.swa_utils.get_ema_multi_avg_fn(0.99))
+    average = torch.optim.swa_utils.AveragedModel(net, multi_avg_fn=torch.optim.swa_utils.get_ema_multi_avg_fn(0.99))  # type: ignore[no-untyped-call]
     while share < 1:
         for group in optimiser.param_groups:
             group["lr"] = rate * min(1.0, (steps + 1) / 30) * (0.5 + 0.5 * float(np.cos(np.pi * share)))
@@ -321,7 +321,7 @@ def export(net: SeamNet, path: Path) -> float:
 
     Raises: TrainingError when the file gives something else than the network.
     """
-    net = net.eval().to(memory_format=torch.contiguous_format)
+    net = cast(SeamNet, cast(Any, net.eval()).to(memory_format=torch.contiguous_format))
     example = torch.randn(1, 20 * MULTIPLE, N_OFFSETS, 3)
     with _quiet(), torch.no_grad():
         places = torch.export.Dim("places", min=2, max=512)
