@@ -22,7 +22,7 @@ from rotopaint_ai.pipeline.pictures import Gallery
 from rotopaint_ai.pipeline.snap import SeamPlacer
 from rotopaint_ai.plates.colour import to_display
 from rotopaint_ai.plates.plate import Frame
-from rotopaint_ai.shapes.predict import FrameShapes, ShapePredictor
+from rotopaint_ai.shapes.predict import FrameShapes, ShapePredictor, covering_widths
 from rotopaint_ai.sheet import Sheet
 
 Array = npt.NDArray[Any]
@@ -104,7 +104,7 @@ class FaceTracker:
             hold=hold,
             landmarks=_landmark_rows(landmarks),
             shapes={name: _rows(shapes.points_PK[rows]) for name, rows in self._sheet.point_rows().items()},
-            widths=_named(self._sheet, shapes.width_px_S),
+            widths=_named(self._sheet, covering_widths(shapes)),
             errors=errors,
             hidden=tuple(name for name, seen in zip(self._sheet.shape_names, shapes.is_visible_S) if not seen),
             is_pictured=self._gallery.wants(landmarks.frame, worst, is_repeat=hold is not None),

@@ -23,6 +23,7 @@ Numbers = npt.NDArray[np.float32]
 # matte (N,S) in the same unit, or None where the model does not know widths.
 PredictShapes = Callable[[Numbers], tuple[Numbers, Numbers | None]]
 
+_DOUBT_SHARE = 0.35  # of a seam's width: how much doubt about its place may widen its matte on each side
 _WIDTH_QUANTILE = 0.9  # one width serves the whole shot, so it has to cover the frames where the face is large
 
 
@@ -85,6 +86,14 @@ def expected_errors(frame: FrameLandmarks, points_PK: Array, sheet: Sheet) -> Ar
         landmark_error = float(frame.expected_error_px_L[list(sheet.rows_of(shape))].mean())
         errors.append(float(np.hypot(landmark_error, _residual(frame, points_PK[rows[shape.name]], shape, sheet))))
     return np.array(errors)
+
+
+def covering_widths(shapes: FrameShapes) -> Array:
+    """Full widths (S,) that mattes need to cover the seams although their curves may be a little off.
+
+    The width of the seam itself, and on either side the curve's expected error, up to a third of the width.
+    """
+    return np.asarray(shapes.width_px_S + 2 * np.minimum(shapes.expected_error_px_S, _DOUBT_SHARE * shapes.width_px_S))
 
 
 def _residual(frame: FrameLandmarks, points: Array, shape: ShapeSpec, sheet: Sheet) -> float:

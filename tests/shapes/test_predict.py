@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pytest
 
 from rotopaint_ai.landmarks.track import FrameLandmarks, LandmarkTrack
-from rotopaint_ai.shapes.predict import FrameShapes, ShapePredictor, predict, to_document, to_points
+from rotopaint_ai.shapes.predict import FrameShapes, ShapePredictor, covering_widths, predict, to_document, to_points
 from rotopaint_ai.shapes.roto import ControlPoint, Key, Landmark, LandmarkKeys, RotoDocument, RotoShape
 from rotopaint_ai.sheet import LandmarkSpec, ShapeSpec, Sheet
 
@@ -140,3 +140,9 @@ def test_no_frames_make_an_empty_document() -> None:
     document = to_document(track(), list[FrameShapes](), SHEET, **PLATE)  # type: ignore[arg-type]
     assert [shape.keys for shape in document.shapes] == [{}, {}]
     assert document.landmarks.keys == {}
+
+
+def test_a_doubtful_seam_gets_a_wider_matte() -> None:
+    errors, widths = np.array([0.5, 10.0, 1.0]), np.array([6.0, 6.0, np.nan])
+    shapes = FrameShapes(1, np.zeros((3, 6)), errors, widths, np.ones(3, bool))
+    np.testing.assert_allclose(covering_widths(shapes), [7.0, 6.0 + 2 * 0.35 * 6.0, np.nan])
