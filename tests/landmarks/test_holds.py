@@ -68,6 +68,27 @@ def test_a_face_that_has_gone_is_not_a_hold() -> None:
     assert not compare(scene() + grain(1, 2.0), 90 + grain(2, 2.0)).is_held
 
 
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("blur", [1.0, 2.0, 4.0])
+def test_a_picture_that_comes_out_of_a_blank_frame_is_not_a_hold(seed: int, blur: float) -> None:
+    """A face lost in a blank frame must be looked for in the next, even where detail is the same all over it."""
+    blank = np.full((200, 200), 90, np.float32)
+    assert not compare(blank, 90 + grain(seed, 30.0, blur)).is_held
+    assert not compare(90 + grain(seed, 30.0, blur), blank).is_held
+
+
+@pytest.mark.parametrize("sigma", [0.0, 3.0])
+@pytest.mark.parametrize("share", [0.3, 0.4, 0.6])
+def test_a_dissolve_in_which_every_block_changes_is_not_a_hold(share: float, sigma: float) -> None:
+    before, after = 90 + grain(1, 40.0, 3.0), 90 + grain(2, 40.0, 3.0)
+    dissolved = before * (1 - share) + after * share
+    assert not compare(before + grain(3, sigma), dissolved + grain(4, sigma)).is_held
+
+
+def test_blank_frames_repeat_each_other() -> None:
+    assert compare(np.full((200, 200), 20, np.float32), np.full((200, 200), 20.05, np.float32)).is_held
+
+
 def test_pictures_too_small_to_judge_are_not_holds() -> None:
     assert not compare(scene()[:10, :10], scene()[:10, :10]).is_held
 
