@@ -165,7 +165,7 @@ def bent(points: Array, face: float, rng: np.random.Generator) -> Array:
         waves = np.cos(np.pi * np.arange(6) * tau[:, None, None] + phases)
         z = (at - points[:, :2].mean(axis=0)) @ np.array([1, 1j]) * turn
         centre = points[:, :2].mean(axis=0)
-        return np.stack([z.real, z.imag], 1) + centre + (amplitudes * waves).sum(axis=2)
+        return np.asarray(np.stack([z.real, z.imag], 1) + centre + (amplitudes * waves).sum(axis=2))
 
     middle = moved(points[:, :2], own)
     before = moved(points[:, :2] + points[:, 2:4], own - 1 / (3 * n)) - middle
