@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 from rotopaint_ai.errors import UsageError
 
-_RANGE = re.compile(r"^\s*(-?\d+)\s*(?:-\s*(-?\d+))?\s*$")
+_RANGE = re.compile(r"^\s*(-?[0-9]{1,18})\s*(?:-\s*(-?[0-9]{1,18}))?\s*$")
+MOST_FRAMES = 1_000_000  # 11 hours at 24 fps; a longer range is a typing error and would fill the memory
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,12 +25,18 @@ class FrameRange:
 
     @classmethod
     def parse(cls, text: str) -> FrameRange:
-        """Read `1001-1040`, or `1001` for one frame. Raises UsageError on anything else."""
+        """Read `1001-1040`, or `1001` for one frame. Raises UsageError on anything else and on absurd lengths."""
         match = _RANGE.match(text)
         if match is None:
             raise UsageError(f"frames '{text}': wanted FIRST-LAST such as 1001-1040, or one frame number")
         first = int(match[1])
-        return cls(first, first if match[2] is None else int(match[2]))
+        return cls(first, first if match[2] is None else int(match[2])).checked()
+
+    def checked(self) -> FrameRange:
+        """The range itself. Raises UsageError where it is longer than any shot."""
+        if len(self) > MOST_FRAMES:
+            raise UsageError(f"frames {self}: {len(self):,} frames; wanted at most {MOST_FRAMES:,}: check the numbers")
+        return self
 
     def __iter__(self) -> Iterator[int]:
         return iter(range(self.first, self.last + 1))

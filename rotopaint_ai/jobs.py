@@ -64,6 +64,9 @@ class Cancel:
             raise CancelledError("stopped because somebody asked; the same command with --resume goes on from here")
 
 
+MOST_THREADS = 256
+
+
 @dataclass(frozen=True, slots=True)
 class RunJob:
     """The whole line on one plate: landmarks, shapes, mattes, clean plate, exchange files and report.
@@ -89,8 +92,7 @@ class RunJob:
     def __post_init__(self) -> None:
         if not self.crops:
             raise UsageError("--crop is missing: give the face's box as X,Y,W,H in plate pixels, or 'auto'")
-        if self.threads < 0:
-            raise UsageError(f"--threads {self.threads}: wanted 0 (every core) or a number of threads")
+        check_threads(self.threads)
         if not 0 <= self.key_tolerance_px < float("inf"):
             raise UsageError(f"--reduce-keys {self.key_tolerance_px}: wanted 0 or more pixels of curve deviation")
         for name, choices in (("method", FillMethod), ("device", Device)):
@@ -121,6 +123,12 @@ class RunJob:
 def n_cores() -> int:
     """Cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def check_threads(asked: int) -> None:
+    """Raises UsageError for a number of threads below 0, or so large that their stacks alone would fill the memory."""
+    if not 0 <= asked <= MOST_THREADS:
+        raise UsageError(f"--threads {asked}: wanted 0 (every core) or a number of threads up to {MOST_THREADS}")
 
 
 _OPTIONAL_TEXT = (str, type(None))

@@ -7,7 +7,7 @@ import os
 from collections.abc import Collection
 
 from rotopaint_ai.errors import UsageError
-from rotopaint_ai.jobs import n_cores
+from rotopaint_ai.jobs import check_threads, n_cores
 
 
 def add_work_arguments(parser: argparse.ArgumentParser) -> None:
@@ -30,9 +30,8 @@ def one_thread_per_frame() -> None:
 
 
 def n_threads(asked: int) -> int:
-    """A number of threads: as asked, or every core that this process may use. Raises UsageError below 0."""
-    if asked < 0:
-        raise UsageError(f"--threads {asked}: wanted 0 (every core) or a number of threads")
+    """A number of threads: as asked, or every core that this process may use. Raises UsageError as `check_threads`."""
+    check_threads(asked)
     return asked or n_cores()
 
 

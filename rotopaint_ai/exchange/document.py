@@ -15,6 +15,7 @@ from typing import Any, Final, NoReturn, cast, get_args
 
 from rotopaint_ai.errors import DocumentError
 from rotopaint_ai.files import write_text
+from rotopaint_ai.frames import MOST_FRAMES
 from rotopaint_ai.shapes.roto import (
     ControlPoint,
     Interpolation,
@@ -88,6 +89,8 @@ def loads(text: str, *, where: str = "document") -> RotoDocument:
         _refuse(where, f"width x height is {width} x {height}; both must be positive")
     if last < first:
         _refuse(where, f"last_frame {last} comes before first_frame {first}; swap them")
+    if last - first >= MOST_FRAMES:
+        _refuse(where, f"first_frame {first} to last_frame {last} is longer than {MOST_FRAMES:,} frames; correct them")
     if aspect <= 0 or fps <= 0:
         _refuse(where, f"pixel_aspect is {aspect} and fps {fps}; both must be positive")
     shapes = tuple(

@@ -96,7 +96,7 @@ def paint_clean(
 
 
 def _chosen(whole: FrameRange, text: str | None, name: str) -> list[int]:
-    wanted = whole if text is None else FrameRange.parse(text)
+    wanted = whole.checked() if text is None else FrameRange.parse(text)
     frames = [frame for frame in wanted if frame in whole]
     if not frames:
         raise UsageError(f"--frames {wanted}: {name} has frames {whole}; choose among those")

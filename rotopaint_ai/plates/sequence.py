@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from rotopaint_ai.errors import MissingFrameError, UsageError
-from rotopaint_ai.frames import summarise
+from rotopaint_ai.frames import MOST_FRAMES, summarise
 from rotopaint_ai.plates.kinds import MOVIE_SUFFIXES, PLATE_SUFFIXES
 
 # The frame number is the last run of digits of the stem; a version such as `_v012` is none.
@@ -47,10 +47,15 @@ class Listing:
 
     @property
     def missing(self) -> tuple[int, ...]:
-        """Holes between the first and the last frame."""
+        """Holes between the first and the last frame. Raises UsageError where a stray number opens an absurd one."""
         frames = self.frames
         if len(frames) < 2 or frames[-1] - frames[0] + 1 == len(frames):
             return ()
+        if frames[-1] - frames[0] >= MOST_FRAMES:
+            raise UsageError(
+                f"{self.name}: frames {frames[0]} to {frames[-1]} lie too far apart for one shot; say --frames A-B, or "
+                "move the stray files away"
+            )
         return tuple(frame for frame in range(frames[0], frames[-1] + 1) if frame not in self.paths)
 
     @property

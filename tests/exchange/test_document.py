@@ -96,6 +96,7 @@ SHAPE: list[str | int] = ["shapes", 0]
         (["width"], 0, "must be positive"),
         (["height"], "1080", "height: is '1080'; wanted a whole number"),
         (["last_frame"], 1000, "comes before first_frame"),
+        (["last_frame"], 2_000_000_000, "longer than 1,000,000 frames"),
         (["fps"], -1, "must be positive"),
         (["pixel_aspect"], True, "wanted a finite number"),
         (["extra"], 1, "field 'extra' is not known"),

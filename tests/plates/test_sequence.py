@@ -90,3 +90,11 @@ def test_what_is_not_there_is_said(tmp_path: Path) -> None:
 def test_two_thousand_frames_are_listed_without_opening(tmp_path: Path) -> None:
     _touch(tmp_path, *(f"p.{n:04d}.exr" for n in range(1, 2001)))
     assert len(find(tmp_path / "p.####.exr").frames) == 2000
+
+
+def test_a_stray_number_far_away_does_not_fill_the_memory(tmp_path: Path) -> None:
+    for number in ("0001", "0002", "999999999"):
+        (tmp_path / f"plate.{number}.exr").touch()
+    listing = find(tmp_path / "plate.####.exr")
+    with pytest.raises(UsageError, match="too far apart"):
+        _ = listing.missing
