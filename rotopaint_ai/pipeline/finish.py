@@ -108,6 +108,13 @@ def check_method(method: FillMethod) -> None:
         raise UsageError(f"--method {method}: not available; choose one of auto, {', '.join(METHODS)}")
 
 
+def check_out(out: Path, plate: Plate) -> None:
+    """Raises UsageError where a folder that will be written to holds the plate: its frames would be painted over."""
+    at = plate.path_of(plate.frames[0]).resolve().parent
+    if at in [(out / folder).resolve() for folder in ("clean", "matte")]:
+        raise UsageError(f"--out {out}: {plate.name} itself lies in {at}, which would be written to; choose another")
+
+
 def draw_mattes(shapes: Iterable[RotoShape], frame: int, format: Format) -> Mattes:
     """Rasterise shapes at a frame."""
     drawn = {shape.name: (shape.role, matte(shape, frame, format.width, format.height)) for shape in shapes}

@@ -17,6 +17,7 @@ from rotopaint_ai.pipeline.finish import (
     Filled,
     Format,
     check_method,
+    check_out,
     draw_mattes,
     look_at_seams,
     write_filled,
@@ -65,10 +66,11 @@ def paint_clean(
 ) -> Painted:
     """Write `clean/<plate name>.<frame>.<suffix>` for every frame that both plate and document have.
 
-    Raises: DocumentError where plate and document differ in size; UsageError for frames or a method that are not there;
-    CancelledError.
+    Raises: DocumentError where plate and document differ in size; UsageError for frames or a method that are not there,
+    and for an `out` whose clean folder holds the plate; CancelledError.
     """
     check_method(method)
+    check_out(out, plate)
     if not any(shape.role == "seam" for shape in document.shapes):
         raise DocumentError("shapes: none has the role 'seam', there is nothing to paint away; set the role of a shape")
     if (document.width, document.height) != (plate.width, plate.height):

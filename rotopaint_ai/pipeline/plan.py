@@ -15,7 +15,7 @@ from rotopaint_ai.inference.pack import Pack, load_pack
 from rotopaint_ai.jobs import RunJob, n_cores
 from rotopaint_ai.landmarks.detect import propose
 from rotopaint_ai.pipeline.export import check_exports
-from rotopaint_ai.pipeline.finish import Format, check_method
+from rotopaint_ai.pipeline.finish import Format, check_method, check_out
 from rotopaint_ai.plates.colour import to_display
 from rotopaint_ai.plates.plate import Frame, Plate, open_plate
 
@@ -66,6 +66,7 @@ def make_plan(job: RunJob) -> Plan:
     if job.clean:
         check_method(job.method)
     plate = open_plate(job.plates, colourspace=job.colourspace)
+    check_out(Path(job.out), plate)
     frames, missing = choose_frames(plate, job.frames)
     keys = CropKeys.parse(job.crops, first_frame=frames[0])
     if keys != AUTO:

@@ -238,6 +238,29 @@ def test_clean_refuses_shapes_of_another_size(
     assert "192 x 120" in _one_line(capsys)
 
 
+@pytest.mark.parametrize("command", ["run", "clean"])
+def test_plates_are_never_written_over(
+    puppet: ModuleType,
+    pack: Path,
+    shapes: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    command: str,
+) -> None:
+    """The clean plates of one pass are the plates of the next, and --out is still the same folder."""
+    pattern = puppet.make_plates(tmp_path / "clean", range(1001, 1003))
+    before = {path.name: path.read_bytes() for path in (tmp_path / "clean").iterdir()}
+    (tmp_path / "link").symlink_to(tmp_path)
+    words = {
+        "run": ["run", pattern, "--crop", puppet.crop_text(), "--model", str(pack)],
+        "clean": ["clean", pattern, str(shapes / "shapes.roto.json")],
+    }
+    assert main([*words[command], "--out", str(tmp_path / "link")]) == 2
+    assert "choose another" in _one_line(capsys)
+    assert {path.name: path.read_bytes() for path in (tmp_path / "clean").iterdir()} == before
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["clean", "link"]
+
+
 def test_convert_tells_what_was_lost(shapes: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     target = tmp_path / "shapes.nk"
     assert main(["convert", str(shapes / "shapes.roto.json"), str(target), "--offset", "10"]) == 0
