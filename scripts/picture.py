@@ -41,7 +41,7 @@ def main() -> None:
     x, y = (int(v) for v in (low + high - side) / 2)
     window = (max(x, 0), max(y, 0), min(side, shapes.width - x), min(side, shapes.height - y))
     drawn = shown(plates, frame, window)
-    for shape in shapes.shapes:
+    for shape in sorted(shapes.shapes, key=lambda s: s.role):  # seams on top
         line = (flatten(as_array(shape.at(frame)), shape.closed) - window[:2]) * SCALE - 0.5
         pixels = np.round(line * 16).astype(np.int32)
         cv2.polylines(drawn, [pixels], shape.closed, SEAM if shape.role == "seam" else OTHER, 2, cv2.LINE_AA, 4)
