@@ -161,6 +161,9 @@ def rows_of(shot: Shot, rng: np.random.Generator, size: float, share: float) -> 
         np.ascontiguousarray(gain * resized(np.maximum(x, 0) ** power, size)[..., swap], dtype=np.float32)
         for x in (plate, clean)
     )
+    if rng.random() < 0.5:  # out of focus: the seam spreads beyond its own pixels
+        sigma = float(rng.uniform(0.4, 1.8))
+        plate, clean = (cv2.GaussianBlur(x, (0, 0), sigma) for x in (plate, clean))
     lines = [(misplaced(line * size, rng, rng.uniform(0, 1.8)), half * size) for line, half in curves]
     hole = covered(resized(seam.astype(np.float32), size) > 8, rng)
     if rng.random() < 0.6:
