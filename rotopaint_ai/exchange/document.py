@@ -31,6 +31,7 @@ from rotopaint_ai.shapes.roto import (
 FORMAT: Final = "rotopaint-shapes"
 VERSION: Final = 1
 SUFFIX: Final = ".roto.json"
+MOST_WIDTH_PX: Final = 1_000.0  # of a stroke or feather: no seam is wider, and drawing it would take minutes
 
 _TOP = {
     "format",
@@ -115,6 +116,8 @@ def _shape(data: Any, where: str) -> RotoShape:
     width = None if width is None else _number(width, f"{where}: width_px")
     if (width is not None and width < 0) or feather < 0:
         _refuse(where, f"width_px is {width} and feather_px {feather}; neither may be negative")
+    if max(width or 0.0, feather) > MOST_WIDTH_PX:
+        _refuse(where, f"width_px is {width} and feather_px {feather}; neither may exceed {MOST_WIDTH_PX:,.0f} px")
     return RotoShape(
         name=name,
         closed=closed,

@@ -40,6 +40,7 @@ class LostLimits:
     error_floor: float = 0.03  # ... as soon as it is also above this share
     visible: float = 0.12  # mean probability of being seen
     outside: float = 0.35  # share of landmarks outside the crop
+    off_plate: float = 0.75  # share of landmarks where the plate has no pixels
     smallest: float = 0.25  # longest side of the landmarks' box
     largest: float = 1.6
 
@@ -95,6 +96,7 @@ class Follower:
             reason = self._previous.lost
         else:
             reading, reason = self._find(frame, rgb, origin)
+            reason = reason or self._off_plate(reading, rgb, origin)
             if self.holds is not None:
                 self.holds.start(rgb, origin, reading.crop)
         landmarks = FrameLandmarks(
@@ -179,6 +181,12 @@ class Follower:
         if float(reading.visible_L.mean()) < limits.visible:
             return f"only {float(reading.visible_L.mean()):.0%} of the landmarks can be seen"
         return self._misshapen(reading)
+
+    def _off_plate(self, reading: _Reading, rgb: Picture, origin: tuple[int, int]) -> str | None:
+        height, width = rgb.shape[:2]
+        inside = reading.points_LC - np.asarray(origin)
+        share = float(((inside < 0) | (inside > (width, height))).any(axis=1).mean())
+        return f"{share:.0%} of the landmarks lie outside the plate" if share > self.limits.off_plate else None
 
     def _misshapen(self, reading: _Reading) -> str | None:
         inside = reading.crop.to_crop(reading.points_LC, 1.0)

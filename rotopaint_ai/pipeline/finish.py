@@ -5,8 +5,10 @@ Everything is cut to the region around the shapes, never the whole plate. H, W r
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +30,8 @@ from rotopaint_ai.shapes.roto import RotoShape
 
 Array = npt.NDArray[Any]
 
+_SIGNS = re.compile(r"[^A-Za-z0-9_-]")  # what Nuke's layers or some file system cannot bear
+LONGEST_NAME = 100
 SURROUND_PX = 48  # pixels around the seams that a fill and its measure may look at
 EMPTY_PIXEL = Region(0, 0, np.zeros((1, 1), dtype=np.float32))  # what an empty matte's file holds
 
@@ -124,17 +128,30 @@ def draw_mattes(shapes: Iterable[RotoShape], frame: int, format: Format) -> Matt
 
 def matte_names(shapes: Iterable[str], frame: int, format: Format) -> list[str]:
     """Paths of a frame's matte files inside a run's folder: one for each shape, and the one that holds all."""
-    names = [format.matte_name(name, frame) for name in shapes]
+    names = [format.matte_name(name, frame) for name in layer_names(shapes)]
     return [*names, format.matte_name("all", frame)] if names else []
+
+
+def layer_names(shapes: Iterable[str]) -> list[str]:
+    """Names of shapes as files and EXR layers bear them: letters, digits, `_`, `-`; each once and never `all`."""
+    taken = {"all"}
+    names = []
+    for shape in shapes:
+        plain = _SIGNS.sub("_", shape)[:LONGEST_NAME]
+        tries = chain([plain], (f"{plain}_{number}" for number in count(2)))
+        name = next(each for each in tries if each.casefold() not in taken)
+        taken.add(name.casefold())  # some disks do not tell Nose from nose
+        names.append(name)
+    return names
 
 
 def write_mattes(out: Path, mattes: Mattes, frame: int, format: Format) -> list[str]:
     """Write `matte/<shape>.<frame>.exr` and `matte/all.<frame>.exr`; returns their paths inside `out`."""
     written = matte_names(mattes.regions, frame, format)
-    for path, (name, region) in zip(written, mattes.regions.items()):
-        _write_layers(out / path, {name: region}, format)
+    for path, region in zip(written, mattes.regions.values()):
+        _write_layers(out / path, {"matte": region}, format)
     if written:
-        _write_layers(out / written[-1], mattes.regions, format)
+        _write_layers(out / written[-1], dict(zip(layer_names(mattes.regions), mattes.regions.values())), format)
     return written
 
 

@@ -19,6 +19,7 @@ from rotopaint_ai.pipeline.finish import Format, check_method, check_out
 from rotopaint_ai.plates.colour import to_display
 from rotopaint_ai.plates.plate import Frame, Plate, open_plate
 
+LARGEST_CROP = 2.0  # times the plate's longer side: a face that fills the plate and more
 TRIES = 8  # frames at the start of a shot that may be broken before 'auto' gives up
 
 
@@ -98,6 +99,11 @@ def _check_crops(keys: CropKeys, plate: Plate) -> None:
             raise CropError(
                 f"crop at frame {frame}: lies outside the plate of {plate.width} x {plate.height}; X,Y is its top-left "
                 "corner in pixels, y down"
+            )
+        if crop.side > LARGEST_CROP * max(plate.width, plate.height):
+            raise CropError(
+                f"crop at frame {frame}: {crop.side:g} pixels wide on a plate of {plate.width} x {plate.height}; draw "
+                "it around the face"
             )
 
 

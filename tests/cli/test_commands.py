@@ -214,6 +214,20 @@ def test_matte_writes_what_run_wrote(shapes: Path, tmp_path: Path) -> None:
     assert (tmp_path / "matte/outline.1002.exr").read_bytes() == (shapes / "matte/outline.1002.exr").read_bytes()
 
 
+def test_mattes_of_any_name_are_written_once_each(shapes: Path, tmp_path: Path) -> None:
+    """Names that artists give: two words, one that differs in case, the name of the file that holds all."""
+    document = json.loads((shapes / "shapes.roto.json").read_text(encoding="utf-8"))
+    first = document["shapes"][0]
+    names = ["brow left", "Brow_Left", "all", "../up", "a/b"]
+    document["shapes"] = [{**first, "name": name} for name in names]
+    source = tmp_path / "in.roto.json"
+    source.write_text(json.dumps(document), encoding="utf-8")
+    assert main(["matte", str(source), "--out", str(tmp_path / "out"), "--frames", "1002"]) == 0
+    files = sorted(path.relative_to(tmp_path).as_posix() for path in (tmp_path / "out").rglob("*.exr"))
+    wanted = ["___up", "a_b", "all", "all_2", "Brow_Left_2", "brow_left"]
+    assert files == sorted(f"out/matte/{name}.1002.exr" for name in wanted)
+
+
 def test_clean_paints_the_seam_away(plates: str, shapes: Path, tmp_path: Path) -> None:
     assert main(["clean", plates, str(shapes / "shapes.roto.json"), "--out", str(tmp_path)]) == 0
     frames = sorted(path.name for path in (tmp_path / "clean").iterdir())

@@ -105,6 +105,8 @@ SHAPE: list[str | int] = ["shapes", 0]
         ([*SHAPE, "role"], "other", "wanted one of seam, matte"),
         ([*SHAPE, "name"], " ", "wanted a name"),
         ([*SHAPE, "width_px"], -1, "neither may be negative"),
+        ([*SHAPE, "width_px"], 1e9, "neither may exceed 1,000 px"),
+        ([*SHAPE, "feather_px"], 1e9, "neither may exceed 1,000 px"),
         ([*SHAPE, "taper"], [0.1], "taper: is [0.1]"),
         ([*SHAPE, "taper"], [0, 2], "must lie between 0 and 1"),
         ([*SHAPE, "visible"], {"1001": 1}, "visible: frame 1001"),

@@ -103,6 +103,22 @@ def test_views_are_averaged_in_one_call() -> None:
     np.testing.assert_allclose(shift, found.crop.side * 1.04 / SIZE, atol=0.15)
 
 
+def test_a_face_seen_where_the_plate_has_no_pixels_is_lost() -> None:
+    """A sure model that sees its face in every crop, also in the smeared border of the plate."""
+
+    def sure(crops: Picture) -> tuple[Picture, Picture, Picture]:
+        n = len(crops)
+        points = np.tile(FACE * 1.5 + SIZE / 2, (n, 1, 1)).astype(np.float32)
+        return points, np.full((n, len(FACE)), 0.5, np.float32), np.ones((n, len(FACE)), np.float32)
+
+    beyond = CropKeys({1001: Box(WIDTH + 40, 60, 60, 60).crop(), 1002: Box(100, 60, 60, 60).crop()})
+    follow = Follower(sure, SIZE, beyond, display=lambda rgb: rgb)
+    gone = follow.step(1001, plate(100, 90))
+    assert gone.lost is not None
+    assert "outside the plate" in gone.lost
+    assert follow.step(1002, plate(100, 90)).lost is None
+
+
 def test_non_finite_landmarks_are_a_loss_and_not_a_crash() -> None:
     def broken(crops: Picture) -> tuple[Picture, Picture, Picture]:
         points, error, visible = detect(crops)
