@@ -48,7 +48,8 @@ def _read_document(path: Path, width: int | None, height: int | None) -> tuple[R
     found = document.read(path)
     if width is not None and height is not None and (width, height) != (found.width, found.height):
         raise DocumentError(
-            f"{path.name}: is {found.width} x {found.height}, asked for {width} x {height}; leave the size out"
+            f"{path.name}: drawn for {found.width} x {found.height}, not {width} x {height}; take the shapes of this "
+            "plate, or leave the size out"
         )
     return found, ()
 

@@ -249,7 +249,9 @@ def test_clean_refuses_shapes_of_another_size(
 ) -> None:
     pattern = puppet.make_plates(tmp_path / "plates", range(1001, 1002), 96, 60)
     assert main(["clean", pattern, str(shapes / "shapes.roto.json"), "--out", str(tmp_path / "out")]) == 2
-    assert "192 x 120" in _one_line(capsys)
+    told = _one_line(capsys)
+    assert "192 x 120" in told
+    assert "take the shapes of this plate" in told
 
 
 @pytest.mark.parametrize("command", ["run", "clean"])
