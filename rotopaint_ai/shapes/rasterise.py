@@ -313,7 +313,10 @@ def rasterise_open(
         return EMPTY
     covered = _stroke_area(chain, half, frame, caps)
     if feather_px > 0.0:
-        coarse = _centre_line(bezier.as_array(points), taper, _band_flatness(feather_px)) or line
+        flatness_px = max(
+            FLATNESS_PX, 0.01 * feather_px
+        )  # one percent of the ramp: strokes are many and their chains long
+        coarse = _centre_line(bezier.as_array(points), taper, flatness_px) or line
         _soften(covered, _stroke_band(*coarse, width_px / 2.0, feather_px, frame, caps), falloff, feather_px)
     return _region(frame, covered)
 
