@@ -17,6 +17,7 @@ from rotopaint_ai.training.mining.outline import Array, at_shares
 from rotopaint_ai.training.mining.register import N_PLACES, Registration
 
 TOLERANCE_PX = 0.25
+USUAL_SEAM_SHARE = 0.019  # full width of a seam over the face's longest side: the median of 4,000 stage pictures
 _HANG_ON = 8  # landmarks taken from a shape's own control points
 _NEAR_POINT, _NEAR_SHAPE = 4, 20  # landmarks that a shape is predicted from, nearest to each point and to the whole
 _LEAST_MOST = 12  # control points that a shape may have however few the artists took
@@ -280,6 +281,14 @@ def build_sheet(name: str, plans: Sequence[Plan], landmark_names: Sequence[str],
     return Sheet(name, landmarks, tuple(_spec(plan, landmark_names, places, faces) for plan in plans))
 
 
+def _width_share(shape: Shape, known: Array) -> float | None:
+    """Usual width of an open shape as a share of the face; seams of unknown width get that of the stage's seams."""
+    if shape.closed:
+        return None
+    usual = USUAL_SEAM_SHARE if shape.role == "seam" else None
+    return float(np.round(np.median(known), 5)) if len(known) else usual
+
+
 def _spec(plan: Plan, names: Sequence[str], places: Array, faces: Faces) -> ShapeSpec:
     shape = plan.shape
     widths = shape.width_px / faces.side_px[shape.rows]
@@ -291,7 +300,7 @@ def _spec(plan: Plan, names: Sequence[str], places: Array, faces: Faces) -> Shap
         shape.role,
         dict(plan.on_landmarks),
         _from_landmarks(plan, names, places, faces),
-        width_share=float(np.round(np.median(known), 5)) if len(known) and not shape.closed else None,
+        width_share=_width_share(shape, known),
         feather_px=shape.feather_px,
     )
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -22,6 +22,7 @@ from rotopaint_ai.sheet import Role
 from rotopaint_ai.training.mining.outline import Array
 
 NUKE_SUFFIXES: Final = (".nk", ".gizmo")
+NUKE_DEFAULT_WIDTH_PX: Final = 10.0  # what Nuke gives every new open spline
 SHORTEST_PX = 2.0  # a curve shorter than this is a dot, no shape
 
 # Landmarks of the published puppet set in its own order; the first 28 are those of its test frames.
@@ -86,12 +87,18 @@ def read_source(path: Path, plates: str | None, *, size: tuple[int, int] | None 
         raise UsageError(f"{path}: is not there; wanted a Nuke script, *.roto.json, COCO *.json or a puppet folder")
     if path.suffix.lower() in NUKE_SUFFIXES:
         reading = nuke.read_report(path, width=size[0] if size else None, height=size[1] if size else None)
-        return [_document_take(path, reading.document, plates, reading.losses)]
+        return [_document_take(path, _without_default_widths(reading.document), plates, reading.losses)]
     if path.name.lower().endswith(document.SUFFIX):
         return [_document_take(path, document.read(path), plates, ())]
     if path.suffix.lower() == ".json":
         return [_read_coco(path)]
     raise UsageError(f"{path.name}: cannot be mined; wanted a Nuke script, *.roto.json, COCO *.json or a puppet folder")
+
+
+def _without_default_widths(roto: RotoDocument) -> RotoDocument:
+    """A Nuke document whose open strokes at the node's default width are of unknown width: nobody chose it."""
+    shapes = (replace(s, width_px=None) if s.width_px == NUKE_DEFAULT_WIDTH_PX else s for s in roto.shapes)
+    return replace(roto, shapes=tuple(shapes))
 
 
 def plate_of(path: Path, plates: str | None) -> str:
