@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from rotopaint_ai.exchange import document
+from rotopaint_ai.landmarks.metrics import rank_correlation
 from rotopaint_ai.plates import open_plate
 from rotopaint_ai.shapes.bezier import as_array, curve_distance
 from rotopaint_ai.shapes.roto import RotoDocument
@@ -33,12 +34,6 @@ def _statistics(values: list[float]) -> dict[str, float]:
         "max": float(np.max(values)),
         "n": len(values),
     }
-
-
-def rank_correlation(a: list[float], b: list[float]) -> float:
-    """Spearman's rho; ties get the order they come in."""
-    ranks = [np.argsort(np.argsort(values)) for values in (a, b)]
-    return float(np.corrcoef(ranks[0], ranks[1])[0, 1])
 
 
 def landmarks(found: RotoDocument, truth: RotoDocument, frames: list[int]) -> dict[str, Any]:
@@ -57,7 +52,7 @@ def landmarks(found: RotoDocument, truth: RotoDocument, frames: list[int]) -> di
                 continue
             distances.append(float(np.hypot(mark.x - true.x, mark.y - true.y)))
             expected.append(mark.expected_error_px)
-    rank = rank_correlation(expected, distances) if len(distances) > 2 else float("nan")
+    rank = rank_correlation(np.array(expected), np.array(distances))
     return {**_statistics(distances), "called_hidden": absent / max(seen, 1), "expected_error_rank": rank}
 
 

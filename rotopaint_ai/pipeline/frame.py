@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from rotopaint_ai.crops import Crop
@@ -22,7 +22,7 @@ from rotopaint_ai.pipeline.finish import (
     write_mattes,
 )
 from rotopaint_ai.pipeline.pictures import draw_pictures
-from rotopaint_ai.pipeline.records import FrameRecord, PointRow, Source
+from rotopaint_ai.pipeline.records import FrameRecord, PointRow, Source, Status
 from rotopaint_ai.pipeline.repeats import Drawn, Repeats, copy_files
 from rotopaint_ai.pipeline.state import FOLDER
 from rotopaint_ai.plates.plate import Frame, Plate
@@ -88,19 +88,7 @@ class FrameWorks:
 
     def _fail_settled(self, frame: int, settled: Settled, message: str) -> FrameRecord:
         """The record of a frame that could not be painted or written; its roto is good."""
-        return FrameRecord(
-            frame,
-            "failed",
-            source=self.source(frame),
-            message=_one_line(frame, message),
-            crop=(settled.crop.x, settled.crop.y, settled.crop.side),
-            hold=settled.hold,
-            landmarks=settled.landmarks,
-            shapes=settled.shapes,
-            widths=settled.widths,
-            errors=settled.errors,
-            hidden=settled.hidden,
-        )
+        return replace(_tracked(frame, "failed", settled), source=self.source(frame), message=_one_line(frame, message))
 
     def _note(self, frame: int, text: str) -> Path:
         path = self.out / FOLDER / "errors.txt"
@@ -135,18 +123,10 @@ class FrameWorks:
         if settled.is_pictured:
             with timed(ms, "pictures"):
                 draw_pictures(self.out, frame, settled.crop, filled)
-        return FrameRecord(
-            number,
-            "done" if settled.lost is None else "lost",
+        return replace(
+            _tracked(number, "done" if settled.lost is None else "lost", settled),
             source=self.source(number, frame.fingerprint),
             message=settled.lost,
-            crop=(settled.crop.x, settled.crop.y, settled.crop.side),
-            hold=settled.hold,
-            landmarks=settled.landmarks,
-            shapes=settled.shapes,
-            widths=settled.widths,
-            errors=settled.errors,
-            hidden=settled.hidden,
             seam_before=before,
             seam_after=after,
             matte_px=round(mattes.seam_px, 1),
@@ -184,6 +164,21 @@ class FrameWorks:
             )
             for spec in self.sheet.shapes
         ]
+
+
+def _tracked(frame: int, status: Status, settled: Settled) -> FrameRecord:
+    """What tracking settled of a frame, as its record keeps it."""
+    return FrameRecord(
+        frame,
+        status,
+        crop=(settled.crop.x, settled.crop.y, settled.crop.side),
+        hold=settled.hold,
+        landmarks=settled.landmarks,
+        shapes=settled.shapes,
+        widths=settled.widths,
+        errors=settled.errors,
+        hidden=settled.hidden,
+    )
 
 
 def _one_line(frame: int, message: str) -> str:

@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rotopaint_ai.files import write_json, write_text
+from rotopaint_ai.plates.colour import encode
 from rotopaint_ai.sheet import dump_sheet
 from rotopaint_ai.stage import anatomy
 from rotopaint_ai.stage.puppet import Build, draw_build, draw_pose
@@ -42,8 +43,7 @@ class Order:
 
 def to_srgb(linear: F32, *, contrast: float = 1.0) -> npt.NDArray[np.uint8]:
     """Display pixels (H, W, 3) of linear ones: the sRGB curve (IEC 61966-2-1) after a power of `contrast`; clips."""
-    x = np.clip(linear, 0, 1) ** contrast
-    return np.round(255 * np.where(x <= 0.0031308, 12.92 * x, 1.055 * x ** (1 / 2.4) - 0.055)).astype(np.uint8)
+    return encode(np.clip(linear, 0, 1) ** contrast, "sRGB", dtype=np.uint8)
 
 
 def sample_picture(seed: int, pose: int) -> tuple[Picture, Build, Studio]:

@@ -5,12 +5,12 @@ Letters: N samples, L landmarks.
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-Array64 = npt.NDArray[np.float64]
+from rotopaint_ai.landmarks import metrics
 
 POWER_LIMITS = (0.3, 2.0)
 _FLOOR_PX = 0.02
@@ -44,14 +44,5 @@ def calibrate(distance: npt.NDArray[np.floating[Any]], log_scale: npt.NDArray[np
 def rank_correlation(a: npt.NDArray[np.floating[Any]], b: npt.NDArray[np.floating[Any]]) -> float:
     """Spearman's rank correlation of two runs of numbers, pairs with NaN left out; 0 where one does not vary."""
     known = np.isfinite(a) & np.isfinite(b)
-    x, y = _ranks(a[known]), _ranks(b[known])
-    if len(x) < 2 or x.std() == 0 or y.std() == 0:
-        return 0.0
-    return float(np.corrcoef(x, y)[0, 1])
-
-
-def _ranks(values: npt.NDArray[np.floating[Any]]) -> Array64:
-    """Ranks from 0; equal values share the mean of theirs."""
-    _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
-    last = np.cumsum(counts)
-    return cast(Array64, (last - (counts + 1) / 2)[inverse])
+    rho = metrics.rank_correlation(a[known], b[known])
+    return rho if np.isfinite(rho) else 0.0

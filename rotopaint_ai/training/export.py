@@ -85,18 +85,9 @@ def export_checked(
     """
     model = model.eval()
     inputs = torch.from_numpy(example)
-    with _quiet(), torch.no_grad():
-        program = torch.onnx.export(
-            model,
-            (inputs[:2] if len(inputs) > 1 else inputs.repeat(2, *([1] * (inputs.ndim - 1))),),
-            dynamo=True,
-            input_names=[input_name],
-            output_names=list(output_names),
-            dynamic_shapes=({0: torch.export.Dim("N")},),
-            verbose=False,
-        )
-        assert program is not None
-        onnx.save(_named(program.model_proto), str(path))
+    traced = inputs[:2] if len(inputs) > 1 else inputs.repeat(2, *([1] * (inputs.ndim - 1)))
+    save_onnx(model, path, input_name, output_names, traced, free={0: torch.export.Dim("N")})
+    with torch.no_grad():
         wanted = [value.numpy() for value in model(inputs)]
     session = open_session(path, device="cpu", threads=1, example={input_name: example[:1]})
     got = session.run(tuple(output_names), {input_name: example})
@@ -107,6 +98,24 @@ def export_checked(
             f"{PARITY_PX}; report this with the recipe, and train with another backbone meanwhile"
         )
     return differences[0]
+
+
+def save_onnx(
+    model: nn.Module, path: Path, input_name: str, output_names: Sequence[str], example: torch.Tensor, *, free: Any
+) -> None:
+    """Write a model of one input as ONNX; `free` maps the input's axes of any length to `torch.export.Dim`s."""
+    with _quiet(), torch.no_grad():
+        program = torch.onnx.export(
+            model,
+            (example,),
+            dynamo=True,
+            input_names=[input_name],
+            output_names=list(output_names),
+            dynamic_shapes=(free,),
+            verbose=False,
+        )
+    assert program is not None
+    onnx.save(_named(program.model_proto), str(path))
 
 
 def _named(proto: Any) -> Any:

@@ -23,8 +23,6 @@ from rotopaint_ai.training.losses import LOSSES
 from rotopaint_ai.training.nets import BACKBONES
 from rotopaint_ai.training.optim import OPTIMISERS
 
-Number = int | float
-
 
 def _losses() -> dict[str, float]:
     return {

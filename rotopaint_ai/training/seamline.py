@@ -23,7 +23,6 @@ from typing import Any, cast
 import cv2
 import numpy as np
 import numpy.typing as npt
-import onnx
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -48,11 +47,10 @@ from rotopaint_ai.seams.placement import (
 from rotopaint_ai.shapes.bezier import evaluate, segments
 from rotopaint_ai.sheet import ShapeSpec
 from rotopaint_ai.training.dataset import Dataset, read_dataset
-from rotopaint_ai.training.export import _named, _quiet
+from rotopaint_ai.training.export import save_onnx
 
 Array = npt.NDArray[Any]
 
-IGNORED = -1.0
 _SPREAD = 0.8  # deviation of the target round the true offset, in steps
 _WANDER = 0.2  # how far along the curve, in shares of it, a place may find its truth
 _PARITY = 1e-3
@@ -323,20 +321,10 @@ def export(net: SeamNet, path: Path) -> float:
     """
     net = cast(SeamNet, cast(Any, net.eval()).to(memory_format=torch.contiguous_format))
     example = torch.randn(1, 20 * MULTIPLE, N_OFFSETS, 3)
-    with _quiet(), torch.no_grad():
-        places = torch.export.Dim("places", min=2, max=512)
-        program = torch.onnx.export(
-            net,
-            (example,),
-            dynamo=True,
-            input_names=["strip"],
-            output_names=["logits"],
-            dynamic_shapes=({1: MULTIPLE * places},),
-            verbose=False,
-        )
-        assert program is not None
-        with replacing(path) as beside:
-            onnx.save(_named(program.model_proto), str(beside))
+    places = torch.export.Dim("places", min=2, max=512)
+    with replacing(path) as beside:
+        save_onnx(net, beside, "strip", ("logits",), example, free={1: MULTIPLE * places})
+    with torch.no_grad():
         other = torch.randn(1, 13 * MULTIPLE + 2 * GAP // MULTIPLE * MULTIPLE, N_OFFSETS, 3)
         wanted = net(other).numpy()
     session = open_session(path, device="cpu", threads=1, example={"strip": example.numpy()})
