@@ -1,62 +1,48 @@
-"""`rotopaint bench run`: the whole job over reading and writing the same plates alone."""
+"""`rotopaint bench KIND`: ratios, measured side by side in one run. Kinds stand in `rotopaint_ai.bench`."""
 
 from __future__ import annotations
 
 import argparse
 import json
-import tempfile
+from importlib import import_module
 from pathlib import Path
+from typing import Any, Protocol
 
-from rotopaint_ai.cli.shared import one_thread_per_frame
-from rotopaint_ai.jobs import RunJob
+KINDS = {
+    "run": "the whole job over reading and writing the same plates alone",
+}
 
-KINDS = ("run",)
+
+class Kind(Protocol):
+    """What each kind's module offers."""
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Say which arguments the kind takes."""
+
+    def measure(self, arguments: argparse.Namespace) -> dict[str, Any]:
+        """Measure, and return the result as JSON values."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Say which arguments the command takes."""
-    parser.add_argument("kind", choices=KINDS, help="what to measure")
-    parser.add_argument("--json", metavar="FILE", help="write the result to a file")
-    parser.add_argument("--plates", metavar="PLATES", help="plates to measure with; the sample shot at 1920 x 1080")
-    parser.add_argument("--crop", action="append", metavar="X,Y,W,H", help="box around the face in those plates")
-    parser.add_argument("--model", metavar="PACK", help="model pack: a folder or the name of an installed one")
-    parser.add_argument("--frames", metavar="A-B", help="these frames only")
-    parser.add_argument("--rounds", type=int, default=3, metavar="N", help="rounds to take the median of (3)")
-    parser.add_argument("--threads", type=int, default=0, metavar="N", help="0 (every core) unless given")
+    kinds = parser.add_subparsers(dest="kind", required=True, metavar="{" + ",".join(KINDS) + "}")
+    for name, about in KINDS.items():
+        kind = kinds.add_parser(name, help=about, description=about.capitalize() + ".", allow_abbrev=False)
+        kind.add_argument("--json", metavar="FILE", help="write the result to a file")
+        _kind(name).add_arguments(kind)
 
 
 def execute(arguments: argparse.Namespace) -> int:
     """Do it and return the exit code."""
-    one_thread_per_frame()
     from rotopaint_ai.files import write_json
-    from rotopaint_ai.pipeline.bench import measure
 
-    with tempfile.TemporaryDirectory() as scratch:
-        job = _job(arguments, Path(scratch))
-        content = measure(job, rounds=max(1, arguments.rounds)).content()
+    content = _kind(arguments.kind).measure(arguments)
     if arguments.json:
         write_json(Path(arguments.json), content)
     print(json.dumps(content, indent=1))
     return 0
 
 
-def _job(arguments: argparse.Namespace, scratch: Path) -> RunJob:
-    from rotopaint_ai.cli.demo import CROP_FILE, find_sample, read_crops
-    from rotopaint_ai.errors import UsageError
-    from rotopaint_ai.pipeline.bench_plates import enlarge
-
-    if arguments.plates is None:
-        sample = find_sample()
-        plates, crops = enlarge(sample, read_crops(sample / CROP_FILE), scratch / "plates")
-    elif arguments.crop:
-        plates, crops = arguments.plates, tuple(arguments.crop)
-    else:
-        raise UsageError("--plates wants --crop X,Y,W,H as well")
-    return RunJob(
-        plates=str(plates),
-        out=str(scratch / "out"),
-        crops=crops,
-        model=arguments.model,
-        frames=arguments.frames,
-        threads=arguments.threads,
-    )
+def _kind(name: str) -> Kind:
+    found: Kind = import_module(f"rotopaint_ai.bench.{name}")  # type: ignore[assignment]
+    return found

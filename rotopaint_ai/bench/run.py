@@ -1,0 +1,53 @@
+"""The whole job over reading and writing the same plates alone (goal P1)."""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from rotopaint_ai.jobs import RunJob
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Say which arguments the kind takes."""
+    parser.add_argument("--plates", metavar="PLATES", help="plates to measure with; the sample shot at 1920 x 1080")
+    parser.add_argument("--crop", action="append", metavar="X,Y,W,H", help="box around the face in those plates")
+    parser.add_argument("--model", metavar="PACK", help="model pack: a folder or the name of an installed one")
+    parser.add_argument("--frames", metavar="A-B", help="these frames only")
+    parser.add_argument("--rounds", type=int, default=3, metavar="N", help="rounds to take the median of (3)")
+    parser.add_argument("--threads", type=int, default=0, metavar="N", help="0 (every core) unless given")
+
+
+def measure(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Measure, and return the result as JSON values. Raises as `whole_job.measure`."""
+    from rotopaint_ai.cli.shared import one_thread_per_frame
+
+    one_thread_per_frame()
+    from rotopaint_ai.bench import whole_job
+
+    with tempfile.TemporaryDirectory() as scratch:
+        return whole_job.measure(_job(arguments, Path(scratch)), rounds=max(1, arguments.rounds)).content()
+
+
+def _job(arguments: argparse.Namespace, scratch: Path) -> RunJob:
+    from rotopaint_ai.bench.plates import enlarge
+    from rotopaint_ai.cli.demo import CROP_FILE, find_sample, read_crops
+    from rotopaint_ai.errors import UsageError
+
+    if arguments.plates is None:
+        sample = find_sample()
+        plates, crops = enlarge(sample, read_crops(sample / CROP_FILE), scratch / "plates")
+    elif arguments.crop:
+        plates, crops = arguments.plates, tuple(arguments.crop)
+    else:
+        raise UsageError("--plates wants --crop X,Y,W,H as well")
+    return RunJob(
+        plates=str(plates),
+        out=str(scratch / "out"),
+        crops=crops,
+        model=arguments.model,
+        frames=arguments.frames,
+        threads=arguments.threads,
+    )
