@@ -8,54 +8,28 @@ files. Everything that comes after the last frame is made from the journal.
 
 from __future__ import annotations
 
-import contextlib
-import ctypes
-import sys
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from rotopaint_ai.errors import CancelledError
-from rotopaint_ai.files import write_json
 from rotopaint_ai.frames import summarise
 from rotopaint_ai.jobs import Cancel, Event, RunJob, Sink, warning
 from rotopaint_ai.pipeline.clock import Eta
-from rotopaint_ai.pipeline.content import run_content
-from rotopaint_ai.pipeline.document import build_document, n_keys
-from rotopaint_ai.pipeline.export import Exported, write_exports
+from rotopaint_ai.pipeline.conclude import Outcome, conclude
 from rotopaint_ai.pipeline.frame import FrameWorks
 from rotopaint_ai.pipeline.line import Line, Snapshot
-from rotopaint_ai.pipeline.pictures import Gallery, choose_worst, remove_others
+from rotopaint_ai.pipeline.pictures import Gallery
 from rotopaint_ai.pipeline.plan import Plan, make_plan
 from rotopaint_ai.pipeline.records import FrameRecord
 from rotopaint_ai.pipeline.snapshot import load_snapshot, save_snapshot
 from rotopaint_ai.pipeline.state import RunState, open_state
+from rotopaint_ai.pipeline.told import frame_event, started
 from rotopaint_ai.pipeline.track import FaceTracker
 from rotopaint_ai.plates.colour import to_display
 from rotopaint_ai.plates.plate import fingerprint
-from rotopaint_ai.report.page import write_report
-from rotopaint_ai.shapes.reduce import reduce_document
 
 SNAPSHOT_INTERVAL_S = 2.0
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """How a run ended: frames by what became of them, and the files to look at."""
-
-    done: tuple[int, ...]
-    failed: Mapping[int, str]
-    missing: tuple[int, ...]
-    lost: tuple[int, ...]
-    report: Path
-    exports: tuple[Exported, ...]
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether every frame that was asked for came through."""
-        return not self.failed and not self.missing
 
 
 def run(job: RunJob, sink: Sink, cancel: Cancel) -> Outcome:
@@ -84,7 +58,7 @@ def _run(plan: Plan, state: RunState, note: str | None, sink: Sink, cancel: Canc
             )
         )
         state.clear()
-    sink(_started(plan, state))
+    sink(started(plan, n_done=len(state.finished)))
     if plan.missing:
         sink(warning(f"{plan.plate.name}: not on disk: frames {summarise(plan.missing)}; render or copy them"))
     n_before = len(state.finished)
@@ -93,7 +67,7 @@ def _run(plan: Plan, state: RunState, note: str | None, sink: Sink, cancel: Canc
     except CancelledError:
         sink(Event("cancelled", {"done": len(state.finished), "total": len(plan.frames)}))
         raise
-    return _conclude(plan, state, sink, wall_s=time.monotonic() - start, n_new=len(state.finished) - n_before)
+    return conclude(plan, state, sink, wall_s=time.monotonic() - start, n_new=len(state.finished) - n_before)
 
 
 def _changed_plates(state: RunState, works: FrameWorks) -> list[int]:
@@ -138,7 +112,7 @@ def _walk(plan: Plan, state: RunState, works: FrameWorks, sink: Sink, cancel: Ca
         if record.frame in state.finished:
             continue
         state.add(record)
-        sink(_event(record))
+        sink(frame_event(record))
         sink(Event("progress", eta.step()))
 
 
@@ -154,108 +128,3 @@ def _start(plan: Plan, state: RunState, models: Mapping[str, object]) -> Snapsho
 def _is_to_be_remade(record: FrameRecord, out: Path) -> bool:
     """Whether a finished frame's files are gone, or it was tracked and then could not be painted or written."""
     return not record.outputs_stand(out) or (record.status == "failed" and record.crop is not None)
-
-
-def _started(plan: Plan, state: RunState) -> Event:
-    sheet, plate = plan.pack.sheet, plan.plate
-    facts = {
-        "name": plate.name,
-        "plates": plan.job.plates,
-        "out": str(plan.out),
-        "width": plate.width,
-        "height": plate.height,
-        "pixel_aspect": plate.pixel_aspect,
-        "fps": plate.fps,
-        "first_frame": plan.frames[0],
-        "last_frame": plan.frames[-1],
-        "total": len(plan.frames),
-        "done": len(state.finished),
-        "missing": list(plan.missing),
-        "pack": plan.pack.name,
-        "device": plan.models.device_note,
-        "threads": plan.threads,
-        "landmarks": list(sheet.landmark_names),
-        "shapes": [
-            {"name": s.name, "closed": s.closed, "role": s.role, "feather_px": s.feather_px} for s in sheet.shapes
-        ],
-    }
-    return Event("started", facts)
-
-
-def _event(record: FrameRecord) -> Event:
-    if record.status == "failed":
-        return Event("error", {"message": record.message, "frame": record.frame})
-    facts: dict[str, Any] = {
-        "frame": record.frame,
-        "status": record.status,
-        "lost": record.message,
-        "hold": record.hold,
-        "crop": record.crop,
-        "landmarks": record.landmarks,
-        "shapes": record.shapes,
-        "widths": record.widths,
-        "hidden": list(record.hidden),
-        "expected_error_px": record.errors,
-        "seam_before": record.seam_before,
-        "seam_after": record.seam_after,
-        "outputs": list(record.outputs),
-        "ms": record.ms,
-    }
-    return Event("frame", facts)
-
-
-def _conclude(plan: Plan, state: RunState, sink: Sink, *, wall_s: float, n_new: int) -> Outcome:
-    """Write what needs the whole shot: shapes, exchange files, pictures, run.json, report."""
-    _give_memory_back()
-    document = build_document(state.records(), plan)
-    keys = {"before": n_keys(document)}
-    if plan.job.key_tolerance_px:
-        document = reduce_document(document, plan.job.key_tolerance_px)
-    keys["written"] = n_keys(document)
-    exports = write_exports(document, plan.job, plan.out)
-    del document
-    records = [state.finished[frame] for frame in sorted(state.finished)]
-    worst = choose_worst(records)
-    remove_others(plan.out, [*worst, *Gallery(plan.frames).spread])
-    content = run_content(plan, state, records, exports, worst, keys, wall_s=wall_s, n_new=n_new)
-    write_json(plan.out / "run.json", content)
-    report = write_report(plan.out, content)
-    outcome = Outcome(
-        done=tuple(record.frame for record in records if record.status != "failed"),
-        failed={record.frame: record.message or "" for record in records if record.status == "failed"},
-        missing=plan.missing,
-        lost=tuple(record.frame for record in records if record.status == "lost"),
-        exports=tuple(exports),
-        report=report,
-    )
-    if outcome.lost:
-        where = f"face not found at {summarise(outcome.lost)}"
-        sink(
-            warning(
-                f"{where}; mattes are empty there and the clean plate is the plate; add a box: --crop FRAME:X,Y,W,H"
-            )
-        )
-    sink(_finished(outcome, content))
-    return outcome
-
-
-def _give_memory_back() -> None:
-    """Return what the frames took to the system before the document needs its own; glibc keeps it otherwise."""
-    if sys.platform.startswith("linux"):
-        with contextlib.suppress(OSError, AttributeError):
-            ctypes.CDLL(None).malloc_trim(0)
-
-
-def _finished(outcome: Outcome, content: Mapping[str, Any]) -> Event:
-    facts = {
-        "done": len(outcome.done),
-        "failed": list(outcome.failed),
-        "missing": list(outcome.missing),
-        "lost": list(outcome.lost),
-        "exports": [exported.path for exported in outcome.exports],
-        "report": str(outcome.report),
-        "wall_s": content["timing"]["wall_s"],
-        "ms_per_frame": content["timing"]["ms_per_frame"],
-        "device": content["device"]["note"],
-    }
-    return Event("finished", facts)

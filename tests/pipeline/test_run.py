@@ -21,7 +21,8 @@ import pytest
 from rotopaint_ai.errors import CancelledError, CropError, UsageError
 from rotopaint_ai.exchange import document as roto_json
 from rotopaint_ai.jobs import Cancel, Event, RunJob
-from rotopaint_ai.pipeline.run import Outcome, run
+from rotopaint_ai.pipeline.conclude import Outcome
+from rotopaint_ai.pipeline.run import run
 
 ROOT = Path(__file__).resolve().parents[2]
 
