@@ -53,6 +53,11 @@ class Crop:
         placed: Array = np.asarray(points, dtype=np.float64) * (self.side / size_px) + offset
         return placed
 
+    def word(self, frame: int) -> str:
+        """The crop at a frame as the command line takes it: `FRAME:X,Y,W,H`."""
+        x, y = self.x - self.side / 2, self.y - self.side / 2
+        return f"{frame}:{x!r},{y!r},{self.side!r},{self.side!r}"
+
 
 @dataclass(frozen=True, slots=True)
 class Box:

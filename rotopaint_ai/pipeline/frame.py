@@ -49,6 +49,22 @@ class Settled:
     hidden: Sequence[str]
     is_pictured: bool
 
+    @classmethod
+    def of(cls, record: FrameRecord) -> Settled:
+        """What a record of a tracked frame keeps of it."""
+        assert record.crop is not None
+        return cls(
+            crop=Crop(*record.crop),
+            lost=record.message if record.status == "lost" else None,
+            hold=record.hold,
+            landmarks=record.landmarks or (),
+            shapes=record.shapes,
+            widths=record.widths,
+            errors=record.errors,
+            hidden=record.hidden,
+            is_pictured=record.is_pictured,
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class FrameWorks:
@@ -65,6 +81,10 @@ class FrameWorks:
     def format(self) -> Format:
         """What decides the names of files."""
         return Format.of(self.plate)
+
+    def read(self, frame: int) -> Frame:
+        """A frame of the plate, ready to be written again. Raises PlateError."""
+        return self.plate.read(frame)
 
     def finish(self, frame: Frame, settled: Settled, ms: Times) -> FrameRecord:
         """Write a frame's files; a frame that refuses is recorded as failed and does not stop the others.
@@ -88,7 +108,7 @@ class FrameWorks:
 
     def _fail_settled(self, frame: int, settled: Settled, message: str) -> FrameRecord:
         """The record of a frame that could not be painted or written; its roto is good."""
-        return replace(_tracked(frame, "failed", settled), source=self.source(frame), message=_one_line(frame, message))
+        return replace(tracked(frame, "failed", settled), source=self.source(frame), message=_one_line(frame, message))
 
     def _note(self, frame: int, text: str) -> Path:
         path = self.out / FOLDER / "errors.txt"
@@ -124,7 +144,7 @@ class FrameWorks:
             with timed(ms, "pictures"):
                 draw_pictures(self.out, frame, settled.crop, filled)
         return replace(
-            _tracked(number, "done" if settled.lost is None else "lost", settled),
+            tracked(number, "done" if settled.lost is None else "lost", settled),
             source=self.source(number, frame.fingerprint),
             message=settled.lost,
             seam_before=before,
@@ -166,7 +186,7 @@ class FrameWorks:
         ]
 
 
-def _tracked(frame: int, status: Status, settled: Settled) -> FrameRecord:
+def tracked(frame: int, status: Status, settled: Settled) -> FrameRecord:
     """What tracking settled of a frame, as its record keeps it."""
     return FrameRecord(
         frame,
@@ -178,6 +198,7 @@ def _tracked(frame: int, status: Status, settled: Settled) -> FrameRecord:
         widths=settled.widths,
         errors=settled.errors,
         hidden=settled.hidden,
+        is_pictured=settled.is_pictured,
     )
 
 

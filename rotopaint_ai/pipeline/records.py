@@ -36,7 +36,7 @@ class FrameRecord:
 
     `status` lost means that no face was found: mattes are empty and the clean plate is the plate. `landmarks` rows are
     `[x, y, expected_error_px]` or None where occluded, in the order of the sheet. `outputs` maps paths relative to the
-    run's folder to sizes in bytes.
+    run's folder to sizes in bytes. `is_pictured` says whether the report may want pictures of it.
     """
 
     frame: int
@@ -54,6 +54,7 @@ class FrameRecord:
     seam_after: float | None = None
     matte_px: float = 0.0
     outputs: Mapping[str, int] = field(default_factory=dict)
+    is_pictured: bool = False
     ms: Mapping[str, float] = field(default_factory=dict)
 
     @property

@@ -11,13 +11,14 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Protocol
 
 from rotopaint_ai.errors import CancelledError
 from rotopaint_ai.frames import summarise
 from rotopaint_ai.jobs import Cancel, Event, RunJob, Sink, warning
-from rotopaint_ai.pipeline.clock import Eta
+from rotopaint_ai.pipeline.clock import Eta, Times
 from rotopaint_ai.pipeline.conclude import Outcome, conclude
-from rotopaint_ai.pipeline.frame import FrameWorks
+from rotopaint_ai.pipeline.frame import FrameWorks, Settled
 from rotopaint_ai.pipeline.line import Line, Snapshot
 from rotopaint_ai.pipeline.pictures import Gallery
 from rotopaint_ai.pipeline.plan import Plan, make_plan
@@ -27,7 +28,7 @@ from rotopaint_ai.pipeline.state import RunState, open_state
 from rotopaint_ai.pipeline.told import frame_event, started
 from rotopaint_ai.pipeline.track import FaceTracker
 from rotopaint_ai.plates.colour import to_display
-from rotopaint_ai.plates.plate import fingerprint
+from rotopaint_ai.plates.plate import Frame, fingerprint
 
 SNAPSHOT_INTERVAL_S = 2.0
 
@@ -63,7 +64,7 @@ def _run(plan: Plan, state: RunState, note: str | None, sink: Sink, cancel: Canc
         sink(warning(f"{plan.plate.name}: not on disk: frames {summarise(plan.missing)}; render or copy them"))
     n_before = len(state.finished)
     try:
-        _walk(plan, state, works, sink, cancel)
+        walk(plan, state, works, sink, cancel)
     except CancelledError:
         sink(Event("cancelled", {"done": len(state.finished), "total": len(plan.frames)}))
         raise
@@ -89,7 +90,21 @@ def _same_content(record: FrameRecord, works: FrameWorks) -> bool:
     return fingerprint(works.plate.path_of(record.frame)) == record.source.fingerprint
 
 
-def _walk(plan: Plan, state: RunState, works: FrameWorks, sink: Sink, cancel: Cancel) -> None:
+class Works(Protocol):
+    """What is done with each frame of a run."""
+
+    def read(self, frame: int) -> Frame:
+        """The frame from disk. Raises PlateError."""
+
+    def finish(self, frame: Frame, settled: Settled, ms: Times) -> FrameRecord:
+        """What becomes of a settled frame."""
+
+    def fail(self, frame: int, message: str) -> FrameRecord:
+        """The record of a frame that could not be read."""
+
+
+def walk(plan: Plan, state: RunState, works: Works, sink: Sink, cancel: Cancel) -> None:
+    """Take every frame of a plan through the line, going on where `state` ended. Raises CancelledError."""
     models: dict[str, object] = {
         "detect": plan.models.detect,
         "predict_shapes": plan.models.predict_shapes,
@@ -106,7 +121,7 @@ def _walk(plan: Plan, state: RunState, works: FrameWorks, sink: Sink, cancel: Ca
             save_snapshot(state.snapshot_path, snapshot, models)
             last_kept = time.monotonic()
 
-    line = Line(plan.plate.read, works.finish, works.fail, state.finished.__contains__, keep, plan.threads)
+    line = Line(works.read, works.finish, works.fail, state.finished.__contains__, keep, plan.threads)
     eta = Eta(total=len(plan.frames), done=len(state.finished))
     for record in line.run(plan.frames, start, cancel):
         if record.frame in state.finished:

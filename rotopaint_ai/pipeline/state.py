@@ -1,14 +1,16 @@
 """What a run leaves on disk so that a killed one goes on to the same result.
 
 `DIR/.rotopaint/job.json` holds everything that decides a result (plate, crop, pack, settings); `frames.journal` holds a
-record of every finished frame; `line.snapshot` the line's memory between two frames. A difference in `job.json` makes
-the rest worthless, and says so in one line.
+record of every finished frame; `frames.snapshot` the line's memory between two frames. A run that is split over
+processes keeps `tracked.journal` and `tracked.snapshot` for its tracking and `chunks/` for what was painted. A
+difference in `job.json` makes the rest worthless, and says so in one line.
 """
 
 from __future__ import annotations
 
 import json
 import re
+import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -28,8 +30,8 @@ WRITTEN_FOLDERS = (".", FOLDER, "matte", "clean", "report", "report/img")
 _TORN = re.compile(r"^\..*\.[0-9a-f]{8}\.part(\.[^.]*)?$")
 FORMAT = "rotopaint-run-state"
 VERSION = 1
-JOURNAL = "frames.journal"
-SNAPSHOT = "line.snapshot"
+FRAMES, TRACKED = "frames", "tracked"
+CHUNKS = "chunks"
 
 _WORDS = {
     "rotopaint": "this is another version of the product",
@@ -48,6 +50,7 @@ class RunState:
     folder: Path
     journal: Journal
     lock: IO[str]
+    stage: str = FRAMES
     finished: dict[int, FrameRecord] = field(default_factory=dict)
 
     def add(self, record: FrameRecord) -> None:
@@ -58,19 +61,23 @@ class RunState:
     def clear(self) -> None:
         """Forget all frames."""
         self.journal.close()
-        (self.folder / JOURNAL).unlink(missing_ok=True)
-        self.snapshot_path.unlink(missing_ok=True)
-        self.journal = Journal(self.folder / JOURNAL)
+        _forget(self.folder)
+        self.journal = Journal(self.journal_path)
         self.finished.clear()
 
     def records(self) -> Iterator[FrameRecord]:
         """Records of all finished frames with their points, one at a time from disk."""
-        return read_journal(self.folder / JOURNAL)
+        return read_journal(self.journal_path)
+
+    @property
+    def journal_path(self) -> Path:
+        """Where the records are kept."""
+        return self.folder / f"{self.stage}.journal"
 
     @property
     def snapshot_path(self) -> Path:
         """Where the line's memory is kept."""
-        return self.folder / SNAPSHOT
+        return self.folder / f"{self.stage}.snapshot"
 
     def close(self) -> None:
         """Flush and let go of the files."""
@@ -78,31 +85,34 @@ class RunState:
         self.lock.close()
 
 
-def open_state(out: Path, job: Mapping[str, Any], *, resume: bool) -> tuple[RunState, str | None]:
+def open_state(out: Path, job: Mapping[str, Any], *, resume: bool, stage: str = FRAMES) -> tuple[RunState, str | None]:
     """The state in a run's folder, and why an earlier one could not be used (None: it was, or there was none).
 
     `job` maps the words of `_WORDS` to JSON values. Without `resume`, and where the job differs, everything starts
     from the first frame.
     """
     folder = out / FOLDER
-    lock = _lock(out)
+    lock = lock_folder(out)
     content = json.loads(json.dumps({"format": FORMAT, "version": VERSION, **job}))
     note = _difference(folder, content) if resume else None
     if not resume or note is not None:
-        for name in (JOURNAL, SNAPSHOT):
-            (folder / name).unlink(missing_ok=True)
+        _forget(folder)
     _remove_torn(out)
-    journal = Journal(folder / JOURNAL)
-    finished = {record.frame: record.light() for record in read_journal(folder / JOURNAL)}
+    path = folder / f"{stage}.journal"
+    journal = Journal(path)
+    finished = {record.frame: record.light() for record in read_journal(path)}
     write_json(folder / "job.json", content)
-    return RunState(folder, journal, lock, finished), note
+    return RunState(folder, journal, lock, stage, finished), note
 
 
-def _lock(out: Path) -> IO[str]:
-    """Keep a second run out of the folder for as long as this process lives."""
-    folder = out / FOLDER
-    folder.mkdir(parents=True, exist_ok=True)
-    stream = (folder / "lock").open("w")
+def lock_folder(out: Path, name: str = "lock") -> IO[str]:
+    """Keep a second process out of a run's folder, or out of a part of it, for as long as this one lives.
+
+    Raises: UsageError where another process is there.
+    """
+    path = out / FOLDER / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    stream = path.open("w")
     if fcntl is not None:
         try:
             fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -110,6 +120,13 @@ def _lock(out: Path) -> IO[str]:
             stream.close()
             raise UsageError(f"{out}: another run is writing here; wait for it, or choose another --out") from error
     return stream
+
+
+def _forget(folder: Path) -> None:
+    for stage in (FRAMES, TRACKED):
+        for path in (folder / f"{stage}.journal", folder / f"{stage}.snapshot"):
+            path.unlink(missing_ok=True)
+    shutil.rmtree(folder / CHUNKS, ignore_errors=True)
 
 
 def _remove_torn(out: Path) -> None:

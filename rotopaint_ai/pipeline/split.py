@@ -1,0 +1,232 @@
+"""The main job in tasks for several processes, ending with the files that one `run` would have written.
+
+    track(job)          follows the face through the whole shot, in order: landmarks, shapes, widths into a journal
+    paint(job, frames)  mattes and clean plates of a range of tracked frames; ranges side by side, on any machine
+    gather(job)         shapes, exchange files, report and run.json, once every frame has been painted
+
+Each task can be killed at any time and done again; what it had finished stays. All share the run's folder on one disk.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from rotopaint_ai.errors import UsageError
+from rotopaint_ai.files import write_json
+from rotopaint_ai.frames import FrameRange, summarise
+from rotopaint_ai.inference.pack import load_pack
+from rotopaint_ai.jobs import Cancel, Event, RunJob, Sink, n_cores
+from rotopaint_ai.pipeline.clock import Eta, Times
+from rotopaint_ai.pipeline.conclude import Outcome, conclude
+from rotopaint_ai.pipeline.frame import FrameWorks, Settled, tracked
+from rotopaint_ai.pipeline.line import Line, Snapshot
+from rotopaint_ai.pipeline.line import Settled as SettledFrames
+from rotopaint_ai.pipeline.plan import make_plan
+from rotopaint_ai.pipeline.records import FrameRecord, Journal, read_journal
+from rotopaint_ai.pipeline.run import walk
+from rotopaint_ai.pipeline.state import CHUNKS, FOLDER, TRACKED, RunState, lock_folder, open_state
+from rotopaint_ai.pipeline.told import frame_event, started
+from rotopaint_ai.plates.plate import Frame, Plate, open_plate
+
+NOTE = "tracked.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Painted:
+    """Frames of a range that stand on disk, and those that do not with the reason."""
+
+    done: tuple[int, ...]
+    failed: Mapping[int, str]
+
+
+@dataclass(frozen=True, slots=True)
+class TrackWorks:
+    """Keeps what was settled of a frame; nothing is painted."""
+
+    painter: FrameWorks
+
+    @property
+    def plate(self) -> Plate:
+        """The plate."""
+        return self.painter.plate
+
+    def read(self, frame: int) -> Frame:
+        """A frame whose file will not be written again."""
+        return self.plate.read(frame, keep_native=False)
+
+    def finish(self, frame: Frame, settled: Settled, ms: Times) -> FrameRecord:
+        """The record of a tracked frame."""
+        record = tracked(frame.number, "done" if settled.lost is None else "lost", settled)
+        source = self.painter.source(frame.number, frame.fingerprint)
+        return replace(record, source=source, message=settled.lost, ms=dict(ms))
+
+    def fail(self, frame: int, message: str) -> FrameRecord:
+        """The record of a frame that could not be read."""
+        return self.painter.fail(frame, message)
+
+
+class Replay:
+    """A tracker that knows already what will be settled of each frame."""
+
+    def __init__(self, records: Mapping[int, FrameRecord]) -> None:
+        self._records = records
+
+    def push(self, frame: Frame, ms: Times) -> SettledFrames:
+        """The frame with what tracking said of it."""
+        return ((frame.number, Settled.of(self._records[frame.number])),)
+
+    def skip(self, frame: int) -> SettledFrames:
+        """A frame that cannot be read any more."""
+        return ()
+
+    def flush(self) -> SettledFrames:
+        """Nothing is left."""
+        return ()
+
+
+def track(job: RunJob, sink: Sink, cancel: Cancel) -> tuple[int, ...]:
+    """Follow the face through the whole shot; returns the frames that could not be read.
+
+    Raises: as `run`.
+    """
+    began = time.time()
+    plan = make_plan(job)
+    with plan.plate:
+        state, _ = open_state(plan.out, plan.fingerprint(), resume=job.resume, stage=TRACKED)
+        try:
+            sink(started(plan, n_done=len(state.finished)))
+            works = FrameWorks(plan.plate, plan.out, plan.pack.sheet, job.clean, job.method)
+            walk(plan, state, TrackWorks(works), sink, cancel)
+            note = {
+                "began": began,
+                "crops": [crop.word(frame) for frame, crop in plan.crops.keys.items()],
+                "frames": list(plan.frames),
+                **_identity(plan.plate, job),
+            }
+            write_json(state.folder / NOTE, note)
+            return tuple(frame for frame, record in state.finished.items() if record.status == "failed")
+        finally:
+            state.close()
+
+
+def paint(job: RunJob, frames: FrameRange, sink: Sink, cancel: Cancel) -> Painted:
+    """Paint the frames of a tracked shot that lie in a range.
+
+    Raises: UsageError where the shot was not tracked, or as another job, or where another process paints this range;
+    CancelledError; OSError where the disk refuses.
+    """
+    out = Path(job.out)
+    with open_plate(job.plates, colourspace=job.colourspace) as plate:
+        note = _note(out, plate, job)
+        wanted = [frame for frame in note["frames"] if frame in frames]
+        if not wanted:
+            raise UsageError(
+                f"--frames {frames}: {plate.name} was tracked at {summarise(note['frames'])}; choose among those"
+            )
+        name = f"{CHUNKS}/{frames.first}-{frames.last}"
+        with lock_folder(out, f"{name}.lock"):
+            return _paint(job, plate, wanted, out / FOLDER / f"{name}.journal", sink, cancel)
+
+
+def gather(job: RunJob, sink: Sink) -> Outcome:
+    """Write what needs the whole shot, from the journals of its ranges.
+
+    Raises: UsageError where frames have not been painted yet, or as `paint`.
+    """
+    out = Path(job.out)
+    with open_plate(job.plates, colourspace=job.colourspace) as plate:
+        note = _note(out, plate, job)
+    plan = make_plan(replace(job, crops=tuple(note["crops"])))
+    with plan.plate:
+        state, trouble = open_state(plan.out, plan.fingerprint(), resume=True)
+        try:
+            if trouble is not None:
+                raise UsageError(f"{out}: {trouble}; track the shot again")
+            _collect(state, plan.frames)
+            wall_s = time.time() - note["began"]
+            return conclude(replace(plan, job=job), state, sink, wall_s=wall_s, n_new=len(plan.frames))
+        finally:
+            state.close()
+
+
+def _paint(job: RunJob, plate: Plate, wanted: Sequence[int], path: Path, sink: Sink, cancel: Cancel) -> Painted:
+    out = Path(job.out)
+    works = FrameWorks(plate, out, load_pack(job.model).sheet, job.clean, job.method)
+    known = _tracked(out, wanted)
+    finished = _standing(path, out)
+    journal = Journal(path)
+    try:
+        for frame in wanted:
+            if known[frame].crop is None and frame not in finished:
+                finished[frame] = known[frame]
+                journal.append(known[frame])
+        rest = [frame for frame in wanted if frame not in finished]
+        threads = job.threads or n_cores()
+        line = Line(works.read, works.finish, works.fail, finished.__contains__, _keep_nothing, threads)
+        eta = Eta(total=len(wanted), done=len(finished))
+        for record in line.run(rest, Snapshot(0, Replay(known)), cancel):
+            journal.append(record)
+            finished[record.frame] = record.light()
+            sink(frame_event(record))
+            sink(Event("progress", eta.step()))
+    finally:
+        journal.close()
+    failed = {frame: record.message or "" for frame, record in finished.items() if record.status == "failed"}
+    return Painted(tuple(sorted(set(finished) - set(failed))), failed)
+
+
+def _keep_nothing(snapshot: Snapshot) -> None:
+    """Painting has no memory between frames."""
+
+
+def _tracked(out: Path, wanted: Sequence[int]) -> dict[int, FrameRecord]:
+    frames = set(wanted)
+    return {r.frame: r for r in read_journal(out / FOLDER / f"{TRACKED}.journal") if r.frame in frames}
+
+
+def _standing(path: Path, out: Path) -> dict[int, FrameRecord]:
+    """Frames of an earlier attempt that need no painting: written, and their files are still there."""
+    records = (record for record in read_journal(path) if record.status != "failed" and record.outputs_stand(out))
+    return {record.frame: record.light() for record in records}
+
+
+def _collect(state: RunState, frames: Sequence[int]) -> None:
+    """Take the records of all ranges into the run's own journal. Raises UsageError for frames that have none."""
+    records: dict[int, Path] = {}
+    for path in sorted((state.folder / CHUNKS).glob("*.journal")):
+        records.update({record.frame: path for record in read_journal(path)})
+    if lacking := sorted(set(frames) - set(records)):
+        raise UsageError(
+            f"{state.folder.parent}: frames {summarise(lacking)} have not been painted yet; paint them first"
+        )
+    for path in sorted(set(records.values())):
+        for record in read_journal(path):
+            if records[record.frame] == path and state.finished.get(record.frame) != record.light():
+                state.add(record)
+
+
+def _note(out: Path, plate: Plate, job: RunJob) -> dict[str, Any]:
+    """What tracking left. Raises UsageError where there is nothing, or where the job is another one now."""
+    try:
+        note: dict[str, Any] = json.loads((out / FOLDER / NOTE).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise UsageError(f"{out}: {plate.name} has not been tracked yet; do that first") from None
+    for name, value in _identity(plate, job).items():
+        if note.get(name) != value:
+            raise UsageError(f"{out}: was tracked with another {name}; track the shot again")
+    return note
+
+
+def _identity(plate: Plate, job: RunJob) -> dict[str, Any]:
+    """What the tasks of a job must have in common, as JSON values."""
+    return {
+        "plate": [plate.name, plate.suffix, plate.width, plate.height, plate.colourspace],
+        "pack": dict(load_pack(job.model).card["files"]),
+        "range": job.frames,
+        "fill": [job.clean, job.method],
+    }

@@ -1,0 +1,104 @@
+"""A run in tasks gives the files of one run, whatever happens in between."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from rotopaint_ai.errors import CancelledError, UsageError
+from rotopaint_ai.frames import FrameRange
+from rotopaint_ai.jobs import Cancel, Event, RunJob
+from rotopaint_ai.pipeline import split
+from rotopaint_ai.pipeline.run import run
+
+
+def _job(puppet: ModuleType, plates: str, pack: Path, out: Path, **changes: object) -> RunJob:
+    job = RunJob(plates=plates, out=str(out), crops=(puppet.crop_text(),), model=str(pack), threads=2, resume=True)
+    return replace(job, **changes)  # type: ignore[arg-type]
+
+
+def _nobody(event: Event) -> None:
+    pass
+
+
+def _bytes(out: Path) -> dict[str, bytes]:
+    """What a run leaves for others, by name; run.json and the page carry times."""
+    files = [path for path in out.rglob("*") if path.is_file() and ".rotopaint" not in path.parts]
+    return {str(p.relative_to(out)): p.read_bytes() for p in files if p.name not in ("run.json", "index.html")}
+
+
+@pytest.fixture(scope="module")
+def whole(puppet: ModuleType, plates: str, pack: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The files of one unbroken run."""
+    out = tmp_path_factory.mktemp("whole")
+    run(_job(puppet, plates, pack, out), _nobody, Cancel())
+    return out
+
+
+def test_tasks_give_the_files_of_one_run(
+    puppet: ModuleType, plates: str, pack: Path, whole: Path, tmp_path: Path
+) -> None:
+    job = _job(puppet, plates, pack, tmp_path)
+    assert split.track(job, _nobody, Cancel()) == ()
+    for first, last in ((1006, 1012), (1001, 1005)):  # a hold is cut in two, and the order is turned round
+        painted = split.paint(job, FrameRange(first, last), _nobody, Cancel())
+        assert painted.done == tuple(range(first, last + 1))
+    outcome = split.gather(job, _nobody)
+    assert outcome.done == tuple(range(1001, 1013))
+    assert _bytes(tmp_path) == _bytes(whole)
+    ours, theirs = (json.loads((out / "run.json").read_text()) for out in (tmp_path, whole))
+    for name in ("plate", "frames", "errors", "seam", "matte_px", "pictures", "keys"):
+        assert ours[name] == theirs[name]
+
+
+def test_a_task_that_was_stopped_goes_on(
+    puppet: ModuleType, plates: str, pack: Path, whole: Path, tmp_path: Path
+) -> None:
+    job = _job(puppet, plates, pack, tmp_path)
+    cancel = Cancel()
+
+    def stop_at_third(event: Event) -> None:
+        if event.kind == "frame" and event.facts["frame"] == 1003:
+            cancel.request()
+
+    with pytest.raises(CancelledError):
+        split.track(job, stop_at_third, cancel)
+    split.track(job, _nobody, Cancel())
+    cancel = Cancel()
+    with pytest.raises(CancelledError):
+        split.paint(job, FrameRange(1001, 1012), stop_at_third, cancel)
+    told: list[Event] = []
+    split.paint(job, FrameRange(1001, 1012), told.append, Cancel())
+    assert 0 < sum(event.kind == "frame" for event in told) < 10  # what stood was not done again
+    split.gather(job, _nobody)
+    assert _bytes(tmp_path) == _bytes(whole)
+
+
+def test_frames_that_nobody_painted_are_named(puppet: ModuleType, plates: str, pack: Path, tmp_path: Path) -> None:
+    job = _job(puppet, plates, pack, tmp_path)
+    with pytest.raises(UsageError, match="has not been tracked yet"):
+        split.paint(job, FrameRange(1001, 1002), _nobody, Cancel())
+    split.track(job, _nobody, Cancel())
+    split.paint(job, FrameRange(1001, 1004), _nobody, Cancel())
+    with pytest.raises(UsageError, match="frames 1005-1012 have not been painted yet"):
+        split.gather(job, _nobody)
+    with pytest.raises(UsageError, match="was tracked with another fill"):
+        split.paint(replace(job, clean=False), FrameRange(1005, 1012), _nobody, Cancel())
+
+
+def test_a_frame_that_breaks_after_tracking_fails_alone(puppet: ModuleType, pack: Path, tmp_path: Path) -> None:
+    pattern = puppet.make_plates(tmp_path / "plates", range(1001, 1005))
+    job = _job(puppet, pattern, pack, tmp_path / "out")
+    split.track(job, _nobody, Cancel())
+    broken = tmp_path / "plates/plate.1003.exr"
+    good = broken.read_bytes()
+    broken.write_bytes(good[:900])
+    painted = split.paint(job, FrameRange(1001, 1004), _nobody, Cancel())
+    assert painted.done == (1001, 1002, 1004)
+    assert "plate.1003.exr" in painted.failed[1003]
+    broken.write_bytes(good)
+    assert split.paint(job, FrameRange(1001, 1004), _nobody, Cancel()).failed == {}
