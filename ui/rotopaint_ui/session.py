@@ -1,103 +1,59 @@
 """The shot that is open: plate, document, crop boxes, selection, what the last run said, and undo. No Qt, no numpy.
 
 Undo keeps whole states; states are frozen values, so that a step costs what changed and nothing else. Everything that
-changes goes through `act` or a gesture, one step each, and is told to the listeners.
+changes goes through `act` or a gesture, one step each, is written into the project file where there is one, and is
+told to the listeners.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from rotopaint_ai.errors import RotopaintError
 from rotopaint_ai.exchange import document as documents
 from rotopaint_ai.files import write_text
+from rotopaint_ai.project.values import MARKS, Box, Mark, SeamSettings, Spread, State
 from rotopaint_ai.shapes.roto import RotoDocument, RotoShape
-from rotopaint_ui import edits, record
+from rotopaint_ui import edits, seam_settings
+from rotopaint_ui.corrections import Corrections, Live, Place
+from rotopaint_ui.history import MAX_UNDO, History, Step, Store
 from rotopaint_ui.record import RunRecord
+from rotopaint_ui.shot import (
+    HAND_NAME,
+    RUN_NAME,
+    SHAPES_NAME,
+    PlateFacts,
+    Results,
+    default_out,
+    read_results,
+    write_document,
+)
 from rotopaint_ui.stream import Stream
 
-MAX_UNDO = 500
-SHAPES_NAME = "shapes.roto.json"
-HAND_NAME = "shapes.before-run.roto.json"  # the artist's keys while a run is under way; gone when it has ended
-RUN_NAME = "run.json"
-
-
-@dataclass(frozen=True, slots=True)
-class Box:
-    """A crop box dragged by hand: top-left corner and size, plate pixels."""
-
-    x: float
-    y: float
-    width: float
-    height: float
-
-    def word(self, frame: int) -> str:
-        """As the command line takes it."""
-        return f"{frame}:" + ",".join(f"{value:.6g}" for value in (self.x, self.y, self.width, self.height))
-
-
-@dataclass(frozen=True, slots=True)
-class PlateFacts:
-    """What the decoder said of the open plate."""
-
-    source: str
-    name: str
-    path: Path
-    width: int
-    height: int
-    pixel_aspect: float
-    fps: float
-    frames: tuple[int, ...]
-    missing: tuple[int, ...]
-    colourspace: str
-    bit_depth: str
-
-    @classmethod
-    def from_json(cls, source: str, facts: Mapping[str, Any]) -> PlateFacts:
-        """The decoder's reply to an open request."""
-        return cls(
-            source=source,
-            name=facts["name"],
-            path=Path(facts["path"]),
-            width=facts["width"],
-            height=facts["height"],
-            pixel_aspect=facts["pixel_aspect"],
-            fps=facts["fps"],
-            frames=tuple(facts["frames"]),
-            missing=tuple(facts["missing"]),
-            colourspace=facts["colourspace"],
-            bit_depth=facts["bit_depth"],
-        )
-
-    @property
-    def first(self) -> int:
-        """First frame on disk."""
-        return self.frames[0]
-
-    @property
-    def last(self) -> int:
-        """Last frame on disk."""
-        return self.frames[-1]
-
-
-@dataclass(frozen=True, slots=True)
-class State:
-    """What undo brings back."""
-
-    document: RotoDocument | None = None
-    crops: Mapping[int, Box] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """An act that can be undone: what it was called, and the state before it."""
-
-    label: str
-    before: State
+__all__ = [
+    "HAND_NAME",
+    "MARKS",
+    "MAX_UNDO",
+    "RUN_NAME",
+    "SHAPES_NAME",
+    "Box",
+    "Mark",
+    "PlateFacts",
+    "Results",
+    "SeamSettings",
+    "Selection",
+    "Session",
+    "Spread",
+    "State",
+    "Step",
+    "Store",
+    "default_out",
+    "read_results",
+    "write_document",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,34 +64,8 @@ class Selection:
     points: frozenset[int] = frozenset()
 
 
-@dataclass(frozen=True, slots=True)
-class Results:
-    """What a run left in its folder. `trouble` is one line on what could not be read."""
-
-    out: Path
-    document: RotoDocument | None = None
-    hand: RotoDocument | None = None  # the artist's keys from before a run that was cut off
-    run: RunRecord = field(default_factory=RunRecord)
-    trouble: str | None = None
-
-
-def read_results(out: Path) -> Results:
-    """Read what a run left; touches nothing but the disk, so that it may run beside the screen."""
-    found = Results(out)
-    try:
-        if (out / SHAPES_NAME).is_file():
-            found = replace(found, document=documents.read(out / SHAPES_NAME))
-        if (out / HAND_NAME).is_file():
-            found = replace(found, hand=documents.read(out / HAND_NAME))
-        if (out / RUN_NAME).is_file():
-            found = replace(found, run=record.read(out / RUN_NAME))
-    except (RotopaintError, OSError) as error:
-        found = replace(found, trouble=str(error))
-    return found
-
-
 class Session:
-    """One open shot. `listeners` are called after every change, with no arguments."""
+    """One open shot. `listeners` are called after every change, `said` with lines for the status."""
 
     def __init__(self) -> None:
         self.plate: PlateFacts | None = None
@@ -143,26 +73,32 @@ class Session:
         self.selection = Selection()
         self.run = RunRecord()
         self.hidden: frozenset[str] = frozenset()
-        self._stream: Stream | None = None
-        self._live: RotoDocument | None = None
+        self.locked: frozenset[str] = frozenset()
         self.out: Path | None = None
+        self.live: Live | None = None
+        self.lock_owner: str | None = None  # who else has the project open, as "name on host"
+        self.is_read_only = False
         self.listeners: list[Callable[[], None]] = []
+        self.said: list[Callable[[str], None]] = []
+        self._stream: Stream | None = None
+        self._live_document: RotoDocument | None = None
         self._state = State()
         self._saved: RotoDocument | None = None
         self._stepped_to: int | None = None
         self._gesture: Step | None = None
-        self._undo: list[Step] = []
-        self._redo: list[Step] = []
+        self._history = History()
+        self._corrections = Corrections(self)
 
     # --- the shot
 
     def open(self, plate: PlateFacts, out: Path | None = None) -> None:
         """Take a plate. What an earlier run left in its output folder comes by `take_results`."""
         self.plate, self.frame, self.out = plate, plate.first, out or default_out(plate)
-        self.selection, self.run, self.hidden = Selection(), RunRecord(), frozenset()
+        self.selection, self.run = Selection(), RunRecord()
+        self.hidden = self.locked = frozenset()
         self._state, self._saved, self._gesture = State(), None, None
-        self._undo.clear()
-        self._redo.clear()
+        self._corrections.forget()
+        self._history.clear()
         self._tell()
 
     def take_results(self, results: Results) -> None:
@@ -172,9 +108,8 @@ class Session:
         document = self._saved = results.document
         if document is not None and results.hand is not None:
             document = edits.with_human_keys(document, results.hand)
-        self._state, self.run = replace(self._state, document=document), results.run
-        self._undo.clear()
-        self._redo.clear()
+        self._state, self.run = replace(self._state, document=document, predicted=results.document), results.run
+        self._history.clear()
         self._tell()
 
     @property
@@ -185,7 +120,7 @@ class Session:
     @property
     def document(self) -> RotoDocument | None:
         """The shot's shapes and landmarks, while a run is under way those that have come; None before the first run."""
-        return self._state.document if self._live is None else self._live
+        return self._state.document if self._live_document is None else self._live_document
 
     @property
     def is_live(self) -> bool:
@@ -231,11 +166,17 @@ class Session:
         return True
 
     def worst(self) -> list[int]:
-        """Frames that need eyes, the worst first; frames that a person has keyed are done."""
+        """Frames that need eyes, the worst first; frames that a person has keyed or accepted are done."""
         frames = self.plate.frames if self.plate is not None else ()
+        accepted = {frame for frame, mark in self._state.marks.items() if mark == "accepted"}
+        return self.run.worst(frames, settled=frozenset(self.corrected_frames() | accepted))
+
+    def corrected_frames(self) -> set[int]:
+        """Frames where a person has keyed a shape or placed a landmark."""
         document = self.document
-        shapes = document.shapes if document is not None else ()
-        return self.run.worst(frames, settled=frozenset(f for shape in shapes for f in edits.human_keys(shape)))
+        if document is None:
+            return set()
+        return {f for shape in document.shapes for f in edits.human_keys(shape)} | set(document.landmarks.hand)
 
     def select(self, shape: str | None, points: frozenset[int] = frozenset()) -> None:
         """Select a shape and some of its control points."""
@@ -248,28 +189,36 @@ class Session:
         self.hidden = self.hidden - {shape} if visible else self.hidden | {shape}
         self._tell()
 
+    def lock(self, shape: str, locked: bool) -> None:
+        """Keep a shape from being taken hold of in the viewer."""
+        self.locked = self.locked | {shape} if locked else self.locked - {shape}
+        self._tell()
+
     # --- acts and undo
 
     def act(self, label: str, new: State) -> None:
         """Go to a new state in one step that can be undone."""
+        self._corrections.settle()
         if new != self._state:
-            self._push(Step(label, self._state))
+            self._push(Step(label, self._state), new)
             self._state = new
             self._tell()
 
     def begin(self, label: str) -> None:
         """Begin a gesture: the states shown until `commit` become one step."""
+        self._corrections.settle()
         self._gesture = Step(label, self._state)
 
     @property
     def before_gesture(self) -> State:
         """The state when the gesture began; the current one without a gesture."""
-        return self._gesture.before if self._gesture is not None else self._state
+        before = self._gesture.before if self._gesture is not None else None
+        return self._state if before is None else before
 
     @property
     def is_dragging(self) -> bool:
         """Whether a gesture goes on and has changed something."""
-        return self._gesture is not None and self._gesture.before != self._state
+        return self._gesture is not None and self._gesture.before is not self._state
 
     def preview(self, new: State) -> None:
         """Show a state while a gesture goes on."""
@@ -280,38 +229,92 @@ class Session:
         """End the gesture."""
         step, self._gesture = self._gesture, None
         if step is not None and step.before != self._state:
-            self._push(step)
+            self._push(step, self._state)
             self._tell()
 
     def abort(self) -> None:
         """End the gesture and take it back."""
         step, self._gesture = self._gesture, None
-        if step is not None:
+        self._corrections.forget()
+        if step is not None and step.before is not None:
             self._state = step.before
             self._tell()
 
     def undo(self) -> str | None:
         """Take the last step back; returns what it was called, None when there is none."""
-        return self._swap(self._undo, self._redo)
+        return self._swap(self._history.undo)
 
     def redo(self) -> str | None:
         """Do the last undone step again; returns what it was called, None when there is none."""
-        return self._swap(self._redo, self._undo)
+        return self._swap(self._history.redo)
 
     @property
     def can_undo(self) -> bool:
         """Whether there is a step to take back."""
-        return bool(self._undo)
+        return self._history.can_undo
 
     @property
     def can_redo(self) -> bool:
         """Whether there is a step to do again."""
-        return bool(self._redo)
+        return self._history.can_redo
 
     def held_frames(self) -> range:
         """The frames that an edit here changes: this frame, or the whole hold that it belongs to."""
-        first, last = self.run.hold_of(self.frame)
+        return self.hold_frames(self.frame)
+
+    def hold_frames(self, frame: int) -> range:
+        """A frame, or the whole hold that it belongs to."""
+        first, last = self.run.hold_of(frame)
         return range(first, last + 1)
+
+    def say(self, text: str) -> None:
+        """Tell the artist something in one line."""
+        for listener in self.said:
+            listener(text)
+
+    # --- review and seams
+
+    def mark(self, frames: Collection[int], mark: Mark | None) -> None:
+        """Judge frames: accepted, needs work, or (None) not looked at. One step."""
+        marks = {frame: old for frame, old in self._state.marks.items() if frame not in frames}
+        if mark is not None:
+            marks |= dict.fromkeys(sorted(frames), mark)
+        label = {"accepted": "accept", "needs work": "needs work", None: "clear mark"}[mark]
+        self.act(label, replace(self._state, marks=dict(sorted(marks.items()))))
+
+    def seam(self, shape: str) -> SeamSettings:
+        """What is set for a seam."""
+        return self._state.seam(shape)
+
+    def set_seam(self, shape: str, settings: SeamSettings) -> None:
+        """Set a seam by hand; its shape takes width, feather and taper. In a gesture it is previewed, else one step."""
+        new = seam_settings.applied(self.before_gesture, shape, settings)
+        if self._gesture is not None:
+            self.preview(new)
+        else:
+            self.act("seam settings", new)
+
+    # --- corrections
+
+    def move_landmarks(self, frame: int, places: Mapping[int, Place]) -> None:
+        """Put landmarks at places (x, y), inside a gesture; the shapes that hang on them follow."""
+        self._corrections.move_landmarks(frame, places)
+
+    def end_landmarks(self) -> None:
+        """The hand let go of the landmarks: one step, once the shapes have followed."""
+        self._corrections.end_landmarks()
+
+    def proposed_reach(self, frame: int) -> tuple[int, int]:
+        """First and last frame that a correction at `frame` is proposed for."""
+        return self._corrections.proposed_reach(frame)
+
+    def spread(self, frame: int, first: int, last: int) -> None:
+        """Spread the correction at `frame` over `first` to `last`; human keys stay. One step, when it is worked out."""
+        self._corrections.spread(frame, first, last)
+
+    def refit(self) -> None:
+        """Refit the whole shot from the keys that people made. One step, when it is worked out."""
+        self._corrections.refit()
 
     # --- disk
 
@@ -345,14 +348,15 @@ class Session:
             write_text(out / HAND_NAME, documents.dumps(document))
 
     def take_run(self, results: Results) -> None:
-        """After a run: take its shapes with the artist's keys put back, in one step. They are still to be saved."""
+        """After a run: take its shapes with the artist's keys and seam settings put back, in one step, to be saved."""
         if results.out != self.out or results.document is None:
             return
         new = self._saved = results.document
         if self._state.document is not None:
             new = edits.with_human_keys(new, self._state.document)
+        new = seam_settings.put_back(new, self._state.seams)
         self.run = results.run
-        self.act("run", replace(self._state, document=new))
+        self.act("run", replace(self._state, document=new, predicted=results.document))
         if self.is_saved:
             (results.out / HAND_NAME).unlink(missing_ok=True)
         self._tell()
@@ -372,40 +376,26 @@ class Session:
         if self._stream is not None:
             live = self._stream.document()
             own = self._state.document
-            self._live = live if own is None else edits.with_human_keys(live, own)
+            self._live_document = live if own is None else edits.with_human_keys(live, own)
             self._tell()
 
     def end_live(self) -> None:
         """The run has ended: back to the document."""
-        self._stream = self._live = None
+        self._stream = self._live_document = None
         self._tell()
 
-    def _swap(self, source: list[Step], target: list[Step]) -> str | None:
-        if not source or self._gesture is not None:
+    def _swap(self, move: Callable[[State], tuple[str, State] | None]) -> str | None:
+        self._corrections.settle()
+        moved = move(self._state) if self._gesture is None else None
+        if moved is None:
             return None
-        step = source.pop()
-        target.append(Step(step.label, self._state))
-        self._state = step.before
+        label, self._state = moved
         self._tell()
-        return step.label
+        return label
 
-    def _push(self, step: Step) -> None:
-        self._undo.append(step)
-        del self._undo[:-MAX_UNDO]
-        self._redo.clear()
+    def _push(self, step: Step, state: State) -> None:
+        self._history.push(step, state)
 
     def _tell(self) -> None:
         for listener in self.listeners:
             listener()
-
-
-def write_document(path: Path, document: RotoDocument) -> None:
-    """Write the shot's document; the copy of the artist's keys that was made before a run has then done its duty."""
-    documents.write(path, document)
-    path.with_name(HAND_NAME).unlink(missing_ok=True)
-
-
-def default_out(plate: PlateFacts) -> Path:
-    """Where a run of this plate writes when nobody says: beside the plate's folder, named after folder and plate."""
-    folder = plate.path.parent
-    return folder.parent / f"{folder.name}_rotopaint" / (plate.name or "plate")

@@ -1,0 +1,87 @@
+"""What an artist has made of a shot, as one frozen value: every act gives a new one, and undo goes back to an old one.
+
+Standard library only, so that a host's own Python can load it. Plate space, pixels; frames as on disk.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal, get_args
+
+from rotopaint_ai.errors import UsageError
+from rotopaint_ai.exchange.document import MOST_WIDTH_PX
+from rotopaint_ai.shapes.roto import RotoDocument
+
+Mark = Literal["accepted", "needs work"]
+MARKS: tuple[Mark, ...] = get_args(Mark)
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """A crop box dragged by hand: top-left corner and size, plate pixels."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+
+    def word(self, frame: int) -> str:
+        """As the command line takes it."""
+        return f"{frame}:" + ",".join(f"{value:.6g}" for value in (self.x, self.y, self.width, self.height))
+
+
+@dataclass(frozen=True, slots=True)
+class SeamSettings:
+    """How one seam is painted away, as a person has set it; None leaves a value to the model, run after run.
+
+    `width_px` is the full width of the matte, `feather_px` the softness outside it, `taper` the share of the length
+    over which each end narrows. `grain` is the share of the grain carried over (0 smooth, 1 as the plate), `strength`
+    how much of the paint shows (0 the plate, 1 all of it).
+    """
+
+    width_px: float | None = None
+    feather_px: float | None = None
+    taper: tuple[float, float] | None = None
+    method: str = "auto"
+    grain: float = 1.0
+    strength: float = 1.0
+
+    def __post_init__(self) -> None:
+        for name, value in (("width_px", self.width_px), ("feather_px", self.feather_px)):
+            if value is not None and not 0 <= value <= MOST_WIDTH_PX:
+                raise UsageError(f"seam: {name} is {value}; wanted 0 to {MOST_WIDTH_PX:,.0f} px")
+        shares = (*(self.taper or ()), self.grain, self.strength)
+        if not all(math.isfinite(share) and 0 <= share <= 1 for share in shares):
+            raise UsageError(f"seam: taper, grain and strength are {shares}; each is a share from 0 to 1")
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """A correction made at `frame` and carried from `first` to `last`, both included, in these shapes."""
+
+    frame: int
+    first: int
+    last: int
+    shapes: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """All that undo brings back.
+
+    `document` is what is shown and exported. `predicted` is what the models said of the same frames: corrections are
+    measured against it. `marks` are a person's judgement of frames, `seams` settings by the name of the shape.
+    """
+
+    document: RotoDocument | None = None
+    crops: Mapping[int, Box] = field(default_factory=dict)
+    predicted: RotoDocument | None = None
+    marks: Mapping[int, Mark] = field(default_factory=dict)
+    seams: Mapping[str, SeamSettings] = field(default_factory=dict)
+    spreads: tuple[Spread, ...] = ()
+
+    def seam(self, shape: str) -> SeamSettings:
+        """The settings of a seam; those of the model where nobody has set any."""
+        return self.seams.get(shape, SeamSettings())

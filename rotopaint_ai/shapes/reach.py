@@ -1,0 +1,64 @@
+"""How far a correction made at one frame is likely to hold good: as long as the face keeps its look.
+
+Standard library only. Two frames are compared by their landmarks in face space: what is left between them after the
+similarity (shift, turn, size) that fits best, as a share of the face's size.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Sequence
+
+from rotopaint_ai.shapes.roto import Landmark, RotoDocument
+
+LIKE = 0.06  # of the face's size: beyond this the face is another one (a replacement face, a turn of the head)
+FARTHEST = 48  # frames on either side; a longer reach is drawn by hand
+
+Row = Sequence[Landmark | None]
+
+
+def propose(document: RotoDocument, frame: int, *, corrected: Collection[int] = ()) -> tuple[int, int]:
+    """First and last frame that a correction at `frame` is proposed for, both included.
+
+    It ends where the face changes its look, is lost, or the next frame that a person has `corrected` begins.
+    """
+    rows = document.landmarks.keys
+    frames = sorted(rows) if frame in rows else [frame]
+    at = frames.index(frame)
+    here = rows.get(frame, ())
+    first = _walk(frames[at::-1], document, here, corrected)
+    last = _walk(frames[at:], document, here, corrected)
+    return first, last
+
+
+def unlikeness(a: Row, b: Row) -> float:
+    """Root mean square distance of landmarks after the best similarity, as a share of the size of `a`."""
+    pairs = [(p, q) for p, q in zip(a, b) if p is not None and q is not None]
+    if len(pairs) < 3:
+        return math.inf
+    p_x, p_y = _centred([p.x for p, _ in pairs]), _centred([p.y for p, _ in pairs])
+    q_x, q_y = _centred([q.x for _, q in pairs]), _centred([q.y for _, q in pairs])
+    size_p, size_q = sum(v * v for v in (*p_x, *p_y)), sum(v * v for v in (*q_x, *q_y))
+    if not size_p or not size_q:
+        return math.inf
+    # with complex numbers p, q the best factor is <q,p>/<q,q>; what it leaves is |p|^2 - |<q,p>|^2 / |q|^2
+    real = sum(u * v for u, v in zip(p_x, q_x)) + sum(u * v for u, v in zip(p_y, q_y))
+    imaginary = sum(u * v for u, v in zip(p_y, q_x)) - sum(u * v for u, v in zip(p_x, q_y))
+    left = max(size_p - (real * real + imaginary * imaginary) / size_q, 0.0)
+    return math.sqrt(left / size_p)
+
+
+def _walk(frames: Sequence[int], document: RotoDocument, here: Row, corrected: Collection[int]) -> int:
+    end = frames[0]
+    for frame in frames[1:]:
+        row = document.landmarks.keys[frame]
+        is_held = row == document.landmarks.keys[end]
+        if not is_held and (frame in corrected or abs(frame - frames[0]) > FARTHEST or unlikeness(here, row) > LIKE):
+            break
+        end = frame
+    return end
+
+
+def _centred(values: list[float]) -> list[float]:
+    middle = sum(values) / len(values)
+    return [value - middle for value in values]

@@ -1,0 +1,94 @@
+"""Undo and redo: steps with a label, in memory and, where there is a store, on disk at once. No Qt, no numpy."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from rotopaint_ai.project.values import State
+
+MAX_UNDO = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """An act that can be undone: what it was called, and the state before it.
+
+    A step that an earlier session made has no state in memory; its store knows it by `number`.
+    """
+
+    label: str
+    before: State | None = None
+    number: int = 0
+
+
+class Store(Protocol):
+    """Where steps go as they are made: the project file."""
+
+    def append(self, step: Step, state: State) -> Step:
+        """Keep a step and the state that it led to; the step with its number."""
+
+    def take_back(self, step: Step, state: State) -> State:
+        """Undo a step on disk; `state` is the one shown. Returns the state before the step."""
+
+    def do_again(self, step: Step, state: State) -> State:
+        """Redo a step on disk; `step.before` is what redo brings back where it is known."""
+
+
+class History:
+    """The steps behind and ahead of the state that is shown."""
+
+    def __init__(self) -> None:
+        self.store: Store | None = None
+        self._undo: list[Step] = []
+        self._redo: list[Step] = []
+
+    @property
+    def can_undo(self) -> bool:
+        """Whether there is a step to take back."""
+        return bool(self._undo)
+
+    @property
+    def can_redo(self) -> bool:
+        """Whether there is a step to do again."""
+        return bool(self._redo)
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """What the steps behind are called, the latest last."""
+        return tuple(step.label for step in self._undo)
+
+    def clear(self, store: Store | None = None, undo: Sequence[Step] = (), redo: Sequence[Step] = ()) -> None:
+        """Begin again: nothing behind, or what a store remembers (`redo`: the next step last)."""
+        self.store, self._undo, self._redo = store, list(undo), list(redo)
+
+    def push(self, step: Step, state: State) -> None:
+        """A step was made and led to `state`."""
+        if self.store is not None:
+            step = self.store.append(step, state)
+        self._undo.append(step)
+        del self._undo[:-MAX_UNDO]
+        self._redo.clear()
+
+    def undo(self, state: State) -> tuple[str, State] | None:
+        """Take the last step back: its label and the state before it; None where there is none."""
+        if not self._undo:
+            return None
+        step = self._undo[-1]
+        before = self.store.take_back(step, state) if self.store is not None else step.before
+        assert before is not None
+        self._undo.pop()
+        self._redo.append(Step(step.label, state, step.number))
+        return step.label, before
+
+    def redo(self, state: State) -> tuple[str, State] | None:
+        """Do the last undone step again: its label and the state after it; None where there is none."""
+        if not self._redo:
+            return None
+        step = self._redo[-1]
+        after = self.store.do_again(step, state) if self.store is not None else step.before
+        assert after is not None
+        self._redo.pop()
+        self._undo.append(Step(step.label, state, step.number))
+        return step.label, after
