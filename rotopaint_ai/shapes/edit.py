@@ -25,7 +25,7 @@ def add_shape(document: RotoDocument, shape: RotoShape) -> RotoDocument:
 
 def remove_shape(document: RotoDocument, name: str) -> RotoDocument:
     """The document without a shape."""
-    _shape(document, name)
+    shape_of(document, name)
     return replace(document, shapes=tuple(each for each in document.shapes if each.name != name))
 
 
@@ -33,7 +33,7 @@ def rename_shape(document: RotoDocument, name: str, new_name: str) -> RotoDocume
     """The document with a shape of another name, which must be new."""
     if not new_name.strip() or (new_name != name and any(each.name == new_name for each in document.shapes)):
         raise DocumentError(f"shape '{name}': cannot be called '{new_name}'; choose a name that is free")
-    return _put(document, name, replace(_shape(document, name), name=new_name))
+    return put(document, name, replace(shape_of(document, name), name=new_name))
 
 
 def set_seam(
@@ -45,10 +45,10 @@ def set_seam(
     taper: tuple[float, float] | None = None,
 ) -> RotoDocument:
     """The document with another seam width, feather or taper; what is None stays."""
-    shape = _shape(document, name)
+    shape = shape_of(document, name)
     if min(width_px or 0.0, feather_px or 0.0, *(taper or (0.0,))) < 0 or max(taper or (0.0,)) > 1:
         raise DocumentError(f"shape '{name}': width and feather cannot be negative, taper lies between 0 and 1")
-    return _put(
+    return put(
         document,
         name,
         replace(
@@ -62,11 +62,11 @@ def set_seam(
 
 def set_visible(document: RotoDocument, name: str, frames: Collection[int], shown: bool) -> RotoDocument:
     """The document with a shape shown or hidden at some frames."""
-    shape = _shape(document, name)
+    shape = shape_of(document, name)
     visible = {frame: value for frame, value in shape.visible.items() if frame not in frames}
     if not shown:
         visible |= dict.fromkeys(sorted(frames), False)
-    return _put(document, name, replace(shape, visible=visible))
+    return put(document, name, replace(shape, visible=visible))
 
 
 # --- keys -------------------------------------------------------------------------------------------------------------
@@ -85,22 +85,22 @@ def set_key(
 
     A new key inside a hold holds too, unless `interpolation` says otherwise.
     """
-    shape = _shape(document, name)
+    shape = shape_of(document, name)
     if points is not None and shape.keys and len(points) != shape.n_points:
         raise DocumentError(f"shape '{name}': {len(points)} points for frame {frame}; its keys have {shape.n_points}")
     points = shape.at(frame) if points is None else points
     if not points:
         raise DocumentError(f"shape '{name}': has no key yet; give the points of its first one")
-    kind = interpolation or _kind_at(shape, frame)
-    return _put(document, name, _keyed(shape, {frame: Key(tuple(points), source, kind)}))
+    kind = interpolation or kind_at(shape, frame)
+    return put(document, name, keyed(shape, {frame: Key(tuple(points), source, kind)}))
 
 
 def delete_key(document: RotoDocument, name: str, frame: int) -> RotoDocument:
     """The document without a shape's key at a frame."""
-    shape = _shape(document, name)
+    shape = shape_of(document, name)
     if frame not in shape.keys:
         raise DocumentError(f"shape '{name}': has no key at frame {frame}")
-    return _put(document, name, shape.with_keys({f: key for f, key in shape.keys.items() if f != frame}))
+    return put(document, name, shape.with_keys({f: key for f, key in shape.keys.items() if f != frame}))
 
 
 def shift_frames(document: RotoDocument, by: int) -> RotoDocument:
@@ -139,8 +139,8 @@ def move_points(
     source: Source = "human",
 ) -> RotoDocument:
     """The document with control points of a shape moved by (dx, dy) at a frame, tangents going along."""
-    shape = _shape(document, name)
-    points = list(_points(shape, frame))
+    shape = shape_of(document, name)
+    points = list(points_of(shape, frame))
     for index, (dx, dy) in offsets.items():
         points[index] = _moved(points[_index(shape, index)], dx, dy)
     return set_key(document, name, frame, tuple(points), source=source)
@@ -160,8 +160,8 @@ def move_tangent(
 
     The other one turns with it and keeps its length, unless `broken`.
     """
-    shape = _shape(document, name)
-    points = list(_points(shape, frame))
+    shape = shape_of(document, name)
+    points = list(points_of(shape, frame))
     p = points[_index(shape, index)]
     other = (p.out_dx, p.out_dy) if side == "in" else (p.in_dx, p.in_dy)
     length = math.hypot(*to)
@@ -184,7 +184,7 @@ def reshape(
 
     Tangents follow as the push bends the plane, so that the curve stays smooth.
     """
-    shape = _shape(document, name)
+    shape = shape_of(document, name)
 
     def pushed(x: float, y: float) -> tuple[float, float]:
         u = math.hypot(x - centre[0], y - centre[1]) / radius_px
@@ -193,31 +193,8 @@ def reshape(
 
     if radius_px <= 0:
         raise DocumentError(f"reshape: radius {radius_px:g} px; wanted more than 0")
-    points = tuple(_bent(point, pushed) for point in _points(shape, frame))
+    points = tuple(_bent(point, pushed) for point in points_of(shape, frame))
     return set_key(document, name, frame, points)
-
-
-def add_point(document: RotoDocument, name: str, segment: int, t: float) -> RotoDocument:
-    """The document with a control point more in a shape, on its curve, in every key. No curve changes at a key."""
-    shape = _shape(document, name)
-    last = shape.n_points - (1 if shape.closed else 2)
-    if not 0 <= segment <= last or not 0.0 < t < 1.0:
-        raise DocumentError(f"shape '{name}': no place at segment {segment}, t {t:g}; segments run from 0 to {last}")
-    keys = {frame: replace(key, points=_split(key.points, segment, t)) for frame, key in shape.keys.items()}
-    return _put(document, name, shape.with_keys(keys))
-
-
-def delete_point(document: RotoDocument, name: str, index: int) -> RotoDocument:
-    """The document with a control point less in a shape, in every key. A closed shape keeps 3 points, an open one 2."""
-    shape = _shape(document, name)
-    _index(shape, index)
-    least = 3 if shape.closed else 2
-    if shape.n_points <= least:
-        raise DocumentError(f"shape '{name}': has {shape.n_points} points and needs {least}; delete the shape instead")
-    keys = {
-        frame: replace(key, points=key.points[:index] + key.points[index + 1 :]) for frame, key in shape.keys.items()
-    }
-    return _put(document, name, shape.with_keys(keys))
 
 
 # --- one fix for many frames ------------------------------------------------------------------------------------------
@@ -238,13 +215,13 @@ def spread(document: RotoDocument, name: str, frame: int, points: Points) -> Rot
     The change at `frame` becomes a human key. It fades linearly towards the nearest human key on either side, which
     does not move; where there is none it goes on in full to the last key. Keys on the way become `propagated`.
     """
-    shape = _shape(document, name)
-    old = _points(shape, frame)
+    shape = shape_of(document, name)
+    old = points_of(shape, frame)
     if len(points) != len(old):
         raise DocumentError(f"shape '{name}': {len(points)} points for frame {frame}; its keys have {len(old)}")
     change = [tuple(b - a for a, b in zip(p, q, strict=True)) for p, q in zip(old, points, strict=True)]
     before, after = reach(shape, frame)
-    changed: dict[int, Key] = {frame: Key(tuple(points), "human", _kind_at(shape, frame))}
+    changed: dict[int, Key] = {frame: Key(tuple(points), "human", kind_at(shape, frame))}
     for other, key in shape.keys.items():
         if other == frame or key.source == "human" or not before <= other <= after:
             continue
@@ -256,7 +233,7 @@ def spread(document: RotoDocument, name: str, frame: int, points: Points) -> Rot
             for p, delta in zip(key.points, change, strict=True)
         )
         changed[other] = Key(moved, "propagated", key.interpolation)
-    return _put(document, name, _keyed(shape, changed))
+    return put(document, name, keyed(shape, changed))
 
 
 def place_landmark(document: RotoDocument, frame: int, landmark: str, x: float, y: float) -> RotoDocument:
@@ -273,23 +250,27 @@ def place_landmark(document: RotoDocument, frame: int, landmark: str, x: float, 
 # --- parts ------------------------------------------------------------------------------------------------------------
 
 
-def _shape(document: RotoDocument, name: str) -> RotoShape:
+def shape_of(document: RotoDocument, name: str) -> RotoShape:
+    """The shape of that name. Raises DocumentError."""
     try:
         return document.shape(name)
     except KeyError as error:
         raise DocumentError(f"shape '{name}' is not in this document") from error
 
 
-def _put(document: RotoDocument, name: str, shape: RotoShape) -> RotoDocument:
+def put(document: RotoDocument, name: str, shape: RotoShape) -> RotoDocument:
+    """The document with another shape in the place of the one of that name."""
     return replace(document, shapes=tuple(shape if each.name == name else each for each in document.shapes))
 
 
-def _keyed(shape: RotoShape, keys: Mapping[int, Key]) -> RotoShape:
+def keyed(shape: RotoShape, keys: Mapping[int, Key]) -> RotoShape:
+    """The shape with these keys added or replaced, in the order of frames."""
     merged = {**shape.keys, **keys}
     return shape.with_keys({frame: merged[frame] for frame in sorted(merged)})
 
 
-def _points(shape: RotoShape, frame: int) -> Points:
+def points_of(shape: RotoShape, frame: int) -> Points:
+    """The shape's points at a frame. Raises DocumentError where it has no key yet."""
     points = shape.at(frame)
     if not points:
         raise DocumentError(f"shape '{shape.name}': has no key yet; give the points of its first one")
@@ -302,7 +283,7 @@ def _index(shape: RotoShape, index: int) -> int:
     return index
 
 
-def _kind_at(shape: RotoShape, frame: int) -> Interpolation:
+def kind_at(shape: RotoShape, frame: int) -> Interpolation:
     """How the shape goes on from a frame: as the last key before it says."""
     earlier = [f for f in shape.keys if f <= frame]
     return shape.keys[max(earlier)].interpolation if earlier else "linear"
@@ -317,22 +298,3 @@ def _bent(point: ControlPoint, pushed: Callable[[float, float], tuple[float, flo
     ix, iy = pushed(point.x + point.in_dx, point.y + point.in_dy)
     ox, oy = pushed(point.x + point.out_dx, point.y + point.out_dy)
     return ControlPoint(x, y, ix - x, iy - y, ox - x, oy - y)
-
-
-def _split(points: Points, segment: int, t: float) -> Points:
-    """One control point more at t of a segment, by de Casteljau's construction."""
-    a, b = points[segment], points[(segment + 1) % len(points)]
-    p0, p3 = (a.x, a.y), (b.x, b.y)
-    p1, p2 = (a.x + a.out_dx, a.y + a.out_dy), (b.x + b.in_dx, b.y + b.in_dy)
-    ab, bc, cd = _between(p0, p1, t), _between(p1, p2, t), _between(p2, p3, t)
-    abc, bcd = _between(ab, bc, t), _between(bc, cd, t)
-    x, y = _between(abc, bcd, t)
-    out = list(points)
-    out[segment] = a._replace(out_dx=ab[0] - a.x, out_dy=ab[1] - a.y)
-    out[(segment + 1) % len(points)] = out[(segment + 1) % len(points)]._replace(in_dx=cd[0] - b.x, in_dy=cd[1] - b.y)
-    out.insert(segment + 1, ControlPoint(x, y, abc[0] - x, abc[1] - y, bcd[0] - x, bcd[1] - y))
-    return tuple(out)
-
-
-def _between(a: tuple[float, float], b: tuple[float, float], t: float) -> tuple[float, float]:
-    return a[0] + (b[0] - a[0]) * t, a[1] + (b[1] - a[1]) * t

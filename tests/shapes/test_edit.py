@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
 import pytest
 
 from rotopaint_ai.errors import DocumentError
-from rotopaint_ai.shapes import bezier, edit
+from rotopaint_ai.shapes import edit
 from rotopaint_ai.shapes.roto import ControlPoint, Key, Landmark, LandmarkKeys, Points, RotoDocument, RotoShape
 
 
@@ -50,32 +49,6 @@ def test_keys_go_and_unknown_names_are_told() -> None:
         edit.remove_shape(before, "mouth")
     with pytest.raises(DocumentError, match="name is taken"):
         edit.add_shape(before, RotoShape("eye", True))
-
-
-def test_a_point_more_changes_no_curve_at_any_key() -> None:
-    before = document(f1=Key(square(0, 0)), f11=Key(square(10, 3)))
-    for segment in range(4):
-        after = edit.add_point(before, "eye", segment, 0.3).shape("eye")
-        assert after.n_points == 5
-        for frame in (1, 11):
-            old, new = (bezier.as_array(s.keys[frame].points) for s in (before.shape("eye"), after))
-            assert bezier.curve_distance(old, new, True)[1] < 2e-3
-    with pytest.raises(DocumentError, match="segments run from 0 to 3"):
-        edit.add_point(before, "eye", 4, 0.5)
-
-
-def test_adding_a_point_agrees_with_the_array_version() -> None:
-    before = document(f1=Key(square(0, 0)))
-    after = edit.add_point(before, "eye", 3, 0.4).shape("eye").keys[1].points
-    assert np.allclose(bezier.as_array(after), bezier.insert(bezier.as_array(square(0, 0)), True, 3, 0.4))
-
-
-def test_points_go_down_to_the_least() -> None:
-    before = document(f1=Key(square(0, 0)))
-    three = edit.delete_point(before, "eye", 1)
-    assert three.shape("eye").keys[1].points == tuple(p for i, p in enumerate(square(0, 0)) if i != 1)
-    with pytest.raises(DocumentError, match="needs 3"):
-        edit.delete_point(three, "eye", 0)
 
 
 def test_tangents_turn_together_unless_broken() -> None:

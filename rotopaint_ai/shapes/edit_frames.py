@@ -1,0 +1,142 @@
+"""One edit for many frames: holds, ranges, pasted keys, hold and linear keys, keys of whole shapes.
+
+Standard library only. A change is a function from points to points, so that every edit of one frame is one of many.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import replace
+from typing import Literal
+
+from rotopaint_ai.errors import DocumentError
+from rotopaint_ai.shapes.edit import keyed, kind_at, points_of, put, shape_of
+from rotopaint_ai.shapes.roto import ControlPoint, Interpolation, Key, Points, RotoDocument, RotoShape
+
+Change = Callable[[Points], Points]
+Carry = Literal["relative", "absolute"]
+
+
+def apply(document: RotoDocument, name: str, frames: Iterable[int], change: Change) -> RotoDocument:
+    """The document with a shape changed at some frames; each becomes a human key of the whole shape.
+
+    Raises DocumentError where the shape has no key, or where the change gives another number of points.
+    """
+    shape = shape_of(document, name)
+    keys = {}
+    for frame in frames:
+        points = change(points_of(shape, frame))
+        if len(points) != shape.n_points:
+            raise DocumentError(
+                f"shape '{name}': {len(points)} points for frame {frame}; its keys have {shape.n_points}"
+            )
+        keys[frame] = Key(points, "human", kind_at(shape, frame))
+    return put(document, name, keyed(shape, keys))
+
+
+def carry(
+    document: RotoDocument, name: str, frame: int, points: Points, *, frames: Collection[int], mode: Carry
+) -> RotoDocument:
+    """The document with a shape set at a frame, and the same edit made at every key inside `frames`.
+
+    `relative` adds what changed to each key; `absolute` puts the points that changed where they were put. Points that
+    did not change stay as they are in every key. Keys outside `frames` do not change; all that do become human.
+    """
+    shape = shape_of(document, name)
+    old = points_of(shape, frame)
+    if len(points) != len(old):
+        raise DocumentError(f"shape '{name}': {len(points)} points for frame {frame}; its keys have {len(old)}")
+    changed = {index: (p, q) for index, (p, q) in enumerate(zip(old, points)) if p != q}
+    moved = _added if mode == "relative" else _replaced
+    keys = {
+        other: Key(moved(key.points, changed), "human", key.interpolation)
+        for other, key in shape.keys.items()
+        if other in frames and other != frame
+    }
+    keys[frame] = Key(tuple(points), "human", kind_at(shape, frame))
+    return put(document, name, keyed(shape, keys))
+
+
+def paste(
+    document: RotoDocument, name: str, points: Points, frames: Iterable[int], *, is_relative: bool = False
+) -> RotoDocument:
+    """The document with copied points as human keys of a shape at some frames.
+
+    Absolute: where they were copied. `is_relative`: the copied form at the place where the shape stands (the middle of
+    its points) at each of the frames.
+    """
+    return apply(document, name, frames, lambda there: _placed(points, there) if is_relative else points)
+
+
+def set_interpolation(
+    document: RotoDocument, name: str, frames: Collection[int], interpolation: Interpolation
+) -> RotoDocument:
+    """The document with the keys of a shape at some frames holding, or going on in a straight line.
+
+    What made a key stays as it was. Raises DocumentError where there is no key at a frame.
+    """
+    shape = shape_of(document, name)
+    _check_keyed(shape, frames)
+    changed = {frame: replace(shape.keys[frame], interpolation=interpolation) for frame in frames}
+    return put(document, name, keyed(shape, changed))
+
+
+def set_keys(document: RotoDocument, names: Iterable[str], frames: Iterable[int]) -> RotoDocument:
+    """The document with whole shapes keyed by hand at some frames, as they stand; shapes without any key stay so."""
+    frames = tuple(frames)
+    for name in names:
+        if shape_of(document, name).keys:
+            document = apply(document, name, frames, lambda points: points)
+    return document
+
+
+def delete_keys(document: RotoDocument, names: Iterable[str], frames: Collection[int]) -> RotoDocument:
+    """The document without the keys of some shapes at some frames; the last key of a shape stays.
+
+    A shape without keys would be nowhere: raises DocumentError when a shape would lose all of them.
+    """
+    for name in names:
+        shape = shape_of(document, name)
+        left = {frame: key for frame, key in shape.keys.items() if frame not in frames}
+        if shape.keys and not left:
+            raise DocumentError(f"shape '{name}': would have no key left; delete the shape instead")
+        document = put(document, name, shape.with_keys(left))
+    return document
+
+
+def keys_in(shape: RotoShape, first: int, last: int) -> tuple[int, ...]:
+    """The keyed frames of a shape from first to last, both included."""
+    return tuple(frame for frame in shape.frames if first <= frame <= last)
+
+
+def middle(points: Points) -> tuple[float, float]:
+    """Mean of the points' positions."""
+    return sum(p.x for p in points) / len(points), sum(p.y for p in points) / len(points)
+
+
+Changed = Mapping[int, tuple[ControlPoint, ControlPoint]]
+
+
+def _added(points: Points, changed: Changed) -> Points:
+    out = list(points)
+    for index, (old, new) in changed.items():
+        out[index] = ControlPoint(*(value + b - a for value, a, b in zip(out[index], old, new)))
+    return tuple(out)
+
+
+def _replaced(points: Points, changed: Changed) -> Points:
+    out = list(points)
+    for index, (_, new) in changed.items():
+        out[index] = new
+    return tuple(out)
+
+
+def _placed(points: Points, there: Points) -> Points:
+    (x0, y0), (x1, y1) = middle(points), middle(there)
+    return tuple(p._replace(x=p.x + x1 - x0, y=p.y + y1 - y0) for p in points)
+
+
+def _check_keyed(shape: RotoShape, frames: Collection[int]) -> None:
+    stray = sorted(frame for frame in frames if frame not in shape.keys)
+    if stray:
+        raise DocumentError(f"shape '{shape.name}': has no key at frame {stray[0]}")

@@ -1,0 +1,65 @@
+"""Moving, scaling and rotating control points about a pivot. Points in, points out; standard library only."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from rotopaint_ai.shapes.roto import ControlPoint, Points
+
+
+@dataclass(frozen=True, slots=True)
+class Affine:
+    """A map of the plane: x' = a x + b y + c, y' = d x + e y + f, plate space."""
+
+    a: float = 1.0
+    b: float = 0.0
+    c: float = 0.0
+    d: float = 0.0
+    e: float = 1.0
+    f: float = 0.0
+
+    def __call__(self, x: float, y: float) -> tuple[float, float]:
+        """Where a place goes."""
+        return self.a * x + self.b * y + self.c, self.d * x + self.e * y + self.f
+
+    def turned(self, dx: float, dy: float) -> tuple[float, float]:
+        """What becomes of an offset."""
+        return self.a * dx + self.b * dy, self.d * dx + self.e * dy
+
+
+def moved(dx: float, dy: float) -> Affine:
+    """A shift in plate pixels."""
+    return Affine(c=dx, f=dy)
+
+
+def scaled(sx: float, sy: float, pivot: tuple[float, float]) -> Affine:
+    """Scaling by (sx, sy); the pivot stays."""
+    return Affine(a=sx, c=pivot[0] * (1 - sx), e=sy, f=pivot[1] * (1 - sy))
+
+
+def rotated(degrees: float, pivot: tuple[float, float], pixel_aspect: float = 1.0) -> Affine:
+    """Rotation, clockwise on the screen; the pivot stays. Where pixels are not square it is round to the eye."""
+    cosine, sine = math.cos(math.radians(degrees)), math.sin(math.radians(degrees))
+    b, d = -sine / pixel_aspect, sine * pixel_aspect
+    x, y = pivot
+    return Affine(cosine, b, x - cosine * x - b * y, d, cosine, y - d * x - cosine * y)
+
+
+def transform(points: Points, affine: Affine, indices: Collection[int] | None = None) -> Points:
+    """The points, or those of them that are named, mapped; tangents turn and stretch with them."""
+    return tuple(_mapped(p, affine) if indices is None or i in indices else p for i, p in enumerate(points))
+
+
+def bounds(points: Points, indices: Collection[int] | None = None) -> tuple[float, float, float, float] | None:
+    """Extent of the points' positions: x0, y0, x1, y1; None where there are none."""
+    chosen = [p for i, p in enumerate(points) if indices is None or i in indices]
+    if not chosen:
+        return None
+    xs, ys = [p.x for p in chosen], [p.y for p in chosen]
+    return min(xs), min(ys), max(xs), max(ys)
+
+
+def _mapped(p: ControlPoint, affine: Affine) -> ControlPoint:
+    return ControlPoint(*affine(p.x, p.y), *affine.turned(p.in_dx, p.in_dy), *affine.turned(p.out_dx, p.out_dy))

@@ -1,0 +1,81 @@
+"""One edit for many frames: what reaches where, and what stays."""
+
+from __future__ import annotations
+
+import pytest
+
+from rotopaint_ai.errors import DocumentError
+from rotopaint_ai.shapes import edit_frames
+from rotopaint_ai.shapes.roto import ControlPoint, Key, Points, RotoDocument, RotoShape
+
+
+def pair(x: float, y: float = 0.0) -> Points:
+    return ControlPoint(x, y), ControlPoint(x + 10, y, -1, 0, 0, 0)
+
+
+def document() -> RotoDocument:
+    keys = {1: Key(pair(0)), 5: Key(pair(4), "propagated", "hold"), 9: Key(pair(8)), 13: Key(pair(12), "human")}
+    return RotoDocument(100, 80, 1, 20, shapes=(RotoShape("lip", False, "seam", keys), RotoShape("new", True)))
+
+
+def xs(document: RotoDocument, index: int = 0) -> dict[int, float]:
+    return {frame: key.points[index].x for frame, key in document.shape("lip").keys.items()}
+
+
+def test_a_relative_edit_adds_the_change_to_every_key_in_range() -> None:
+    before = document()
+    moved = (before.shape("lip").at(5)[0]._replace(x=7.0), before.shape("lip").at(5)[1])
+    after = edit_frames.carry(before, "lip", 5, moved, frames=range(1, 10), mode="relative")
+    assert xs(after) == {1: 3, 5: 7, 9: 11, 13: 12}
+    assert xs(after, 1) == xs(before, 1)
+    assert [key.source for key in after.shape("lip").keys.values()] == ["human"] * 4
+    assert after.shape("lip").keys[5].interpolation == "hold"
+
+
+def test_an_absolute_edit_puts_what_changed_where_it_was_put() -> None:
+    before = document()
+    moved = (ControlPoint(50, 2, 0, 0, 1, 1), before.shape("lip").at(9)[1])
+    after = edit_frames.carry(before, "lip", 9, moved, frames=range(5, 14), mode="absolute")
+    assert xs(after) == {1: 0, 5: 50, 9: 50, 13: 50}
+    assert xs(after, 1) == xs(before, 1)
+    assert after.shape("lip").keys[13].points[0] == ControlPoint(50, 2, 0, 0, 1, 1)
+    assert after.shape("lip").keys[1] is before.shape("lip").keys[1]
+
+
+def test_an_edit_between_keys_makes_one_there() -> None:
+    after = edit_frames.carry(document(), "lip", 3, pair(5), frames=range(3, 6), mode="relative")
+    assert xs(after) == {1: 0, 3: 5, 5: 7, 9: 8, 13: 12}  # it stood at 2: three to the right
+
+
+def test_pasted_keys_lie_where_they_were_copied_or_where_the_shape_stands() -> None:
+    before, form = document(), pair(40, 30)
+    absolute = edit_frames.paste(before, "lip", form, [1, 9])
+    assert absolute.shape("lip").keys[9].points == form
+    relative = edit_frames.paste(before, "lip", (ControlPoint(40, 30), ControlPoint(60, 30)), [9], is_relative=True)
+    assert [p[:2] for p in relative.shape("lip").keys[9].points] == [(3, 0), (23, 0)]  # both about x 13
+    with pytest.raises(DocumentError, match="1 points"):
+        edit_frames.paste(before, "lip", form[:1], [1])
+
+
+def test_keys_hold_or_go_on() -> None:
+    after = edit_frames.set_interpolation(document(), "lip", [1, 9], "hold").shape("lip")
+    assert [after.keys[f].interpolation for f in (1, 5, 9, 13)] == ["hold", "hold", "hold", "linear"]
+    assert after.keys[1].source == "model"
+    assert after.at(4) == after.at(1)
+    with pytest.raises(DocumentError, match="no key at frame 4"):
+        edit_frames.set_interpolation(document(), "lip", [4], "hold")
+
+
+def test_whole_shapes_are_keyed_and_unkeyed() -> None:
+    after = edit_frames.set_keys(document(), ["lip", "new"], [3, 7])
+    assert xs(after) == {1: 0, 3: 2, 5: 4, 7: 4, 9: 8, 13: 12}
+    assert after.shape("lip").keys[7].interpolation == "hold"
+    assert after.shape("new").keys == {}
+    back = edit_frames.delete_keys(after, ["lip"], [3, 7, 8])
+    assert xs(back) == xs(document())
+    with pytest.raises(DocumentError, match="no key left"):
+        edit_frames.delete_keys(after, ["lip"], range(1, 20))
+
+
+def test_keys_in_a_range() -> None:
+    assert edit_frames.keys_in(document().shape("lip"), 2, 9) == (5, 9)

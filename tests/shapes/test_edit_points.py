@@ -1,0 +1,139 @@
+"""Points more and fewer, tangents, transforms: against values worked out by hand, and against the array versions."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rotopaint_ai.errors import DocumentError
+from rotopaint_ai.shapes import bezier, edit_points, edit_tangents, edit_transform
+from rotopaint_ai.shapes.roto import ControlPoint, Key, Points, RotoDocument, RotoShape
+
+KAPPA = 4 / 3 * (math.sqrt(2) - 1)  # handle length of a quarter of a circle of radius 1
+
+
+def circle(radius: float, x: float = 0.0, y: float = 0.0) -> Points:
+    k = KAPPA * radius
+    return (
+        ControlPoint(x + radius, y, 0, -k, 0, k),
+        ControlPoint(x, y + radius, k, 0, -k, 0),
+        ControlPoint(x - radius, y, 0, k, 0, -k),
+        ControlPoint(x, y - radius, -k, 0, k, 0),
+    )
+
+
+def square(x: float, y: float) -> Points:
+    return tuple(ControlPoint(a, b) for a, b in ((x, y), (x + 10, y), (x + 10, y + 10), (x, y + 10)))
+
+
+def document(closed: bool = True, **keys: Points) -> RotoDocument:
+    table = {int(name[1:]): Key(points) for name, points in keys.items()}
+    return RotoDocument(100, 80, 1, 20, shapes=(RotoShape("eye", closed, "matte", table),))
+
+
+@given(st.integers(0, 3), st.floats(0.02, 0.98), st.integers(1, 11))
+def test_a_point_more_changes_no_curve_at_keys_or_between(segment: int, t: float, frame: int) -> None:
+    before = document(f1=circle(10), f11=circle(30, 7, -4)).shape("eye")
+    after = edit_points.add_point(document(f1=circle(10), f11=circle(30, 7, -4)), "eye", segment, t).shape("eye")
+    old, new = bezier.as_array(before.at(frame)), bezier.as_array(after.at(frame))
+    assert len(new) == 5
+    assert np.allclose(new, bezier.insert(old, True, segment, t))
+
+
+def test_a_place_that_is_not_on_the_shape_is_told() -> None:
+    with pytest.raises(DocumentError, match="segments run from 0 to 3"):
+        edit_points.add_point(document(f1=circle(10)), "eye", 4, 0.5)
+
+
+def test_a_point_taken_away_again_leaves_the_curve_it_was_put_on() -> None:
+    more = edit_points.add_point(document(f1=circle(10), f5=circle(20, 3, 3)), "eye", 2, 0.37)
+    less = edit_points.delete_point(more, "eye", 3).shape("eye")
+    for frame, radius, x in ((1, 10, 0), (5, 20, 3)):
+        there, back = bezier.as_array(circle(radius, x, x)), bezier.as_array(less.keys[frame].points)
+        assert bezier.curve_distance(there, back, True, spacing=0.5)[1] < 0.02
+
+
+def test_deleting_follows_the_curve_better_than_leaving_the_tangents_alone() -> None:
+    ring = bezier.as_points(bezier.insert(bezier.as_array(circle(50)), True, 0, 0.5))
+    fitted = edit_points.delete_points(document(f1=ring), "eye", {1}).shape("eye").keys[1].points
+    bare = tuple(point for index, point in enumerate(ring) if index != 1)
+    there = bezier.as_array(ring)
+    off = [bezier.curve_distance(there, bezier.as_array(points), True)[1] for points in (fitted, bare)]
+    assert off[0] < 0.05 < 5 < off[1]
+
+
+def test_deleting_across_the_seam_of_a_closed_shape_and_several_at_once() -> None:
+    ring = bezier.as_array(circle(50))
+    for segment in (3, 1, 0):
+        ring = bezier.insert(ring, True, segment, 0.5)
+    shape = edit_points.delete_points(document(f1=bezier.as_points(ring)), "eye", {1, 3, 6}).shape("eye")
+    assert bezier.curve_distance(ring, bezier.as_array(shape.keys[1].points), True)[1] < 0.05
+
+
+def test_corners_without_tangents_stay_corners_and_the_least_is_kept() -> None:
+    three = edit_points.delete_point(document(f1=square(0, 0)), "eye", 1)
+    assert three.shape("eye").keys[1].points == tuple(p for i, p in enumerate(square(0, 0)) if i != 1)
+    with pytest.raises(DocumentError, match="needs 3"):
+        edit_points.delete_point(three, "eye", 0)
+    with pytest.raises(DocumentError, match="no control point 7"):
+        edit_points.delete_point(three, "eye", 7)
+
+
+def test_an_open_end_goes_with_its_segment() -> None:
+    line = (ControlPoint(0, 0), ControlPoint(10, 0, -3, 0, 3, 0), ControlPoint(20, 5))
+    shape = edit_points.delete_point(document(closed=False, f1=line), "eye", 2).shape("eye")
+    assert shape.keys[1].points == line[:2]
+
+
+@given(st.floats(-30, 30), st.floats(-30, 30))
+def test_the_nearest_place_on_a_circle(x: float, y: float) -> None:
+    found = edit_points.nearest(circle(10, 2, 1), True, x, y)
+    assert found is not None
+    expected = abs(math.hypot(x - 2, y - 1) - 10)  # four cubics are off a circle by 0.027 % of the radius at most
+    assert found.distance == pytest.approx(expected, abs=3e-3)
+    assert math.hypot(found.x - x, found.y - y) == pytest.approx(found.distance)
+
+
+def test_smooth_tangents_lie_along_the_neighbours_and_reach_a_third() -> None:
+    points = edit_tangents.smooth((ControlPoint(0, 0), ControlPoint(6, 8), ControlPoint(12, 0)), {0, 1}, False)
+    assert points[1] == pytest.approx((6, 8, -10 / 3, 0, 10 / 3, 0))
+    assert points[0] == pytest.approx((0, 0, 0, 0, 2, 8 / 3))
+    assert points[2] == ControlPoint(12, 0)
+    assert edit_tangents.cusp(points, {1})[1] == ControlPoint(6, 8)
+
+
+def test_join_and_mirror_put_tangents_in_one_line() -> None:
+    corner = (ControlPoint(5, 5, -2, 0, 0, 4),)
+    joined = edit_tangents.join(corner, {0})[0]
+    diagonal = math.sqrt(0.5)
+    assert joined == pytest.approx((5, 5, -2 * diagonal, -2 * diagonal, 4 * diagonal, 4 * diagonal))
+    assert edit_tangents.is_smooth(joined)
+    assert not edit_tangents.is_smooth(corner[0])
+    mirrored = edit_tangents.mirror(corner, {0})[0]
+    assert mirrored == pytest.approx((5, 5, -3 * diagonal, -3 * diagonal, 3 * diagonal, 3 * diagonal))
+
+
+@pytest.mark.parametrize(("mode", "other"), [("turn", (0, -1)), ("alone", (-1, 0)), ("mirror", (0, -3))])
+def test_a_dragged_tangent_takes_the_other_along_as_told(mode: edit_tangents.Mode, other: tuple[float, float]) -> None:
+    points = edit_tangents.drag((ControlPoint(0, 0, -1, 0, 2, 0),), 0, "out", (0, 3), mode)
+    assert points[0] == pytest.approx((0, 0, *other, 0, 3))
+
+
+def test_transforms_turn_about_their_pivot_and_take_tangents_along() -> None:
+    point = (ControlPoint(3, 2, -1, 0, 1, 0),)
+    assert edit_transform.transform(point, edit_transform.moved(2, -1))[0] == ControlPoint(5, 1, -1, 0, 1, 0)
+    turned = edit_transform.transform(point, edit_transform.rotated(90, (2, 2)))[0]
+    assert turned == pytest.approx((2, 3, 0, -1, 0, 1))  # y runs down: clockwise to the eye
+    grown = edit_transform.transform(point, edit_transform.scaled(2, 3, (1, 1)))[0]
+    assert grown == pytest.approx((5, 4, -2, 0, 2, 0))
+
+
+def test_rotation_on_an_anamorphic_plate_is_round_to_the_eye() -> None:
+    x, y = edit_transform.rotated(90, (0, 0), pixel_aspect=2.0)(1, 0)
+    assert (x, y) == pytest.approx((0, 2))  # one pixel to the right is two screen units long
+    full = edit_transform.rotated(360, (4, 9), pixel_aspect=1.7)
+    assert full(1, 2) == pytest.approx((1, 2))
