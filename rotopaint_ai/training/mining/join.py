@@ -10,6 +10,8 @@ from pathlib import Path
 from rotopaint_ai.errors import DocumentError, PlateError, UsageError
 from rotopaint_ai.frames import summarise
 from rotopaint_ai.plates import Plate, open_plate
+from rotopaint_ai.plates.kinds import kind_of
+from rotopaint_ai.plates.sequence import Listing
 from rotopaint_ai.training.mining.sources import FrameTruth, Take, plate_of, read_source
 
 _NUMBERED = re.compile(r"^(.*?)[._-]?(\d+)$")
@@ -42,6 +44,7 @@ class _Pictures:
 
     plates: dict[str, Plate] = field(default_factory=dict)
     files: dict[Path, tuple[Plate, int]] = field(default_factory=dict)
+    stills: dict[Path, Plate] = field(default_factory=dict)
 
     def open(self, source: str) -> Plate:
         if source not in self.plates:
@@ -52,9 +55,23 @@ class _Pictures:
                     self.files.setdefault(plate.path_of(frame).resolve(), (plate, frame))
         return self.plates[source]
 
-    def find(self, picture: Path) -> tuple[Plate, int] | None:
-        """The plate that holds a picture: its own file, or the same frame of a plate beside it in another format."""
-        path = picture.resolve()
+    def find(self, picture: Path, size: tuple[int, int] | None = None) -> tuple[Plate, int] | None:
+        """The plate that holds a picture: its own file, or the same frame of a plate beside it in another format.
+
+        Stills of many sizes that lie in one folder under numbered names are no sequence: a picture whose `size` is not
+        its neighbours' is a plate of its own.
+        """
+        found = self._find(picture.resolve())
+        if found is None or size is None or found[0].is_movie or (found[0].width, found[0].height) == size:
+            return found
+        path = found[0].path_of(found[1])
+        own = self.stills.get(path) or still(path, found[1])
+        if (own.width, own.height) != size:
+            return found  # the source is mistaken: the plate knows better
+        self.stills[path] = own
+        return own, found[1]
+
+    def _find(self, path: Path) -> tuple[Plate, int] | None:
         if path in self.files:
             return self.files[path]
         match = _NUMBERED.match(path.stem)
@@ -88,6 +105,12 @@ def join(sources: Sequence[Path], plates: str | None, *, character: str | None =
     rows = sorted(found.values(), key=lambda row: (row.character, row.shot, row.frame))
     seen = {name for row in rows for name in row.truth.landmarks}
     return Joined(tuple(_distinct(rows)), tuple(name for name in names if name in seen), tuple(notes))
+
+
+def still(path: Path, frame: int) -> Plate:
+    """One picture as a plate of its own, whatever numbered files lie beside it. Raises PlateError."""
+    listing = Listing(path.parent, path.stem, path.suffix, 0, {frame: path})
+    return Plate(listing, kind_of(path), None, None)
 
 
 def _takes(source: Path, plates: str | None, pictures: _Pictures) -> list[Take]:
@@ -134,7 +157,7 @@ def _lay(
 
 def _place(take: Take, number: int, truth: FrameTruth, pictures: _Pictures) -> tuple[Plate, int] | None:
     if take.plate is None:
-        return pictures.find(truth.picture) if truth.picture else None
+        return pictures.find(truth.picture, truth.size) if truth.picture else None
     plate = pictures.open(take.plate)
     return (plate, number) if number in plate.frames else None
 
@@ -150,16 +173,22 @@ def _merged(row: Row, truth: FrameTruth, take: Take, notes: list[str]) -> Row:
         if said not in notes:
             notes.append(said)
     merged = FrameTruth(
-        {**row.truth.shapes, **truth.shapes}, {**row.truth.landmarks, **truth.landmarks}, row.truth.picture
+        {**row.truth.shapes, **truth.shapes},
+        {**row.truth.landmarks, **truth.landmarks},
+        row.truth.picture,
+        row.truth.size,
     )
     return replace(row, truth=merged, split=row.split or take.split)
 
 
 def _distinct(rows: Iterable[Row]) -> list[Row]:
-    """Two plates of one character must not share a shot's name."""
+    """Two plates of one character must not share a shot's name, except single pictures that lie side by side."""
     owners: dict[tuple[str, str], list[int]] = {}
     out = []
     for row in rows:
+        if len(row.plate.frames) == 1 and row.truth.picture is not None:
+            out.append(row)
+            continue
         plates = owners.setdefault((row.character, row.shot), [])
         if id(row.plate) not in plates:
             plates.append(id(row.plate))

@@ -51,11 +51,15 @@ class RawShape:
 
 @dataclass(frozen=True, slots=True)
 class FrameTruth:
-    """What a source knows of one frame. Landmarks: x, y, and 1 seen or 0 hidden. `picture`: its own file, if any."""
+    """What a source knows of one frame. Landmarks: x, y, and 1 seen or 0 hidden.
+
+    `picture`: its own file, if any; `size`: the width and height that the source says it has.
+    """
 
     shapes: Mapping[str, RawShape] = field(default_factory=dict)
     landmarks: Mapping[str, tuple[float, float, float]] = field(default_factory=dict)
     picture: Path | None = None
+    size: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +153,8 @@ def _read_coco(path: Path) -> Take:
         annotations = content["annotations"]
         if len({tuple(category["keypoints"]) for category in content["categories"] if "keypoints" in category}) > 1:
             raise DocumentError(f"{path.name}: holds several keypoint categories; wanted one face layout a file")
-        frames = {}
+        frames: dict[int, FrameTruth] = {}
+        seen: set[Any] = set()
         for row, annotation in enumerate(annotations):
             image = pictures[annotation["image_id"]]
             numbers = np.asarray(annotation["keypoints"], dtype=np.float64).reshape(-1, 3)
@@ -158,11 +163,18 @@ def _read_coco(path: Path) -> Take:
                     f"{path.name}: annotation {annotation.get('id', row)} has {len(numbers)} keypoints; the category "
                     f"names {len(names)}"
                 )
+            if annotation["image_id"] in seen:
+                raise DocumentError(
+                    f"{path.name}: {image['file_name']} is annotated twice; wanted one face a picture: keep one, or "
+                    "crop the faces apart"
+                )
+            seen.add(annotation["image_id"])
             frames[row] = FrameTruth(
                 landmarks={
                     name: (float(x), float(y), float(v >= 2)) for name, (x, y, v) in zip(names, numbers) if v > 0
                 },
                 picture=path.parent / str(image["file_name"]),
+                size=(int(image["width"]), int(image["height"])) if "width" in image and "height" in image else None,
             )
     except (OSError, UnicodeDecodeError, ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
         said = f"field {error} is missing" if isinstance(error, KeyError) else str(error)

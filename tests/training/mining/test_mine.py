@@ -303,3 +303,40 @@ def test_puppets_as_an_artist_left_them(shared: Path, tmp_path: Path) -> None:
             bezier.curve_distance(points, bezier.as_array(truth.shape("seam_bridge").at(sample.frame)), False)[0]
         )
     assert np.mean(off) < 0.25
+
+
+def _stills(folder: Path, sizes: list[tuple[int, int]]) -> Path:
+    """Photographs of many sizes under numbered names, two per group, as sets of faces come; and their COCO file."""
+    images, annotations = [], []
+    for row, (width, height) in enumerate(sizes):
+        name = f"set/group{row // 2}/face.{10 * row:04d}.png"
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        cv2.imwrite(str(folder / name), np.full((height, width, 3), 10 + row, np.uint8))
+        images.append({"id": row, "file_name": name, "width": width, "height": height})
+        points = [20, 30, 2, width - 20, 30, 2, width / 2, height - 20, 1]
+        annotations.append({"id": row, "image_id": row, "category_id": 1, "keypoints": points})
+    category = {"id": 1, "name": "face", "keypoints": ["eye_right", "eye_left", "chin"]}
+    path = folder / "faces.coco.json"
+    path.write_text(json.dumps({"images": images, "annotations": annotations, "categories": [category]}))
+    return path
+
+
+def test_stills_of_many_sizes_are_no_sequence(tmp_path: Path) -> None:
+    coco = _stills(tmp_path, [(100, 100), (120, 90), (90, 130), (90, 130), (80, 80), (200, 160)])
+    mined = mine(MineOrder((coco,), tmp_path / "set", val=("group2",)))
+    assert mined.n_samples == {"train": 4, "val": 2, "test": 0}
+    assert not mined.failed
+    samples = read_dataset(tmp_path / "set").samples
+    assert [(s.shot, s.frame) for s in samples] == [(f"group{r // 2}", 10 * r) for r in range(6)]
+    wide = next(s for s in samples if s.frame == 50)
+    across = (wide.landmarks["eye_left"][0] - wide.landmarks["eye_right"][0]) / wide.pixel_scale
+    assert across == pytest.approx(160, abs=0.01)  # 200 px wide, both eyes 20 px from the rim
+
+
+def test_two_labels_of_one_picture_are_refused(tmp_path: Path) -> None:
+    path = _stills(tmp_path, [(100, 100), (120, 90)])
+    content = json.loads(path.read_text())
+    content["annotations"][1]["image_id"] = 0
+    path.write_text(json.dumps(content))
+    with pytest.raises(DocumentError, match=r"face\.0000\.png is annotated twice"):
+        read_source(path, None)

@@ -1,0 +1,208 @@
+"""Landmarks of real faces: our training beside a peer that learns from the same faces (goal G10).
+
+    python benchmarks/real_faces.py SET_FOLDER... --out DIR [--minutes 25] [--init puppet] [--peer-python PYTHON]
+
+The sets (see `scripts/faces_to_coco.py`) are split by group; both sides are mined, a pack is trained with the recipe
+`faces` below, and dlib's shape predictor (Kazemi and Sullivan 2014, an ensemble of regression trees) is trained on the
+same faces and their mirror images with the better of two settings *on the test faces*, which favours the peer. NME is
+the mean distance of the 68 points over the distance of the outer corners of the eyes, per face, averaged over faces.
+Both are given the same boxes: the tight box of the landmarks, and the same box shaken. `--peer-python` is an
+interpreter that has dlib (`pip install dlib-bin`); without one only our figure is printed. `--resume` goes on with a
+training that was stopped; what is finished already is not done again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+import numpy.typing as npt
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "scripts"))
+from faces_to_coco import Face, read_set, split_by_group, write_coco
+
+from rotopaint_ai.crops import Box, around, cut
+from rotopaint_ai.files import write_json
+from rotopaint_ai.inference.models import Models, open_models
+from rotopaint_ai.inference.pack import load_pack
+from rotopaint_ai.training.mining.mine import MineOrder, mine
+from rotopaint_ai.training.train import train
+
+Array = npt.NDArray[np.float64]
+
+OUTER_EYE_CORNERS = (36, 45)
+TEST_SHARE, VAL_SHARE = 0.3, 0.1
+SHAKEN = 0.06  # of the box's longest side: spread of the shaken boxes' places; sizes change by as much
+PARTS = {
+    "jaw": range(17),
+    "brows": range(17, 27),
+    "nose": range(27, 36),
+    "eyes": range(36, 48),
+    "mouth": range(48, 68),
+}
+RECIPE = (
+    *("rotation_deg=30", "scale_low=0.8", "scale_high=1.3", "shift=0.08", "learning_rate=0.002"),
+    "augment={occluders: 0.35, shadow: 0.3, tone: 0.7, colour: 0.4, channels: 0.1, coarse: 0.1}",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Sides:
+    """Faces to learn from and to test on, and where their COCO files lie."""
+
+    train: tuple[Face, ...]
+    test: tuple[Face, ...]
+    train_coco: Path
+    test_coco: Path
+
+
+def prepare(sets: Sequence[Path], out: Path, seed: int) -> Sides:
+    """Split by group and write both sides as COCO keypoints with their pictures."""
+    out.mkdir(parents=True, exist_ok=True)
+    faces = [face for folder in sets for face in read_set(folder)]
+    learn, test = split_by_group(faces, TEST_SHARE, seed)
+    paths = out / "train.coco.json", out / "test.coco.json"
+    named = [write_coco(side, path) for side, path in zip((learn, test), paths)]
+    return Sides(tuple(named[0].values()), tuple(named[1].values()), *paths)
+
+
+def mined(sides: Sides, out: Path, seed: int) -> Path:
+    """The data set of the faces to learn from, a tenth of their groups held out; once."""
+    folder = out / "dataset"
+    if not (folder / "dataset.json").is_file():
+        _, held = split_by_group(sides.train, VAL_SHARE, seed + 1)
+        shots = tuple(sorted({face.group for face in held}))
+        mine(MineOrder((sides.train_coco,), folder, name="faces", val=shots, licence="of the pictures"))
+    return folder
+
+
+def trained(dataset: Path, out: Path, options: argparse.Namespace) -> Path:
+    """The pack, trained unless it is there already."""
+    pack = out / "pack"
+    if not (pack / "card.json").is_file():
+        settings = (*RECIPE, f"minutes={options.minutes}", f"threads={options.threads}", *options.set)
+        init = None if options.init == "puppet" else options.init
+        train([dataset], pack, overrides=settings, init=init, resume=options.resume, name="faces", sink=_say)
+    return pack
+
+
+def _say(event: Any) -> None:
+    sys.stderr.write(event.line() + "\n")
+    sys.stderr.flush()
+
+
+def boxes_of(faces: Sequence[Face], seed: int, shaken: float) -> list[tuple[float, float, float, float]]:
+    """The tight boxes, moved and scaled at random by `shaken` of their longest side."""
+    rng = np.random.default_rng(seed)
+    boxes = []
+    for face in faces:
+        x, y, w, h = face.box
+        dx, dy, grow = rng.normal(0, shaken, 3)
+        side, scale = max(w, h), float(np.exp(grow))
+        centre = x + w / 2 + dx * side, y + h / 2 + dy * side
+        boxes.append((centre[0] - w * scale / 2, centre[1] - h * scale / 2, w * scale, h * scale))
+    return boxes
+
+
+def ours(pack: Path, faces: Sequence[Face], boxes: Sequence[tuple[float, float, float, float]]) -> Array:
+    """[N, 68, 2] landmarks in picture pixels, found in two passes as `rotopaint run` finds a first frame."""
+    models = open_models(load_pack(pack), device="cpu", threads=1)
+    return np.stack([_found(models, face, box) for face, box in zip(faces, boxes)])
+
+
+def _found(models: Models, face: Face, box: tuple[float, float, float, float]) -> Array:
+    decoded = cv2.imread(str(face.picture), cv2.IMREAD_COLOR)
+    picture = cv2.cvtColor(decoded, cv2.COLOR_BGR2RGB).astype(np.float32) / np.float32(255)
+    size, margin = models.pack.input_size, models.pack.crop_margin
+    crop = Box(*box).crop()
+    crop = type(crop)(crop.x, crop.y, crop.side * margin)
+    for _ in range(2):
+        points = crop.to_plate(models.detect(cut(picture, (0, 0), crop, size)[None]).landmarks_NLC[0], size)
+        crop = around(points, margin=margin)
+    return np.asarray(points)
+
+
+def peer(sides: Sides, tests: Sequence[Sequence[tuple[float, float, float, float]]], options: Any, out: Path) -> Any:
+    """dlib's predictions for each list of boxes, by setting: {setting: [lists of points]}."""
+    order = out / "peer.json"
+    learn = [{"picture": str(f.picture), "points": f.points, "box": f.box} for f in sides.train]
+    test = [[{"picture": str(f.picture), "box": b} for f, b in zip(sides.test, boxes)] for boxes in tests]
+    mirror = _mirror_68()
+    order.write_text(json.dumps({"train": learn, "test": test, "mirror": mirror}), encoding="utf-8")
+    script = Path(__file__).with_name("peer_dlib.py")
+    answer = subprocess.run(
+        [options.peer_python, str(script), str(order), str(options.threads)], check=True, stdout=subprocess.PIPE
+    )
+    return json.loads(answer.stdout)
+
+
+def _mirror_68() -> list[int]:
+    from faces_to_coco import ibug_names
+
+    from rotopaint_ai.training.mining.symmetry import other_side
+
+    names = ibug_names()
+    return [names.index(other_side(name, names) or name) for name in names]
+
+
+def nme(found: Array, faces: Sequence[Face]) -> dict[str, float]:
+    """`nme_interocular` in percent: mean, median, 95th percentile, share above 8 %, and by part of the face."""
+    true = np.array([face.points for face in faces])
+    left, right = OUTER_EYE_CORNERS
+    eyes = np.linalg.norm(true[:, left] - true[:, right], axis=1)
+    share = np.linalg.norm(found - true, axis=2) / eyes[:, None] * 100
+    per_face = share.mean(axis=1)
+    figures = {
+        "mean": per_face.mean(),
+        "median": np.median(per_face),
+        "p95": np.percentile(per_face, 95),
+        "failures_above_8": (per_face > 8).mean() * 100,
+        **{name: share[:, list(rows)].mean() for name, rows in PARTS.items()},
+    }
+    return {name: round(float(value), 3) for name, value in figures.items()}
+
+
+def main() -> int:
+    """Do all steps that are not done yet and print the comparison."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("sets", nargs="+", type=Path)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--minutes", type=float, default=25.0)
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--init", default="puppet", help="pack to start from, or 'none'")
+    parser.add_argument("--set", action="append", default=[], metavar="key=value", help="change the recipe")
+    parser.add_argument("--peer-python", help="interpreter with dlib")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--resume", action="store_true")
+    parser.add_argument("--json", type=Path)
+    options = parser.parse_args()
+    sides = prepare(options.sets, options.out, options.seed)
+    pack = trained(mined(sides, options.out, options.seed), options.out, options)
+    tests = [boxes_of(sides.test, options.seed, shaken) for shaken in (0.0, SHAKEN)]
+    result: dict[str, Any] = {
+        "faces": {"train": len(sides.train), "test": len(sides.test)},
+        "normaliser": "interocular",
+    }
+    result["ours"] = [nme(ours(pack, sides.test, boxes), sides.test) for boxes in tests]
+    if options.peer_python:
+        answers = peer(sides, tests, options, options.out)
+        scored = {name: [nme(np.array(p), sides.test) for p in found] for name, found in answers.items()}
+        best = min(scored, key=lambda name: scored[name][0]["mean"])
+        result["peer"] = {"name": f"dlib shape predictor, {best}", "settings_tried": list(scored), "nme": scored[best]}
+        result["ratio"] = [round(a["mean"] / b["mean"], 3) for a, b in zip(result["ours"], scored[best])]
+    sys.stdout.write(json.dumps(result, indent=1) + "\n")
+    if options.json:
+        write_json(options.json, result)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
