@@ -258,6 +258,11 @@ class Session:
         """Whether there is a step to do again."""
         return self._history.can_redo
 
+    @property
+    def last_step(self) -> str | None:
+        """What the step that undo would take back is called."""
+        return self._history.labels[-1] if self._history.can_undo else None
+
     def held_frames(self) -> range:
         """The frames that an edit here changes: this frame, or the whole hold that it belongs to."""
         return self.hold_frames(self.frame)
