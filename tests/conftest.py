@@ -1,9 +1,12 @@
-"""What every room's tests share: where the shared test data lies, and Qt without a display."""
+"""What tests share: where the shared test data lies, Qt without a display, and a made-up puppet with its pack."""
 
 from __future__ import annotations
 
+import importlib.util
 import os
+import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -18,3 +21,22 @@ def shared() -> Path:
     if not SHARED.is_dir():
         pytest.skip("the shared test data is not beside this checkout")
     return SHARED
+
+
+@pytest.fixture(scope="session")
+def puppet() -> ModuleType:
+    """Draws plates of a made-up puppet, and makes the pack that sees it (`pipeline/puppet.py`)."""
+    name = "line_puppet"
+    if name not in sys.modules:
+        spec = importlib.util.spec_from_file_location(name, Path(__file__).parent / "pipeline" / "puppet.py")
+        assert spec is not None
+        assert spec.loader is not None
+        sys.modules[name] = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(sys.modules[name])
+    return sys.modules[name]
+
+
+@pytest.fixture(scope="session")
+def puppet_pack(puppet: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model pack for that puppet."""
+    return Path(puppet.make_pack(tmp_path_factory.mktemp("packs") / "puppet"))

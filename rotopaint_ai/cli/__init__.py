@@ -21,6 +21,7 @@ OK, UNEXPECTED, WRONG_USE, FRAMES_FAILED, STOPPED = 0, 1, 2, 3, 130
 COMMANDS = {
     "demo": "the main job on a sample shot that ships with the package",
     "run": "landmarks, shapes, mattes, clean plate and exchange files of one plate",
+    "batch": "the shots of a show, shared by many workers",
     "convert": "between shape formats, chosen by suffix",
     "matte": "mattes only, from shapes",
     "clean": "paint the seams of shapes away",

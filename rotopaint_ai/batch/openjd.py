@@ -1,0 +1,98 @@
+"""A show as an Open Job Description template, which a farm executes and `openjd run` executes on one machine.
+
+    Track (a task per shot) -> Paint (a task per range of frames) -> Gather (per shot) -> Summary
+
+Specification: Open Job Description, Template Schemas 2023-09.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from rotopaint_ai.batch.jobs_file import Show
+from rotopaint_ai.batch.tasks import Task
+from rotopaint_ai.batch.work import Planned
+from rotopaint_ai.errors import UsageError
+from rotopaint_ai.files import write_text
+
+VERSION = "jobtemplate-2023-09"
+LONGEST = 1024  # values of a task parameter (section 3.4.1)
+
+
+def write_template(show: Show, planned: Planned, path: Path) -> int:
+    """Write the template of a show; returns the number of tasks.
+
+    Raises: UsageError where no shot can be begun, where a step would have more tasks than the format allows, or where
+    the template would not stand beside or above its jobs file, whose place it must tell relative to its own.
+    """
+    import yaml
+
+    tasks = planned.board.tasks
+    if not tasks:
+        raise UsageError(f"{show.path.name}: no shot can be begun; correct its plates first")
+    template = _template(show, tasks, _relative(show.path, path))
+    write_text(path, yaml.safe_dump(template, sort_keys=False, width=120, allow_unicode=True))
+    return len(tasks) + 1
+
+
+def _relative(jobs: Path, template: Path) -> str:
+    relative = os.path.relpath(jobs.resolve(), template.resolve().parent)
+    if relative.startswith(".."):
+        raise UsageError(
+            f"--openjd {template}: wanted a file beside {jobs.name}, whose place it tells relative to its own"
+        )
+    return relative
+
+
+def _template(show: Show, tasks: Sequence[Task], jobs: str) -> dict[str, Any]:
+    shots = list(dict.fromkeys(task.shot.name for task in tasks))
+    pieces = [task for task in tasks if task.kind == "paint"]
+    ranges = {"Shot": [task.shot.name for task in pieces], "Frames": [str(task.frames) for task in pieces]}
+    return {
+        "specificationVersion": VERSION,
+        "name": show.path.stem[:64],
+        "description": f"RotoPaint AI: {len(shots)} shots; landmarks, shapes, seam mattes, clean plates, reports",
+        "parameterDefinitions": [
+            {"name": "Jobs", "type": "PATH", "objectType": "FILE", "dataFlow": "IN", "default": jobs},
+            {
+                "name": "Program",
+                "type": "STRING",
+                "default": "rotopaint",
+                "description": "how workers call the program",
+            },
+        ],
+        "steps": [
+            _step("Track", {"Shot": shots}, None),
+            _step("Paint", ranges, "Track"),
+            _step("Gather", {"Shot": shots}, "Paint"),
+            _step("Summary", {}, "Gather"),
+        ],
+    }
+
+
+def _step(name: str, ranges: Mapping[str, Sequence[str]], after: str | None) -> dict[str, Any]:
+    for values in ranges.values():
+        if len(values) > LONGEST:
+            raise UsageError(
+                f"--openjd: {len(values)} tasks in step {name}, the format allows {LONGEST}; raise 'chunk'"
+            )
+    words = [word for parameter in ranges for word in (f"--{parameter.lower()}", f"{{{{Task.Param.{parameter}}}}}")]
+    arguments = ["batch", "{{Param.Jobs}}", "--task", name.lower(), *words]
+    step: dict[str, Any] = {"name": name}
+    if after is not None:
+        step["dependencies"] = [{"dependsOn": after}]
+    if ranges:
+        step["parameterSpace"] = _space(ranges)
+    step["script"] = {"actions": {"onRun": {"command": "{{Param.Program}}", "args": arguments}}}
+    return step
+
+
+def _space(ranges: Mapping[str, Sequence[str]]) -> dict[str, Any]:
+    parameters = [{"name": name, "type": "STRING", "range": list(values)} for name, values in ranges.items()]
+    space: dict[str, Any] = {"taskParameterDefinitions": parameters}
+    if len(ranges) > 1:
+        space["combination"] = f"({', '.join(ranges)})"
+    return space

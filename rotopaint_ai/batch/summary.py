@@ -1,0 +1,136 @@
+"""The one page of a show, every shot with its state and its worst frames, and `show.json` beside it."""
+
+from __future__ import annotations
+
+import html
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from statistics import mean, median
+from typing import Literal
+from urllib.parse import quote
+
+from rotopaint_ai.batch.jobs_file import Shot, Show
+from rotopaint_ai.batch.work import Planned
+from rotopaint_ai.files import write_json, write_text
+from rotopaint_ai.frames import summarise
+
+State = Literal["done", "frames failed", "failed", "waiting"]
+N_WORST = 5
+_STYLE = Path(__file__).with_name("summary.css")
+_SIGN = {
+    "done": "&#10003; done",
+    "frames failed": "! frames failed",
+    "failed": "&#10007; failed",
+    "waiting": "&#8230; waiting",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ShotSummary:
+    """A shot in a line. Errors in pixels; `seam` is the visibility before and after; `picture` is beside the page."""
+
+    name: str
+    state: State
+    frames: int = 0
+    failed: Mapping[str, str] | None = None
+    lost: str = ""
+    missing: str = ""
+    worst: tuple[tuple[int, float], ...] = ()
+    median_error_px: float | None = None
+    seam: tuple[float, float] | None = None
+    seconds: float = 0.0
+    message: str = ""
+    report: str | None = None
+    picture: str | None = None
+
+
+def summarise_show(show: Show, planned: Planned) -> tuple[ShotSummary, ...]:
+    """What has become of every shot so far."""
+    return tuple(_shot(shot, show, planned) for shot in show.shots)
+
+
+def write_summary(show: Show, planned: Planned) -> Path:
+    """Write `show.json` and `index.html` into the show's folder; returns the page."""
+    shots = summarise_show(show, planned)
+    write_json(show.out / "show.json", {"format": "rotopaint-show", "version": 1, "shots": [asdict(s) for s in shots]})
+    page = show.out / "index.html"
+    write_text(page, _page(show, shots))
+    return page
+
+
+def _shot(shot: Shot, show: Show, planned: Planned) -> ShotSummary:
+    if shot.name in planned.refused:
+        return ShotSummary(shot.name, "failed", message=planned.refused[shot.name])
+    ledger = planned.board.ledger
+    tasks = [task for task in planned.board.tasks if task.shot.name == shot.name]
+    seconds = sum(float(ledger.facts(task).get("seconds", 0.0)) for task in tasks)
+    if not ledger.is_done(tasks[-1]):
+        reasons = [ledger.failures(task)[-1] for task in tasks if ledger.has_given_up(task)]
+        if reasons:
+            return ShotSummary(shot.name, "failed", seconds=seconds, message=reasons[0])
+        n_done = sum(map(ledger.is_done, tasks))
+        return ShotSummary(shot.name, "waiting", seconds=seconds, message=f"{n_done} of {len(tasks)} tasks done")
+    return _finished(shot.name, show.out, seconds)
+
+
+def _finished(name: str, out: Path, seconds: float) -> ShotSummary:
+    content = json.loads((out / name / "run.json").read_text(encoding="utf-8"))
+    frames, errors = content["frames"], content["errors"]["by_frame"]
+    worst = sorted(((int(f), max(row)) for f, row in errors.items() if row), key=lambda item: -item[1])[:N_WORST]
+    seams = [pair for pair in content["seam"]["by_frame"].values() if None not in pair]
+    pictures = [picture["face"] for picture in content["pictures"]]
+    whole = not frames["failed"] and not frames["missing"]
+    return ShotSummary(
+        name=name,
+        state="done" if whole else "frames failed",
+        frames=frames["done"],
+        failed=frames["failed"],
+        lost=summarise(frames["lost"]) if frames["lost"] else "",
+        missing=summarise(frames["missing"]) if frames["missing"] else "",
+        worst=tuple(worst),
+        median_error_px=round(median(max(row) for row in errors.values() if row), 2) if worst else None,
+        seam=(round(mean(a for a, _ in seams), 2), round(mean(b for _, b in seams), 2)) if seams else None,
+        seconds=round(seconds, 1),
+        report=f"{name}/report/index.html",
+        picture=f"{name}/report/{pictures[0]}" if pictures else None,
+    )
+
+
+def _page(show: Show, shots: Sequence[ShotSummary]) -> str:
+    counts = {state: sum(shot.state == state for shot in shots) for state in _SIGN}
+    told = ", ".join(f"{n} {state}" for state, n in counts.items() if n)
+    rows = "\n".join(_row(shot) for shot in shots)
+    return f"""<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><title>{html.escape(show.path.stem)}</title>
+<meta name="viewport" content="width=device-width"><style>{_STYLE.read_text(encoding="utf-8")}</style></head><body>
+<h1>{html.escape(show.path.stem)}</h1>
+<p>{len(shots)} shots: {told}; {sum(shot.frames for shot in shots):,} frames.
+Expected errors are the model's own estimate; seam visibility 1 is no more than the texture beside it.</p>
+<table><thead><tr><th></th><th>Shot</th><th>State</th><th>Frames</th><th>Expected error, px<br>median / worst</th>
+<th>Worst frames</th><th>Seam visibility<br>before &rarr; after</th><th>Work</th></tr></thead><tbody>
+{rows}
+</tbody></table></body></html>
+"""
+
+
+def _row(shot: ShotSummary) -> str:
+    name = html.escape(shot.name)
+    link = f'<a href="{quote(shot.report)}">{name}</a>' if shot.report else name
+    picture = f'<img src="{quote(shot.picture)}" alt="{name}" loading="lazy">' if shot.picture else ""
+    errors = f"{shot.median_error_px:g} / {shot.worst[0][1]:.2f}" if shot.worst else ""
+    worst = ", ".join(str(frame) for frame, _ in shot.worst)
+    seam = f"{shot.seam[0]:g} &rarr; {shot.seam[1]:g}" if shot.seam else ""
+    kind = shot.state.replace(" ", "-")
+    cells = (picture, link, f'<span class="{kind}">{_SIGN[shot.state]}</span>{_details(shot)}', str(shot.frames or ""))
+    work = f"{shot.seconds:g} s" if shot.seconds else ""
+    return "<tr>" + "".join(f"<td>{cell}</td>" for cell in (*cells, errors, worst, seam, work)) + "</tr>"
+
+
+def _details(shot: ShotSummary) -> str:
+    lines = [shot.message] if shot.message else []
+    lines += [f"{frame}: {text}" for frame, text in (shot.failed or {}).items()][:4]
+    lines += [f"not on disk: {shot.missing}"] if shot.missing else []
+    lines += [f"face not found: {shot.lost}"] if shot.lost else []
+    return "".join(f"<p>{html.escape(line)}</p>" for line in lines)

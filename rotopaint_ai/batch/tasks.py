@@ -1,0 +1,51 @@
+"""A shot's tasks and what each waits for: track, then ranges of frames side by side, then gather."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from rotopaint_ai.batch.jobs_file import Shot
+from rotopaint_ai.frames import FrameRange
+from rotopaint_ai.pipeline.plan import choose_frames
+from rotopaint_ai.plates.plate import open_plate
+
+Kind = Literal["track", "paint", "gather"]
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A piece of a shot that one process does at a time. `needs` are the keys of tasks that must be done before."""
+
+    shot: Shot
+    kind: Kind
+    frames: FrameRange | None = None
+    needs: tuple[str, ...] = ()
+
+    @property
+    def key(self) -> str:
+        """The task's name in the ledger."""
+        return f"{self.shot.name}/{self.kind}" + (f".{self.frames}" if self.frames is not None else "")
+
+    @property
+    def fingerprint(self) -> str:
+        """Changes with everything that the shot's job says: done under another fingerprint is not done."""
+        text = json.dumps([self.shot.job.to_json(), str(self.frames)], sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def tasks_of(shot: Shot) -> tuple[Task, ...]:
+    """The tasks of a shot, in an order in which they can be done. Raises PlateError or UsageError for its plates."""
+    with open_plate(shot.job.plates, colourspace=shot.job.colourspace) as plate:
+        frames, _ = choose_frames(plate, shot.job.frames)
+    track = Task(shot, "track")
+    paint = tuple(Task(shot, "paint", piece, (track.key,)) for piece in chunks(frames, shot.chunk))
+    return (track, *paint, Task(shot, "gather", None, tuple(task.key for task in paint)))
+
+
+def chunks(frames: Sequence[int], size: int) -> list[FrameRange]:
+    """Ranges that hold all frames, each at most `size` of those on disk."""
+    return [FrameRange(part[0], part[-1]) for part in (frames[i : i + size] for i in range(0, len(frames), size))]

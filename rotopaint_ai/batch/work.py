@@ -1,0 +1,184 @@
+"""A worker: takes whatever task of a show can be done now, until nothing is left."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from rotopaint_ai.batch.jobs_file import Show
+from rotopaint_ai.batch.ledger import Claim, Ledger
+from rotopaint_ai.batch.tasks import Task, tasks_of
+from rotopaint_ai.errors import CancelledError, RotopaintError, UsageError
+from rotopaint_ai.jobs import Cancel, Event, Sink, warning
+from rotopaint_ai.pipeline import split
+
+POLL_S = 0.5
+LEDGER = ".rotopaint/tasks"
+
+
+Do = Callable[[Task, Sink, Cancel], Mapping[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Board:
+    """The tasks of a show beside the ledger. What is done stays done, and is not looked up again."""
+
+    tasks: tuple[Task, ...]
+    ledger: Ledger
+    _by_key: dict[str, Task] = field(init=False, default_factory=dict)
+    _done: set[str] = field(init=False, default_factory=set)
+
+    def __post_init__(self) -> None:
+        self._by_key.update({task.key: task for task in self.tasks})
+
+    def is_done(self, key: str) -> bool:
+        """Whether a task is done."""
+        if key not in self._done and self.ledger.is_done(self._by_key[key]):
+            self._done.add(key)
+        return key in self._done
+
+    def ready(self) -> Iterator[Task]:
+        """Tasks that nothing keeps from being done but, perhaps, another worker."""
+        for task in self.tasks:
+            if not self.is_done(task.key) and all(map(self.is_done, task.needs)) and not self.ledger.has_given_up(task):
+                yield task
+
+    def is_possible(self) -> bool:
+        """Whether anything is left that can still be done: not given up, nor waiting for what was."""
+        stuck: set[str] = set()
+        for task in self.tasks:
+            if self.is_done(task.key):
+                continue
+            if not stuck.isdisjoint(task.needs) or self.ledger.has_given_up(task):
+                stuck.add(task.key)
+            else:
+                return True
+        return False
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """What there is to do for a show, and shots that cannot be begun with the reason."""
+
+    board: Board
+    refused: Mapping[str, str]
+
+
+def plan_show(show: Show) -> Planned:
+    """Find the frames of every shot; one whose plates cannot be opened does not keep the others from being done."""
+    tasks: list[Task] = []
+    refused: dict[str, str] = {}
+    for shot in show.shots:
+        try:
+            tasks += tasks_of(shot)
+        except RotopaintError as error:
+            refused[shot.name] = str(error)
+    return Planned(Board(tuple(tasks), Ledger(show.out / LEDGER)), refused)
+
+
+def work(board: Board, sink: Sink, cancel: Cancel, do: Do | None = None) -> None:
+    """Do tasks until none is left that could still be done, by us or by anybody. Raises CancelledError."""
+    perform = do or perform_task
+    while board.is_possible():
+        cancel.check()
+        if not any(_try(task, board.ledger, sink, cancel, perform) for task in board.ready()):
+            time.sleep(POLL_S)  # others are at all that could be done now
+
+
+def do_one(task: Task, board: Board, sink: Sink, cancel: Cancel) -> None:
+    """Do one task that a farm chose. Raises UsageError where it waits for others or somebody is at it."""
+    ledger = board.ledger
+    if board.is_done(task.key):
+        return
+    waiting = [key for key in task.needs if not board.is_done(key)]
+    if waiting:
+        raise UsageError(f"{task.key}: waits for {waiting[0]}; do that first")
+    claim = ledger.claim(task)
+    if claim is None:
+        if ledger.is_done(task):
+            return
+        raise UsageError(f"{task.key}: {ledger.holder(task) or 'another worker'} is at it; try again later")
+    ledger.forgive(task)
+    _under_claim(task, claim, ledger, sink, cancel, perform_task)
+    if reasons := ledger.failures(task):
+        raise UsageError(f"{task.key}: {reasons[-1]}")
+
+
+def perform_task(task: Task, sink: Sink, cancel: Cancel) -> Mapping[str, Any]:
+    """Do a task; returns what the ledger should know of it."""
+    began = time.monotonic()
+    failed: Mapping[int, str] = {}
+    n_done = 0
+    if task.kind == "track":
+        split.track(task.shot.job, sink, cancel)
+    elif task.kind == "paint":
+        assert task.frames is not None
+        painted = split.paint(task.shot.job, task.frames, sink, cancel)
+        n_done, failed = len(painted.done), painted.failed
+    else:
+        outcome = split.gather(task.shot.job, sink)
+        n_done, failed = len(outcome.done), outcome.failed
+    return {
+        "frames": n_done,
+        "failed": {str(frame): text for frame, text in failed.items()},
+        "seconds": round(time.monotonic() - began, 2),
+    }
+
+
+def _try(task: Task, ledger: Ledger, sink: Sink, cancel: Cancel, do: Do) -> bool:
+    """Do a task if it can be had; returns whether."""
+    claim = ledger.claim(task)
+    if claim is None:
+        return False
+    _under_claim(task, claim, ledger, sink, cancel, do)
+    return True
+
+
+def _under_claim(task: Task, claim: Claim, ledger: Ledger, sink: Sink, cancel: Cancel, do: Do) -> None:
+    mine = Cancel()
+    claim.beat(mine.request)
+    try:
+        facts = do(task, _marked(sink, task), _Either(cancel, mine))
+        if claim.is_ours():
+            _note(task, facts, ledger)
+    except CancelledError:
+        cancel.check()
+        sink(warning(f"{task.key}: taken over by another worker, because this one was silent for too long"))
+    except (RotopaintError, OSError) as error:
+        message = " ".join(str(error).split())
+        n = ledger.fail(task, message)
+        sink(Event("error", {"task": task.key, "message": f"{task.key}: {message} (attempt {n})"}))
+    finally:
+        claim.release()
+
+
+def _note(task: Task, facts: Mapping[str, Any], ledger: Ledger) -> None:
+    """Done - or, where frames failed, another attempt, until the shot's patience is at its end."""
+    if facts["failed"] and task.kind == "paint":
+        n = ledger.fail(task, next(iter(facts["failed"].values())))
+        if n <= task.shot.retries:
+            return
+    ledger.finish(task, facts)
+
+
+def _marked(sink: Sink, task: Task) -> Sink:
+    """A sink that says which shot and task an event belongs to."""
+
+    def tell(event: Event) -> None:
+        sink(Event(event.kind, {"shot": task.shot.name, "task": task.key, **event.facts}))
+
+    return tell
+
+
+class _Either(Cancel):
+    """Asked to stop when either of two is."""
+
+    def __init__(self, first: Cancel, second: Cancel) -> None:
+        super().__init__()
+        self._parts = (first, second)
+
+    @property
+    def requested(self) -> bool:
+        return any(part.requested for part in self._parts)

@@ -1,0 +1,74 @@
+"""A jobs file is checked at the door, in one line that names the shot."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from rotopaint_ai.batch.jobs_file import read_show
+from rotopaint_ai.batch.tasks import chunks
+from rotopaint_ai.errors import UsageError
+from rotopaint_ai.frames import FrameRange
+
+GOOD = """
+out: renders
+defaults: {export: [nuke, svg], chunk: 20, crop: auto}
+shots:
+  - {name: sh010, plates: plates/a.####.exr, crop: "342,142,280,297", frames: 1001-1100}
+  - {name: sh020, plates: plates/b.mov, crop: ["1:10,10,90,90", "40:20,10,90,90"], retries: 0, reduce_keys: 0.5}
+  - {name: sh030, plates: /elsewhere/c.####.dpx, export: [], clean: false, frames: 7}
+"""
+
+
+def test_shots_take_the_defaults_and_paths_are_relative_to_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "show.yaml"
+    path.write_text(GOOD)
+    show = read_show(path)
+    first, second, third = show.shots
+    assert show.out == tmp_path / "renders"
+    assert first.job.plates == str(tmp_path / "plates/a.####.exr")
+    assert first.job.out == str(tmp_path / "renders/sh010")
+    assert (first.job.crops, first.job.exports, first.chunk, first.retries) == (
+        ("342,142,280,297",),
+        ("nuke", "svg"),
+        20,
+        2,
+    )
+    assert (second.job.crops[1], second.retries, second.job.key_tolerance_px) == ("40:20,10,90,90", 0, 0.5)
+    assert (third.job.plates, third.job.crops, third.job.exports) == ("/elsewhere/c.####.dpx", ("auto",), ())
+    assert (third.job.clean, third.job.frames) == (False, "7")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("shots: []\nout: x", "'shots' is empty"),
+        ("shots: [{name: a, plates: p, crop: auto}]", "'out' is missing"),
+        ("out: x\nshot: []", "'shot' is no setting; did you mean 'shots'"),
+        ("out: x\nshots: [{name: a, plates: p, crops: auto}]", "a: 'crops' is no setting; did you mean 'crop'"),
+        ("out: x\nshots: [{name: ../a, plates: p, crop: auto}]", "it names a folder"),
+        ("out: x\nshots: [{name: a, plates: p}]", "a: job: field 'crops' is missing"),
+        ("out: x\nshots: [{name: a, plates: 3, crop: auto}]", "a: job: field 'plates' is 3"),
+        ("out: x\nshots: [{name: a, plates: p, crop: auto, frames: 9-1}]", "a: frames 9-1"),
+        ("out: x\nshots: [{name: a, plates: p, crop: auto, chunk: 0}]", "a: chunk 0"),
+        ("out: x\nshots: [{name: a, plates: p, crop: auto}, {name: A, plates: q, crop: auto}]", "two shots"),
+        ("out: [", "is not YAML"),
+        ("- 1", "wanted names with values"),
+    ],
+)
+def test_refusals(tmp_path: Path, text: str, message: str) -> None:
+    path = tmp_path / "show.yaml"
+    path.write_text(text)
+    with pytest.raises(UsageError, match=message) as refused:
+        read_show(path)
+    assert str(refused.value).startswith("show.yaml")
+    assert "\n" not in str(refused.value)
+
+
+def test_chunks_hold_every_frame_once() -> None:
+    assert chunks([1001, 1002, 1003, 1007, 1008], 2) == [
+        FrameRange(1001, 1002),
+        FrameRange(1003, 1007),
+        FrameRange(1008, 1008),
+    ]
