@@ -23,6 +23,12 @@ def _arguments() -> argparse.Namespace:
     shot.add_argument("--face", type=float, help="pixels per head unit; a head is about two units high")
     shot.add_argument("--size", default="960x540", help="width x height in pixels")
     shot.add_argument("--suffix", default=".exr", choices=[".exr", ".png", ".jpg"])
+    seams = verbs.add_parser("seams", help="characters with many looks of their seams, for what takes seams off")
+    seams.add_argument("folder", type=Path)
+    seams.add_argument("--characters", type=int, default=90)
+    seams.add_argument("--seed", type=int, default=30000)
+    seams.add_argument("--poses", type=int, default=2)
+    seams.add_argument("--looks", type=int, default=4)
     sample = verbs.add_parser("sample", help="the sample shot of `rotopaint demo`")
     sample.add_argument("folder", type=Path)
     return parser.parse_args()
@@ -48,6 +54,15 @@ def _shot(options: argparse.Namespace) -> None:
     write_shot(options.folder, shot, suffix=options.suffix, progress=lambda f: _say(f"\rframe {f}"))
 
 
+def _seams(options: argparse.Namespace) -> None:
+    from rotopaint_ai.stage.shot import write_looks
+
+    for k in range(options.characters):
+        if not (options.folder / f"{options.seed + k:06d}_{options.looks - 1}" / "truth.roto.json").exists():
+            write_looks(options.folder, options.seed + k, poses=options.poses, looks=options.looks)
+        _say(f"\r{k + 1}/{options.characters} characters")
+
+
 def _sample(options: argparse.Namespace) -> None:
     from rotopaint_ai.stage.shot import write_sample
 
@@ -64,7 +79,7 @@ def main() -> int:
     from rotopaint_ai.errors import RotopaintError
 
     try:
-        {"dataset": _dataset, "shot": _shot, "sample": _sample}[options.verb](options)
+        {"dataset": _dataset, "shot": _shot, "seams": _seams, "sample": _sample}[options.verb](options)
     except ImportError as error:
         _say(f"the stage needs {error.name}: pip install 'rotopaint-ai[train]'\n")
         return 2

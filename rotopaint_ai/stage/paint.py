@@ -112,6 +112,40 @@ def _wrinkles(albedo: F32, relief: F32, build: Build, rng: Rng) -> None:
         relief -= 0.004 * rng.uniform(0, 1) * mark
 
 
+def folded(skin: Paint, seed: int) -> Paint:
+    """The same paint with folds sculpted into the face, and marks with hard edges painted on it, from a seed.
+
+    Eye bags, smile lines, welts, patches of make-up: what a seam may cross, and must not be taken for one.
+    """
+    rng = np.random.default_rng([seed, 0xF01D])
+    albedo, relief = skin.albedo.copy(), skin.relief.copy()
+    h, w = relief.shape
+    for _ in range(int(rng.integers(4, 16))):
+        line = chart_uv(_wandering(rng)) * np.array([w, h])
+        drawn: Array = np.zeros((h, w), np.float32)
+        cv2.polylines(drawn, [(line * 16).astype(np.int32)], False, 1.0, max(1, w // 500), cv2.LINE_AA, 4)
+        soft = float(np.exp(rng.uniform(np.log(0.004), np.log(0.05)))) * w / (2 * CHART_A)
+        mark: Array = cv2.GaussianBlur(drawn, (0, 0), soft)
+        mark = mark / max(float(mark.max()), 1e-6)
+        relief += rng.choice([-1, -1, 1]) * rng.uniform(0.05, 0.6) * soft * (2 * CHART_A / w) * mark
+        albedo *= (1 - rng.uniform(0, 0.35) * (rng.random() < 0.4) * mark)[..., None]
+    for _ in range(int(rng.integers(0, 7))):
+        patch = np.zeros((h, w), np.uint8)
+        outline = chart_uv(_wandering(rng)) * np.array([w, h])
+        cv2.fillPoly(patch, [(outline * 16).astype(np.int32)], 255, cv2.LINE_AA, 4)
+        cover = cv2.GaussianBlur(patch.astype(np.float32) / 255, (0, 0), rng.uniform(0.5, 8.0) * w / 1024)
+        albedo *= 1 + (np.exp(rng.normal(0, 0.18, 3)) - 1).astype(np.float32) * cover[..., None]
+    return Paint(albedo.clip(0.003, 1).astype(np.float32), relief.astype(np.float32))
+
+
+def _wandering(rng: Rng) -> Array:
+    """A curve (40, 2) over the middle of the face, in chart places."""
+    heading = rng.uniform(0, 2 * np.pi) + rng.normal(0, 2.5) * np.linspace(0, 1, 40)
+    step = rng.uniform(0.15, 0.9) / 40
+    start = np.array([rng.normal(0, 0.55), rng.normal(0.0, 0.3)])
+    return np.asarray(start + np.cumsum(np.stack([np.cos(heading), np.sin(heading)], 1) * step, 0))
+
+
 def mask(places: list[Array], *, width: int, soft: float = 0.0) -> F32:
     """Float mask (H, W) over the chart of the union of closed outlines (N, 2) in chart places."""
     height = int(width * CHART_E / CHART_A)

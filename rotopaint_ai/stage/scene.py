@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -13,9 +14,12 @@ import numpy.typing as npt
 from rotopaint_ai.shapes.fit import fit_segments
 from rotopaint_ai.stage import anatomy, props, raster
 from rotopaint_ai.stage.face import Face
+from rotopaint_ai.stage.looks import STEP_REACH, Look
+from rotopaint_ai.stage.looks import carve as looks_carve
 from rotopaint_ai.stage.mesh import Mesh
-from rotopaint_ai.stage.paint import Paint, mask, paint
+from rotopaint_ai.stage.paint import Paint, folded, mask, paint
 from rotopaint_ai.stage.puppet import Build, Pose
+from rotopaint_ai.stage.seam import beside_seams, carve, near_seams
 from rotopaint_ai.stage.shading import Surfaces, contact, light
 from rotopaint_ai.stage.studio import Studio, backdrop, develop
 
@@ -336,77 +340,7 @@ def _surfaces(
     return s
 
 
-def _seam_lines(face: Face) -> tuple[Array, Array, Array]:
-    """World segments of all seams: starts and ends (K, 3), and the share of the depth that each keeps (K,)."""
-    rotation, shift = _place(face)
-    t = np.linspace(0, 1, 140)
-    lines = [face.bridge_seam(t), face.side_seam(0, t[::2]), face.side_seam(1, t[::2])]
-    starts, ends, fade = [], [], []
-    for k, places in enumerate(lines):
-        points = face.surface(places[:, 0], places[:, 1]) @ rotation.T + shift
-        starts.append(points[:-1])
-        ends.append(points[1:])
-        s = np.linspace(0, 1, len(points) - 1)
-        fade.append(np.ones_like(s) if k == 0 else np.clip(np.minimum(s, 1 - s) / 0.08, 0.25, 1))
-    return np.concatenate(starts), np.concatenate(ends), np.concatenate(fade)
-
-
-def _near_seams(face: Face, *, width: int = 512) -> F32:
-    """Mask over the chart, above zero wherever a seam is near enough to change what is seen."""
-    b = face.build
-    made = np.zeros((int(width * props.CHART_E / props.CHART_A), width), np.uint8)
-    thick = int(np.ceil((b.seam_gap + 2 * b.seam_bevel + 0.03) * width / (2 * props.CHART_A) / 0.6)) + 3
-    t = np.linspace(0, 1, 140)
-    for places in (face.bridge_seam(t), face.side_seam(0, t), face.side_seam(1, t)):
-        pixels = np.round(props.chart_uv(places) * np.array([width, made.shape[0]])).astype(np.int32)
-        cv2.polylines(made, [pixels], False, 255, thick)
-    return made.astype(np.float32)
-
-
-def _carve(g: _Gathered, sel: npt.NDArray[np.intp], s: Surfaces, face: Face) -> tuple[Surfaces, F32]:
-    """The same surfaces with the seam carved in: a dark groove, bevelled edges, a step of shade between the pieces.
-
-    Returns the carved surfaces and the seam's coverage (N,) of groove and bevels.
-    """
-    b = face.build
-    starts, ends, fade = _seam_lines(face)
-    position = np.ascontiguousarray(g.position[sel])
-    offset, distance, which = np.zeros_like(position), np.zeros(len(sel), np.float32), np.zeros(len(sel), np.int32)
-    raster.nearest_on_lines(position, starts.astype(np.float32), ends.astype(np.float32), offset, distance, which)
-    gap, bevel = b.seam_gap * 0.5, b.seam_bevel
-    near = distance < gap + bevel
-    sel, offset, distance = sel[near], offset[near], distance[near]
-    keep = fade[which[near]].astype(np.float32)
-    coverage = np.zeros(len(g.material), np.float32)
-    coverage[sel] = 1
-    carved = Surfaces(
-        s.normals.copy(),
-        s.albedo.copy(),
-        s.shadow_tint.copy(),
-        s.specular,
-        s.roughness,
-        s.wrap,
-        s.open_sky.copy(),
-        s.lit.copy(),
-    )
-    inside = np.clip((gap - distance) / (0.35 * gap) + 0.5, 0, 1) * keep
-    dark = 1 - b.seam_depth * inside
-    on_bevel = np.clip(1 - (distance - gap) / bevel, 0, 1) * (distance > gap * 0.6)
-    tilt = (on_bevel**2 * (0.9 * b.seam_depth) * keep)[:, None]
-    away = offset / np.maximum(distance, 1e-6)[:, None]
-    normal = s.normals[sel] - away * tilt
-    carved.normals[sel] = normal / np.maximum(np.linalg.norm(normal, axis=1, keepdims=True), 1e-6)
-    below = np.sign(np.einsum("nc,c->n", offset, turn(face.pose)[:, 1])) * -0.5 + 0.5
-    step = (b.seam_step * below * np.clip(1 - distance / 0.35, 0, 1) ** 2).astype(np.float32)
-    shade = (dark * (1 - 0.25 * b.seam_depth * on_bevel * keep) * (1 + step)).astype(np.float32)
-    carved.albedo[sel] *= shade[:, None]
-    carved.shadow_tint[sel] *= shade[:, None]
-    carved.open_sky[sel] *= dark
-    carved.lit[sel] *= (1 - 0.75 * b.seam_depth * inside).astype(np.float32)
-    return carved, coverage
-
-
-def _truth(face: Face, camera: Camera, view: _View) -> tuple[Array, tuple[Shape, ...]]:
+def _truth(face: Face, camera: Camera, view: _View, seam_px: float) -> tuple[Array, tuple[Shape, ...]]:
     rotation, shift = _place(face)
 
     def see(points: Array) -> tuple[Array, npt.NDArray[np.bool_]]:
@@ -421,15 +355,11 @@ def _truth(face: Face, camera: Camera, view: _View) -> tuple[Array, tuple[Shape,
     shapes = []
     for curve in anatomy.CURVES:
         flat, visible = see(anatomy.dense(curve, face))
-        width = _seam_width(face, camera) if curve.role == "seam" else None
+        width = seam_px if curve.role == "seam" else None
         fitted = fit_segments(flat, closed=curve.closed)
         ends = visible[:, 0] if curve.closed else np.append(visible[:, 0], visible[-1, -1])
         shapes.append(Shape(curve.name, curve.closed, curve.role, fitted, ends, width))
     return np.concatenate([points, seen[:, None]], 1), tuple(shapes)
-
-
-def _seam_width(face: Face, camera: Camera) -> float:
-    return float((face.build.seam_gap + 2 * face.build.seam_bevel) * camera.scale)
 
 
 def render(
@@ -448,10 +378,91 @@ def render(
     Returns pictures in scene-linear light (Rec. 709 primaries) at the camera's size. `clean` false leaves `clean`
     equal to `plate` and saves the second pass of light.
     """
+    seen = _see(build, pose, studio, camera, hidden=hidden, texture=_painted(build, texture))
+    near = seen.skin_near(near_seams(seen.face, reach=build.seam_gap + 2 * build.seam_bevel + 0.03))
+    rotation, shift = _place(seen.face)
+    carved, coverage = carve(seen.surfaces, seen.gathered.position, near, seen.face, rotation, shift)
+    plate = seen.develop(carved, grain_seed)
+    width_px = (build.seam_gap + 2 * build.seam_bevel) * camera.scale
+    landmarks, shapes = _truth(seen.face, camera, seen.view, width_px)
+    true = seen.develop(seen.surfaces, grain_seed) if clean else plate
+    return Picture(plate, true, seen.coverage(coverage), landmarks, shapes)
+
+
+def render_looks(
+    build: Build,
+    pose: Pose,
+    studio: Studio,
+    camera: Camera,
+    looks: Sequence[Look],
+    *,
+    folds: int = 0,
+    grain_seed: int = 0,
+    texture: int = 1024,
+) -> Iterator[Picture]:
+    """The same frame once for each look of its seam; `folds` above 0 is the seed of folds sculpted into the face.
+
+    Only carving and light are done again, so that many looks cost little more than one.
+    """
+    face = Face(build, pose)
+    skin = folded(_painted(build, texture), folds) if folds else _painted(build, texture)
+    seen = _see(build, pose, studio, camera, hidden=False, texture=skin)
+    clean = seen.develop(seen.surfaces, grain_seed)
+    rotation, shift = _place(face)
+    for look in looks:
+        near = seen.skin_near(near_seams(face, reach=max(2 * look.reach, STEP_REACH)))
+        carved = seen.surfaces.copy()
+        at = beside_seams(seen.gathered.position[near], face, rotation, shift)
+        coverage = np.zeros(len(seen.gathered.material), np.float32)
+        coverage[near] = looks_carve(carved, near, at, look, studio.key.direction)
+        landmarks, shapes = _truth(face, camera, seen.view, 2 * look.reach * camera.scale)
+        yield Picture(seen.develop(carved, grain_seed), clean, seen.coverage(coverage), landmarks, shapes)
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """What a camera sees of a character before its seam is carved: N pixels at `where` of the supersampled picture."""
+
+    face: Face
+    studio: Studio
+    camera: Camera
+    view: _View
+    where: npt.NDArray[np.bool_]
+    gathered: _Gathered
+    surfaces: Surfaces
+    towards: F32
+
+    def skin_near(self, near: F32) -> npt.NDArray[np.intp]:
+        """The pixels of skin where a mask over the chart is above zero."""
+        skin = np.flatnonzero(self.gathered.material == 0)
+        return skin[_lookup(near, self.gathered.uv[skin]) > 0.01]
+
+    def develop(self, surfaces: Surfaces, grain_seed: int) -> F32:
+        """The picture (H, W, 3) of the surfaces."""
+        camera, studio = self.camera, self.studio
+        image = np.zeros((*self.where.shape, 3), np.float32)
+        image[self.where] = light(surfaces, self.towards, studio)
+        behind = backdrop(studio, camera.height, camera.width, pixels_per_unit=camera.scale)
+        alpha, fore = self._small(self.where.astype(np.float32)), self._small(image)
+        rng = np.random.default_rng([studio.seed, grain_seed, 9])
+        return develop(fore + behind * (1 - alpha)[..., None], studio, rng, pixel_scale=max(1.0, camera.scale / 100))
+
+    def coverage(self, values: F32) -> F32:
+        """Values (N,) as a picture (H, W)."""
+        image = np.zeros(self.where.shape, np.float32)
+        image[self.where] = values
+        return self._small(image)
+
+    def _small(self, image: F32) -> F32:
+        size = (self.camera.width, self.camera.height)
+        return np.asarray(cv2.resize(image, size, interpolation=cv2.INTER_AREA))
+
+
+def _see(build: Build, pose: Pose, studio: Studio, camera: Camera, *, hidden: bool, texture: Paint) -> _Seen:
     face = Face(build, pose)
     detail = int(np.clip(camera.scale * SUPER * 1.1, 160, 620))
     meshes = _meshes(face, studio, detail=detail, hidden=hidden)
-    features = _features(face, texture)
+    features = _features(face, texture.relief.shape[1])
     big = (camera.height * SUPER, camera.width * SUPER)
     projected = [camera.project(m.vertices) * np.array([SUPER, SUPER, 1.0]) for m in meshes]
     view = _look(meshes, projected, features["holes"], big, cull=False)
@@ -464,25 +475,5 @@ def render(
     g.normal[back] *= -1
     open_sky = contact(view.depth, where, unit_px=camera.scale * SUPER)[where]
     lit = _shadow(meshes, studio, g.position + 0.01 * g.normal, size=512)
-    s = _surfaces(g, meshes, face, _painted(build, texture), features, open_sky, lit)
-    skin = np.flatnonzero(g.material == 0)
-    skin = skin[_lookup(_near_seams(face), g.uv[skin]) > 0.01]
-    carved, coverage = _carve(g, skin, s, face)
-    plain = light(s, towards, studio) if clean else None
-    seamed = light(carved, towards, studio)
-    behind = backdrop(studio, camera.height, camera.width, pixels_per_unit=camera.scale)
-    landmarks, shapes = _truth(face, camera, view)
-
-    def finish(colour: F32) -> F32:
-        image = np.zeros((*big, 3), np.float32)
-        image[where] = colour
-        alpha = cv2.resize(where.astype(np.float32), (camera.width, camera.height), interpolation=cv2.INTER_AREA)
-        fore = cv2.resize(image, (camera.width, camera.height), interpolation=cv2.INTER_AREA)
-        rng = np.random.default_rng([studio.seed, grain_seed, 9])
-        return develop(fore + behind * (1 - alpha)[..., None], studio, rng, pixel_scale=max(1.0, camera.scale / 100))
-
-    cover = np.zeros(big, np.float32)
-    cover[where] = coverage
-    seam = cv2.resize(cover, (camera.width, camera.height), interpolation=cv2.INTER_AREA)
-    plate = finish(seamed)
-    return Picture(plate, plate if plain is None else finish(plain), seam, landmarks, shapes)
+    s = _surfaces(g, meshes, face, texture, features, open_sky, lit)
+    return _Seen(face, studio, camera, view, where, g, s, towards)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import cv2
@@ -27,6 +27,10 @@ class Surfaces:
     wrap: F32
     open_sky: F32  # 1 in the open, 0 in a crevice
     lit: F32  # 1 where the key light reaches
+
+    def copy(self) -> Surfaces:
+        """The same with arrays of its own."""
+        return Surfaces(*(np.array(getattr(self, field.name)) for field in fields(self)))
 
 
 def light(s: Surfaces, view: F32, studio: Studio) -> F32:

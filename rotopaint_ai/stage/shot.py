@@ -15,8 +15,9 @@ from rotopaint_ai.exchange import document
 from rotopaint_ai.files import replacing, write_json
 from rotopaint_ai.shapes.roto import ControlPoint, Key, Landmark, LandmarkKeys, RotoDocument, RotoShape
 from rotopaint_ai.stage import anatomy
-from rotopaint_ai.stage.puppet import Build, Pose, draw_build
-from rotopaint_ai.stage.scene import Camera, Picture, render
+from rotopaint_ai.stage.looks import draw_look
+from rotopaint_ai.stage.puppet import Build, Pose, draw_build, draw_pose
+from rotopaint_ai.stage.scene import Camera, Picture, render, render_looks
 from rotopaint_ai.stage.studio import Studio, draw_studio
 
 F32 = npt.NDArray[Any]  # float32
@@ -134,6 +135,46 @@ def write_shot(
     Raises: UsageError for a suffix other than .exr, .png or .jpg.
     """
     _write(folder, shot, film(shot, clean=clean), suffix, compression, clean, progress)
+
+
+def film_looks(seed: int, *, poses: int, looks: int, size: int = 448) -> Iterator[tuple[Shot, int, Picture]]:
+    """One character in several poses, each filmed with the same several looks of its seam: shot, frame, picture.
+
+    The shots differ in the seam alone; every pose has light, size and folds of its own.
+    """
+    rng = np.random.default_rng([seed, 0x100C5])
+    build = draw_build(seed)
+    drawn = [draw_look(seed * 1000 + k) for k in range(looks)]
+    for k in range(poses):
+        scale = float(np.exp(rng.uniform(np.log(95), np.log(200))))
+        centre = (size / 2 + float(rng.normal(0, 20)), size * 0.5 + float(rng.normal(0, 20)))
+        studio = draw_studio(seed * 1000 + k)
+        studio = replace(studio, focus_blur=studio.focus_blur * 0.5, grain=studio.grain * float(rng.uniform(0, 1)))
+        camera = Camera(size, size, scale, centre, studio.distance)
+        pictures = render_looks(
+            build, draw_pose(rng), studio, camera, drawn, folds=seed * 1000 + k, grain_seed=k, texture=1536
+        )
+        for n, picture in enumerate(pictures):
+            yield Shot(seed * 1000 + n, size, size, frames=poses, hold=1, face_px=scale), 1001 + k, picture
+
+
+def write_looks(
+    folder: Path, seed: int, *, poses: int, looks: int, progress: Callable[[int], None] = lambda frame: None
+) -> None:
+    """Film `film_looks` to `folder`/<seed>_<look>: half EXR plate, clean; seam PNG; truth.roto.json."""
+    kept: dict[int, tuple[Shot, dict[int, Picture]]] = {}
+    empty = np.zeros((0, 0, 3), np.float32)
+    for shot, frame, picture in film_looks(seed, poses=poses, looks=looks):
+        place = folder / f"{seed:06d}_{shot.seed % 1000}"
+        place.mkdir(parents=True, exist_ok=True)
+        write_picture(place / f"plate.{frame:04d}.exr", picture.plate)
+        write_picture(place / f"clean.{frame:04d}.exr", picture.clean)
+        write_picture(place / f"seam.{frame:04d}.png", np.repeat(picture.seam[..., None], 3, 2))
+        pictures = kept.setdefault(shot.seed, (shot, {}))[1]
+        pictures[frame] = replace(picture, plate=empty, clean=empty, seam=empty[..., 0])
+        progress(frame)
+    for shot, pictures in kept.values():
+        document.write(folder / f"{seed:06d}_{shot.seed % 1000}" / "truth.roto.json", truth(shot, pictures))
 
 
 def write_sample(folder: Path, *, progress: Callable[[int], None] = lambda frame: None) -> None:
