@@ -8,6 +8,9 @@
     |  `- UnsupportedPlateError  decodable in principle, not by this product
     |- CropError             a crop makes no sense for its plate
     |- DocumentError         a shapes document or exchange file is malformed
+    |- ProjectError          a project file cannot be opened or written
+    |  |- LockedError            somebody else works on it
+    |  `- DamagedProjectError    its content is torn; it can be rescued
     |- PackError             a model pack is incomplete, altered or of the wrong kind
     |- InferenceError        a model could not run as asked
     |  `- DeviceError            the device that was demanded is not available
@@ -54,6 +57,18 @@ class CropError(RotopaintError):
 
 class DocumentError(RotopaintError):
     """A shapes document or exchange file is malformed."""
+
+
+class ProjectError(RotopaintError):
+    """A project file cannot be opened or written."""
+
+
+class LockedError(ProjectError):
+    """Somebody else has the project open for writing."""
+
+
+class DamagedProjectError(ProjectError):
+    """A project file whose content is torn; `rescue` saves what can be read."""
 
 
 class PackError(RotopaintError):

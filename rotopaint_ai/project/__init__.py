@@ -1,1 +1,21 @@
 """The project file of a shot: one SQLite file that every gesture is written into."""
+
+from rotopaint_ai.project.corrections import CorrectedFrame, Corrections, corrections
+from rotopaint_ai.project.file import Done, Loaded, Project
+from rotopaint_ai.project.tables import SUFFIX
+from rotopaint_ai.project.values import Box, Mark, SeamSettings, Spread, State
+
+__all__ = [
+    "SUFFIX",
+    "Box",
+    "CorrectedFrame",
+    "Corrections",
+    "Done",
+    "Loaded",
+    "Mark",
+    "Project",
+    "SeamSettings",
+    "Spread",
+    "State",
+    "corrections",
+]

@@ -31,6 +31,7 @@ def loaded_by(code: str) -> set[str]:
         "rotopaint_ai.shapes.roto",
         "rotopaint_ai.exchange.document",
         "rotopaint_ai.exchange.nuke",
+        "rotopaint_ai.project",
     ],
 )
 def test_light_modules_load_nothing_heavy(module: str) -> None:

@@ -1,0 +1,92 @@
+"""What artists corrected, for training: the frames that a person's hand was on, with what the model had said there.
+
+    for each in corrections(path): each.frame, each.landmarks, each.shapes ...
+
+Standard library only. Reads beside whoever works on the project.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from rotopaint_ai.errors import DocumentError
+from rotopaint_ai.project.file import Project
+from rotopaint_ai.project.values import Mark, State
+from rotopaint_ai.shapes.roto import Landmark, Points, RotoDocument
+
+
+@dataclass(frozen=True, slots=True)
+class CorrectedFrame:
+    """One frame that a person corrected. Plate space, pixels.
+
+    `landmarks` and `shapes` are what stands now: every landmark (None: hidden) and every shape with a key there.
+    `hand_landmarks` and `human_shapes` name those that a person placed; the rest follows from them or is the model's.
+    `model_landmarks` and `model_shapes` are what the model had said.
+    """
+
+    frame: int
+    landmarks: tuple[Landmark | None, ...]
+    shapes: Mapping[str, Points]
+    hand_landmarks: frozenset[str] = frozenset()
+    human_shapes: frozenset[str] = frozenset()
+    model_landmarks: tuple[Landmark | None, ...] = ()
+    model_shapes: Mapping[str, Points] = field(default_factory=dict)
+    mark: Mark | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Corrections:
+    """A project's corrected frames. `document` is the whole shot; `plate` says where its pictures are, as it was
+    opened (None where the project has not seen one)."""
+
+    project: Path
+    plate: str | None
+    colourspace: str | None
+    document: RotoDocument
+    frames: tuple[CorrectedFrame, ...]
+
+
+def corrections(path: Path) -> Corrections:
+    """The corrected frames of a project file, in order.
+
+    A frame counts where a person keyed a shape, placed a landmark, or accepted it as it stands; frames marked "needs
+    work" never do. Raises: ProjectError, DamagedProjectError; DocumentError where nothing was run yet.
+    """
+    project = Project.open(path, write=False)
+    try:
+        state, plate = project.load().state, project.note("plate") or {}
+    finally:
+        project.close()
+    if state.document is None:
+        raise DocumentError(f"{path.name}: holds no shapes yet; press Run in the panel, correct some frames, then mine")
+    frames = tuple(_corrected(state, state.document, frame) for frame in corrected_frames(state))
+    return Corrections(path, plate.get("source"), plate.get("colourspace"), state.document, frames)
+
+
+def corrected_frames(state: State) -> list[int]:
+    """Frames of a state that are fit to learn from."""
+    document = state.document
+    if document is None:
+        return []
+    found = {frame for shape in document.shapes for frame, key in shape.keys.items() if key.source == "human"}
+    found |= {frame for frame, names in document.landmarks.hand.items() if names}
+    found |= {frame for frame, mark in state.marks.items() if mark == "accepted"}
+    return sorted(frame for frame in found if state.marks.get(frame) != "needs work")
+
+
+def _corrected(state: State, document: RotoDocument, frame: int) -> CorrectedFrame:
+    model = state.predicted
+    return CorrectedFrame(
+        frame=frame,
+        landmarks=document.landmarks.keys.get(frame, ()),
+        shapes={shape.name: shape.keys[frame].points for shape in document.shapes if frame in shape.keys},
+        hand_landmarks=document.landmarks.hand.get(frame, frozenset()),
+        human_shapes=frozenset(
+            shape.name for shape in document.shapes if frame in shape.keys and shape.keys[frame].source == "human"
+        ),
+        model_landmarks=model.landmarks.keys.get(frame, ()) if model is not None else (),
+        model_shapes={s.name: s.keys[frame].points for s in model.shapes if frame in s.keys} if model else {},
+        mark=state.marks.get(frame),
+    )

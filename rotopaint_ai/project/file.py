@@ -1,0 +1,377 @@
+"""The open project: a shot's state on disk, and every step that led to it.
+
+    project = Project.create(path) | Project.open(path)
+    loaded = project.load()
+    number = project.append("move points", before, after)
+
+One `append` is one transaction: after it has returned, nothing but the disk's death loses the step. What a step
+replaced stays in the file until `MOST_STEPS` newer ones have been made, so that undo goes on after a crash.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import sqlite3
+import struct
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+from rotopaint_ai.errors import DamagedProjectError, LockedError, ProjectError
+from rotopaint_ai.project import owner, tables
+from rotopaint_ai.project.packing import Place, Track, changes, pack, state_of, unpack
+from rotopaint_ai.project.values import State
+
+MOST_STEPS: Final = 500
+MOST_BYTES: Final = 512 << 20  # of values that only undo needs
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """A step on disk."""
+
+    number: int
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """What a project holds: the state, the steps behind it, the steps that were undone (the next one first)."""
+
+    state: State
+    behind: tuple[Done, ...]
+    ahead: tuple[Done, ...]
+
+
+class Project:
+    """One open project file; for one thread at a time."""
+
+    def __init__(self, path: Path, connection: sqlite3.Connection, taken: owner.Taken) -> None:
+        self.path = path
+        self.other_owner = taken.other  # who else works on it; this one reads
+        self.left_behind = taken.left_behind  # whose session ended without closing
+        self._db = connection
+        self._mine = taken.mine
+        self._tracks: dict[Track, int] = {}
+        self._changed = False
+
+    # --- opening and closing
+
+    @classmethod
+    def create(cls, path: Path, state: State = State()) -> Project:  # noqa: B008 - a frozen value
+        """A new project file with a state that cannot be undone. Raises ProjectError."""
+        connection = tables.create(path)
+        with tables.told(path), tables.transaction(connection):
+            taken = owner.take(connection)
+        project = cls(path, connection, taken)
+        project.reset(state)
+        return project
+
+    @classmethod
+    def open(cls, path: Path, *, write: bool = True) -> Project:
+        """An existing file, for writing where nobody else writes, else for reading: `other_owner` says who has it.
+
+        Raises: ProjectError, DamagedProjectError.
+        """
+        if write and not _is_writable(path):
+            write = False
+        connection = tables.open_file(path, write=write)
+        try:
+            with tables.told(path):
+                if not write:
+                    return cls(path, connection, owner.Taken(None, other=owner.read(connection)))
+                with tables.transaction(connection):
+                    project = cls(path, connection, owner.take(connection))
+                if project.left_behind is not None:
+                    project.check()
+                return project
+        except BaseException:
+            connection.close()
+            raise
+
+    @property
+    def is_read_only(self) -> bool:
+        """Whether somebody else writes, or the disk does not let us."""
+        return self._mine is None
+
+    def check(self) -> None:
+        """Look the whole file over. Raises DamagedProjectError."""
+        with tables.told(self.path):
+            said = self._db.execute("PRAGMA quick_check(1)").fetchone()[0]
+        if said != "ok":
+            raise DamagedProjectError(f"{self.path.name}: is damaged ({said}); {tables.way_out(self.path)}")
+
+    def beat(self) -> None:
+        """Give a sign of life, every `owner.BEAT_S` seconds. Raises LockedError where the lock has been lost."""
+        if self._mine is not None:
+            with tables.told(self.path):
+                alive = owner.beat(self._db, self._mine.token)
+            if not alive:
+                self._complain()
+
+    def close(self) -> None:
+        """Tidy up, keep a good copy beside the file, and give the lock back."""
+        if self._mine is not None:
+            with suppress(ProjectError), tables.told(self.path):
+                self._tidy()
+                owner.release(self._db, self._mine.token)
+                if self._changed:
+                    self.copy_to(tables.backup_path(self.path))
+        self._mine = None
+        self._db.close()
+
+    def copy_to(self, path: Path) -> None:
+        """Write a whole copy of the project, which nobody owns. Raises ProjectError."""
+        beside = path.with_name(f".{path.stem}.part{tables.SUFFIX}")
+        beside.unlink(missing_ok=True)
+        try:
+            with tables.told(self.path):
+                self._db.execute("VACUUM INTO ?", (str(beside),))
+                with sqlite3.connect(beside) as copy:
+                    copy.execute("DELETE FROM owner")
+                copy.close()
+            beside.replace(path)
+        finally:
+            beside.unlink(missing_ok=True)
+
+    # --- the state
+
+    def load(self) -> Loaded:
+        """The state and its history. Raises DamagedProjectError where the content does not belong together."""
+        with tables.told(self.path), _without_collector():
+            try:
+                state = state_of(self._read_tracks())
+            except (KeyError, ValueError, IndexError, TypeError, struct.error) as error:
+                text = f"{self.path.name}: its content is torn ({error!r}); {tables.way_out(self.path)}"
+                raise DamagedProjectError(text) from error
+            steps = [Done(*row) for row in self._db.execute("SELECT number, label FROM step ORDER BY number")]
+        at = self._position()
+        behind = tuple(step for step in steps if step.number <= at)
+        return Loaded(state, behind, tuple(step for step in steps if step.number > at))
+
+    def reset(self, state: State) -> None:
+        """Put another state there and forget all steps."""
+        with self._writing():
+            for table in ("change", "step", "item"):
+                self._db.execute(f"DELETE FROM {table}")
+            self._note("position", 0)
+            self._put(_all_new(state), step=None)
+
+    def append(self, label: str, before: State, after: State) -> int:
+        """Write a step and what it changed; steps that had been undone are forgotten. Returns the step's number."""
+        with self._writing():
+            at = self._position()
+            self._db.execute("DELETE FROM step WHERE number > ?", (at,))
+            made = datetime.now(UTC).isoformat(timespec="seconds")
+            number = int(
+                self._db.execute("INSERT INTO step VALUES (?, ?, ?)", (at + 1, label, made)).lastrowid or at + 1
+            )
+            self._put(changes(before, after), step=number)
+            self._db.execute("DELETE FROM step WHERE number <= ?", (number - MOST_STEPS,))
+            self._note("position", number)
+        return number
+
+    def take_back(self, number: int) -> None:
+        """Undo a step on disk."""
+        self._swap(number, "before", number - 1)
+
+    def do_again(self, number: int) -> None:
+        """Redo a step on disk."""
+        self._swap(number, "after", number)
+
+    def before(self, number: int) -> dict[Place, Any]:
+        """What stood before a step at every place that it changed (None: nothing), for `packing.applied`."""
+        return self._side(number, "before")
+
+    def after(self, number: int) -> dict[Place, Any]:
+        """What stood after a step at every place that it changed (None: nothing)."""
+        return self._side(number, "after")
+
+    # --- facts beside the state
+
+    def note(self, name: str) -> Any:
+        """A fact kept beside the state, as JSON values; None where it was never noted."""
+        with tables.told(self.path):
+            row = self._db.execute("SELECT value FROM note WHERE name = ?", (name,)).fetchone()
+        return None if row is None else json.loads(row[0])
+
+    def set_note(self, name: str, value: Any) -> None:
+        """Keep a fact beside the state; not a step."""
+        with self._writing():
+            self._note(name, value)
+
+    def files(self) -> dict[int, tuple[str, int, int, str]]:
+        """Of the plate's frames that were looked at: file name, size, time in nanoseconds, fingerprint."""
+        with tables.told(self.path):
+            rows = self._db.execute("SELECT frame, name, size, mtime_ns, fingerprint FROM plate_file").fetchall()
+        return {frame: (name, size, mtime, fingerprint) for frame, name, size, mtime, fingerprint in rows}
+
+    def set_files(self, files: Mapping[int, tuple[str, int, int, str]], *, clear: bool = False) -> None:
+        """Keep how frames of the plate look on disk."""
+        with self._writing():
+            if clear:
+                self._db.execute("DELETE FROM plate_file")
+            rows = [(frame, *facts) for frame, facts in files.items()]
+            self._db.executemany("INSERT OR REPLACE INTO plate_file VALUES (?, ?, ?, ?, ?)", rows)
+
+    # --- parts
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        if self._mine is None:
+            who = f"{self.other_owner} works on it" if self.other_owner is not None else "it may not be written"
+            raise LockedError(f"{self.path.name}: open to read only, {who}; save a copy to work on it")
+        with tables.told(self.path), tables.transaction(self._db):
+            holder = owner.read(self._db)
+            if holder is None or holder.token != self._mine.token:
+                self._complain()
+            try:
+                yield
+            except BaseException:
+                self._tracks.clear()  # numbers that were not kept
+                raise
+        self._changed = True
+
+    def _complain(self) -> None:
+        holder = owner.read(self._db)
+        who = str(holder) if holder is not None else "somebody"
+        raise LockedError(
+            f"{self.path.name}: {who} took it over while this machine was silent; save a copy of your work"
+        )
+
+    def _put(self, new: Iterator[tuple[Place, Any]] | Sequence[tuple[Place, Any]], *, step: int | None) -> None:
+        """Write values to places; with a step, what they replace is noted."""
+        db, known = self._db, dict[int, int]()
+        keep: list[Any] = []  # values stay alive, so that their identities stay theirs
+        next_id = int(db.execute("SELECT coalesce(max(id), 0) FROM value").fetchone()[0])
+        values: list[tuple[int, bytes]] = []
+        items: list[tuple[int, int, int]] = []
+        gone: list[tuple[int, int]] = []
+        noted: list[tuple[int, int, int | None]] = []
+        for (track, frame), value in new:
+            number = self._track(track)
+            at = None
+            if value is None:
+                gone.append((number, frame))
+            else:
+                at = known.get(id(value))
+                if at is None:
+                    next_id += 1
+                    at = known[id(value)] = next_id
+                    keep.append(value)
+                    values.append((at, pack(track.kind, value)))
+                items.append((number, frame, at))
+            noted.append((number, frame, at))
+        db.executemany("INSERT INTO value VALUES (?, ?)", values)
+        if step is not None:
+            db.executemany(
+                "INSERT INTO change SELECT ?, ?, ?, (SELECT value FROM item WHERE track = ? AND frame = ?), ?",
+                [(step, number, frame, number, frame, at) for number, frame, at in noted],
+            )
+        db.executemany("INSERT OR REPLACE INTO item VALUES (?, ?, ?)", items)
+        db.executemany("DELETE FROM item WHERE track = ? AND frame = ?", gone)
+
+    def _swap(self, number: int, side: str, position: int) -> None:
+        with self._writing():
+            self._db.execute(
+                "DELETE FROM item WHERE (track, frame) IN (SELECT track, frame FROM change WHERE step = ?)", (number,)
+            )
+            self._db.execute(
+                f"INSERT INTO item SELECT track, frame, {side} FROM change WHERE step = ? AND {side} IS NOT NULL",
+                (number,),
+            )
+            self._note("position", position)
+
+    def _side(self, number: int, side: str) -> dict[Place, Any]:
+        with tables.told(self.path):
+            rows = self._db.execute(
+                f"SELECT kind, name, frame, {side}, data FROM change JOIN track ON track.id = track "
+                f"LEFT JOIN value ON value.id = {side} WHERE step = ?",
+                (number,),
+            )
+            known: dict[int | None, Any] = {None: None}
+            found: dict[Place, Any] = {}
+            for kind, name, frame, at, data in rows:
+                if at not in known:
+                    known[at] = unpack(kind, data)
+                found[Place(Track(kind, name), frame)] = known[at]
+        return found
+
+    def _read_tracks(self) -> dict[Track, dict[int, Any]]:
+        tracks: dict[Track, dict[int, Any]] = {}
+        known: dict[int, Any] = {}
+        for number, kind, name in self._db.execute("SELECT id, kind, name FROM track ORDER BY id").fetchall():
+            values: dict[int, Any] = {}
+            rows = self._db.execute(
+                "SELECT frame, value, data FROM item JOIN value ON value.id = value WHERE track = ? ORDER BY frame",
+                (number,),
+            )
+            for frame, at, data in rows:
+                if at not in known:
+                    known[at] = unpack(kind, data)
+                values[frame] = known[at]
+            if values:
+                tracks[Track(kind, name)] = values
+        return tracks
+
+    def _track(self, track: Track) -> int:
+        if track not in self._tracks:
+            self._db.execute("INSERT OR IGNORE INTO track (kind, name) VALUES (?, ?)", tuple(track))
+            row = self._db.execute("SELECT id FROM track WHERE kind = ? AND name = ?", tuple(track)).fetchone()
+            self._tracks[track] = int(row[0])
+        return self._tracks[track]
+
+    def _position(self) -> int:
+        row = self._db.execute("SELECT value FROM note WHERE name = 'position'").fetchone()
+        return 0 if row is None else int(json.loads(row[0]))
+
+    def _note(self, name: str, value: Any) -> None:
+        text = json.dumps(value, allow_nan=False, ensure_ascii=False)
+        self._db.execute("INSERT OR REPLACE INTO note VALUES (?, ?)", (name, text))
+
+    def _tidy(self) -> None:
+        """Forget the oldest steps while undo holds too much, and the values that nothing refers to any more."""
+        if not self._changed:
+            return
+        self._db.execute("PRAGMA foreign_keys = OFF")  # else each value that goes is looked for in every change
+        with tables.transaction(self._db):
+            while self._undo_bytes() > MOST_BYTES:
+                self._db.execute("DELETE FROM change WHERE step = (SELECT min(number) FROM step)")
+                self._db.execute("DELETE FROM step WHERE number = (SELECT min(number) FROM step)")
+            self._db.execute(
+                "DELETE FROM value WHERE id NOT IN (SELECT value FROM item UNION SELECT before FROM change WHERE "
+                "before IS NOT NULL UNION SELECT after FROM change WHERE after IS NOT NULL)"
+            )
+
+    def _undo_bytes(self) -> int:
+        row = self._db.execute(
+            "SELECT coalesce(sum(length(data)), 0) FROM value WHERE id IN (SELECT before FROM change UNION SELECT "
+            "after FROM change) AND id NOT IN (SELECT value FROM item)"
+        ).fetchone()
+        return int(row[0])
+
+
+def _all_new(state: State) -> Iterator[tuple[Place, Any]]:
+    return changes(State(), state)
+
+
+def _is_writable(path: Path) -> bool:
+    import os
+
+    return os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)
+
+
+@contextmanager
+def _without_collector() -> Iterator[None]:
+    """Half a million new tuples none of which is garbage: looking them over takes longer than making them."""
+    was = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was:
+            gc.enable()

@@ -1,0 +1,283 @@
+"""A state as a table of small values, and each value as bytes: what the project file keeps.
+
+A state is a set of tracks, each a mapping of frames to frozen values: `("key", "nose_seam")` holds the keys of a shape,
+`("crop", "")` the boxes. Tracks of things that have no frame use frame 0. Two states differ in a few values, found by
+identity first, so that a gesture writes only what it changed. Tracks of the models' own document begin with `model.`.
+
+Numbers are little-endian doubles, so that what comes back is what went in, bit for bit.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import struct
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Final, NamedTuple, get_args
+
+from rotopaint_ai.project.values import Box, SeamSettings, Spread, State
+from rotopaint_ai.shapes.roto import (
+    ControlPoint,
+    Interpolation,
+    Key,
+    Landmark,
+    LandmarkKeys,
+    RotoDocument,
+    RotoShape,
+    Source,
+)
+
+MODEL: Final = "model."
+_SOURCES: Final = get_args(Source)
+_KINDS: Final = get_args(Interpolation)
+_POINT = struct.Struct("<6d")
+_LANDMARK = struct.Struct("<3d")
+
+
+class Track(NamedTuple):
+    """What a mapping of frames to values is about: its kind, and of a shape its name."""
+
+    kind: str
+    name: str = ""
+
+
+class Place(NamedTuple):
+    """One value's address in a state."""
+
+    track: Track
+    frame: int
+
+
+Tracks = Mapping[Track, Mapping[int, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """A document without its shapes' and landmarks' keys."""
+
+    width: int
+    height: int
+    first_frame: int
+    last_frame: int
+    pixel_aspect: float
+    fps: float
+    landmarks: tuple[str, ...]
+    shapes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ShapeHead:
+    """A shape without its keys."""
+
+    closed: bool
+    role: str
+    width_px: float | None
+    feather_px: float
+    taper: tuple[float, float]
+
+
+# --- states as tracks -------------------------------------------------------------------------------------------------
+
+
+def tracks_of(state: State) -> dict[Track, Mapping[int, Any]]:
+    """All tracks of a state."""
+    tracks: dict[Track, Mapping[int, Any]] = {
+        Track("crop"): state.crops,
+        Track("mark"): state.marks,
+        Track("spread"): dict(enumerate(state.spreads)),
+    }
+    tracks |= {Track("seam", name): {0: settings} for name, settings in state.seams.items()}
+    for prefix, document in (("", state.document), (MODEL, state.predicted)):
+        if document is not None:
+            tracks |= _tracks_of_document(document, prefix)
+    return tracks
+
+
+def state_of(tracks: Tracks) -> State:
+    """The state whose tracks these are. Raises KeyError or ValueError where they do not belong together."""
+    spreads = tracks.get(Track("spread"), {})
+    return State(
+        document=_document_of(tracks, ""),
+        crops=dict(tracks.get(Track("crop"), {})),
+        predicted=_document_of(tracks, MODEL),
+        marks=dict(tracks.get(Track("mark"), {})),
+        seams={track.name: values[0] for track, values in tracks.items() if track.kind == "seam" and values},
+        spreads=tuple(spreads[index] for index in sorted(spreads)),
+    )
+
+
+def changes(before: State, after: State) -> Iterator[tuple[Place, Any]]:
+    """Places whose value differs, with the new value; None where there is none any more."""
+    old, new = tracks_of(before), tracks_of(after)
+    for track in [*new, *(track for track in old if track not in new)]:
+        was, is_now = old.get(track, {}), new.get(track, {})
+        if was is is_now:
+            continue
+        for frame, value in is_now.items():
+            known = was.get(frame)
+            if known is not value and known != value:
+                yield Place(track, frame), value
+        for frame in was:
+            if frame not in is_now:
+                yield Place(track, frame), None
+
+
+def applied(state: State, new: Mapping[Place, Any]) -> State:
+    """The state with values put at places; None takes one away. What does not change is shared with `state`."""
+    tracks = tracks_of(state)
+    own: set[Track] = set()
+    for (track, frame), value in new.items():
+        if track not in own:
+            tracks[track] = dict(tracks.get(track, {}))
+            own.add(track)
+        values: Any = tracks[track]
+        if value is None:
+            values.pop(frame, None)
+        else:
+            values[frame] = value
+    for track in own:
+        tracks[track] = dict(sorted(tracks[track].items()))
+    return state_of(tracks)
+
+
+def _tracks_of_document(document: RotoDocument, prefix: str) -> dict[Track, Mapping[int, Any]]:
+    head = Head(
+        document.width,
+        document.height,
+        document.first_frame,
+        document.last_frame,
+        document.pixel_aspect,
+        document.fps,
+        tuple(document.landmarks.names),
+        tuple(shape.name for shape in document.shapes),
+    )
+    tracks: dict[Track, Mapping[int, Any]] = {
+        Track(f"{prefix}head"): {0: head},
+        Track(f"{prefix}landmarks"): document.landmarks.keys,
+        Track(f"{prefix}hand"): document.landmarks.hand,
+    }
+    for shape in document.shapes:
+        facts = ShapeHead(shape.closed, shape.role, shape.width_px, shape.feather_px, shape.taper)
+        tracks[Track(f"{prefix}shape", shape.name)] = {0: facts}
+        tracks[Track(f"{prefix}key", shape.name)] = shape.keys
+        tracks[Track(f"{prefix}visible", shape.name)] = shape.visible
+    return tracks
+
+
+def _document_of(tracks: Tracks, prefix: str) -> RotoDocument | None:
+    heads = tracks.get(Track(f"{prefix}head"))
+    if not heads:
+        return None
+    head: Head = heads[0]
+    return RotoDocument(
+        width=head.width,
+        height=head.height,
+        first_frame=head.first_frame,
+        last_frame=head.last_frame,
+        pixel_aspect=head.pixel_aspect,
+        fps=head.fps,
+        landmarks=LandmarkKeys(
+            head.landmarks, tracks.get(Track(f"{prefix}landmarks"), {}), tracks.get(Track(f"{prefix}hand"), {})
+        ),
+        shapes=tuple(_shape_of(tracks, prefix, name) for name in head.shapes),
+    )
+
+
+def _shape_of(tracks: Tracks, prefix: str, name: str) -> RotoShape:
+    facts: ShapeHead = tracks[Track(f"{prefix}shape", name)][0]
+    return RotoShape(
+        name=name,
+        closed=facts.closed,
+        role="seam" if facts.role == "seam" else "matte",
+        keys=tracks.get(Track(f"{prefix}key", name), {}),
+        width_px=facts.width_px,
+        feather_px=facts.feather_px,
+        taper=facts.taper,
+        visible=tracks.get(Track(f"{prefix}visible", name), {}),
+    )
+
+
+# --- values as bytes --------------------------------------------------------------------------------------------------
+
+
+def pack(kind: str, value: Any) -> bytes:
+    """A value of a track of this kind as bytes."""
+    return _CODES[kind.removeprefix(MODEL)].pack(value)
+
+
+def unpack(kind: str, data: bytes) -> Any:
+    """The value that `pack` made. Raises ValueError, KeyError or struct.error on anything else."""
+    return _CODES[kind.removeprefix(MODEL)].unpack(data)
+
+
+def _pack_key(key: Key) -> bytes:
+    head = bytes((_SOURCES.index(key.source), _KINDS.index(key.interpolation)))
+    return head + b"".join([_POINT.pack(*point) for point in key.points])
+
+
+def _unpack_key(data: bytes) -> Key:
+    points = tuple(map(ControlPoint._make, _POINT.iter_unpack(memoryview(data)[2:])))
+    if not points:
+        raise ValueError("a key without points")
+    return Key(points, _SOURCES[data[0]], _KINDS[data[1]])
+
+
+def _pack_landmarks(row: tuple[Landmark | None, ...]) -> bytes:
+    hidden = (math.nan, 0.0, 0.0)
+    return b"".join([_LANDMARK.pack(*(hidden if landmark is None else landmark)) for landmark in row])
+
+
+def _unpack_landmarks(data: bytes) -> tuple[Landmark | None, ...]:
+    return tuple(None if row[0] != row[0] else Landmark(*row) for row in _LANDMARK.iter_unpack(data))
+
+
+def _pack_json(value: Any) -> bytes:
+    return json.dumps(value, allow_nan=False, separators=(",", ":"), ensure_ascii=False).encode()
+
+
+def _unpack_settings(data: bytes) -> SeamSettings:
+    fields = json.loads(data)
+    taper = fields.pop("taper", None)
+    return SeamSettings(**fields, taper=None if taper is None else tuple(taper))
+
+
+def _unpack_head(data: bytes) -> Head:
+    fields = json.loads(data)
+    return Head(**{**fields, "landmarks": tuple(fields["landmarks"]), "shapes": tuple(fields["shapes"])})
+
+
+def _unpack_shape(data: bytes) -> ShapeHead:
+    fields = json.loads(data)
+    return ShapeHead(**{**fields, "taper": tuple(fields["taper"])})
+
+
+def _unpack_spread(data: bytes) -> Spread:
+    fields = json.loads(data)
+    return Spread(fields["frame"], fields["first"], fields["last"], frozenset(fields["shapes"]))
+
+
+class _Code(NamedTuple):
+    pack: Callable[[Any], bytes]
+    unpack: Callable[[bytes], Any]
+
+
+def _pack_fields(value: Any) -> bytes:
+    return _pack_json(asdict(value))
+
+
+_CODES: Final[Mapping[str, _Code]] = {
+    "head": _Code(_pack_fields, _unpack_head),
+    "shape": _Code(_pack_fields, _unpack_shape),
+    "key": _Code(_pack_key, _unpack_key),
+    "visible": _Code(_pack_json, lambda data: bool(json.loads(data))),
+    "landmarks": _Code(_pack_landmarks, _unpack_landmarks),
+    "hand": _Code(lambda names: _pack_json(sorted(names)), lambda data: frozenset(json.loads(data))),
+    "crop": _Code(
+        lambda box: struct.pack("<4d", box.x, box.y, box.width, box.height),
+        lambda data: Box(*struct.unpack("<4d", data)),
+    ),
+    "mark": _Code(_pack_json, json.loads),
+    "seam": _Code(_pack_fields, _unpack_settings),
+    "spread": _Code(lambda s: _pack_json({**asdict(s), "shapes": sorted(s.shapes)}), _unpack_spread),
+}

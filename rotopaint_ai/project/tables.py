@@ -1,0 +1,180 @@
+"""The project file as SQLite sees it: its tables, how it is opened, and why it may be refused.
+
+Standard library only. On a disk of this machine the file keeps a write-ahead log, so that a gesture costs no wait and a
+reader never waits; on a network disk, where such a log is not safe, it keeps a rollback journal and waits for the disk.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from rotopaint_ai.errors import DamagedProjectError, ProjectError
+from rotopaint_ai.project.disk import is_local
+
+SUFFIX: Final = ".rotopaint"
+APPLICATION_ID: Final = 0x526F7450  # "RotP"
+VERSION: Final = 1
+PATIENCE_S: Final = 5.0
+_MAGIC = b"SQLite format 3\x00"
+
+# `value` holds what a state is made of, `item` where it stands now, `change` what each step replaced by what. A value
+# is never altered, so that undo is a matter of numbers.
+_SCHEMA = """
+CREATE TABLE note (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE track (id INTEGER PRIMARY KEY, kind TEXT NOT NULL, name TEXT NOT NULL, UNIQUE (kind, name));
+CREATE TABLE value (id INTEGER PRIMARY KEY, data BLOB NOT NULL);
+CREATE TABLE item (
+  track INTEGER NOT NULL REFERENCES track, frame INTEGER NOT NULL, value INTEGER NOT NULL REFERENCES value,
+  PRIMARY KEY (track, frame)
+) WITHOUT ROWID;
+CREATE TABLE step (number INTEGER PRIMARY KEY, label TEXT NOT NULL, made TEXT NOT NULL);
+CREATE TABLE change (
+  step INTEGER NOT NULL REFERENCES step ON DELETE CASCADE, track INTEGER NOT NULL REFERENCES track,
+  frame INTEGER NOT NULL, before INTEGER REFERENCES value, after INTEGER REFERENCES value,
+  PRIMARY KEY (step, track, frame)
+) WITHOUT ROWID;
+CREATE TABLE plate_file (
+  frame INTEGER PRIMARY KEY, name TEXT NOT NULL, size INTEGER NOT NULL, mtime_ns INTEGER NOT NULL,
+  fingerprint TEXT NOT NULL
+);
+CREATE TABLE owner (
+  id INTEGER PRIMARY KEY CHECK (id = 1), token TEXT NOT NULL, user TEXT NOT NULL, host TEXT NOT NULL,
+  pid INTEGER NOT NULL, since REAL NOT NULL, seen REAL NOT NULL
+);
+CREATE VIEW shape_key AS
+  SELECT track.name AS shape, item.frame AS frame,
+    CASE hex(substr(value.data, 1, 1)) WHEN '00' THEN 'model' WHEN '01' THEN 'human' ELSE 'propagated' END AS source
+  FROM item JOIN track ON track.id = item.track JOIN value ON value.id = item.value WHERE track.kind = 'key';
+"""
+
+
+def create(path: Path) -> sqlite3.Connection:
+    """A new, empty project file. Raises ProjectError where there is a file already."""
+    if path.exists():
+        raise ProjectError(f"{path.name}: is there already; open it, or choose another name")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with _told(path):
+        connection = _connect(path, write=True)
+        connection.executescript(
+            f"PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {VERSION}; BEGIN; {_SCHEMA} COMMIT;"
+        )
+        _set_journal(connection, path)
+    return connection
+
+
+def open_file(path: Path, *, write: bool) -> sqlite3.Connection:
+    """An existing project file. Raises ProjectError, DamagedProjectError with what to do about it."""
+    _look(path)
+    with _told(path):
+        connection = _connect(path, write=write)
+        try:
+            _check(connection, path)
+            if write:
+                _set_journal(connection, path)
+        except BaseException:
+            connection.close()
+            raise
+    return connection
+
+
+@contextmanager
+def told(path: Path) -> Iterator[None]:
+    """Turns SQLite's errors into one line about this file."""
+    with _told(path):
+        yield
+
+
+@contextmanager
+def transaction(connection: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
+    """All of it or nothing, on disk when the block ends."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield connection
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+
+
+def backup_path(path: Path) -> Path:
+    """Where the last good copy of a project is kept."""
+    return path.with_name(f".{path.stem}.backup{SUFFIX}")
+
+
+def way_out(path: Path) -> str:
+    """What an artist can do about a file that cannot be opened."""
+    backup = backup_path(path)
+    if backup.is_file():
+        return (
+            f"open its last good copy {backup.name} beside it, or rescue what can be read: rotopaint rescue {path.name}"
+        )
+    return f"rescue what can be read: rotopaint rescue {path.name}"
+
+
+def _look(path: Path) -> None:
+    try:
+        with path.open("rb") as stream:
+            start = stream.read(len(_MAGIC))
+    except FileNotFoundError as error:
+        raise ProjectError(f"{path}: is not there; check the path, or open the plate to begin anew") from error
+    except OSError as error:
+        raise ProjectError(f"{path}: cannot be read ({error.strerror}); check its permissions") from error
+    if start != _MAGIC:
+        if path.suffix == SUFFIX and (not start.strip(b"\0") or start[:6] == _MAGIC[:6]):
+            raise DamagedProjectError(f"{path.name}: is empty or torn; {way_out(path)}")
+        raise ProjectError(f"{path.name}: is no RotoPaint project; choose a file that ends in {SUFFIX}")
+
+
+def _connect(path: Path, *, write: bool) -> sqlite3.Connection:
+    mode = "rwc" if write else "ro"
+    uri = f"{path.resolve().as_uri()}?mode={mode}"
+    connection = sqlite3.connect(uri, uri=True, timeout=PATIENCE_S, isolation_level=None, check_same_thread=False)
+    connection.execute("PRAGMA foreign_keys = ON")
+    connection.execute("PRAGMA cache_size = -32768")
+    return connection
+
+
+def _set_journal(connection: sqlite3.Connection, path: Path) -> None:
+    wanted = "WAL" if is_local(path) else "TRUNCATE"
+    got = str(connection.execute(f"PRAGMA journal_mode = {wanted}").fetchone()[0]).lower()
+    connection.execute(f"PRAGMA synchronous = {'NORMAL' if got == 'wal' else 'FULL'}")
+
+
+def _check(connection: sqlite3.Connection, path: Path) -> None:
+    application = connection.execute("PRAGMA application_id").fetchone()[0]
+    version = connection.execute("PRAGMA user_version").fetchone()[0]
+    if application != APPLICATION_ID:
+        raise ProjectError(f"{path.name}: belongs to another program; choose a file that ends in {SUFFIX}")
+    if version > VERSION:
+        raise ProjectError(
+            f"{path.name}: was written by a newer version (project {version}, this one reads {VERSION}); update "
+            "RotoPaint AI, or export the shapes there and convert them here"
+        )
+
+
+@contextmanager
+def _told(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except sqlite3.OperationalError as error:
+        raise _explained(path, error) from error
+    except sqlite3.DatabaseError as error:
+        raise DamagedProjectError(f"{path.name}: is damaged ({error}); {way_out(path)}") from error
+
+
+def _explained(path: Path, error: sqlite3.OperationalError) -> ProjectError:
+    text = str(error)
+    if "locked" in text or "busy" in text:
+        return ProjectError(f"{path.name}: another program keeps it locked; close that program and try again")
+    if "readonly" in text or "read-only" in text:
+        return ProjectError(f"{path.name}: may not be written; ask for write permission, or save a copy elsewhere")
+    if "full" in text:
+        return ProjectError(f"{path.name}: the disk is full; free some space, what was saved before stands")
+    if "no such table" in text or "no such column" in text:
+        return DamagedProjectError(f"{path.name}: is damaged ({text}); {way_out(path)}")
+    return ProjectError(f"{path.name}: the disk refused ({text}); check the disk and its permissions")

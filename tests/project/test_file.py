@@ -1,0 +1,280 @@
+"""The project file: what goes in comes back, undo goes on after closing, two people, newer and damaged files."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from rotopaint_ai.errors import DamagedProjectError, LockedError, ProjectError
+from rotopaint_ai.project import Box, Project, SeamSettings, Spread, State, corrections, owner, packing
+from rotopaint_ai.shapes.roto import ControlPoint, Key, Landmark, LandmarkKeys, RotoDocument, RotoShape
+
+FRAMES = (1001, 1002, 1003)
+
+
+def document(shift: float = 0.0, *, human: tuple[int, ...] = ()) -> RotoDocument:
+    """A seam and an eye over three frames, and two landmarks, one of them hidden at first."""
+
+    def key(frame: int, x: float) -> Key:
+        points = (ControlPoint(x + shift, frame / 7, 0, 0, 1.25, 0), ControlPoint(x + 0.1, 3.0, -1, 0, 0, 1e-9))
+        return Key(points, "human" if frame in human else "model", "hold" if frame == 1002 else "linear")
+
+    return RotoDocument(
+        width=64,
+        height=48,
+        first_frame=1001,
+        last_frame=1003,
+        pixel_aspect=2.0,
+        fps=23.976,
+        landmarks=LandmarkKeys(
+            ("nose", "chin"),
+            {1001: (Landmark(3.3, 4.4, 0.5), None), 1002: (Landmark(3.4, 4.5, 0.5), Landmark(1, 2))},
+            {1002: frozenset({"chin"})},
+        ),
+        shapes=(
+            RotoShape("seam", False, "seam", {f: key(f, 5.0) for f in FRAMES}, width_px=4.0, taper=(0.1, 0.2)),
+            RotoShape("eye", True, "matte", {f: key(f, 9.0) for f in FRAMES}, feather_px=1.0, visible={1003: False}),
+        ),
+    )
+
+
+def whole() -> State:
+    """A state with something of everything."""
+    return State(
+        document=document(2.0, human=(1002,)),
+        crops={1001: Box(1, 2, 30, 40.5)},
+        predicted=document(),
+        marks={1001: "accepted", 1003: "needs work"},
+        seams={"seam": SeamSettings(width_px=5.5, taper=(0.0, 0.3), grain=0.5)},
+        spreads=(Spread(1002, 1001, 1003, frozenset({"seam"})),),
+    )
+
+
+def loaded(path: Path) -> State:
+    project = Project.open(path, write=False)
+    try:
+        return project.load().state
+    finally:
+        project.close()
+
+
+def look_over(path: Path) -> None:
+    project = Project.open(path)
+    try:
+        project.check()
+        project.load()
+    finally:
+        project.close()
+
+
+def test_a_state_comes_back_bit_for_bit(tmp_path: Path) -> None:
+    Project.create(tmp_path / "shot.rotopaint", whole()).close()
+    assert loaded(tmp_path / "shot.rotopaint") == whole()
+
+
+def test_an_empty_project_is_an_empty_state(tmp_path: Path) -> None:
+    Project.create(tmp_path / "shot.rotopaint").close()
+    assert loaded(tmp_path / "shot.rotopaint") == State()
+
+
+def test_a_gesture_writes_only_what_it_changed(tmp_path: Path) -> None:
+    before = whole()
+    assert before.document is not None
+    seam = before.document.shape("seam")
+    moved = Key((ControlPoint(1, 2), ControlPoint(3, 4)), "human")
+    shapes = (seam.with_keys({**seam.keys, 1003: moved}), *before.document.shapes[1:])
+    after = replace(before, document=replace(before.document, shapes=shapes))
+    assert list(packing.changes(before, after)) == [(packing.Place(packing.Track("key", "seam"), 1003), moved)]
+
+
+@st.composite
+def states(draw: st.DrawFn) -> State:
+    number = st.floats(-1e6, 1e6)
+    shapes = []
+    for name in draw(st.lists(st.sampled_from(["a", "b", "c"]), unique=True)):
+        points = st.tuples(*[st.builds(ControlPoint, number, number, number, number, number, number)] * 2)
+        sources, kinds = st.sampled_from(["model", "human", "propagated"]), st.sampled_from(["linear", "hold"])
+        keys = st.dictionaries(st.integers(-5, 5), st.builds(Key, points, sources, kinds), max_size=4)
+        visible = st.dictionaries(st.integers(-5, 5), st.booleans(), max_size=2)
+        shapes.append(RotoShape(name, draw(st.booleans()), "seam", draw(keys), draw(number), visible=draw(visible)))
+    marks = st.dictionaries(st.integers(-5, 5), st.sampled_from(["accepted", "needs work"]), max_size=3)
+    boxes = st.dictionaries(st.integers(-5, 5), st.builds(Box, number, number, number, number), max_size=3)
+    made = RotoDocument(8, 8, -5, 5, shapes=tuple(shapes))
+    return State(draw(st.sampled_from([None, made])), draw(boxes), draw(st.sampled_from([None, made])), draw(marks))
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(states(), min_size=2, max_size=5))
+def test_any_walk_of_steps_undone_and_redone_gives_the_states_it_came_by(
+    tmp_path_factory: pytest.TempPathFactory, walk: list[State]
+) -> None:
+    path = tmp_path_factory.mktemp("walk") / "shot.rotopaint"
+    project = Project.create(path, walk[0])
+    numbers = [project.append("step", a, b) for a, b in pairwise(walk)]
+    project.close()
+    project = Project.open(path)
+    state = project.load().state
+    for number, wanted in zip(reversed(numbers), reversed(walk[:-1])):
+        state = packing.applied(state, project.before(number))
+        project.take_back(number)
+        assert state == wanted == project.load().state
+    for number, wanted in zip(numbers, walk[1:]):
+        state = packing.applied(state, project.after(number))
+        project.do_again(number)
+        assert state == wanted == project.load().state
+    project.close()
+
+
+def test_history_stands_after_closing_and_a_new_step_forgets_the_undone_ones(tmp_path: Path) -> None:
+    path = tmp_path / "shot.rotopaint"
+    first, second = replace(whole(), marks={}), whole()
+    project = Project.create(path, first)
+    number = project.append("accept", first, second)
+    project.take_back(project.append("crop box", second, replace(second, crops={})))
+    project.close()
+    project = Project.open(path)
+    found = project.load()
+    assert ([s.label for s in found.behind], [s.label for s in found.ahead]) == (["accept"], ["crop box"])
+    project.take_back(number)
+    project.append("run", first, replace(first, predicted=None))
+    assert [step.label for step in project.load().behind] == ["run"]
+    assert project.load().ahead == ()
+    project.close()
+
+
+def test_history_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rotopaint_ai.project.file.MOST_STEPS", 3)
+    project = Project.create(tmp_path / "shot.rotopaint")
+    walk = [State(crops={1: Box(k, 0, 9, 9)}) for k in range(8)]
+    for a, b in pairwise(walk):
+        project.append("crop box", a, b)
+    assert len(project.load().behind) == 3
+    project.close()
+    with sqlite3.connect(tmp_path / "shot.rotopaint") as raw:
+        assert raw.execute("SELECT count(*) FROM value").fetchone()[0] == 4  # the one shown and three behind it
+    raw.close()
+
+
+def test_the_second_person_reads_and_is_told_who_works_on_it(tmp_path: Path) -> None:
+    path = tmp_path / "shot.rotopaint"
+    first = Project.create(path, whole())
+    second = Project.open(path)
+    assert second.is_read_only
+    assert str(second.other_owner) == str(owner.me(0.0))
+    assert second.load().state == whole()
+    with pytest.raises(LockedError, match="works on it; save a copy"):
+        second.append("move points", whole(), State())
+    second.copy_to(tmp_path / "mine.rotopaint")
+    second.close()
+    copy = Project.open(tmp_path / "mine.rotopaint")
+    assert not copy.is_read_only
+    copy.close()
+    first.append("move points", whole(), State())
+    first.close()
+
+
+def test_a_lock_whose_process_is_gone_or_silent_is_taken_over(tmp_path: Path) -> None:
+    path = tmp_path / "shot.rotopaint"
+    code = f"from pathlib import Path; from rotopaint_ai.project import Project; Project.create(Path({str(path)!r}))"
+    subprocess.run([sys.executable, "-c", code + "; import os; os._exit(9)"], check=False)
+    project = Project.open(path)
+    assert not project.is_read_only
+    assert project.left_behind is not None
+    project.close()
+    away = owner.Owner("t", "anna", "elsewhere", 1, 0.0, time.time() - 60)
+    assert not away.is_stale(time.time())
+    assert away.is_stale(time.time() + owner.SILENCE_S)
+
+
+def test_an_owner_who_slept_is_told_when_it_writes(tmp_path: Path) -> None:
+    path = tmp_path / "shot.rotopaint"
+    sleeper = Project.create(path)
+    with sqlite3.connect(path) as raw:
+        raw.execute("UPDATE owner SET token = 'other', user = 'anna', host = 'ws12'")
+    raw.close()
+    with pytest.raises(LockedError, match="anna on ws12 took it over"):
+        sleeper.append("move points", State(), whole())
+    with pytest.raises(LockedError):
+        sleeper.beat()
+    sleeper.close()
+    assert loaded(path) == State()
+
+
+def test_newer_foreign_and_missing_files_are_refused_with_a_way_out(tmp_path: Path) -> None:
+    path = tmp_path / "shot.rotopaint"
+    Project.create(path).close()
+    with sqlite3.connect(path) as raw:
+        raw.execute("PRAGMA user_version = 9")
+    raw.close()
+    with pytest.raises(ProjectError, match=r"newer version .* update"):
+        Project.open(path)
+    (tmp_path / "plate.exr").write_bytes(b"v/1\x01" * 9)
+    with pytest.raises(ProjectError, match="no RotoPaint project"):
+        Project.open(tmp_path / "plate.exr")
+    with pytest.raises(ProjectError, match="not there"):
+        Project.open(tmp_path / "gone.rotopaint")
+    with sqlite3.connect(tmp_path / "other.db") as raw:
+        raw.execute("CREATE TABLE t (a)")
+    raw.close()
+    with pytest.raises(ProjectError, match="another program"):
+        Project.open(tmp_path / "other.db")
+    with pytest.raises(ProjectError, match="there already"):
+        Project.create(path)
+
+
+def test_every_kind_of_damage_is_refused_in_one_line_that_names_the_copy(tmp_path: Path) -> None:
+    path = tmp_path / "shot.rotopaint"
+    project = Project.create(path, whole())
+    project.append("clear", whole(), replace(whole(), crops={}))
+    project.close()
+    good = path.read_bytes()
+    torn = {
+        "empty": b"",
+        "half": good[: len(good) // 2],
+        "zeros": b"\0" * len(good),
+        "head only": good[:4096],
+        "holes": b"".join(good[i : i + 4096] if i % 8192 else b"\xff" * 4096 for i in range(4096, len(good), 4096)),
+    }
+    for name, content in torn.items():
+        path.write_bytes(good[:4096] + content if name == "holes" else content)
+        with pytest.raises(DamagedProjectError) as caught:
+            look_over(path)
+        assert "\n" not in str(caught.value)
+        assert ".shot.backup.rotopaint" in str(caught.value), name
+    assert loaded(tmp_path / ".shot.backup.rotopaint") == replace(whole(), crops={})
+
+
+@pytest.mark.skipif(os.geteuid() == 0 if hasattr(os, "geteuid") else True, reason="root may write everywhere")
+def test_a_file_that_may_not_be_written_opens_to_read(tmp_path: Path) -> None:
+    path = tmp_path / "shot.rotopaint"
+    Project.create(path, whole()).close()
+    path.chmod(0o444)
+    project = Project.open(path)
+    assert project.is_read_only
+    project.close()
+
+
+def test_corrections_tell_what_was_moved_from_what(tmp_path: Path) -> None:
+    path = tmp_path / "shot.rotopaint"
+    project = Project.create(path, whole())
+    project.set_note("plate", {"source": "/plates/a.####.exr", "colourspace": "ACEScg"})
+    found = corrections(path)  # while somebody works on it
+    project.close()
+    assert (found.plate, found.colourspace) == ("/plates/a.####.exr", "ACEScg")
+    assert [each.frame for each in found.frames] == [1001, 1002]
+    accepted, moved = found.frames
+    assert (accepted.mark, accepted.human_shapes) == ("accepted", frozenset())
+    assert moved.human_shapes == {"seam", "eye"}
+    assert moved.hand_landmarks == {"chin"}
+    assert moved.shapes["seam"][0].x - moved.model_shapes["seam"][0].x == 2.0
+    assert moved.landmarks[1] == Landmark(1, 2)
