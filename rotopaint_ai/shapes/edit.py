@@ -7,10 +7,11 @@ the shape as it stood. Unknown shape names raise DocumentError.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from rotopaint_ai.errors import DocumentError
+from rotopaint_ai.shapes import edit_transform
 from rotopaint_ai.shapes.roto import ControlPoint, Interpolation, Key, Landmark, Points, RotoDocument, RotoShape, Source
 
 # --- the list of shapes -----------------------------------------------------------------------------------------------
@@ -180,20 +181,8 @@ def reshape(
     offset: tuple[float, float],
     radius_px: float,
 ) -> RotoDocument:
-    """The document with a shape pushed by `offset` around `centre`, fading smoothly to nothing at `radius_px`.
-
-    Tangents follow as the push bends the plane, so that the curve stays smooth.
-    """
-    shape = shape_of(document, name)
-
-    def pushed(x: float, y: float) -> tuple[float, float]:
-        u = math.hypot(x - centre[0], y - centre[1]) / radius_px
-        weight = (1.0 - u * u) ** 2 if u < 1.0 else 0.0
-        return x + offset[0] * weight, y + offset[1] * weight
-
-    if radius_px <= 0:
-        raise DocumentError(f"reshape: radius {radius_px:g} px; wanted more than 0")
-    points = tuple(_bent(point, pushed) for point in points_of(shape, frame))
+    """The document with a shape pushed at a frame, see `edit_transform.pushed`."""
+    points = edit_transform.pushed(points_of(shape_of(document, name), frame), centre, offset, radius_px)
     return set_key(document, name, frame, points)
 
 
@@ -291,10 +280,3 @@ def kind_at(shape: RotoShape, frame: int) -> Interpolation:
 
 def _moved(point: ControlPoint, dx: float, dy: float) -> ControlPoint:
     return point._replace(x=point.x + dx, y=point.y + dy)
-
-
-def _bent(point: ControlPoint, pushed: Callable[[float, float], tuple[float, float]]) -> ControlPoint:
-    x, y = pushed(point.x, point.y)
-    ix, iy = pushed(point.x + point.in_dx, point.y + point.in_dy)
-    ox, oy = pushed(point.x + point.out_dx, point.y + point.out_dy)
-    return ControlPoint(x, y, ix - x, iy - y, ox - x, oy - y)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
+from rotopaint_ai.errors import UsageError
 from rotopaint_ai.shapes.roto import ControlPoint, Points
 
 
@@ -52,6 +53,29 @@ def transform(points: Points, affine: Affine, indices: Collection[int] | None = 
     return tuple(_mapped(p, affine) if indices is None or i in indices else p for i, p in enumerate(points))
 
 
+def pushed(
+    points: Points,
+    centre: tuple[float, float],
+    offset: tuple[float, float],
+    radius_px: float,
+    pixel_aspect: float = 1.0,
+) -> Points:
+    """The points pushed by `offset` around `centre`, fading smoothly to nothing at `radius_px` (of the plate's height).
+
+    Tangents follow as the push bends the plane, so that the curve stays smooth. The weight is (1 - u^2)^2 of the
+    distance u over the radius, round to the eye where pixels are not square.
+    """
+    if radius_px <= 0:
+        raise UsageError(f"reshape: radius {radius_px:g} px; wanted more than 0")
+
+    def push(x: float, y: float) -> tuple[float, float]:
+        u = math.hypot((x - centre[0]) * pixel_aspect, y - centre[1]) / radius_px
+        weight = (1.0 - u * u) ** 2 if u < 1.0 else 0.0
+        return x + offset[0] * weight, y + offset[1] * weight
+
+    return tuple(_bent(point, push) for point in points)
+
+
 def bounds(points: Points, indices: Collection[int] | None = None) -> tuple[float, float, float, float] | None:
     """Extent of the points' positions: x0, y0, x1, y1; None where there are none."""
     chosen = [p for i, p in enumerate(points) if indices is None or i in indices]
@@ -63,3 +87,10 @@ def bounds(points: Points, indices: Collection[int] | None = None) -> tuple[floa
 
 def _mapped(p: ControlPoint, affine: Affine) -> ControlPoint:
     return ControlPoint(*affine(p.x, p.y), *affine.turned(p.in_dx, p.in_dy), *affine.turned(p.out_dx, p.out_dy))
+
+
+def _bent(point: ControlPoint, push: Callable[[float, float], tuple[float, float]]) -> ControlPoint:
+    x, y = push(point.x, point.y)
+    ix, iy = push(point.x + point.in_dx, point.y + point.in_dy)
+    ox, oy = push(point.x + point.out_dx, point.y + point.out_dy)
+    return ControlPoint(x, y, ix - x, iy - y, ox - x, oy - y)

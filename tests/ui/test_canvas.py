@@ -136,12 +136,13 @@ def test_a_crop_box_is_drawn_moved_and_sized(qtbot: QtBot, canvas: Canvas, sessi
 
 
 def test_the_wipe_shows_the_clean_plate_at_its_right(canvas: Canvas) -> None:
-    canvas.wipe = 0.5
+    canvas.show_wipe(True)
     canvas.overlay = Overlay(splines=False, landmarks=False)
     image = canvas.grab().toImage()
     assert image.pixelColor(100, 400) == QColor("#404040")
     assert image.pixelColor(540, 400) == QColor("#a0a0a0")
-    canvas.wipe, canvas.shows_clean = None, True
+    canvas.show_wipe(False)
+    canvas.shows_clean = True
     assert canvas.grab().toImage().pixelColor(100, 400) == QColor("#a0a0a0")
 
 

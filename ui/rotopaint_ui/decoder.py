@@ -7,6 +7,7 @@ file. Standard input takes one JSON object per line, standard output gives for e
     {"ask": "open", "plate": "plate", "source": "...", "colourspace": null}
     {"ask": "frame", "plate": "plate", "frame": 1001, "look": [exposure, gamma, view]}
     {"ask": "thumb", "plate": "plate", "frame": 1001, "look": [...], "height": 48}
+    {"ask": "pixel", "plate": "plate", "frame": 1001, "x": 640, "y": 360}   the plate's own values, whatever the look
     {"ask": "views"}
     {"ask": "packs"}
 
@@ -48,6 +49,7 @@ class Decoder:
             "open": self._open,
             "frame": self._frame,
             "thumb": self._thumb,
+            "pixel": self._pixel,
             "views": lambda request: ({"views": list(colour.views())}, b""),
             "packs": lambda request: ({"packs": [path.name for path in installed_packs()]}, b""),
         }
@@ -62,7 +64,9 @@ class Decoder:
             facts, picture = {"error": "out of memory for this frame; close other programs"}, b""
         except Exception as error:  # a door: a surprise in one frame must not end the panel's eyes
             facts, picture = {"error": f"{type(error).__name__}: {error}"}, b""
-        echo = {name: request[name] for name in ("ask", "plate", "frame", "look", "ticket") if name in request}
+        echo = {
+            name: request[name] for name in ("ask", "plate", "frame", "look", "ticket", "x", "y") if name in request
+        }
         return {**echo, **facts, "bytes": len(picture)}, picture
 
     def _open(self, request: Mapping[str, Any]) -> Reply:
@@ -86,6 +90,11 @@ class Decoder:
         width = max(1, round(height * plate.width * plate.pixel_aspect / plate.height))
         small = cv2.resize(picture, (width, height), interpolation=cv2.INTER_AREA)
         return {"width": width, "height": height}, small.tobytes()
+
+    def _pixel(self, request: Mapping[str, Any]) -> Reply:
+        region, _ = self._read(request["plate"], request["frame"]).region(request["x"], request["y"], 1, 1)
+        values = [float(value) if np.isfinite(value) else str(value) for value in region.reshape(-1)]
+        return {"values": values}, b""
 
     def _read(self, name: str, number: int) -> Frame:
         key = (name, number)

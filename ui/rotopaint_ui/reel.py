@@ -52,6 +52,7 @@ class Reel(QObject):
     packs = Signal(list)  # names of the model packs that are installed
     image_ready = Signal(str, int)  # plate, frame
     thumb_ready = Signal(int)
+    pixel_ready = Signal(str, int, int, int, tuple)  # plate, frame, column, row, scene-linear values
     failed = Signal(str)  # one line
 
     def __init__(self, parent: QObject | None = None, *, budget_bytes: int = BUDGET_BYTES) -> None:
@@ -68,10 +69,15 @@ class Reel(QObject):
         self._wishes: list[Wish] = []
         self._sent: list[dict[str, Any]] = []
         self._calls: list[dict[str, Any]] = []
+        self._pixel: dict[str, Any] | None = None
         self._opening: dict[str, dict[str, Any]] = {}  # asked for, not yet answered
         self._sources: dict[str, dict[str, Any]] = {}  # open
         self._n_opens = 0
         self._restarts = 0
+
+    def set_budget(self, budget_bytes: int) -> None:
+        """Bytes of decoded frames to keep from now on."""
+        self._budget = budget_bytes
 
     def use(self, engine: Engine) -> None:
         """Say where the decoder runs."""
@@ -113,6 +119,19 @@ class Reel(QObject):
         wishes = [Wish("frame", plate, frame) for plate, frame in frames if self._lacks(plate, frame)]
         self._wishes = wishes + [wish for wish in self._wishes if wish.kind == "thumb"]
         self._pump()
+
+    def ask_pixel(self, plate: str, frame: int, x: int, y: int) -> None:
+        """Ask what the plate holds at a pixel; `pixel_ready` follows for the pixel that was asked for last."""
+        if plate in self._sources and (plate, frame) not in self.broken:
+            self._pixel = {
+                "ask": "pixel",
+                "plate": plate,
+                "frame": frame,
+                "x": x,
+                "y": y,
+                "ticket": self._ticket(plate),
+            }
+            self._pump()
 
     def thumb(self, frame: int) -> QImage | None:
         """The thumbnail of a plate's frame; None when there is none yet."""
@@ -158,11 +177,15 @@ class Reel(QObject):
             self._process.write(json.dumps(request).encode() + b"\n")
 
     def _next(self) -> dict[str, Any] | None:
+        request: dict[str, Any] | None
         if self._calls:
             return self._calls.pop(0)
+        if self._pixel is not None:
+            request, self._pixel = self._pixel, None
+            return request
         while self._wishes:
             wish = self._wishes.pop(0)
-            request: dict[str, Any] = {"ask": wish.kind, "plate": wish.plate, "frame": wish.frame}
+            request = {"ask": wish.kind, "plate": wish.plate, "frame": wish.frame}
             request |= {"look": self.look.json(), "ticket": self._ticket(wish.plate)}
             request |= {"height": THUMB_HEIGHT} if wish.kind == "thumb" else {}
             if request not in self._sent:
@@ -219,6 +242,9 @@ class Reel(QObject):
             self.packs.emit(reply.get("packs", []))
         elif reply.get("ticket") != self._ticket(plate):
             return  # of a plate that has been replaced since
+        elif ask == "pixel":
+            if "values" in reply:
+                self.pixel_ready.emit(plate, reply["frame"], reply["x"], reply["y"], tuple(reply["values"]))
         elif "error" in reply:
             self.broken[plate, reply["frame"]] = reply["error"]
             self.image_ready.emit(plate, reply["frame"])

@@ -46,6 +46,12 @@ class View:
         x, y = about.x() - (about.x() - self.x) * share, about.y() - (about.y() - self.y) * share
         return View(zoom, x, y, self.aspect)
 
+    def snapped(self, ratio: float) -> View:
+        """The view moved by less than a device pixel so that magnified plate pixels begin on device pixels."""
+        if self.zoom * ratio < 1.0:
+            return self
+        return View(self.zoom, round(self.x * ratio) / ratio, round(self.y * ratio) / ratio, self.aspect)
+
 
 @dataclass(frozen=True, slots=True)
 class Overlay:
@@ -54,6 +60,8 @@ class Overlay:
     splines: bool = True
     landmarks: bool = True
     mattes: bool = False
+    onion: bool = False
+    loupe: bool = True
 
 
 def resized(font: QFont, factor: float) -> QFont:
@@ -108,24 +116,8 @@ def paint_matte(painter: QPainter, shape: RotoShape, frame: int, view: View, col
         return
     width = DEFAULT_WIDTH_PX if shape.width_px is None else shape.width_px
     if shape.feather_px > 0:
-        painter.fillPath(_stroke(points, width + 2 * shape.feather_px, shape.taper, view), soft)
-    painter.fillPath(_stroke(points, width, shape.taper, view), solid)
-
-
-def paint_spline(
-    painter: QPainter, shape: RotoShape, frame: int, view: View, colour: QColor, *, is_selected: bool
-) -> None:
-    """A shape's outline: dark underlay so that it reads on any plate; dashed where it is known to be hidden."""
-    points = shape.at(frame)
-    if not points:
-        return
-    path = path_of(points, shape.closed, view)
-    width = 2.2 if is_selected else 1.6
-    painter.strokePath(path, QPen(QColor(0, 0, 0, 90), width + 1.6))
-    pen = QPen(colour.lighter(118) if is_selected else colour, width)
-    if not shape.is_visible(frame):
-        pen.setStyle(Qt.PenStyle.DashLine)
-    painter.strokePath(path, pen)
+        painter.fillPath(stroke_of(points, width + 2 * shape.feather_px, shape.taper, view), soft)
+    painter.fillPath(stroke_of(points, width, shape.taper, view), solid)
 
 
 def paint_handles(painter: QPainter, points: Points, view: View, colour: QColor, selected: frozenset[int]) -> None:
@@ -201,7 +193,7 @@ def _segments(points: Points, closed: bool) -> list[tuple[ControlPoint, ControlP
     return [*pairs, (points[-1], points[0])] if closed and len(points) > 1 else pairs
 
 
-def _stroke(points: Points, width_px: float, taper: tuple[float, float], view: View) -> QPainterPath:
+def stroke_of(points: Points, width_px: float, taper: tuple[float, float], view: View) -> QPainterPath:
     """The outline of an open stroke that narrows to nothing over the tapered share of its length."""
     line = _sampled(points)
     lengths = [0.0]

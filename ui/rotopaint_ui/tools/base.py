@@ -1,0 +1,86 @@
+"""What every tool knows: where the mouse is, which keys are held, and what a tool answers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from PySide6.QtCore import QPointF, QRectF, Qt
+from PySide6.QtGui import QColor, QPainter, QPen
+
+from rotopaint_ui.render import View
+
+REACH_PX = 9.0  # how near the mouse must come to a handle
+CLICK_PX = 4.0  # a press that moves less is a click: nothing is moved by accident
+FINE = 0.1  # of the mouse's way, while Ctrl is held
+
+
+@dataclass(frozen=True, slots=True)
+class Touch:
+    """Where the mouse is, and which keys are held."""
+
+    point: QPointF
+    view: View
+    modifiers: Qt.KeyboardModifier
+
+    @property
+    def plate(self) -> tuple[float, float]:
+        """The place in plate space."""
+        return self.view.to_plate(self.point)
+
+    @property
+    def shift(self) -> bool:
+        """Whether Shift is held."""
+        return bool(self.modifiers & Qt.KeyboardModifier.ShiftModifier)
+
+    @property
+    def ctrl(self) -> bool:
+        """Whether Ctrl is held (Cmd on a Mac)."""
+        return bool(self.modifiers & Qt.KeyboardModifier.ControlModifier)
+
+    @property
+    def alt(self) -> bool:
+        """Whether Alt is held."""
+        return bool(self.modifiers & Qt.KeyboardModifier.AltModifier)
+
+    def gap(self, x: float, y: float) -> float:
+        """Distance in screen pixels to a place of the plate."""
+        return distance(self.view.to_screen(x, y), self.point)
+
+
+class Tool(Protocol):
+    """One way of using the left mouse button."""
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a gesture goes on."""
+
+    def press(self, touch: Touch) -> None:
+        """The button went down."""
+
+    def drag(self, touch: Touch) -> None:
+        """The mouse moved with the button down."""
+
+    def release(self, touch: Touch) -> None:
+        """The button went up."""
+
+    def cancel(self) -> None:
+        """The gesture must leave nothing behind."""
+
+    def cursor(self, touch: Touch) -> Qt.CursorShape:
+        """The cursor over a place, with no button down."""
+
+    def paint(self, painter: QPainter, view: View) -> None:
+        """What the tool draws over everything while it is in hand."""
+
+
+def distance(a: QPointF, b: QPointF) -> float:
+    """Between two places of the screen, in pixels."""
+    return float(((a.x() - b.x()) ** 2 + (a.y() - b.y()) ** 2) ** 0.5)
+
+
+def paint_band(painter: QPainter, start: QPointF, end: QPointF) -> None:
+    """A rubber band between two places of the screen."""
+    painter.setPen(QPen(QColor("#d9f2ff"), 1.0, Qt.PenStyle.DashLine))
+    painter.setBrush(QColor(120, 190, 255, 30))
+    painter.drawRect(QRectF(start, end).normalized())

@@ -1,0 +1,119 @@
+"""The crop box: draw it around the face, move it, size it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QPainter
+
+from rotopaint_ui.render import View
+from rotopaint_ui.session import Box, Session
+from rotopaint_ui.tools.base import REACH_PX, Touch, distance
+from rotopaint_ui.tools.gesture import Way
+from rotopaint_ui.tools.hand import Hand
+
+MIN_BOX_PX = 8.0
+
+
+class CropTool:
+    """Drag the box around the face; drag inside it to move it, at a corner to size it."""
+
+    def __init__(self, hand: Hand) -> None:
+        self._hand, self._session = hand, hand.session
+        self._start: tuple[float, float] | None = None
+        self._held: Box | None = None
+        self._fixed: tuple[float, float] | None = None
+        self._way: Way | None = None
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a box is being drawn, moved or sized."""
+        return self._start is not None
+
+    def press(self, touch: Touch) -> None:
+        """Begin a new box, or take hold of the one that is there."""
+        if self._session.plate is None or not self._hand.is_open:
+            return
+        self._start, self._way = touch.plate, Way(touch, has_axis=False, has_fine=False)
+        box = crop_at(self._session)
+        self._held = box if box is not None and self._is_inside(box, touch) else None
+        corner = self._corner_at(box, touch) if box is not None else None
+        self._fixed = corner or self._start
+        if corner is not None:
+            self._held = None
+        self._session.begin("crop box")
+
+    def drag(self, touch: Touch) -> None:
+        """Show the box."""
+        if self._start is None or self._fixed is None or self._way is None or not self._way.go(touch):
+            return
+        (x0, y0), (x1, y1) = self._start, touch.plate
+        if self._held is not None:
+            box = replace(self._held, x=self._held.x + x1 - x0, y=self._held.y + y1 - y0)
+        else:
+            fx, fy = self._fixed
+            box = Box(min(fx, x1), min(fy, y1), abs(x1 - fx), abs(y1 - fy))
+            if min(box.width, box.height) < MIN_BOX_PX:
+                return
+        before = self._session.before_gesture
+        self._session.preview(replace(before, crops={**before.crops, self._session.frame: _whole(box)}))
+
+    def release(self, touch: Touch) -> None:
+        """Keep it."""
+        if self._start is not None:
+            self._session.commit()
+        self._start = self._held = self._fixed = None
+
+    def cancel(self) -> None:
+        """Forget it."""
+        if self._start is not None:
+            self._session.abort()
+        self._start = self._held = self._fixed = None
+
+    def cursor(self, touch: Touch) -> Qt.CursorShape:
+        """What a press would do."""
+        box = crop_at(self._session)
+        if box is not None and self._corner_at(box, touch) is not None:
+            return Qt.CursorShape.SizeFDiagCursor
+        inside = box is not None and self._is_inside(box, touch)
+        return Qt.CursorShape.SizeAllCursor if inside else Qt.CursorShape.CrossCursor
+
+    def paint(self, painter: QPainter, view: View) -> None:
+        """Nothing: the viewer draws the box."""
+
+    def _is_inside(self, box: Box, touch: Touch) -> bool:
+        return touch.view.rect(box.x, box.y, box.width, box.height).contains(touch.point)
+
+    def _corner_at(self, box: Box, touch: Touch) -> tuple[float, float] | None:
+        """The corner opposite to the one under the mouse: the point that stays."""
+        for right in (False, True):
+            for bottom in (False, True):
+                x, y = box.x + box.width * right, box.y + box.height * bottom
+                if distance(touch.view.to_screen(x, y), touch.point) < REACH_PX:
+                    return box.x + box.width * (not right), box.y + box.height * (not bottom)
+        return None
+
+
+def crop_at(session: Session) -> Box | None:
+    """The box at the session's frame: drawn there, else in a straight line between its neighbours, else the nearest."""
+    crops, frame = session.state.crops, session.frame
+    before = max((each for each in crops if each <= frame), default=None)
+    after = min((each for each in crops if each >= frame), default=None)
+    if before is None or after is None:
+        nearest = before if after is None else after
+        return None if nearest is None else crops[nearest]
+    if before == after:
+        return crops[before]
+    a, b, share = crops[before], crops[after], (frame - before) / (after - before)
+    return Box(
+        a.x + (b.x - a.x) * share,
+        a.y + (b.y - a.y) * share,
+        a.width + (b.width - a.width) * share,
+        a.height + (b.height - a.height) * share,
+    )
+
+
+def _whole(box: Box) -> Box:
+    """The box on whole pixels."""
+    return Box(round(box.x), round(box.y), max(round(box.width), 2), max(round(box.height), 2))

@@ -1,0 +1,107 @@
+"""The artist's hand: makes changes at the frame that is shown and wherever they are to reach, one undo step each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from rotopaint_ai.errors import RotopaintError
+from rotopaint_ai.shapes import edit_frames
+from rotopaint_ai.shapes.edit_frames import Carry, Change
+from rotopaint_ai.shapes.roto import Points, RotoDocument, RotoShape
+from rotopaint_ui.session import Session
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """Which keys an edit reaches besides the frame it is made on: those from first to last, both included."""
+
+    first: int
+    last: int
+    mode: Carry = "relative"
+
+
+class Hand:
+    """Changes shapes of a session, where they may be changed. Keeps what was copied, and how far edits reach."""
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        self.reach: Reach | None = None
+        self.copied: dict[str, Points] = {}
+
+    # --- what may be touched
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the shot may be changed now; says why where not."""
+        if self.session.is_live:
+            self.session.say("The run is under way: look, and edit when it has ended")
+            return False
+        if self.session.is_read_only:
+            owner = self.session.lock_owner
+            self.session.say(f"Read only: {owner} has the project open" if owner else "The project is open read only")
+            return False
+        return True
+
+    @property
+    def is_free(self) -> bool:
+        """Whether there are shapes, and they may be changed now; says why where not."""
+        return self.session.document is not None and self.is_open
+
+    def can_grab(self, shape: RotoShape) -> bool:
+        """Whether a shape is there to be taken hold of: neither hidden nor locked."""
+        return shape.name not in self.session.hidden and shape.name not in self.session.locked
+
+    @property
+    def shape(self) -> RotoShape | None:
+        """The selected shape where it may be changed."""
+        shape = self.session.shape
+        return shape if shape is not None and self.can_grab(shape) else None
+
+    @property
+    def points(self) -> Points:
+        """The selected shape's points at the frame that is shown; none where it may not be changed."""
+        return self.shape.at(self.session.frame) if self.shape is not None else ()
+
+    @property
+    def chosen(self) -> frozenset[int]:
+        """The selected points; all points of the selected shape where none is selected."""
+        own = self.session.selection.points & frozenset(range(len(self.points)))
+        return own or frozenset(range(len(self.points)))
+
+    # --- changes
+
+    def edited(self, document: RotoDocument, name: str, change: Change) -> RotoDocument:
+        """The document with a shape changed at the frame that is shown, its hold, and as far as edits reach."""
+        frame, held = self.session.frame, self.session.held_frames()
+        if self.reach is None:
+            return edit_frames.apply(document, name, held, change)
+        frames = frozenset(range(self.reach.first, self.reach.last + 1)) | frozenset(held)
+        points = change(document.shape(name).at(frame))
+        return edit_frames.carry(document, name, frame, points, frames=frames, mode=self.reach.mode)
+
+    def act(self, label: str, change: Change) -> bool:
+        """Change the selected shape in one step; False where nothing can be changed."""
+        shape = self.shape
+        if shape is None or not shape.keys or not self.is_free:
+            return False
+        return self.put(label, lambda document: self.edited(document, shape.name, change))
+
+    def put(self, label: str, make: Callable[[RotoDocument], RotoDocument]) -> bool:
+        """Go to another document in one step; what cannot be done is said."""
+        document = self.session.state.document
+        if document is None or not self.is_free:
+            return False
+        try:
+            new = make(document)
+        except RotopaintError as error:
+            self.session.say(str(error))
+            return False
+        self.session.act(label, replace(self.session.state, document=new))
+        return True
+
+    def preview(self, name: str, change: Change) -> None:
+        """Inside a gesture: show a shape changed from what it was when the gesture began."""
+        before = self.session.before_gesture
+        if before.document is not None:
+            self.session.preview(replace(before, document=self.edited(before.document, name, change)))

@@ -1,0 +1,107 @@
+"""The reshape brush: push a shape, with the push fading to nothing at the brush's edge."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QPointF, Qt
+from PySide6.QtGui import QColor, QPainter, QPen
+
+from rotopaint_ai.shapes.edit_transform import pushed
+from rotopaint_ai.shapes.roto import Points
+from rotopaint_ui.render import View
+from rotopaint_ui.tools.base import Touch
+from rotopaint_ui.tools.gesture import Way
+from rotopaint_ui.tools.hand import Hand
+from rotopaint_ui.tools.pick import shape_at
+
+LEAST_PX, MOST_PX = 4.0, 600.0  # of the brush's radius, on the screen
+STEP = 1.25  # by which a key makes the brush larger or smaller
+
+
+class ReshapeTool:
+    """Drag pushes the selected shape (or the one under the mouse); Shift+drag sizes the brush, Ctrl a tenth."""
+
+    def __init__(self, hand: Hand) -> None:
+        self._hand, self._session = hand, hand.session
+        self.radius = 60.0  # screen pixels: what the eye covers, at any zoom
+        self._hover: QPointF | None = None
+        self._way: Way | None = None
+        self._sizing: float | None = None
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a shape is being pushed."""
+        return self._way is not None and self._sizing is None and self._way.has_begun
+
+    def press(self, touch: Touch) -> None:
+        """Take hold of the shape under the brush; with Shift, of the brush."""
+        self._hover = touch.point
+        self._sizing = self.radius if touch.shift else None
+        if self._sizing is None and self._hand.shape is None:
+            name = shape_at(self._hand, touch)
+            if name is None:
+                self._session.say("Select a shape, then push it")
+                return
+            self._session.select(name)
+        self._way = Way(touch, has_axis=False)
+
+    def drag(self, touch: Touch) -> None:
+        """Push, or size the brush."""
+        if self._way is None:
+            return
+        if self._sizing is not None:
+            self.radius = _kept(self._sizing + touch.point.x() - self._way.start.point.x())
+            return
+        self._hover = touch.point
+        had_begun = self._way.has_begun
+        if not self._way.go(touch):
+            return
+        if not had_begun:
+            if not self._hand.is_free:
+                self._way = None
+                return
+            self._session.begin("reshape")
+        shape = self._hand.shape
+        if shape is not None:
+            self._hand.preview(shape.name, self._pushed)
+
+    def release(self, touch: Touch) -> None:
+        """One gesture is one undo step."""
+        if self.is_busy:
+            self._session.commit()
+        self._way = self._sizing = None
+
+    def cancel(self) -> None:
+        """Take the push back."""
+        if self.is_busy:
+            self._session.abort()
+        self._way = self._sizing = None
+
+    def cursor(self, touch: Touch) -> Qt.CursorShape:
+        """The brush is drawn around the mouse."""
+        self._hover = touch.point
+        return Qt.CursorShape.CrossCursor
+
+    def resize(self, direction: int) -> None:
+        """Make the brush larger (1) or smaller (-1) by one step."""
+        self.radius = _kept(self.radius * STEP**direction)
+
+    def paint(self, painter: QPainter, view: View) -> None:
+        """The brush, and inside it where half of the push is left."""
+        if self._hover is None:
+            return
+        painter.setBrush(Qt.BrushStyle.NoBrush)
+        half = self.radius * (1 - 0.5**0.5) ** 0.5  # (1 - u^2)^2 = 1/2
+        for radius, ink in ((self.radius, QColor(255, 255, 255, 190)), (half, QColor(255, 255, 255, 70))):
+            painter.setPen(QPen(QColor(0, 0, 0, ink.alpha() // 2), 3.0))
+            painter.drawEllipse(self._hover, radius, radius)
+            painter.setPen(QPen(ink, 1.2))
+            painter.drawEllipse(self._hover, radius, radius)
+
+    def _pushed(self, points: Points) -> Points:
+        assert self._way is not None
+        view = self._way.start.view
+        return pushed(points, self._way.start.plate, self._way.offset, self.radius / view.zoom, view.aspect)
+
+
+def _kept(radius: float) -> float:
+    return min(max(radius, LEAST_PX), MOST_PX)

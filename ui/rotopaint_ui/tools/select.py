@@ -1,0 +1,154 @@
+"""Select shapes and points; drag points and tangents."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QRectF, Qt
+from PySide6.QtGui import QPainter
+
+from rotopaint_ai.shapes import edit_points, edit_tangents
+from rotopaint_ai.shapes.edit_transform import moved, transform
+from rotopaint_ai.shapes.roto import Points
+from rotopaint_ui.render import View
+from rotopaint_ui.tools.base import CLICK_PX, Touch, paint_band
+from rotopaint_ui.tools.gesture import Way
+from rotopaint_ui.tools.hand import Hand
+from rotopaint_ui.tools.pick import Grip, curve_at, grip_at, shape_at
+
+
+class SelectTool:
+    """Select and drag.
+
+    A click takes a shape or a point; Shift adds or removes a point; a rubber band takes the points inside (Shift adds,
+    Ctrl removes). A drag moves the selected points (Shift: one axis, Ctrl: a tenth of the way). A tangent's other side
+    turns with it (Ctrl: it stays; Shift: it takes the same length). Ctrl+Alt+click puts a point on the curve.
+    """
+
+    def __init__(self, hand: Hand) -> None:
+        self._hand, self._session = hand, hand.session
+        self._grip: Grip | None = None
+        self._way: Way | None = None
+        self._tangent: tuple[float, float] = (0.0, 0.0)
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether points or tangents are being dragged."""
+        return self._way is not None and self._grip is not None and self._way.has_begun
+
+    def press(self, touch: Touch) -> None:
+        """Take hold of a handle, else select the shape under the mouse, else begin a rubber band."""
+        if touch.ctrl and touch.alt:
+            self._add_point(touch)
+            return
+        self._grip = grip_at(self._hand, touch)
+        if self._grip is not None:
+            self._way = Way(touch, has_fine=self._grip.handle == "point", has_axis=self._grip.handle == "point")
+            self._take_grip(self._grip, touch)
+            return
+        self._way = Way(touch)
+        name = shape_at(self._hand, touch)
+        if name is not None and name != self._session.selection.shape:
+            self._session.select(name)
+            self._way = None
+
+    def drag(self, touch: Touch) -> None:
+        """Move what is held."""
+        if self._way is None:
+            return
+        had_begun = self._way.has_begun
+        if not self._way.go(touch) or self._grip is None:
+            return
+        if not had_begun and not self._begin(self._grip):
+            self._way = None
+            return
+        shape = self._hand.shape
+        if shape is not None:
+            self._hand.preview(shape.name, self._moved if self._grip.handle == "point" else self._turned)
+
+    def release(self, touch: Touch) -> None:
+        """One gesture is one undo step."""
+        if self.is_busy:
+            self._session.commit()
+        elif self._grip is None and self._way is not None:
+            self._take_inside(touch)
+        self._way = self._grip = None
+
+    def cancel(self) -> None:
+        """Take the drag back."""
+        if self.is_busy:
+            self._session.abort()
+        self._way = self._grip = None
+
+    def cursor(self, touch: Touch) -> Qt.CursorShape:
+        """A cross over handles, a hand over shapes."""
+        if touch.ctrl and touch.alt:
+            return Qt.CursorShape.CrossCursor
+        if grip_at(self._hand, touch) is not None:
+            return Qt.CursorShape.SizeAllCursor
+        return Qt.CursorShape.PointingHandCursor if shape_at(self._hand, touch) else Qt.CursorShape.ArrowCursor
+
+    def paint(self, painter: QPainter, view: View) -> None:
+        """The rubber band."""
+        if self._grip is None and self._way is not None and self._way.has_begun:
+            paint_band(painter, self._way.start.point, self._way.last.point)
+
+    # --- dragging
+
+    def _begin(self, grip: Grip) -> bool:
+        if not self._hand.is_free:
+            return False
+        p = self._hand.points[grip.index]
+        self._tangent = (p.in_dx, p.in_dy) if grip.handle == "in" else (p.out_dx, p.out_dy)
+        self._session.begin("move points" if grip.handle == "point" else "move tangent")
+        return True
+
+    def _moved(self, points: Points) -> Points:
+        assert self._way is not None
+        return transform(points, moved(*self._way.offset), self._session.selection.points)
+
+    def _turned(self, points: Points) -> Points:
+        assert self._way is not None
+        assert self._grip is not None
+        assert self._grip.handle != "point"
+        (dx, dy), touch = self._way.offset, self._way.last
+        is_corner = not edit_tangents.is_smooth(points[self._grip.index])
+        mode: edit_tangents.Mode = "mirror" if touch.shift else "alone" if touch.ctrl or is_corner else "turn"
+        to = self._tangent[0] + dx, self._tangent[1] + dy
+        return edit_tangents.drag(points, self._grip.index, self._grip.handle, to, mode)
+
+    # --- selecting
+
+    def _take_grip(self, grip: Grip, touch: Touch) -> None:
+        chosen = self._session.selection.points
+        if grip.handle != "point":
+            return
+        if touch.shift:
+            self._session.select(self._session.selection.shape, chosen ^ {grip.index})
+        elif grip.index not in chosen:
+            self._session.select(self._session.selection.shape, frozenset({grip.index}))
+
+    def _take_inside(self, touch: Touch) -> None:
+        session, shape = self._session, self._hand.shape
+        assert self._way is not None
+        band = QRectF(self._way.start.point, touch.point).normalized()
+        if shape is None or max(band.width(), band.height()) < CLICK_PX:
+            session.select(session.selection.shape if session.selection.points else None)
+            return
+        places = [touch.view.to_screen(p.x, p.y) for p in shape.at(session.frame)]
+        inside = frozenset(index for index, place in enumerate(places) if band.contains(place))
+        chosen = session.selection.points
+        session.select(shape.name, chosen - inside if touch.ctrl else inside | (chosen if touch.shift else frozenset()))
+
+    def _add_point(self, touch: Touch) -> None:
+        self._way = self._grip = None
+        add_point(self._hand, touch)
+
+
+def add_point(hand: Hand, touch: Touch) -> bool:
+    """Put a point on the selected shape's curve under the mouse, in every key, and select it."""
+    shape, place = hand.shape, curve_at(hand, touch)
+    if shape is None or place is None or not 0 < place.t < 1:
+        return False
+    done = hand.put("add point", lambda document: edit_points.add_point(document, shape.name, place.segment, place.t))
+    if done:
+        hand.session.select(shape.name, frozenset({place.segment + 1}))
+    return done

@@ -1,0 +1,206 @@
+"""The transform box: move, scale and rotate a shape or some of its points, about a pivot."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+from PySide6.QtCore import QPointF, QRectF, Qt
+from PySide6.QtGui import QColor, QPainter, QPen
+
+from rotopaint_ai.shapes import edit_transform
+from rotopaint_ai.shapes.edit_transform import Affine
+from rotopaint_ai.shapes.roto import Points
+from rotopaint_ui.render import View
+from rotopaint_ui.tools.base import REACH_PX, Touch, distance
+from rotopaint_ui.tools.gesture import Way
+from rotopaint_ui.tools.hand import Hand
+from rotopaint_ui.tools.pick import shape_at
+
+Part = Literal["move", "scale", "rotate", "pivot"]
+_AIR_PX = 12.0  # between the points and the box
+_RING_PX = 28.0  # outside the box, where a drag rotates
+_SNAP_DEGREES = 15.0
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """What is held of the box; for `scale` which edge or corner, as -1, 0 or 1 across and down."""
+
+    part: Part
+    across: int = 0
+    down: int = 0
+
+
+class TransformTool:
+    """Drag inside moves, a handle scales (Shift: both ways alike), outside rotates (Shift: by 15 degrees), the cross
+    is the pivot. Ctrl goes a tenth of the way. Acts on the selected points, or on the whole shape where none is."""
+
+    def __init__(self, hand: Hand) -> None:
+        self._hand, self._session = hand, hand.session
+        self._pivot: tuple[float, float] | None = None  # set by hand; the middle of the box where not
+        self._pivot_of: object = None
+        self._hold: Hold | None = None
+        self._way: Way | None = None
+        self._box = QRectF()
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether points are being transformed."""
+        return self._way is not None and self._way.has_begun and self._hold is not None and self._hold.part != "pivot"
+
+    def press(self, touch: Touch) -> None:
+        """Take hold of the box, or select the shape under the mouse."""
+        self._hold = self._hold_at(touch)
+        if self._hold is None:
+            self._session.select(shape_at(self._hand, touch))
+            return
+        self._way = Way(touch, has_axis=self._hold.part == "move")
+        self._box = self._plate_box() or QRectF()
+
+    def drag(self, touch: Touch) -> None:
+        """Transform, or move the pivot."""
+        if self._way is None or self._hold is None:
+            return
+        had_begun = self._way.has_begun
+        if not self._way.go(touch):
+            return
+        if self._hold.part == "pivot":
+            self._pivot, self._pivot_of = self._way.place, self._session.selection
+            return
+        if not had_begun:
+            if not self._hand.is_free:
+                self._way = None
+                return
+            self._session.begin({"move": "move points", "scale": "scale points"}.get(self._hold.part, "rotate points"))
+        shape, affine = self._hand.shape, self._affine(self._hold, self._way)
+        if shape is not None:
+            self._hand.preview(shape.name, lambda points: self._mapped(points, affine))
+
+    def release(self, touch: Touch) -> None:
+        """One gesture is one undo step."""
+        if self.is_busy:
+            self._session.commit()
+        self._way = self._hold = None
+
+    def cancel(self) -> None:
+        """Take it back."""
+        if self.is_busy:
+            self._session.abort()
+        self._way = self._hold = None
+
+    def cursor(self, touch: Touch) -> Qt.CursorShape:
+        """What a press would do."""
+        hold = self._hold_at(touch)
+        if hold is None:
+            return Qt.CursorShape.PointingHandCursor if shape_at(self._hand, touch) else Qt.CursorShape.ArrowCursor
+        if hold.part == "scale":
+            return _SCALE_CURSORS[abs(hold.across), abs(hold.down), hold.across * hold.down]
+        shapes = {"move": Qt.CursorShape.SizeAllCursor, "rotate": Qt.CursorShape.OpenHandCursor}
+        return shapes.get(hold.part, Qt.CursorShape.CrossCursor)
+
+    def paint(self, painter: QPainter, view: View) -> None:
+        """The box, its handles and the pivot."""
+        box = self._screen_box(view)
+        if box is None:
+            return
+        painter.setBrush(Qt.BrushStyle.NoBrush)
+        for pen in (QPen(QColor(0, 0, 0, 130), 3.0), QPen(QColor("#d9f2ff"), 1.0)):
+            painter.setPen(pen)
+            painter.drawRect(box)
+        painter.setBrush(QColor("#d9f2ff"))
+        painter.setPen(QPen(QColor(0, 0, 0, 200), 1.0))
+        for place in _handles(box).values():
+            painter.drawRect(QRectF(place.x() - 4, place.y() - 4, 8, 8))
+        _paint_pivot(painter, view.to_screen(*self._pivot_place()))
+
+    # --- the box
+
+    def _plate_box(self) -> QRectF | None:
+        extent = edit_transform.bounds(self._hand.points, self._hand.chosen)
+        return None if extent is None else QRectF(QPointF(*extent[:2]), QPointF(*extent[2:]))
+
+    def _screen_box(self, view: View) -> QRectF | None:
+        box = self._plate_box()
+        if box is None:
+            return None
+        corners = view.to_screen(box.left(), box.top()), view.to_screen(box.right(), box.bottom())
+        return QRectF(*corners).adjusted(-_AIR_PX, -_AIR_PX, _AIR_PX, _AIR_PX)
+
+    def _pivot_place(self) -> tuple[float, float]:
+        if self._pivot is not None and self._pivot_of == self._session.selection:
+            return self._pivot
+        box = self._box if self.is_busy else self._plate_box() or QRectF()
+        return box.center().x(), box.center().y()
+
+    def _hold_at(self, touch: Touch) -> Hold | None:
+        box = self._screen_box(touch.view)
+        if box is None:
+            return None
+        if touch.gap(*self._pivot_place()) < REACH_PX:
+            return Hold("pivot")
+        for (across, down), place in _handles(box).items():
+            if distance(place, touch.point) < REACH_PX:
+                return Hold("scale", across, down)
+        if box.contains(touch.point):
+            return Hold("move")
+        around = box.adjusted(-_RING_PX, -_RING_PX, _RING_PX, _RING_PX)
+        return Hold("rotate") if around.contains(touch.point) else None
+
+    # --- the maps
+
+    def _affine(self, hold: Hold, way: Way) -> Affine:
+        if hold.part == "move":
+            return edit_transform.moved(*way.offset)
+        if hold.part == "rotate":
+            return self._rotation(way)
+        return self._scaling(hold, way)
+
+    def _scaling(self, hold: Hold, way: Way) -> Affine:
+        """The handle that is held follows the mouse, the pivot stays."""
+        (px, py), (x0, y0), (dx, dy) = self._pivot_place(), way.start.plate, way.offset
+        sx = 1 + dx / (x0 - px) if hold.across and abs(x0 - px) > 1e-6 else 1.0
+        sy = 1 + dy / (y0 - py) if hold.down and abs(y0 - py) > 1e-6 else 1.0
+        if way.last.shift:
+            sx = sy = sx if hold.across and (not hold.down or abs(sx - 1) > abs(sy - 1)) else sy
+        return edit_transform.scaled(sx, sy, (px, py))
+
+    def _rotation(self, way: Way) -> Affine:
+        aspect = way.start.view.aspect
+        px, py = self._pivot_place()
+
+        def angle(x: float, y: float) -> float:
+            return math.degrees(math.atan2(y - py, (x - px) * aspect))
+
+        degrees = (angle(*way.place) - angle(*way.start.plate) + 180) % 360 - 180
+        if way.last.shift:
+            degrees = round(degrees / _SNAP_DEGREES) * _SNAP_DEGREES
+        return edit_transform.rotated(degrees, (px, py), aspect)
+
+    def _mapped(self, points: Points, affine: Affine) -> Points:
+        return edit_transform.transform(points, affine, self._hand.chosen)
+
+
+_SCALE_CURSORS = {
+    (1, 0, 0): Qt.CursorShape.SizeHorCursor,
+    (0, 1, 0): Qt.CursorShape.SizeVerCursor,
+    (1, 1, 1): Qt.CursorShape.SizeFDiagCursor,
+    (1, 1, -1): Qt.CursorShape.SizeBDiagCursor,
+}
+
+
+def _handles(box: QRectF) -> dict[tuple[int, int], QPointF]:
+    """Corners and middles of the edges, by -1, 0 or 1 across and down."""
+    centre, width, height = box.center(), box.width() / 2, box.height() / 2
+    ways = [(a, d) for a in (-1, 0, 1) for d in (-1, 0, 1) if a or d]
+    return {(a, d): QPointF(centre.x() + a * width, centre.y() + d * height) for a, d in ways}
+
+
+def _paint_pivot(painter: QPainter, place: QPointF) -> None:
+    painter.setBrush(Qt.BrushStyle.NoBrush)
+    for pen in (QPen(QColor(0, 0, 0, 150), 3.0), QPen(QColor("#ffd75e"), 1.3)):
+        painter.setPen(pen)
+        painter.drawEllipse(place, 5, 5)
+        painter.drawLine(place - QPointF(9, 0), place + QPointF(9, 0))
+        painter.drawLine(place - QPointF(0, 9), place + QPointF(0, 9))

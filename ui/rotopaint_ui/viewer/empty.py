@@ -1,0 +1,20 @@
+"""What the viewer says before there is a plate."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QRectF, Qt
+from PySide6.QtGui import QColor, QPainter
+
+from rotopaint_ui.render import resized
+
+
+def paint_empty(painter: QPainter, area: QRectF) -> None:
+    """One line on what to do, one on what with."""
+    font = painter.font()
+    painter.setFont(resized(font, 1.6))
+    painter.setPen(QColor("#c3c9d4"))
+    painter.drawText(area.adjusted(0, -18, 0, -18), Qt.AlignmentFlag.AlignCenter, "Drop a plate here")
+    painter.setFont(font)
+    painter.setPen(QColor("#7d8492"))
+    hint = "a folder, one frame of a sequence, or a movie"
+    painter.drawText(area.adjusted(0, 18, 0, 18), Qt.AlignmentFlag.AlignCenter, hint)

@@ -1,0 +1,75 @@
+"""The loupe: the plate around the mouse, magnified, with the outlines over it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from PySide6.QtCore import QPointF, QRectF, QSize, Qt
+from PySide6.QtGui import QColor, QImage, QPainter, QPainterPath, QPen
+
+from rotopaint_ui.render import View
+from rotopaint_ui.viewer.outlines import Outline, paint_path
+
+RADIUS_PX = 72.0
+_AWAY_PX = 96.0  # from the mouse to the middle of the glass: what is dragged is never covered
+_LEAST_PX = 8.0  # of the screen for one pixel of the plate
+
+
+@dataclass(frozen=True, slots=True)
+class Loupe:
+    """A glass whose middle is `centre` on the screen and which shows what is at `at` (screen) in `view`."""
+
+    at: QPointF
+    centre: QPointF
+    view: View
+
+    @property
+    def box(self) -> QRectF:
+        """What it covers on the screen."""
+        radius = RADIUS_PX + 2
+        return QRectF(self.centre.x() - radius, self.centre.y() - radius, 2 * radius, 2 * radius)
+
+
+def loupe_at(mouse: QPointF, view: View, size: QSize) -> Loupe:
+    """The glass for a place of the mouse: above and to the left of it, or wherever there is room."""
+    x = mouse.x() - _AWAY_PX if mouse.x() > _AWAY_PX + RADIUS_PX else mouse.x() + _AWAY_PX
+    y = mouse.y() - _AWAY_PX if mouse.y() > _AWAY_PX + RADIUS_PX else mouse.y() + _AWAY_PX
+    zoom = max(view.zoom * 4, _LEAST_PX)
+    px, py = view.to_plate(mouse)
+    centre = QPointF(min(x, size.width() - RADIUS_PX), min(y, size.height() - RADIUS_PX))
+    return Loupe(mouse, centre, View(zoom, centre.x() - px * zoom * view.aspect, centre.y() - py * zoom, view.aspect))
+
+
+def paint_loupe(painter: QPainter, loupe: Loupe, image: QImage | None, outlines: Iterable[Outline]) -> None:
+    """The glass: pixels as they are, outlines thin, a cross at the mouse."""
+    glass = QRectF(loupe.centre.x() - RADIUS_PX, loupe.centre.y() - RADIUS_PX, 2 * RADIUS_PX, 2 * RADIUS_PX)
+    painter.save()
+    round_path = QPainterPath()
+    round_path.addEllipse(glass)
+    painter.setClipPath(round_path, Qt.ClipOperation.IntersectClip)
+    painter.fillRect(glass, QColor("#101114"))
+    if image is not None:
+        _paint_pixels(painter, image, loupe.view, glass)
+    for outline in outlines:
+        paint_path(painter, outline.path, loupe.view, outline.colour)
+    painter.restore()
+    painter.setBrush(Qt.BrushStyle.NoBrush)
+    for pen in (QPen(QColor(0, 0, 0, 200), 4.0), QPen(QColor("#dfe4ec"), 1.6)):
+        painter.setPen(pen)
+        painter.drawEllipse(glass)
+    painter.setPen(QPen(QColor(255, 255, 255, 200), 1.0))
+    for dx, dy in ((7.0, 0.0), (0.0, 7.0)):
+        painter.drawLine(loupe.centre - QPointF(dx, dy), loupe.centre + QPointF(dx, dy))
+
+
+def _paint_pixels(painter: QPainter, image: QImage, view: View, glass: QRectF) -> None:
+    """Only the part of the plate that the glass shows: whole pixels, nearest neighbour."""
+    (x0, y0), (x1, y1) = view.to_plate(glass.topLeft()), view.to_plate(glass.bottomRight())
+    left, top = max(int(x0) - 1, 0), max(int(y0) - 1, 0)
+    right, bottom = min(int(x1) + 2, image.width()), min(int(y1) + 2, image.height())
+    if right <= left or bottom <= top:
+        return
+    painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform, False)
+    source = QRectF(left, top, right - left, bottom - top)
+    painter.drawImage(view.rect(left, top, right - left, bottom - top), image, source)

@@ -1,0 +1,110 @@
+"""The plates on the screen: exact when magnified, averaged when made smaller, and told where a frame is missing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from PySide6.QtCore import QObject, QRectF, QSize, Qt, QTimer
+from PySide6.QtGui import QColor, QImage, QPainter, QPainterPath, QPen
+
+from rotopaint_ui.reel import CLEAN, PLATE, Reel
+from rotopaint_ui.session import Session
+from rotopaint_ui.viewer.wipe import Wipe
+
+REFINE_MS = 120  # stillness after which a picture is averaged down instead of sampled
+EXACT_ZOOM = 1.0  # device pixels for a plate pixel from which pixels are shown as they are
+_MOST_SCALED = 4
+_MISSING = QColor("#1b1d22")
+
+
+class Pictures(QObject):
+    """Paints the plate and the clean plate of a frame into an area of the screen."""
+
+    def __init__(
+        self, session: Session, reel: Reel, refined: Callable[[], None], parent: QObject | None = None
+    ) -> None:
+        super().__init__(parent)
+        self._session, self._reel = session, reel
+        self._scaled: dict[tuple[int, QSize], QImage] = {}
+        self._to_refine: dict[tuple[int, QSize], QImage] = {}
+        self._refined = refined
+        self._refine = QTimer(self, singleShot=True, interval=REFINE_MS)
+        self._refine.timeout.connect(self._average)
+        self.version = 0  # grows when the same frame would be painted in another quality
+
+    def key(self, *, shows_clean: bool, has_wipe: bool) -> tuple[int, int, int, str | None]:
+        """What of the reel decides on the picture of the session's frame."""
+        frame = self._session.frame
+        plate = self._reel.image(PLATE, frame)
+        clean = self._reel.image(CLEAN, frame) if shows_clean or has_wipe else None
+        keys = tuple(0 if image is None else image.cacheKey() for image in (plate, clean))
+        return keys[0], keys[1], self.version, self._reel.broken.get((PLATE, frame))
+
+    def paint(self, painter: QPainter, area: QRectF, *, wipe: Wipe | None, shows_clean: bool) -> None:
+        """Plate, clean plate, or both with a wipe between them; a frame around the plate."""
+        frame = self._session.frame
+        plate, clean = self._reel.image(PLATE, frame), self._reel.image(CLEAN, frame)
+        if shows_clean and clean is not None:
+            self._paint_image(painter, clean, area)
+        elif plate is None:
+            self._paint_missing(painter, area)
+        else:
+            self._paint_image(painter, plate, area)
+        if wipe is not None and clean is not None and not shows_clean:
+            painter.save()
+            side = QPainterPath()
+            side.addPolygon(wipe.clean_side(area))
+            painter.setClipPath(side)
+            self._paint_image(painter, clean, area)
+            painter.restore()
+        painter.setPen(QPen(QColor(255, 255, 255, 40), 1.0))
+        painter.setBrush(Qt.BrushStyle.NoBrush)
+        painter.drawRect(area)
+
+    def _paint_image(self, painter: QPainter, image: QImage, area: QRectF) -> None:
+        ratio = painter.device().devicePixelRatioF()
+        scale = area.height() * ratio / image.height()
+        is_exact = scale >= EXACT_ZOOM - 1e-9
+        painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform, not is_exact)
+        if is_exact or scale >= 0.66:
+            painter.drawImage(area, image)
+            return
+        size = (area.size() * ratio).toSize().expandedTo(QSize(1, 1))
+        key = image.cacheKey(), size
+        if key in self._scaled:
+            painter.drawImage(
+                QRectF(area.topLeft(), QRectF(0, 0, size.width() / ratio, size.height() / ratio).size()),
+                self._scaled[key],
+            )
+            return
+        painter.drawImage(area, image)
+        self._to_refine[key] = image
+        self._refine.start()
+
+    def _average(self) -> None:
+        """The eye rests: replace what was drawn in haste."""
+        ways = Qt.AspectRatioMode.IgnoreAspectRatio, Qt.TransformationMode.SmoothTransformation
+        wanted = dict(list(self._to_refine.items())[-_MOST_SCALED:])
+        self._scaled = {key: image.scaled(key[1], *ways) for key, image in wanted.items()}
+        self._to_refine.clear()
+        self.version += 1
+        self._refined()
+
+    def _paint_missing(self, painter: QPainter, area: QRectF) -> None:
+        plate, frame = self._session.plate, self._session.frame
+        painter.fillRect(area, _MISSING)
+        broken = self._reel.broken.get((PLATE, frame))
+        if broken is not None:
+            text = broken
+        elif plate is not None and frame in plate.frames:
+            text = f"Reading frame {frame}"
+        else:
+            text = f"Frame {frame} is not on disk"
+            self._hatch(painter, area)
+        painter.setPen(QColor("#ff9d7a" if broken else "#8a919e"))
+        inner = area.intersected(QRectF(painter.viewport())).adjusted(16, 16, -16, -16)
+        painter.drawText(inner, int(Qt.AlignmentFlag.AlignCenter | Qt.TextFlag.TextWordWrap), text)
+
+    def _hatch(self, painter: QPainter, area: QRectF) -> None:
+        painter.fillRect(area, Qt.BrushStyle.BDiagPattern)
+        painter.fillRect(area, QColor(27, 29, 34, 215))

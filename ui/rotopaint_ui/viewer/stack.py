@@ -1,0 +1,224 @@
+"""The picture in the viewer, in two layers: what stands still is painted once and kept, what moves is painted anew.
+
+While a hand drags, the plate, and all that the gesture has not changed, are one pixmap. A step of the drag copies it
+and draws the rest, which is what keeps the time from the mouse to the screen short with any number of shapes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from PySide6.QtCore import QPointF, QRect, QRectF, QSize
+from PySide6.QtGui import QColor, QFont, QPainter, QPixmap
+
+from rotopaint_ai.shapes.roto import Landmark
+from rotopaint_ui.reel import PLATE, Reel
+from rotopaint_ui.render import (
+    Overlay,
+    View,
+    paint_crop,
+    paint_handles,
+    paint_landmarks,
+    paint_matte,
+)
+from rotopaint_ui.session import Session
+from rotopaint_ui.tools import crop_at
+from rotopaint_ui.viewer.loupe import Loupe, paint_loupe
+from rotopaint_ui.viewer.outlines import Outline, Outlines, Style, paint_path
+from rotopaint_ui.viewer.pictures import Pictures
+from rotopaint_ui.viewer.wipe import Wipe, paint_wipe
+
+BACKGROUND = QColor("#101114")
+FADED = 0.35  # outlines that stand still while others are dragged
+_MARGIN_PX = 24.0  # around what moves: handles, landmarks, lines
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What the viewer is set to show."""
+
+    size: tuple[int, int]
+    ratio: float  # device pixels for one of the screen's
+    view: View
+    overlay: Overlay
+    wipe: Wipe | None
+    shows_clean: bool
+    tool: str
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Scene:
+    """What there is to paint: `still` goes into the kept layer, `moving` is painted at every step."""
+
+    shown: Shown
+    area: QRectF  # of the plate, on the screen
+    facts: tuple[object, ...]  # compared by value
+    still: tuple[Outline, ...] = ()
+    moving: tuple[Outline, ...] = ()
+    still_marks: tuple[Landmark | None, ...] = ()
+    moving_marks: tuple[Landmark | None, ...] = ()
+    loupe: Loupe | None = None
+    things: tuple[object, ...] = field(default=())  # compared by identity
+
+    def stands_as(self, other: Scene | None) -> bool:
+        """Whether the kept layer of another scene serves for this one."""
+        if other is None or self.facts != other.facts or len(self.things) != len(other.things):
+            return False
+        return all(a is b for a, b in zip(self.things, other.things))
+
+    def moving_box(self) -> QRectF:
+        """What is painted anew covers at most this, on the screen."""
+        view, box = self.shown.view, QRectF()
+        for outline in self.moving:
+            margin = _MARGIN_PX + ((outline.shape.width_px or 0) / 2 + outline.shape.feather_px) * view.zoom
+            box = box.united(outline.box(view, margin))
+        for mark in self.moving_marks:
+            if mark is not None:
+                reach = _MARGIN_PX + mark.expected_error_px * view.zoom
+                place = view.to_screen(mark.x, mark.y)
+                box = box.united(QRectF(place.x() - reach, place.y() - reach, 2 * reach, 2 * reach))
+        return box if self.loupe is None else box.united(self.loupe.box)
+
+
+class Stack:
+    """Paints scenes, and says how much of the screen a new one changes."""
+
+    def __init__(self, session: Session, reel: Reel, pictures: Pictures) -> None:
+        self._session, self._reel, self._pictures = session, reel, pictures
+        self._outlines = Outlines()
+        self._kept: QPixmap | None = None
+        self._scene: Scene | None = None
+
+    def scene(self, shown: Shown, loupe: Loupe | None = None) -> Scene:
+        """What there is to paint now."""
+        session = self._session
+        plate, document = session.plate, session.document
+        assert plate is not None
+        area = shown.view.rect(0, 0, plate.width, plate.height)
+        outlines = self._outlines.of(document, session.frame, session.hidden) if document is not None else []
+        moving = self._moving(outlines)
+        still = tuple(outline for outline in outlines if outline not in moving)
+        row = document.landmarks.keys.get(session.frame, ()) if document is not None else ()
+        still_marks, moving_marks = self._marks(row)
+        facts = (
+            shown,
+            self._pictures.key(shows_clean=shown.shows_clean, has_wipe=shown.wipe is not None),
+            session.frame,
+            session.selection,
+            session.is_dragging,
+            crop_at(session),
+            document is None,
+        )
+        things = (*still, *(mark for mark in still_marks if mark is not None))
+        return Scene(shown, area, facts, still, tuple(moving), still_marks, moving_marks, loupe, things)
+
+    def paint(self, painter: QPainter, scene: Scene, font: QFont) -> None:
+        """Paint a scene; the kept layer is painted first where it no longer serves."""
+        if self._kept is None or not scene.stands_as(self._scene):
+            self._keep(scene, font)
+        self._scene = scene
+        assert self._kept is not None
+        painter.drawPixmap(QPointF(0, 0), self._kept)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        self._paint_moving(painter, scene)
+        if scene.shown.wipe is not None:
+            paint_wipe(painter, scene.shown.wipe, scene.area, has_clean=scene.facts[1][1] != 0)  # type: ignore[index]
+        if scene.loupe is not None:
+            image = self._reel.image(PLATE, self._session.frame)
+            paint_loupe(painter, scene.loupe, image, scene.moving or scene.still)
+
+    def damage(self, scene: Scene) -> QRect | None:
+        """What of the screen a scene changes against the one painted last; None is all of it."""
+        if self._scene is None or not scene.stands_as(self._scene):
+            return None
+        return scene.moving_box().united(self._scene.moving_box()).toAlignedRect()
+
+    # --- parts
+
+    def _moving(self, outlines: list[Outline]) -> list[Outline]:
+        """The shapes that the gesture under way has changed."""
+        before = self._session.before_gesture.document
+        if not self._session.is_dragging or before is None:
+            return []
+        old = {shape.name: shape for shape in before.shapes}
+        return [outline for outline in outlines if old.get(outline.shape.name) is not outline.shape]
+
+    def _marks(
+        self, row: tuple[Landmark | None, ...]
+    ) -> tuple[tuple[Landmark | None, ...], tuple[Landmark | None, ...]]:
+        before = self._session.before_gesture.document
+        if not self._session.is_dragging or before is None:
+            return row, ()
+        old = before.landmarks.keys.get(self._session.frame, ())
+        if old is row or len(old) != len(row):
+            return row, ()
+        still = tuple(new if new == was else None for new, was in zip(row, old))
+        return still, tuple(new if new != was else None for new, was in zip(row, old))
+
+    def _keep(self, scene: Scene, font: QFont) -> None:
+        """Paint all that stands still into the kept layer."""
+        ratio = scene.shown.ratio
+        size = QSize(*(max(round(side * ratio), 1) for side in scene.shown.size))
+        if self._kept is None or self._kept.size() != size:
+            self._kept = QPixmap(size)
+        self._kept.setDevicePixelRatio(ratio)
+        self._kept.fill(BACKGROUND)
+        painter = QPainter(self._kept)
+        painter.setFont(font)
+        shown = scene.shown
+        self._pictures.paint(painter, scene.area, wipe=shown.wipe, shows_clean=shown.shows_clean)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        self._paint_still(painter, scene)
+        painter.end()
+
+    def _paint_still(self, painter: QPainter, scene: Scene) -> None:
+        session, view, overlay = self._session, scene.shown.view, scene.shown.overlay
+        painter.setOpacity(FADED if session.is_dragging else 1.0)
+        if overlay.mattes:
+            for outline in scene.still:
+                paint_matte(painter, outline.shape, session.frame, view, outline.colour)
+        if overlay.landmarks:
+            paint_landmarks(painter, scene.still_marks, view)
+        own = session.selection.shape
+        if overlay.splines:
+            for outline in scene.still:
+                if outline.shape.name != own:
+                    paint_path(painter, outline.path, view, outline.colour, style=_style(outline))
+        painter.setOpacity(1.0)
+        if overlay.onion and session.shape is not None and own not in session.hidden:
+            for path, colour in self._outlines.onion(session.shape, session.frame):
+                paint_path(painter, path, view, colour, style="thin")
+        for outline in scene.still:
+            if outline.shape.name == own and overlay.splines:
+                self._paint_selected(painter, outline, view)
+        self._paint_crop(painter, scene)
+
+    def _paint_moving(self, painter: QPainter, scene: Scene) -> None:
+        session, view, overlay = self._session, scene.shown.view, scene.shown.overlay
+        for outline in scene.moving:
+            if overlay.mattes:
+                paint_matte(painter, outline.shape, session.frame, view, outline.colour)
+            if overlay.splines:
+                paint_path(painter, outline.path, view, outline.colour, style=_style(outline))
+            if outline.shape.name == session.selection.shape and overlay.splines:
+                chosen = session.selection.points
+                points = tuple(p for index, p in enumerate(outline.points) if index in chosen)
+                paint_handles(painter, points, view, outline.colour, frozenset())
+        if overlay.landmarks:
+            paint_landmarks(painter, scene.moving_marks, view)
+
+    def _paint_selected(self, painter: QPainter, outline: Outline, view: View) -> None:
+        style: Style = "bold" if outline.is_shown else "dashed"
+        paint_path(painter, outline.path, view, outline.colour.lighter(118), style=style)
+        if outline.shape.name not in self._session.locked and not self._session.is_dragging:
+            paint_handles(painter, outline.points, view, outline.colour, self._session.selection.points)
+
+    def _paint_crop(self, painter: QPainter, scene: Scene) -> None:
+        box = crop_at(self._session)
+        if box is not None and (scene.shown.tool == "crop" or self._session.document is None):
+            place = scene.shown.view.rect(box.x, box.y, box.width, box.height)
+            paint_crop(painter, place, is_key=self._session.frame in self._session.state.crops)
+
+
+def _style(outline: Outline) -> Style:
+    return "plain" if outline.is_shown else "dashed"
