@@ -18,13 +18,8 @@ import dlib
 import numpy as np
 
 SETTINGS = {
-    "300 trees x 15, depth 4, nu 0.1, oversampled 40": {"tree_depth": 4, "nu": 0.1, "oversampling_amount": 40},
-    "400 trees x 15, depth 3, nu 0.08, oversampled 60": {
-        "tree_depth": 3,
-        "nu": 0.08,
-        "oversampling_amount": 60,
-        "num_trees_per_cascade_level": 400,
-    },
+    "15 x 300 trees, depth 4, nu 0.1, oversampled 20": {"tree_depth": 4, "nu": 0.1, "oversampling_amount": 20},
+    "15 x 300 trees, depth 3, nu 0.1, oversampled 30": {"tree_depth": 3, "nu": 0.1, "oversampling_amount": 30},
 }
 
 

@@ -1,7 +1,7 @@
 """The command line: one small module per command, imported only when its command is called.
 
 Exit codes: 0 all done; 1 something unexpected, a model that failed, or the disk refused; 2 wrong use; 3 some frames
-failed or are missing; 130 stopped by the user.
+failed or are missing; 4 a pack is worse than the one it was held against; 130 stopped by the user.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import NoReturn, Protocol
 from rotopaint_ai import __version__
 from rotopaint_ai.errors import CancelledError, DeviceError, FitError, InferenceError, RotopaintError
 
-OK, UNEXPECTED, WRONG_USE, FRAMES_FAILED, STOPPED = 0, 1, 2, 3, 130
+OK, UNEXPECTED, WRONG_USE, FRAMES_FAILED, WORSE, STOPPED = 0, 1, 2, 3, 4, 130
 
 COMMANDS = {
     "demo": "the main job on a sample shot that ships with the package",

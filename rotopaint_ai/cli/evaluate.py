@@ -1,66 +1,132 @@
-"""`rotopaint evaluate`: measure a model pack on a data set."""
+"""`rotopaint evaluate`: measure a model pack on a data set, and keep a worse one from going out."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rotopaint_ai.cli.shared import needs_training
 from rotopaint_ai.cli.watch import stopping_on_signals
 from rotopaint_ai.jobs import Cancel
 
+EXIT_CODES = "exit codes: 0 measured, and not worse than --against; 2 wrong use; 4 worse than --against (see the table)"
 LINES = (
     ("landmarks mean", "px", ("landmarks_px", "mean")),
     ("landmarks 95 %", "px", ("landmarks_px", "p95")),
     ("landmarks mean", "% of the face", ("landmarks_percent", "mean")),
+    ("NME, face size", "%", ("nme_face_size",)),
+    ("NME, interocular", "%", ("nme_interocular",)),
     ("seam curves mean", "px", ("seams", "px", "mean")),
     ("seam curves mean", "% of the face", ("seams", "percent", "mean")),
+    ("seam mattes", "IoU", ("seams", "matte_iou")),
     ("other shapes mean", "px", ("other_shapes", "px", "mean")),
+    ("other mattes", "IoU", ("other_shapes", "matte_iou")),
+    ("boundary F at 2 px", "", ("other_shapes", "boundary_f", "2_px")),
+    ("tremor on moving frames", "px", ("motion", "moving_px", "steadied")),
+    ("tremor inside holds", "px", ("motion", "in_holds_px", "steadied")),
+    ("expected error, rank of frames", "", ("expected_error", "rank_correlation_of_frames")),
+    ("bad frames in the tenth shown", "", ("expected_error", "of_them_in_worst_tenth_shown")),
     ("time", "ms/frame", ("ms_per_frame",)),
 )
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Say which arguments the command takes."""
+    parser.epilog = EXIT_CODES
     parser.add_argument("pack", metavar="PACK", help="folder or name of a model pack")
     parser.add_argument("dataset", metavar="DATASET", help="data set to measure on; its test samples where it has some")
+    parser.add_argument("--split", choices=("train", "val", "test"), help="samples of this split instead")
     parser.add_argument("--json", metavar="FILE", help="write all numbers to a file")
-    parser.add_argument("--against", metavar="PACK", help="measure a second pack on the same samples")
-    parser.add_argument("--contact", metavar="FILE.jpg", help="write a contact sheet of the worst samples")
+    parser.add_argument("--html", metavar="FILE", help="write a page with tables, plots and the worst samples")
+    parser.add_argument("--contact", metavar="FILE.jpg", help="write a contact sheet of the worst 24 samples")
+    parser.add_argument("--against", metavar="PACK", help="the gate: measure a second pack on the same samples")
+    parser.add_argument(
+        "--tolerance", type=float, default=0.05, metavar="SHARE", help="by which the gate lets a distance grow; 0.05"
+    )
+    parser.add_argument("--eyes", metavar="A,B", help="landmarks whose distance normalises the NME")
 
 
 def execute(arguments: argparse.Namespace) -> int:
     """Do it and return the exit code."""
-    needs_training()
-    from rotopaint_ai.files import write_json
-    from rotopaint_ai.training.dataset import read_dataset
-    from rotopaint_ai.training.evaluate import evaluate
+    from rotopaint_ai.cli import OK, WORSE
+    from rotopaint_ai.training.evaluation import gate
 
+    eyes = _eyes(arguments)
     cancel = Cancel()
     with stopping_on_signals(cancel):
-        dataset = read_dataset(Path(arguments.dataset))
-        contact = Path(arguments.contact) if arguments.contact else None
-        results = [evaluate(arguments.pack, dataset, contact=contact, check=cancel.check)]
-        if arguments.against:
-            results.append(evaluate(arguments.against, dataset, check=cancel.check))
-    if arguments.json:
-        content = {"result": results[0], "against": results[1] if len(results) > 1 else None}
-        write_json(Path(arguments.json), content)
+        found = [_measured(arguments, pack, eyes, cancel.check) for pack in _packs(arguments)]
+    results = [each.result for each in found]
+    compared = gate.compare(results[0], results[1], arguments.tolerance) if len(results) > 1 else []
+    _write(arguments, found[0], compared, results)
     print(table(results))
-    return 0
+    if len(results) > 1:
+        print(gate.text(compared, (results[0]["pack"], results[1]["pack"])))
+    return WORSE if any(each.is_worse for each in compared) else OK
+
+
+def _eyes(arguments: argparse.Namespace) -> tuple[str, str] | None:
+    from rotopaint_ai.errors import UsageError
+
+    if arguments.tolerance < 0:
+        raise UsageError(f"--tolerance {arguments.tolerance}: wanted 0 or more, such as 0.05")
+    if arguments.eyes is None:
+        return None
+    one, comma, other = arguments.eyes.partition(",")
+    if not comma or not one or not other:
+        raise UsageError(f"--eyes {arguments.eyes}: wanted two landmarks, such as eye_right_outer,eye_left_outer")
+    return one.strip(), other.strip()
+
+
+def _packs(arguments: argparse.Namespace) -> list[str]:
+    return [arguments.pack, *([arguments.against] if arguments.against else [])]
+
+
+def _measured(arguments: argparse.Namespace, pack: str, eyes: tuple[str, str] | None, check: Callable[[], None]) -> Any:
+    from rotopaint_ai.errors import UsageError
+    from rotopaint_ai.training.dataset import read_dataset
+    from rotopaint_ai.training.evaluate import measured
+
+    dataset = read_dataset(Path(arguments.dataset))
+    if arguments.split is None:
+        return measured(pack, dataset, check=check, eyes=eyes)
+    if not len(dataset.rows_of(arguments.split)):
+        have = sorted({sample.split for sample in dataset.samples})
+        raise UsageError(f"--split {arguments.split}: data set '{dataset.name}' has none; it has {', '.join(have)}")
+    return measured(pack, dataset, splits=(arguments.split,), check=check, eyes=eyes)
+
+
+def _write(
+    arguments: argparse.Namespace, found: Any, compared: Sequence[Any], results: Sequence[Mapping[str, Any]]
+) -> None:
+    from rotopaint_ai.files import write_json
+    from rotopaint_ai.training.dataset import write_picture
+    from rotopaint_ai.training.evaluation import page, sheets
+
+    against = results[1] if len(results) > 1 else None
+    if arguments.json:
+        gate = [each.content() for each in compared] if against else None
+        write_json(Path(arguments.json), {"result": results[0], "against": against, "gate": gate})
+    worst = sheets.worst_cases(found.dataset, found.said) if arguments.html or arguments.contact else None
+    if arguments.contact and worst is not None:
+        write_picture(Path(arguments.contact), worst)
+    if arguments.html and worst is not None:
+        page.write_page(Path(arguments.html), results[0], worst, compared, against)
 
 
 def table(results: Sequence[Mapping[str, Any]]) -> str:
     """The main numbers of one or two evaluations, side by side."""
-    head = f"{'':34}" + "".join(f"{result['pack']:>16}" for result in results)
+    head = f"{'':38}" + "".join(f"{result['pack']:>16}" for result in results)
     rows = [
-        f"{f'{name}, {unit}':34}" + "".join(f"{_shown(result, path):>16}" for result in results)
+        f"{f'{name}, {unit}' if unit else name:38}" + "".join(f"{_shown(result, path):>16}" for result in results)
         for name, unit, path in LINES
     ]
     n = results[0]["n_samples"]
-    return "\n".join([f"{results[0]['dataset']}: {n} samples ({', '.join(results[0]['splits'])})", head, *rows])
+    lines = [f"{results[0]['dataset']}: {n} samples ({', '.join(results[0]['splits'])})", head, *rows]
+    for result in results:
+        if result["missing"]:
+            lines.append(f"{result['pack']} has no {', '.join(result['missing'][:8])}; measured on what it has")
+    return "\n".join(lines)
 
 
 def _shown(result: Mapping[str, Any], path: tuple[str, ...]) -> str:

@@ -1,0 +1,107 @@
+"""Whether expected errors can be believed: their size, their order, and what the frames shown first hold (goal G7).
+
+Letters: N frames, L landmarks.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from rotopaint_ai.landmarks import metrics
+from rotopaint_ai.training.evaluation.spread import rounded
+
+Array = npt.NDArray[np.float64]
+
+BAD_PX = 2.0  # a frame is bad when its visible landmarks are worse than this on average
+SHOWN = 0.1  # share of the frames that an artist is shown first
+_BINS = 10
+_MEAN_OF_RAYLEIGH = float(np.sqrt(2 / np.pi))
+
+
+@dataclass(frozen=True, slots=True)
+class Bin:
+    """A tenth of the landmarks by expected error: what was expected and what came, means in pixels."""
+
+    expected_px: float
+    true_px: float
+    count: int
+
+
+def reliability(true: Array, expected: Array, n_bins: int = _BINS) -> tuple[Bin, ...]:
+    """Equally filled bins by expected error; pairs with NaN are left out. A believable pack has both means alike."""
+    known = np.isfinite(true) & np.isfinite(expected)
+    t, e = true[known], expected[known]
+    order = np.array_split(np.argsort(e, kind="stable"), min(n_bins, max(len(e), 1)))
+    return tuple(Bin(float(e[rows].mean()), float(t[rows].mean()), len(rows)) for rows in order if len(rows))
+
+
+def rank_correlation(a: Array, b: Array) -> float | None:
+    """Spearman's, pairs with NaN left out; None where fewer than 3 are left or one does not vary."""
+    known = np.isfinite(a) & np.isfinite(b)
+    rho = metrics.rank_correlation(a[known], b[known]) if known.sum() >= 3 else float("nan")
+    return float(rho) if np.isfinite(rho) else None
+
+
+def ceiling(expected: Array, seed: int = 0) -> float | None:
+    """The rank correlation that flawless expected errors of this spread would reach.
+
+    A landmark's true error is one draw: with an even spread of expected errors even perfect ones rank no better than
+    chance. Drawn from the Rayleigh law (an isotropic normal miss) whose mean is the expected error.
+    """
+    known = expected[np.isfinite(expected)]
+    drawn = np.random.default_rng(seed).rayleigh(known * _MEAN_OF_RAYLEIGH)
+    return rank_correlation(drawn, known)
+
+
+def per_frame(values_NL: Array) -> Array:
+    """[N] mean over the landmarks that count; NaN where a frame has none."""
+    known = np.isfinite(values_NL)
+    counts = known.sum(axis=1)
+    return np.where(counts > 0, np.where(known, values_NL, 0.0).sum(axis=1) / np.maximum(counts, 1), np.nan)
+
+
+def shown_first(true_N: Array, expected_N: Array) -> dict[str, Any]:
+    """How many of the bad frames stand in the tenth that the expected error shows first.
+
+    `of_them_in_worst_tenth_shown` cannot reach 1 when more than a tenth of the frames is bad:
+    `of_those_that_fit` divides by what the tenth can hold.
+    """
+    known = np.isfinite(true_N) & np.isfinite(expected_N)
+    true, expected = true_N[known], expected_N[known]
+    n_shown = max(1, round(SHOWN * len(true)))
+    bad, shown = true > BAD_PX, np.zeros(len(true), bool)
+    shown[np.argsort(-expected, kind="stable")[:n_shown]] = True
+    caught, n_bad = int((bad & shown).sum()), int(bad.sum())
+    return {
+        "frames_worse_than_2_px": n_bad,
+        "frames_shown": n_shown,
+        "of_them_in_worst_tenth_shown": rounded(caught / n_bad) if n_bad else None,
+        "of_those_that_fit": rounded(caught / min(n_bad, n_shown)) if n_bad else None,
+    }
+
+
+def figures(true_NL: Array, expected_NL: Array) -> dict[str, Any]:
+    """All of it as JSON values. `true_NL`: distances in pixels, NaN where a landmark does not count."""
+    expected = np.where(np.isfinite(true_NL), expected_NL, np.nan)
+    frame_true, frame_said = per_frame(true_NL), per_frame(expected)
+    return {
+        "rank_correlation": rounded(rank_correlation(true_NL.ravel(), expected.ravel())),
+        "rank_correlation_at_best": rounded(ceiling(expected.ravel())),
+        "rank_correlation_of_frames": rounded(rank_correlation(frame_true, frame_said)),
+        "mean_true_px": rounded(_mean(true_NL)),
+        "mean_expected_px": rounded(_mean(expected)),
+        **shown_first(frame_true, frame_said),
+        "reliability": [
+            {"expected_px": rounded(b.expected_px), "true_px": rounded(b.true_px), "count": b.count}
+            for b in reliability(true_NL.ravel(), expected.ravel())
+        ],
+    }
+
+
+def _mean(values: Array) -> float | None:
+    known = values[np.isfinite(values)]
+    return float(known.mean()) if len(known) else None

@@ -1,0 +1,94 @@
+"""Mattes of found and true shapes: intersection over union, and the boundary F measure at 1, 2 and 3 pixels.
+
+Mattes are exact-area float coverage in plate pixels; an open shape is a stroke as wide as its seam.
+
+Source of the boundary measure: Perazzi et al., "A Benchmark Dataset and Evaluation Methodology for Video Object
+Segmentation" (2016), section 4.1 (contour accuracy F), with fixed tolerances in pixels.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import cv2
+import numpy as np
+import numpy.typing as npt
+
+from rotopaint_ai.shapes import rasterise
+from rotopaint_ai.sheet import ShapeSpec
+from rotopaint_ai.training.dataset import Dataset
+from rotopaint_ai.training.evaluation.predictions import Predictions, true_curve
+
+Array = npt.NDArray[np.float64]
+Matte = npt.NDArray[np.float32]
+
+TOLERANCES_PX = (1, 2, 3)
+
+
+@dataclass(frozen=True, slots=True)
+class MatteFigures:
+    """Of each looked-at sample and shape, NaN where not known: IoU [N, K], boundary F [N, K, 3]."""
+
+    iou: Array
+    boundary: Array
+
+
+def measure(dataset: Dataset, said: Predictions, rows: npt.NDArray[np.intp]) -> MatteFigures:
+    """Rasterise the shapes of some samples, found and true, and compare. Open shapes need a known width."""
+    shapes = dataset.sheet.shapes
+    iou = np.full((len(dataset), len(shapes)), np.nan)
+    boundary = np.full((len(dataset), len(shapes), len(TOLERANCES_PX)), np.nan)
+    for row in rows:
+        for column, spec in enumerate(shapes):
+            pair = _pair(dataset, said, int(row), column, spec)
+            if pair is not None:
+                iou[row, column] = intersection_over_union(*pair)
+                boundary[row, column] = boundary_f(*pair)
+    return MatteFigures(iou, boundary)
+
+
+def _pair(dataset: Dataset, said: Predictions, row: int, column: int, spec: ShapeSpec) -> tuple[Matte, Matte] | None:
+    true = true_curve(dataset, row, spec.name)
+    if true is None or spec.name not in said.curves:
+        return None
+    sample, found = dataset.samples[row], said.curves[spec.name][row]
+    widths = float(dataset.truth.width[row, column]), float(said.widths[row, column])
+    if not spec.closed and not all(np.isfinite(width) and width > 0 for width in widths):
+        return None
+    size = (max(8, round(sample.width / sample.pixel_scale)), max(8, round(sample.height / sample.pixel_scale)))
+    drawn = [
+        _matte(points.astype(np.float64) / sample.pixel_scale, spec, width / sample.pixel_scale, size)
+        for points, width in zip((found, true), reversed(widths))
+    ]
+    return drawn[0], drawn[1]
+
+
+def _matte(points: Array, spec: ShapeSpec, width: float, size: tuple[int, int]) -> Matte:
+    if spec.closed:
+        region = rasterise.rasterise_closed(points, *size)
+    else:
+        region = rasterise.rasterise_open(points, *size, width_px=width, taper=spec.taper)
+    return np.asarray(region.paste(*size), dtype=np.float32)
+
+
+def intersection_over_union(a: Matte, b: Matte) -> float:
+    """Sum of the smaller over sum of the larger coverage; 1 for two empty mattes."""
+    larger = float(np.maximum(a, b).sum())
+    return float(np.minimum(a, b).sum()) / larger if larger > 0 else 1.0
+
+
+def boundary_f(found: Matte, true: Matte) -> Array:
+    """[3] harmonic mean of precision and recall of boundary pixels within 1, 2 and 3 px of the other boundary."""
+    edges = [_edge(matte) for matte in (found, true)]
+    if not edges[0].any() or not edges[1].any():
+        return np.full(len(TOLERANCES_PX), float(edges[0].any() == edges[1].any()))
+    away = [cv2.distanceTransform((~edge).astype(np.uint8), cv2.DIST_L2, cv2.DIST_MASK_PRECISE) for edge in edges]
+    shares = [
+        [float((away[other][edges[own]] <= limit).mean()) for own, other in ((0, 1), (1, 0))] for limit in TOLERANCES_PX
+    ]
+    return np.array([0.0 if p + r == 0 else 2 * p * r / (p + r) for p, r in shares])
+
+
+def _edge(matte: Matte) -> npt.NDArray[np.bool_]:
+    inside = (matte >= 0.5).astype(np.uint8)
+    return np.asarray(inside.astype(bool) & ~cv2.erode(inside, np.ones((3, 3), np.uint8)).astype(bool))

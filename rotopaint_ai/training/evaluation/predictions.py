@@ -1,0 +1,189 @@
+"""What a pack says of a data set's samples, beside the truth, in the data set's own order of landmarks and shapes.
+
+Landmarks and shapes are matched by name, so that packs with other sheets can be compared on one data set; what a pack
+lacks is NaN. Distances are in plate pixels (picture pixels over the sample's `pixel_scale`).
+
+Letters: N samples, L landmarks and K shapes of the data set.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from rotopaint_ai.crops import Crop, around, cut
+from rotopaint_ai.errors import TrainingError
+from rotopaint_ai.inference.models import Models
+from rotopaint_ai.landmarks.track import FrameLandmarks
+from rotopaint_ai.shapes.bezier import curve_distance
+from rotopaint_ai.shapes.predict import FrameShapes, ShapePredictor
+from rotopaint_ai.sheet import Sheet
+from rotopaint_ai.training.dataset import Array, Dataset, Picture, face_bounds
+
+Array64 = npt.NDArray[np.float64]
+
+_BATCH = 16
+_FEWEST = 3  # landmarks that a pack and a data set have to share
+
+
+@dataclass(frozen=True, slots=True)
+class Predictions:
+    """What a pack says of N samples and how far off it is.
+
+    `landmarks`, `curves`, `widths`: picture pixels; everything that ends in `_px`: plate pixels. NaN where the truth is
+    not known or the pack has no such landmark or shape.
+    """
+
+    landmarks: Array64  # [N, L, 2]
+    expected_px: Array64  # [N, L] expected distance
+    seen: Array64  # [N, L] probability
+    distance_px: Array64  # [N, L]
+    curves: Mapping[str, Array64]  # shape: control points [N, P, 6] on the pack's own sheet
+    widths: Array64  # [N, K] full width of open shapes
+    shape_expected_px: Array64  # [N, K]
+    curve_px: Array64  # [N, K] symmetric mean distance of curves
+    face_px: Array64  # [N] longest side of the box round all known landmarks
+    face_width_px: Array64  # [N] its width
+    ms_per_frame: float
+    missing: tuple[str, ...]  # landmarks and shapes of the data set that the pack does not have
+
+
+@dataclass(frozen=True, slots=True)
+class _Columns:
+    """Where the data set's landmarks and shapes stand in the pack; -1 where they do not."""
+
+    landmarks: npt.NDArray[np.intp]
+    shapes: npt.NDArray[np.intp]
+    missing: tuple[str, ...]
+
+
+def predict(models: Models, dataset: Dataset, *, check: Callable[[], None] = lambda: None) -> Predictions:
+    """Run a pack on the nominal crop of every sample, as it is once a run has settled on the face.
+
+    Raises: TrainingError when the pack and the data set share fewer than 3 landmarks.
+    """
+    columns = _match(models.pack.sheet, dataset, models.pack.name)
+    frames, shapes = [], []
+    predictor = ShapePredictor(models.pack.sheet, models.predict_shapes)
+    for start in range(0, len(dataset), _BATCH):
+        check()
+        rows = range(start, min(start + _BATCH, len(dataset)))
+        read = _read(models, [dataset.picture(row) for row in rows], [_crop(models, dataset, row) for row in rows])
+        shapes += predictor(read)
+        frames += read
+    return _laid(dataset, models.pack.sheet, columns, frames, shapes, _time(models))
+
+
+def _match(sheet: Sheet, dataset: Dataset, pack: str) -> _Columns:
+    names = {name: row for row, name in enumerate(sheet.landmark_names)}
+    specs = {(shape.name, shape.closed): row for row, shape in enumerate(sheet.shapes)}
+    theirs = dataset.sheet
+    landmarks = np.array([names.get(name, -1) for name in theirs.landmark_names], dtype=np.intp)
+    shapes = np.array([specs.get((shape.name, shape.closed), -1) for shape in theirs.shapes], dtype=np.intp)
+    missing = [name for name, row in zip(theirs.landmark_names, landmarks) if row < 0]
+    if len(names) and (landmarks >= 0).sum() < _FEWEST:
+        raise TrainingError(
+            f"pack '{pack}' and data set '{dataset.name}': {int((landmarks >= 0).sum())} landmarks in common "
+            f"({', '.join(missing[:3])} are not in the pack); evaluate on a data set mined with the pack's sheet"
+        )
+    missing += [shape.name for shape, row in zip(theirs.shapes, shapes) if row < 0]
+    return _Columns(landmarks, shapes, tuple(missing))
+
+
+def _crop(models: Models, dataset: Dataset, row: int) -> Crop:
+    points = dataset.truth.landmarks[row].astype(np.float64)
+    return around(points[np.isfinite(points).all(axis=1)], margin=models.pack.crop_margin)
+
+
+def _read(models: Models, pictures: list[Picture], crops: list[Crop]) -> list[FrameLandmarks]:
+    size = models.pack.input_size
+    cuts = [
+        cut(picture.astype(np.float32) / np.float32(255), (0, 0), crop, size) for picture, crop in zip(pictures, crops)
+    ]
+    found = models.detect(np.stack(cuts))
+    return [
+        FrameLandmarks(
+            frame=row,
+            points_LC=crop.to_plate(found.landmarks_NLC[row], size),
+            expected_error_px_L=found.expected_error_NL[row].astype(np.float64) * (crop.side / size),
+            visible_L=found.visible_NL[row].astype(np.float64),
+            hand_L=np.zeros(found.landmarks_NLC.shape[1], dtype=bool),
+            held_from=row,
+            crop=crop,
+        )
+        for row, crop in enumerate(crops)
+    ]
+
+
+def _laid(
+    dataset: Dataset,
+    sheet: Sheet,
+    columns: _Columns,
+    frames: list[FrameLandmarks],
+    shapes: list[FrameShapes],
+    ms_per_frame: float,
+) -> Predictions:
+    scale = np.array([s.pixel_scale for s in dataset.samples])
+    points = _taken(np.stack([frame.points_LC for frame in frames]), columns.landmarks)
+    low, high = face_bounds(dataset.truth.landmarks)
+    rows = sheet.point_rows()
+    curves = {
+        shape.name: np.stack([item.points_PK[rows[shape.name]] for item in shapes])
+        for shape, row in zip(dataset.sheet.shapes, columns.shapes)
+        if row >= 0
+    }
+    return Predictions(
+        landmarks=points,
+        expected_px=_taken(np.stack([f.expected_error_px_L for f in frames]), columns.landmarks) / scale[:, None],
+        seen=_taken(np.stack([frame.visible_L for frame in frames]), columns.landmarks),
+        distance_px=np.linalg.norm(points - dataset.truth.landmarks, axis=2) / scale[:, None],
+        curves=curves,
+        widths=_taken(np.stack([item.width_px_S for item in shapes]), columns.shapes),
+        shape_expected_px=_taken(np.stack([s.expected_error_px_S for s in shapes]), columns.shapes) / scale[:, None],
+        curve_px=curve_distances(dataset, curves) / scale[:, None],
+        face_px=(high - low).max(axis=1) / scale,
+        face_width_px=(high[:, 0] - low[:, 0]) / scale,
+        ms_per_frame=ms_per_frame,
+        missing=columns.missing,
+    )
+
+
+def _taken(values: Array64, columns: npt.NDArray[np.intp]) -> Array64:
+    """Columns of [N, X, ...] in another order, NaN where there is none (-1)."""
+    out = np.full((len(values), len(columns), *values.shape[2:]), np.nan)
+    known = columns >= 0
+    out[:, known] = values[:, columns[known]]
+    return out
+
+
+def true_curve(dataset: Dataset, row: int, shape: str) -> Array | None:
+    """A sample's true control points (P, 6) in its picture; None where they are not known."""
+    points = dataset.truth.points[row, dataset.sheet.point_rows()[shape]]
+    return points if np.isfinite(points).all() else None
+
+
+def curve_distances(dataset: Dataset, curves: Mapping[str, Array64]) -> Array64:
+    """[N, K] symmetric mean distance in picture pixels between found and true curves, NaN where one is not known."""
+    distances = np.full((len(dataset), len(dataset.sheet.shapes)), np.nan)
+    for column, shape in enumerate(dataset.sheet.shapes):
+        for row in range(len(dataset)) if shape.name in curves else ():
+            true = true_curve(dataset, row, shape.name)
+            if true is not None:
+                distances[row, column] = curve_distance(curves[shape.name][row], true, shape.closed)[0]
+    return distances
+
+
+def _time(models: Models) -> float:
+    """Median milliseconds of both models at batch 1, on the threads that they were opened with."""
+    size, n_landmarks = models.pack.input_size, len(models.pack.sheet.landmarks)
+    crop, face = np.full((1, size, size, 3), 0.5, np.float32), np.ones((1, n_landmarks, 2), np.float32)
+    face[0, :, 0] = np.arange(n_landmarks)
+    for session in (models.detect.session, models.predict_shapes.session):
+        session._times_ms.clear()
+    for _ in range(20):
+        models.detect(crop)
+        models.predict_shapes(face)
+    return float(models.ms_per_frame or 0.0)
