@@ -1,0 +1,140 @@
+"""The gate: by hand on made-up figures, and end to end with a planted regression and torch out of reach."""
+
+from __future__ import annotations
+
+import copy
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rotopaint_ai.exchange import document
+from rotopaint_ai.inference.pack import load_pack, write_card
+from rotopaint_ai.shapes.roto import RotoDocument
+from rotopaint_ai.training.evaluation import gate
+from rotopaint_ai.training.mining.mine import MineOrder, mine
+
+SAMPLE = Path(__file__).parents[3] / "models" / "rotopaint_models" / "sample"
+
+
+def result(**changes: float) -> dict[str, Any]:
+    """Figures of one shot and one shape; `changes`: shot_mean, shape_px, shape_in_shot, iou, tremor."""
+    of = {"shot_mean": 1.0, "shape_px": 0.8, "shape_in_shot": 0.9, "iou": 0.9, "tremor": 0.3, **changes}
+    return {
+        "pack": "x",
+        "per_shot": {
+            "s1": {
+                "landmarks_px": {"mean": of["shot_mean"], "p95": 3.0},
+                "shapes_px": {"seam": {"mean": of["shape_in_shot"]}, "never": {"mean": None}},
+            }
+        },
+        "per_shape": {
+            "seam": {"px": {"mean": of["shape_px"]}, "matte_iou": of["iou"]},
+            "never": {"px": {"mean": None}, "matte_iou": None},
+        },
+        "motion": {"moving_px": {"steadied": of["tremor"]}},
+    }
+
+
+def worse(new: dict[str, Any], old: dict[str, Any], tolerance: float = 0.05) -> list[tuple[str, str]]:
+    return [(each.where, each.figure) for each in gate.compare(new, old, tolerance) if each.is_worse]
+
+
+def test_equal_and_slightly_worse_packs_pass() -> None:
+    assert worse(result(), result()) == []
+    assert worse(result(shot_mean=1.09, iou=0.885, tremor=0.39), result()) == []
+    assert worse(result(shot_mean=0.5, iou=0.99), result()) == []
+    assert "not worse" in gate.text(gate.compare(result(), result()), ("a", "b"))
+
+
+@pytest.mark.parametrize(
+    ("changes", "found"),
+    [
+        ({"shot_mean": 1.11}, ("s1", "landmarks mean px")),
+        ({"shape_px": 0.95}, ("seam", "curve mean px")),
+        ({"shape_in_shot": 1.05}, ("s1, seam", "curve mean px")),
+        ({"iou": 0.87}, ("seam", "matte IoU")),
+        ({"tremor": 0.45}, ("moving frames", "tremor px")),
+    ],
+)
+def test_each_figure_can_close_the_gate(changes: dict[str, float], found: tuple[str, str]) -> None:
+    assert worse(result(**changes), result()) == [found]
+
+
+def test_tolerance_counts_beyond_the_floor() -> None:
+    assert worse(result(shot_mean=11.9), result(shot_mean=10.0), 0.2) == []
+    assert worse(result(shot_mean=12.1), result(shot_mean=10.0), 0.2) == [("s1", "landmarks mean px")]
+
+
+def test_a_shape_that_the_new_pack_lacks_closes_the_gate() -> None:
+    new = copy.deepcopy(result())
+    new["per_shape"]["seam"]["px"]["mean"] = None
+    new["per_shape"]["seam"]["matte_iou"] = None
+    new["per_shot"]["s1"]["shapes_px"]["seam"]["mean"] = None
+    assert len(worse(new, result())) == 3
+    assert "absent" in gate.text(gate.compare(new, result()), ("a", "b"))
+
+
+@pytest.fixture(scope="module")
+def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Four frames of the sample shot, mined."""
+    folder = tmp_path_factory.mktemp("sample")
+    roto = document.read(SAMPLE / "truth.roto.json")
+    short = RotoDocument(
+        roto.width, roto.height, 1001, 1004, landmarks=roto.landmarks, shapes=roto.shapes[:5], fps=roto.fps
+    )
+    document.write(folder / "short.roto.json", short)
+    mine(MineOrder((folder / "short.roto.json",), folder / "set", str(SAMPLE / "plate.####.exr"), val=("none",)))
+    return folder / "set"
+
+
+def _crippled(folder: Path) -> Path:
+    """The shipped pack with the names of two brows exchanged: a regression that is planted."""
+    shutil.copytree(load_pack(None).folder, folder)
+    text = (folder / "sheet.yaml").read_text(encoding="utf-8")
+    swapped = text.replace("brow_right", "brow_?").replace("brow_left", "brow_right").replace("brow_?", "brow_left")
+    (folder / "sheet.yaml").write_text(swapped, encoding="utf-8")
+    card = json.loads((folder / "card.json").read_text(encoding="utf-8"))
+    write_card(folder, {**{k: v for k, v in card.items() if k != "files"}, "name": "crippled"})
+    return folder
+
+
+def _evaluate(*words: str) -> subprocess.CompletedProcess[str]:
+    """The command in a process of its own that cannot import torch."""
+    code = "import sys; sys.modules['torch'] = None; from rotopaint_ai.cli import main; sys.exit(main(sys.argv[1:]))"
+    run = [sys.executable, "-c", code, "evaluate", *words]
+    return subprocess.run(run, capture_output=True, text=True, env=dict(os.environ, OMP_NUM_THREADS="1"), check=False)
+
+
+def test_a_planted_regression_is_blocked_without_torch(dataset: Path, tmp_path: Path) -> None:
+    bad = _crippled(tmp_path / "crippled")
+    page, figures = tmp_path / "page.html", tmp_path / "figures.json"
+    words = ("--against", "puppet", "--json", str(figures), "--html", str(page))
+    found = _evaluate(str(bad), str(dataset), *words)
+    assert found.returncode == 4, found.stderr
+    assert "gate: crippled is worse than puppet" in found.stdout
+    assert "brow" in found.stdout
+    content = json.loads(figures.read_text())
+    broken = {row["where"] for row in content["gate"] if row["is_worse"]}
+    assert "brow_right" in broken
+    assert not {"seam_bridge", "seam_left"} & broken
+    assert content["against"]["landmarks_px"]["mean"] < content["result"]["landmarks_px"]["mean"]
+    text = page.read_text(encoding="utf-8")
+    assert "data:image/jpeg;base64," in text
+    assert "worse than puppet on" in text
+    assert "http" not in text.replace("http-equiv", "")
+
+
+def test_the_shipped_pack_is_not_worse_than_itself(dataset: Path) -> None:
+    found = _evaluate("puppet", str(dataset), "--against", "puppet", "--eyes", "jaw_0,jaw_8")
+    assert found.returncode == 0, found.stderr
+    assert "not worse than puppet" in found.stdout
+    refused = _evaluate("puppet", str(dataset), "--eyes", "jaw_0,nobody")
+    assert refused.returncode == 2
+    assert refused.stderr.startswith("rotopaint evaluate: --eyes nobody: no such landmark")
+    assert len(refused.stderr.splitlines()) == 1
