@@ -33,6 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--frames", metavar="A-B", help="one task only: the range of a paint task")
     parser.add_argument("--openjd", metavar="FILE", help="write an Open Job Description template and do nothing else")
     parser.add_argument("--again", action="store_true", help="try again what was given up before")
+    parser.add_argument("--second", action="store_true", help=argparse.SUPPRESS)  # beside another worker, which tells
     parser.add_argument("--events", action="store_true", help="print one JSON object per line (docs/events.md)")
 
 
@@ -99,7 +100,9 @@ def _all(show: Show, planned: Planned, arguments: argparse.Namespace) -> int:
             if cancel.requested:
                 process.terminate()
             process.wait()
-        page = write_summary(show, planned)
+        page = None if arguments.second else write_summary(show, planned)
+    if page is None:
+        return 0
     if not arguments.events:
         print(f"open {page}")
     return _told(planned) or _exit_code(show, planned)
@@ -107,7 +110,8 @@ def _all(show: Show, planned: Planned, arguments: argparse.Namespace) -> int:
 
 def _another(arguments: argparse.Namespace) -> subprocess.Popen[bytes]:
     """A second worker; it finds its tasks in the ledger."""
-    words = [sys.executable, "-m", "rotopaint_ai", "batch", arguments.jobs, *(["--events"] if arguments.events else [])]
+    told = ["--events"] if arguments.events else []
+    words = [sys.executable, "-m", "rotopaint_ai", "batch", arguments.jobs, "--second", *told]
     return subprocess.Popen(words, stdout=None if arguments.events else subprocess.DEVNULL)
 
 
