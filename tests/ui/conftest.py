@@ -82,7 +82,7 @@ def run_json(held: list[list[int]] | None = None) -> dict[str, Any]:
 class FakeHost:
     """A host whose plate, engine and export the test decides."""
 
-    name: str = "standalone"
+    name: str = "Nuke"
     export_label: str = "Export"
     choice: PlateChoice | None = None
     the_engine: Engine = field(default_factory=lambda: Engine(sys.executable, package_folders()))
@@ -97,6 +97,14 @@ class FakeHost:
     def export(self, document: RotoDocument, shapes: Path) -> str:
         self.exported.append((document, shapes))
         return "exported"
+
+
+@pytest.fixture(autouse=True)
+def own_preferences(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Preferences of this test alone."""
+    path = tmp_path / "preferences.json"
+    monkeypatch.setenv("ROTOPAINT_PREFERENCES", str(path))
+    return path
 
 
 @pytest.fixture

@@ -11,7 +11,6 @@ from rotopaint_ui.canvas import Canvas
 from rotopaint_ui.reel import CLEAN, PLATE, Look, Reel
 from rotopaint_ui.render import Overlay, View, paint_matte
 from rotopaint_ui.session import Session
-from rotopaint_ui.timeline import Timeline, key_sources, ramp
 from rotopaint_ui.tools import crop_at
 
 from .conftest import HEIGHT, WIDTH
@@ -172,34 +171,3 @@ def test_tapered_ends_narrow_to_nothing(session: Session) -> None:
     assert heights[0] < 6
     assert heights[1] == pytest.approx(20, abs=3)
     assert heights[2] == pytest.approx(40, abs=3)
-
-
-def test_the_timeline_maps_frames_and_holes(qtbot: QtBot, session: Session) -> None:
-    timeline = Timeline(session, Reel())
-    qtbot.addWidget(timeline)
-    timeline.resize(600, timeline.sizeHint().height())
-    for frame in range(1001, 1007):
-        assert timeline.frame_at(timeline.x_of(frame) + 1) == frame
-    with qtbot.waitSignal(timeline.frame_wanted) as asked:
-        qtbot.mouseClick(timeline, LEFT, pos=QPoint(int(timeline.x_of(1003)) + 5, 40))
-    assert asked.args == [1003]
-    assert "not on disk" in timeline.tip(1004)
-    assert "expected error 2.00 px" in timeline.tip(1003)
-    assert "face not found" in timeline.tip(1006)
-    assert not timeline.grab().isNull()
-
-
-def test_the_error_ramp_runs_from_blue_to_orange() -> None:
-    sure, doubtful = ramp(0.0), ramp(1.0)
-    assert sure.blue() > sure.red()
-    assert doubtful.red() > doubtful.blue()
-    assert ramp(5.0) == doubtful
-
-
-def test_a_persons_key_wins_over_the_models_in_the_strip(session: Session) -> None:
-    from rotopaint_ui import edits
-
-    assert session.document is not None
-    document = edits.move_points(session.document, "seam", [1002], {0}, 1, 0)
-    assert key_sources(document.shapes)[1002] == "human"
-    assert key_sources(document.shapes)[1001] == "model"

@@ -6,13 +6,12 @@ from collections.abc import Sequence
 from typing import TypeVar
 
 from PySide6.QtCore import QSize, Qt, Signal
-from PySide6.QtGui import QAction, QKeySequence, QMouseEvent
+from PySide6.QtGui import QAction, QMouseEvent
 from PySide6.QtWidgets import (
     QComboBox,
     QFrame,
     QHBoxLayout,
     QLabel,
-    QProgressBar,
     QPushButton,
     QSizePolicy,
     QSlider,
@@ -22,7 +21,6 @@ from PySide6.QtWidgets import (
 )
 
 from rotopaint_ai.frames import summarise
-from rotopaint_ui.icons import icon
 from rotopaint_ui.reel import Look
 from rotopaint_ui.session import PlateFacts
 
@@ -73,8 +71,15 @@ class TopBar(QFrame):
         """Run becomes Stop while a run is under way."""
         self.run.setText("Stop" if running else "Run")
         self.run.setProperty("running", running)
-        self.run.style().unpolish(self.run)
-        self.run.style().polish(self.run)
+        _polish(self.run)
+
+    def show_device(self, text: str, wanted: str = "auto") -> None:
+        """What really ran; told as trouble where another device was asked for."""
+        is_other = bool(text) and wanted not in ("auto", "cpu") and text.lower().startswith("cpu")
+        self.device.setText(f"{wanted} was asked for: {text}" if is_other else text)
+        self.device.setToolTip("The device that the last run really used, and its speed")
+        self.device.setProperty("kind", "trouble" if is_other else "plain")
+        _polish(self.device)
 
     def show_packs(self, names: Sequence[str]) -> None:
         """Offer these packs; what is chosen stays."""
@@ -181,6 +186,11 @@ class ViewBar(QFrame):
         self.view.setCurrentText(chosen)
         self.view.blockSignals(False)
 
+    def start_with(self, name: str) -> None:
+        """The view that is chosen before a plate is open."""
+        self.show_views([name])
+        self.view.setCurrentText(name)
+
     def _tell(self) -> None:
         self.look_changed.emit(self.look)
 
@@ -202,71 +212,23 @@ class ToolStrip(QFrame):
         column.addStretch(1)
 
 
-class StatusLine(QFrame):
-    """One line: what goes on or went wrong, progress, and whether the work is saved. Never a dialog."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.setObjectName("status_line")
-        self.text = _named(QLabel(""), "status_text")
-        self.text.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-        self.text.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
-        self.progress = QProgressBar()
-        self.progress.setTextVisible(False)
-        self.progress.setFixedWidth(180)
-        self.progress.hide()
-        self.eta = _named(QLabel(""), "note")
-        self.saved = _named(QLabel(""), "note")
-        row = QHBoxLayout(self)
-        row.setContentsMargins(10, 4, 10, 4)
-        row.setSpacing(10)
-        row.addWidget(self.text, 1)
-        for widget in (self.progress, self.eta, self.saved):
-            row.addWidget(widget)
-
-    def say(self, text: str, kind: str = "plain") -> None:
-        """Show one line; `kind` is plain, good or trouble."""
-        self.text.setText(" ".join(text.split()))
-        self.text.setToolTip(text)
-        self.text.setProperty("kind", kind)
-        self.text.style().unpolish(self.text)
-        self.text.style().polish(self.text)
-
-    def show_progress(self, done: int, total: int, note: str) -> None:
-        """Show how far a run is."""
-        self.progress.setRange(0, max(total, 1))
-        self.progress.setValue(done)
-        self.progress.show()
-        self.eta.setText(note)
-
-    def hide_progress(self) -> None:
-        """No run is under way."""
-        self.progress.hide()
-        self.eta.setText("")
-
-
 def button_of(action: QAction, size: int) -> QToolButton:
-    """A button for an action, with its shortcut in the tip."""
+    """A button for an action, which tells its keys in its tip."""
     button = QToolButton()
     button.setDefaultAction(action)
     button.setIconSize(QSize(size, size))
     button.setAutoRaise(True)
-    button.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-    keys = action.shortcut().toString()
-    button.setToolTip(f"{action.text()} ({keys})" if keys else action.text())
+    button.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+    button.setAccessibleName(action.text())
     return button
-
-
-def action(parent: QWidget, text: str, name: str, keys: Sequence[str], *, checkable: bool = False) -> QAction:
-    """An action of the panel; its keys work only while the mouse or the focus is inside the panel."""
-    made = QAction(icon(name), text, parent) if name else QAction(text, parent)
-    made.setShortcuts([QKeySequence(each) for each in keys])
-    made.setShortcutContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)
-    made.setCheckable(checkable)
-    parent.addAction(made)
-    return made
 
 
 def _named(widget: W, name: str) -> W:
     widget.setObjectName(name)
     return widget
+
+
+def _polish(widget: QWidget) -> None:
+    """Look at the style sheet again: a property has changed."""
+    widget.style().unpolish(widget)
+    widget.style().polish(widget)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 
 from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QIcon, QPainter, QPainterPath, QPen, QPixmap, QPolygonF
@@ -12,6 +13,7 @@ _SCALE = 3
 _INK, _INK_ON = "#b9c0cc", "#ffffff"
 
 
+@cache
 def icon(name: str) -> QIcon:
     """The icon of that name; brighter where its button is checked."""
     made = QIcon()
@@ -93,6 +95,12 @@ def _worst(painter: QPainter, ink: QColor) -> None:
     painter.drawPoint(QPointF(12, 17))
 
 
+def _worst_back(painter: QPainter, ink: QColor) -> None:
+    painter.setOpacity(0.7)
+    painter.drawPolygon(QPolygonF([QPointF(12, 6.5), QPointF(19, 19.5), QPointF(5, 19.5)]))
+    painter.drawPolyline(QPolygonF([QPointF(15.5, 11.5), QPointF(9, 11.5), QPointF(11.5, 9)]))
+
+
 def _play(painter: QPainter, ink: QColor) -> None:
     painter.setBrush(ink)
     painter.drawPolygon(QPolygonF([QPointF(7, 4.5), QPointF(19.5, 12), QPointF(7, 19.5)]))
@@ -114,9 +122,143 @@ def _redo(painter: QPainter, ink: QColor) -> None:
     _undo(painter, ink)
 
 
+def _landmark(painter: QPainter, ink: QColor) -> None:
+    painter.drawEllipse(QPointF(12, 12), 7.5, 7.5)
+    for line in ((12, 2, 12, 9), (12, 15, 12, 22), (2, 12, 9, 12), (15, 12, 22, 12)):
+        painter.drawLine(QPointF(*line[:2]), QPointF(*line[2:]))
+
+
+def _accept(painter: QPainter, ink: QColor) -> None:
+    painter.drawPolyline(QPolygonF([QPointF(4.5, 12.5), QPointF(10, 18), QPointF(19.5, 6.5)]))
+
+
+def _needs_work(painter: QPainter, ink: QColor) -> None:
+    painter.drawLine(QPointF(6, 6), QPointF(18, 18))
+    painter.drawLine(QPointF(6, 18), QPointF(18, 6))
+
+
+def _spread(painter: QPainter, ink: QColor) -> None:
+    painter.drawPolyline(QPolygonF([QPointF(7, 5), QPointF(3, 5), QPointF(3, 19), QPointF(7, 19)]))
+    painter.drawPolyline(QPolygonF([QPointF(17, 5), QPointF(21, 5), QPointF(21, 19), QPointF(17, 19)]))
+    painter.setBrush(ink)
+    painter.drawPolygon(QPolygonF([QPointF(12, 8), QPointF(15.5, 12), QPointF(12, 16), QPointF(8.5, 12)]))
+
+
+def _refit(painter: QPainter, ink: QColor) -> None:
+    painter.drawArc(QRectF(4.5, 4.5, 15, 15), 60 * 16, 290 * 16)
+    painter.setBrush(ink)
+    painter.drawPolygon(QPolygonF([QPointF(13, 1.5), QPointF(19.5, 5.5), QPointF(13.5, 9.5)]))
+
+
+def _preview(painter: QPainter, ink: QColor) -> None:
+    painter.drawRect(QRectF(3.5, 5, 17, 14))
+    pen = QPen(painter.pen())
+    pen.setStyle(Qt.PenStyle.DotLine)
+    painter.setPen(pen)
+    painter.drawLine(QPointF(6, 16), QPointF(18, 8))
+
+
+def _eye(painter: QPainter, ink: QColor) -> None:
+    path = QPainterPath(QPointF(3, 12))
+    path.cubicTo(QPointF(8, 4.5), QPointF(16, 4.5), QPointF(21, 12))
+    path.cubicTo(QPointF(16, 19.5), QPointF(8, 19.5), QPointF(3, 12))
+    painter.drawPath(path)
+    painter.setBrush(ink)
+    painter.drawEllipse(QPointF(12, 12), 2.6, 2.6)
+
+
+def _eye_off(painter: QPainter, ink: QColor) -> None:
+    painter.setOpacity(0.45)
+    path = QPainterPath(QPointF(3, 11))
+    path.cubicTo(QPointF(8, 17), QPointF(16, 17), QPointF(21, 11))
+    painter.drawPath(path)
+    for x in (7.0, 12.0, 17.0):
+        painter.drawLine(QPointF(x, 15), QPointF(x + (x - 12) * 0.25, 18.5))
+
+
+def _lock(painter: QPainter, ink: QColor) -> None:
+    painter.setBrush(ink)
+    painter.drawRoundedRect(QRectF(6, 11, 12, 9), 1.5, 1.5)
+    painter.setBrush(Qt.BrushStyle.NoBrush)
+    painter.drawArc(QRectF(8, 4.5, 8, 12), 0, 180 * 16)
+
+
+def _lock_off(painter: QPainter, ink: QColor) -> None:
+    painter.setOpacity(0.4)
+    painter.drawRoundedRect(QRectF(6, 11, 12, 9), 1.5, 1.5)
+    painter.drawArc(QRectF(11, 4.5, 8, 12), 30 * 16, 150 * 16)
+
+
+def _next(painter: QPainter, ink: QColor) -> None:
+    painter.drawPolyline(QPolygonF([QPointF(9, 5), QPointF(16, 12), QPointF(9, 19)]))
+
+
+def _previous(painter: QPainter, ink: QColor) -> None:
+    painter.drawPolyline(QPolygonF([QPointF(15, 5), QPointF(8, 12), QPointF(15, 19)]))
+
+
+def _last(painter: QPainter, ink: QColor) -> None:
+    painter.drawPolyline(QPolygonF([QPointF(7, 5), QPointF(14, 12), QPointF(7, 19)]))
+    painter.drawLine(QPointF(18, 5), QPointF(18, 19))
+
+
+def _first(painter: QPainter, ink: QColor) -> None:
+    painter.drawPolyline(QPolygonF([QPointF(17, 5), QPointF(10, 12), QPointF(17, 19)]))
+    painter.drawLine(QPointF(6, 5), QPointF(6, 19))
+
+
+def _clone(painter: QPainter, ink: QColor) -> None:
+    painter.drawEllipse(QPointF(8, 16), 4.5, 4.5)
+    painter.setBrush(ink)
+    painter.drawEllipse(QPointF(16.5, 7.5), 4.5, 4.5)
+    painter.drawLine(QPointF(11, 13), QPointF(13.4, 10.6))
+
+
+def _reshape(painter: QPainter, ink: QColor) -> None:
+    path = QPainterPath(QPointF(3, 16))
+    path.cubicTo(QPointF(8, 16), QPointF(8, 7), QPointF(12, 7))
+    path.cubicTo(QPointF(16, 7), QPointF(16, 16), QPointF(21, 16))
+    painter.drawPath(path)
+    painter.drawEllipse(QPointF(12, 12), 8, 8)
+
+
+def _points(painter: QPainter, ink: QColor) -> None:
+    path = QPainterPath(QPointF(3, 19))
+    path.cubicTo(QPointF(6, 11), QPointF(10, 8), QPointF(18, 8))
+    painter.drawPath(path)
+    painter.fillRect(QRectF(6, 10, 5, 5), ink)
+    painter.drawLine(QPointF(15, 17), QPointF(21, 17))
+    painter.drawLine(QPointF(18, 14), QPointF(18, 20))
+
+
+def _transform(painter: QPainter, ink: QColor) -> None:
+    painter.drawRect(QRectF(6, 6, 12, 12))
+    for x, y in ((6, 6), (18, 6), (6, 18), (18, 18)):
+        painter.fillRect(QRectF(x - 2.5, y - 2.5, 5, 5), ink)
+
+
+def _width(painter: QPainter, ink: QColor) -> None:
+    for x in (8, 16):
+        painter.drawLine(QPointF(x, 4), QPointF(x, 20))
+    for x, tip in ((2, 5.5), (22, 18.5)):
+        painter.drawLine(QPointF(x, 12), QPointF(tip, 12))
+        for dy in (-2.5, 2.5):
+            painter.drawLine(QPointF(tip, 12), QPointF(tip - (2.5 if tip < 12 else -2.5), 12 + dy))
+
+
+def _onion(painter: QPainter, ink: QColor) -> None:
+    for x in (8.5, 12, 15.5):
+        painter.drawEllipse(QPointF(x, 12), 5.5, 7.5)
+
+
 _DRAWINGS: dict[str, Callable[[QPainter, QColor], None]] = {
     "select": _select,
     "crop": _crop,
+    "reshape": _reshape,
+    "points": _points,
+    "transform": _transform,
+    "width": _width,
+    "onion": _onion,
     "wipe": _wipe,
     "flip": _flip,
     "splines": _splines,
@@ -125,7 +267,23 @@ _DRAWINGS: dict[str, Callable[[QPainter, QColor], None]] = {
     "fit": _fit,
     "face": _face,
     "worst": _worst,
+    "worst_back": _worst_back,
     "play": _play,
     "undo": _undo,
     "redo": _redo,
+    "landmark": _landmark,
+    "accept": _accept,
+    "needs_work": _needs_work,
+    "spread": _spread,
+    "refit": _refit,
+    "preview": _preview,
+    "eye": _eye,
+    "eye_off": _eye_off,
+    "lock": _lock,
+    "lock_off": _lock_off,
+    "next": _next,
+    "previous": _previous,
+    "first": _first,
+    "last": _last,
+    "clone": _clone,
 }

@@ -1,36 +1,51 @@
 """The panel: one widget, the same in Nuke, in the standalone app and under test.
 
 It wires the session to the screen and the engine's processes to the session. Nothing here blocks, opens a modal dialog
-or loads numpy: plates are decoded and runs are made in other processes.
+or loads numpy: plates are decoded, runs and exports are made in other processes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from dataclasses import fields
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from PySide6.QtCore import QMimeData, Qt, QTimer, Signal
-from PySide6.QtGui import QAction, QCloseEvent, QDragEnterEvent, QDropEvent
-from PySide6.QtWidgets import QFileDialog, QHBoxLayout, QSplitter, QVBoxLayout, QWidget
+from PySide6.QtCore import Qt, QTimer, Signal
+from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent
+from PySide6.QtWidgets import QApplication, QWidget
 
 from rotopaint_ai.errors import RotopaintError
-from rotopaint_ai.shapes.roto import RotoDocument
-from rotopaint_ui.bars import StatusLine, ToolStrip, TopBar, ViewBar, action
+from rotopaint_ui import layout, preferences
+from rotopaint_ui.actions import make_actions, set_keys
+from rotopaint_ui.bars import ToolStrip, TopBar, ViewBar
 from rotopaint_ui.canvas import Canvas
-from rotopaint_ui.errand import Errand
+from rotopaint_ui.commands import Keys, keys_of
+from rotopaint_ui.diagnostics import report
+from rotopaint_ui.dropping import Importer, dropped
+from rotopaint_ui.exports import Exports
+from rotopaint_ui.handlers import handler_of
 from rotopaint_ui.host import Host, PlateChoice
 from rotopaint_ui.inspector import Inspector
+from rotopaint_ui.jobs import CLEAN as CLEAN_JOB
+from rotopaint_ui.jobs import RUN, ShotJobs
+from rotopaint_ui.keeper import Keeper
+from rotopaint_ui.player import Player
+from rotopaint_ui.preferences import Preferences
 from rotopaint_ui.reel import CLEAN, PLATE, Look, Reel
-from rotopaint_ui.session import PlateFacts, Results, Session, read_results, write_document
+from rotopaint_ui.render import View
+from rotopaint_ui.review import ReviewLoop, Visits
+from rotopaint_ui.review_bar import ReviewBar
+from rotopaint_ui.session import PlateFacts, Session
+from rotopaint_ui.status import StatusLine
 from rotopaint_ui.timeline import Timeline
-from rotopaint_ui.worker import Worker
+from rotopaint_ui.timeline.reach import Reach
 
-AUTOSAVE_MS = 1200
+COALESCE_MS = 100  # between two looks of the slower widgets while a drag goes on
 PREFETCH = (1, -1, 2, -2, 3, 4)
 CLEAN_REFRESH_MS = 3000
-LIVE_REFRESH_MS = 200
+WELCOME = "Open a plate, drag a box around the face, press Run"
 
 
 class Panel(QWidget):
@@ -38,35 +53,43 @@ class Panel(QWidget):
 
     plate_opened = Signal()
     run_ended = Signal(bool)
+    preferences_changed = Signal()
 
     def __init__(self, host: Host, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName("rotopaint_panel")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
-        self.setStyleSheet(_style())
+        self.setStyleSheet(layout.style())
         self.setAcceptDrops(True)
         self.host = host
+        self.preferences, trouble = preferences.read(preferences.default_path())
         self.session = Session()
-        self.reel = Reel(self)
-        self.worker = Worker(self)
-        self._reading, self._writing = Errand(self), Errand(self)
-        self._outcome = ""
+        self.reel = Reel(self, budget_bytes=self.preferences.cache_mb << 20)
+        self.review = ReviewLoop(self.session, lambda text: self.status.say(text))
+        self.player = Player(self.session, self.reel, self)
+        self.jobs = ShotJobs(self.session, host.engine, self)
+        self.keeper = Keeper(self.session, lambda: self.jobs.kind != RUN, self)
+        self.importer = Importer(self.session, self)
         self._choice: PlateChoice | None = None
         self._out: Path | None = None
         self._shown: object = None
-        self._actions = self._make_actions()
-        self._lay_out()
+        self.commands = make_actions(self, self._keys(), partial(handler_of, self))
+        self._make_widgets()
+        self.exports = Exports(self.session, host, self.inspector.export, self)
         self._connect()
-        self.status.say("Open a plate, drag a box around the face, press Run")
+        self._connect_work()
+        self._use_preferences()
+        self.status.say(trouble or WELCOME, "trouble" if trouble else "plain")
+        self._refresh()
 
     # --- the shot
 
     def open_plate(self, choice: PlateChoice, out: Path | None = None) -> None:
         """Open a plate; `out` is where runs write (default: beside the plate's folder). Errors show in the status."""
-        if self.worker.is_running:
+        if self.jobs.is_running:
             self.status.say("A run is under way; stop it before opening another plate", "trouble")
             return
-        self._save()
+        self.keeper.save()
         try:
             self.reel.use(self.host.engine())
         except RotopaintError as error:
@@ -85,197 +108,198 @@ class Panel(QWidget):
             return
         if choice is not None:
             self.open_plate(choice)
-            return
-        dialog = QFileDialog(self, "Open a plate: one frame of a sequence, a still or a movie")
-        dialog.setFileMode(QFileDialog.FileMode.ExistingFile)
-        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        dialog.setModal(False)
-        dialog.fileSelected.connect(lambda path: self.open_plate(PlateChoice(path)))
-        dialog.show()
+        else:
+            layout.ask_for_file(self, "Open a plate: one frame of a sequence, a still or a movie", self.open_path)
+
+    def open_path(self, path: str) -> None:
+        """Open whatever a path is: shapes go into the shot that is open, everything else is a plate."""
+        if self.importer.takes(path):
+            self.importer.read(path)
+        else:
+            self.open_plate(PlateChoice(path))
 
     def run(self) -> None:
-        """Start a run of the shot, or ask the one that is under way to stop."""
-        if self.worker.is_running:
-            self.worker.cancel()
-            self.status.say("Stopping after the frames that are being written")
-            return
-        session = self.session
-        if session.plate is None or session.out is None:
+        """Start a run of the shot, or ask the job that is under way to stop."""
+        if self.jobs.is_running:
+            self.jobs.stop()
+        elif self.session.plate is None or self._choice is None:
             self.status.say("Open a plate first", "trouble")
-            return
-        self._save()
-        try:
-            engine = self.host.engine()
-            session.prepare_run()
-        except (RotopaintError, OSError) as error:
-            self.status.say(str(error), "trouble")
-            return
-        self.worker.start(engine, self.run_words())
-        self.top.show_running(True)
-        self.status.say("Starting the engine")
-        self.status.show_progress(0, 0, "")
+        else:
+            self.keeper.save()
+            self.jobs.run(self._choice, self.top.chosen_pack, self.preferences)
 
-    def run_words(self) -> list[str]:
-        """The command line of a run of this shot."""
-        session = self.session
-        assert session.plate is not None
-        words = ["run", session.plate.source, "--out", str(session.out), "--events", "--resume"]
-        crops = [box.word(frame) for frame, box in sorted(session.state.crops.items())]
-        for crop in crops or ["auto"]:
-            words += ["--crop", crop]
-        if self.top.chosen_pack is not None:
-            words += ["--model", self.top.chosen_pack]
-        if self._choice is not None and self._choice.frames is not None:
-            words += ["--frames", self._choice.frames]
-        if self._choice is not None and self._choice.colourspace is not None:
-            words += ["--colourspace", self._choice.colourspace]
-        return words
+    def make_clean(self) -> None:
+        """Paint the frames of the clean plate again that no longer fit."""
+        if self.session.document is None or self._choice is None:
+            self.status.say("Nothing to paint away yet: press Run first", "trouble")
+        else:
+            self.keeper.save()
+            self.jobs.make_clean(self._choice, self.preferences)
 
     def export(self) -> None:
-        """Save, and hand the shapes to the host."""
-        document, path = self.session.document, self.session.shapes_path
-        if document is None or path is None:
-            self.status.say("Nothing to export yet: press Run first", "trouble")
-            return
-        self._save()
-        try:
-            self.status.say(self.host.export(document, path), "good")
-        except (RotopaintError, OSError) as error:
-            self.status.say(str(error), "trouble")
+        """Write what the Export tab says, and hand the shapes to the host."""
+        if self.session.document is not None:
+            self.inspector.setCurrentWidget(self.inspector.export)
+        self.exports.export()
 
     def shut_down(self) -> None:
         """Save and end every process; the panel is going away."""
-        self._play.stop()
-        self._autosave.stop()
-        self._reading.wait()
-        self._save()
-        self.worker.shut_down()
+        self.player.play(False)
+        self.importer.wait()
+        self.jobs.shut_down()
+        self.keeper.shut_down()
+        self.exports.shut_down()
         self.reel.shut_down()
+
+    # --- preferences
+
+    def set_preferences(self, changed: Preferences) -> None:
+        """Use other preferences from now on, and keep them."""
+        self.preferences = changed
+        self._use_preferences()
+        try:
+            preferences.write(preferences.default_path(), changed)
+        except OSError as error:
+            self.status.say(f"Preferences not kept: {error}", "trouble")
+        self.preferences_changed.emit()
+
+    def _use_preferences(self) -> None:
+        set_keys(self.commands, self._keys())
+        self.keeper.set_rest(self.preferences.autosave_s)
+        self.reel.set_budget(self.preferences.cache_mb << 20)
+        if self.session.plate is None:
+            self.view_bar.start_with(self.preferences.view)
+
+    def _keys(self) -> dict[str, Keys]:
+        return keys_of(self.preferences.preset, self.preferences.shortcuts)
 
     # --- building
 
-    def _make_actions(self) -> dict[str, QAction]:
-        """The table of commands: label, icon, keys (Nuke's where Nuke has one), what they do."""
-        step, session = self._step, self.session
-        rows: Sequence[tuple[str, str, str, tuple[str, ...], Any]] = (
-            ("select", "Select and reshape", "select", ("V",), partial(self._take_tool, "select")),
-            ("crop", "Crop box", "crop", ("C",), partial(self._take_tool, "crop")),
-            ("wipe", "Wipe between plate and clean plate", "wipe", ("W",), self._toggle_wipe),
-            ("flip", "Show the clean plate", "flip", ("`",), self._toggle_clean),
-            ("splines", "Splines", "splines", ("Q",), self._change_overlay),
-            ("landmarks", "Landmarks", "landmarks", ("L",), self._change_overlay),
-            ("mattes", "Mattes", "mattes", ("M",), self._change_overlay),
-            ("face", "Fit the face", "face", ("F",), lambda: self.canvas.fit_face()),
-            ("fit", "Fit the plate", "fit", ("H",), lambda: self.canvas.fit()),
-            ("pixels", "One plate pixel to one screen pixel", "", ("1",), lambda: self.canvas.zoom_to(1.0)),
-            ("worst", "Worst frame, then the next", "worst", ("N", "Up"), partial(self._worst, 1)),
-            ("worst_back", "Back to a worse frame", "", ("Shift+N", "Down"), partial(self._worst, -1)),
-            ("play", "Play", "play", ("Space",), self._toggle_play),
-            ("next", "Next frame", "", ("Right",), partial(step, 1)),
-            ("previous", "Previous frame", "", ("Left",), partial(step, -1)),
-            ("next_key", "Next key", "", ("Ctrl+Right",), lambda: session.step_key(1)),
-            ("previous_key", "Previous key", "", ("Ctrl+Left",), lambda: session.step_key(-1)),
-            ("first", "First frame", "", ("Home",), lambda: self._go_to_end(0)),
-            ("last", "Last frame", "", ("End",), lambda: self._go_to_end(-1)),
-            ("undo", "Undo", "undo", ("Ctrl+Z",), lambda: self._told("Undone", session.undo())),
-            ("redo", "Redo", "redo", ("Ctrl+Shift+Z", "Ctrl+Y"), lambda: self._told("Redone", session.redo())),
-            ("save", "Save", "", ("Ctrl+S",), self._save),
-            ("run", "Run", "", ("Ctrl+Return",), self.run),
-            ("leave", "Leave the drag, or stop the run", "", ("Esc",), self._leave),
-        )
-        checkable = {"select", "crop", "wipe", "flip", "splines", "landmarks", "mattes", "play"}
-        made = {}
-        for name, text, picture, keys, act in rows:
-            made[name] = action(self, text, picture, keys, checkable=name in checkable)
-            made[name].triggered.connect(lambda checked=False, act=act: act())
-        for name in ("select", "splines", "landmarks"):
-            made[name].setChecked(True)
-        return made
-
-    def _lay_out(self) -> None:
-        get = self._actions
-        self.top = TopBar(
-            "Open" if self.host.name == "standalone" else f"Open from {self.host.name}", self.host.export_label
-        )
-        self.tools = ToolStrip(
-            [
-                [get["select"], get["crop"]],
-                [get["wipe"], get["flip"]],
-                [get["face"], get["fit"]],
-                [get["worst"], get["play"]],
-                [get["undo"], get["redo"]],
-            ]
-        )
-        self.view_bar = ViewBar([get["splines"], get["landmarks"], get["mattes"]])
+    def _make_widgets(self) -> None:
+        get, host = self.commands, self.host
+        opens = "Open" if host.name == "standalone" else f"Open from {host.name}"
+        self.top = TopBar(opens, "Export")
         self.canvas = Canvas(self.session, self.reel)
-        self.inspector = Inspector(self.session)
+        self.tools = ToolStrip(layout.tool_groups(get, self.canvas.tool_names))
+        overlays = [get[name] for name in get if name.startswith("overlay.")]
+        self.view_bar = ViewBar([each for each in overlays if not each.icon().isNull()])
+        self.inspector = Inspector(self.session, None if host.name == "standalone" else host.export_label)
+        self.review_bar = ReviewBar(get)
         self.timeline = Timeline(self.session, self.reel)
         self.status = StatusLine()
-        viewer = QWidget()
-        column = _tight(QVBoxLayout(viewer))
-        column.addWidget(self.view_bar)
-        column.addWidget(self.canvas, 1)
-        middle = QWidget()
-        row = _tight(QHBoxLayout(middle))
-        row.addWidget(self.tools)
-        row.addWidget(viewer, 1)
-        split = QSplitter(Qt.Orientation.Horizontal)
-        split.addWidget(middle)
-        split.addWidget(self.inspector)
-        split.setStretchFactor(0, 1)
-        split.setSizes([1000, 280])
-        split.setHandleWidth(2)
-        whole = _tight(QVBoxLayout(self))
-        for widget in (self.top, split, self.timeline, self.status):
-            whole.addWidget(widget, 1 if widget is split else 0)
+        layout.arrange(
+            self,
+            top=self.top,
+            tools=self.tools,
+            view_bar=self.view_bar,
+            canvas=self.canvas,
+            inspector=self.inspector,
+            review_bar=self.review_bar,
+            timeline=self.timeline,
+            status=self.status,
+        )
+        get["overlays"].setChecked(True)
+        for each in fields(self.canvas.overlay):
+            if f"overlay.{each.name}" in get:
+                get[f"overlay.{each.name}"].setChecked(getattr(self.canvas.overlay, each.name))
+        self.take_tool("select")
 
     def _connect(self) -> None:
         self.session.listeners.append(self._refresh)
+        self.session.said.append(lambda text: self.status.say(text))
         self.top.open.clicked.connect(self.open_chosen)
         self.top.run.clicked.connect(self.run)
         self.top.export.clicked.connect(self.export)
+        self.status.diagnostics_wanted.connect(self.copy_diagnostics)
         self.view_bar.look_changed.connect(self._change_look)
-        self.canvas.cursor_moved.connect(self._read_out)
+        self.canvas.readout_changed.connect(self.view_bar.readout.setText)
         self.timeline.frame_wanted.connect(self.session.go_to)
+        self.timeline.shape_wanted.connect(self.session.select)
+        self.timeline.reach_changed.connect(self._drag_reach)
+        self.review_bar.frame_wanted.connect(self.session.go_to)
+        self.review_bar.visits_changed.connect(lambda text: setattr(self.review, "visits", Visits(text)))
+        self.inspector.shapes.chosen_changed.connect(self.inspector.seam.choose)
+        self.inspector.seam.make_wanted.connect(self.make_clean)
+        self.inspector.export.folder_wanted.connect(self._ask_for_export_folder)
+        self._slow = QTimer(self, singleShot=True, interval=COALESCE_MS)
+        self._slow.timeout.connect(self._refresh_slow)
+        self._clean_refresh = QTimer(self, singleShot=True, interval=CLEAN_REFRESH_MS)
+        self._clean_refresh.timeout.connect(self._open_clean)
+
+    def _connect_work(self) -> None:
+        say, jobs = self.status.say, self.jobs
         self.reel.opened.connect(self._opened)
         self.reel.views.connect(self.view_bar.show_views)
         self.reel.packs.connect(self.top.show_packs)
         self.reel.image_ready.connect(self._image_ready)
         self.reel.thumb_ready.connect(lambda frame: self.timeline.update())
-        self.reel.failed.connect(lambda text: self.status.say(text, "trouble"))
-        self.worker.happened.connect(self._take_event)
-        self.worker.finished.connect(self._run_ended)
-        self._reading.done.connect(self._take_results)
-        self._reading.failed.connect(lambda text: self.status.say(text, "trouble"))
-        self._writing.done.connect(self._written)
-        self._writing.failed.connect(lambda text: self.status.say(f"Not saved: {text}", "trouble"))
-        self._autosave = QTimer(self, singleShot=True, interval=AUTOSAVE_MS)
-        self._autosave.timeout.connect(self._save_beside)
-        self._clean_refresh = QTimer(self, singleShot=True, interval=CLEAN_REFRESH_MS)
-        self._clean_refresh.timeout.connect(self._open_clean)
-        self._live_refresh = QTimer(self, singleShot=True, interval=LIVE_REFRESH_MS)
-        self._live_refresh.timeout.connect(self.session.show_live)
-        self._play = QTimer(self)
-        self._play.timeout.connect(self._advance)
+        self.reel.failed.connect(lambda text: say(text, "trouble"))
+        for source in (jobs.said, self.exports.said, self.importer.said):
+            source.connect(say)
+        jobs.progressed.connect(self.status.show_progress)
+        jobs.device.connect(self.top.show_device)
+        jobs.started.connect(lambda kind: self._show_running())
+        jobs.painted.connect(lambda frame: self._clean_refresh.isActive() or self._clean_refresh.start())
+        jobs.read.connect(self._results_read)
+        jobs.ended.connect(self._job_ended)
+        self.exports.mattes_wanted.connect(lambda document, out: jobs.draw_mattes(document, out, self.preferences))
+        self.keeper.kept.connect(self._refresh)
+        self.keeper.failed.connect(lambda text: say(text, "trouble"))
 
     # --- from the session to the screen
 
     def _refresh(self) -> None:
-        """Something in the session changed."""
-        session = self.session
-        self.inspector.refresh()
-        self.canvas.update()
-        self.timeline.update()
-        self._actions["undo"].setEnabled(session.can_undo)
-        self._actions["redo"].setEnabled(session.can_redo)
-        if not session.is_dragging and not session.is_live and session.document is not None:
-            self.status.saved.setText("Saved" if session.is_saved else "Not saved yet")
-            if not session.is_saved and not self.worker.is_running:
-                self._autosave.start()
-        wanted = (session.frame, session.plate, self.canvas.wipe is not None, self.canvas.shows_clean)
+        """Something in the session changed. The viewer follows at once, the rest while a drag goes on now and then."""
+        self.canvas.refresh()
+        if self.session.is_dragging:
+            if not self._slow.isActive():
+                self._slow.start()
+        else:
+            self._refresh_slow()
+            self.keeper.touch()
+        wanted = (self.session.frame, self.session.plate, self.canvas.wipe is not None, self.canvas.shows_clean)
         if wanted != self._shown:
             self._shown = wanted
             self._want_frames()
+
+    def _refresh_slow(self) -> None:
+        session = self.session
+        self.review.refresh()
+        self._show_reach()
+        self.inspector.refresh()
+        self.timeline.moved = self.review.moved
+        self.timeline.refresh()
+        self._refresh_commands()
+        if not session.is_live and session.document is not None:
+            self.status.saved.setText("Saved" if session.is_saved else "Not saved yet")
+        if self.inspector.currentWidget() is self.inspector.seam and not session.is_dragging:
+            seams, is_painting = self.jobs.seams, self.jobs.kind == CLEAN_JOB
+            self.inspector.seam.show_stale(seams.stale(), seams.n_frames, is_painting)
+
+    def _refresh_commands(self) -> None:
+        session, get = self.session, self.commands
+        mark = session.state.marks.get(session.frame)
+        has_plate, has_document = session.plate is not None, session.document is not None
+        for name, on in (
+            *(("undo", session.can_undo), ("redo", session.can_redo), ("refit", has_document)),
+            *((name, has_plate) for name in ("accept", "needs_work", "accept_next", "run", "play")),
+            *((name, has_document) for name in ("make_clean", "export")),
+        ):
+            get[name].setEnabled(on)
+        get["accept"].setChecked(mark == "accepted")
+        get["needs_work"].setChecked(mark == "needs work")
+        self.review_bar.show_frame(session.plate, session.frame)
+        self.review_bar.summary.setText(self.review.summary())
+        self.top.export.setEnabled(has_document)
+
+    def _show_reach(self) -> None:
+        self.timeline.reach = self.review.reach
+        self.review_bar.show_reach(self.review.reach)
+        self.timeline.update()
+
+    def _drag_reach(self, reach: Reach, has_let_go: bool) -> None:
+        self.review.drag(reach, has_let_go)
+        self._show_reach()
 
     def _want_frames(self) -> None:
         """This frame first, in both plates where both are seen; then its neighbours."""
@@ -292,216 +316,54 @@ class Panel(QWidget):
     def _opened(self, name: str, facts: Mapping[str, Any]) -> None:
         if name == CLEAN:
             self._want_frames()
-            self.canvas.update()
+            self.canvas.refresh()
             return
         if self._choice is None:
             return
         plate = PlateFacts.from_json(self._choice.source, facts)
         self.reel.forget(CLEAN)
+        self.review.reset()
         self.session.open(plate, self._out)
         self.top.show_plate(plate)
-        self.canvas.view = type(self.canvas.view)(aspect=plate.pixel_aspect)
+        self.canvas.view = View(aspect=plate.pixel_aspect)
         self.canvas.fit()
         self.reel.ask_choices()
         self.reel.want_thumbs(self.timeline.thumb_frames())
         self._open_clean()
-        self._take_tool("crop")
+        self.take_tool("crop")
         self.status.say("Drag a box around the face, then press Run")
-        self._read_results()
+        self.set_preferences(self.preferences.with_recent(plate.source))
+        self.jobs.read_results()
         self.plate_opened.emit()
 
-    def _read_results(self) -> None:
-        out = self.session.out
-        if out is not None:
-            self._reading.start(lambda: read_results(out))
-
-    def _take_results(self, results: Results) -> None:
-        """What a run left has been read: that of an earlier one, or of the one that has just ended."""
-        session, outcome = self.session, self._outcome
-        self._outcome = ""
-        if results.out != session.out:
-            return
-        if outcome:
-            session.end_live()
-            session.take_run(results)
-        else:
-            session.take_results(results)
-        self._show_device()
+    def _results_read(self, is_run: bool) -> None:
+        session = self.session
+        speed = "" if session.run.ms_per_frame is None else f", {session.run.ms_per_frame:.0f} ms/frame"
+        self.top.show_device(f"{session.run.device}{speed}" if session.run.device else "", self.preferences.device)
         if session.document is not None:
-            self._take_tool("select")
-        if results.trouble is not None:
-            self.status.say(results.trouble, "trouble")
-        elif outcome:
-            text = self._summary() if outcome == "Done" else outcome
-            self.status.say(text, "good" if outcome == "Done" else "trouble")
-        elif session.document is not None:
-            self.status.say("The shapes of the last run. N jumps to the worst frame")
+            self.take_tool("select")
+            if not is_run:
+                self.status.say("The shapes of the last run. N jumps to the worst frame")
         self._refresh()
-        if outcome:
-            self.run_ended.emit(results.trouble is None)
+
+    def _job_ended(self, kind: str, is_whole: bool) -> None:
+        self._show_running()
+        self.status.hide_progress()
+        self._clean_refresh.stop()
+        self._open_clean()
+        self._refresh()
+        if kind == RUN:
+            self.run_ended.emit(is_whole)
+
+    def _show_running(self) -> None:
+        self.top.show_running(self.jobs.is_running)
+        self._refresh_slow()
 
     def _image_ready(self, name: str, frame: int) -> None:
         if frame == self.session.frame:
-            self.canvas.update()
+            self.canvas.refresh()
         if (name, frame) in self.reel.broken:
             self.timeline.update()
-
-    def _read_out(self, x: float, y: float) -> None:
-        if self.session.plate is not None:
-            self.view_bar.readout.setText(f"x {x:.1f}  y {y:.1f}   {self.canvas.view.zoom * 100:.0f} %")
-
-    # --- commands
-
-    def _take_tool(self, name: str) -> None:
-        self.canvas.tool = name
-        for each in ("select", "crop"):
-            self._actions[each].setChecked(each == name)
-
-    def _toggle_wipe(self) -> None:
-        self.canvas.wipe = 0.5 if self._actions["wipe"].isChecked() else None
-        self._open_clean()
-        self._refresh()
-
-    def _toggle_clean(self) -> None:
-        self.canvas.shows_clean = self._actions["flip"].isChecked()
-        self._open_clean()
-        self._refresh()
-
-    def _change_overlay(self) -> None:
-        shown = {name: self._actions[name].isChecked() for name in ("splines", "landmarks", "mattes")}
-        self.canvas.overlay = type(self.canvas.overlay)(**shown)
-        self.canvas.update()
-
-    def _change_look(self, look: Look) -> None:
-        self.reel.look = look
-        self._want_frames()
-
-    def _worst(self, direction: int) -> None:
-        if self.session.step_worst(direction):
-            self.status.say(self.timeline.tip(self.session.frame).replace("\n", ", "))
-        else:
-            is_run = bool(self.session.run.errors)
-            self.status.say("No frame is left to check: all are keyed by hand" if is_run else "Press Run first")
-
-    def _step(self, by: int) -> None:
-        self.session.go_to(self.session.frame + by)
-
-    def _go_to_end(self, index: int) -> None:
-        if self.session.plate is not None:
-            self.session.go_to(self.session.plate.frames[index])
-
-    def _toggle_play(self) -> None:
-        plate = self.session.plate
-        if plate is None or not self._actions["play"].isChecked():
-            self._actions["play"].setChecked(False)
-            self._play.stop()
-        else:
-            self._play.start(round(1000 / plate.fps))
-
-    def _advance(self) -> None:
-        """Play every frame: wait for one that is still being read."""
-        session, plate = self.session, self.session.plate
-        if plate is None or session.is_dragging:
-            return
-        following = session.frame + 1 if session.frame < plate.last else plate.first
-        is_there = self.reel.image(PLATE, following) is not None or (PLATE, following) in self.reel.broken
-        if is_there or following not in plate.frames:
-            session.go_to(following)
-        else:
-            self.reel.want([(PLATE, following), *((PLATE, following + step) for step in (1, 2, 3))])
-
-    def _leave(self) -> None:
-        if self.session.is_dragging:
-            self.canvas.cancel_gesture()
-        elif self.worker.is_running:
-            self.run()
-
-    def _told(self, what: str, label: str | None) -> None:
-        self.status.say(f"{what}: {label}" if label is not None else f"Nothing to be {what.lower()}")
-
-    def _save_beside(self) -> None:
-        """Save in a thread: a long shot takes a second to write, and the artist goes on."""
-        session, document, path = self.session, self.session.document, self.session.shapes_path
-        if session.is_dragging or session.is_live or self._writing.is_running:
-            self._autosave.start()
-        elif document is not None and path is not None and not session.is_saved and not self.worker.is_running:
-
-            def write() -> object:
-                write_document(path, document)
-                return path, document
-
-            self._writing.start(write)
-
-    def _written(self, result: tuple[Path, RotoDocument]) -> None:
-        path, document = result
-        if path == self.session.shapes_path:
-            self.session.mark_saved(document)
-            self._refresh()
-
-    def _save(self) -> None:
-        """Save now."""
-        self._writing.wait()
-        if self.session.is_dragging or self.worker.is_running:
-            return
-        try:
-            if self.session.save():
-                self.status.saved.setText("Saved")
-        except (RotopaintError, OSError) as error:
-            self.status.say(f"Not saved: {error}", "trouble")
-
-    # --- runs
-
-    def _take_event(self, facts: Mapping[str, Any]) -> None:
-        """One object of the event stream; fields that this version does not know are left alone."""
-        kind = facts["event"]
-        self.session.take_event(facts)
-        if kind == "started":
-            self.top.device.setText(str(facts.get("device", "")))
-            self.status.say(f"{facts.get('total', '?')} frames with {facts.get('pack', 'the pack')}")
-        elif kind == "frame" and "frame" in facts:
-            if not self._live_refresh.isActive():
-                self._live_refresh.start()
-            if not self._clean_refresh.isActive():
-                self._clean_refresh.start()
-        elif kind == "progress":
-            note = f"{facts['done']} of {facts['total']}"
-            if facts.get("eta_s") is not None:
-                note += f", {facts['eta_s']:.0f} s to go"
-            if facts.get("ms_per_frame") is not None:
-                note += f", {facts['ms_per_frame']:.0f} ms/frame"
-            self.status.show_progress(int(facts["done"]), int(facts["total"]), note)
-        elif kind in ("warning", "error"):
-            self.status.say(str(facts.get("message", kind)), "trouble")
-
-    def _run_ended(self, is_done: bool, text: str) -> None:
-        self.top.show_running(False)
-        self.status.hide_progress()
-        self._clean_refresh.stop()
-        self._live_refresh.stop()
-        self._open_clean()
-        if is_done:
-            self._outcome = text
-            self._read_results()
-            return
-        self.session.end_live()
-        self.status.say(text, "trouble")
-        self._refresh()
-        self.run_ended.emit(False)
-
-    def _summary(self) -> str:
-        run = self.session.run
-        text = f"Done. {len(run.errors)} frames"
-        if run.ms_per_frame is not None:
-            text += f", {run.ms_per_frame:.0f} ms each"
-        if run.lost:
-            text += f", the face was not found in {len(run.lost)}"
-        return text + ". N jumps to the worst frame"
-
-    def _show_device(self) -> None:
-        """What really ran, and how fast."""
-        run = self.session.run
-        speed = "" if run.ms_per_frame is None else f", {run.ms_per_frame:.0f} ms/frame"
-        self.top.device.setText(f"{run.device}{speed}" if run.device else "")
 
     def _open_clean(self) -> None:
         """Look at the clean plate's folder again; nothing is said while there is none."""
@@ -512,37 +374,54 @@ class Panel(QWidget):
         if folder.is_dir() and any(folder.iterdir()):
             self.reel.open(CLEAN, str(folder))
 
+    # --- commands
+
+    def take_tool(self, name: str) -> None:
+        """Take a tool of the viewer in hand."""
+        self.canvas.tool = name
+        for each, made in self.commands.items():
+            if each.startswith("tool."):
+                made.setChecked(each == f"tool.{name}")
+
+    def copy_diagnostics(self) -> None:
+        """Put what is known of this session on the clipboard, for those who mend it."""
+        text = report(self.host, self.session, self.status.history, self.jobs.worker.complaint)
+        QApplication.clipboard().setText(text)
+        self.status.say("Diagnostics are on the clipboard: paste them into your message", "good")
+
+    def show_clean(self) -> None:
+        """Wipe, or flip to the clean plate, as the buttons say."""
+        self.canvas.show_wipe(self.commands["wipe"].isChecked())
+        self.canvas.shows_clean = self.commands["flip"].isChecked()
+        self._open_clean()
+        self._refresh()
+
+    def lengthen_reach(self, by: int) -> None:
+        """Let the correction reach some frames further on both sides."""
+        self.review.lengthen(by)
+        self._show_reach()
+
+    def _change_look(self, look: Look) -> None:
+        self.reel.look = look
+        self._want_frames()
+
+    def _ask_for_export_folder(self) -> None:
+        layout.ask_for_folder(self, "Where exports go", self.inspector.export.folder.setText)
+
     # --- the window system
 
     def dragEnterEvent(self, event: QDragEnterEvent) -> None:
-        """A file or folder may be dropped."""
-        if _dropped(event.mimeData()) is not None:
+        """Plates, projects and shapes may be dropped."""
+        if dropped(event.mimeData()) is not None:
             event.acceptProposedAction()
 
     def dropEvent(self, event: QDropEvent) -> None:
         """Open what was dropped."""
-        path = _dropped(event.mimeData())
+        path = dropped(event.mimeData())
         if path is not None:
-            self.open_plate(PlateChoice(path))
+            self.open_path(path)
 
     def closeEvent(self, event: QCloseEvent) -> None:
         """Leave no process behind."""
         self.shut_down()
         super().closeEvent(event)
-
-
-def _dropped(data: QMimeData) -> str | None:
-    paths = [url.toLocalFile() for url in data.urls() if url.isLocalFile()]
-    return paths[0] if paths else None
-
-
-def _style() -> str:
-    folder = Path(__file__).resolve().parent / "resources"
-    return (folder / "panel.qss").read_text(encoding="utf-8").replace("RESOURCES", folder.as_posix())
-
-
-def _tight(layout: Any) -> Any:
-    """A layout without air of its own."""
-    layout.setContentsMargins(0, 0, 0, 0)
-    layout.setSpacing(0)
-    return layout

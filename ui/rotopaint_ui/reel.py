@@ -76,8 +76,9 @@ class Reel(QObject):
         self._restarts = 0
 
     def set_budget(self, budget_bytes: int) -> None:
-        """Bytes of decoded frames to keep from now on."""
+        """Keep no more than this many bytes of whole frames from now on; at least one frame is always kept."""
         self._budget = budget_bytes
+        self._trim()
 
     def use(self, engine: Engine) -> None:
         """Say where the decoder runs."""
@@ -113,6 +114,10 @@ class Reel(QObject):
             self._images.move_to_end((plate, frame))
             return found[1]
         return None
+
+    def has(self, plate: str, frame: int) -> bool:
+        """Whether there is a picture of a frame; asking does not make it newer."""
+        return (plate, frame) in self._images
 
     def want(self, frames: Iterable[tuple[str, int]]) -> None:
         """Replace the wishes for whole frames, the most urgent first."""
@@ -279,9 +284,15 @@ class Reel(QObject):
         key = (reply["plate"], frame)
         self._images[key] = (Look(*reply["look"]), image)
         self._images.move_to_end(key)
-        while len(self._images) > 1 and self.kept_bytes > self._budget:
-            self._images.popitem(last=False)
+        self._trim()
         self.image_ready.emit(*key)
+
+    def _trim(self) -> None:
+        """Drop the frames seen longest ago until the rest fits."""
+        kept = self.kept_bytes
+        while len(self._images) > 1 and kept > self._budget:
+            _, (_, image) = self._images.popitem(last=False)
+            kept -= image.sizeInBytes()
 
     def _trouble(self, error: QProcess.ProcessError) -> None:
         if error == QProcess.ProcessError.FailedToStart and self._process is not None:

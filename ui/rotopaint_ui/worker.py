@@ -49,6 +49,11 @@ class Worker(QObject):
         """Whether a run is under way."""
         return self._process is not None
 
+    @property
+    def complaint(self) -> str:
+        """What the last run wrote to its error stream: for diagnostics."""
+        return bytes(self._complaint).decode("utf-8", "replace")
+
     def start(self, engine: Engine, words: Sequence[str]) -> None:
         """Run `rotopaint WORDS`; does nothing while a run is under way."""
         if self._process is not None:

@@ -1,0 +1,163 @@
+"""The review loop: where N goes, marks with their holds, the bracket, and which keys a refit has moved."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pytest
+
+from rotopaint_ai.project.values import Spread, State
+from rotopaint_ai.shapes.roto import Key
+from rotopaint_ui import edits
+from rotopaint_ui.corrections import KeysReply, LandmarkDrag, ShapesReply
+from rotopaint_ui.moved import moved_keys
+from rotopaint_ui.review import ReviewLoop, Visits
+from rotopaint_ui.session import Session
+from rotopaint_ui.timeline.reach import Reach
+
+
+class FakeLive:
+    """A live engine that moves every key of the seam by two pixels to the right."""
+
+    def __init__(self) -> None:
+        self.asked: list[Spread | None] = []
+
+    def drag(self, question: LandmarkDrag, reply: ShapesReply) -> None:
+        reply({})
+
+    def refit(self, state: State, spread: Spread | None, reply: KeysReply) -> None:
+        assert state.document is not None
+        self.asked.append(spread)
+        moved: dict[int, Key] = {}
+        for frame, key in state.document.shape("seam").keys.items():
+            if key.source != "human" and (spread is None or spread.first <= frame <= spread.last):
+                points = tuple(point._replace(x=point.x + 2) for point in key.points)
+                moved[frame] = Key(points, "propagated")
+        answer: Mapping[str, Mapping[int, Key]] = {"seam": moved}
+        reply(answer)
+
+
+@pytest.fixture
+def said() -> list[str]:
+    return []
+
+
+@pytest.fixture
+def loop(session: Session, said: list[str]) -> ReviewLoop:
+    loop = ReviewLoop(session, said.append)
+    session.listeners.append(loop.refresh)
+    session.live = FakeLive()
+    loop.refresh()
+    return loop
+
+
+def correct(session: Session, frame: int) -> None:
+    """A person moves a point of the seam."""
+    session.go_to(frame)
+    document = edits.move_points(session.document, "seam", [frame], {0}, 1, 0)  # type: ignore[arg-type]
+    session.act("move points", replace(session.state, document=document))
+
+
+def test_n_goes_from_worst_to_less_bad_and_skips_what_is_accepted(loop: ReviewLoop, session: Session) -> None:
+    assert loop.step(1)
+    assert session.frame == 1006  # lost
+    loop.accept_and_go_on()
+    assert session.frame == 1003  # 2.0 px
+    assert session.worst() == [1003, 1005, 1002, 1001]
+
+
+def test_the_filter_leaves_marked_frames_in_order(loop: ReviewLoop, session: Session) -> None:
+    session.mark([1002, 1005], "needs work")
+    session.mark([1001], "accepted")
+    loop.visits = Visits.NEEDS_WORK
+    assert loop.frames() == [1002, 1005]
+    session.go_to(1003)
+    assert loop.step(1)
+    assert session.frame == 1005
+    assert loop.step(1)
+    assert session.frame == 1002  # round again
+    assert loop.step(-1)
+    assert session.frame == 1005
+    loop.visits = Visits.UNMARKED
+    assert loop.frames() == [1003, 1006]
+    assert loop.summary() == "1 of 5 accepted, 2 need work"
+
+
+def test_a_mark_means_the_whole_hold_and_again_takes_it_back(loop: ReviewLoop, session: Session) -> None:
+    session.run = replace(session.run, held=((1002, 1003),))
+    session.go_to(1003)
+    loop.mark("accepted")
+    assert session.state.marks == {1002: "accepted", 1003: "accepted"}
+    loop.mark("accepted")
+    assert session.state.marks == {}
+    session.undo()
+    assert session.state.marks == {1002: "accepted", 1003: "accepted"}
+
+
+def test_the_bracket_appears_with_a_correction_and_stays_as_dragged(loop: ReviewLoop, session: Session) -> None:
+    assert loop.reach is None
+    correct(session, 1003)
+    assert loop.reach is not None
+    assert loop.reach.frame == 1003
+    assert not loop.reach.is_spread
+    loop.drag(Reach(1003, 1002, 1005), has_let_go=True)
+    session.select("eye")
+    assert loop.reach == Reach(1003, 1002, 1005)
+    session.go_to(1001)
+    assert loop.reach is None
+
+
+def test_spread_moves_keys_inside_the_bracket_and_no_human_key(
+    loop: ReviewLoop, session: Session, said: list[str]
+) -> None:
+    correct(session, 1005)
+    correct(session, 1003)
+    before = session.document
+    assert before is not None
+    loop.drag(Reach(1003, 1002, 1005), has_let_go=False)
+    loop.spread()
+    after = session.document
+    assert after is not None
+    keys, old = after.shape("seam").keys, before.shape("seam").keys
+    assert keys[1002].points[0].x == old[1002].points[0].x + 2
+    assert (keys[1003], keys[1005]) == (old[1003], old[1005])
+    assert keys[1001] == old[1001]
+    assert loop.reach == Reach(1003, 1002, 1005, is_spread=True)
+    assert said[-1] == "Spread: 1 keys of 1 shape moved, most by 2.0 px at 1002. Undo takes it back"
+    assert loop.moved is not None
+    assert dict(loop.moved.by_frame) == {1002: 2.0}
+    session.undo()
+    assert session.document == before
+    assert loop.moved is None
+
+
+def test_dragging_a_bracket_that_is_spread_spreads_anew(loop: ReviewLoop, session: Session) -> None:
+    correct(session, 1003)
+    loop.drag(Reach(1003, 1002, 1005), has_let_go=False)
+    loop.spread()
+    reach = loop.reach
+    assert reach is not None
+    loop.drag(reach.dragged("first", 1001), has_let_go=True)
+    assert [(each.first, each.last) for each in session.state.spreads] == [(1001, 1005)]
+
+
+def test_refit_needs_a_correction(loop: ReviewLoop, session: Session, said: list[str]) -> None:
+    loop.refit()
+    assert said == ["Nothing to learn from yet: correct a few frames first"]
+    correct(session, 1003)
+    loop.refit()
+    assert isinstance(session.live, FakeLive)
+    assert session.live.asked == [None]
+    assert said[-1].startswith("Refit shot: 4 keys of 1 shape moved, most by 2.0 px")
+
+
+def test_moved_keys_are_measured_at_their_control_points(session: Session) -> None:
+    document = session.document
+    assert document is not None
+    moved = edits.move_points(document, "seam", [1001, 1002], {1}, 3, 4)
+    found = moved_keys(document, moved)
+    assert dict(found.by_frame) == {1001: 5.0, 1002: 5.0}
+    assert found.n_keys == 2
+    assert found.shapes == {"seam"}
+    assert moved_keys(document, document).text("Refit") == "Refit: every key already fits, none was moved"

@@ -1,0 +1,160 @@
+"""The timeline: places on its axis, what its strips show, the bracket under the mouse."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from PySide6.QtCore import QPoint, Qt
+from PySide6.QtGui import QImage
+from pytestqt.qtbot import QtBot
+
+from rotopaint_ui import edits
+from rotopaint_ui.reel import Reel
+from rotopaint_ui.session import Session
+from rotopaint_ui.timeline import Timeline
+from rotopaint_ui.timeline.axis import LEFT, RIGHT, Axis
+from rotopaint_ui.timeline.heat import columns
+from rotopaint_ui.timeline.keys import key_sources
+from rotopaint_ui.timeline.ramp import ramp
+from rotopaint_ui.timeline.reach import Reach, end_at
+
+BUTTON = Qt.MouseButton.LeftButton
+
+
+@pytest.fixture
+def timeline(qtbot: QtBot, session: Session) -> Timeline:
+    timeline = Timeline(session, Reel())
+    qtbot.addWidget(timeline)
+    timeline.refresh()
+    timeline.resize(660, timeline.sizeHint().height())
+    timeline.show()
+    return timeline
+
+
+def test_frames_have_places_and_holes_are_told(qtbot: QtBot, timeline: Timeline) -> None:
+    for frame in range(1001, 1007):
+        assert timeline.frame_at(timeline.x_of(frame) + 1) == frame
+    with qtbot.waitSignal(timeline.frame_wanted) as asked:
+        qtbot.mouseClick(timeline, BUTTON, pos=QPoint(int(timeline.x_of(1003)) + 5, 40))
+    assert asked.args == [1003]
+    assert "not on disk" in timeline.tip(1004)
+    assert "expected error 2.00 px" in timeline.tip(1003)
+    assert "face not found" in timeline.tip(1006)
+
+
+def test_the_axis_magnifies_about_the_mouse_and_never_leaves_the_shot() -> None:
+    axis = Axis.whole(1001, 1100, LEFT + RIGHT + 1000)
+    assert axis.cell == 10.0
+    closer = axis.zoomed(4.0, axis.x_of(1051))
+    assert closer.cell == pytest.approx(40.0)
+    assert closer.x_of(1051) == pytest.approx(axis.x_of(1051))
+    assert closer.zoomed(1e9, LEFT).end - closer.zoomed(1e9, LEFT).begin == pytest.approx(4.0)
+    assert closer.moved(1e6).begin == 1001
+    assert closer.moved(-1e6).end == 1101
+    assert closer.zoomed(1e-9, LEFT) == axis
+    assert closer.showing(1001).begin == 1001
+    assert closer.showing(1051) == closer
+
+
+def test_two_thousand_frames_on_a_narrow_axis_are_a_column_per_pixel() -> None:
+    axis = Axis.whole(1, 2000, LEFT + RIGHT + 500)
+    cells = columns(axis)
+    assert len(cells) <= 500
+    assert [frame for _, frames in cells for frame in frames] == list(range(1, 2001))
+
+
+def test_rows_of_shapes_show_their_own_errors_and_select(qtbot: QtBot, timeline: Timeline, session: Session) -> None:
+    session.go_to(1006)
+    image = timeline.grab().toImage()
+    bad = 0.0025 * 64
+    x = int(timeline.x_of(1001)) + 20
+    y = int(timeline.place_of("rows"))
+    assert image.pixelColor(x, y - 4) == ramp(0.2 / bad)  # the seam's row, then the eye's
+    assert image.pixelColor(x, y + 3) == ramp(0.1 / bad)
+    with qtbot.waitSignal(timeline.shape_wanted) as asked:
+        qtbot.mouseClick(timeline, BUTTON, pos=QPoint(x, y + 3))
+    assert asked.args == ["eye"]
+
+
+def test_a_persons_key_wins_over_the_models_in_the_strip(session: Session) -> None:
+    assert session.document is not None
+    document = edits.move_points(session.document, "seam", [1002], {0}, 1, 0)
+    assert key_sources(document.shapes)[1002] == "human"
+    assert key_sources(document.shapes)[1001] == "model"
+
+
+def test_keys_differ_in_form_as_well_as_in_colour(timeline: Timeline, session: Session) -> None:
+    document = session.document
+    assert document is not None
+    keys = dict(document.shape("seam").keys)
+    for frame, source in ((1001, "human"), (1002, "propagated"), (1003, "model")):
+        keys[frame] = replace(keys[frame], source=source)  # type: ignore[arg-type]
+    shapes = tuple(s.with_keys(keys) if s.name == "seam" else s for s in document.shapes)
+    session.act("sources", replace(session.state, document=replace(document, shapes=shapes)))
+    session.select("seam")
+    session.go_to(1006)
+    timeline.refresh()
+    image, y = timeline.grab().toImage(), int(timeline.place_of("keys"))
+    middle = {frame: _extent(image, timeline, frame, y, 0) for frame in (1001, 1002, 1003)}
+    rim = {frame: _extent(image, timeline, frame, y, 4) for frame in (1001, 1002, 1003)}
+    assert middle[1001] > middle[1003]  # a diamond is wider than a dot
+    assert middle[1002] <= 4  # a square is hollow
+    assert rim[1002] >= 8 > rim[1001]
+    assert rim[1003] == 0
+
+
+def _extent(image: QImage, timeline: Timeline, frame: int, y: int, up: int) -> int:
+    """How many pixels on a row `up` pixels above a key's middle the key covers by half or more."""
+    middle = int(timeline.x_of(frame + 0.5))
+    row = [image.pixelColor(x, y - up) for x in range(middle - 12, middle + 13)]
+    return sum(colour.lightness() > 60 for colour in row)
+
+
+def test_the_ends_of_the_bracket_are_dragged(qtbot: QtBot, timeline: Timeline) -> None:
+    timeline.reach = Reach(1003, 1002, 1005)
+    seen: list[tuple[Reach, bool]] = []
+
+    def take(reach: Reach, let_go: bool) -> None:
+        timeline.reach = reach
+        seen.append((reach, let_go))
+
+    timeline.reach_changed.connect(take)
+    y = int(timeline.place_of("reach"))
+    qtbot.mousePress(timeline, BUTTON, pos=QPoint(int(timeline.x_of(1006)), y))
+    qtbot.mouseMove(timeline, QPoint(int(timeline.x_of(1006)) + 10, y))
+    qtbot.mouseMove(timeline, QPoint(int(timeline.x_of(1001)), y))
+    qtbot.mouseRelease(timeline, BUTTON, pos=QPoint(int(timeline.x_of(1001)), y))
+    assert seen[0] == (Reach(1003, 1002, 1006), False)
+    assert seen[-1] == (Reach(1003, 1002, 1003), True)  # never past the corrected frame
+
+
+def test_a_bracket_that_is_nowhere_near_is_not_taken(timeline: Timeline) -> None:
+    axis = timeline.axis
+    assert axis is not None
+    reach = Reach(1003, 1002, 1005)
+    assert end_at(reach, axis, axis.x_of(1002) + 2) == "first"
+    assert end_at(reach, axis, axis.x_of(1006) - 2) == "last"
+    assert end_at(reach, axis, axis.x_of(1004)) is None
+    assert reach.longer(9, 1001, 1006) == Reach(1003, 1001, 1006)
+    assert reach.longer(-9, 1001, 1006) == Reach(1003, 1003, 1003)
+
+
+def test_marks_stand_in_their_strip(timeline: Timeline, session: Session) -> None:
+    session.mark([1002], "accepted")
+    session.mark([1003], "needs work")
+    session.go_to(1006)
+    timeline.refresh()
+    image, top = timeline.grab().toImage(), int(timeline.place_of("marks")) - 5
+    plain = image.pixelColor(int(timeline.x_of(1001)) + 4, top)
+    assert image.pixelColor(int(timeline.x_of(1002)) + 4, top) != plain
+    assert image.pixelColor(int(timeline.x_of(1003)) + 4, top) == plain  # lower half only
+    assert image.pixelColor(int(timeline.x_of(1003)) + 4, top + 10) != plain
+    assert "accepted" in timeline.tip(1002)
+
+
+def test_the_error_ramp_runs_from_blue_to_orange() -> None:
+    sure, doubtful = ramp(0.0), ramp(1.0)
+    assert sure.blue() > sure.red()
+    assert doubtful.red() > doubtful.blue()
+    assert ramp(5.0) == doubtful

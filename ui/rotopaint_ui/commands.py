@@ -1,0 +1,149 @@
+"""The table of commands: what each is called, where it stands in the menus, and its keys in every preset. No Qt.
+
+A command's `name` never changes: preferences keep a person's own keys by it. What a command does is found by the panel:
+`tool.X` takes the viewer's tool X in hand, `overlay.X` switches the field X of the viewer's overlay, `canvas.X` calls
+the viewer's method X, `edit.X` the edit X of `tools.acts`; the others are named in the panel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Preset(StrEnum):
+    """Whose keys."""
+
+    NUKE = "Nuke"
+    SILHOUETTE = "Silhouette"
+    MOCHA = "Mocha"
+
+
+Keys = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """One command. `keys` are Nuke's; the other presets say only where they differ."""
+
+    name: str
+    label: str
+    group: str
+    keys: Keys = ()
+    picture: str = ""
+    checkable: bool = False
+    silhouette: Keys | None = None
+    mocha: Keys | None = None
+
+    def keys_in(self, preset: Preset) -> Keys:
+        """The keys of a preset."""
+        others = {Preset.SILHOUETTE: self.silhouette, Preset.MOCHA: self.mocha}
+        own = others.get(preset)
+        return self.keys if own is None else own
+
+
+GROUPS = ("File", "Edit", "Tools", "Points", "Keys", "View", "Playback", "Review", "Shot")
+
+COMMANDS = (
+    Command("open", "Open plate", "File", ("Ctrl+O",)),
+    Command("open_project", "Open project", "File", ("Ctrl+Shift+O",)),
+    Command("save", "Save shapes", "File", ("Ctrl+S",)),
+    Command("export", "Export", "File", ("Ctrl+E",)),
+    Command("diagnostics", "Copy diagnostics", "File"),
+    Command("undo", "Undo", "Edit", ("Ctrl+Z",), "undo"),
+    Command("redo", "Redo", "Edit", ("Ctrl+Shift+Z", "Ctrl+Y"), "redo"),
+    Command("leave", "Leave the drag, or stop the run", "Edit", ("Esc",)),
+    Command("tool.select", "Select and move", "Tools", ("V",), "select", True, ("T",), ("Ctrl+1",)),
+    Command("tool.landmark", "Landmarks: the shapes follow", "Tools", ("L",), "landmark", True),
+    Command("tool.reshape", "Reshape with falloff (Shift+drag: size)", "Tools", ("R",), "reshape", True),
+    Command("tool.points", "Add points (Ctrl: take away)", "Tools", ("P",), "points", True, None, ("+",)),
+    Command("tool.transform", "Move, scale, rotate", "Tools", ("T",), "transform", True, ("Shift+T",)),
+    Command("tool.width", "Seam width (Shift: softness)", "Tools", ("S",), "width", True),
+    Command("tool.crop", "Crop box", "Tools", ("C",), "crop", True),
+    Command("edit.smooth", "Smooth points", "Points", ("Z",), "", False, ("Alt+S",)),
+    Command("edit.cusp", "Cusp points", "Points", ("Shift+Z",), "", False, ("Alt+C",)),
+    Command("edit.join", "Join broken tangents", "Points", ("J",)),
+    Command("edit.mirror", "Mirror tangents: one line, one length", "Points", ("Shift+J",)),
+    Command("edit.delete", "Delete points", "Points", ("Del", "Backspace")),
+    Command("edit.select_all", "Select all points", "Points", ("Ctrl+A",)),
+    Command("edit.select_none", "Select nothing", "Points", ("Ctrl+D",)),
+    Command("edit.next_shape", "Next shape", "Points", ("PgDown",)),
+    Command("edit.previous_shape", "Previous shape", "Points", ("PgUp",)),
+    Command("edit.feather_more", "Feather one pixel more", "Points", ("E",)),
+    Command("edit.feather_none", "No feather", "Points", ("Shift+E",)),
+    Command("edit.nudge_left", "Nudge left, 1 px", "Points", ("Alt+Left", "Num+4")),
+    Command("edit.nudge_left_fine", "Nudge left, 0.1 px", "Points", ("Ctrl+Alt+Left", "Ctrl+Num+4")),
+    Command("edit.nudge_left_far", "Nudge left, 10 px", "Points", ("Alt+Shift+Left", "Shift+Num+4")),
+    Command("edit.nudge_right", "Nudge right, 1 px", "Points", ("Alt+Right", "Num+6")),
+    Command("edit.nudge_right_fine", "Nudge right, 0.1 px", "Points", ("Ctrl+Alt+Right", "Ctrl+Num+6")),
+    Command("edit.nudge_right_far", "Nudge right, 10 px", "Points", ("Alt+Shift+Right", "Shift+Num+6")),
+    Command("edit.nudge_up", "Nudge up, 1 px", "Points", ("Alt+Up", "Num+8")),
+    Command("edit.nudge_up_fine", "Nudge up, 0.1 px", "Points", ("Ctrl+Alt+Up", "Ctrl+Num+8")),
+    Command("edit.nudge_up_far", "Nudge up, 10 px", "Points", ("Alt+Shift+Up", "Shift+Num+8")),
+    Command("edit.nudge_down", "Nudge down, 1 px", "Points", ("Alt+Down", "Num+2")),
+    Command("edit.nudge_down_fine", "Nudge down, 0.1 px", "Points", ("Ctrl+Alt+Down", "Ctrl+Num+2")),
+    Command("edit.nudge_down_far", "Nudge down, 10 px", "Points", ("Alt+Shift+Down", "Shift+Num+2")),
+    Command("edit.set_key", "Set key", "Keys", ("Ctrl+K",)),
+    Command("edit.delete_key", "Delete key", "Keys", ("Ctrl+Shift+K",)),
+    Command("edit.hold", "Hold from this key", "Keys", ("Ctrl+H",)),
+    Command("edit.linear", "Go on linearly from this key", "Keys", ("Ctrl+L",)),
+    Command("edit.copy_key", "Copy key", "Keys", ("Ctrl+C",)),
+    Command("edit.paste_key", "Paste key", "Keys", ("Ctrl+V",)),
+    Command("edit.paste_key_relative", "Paste key where the shape stands", "Keys", ("Ctrl+Shift+V",)),
+    Command("edit.ripple", "Edit all keys, relative", "Keys", ("Shift+R",), "", True, ("Shift+M",)),
+    Command("edit.overwrite", "Edit all keys, absolute", "Keys", ("Ctrl+Shift+R",), "", True),
+    Command("wipe", "Wipe between plate and clean plate", "View", ("W",), "wipe", True),
+    Command("flip", "Show the clean plate", "View", ("`",), "flip", True),
+    Command("overlay.splines", "Splines", "View", ("Shift+Q",), "splines", True),
+    Command("overlay.landmarks", "Landmarks", "View", ("Shift+L",), "landmarks", True),
+    Command("overlay.mattes", "Mattes", "View", ("M",), "mattes", True, ("A",)),
+    Command("overlay.onion", "Onion skin: the keys before and after", "View", ("O",), "onion", True),
+    Command("overlay.loupe", "Loupe while dragging", "View", ("G",), "", True),
+    Command("overlays", "Everything drawn over the plate", "View", ("Q",), "", True, ("V", "Q")),
+    Command("canvas.fit_face", "Fit the face", "View", ("F",), "face"),
+    Command("canvas.fit", "Fit the plate", "View", ("H",), "fit"),
+    Command("canvas.one_to_one", "One plate pixel to one screen pixel", "View", ("1",)),
+    Command("canvas.zoom_in", "Zoom in", "View", ("=", "Ctrl+=")),
+    Command("canvas.zoom_out", "Zoom out", "View", ("-", "Ctrl+-")),
+    Command("canvas.brush_larger", "Larger reshape brush", "View", ("]",)),
+    Command("canvas.brush_smaller", "Smaller reshape brush", "View", ("[",)),
+    Command("play", "Play", "Playback", ("Space",), "play", True),
+    Command("next", "Next frame", "Playback", ("Right",), "next", False, ("X", "Right")),
+    Command("previous", "Previous frame", "Playback", ("Left",), "previous", False, ("Z", "Left")),
+    Command("next_key", "Next key", "Playback", ("Ctrl+Right",), "", False, None, ("Ctrl+Right", "Shift+Right")),
+    Command("previous_key", "Previous key", "Playback", ("Ctrl+Left",), "", False, None, ("Ctrl+Left", "Shift+Left")),
+    Command("first", "First frame", "Playback", ("Home",), "first"),
+    Command("last", "Last frame", "Playback", ("End",), "last"),
+    Command("worst", "Worst frame, then the next", "Review", ("N", "Up"), "worst"),
+    Command("worst_back", "Back to a worse frame", "Review", ("Shift+N", "Down"), "worst_back"),
+    Command("accept", "Accept", "Review", ("Y",), "accept", True),
+    Command("accept_next", "Accept, and on to the next worst", "Review", ("Shift+Y",)),
+    Command("needs_work", "Needs work", "Review", ("X",), "needs_work", True, ("Shift+X",)),
+    Command("spread", "Spread", "Review", ("Return", "Enter"), "spread"),
+    Command("spread_shorter", "Reach one frame less on each side", "Review", ("Shift+[",)),
+    Command("spread_longer", "Reach one frame more on each side", "Review", ("Shift+]",)),
+    Command("refit", "Refit shot", "Review", ("Ctrl+R",), "refit"),
+    Command("run", "Run", "Shot", ("Ctrl+Return",)),
+    Command("make_clean", "Make the clean plate", "Shot", ("Ctrl+Shift+Return",)),
+)
+
+
+def command(name: str) -> Command:
+    """The command of that name. Raises KeyError."""
+    return {each.name: each for each in COMMANDS}[name]
+
+
+def keys_of(preset: Preset, own: Mapping[str, Keys] | None = None) -> dict[str, Keys]:
+    """The keys of every command: a preset's, with a person's own in their place."""
+    own = own or {}
+    return {each.name: tuple(own.get(each.name, each.keys_in(preset))) for each in COMMANDS}
+
+
+def conflicts(keys: Mapping[str, Keys]) -> dict[str, tuple[str, ...]]:
+    """Keys that more than one command answers to, with the names of those commands."""
+    takers: dict[str, list[str]] = {}
+    for name, each in keys.items():
+        for key in each:
+            takers.setdefault(key, []).append(name)
+    return {key: tuple(names) for key, names in takers.items() if len(names) > 1}

@@ -1,0 +1,111 @@
+"""What each command of the table does to a panel."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import TYPE_CHECKING
+
+from rotopaint_ui import layout
+from rotopaint_ui.actions import Handler
+from rotopaint_ui.commands import Command
+from rotopaint_ui.review import Visits
+
+if TYPE_CHECKING:
+    from rotopaint_ui.panel import Panel
+
+
+def handler_of(panel: Panel, command: Command) -> Handler:
+    """The deed of a command; see `commands` for the meaning of names."""
+    kind, _, name = command.name.partition(".")
+    if not name:
+        return _handlers(panel)[kind]
+    found: dict[str, Handler] = {
+        "tool": lambda: panel.take_tool(name),
+        "overlay": lambda: change_overlays(panel),
+        "edit": lambda: _edit(panel, command, name),
+        "canvas": lambda: getattr(panel.canvas, name)(),
+    }
+    return found[kind]
+
+
+def _handlers(panel: Panel) -> Mapping[str, Handler]:
+    session, review = panel.session, panel.review
+    return {
+        "open": panel.open_chosen,
+        "open_project": lambda: layout.ask_for_file(panel, "Open a project or shapes", panel.open_path),
+        "save": panel.keeper.save,
+        "export": panel.export,
+        "diagnostics": panel.copy_diagnostics,
+        "undo": lambda: _told(panel, "Undone", session.undo()),
+        "redo": lambda: _told(panel, "Redone", session.redo()),
+        "leave": partial(_leave, panel),
+        "wipe": panel.show_clean,
+        "flip": panel.show_clean,
+        "overlays": partial(change_overlays, panel),
+        "play": partial(_play, panel),
+        "next": lambda: session.go_to(session.frame + 1),
+        "previous": lambda: session.go_to(session.frame - 1),
+        "next_key": lambda: session.step_key(1),
+        "previous_key": lambda: session.step_key(-1),
+        "first": lambda: _go_to_end(panel, 0),
+        "last": lambda: _go_to_end(panel, -1),
+        "worst": lambda: _worst(panel, 1),
+        "worst_back": lambda: _worst(panel, -1),
+        "accept": lambda: review.mark("accepted"),
+        "accept_next": review.accept_and_go_on,
+        "needs_work": lambda: review.mark("needs work"),
+        "spread": review.spread,
+        "spread_shorter": lambda: panel.lengthen_reach(-1),
+        "spread_longer": lambda: panel.lengthen_reach(1),
+        "refit": review.refit,
+        "run": panel.run,
+        "make_clean": panel.make_clean,
+    }
+
+
+def change_overlays(panel: Panel) -> None:
+    """Draw over the plate what is switched on, or nothing where everything is switched off."""
+    everything = panel.commands["overlays"].isChecked()
+    rows = {name[8:]: made for name, made in panel.commands.items() if name.startswith("overlay.")}
+    overlay = type(panel.canvas.overlay)
+    panel.canvas.overlay = overlay(**{name: everything and made.isChecked() for name, made in rows.items()})
+    panel.canvas.update()
+
+
+def _edit(panel: Panel, command: Command, name: str) -> None:
+    panel.canvas.edit(name)
+    if command.checkable:
+        panel.commands[command.name].setChecked(panel.canvas.is_on(name))
+
+
+def _worst(panel: Panel, direction: int) -> None:
+    say, review = panel.status.say, panel.review
+    if review.step(direction):
+        say(panel.timeline.tip(panel.session.frame).replace("\n", ", "))
+    elif review.visits is not Visits.WORST:
+        say(f"No frame is left: {review.visits.value}")
+    elif panel.session.run.errors:
+        say("No frame is left to check: all are accepted or keyed by hand")
+    else:
+        say("Press Run first")
+
+
+def _go_to_end(panel: Panel, index: int) -> None:
+    if panel.session.plate is not None:
+        panel.session.go_to(panel.session.plate.frames[index])
+
+
+def _play(panel: Panel) -> None:
+    panel.commands["play"].setChecked(panel.player.play(panel.commands["play"].isChecked()))
+
+
+def _leave(panel: Panel) -> None:
+    if panel.session.is_dragging:
+        panel.canvas.cancel_gesture()
+    elif panel.jobs.is_running:
+        panel.jobs.stop()
+
+
+def _told(panel: Panel, what: str, label: str | None) -> None:
+    panel.status.say(f"{what}: {label}" if label is not None else f"Nothing to be {what.lower()}")

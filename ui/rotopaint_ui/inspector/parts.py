@@ -1,0 +1,62 @@
+"""Small widgets that the tabs share."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QColor, QIcon, QPainter, QPixmap
+from PySide6.QtWidgets import QDoubleSpinBox, QLabel, QSizePolicy
+
+_SIDE, _SCALE = 18, 3
+
+
+def number(low: float, high: float, unit: str, about: str, step: float = 0.5) -> QDoubleSpinBox:
+    """A box for a number; it tells of a change when the change is finished."""
+    box = QDoubleSpinBox()
+    box.setRange(low, high)
+    box.setDecimals(2)
+    box.setSuffix(unit)
+    box.setSingleStep(step)
+    box.setKeyboardTracking(False)
+    box.setToolTip(about)
+    return box
+
+
+def put(box: QDoubleSpinBox, value: float) -> None:
+    """Show a value, unless the artist is typing one; the box does not take it for a change of theirs."""
+    if not box.hasFocus() or box.value() == value:
+        box.blockSignals(True)
+        box.setValue(value)
+        box.blockSignals(False)
+
+
+def note(text: str = "") -> QLabel:
+    """A line or more of quiet text."""
+    label = QLabel(text)
+    label.setObjectName("note")
+    label.setWordWrap(True)
+    label.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
+    return label
+
+
+def heading(text: str) -> QLabel:
+    """The name of a group of fields."""
+    label = QLabel(text)
+    label.setObjectName("heading")
+    return label
+
+
+def swatch(colour: QColor, *, closed: bool) -> QIcon:
+    """A round patch of the shape's colour for a closed one, a bar for an open one."""
+    pixmap = QPixmap(_SIDE * _SCALE, _SIDE * _SCALE)
+    pixmap.fill(Qt.GlobalColor.transparent)
+    painter = QPainter(pixmap)
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+    painter.scale(_SCALE, _SCALE)
+    painter.setPen(Qt.PenStyle.NoPen)
+    painter.setBrush(colour)
+    if closed:
+        painter.drawEllipse(4, 4, 10, 10)
+    else:
+        painter.drawRoundedRect(2, 7, 14, 4, 2, 2)
+    painter.end()
+    return QIcon(pixmap)

@@ -1,0 +1,230 @@
+"""Jobs of one shot in the engine's process: the run, the clean plate made again, mattes. One at a time.
+
+A job is started here, its events go into the session, and what it has left on disk is read beside the screen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from PySide6.QtCore import QObject, QTimer, Signal
+
+from rotopaint_ai.errors import RotopaintError
+from rotopaint_ai.exchange import document as documents
+from rotopaint_ai.shapes.roto import RotoDocument
+from rotopaint_ui.errand import Errand
+from rotopaint_ui.host import Engine, PlateChoice
+from rotopaint_ui.preferences import Preferences
+from rotopaint_ui.seam_work import SeamWork
+from rotopaint_ui.session import Session
+from rotopaint_ui.shot import Results, read_results
+from rotopaint_ui.words import clean_words, matte_words, run_words
+from rotopaint_ui.worker import Worker
+
+LIVE_REFRESH_MS = 200
+RUN, CLEAN, MATTES = "run", "clean", "mattes"
+_BEGINS = {RUN: "Starting the engine", CLEAN: "Painting the seams", MATTES: "Drawing mattes"}
+
+
+class ShotJobs(QObject):
+    """`said` gives a line and its kind; `progressed` done, total and a note; `ended` the job and if it is whole."""
+
+    said = Signal(str, str)
+    progressed = Signal(int, int, str)
+    started = Signal(str)
+    ended = Signal(str, bool)
+    painted = Signal(int)  # a frame of the clean plate is on disk
+    device = Signal(str)
+    read = Signal(bool)  # results of an earlier run (False) or of this one (True) are in the session
+
+    def __init__(self, session: Session, engine: Callable[[], Engine], parent: QObject) -> None:
+        super().__init__(parent)
+        self.seams = SeamWork(session)
+        self.worker = Worker(self)
+        self._session, self._engine = session, engine
+        self._kind = ""
+        self._outcome = ""
+        self._reading = Errand(self)
+        self._live = QTimer(self, singleShot=True, interval=LIVE_REFRESH_MS)
+        self._live.timeout.connect(session.show_live)
+        self.worker.happened.connect(self._take_event)
+        self.worker.finished.connect(self._end)
+        self._reading.done.connect(self._take_results)
+        self._reading.failed.connect(lambda text: self.said.emit(text, "trouble"))
+
+    @property
+    def is_running(self) -> bool:
+        """Whether a job is under way."""
+        return self.worker.is_running
+
+    @property
+    def kind(self) -> str:
+        """Which job is under way: run, clean, mattes, or nothing."""
+        return self._kind if self.is_running else ""
+
+    def stop(self) -> None:
+        """Ask the job to stop after the frames that are being written."""
+        if self.is_running:
+            self.worker.cancel()
+            self.said.emit("Stopping after the frames that are being written", "plain")
+
+    def run(self, choice: PlateChoice, pack: str | None, preferences: Preferences) -> None:
+        """Run the whole shot."""
+        try:
+            self._session.prepare_run()
+            words = run_words(self._session, choice, pack, preferences)
+        except (RotopaintError, OSError) as error:
+            self.said.emit(str(error), "trouble")
+            return
+        self._start(RUN, words)
+
+    def make_clean(self, choice: PlateChoice, preferences: Preferences) -> None:
+        """Paint the frames again that no longer fit the shapes."""
+        stale = self.seams.stale()
+        if not stale:
+            self.said.emit("Every frame of the clean plate fits the shapes already", "plain")
+            return
+        try:
+            words = clean_words(self._session, choice, preferences, stale)
+        except (RotopaintError, OSError) as error:
+            self.said.emit(str(error), "trouble")
+            return
+        if self._start(CLEAN, words):
+            self.seams.begin(stale)
+
+    def draw_mattes(self, document: RotoDocument, folder: Path, preferences: Preferences) -> None:
+        """Draw the mattes of a document into a folder."""
+        path = folder / "shapes.roto.json"
+        try:
+            if not path.is_file():
+                documents.write(path, document)
+        except (RotopaintError, OSError) as error:
+            self.said.emit(str(error), "trouble")
+            return
+        self._start(MATTES, matte_words(path, folder, preferences))
+
+    def read_results(self) -> None:
+        """Look for what an earlier run of this shot has left."""
+        out = self._session.out
+        if out is not None:
+            self._reading.start(lambda: read_results(out))
+
+    def shut_down(self) -> None:
+        """End what is under way."""
+        self._reading.wait()
+        self.worker.shut_down()
+
+    def _start(self, kind: str, words: Sequence[str]) -> bool:
+        if self.is_running:
+            self.said.emit("A job is under way; Esc stops it", "trouble")
+            return False
+        try:
+            engine = self._engine()
+        except RotopaintError as error:
+            self.said.emit(str(error), "trouble")
+            return False
+        self._kind = kind
+        self.said.emit(_BEGINS[kind], "plain")
+        self.progressed.emit(0, 0, "")
+        self.worker.start(engine, words)
+        self.started.emit(kind)
+        return True
+
+    # --- events
+
+    def _take_event(self, facts: Mapping[str, Any]) -> None:
+        """One object of the event stream; fields that this version does not know are left alone."""
+        event = facts["event"]
+        if self._kind == RUN:
+            self._session.take_event(facts)
+        if event == "started":
+            self._tell_start(facts)
+        elif event == "frame" and "frame" in facts:
+            self._take_frame(int(facts["frame"]))
+        elif event == "progress" and "done" in facts:
+            self.progressed.emit(int(facts["done"]), int(facts["total"]), _note(facts))
+        elif event in ("warning", "error"):
+            self.said.emit(str(facts.get("message", event)), "trouble")
+
+    def _tell_start(self, facts: Mapping[str, Any]) -> None:
+        if self._kind == RUN:
+            self.device.emit(str(facts.get("device", "")))
+            self.said.emit(f"{facts.get('total', '?')} frames with {facts.get('pack', 'the pack')}", "plain")
+
+    def _take_frame(self, frame: int) -> None:
+        if self._kind == CLEAN:
+            self.seams.take_frame(frame)
+        elif self._kind == RUN and not self._live.isActive():
+            self._live.start()
+        if self._kind in (RUN, CLEAN):
+            self.painted.emit(frame)
+
+    def _end(self, is_done: bool, text: str) -> None:
+        kind, out = self._kind, self._session.out
+        self._live.stop()
+        if kind == RUN and is_done and out is not None:
+            self._outcome = text
+            self.read_results()
+            return
+        if kind == RUN:
+            self._session.end_live()
+        if kind == CLEAN and out is not None:
+            self._note_painted(out)
+        self.said.emit(text, "good" if is_done else "trouble")
+        self.ended.emit(kind, is_done)
+
+    def _note_painted(self, out: Path) -> None:
+        try:
+            self.seams.end(out)
+        except OSError as error:
+            self.said.emit(f"{out}: what the clean plate was painted from could not be noted ({error})", "trouble")
+
+    def _take_results(self, results: Results) -> None:
+        """What a run left has been read: that of an earlier one, or of the one that has just ended."""
+        session, outcome = self._session, self._outcome
+        self._outcome = ""
+        if results.out != session.out:
+            return
+        if outcome:
+            session.end_live()
+            session.take_run(results)
+            self._take_painted(results)
+        else:
+            session.take_results(results)
+            self.seams.look(results.out)
+        if results.trouble is not None:
+            self.said.emit(results.trouble, "trouble")
+        elif outcome:
+            self.said.emit(
+                self._summary() if outcome == "Done" else outcome, "good" if outcome == "Done" else "trouble"
+            )
+        self.read.emit(bool(outcome))
+        if outcome:
+            self.ended.emit(RUN, results.trouble is None)
+
+    def _take_painted(self, results: Results) -> None:
+        if results.document is not None and (results.out / "clean").is_dir():
+            try:
+                self.seams.take_run(results.document, results.run, results.out)
+            except OSError as error:
+                self.said.emit(f"{results.out}: {error}", "trouble")
+
+    def _summary(self) -> str:
+        run = self._session.run
+        text = f"Done. {len(run.errors)} frames"
+        if run.ms_per_frame is not None:
+            text += f", {run.ms_per_frame:.0f} ms each"
+        if run.lost:
+            text += f", the face was not found in {len(run.lost)}"
+        return text + ". N jumps to the worst frame"
+
+
+def _note(facts: Mapping[str, Any]) -> str:
+    note = f"{facts['done']} of {facts['total']}"
+    if facts.get("eta_s") is not None:
+        note += f", {facts['eta_s']:.0f} s to go"
+    if facts.get("ms_per_frame") is not None:
+        note += f", {facts['ms_per_frame']:.0f} ms/frame"
+    return note

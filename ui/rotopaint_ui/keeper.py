@@ -1,0 +1,74 @@
+"""Keeps shapes.roto.json up to date: in a thread after a moment's rest, at once where somebody asks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from PySide6.QtCore import QObject, QTimer, Signal
+
+from rotopaint_ai.errors import RotopaintError
+from rotopaint_ai.shapes.roto import RotoDocument
+from rotopaint_ui.errand import Errand
+from rotopaint_ui.session import Session
+from rotopaint_ui.shot import write_document
+
+
+class Keeper(QObject):
+    """Writes the session's document. `may_write` says no while a run writes the same file."""
+
+    kept = Signal()
+    failed = Signal(str)
+
+    def __init__(self, session: Session, may_write: Callable[[], bool], parent: QObject) -> None:
+        super().__init__(parent)
+        self._session, self._may_write = session, may_write
+        self._writing = Errand(self)
+        self._writing.done.connect(self._written)
+        self._writing.failed.connect(lambda text: self.failed.emit(f"Not saved: {text}"))
+        self._rest = QTimer(self, singleShot=True)
+        self._rest.timeout.connect(self._write_beside)
+
+    def set_rest(self, seconds: float) -> None:
+        """How long nothing must happen before a write."""
+        self._rest.setInterval(round(seconds * 1000))
+
+    def touch(self) -> None:
+        """Something changed: write when the artist rests."""
+        if not self._session.is_saved and self._may_write():
+            self._rest.start()
+
+    def save(self) -> None:
+        """Write now."""
+        self._writing.wait()
+        if self._session.is_dragging or not self._may_write():
+            return
+        try:
+            if self._session.save():
+                self.kept.emit()
+        except (RotopaintError, OSError) as error:
+            self.failed.emit(f"Not saved: {error}")
+
+    def shut_down(self) -> None:
+        """Write what is not written; nothing is begun any more."""
+        self._rest.stop()
+        self.save()
+
+    def _write_beside(self) -> None:
+        """A long shot takes a second to write, and the artist goes on."""
+        session, document, path = self._session, self._session.document, self._session.shapes_path
+        if session.is_dragging or session.is_live or self._writing.is_running:
+            self._rest.start()
+        elif document is not None and path is not None and not session.is_saved and self._may_write():
+
+            def write() -> object:
+                write_document(path, document)
+                return path, document
+
+            self._writing.start(write)
+
+    def _written(self, result: tuple[Path, RotoDocument]) -> None:
+        path, document = result
+        if path == self._session.shapes_path:
+            self._session.mark_saved(document)
+            self.kept.emit()

@@ -1,0 +1,166 @@
+"""The review loop: which frame next, accepted or not, how far a correction reaches, and what a refit has moved."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import StrEnum
+
+from rotopaint_ai.project.values import Mark
+from rotopaint_ai.shapes.roto import RotoDocument
+from rotopaint_ui.moved import Moved, moved_keys
+from rotopaint_ui.session import Session
+from rotopaint_ui.timeline.reach import Reach
+
+Say = Callable[[str], None]
+
+
+class Visits(StrEnum):
+    """Where N goes."""
+
+    WORST = "worst first"
+    NEEDS_WORK = "needs work"
+    UNMARKED = "not looked at"
+
+
+class ReviewLoop:
+    """Works on a session; `say` puts a line in the status."""
+
+    def __init__(self, session: Session, say: Say) -> None:
+        self.visits = Visits.WORST
+        self.reach: Reach | None = None
+        self.moved: Moved | None = None
+        self._session, self._say = session, say
+        self._seen: tuple[object, ...] = ()
+        self._own: Reach | None = None  # as the artist has dragged it
+        self._asked: tuple[str, RotoDocument] | None = None
+        self._moved_in: RotoDocument | None = None
+
+    def refresh(self) -> None:
+        """Look at the session again."""
+        session = self._session
+        self._look_at_answer()
+        seen = (session.frame, session.document, session.state.spreads, session.is_live)
+        if all(a is b or a == b for a, b in zip(seen, self._seen)) and self._seen:
+            return
+        self._seen = seen
+        if self._own is not None and self._own.frame not in session.held_frames():
+            self._own = None
+        self.reach = self._own or self._proposed()
+
+    def reset(self) -> None:
+        """Another shot."""
+        self.reach = self._own = self.moved = self._asked = None
+        self._seen = ()
+
+    # --- which frame
+
+    def step(self, direction: int) -> bool:
+        """Go where N goes, or back; False where no frame is left."""
+        session = self._session
+        if self.visits is Visits.WORST:
+            return session.step_worst(direction)
+        frames = [frame for frame in self.frames() if frame != session.frame]
+        if not frames:
+            return False
+        ahead = [frame for frame in frames if (frame - session.frame) * direction > 0]
+        session.go_to((min if direction > 0 else max)(ahead or frames))
+        return True
+
+    def frames(self) -> list[int]:
+        """The frames that the filter leaves, in order; of a hold the first only."""
+        session = self._session
+        plate, marks = session.plate, session.state.marks
+        if plate is None:
+            return []
+        wanted: Mark | None = "needs work" if self.visits is Visits.NEEDS_WORK else None
+        return [f for f in plate.frames if marks.get(f) == wanted and session.run.hold_of(f)[0] == f]
+
+    # --- marks
+
+    def mark(self, mark: Mark) -> None:
+        """Judge this frame, with its hold; the same judgement again takes it back."""
+        session = self._session
+        if session.plate is None:
+            return
+        same = session.state.marks.get(session.frame) == mark
+        session.mark(session.held_frames(), None if same else mark)
+
+    def accept_and_go_on(self) -> None:
+        """Accept this frame, and go to the next one."""
+        session = self._session
+        if session.plate is None:
+            return
+        session.mark(session.held_frames(), "accepted")
+        if not self.step(1):
+            self._say("No frame is left to check")
+
+    def summary(self) -> str:
+        """How far the review is."""
+        session = self._session
+        if session.plate is None or not session.state.marks:
+            return ""
+        marks = session.state.marks.values()
+        accepted, work = sum(m == "accepted" for m in marks), sum(m == "needs work" for m in marks)
+        text = f"{accepted} of {len(session.plate.frames)} accepted"
+        return f"{text}, {work} need work" if work else text
+
+    # --- spread and refit
+
+    def drag(self, reach: Reach, has_let_go: bool) -> None:
+        """The bracket under the mouse; one that is spread already is spread anew when the mouse lets go."""
+        self.reach = self._own = reach
+        if has_let_go and reach.is_spread:
+            self.spread()
+
+    def lengthen(self, by: int) -> None:
+        """Both ends by keyboard."""
+        plate = self._session.plate
+        if self.reach is not None and plate is not None:
+            self.drag(self.reach.longer(by, plate.first, plate.last), has_let_go=False)
+            self._session.say(f"Reaches {self.reach.first}-{self.reach.last}")
+
+    def spread(self) -> None:
+        """Carry this frame's correction as far as the bracket says."""
+        reach, document = self.reach, self._session.state.document
+        if reach is None or document is None:
+            self._say("Nothing to spread: correct this frame first, by a landmark or a shape")
+            return
+        self._own = None
+        self._asked = ("spread", document)
+        self._session.spread(reach.frame, reach.first, reach.last)
+
+    def refit(self) -> None:
+        """Refit the shot from the keys that people made."""
+        document = self._session.state.document
+        if document is None or not self._session.corrected_frames():
+            self._say("Nothing to learn from yet: correct a few frames first")
+            return
+        self._asked = ("refit shot", document)
+        self._session.refit()
+
+    def _proposed(self) -> Reach | None:
+        session = self._session
+        if session.state.document is None or session.is_live:
+            return None
+        held = session.held_frames()
+        spread = next((each for each in session.state.spreads if each.frame in held), None)
+        if spread is not None:
+            return Reach(spread.frame, spread.first, spread.last, is_spread=True)
+        corrected = session.corrected_frames()
+        if session.frame not in corrected and not any(frame in corrected for frame in held):
+            return None
+        return Reach(session.frame, *session.proposed_reach(session.frame))
+
+    def _look_at_answer(self) -> None:
+        """A spread or refit has come: tell which keys it moved, and show them on the timeline."""
+        session = self._session
+        document = session.state.document
+        if self.moved is not None and document is not self._moved_in:
+            self.moved = None
+        if self._asked is None or document is None or session.last_step != self._asked[0]:
+            return
+        label, before = self._asked
+        if document is not before:
+            self._asked = None
+            self.moved, self._moved_in = moved_keys(before, document), document
+            self._say(self.moved.text(label.capitalize()))

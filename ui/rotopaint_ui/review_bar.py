@@ -1,0 +1,81 @@
+"""The row between viewer and timeline: frame and playback, where N goes, review marks, Spread and Refit shot."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from PySide6.QtCore import QSize, Qt, Signal
+from PySide6.QtGui import QAction
+from PySide6.QtWidgets import QComboBox, QFrame, QHBoxLayout, QLabel, QSpinBox, QToolButton
+
+from rotopaint_ui.bars import button_of
+from rotopaint_ui.review import Visits
+from rotopaint_ui.shot import PlateFacts
+from rotopaint_ui.timeline.reach import Reach
+
+_LABELLED = ("accept", "needs_work", "spread", "refit")
+
+
+class ReviewBar(QFrame):
+    """Buttons of commands, a box for the frame number and a filter."""
+
+    frame_wanted = Signal(int)
+    visits_changed = Signal(str)
+
+    def __init__(self, actions: Mapping[str, QAction]) -> None:
+        super().__init__()
+        self.setObjectName("review_bar")
+        self.frame = QSpinBox()
+        self.frame.setKeyboardTracking(False)
+        self.frame.setRange(0, 0)
+        self.frame.setMinimumWidth(76)
+        self.frame.setToolTip("Frame: type a number and press Return")
+        self.frame.setAccessibleName("Frame")
+        self.visits = QComboBox()
+        self.visits.addItems([each.value for each in Visits])
+        self.visits.setToolTip("Which frames N goes to")
+        self.visits.setAccessibleName("Frames that N goes to")
+        self.summary = QLabel()
+        self.summary.setObjectName("note")
+        self.buttons: dict[str, QToolButton] = {}
+        row = QHBoxLayout(self)
+        row.setContentsMargins(10, 3, 10, 3)
+        row.setSpacing(4)
+        row.addWidget(self.frame)
+        self._add(row, actions, "first", "previous", "play", "next", "last")
+        row.addSpacing(12)
+        self._add(row, actions, "worst_back", "worst")
+        row.addWidget(self.visits)
+        row.addSpacing(12)
+        self._add(row, actions, "accept", "needs_work")
+        row.addWidget(self.summary)
+        row.addStretch(1)
+        self._add(row, actions, "spread", "refit")
+        self.frame.valueChanged.connect(self.frame_wanted)
+        self.visits.currentTextChanged.connect(self.visits_changed)
+
+    def show_frame(self, plate: PlateFacts | None, frame: int) -> None:
+        """The frame that is shown."""
+        self.frame.setEnabled(plate is not None)
+        self.frame.blockSignals(True)
+        if plate is not None:
+            self.frame.setRange(plate.first, plate.last)
+        if not self.frame.hasFocus() or self.frame.value() != frame:
+            self.frame.setValue(frame)
+        self.frame.blockSignals(False)
+
+    def show_reach(self, reach: Reach | None) -> None:
+        """What Spread would do."""
+        action = self.buttons["spread"].defaultAction()
+        action.setEnabled(reach is not None)
+        text = "Spread" if reach is None else f"Spread {reach.first}\u2013{reach.last}"
+        self.buttons["spread"].setText(text)
+
+    def _add(self, row: QHBoxLayout, actions: Mapping[str, QAction], *names: str) -> None:
+        for name in names:
+            button = button_of(actions[name], 18)
+            if name in _LABELLED:
+                button.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
+                button.setIconSize(QSize(16, 16))
+            self.buttons[name] = button
+            row.addWidget(button)

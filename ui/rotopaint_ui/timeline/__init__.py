@@ -1,0 +1,309 @@
+"""The timeline: strips on one axis - frames, thumbnails with holds, errors by shape, keys with reach, review marks.
+
+Press or drag goes to a frame, the wheel magnifies about the mouse, the middle button moves the axis, a double click on
+the frame numbers shows the whole shot. The ends of the reach bracket can be dragged; a row of errors selects its shape.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from PySide6.QtCore import QPointF, QSize, Qt, Signal
+from PySide6.QtGui import QColor, QMouseEvent, QPainter, QPaintEvent, QResizeEvent, QWheelEvent
+from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
+
+from rotopaint_ai.shapes.roto import RotoDocument
+from rotopaint_ui.moved import Moved
+from rotopaint_ui.reel import PLATE, Reel
+from rotopaint_ui.render import resized
+from rotopaint_ui.session import Session
+from rotopaint_ui.shot import PlateFacts
+from rotopaint_ui.timeline import strips
+from rotopaint_ui.timeline.axis import Axis
+from rotopaint_ui.timeline.heat import BARS, ROW, HeatRows, Rows, paint_bars
+from rotopaint_ui.timeline.keys import KEYS, key_sources, paint_keys, paint_moved
+from rotopaint_ui.timeline.marks import MARKS, paint_marks
+from rotopaint_ui.timeline.ramp import BAD_SHARE
+from rotopaint_ui.timeline.reach import REACH, End, Reach, end_at, paint_reach
+from rotopaint_ui.timeline.strips import GAP, GROUND, RULER, THUMBS
+
+MOST_ROWS = 24
+
+
+class Timeline(QWidget):
+    """Shows the session's frames and lets the artist scrub; the panel is told by signals."""
+
+    frame_wanted = Signal(int)
+    shape_wanted = Signal(str)
+    reach_changed = Signal(object, bool)  # the bracket, and whether the mouse has let go of it
+
+    def __init__(self, session: Session, reel: Reel, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.reach: Reach | None = None
+        self.moved: Moved | None = None  # by the last spread or refit
+        self._session, self._reel = session, reel
+        self._rows = HeatRows()
+        self._axis: Axis | None = None
+        self._keys: tuple[RotoDocument | None, str | None, dict[int, str]] = (None, None, {})
+        self._held_end: End | None = None
+        self._pan: float | None = None
+        self._n_rows = 0
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        self.setMouseTracking(True)
+        self.setAccessibleName("Timeline")
+        self.setAccessibleDescription("Frames, expected errors, keys and review marks of the shot")
+
+    def sizeHint(self) -> QSize:
+        """As high as its strips."""
+        return QSize(600, int(self._tops()["end"]))
+
+    def refresh(self) -> None:
+        """Show the session as it is now."""
+        n_rows = len(self._shape_names())
+        if n_rows != self._n_rows:
+            self._n_rows = n_rows
+            self.updateGeometry()
+        self._follow()
+        self.update()
+
+    # --- the axis
+
+    @property
+    def axis(self) -> Axis | None:
+        """The frames that are shown, and where; None without a plate."""
+        plate = self._session.plate
+        if plate is None:
+            self._axis = None
+            return None
+        old = self._axis
+        if old is None or (old.first, old.last) != (plate.first, plate.last):
+            self._axis = Axis.whole(plate.first, plate.last, self.width())
+        elif old.width != self.width():
+            self._axis = Axis(old.first, old.last, self.width(), old.begin, old.end)
+        return self._axis
+
+    def x_of(self, frame: float) -> float:
+        """The left edge of a frame's cell."""
+        axis = self.axis
+        return 0.0 if axis is None else axis.x_of(frame)
+
+    def frame_at(self, x: float) -> int:
+        """The frame whose cell holds a place; the nearest one outside the axis."""
+        axis = self.axis
+        return 0 if axis is None else axis.frame_at(x)
+
+    def thumb_frames(self) -> list[int]:
+        """The frames whose thumbnails fill the strip, those near the playhead first."""
+        plate, axis = self._session.plate, self.axis
+        return [] if plate is None or axis is None else strips.thumb_frames(plate, axis, self._session.frame)
+
+    def place_of(self, name: str) -> float:
+        """The middle of a strip: ruler, thumbs, bars, rows, keys, reach or marks."""
+        tops = self._tops()
+        following = list(tops)[list(tops).index(name) + 1]
+        return (tops[name] + tops[following] - GAP) / 2
+
+    def _tops(self) -> dict[str, float]:
+        """Where each strip begins."""
+        rows = min(self._n_rows, MOST_ROWS) * ROW
+        heights = {"ruler": RULER, "thumbs": THUMBS, "bars": BARS, "rows": rows, "keys": KEYS, "reach": REACH}
+        tops, y = {}, float(GAP)
+        for name, height in {**heights, "marks": MARKS}.items():
+            tops[name] = y
+            y += height + GAP if height else 0
+        return {**tops, "end": y + GAP}
+
+    def _shape_names(self) -> tuple[str, ...]:
+        document = self._session.document
+        return () if document is None else tuple(shape.name for shape in document.shapes)
+
+    def _follow(self) -> None:
+        """Keep the frame that is shown inside a magnified axis."""
+        axis = self.axis
+        if axis is not None and not axis.is_whole:
+            self._show(axis.showing(self._session.frame))
+
+    def _show(self, axis: Axis) -> None:
+        if axis != self._axis:
+            self._axis = axis
+            self._reel.want_thumbs(self.thumb_frames())
+            self.update()
+
+    # --- painting
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        """All strips, then the playhead."""
+        painter = QPainter(self)
+        painter.fillRect(self.rect(), QColor("#16181c"))
+        painter.setFont(resized(self.font(), 0.85))
+        plate, axis = self._session.plate, self.axis
+        if plate is None or axis is None:
+            self._paint_nothing(painter)
+            return
+        painter.save()
+        painter.setClipRect(strips.strip(axis, 0, self.height()).adjusted(-2, 0, 2, 0))
+        self._paint_strips(painter, plate, axis)
+        painter.restore()
+        self._paint_labels(painter)
+        if axis.begin <= self._session.frame < axis.end:
+            strips.paint_playhead(painter, axis, self._session.frame, self.height())
+
+    def _paint_nothing(self, painter: QPainter) -> None:
+        painter.setPen(QColor("#7d8492"))
+        text = "Frames, expected errors, keys and review marks of the shot appear here"
+        painter.drawText(self.rect(), Qt.AlignmentFlag.AlignCenter, text)
+
+    def _paint_strips(self, painter: QPainter, plate: PlateFacts, axis: Axis) -> None:
+        tops, session = self._tops(), self._session
+        for name, height in (("thumbs", THUMBS), ("bars", BARS), ("keys", KEYS), ("reach", REACH), ("marks", MARKS)):
+            painter.fillRect(strips.strip(axis, tops[name], height), GROUND)
+        strips.paint_ruler(painter, axis, tops["ruler"])
+        thumbs = {frame: self._reel.thumb(frame) for frame in self.thumb_frames()}
+        broken = {frame for name, frame in self._reel.broken if name == PLATE}
+        strips.paint_thumbs(painter, axis, tops["thumbs"], plate, thumbs, broken)
+        strips.paint_holds(painter, axis, tops["thumbs"] + 1, session.run.held)
+        paint_bars(painter, axis, tops["bars"], self._errors(axis), BAD_SHARE * plate.width)
+        names = self._shape_names()[:MOST_ROWS]
+        if names:
+            rows = Rows(session.run, names, axis, BAD_SHARE * plate.width)
+            painter.drawImage(strips.strip(axis, tops["rows"], 0).topLeft(), self._rows.image(rows))
+            self._paint_chosen_row(painter, axis, tops["rows"], names)
+        paint_keys(painter, axis, tops["keys"], self._key_sources(), session.state.crops)
+        if self.moved is not None:
+            paint_moved(painter, axis, tops["keys"], self.moved.by_frame)
+        if self.reach is not None:
+            paint_reach(painter, axis, tops["reach"], self.reach, is_held=self._held_end is not None)
+        paint_marks(painter, axis, tops["marks"], session.state.marks)
+
+    def _paint_chosen_row(self, painter: QPainter, axis: Axis, y: float, names: tuple[str, ...]) -> None:
+        chosen = self._session.selection.shape
+        if chosen in names:
+            area = strips.strip(axis, y + ROW * names.index(chosen), ROW - 1)
+            painter.setPen(QColor("#ffffff"))
+            painter.setBrush(Qt.BrushStyle.NoBrush)
+            painter.drawRect(area.adjusted(0, -1, -1, 0))
+
+    def _paint_labels(self, painter: QPainter) -> None:
+        tops = self._tops()
+        rows = ("thumbs", "plate", THUMBS), ("bars", "error", BARS), ("keys", "keys", KEYS)
+        for name, text, height in (*rows, ("reach", "spread", REACH), ("marks", "review", MARKS)):
+            strips.paint_label(painter, text, tops[name], height)
+        if self._n_rows >= 3:
+            strips.paint_label(painter, "shapes", tops["rows"], min(self._n_rows, MOST_ROWS) * ROW)
+
+    def _errors(self, axis: Axis) -> Mapping[int, float]:
+        name, run = self._session.selection.shape, self._session.run
+        found = {frame: run.error_at(frame, name) for frame in axis.frames}
+        return {frame: error for frame, error in found.items() if error is not None}
+
+    def _key_sources(self) -> dict[int, str]:
+        """Keys of the selected shape, or of all; found once for each document."""
+        document, chosen = self._session.document, self._session.selection.shape
+        if self._keys[0] is not document or self._keys[1] != chosen:
+            selected = self._session.shape
+            shapes = (selected,) if selected is not None else document.shapes if document is not None else ()
+            self._keys = (document, chosen, key_sources(shapes))
+        return self._keys[2]
+
+    # --- the mouse
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        """Take the end of the bracket, select a row's shape, or go to the frame under the mouse."""
+        axis = self.axis
+        if axis is None:
+            return
+        x, strip = event.position().x(), self._strip_at(event.position())
+        if event.button() == Qt.MouseButton.MiddleButton:
+            self._pan = x
+        elif event.button() == Qt.MouseButton.LeftButton:
+            self._held_end = self._end_at(event.position())
+            if self._held_end is None:
+                self.frame_wanted.emit(axis.frame_at(x))
+                if strip == "rows":
+                    self.shape_wanted.emit(self._row_name(event.position().y()))
+
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:
+        """Drag the bracket, move the axis, scrub, or tell what is under the mouse."""
+        axis, x = self.axis, event.position().x()
+        if axis is None:
+            return
+        if self._pan is not None:
+            self._show(axis.moved(x - self._pan))
+            self._pan = x
+        elif self._held_end is not None and self.reach is not None:
+            self.reach_changed.emit(self.reach.dragged(self._held_end, axis.frame_at(x)), False)
+        elif event.buttons() & Qt.MouseButton.LeftButton:
+            self.frame_wanted.emit(axis.frame_at(x))
+        else:
+            on_end = self._end_at(event.position()) is not None
+            self.setCursor(Qt.CursorShape.SplitHCursor if on_end else Qt.CursorShape.ArrowCursor)
+            QToolTip.showText(event.globalPosition().toPoint(), self._tip_at(event.position()), self)
+
+    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
+        """Let go."""
+        was_held, self._held_end, self._pan = self._held_end, None, None
+        if was_held is not None and self.reach is not None:
+            self.reach_changed.emit(self.reach, True)
+        self.update()
+
+    def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
+        """The whole shot again."""
+        plate = self._session.plate
+        if plate is not None and self._strip_at(event.position()) == "ruler":
+            self._show(Axis.whole(plate.first, plate.last, self.width()))
+
+    def wheelEvent(self, event: QWheelEvent) -> None:
+        """Magnify about the mouse."""
+        axis = self.axis
+        if axis is not None:
+            self._show(axis.zoomed(1.0015 ** event.angleDelta().y(), event.position().x()))
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Other thumbnails fill another width."""
+        self._reel.want_thumbs(self.thumb_frames())
+
+    def tip(self, frame: int) -> str:
+        """What is known of a frame, one line for each fact."""
+        session, plate = self._session, self._session.plate
+        lines = [f"Frame {frame}"]
+        if plate is not None and frame not in plate.frames:
+            lines.append("not on disk")
+        if frame in session.run.failed:
+            lines.append(session.run.failed[frame])
+        elif frame in session.run.lost:
+            lines.append("face not found")
+        elif (error := session.run.error_at(frame)) is not None:
+            lines.append(f"expected error {error:.2f} px")
+        first, last = session.run.hold_of(frame)
+        if last > first:
+            lines.append(f"held {first}-{last}")
+        if self.moved is not None and frame in self.moved.by_frame:
+            lines.append(f"moved by up to {self.moved.by_frame[frame]:.1f} px just now")
+        if frame in session.state.marks:
+            lines.append(session.state.marks[frame])
+        return "\n".join(lines)
+
+    def _tip_at(self, place: QPointF) -> str:
+        frame = self.frame_at(place.x())
+        strip, text = self._strip_at(place), self.tip(frame)
+        if strip == "rows":
+            name = self._row_name(place.y())
+            error = self._session.run.error_at(frame, name)
+            text += f"\n{name}: " + ("unknown" if error is None else f"{error:.2f} px")
+        if strip == "reach" and self.reach is not None:
+            text = f"Reaches {self.reach.first}-{self.reach.last}: drag an end, Return spreads"
+        return text
+
+    def _strip_at(self, place: QPointF) -> str:
+        above = [name for name, top in self._tops().items() if top <= place.y() + GAP / 2]
+        return above[-1] if above else "ruler"
+
+    def _row_name(self, y: float) -> str:
+        names = self._shape_names()[:MOST_ROWS]
+        return names[min(max(int((y - self._tops()["rows"]) // ROW), 0), len(names) - 1)]
+
+    def _end_at(self, place: QPointF) -> End | None:
+        axis = self.axis
+        if self.reach is None or axis is None or self._strip_at(place) != "reach":
+            return None
+        return end_at(self.reach, axis, place.x())

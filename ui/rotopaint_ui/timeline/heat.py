@@ -1,0 +1,84 @@
+"""The strip of expected errors: a bar per frame, and below it a row per shape, so that a bad eye shows at a glance."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from PySide6.QtCore import QPointF, QRectF, Qt
+from PySide6.QtGui import QColor, QImage, QPainter, QPen
+
+from rotopaint_ui.record import RunRecord
+from rotopaint_ui.timeline.axis import LEFT, Axis
+from rotopaint_ui.timeline.ramp import LOST, ramp
+
+BARS, ROW = 24, 5
+_EMPTY = QColor("#0f1013")
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """What the picture of the rows depends on."""
+
+    run: RunRecord
+    names: tuple[str, ...]
+    axis: Axis
+    bad_px: float
+
+
+class HeatRows:
+    """Rows of shapes as one picture, drawn again only when what it shows has changed."""
+
+    def __init__(self) -> None:
+        self._key: Rows | None = None
+        self._image = QImage()
+
+    def image(self, rows: Rows) -> QImage:
+        """One pixel column per screen pixel, `ROW` pixel rows per shape."""
+        if self._key is None or self._key.run is not rows.run or self._key != rows:
+            self._key, self._image = rows, _drawn(rows)
+        return self._image
+
+
+def paint_bars(painter: QPainter, axis: Axis, y: float, errors: Mapping[int, float], bad_px: float) -> None:
+    """A bar per frame: its colour says how large the error may be, its height how it ranks; a cross where lost."""
+    tallest = max([bad_px, *(error for error in errors.values() if error != float("inf"))])
+    gap = 1.0 if axis.cell > 4 else 0.0
+    for frame, error in errors.items():
+        left, width = axis.x_of(frame), max(axis.cell - gap, 1.0)
+        if error == float("inf"):
+            painter.fillRect(QRectF(left, y, width, BARS), LOST)
+            _paint_cross(painter, QPointF(left + width / 2, y + BARS / 2))
+        else:
+            height = BARS * (0.15 + 0.85 * error / tallest)
+            painter.fillRect(QRectF(left, y + BARS - height, width, height), ramp(error / bad_px))
+
+
+def columns(axis: Axis) -> Sequence[tuple[float, range]]:
+    """Cells of at least a pixel: left edge, and the frames in it."""
+    if axis.cell >= 1.0:
+        return [(axis.x_of(frame), range(frame, frame + 1)) for frame in axis.frames]
+    step = int(1.0 / axis.cell) + 1
+    return [(axis.x_of(first), range(first, min(first + step, axis.last + 1))) for first in axis.frames[::step]]
+
+
+def _drawn(rows: Rows) -> QImage:
+    image = QImage(max(int(rows.axis.right - LEFT), 1), max(ROW * len(rows.names), 1), QImage.Format.Format_RGB32)
+    image.fill(_EMPTY)
+    painter = QPainter(image)
+    for left, frames in columns(rows.axis):
+        width = max(rows.axis.cell * len(frames) - (1.0 if rows.axis.cell > 4 else 0.0), 1.0)
+        for index, name in enumerate(rows.names):
+            found = [error for frame in frames if (error := rows.run.error_at(frame, name)) is not None]
+            if found:
+                worst = max(found)
+                colour = LOST if worst == float("inf") else ramp(worst / rows.bad_px)
+                painter.fillRect(QRectF(left - LEFT, ROW * index, width, ROW - 1), colour)
+    painter.end()
+    return image
+
+
+def _paint_cross(painter: QPainter, middle: QPointF) -> None:
+    painter.setPen(QPen(QColor("#ffffff"), 1.2, Qt.PenStyle.SolidLine))
+    painter.drawLine(middle + QPointF(-3, -3), middle + QPointF(3, 3))
+    painter.drawLine(middle + QPointF(-3, 3), middle + QPointF(3, -3))

@@ -1,0 +1,24 @@
+"""Colours of doubt: blue - white - orange, which people who confuse red and green tell apart."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from PySide6.QtGui import QColor
+
+BAD_SHARE = 0.0025  # of the plate's width: an expected error of this many pixels is drawn full orange
+LOST = QColor("#d83a5e")
+_RAMP = ((0.0, "#2f6fd0"), (0.35, "#8fb8ee"), (0.6, "#f2efe9"), (0.8, "#ffb46b"), (1.0, "#f06a1d"))
+
+
+def ramp(share: float) -> QColor:
+    """The colour for 0 (sure) to 1 (doubtful)."""
+    for (low, left), (high, right) in pairwise(_RAMP):
+        if share <= high:
+            return _mixed(QColor(left), QColor(right), max(share - low, 0.0) / (high - low))
+    return QColor(_RAMP[-1][1])
+
+
+def _mixed(a: QColor, b: QColor, weight: float) -> QColor:
+    pairs = ((a.red(), b.red()), (a.green(), b.green()), (a.blue(), b.blue()))
+    return QColor(*(round(p + (q - p) * weight) for p, q in pairs))

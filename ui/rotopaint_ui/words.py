@@ -1,0 +1,67 @@
+"""Command lines of the jobs that the panel starts: what an artist could type just as well. No Qt."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping
+from pathlib import Path
+
+from rotopaint_ai.files import write_text
+from rotopaint_ai.frames import summarise
+from rotopaint_ai.project.values import SeamSettings
+from rotopaint_ui.host import PlateChoice
+from rotopaint_ui.preferences import Preferences
+from rotopaint_ui.session import Session
+
+SETTINGS_NAME = "seams.json"
+
+
+def run_words(session: Session, choice: PlateChoice, pack: str | None, preferences: Preferences) -> list[str]:
+    """A run of the whole shot."""
+    assert session.plate is not None
+    words = ["run", session.plate.source, "--out", str(session.out), "--events", "--resume"]
+    crops = [box.word(frame) for frame, box in sorted(session.state.crops.items())]
+    for crop in crops or ["auto"]:
+        words += ["--crop", crop]
+    if pack is not None:
+        words += ["--model", pack]
+    if choice.frames is not None:
+        words += ["--frames", choice.frames]
+    if preferences.device != "auto":
+        words += ["--device", preferences.device]
+    return words + _plate_words(choice, preferences)
+
+
+def clean_words(session: Session, choice: PlateChoice, preferences: Preferences, frames: Collection[int]) -> list[str]:
+    """Some frames of the clean plate again, from the shapes on disk, each seam with its own settings."""
+    assert session.plate is not None
+    assert session.out is not None
+    words = ["clean", session.plate.source, str(session.shapes_path), "--out", str(session.out), "--events"]
+    words += ["--frames", summarise(frames).replace(" ", "")]
+    if session.state.seams:
+        path = session.out / SETTINGS_NAME
+        write_settings(path, session.state.seams)
+        words += ["--settings", str(path)]
+    return words + _plate_words(choice, preferences)
+
+
+def matte_words(shapes: Path, out: Path, preferences: Preferences) -> list[str]:
+    """Mattes of every shape."""
+    return ["matte", str(shapes), "--out", str(out), "--events", *_threads(preferences)]
+
+
+def write_settings(path: Path, seams: Mapping[str, SeamSettings]) -> None:
+    """The settings of seams as `rotopaint clean --settings` reads them."""
+    rows = {
+        name: {"method": seam.method, "grain": seam.grain, "strength": seam.strength} for name, seam in seams.items()
+    }
+    write_text(path, json.dumps(rows, indent=1) + "\n")
+
+
+def _plate_words(choice: PlateChoice, preferences: Preferences) -> list[str]:
+    words = ["--colourspace", choice.colourspace] if choice.colourspace is not None else []
+    return words + _threads(preferences)
+
+
+def _threads(preferences: Preferences) -> list[str]:
+    return ["--threads", str(preferences.threads)] if preferences.threads else []
