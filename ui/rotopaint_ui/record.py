@@ -94,3 +94,29 @@ def _from_json(run: Mapping[str, Any]) -> RunRecord:
         device=str(device.get("note") or device.get("used") or ""),
         ms_per_frame=float(run["timing"]["ms_per_frame"]),
     )
+
+
+def to_json(run: RunRecord) -> dict[str, Any]:
+    """A record as JSON values, for the project file."""
+    return {
+        "errors": {str(frame): dict(errors) for frame, errors in run.errors.items()},
+        "lost": sorted(run.lost),
+        "failed": {str(frame): text for frame, text in run.failed.items()},
+        "held": [list(span) for span in run.held],
+        "seam": {str(frame): list(pair) for frame, pair in run.seam.items()},
+        "device": run.device,
+        "ms_per_frame": run.ms_per_frame,
+    }
+
+
+def from_json(value: Mapping[str, Any]) -> RunRecord:
+    """The record that `to_json` described."""
+    return RunRecord(
+        errors={int(frame): dict(errors) for frame, errors in value["errors"].items()},
+        lost=frozenset(value["lost"]),
+        failed={int(frame): text for frame, text in value["failed"].items()},
+        held=tuple((first, last) for first, last in value["held"]),
+        seam={int(frame): (before, after) for frame, (before, after) in value["seam"].items()},
+        device=value["device"],
+        ms_per_frame=value["ms_per_frame"],
+    )

@@ -13,13 +13,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from rotopaint_ai.errors import ProjectError
 from rotopaint_ai.exchange import document as documents
 from rotopaint_ai.files import write_text
+from rotopaint_ai.project.files import Facts
 from rotopaint_ai.project.values import MARKS, Box, Mark, SeamSettings, Spread, State
 from rotopaint_ai.shapes.roto import RotoDocument, RotoShape
 from rotopaint_ui import edits, seam_settings
 from rotopaint_ui.corrections import Corrections, Live, Place
 from rotopaint_ui.history import MAX_UNDO, History, Step, Store
+from rotopaint_ui.projects import PlatePlace, Projects, default_project
 from rotopaint_ui.record import RunRecord
 from rotopaint_ui.shot import (
     HAND_NAME,
@@ -31,6 +34,7 @@ from rotopaint_ui.shot import (
     read_results,
     write_document,
 )
+from rotopaint_ui.store import ProjectStore
 from rotopaint_ui.stream import Stream
 
 __all__ = [
@@ -76,8 +80,6 @@ class Session:
         self.locked: frozenset[str] = frozenset()
         self.out: Path | None = None
         self.live: Live | None = None
-        self.lock_owner: str | None = None  # who else has the project open, as "name on host"
-        self.is_read_only = False
         self.listeners: list[Callable[[], None]] = []
         self.said: list[Callable[[str], None]] = []
         self._stream: Stream | None = None
@@ -88,27 +90,41 @@ class Session:
         self._gesture: Step | None = None
         self._history = History()
         self._corrections = Corrections(self)
+        self._projects = Projects(self)
 
     # --- the shot
 
     def open(self, plate: PlateFacts, out: Path | None = None) -> None:
-        """Take a plate. What an earlier run left in its output folder comes by `take_results`."""
-        self.plate, self.frame, self.out = plate, plate.first, out or default_out(plate)
-        self.selection, self.run = Selection(), RunRecord()
-        self.hidden = self.locked = frozenset()
-        self._state, self._saved, self._gesture = State(), None, None
-        self._corrections.forget()
-        self._history.clear()
+        """Take a plate: that of the project that waits for it, else a new shot.
+
+        What an earlier run left in its output folder comes by `take_results`. Raises PlateError where a project waits
+        for another plate; nothing has changed then.
+        """
+        out = out or default_out(plate)
+        if self._projects.awaits_plate:
+            self._projects.join(plate, out)
+            self.plate, self.out = plate, out
+            self.frame = min(max(self.frame, plate.first), plate.last)
+        else:
+            self._projects.close()
+            self.plate, self.frame, self.out = plate, plate.first, out
+            self._forget(State())
+            self.run = RunRecord()
+            self._history.clear()
         self._tell()
 
     def take_results(self, results: Results) -> None:
         """Take what an earlier run of this shot left; the artist's keys from a run that was cut off are put back."""
         if results.out != self.out:
             return  # another shot has been opened since
+        if self._projects.store is not None:
+            self._saved = results.document  # the project knows the shot
+            return
         document = self._saved = results.document
+        predicted = None if document is None else edits.model_keys(document)
         if document is not None and results.hand is not None:
             document = edits.with_human_keys(document, results.hand)
-        self._state, self.run = replace(self._state, document=document, predicted=results.document), results.run
+        self._state, self.run = replace(self._state, document=document, predicted=predicted), results.run
         self._history.clear()
         self._tell()
 
@@ -321,6 +337,81 @@ class Session:
         """Refit the whole shot from the keys that people made. One step, when it is worked out."""
         self._corrections.refit()
 
+    # --- the project file
+
+    def open_project(self, path: Path) -> PlatePlace:
+        """Open a project: its shot is shown, with its undo; `open` then takes the plate, which the caller opens.
+
+        Raises: ProjectError, DamagedProjectError; what was open stays open then.
+        """
+        return self._projects.open(path)
+
+    def start_project(self, path: Path | None = None, results: Results | None = None) -> None:
+        """Keep the open shot in a project file from now on: one that is there is opened, else one is made.
+
+        `results`: what lies in the output folder; shapes that a run outside the panel has left there come in as a step.
+        Raises: ProjectError, DamagedProjectError, and PlateError where the file is that of another plate.
+        """
+        if path is None and self.plate is not None and self.out is not None:
+            path = default_project(self.plate, self.out)
+        if path is not None:
+            self._projects.start(path, results)
+
+    def show_project(self, store: ProjectStore, state: State, behind: list[Step], ahead: list[Step]) -> None:
+        """Show what a project holds."""
+        self._forget(state)
+        self._history.clear(store, behind, ahead)
+        self._tell()
+
+    def relink(self, plate: PlateFacts) -> None:
+        """The project's plate lies somewhere else now. Raises PlateError where it is another one."""
+        self._projects.join(plate, self.out)
+        self.plate = plate
+        self._tell()
+
+    def beat(self) -> None:
+        """Tell the project file that somebody is here, and try again what its disk refused; every 20 seconds."""
+        if self._projects.store is not None and self._gesture is None:
+            self._projects.store.beat(self._state)
+
+    def close(self) -> None:
+        """Let go of the project file; the shot stays on the screen, without it."""
+        self._corrections.settle()
+        if self._gesture is not None:
+            self.abort()
+        self._projects.close()
+        self._history.store = None
+
+    def take_witnesses(self, found: Mapping[int, Facts]) -> None:
+        """Keep how files of the plate look (`projects.look_at_witnesses`), to know it again."""
+        self._projects.take_witnesses(found)
+
+    @property
+    def project_path(self) -> Path | None:
+        """The project file that every step goes into."""
+        return self._projects.path
+
+    @property
+    def awaits_plate(self) -> bool:
+        """Whether a project is open whose plate is not."""
+        return self._projects.awaits_plate
+
+    @property
+    def lock_owner(self) -> str | None:
+        """Who else works on the project, as "name on host"."""
+        store = self._projects.store
+        return None if store is None or store.project.other_owner is None else str(store.project.other_owner)
+
+    @property
+    def is_read_only(self) -> bool:
+        """Whether steps are kept in memory only, because somebody else works on the project or the disk forbids."""
+        return self._projects.store is not None and self._projects.store.project.is_read_only
+
+    @property
+    def trouble(self) -> str | None:
+        """Why steps do not reach the project file; None where they do."""
+        return None if self._projects.store is None else self._projects.store.trouble
+
     # --- disk
 
     @property
@@ -345,6 +436,7 @@ class Session:
     def mark_saved(self, document: RotoDocument) -> None:
         """Take note that `write_document` has written a document of this shot."""
         self._saved = document
+        self._projects.keep_shapes()
 
     def prepare_run(self) -> None:
         """Before a run writes its shapes over ours: put the artist's keys in safety, on disk."""
@@ -361,7 +453,8 @@ class Session:
             new = edits.with_human_keys(new, self._state.document)
         new = seam_settings.put_back(new, self._state.seams)
         self.run = results.run
-        self.act("run", replace(self._state, document=new, predicted=results.document))
+        self.act("run", replace(self._state, document=new, predicted=edits.model_keys(results.document)))
+        self._projects.keep_run()
         if self.is_saved:
             (results.out / HAND_NAME).unlink(missing_ok=True)
         self._tell()
@@ -391,7 +484,11 @@ class Session:
 
     def _swap(self, move: Callable[[State], tuple[str, State] | None]) -> str | None:
         self._corrections.settle()
-        moved = move(self._state) if self._gesture is None else None
+        try:
+            moved = move(self._state) if self._gesture is None else None
+        except ProjectError as error:
+            self.say(str(error))
+            return None
         if moved is None:
             return None
         label, self._state = moved
@@ -400,6 +497,12 @@ class Session:
 
     def _push(self, step: Step, state: State) -> None:
         self._history.push(step, state)
+
+    def _forget(self, state: State) -> None:
+        """Another shot, or none: what was selected, hidden or held is no more."""
+        self.selection, self.hidden, self.locked = Selection(), frozenset(), frozenset()
+        self._state, self._saved, self._gesture = state, None, None
+        self._corrections.forget()
 
     def _tell(self) -> None:
         for listener in self.listeners:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,8 @@ from rotopaint_ui.record import RunRecord
 SHAPES_NAME = "shapes.roto.json"
 HAND_NAME = "shapes.before-run.roto.json"  # the artist's keys while a run is under way; gone when it has ended
 RUN_NAME = "run.json"
+_MOVIES = frozenset({".avi", ".m4v", ".mkv", ".mov", ".mp4", ".mpg", ".mxf", ".webm"})
+_NUMBER = re.compile(r"(-?\d+)\D*$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,3 +101,15 @@ def default_out(plate: PlateFacts) -> Path:
     """Where a run of this plate writes when nobody says: beside the plate's folder, named after folder and plate."""
     folder = plate.path.parent
     return folder.parent / f"{folder.name}_rotopaint" / (plate.name or "plate")
+
+
+def frame_paths(plate: PlateFacts, frames: Sequence[int]) -> dict[int, Path]:
+    """Where frames of a plate lie: the movie itself, or the first frame's name with another number."""
+    stem, path = plate.path.name, plate.path
+    number = _NUMBER.search(stem)
+    if path.suffix.lower() in _MOVIES or number is None or int(number[1]) != plate.first or len(plate.frames) == 1:
+        return dict.fromkeys(frames, path)
+    width = len(number[1]) if number[1].startswith("0") else 0
+    return {
+        frame: path.with_name(f"{stem[: number.start(1)]}{frame:0{width}d}{stem[number.end(1) :]}") for frame in frames
+    }

@@ -1,0 +1,100 @@
+"""Which files a project's plate was, so that a moved plate is known again and another one is never taken for it.
+
+Standard library only. A fingerprint is the hash of a file's content, as a run keeps it; of a file beyond `LARGE_BYTES`
+(a movie) that of samples of it, marked as such.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+LARGE_BYTES: Final = 512 << 20
+N_WITNESSES: Final = 5
+_SAMPLE_BYTES = 1 << 20
+_N_SAMPLES = 32
+_STATES = (True, False, None)  # the known file, another one, none
+
+Facts = tuple[str, int, int, str]  # name, size, time in nanoseconds, fingerprint
+
+
+def witnesses(frames: Sequence[int], count: int = N_WITNESSES) -> tuple[int, ...]:
+    """A few frames that stand for a plate: the first, the last, and others spread between."""
+    if len(frames) <= count:
+        return tuple(frames)
+    return tuple(frames[round(k * (len(frames) - 1) / (count - 1))] for k in range(count))
+
+
+def look(paths: Mapping[int, Path]) -> dict[int, Facts]:
+    """How files look on disk, those that can be read. Takes a while: each is read whole."""
+    found: dict[int, Facts] = {}
+    for frame, path in paths.items():
+        try:
+            stat = path.stat()
+            found[frame] = (path.name, stat.st_size, stat.st_mtime_ns, fingerprint(path))
+        except OSError:
+            continue
+    return found
+
+
+def fingerprint(path: Path) -> str:
+    """The hash of a file's content. Raises OSError."""
+    size = path.stat().st_size
+    with path.open("rb") as stream:
+        if size <= LARGE_BYTES:
+            return hashlib.file_digest(stream, lambda: hashlib.sha1(usedforsecurity=False)).hexdigest()
+        digest = hashlib.sha1(str(size).encode(), usedforsecurity=False)
+        for k in range(_N_SAMPLES):
+            stream.seek(k * (size - _SAMPLE_BYTES) // (_N_SAMPLES - 1))
+            digest.update(stream.read(_SAMPLE_BYTES))
+    return f"sampled:{digest.hexdigest()}"
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """How files on disk compare with those that a project knows, by frame."""
+
+    same: tuple[int, ...]
+    other: tuple[int, ...]
+    gone: tuple[int, ...]
+
+    @property
+    def is_same_plate(self) -> bool:
+        """Whether this is the plate that was worked on, wherever it lies now."""
+        return bool(self.same) and not self.other
+
+    @property
+    def is_other_plate(self) -> bool:
+        """Whether these are other pictures altogether."""
+        return bool(self.other) and not self.same
+
+
+def compare(known: Mapping[int, Facts], paths: Mapping[int, Path]) -> Match:
+    """Compare files with what is known of them. A file of the known size and time is taken as unchanged, unread."""
+    states = {frame: _is_known(facts, paths.get(frame)) for frame, facts in sorted(known.items())}
+    same, other, gone = (tuple(frame for frame, state in states.items() if state is wanted) for wanted in _STATES)
+    return Match(same, other, gone)
+
+
+def chosen(known: Mapping[int, Facts], frames: Iterable[int]) -> dict[int, Facts]:
+    """Of what is known, the few frames that are worth comparing: those with a fingerprint."""
+    there = set(frames)
+    with_print = [frame for frame, facts in sorted(known.items()) if facts[3] and frame in there]
+    return {frame: known[frame] for frame in witnesses(with_print)}
+
+
+def _is_known(facts: Facts, path: Path | None) -> bool | None:
+    """Whether a file is the known one; None where it is not there."""
+    name, size, mtime_ns, known = facts
+    try:
+        if path is None:
+            return None
+        stat = path.stat()
+        if (stat.st_size, stat.st_mtime_ns, path.name) == (size, mtime_ns, name):
+            return True
+        return fingerprint(path) == known
+    except OSError:
+        return None

@@ -1,0 +1,232 @@
+"""A session and its project file: undo after closing and after a crash, plates that were moved, disks that refuse."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from rotopaint_ai.errors import PlateError, ProjectError
+from rotopaint_ai.exchange import document as documents
+from rotopaint_ai.project import Project, SeamSettings
+from rotopaint_ui import edits
+from rotopaint_ui.projects import look_at_witnesses
+from rotopaint_ui.session import Box, PlateFacts, Session, read_results
+from rotopaint_ui.shot import frame_paths
+
+from .conftest import FRAMES, make_document, write_plate
+
+
+def drag(session: Session, dx: float) -> None:
+    document = session.document
+    assert document is not None
+    session.act("move points", replace(session.state, document=edits.move_points(document, "seam", [1003], [0], dx, 0)))
+
+
+def x(session: Session) -> float:
+    assert session.document is not None
+    return session.document.shape("seam").at(1003)[0].x
+
+
+def started(facts: PlateFacts, out: Path) -> Session:
+    session = Session()
+    session.open(facts, out)
+    results = read_results(out)
+    session.take_results(results)
+    session.start_project(results=results)
+    return session
+
+
+def reopened(path: Path, facts: PlateFacts | None = None) -> Session:
+    session = Session()
+    session.open_project(path)
+    if facts is not None:
+        session.open(facts)
+    return session
+
+
+@pytest.fixture
+def kept(facts: PlateFacts, out: Path) -> Session:
+    return started(facts, out)
+
+
+def test_every_act_is_in_the_file_and_can_be_undone_after_closing(kept: Session, facts: PlateFacts) -> None:
+    drag(kept, 4.0)
+    kept.mark([1001, 1002], "accepted")
+    kept.set_seam("seam", SeamSettings(width_px=7.0))
+    kept.undo()
+    state, path = kept.state, kept.project_path
+    assert path is not None
+    kept.close()
+    again = reopened(path, facts)
+    assert again.state == state
+    assert again.redo() == "seam settings"
+    assert again.undo() == "seam settings"
+    assert again.undo() == "accept"
+    assert again.undo() == "move points"
+    assert x(again) == 10.0
+    assert again.undo() is None
+    again.close()
+
+
+def test_a_session_that_was_killed_is_recovered_with_its_undo(
+    kept: Session, facts: PlateFacts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drag(kept, 4.0)
+    kept.begin("move points")
+    kept.preview(replace(kept.state, crops={1001: Box(0, 0, 9, 9)}))  # under the hand
+    path = kept.project_path
+    assert path is not None
+    monkeypatch.setattr("rotopaint_ai.project.owner._is_alive", lambda pid: False)
+    said: list[str] = []
+    again = Session()
+    again.said.append(said.append)
+    again.open_project(path)
+    assert said == ["Recovered: the last session ended without closing; 1 step can be undone"]
+    assert x(again) == 14.0
+    assert again.state.crops == {}
+    again.undo()
+    assert x(again) == 10.0
+    again.close()
+
+
+def test_the_run_record_comes_with_the_project(kept: Session) -> None:
+    kept.take_run(read_results(kept.out or Path()))
+    worst, path = kept.worst(), kept.project_path
+    kept.close()
+    assert path is not None
+    again = reopened(path)
+    assert again.run == kept.run
+    assert worst[0] == 1006
+    again.close()
+
+
+def test_a_width_set_by_hand_outlives_a_run(kept: Session) -> None:
+    kept.set_seam("seam", SeamSettings(width_px=7.0, taper=(0.1, 0.0)))
+    kept.take_run(read_results(kept.out or Path()))
+    assert kept.document is not None
+    assert kept.document.shape("seam").width_px == 7.0
+    assert kept.document.shape("seam").taper == (0.1, 0.0)
+    kept.set_seam("seam", SeamSettings())
+    assert kept.document.shape("seam").width_px == 4.0
+    kept.close()
+
+
+def test_hand_landmarks_outlive_a_run(kept: Session) -> None:
+    kept.begin("move landmark")
+    kept.move_landmarks(1001, {0: (33.0, 22.0)})
+    kept.end_landmarks()
+    kept.take_run(read_results(kept.out or Path()))
+    assert kept.document is not None
+    assert kept.document.landmarks.keys[1001][0] == (33.0, 22.0, 0.0)
+    assert kept.document.landmarks.hand[1001] == {"nose"}
+    kept.close()
+
+
+def test_shapes_that_a_run_outside_has_written_come_in_as_one_step(kept: Session, facts: PlateFacts, out: Path) -> None:
+    drag(kept, 4.0)
+    kept.save()
+    kept.close()
+    again = started(facts, out)
+    assert again.last_step == "move points"  # nothing new on disk
+    again.close()
+    newer = replace(make_document(), fps=25.0)
+    documents.write(out / "shapes.roto.json", newer)
+    again = started(facts, out)
+    assert again.last_step == "run"
+    assert again.document is not None
+    assert (again.document.fps, x(again)) == (25.0, 14.0)  # the new shapes, the hand's key
+    again.close()
+
+
+def test_a_second_person_reads_and_keeps_nothing(kept: Session, facts: PlateFacts) -> None:
+    path = kept.project_path
+    assert path is not None
+    second = reopened(path, facts)
+    assert second.is_read_only
+    assert second.lock_owner is not None
+    assert " on " in second.lock_owner
+    drag(second, 4.0)
+    assert x(second) == 14.0
+    second.undo()
+    assert x(second) == 10.0
+    second.close()
+    kept.close()
+    third = reopened(path)
+    assert not third.is_read_only
+    assert third.last_step is None
+    third.close()
+
+
+def test_a_moved_plate_is_known_again_and_another_one_refused(kept: Session, facts: PlateFacts, tmp_path: Path) -> None:
+    write_plate(facts.path.parent)
+    kept.take_witnesses(look_at_witnesses(facts))
+    drag(kept, 1.0)
+    path = kept.project_path
+    kept.close()
+    assert path is not None
+    moved = tmp_path / "elsewhere"
+    shutil.copytree(facts.path.parent, moved)  # other times, same content
+    for each in moved.iterdir():
+        each.touch()
+    other = tmp_path / "other"
+    write_plate(other, add=3)
+    again = Session()
+    place = again.open_project(path)
+    assert place.source == facts.source
+    with pytest.raises(PlateError, match=r"other pictures than the project's plate \(compared frames 1001-1003, 1005"):
+        again.open(replace(facts, path=other / "plate.1001.png"))
+    assert again.awaits_plate
+    with pytest.raises(PlateError, match="is 32 x 48, the project was made on plate of 64 x 48"):
+        again.open(replace(facts, width=32))
+    again.open(replace(facts, path=moved / "plate.1001.png", source=str(moved)))
+    assert not again.awaits_plate
+    assert x(again) == 11.0
+    again.close()
+    assert reopened(path).open_project(path).source == str(moved)
+
+
+def test_a_disk_that_refuses_costs_no_work(kept: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    said: list[str] = []
+    kept.said.append(said.append)
+
+    def refuse(*arguments: object) -> int:
+        raise ProjectError("shot.rotopaint: the disk is full; free some space")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Project, "append", refuse)
+        drag(kept, 4.0)
+        drag(kept, 1.0)
+        assert kept.trouble is not None
+        kept.beat()
+    assert said == ["Not saved: shot.rotopaint: the disk is full; free some space"]
+    kept.undo()
+    kept.beat()
+    assert said[-1] == "Saved again: everything is in the project file"
+    state, path = kept.state, kept.project_path
+    kept.close()
+    assert path is not None
+    assert reopened(path).state == state
+
+
+def test_a_file_that_cannot_be_opened_leaves_the_open_shot(kept: Session, tmp_path: Path) -> None:
+    (tmp_path / "bad.rotopaint").write_bytes(b"")
+    before = kept.state
+    with pytest.raises(ProjectError):
+        kept.open_project(tmp_path / "bad.rotopaint")
+    assert kept.state is before
+    drag(kept, 2.0)
+    assert kept.trouble is None
+    kept.close()
+
+
+def test_paths_of_frames(facts: PlateFacts) -> None:
+    assert [path.name for path in frame_paths(facts, FRAMES[:2]).values()] == ["plate.1001.png", "plate.1002.png"]
+    padded = replace(facts, path=Path("/p/a2.0099.v3.exr"), frames=(99, 100))
+    assert frame_paths(padded, (100,))[100] == Path("/p/a2.0099.v3.exr")  # 3 is not the frame: nothing is guessed
+    plain = replace(facts, path=Path("/p/a2.0099.exr"), frames=(99, 100))
+    assert frame_paths(plain, (100,))[100] == Path("/p/a2.0100.exr")
+    movie = replace(facts, path=Path("/p/take1.mov"), frames=(1, 2))
+    assert frame_paths(movie, (2,))[2] == Path("/p/take1.mov")

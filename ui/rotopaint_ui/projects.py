@@ -1,0 +1,185 @@
+"""A session's project file: opened, begun, relinked to a plate that was moved, closed. No Qt."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rotopaint_ai.errors import PlateError, ProjectError
+from rotopaint_ai.frames import summarise
+from rotopaint_ai.project import SUFFIX, Project, State, files
+from rotopaint_ui import record
+from rotopaint_ui.shot import PlateFacts, Results, frame_paths
+from rotopaint_ui.store import ProjectStore
+
+if TYPE_CHECKING:
+    from rotopaint_ui.session import Session
+
+_PLATE_FIELDS = ("source", "name", "width", "height", "pixel_aspect", "fps", "colourspace")
+
+
+@dataclass(frozen=True, slots=True)
+class PlatePlace:
+    """Where a project's plate was when it was last open, and where its runs wrote."""
+
+    source: str | None
+    colourspace: str | None
+    out: Path | None
+
+
+class Projects:
+    """The project behind a session, if there is one."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self.store: ProjectStore | None = None
+        self._awaits_plate = False
+
+    @property
+    def path(self) -> Path | None:
+        """The project file that is open."""
+        return None if self.store is None else self.store.path
+
+    def open(self, path: Path) -> PlatePlace:
+        """Open a project: its state is shown at once, its plate is for the caller to open. Raises ProjectError."""
+        project = Project.open(path)
+        try:
+            store = ProjectStore(project, self._session.say)
+            state, behind, ahead = store.load()
+            plate, out, run = (project.note(name) for name in ("plate", "out", "run"))
+        except BaseException:
+            project.close()
+            raise
+        self.close()
+        self._session.show_project(store, state, behind, ahead)
+        self.store, self._awaits_plate = store, True
+        if run is not None:
+            self._session.run = record.from_json(run)
+        if project.left_behind is not None:
+            steps = f"{len(behind)} steps" if len(behind) != 1 else "1 step"
+            self._session.say(f"Recovered: the last session ended without closing; {steps} can be undone")
+        return PlatePlace((plate or {}).get("source"), (plate or {}).get("colourspace"), Path(out) if out else None)
+
+    def start(self, path: Path, results: Results | None) -> None:
+        """Keep the open shot in a project file: the one that is there, else a new one. Raises ProjectError."""
+        session = self._session
+        plate, out, shown, run = session.plate, session.out, session.state, session.run
+        if path.exists():
+            self.open(path)
+            self._awaits_plate = False
+            if plate is not None:
+                self.join(plate, out)
+            session.run = run if run != record.RunRecord() else session.run
+            self._take_newer(shown, results)
+            return
+        self.close()
+        project = Project.create(path, shown)
+        store = ProjectStore(project, session.say)
+        state, behind, ahead = store.load()
+        session.show_project(store, state, behind, ahead)
+        self.store = store
+        if plate is not None:
+            self.join(plate, out)
+
+    def join(self, plate: PlateFacts, out: Path | None) -> None:
+        """The plate is open: note where it is. Raises PlateError where it is not the project's plate."""
+        assert self.store is not None
+        project, known = self.store.project, self.store.project.note("plate")
+        if known is not None:
+            _check(plate, known, project)
+        self._awaits_plate = False
+        if project.is_read_only:
+            return
+        project.set_note("plate", {name: getattr(plate, name) for name in _PLATE_FIELDS})
+        if out is not None:
+            project.set_note("out", str(out))
+
+    @property
+    def awaits_plate(self) -> bool:
+        """Whether a project is open whose plate is not."""
+        return self._awaits_plate
+
+    def keep_run(self) -> None:
+        """Note what the last run said of its frames, and which shapes file it is that we know."""
+        if self.store is None or self.store.project.is_read_only:
+            return
+        try:
+            self.store.project.set_note("run", record.to_json(self._session.run))
+            self.keep_shapes()
+        except ProjectError as error:
+            self._session.say(f"Not saved: {error}")
+
+    def keep_shapes(self) -> None:
+        """Note which shapes file on disk is ours, to tell one that somebody else's run has written since."""
+        path = self._session.shapes_path
+        if self.store is not None and not self.store.project.is_read_only and path is not None:
+            self.store.project.set_note("shapes", _digest(path))
+
+    def take_witnesses(self, found: Mapping[int, files.Facts]) -> None:
+        """Keep how a few of the plate's files look (`files.look`)."""
+        if self.store is not None and not self.store.project.is_read_only and found:
+            try:
+                self.store.project.set_files(found)
+            except ProjectError as error:
+                self._session.say(f"Not saved: {error}")
+
+    def close(self) -> None:
+        """Write what is left and let go of the file."""
+        store, self.store, self._awaits_plate = self.store, None, False
+        if store is not None:
+            store.close(self._session.state)
+
+    def _take_newer(self, shown: State, results: Results | None) -> None:
+        """Shapes that a run outside the panel has written since the project was last open come in as one step."""
+        assert self.store is not None
+        path = self._session.shapes_path
+        if path is None or results is None or results.document is None:
+            return
+        known = self.store.project.note("shapes")
+        if known is None or known != _digest(path):
+            if results.document != self._session.state.document:
+                self._session.take_run(results)
+            self.keep_run()
+
+
+def default_project(plate: PlateFacts, out: Path) -> Path:
+    """Where the project of a plate is kept when nobody says: in the folder where its runs write."""
+    return out / f"{plate.name or 'plate'}{SUFFIX}"
+
+
+def _check(plate: PlateFacts, known: Mapping[str, Any], project: Project) -> None:
+    """Raises PlateError where a plate is another one than the project's."""
+    size = (known["width"], known["height"])
+    if (plate.width, plate.height) != size:
+        raise PlateError(
+            f"{plate.name}: is {plate.width} x {plate.height}, the project was made on {known['name']} of "
+            f"{size[0]} x {size[1]}; choose that plate, or begin a new project"
+        )
+    remembered = files.chosen(project.files(), plate.frames)
+    match = files.compare(remembered, frame_paths(plate, tuple(remembered)))
+    if match.is_other_plate:
+        raise PlateError(
+            f"{plate.name}: holds other pictures than the project's {known['name']} (compared frames "
+            f"{summarise(match.other)}); choose that plate, or begin a new project"
+        )
+
+
+def changed_frames(plate: PlateFacts, project: Project) -> tuple[int, ...]:
+    """Of the frames that the project remembers, those whose file has another content now."""
+    remembered = files.chosen(project.files(), plate.frames)
+    return files.compare(remembered, frame_paths(plate, tuple(remembered))).other
+
+
+def look_at_witnesses(plate: PlateFacts) -> dict[int, files.Facts]:
+    """How a few of the plate's files look; reads them whole, so call it off the screen's thread."""
+    return files.look(frame_paths(plate, files.witnesses(plate.frames)))
+
+
+def _digest(path: Path) -> str | None:
+    try:
+        return hashlib.sha1(path.read_bytes(), usedforsecurity=False).hexdigest()
+    except OSError:
+        return None
