@@ -24,13 +24,13 @@ Style = Literal["plain", "bold", "dashed", "thin"]
 _PLATE = View()
 _DARK = QColor(0, 0, 0, 110)
 _SHADOWS: Mapping[Style, Sequence[tuple[float, float]]] = {
-    "plain": ((0.0, 1.0), (1.0, 0.0)),
+    "plain": ((0.0, 1.0), (1.0, 0.0), (-1.0, 0.0), (0.0, -1.0)),
     "bold": ((-1.0, 0.0), (0.0, -1.0), (2.0, 0.0), (0.0, 2.0)),
     "dashed": ((0.0, 1.0),),
     "thin": (),
 }
 _LINES: Mapping[Style, Sequence[tuple[float, float]]] = {
-    "plain": ((0.0, 0.0),),
+    "plain": ((0.0, 0.0), (0.5, 0.5)),
     "bold": ((0.0, 0.0), (1.0, 0.0), (0.0, 1.0)),
     "dashed": ((0.0, 0.0),),
     "thin": ((0.0, 0.0),),

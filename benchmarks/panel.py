@@ -1,0 +1,438 @@
+"""How quick the panel is under the hand (goal P5): `python benchmarks/panel.py --help`.
+
+Drives the real panel with its real decoder process, offscreen: mouse events go through Qt's event loop, and a step is
+done when the viewer has painted. 20 shapes x 500 keys and 43 landmarks on a 1920 x 1080 plate. Measured in turn:
+
+- a control point dragged, by the whole panel, and in the same run by a plain QGraphicsView editor of the same shapes;
+- a landmark dragged, all 20 shapes following: the answers come from a stand-in for the live engine that takes 1 ms;
+- the next frame, from the cache; 2,000 frames opened, to the first picture; memory while they are scrubbed through.
+
+Times are of this machine; the baseline beside them is what they may be compared with.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import random
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+
+os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
+
+from PySide6.QtCore import QEvent, QObject, QPointF, QRectF, Qt, QTimer
+from PySide6.QtGui import QBrush, QColor, QMouseEvent, QPainter, QPainterPath, QPen, QPixmap
+from PySide6.QtWidgets import (
+    QApplication,
+    QGraphicsItem,
+    QGraphicsPathItem,
+    QGraphicsRectItem,
+    QGraphicsScene,
+    QGraphicsView,
+    QWidget,
+)
+
+from rotopaint_ai.project.values import Spread, State
+from rotopaint_ai.shapes.roto import ControlPoint, Key, Landmark, LandmarkKeys, Points, RotoDocument, RotoShape
+from rotopaint_ui.corrections import KeysReply, LandmarkDrag, ShapesReply
+from rotopaint_ui.host import Engine, PlateChoice, package_folders
+from rotopaint_ui.panel import Panel
+from rotopaint_ui.reel import PLATE
+from rotopaint_ui.render import View, path_of
+
+WIDTH, HEIGHT = 1920, 1080
+N_SHAPES, N_KEYS, N_MARKS = 20, 500, 43
+FIRST = 1001
+ENGINE_MS = 1
+
+
+class Desk:
+    """A host with an engine and nothing chosen."""
+
+    name = "standalone"
+    export_label = "Export"
+
+    def engine(self) -> Engine:
+        return Engine(sys.executable, package_folders())
+
+    def chosen_plate(self) -> PlateChoice | None:
+        return None
+
+    def export(self, document: RotoDocument, shapes: Path) -> str:
+        return ""
+
+
+class StandIn:
+    """Answers as the live engine does, a little later: all shapes move by half of what the landmarks moved."""
+
+    def drag(self, question: LandmarkDrag, reply: ShapesReply) -> None:
+        offsets = [(b.x - a.x, b.y - a.y) for a, b in zip(question.before, question.after) if a and b and a != b]
+        dx, dy = (sum(each) / 2 for each in zip(*offsets)) if offsets else (0.0, 0.0)
+        shapes = {
+            shape.name: tuple(p._replace(x=p.x + dx, y=p.y + dy) for p in shape.at(question.frame))
+            for shape in question.document.shapes
+        }
+        QTimer.singleShot(ENGINE_MS, lambda: reply(shapes))
+
+    def refit(self, state: State, spread: Spread | None, reply: KeysReply) -> None:
+        reply(None)
+
+
+class Paints(QObject):
+    """Counts what a widget paints."""
+
+    def __init__(self, widget: QWidget) -> None:
+        super().__init__(widget)
+        self.count = 0
+        widget.installEventFilter(self)
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        if event.type() == QEvent.Type.Paint:
+            self.count += 1
+        return False
+
+
+# --- the shot ---------------------------------------------------------------------------------------------------------
+
+
+def ring(x: float, y: float, rx: float, ry: float, n: int = 12) -> Points:
+    """A closed curve of n points."""
+    k = 4 / 3 * math.tan(math.pi / 2 / n)
+    turns = [(math.cos(2 * math.pi * i / n), math.sin(2 * math.pi * i / n)) for i in range(n)]
+    return tuple(
+        ControlPoint(x + rx * c, y + ry * s, k * rx * s, -k * ry * c, -k * rx * s, k * ry * c) for c, s in turns
+    )
+
+
+def line(x: float, y: float, length: float, n: int = 8) -> Points:
+    """An open curve of n points."""
+    step = length / (n - 1)
+    return tuple(ControlPoint(x + step * i, y + 20 * math.sin(i), -step / 3, 0, step / 3, 0) for i in range(n))
+
+
+def make_document(n_frames: int) -> RotoDocument:
+    """Four seams and sixteen closed shapes, keyed at every frame, and landmarks all over them."""
+    frames = range(FIRST, FIRST + n_frames)
+
+    def points(index: int, frame: int) -> Points:
+        sway = 20 * math.sin(frame / 15)
+        if index < 4:
+            return line(520 + sway, 240 + 170 * index, 860)
+        column, row = (index - 4) % 4, (index - 4) // 4
+        return ring(500 + 300 * column + sway, 200 + 220 * row, 110, 70)
+
+    def marks(frame: int) -> tuple[Landmark, ...]:
+        sway = 20 * math.sin(frame / 15)
+        return tuple(Landmark(450 + 160 * (i % 8) + sway, 180 + 130 * (i // 8), 1.0 + i % 4) for i in range(N_MARKS))
+
+    shapes = tuple(
+        RotoShape(
+            f"seam {i}" if i < 4 else f"part {i}",
+            i >= 4,
+            "seam" if i < 4 else "matte",
+            {frame: Key(points(i, frame)) for frame in frames},
+            width_px=6.0 if i < 4 else None,
+            feather_px=2.0,
+        )
+        for i in range(N_SHAPES)
+    )
+    names = tuple(f"mark {i}" for i in range(N_MARKS))
+    landmarks = LandmarkKeys(names, {frame: marks(frame) for frame in frames})
+    return RotoDocument(WIDTH, HEIGHT, FIRST, FIRST + n_frames - 1, landmarks=landmarks, shapes=shapes)
+
+
+def write_frames(folder: Path, n_frames: int) -> str:
+    """A plate of `n_frames` files, a few different pictures many times over (hard links); returns its pattern."""
+    folder.mkdir(parents=True)
+    rows, columns = np.mgrid[0:HEIGHT, 0:WIDTH]
+    rng = np.random.default_rng(7)
+    originals = []
+    for index in range(8):
+        base = 90 + 50 * np.sin(columns / 97 + index) * np.cos(rows / 71)
+        picture = np.clip(base[..., None] + rng.normal(0, 4, (HEIGHT, WIDTH, 3)) + (0, 8, 16), 0, 255).astype(np.uint8)
+        path = folder / f"original{index}.jpg"
+        cv2.imwrite(str(path), picture, [cv2.IMWRITE_JPEG_QUALITY, 90])
+        originals.append(path)
+    for number in range(n_frames):
+        os.link(originals[number % len(originals)], folder / f"plate.{FIRST + number}.jpg")
+    for path in originals:
+        path.unlink()
+    return str(folder / "plate.####.jpg")
+
+
+# --- time and memory --------------------------------------------------------------------------------------------------
+
+
+def until(done: Callable[[], bool], timeout_s: float = 60.0) -> None:
+    """Let Qt work until something has come true."""
+    end = time.perf_counter() + timeout_s
+    while not done():
+        QApplication.processEvents()
+        if time.perf_counter() > end:
+            raise TimeoutError("the panel did not get there")
+
+
+def send(widget: QWidget, kind: QEvent.Type, place: QPointF, held: Qt.MouseButton) -> None:
+    """A mouse event as the window system would deliver it."""
+    button = Qt.MouseButton.NoButton if kind == QEvent.Type.MouseMove else Qt.MouseButton.LeftButton
+    event = QMouseEvent(kind, place, widget.mapToGlobal(place), button, held, Qt.KeyboardModifier.NoModifier)
+    QApplication.sendEvent(widget, event)
+
+
+def drag(
+    widget: QWidget, paints: Paints, start: QPointF, steps: int, settled: Callable[[], bool] = lambda: True
+) -> list[float]:
+    """Milliseconds from each mouse move to the paint that shows it (and, where asked, to the answer it waits for)."""
+    send(widget, QEvent.Type.MouseButtonPress, start, Qt.MouseButton.LeftButton)
+    until(lambda: not QApplication.processEvents() or True)
+    times = []
+    for step in range(steps):
+        angle = 2 * math.pi * step / 60
+        place = start + QPointF(40 * math.sin(angle) + 8, 25 * (1 - math.cos(angle)) + 8)
+        before, begin = paints.count, time.perf_counter()
+        send(widget, QEvent.Type.MouseMove, place, Qt.MouseButton.LeftButton)
+        until(lambda before=before: paints.count > before and settled())  # type: ignore[misc]
+        times.append(1000 * (time.perf_counter() - begin))
+    send(widget, QEvent.Type.MouseButtonRelease, place, Qt.MouseButton.NoButton)
+    for _ in range(20):
+        QApplication.processEvents()
+    return times
+
+
+def spread_of(times: Sequence[float]) -> dict[str, float]:
+    """Median, 95th percentile and worst, milliseconds."""
+    return {name: round(float(np.percentile(times, q)), 2) for name, q in (("median", 50), ("p95", 95), ("worst", 100))}
+
+
+def resident_mb(pid: int) -> float:
+    """Memory that a process holds now."""
+    for text in Path(f"/proc/{pid}/status").read_text().splitlines():
+        if text.startswith("VmRSS"):
+            return int(text.split()[1]) / 1024
+    return 0.0
+
+
+# --- the plain editor -------------------------------------------------------------------------------------------------
+
+
+class Handle(QGraphicsRectItem):
+    """A control point as Qt's examples do it: a movable item that tells its shape."""
+
+    def __init__(self, shape: Outline, index: int, x: float, y: float) -> None:
+        super().__init__(-4, -4, 8, 8)
+        self._shape, self._index = shape, index
+        self.setFlag(QGraphicsItem.GraphicsItemFlag.ItemIsMovable)
+        self.setFlag(QGraphicsItem.GraphicsItemFlag.ItemSendsGeometryChanges)
+        self.setFlag(QGraphicsItem.GraphicsItemFlag.ItemIgnoresTransformations)
+        self.setBrush(QBrush(QColor("#ffffff")))
+        self.setPos(x, y)
+
+    def itemChange(self, change: QGraphicsItem.GraphicsItemChange, value: Any) -> Any:
+        if change == QGraphicsItem.GraphicsItemChange.ItemPositionHasChanged:
+            self._shape.move(self._index, value)
+        return super().itemChange(change, value)
+
+
+class Outline(QGraphicsPathItem):
+    """A spline as an item."""
+
+    def __init__(self, points: Points, closed: bool, colour: str) -> None:
+        super().__init__()
+        self._points, self._closed = list(points), closed
+        pen = QPen(QColor(colour), 1.6)
+        pen.setCosmetic(True)
+        self.setPen(pen)
+        self.setPath(path_of(points, closed, View()))
+
+    def move(self, index: int, place: QPointF) -> None:
+        self._points[index] = self._points[index]._replace(x=place.x(), y=place.y())
+        self.setPath(path_of(tuple(self._points), self._closed, View()))
+
+
+class PlainEditor(QGraphicsView):
+    """What one would write in an afternoon: plate, outlines and control points as items of a scene."""
+
+    def __init__(self, document: RotoDocument, plate: QPixmap) -> None:
+        scene = QGraphicsScene(0, 0, WIDTH, HEIGHT)
+        super().__init__(scene)
+        self._kept = scene  # Qt does not own it
+        self.setRenderHints(QPainter.RenderHint.Antialiasing | QPainter.RenderHint.SmoothPixmapTransform)
+        scene.addPixmap(plate)
+        for index, shape in enumerate(document.shapes):
+            points = shape.at(FIRST)
+            outline = Outline(points, shape.closed, "#ff8a5c" if index < 4 else "#6aa7ff")
+            scene.addItem(outline)
+            for number, p in enumerate(points):
+                scene.addItem(Handle(outline, number, p.x, p.y))
+        for mark in document.landmarks.keys[FIRST]:
+            if mark is not None:
+                scene.addPath(_cross(mark.x, mark.y), QPen(QColor("#d9f2ff")))
+
+    def showEvent(self, event: Any) -> None:
+        super().showEvent(event)
+        self.fitInView(QRectF(0, 0, WIDTH, HEIGHT), Qt.AspectRatioMode.KeepAspectRatio)
+
+
+def _cross(x: float, y: float) -> QPainterPath:
+    path = QPainterPath(QPointF(x - 4, y))
+    path.lineTo(x + 4, y)
+    path.moveTo(x, y - 4)
+    path.lineTo(x, y + 4)
+    return path
+
+
+# --- measurements -----------------------------------------------------------------------------------------------------
+
+
+def open_shot(panel: Panel, pattern: str, folder: Path) -> float:
+    """Seconds from asking for a plate to its first picture on the screen."""
+    begin = time.perf_counter()
+    panel.open_plate(PlateChoice(pattern), folder / "out")
+    until(lambda: panel.reel.image(PLATE, FIRST) is not None)
+    panel.canvas.repaint()
+    return time.perf_counter() - begin
+
+
+def measure_drags(panel: Panel, document: RotoDocument, steps: int) -> dict[str, Any]:
+    """A point, then a landmark, dragged in the panel; a point in the plain editor."""
+    session, canvas = panel.session, panel.canvas
+    session._state = replace(session.state, document=document, predicted=document)
+    session.live = StandIn()
+    session.listeners[0]()
+    paints = Paints(canvas)
+    panel.take_tool("select")
+    session.select("part 6")
+    place = document.shape("part 6").at(FIRST)[3]
+    for _ in range(30):
+        QApplication.processEvents()
+    point = drag(canvas, paints, canvas.view.to_screen(place.x, place.y), steps)
+    panel.take_tool("landmark")
+    mark = document.landmarks.keys[FIRST][10]
+    assert mark is not None
+    for _ in range(30):
+        QApplication.processEvents()
+    landmark = drag(canvas, paints, canvas.view.to_screen(mark.x, mark.y), steps, _followed(panel, paints))
+    image = panel.reel.image(PLATE, FIRST)
+    assert image is not None
+    plain = PlainEditor(document, QPixmap.fromImage(image))
+    plain.resize(canvas.size())
+    plain.show()
+    until(lambda: plain.isVisible())
+    for _ in range(10):
+        QApplication.processEvents()
+    corner = QPointF(plain.mapFromScene(QPointF(place.x, place.y)))
+    base = drag(plain.viewport(), Paints(plain.viewport()), corner, steps)
+    plain.close()
+    return {"point": spread_of(point), "landmark": spread_of(landmark), "plain_editor_point": spread_of(base)}
+
+
+def _followed(panel: Panel, paints: Paints) -> Callable[[], bool]:
+    """Whether the shapes have followed the landmark and been painted since."""
+    session = panel.session
+    seen: list[tuple[Any, int]] = [(None, 0)]
+
+    def settled() -> bool:
+        if session._corrections._asked is not None:
+            return False
+        if seen[0][0] is not session.state:
+            seen[0] = session.state, paints.count
+        return paints.count > seen[0][1] or not session.is_dragging
+
+    return settled
+
+
+def measure_steps(panel: Panel, n_steps: int) -> dict[str, float]:
+    """Milliseconds from the key to the picture, for frames that are in the cache."""
+    session, paints = panel.session, Paints(panel.canvas)
+    frames = list(range(FIRST, FIRST + 24))
+    for frame in frames:
+        session.go_to(frame)
+        until(lambda frame=frame: panel.reel.image(PLATE, frame) is not None)  # type: ignore[misc]
+    times = []
+    for step in range(n_steps):
+        before, begin = paints.count, time.perf_counter()
+        session.go_to(frames[(step * 5 + 3) % len(frames)])
+        until(lambda before=before: paints.count > before)  # type: ignore[misc]
+        times.append(1000 * (time.perf_counter() - begin))
+    return spread_of(times)
+
+
+def measure_scrubbing(panel: Panel, n_frames: int) -> dict[str, Any]:
+    """Memory of panel and decoder while a hand goes back and forth over the whole shot."""
+    decoder = panel.reel._process
+    assert decoder is not None
+    pids = (os.getpid(), int(decoder.processId()))
+    start = [resident_mb(pid) for pid in pids]
+    rng, peaks = random.Random(3), []
+    for part in range(4):
+        most = [0.0, 0.0]
+        for step in range(n_frames // 4):
+            panel.session.go_to(
+                FIRST + (step * 7 + part * 11) % n_frames if part % 2 else FIRST + rng.randrange(n_frames)
+            )
+            frame = panel.session.frame
+            if step % 3 == 0:
+                until(lambda frame=frame: panel.reel.image(PLATE, frame) is not None)  # type: ignore[misc]
+            QApplication.processEvents()
+            if step % 20 == 0:
+                most = [max(a, resident_mb(pid)) for a, pid in zip(most, pids)]
+        peaks.append([round(each) for each in most])
+    return {
+        "frames": n_frames,
+        "cache_budget_mb": panel.preferences.cache_mb,
+        "start_mb": [round(each) for each in start],
+        "peak_mb_of_each_quarter": peaks,
+        "growth_last_over_second_quarter": round(sum(peaks[3]) / sum(peaks[1]), 3),
+    }
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Measure and print; `--json` writes a file."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--steps", type=int, default=240, help="mouse moves of each drag, and frame steps")
+    parser.add_argument("--frames", type=int, default=2000, help="frames of the shot that is opened")
+    parser.add_argument(
+        "--scrub", type=int, default=400, help="frames gone to while memory is watched; 0 leaves it out"
+    )
+    parser.add_argument("--size", default="1600x1000", help="of the window")
+    parser.add_argument("--json", type=Path)
+    args = parser.parse_args(words)
+    app = QApplication.instance() or QApplication([])
+    with tempfile.TemporaryDirectory() as name:
+        os.environ["XDG_CONFIG_HOME"] = name
+        pattern = write_frames(Path(name) / "shot" / "plates", args.frames)
+        panel = Panel(Desk())
+        panel.resize(*(int(each) for each in args.size.split("x")))
+        panel.show()
+        opened = open_shot(panel, pattern, Path(name))
+        found: dict[str, Any] = {
+            "machine": {"cores": os.cpu_count(), "load": [round(each, 2) for each in os.getloadavg()]},
+            "window": args.size,
+            "device_pixel_ratio": panel.devicePixelRatioF(),
+            "open_s": round(opened, 2),
+            "open_frames": args.frames,
+            "drag_ms": measure_drags(panel, make_document(N_KEYS), args.steps),
+            "frame_step_ms": measure_steps(panel, args.steps),
+        }
+        if args.scrub:
+            found["scrubbing"] = measure_scrubbing(panel, min(args.scrub, args.frames))
+        panel.shut_down()
+    print(json.dumps(found, indent=2))
+    if args.json is not None:
+        args.json.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
+    del app
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
