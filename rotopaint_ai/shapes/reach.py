@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Sequence
+from itertools import pairwise
 
 from rotopaint_ai.shapes.roto import Landmark, RotoDocument
 
@@ -25,7 +26,7 @@ def propose(document: RotoDocument, frame: int, *, corrected: Collection[int] = 
     rows = document.landmarks.keys
     frames = sorted(rows) if frame in rows else [frame]
     at = frames.index(frame)
-    here = rows.get(frame, ())
+    here, corrected = rows.get(frame, ()), _held_with(corrected, document, frames)
     first = _walk(frames[at::-1], document, here, corrected)
     last = _walk(frames[at:], document, here, corrected)
     return first, last
@@ -57,6 +58,15 @@ def _walk(frames: Sequence[int], document: RotoDocument, here: Row, corrected: C
             break
         end = frame
     return end
+
+
+def _held_with(corrected: Collection[int], document: RotoDocument, frames: Sequence[int]) -> set[int]:
+    """Corrected frames, and those that repeat them."""
+    rows, found = document.landmarks.keys, set(corrected)
+    for one, other in (*pairwise(frames), *pairwise(frames[::-1])):
+        if one in found and rows.get(one) == rows.get(other):
+            found.add(other)
+    return found
 
 
 def _centred(values: list[float]) -> list[float]:

@@ -1,0 +1,166 @@
+"""Corrections carried through a shot: exact at human keys, holds as one, turned and sized with the head."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from rotopaint_ai.shapes.reach import propose, unlikeness
+from rotopaint_ai.shapes.refit import refit, spread
+from rotopaint_ai.shapes.roto import ControlPoint, Key, Landmark, LandmarkKeys, Points, RotoDocument, RotoShape
+
+FACE = [(-40, -30), (40, -30), (0, 0), (-25, 40), (25, 40), (0, 60), (-50, 10), (50, 12)]
+SEAM = [(-45, 0, 0, 0, 10, 4), (-5, 3, -10, 0, 10, 0), (40, -2, -12, 3, 0, 0)]
+FRAMES = range(1001, 1041)
+
+
+def turn(frame: int) -> complex:
+    """The head grows, turns and moves over the shot, on twos."""
+    k = (frame - 1001) // 2
+    return (1 + 0.02 * k) * complex(math.cos(0.03 * k), math.sin(0.03 * k))
+
+
+def smile(frame: int) -> float:
+    k = (frame - 1001) // 2
+    return 12.0 * math.sin(k / 3)
+
+
+def placed(frame: int, x: float, y: float) -> complex:
+    return turn(frame) * complex(x, y) + complex(300 + 3 * ((frame - 1001) // 2), 200)
+
+
+def point(frame: int, row: tuple[float, ...], wrong: complex = 0) -> ControlPoint:
+    at = placed(frame, row[0], row[1]) + turn(frame) * wrong
+    back, out = turn(frame) * complex(row[2], row[3]), turn(frame) * complex(row[4], row[5])
+    return ControlPoint(at.real, at.imag, back.real, back.imag, out.real, out.imag)
+
+
+def shot(wrong: complex = 0, per_smile: complex = 0) -> RotoDocument:
+    """A shot whose model is wrong by so much in face space, and by so much more per pixel of smile."""
+    rows = {}
+    for frame in FRAMES:
+        face = [placed(frame, x, y + (smile(frame) if y > 30 else 0)) for x, y in FACE]
+        rows[frame] = tuple(Landmark(round(z.real, 4), round(z.imag, 4), 1.0) for z in face)
+    keys = {f: Key(tuple(point(f, row, wrong + per_smile * smile(f)) for row in SEAM)) for f in FRAMES}
+    names = tuple(f"l{k}" for k in range(len(FACE)))
+    return RotoDocument(
+        640, 480, 1001, 1040, landmarks=LandmarkKeys(names, rows), shapes=(RotoShape("seam", False, "seam", keys),)
+    )
+
+
+TRUE = shot().shapes[0]
+
+
+def keyed(document: RotoDocument, *frames: int) -> RotoDocument:
+    shape = document.shapes[0]
+    human = {frame: Key(TRUE.keys[frame].points, "human") for frame in frames}
+    return replace(document, shapes=(shape.with_keys(dict(sorted({**shape.keys, **human}.items()))),))
+
+
+def apart(points: Points, frame: int) -> float:
+    return max(math.hypot(p.x - q.x, p.y - q.y) for p, q in zip(points, TRUE.keys[frame].points))
+
+
+def test_one_key_mends_an_error_that_is_the_same_in_face_space() -> None:
+    model = shot(wrong=4 + 2j)
+    keys = refit(model, keyed(model, 1011))["seam"]
+    assert 1011 not in keys
+    assert (
+        max(apart(key.points, frame) for frame, key in keys.items()) > 0.2
+    )  # one key tells the same from the rest only in part
+    assert max(apart(keys[f].points, f) for f in (1012, 1009, 1013)) < 0.3
+    assert apart(model.shapes[0].keys[1040].points, 1040) > 6
+
+
+def test_three_keys_mend_an_error_that_goes_with_the_pose() -> None:
+    model = shot(wrong=4 + 2j, per_smile=0.25j)
+    keys = refit(model, keyed(model, 1005, 1013, 1033))["seam"]
+    before = np.mean([apart(model.shapes[0].keys[f].points, f) for f in keys])
+    after = np.mean([apart(key.points, f) for f, key in keys.items()])
+    assert before > 5
+    assert after < 0.1 * before
+
+
+def test_frames_of_a_hold_move_as_one() -> None:
+    model = shot(wrong=4 + 2j, per_smile=0.25j)
+    keys = refit(model, keyed(model, 1005, 1021))["seam"]
+    moved = keyed(model, 1005)
+    for first in range(1001, 1041, 2):
+        if first not in (1005, 1021):
+            assert keys[first].points == keys[first + 1].points
+    near = spread(model, moved, 1005, 1001, 1012)["seam"]
+    assert near[1001].points == near[1002].points
+
+
+def test_human_keys_are_never_among_the_new_ones() -> None:
+    model = shot(wrong=3)
+    document = keyed(model, 1003, 1020, 1040)
+    assert {1003, 1020, 1040}.isdisjoint(refit(model, document)["seam"])
+    new = spread(model, document, 1020, 1001, 1040)["seam"]
+    assert min(new) == 1004
+    assert max(new) == 1039
+    assert 1020 not in new
+
+
+def test_what_nothing_moves_stays_the_models_own_key() -> None:
+    model = shot()
+    assert all(key is model.shapes[0].keys[f] for f, key in refit(model, keyed(model, 1010))["seam"].items())
+
+
+def test_a_spread_fades_out_towards_its_ends_and_leaves_the_rest() -> None:
+    model = shot(wrong=5)
+    new = spread(model, keyed(model, 1021), 1021, 1011, 1031)["seam"]
+    assert set(new) == set(range(1011, 1032)) - {1021}
+    assert apart(new[1022].points, 1022) < 0.01
+    still_wrong = [apart(new[f].points, f) for f in (1023, 1027, 1029, 1031)]
+    assert still_wrong == sorted(still_wrong)
+    assert still_wrong[-1] > 0.8 * apart(model.shapes[0].keys[1031].points, 1031)
+
+
+def test_a_dragged_landmarks_frame_counts_as_corrected() -> None:
+    model = shot(wrong=4)
+    document = keyed(model, 1011)
+    shape = document.shapes[0]
+    followed = {**shape.keys, 1011: replace(shape.keys[1011], source="model")}
+    marks = replace(document.landmarks, hand={1011: frozenset({"l0"})})
+    document = replace(document, landmarks=marks, shapes=(shape.with_keys(followed),))
+    assert apart(refit(model, document)["seam"][1009].points, 1009) < 0.5
+
+
+def test_a_spline_that_a_person_rebuilt_is_left_alone() -> None:
+    model = shot(wrong=4)
+    rebuilt = RotoShape("seam", False, "seam", {1001: Key((ControlPoint(0, 0), ControlPoint(1, 1)), "human")})
+    assert refit(model, replace(model, shapes=(rebuilt,))) == {}
+
+
+def test_a_shot_without_landmarks_gives_nothing() -> None:
+    model = replace(shot(), landmarks=LandmarkKeys())
+    assert refit(model, keyed(model, 1001)) == {}
+
+
+def test_unlikeness_is_that_of_the_face_not_of_the_head() -> None:
+    document = shot()
+    rows = document.landmarks.keys
+    assert unlikeness(rows[1001], rows[1002]) == pytest.approx(0, abs=1e-6)
+    same = [Landmark(z.real, z.imag) for z in (complex(0.3, 2) * complex(p.x, p.y) + 50 for p in rows[1001] if p)]
+    assert unlikeness(rows[1001], same) == pytest.approx(0, abs=1e-6)
+    # two points 1 apart and one moved by d: by hand, what a similarity leaves of (0, 1, 2) against (0, 1, 2 + i d)
+    a, b = [Landmark(0, 0), Landmark(1, 0), Landmark(2, 0)], [Landmark(0, 0), Landmark(1, 0), Landmark(2, 0.3)]
+    p, q = np.array([-1, 0, 1]), np.array([-1 - 0.1j, -0.1j, 1 + 0.2j])
+    left = abs(q - (p.conj() @ q) / 2 * p)  # with a as the one that is turned
+    assert unlikeness(b, a) == pytest.approx(math.sqrt((left**2).sum() / (abs(q) ** 2).sum()))
+
+
+def test_the_proposed_reach_ends_where_the_face_changes_or_a_person_was() -> None:
+    document = shot()
+    assert propose(document, 1001)[1] == 1004
+    assert propose(document, 1001, corrected={1004})[1] == 1002
+    first, last = propose(document, 1011)
+    assert first <= 1010
+    assert last >= 1012
+    assert last < 1040
+    assert (first - 1001) % 2 == 0  # whole holds
+    assert (last - 1001) % 2 == 1
