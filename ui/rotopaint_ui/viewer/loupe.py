@@ -52,7 +52,8 @@ def paint_loupe(painter: QPainter, loupe: Loupe, image: QImage | None, outlines:
     if image is not None:
         _paint_pixels(painter, image, loupe.view, glass)
     for outline in outlines:
-        paint_path(painter, outline.path, loupe.view, outline.colour)
+        if outline.box(loupe.view, 2.0).intersects(glass):
+            paint_path(painter, outline.path, loupe.view, outline.colour, style="moving")
     painter.restore()
     painter.setBrush(Qt.BrushStyle.NoBrush)
     for pen in (QPen(QColor(0, 0, 0, 200), 4.0), QPen(QColor("#dfe4ec"), 1.6)):

@@ -20,7 +20,7 @@ from rotopaint_ui.render import View, colours_of, path_of
 
 MOST_PATHS = 512
 ONION_KEYS = 2  # on either side
-Style = Literal["plain", "bold", "dashed", "thin"]
+Style = Literal["plain", "bold", "dashed", "thin", "moving"]
 _PLATE = View()
 _DARK = QColor(0, 0, 0, 110)
 _SHADOWS: Mapping[Style, Sequence[tuple[float, float]]] = {
@@ -28,12 +28,14 @@ _SHADOWS: Mapping[Style, Sequence[tuple[float, float]]] = {
     "bold": ((-1.0, 0.0), (0.0, -1.0), (2.0, 0.0), (0.0, 2.0)),
     "dashed": ((0.0, 1.0),),
     "thin": (),
+    "moving": ((0.0, 1.0),),
 }
 _LINES: Mapping[Style, Sequence[tuple[float, float]]] = {
     "plain": ((0.0, 0.0), (0.5, 0.5)),
     "bold": ((0.0, 0.0), (1.0, 0.0), (0.0, 1.0)),
     "dashed": ((0.0, 0.0),),
     "thin": ((0.0, 0.0),),
+    "moving": ((0.0, 0.0),),
 }
 _EARLIER, _LATER = "#5ab4ff", "#ffb454"  # onion skins: blue behind, orange ahead; told apart by the colour-blind
 
@@ -46,15 +48,12 @@ class Outline:
     points: Points
     path: QPainterPath  # plate space
     colour: QColor
+    extent: QRectF  # of the points and their tangents, plate space: the curve lies inside
     is_shown: bool  # False: known to be hidden at this frame, drawn dashed
 
     def box(self, view: View, margin: float) -> QRectF:
         """What the outline, its points and tangents cover on the screen."""
-        ends = [(p.x + dx, p.y + dy) for p in self.points for dx, dy in ((p.in_dx, p.in_dy), (p.out_dx, p.out_dy))]
-        box = self.path.controlPointRect()
-        for x, y in ends:
-            box = box.united(QRectF(x, y, 1e-6, 1e-6))
-        return transform_of(view).mapRect(box).adjusted(-margin, -margin, margin, margin)
+        return transform_of(view).mapRect(self.extent).adjusted(-margin, -margin, margin, margin)
 
 
 class Paths:
@@ -117,9 +116,14 @@ class Outlines:
         points = shape.at(frame)
         if last is not None and last.points == points and last.shape.closed == shape.closed:
             points = last.points
-        return Outline(
-            shape, points, self._paths.of(points, shape.closed), self._colours[shape.name], shape.is_visible(frame)
-        )
+        path, colour = self._paths.of(points, shape.closed), self._colours[shape.name]
+        return Outline(shape, points, path, colour, _extent(points), shape.is_visible(frame))
+
+
+def _extent(points: Points) -> QRectF:
+    xs = [x for p in points for x in (p.x, p.x + p.in_dx, p.x + p.out_dx)]
+    ys = [y for p in points for y in (p.y, p.y + p.in_dy, p.y + p.out_dy)]
+    return QRectF(QPointF(min(xs), min(ys)), QPointF(max(xs), max(ys)))
 
 
 def transform_of(view: View) -> QTransform:
@@ -128,7 +132,8 @@ def transform_of(view: View) -> QTransform:
 
 
 def paint_path(painter: QPainter, path: QPainterPath, view: View, colour: QColor, *, style: Style = "plain") -> None:
-    """A spline as hairlines. `style`: `plain`, `bold` (selected), `dashed` (hidden here), `thin` (no dark line)."""
+    """A spline as hairlines. `style`: `plain`, `bold` (selected), `dashed` (hidden here), `thin` (no dark line),
+    `moving` (under the hand: the quickest)."""
     px = 1.0 / painter.device().devicePixelRatioF()
     lines = [(offset, _DARK) for offset in _SHADOWS[style]] + [(offset, colour) for offset in _LINES[style]]
     if px < 1.0:

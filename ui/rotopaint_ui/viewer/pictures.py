@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from PySide6.QtCore import QObject, QRectF, QSize, Qt, QTimer
-from PySide6.QtGui import QColor, QImage, QPainter, QPainterPath, QPen
+from PySide6.QtGui import QColor, QImage, QPainter, QPainterPath
 
 from rotopaint_ui.reel import CLEAN, PLATE, Reel
 from rotopaint_ui.session import Session
@@ -57,9 +57,7 @@ class Pictures(QObject):
             painter.setClipPath(side)
             self._paint_image(painter, clean, area)
             painter.restore()
-        painter.setPen(QPen(QColor(255, 255, 255, 40), 1.0))
-        painter.setBrush(Qt.BrushStyle.NoBrush)
-        painter.drawRect(area)
+        _paint_frame(painter, area)
 
     def _paint_image(self, painter: QPainter, image: QImage, area: QRectF) -> None:
         ratio = painter.device().devicePixelRatioF()
@@ -108,3 +106,12 @@ class Pictures(QObject):
     def _hatch(self, painter: QPainter, area: QRectF) -> None:
         painter.fillRect(area, Qt.BrushStyle.BDiagPattern)
         painter.fillRect(area, QColor(27, 29, 34, 215))
+
+
+def _paint_frame(painter: QPainter, area: QRectF) -> None:
+    """A hairline around the plate; its four sides are filled, which a painter does far quicker than an outline."""
+    ink, px = QColor(255, 255, 255, 40), 1.0 / painter.device().devicePixelRatioF()
+    for x, width in ((area.left() - px, px), (area.right(), px)):
+        painter.fillRect(QRectF(x, area.top(), width, area.height()), ink)
+    for y in (area.top() - px, area.bottom()):
+        painter.fillRect(QRectF(area.left(), y, area.width(), px), ink)

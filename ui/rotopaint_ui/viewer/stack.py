@@ -199,7 +199,9 @@ class Stack:
             if overlay.mattes:
                 paint_matte(painter, outline.shape, session.frame, view, outline.colour)
             if overlay.splines:
-                paint_path(painter, outline.path, view, outline.colour, style=_style(outline))
+                paint_path(
+                    painter, outline.path, view, outline.colour, style="moving" if outline.is_shown else "dashed"
+                )
             if outline.shape.name == session.selection.shape and overlay.splines:
                 chosen = session.selection.points
                 points = tuple(p for index, p in enumerate(outline.points) if index in chosen)
