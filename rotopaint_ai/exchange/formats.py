@@ -1,36 +1,33 @@
 """Every shape format of this product in one table, and conversion between them by suffix.
 
-Standard library only. After a file is written it is read back and compared with what was meant.
+Standard library only; numpy is opened when a file is written. After a file is written it is read back and compared with
+what was meant.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from rotopaint_ai.errors import DocumentError, UsageError
-from rotopaint_ai.exchange import document, nuke, svg
+from rotopaint_ai.exchange import (
+    aftereffects,
+    blender,
+    coco,
+    document,
+    fusion,
+    json_files,
+    labelme,
+    nuke,
+    pictures,
+    silhouette,
+    ssf,
+    svg,
+)
+from rotopaint_ai.exchange.bands import closed_strokes
+from rotopaint_ai.exchange.form import Format, of_text
 from rotopaint_ai.shapes import edit
 from rotopaint_ai.shapes.roto import Key, RotoDocument
-
-Read = Callable[[Path, int | None, int | None], tuple[RotoDocument, tuple[str, ...]]]
-Write = Callable[[Path, RotoDocument], tuple[float, tuple[str, ...]]]
-
-
-@dataclass(frozen=True, slots=True)
-class Format:
-    """A shape format: its suffixes (lower case), how it is read and written, and what a person should know of it.
-
-    `read` gives a document and what it could not hold; `write` the largest error in pixels found by reading the file
-    back, and what the file does not hold. None says that this direction does not exist.
-    """
-
-    name: str
-    suffixes: tuple[str, ...]
-    about: str
-    read: Read | None
-    write: Write | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,36 +94,155 @@ def _drawn_difference(meant: RotoDocument, found: RotoDocument) -> float:
 
 FORMATS = (
     Format("RotoPaint", (".roto.json",), "the open document, everything kept", _read_document, _write_document),
-    Format("Nuke", (".nk", ".gizmo"), "Roto and RotoPaint nodes; landmarks, taper lost", _read_nuke, _write_nuke),
-    Format("SVG", (".svg",), "a drawing of every frame; keys and landmarks lost", _read_svg, _write_svg),
+    Format(
+        "Nuke",
+        (".nk", ".gizmo"),
+        "Roto and RotoPaint nodes; landmarks, taper lost",
+        _read_nuke,
+        _write_nuke,
+        loses=nuke.NOT_KEPT,
+        names=nuke.names,
+    ),
+    Format(
+        "SVG",
+        (".svg",),
+        "a drawing of every frame; keys and landmarks lost",
+        _read_svg,
+        _write_svg,
+        loses=svg.NOT_KEPT,
+        tells_aspect=False,
+        tells_fps=False,
+    ),
+    of_text(
+        ssf,
+        "SSF",
+        (".ssf",),
+        "Shake shape file: Mocha, Silhouette, Fusion",
+        names=ssf.names_of,
+        counts_from_first=True,
+        tells_aspect=False,
+        tells_fps=False,
+    ),
+    of_text(
+        fusion,
+        "Fusion",
+        (".setting",),
+        "polygon masks to paste into Fusion or Resolve",
+        names=fusion.names_of,
+        read_only=(".comp",),
+        tells_fps=False,
+    ),
+    of_text(
+        aftereffects,
+        "AfterEffects",
+        (".jsx",),
+        "a script that builds masks; read: its dump of a composition, .ae.json",
+        read_only=(".ae.json",),
+    ),
+    of_text(
+        blender,
+        "Blender",
+        (".py",),
+        "a script that builds masks; read: its dump of a file, .blender.json",
+        names=blender.names_of,
+        as_written=blender.as_written,
+        read_only=(".blender.json",),
+    ),
+    of_text(
+        silhouette,
+        "Silhouette",
+        (".fxs",),
+        "experimental: Bezier shapes, no feather",
+        names=silhouette.names_of,
+        as_written=silhouette.as_written,
+        tells_aspect=False,
+        tells_fps=False,
+        stretched=silhouette.loads,
+    ),
+    of_text(
+        coco,
+        "COCO",
+        (".coco.json",),
+        "polygons of every frame, landmarks as keypoints",
+        as_written=coco.as_written,
+        tells_aspect=False,
+        tells_fps=False,
+    ),
+    labelme.FORM,
+    pictures.CRYPTOMATTE,
+    json_files.FORM,
 )
 
 
 def format_of(path: Path | str) -> Format:
-    """The format that a file's suffix names. Raises UsageError listing what there is."""
+    """The format that a file's suffix names, the longest that fits. Raises UsageError listing what there is."""
     name = Path(path).name.lower()
-    for each in FORMATS:
-        if name.endswith(each.suffixes):
-            return each
+    fitting = [(len(s), each) for each in FORMATS for s in each.suffixes if name.endswith(s)]
+    if fitting:
+        return max(fitting, key=lambda pair: pair[0])[1]
+    if name.endswith(tuple(ASKED_ELSEWHERE)):
+        raise UsageError(f"{Path(path).name}: {ASKED_ELSEWHERE[Path(name).suffix]}")
     known = ", ".join(suffix for each in FORMATS for suffix in each.suffixes)
     raise UsageError(f"{Path(path).name}: no shape format has this suffix; wanted one of {known}")
 
 
+ASKED_ELSEWHERE = {
+    ".blend": "is read by Blender alone; run a script of 'rotopaint convert --scripts DIR' there, convert its dump",
+    ".aep": "is read by After Effects alone; run the script of 'rotopaint convert --scripts DIR' there",
+    ".txt": "holds no shapes: keyframe text is positions only; export a Shake shape file (.ssf) from Mocha",
+    ".mocha": "is a project whose shapes hang on tracks; export a Shake shape file (.ssf) or Nuke shapes from Mocha",
+    ".sfx": "is a whole Silhouette project; export shapes as .fxs, .ssf or for Nuke from Silhouette",
+}
+
+
+def host_scripts() -> dict[str, str]:
+    """Scripts that other programs run to write their masks for this product, by file name."""
+    return {
+        "rotopaint_from_after_effects.jsx": aftereffects.dump_script(),
+        "rotopaint_from_blender.py": blender.dump_script(),
+    }
+
+
 def read(
-    path: Path | str, *, width: int | None = None, height: int | None = None
+    path: Path | str,
+    *,
+    width: int | None = None,
+    height: int | None = None,
+    pixel_aspect: float | None = None,
+    fps: float | None = None,
 ) -> tuple[RotoDocument, tuple[str, ...]]:
-    """A document from any format, with the list of what it could not hold. Raises UsageError, DocumentError."""
+    """A document from any format, with the list of what it could not hold. Raises UsageError, DocumentError.
+
+    `pixel_aspect` and `fps` are the plate's, for files that do not tell; refused where one tells otherwise.
+    """
     each = format_of(path)
     if each.read is None:
         raise UsageError(f"{Path(path).name}: {each.name} is written only, not read")
-    return each.read(Path(path), width, height)
+    if each.read_stretched is not None and pixel_aspect is not None:
+        found, lost = each.read_stretched(Path(path), width, height, pixel_aspect)
+    else:
+        found, lost = each.read(Path(path), width, height)
+    if pixel_aspect is not None:
+        _refuse_other("pixel aspect", each.tells_aspect, found.pixel_aspect, pixel_aspect, 1.0, path)
+        found = replace(found, pixel_aspect=pixel_aspect)
+    if fps is not None:
+        _refuse_other("frame rate", each.tells_fps, found.fps, fps, 24.0, path)
+        found = replace(found, fps=fps)
+    return found, lost
+
+
+def _refuse_other(what: str, told: bool, found: float, asked: float, usual: float, path: Path | str) -> None:
+    """A file that tells a number is right about it; the usual one may only mean that nobody set it."""
+    if told and found != usual and abs(found - asked) > 1e-3 * found:
+        raise DocumentError(f"{Path(path).name}: is made for {what} {found:g}, asked for {asked:g}; leave it out")
 
 
 def write(path: Path | str, meant: RotoDocument) -> tuple[float, tuple[str, ...]]:
     """Write a document in any format and read it back: largest error in pixels, and what the file does not hold."""
     each = format_of(path)
-    if each.write is None or Path(path).suffix.lower() == ".gizmo":
-        raise UsageError(f"{Path(path).name}: {each.name} of this suffix is read only; write a .nk")
+    if each.write is None or not Path(path).name.lower().endswith(each.suffixes[0]):
+        writes = f"write a {each.suffixes[0]}" if each.write else "write .coco.json or .labelme.json"
+        raise UsageError(f"{Path(path).name}: {each.name} of this suffix is read only; {writes}")
     return each.write(Path(path), meant)
 
 
@@ -137,17 +253,24 @@ def convert(
     width: int | None = None,
     height: int | None = None,
     offset: int = 0,
+    pixel_aspect: float | None = None,
+    fps: float | None = None,
+    bands: bool = False,
 ) -> Converted:
     """Convert between shape formats, chosen by suffix; `offset` frames are added to every frame number.
 
-    `width` and `height` (both or neither) are the plate's, for sources that do not tell. Raises UsageError,
-    DocumentError; the target is not touched by a conversion that fails while reading.
+    `width` and `height` (both or neither), `pixel_aspect` and `fps` are the plate's, for sources that do not tell.
+    `bands` writes strokes as closed outlines of their width. Raises UsageError, DocumentError; the target is not
+    touched by a conversion that fails while reading.
     """
     if (width is None) != (height is None) or min(width or 1, height or 1) <= 0:
         raise UsageError("convert: give --width and --height together, both above 0")
+    if not all(value is None or 0 < value < 1e4 for value in (pixel_aspect, fps)):
+        raise UsageError("convert: --pixel-aspect and --fps must be above 0")
     format_of(target)
-    found, lost = read(source, width=width, height=height)
+    found, lost = read(source, width=width, height=height, pixel_aspect=pixel_aspect, fps=fps)
     meant = edit.shift_frames(found, offset) if offset else found
+    meant = closed_strokes(meant) if bands else meant
     error, dropped = write(target, meant)
     n_keys = sum(len(shape.keys) for shape in meant.shapes)
     return Converted(Path(target), len(meant.shapes), n_keys, error, (*lost, *dropped))

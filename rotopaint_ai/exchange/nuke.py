@@ -13,6 +13,7 @@ from typing import Final
 
 from rotopaint_ai.errors import DocumentError
 from rotopaint_ai.exchange import nuke_reader, nuke_script, nuke_writer
+from rotopaint_ai.exchange.features import Feature
 from rotopaint_ai.exchange.nuke_curves import Layer, Tree, parse, serialise
 from rotopaint_ai.exchange.nuke_reader import Reading
 from rotopaint_ai.exchange.nuke_writer import NodeKind
@@ -20,6 +21,7 @@ from rotopaint_ai.files import replacing
 from rotopaint_ai.shapes.roto import Points, RotoDocument, RotoShape
 
 SUFFIX: Final = ".nk"
+NOT_KEPT: Final[frozenset[Feature]] = frozenset(("taper", "roles", "sources", "landmarks", "fps", "names"))
 LIMIT_PX: Final = 0.02  # goal G8
 
 
@@ -52,6 +54,9 @@ def read_report(
     except OSError as error:
         raise DocumentError(f"{path.name}: cannot be read ({error.strerror}); check the path") from error
     return nuke_reader.read_text(text, width=width, height=height, node=node, where=path.name)
+
+
+names = nuke_writer.names
 
 
 def dumps(document: RotoDocument, *, layer: str | None = None, node: NodeKind = "Roto", name: str = "Roto1") -> str:

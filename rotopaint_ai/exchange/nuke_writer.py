@@ -28,13 +28,12 @@ from rotopaint_ai.exchange.nuke_curves import (
     Transform,
     Tree,
 )
-from rotopaint_ai.shapes.roto import ControlPoint, Key, RotoDocument, RotoShape
+from rotopaint_ai.shapes.roto import DEFAULT_WIDTH_PX, ControlPoint, Key, RotoDocument, RotoShape
 
 NodeKind = Literal["Roto", "RotoPaint"]
 
 _ROOT_FLAGS = 2097152
 _TOOL_BEZIER, _TOOL_OPEN_SPLINE = 4.0, 10.0
-DEFAULT_WIDTH_PX = 4.0  # of an open shape that states none, as in the mattes
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,11 +59,7 @@ def build(document: RotoDocument, *, layer: str | None = None) -> Written:
 
     Raises DocumentError on shapes without keys' points or with numbers that a 32-bit float cannot hold.
     """
-    placed: dict[str, tuple[str, ...]] = {}
-    taken: set[tuple[str, ...]] = set()
-    for shape in document.shapes:
-        path = tuple(_word(part) for part in shape.name.split("/") if part.strip()) or ("Bezier",)
-        placed[shape.name] = _free(((_word(layer), *path) if layer else path), taken)
+    placed = _placed(document, layer)
     elements = [(placed[shape.name], _element(shape, document, placed[shape.name][-1])) for shape in document.shapes]
     middle = (Curve(document.width / 2), Curve(document.height / 2))
     root = Layer("Root", _ROOT_FLAGS, Transform(None, middle), (), _nest(elements))
@@ -73,6 +68,20 @@ def build(document: RotoDocument, *, layer: str | None = None) -> Written:
         {name: "/".join(path) for name, path in placed.items()},
         losses(document, placed),
     )
+
+
+def names(document: RotoDocument, *, layer: str | None = None) -> dict[str, str]:
+    """How each shape is called in a node: layers and name, joined by `/`."""
+    return {name: "/".join(path) for name, path in _placed(document, layer).items()}
+
+
+def _placed(document: RotoDocument, layer: str | None) -> dict[str, tuple[str, ...]]:
+    placed: dict[str, tuple[str, ...]] = {}
+    taken: set[tuple[str, ...]] = set()
+    for shape in document.shapes:
+        path = tuple(_word(part) for part in shape.name.split("/") if part.strip()) or ("Bezier",)
+        placed[shape.name] = _free(((_word(layer), *path) if layer else path), taken)
+    return placed
 
 
 def losses(document: RotoDocument, placed: Mapping[str, Sequence[str]]) -> tuple[str, ...]:

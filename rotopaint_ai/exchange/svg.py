@@ -17,13 +17,17 @@ from typing import Final
 from xml.sax.saxutils import quoteattr
 
 from rotopaint_ai.errors import DocumentError
+from rotopaint_ai.exchange.features import Feature
 from rotopaint_ai.files import write_text
-from rotopaint_ai.shapes.roto import ControlPoint, Key, Points, RotoDocument, RotoShape
+from rotopaint_ai.shapes.roto import DEFAULT_WIDTH_PX, ControlPoint, Key, Points, RotoDocument, RotoShape
 
 SUFFIX: Final = ".svg"
 LOSSES: Final = (
     "every frame is a drawing of its own: keys and holds between frames are not written",
     "landmarks, sources of keys and frame rate are not written",
+)
+NOT_KEPT: Final[frozenset[Feature]] = frozenset(
+    ("keys", "holds", "taper", "sources", "landmarks", "aspect", "fps", "range", "visibility")
 )
 _TOKEN = re.compile(r"[A-Za-z]|[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
 _COUNTS = {"M": 2, "L": 2, "H": 1, "V": 1, "C": 6, "S": 4, "Q": 4, "T": 2, "Z": 0}
@@ -49,7 +53,7 @@ def dumps(document: RotoDocument, *, frames: Sequence[int] | None = None) -> str
 
 
 def _path(shape: RotoShape, frame: int) -> str:
-    width = 1.0 if shape.width_px is None else shape.width_px
+    width = DEFAULT_WIDTH_PX if shape.width_px is None else shape.width_px
     if shape.closed:
         style = 'fill="#ffffff" fill-opacity="0.5" stroke="none"'
     else:

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from rotopaint_ai.seams.ribbon import Curve
 from rotopaint_ai.shapes import bezier, rasterise
-from rotopaint_ai.shapes.rasterise import DEFAULT_WIDTH_PX, Region
-from rotopaint_ai.shapes.roto import RotoShape
+from rotopaint_ai.shapes.rasterise import Region
+from rotopaint_ai.shapes.roto import DEFAULT_WIDTH_PX, RotoShape
 
 FLATNESS_PX = 0.05
 _STATIONS = 64  # points of the middle line of a closed band

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from rotopaint_ai.shapes import bezier
 from rotopaint_ai.shapes.bezier import Array
-from rotopaint_ai.shapes.roto import Points, RotoShape
+from rotopaint_ai.shapes.roto import DEFAULT_WIDTH_PX, Points, RotoShape
 
 Falloff = Literal["linear", "smooth"]
 Caps = Literal["round", "butt"]
@@ -29,7 +29,6 @@ Matte = NDArray[np.float32]
 FLATNESS_PX = 0.001
 DUST = 1e-4  # less coverage than flattening knows of, or what float sums leave along a row: a matte has none there
 FAR = 1e6  # "no edge near here", in units of a feather
-DEFAULT_WIDTH_PX = 4.0  # an open shape that states no width: a hairline seam with a pixel to spare on either side
 
 
 @dataclass(frozen=True, slots=True)

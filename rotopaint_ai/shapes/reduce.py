@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from rotopaint_ai.shapes import bezier
+from rotopaint_ai.shapes import bezier, poses
 from rotopaint_ai.shapes.bezier import Array
 from rotopaint_ai.shapes.roto import Interpolation, Key, RotoDocument, RotoShape, Source
 
@@ -94,9 +94,7 @@ def _reduced(shape: RotoShape, motion: _Motion, tolerance_px: float) -> RotoShap
 def deviation(a: RotoShape, b: RotoShape) -> float:
     """Largest distance in pixels between two shapes' curve points of equal parameter over all frames of both."""
     frames = sorted({*a.frames, *b.frames})
-    every = np.arange(frames[0], frames[-1] + 1)
-    left, right = (_samples(_rows(shape, every), shape.closed, 16) for shape in (a, b))
-    return float(np.sqrt(((left - right) ** 2).sum(axis=2)).max())
+    return float(poses.distances(a, b, range(frames[0], frames[-1] + 1)).max())
 
 
 # --- the shape at every frame -----------------------------------------------------------------------------------------
@@ -105,47 +103,12 @@ def deviation(a: RotoShape, b: RotoShape) -> float:
 def _motion(shape: RotoShape, keep: Collection[Source]) -> _Motion:
     first, last = shape.frames[0], shape.frames[-1]
     frames = np.arange(first, last + 1)
-    rows = _rows(shape, frames)
+    rows = poses.rows(shape, frames)
     tied = np.concatenate(([False], (rows[1:] == rows[:-1]).all(axis=1)))
     fixed = np.zeros(len(frames), dtype=bool)
     for frame, key in shape.keys.items():
         fixed[frame - first] = key.source in keep
-    return _Motion(frames, rows, _samples(rows, shape.closed, _PER_SEGMENT), tied, fixed)
-
-
-def _rows(shape: RotoShape, frames: NDArray[np.intp]) -> Array:
-    """Key numbers (F, D) at every frame, as `RotoShape.at` gives them."""
-    keyed = np.array(shape.frames)
-    numbers = np.array([shape.keys[frame].points for frame in shape.frames], dtype=np.float64).reshape(len(keyed), -1)
-    holds = np.array([shape.keys[frame].interpolation == "hold" for frame in shape.frames])
-    left = np.clip(np.searchsorted(keyed, frames, side="right") - 1, 0, len(keyed) - 1)
-    right = np.minimum(left + 1, len(keyed) - 1)
-    span = np.maximum(keyed[right] - keyed[left], 1)
-    weight = np.where(holds[left], 0.0, np.clip((frames - keyed[left]) / span, 0.0, 1.0))[:, None]
-    return np.asarray(numbers[left] + (numbers[right] - numbers[left]) * weight)
-
-
-def _samples(rows_FD: Array, closed: bool, per_segment: int) -> Array:
-    """Curve points (F, M, 2) of key numbers (F, D) at equal parameters."""
-    n = rows_FD.shape[1] // 6
-    basis = _basis(n, closed, per_segment)
-    p = rows_FD.reshape(len(rows_FD), n, 6)
-    absolute = np.concatenate((p[..., :2], p[..., :2] + p[..., 2:4], p[..., :2] + p[..., 4:6]), axis=1)
-    return np.asarray(np.einsum("mk,fkc->fmc", basis, absolute, optimize=True))
-
-
-def _basis(n: int, closed: bool, per_segment: int) -> Array:
-    """Weights (M, 3 n) of points, incoming and outgoing handles (absolute) in each sample."""
-    if n == 1:
-        return np.array([[1.0, 0.0, 0.0]])
-    pairs = [(i, (i + 1) % n) for i in range(n if closed else n - 1)]
-    steps = np.arange(per_segment) / per_segment
-    rows = [(a, b, t) for a, b in pairs for t in steps] + ([] if closed else [(n - 2, n - 1, 1.0)])
-    basis = np.zeros((len(rows), 3 * n))
-    for row, (a, b, t) in enumerate(rows):
-        u = 1.0 - t
-        basis[row, [a, 2 * n + a, n + b, b]] = u**3, 3 * u * u * t, 3 * u * t * t, t**3
-    return basis
+    return _Motion(frames, rows, poses.samples(rows, shape.closed, _PER_SEGMENT), tied, fixed)
 
 
 # --- which keys -------------------------------------------------------------------------------------------------------
@@ -182,7 +145,7 @@ def _held_ends(motion: _Motion, i: int, limit: int, tolerance_px: float) -> rang
     """Rows up to which row i may simply be held: only where a run begins, for nothing else stands still."""
     if i + 1 > limit or not motion.is_tied[i + 1]:
         return range(0)
-    away = _largest(motion.samples_FMC[i + 1 : limit + 1] - motion.samples_FMC[i])
+    away = poses.farthest(motion.samples_FMC[i + 1 : limit + 1] - motion.samples_FMC[i])
     beyond = np.flatnonzero(away > tolerance_px)
     return range(i + 1, int(i + 1 + beyond[0] if len(beyond) else limit) + 1)
 
@@ -212,11 +175,7 @@ def _may_move(motion: _Motion, i: int, j: int) -> bool:
 def _strays(samples: Array, i: int, j: int) -> float:
     """How far the rows between i and j lie from the straight line."""
     weight = (np.arange(1, j - i) / (j - i))[:, None, None]
-    return float(_largest(samples[i + 1 : j] - samples[i] - weight * (samples[j] - samples[i])).max(initial=0.0))
-
-
-def _largest(offsets_FMC: Array) -> Array:
-    return np.asarray(np.sqrt(np.einsum("fmc,fmc->fm", offsets_FMC, offsets_FMC).max(axis=1, initial=0.0)))
+    return float(poses.farthest(samples[i + 1 : j] - samples[i] - weight * (samples[j] - samples[i])).max(initial=0.0))
 
 
 # --- better values for fewer keys -------------------------------------------------------------------------------------
@@ -300,7 +259,7 @@ class _Refit:
                 gram[np.diag_indices_from(gram)] += 1e-9
                 values[free] = np.linalg.solve(gram, weighted.T @ target)
             off = (hats @ values - wanted)[:, self._d :]
-            error = _largest(off.reshape(len(off), -1, 2))
+            error = poses.farthest(off.reshape(len(off), -1, 2))
             worst = float(error.max())
             if worst <= self._tolerance_px:
                 return worst, dict(zip(rows[free].tolist(), values[free], strict=True))

@@ -17,6 +17,8 @@ Role = Literal["seam", "matte"]
 Source = Literal["model", "human", "propagated"]
 Interpolation = Literal["linear", "hold"]
 
+DEFAULT_WIDTH_PX = 4.0  # an open shape that states no width: a hairline seam with a pixel to spare on either side
+
 
 class ControlPoint(NamedTuple):
     """A cubic Bezier control point in plate space: position, incoming and outgoing tangent offsets (pixels)."""

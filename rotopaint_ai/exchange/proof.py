@@ -1,0 +1,303 @@
+"""The self-check of every export: what was read back, drawn and compared with what was meant.
+
+Convention: `meant` is the source, `found` what a format's own reader gave back; distances in pixels of the plate.
+What a format cannot hold is named by its features (`features.Feature`) and not held against it; anything else that
+differs is a fault, told in words. Needs numpy; a host's own Python uses `nuke.difference` instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from rotopaint_ai.errors import DocumentError, UsageError
+from rotopaint_ai.exchange import formats
+from rotopaint_ai.exchange.diagnosis import diagnose
+from rotopaint_ai.exchange.features import Feature
+from rotopaint_ai.shapes import bezier, poses
+from rotopaint_ai.shapes.rasterise import Region, matte
+from rotopaint_ai.shapes.roto import DEFAULT_WIDTH_PX, ControlPoint, Key, RotoDocument, RotoShape
+
+LIMIT_PX: Final = 0.02  # goal G8
+LIMIT_MATTE: Final = 0.01  # share of a matte's area, for formats that hold all that a matte is made of
+MOST_FRAMES: Final = 400  # looked at where a format sets keys of its own
+DRAWN_FRAMES: Final = 6  # of each shape
+DRAWN_PX: Final = 400.0  # larger shapes are drawn at this size
+DRAWN_FEATHER_PX: Final = 12.0
+_MATTE: Final[frozenset[Feature]] = frozenset(("feather", "width", "taper", "tangents", "points", "visibility", "open"))
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """What reading a file back has shown.
+
+    `max_distance_px` is the largest distance between curves over all frames; `matte_difference` the largest share of a
+    matte's area (at least 1 px) by which a drawn frame differs; `faults` is all that should be the same and is not.
+    """
+
+    n_shapes: int = 0
+    n_keys: int = 0
+    n_drawn: int = 0
+    max_distance_px: float = 0.0
+    matte_difference: float = 0.0
+    faults: tuple[str, ...] = ()
+
+    def require(self, where: str) -> Proof:
+        """The proof itself. Raises DocumentError telling the first faults and how many there are."""
+        if self.faults:
+            more = f" (and {len(self.faults) - 2} more)" if len(self.faults) > 2 else ""
+            raise DocumentError(f"{where}: reads back otherwise than meant: {'; '.join(self.faults[:2])}{more}")
+        return self
+
+    @classmethod
+    def joined(cls, parts: Iterable[Proof]) -> Proof:
+        """One proof of several, each of other shapes."""
+        each = list(parts)
+        return cls(
+            sum(part.n_shapes for part in each),
+            sum(part.n_keys for part in each),
+            sum(part.n_drawn for part in each),
+            max((part.max_distance_px for part in each), default=0.0),
+            max((part.matte_difference for part in each), default=0.0),
+            tuple(fault for part in each for fault in part.faults),
+        )
+
+
+def prove(
+    meant: RotoDocument,
+    found: RotoDocument,
+    *,
+    loses: Collection[Feature] = (),
+    names: Mapping[str, str] | None = None,
+    limit_px: float = LIMIT_PX,
+    limit_matte: float = LIMIT_MATTE,
+) -> Proof:
+    """Compare two documents over all frames of the first.
+
+    `loses` are the features that the format does not keep: differences in them are none. `names` says how a shape of
+    the first is called in the second. Curves may be `limit_px` apart, mattes `limit_matte` of their area (that is asked
+    only of formats that keep all that a matte is made of; the figure is always taken).
+    """
+    called = dict(names or {})
+    there = {shape.name: shape for shape in found.shapes}
+    pairs = [(shape, there.get(called.get(shape.name, shape.name))) for shape in meant.shapes]
+    faults = [*_document_faults(meant, found, loses), *_list_faults(pairs, found, loses)]
+    parts = [_shape_proof(a, b, meant, loses, limit_px, limit_matte) for a, b in pairs if b is not None]
+    return Proof.joined([Proof(faults=tuple(faults)), *parts])
+
+
+def of_file(path: Path | str, meant: RotoDocument) -> Proof:
+    """The proof of a file that was written for a document: read by its own format's reader and compared.
+
+    Raises DocumentError where it cannot be read, UsageError where nothing reads or writes this suffix.
+    """
+    kind = formats.format_of(path)
+    if kind.read is None:
+        raise UsageError(f"{Path(path).name}: {kind.name} is written only; nothing reads it back")
+    found, _ = kind.read(Path(path), meant.width, meant.height)
+    names = kind.names(meant) if kind.names else None
+    return prove(meant, found, loses=kind.loses, names=names, limit_px=kind.limit_px)
+
+
+# --- documents --------------------------------------------------------------------------------------------------------
+
+
+def _document_faults(meant: RotoDocument, found: RotoDocument, loses: Collection[Feature]) -> list[str]:
+    told: tuple[tuple[Feature, str, object, object], ...] = (
+        ("size", "size", (meant.width, meant.height), (found.width, found.height)),
+        ("aspect", "pixel aspect", meant.pixel_aspect, found.pixel_aspect),
+        ("fps", "frame rate", meant.fps, found.fps),
+        ("range", "frames", _range(meant, meant), _range(found, meant)),
+        ("landmarks", "landmarks", len(meant.landmarks.keys), len(found.landmarks.keys)),
+    )
+    return [f"{name} {b}, meant {a}" for feature, name, a, b in told if feature not in loses and not _same(a, b)]
+
+
+def _range(document: RotoDocument, meant: RotoDocument) -> tuple[int, int] | None:
+    """First and last frame; None for a document without shapes, of which most files say nothing."""
+    return (document.first_frame, document.last_frame) if meant.shapes else None
+
+
+def _same(a: object, b: object) -> bool:
+    if isinstance(a, float) and isinstance(b, float):
+        return abs(a - b) <= 1e-4 * max(abs(a), 1.0)
+    return a == b
+
+
+def _list_faults(
+    pairs: Sequence[tuple[RotoShape, RotoShape | None]], found: RotoDocument, loses: Collection[Feature]
+) -> list[str]:
+    """Shapes that are missing, more than were meant, or in another order."""
+    faults = [f"shape '{a.name}' is missing" for a, b in pairs if b is None and a.keys]
+    matched = [b.name for _, b in pairs if b is not None]
+    extra = [shape.name for shape in found.shapes if shape.name not in set(matched)]
+    faults += [f"shape '{name}' was not meant" for name in extra]
+    if "order" not in loses and matched != [shape.name for shape in found.shapes if shape.name in set(matched)]:
+        faults.append("shapes stand in another order")
+    return faults
+
+
+# --- shapes -----------------------------------------------------------------------------------------------------------
+
+
+def _shape_proof(
+    a: RotoShape, b: RotoShape, meant: RotoDocument, loses: Collection[Feature], limit_px: float, limit_matte: float
+) -> Proof:
+    faults = _looks(a, b, meant, loses)
+    if not a.keys or not b.keys:
+        faults += [f"shape '{a.name}' has {len(b.keys)} keys, meant {len(a.keys)}"] if a.keys or b.keys else []
+        return Proof(1, len(b.keys), faults=tuple(faults))
+    frames = _telling_frames(a, b, meant, loses)
+    gaps = _gaps(a, b, frames, loses)
+    away = max(gaps, default=0.0)
+    if not away <= limit_px:
+        at = frames[int(np.argmax(gaps))]
+        why = diagnose(a, b, meant, frames) or "curves differ"
+        faults.append(f"shape '{a.name}' is {away:.2f} px off at frame {at}: {why}")
+    drawn = [_matte_difference(a, b, meant, frame) for frame in _drawn_frames(a, frames, gaps)]
+    differs = max(drawn, default=0.0)
+    if differs > limit_matte and not faults and not _MATTE & set(loses):
+        faults.append(f"shape '{a.name}': its matte differs by {differs:.1%} of its area")
+    return Proof(1, len(b.keys), len(drawn), away, differs, tuple(faults))
+
+
+def _looks(a: RotoShape, b: RotoShape, meant: RotoDocument, loses: Collection[Feature]) -> list[str]:
+    """What differs besides the curve itself."""
+    width = DEFAULT_WIDTH_PX if a.width_px is None else a.width_px
+    other = DEFAULT_WIDTH_PX if b.width_px is None else b.width_px
+    wanted: tuple[tuple[Feature, str, object, object], ...] = (
+        ("open", "closed", a.closed, b.closed),
+        ("points", "control points", a.n_points, b.n_points),
+        ("feather", "feather", float(a.feather_px), float(b.feather_px)),
+        ("width", "width", 0.0 if a.closed else float(width), 0.0 if a.closed else float(other)),
+        ("taper", "taper", tuple(a.taper), tuple(b.taper)),
+        ("roles", "role", a.role, b.role),
+    )
+    faults = [
+        f"shape '{a.name}': {what} {_plain(y)}, meant {_plain(x)}"
+        for feature, what, x, y in wanted
+        if feature not in loses and not _same(x, y)
+    ]
+    return faults + [f"shape '{a.name}': {each}" for each in _time_faults(a, b, meant, loses)]
+
+
+def _plain(value: object) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _time_faults(a: RotoShape, b: RotoShape, meant: RotoDocument, loses: Collection[Feature]) -> list[str]:
+    faults = []
+    if "keys" not in loses and a.frames != b.frames:
+        gone, new = sorted(set(a.frames) - set(b.frames)), sorted(set(b.frames) - set(a.frames))
+        faults.append(f"keys at {_first(gone)} are gone" if gone else f"keys at {_first(new)} were not meant")
+    if "holds" not in loses and "keys" not in loses:
+        faults += [f"frame {f} no longer holds" for f in _held(a) - _held(b) if f in b.keys][:1]
+        faults += [f"frame {f} holds, which was not meant" for f in _held(b) - _held(a) if f in a.keys][:1]
+    if "sources" not in loses:
+        faults += [
+            f"key {f} is of another source" for f in a.frames if f in b.keys and a.keys[f].source != b.keys[f].source
+        ][:1]
+    if "visibility" not in loses:
+        every = range(meant.first_frame, meant.last_frame + 1)
+        differ = [f for f in every if a.is_visible(f) != b.is_visible(f)] if a.visible or b.visible else []
+        faults += [f"shown and hidden differently at {_first(differ)}"] if differ else []
+    return faults
+
+
+def _held(shape: RotoShape) -> set[int]:
+    """Keys that hold over a frame without a key before the pose changes: there it makes a difference."""
+    return {
+        frame
+        for frame, after in pairwise(shape.frames)
+        if shape.keys[frame].interpolation == "hold"
+        and after > frame + 1
+        and shape.keys[after].points != shape.keys[frame].points
+    }
+
+
+def _first(frames: Sequence[int]) -> str:
+    return ", ".join(map(str, frames[:3])) + (" ..." if len(frames) > 3 else "")
+
+
+# --- curves and mattes ------------------------------------------------------------------------------------------------
+
+
+def _telling_frames(a: RotoShape, b: RotoShape, meant: RotoDocument, loses: Collection[Feature]) -> list[int]:
+    """Frames that settle whether two shapes agree.
+
+    Between them both move in straight lines, so their distance is largest at one of them. A format that sets its own
+    keys is asked only for the frames on which the shape is seen.
+    """
+    frames = {frame + step for shape in (a, b) for frame in shape.frames for step in (-1, 0, 1)}
+    if "keys" not in loses and "visibility" not in loses:
+        return sorted(frames)
+    shown = [f for f in range(meant.first_frame, meant.last_frame + 1) if a.is_visible(f)]
+    step = -(-len(shown) // MOST_FRAMES) or 1
+    return sorted({*(f for f in shown if f in frames and len(frames) <= MOST_FRAMES), *shown[::step], *shown[-1:]})
+
+
+def _gaps(a: RotoShape, b: RotoShape, frames: Sequence[int], loses: Collection[Feature]) -> list[float]:
+    """Distance of the curves in pixels at each frame, between points of equal parameter where the format keeps them."""
+    if "points" not in loses and a.n_points == b.n_points:
+        return [float(gap) for gap in poses.distances(a, b, frames)]
+    chosen = set(spread(frames, 40))
+    return [curve_distance(a, b, frame) if frame in chosen else 0.0 for frame in frames]
+
+
+def curve_distance(a: RotoShape, b: RotoShape, frame: int) -> float:
+    """The largest distance in pixels from a point of either curve to the other one, at a frame."""
+    left, right = bezier.as_array(a.at(frame)), bezier.as_array(b.at(frame))
+    extent = max(1.0, float(np.ptp(left[:, :2], axis=0).max()))
+    return bezier.curve_distance(left, right, a.closed, spacing=max(1.0, extent / 400.0))[1]
+
+
+def spread(frames: Sequence[int], count: int) -> list[int]:
+    """At most `count` of the frames, the first and the last among them, evenly between."""
+    if len(frames) <= count:
+        return list(frames)
+    return [frames[round(i * (len(frames) - 1) / (count - 1))] for i in range(count)]
+
+
+def _drawn_frames(a: RotoShape, frames: Sequence[int], gaps: Sequence[float]) -> list[int]:
+    shown = [frame for frame in frames if a.is_visible(frame)]
+    worst = [frames[int(np.argmax(gaps))]] if gaps else []
+    poses = {a.at(frame): frame for frame in spread(shown, DRAWN_FRAMES)}
+    return sorted({*poses.values(), *(f for f in worst if a.is_visible(f) and gaps[frames.index(f)] > 0)})
+
+
+def _matte_difference(a: RotoShape, b: RotoShape, meant: RotoDocument, frame: int) -> float:
+    """Sum of the differences of two mattes over the area of the first (at least 1 px)."""
+    scale = _scale(a, meant, frame)
+    size = (max(1, round(meant.width * scale)), max(1, round(meant.height * scale)))
+    left, right = (matte(_pose(shape, frame, scale), frame, *size) for shape in (a, b))
+    both = [region for region in (left, right) if not region.is_empty]
+    if not both:
+        return 0.0
+    x, y = min(region.x for region in both), min(region.y for region in both)
+    right_end = max(region.x + region.coverage.shape[1] for region in both)
+    bottom = max(region.y + region.coverage.shape[0] for region in both)
+    planes = [
+        Region(region.x - x, region.y - y, region.coverage).paste(right_end - x, bottom - y).astype(np.float64)
+        for region in (left, right)
+    ]
+    return float(np.abs(planes[0] - planes[1]).sum() / max(planes[0].sum(), 1.0))
+
+
+def _scale(shape: RotoShape, meant: RotoDocument, frame: int) -> float:
+    """1, or what brings a large shape and its feather down to a size that is drawn in milliseconds."""
+    at = bezier.as_array(shape.at(frame))[:, :2].clip((0, 0), (meant.width, meant.height))
+    extent = float(np.ptp(at, axis=0).max()) + 2.0 * (shape.feather_px + (shape.width_px or 0.0))
+    return min(1.0, DRAWN_PX / max(extent, 1.0), DRAWN_FEATHER_PX / max(shape.feather_px, 1.0))
+
+
+def _pose(shape: RotoShape, frame: int, scale: float) -> RotoShape:
+    """The shape as it is at one frame, that much smaller."""
+    points = tuple(ControlPoint(*(value * scale for value in point)) for point in shape.at(frame))
+    width = DEFAULT_WIDTH_PX if shape.width_px is None else shape.width_px
+    look = replace(shape, width_px=width * scale, feather_px=shape.feather_px * scale)
+    return look.with_keys({frame: Key(points)})
