@@ -6,9 +6,11 @@ is about a document, its text after that line. Standard output gives one line of
     {"ask": "methods"}
     {"ask": "reduce", "tolerance_px": 0.5}
     {"ask": "export", "tolerance_px": 0.5, "targets": ["/shot/shapes.nk", "/shot/shapes.svg"], "reduced": "/tmp/x.json"}
+    {"ask": "shots", "path": "/show/jobs.yaml"}
 
 `reduce` answers with the number of keys before and after and the largest deviation in pixels; `export` with a row for
-each target: its path, the distance found by reading it back, what it does not hold, or why it was not written.
+each target: its path, the distance found by reading it back, what it does not hold, or why it was not written; `shots`
+with the jobs of a show's file.
 """
 
 from __future__ import annotations
@@ -45,6 +47,12 @@ def _methods(request: Mapping[str, Any], text: str) -> Facts:
     from rotopaint_ai.seams.cleanplate import METHODS
 
     return {"methods": list(METHODS)}
+
+
+def _shots(request: Mapping[str, Any], text: str) -> Facts:
+    from rotopaint_ai.batch.jobs_file import read_show
+
+    return {"shots": [{"name": shot.name, **shot.job.to_json()} for shot in read_show(Path(request["path"])).shots]}
 
 
 def _reduce(request: Mapping[str, Any], text: str) -> Facts:
@@ -84,6 +92,7 @@ def _written(path: str, document: RotoDocument) -> Facts:
 _ANSWERS: Mapping[str, Callable[[Mapping[str, Any], str], Facts]] = {
     "methods": _methods,
     "reduce": _reduce,
+    "shots": _shots,
     "export": _export,
 }
 

@@ -48,6 +48,7 @@ GROUPS = ("File", "Edit", "Tools", "Points", "Keys", "View", "Playback", "Review
 COMMANDS = (
     Command("open", "Open plate", "File", ("Ctrl+O",)),
     Command("open_project", "Open project", "File", ("Ctrl+Shift+O",)),
+    Command("relink", "Relink the plate", "File"),
     Command("save", "Save shapes", "File", ("Ctrl+S",)),
     Command("export", "Export", "File", ("Ctrl+E",)),
     Command("diagnostics", "Copy diagnostics", "File"),

@@ -34,6 +34,7 @@ def _handlers(panel: Panel) -> Mapping[str, Handler]:
     return {
         "open": panel.open_chosen,
         "open_project": lambda: layout.ask_for_file(panel, "Open a project or shapes", panel.open_path),
+        "relink": lambda: layout.ask_for_file(panel, "Where the plate lies now", panel.opening.relink),
         "save": panel.keeper.save,
         "export": panel.export,
         "diagnostics": panel.copy_diagnostics,

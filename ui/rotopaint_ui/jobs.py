@@ -37,7 +37,7 @@ class ShotJobs(QObject):
     ended = Signal(str, bool)
     painted = Signal(int)  # a frame of the clean plate is on disk
     device = Signal(str)
-    read = Signal(bool)  # results of an earlier run (False) or of this one (True) are in the session
+    read = Signal(object, bool)  # results that are in the session, and whether of this very run
 
     def __init__(self, session: Session, engine: Callable[[], Engine], parent: QObject) -> None:
         super().__init__(parent)
@@ -193,14 +193,13 @@ class ShotJobs(QObject):
             self._take_painted(results)
         else:
             session.take_results(results)
-            self.seams.look(results.out)
         if results.trouble is not None:
             self.said.emit(results.trouble, "trouble")
         elif outcome:
             self.said.emit(
                 self._summary() if outcome == "Done" else outcome, "good" if outcome == "Done" else "trouble"
             )
-        self.read.emit(bool(outcome))
+        self.read.emit(results, bool(outcome))
         if outcome:
             self.ended.emit(RUN, results.trouble is None)
 

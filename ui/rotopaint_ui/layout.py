@@ -74,6 +74,13 @@ def ask_for_folder(parent: QWidget, title: str, then: Callable[[str], None]) -> 
     return _ask(parent, title, then, QFileDialog.FileMode.Directory, "")
 
 
+def ask_where(parent: QWidget, title: str, then: Callable[[str], None], filter: str) -> QFileDialog:
+    """Ask where a file should be written; the panel goes on meanwhile."""
+    dialog = _ask(parent, title, then, QFileDialog.FileMode.AnyFile, filter)
+    dialog.setAcceptMode(QFileDialog.AcceptMode.AcceptSave)
+    return dialog
+
+
 def tight(layout: Any) -> Any:
     """A layout without air of its own."""
     layout.setContentsMargins(0, 0, 0, 0)

@@ -6,11 +6,9 @@ or loads numpy: plates are decoded, runs and exports are made in other processes
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import fields
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from PySide6.QtCore import Qt, QTimer, Signal
 from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent
@@ -31,18 +29,20 @@ from rotopaint_ui.inspector import Inspector
 from rotopaint_ui.jobs import CLEAN as CLEAN_JOB
 from rotopaint_ui.jobs import RUN, ShotJobs
 from rotopaint_ui.keeper import Keeper
+from rotopaint_ui.opening import Opening, is_project
 from rotopaint_ui.player import Player
 from rotopaint_ui.preferences import Preferences
 from rotopaint_ui.reel import CLEAN, PLATE, Look, Reel
 from rotopaint_ui.render import View
 from rotopaint_ui.review import ReviewLoop, Visits
 from rotopaint_ui.review_bar import ReviewBar
-from rotopaint_ui.session import PlateFacts, Session
+from rotopaint_ui.session import Box, PlateFacts, Session
+from rotopaint_ui.shot import Results
 from rotopaint_ui.status import StatusLine
 from rotopaint_ui.timeline import Timeline
 from rotopaint_ui.timeline.reach import Reach
 
-COALESCE_MS = 100  # between two looks of the slower widgets while a drag goes on
+COALESCE_MS = 100  # of a hand at rest, after which the slower widgets look at what a drag has done
 PREFETCH = (1, -1, 2, -2, 3, 4)
 CLEAN_REFRESH_MS = 3000
 WELCOME = "Open a plate, drag a box around the face, press Run"
@@ -70,8 +70,7 @@ class Panel(QWidget):
         self.jobs = ShotJobs(self.session, host.engine, self)
         self.keeper = Keeper(self.session, lambda: self.jobs.kind != RUN, self)
         self.importer = Importer(self.session, self)
-        self._choice: PlateChoice | None = None
-        self._out: Path | None = None
+        self.opening = Opening(self.session, self.reel, host.engine, self)
         self._shown: object = None
         self.commands = make_actions(self, self._keys(), partial(handler_of, self))
         self._make_widgets()
@@ -84,20 +83,15 @@ class Panel(QWidget):
 
     # --- the shot
 
-    def open_plate(self, choice: PlateChoice, out: Path | None = None) -> None:
+    @property
+    def choice(self) -> PlateChoice | None:
+        """The plate that was asked for last."""
+        return self.opening.choice
+
+    def open_plate(self, choice: PlateChoice, out: Path | None = None, crop: tuple[int, Box] | None = None) -> None:
         """Open a plate; `out` is where runs write (default: beside the plate's folder). Errors show in the status."""
-        if self.jobs.is_running:
-            self.status.say("A run is under way; stop it before opening another plate", "trouble")
-            return
-        self.keeper.save()
-        try:
-            self.reel.use(self.host.engine())
-        except RotopaintError as error:
-            self.status.say(str(error), "trouble")
-            return
-        self._choice, self._out = choice, out
-        self.status.say(f"Opening {choice.source}")
-        self.reel.open(PLATE, choice.source, choice.colourspace)
+        if self._may_open():
+            self.opening.open_plate(choice, out, crop)
 
     def open_chosen(self) -> None:
         """Open what the host points at, or ask for a file."""
@@ -111,30 +105,40 @@ class Panel(QWidget):
         else:
             layout.ask_for_file(self, "Open a plate: one frame of a sequence, a still or a movie", self.open_path)
 
-    def open_path(self, path: str) -> None:
-        """Open whatever a path is: shapes go into the shot that is open, everything else is a plate."""
-        if self.importer.takes(path):
+    def open_path(self, path: str, out: Path | None = None) -> None:
+        """Open whatever a path is: a project, shapes that go into the shot that is open, or else a plate."""
+        if is_project(path):
+            if self._may_open():
+                self.opening.open_project(Path(path))
+        elif self.importer.takes(path):
             self.importer.read(path)
         else:
-            self.open_plate(PlateChoice(path))
+            self.open_plate(PlateChoice(path), out)
+
+    def _may_open(self) -> bool:
+        if self.jobs.is_running:
+            self.status.say("A run is under way; stop it before opening another shot", "trouble")
+            return False
+        self.keeper.save()
+        return True
 
     def run(self) -> None:
         """Start a run of the shot, or ask the job that is under way to stop."""
         if self.jobs.is_running:
             self.jobs.stop()
-        elif self.session.plate is None or self._choice is None:
+        elif self.session.plate is None or self.choice is None:
             self.status.say("Open a plate first", "trouble")
         else:
             self.keeper.save()
-            self.jobs.run(self._choice, self.top.chosen_pack, self.preferences)
+            self.jobs.run(self.choice, self.top.chosen_pack, self.preferences)
 
     def make_clean(self) -> None:
         """Paint the frames of the clean plate again that no longer fit."""
-        if self.session.document is None or self._choice is None:
+        if self.session.document is None or self.choice is None:
             self.status.say("Nothing to paint away yet: press Run first", "trouble")
         else:
             self.keeper.save()
-            self.jobs.make_clean(self._choice, self.preferences)
+            self.jobs.make_clean(self.choice, self.preferences)
 
     def export(self) -> None:
         """Write what the Export tab says, and hand the shapes to the host."""
@@ -148,6 +152,7 @@ class Panel(QWidget):
         self.importer.wait()
         self.jobs.shut_down()
         self.keeper.shut_down()
+        self.opening.shut_down()
         self.exports.shut_down()
         self.reel.shut_down()
 
@@ -203,6 +208,7 @@ class Panel(QWidget):
             if f"overlay.{each.name}" in get:
                 get[f"overlay.{each.name}"].setChecked(getattr(self.canvas.overlay, each.name))
         self.take_tool("select")
+        self.canvas.setFocus()
 
     def _connect(self) -> None:
         self.session.listeners.append(self._refresh)
@@ -228,13 +234,14 @@ class Panel(QWidget):
 
     def _connect_work(self) -> None:
         say, jobs = self.status.say, self.jobs
-        self.reel.opened.connect(self._opened)
+        self.reel.opened.connect(self._clean_opened)
+        self.opening.opened.connect(self._opened)
         self.reel.views.connect(self.view_bar.show_views)
         self.reel.packs.connect(self.top.show_packs)
         self.reel.image_ready.connect(self._image_ready)
         self.reel.thumb_ready.connect(lambda frame: self.timeline.update())
-        self.reel.failed.connect(lambda text: say(text, "trouble"))
-        for source in (jobs.said, self.exports.said, self.importer.said):
+        self.reel.failed.connect(lambda text: say(self.opening.explain(text), "trouble"))
+        for source in (jobs.said, self.exports.said, self.importer.said, self.opening.said):
             source.connect(say)
         jobs.progressed.connect(self.status.show_progress)
         jobs.device.connect(self.top.show_device)
@@ -252,8 +259,7 @@ class Panel(QWidget):
         """Something in the session changed. The viewer follows at once, the rest while a drag goes on now and then."""
         self.canvas.refresh()
         if self.session.is_dragging:
-            if not self._slow.isActive():
-                self._slow.start()
+            self._slow.start()  # again and again: the slower widgets follow when the hand rests
         else:
             self._refresh_slow()
             self.keeper.touch()
@@ -313,17 +319,14 @@ class Panel(QWidget):
             names = [CLEAN, PLATE] if self.canvas.shows_clean else [PLATE, CLEAN]
         self.reel.want([(name, each) for each in near if each in frames for name in names])
 
-    def _opened(self, name: str, facts: Mapping[str, Any]) -> None:
+    def _clean_opened(self, name: str, facts: object) -> None:
         if name == CLEAN:
             self._want_frames()
             self.canvas.refresh()
-            return
-        if self._choice is None:
-            return
-        plate = PlateFacts.from_json(self._choice.source, facts)
+
+    def _opened(self, plate: PlateFacts) -> None:
         self.reel.forget(CLEAN)
         self.review.reset()
-        self.session.open(plate, self._out)
         self.top.show_plate(plate)
         self.canvas.view = View(aspect=plate.pixel_aspect)
         self.canvas.fit()
@@ -332,12 +335,15 @@ class Panel(QWidget):
         self._open_clean()
         self.take_tool("crop")
         self.status.say("Drag a box around the face, then press Run")
-        self.set_preferences(self.preferences.with_recent(plate.source))
         self.jobs.read_results()
+        self.set_preferences(self.preferences.with_recent(plate.source))
         self.plate_opened.emit()
 
-    def _results_read(self, is_run: bool) -> None:
+    def _results_read(self, results: Results, is_run: bool) -> None:
         session = self.session
+        if not is_run:
+            self.opening.keep(results)
+            self.jobs.seams.look(session.out)
         speed = "" if session.run.ms_per_frame is None else f", {session.run.ms_per_frame:.0f} ms/frame"
         self.top.show_device(f"{session.run.device}{speed}" if session.run.device else "", self.preferences.device)
         if session.document is not None:

@@ -36,7 +36,6 @@ class Preferences:
     preset: Preset = Preset.NUKE
     shortcuts: Mapping[str, Keys] = field(default_factory=dict)
     recent: tuple[str, ...] = ()
-    offers_sample: bool = True
 
     def with_recent(self, path: str) -> Preferences:
         """With a shot at the head of the list."""
@@ -130,7 +129,6 @@ def _from_json(value: Any) -> Preferences:
         preset=Preset(value.get("preset", Preset.NUKE)),
         shortcuts=own,
         recent=tuple(str(path) for path in value.get("recent", ())),
-        offers_sample=bool(value.get("offers_sample", True)),
     )
 
 

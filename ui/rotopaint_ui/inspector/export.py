@@ -19,7 +19,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from rotopaint_ai.exchange.formats import FORMATS, Format
+from rotopaint_ai.exchange.formats import FORMATS
 from rotopaint_ai.shapes.roto import RotoDocument
 from rotopaint_ui.inspector.parts import heading, note, number
 from rotopaint_ui.session import Session
@@ -61,7 +61,7 @@ class ExportTab(QScrollArea):
     def targets(self) -> list[Path]:
         """Files to be written."""
         folder = Path(self.folder.text())
-        return [folder / f"shapes{each.suffixes[0]}" for each, box in self.formats.items() if box.isChecked()]
+        return [folder / f"shapes{suffix}" for suffix, box in self.formats.items() if box.isChecked()]
 
     @property
     def wants_host(self) -> bool:
@@ -131,9 +131,10 @@ class ExportTab(QScrollArea):
         self.host = QCheckBox(host_label or "")
         self.host.setChecked(host_label is not None)
         self.host.setVisible(host_label is not None)
-        self.formats = {each: QCheckBox(_title(each)) for each in FORMATS if each.write is not None}
-        for each, box in self.formats.items():
-            box.setChecked(host_label is None and each.name == "Nuke")
+        written = [each for each in FORMATS if each.write is not None]
+        self.formats = {each.suffixes[0]: QCheckBox(f"{each.name}  ({each.suffixes[0]})") for each in written}
+        self._abouts = {each.suffixes[0]: each.about for each in written}
+        self.formats[".nk"].setChecked(host_label is None)
         self.mattes = QCheckBox("Mattes (EXR)")
         self.mattes.setToolTip("A file per shape, and one with a named layer for each (rotopaint matte)")
         self.folder = QLineEdit()
@@ -165,10 +166,10 @@ class ExportTab(QScrollArea):
         column.addWidget(heading("Where to"))
         if self.host.text():
             column.addWidget(self.host)
-        for each, box in self.formats.items():
+        for suffix, box in self.formats.items():
             column.addWidget(box)
-            about = note(each.about)
-            about.setContentsMargins(22, 0, 0, 0)
+            about = note(self._abouts[suffix])
+            about.setContentsMargins(22, 0, 0, 2)
             column.addWidget(about)
         column.addWidget(self.mattes)
         folder = QHBoxLayout()
@@ -194,7 +195,3 @@ def file_text(row: Mapping[str, Any]) -> str:
         return f"\u2717 {row['error']}"
     losses = "".join(f"\n   {loss}" for loss in row["losses"])
     return f"\u2713 {path}\n   read back, at most {row['error_px']:.4f} px off{losses}"
-
-
-def _title(each: Format) -> str:
-    return f"{each.name}  ({each.suffixes[0]})"

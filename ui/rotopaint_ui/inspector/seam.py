@@ -11,7 +11,6 @@ from PySide6.QtWidgets import (
     QComboBox,
     QDoubleSpinBox,
     QFormLayout,
-    QHBoxLayout,
     QPushButton,
     QScrollArea,
     QSizePolicy,
@@ -176,6 +175,7 @@ class SeamTab(QScrollArea):
     def _lay_out(self, inside: QWidget) -> None:
         form = QFormLayout()
         form.setVerticalSpacing(7)
+        form.setLabelAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)
         form.setFieldGrowthPolicy(QFormLayout.FieldGrowthPolicy.AllNonFixedFieldsGrow)
         form.addRow(heading("Matte"))
         rows = (("&Width", self.width_px), ("&Falloff", self.feather_px), ("Taper, &start", self.taper_start))
@@ -188,16 +188,14 @@ class SeamTab(QScrollArea):
         form.addRow(heading("Visibility"))
         form.addRow(self.meter)
         form.addRow(self.average)
-        buttons = QHBoxLayout()
-        buttons.addWidget(self.preview)
-        buttons.addWidget(self.make)
         form.addRow(heading("Clean plate"))
+        form.addRow(self.preview)
         form.addRow(self.state)
+        form.addRow(self.make)
         column = QVBoxLayout(inside)
         column.setContentsMargins(12, 12, 12, 12)
         column.addWidget(self.hint)
         column.addLayout(form)
-        column.addLayout(buttons)
         column.addStretch(1)
 
     # --- showing

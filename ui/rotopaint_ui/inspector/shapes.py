@@ -40,13 +40,16 @@ class ShapesTab(QWidget):
         self._session = session
         self._shown: object = None
         self._rows: dict[str, QTreeWidgetItem] = {}
+        self._told: dict[str, tuple[object, ...]] = {}  # what each row shows
         self._empty = note(_EMPTY)
         self.tree = self._make_tree()
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.addWidget(self._empty)
         column.addWidget(self.tree, 1)
+        column.addStretch(0)
         self._empty.setContentsMargins(12, 12, 12, 12)
+        self._empty.setAlignment(Qt.AlignmentFlag.AlignTop)
 
     @property
     def chosen(self) -> tuple[str, ...]:
@@ -96,6 +99,7 @@ class ShapesTab(QWidget):
     def _fill(self, shapes: Iterable[RotoShape]) -> None:
         self.tree.clear()
         self._rows.clear()
+        self._told.clear()
         document = self._session.document
         colours = {} if document is None else colours_of(document)
         groups: dict[str, QTreeWidgetItem] = {}
@@ -120,13 +124,17 @@ class ShapesTab(QWidget):
     def _show(self, item: QTreeWidgetItem, shape: RotoShape) -> None:
         session = self._session
         shown, locked = shape.name not in session.hidden, shape.name in session.locked
+        error = session.run.error_at(session.frame, shape.name)
+        if self._told.get(shape.name) == (shown, locked, error, shape.keys):
+            return  # icons and texts cost a millisecond a row, and this is called at every frame
+        self._told[shape.name] = shown, locked, error, shape.keys
         item.setIcon(EYE, icon("eye" if shown else "eye_off"))
         item.setIcon(LOCK, icon("lock" if locked else "lock_off"))
         item.setData(EYE, Qt.ItemDataRole.AccessibleTextRole, "shown" if shown else "hidden")
         item.setData(LOCK, Qt.ItemDataRole.AccessibleTextRole, "locked" if locked else "free")
-        self._show_error(item, session.run.error_at(session.frame, shape.name))
+        self._show_error(item, error)
         n_human = len(edits.human_keys(shape))
-        item.setText(KEYS, f"{len(shape.keys)}  \u25c6{n_human}" if n_human else str(len(shape.keys)))
+        item.setText(KEYS, f"{len(shape.keys)}  \u25c6{n_human} " if n_human else f"{len(shape.keys)} ")
 
     def _show_error(self, item: QTreeWidgetItem, error: float | None) -> None:
         lost, plate = error == float("inf"), self._session.plate

@@ -1,4 +1,4 @@
-"""The strip of keys: diamonds a person made, hollow squares are propagated, dots the model's; form tells, not colour."""
+"""The strip of keys: diamonds a person made, hollow squares are propagated, dots the model's: told by form."""
 
 from __future__ import annotations
 

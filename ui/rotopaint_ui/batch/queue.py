@@ -1,0 +1,199 @@
+"""The queue of the batch window: frozen shots in their order, and what happens to them. No Qt."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass, field, fields, replace
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from rotopaint_ai.errors import UsageError
+from rotopaint_ai.files import write_text
+
+MOST_ATTEMPTS = 3
+
+
+class Status(StrEnum):
+    """How it stands with a shot."""
+
+    WAITING = "waiting"
+    RUNNING = "running"
+    DONE = "done"
+    FRAMES_FAILED = "some frames failed"
+    FAILED = "failed"
+    STOPPED = "stopped"
+
+
+@dataclass(frozen=True, slots=True)
+class Shot:
+    """One plate to be run, and how far it is. `worst_px` is the largest expected error of its last run."""
+
+    name: str
+    plates: str
+    out: str
+    crops: tuple[str, ...] = ("auto",)
+    model: str | None = None
+    frames: str | None = None
+    colourspace: str | None = None
+    status: Status = Status.WAITING
+    done: int = 0
+    total: int = 0
+    eta_s: float | None = None
+    worst_px: float | None = None
+    attempts: int = 0
+    message: str = ""
+
+    def words(self) -> list[str]:
+        """The command line of its run."""
+        words = ["run", self.plates, "--out", self.out, "--events", "--resume"]
+        for crop in self.crops:
+            words += ["--crop", crop]
+        options = (("--model", self.model), ("--frames", self.frames), ("--colourspace", self.colourspace))
+        return words + [word for name, value in options if value is not None for word in (name, value)]
+
+    def took(self, facts: Mapping[str, Any]) -> Shot:
+        """After an event of its run."""
+        event = facts["event"]
+        if event == "started":
+            return replace(self, total=int(facts.get("total", 0)), done=int(facts.get("done", 0)))
+        if event == "progress" and "done" in facts:
+            return replace(self, done=int(facts["done"]), total=int(facts["total"]), eta_s=facts.get("eta_s"))
+        if event in ("warning", "error"):
+            return replace(self, message=str(facts.get("message", "")))
+        return self
+
+
+@dataclass(frozen=True, slots=True)
+class Queue:
+    """Shots in the order in which they are run."""
+
+    shots: tuple[Shot, ...] = field(default_factory=tuple)
+
+    def added(self, shots: Iterable[Shot]) -> Queue:
+        """With more shots at the end; names stay different, one output folder is never written by two."""
+        rows = list(self.shots)
+        for shot in shots:
+            if any(row.out == shot.out for row in rows):
+                raise UsageError(f"{shot.name}: {shot.out} is written by another shot of the queue; choose another")
+            taken = {row.name for row in rows}
+            name, number = shot.name, 2
+            while name in taken:
+                name, number = f"{shot.name}_{number}", number + 1
+            rows.append(replace(shot, name=name))
+        return Queue(tuple(rows))
+
+    def removed(self, names: Iterable[str]) -> Queue:
+        """Without some shots; one that is running stays."""
+        gone = set(names)
+        return Queue(tuple(shot for shot in self.shots if shot.name not in gone or shot.status is Status.RUNNING))
+
+    def moved(self, name: str, by: int) -> Queue:
+        """With a shot earlier or later."""
+        rows = list(self.shots)
+        at = self.index(name)
+        row = rows.pop(at)
+        rows.insert(min(max(at + by, 0), len(rows)), row)
+        return Queue(tuple(rows))
+
+    def index(self, name: str) -> int:
+        """Where a shot stands. Raises KeyError."""
+        for index, shot in enumerate(self.shots):
+            if shot.name == name:
+                return index
+        raise KeyError(name)
+
+    def changed(self, name: str, change: Callable[[Shot], Shot]) -> Queue:
+        """With one shot changed."""
+        return Queue(tuple(change(shot) if shot.name == name else shot for shot in self.shots))
+
+    def next(self) -> Shot | None:
+        """The shot to be run next: the first that waits, then failed ones that may be tried again."""
+        waiting = [shot for shot in self.shots if shot.status is Status.WAITING]
+        again = [shot for shot in self.shots if shot.status is Status.FAILED and shot.attempts < MOST_ATTEMPTS]
+        return next(iter([*waiting, *again]), None)
+
+    def ended(self, name: str, code_is_good: bool, message: str) -> Queue:
+        """After a run: done, some frames failed, stopped or failed, as its last line says."""
+        status = Status.FAILED
+        if message.startswith("Stopped"):
+            status = Status.STOPPED
+        elif code_is_good:
+            status = Status.DONE if message == "Done" else Status.FRAMES_FAILED
+        text = "" if status is Status.DONE else message
+        return self.changed(name, lambda shot: replace(shot, status=status, message=text, eta_s=None))
+
+    def retried(self, names: Iterable[str] | None = None) -> Queue:
+        """With shots that failed, lack frames or were stopped waiting again; what they have done is kept."""
+        wanted = None if names is None else set(names)
+        again = (Status.FAILED, Status.FRAMES_FAILED, Status.STOPPED)
+
+        def change(shot: Shot) -> Shot:
+            if shot.status not in again or (wanted is not None and shot.name not in wanted):
+                return shot
+            return replace(shot, status=Status.WAITING, attempts=0, message="")
+
+        return Queue(tuple(change(shot) for shot in self.shots))
+
+    def summary(self) -> str:
+        """One line on the whole queue."""
+        counts = {status: sum(shot.status is status for shot in self.shots) for status in Status}
+        told = [f"{count} {status.value}" for status, count in counts.items() if count]
+        return f"{len(self.shots)} shots: {', '.join(told)}" if told else "No shots yet: drop plates here, or add them"
+
+
+FORMAT = "rotopaint-queue"
+
+
+def write(path: Path, queue: Queue) -> None:
+    """Keep the queue with how far it is. Raises OSError."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    rows = [asdict(shot) for shot in queue.shots]
+    write_text(path, json.dumps({"format": FORMAT, "version": 1, "shots": rows}, indent=1) + "\n")
+
+
+def read(path: Path) -> Queue:
+    """A queue that was kept; a run that was under way then is stopped now. Raises UsageError in one line."""
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+        if value["format"] != FORMAT:
+            raise ValueError(f"format is {value['format']!r}")
+        return Queue(tuple(_shot(row) for row in value["shots"]))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise UsageError(f"{path.name}: the kept queue cannot be read ({error}); add the shots again") from error
+
+
+def jobs_file(queue: Queue, out: str) -> str:
+    """The queue as a jobs file for `rotopaint batch`, in JSON, which is YAML too; `out` holds a folder per shot."""
+    rows = []
+    for shot in queue.shots:
+        options = {name: getattr(shot, name) for name in _OPTIONS if getattr(shot, name) is not None}
+        rows.append({"name": shot.name, "plates": shot.plates, "crop": list(shot.crops), **options})
+    return json.dumps({"out": out, "shots": rows}, indent=1) + "\n"
+
+
+def shot_of(plates: str) -> Shot:
+    """A shot for plates that were dropped: the face is looked for, results go beside the plates' folder."""
+    path = Path(plates)
+    folder = path if path.is_dir() else path.parent
+    name = _BAD.sub("_", folder.name if path.is_dir() else path.name.split(".")[0] or folder.name)
+    return Shot(name, plates, str(folder.parent / f"{folder.name}_rotopaint" / name))
+
+
+def shot_of_job(row: Mapping[str, Any]) -> Shot:
+    """A shot of a jobs file, as the engine has read it."""
+    shot = Shot(str(row["name"]), str(row["plates"]), str(row["out"]), tuple(map(str, row["crops"])))
+    return replace(shot, model=row.get("model"), frames=row.get("frames"), colourspace=row.get("colourspace"))
+
+
+_OPTIONS = ("model", "frames", "colourspace")
+_BAD = re.compile(r"[^A-Za-z0-9._-]")  # what a jobs file does not take in a name
+
+
+def _shot(row: Mapping[str, Any]) -> Shot:
+    status = Status(row["status"])
+    known = {each.name: row[each.name] for each in fields(Shot) if each.name in row}
+    stopped = Status.STOPPED if status is Status.RUNNING else status
+    return Shot(**{**known, "status": stopped, "crops": tuple(map(str, row["crops"]))})

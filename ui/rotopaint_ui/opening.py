@@ -1,0 +1,124 @@
+"""Opening shots: plates, projects that bring their plate with them, plates that were moved, the sample's crop box."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from PySide6.QtCore import QObject, QTimer, Signal
+
+from rotopaint_ai.errors import RotopaintError
+from rotopaint_ai.project import SUFFIX
+from rotopaint_ui.errand import Errand
+from rotopaint_ui.host import Engine, PlateChoice
+from rotopaint_ui.projects import look_at_witnesses
+from rotopaint_ui.reel import PLATE, Reel
+from rotopaint_ui.session import Box, PlateFacts, Session
+from rotopaint_ui.shot import Results
+
+BEAT_MS = 20_000
+
+
+class Opening(QObject):
+    """`opened` when a plate is in the session, `said` with a line and its kind."""
+
+    opened = Signal(object)
+    said = Signal(str, str)
+
+    def __init__(self, session: Session, reel: Reel, engine: Callable[[], Engine], parent: QObject) -> None:
+        super().__init__(parent)
+        self.choice: PlateChoice | None = None
+        self._session, self._reel, self._engine = session, reel, engine
+        self._out: Path | None = None
+        self._crop: tuple[int, Box] | None = None
+        self._is_relinking = False
+        self._looking = Errand(self)
+        self._looking.done.connect(session.take_witnesses)
+        self._beat = QTimer(self, interval=BEAT_MS)
+        self._beat.timeout.connect(session.beat)
+        reel.opened.connect(self._take_facts)
+
+    def open_plate(self, choice: PlateChoice, out: Path | None = None, crop: tuple[int, Box] | None = None) -> None:
+        """Ask for a plate; `crop` is a box to begin with where nobody has drawn one."""
+        try:
+            self._reel.use(self._engine())
+        except RotopaintError as error:
+            self.said.emit(str(error), "trouble")
+            return
+        self.choice, self._out, self._crop, self._is_relinking = choice, out, crop, False
+        self.said.emit(f"Opening {choice.source}", "plain")
+        self._reel.open(PLATE, choice.source, choice.colourspace)
+
+    def open_project(self, path: Path) -> None:
+        """Open a project with its plate; where that has been moved, say how to find it."""
+        try:
+            place = self._session.open_project(path)
+        except RotopaintError as error:
+            self.said.emit(str(error), "trouble")
+            return
+        self._beat.start()
+        if place.source is None:
+            self.said.emit(f"{path.name}: its plate was never noted; File, Relink the plate", "trouble")
+            return
+        self.open_plate(PlateChoice(place.source, colourspace=place.colourspace), place.out)
+
+    def relink(self, source: str) -> None:
+        """The plate of the open project lies somewhere else now."""
+        session = self._session
+        if session.project_path is None:
+            self.said.emit("No project is open: open the plate itself", "trouble")
+        elif session.awaits_plate:
+            self.open_plate(PlateChoice(source), self._out)
+        else:
+            colourspace = None if self.choice is None else self.choice.colourspace
+            self.open_plate(PlateChoice(source, colourspace=colourspace), self._out)
+            self._is_relinking = True
+
+    def explain(self, text: str) -> str:
+        """An error of the plate, with the way out where a project waits for it."""
+        return f"{text}. File, Relink the plate tells where it lies now" if self._session.awaits_plate else text
+
+    def keep(self, results: Results | None) -> None:
+        """What an earlier run has left is in the session: from now on every step goes into the project file."""
+        session = self._session
+        if session.project_path is None:
+            try:
+                session.start_project(None, results)
+            except (RotopaintError, OSError) as error:
+                self.said.emit(f"Not kept in a project: {error}", "trouble")
+        self._beat.start()
+        plate = session.plate
+        if plate is not None and session.project_path is not None and not session.is_read_only:
+            self._looking.start(lambda: look_at_witnesses(plate))
+        if self._crop is not None and not session.state.crops and session.document is None:
+            frame, box = self._crop
+            session.act("crop box", replace(session.state, crops={frame: box}))
+        self._crop = None
+
+    def shut_down(self) -> None:
+        """Let go of the project file."""
+        self._beat.stop()
+        self._looking.wait()
+        self._session.close()
+
+    def _take_facts(self, name: str, facts: Mapping[str, Any]) -> None:
+        if name != PLATE or self.choice is None:
+            return
+        plate = PlateFacts.from_json(self.choice.source, facts)
+        try:
+            if self._is_relinking:
+                self._session.relink(plate)
+            else:
+                self._session.open(plate, self._out)
+        except RotopaintError as error:
+            self.said.emit(self.explain(str(error)), "trouble")
+            return
+        self._is_relinking = False
+        self.opened.emit(plate)
+
+
+def is_project(path: str) -> bool:
+    """Whether a path is a project file."""
+    return path.lower().endswith(SUFFIX)
