@@ -97,6 +97,8 @@ def of_file(path: Path | str, meant: RotoDocument) -> Proof:
     Raises DocumentError where it cannot be read, UsageError where nothing reads or writes this suffix.
     """
     kind = formats.format_of(path)
+    if kind.prove is not None:
+        return kind.prove(Path(path), meant)
     if kind.read is None:
         raise UsageError(f"{Path(path).name}: {kind.name} is written only; nothing reads it back")
     found, _ = kind.read(Path(path), meant.width, meant.height)
@@ -119,8 +121,11 @@ def _document_faults(meant: RotoDocument, found: RotoDocument, loses: Collection
 
 
 def _range(document: RotoDocument, meant: RotoDocument) -> tuple[int, int] | None:
-    """First and last frame; None for a document without shapes, of which most files say nothing."""
-    return (document.first_frame, document.last_frame) if meant.shapes else None
+    """First and last frame, keys beyond them included; None without shapes, for then most files say nothing."""
+    if not meant.shapes:
+        return None
+    keyed = [frame for shape in document.shapes for frame in shape.keys]
+    return min([document.first_frame, *keyed]), max([document.last_frame, *keyed])
 
 
 def _same(a: object, b: object) -> bool:

@@ -360,13 +360,19 @@ def _frames(frames: Json) -> str:
 
 def _exports(run: Json) -> str:
     rows = [
-        (escape(item["format"]), escape(item["path"]), _checked(item), escape(item.get("loses") or "nothing"))
+        (
+            escape(item["format"]),
+            escape(item["path"]),
+            _checked(item),
+            f"{item.get('matte_difference', 0.0):.2%}",
+            str(item.get("n_keys", "")),
+            escape(item.get("loses") or "nothing"),
+        )
         for item in run["exports"]
     ]
-    lead = "Every file was read back and compared with the shapes before it was called written."
-    return _section(
-        "Exports", lead, _table(("Format", "File", "Largest distance", "What it loses"), rows, whole=(0, 1, 2))
-    )
+    lead = "Every file was read back, drawn and compared with the shapes before it was called written."
+    head = ("Format", "File", "Largest distance", "Largest matte difference", "Keys", "What it loses")
+    return _section("Exports", lead, _table(head, rows, numbers=(3, 4), whole=(0, 1, 2)))
 
 
 def _checked(item: Json) -> str:

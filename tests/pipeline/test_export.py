@@ -35,10 +35,12 @@ def _document(n_frames: int = 5) -> RotoDocument:
 def test_nuke_in_parts_is_the_same_file_as_in_one(tmp_path: Path, n_shapes: int) -> None:
     whole = _document()
     document = RotoDocument(640, 360, 1001, 1005, landmarks=whole.landmarks, shapes=whole.shapes[:n_shapes])
-    distance, lost = write_nuke_in_parts(tmp_path / "parts.nk", document)
+    shown, lost = write_nuke_in_parts(tmp_path / "parts.nk", document)
     proof = nuke.write_report(tmp_path / "one.nk", document)
     assert (tmp_path / "parts.nk").read_bytes() == (tmp_path / "one.nk").read_bytes()
-    assert distance == pytest.approx(proof.max_error_px)
+    assert shown.faults == ()
+    assert shown.n_shapes == n_shapes
+    assert shown.max_distance_px <= proof.max_error_px + 1e-9  # handles bound the curve
     assert lost == proof.losses
 
 
@@ -47,6 +49,9 @@ def test_every_format_asked_for_is_written_once(tmp_path: Path) -> None:
     written = write_exports(_document(), job, tmp_path)
     assert [item.path for item in written] == ["shapes.roto.json", "shapes.nk", "shapes.svg"]
     assert all((tmp_path / item.path).is_file() and item.max_distance_px <= 0.02 for item in written)
+    assert all(item.matte_difference <= 1e-4 for item in written)
+    n_keys = sum(len(shape.keys) for shape in _document().shapes)
+    assert [item.n_keys for item in written] == [n_keys, n_keys, n_keys - 1]  # no drawing where the seam is hidden
 
 
 def test_unknown_format_is_refused() -> None:
