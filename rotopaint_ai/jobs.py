@@ -71,8 +71,9 @@ MOST_THREADS = 256
 class RunJob:
     """The whole line on one plate: landmarks, shapes, mattes, clean plate, exchange files and report.
 
-    `crops` are texts as typed on the command line (`X,Y,W,H`, `FRAME:X,Y,W,H` or `auto`). `threads` 0 uses every core.
-    `key_tolerance_px` 0 keeps one key per frame; above 0 keys are reduced to that curve deviation.
+    `crops` are texts as typed on the command line (`X,Y,W,H`, `FRAME:X,Y,W,H` or `auto`). `patch` also writes the paint
+    as a layer of its own. `threads` 0 uses every core. `key_tolerance_px` 0 keeps one key per frame; above 0 keys are
+    reduced to that curve deviation.
     """
 
     plates: str
@@ -83,6 +84,7 @@ class RunJob:
     exports: tuple[str, ...] = ("nuke",)
     clean: bool = True
     method: FillMethod = "auto"
+    patch: bool = False
     device: Device = "auto"
     threads: int = 0
     colourspace: str | None = None
@@ -139,6 +141,7 @@ _SCALARS: dict[str, tuple[type, ...]] = {
     "frames": _OPTIONAL_TEXT,
     "clean": (bool,),
     "method": (str,),
+    "patch": (bool,),
     "device": (str,),
     "threads": (int,),
     "colourspace": _OPTIONAL_TEXT,

@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import Any, Protocol
 
 KINDS = {
+    "clean": "clean plates against every peer that is installed: quality inside the true seam, and speed",
     "run": "the whole job over reading and writing the same plates alone",
+    "mine": "planted label errors that mine finds in roto known to be good",
 }
 
 

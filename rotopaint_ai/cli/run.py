@@ -27,6 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_line_arguments(parser)
     parser.add_argument("--frames", metavar="A-B", help="work on these frames only")
     parser.add_argument("--no-clean", action="store_true", help="write no clean plates")
+    parser.add_argument("--patch", action="store_true", help="also write the paint as premultiplied RGBA to DIR/patch")
     parser.add_argument("--colourspace", metavar="NAME", help="colour space of the plate, where the file is wrong")
     parser.add_argument("--resume", action="store_true", help="go on where a stopped run of the same job ended")
 
@@ -57,6 +58,7 @@ def execute(arguments: argparse.Namespace) -> int:
         exports=export_names(arguments.export),
         clean=not arguments.no_clean,
         method=arguments.method,
+        patch=arguments.patch,
         device=arguments.device,
         threads=arguments.threads,
         colourspace=arguments.colourspace,

@@ -13,7 +13,14 @@ import numpy as np
 import numpy.typing as npt
 
 from rotopaint_ai.errors import PackError
-from rotopaint_ai.inference.pack import SEAM_MULTIPLE, SEAM_OFFSETS, Pack
+from rotopaint_ai.inference.pack import (
+    FILL_ANSWERS,
+    FILL_CHANNELS,
+    FILL_MULTIPLE,
+    SEAM_MULTIPLE,
+    SEAM_OFFSETS,
+    Pack,
+)
 from rotopaint_ai.inference.session import Session, open_session
 
 Array = npt.NDArray[np.float32]
@@ -68,6 +75,16 @@ class SeamModel:
 
 
 @dataclass(frozen=True, slots=True)
+class FillModel:
+    """`fill(strips)`: float32 (N,T,S,8) to answers (N,T,S,6), the `FillModel` of seams/learned.py."""
+
+    session: Session
+
+    def __call__(self, strips: Array) -> Array:
+        return self.session.run(("answer",), {"strip": np.ascontiguousarray(strips, dtype=np.float32)})[0]
+
+
+@dataclass(frozen=True, slots=True)
 class Models:
     """The models of a pack, open on the same device."""
 
@@ -75,6 +92,7 @@ class Models:
     detect: LandmarkModel
     predict_shapes: ShapeModel
     find_seams: SeamModel | None = None
+    fill: FillModel | None = None
 
     @property
     def device_note(self) -> str:
@@ -107,7 +125,17 @@ def open_models(pack: Pack, *, device: str = "auto", threads: int = 0, spinning:
     _check(pack.landmarks_path.name, found.expected_error_NL, (1, n_landmarks))
     _check(pack.landmarks_path.name, found.visible_NL, (1, n_landmarks))
     _check(pack.shapes_path.name, predicted.points_NPK, (1, pack.sheet.n_points, 6))
-    return Models(pack, detect, shapes, _seam_model(pack))
+    return Models(pack, detect, shapes, _seam_model(pack), open_fill(pack))
+
+
+def open_fill(pack: Pack) -> FillModel | None:
+    """A pack's learned fill, where it has one, on one thread of the CPU. Raises as `open_models`."""
+    if pack.fill_path is None:
+        return None
+    strip = np.zeros((1, FILL_MULTIPLE * 8, FILL_MULTIPLE * 8, FILL_CHANNELS), np.float32)
+    model = FillModel(open_session(pack.fill_path, device="cpu", threads=1, example={"strip": strip}))
+    _check(pack.fill_path.name, model(strip), (*strip.shape[:3], FILL_ANSWERS))
+    return model
 
 
 def _seam_model(pack: Pack) -> SeamModel | None:

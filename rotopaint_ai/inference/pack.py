@@ -7,7 +7,8 @@
                     `width` [N,n_shapes]: the seam's full width in plate pixels
     seam.onnx       optional: `strip` float32 [N,T,D,3], pictures along predicted seams (see seams/placement.py), T a
                     multiple of 8, D = 40 -> `logits` [N,T/2,D+1]: the seam at each offset, and last `not to be seen`
-    fill.onnx       optional
+    fill.onnx       optional: `strip` float32 [N,T,S,8], straightened seams (see seams/learned.py), T and S multiples
+                    of 4 -> `answer` [N,T,S,6]: shares of three sources of light and an offset per colour
     card.json       input size, crop margin, colour, training, metrics, licence and the SHA-256 of each file
 
 Trainers write the card with `write_card`; `load_pack` refuses, in one line, a pack that does not fit it.
@@ -41,6 +42,8 @@ CARD = "card.json"
 
 SEAM_MULTIPLE = 8  # a seam model's strips have a multiple of so many places ...
 SEAM_OFFSETS = 40  # ... and so many offsets
+FILL_MULTIPLE = 4  # both sides of a fill model's strips are multiples of this,
+FILL_CHANNELS, FILL_ANSWERS = 8, 6  # and it takes and gives so many values a sample
 
 _NEEDED = (SHEET, LANDMARKS, SHAPES)
 _VOUCHED = ("*.onnx", "*.data", SHEET)  # what a card must hash: models, their outside weights, the sheet
@@ -105,6 +108,8 @@ def load_pack(pack: str | Path | None = None) -> Pack:
     check_shape_signature(read_signature(loaded.shapes_path), sheet, str(loaded.shapes_path))
     if loaded.seam_path is not None:
         check_seam_signature(read_signature(loaded.seam_path), str(loaded.seam_path))
+    if loaded.fill_path is not None:
+        check_fill_signature(read_signature(loaded.fill_path), str(loaded.fill_path))
     return loaded
 
 
@@ -206,6 +211,13 @@ def check_seam_signature(signature: Signature, where: str) -> None:
     _check_tensor(signature.inputs, "strip", (None, None, SEAM_OFFSETS, 3), f"{where}: input")
     _check_only(signature.inputs, {"strip"}, where)
     _check_tensor(signature.outputs, "logits", (None, None, SEAM_OFFSETS + 1), f"{where}: output")
+
+
+def check_fill_signature(signature: Signature, where: str) -> None:
+    """Raise PackError unless a learned fill takes and gives what a pack promises."""
+    _check_tensor(signature.inputs, "strip", (None, None, None, FILL_CHANNELS), f"{where}: input")
+    _check_only(signature.inputs, {"strip"}, where)
+    _check_tensor(signature.outputs, "answer", (None, None, None, FILL_ANSWERS), f"{where}: output")
 
 
 def _check_tensor(tensors: Mapping[str, Tensor], name: str, wanted: tuple[int | None, ...], where: str) -> None:

@@ -64,6 +64,7 @@ def run_content(
         "seam": {
             "meaning": VISIBILITY_MEANING,
             "by_frame": {str(r.frame): [r.seam_before, r.seam_after] for r in found},
+            "filled_by": _filled_by(found),
         },
         "matte_px": {str(record.frame): record.matte_px for record in found},
         "timing": _timing(plan, records, wall_s=wall_s, n_new=n_new),
@@ -91,6 +92,7 @@ def command(job: RunJob) -> str:
     ):
         words += [option, value] if value is not None else []
     words += [] if job.clean else ["--no-clean"]
+    words += ["--patch"] if job.patch else []
     return shlex.join(words)
 
 
@@ -214,6 +216,13 @@ def _picture(out: Path, record: FrameRecord, is_worst: bool) -> dict[str, Any] |
         "after": _beside_report(names.after) if (out / names.after).exists() else None,
         "compare_size": _jpeg_size(out / names.before) if (out / names.before).exists() else None,
     }
+
+
+def _filled_by(found: Sequence[FrameRecord]) -> dict[str, float]:
+    """The share of the seams' length, over all frames, that each method painted."""
+    shares = [record.seam_fill for record in found if record.seam_fill]
+    names = sorted({name for share in shares for name in share})
+    return {name: round(sum(share.get(name, 0.0) for share in shares) / len(shares), 4) for name in names}
 
 
 def _beside_report(name: str) -> str:

@@ -6,8 +6,8 @@ Everything is cut to the region around the shapes, never the whole plate. H, W r
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import chain, count
 from pathlib import Path
 from typing import Any
@@ -17,11 +17,13 @@ import numpy.typing as npt
 
 from rotopaint_ai.errors import UsageError
 from rotopaint_ai.jobs import FillMethod
+from rotopaint_ai.pipeline.settings import AUTO, Paint, Paints
 from rotopaint_ai.plates.clean import clean_suffix, write_clean
 from rotopaint_ai.plates.layers import write_layers
 from rotopaint_ai.plates.plate import Frame, Plate
 from rotopaint_ai.plates.sequence import pad
-from rotopaint_ai.seams.cleanplate import METHODS, fill
+from rotopaint_ai.seams import cleanplate
+from rotopaint_ai.seams.learned import FillModel
 from rotopaint_ai.seams.matte import seam_curves
 from rotopaint_ai.seams.ribbon import Curve
 from rotopaint_ai.seams.visibility import score
@@ -79,19 +81,51 @@ class Mattes:
 
 
 @dataclass(frozen=True, slots=True)
+class Part:
+    """Some seams of a region that are painted alike: their matte (H, W), middle lines and paint."""
+
+    matte: Array
+    curves: tuple[Curve, ...]
+    paint: Paint
+
+
+@dataclass(frozen=True, slots=True)
 class Seams:
     """The region of a plate around its seams, top-left pixel x, y: scene-linear (H, W, 3), matte (H, W), and the
-    seams' middle lines with half widths in the region's own pixels."""
+    seams' middle lines with half widths in the region's own pixels. `parts` hold them sorted by their paint."""
 
     x: int
     y: int
     rgb: Array
     matte: Array
     curves: tuple[Curve, ...]
+    parts: tuple[Part, ...]
 
-    def filled(self, method: FillMethod) -> Array:
-        """The region with the seams painted away. Raises UsageError for a method that is not available."""
-        return fill(self.rgb, self.matte, self.curves, method)
+    def filled(self, model: FillModel | None = None) -> Filled:
+        """The region with the seams painted away, part by part.
+
+        Temporal parts are filled by `auto`; agreeing with the neighbours comes after it (`neighbours`).
+        Raises UsageError for a method that is not available.
+        """
+        after = self.rgb
+        chosen: dict[str, float] = {}
+        for part in self.parts:
+            method = "auto" if part.paint.method == "temporal" else part.paint.method
+            cover = part.matte * np.float32(part.paint.strength)
+            painted = cleanplate.paint(after, cover, part.curves, method, model, grain=part.paint.grain)
+            after = painted.rgb
+            for name, share in painted.chosen.items():
+                chosen[name] = chosen.get(name, 0.0) + share / len(self.parts)
+        return Filled(self, after, {name: round(share, 4) for name, share in chosen.items()})
+
+    @property
+    def cover(self) -> Array:
+        """How much of the paint shows at each pixel (H, W): the mattes times their strengths."""
+        covers = [part.matte * np.float32(part.paint.strength) for part in self.parts]
+        left: Array = np.float32(1.0) - np.minimum(covers[0], 1.0)
+        for cover in covers[1:]:
+            left = left * (np.float32(1.0) - np.minimum(cover, 1.0))
+        return np.float32(1.0) - left
 
     def visibility(self, rgb: Array) -> float:
         """How much the seams show in a version of the region, before or after."""
@@ -100,16 +134,21 @@ class Seams:
 
 @dataclass(frozen=True, slots=True)
 class Filled:
-    """A region around the seams with the seams painted away."""
+    """A region around the seams with the seams painted away, and the share of their length that each method took."""
 
     seams: Seams
     after: Array
+    chosen: Mapping[str, float] = field(default_factory=dict)
 
 
-def check_method(method: FillMethod) -> None:
-    """Raises UsageError for a way of filling that is not available."""
-    if method != "auto" and method not in METHODS:
-        raise UsageError(f"--method {method}: not available; choose one of auto, {', '.join(METHODS)}")
+def check_method(method: FillMethod, *, has_model: bool = True) -> None:
+    """Raises UsageError for a way of filling that a run has not got; `has_model`: whether its pack has a fill.onnx."""
+    if method == "temporal":
+        raise UsageError(
+            "--method temporal: needs the frames to come, and works on finished shapes; run first, then "
+            "rotopaint clean PLATES shapes.roto.json --method temporal"
+        )
+    cleanplate.check_method(method, has_model=has_model)
 
 
 def check_out(out: Path, plate: Plate) -> None:
@@ -169,7 +208,7 @@ def _write_layers(path: Path, regions: Mapping[str, Region], format: Format) -> 
     )
 
 
-def look_at_seams(frame: Frame, mattes: Mattes, shapes: Iterable[RotoShape]) -> Seams | None:
+def look_at_seams(frame: Frame, mattes: Mattes, shapes: Sequence[RotoShape], paints: Paints = AUTO) -> Seams | None:
     """Cut the region around a frame's seams; None where no seam matte lies on the frame's pixels."""
     seam = mattes.seam
     if not seam.coverage.any():
@@ -180,8 +219,18 @@ def look_at_seams(frame: Frame, mattes: Mattes, shapes: Iterable[RotoShape]) -> 
     )
     if rgb.size == 0:
         return None
-    cover = _clipped(seam, Region(x, y, np.zeros(rgb.shape[:2], dtype=np.float32)))
-    return Seams(x, y, rgb, cover, tuple(seam_curves(shapes, frame.number, origin=(x, y))))
+    window = Region(x, y, np.zeros(rgb.shape[:2], dtype=np.float32))
+    cover, curves = _clipped(seam, window), tuple(seam_curves(shapes, frame.number, origin=(x, y)))
+    seams = [shape for shape in shapes if shape.role == "seam" and shape.name in mattes.regions]
+    wanted = list(dict.fromkeys(paints.of(shape.name) for shape in seams)) or [paints.every]
+    if len(wanted) == 1:
+        return Seams(x, y, rgb, cover, curves, (Part(cover, curves, wanted[0]),))
+    parts = []
+    for paint in wanted:
+        alike = [shape for shape in seams if paints.of(shape.name) == paint]
+        matte = _clipped(union(mattes.regions[shape.name] for shape in alike), window)
+        parts.append(Part(matte, tuple(seam_curves(alike, frame.number, origin=(x, y))), paint))
+    return Seams(x, y, rgb, cover, curves, tuple(parts))
 
 
 def write_filled(path: Path, frame: Frame, filled: Filled | None) -> None:

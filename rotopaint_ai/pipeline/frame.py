@@ -9,10 +9,9 @@ from pathlib import Path
 
 from rotopaint_ai.crops import Crop
 from rotopaint_ai.errors import PlateError, RotopaintError
-from rotopaint_ai.jobs import FillMethod
+from rotopaint_ai.jobs import FillMethod, RunJob
 from rotopaint_ai.pipeline.clock import Times, timed
 from rotopaint_ai.pipeline.finish import (
-    Filled,
     Format,
     Mattes,
     draw_mattes,
@@ -21,11 +20,14 @@ from rotopaint_ai.pipeline.finish import (
     write_filled,
     write_mattes,
 )
+from rotopaint_ai.pipeline.patch import patch_name, write_patch
 from rotopaint_ai.pipeline.pictures import draw_pictures
 from rotopaint_ai.pipeline.records import FrameRecord, PointRow, Source, Status
 from rotopaint_ai.pipeline.repeats import Drawn, Repeats, copy_files
+from rotopaint_ai.pipeline.settings import Paint, Paints
 from rotopaint_ai.pipeline.state import FOLDER
 from rotopaint_ai.plates.plate import Frame, Plate
+from rotopaint_ai.seams.learned import FillModel
 from rotopaint_ai.shapes.roto import ControlPoint, Key, RotoShape
 from rotopaint_ai.sheet import Sheet
 
@@ -75,7 +77,14 @@ class FrameWorks:
     sheet: Sheet
     clean: bool
     method: FillMethod
+    patch: bool = False
+    model: FillModel | None = None
     repeats: Repeats = field(default_factory=Repeats)
+
+    @classmethod
+    def of(cls, job: RunJob, plate: Plate, sheet: Sheet, model: FillModel | None) -> FrameWorks:
+        """What a job asks for; `model` is its pack's learned fill."""
+        return cls(plate, Path(job.out), sheet, job.clean, job.method, job.patch, model)
 
     @property
     def format(self) -> Format:
@@ -131,12 +140,15 @@ class FrameWorks:
         with timed(ms, "mattes"):
             mattes, written = self._mattes(number, settled, shapes)
         with timed(ms, "fill"):
-            seams = look_at_seams(frame, mattes, shapes)
-            filled = Filled(seams, seams.filled(self.method)) if seams is not None and self.clean else None
+            seams = look_at_seams(frame, mattes, shapes, Paints(Paint(self.method)))
+            filled = seams.filled(self.model) if seams is not None and self.clean else None
         if self.clean:
             with timed(ms, "encode"):
                 written.append(format.clean_name(number))
                 write_filled(self.out / written[-1], frame, filled)
+                if self.patch:
+                    written.append(patch_name(number, format))
+                    write_patch(self.out / written[-1], filled, format)
         with timed(ms, "measure"):
             before = seams.visibility(seams.rgb) if seams is not None else None
             after = filled.seams.visibility(filled.after) if filled is not None else None
@@ -149,6 +161,7 @@ class FrameWorks:
             message=settled.lost,
             seam_before=before,
             seam_after=after,
+            seam_fill=filled.chosen if filled is not None else {},
             matte_px=round(mattes.seam_px, 1),
             outputs={name: (self.out / name).stat().st_size for name in written},
             ms={stage: round(time, 2) for stage, time in ms.items()},

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import islice
@@ -11,19 +11,16 @@ from pathlib import Path
 
 from rotopaint_ai.errors import DocumentError, RotopaintError, UsageError
 from rotopaint_ai.frames import FrameRange, summarise
-from rotopaint_ai.jobs import Cancel, Event, FillMethod, Sink, warning
+from rotopaint_ai.jobs import Cancel, Event, Sink, warning
+from rotopaint_ai.pipeline import lent
 from rotopaint_ai.pipeline.clock import Eta
-from rotopaint_ai.pipeline.finish import (
-    Filled,
-    Format,
-    check_method,
-    check_out,
-    draw_mattes,
-    look_at_seams,
-    write_filled,
-    write_mattes,
-)
+from rotopaint_ai.pipeline.finish import Format, check_out, draw_mattes, write_mattes
+from rotopaint_ai.pipeline.lent import LentMattes
+from rotopaint_ai.pipeline.painter import Painter
+from rotopaint_ai.pipeline.settings import AUTO, Paints
 from rotopaint_ai.plates.plate import Plate
+from rotopaint_ai.seams import cleanplate
+from rotopaint_ai.seams.learned import FillModel
 from rotopaint_ai.shapes.roto import RotoDocument
 
 Work = Callable[[int], None]
@@ -37,72 +34,113 @@ class Painted:
     failed: dict[int, str]
 
 
+@dataclass(frozen=True, slots=True)
+class CleanJob:
+    """What `paint_clean` is to do.
+
+    `document`: whose seams are painted, or None where `mattes` alone say where they are. `mattes`: somebody else's,
+    instead of those of the shapes. `patch`: write the paint as a layer of its own besides the clean plate.
+    """
+
+    out: Path
+    document: RotoDocument | None
+    mattes: LentMattes | None = None
+    paints: Paints = AUTO
+    model: FillModel | None = None
+    frames: str | None = None
+    patch: bool = False
+
+
 def paint_mattes(
     document: RotoDocument, out: Path, *, name: str, frames: str | None, threads: int, sink: Sink, cancel: Cancel
 ) -> Painted:
     """Write `matte/<shape>.<frame>.exr` and `matte/all.<frame>.exr` for every frame of a document.
 
-    Raises: UsageError for a range that the document does not have; CancelledError.
+    Frames that were asked for and that the document does not have are told, and count as failed.
+    Raises: UsageError for a range that the document does not have at all; CancelledError.
     """
     format = Format(name, 0, document.width, document.height, document.pixel_aspect, ".exr")
-    chosen = _chosen(FrameRange(document.first_frame, document.last_frame), frames, name)
+    there = FrameRange(document.first_frame, document.last_frame).checked()
+    chosen, outside = _chosen(tuple(there), frames, name)
 
     def work(frame: int) -> None:
         write_mattes(out, draw_mattes(document.shapes, frame, format), frame, format)
 
-    return _each(chosen, work, name=name, out=out, threads=threads, sink=sink, cancel=cancel)
+    return _each(chosen, work, name=name, out=out, threads=threads, sink=sink, cancel=cancel, absent=outside)
 
 
-def paint_clean(
-    plate: Plate,
-    document: RotoDocument,
-    out: Path,
-    *,
-    method: FillMethod,
-    frames: str | None,
-    threads: int,
-    sink: Sink,
-    cancel: Cancel,
-) -> Painted:
+def paint_clean(plate: Plate, job: CleanJob, *, threads: int, sink: Sink, cancel: Cancel) -> Painted:
     """Write `clean/<plate name>.<frame>.<suffix>` for every frame that both plate and document have.
 
-    Raises: DocumentError where plate and document differ in size; UsageError for frames or a method that are not there,
-    and for an `out` whose clean folder holds the plate; CancelledError.
+    Frames that were asked for, or that the shapes have, and that are not there are told, and count as failed.
+    Raises: DocumentError where plate and document differ in size or no shape is a seam; UsageError for frames or a
+    method that are not there, and for an `out` whose clean folder holds the plate; CancelledError.
     """
-    check_method(method)
-    check_out(out, plate)
-    if not any(shape.role == "seam" for shape in document.shapes):
+    _check(plate, job)
+    whole, chosen, absent = _frames(plate, job)
+    painter = Painter.of(
+        plate,
+        whole,
+        out=job.out,
+        shapes=job.document.shapes if job.document is not None else (),
+        mattes=job.mattes,
+        paints=job.paints,
+        model=job.model,
+        patch=job.patch,
+        threads=threads,
+    )
+    return _each(
+        chosen, painter.paint, name=plate.name, out=job.out, threads=threads, sink=sink, cancel=cancel, absent=absent
+    )
+
+
+def _check(plate: Plate, job: CleanJob) -> None:
+    seams = [shape.name for shape in job.document.shapes if shape.role == "seam"] if job.document else []
+    for method in sorted(job.paints.methods(seams) if seams and job.mattes is None else {job.paints.every.method}):
+        cleanplate.check_method("auto" if method == "temporal" else method, has_model=job.model is not None)
+    check_out(job.out, plate)
+    if job.document is None:
+        return
+    if not seams and job.mattes is None:
         raise DocumentError("shapes: none has the role 'seam', there is nothing to paint away; set the role of a shape")
-    if (document.width, document.height) != (plate.width, plate.height):
+    if unknown := sorted(set(job.paints.by_name) - set(seams)):
+        raise UsageError(f"--settings: '{unknown[0]}' is no seam of the shapes; they have {', '.join(seams)}")
+    got, wanted = (job.document.width, job.document.height), (plate.width, plate.height)
+    if got != wanted:
         raise DocumentError(
-            f"shapes: drawn for {document.width} x {document.height}, {plate.name} is {plate.width} x {plate.height}; "
+            f"shapes: drawn for {got[0]} x {got[1]}, {plate.name} is {wanted[0]} x {wanted[1]}; "
             "take the shapes of this plate"
         )
-    wanted = _chosen(FrameRange(document.first_frame, document.last_frame), frames, "shapes")
+
+
+def _frames(plate: Plate, job: CleanJob) -> tuple[list[int], list[int], dict[int, str]]:
+    """Frames that could be painted, those that are to be, and those that cannot be with the reason."""
+    if job.document is not None:
+        whole = tuple(FrameRange(job.document.first_frame, job.document.last_frame).checked())
+        name = "shapes"
+    else:
+        assert job.mattes is not None
+        whole, name = job.mattes.pictures.frames, lent.NAME
+    wanted, outside = _chosen(whole, job.frames, name)
     there = set(plate.frames)
     missing = [frame for frame in wanted if frame not in there]
     if len(missing) == len(wanted):
-        raise UsageError(f"{plate.name}: has frames {summarise(there)}, the shapes {summarise(wanted)}; none in common")
-    format = Format.of(plate)
-
-    def work(number: int) -> None:
-        frame = plate.read(number)
-        seams = look_at_seams(frame, draw_mattes(document.shapes, number, format), document.shapes)
-        filled = Filled(seams, seams.filled(method)) if seams is not None else None
-        write_filled(out / format.clean_name(number), frame, filled)
-
-    chosen = [frame for frame in wanted if frame in there]
-    painted = _each(chosen, work, name=plate.name, out=out, threads=threads, sink=sink, cancel=cancel, missing=missing)
-    absent = {frame: f"{plate.name}: frame {frame} is not on disk" for frame in missing}
-    return Painted(painted.done, {**painted.failed, **absent})
+        raise UsageError(f"{plate.name}: has frames {summarise(there)}, the {name} {summarise(wanted)}; none in common")
+    gone = {frame: f"{plate.name}: frame {frame} is not on disk" for frame in missing}
+    return [f for f in whole if f in there], [f for f in wanted if f in there], {**outside, **gone}
 
 
-def _chosen(whole: FrameRange, text: str | None, name: str) -> list[int]:
-    wanted = whole.checked() if text is None else FrameRange.parse(text)
-    frames = [frame for frame in wanted if frame in whole]
+def _chosen(whole: Sequence[int], text: str | None, name: str) -> tuple[list[int], dict[int, str]]:
+    """Frames of `whole` that a text asks for (`1001-1010,1015`), and those it asks for in vain with the reason."""
+    if text is None:
+        return list(whole), {}
+    wanted = sorted({frame for part in text.split(",") for frame in FrameRange.parse(part)})
+    there = set(whole)
+    frames = [frame for frame in wanted if frame in there]
     if not frames:
-        raise UsageError(f"--frames {wanted}: {name} has frames {whole}; choose among those")
-    return frames
+        raise UsageError(f"--frames {text}: {name} has frames {summarise(there)}; choose among those")
+    outside = [frame for frame in wanted if frame not in there]
+    return frames, {frame: f"{name}: frame {frame} is not there" for frame in outside}
 
 
 def _each(
@@ -114,13 +152,17 @@ def _each(
     threads: int,
     sink: Sink,
     cancel: Cancel,
-    missing: Sequence[int] = (),
+    absent: Mapping[int, str],
 ) -> Painted:
-    """Do something for every frame on several threads; a frame that refuses is told and the others go on."""
-    started = {"name": name, "out": str(out), "total": len(frames), "done": 0, "missing": list(missing)}
+    """Do something for every frame on several threads; a frame that refuses is told and the others go on.
+
+    `absent`: frames that cannot be done, with the reason; they are told first, and count as failed.
+    """
+    missing = sorted(absent)
+    started = {"name": name, "out": str(out), "total": len(frames), "done": 0, "missing": missing}
     sink(Event("started", {**started, "first_frame": frames[0], "last_frame": frames[-1]}))
-    if missing:
-        sink(warning(f"{name}: not on disk: frames {summarise(missing)}; render or copy them"))
+    for line in _told(absent):
+        sink(warning(line))
     done: list[int] = []
     failed: dict[int, str] = {}
     eta = Eta(total=len(frames), done=0)
@@ -135,8 +177,17 @@ def _each(
     if cancel.requested:
         sink(Event("cancelled", {"done": len(done), "total": len(frames)}))
         cancel.check()
-    sink(Event("finished", {"done": len(done), "failed": list(failed), "missing": list(missing), "out": str(out)}))
-    return Painted(tuple(done), failed)
+    sink(Event("finished", {"done": len(done), "failed": list(failed), "missing": missing, "out": str(out)}))
+    return Painted(tuple(done), {**failed, **absent})
+
+
+def _told(absent: Mapping[int, str]) -> list[str]:
+    """One line for every reason, naming its frames."""
+    by_reason: dict[str, list[int]] = {}
+    for frame, reason in absent.items():
+        by_reason.setdefault(reason.replace(f"frame {frame} is", "frames {} are"), []).append(frame)
+    advice = "; render or copy them, or ask for others with --frames"
+    return [reason.replace("{}", summarise(frames)) + advice for reason, frames in by_reason.items()]
 
 
 def _through(frames: Sequence[int], work: Work, threads: int, cancel: Cancel) -> Iterator[tuple[int, str | None]]:

@@ -57,7 +57,7 @@ class Plan:
                 f"{frame}:{crop.x:g},{crop.y:g},{crop.side:g}" for frame, crop in sorted(self.crops.keys.items())
             ],
             "pack": dict(self.pack.card["files"]),
-            "settings": [job.clean, job.method, self.models.detect.session.device],
+            "settings": [job.clean, job.method, job.patch, self.models.detect.session.device],
         }
 
 
@@ -74,6 +74,8 @@ def make_plan(job: RunJob) -> Plan:
         _check_crops(keys, plate)
     threads = job.threads or n_cores()
     models = open_models(load_pack(job.model), device=job.device, threads=max(1, threads // 2))
+    if job.clean:
+        check_method(job.method, has_model=models.fill is not None)
     crops = propose_crop(plate, frames, models) if keys == AUTO else keys
     return Plan(job, Path(job.out), plate, models, frames, missing, crops, threads)
 

@@ -52,6 +52,7 @@ class FrameRecord:
     hidden: Sequence[str] = ()
     seam_before: float | None = None
     seam_after: float | None = None
+    seam_fill: Mapping[str, float] = field(default_factory=dict)
     matte_px: float = 0.0
     outputs: Mapping[str, int] = field(default_factory=dict)
     is_pictured: bool = False

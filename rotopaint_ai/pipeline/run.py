@@ -49,7 +49,7 @@ def run(job: RunJob, sink: Sink, cancel: Cancel) -> Outcome:
 
 
 def _run(plan: Plan, state: RunState, note: str | None, sink: Sink, cancel: Cancel, start: float) -> Outcome:
-    works = FrameWorks(plan.plate, plan.out, plan.pack.sheet, plan.job.clean, plan.job.method)
+    works = FrameWorks.of(plan.job, plan.plate, plan.pack.sheet, plan.models.fill)
     if note is not None:
         sink(warning(f"--resume: {note}; starting from the first frame"))
     if changed := _changed_plates(state, works):

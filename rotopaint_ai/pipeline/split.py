@@ -19,6 +19,7 @@ from typing import Any
 from rotopaint_ai.errors import UsageError
 from rotopaint_ai.files import write_json
 from rotopaint_ai.frames import FrameRange, summarise
+from rotopaint_ai.inference.models import open_fill
 from rotopaint_ai.inference.pack import load_pack
 from rotopaint_ai.jobs import Cancel, Event, RunJob, Sink, n_cores
 from rotopaint_ai.pipeline.clock import Eta, Times
@@ -100,7 +101,7 @@ def track(job: RunJob, sink: Sink, cancel: Cancel) -> tuple[int, ...]:
         state, _ = open_state(plan.out, plan.fingerprint(), resume=job.resume, stage=TRACKED)
         try:
             sink(started(plan, n_done=len(state.finished)))
-            works = FrameWorks(plan.plate, plan.out, plan.pack.sheet, job.clean, job.method)
+            works = FrameWorks.of(plan.job, plan.plate, plan.pack.sheet, plan.models.fill)
             walk(plan, state, TrackWorks(works), sink, cancel)
             note = {
                 "began": began,
@@ -156,7 +157,8 @@ def gather(job: RunJob, sink: Sink) -> Outcome:
 
 def _paint(job: RunJob, plate: Plate, wanted: Sequence[int], path: Path, sink: Sink, cancel: Cancel) -> Painted:
     out = Path(job.out)
-    works = FrameWorks(plate, out, load_pack(job.model).sheet, job.clean, job.method)
+    pack = load_pack(job.model)
+    works = FrameWorks.of(job, plate, pack.sheet, open_fill(pack) if job.clean else None)
     known = _tracked(out, wanted)
     finished = _standing(path, out)
     journal = Journal(path)

@@ -6,9 +6,8 @@ Convention: pixels are float32 scene-linear and may lie below 0 or above 1; curv
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any
 
 import cv2
@@ -16,8 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rotopaint_ai.errors import UsageError
-from rotopaint_ai.seams import grain, light, membrane
-from rotopaint_ai.seams.light_table import TABLE
+from rotopaint_ai.seams import choice, membrane
+from rotopaint_ai.seams.grain import carry, smoothed
+from rotopaint_ai.seams.learned import FillModel
 from rotopaint_ai.seams.ribbon import ROWS_WIDE, Curve, Ribbon, interpolate, straighten
 
 Array = NDArray[Any]  # float32
@@ -30,32 +30,81 @@ _NOTHING = 1 / 1024  # a matte fainter than this is a rounding error or the last
 _KEPT = 0.5  # where less than this share of the plate is kept, grain is carried over
 
 
+@dataclass(frozen=True, slots=True)
+class Painted:
+    """A crop with its seam painted away, and the share of the seam's length that each method painted."""
+
+    rgb: Array
+    chosen: Mapping[str, float]
+
+
 def fill(
-    rgb: NDArray[np.floating], matte: NDArray[np.floating], curves: Sequence[Curve], method: str = "auto"
+    rgb: NDArray[np.floating],
+    matte: NDArray[np.floating],
+    curves: Sequence[Curve],
+    method: str = "auto",
+    model: FillModel | None = None,
+    *,
+    grain: float = 1.0,
 ) -> Array:
+    """Paint the seam away inside a matte; `paint` without what it chose."""
+    return paint(rgb, matte, curves, method, model, grain=grain).rgb
+
+
+def paint(
+    rgb: NDArray[np.floating],
+    matte: NDArray[np.floating],
+    curves: Sequence[Curve],
+    method: str = "auto",
+    model: FillModel | None = None,
+    *,
+    grain: float = 1.0,
+) -> Painted:
     """Paint the seam away inside a matte.
 
     rgb: (H, W, 3) scene-linear. matte: (H, W), 0..1; a soft matte mixes the paint with the plate. curves: one
     (polyline (N, 2), half width) per seam, through the middle of the matte; matte without a curve nearby is filled
-    smoothly from its rim. method: a name of METHODS, or `auto` (two-bank).
+    smoothly from its rim. method: a name of METHODS, or `auto`: two-bank, and `model`, where there is one, for the
+    stretches that look hard (`choice`). model: a pack's learned fill. grain: the share of the paint's grain that stays.
     Returns: a new (H, W, 3) float32; where the matte is 0, or below 1/1024, the pixels are those of `rgb`, bit for bit.
     Raises: UsageError for a method that is not available, and for sizes that do not fit together.
     """
-    paint = METHODS.get("two-bank" if method == "auto" else method)
-    if paint is None:
-        raise UsageError(f"clean plate method '{method}': not available; choose one of auto, {', '.join(METHODS)}")
+    check_method(method, has_model=model is not None)
     if rgb.ndim != 3 or rgb.shape[2] != 3 or rgb.shape[:2] != matte.shape:
         raise UsageError(f"clean plate: rgb {rgb.shape} and matte {matte.shape}; wanted (H, W, 3) and (H, W)")
     out = np.array(rgb, np.float32)
-    window = _window(matte, curves)
+    window = window_of(matte, curves)
     if window is None:
-        return out
+        return Painted(out, {})
     part, cover = np.ascontiguousarray(rgb[window], np.float32), np.asarray(matte[window], np.float32)
     if not np.isfinite(part.sum()):
         part = np.nan_to_num(part, nan=0.0, posinf=65504.0, neginf=-65504.0)
     hole = cover > _NOTHING
     corner = window[1].start, window[0].start
-    paint_P = paint(part, hole, [(np.asarray(line) - corner, half) for line, half in curves])
+    moved = [(np.asarray(line) - corner, half) for line, half in curves]
+    chosen: Mapping[str, float] = {"telea": 1.0}
+    if method == "telea":
+        paint_P = fill_telea(part, hole)
+    else:
+        paint_P, chosen = _fill_banks(part, hole, moved, choice.METHODS[method], model)
+    if grain < 1.0:
+        paint_P = smoothed(part, paint_P, hole, grain)
+    _lay_in(out, paint_P, part, cover, hole, corner)
+    return Painted(out, chosen)
+
+
+def check_method(method: str, *, has_model: bool) -> None:
+    """Raises UsageError for a way of filling that is not available."""
+    if method not in METHODS:
+        raise UsageError(f"clean plate method '{method}': not available; choose one of {', '.join(METHODS)}")
+    if method == "learned" and not has_model:
+        raise UsageError(
+            "clean plate method 'learned': the model pack has no fill.onnx; take --method two-bank, or a pack with one"
+        )
+
+
+def _lay_in(out: Array, paint_P: Array, part: Array, cover: Array, hole: Bools, corner: tuple[int, int]) -> None:
+    """Mix the paint of the hole's pixels into a picture, as far as the matte covers them."""
     at = np.flatnonzero(hole)
     share = np.take(cover, at)
     if share.min() < 1.0:
@@ -63,22 +112,25 @@ def fill(
         paint_P = before + np.minimum(share, 1.0)[:, None] * (paint_P - before)
     y, x = np.divmod(at.astype(np.int32), np.int32(hole.shape[1]))
     out.reshape(-1, 3)[(y + corner[1]) * np.intp(out.shape[1]) + (x + corner[0])] = paint_P
-    return out
 
 
-def fill_two_bank(rgb: Array, hole: Bools, curves: Sequence[Curve]) -> Array:
+def _fill_banks(
+    rgb: Array, hole: Bools, curves: Sequence[Curve], relight: choice.Relight, model: FillModel | None
+) -> tuple[Array, Mapping[str, float]]:
     """Seam light taken off where the plate still shows the face, both banks joined where it does not.
 
-    Returns: colours (P, 3) of the hole's pixels, row by row.
+    Returns: colours (P, 3) of the hole's pixels, row by row, and the share of the length that each method took.
 
-    Along each curve the light of groove and bevels is told from the face's own (`light`); what is left of the face
-    is kept, the rest is joined from bank to bank, and grain is carried over from the nearest clean band (`grain`).
+    Along each curve the light of groove and bevels is told from the face's own (`light`, `learned`); what is left of
+    the face is kept, the rest is joined from bank to bank, and grain is carried over from the nearest clean band
+    (`grain`).
     """
     at = np.flatnonzero(hole)
     scene = lay(rgb, hole, curves)
     if scene is None:
-        return np.asarray(np.take(membrane.fill(rgb, hole, ~hole).reshape(-1, 3), at, axis=0))
-    fields, mirror = _fields(scene)
+        return np.asarray(np.take(membrane.fill(rgb, hole, ~hole).reshape(-1, 3), at, axis=0)), {}
+    relit_TSC, chosen = relight(scene.light_TSC, scene.hole_TS, scene.ribbon.own_TS, scene.floor, model)
+    fields, mirror = _fields(scene, relit_TSC)
     y, x = np.divmod(at.astype(np.int32), np.int32(hole.shape[1]))
     height, width = scene.ribbon.size
     down = (y + np.float32(0.5)) * np.float32(height / hole.shape[0]) - np.float32(0.5)
@@ -93,23 +145,20 @@ def fill_two_bank(rgb: Array, hole: Bools, curves: Sequence[Curve]) -> Array:
     gone = np.flatnonzero(keep < _KEPT)
     if len(gone):
         away = interpolate(mirror, across[gone], down[gone]) + np.float32(0.5)
-        light_CP[:, gone] += (1 - keep[gone]) * grain.carry(
-            rgb, hole, x[gone] + away[:, 0], y[gone] + away[:, 1], floor
-        )
+        light_CP[:, gone] += (1 - keep[gone]) * carry(rgb, hole, x[gone] + away[:, 0], y[gone] + away[:, 1], floor)
     out: Array = np.exp(light_CP, out=light_CP)
     out -= floor
     if under is not None:
         out += keep * under
-    return out.T
+    return out.T, chosen
 
 
-def _fields(scene: Straightened) -> tuple[Array, Array]:
+def _fields(scene: Straightened, relit_TSC: Array) -> tuple[Array, Array]:
     """On the shrunk crop: base and keep (h, w, 4) of `light`, and the way (h, w, 2) to the pixel whose grain to carry.
 
     Zero outside the matte; the way is in pixels of the full crop.
     """
     ribbon = scene.ribbon
-    relit_TSC = light.relight(scene.light_TSC, scene.hole_TS, ribbon.own_TS, TABLE)
     fields = np.zeros((*ribbon.size, 4), np.float32)
     fields.reshape(-1, 4)[ribbon.at_P] = ribbon.read(relit_TSC)
     if len(ribbon.left_P):
@@ -165,14 +214,13 @@ def _mirrored(scene: Straightened, column_P: Array) -> Array:
     return out_rows
 
 
-def fill_telea(rgb: Array, hole: Bools, curves: Sequence[Curve]) -> Array:
+def fill_telea(rgb: Array, hole: Bools) -> Array:
     """Telea's fast marching (cv2.inpaint), for plates that are not 8-bit.
 
     OpenCV's Telea is right for 8 bits only, so it fills an 8-bit copy spread over the range of the plate round the
     hole, and the part below its steps is filled as a second 8-bit copy: nothing is clipped, and the error is below
     1/50000 of that range.
     """
-    del curves
     near = cv2.dilate(hole.astype(np.uint8), np.ones((17, 17), np.uint8)) > 0
     rim = rgb[near & ~hole]
     if not len(rim):
@@ -190,11 +238,10 @@ def fill_telea(rgb: Array, hole: Bools, curves: Sequence[Curve]) -> Array:
     return out
 
 
-Paint = Callable[[Array, Bools, Sequence[Curve]], Array]  # crop, hole, curves -> colours (P, 3) of the hole's pixels
-METHODS: Mapping[str, Paint] = MappingProxyType({"two-bank": fill_two_bank, "telea": fill_telea})
+METHODS = ("auto", "two-bank", "learned", "telea")
 
 
-def _window(matte: NDArray[np.floating], curves: Sequence[Curve]) -> tuple[slice, slice] | None:
+def window_of(matte: NDArray[np.floating], curves: Sequence[Curve]) -> tuple[slice, slice] | None:
     """The matte's bounding box with a margin for the banks; None for an empty matte.
 
     Where that is most of the crop it is the whole crop, which need not be copied.

@@ -15,6 +15,7 @@ Array = NDArray[Any]  # float32
 Bools = NDArray[Any]  # bool
 
 _CROSS = np.array([[0, 1, 0], [1, 1, 1], [0, 1, 0]], np.uint8)
+_GRAIN_SIGMA = 1.2  # px: what is finer than this counts as grain
 _LIMIT = 2.5  # in standard deviations of the band: a freckle or a lash in the band is not carried over
 
 
@@ -40,3 +41,11 @@ def carry(rgb: Array, hole: Bools, x: Array, y: Array, floor: np.float32) -> Arr
         return detail
     limit = _LIMIT * 1.4826 * np.median(np.abs(detail[:, usable][:, :: 1 + len(at) // 2000]), axis=1)[:, None]
     return np.clip(detail, -limit, limit).astype(np.float32)
+
+
+def smoothed(rgb: Array, paint_P: Array, hole: Bools, share: float) -> Array:
+    """The paint (P, 3) of the hole's pixels with only a share of its grain: what differs from its neighbourhood."""
+    painted = np.array(rgb, np.float32)
+    painted[hole] = paint_P
+    smooth: Array = cv2.GaussianBlur(painted, (0, 0), _GRAIN_SIGMA)[hole]
+    return smooth + np.float32(share) * (paint_P - smooth)

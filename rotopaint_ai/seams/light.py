@@ -4,7 +4,7 @@ A matte is wider than the damage in it. The groove is a valley across the curve 
 folds and shadows of the face do not. So each sample of the ribbon is described by its profile across the seam,
 smoothed along the seam, and a small fitted function (two hidden layers, `light_table.py`) says how to mix three
 sources: the sample itself, the face joined across what looks like a valley, and the two banks joined across the
-whole matte. `benchmarks/fit_seam_light.py` fits it.
+whole matte. `rotopaint_ai.training.fill.table` fits it.
 
 Everything here is in log light, ln(max(rgb, 0) + floor), where a shadow is an offset and exposure drops out.
 
@@ -63,11 +63,24 @@ class Described:
     banks: Array
 
 
-def describe(light_TSC: Array, hole_TS: Bools, own_TS: Bools) -> Described:
-    """Describe the samples in `own_TS`; `hole_TS` are those inside the matte or off the crop, not to be believed.
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """A ribbon's light, ln, and what its two fills make of it: (T, C, S) each, and the valleys and ridges (T, S).
 
-    Samples in `own_TS` stand at least REACH rows away from the ribbon's edges.
+    own: the plate. face: joined across what looks like a valley, from all else. banks: joined from outside the matte.
+    near, far: the plate's mean over colours, smoothed a little and much along the seam.
     """
+
+    own: Array
+    face: Array
+    banks: Array
+    near: Array
+    far: Array
+    forms: tuple[Array, ...]
+
+
+def sources(light_TSC: Array, hole_TS: Bools) -> Sources:
+    """The three sources of corrected light; `hole_TS` are samples in the matte or off the crop, not to be believed."""
     light_TCS = np.ascontiguousarray(light_TSC.transpose(0, 2, 1))
     n_columns = light_TCS.shape[2]
     luma = _mean(light_TCS)
@@ -76,17 +89,25 @@ def describe(light_TSC: Array, hole_TS: Bools, own_TS: Bools) -> Described:
     trust = np.concatenate([_trust(valleys[_GROOVE][0], hole_TS), (~hole_TS).astype(np.float32)], 1)
     joined = banks.join(np.concatenate([light_TCS, light_TCS], 2), trust)
     face_TCS, banks_TCS = _along_colours(joined[..., :n_columns], 1.0), _along_colours(joined[..., n_columns:], 2.0)
-    face, gap = _mean(face_TCS), _mean(banks_TCS)
+    forms = tuple(form for pair in valleys.values() for form in pair)
+    return Sources(light_TCS, face_TCS, banks_TCS, near, far, forms)
+
+
+def describe(known: Sources, hole_TS: Bools, own_TS: Bools) -> Described:
+    """Describe the samples in `own_TS`, which stand at least REACH rows away from the ribbon's edges."""
+    n_columns = known.own.shape[2]
+    face, gap = _mean(known.face), _mean(known.banks)
     gap -= face
     at = np.flatnonzero(own_TS)
-    own, face_here, banks_here = (_colours(field, at) for field in (light_TCS, face_TCS, banks_TCS))
+    own, face_here, banks_here = (colours(field, at) for field in (known.own, known.face, known.banks))
+    near, far = known.near, known.far
     features = np.empty((N_FEATURES, len(at)), np.float32)
     rows = iter(features)
     for field, offsets in ((near, range(-REACH, REACH + 1)), (far, range(-REACH, REACH + 1, 2)), (gap, _GAPS)):
         for offset in offsets:
             np.take(field, at + offset * n_columns, out=next(rows), mode="clip")
     features[:N_PROFILE] -= np.take(face, at)
-    forms = [form for pair in valleys.values() for form in pair] + _valley_and_ridge(far, REACH)
+    forms = [*known.forms, *_valley_and_ridge(far, REACH)]
     edge = hole_TS.astype(np.float32)
     for field, offset in [(form, 0) for form in forms] + [(edge, offset) for offset in _EDGES]:
         np.take(field, at + offset * n_columns, out=next(rows), mode="clip")
@@ -103,16 +124,20 @@ def relight(light_TSC: Array, hole_TS: Bools, own_TS: Bools, table: Table) -> Ar
 
     Corrected log light = base + keep * own log light. Outside `own_TS` base is 0 and keep 1.
     """
-    known = describe(light_TSC, hole_TS, own_TS)
-    answer = evaluate(known.features, table)
+    known = describe(sources(light_TSC, hole_TS), hole_TS, own_TS)
+    return mixed(evaluate(known.features, table), known.face, known.banks, own_TS)
+
+
+def mixed(answer: Array, face: Array, banks_light: Array, own_TS: Bools) -> Array:
+    """Base and keep (T, S, 4), as `relight` gives them, from answers (6, N) and the two fills (C, N) in `own_TS`."""
     shares = np.exp(np.clip(answer[:3] - answer[:3].max(0), -30.0, 0.0))
     shares /= shares[0] + shares[1] + shares[2]
     out = np.zeros((own_TS.size, 4), np.float32)
     out[:, 3] = 1.0
-    base = answer
-    base[:3] = answer[3:] + shares[1] * known.face + shares[2] * known.banks
+    base = np.empty((4, answer.shape[1]), np.float32)
+    base[:3] = answer[3:] + shares[1] * face + shares[2] * banks_light
     base[3] = shares[0]
-    out[np.flatnonzero(own_TS)] = base[:4].T
+    out[np.flatnonzero(own_TS)] = base.T
     return out.reshape(*own_TS.shape, 4)
 
 
@@ -133,7 +158,7 @@ def evaluate(features: Array, table: Table) -> Array:
     return out
 
 
-def _colours(field_TCS: Array, at: Array) -> Array:
+def colours(field_TCS: Array, at: Array) -> Array:
     """Samples (C, N) of a field at places counted row by row."""
     return np.stack([np.take(np.ascontiguousarray(field_TCS[:, c]), at) for c in range(3)])
 

@@ -1,4 +1,4 @@
-"""Numbers of the fitted function in `light.py`, written by `benchmarks/fit_seam_light.py`; not to be edited by hand."""
+"""Numbers of the fitted function in `light.py`, written by `rotopaint_ai.training.fill.table`; not to be edited."""
 
 from __future__ import annotations
 

@@ -1,0 +1,146 @@
+"""Clean plates against every peer that is installed here (goals G4 and P3): quality inside the true seam, and speed."""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rotopaint_ai.bench.clean_cases import Case
+    from rotopaint_ai.bench.clean_page import Shown
+
+STAGE_SEEDS = (4107, 4108)  # characters of the stage that no training has seen
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Say which arguments the kind takes."""
+    parser.add_argument(
+        "--shots", nargs="+", metavar="DIR", help="rendered shots: plate, clean, seam and truth.roto.json; or the stage"
+    )
+    parser.add_argument(
+        "--pictures", nargs="+", default=[], metavar="PLATES", help="real pictures and sequences to burn seams into"
+    )
+    parser.add_argument("--frames", type=int, default=8, metavar="N", help="frames of each shot and sequence (8)")
+    parser.add_argument("--every", type=int, default=1, metavar="N", help="use every so many of them (1)")
+    parser.add_argument("--methods", nargs="+", metavar="NAME", help="our methods to measure; all of them")
+    parser.add_argument("--model", metavar="PACK", help="model pack: a folder or the name of an installed one")
+    parser.add_argument("--no-predict", action="store_true", help="leave out our own predicted mattes")
+    parser.add_argument("--peers", metavar="PYTHON", help="a Python that has scikit-image and opencv-contrib")
+    parser.add_argument("--best", action="store_true", help="also xphoto's slow FSR (seconds a frame)")
+    parser.add_argument("--repeats", type=int, default=7, metavar="N", help="rounds of the speed comparison (7)")
+    parser.add_argument("--page", metavar="FILE", help="write tables and 4 x pictures as HTML")
+
+
+def measure(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Measure, and return the result as JSON values. Raises: UsageError for shots and pictures that do not fit."""
+    from rotopaint_ai.cli.shared import one_thread_per_frame
+
+    one_thread_per_frame()
+    from rotopaint_ai.bench import clean_page
+    from rotopaint_ai.bench.clean_speed import speed
+    from rotopaint_ai.files import write_text
+
+    with tempfile.TemporaryDirectory() as scratch:
+        cases = _cases(arguments, Path(scratch))
+        found = [_measure(case, arguments) for case in cases]
+        refused: dict[str, str] = {}
+        for _, _, not_asked in found:
+            refused |= not_asked
+        result = {
+            "cases": [content for content, _, _ in found],
+            "speed": speed(cases[0], _methods(arguments), repeats=max(1, arguments.repeats), model=arguments.model),
+            "refused": refused,
+        }
+    if arguments.page:
+        write_text(Path(arguments.page), clean_page.render(result, [shown for _, shown, _ in found]))
+    return result
+
+
+def _cases(arguments: argparse.Namespace, scratch: Path) -> list[Case]:
+    from rotopaint_ai.bench import clean_cases
+
+    folders = [Path(shot) for shot in arguments.shots or ()] or _film(scratch, arguments.frames)
+    cases = []
+    for folder in folders:
+        predicted = None
+        if not arguments.no_predict:
+            suffix = next(s for s in (".jpg", ".png", ".exr") if any(folder.glob(f"plate.*{s}")))
+            crop = clean_cases.crop_of(folder)
+            predicted = clean_cases.predict(folder, suffix, crop, scratch, arguments.model)
+        cases.append(clean_cases.rendered(folder, every=arguments.every, last=arguments.frames, predicted=predicted))
+    for seed, source in enumerate(arguments.pictures):
+        for grain, is_float in ((0.0, False), (clean_cases.GRAIN, False), (clean_cases.GRAIN, True)):
+            cases.append(
+                clean_cases.burnt_in(source, n_frames=arguments.frames, seed=seed, grain=grain, is_float=is_float)
+            )
+    return cases
+
+
+def _film(scratch: Path, n_frames: int) -> list[Path]:
+    """Shots of the stage: one as 8-bit PNG, one as EXR whose light goes above 1."""
+    from rotopaint_ai.stage.shot import Shot, write_shot
+
+    folders = []
+    for seed, suffix in zip(STAGE_SEEDS, (".png", ".exr")):
+        folders.append(scratch / "stage" / f"{seed}{suffix}")
+        write_shot(folders[-1], Shot(seed, frames=n_frames), suffix=suffix)
+    return folders
+
+
+def _methods(arguments: argparse.Namespace) -> Sequence[str]:
+    from rotopaint_ai.bench.clean_ours import METHODS
+
+    return arguments.methods or METHODS
+
+
+def _measure(case: Case, arguments: argparse.Namespace) -> tuple[dict[str, Any], Shown, dict[str, str]]:
+    """One case: its content, its pictures, and the peers that were not asked."""
+    from rotopaint_ai.bench import clean_ours, clean_page, clean_peers
+    from rotopaint_ai.bench.clean_score import score
+
+    ours = clean_ours.fill_case(case, _methods(arguments), arguments.model)
+    asked = clean_peers.ask(case.sights, python=arguments.peers, best=arguments.best)
+    theirs = {each.name: each for each in asked if each.refused is None}
+    lights = {"untouched": [s.plate for s in case.sights], **{n: made.lights for n, made in (ours | theirs).items()}}
+    scores = {name: _rounded(score(case, made)) for name, made in lights.items()}
+    for name, one in (ours | theirs).items():
+        scores[name]["ms"] = round(sum(one.ms) / len(one.ms), 2)
+    content: dict[str, Any] = {
+        "case": case.name,
+        "frames": len(case.sights),
+        "is_8_bit": case.is_8_bit,
+        "methods": scores,
+    }
+    content |= _verdict(scores, list(ours), list(theirs))
+    middle = len(case.sights) // 2
+    best_peer = {content["best_peer"]: theirs[content["best_peer"]].lights[middle]}
+    best_own = {content["best_own"]: ours[content["best_own"]].lights[middle]}
+    pictures = clean_page.picture_of(case.sights[middle], {**best_peer, **best_own})
+    return content, clean_page.Shown(case.name, pictures), {e.name: e.refused for e in asked if e.refused is not None}
+
+
+def _rounded(scores: Any) -> dict[str, Any]:
+    from dataclasses import asdict
+    from math import isfinite
+
+    plain = asdict(scores)
+    whole = {name: value for name, value in plain.items() if isinstance(value, int)}
+    parts = {n: round(v, 4) if isfinite(v) else None for n, v in plain.items() if isinstance(v, float)}
+    return dict.fromkeys(plain) | whole | parts
+
+
+def _verdict(scores: Mapping[str, Mapping[str, Any]], ours: Sequence[str], theirs: Sequence[str]) -> dict[str, Any]:
+    """Who is best, and by how much we lead, in dB."""
+    best_peer = max(theirs, key=lambda name: scores[name]["psnr_db"])
+    true = [name for name in ours if not name.endswith("own matte")]
+    own = [name for name in ours if name.endswith("own matte")]
+    best_own = max(true, key=lambda name: scores[name]["psnr_db"])
+    gains = {name: round(scores[name]["psnr_db"] - scores[best_peer]["psnr_db"], 2) for name in (*true, *own)}
+    words = f"{best_own} {gains[best_own]:+.2f} dB over the best peer ({best_peer})"
+    if own:
+        best = max(own, key=lambda name: gains[name])
+        words += f"; {best} {gains[best]:+.2f} dB"
+    return {"best_peer": best_peer, "best_own": best_own, "gain_db": gains, "verdict": words}

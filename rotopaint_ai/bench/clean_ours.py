@@ -1,0 +1,76 @@
+"""Our ways of painting seams away, on the cases of `rotopaint bench clean`."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rotopaint_ai.bench.clean_cases import Case, Sight
+from rotopaint_ai.inference.models import open_fill
+from rotopaint_ai.inference.pack import load_pack
+from rotopaint_ai.seams import temporal
+from rotopaint_ai.seams.cleanplate import fill
+from rotopaint_ai.seams.learned import FillModel
+from rotopaint_ai.seams.ribbon import Curve
+
+Array = NDArray[Any]
+
+METHODS = ("two-bank", "learned", "auto", "temporal")
+OWN = ", own matte"
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """Filled light (H, W, 3) of each frame, and process milliseconds of each."""
+
+    lights: tuple[Array, ...]
+    ms: tuple[float, ...]
+
+
+def model_of(pack: str | None) -> FillModel | None:
+    """The learned fill of a pack, where it has one."""
+    return open_fill(load_pack(pack))
+
+
+def fill_case(case: Case, methods: Sequence[str], pack: str | None) -> dict[str, Made]:
+    """Every method on a case, with the true matte and, where there is one, with our own predicted matte."""
+    model = model_of(pack)
+    able = [name for name in methods if name != "learned" or model is not None]
+    able = [name for name in able if name != "temporal" or case.is_sequence]
+    made = {name: _fill(case.sights, name, model, own=False) for name in able}
+    if all(sight.own_matte is not None for sight in case.sights):
+        made |= {name + OWN: _fill(case.sights, name, model, own=True) for name in able}
+    return made
+
+
+def _fill(sights: Sequence[Sight], method: str, model: FillModel | None, *, own: bool) -> Made:
+    base = "auto" if method == "temporal" else method
+    lights, times = [], []
+    for sight in sights:
+        matte, curves = _given(sight, own)
+        start = time.process_time()
+        lights.append(fill(sight.plate, matte, curves, base, model))
+        times.append(1e3 * (time.process_time() - start))
+    if method != "temporal":
+        return Made(tuple(lights), tuple(times))
+    stills = [
+        temporal.Still(sight.plate, light, _given(sight, own)[0], *sight.origin) for sight, light in zip(sights, lights)
+    ]
+    settled = []
+    for k, still in enumerate(stills):
+        start = time.process_time()
+        settled.append(temporal.settle(still, stills[:k][::-1], stills[k + 1 :]))
+        times[k] += 1e3 * (time.process_time() - start)
+    return Made(tuple(settled), tuple(times))
+
+
+def _given(sight: Sight, own: bool) -> tuple[Array, tuple[Curve, ...]]:
+    if not own:
+        return sight.hole.astype(np.float32), sight.curves
+    assert sight.own_matte is not None
+    return sight.own_matte, sight.own_curves

@@ -1,0 +1,236 @@
+"""Peers that fill holes, as far as they are installed: given the same crop and the same matte as ours.
+
+Most know 8 bits only: they get sRGB codes, and lose what lies above 1. OpenCV's own two and OpenImageIO's are always
+there; scikit-image and OpenCV's contrib (xphoto) are no dependencies of this product and are asked in this Python or in
+another one (`--peers PYTHON`); G'MIC is its command line program.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+import OpenImageIO
+from numpy.typing import NDArray
+
+from rotopaint_ai.bench.clean_cases import Sight, codes
+from rotopaint_ai.plates.colour import linearise
+
+Array = NDArray[Any]
+
+RADIUS = 3.0
+_OTHER_PYTHON = """
+import sys, time, numpy as np
+given = np.load(sys.argv[1]); out = {}
+wanted = sys.argv[3].split(",")
+def biharmonic(plate, hole):
+    from skimage.restoration import inpaint_biharmonic
+    light = inpaint_biharmonic(plate.astype(np.float32) / 255, hole > 0, channel_axis=-1)
+    return np.clip(np.rint(light * 255), 0, 255).astype(np.uint8)
+def fsr(quality):
+    def work(plate, hole):
+        import cv2
+        filled = np.zeros_like(plate)
+        cv2.xphoto.inpaint(plate, (1 - hole) * 255, filled, getattr(cv2.xphoto, quality))
+        return filled
+    return work
+ways = {"biharmonic": biharmonic, "fsr-fast": fsr("INPAINT_FSR_FAST"), "fsr-best": fsr("INPAINT_FSR_BEST")}
+try:
+    import cv2
+    cv2.setNumThreads(1)
+except ImportError:
+    pass
+for name in wanted:
+    for k in range(int(given["n"])):
+        try:
+            start = time.process_time()
+            out[f"{name} {k}"] = ways[name](given[f"plate{k}"], given[f"hole{k}"])
+            out[f"{name} {k} ms"] = 1e3 * (time.process_time() - start)
+        except (ImportError, AttributeError) as error:
+            out[f"{name} refused"] = str(error)
+            break
+np.savez(sys.argv[2], **out)
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What one peer made of frames: light (H, W, 3) each and process milliseconds each, or why it did not."""
+
+    name: str
+    lights: tuple[Array, ...] = ()
+    ms: tuple[float, ...] = ()
+    refused: str | None = None
+
+
+def ask(sights: Sequence[Sight], *, python: str | None, best: bool) -> list[Asked]:
+    """Every peer on every frame, with the true region as matte."""
+    eight = [_each(name, way, sights) for name, way in _EIGHT_BIT.items()]
+    names = ("biharmonic", "fsr-fast", *(("fsr-best",) if best else ()))
+    return [
+        *eight,
+        _each_float("oiio fillholes", _fill_holes, sights),
+        *_ask_python(names, sights, python),
+        _ask_gmic(sights),
+        _each_flow(sights),
+    ]
+
+
+def _telea(plate: Array, hole: Array) -> Array:
+    return np.asarray(cv2.inpaint(plate, hole, RADIUS, cv2.INPAINT_TELEA))
+
+
+def _navier_stokes(plate: Array, hole: Array) -> Array:
+    return np.asarray(cv2.inpaint(plate, hole, RADIUS, cv2.INPAINT_NS))
+
+
+_EIGHT_BIT: Mapping[str, Callable[[Array, Array], Array]] = {"telea": _telea, "navier-stokes": _navier_stokes}
+
+
+def _each(name: str, way: Callable[[Array, Array], Array], sights: Sequence[Sight]) -> Asked:
+    """A way that knows 8 bits: what it fills replaces the plate inside the hole only."""
+    lights, times = [], []
+    for sight in sights:
+        plate = codes(sight.plate)
+        start = _clock()
+        filled = way(plate, sight.hole)
+        times.append(1e3 * (_clock() - start))
+        lights.append(_inside(sight, linearise(filled, "sRGB")))
+    return Asked(name, tuple(lights), tuple(times))
+
+
+def _clock() -> float:
+    """Processor seconds of this process and of those it has waited for."""
+    return sum(os.times()[:4])
+
+
+def _inside(sight: Sight, light: Array) -> Array:
+    return np.where(sight.hole[..., None] > 0, light, sight.plate).astype(np.float32)
+
+
+def _each_float(name: str, way: Callable[[Array, Array], Array], sights: Sequence[Sight]) -> Asked:
+    lights, times = [], []
+    for sight in sights:
+        start = time.process_time()
+        light = way(sight.plate, sight.hole)
+        times.append(1e3 * (time.process_time() - start))
+        lights.append(_inside(sight, light))
+    return Asked(name, tuple(lights), tuple(times))
+
+
+def _fill_holes(plate: Array, hole: Array) -> Array:
+    """OpenImageIO's push-pull fill of what has no alpha."""
+    kept = (hole == 0).astype(np.float32)[..., None]
+    image = OpenImageIO.ImageBuf(np.ascontiguousarray(np.concatenate([plate * kept, kept], 2)))
+    spec = image.specmod()
+    spec.channelnames, spec.alpha_channel = ("R", "G", "B", "A"), 3
+    filled = OpenImageIO.ImageBufAlgo.fillholes_pushpull(image)
+    return np.asarray(filled.get_pixels(OpenImageIO.FLOAT), np.float32)[..., :3]
+
+
+def _ask_python(names: Sequence[str], sights: Sequence[Sight], python: str | None) -> list[Asked]:
+    """Peers of another Python, or of this one."""
+    import sys
+
+    with tempfile.TemporaryDirectory() as folder:
+        given, got = Path(folder) / "in.npz", Path(folder) / "out.npz"
+        arrays = {f"plate{k}": codes(s.plate) for k, s in enumerate(sights)}
+        arrays |= {f"hole{k}": s.hole for k, s in enumerate(sights)}
+        np.savez(given, n=np.array(len(sights)), **arrays)  # type: ignore[arg-type]  # the stub wants its own flag
+        command = [python or sys.executable, "-c", _OTHER_PYTHON, str(given), str(got), ",".join(names)]
+        done = subprocess.run(command, capture_output=True, text=True)
+        if done.returncode:
+            why = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
+            return [Asked(name, refused=why) for name in names]
+        with np.load(got) as found:
+            return [_told(name, sights, dict(found)) for name in names]
+
+
+def _told(name: str, sights: Sequence[Sight], found: Mapping[str, Array]) -> Asked:
+    if f"{name} refused" in found:
+        return Asked(name, refused=f"not installed ({found[f'{name} refused']})")
+    lights = [_inside(s, linearise(found[f"{name} {k}"], "sRGB")) for k, s in enumerate(sights)]
+    return Asked(name, tuple(lights), tuple(float(found[f"{name} {k} ms"]) for k in range(len(sights))))
+
+
+def _ask_gmic(sights: Sequence[Sight]) -> Asked:
+    """G'MIC's transport-diffusion fill, as a program of its own; its milliseconds hold its start and its files."""
+    program = shutil.which("gmic")
+    if program is None:
+        return Asked("gmic inpaint_pde", refused="not installed (no program 'gmic' on the path)")
+    return _each("gmic inpaint_pde", lambda plate, hole: _gmic(program, plate, hole), sights)
+
+
+def _gmic(program: str, plate: Array, hole: Array) -> Array:
+    with tempfile.TemporaryDirectory() as folder:
+        paths = [str(Path(folder) / name) for name in ("plate.png", "hole.png", "out.png")]
+        cv2.imwrite(paths[0], plate[..., ::-1])
+        cv2.imwrite(paths[1], hole * np.uint8(255))
+        words = [program, "-v", "-1", paths[0], paths[1], "inpaint_pde[0]", "[1],75%,2,15", "keep[0]", "-o", paths[2]]
+        subprocess.run(words, check=True, capture_output=True)
+        filled = cv2.imread(paths[2], cv2.IMREAD_COLOR)
+    return plate if filled is None else np.ascontiguousarray(filled[..., ::-1])
+
+
+def _each_flow(sights: Sequence[Sight]) -> Asked:
+    """Borrowed from the neighbouring frames along optical flow (DIS), where they are clean; Telea fills the rest."""
+    name = "flow-borrowed neighbours"
+    if len(sights) < 2:
+        return Asked(name, refused="wants a sequence")
+    lights, times = [], []
+    for k, sight in enumerate(sights):
+        near = [sights[n] for n in (k - 1, k + 1) if 0 <= n < len(sights)]
+        start = time.process_time()
+        filled = borrow(sight, near)
+        times.append(1e3 * (time.process_time() - start))
+        lights.append(_inside(sight, linearise(filled, "sRGB")))
+    return Asked(name, tuple(lights), tuple(times))
+
+
+def borrow(sight: Sight, near: Sequence[Sight]) -> Array:
+    """8-bit codes of a frame whose hole is filled from its neighbours along flow, and by Telea where none is clean."""
+    plate, left = _telea(codes(sight.plate), sight.hole), sight.hole.copy()
+    make: Any = getattr(cv2, "DISOpticalFlow_create")  # noqa: B009 - the stubs of some wheels lack it
+    flow_of = make(cv2.DISOPTICAL_FLOW_PRESET_MEDIUM)
+    rows, columns = np.mgrid[: left.shape[0], : left.shape[1]].astype(np.float32)
+    for other in near:
+        window = _Window.of(other, sight)
+        flow = flow_of.calc(_grey(plate), _grey(_telea(window.plate, window.hole)), None)
+        x, y = columns + flow[..., 0], rows + flow[..., 1]
+        lent = cv2.remap(window.plate, x, y, cv2.INTER_CUBIC, borderMode=cv2.BORDER_REPLICATE)
+        shut = cv2.remap(window.hole, x, y, cv2.INTER_NEAREST, borderMode=cv2.BORDER_CONSTANT, borderValue=1)
+        clean = (left > 0) & (shut == 0)
+        plate[clean], left[clean] = lent[clean], 0
+    return plate
+
+
+@dataclass(frozen=True, slots=True)
+class _Window:
+    """Another frame on the place of this one's crop; what lies off its own crop counts as hole."""
+
+    plate: Array
+    hole: Array
+
+    @classmethod
+    def of(cls, other: Sight, sight: Sight) -> _Window:
+        height, width = sight.hole.shape
+        shift = [a - b for a, b in zip(other.origin, sight.origin)]
+        matrix = np.array([[1, 0, shift[0]], [0, 1, shift[1]]], np.float32)
+        plate = cv2.warpAffine(
+            codes(other.plate), matrix, (width, height), flags=cv2.INTER_NEAREST, borderMode=cv2.BORDER_REPLICATE
+        )
+        hole = cv2.warpAffine(other.hole, matrix, (width, height), flags=cv2.INTER_NEAREST, borderValue=1)
+        return cls(plate, hole)
+
+
+def _grey(plate: Array) -> Array:
+    return np.asarray(cv2.cvtColor(plate, cv2.COLOR_RGB2GRAY))

@@ -1,0 +1,93 @@
+"""Paints frames of finished shapes, or under lent mattes, one by one and in any order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from rotopaint_ai.pipeline import lent
+from rotopaint_ai.pipeline.finish import SURROUND_PX, Filled, Format, Seams, draw_mattes, look_at_seams, write_filled
+from rotopaint_ai.pipeline.lent import LentMattes
+from rotopaint_ai.pipeline.neighbours import Neighbours
+from rotopaint_ai.pipeline.patch import patch_name, write_patch
+from rotopaint_ai.pipeline.settings import Paints
+from rotopaint_ai.plates.plate import Frame, Plate
+from rotopaint_ai.seams import temporal
+from rotopaint_ai.seams.learned import FillModel
+from rotopaint_ai.seams.matte import seam_curves
+from rotopaint_ai.shapes.roto import RotoShape
+
+
+@dataclass(frozen=True, slots=True)
+class Painter:
+    """Paints one frame at a time; may be asked from several threads."""
+
+    plate: Plate
+    out: Path
+    shapes: Sequence[RotoShape]
+    mattes: LentMattes | None
+    paints: Paints
+    model: FillModel | None
+    patch: bool
+    neighbours: Neighbours | None
+
+    @classmethod
+    def of(
+        cls,
+        plate: Plate,
+        frames: Sequence[int],
+        *,
+        out: Path,
+        shapes: Sequence[RotoShape],
+        mattes: LentMattes | None,
+        paints: Paints,
+        model: FillModel | None,
+        patch: bool,
+        threads: int,
+    ) -> Painter:
+        """`frames`: all that could be painted; temporal paint asks those around the ones that are."""
+        painter = cls(plate, out, shapes, mattes, paints, model, patch, None)
+        if not any(paint.method == "temporal" for paint in (paints.every, *paints.by_name.values())):
+            return painter
+        kept = 4 * threads + 8 * temporal.REACH
+        return replace(painter, neighbours=Neighbours(frames, painter.still, kept=kept))
+
+    def paint(self, number: int) -> None:
+        """Write a frame's clean plate, and its patch where that is wanted."""
+        frame, format = self.plate.read(number), Format.of(self.plate)
+        seams = self.look(frame)
+        filled = self.settled(number, seams.filled(self.model)) if seams is not None else None
+        write_filled(self.out / format.clean_name(number), frame, filled)
+        if self.patch:
+            write_patch(self.out / patch_name(number, format), filled, format)
+
+    def look(self, frame: Frame) -> Seams | None:
+        """The region around a frame's seams; None where none is to be seen."""
+        if self.mattes is None:
+            mattes = draw_mattes(self.shapes, frame.number, Format.of(self.plate))
+            return look_at_seams(frame, mattes, self.shapes, self.paints)
+        curves = tuple(seam_curves(self.shapes, frame.number))
+        return lent.seams_of(frame, self.mattes.at(frame.number), curves, self.paints.every, surround_px=SURROUND_PX)
+
+    def still(self, number: int) -> temporal.Still | None:
+        """A frame's region before and after its own fill; None where it has no seam to see."""
+        seams = self.look(self.plate.read(number, keep_native=False))
+        return _still(seams.filled(self.model)) if seams is not None else None
+
+    def settled(self, number: int, filled: Filled) -> Filled:
+        """A fill that agrees with its neighbours, where its paint is to."""
+        parts = [part for part in filled.seams.parts if part.paint.method == "temporal"]
+        if self.neighbours is None or not parts:
+            return filled
+        now = _still(filled)
+        after = temporal.settle(now, *self.neighbours.of(number, now))
+        theirs = np.max([part.matte for part in parts], axis=0) > 0
+        return replace(filled, after=np.where(theirs[..., None], after, filled.after))
+
+
+def _still(filled: Filled) -> temporal.Still:
+    seams = filled.seams
+    return temporal.Still(seams.rgb, filled.after, seams.cover, seams.x, seams.y)

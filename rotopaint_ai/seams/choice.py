@@ -1,0 +1,104 @@
+"""Which method paints which stretch of a seam, and the ways to make it so.
+
+T rows across, S columns along; a stretch is STRETCH columns of the ribbon.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rotopaint_ai.seams import learned, light
+from rotopaint_ai.seams.learned import FillModel
+from rotopaint_ai.seams.light import Sources
+from rotopaint_ai.seams.light_table import TABLE
+
+Array = NDArray[Any]  # float32
+Bools = NDArray[Any]  # bool
+Relight = Callable[[Array, Bools, Bools, float, FillModel | None], tuple[Array, Mapping[str, float]]]
+
+STRETCH = 32
+_BLEND = 8  # columns over which one method gives way to the other
+_HARD = 0.02  # doubt, log light, from which on a stretch is given to the network
+
+
+def two_bank(
+    light_TSC: Array, hole_TS: Bools, own_TS: Bools, floor: float, model: FillModel | None
+) -> tuple[Array, Mapping[str, float]]:
+    """Everything by the fitted table."""
+    del floor, model
+    return light.relight(light_TSC, hole_TS, own_TS, TABLE), {"two-bank": 1.0}
+
+
+def by_network(
+    light_TSC: Array, hole_TS: Bools, own_TS: Bools, floor: float, model: FillModel | None
+) -> tuple[Array, Mapping[str, float]]:
+    """Everything by the network."""
+    assert model is not None
+    known = light.sources(light_TSC, hole_TS)
+    return learned.relight(known, hole_TS, own_TS, floor, model), {"learned": 1.0}
+
+
+def automatic(
+    light_TSC: Array, hole_TS: Bools, own_TS: Bools, floor: float, model: FillModel | None
+) -> tuple[Array, Mapping[str, float]]:
+    """Stretches that look easy by the table, the others by the network."""
+    if model is None:
+        return two_bank(light_TSC, hole_TS, own_TS, floor, model)
+    known = light.sources(light_TSC, hole_TS)
+    hard_S = hard(known, hole_TS, own_TS)
+    if hard_S.all():
+        return learned.relight(known, hole_TS, own_TS, floor, model), {"learned": 1.0}
+    described = light.describe(known, hole_TS, own_TS)
+    relit = light.mixed(light.evaluate(described.features, TABLE), described.face, described.banks, own_TS)
+    used = own_TS.any(0)
+    share = float(hard_S[used].mean()) if used.any() else 0.0
+    if share:
+        relit = _blended(relit, known, hole_TS, own_TS, floor, model, hard_S)
+    return relit, {"two-bank": round(1.0 - share, 4), "learned": round(share, 4)}
+
+
+def doubt(known: Sources, hole_TS: Bools, own_TS: Bools) -> Array:
+    """How far the two fills of each stretch are apart (n stretches), root mean square of log light in the matte.
+
+    Both are smooth where the banks are; they part where texture, an edge or a fold runs under the matte, and there one
+    profile does not tell a groove from a face.
+    """
+    gap = (known.face - known.banks).mean(1) ** 2
+    wanted = own_TS & hole_TS
+    n = -(-gap.shape[1] // STRETCH)
+    wide = ((0, 0), (0, n * STRETCH - gap.shape[1]))
+    total = np.pad(gap * wanted, wide).reshape(len(gap), n, STRETCH).sum((0, 2))
+    count = np.pad(wanted, wide).reshape(len(gap), n, STRETCH).sum((0, 2))
+    return np.asarray(np.sqrt(total / np.maximum(count, 1)))
+
+
+def hard(known: Sources, hole_TS: Bools, own_TS: Bools) -> Bools:
+    """Columns (S,) of the stretches that are given to the network."""
+    return np.repeat(doubt(known, hole_TS, own_TS) > _HARD, STRETCH)[: own_TS.shape[1]]
+
+
+def _blended(
+    relit: Array, known: Sources, hole_TS: Bools, own_TS: Bools, floor: float, model: FillModel, hard_S: Bools
+) -> Array:
+    """The table's answer with the network's in the hard columns, one fading into the other beside them."""
+    share_S = np.convolve(np.pad(hard_S, _BLEND, "edge").astype(np.float32), np.ones(2 * _BLEND + 1) / (2 * _BLEND + 1))
+    share_S = np.clip(2.0 * share_S[2 * _BLEND : 2 * _BLEND + len(hard_S)], 0.0, 1.0).astype(np.float32)
+    strip = learned.strip_of(known, hole_TS, floor)
+    edges = np.flatnonzero(np.diff(np.r_[0, (share_S > 0).astype(np.int8), 0]))
+    for first, end in edges.reshape(-1, 2):
+        part = slice(int(first), int(end))
+        own = own_TS[:, part]
+        at = np.flatnonzero(own)
+        answer = learned.answers(model, strip, part).reshape(-1, light.N_ANSWERS)[at].T.copy()
+        face, banks = (light.colours(field[..., part], at) for field in (known.face, known.banks))
+        share = share_S[part, None]
+        relit[:, part] += share * (light.mixed(answer, face, banks, own) - relit[:, part])
+    return relit
+
+
+METHODS: Mapping[str, Relight] = MappingProxyType({"auto": automatic, "two-bank": two_bank, "learned": by_network})

@@ -1,0 +1,101 @@
+"""Middle lines of seams of which only a matte is known.
+
+H, W rows and columns of a crop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+from rotopaint_ai.seams.ribbon import Curve
+
+Array = NDArray[Any]
+Bools = NDArray[Any]  # bool
+Pixel = tuple[int, int]
+
+_SHORTEST = 6  # px: a shorter branch is a bump of the rim
+_SLIM = 2.0  # a middle line this many times as long as the matte is wide belongs to a seam
+_SMOOTH = 3.0  # px along the line
+
+
+def middle_lines(hole: Bools) -> list[Curve]:
+    """One (polyline (N, 2), half width) for every seam-like stretch of a matte (H, W), longest first; corner origin.
+
+    Blobs that are no longer than wide give none.
+    """
+    if not hole.any():
+        return []
+    depth = cv2.distanceTransform(np.pad(hole.astype(np.uint8), 1), cv2.DIST_L2, 5)[1:-1, 1:-1]
+    left = {(int(y), int(x)) for y, x in np.argwhere(thinned(hole))}
+    curves = []
+    while left:
+        path = _longest(left)
+        left -= set(path)
+        half = float(np.median([depth[p] for p in path]))
+        if len(path) >= max(_SHORTEST, _SLIM * 2 * half):
+            curves.append((_smooth(path), half))
+    return sorted(curves, key=lambda curve: -len(curve[0]))
+
+
+def thinned(hole: Bools) -> Bools:
+    """The matte worn down to lines one pixel wide that join what it joins.
+
+    Source: Zhang and Suen, "A fast parallel algorithm for thinning digital patterns" (1984), conditions (a) to (d').
+    """
+    image = np.pad(hole.astype(np.uint8), 1)
+    while True:
+        worn = 0
+        for first in (True, False):
+            p = [np.roll(image, shift, (0, 1)) for shift in _ROUND]
+            count = sum(p)
+            turns = sum((a == 0) & (b == 1) for a, b in zip(p, [*p[1:], p[0]]))
+            north, east, south, west = p[0], p[2], p[4], p[6]
+            ends = (north * east * south, east * south * west) if first else (north * east * west, north * south * west)
+            gone = (image == 1) & (count >= 2) & (count <= 6) & (turns == 1) & (ends[0] == 0) & (ends[1] == 0)
+            image = image * ~gone
+            worn += int(gone.sum())
+        if not worn:
+            return np.asarray(image[1:-1, 1:-1] > 0)
+
+
+# shifts that bring the north, north-east, ... north-west neighbour to a pixel
+_ROUND = ((1, 0), (1, -1), (0, -1), (-1, -1), (-1, 0), (-1, 1), (0, 1), (1, 1))
+
+
+def _longest(pixels: set[Pixel]) -> list[Pixel]:
+    """The longest way through the component of one pixel: there and back by breadth-first search."""
+    start = min(pixels)
+    far = _walk(pixels, start)[-1]
+    order, before = _walked(pixels, far)
+    path = [order[-1]]
+    while before[path[-1]] is not None:
+        path.append(before[path[-1]])  # type: ignore[arg-type]
+    return path
+
+
+def _walk(pixels: set[Pixel], start: Pixel) -> list[Pixel]:
+    return _walked(pixels, start)[0]
+
+
+def _walked(pixels: set[Pixel], start: Pixel) -> tuple[list[Pixel], dict[Pixel, Pixel | None]]:
+    before: dict[Pixel, Pixel | None] = {start: None}
+    order = [start]
+    for y, x in order:
+        for dy, dx in _ROUND:
+            near = (y + dy, x + dx)
+            if near in pixels and near not in before:
+                before[near] = (y, x)
+                order.append(near)
+    return order, before
+
+
+def _smooth(path: Sequence[Pixel]) -> Array:
+    line = np.array([(x + 0.5, y + 0.5) for y, x in path], np.float32)
+    size = (1, 2 * int(3 * _SMOOTH) + 1)
+    smooth: Array = cv2.GaussianBlur(line, size, _SMOOTH, borderType=cv2.BORDER_REPLICATE)
+    return smooth

@@ -1,0 +1,1 @@
+"""What takes seams off, learned: the light table of `seams/light.py` and the network of a pack's `fill.onnx`."""

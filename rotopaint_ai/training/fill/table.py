@@ -1,0 +1,130 @@
+"""Fits the numbers of `seams/light_table.py`: what in a matte is seam and what is face.
+
+    python -m rotopaint_ai.stage seams SHOTS --characters 100 --seed 30000
+    python -m rotopaint_ai.training.fill.table SHOTS/* --write rotopaint_ai/seams/light_table.py
+
+A SHOT is a folder of plate.####, clean.#### and seam.#### pictures with truth.roto.json; those named test* are refused.
+Every frame is used with the matte grown and the curve misplaced at random, colours swapped, contrast changed, blurred,
+sharpened and compressed, so that the function learns seams and not one face.
+"""
+
+from __future__ import annotations
+
+import argparse
+import base64
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from rotopaint_ai.files import write_text
+from rotopaint_ai.seams import light
+from rotopaint_ai.training.fill.ribbons import Laid, laid
+
+Array = npt.NDArray[Any]
+
+GAMMA = 2.4  # errors count in display light, about this power
+BATCH = 4096
+SHARE = 0.25  # of a frame's samples that are used
+
+
+def rows_of(one: Laid, rng: np.random.Generator, share: float = SHARE) -> tuple[Array, ...]:
+    """Features, own light, face's, banks' and true light, log exposure: (N, ...) of some of a frame's matte samples."""
+    scene = one.scene
+    ribbon = scene.ribbon
+    known = light.describe(light.sources(scene.light_TSC, scene.hole_TS), scene.hole_TS, ribbon.own_TS)
+    wanted = (scene.hole_TS & ribbon.inside_TS)[ribbon.own_TS] & (rng.random(known.own.shape[1]) < share)
+    parts = (known.features.T, known.own.T, known.face.T, known.banks.T, one.true_TSC[ribbon.own_TS])
+    exposure = np.full((int(wanted.sum()), 1), one.exposure, np.float32)
+    return *(np.ascontiguousarray(part[wanted], np.float32) for part in parts), exposure
+
+
+def fit(parts: Sequence[Array], *, steps: int, seed: int, units: int) -> tuple[light.Table, float]:
+    """Least squares of display-referred light, by Adam; also the mean loss of the last thousand steps."""
+    features, own, face, banks, true, exposure = (torch.from_numpy(part) for part in parts)
+    mean, spread = features.mean(0), features.std(0) + 1e-3
+    torch.manual_seed(seed)
+    net = _network(units)
+    optimiser = torch.optim.AdamW(net.parameters(), 3e-3, weight_decay=1e-3)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, 6e-3, steps)
+    losses = []
+    for _ in range(steps):
+        i = torch.randint(0, len(features), (BATCH,))
+        answer = net((features[i] - mean) / spread)
+        shares = torch.softmax(answer[:, :3], 1)
+        got = shares[:, :1] * own[i] + shares[:, 1:2] * face[i] + shares[:, 2:] * banks[i] + answer[:, 3:]
+        error = torch.exp((got - exposure[i]) / GAMMA) - torch.exp((true[i] - exposure[i]) / GAMMA)
+        loss = (error**2).mean()
+        optimiser.zero_grad()
+        loss.backward()  # type: ignore[no-untyped-call]
+        optimiser.step()
+        schedule.step()
+        losses.append(float(loss.detach()))
+    return _table(net, mean, spread), float(np.mean(losses[-1000:]))
+
+
+def _network(units: int) -> torch.nn.Sequential:
+    net = torch.nn.Sequential(
+        torch.nn.Linear(light.N_FEATURES, units),
+        torch.nn.ReLU(),
+        torch.nn.Linear(units, units),
+        torch.nn.ReLU(),
+        torch.nn.Linear(units, light.N_ANSWERS),
+    )
+    with torch.no_grad():
+        net[-1].weight.mul_(0.1)  # type: ignore[operator,union-attr]
+    return net
+
+
+def _table(net: torch.nn.Sequential, mean: torch.Tensor, spread: torch.Tensor) -> light.Table:
+    weights = [net[k].weight.detach().numpy().T.copy() for k in (0, 2, 4)]  # type: ignore[operator,union-attr]
+    biases = [net[k].bias.detach().numpy().copy() for k in (0, 2, 4)]  # type: ignore[operator,union-attr]
+    return light.Table(
+        mean.numpy(), (1.0 / spread).numpy(), (weights[0], weights[1], weights[2]), (biases[0], biases[1], biases[2])
+    )
+
+
+def text_of(table: light.Table) -> str:
+    """The table as a Python module."""
+    arrays = [table.mean, table.scale, *(x for pair in zip(table.weights, table.biases) for x in pair)]
+    packed = base64.b85encode(b"".join(a.astype("<f4").tobytes() for a in arrays)).decode()
+    lines = "\n".join(f'    "{packed[k : k + 110]}"' for k in range(0, len(packed), 110))
+    return (
+        '"""Numbers of the fitted function in `light.py`, written by `rotopaint_ai.training.fill.table`; not to be '
+        'edited."""\n\n'
+        "from __future__ import annotations\n\n"
+        "from rotopaint_ai.seams.light import Table, unpack\n\n"
+        f"UNITS = {table.weights[0].shape[1]}\n"
+        f"NUMBERS = (\n{lines}\n)\n"
+        "TABLE: Table = unpack(NUMBERS, UNITS)\n"
+    )
+
+
+def main() -> int:
+    """Fit and write."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("shots", type=Path, nargs="+")
+    parser.add_argument("--steps", type=int, default=20000)
+    parser.add_argument("--every", type=int, default=1, help="use every so many frames")
+    parser.add_argument("--units", type=int, default=24)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--write", type=Path)
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    rng = np.random.default_rng(options.seed)
+    rows = [rows_of(one, rng) for one in laid(options.shots, rng, every=options.every, sizes=2, made_up=1)]
+    sys.stderr.write(f"{sum(len(row[0]) for row in rows)} samples of {len(options.shots)} shots\n")
+    parts = [np.concatenate(part) for part in zip(*rows)]
+    table, loss = fit(parts, steps=options.steps, seed=options.seed, units=options.units)
+    sys.stderr.write(f"mean squared error of display light {loss:.6f}\n")
+    if options.write:
+        write_text(options.write, text_of(table))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,243 @@
+"""Trains the learned fill (`fill.onnx` of a pack).
+
+    python -m rotopaint_ai.stage seams SHOTS --characters 100 --seed 30000
+    python -m rotopaint_ai.stage seams VAL --characters 12 --seed 39000
+    python -m rotopaint_ai.training.fill.train SHOTS --val VAL --out fill.onnx --minutes 16
+
+Strips are cut once and kept beside the file that is written (`fill.strips.npz`, `fill.state.pt`): the same command goes
+on where it stopped, and `--piece` ends after so many minutes of the whole. Trained on what the stage renders and on
+made-up textures alone.
+
+N batch, T rows across, S columns along, C colours.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor, nn
+
+from rotopaint_ai.errors import RotopaintError, TrainingError
+from rotopaint_ai.files import replacing
+from rotopaint_ai.inference.session import open_session
+from rotopaint_ai.seams import learned, light
+from rotopaint_ai.training.export import save_onnx
+from rotopaint_ai.training.fill.net import FillNet, mixed
+from rotopaint_ai.training.fill.ribbons import Laid, laid
+from rotopaint_ai.training.fill.table import GAMMA
+
+Array = npt.NDArray[Any]
+
+ROWS, COLUMNS = 40, 96  # of a strip to learn from
+BATCH = 16
+RATE = 3e-3
+_PARITY = 1e-3
+_FEWEST = 40  # matte samples that make a strip worth learning from
+
+
+@dataclass(frozen=True, slots=True)
+class Strips:
+    """What is learnt from: input (N, T, S, 8), light of own, face, banks and true (N, 4, T, S, 3), wanted."""
+
+    strip: Array
+    light: Array
+    wanted: Array
+
+    def save(self, path: Path) -> None:
+        """Keep them in a file."""
+        with replacing(path) as beside, beside.open("wb") as stream:
+            np.savez(stream, strip=self.strip, light=self.light, wanted=self.wanted)
+
+    @classmethod
+    def load(cls, path: Path) -> Strips:
+        """Strips from a file."""
+        with np.load(path) as kept:
+            return cls(kept["strip"], kept["light"], kept["wanted"])
+
+
+def cut(folders: list[Path], seed: int, *, sizes: int, made_up: int) -> Strips:
+    """Cut strips from shots. Raises: TrainingError where they hold none."""
+    rng = np.random.default_rng(seed)
+    found = [part for one in laid(folders, rng, every=1, sizes=sizes, made_up=made_up) for part in _parts(one, rng)]
+    if not found:
+        raise TrainingError("no seams in those shots; film some: python -m rotopaint_ai.stage seams FOLDER")
+    return Strips(*(np.stack(part) for part in zip(*found)))
+
+
+def _parts(one: Laid, rng: np.random.Generator) -> Iterator[tuple[Array, Array, Array]]:
+    """A ribbon in pieces of ROWS x COLUMNS, all light relative to its exposure and as half floats."""
+    scene = one.scene
+    known = light.sources(scene.light_TSC, scene.hole_TS)
+    strip = learned.strip_of(known, scene.hole_TS, scene.floor)
+    fields = [field.transpose(0, 2, 1) - one.exposure for field in (known.own, known.face, known.banks)]
+    lit = np.stack([*fields, one.true_TSC - one.exposure])
+    wanted = scene.hole_TS & scene.ribbon.inside_TS & scene.ribbon.own_TS
+    strip, lit, wanted = _rows(strip, 0), _rows(lit, 1), _rows(wanted, 0)
+    if rng.random() < 0.5:
+        strip, lit, wanted = strip[::-1], lit[:, ::-1], wanted[::-1]
+    first = int(rng.integers(0, max(1, min(COLUMNS, wanted.shape[1] - COLUMNS + 1))))
+    for start in range(first, wanted.shape[1] - COLUMNS + 1, COLUMNS):
+        part = slice(start, start + COLUMNS)
+        if wanted[:, part].sum() >= _FEWEST:
+            yield strip[:, part].astype(np.float16), lit[:, :, part].astype(np.float16), wanted[:, part].copy()
+
+
+def _rows(field: Array, axis: int) -> Array:
+    """A field with ROWS rows round its middle: cut, or its edges repeated."""
+    missing = ROWS - field.shape[axis]
+    before = abs(missing) // 2
+    if missing < 0:
+        return field[(slice(None),) * axis + (slice(before, before + ROWS),)]
+    around = [(0, 0)] * field.ndim
+    around[axis] = (before, missing - before)
+    return np.pad(field, around, "edge") if field.dtype != bool else np.pad(field, around)
+
+
+def loss_of(net: nn.Module, strips: Strips, rows: Array) -> Tensor:
+    """Mean squared error of display light over the matte."""
+    strip = torch.from_numpy(strips.strip[rows].astype(np.float32))
+    own, face, banks, true = torch.from_numpy(strips.light[rows].astype(np.float32)).unbind(1)
+    wanted = torch.from_numpy(strips.wanted[rows])
+    with torch.autocast("cpu", dtype=torch.bfloat16, enabled=net.training):
+        answer = net(strip)
+    got = mixed(answer, own, face, banks)
+    error = torch.exp(got.clamp(max=4.0) / GAMMA) - torch.exp(true.clamp(max=4.0) / GAMMA)
+    return (error**2).mean(-1)[wanted].mean()
+
+
+@dataclass(slots=True)
+class Training:
+    """A training that can be put aside: network, its average, optimiser, seconds spent and steps done."""
+
+    net: FillNet
+    average: torch.optim.swa_utils.AveragedModel
+    optimiser: torch.optim.Optimizer
+    seconds: float = 0.0
+    steps: int = 0
+
+    @classmethod
+    def start(cls, seed: int) -> Training:
+        """A fresh one."""
+        torch.manual_seed(seed)
+        net = cast(FillNet, cast(Any, FillNet()).to(memory_format=torch.channels_last))
+        average = torch.optim.swa_utils.AveragedModel(
+            net,
+            multi_avg_fn=torch.optim.swa_utils.get_ema_multi_avg_fn(0.998),  # type: ignore[no-untyped-call]
+            use_buffers=True,
+        )
+        return cls(net, average, torch.optim.AdamW(net.parameters(), lr=RATE, weight_decay=1e-3))
+
+    def save(self, path: Path) -> None:
+        """Put it aside."""
+        parts = {name: getattr(self, name).state_dict() for name in ("net", "average", "optimiser")}
+        with replacing(path) as beside:
+            torch.save({**parts, "seconds": self.seconds, "steps": self.steps}, beside)
+
+    def load(self, path: Path) -> None:
+        """Take up one that was put aside."""
+        kept = torch.load(path, weights_only=True)
+        for name in ("net", "average", "optimiser"):
+            getattr(self, name).load_state_dict(kept[name])
+        self.seconds, self.steps = kept["seconds"], kept["steps"]
+
+
+def train(training: Training, strips: Strips, *, minutes: float, piece: float, seed: int) -> None:
+    """Go on training until `minutes` of the whole are spent, or `piece` minutes of this call."""
+    began, before = time.monotonic(), training.seconds
+    training.net.train()
+    while training.seconds < 60 * minutes and training.seconds - before < 60 * piece:
+        share = min(1.0, training.seconds / (60 * minutes))
+        for group in training.optimiser.param_groups:
+            group["lr"] = RATE * min(1.0, (training.steps + 1) / 100) * (0.5 + 0.5 * float(np.cos(np.pi * share)))
+        rows = np.random.default_rng([seed, training.steps]).integers(0, len(strips.strip), BATCH)
+        loss = loss_of(training.net, strips, rows)
+        training.optimiser.zero_grad(set_to_none=True)
+        loss.backward()  # type: ignore[no-untyped-call]
+        nn.utils.clip_grad_norm_(training.net.parameters(), 0.2)
+        training.optimiser.step()
+        training.average.update_parameters(training.net)
+        training.steps += 1
+        training.seconds = before + time.monotonic() - began
+
+
+@torch.no_grad()
+def figures(net: nn.Module, strips: Strips) -> dict[str, float]:
+    """Mean squared error of display light on strips that were not trained on."""
+    net.eval()
+    errors = [float(loss_of(net, strips, np.arange(k, k + 1))) for k in range(len(strips.strip))]
+    return {"learned": float(np.mean(errors)), "strips": float(len(errors))}
+
+
+def export(net: FillNet, path: Path) -> float:
+    """Write the network with free sizes; returns the largest difference to torch on strips of another size.
+
+    Raises: TrainingError when the file gives something else than the network.
+    """
+    net = cast(FillNet, cast(Any, net.eval()).to(memory_format=torch.contiguous_format))
+    rows, columns = torch.export.Dim("rows", min=2, max=128), torch.export.Dim("columns", min=2, max=4096)
+    example = torch.randn(1, 32, 64, learned.N_CHANNELS)
+    with replacing(path) as beside:
+        save_onnx(
+            net, beside, "strip", ("answer",), example, free={1: learned.MULTIPLE * rows, 2: learned.MULTIPLE * columns}
+        )
+    with torch.no_grad():
+        other = torch.randn(1, 28, 100, learned.N_CHANNELS)
+        wanted = net(other).numpy()
+    session = open_session(path, device="cpu", threads=1, example={"strip": example.numpy()})
+    got = session.run(("answer",), {"strip": other.numpy()})[0]
+    difference = float(np.abs(got - wanted).max())
+    if difference > _PARITY:
+        raise TrainingError(f"{path.name}: differs from the trained network by {difference:.4g}; wanted <= {_PARITY}")
+    return difference
+
+
+def _strips(path: Path, shots: Path, seed: int, *, sizes: int, made_up: int) -> Strips:
+    if not path.exists():
+        folders = sorted(each for each in shots.iterdir() if (each / "truth.roto.json").exists())
+        cut(folders, seed, sizes=sizes, made_up=made_up).save(path)
+    return Strips.load(path)
+
+
+def main() -> int:
+    """Train, and write the model once the whole time is spent."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("shots", type=Path, help="a folder of shots of the stage")
+    parser.add_argument("--val", type=Path, required=True, help="shots of other characters, to judge on")
+    parser.add_argument("--out", type=Path, required=True, help="fill.onnx")
+    parser.add_argument("--minutes", type=float, default=16.0)
+    parser.add_argument("--piece", type=float, default=1e9, help="stop after so many minutes; the same command goes on")
+    parser.add_argument("--seed", type=int, default=0)
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    state = options.out.with_suffix(".state.pt")
+    try:
+        strips = _strips(options.out.with_suffix(".strips.npz"), options.shots, options.seed, sizes=2, made_up=1)
+        held_back = _strips(options.out.with_suffix(".val.npz"), options.val, 1, sizes=1, made_up=0)
+        training = Training.start(options.seed)
+        if state.exists():
+            training.load(state)
+        train(training, strips, minutes=options.minutes, piece=options.piece, seed=options.seed)
+        training.save(state)
+        net = cast(FillNet, training.average.module)
+        found = {"steps": float(training.steps), "seconds": training.seconds, **figures(net, held_back)}
+        if training.seconds >= 60 * options.minutes:
+            found["parity"] = export(net, options.out)
+    except RotopaintError as error:
+        sys.stderr.write(f"{error}\n")
+        return 2
+    sys.stdout.write(json.dumps(found) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,133 @@
+"""The figures of `rotopaint bench clean` on pictures whose answers are known."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import cv2
+import numpy as np
+import pytest
+
+pytest.importorskip("numba")
+pytest.importorskip("torch")
+
+from rotopaint_ai.bench import clean, clean_peers, clean_score
+from rotopaint_ai.bench.clean_cases import Case, Sight, burnt_in, codes
+from rotopaint_ai.plates.colour import linearise
+
+SIZE = 96
+
+
+def _sight(plate: np.ndarray, true: np.ndarray, *, frame: int = 1) -> Sight:
+    hole = np.zeros((SIZE, SIZE), np.uint8)
+    hole[44:52, 8:88] = 1
+    line = np.stack([np.linspace(8, 88, 40), np.full(40, 48.0)], 1)
+    return Sight(frame, plate, true, hole, ((line, 4.0),))
+
+
+def _grey(code: float) -> np.ndarray:
+    return linearise(np.full((SIZE, SIZE, 3), code, np.uint8), "sRGB")
+
+
+def test_psnr_is_that_of_8_bit_codes_inside_the_region_alone() -> None:
+    true, plate = _grey(100), _grey(100)
+    plate[48, 48] = 5.0  # inside: one pixel of 640 off by 155 codes after clipping
+    case = Case("c", (_sight(plate, true),), is_8_bit=True, is_sequence=False)
+    wanted = 10 * np.log10(255**2 / (155**2 / 640))
+    assert clean_score.score(case, [plate]).psnr_db == pytest.approx(wanted, abs=1e-3)
+
+
+def test_float_plates_count_light_above_one() -> None:
+    true = np.full((SIZE, SIZE, 3), 3.0, np.float32)
+    case = Case("c", (_sight(true, true),), is_8_bit=False, is_sequence=False)
+    clamped = clean_score.score(case, [np.where(case.sights[0].hole[..., None] > 0, np.float32(1.0), true)])
+    wanted = 1.055 * 3.0 ** (1 / 2.4) - 0.055 - 1.0
+    assert clamped.psnr_db == pytest.approx(-20 * np.log10(wanted), abs=1e-3)
+    assert clean_score.score(case, [true]).psnr_db > 100
+
+
+def test_perfect_fill_scores_perfectly_and_flat_fill_loses_its_grain() -> None:
+    rng = np.random.default_rng(0)
+    frames = [(0.2 * (1 + 0.1 * rng.standard_normal((SIZE, SIZE, 3)))).astype(np.float32) for _ in range(3)]
+    sights = tuple(_sight(light, light, frame=k) for k, light in enumerate(frames))
+    case = Case("c", sights, is_8_bit=False)
+    same = clean_score.score(case, frames)
+    assert (same.ssim, same.gradient_error, same.grain_error_db) == (pytest.approx(1.0), 0.0, 0.0)
+    assert same.flicker_over_clean == pytest.approx(1.0)
+    flat = [np.where(s.hole[..., None] > 0, np.float32(0.2), f) for s, f in zip(sights, frames)]
+    lost = clean_score.score(case, flat)
+    assert lost.grain_error_db > 20
+    assert lost.flicker_over_clean == pytest.approx(0.0, abs=1e-6)
+    assert lost.ssim < 0.95
+
+
+def test_changes_outside_the_matte_are_counted_value_by_value() -> None:
+    true = _grey(100)
+    touched = true.copy()
+    touched[0, 0] += 0.1
+    case = Case("c", (_sight(true, true),), is_8_bit=True, is_sequence=False)
+    assert clean_score.score(case, [touched]).changed_outside == 3
+
+
+def test_a_burnt_in_seam_lies_under_its_region_alone(tmp_path: Path) -> None:
+    rows, columns = np.mgrid[:120, :160]
+    picture = np.stack([120 + 40 * np.sin(columns / 20), 90 + rows / 3, 80 + columns / 4], 2).astype(np.uint8)
+    cv2.imwrite(str(tmp_path / "still.png"), picture)
+    case = burnt_in(str(tmp_path / "still.png"), n_frames=1, seed=2, grain=0.0, is_float=False)
+    sight = case.sights[0]
+    apart = np.abs(codes(sight.plate).astype(int) - codes(sight.clean)).max(2)
+    assert apart[sight.hole > 0].max() > 20
+    assert not apart[sight.hole == 0].any()
+    bright = burnt_in(str(tmp_path / "still.png"), n_frames=1, seed=2, grain=0.02, is_float=True).sights[0]
+    assert bright.clean.max() > 1.5
+
+
+def test_peers_change_nothing_outside_and_the_absent_are_named() -> None:
+    rng = np.random.default_rng(1)
+    true = linearise(rng.integers(90, 110, (SIZE, SIZE, 3)).astype(np.uint8), "sRGB")
+    dark = np.where(_sight(true, true).hole[..., None] > 0, np.float32(0.0), true)
+    sights = [_sight(dark, true), replace(_sight(dark, true), frame=2)]
+    asked = clean_peers.ask(sights, python=None, best=False)
+    done = {each.name: each for each in asked if each.refused is None}
+    assert {"telea", "navier-stokes", "oiio fillholes", "flow-borrowed neighbours"} <= set(done)
+    for each in done.values():
+        outside = each.lights[0][sights[0].hole == 0]
+        assert np.array_equal(outside, dark[sights[0].hole == 0])
+        assert each.lights[0][48, 48].mean() > 0.05
+    assert all(each.refused for each in asked if each.name not in done)
+
+
+def test_the_kind_measures_a_still_and_writes_its_page(tmp_path: Path) -> None:
+    shot = tmp_path / "A" / "shot"
+    _write_shot(shot)
+    parser = argparse.ArgumentParser()
+    clean.add_arguments(parser)
+    page = tmp_path / "page.html"
+    words = ["--shots", str(shot), "--no-predict", "--methods", "two-bank", "--repeats", "1", "--page", str(page)]
+    result = clean.measure(parser.parse_args([*words, "--peers", sys.executable]))
+    methods = result["cases"][0]["methods"]
+    assert methods["two-bank"]["psnr_db"] > methods["untouched"]["psnr_db"] + 5
+    assert methods["two-bank"]["changed_outside"] == 0
+    assert [row["size"] for row in result["speed"]] == ["960x540", "1920x1080", "3840x2160"]
+    text = page.read_text(encoding="utf-8")
+    assert "two-bank" in text
+    assert text.count("data:image/png;base64,") == 4
+
+
+def _write_shot(folder: Path) -> None:
+    from rotopaint_ai.exchange import document
+    from rotopaint_ai.shapes.roto import ControlPoint, Key, RotoDocument, RotoShape
+
+    folder.mkdir(parents=True)
+    rows, columns = np.mgrid[:SIZE, :SIZE]
+    face = np.stack([130 + 30 * np.sin(columns / 25), 100 + rows / 4, 90 + columns / 5], 2)
+    groove = 1 - 0.7 * np.exp(-0.5 * ((rows + 0.5 - 48) / 1.3) ** 2) * ((columns > 10) & (columns < 86))
+    cv2.imwrite(str(folder / "clean.1001.png"), face.astype(np.uint8))
+    cv2.imwrite(str(folder / "plate.1001.png"), (face * groove[..., None]).astype(np.uint8))
+    cv2.imwrite(str(folder / "seam.1001.png"), np.uint8(255) * (groove < 0.98).astype(np.uint8))
+    points = tuple(ControlPoint(x, 48.0, -8.0, 0.0, 8.0, 0.0) for x in (10.0, 48.0, 86.0))
+    seam = RotoShape("seam", False, "seam", {1001: Key(points)}, width_px=6.0)
+    document.write(folder / "truth.roto.json", RotoDocument(SIZE, SIZE, 1001, 1001, shapes=(seam,)))

@@ -1,0 +1,207 @@
+"""Clean plates from finished shapes: patches, lent mattes, settings of each seam, frames that are not there."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+import pytest
+
+from rotopaint_ai.errors import DocumentError, UsageError
+from rotopaint_ai.exchange import document
+from rotopaint_ai.jobs import Cancel, Event
+from rotopaint_ai.pipeline.lent import LentMattes
+from rotopaint_ai.pipeline.paint import CleanJob, Painted, paint_clean, paint_mattes
+from rotopaint_ai.pipeline.settings import Paint, Paints, read_settings
+from rotopaint_ai.plates import open_plate
+from rotopaint_ai.plates.plate import Plate
+from rotopaint_ai.shapes.roto import ControlPoint, Key, RotoDocument, RotoShape
+
+WIDTH, HEIGHT = 96, 64
+FRAMES = range(1001, 1005)
+GAP = 1.2
+
+
+def _seam(name: str, y: float) -> RotoShape:
+    points = tuple(ControlPoint(x, y, -8.0, 0.0, 8.0, 0.0) for x in (12.0, 48.0, 84.0))
+    return RotoShape(name, False, "seam", {1001: Key(points)}, width_px=7.0)
+
+
+DOCUMENT = RotoDocument(WIDTH, HEIGHT, 1001, 1004, shapes=(_seam("upper", 20.0), _seam("lower", 44.0)))
+
+
+def _picture(frame: int) -> np.ndarray:
+    """Smooth skin with grain of its own in 1003 and 1004, two dark grooves; 1002 repeats 1001. 16-bit codes."""
+    rng = np.random.default_rng(1001 if frame == 1002 else frame)
+    rows, columns = np.mgrid[:HEIGHT, :WIDTH]
+    tone = 0.5 + 0.1 * np.sin(columns / 30.0) + 0.005 * rng.standard_normal((HEIGHT, WIDTH))
+    for y in (20.0, 44.0):
+        reach = (columns > 12) & (columns < 84)
+        tone = tone * (1 - 0.6 * reach * np.exp(-0.5 * ((rows + 0.5 - y) / GAP) ** 2))
+    return np.rint(65535 * np.clip(tone[..., None] * (0.7, 0.85, 1.0), 0, 1)).astype(np.uint16)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    at = tmp_path_factory.mktemp("plates")
+    for frame in FRAMES:
+        cv2.imwrite(str(at / f"plate.{frame}.png"), _picture(frame))
+    return at
+
+
+@pytest.fixture
+def plate(folder: Path) -> Plate:
+    return open_plate(str(folder / "plate.####.png"))
+
+
+def _clean(plate: Plate, job: CleanJob) -> tuple[Painted, list[Event]]:
+    events: list[Event] = []
+    return paint_clean(plate, job, threads=2, sink=events.append, cancel=Cancel()), events
+
+
+def _light(path: Path) -> np.ndarray:
+    with open_plate(str(path)) as plate:
+        frame = plate.read(int(path.name.split(".")[1]))
+        whole = np.zeros((HEIGHT, WIDTH, 3), np.float32)
+        x, y = frame.origin
+        whole[y : y + frame.rgb.shape[0], x : x + frame.rgb.shape[1]] = frame.rgb
+        return whole
+
+
+def _alpha(path: Path) -> np.ndarray:
+    import OpenImageIO as oiio
+
+    image = oiio.ImageBuf(str(path))
+    whole = np.zeros((HEIGHT, WIDTH), np.float32)
+    at, pixels = image.roi, image.get_pixels(oiio.FLOAT)
+    whole[at.ybegin : at.yend, at.xbegin : at.xend] = pixels[..., 3]
+    return whole
+
+
+@pytest.mark.parametrize("strengths", [(1.0, 1.0), (1.0, 0.25)])
+def test_the_patch_over_the_plate_is_the_clean_plate(
+    plate: Plate, folder: Path, tmp_path: Path, strengths: tuple[float, float]
+) -> None:
+    paints = Paints(by_name={"upper": Paint(strength=strengths[0]), "lower": Paint(strength=strengths[1])})
+    _clean(plate, CleanJob(tmp_path, DOCUMENT, paints=paints, frames="1003", patch=True))
+    patch, alpha = _light(tmp_path / "patch/plate.1003.exr"), _alpha(tmp_path / "patch/plate.1003.exr")
+    before, clean = _light(folder / "plate.1003.png"), _light(tmp_path / "clean/plate.1003.png")
+    merged = before * (1 - alpha[..., None]) + patch
+    assert np.abs(merged - clean).max() < 1e-4  # the clean plate's 16-bit steps
+    assert np.array_equal(merged[alpha == 0], before[alpha == 0])
+    assert alpha[44, 48] == pytest.approx(strengths[1], abs=0.01)
+    assert not patch[alpha == 0].any()
+
+
+def test_strength_nought_leaves_a_seam_and_grain_nought_smooths_it(plate: Plate, tmp_path: Path) -> None:
+    paints = Paints(by_name={"upper": Paint(strength=0.0), "lower": Paint(grain=0.0)})
+    _clean(plate, CleanJob(tmp_path / "set", DOCUMENT, paints=paints, frames="1003"))
+    _clean(plate, CleanJob(tmp_path / "all", DOCUMENT, frames="1003"))
+    before = cv2.imread(str(plate.path_of(1003)), cv2.IMREAD_UNCHANGED)
+    one, other = (cv2.imread(str(tmp_path / d / "clean/plate.1003.png"), cv2.IMREAD_UNCHANGED) for d in ("set", "all"))
+    assert np.array_equal(one[:32], before[:32])
+    rough = [float(np.abs(np.diff(image[43:46, 20:76].astype(float), axis=1)).mean()) for image in (one, other)]
+    assert rough[0] < 0.6 * rough[1]
+
+
+def test_somebody_elses_mattes_need_no_shapes(plate: Plate, folder: Path, tmp_path: Path) -> None:
+    for frame in FRAMES:
+        matte = np.zeros((HEIGHT, WIDTH), np.uint8)
+        matte[17:24, 12:84] = 255
+        cv2.imwrite(str(tmp_path / f"matte.{frame}.png"), matte)
+    mattes = LentMattes.open(str(tmp_path / "matte.####.png"), plate)
+    painted, _ = _clean(plate, CleanJob(tmp_path / "out", None, mattes=mattes, frames="1003-1004"))
+    assert painted.done == (1003, 1004)
+    places = (plate.path_of(1003), tmp_path / "out/clean/plate.1003.png")
+    before, clean = (cv2.imread(str(path), cv2.IMREAD_UNCHANGED).astype(float) for path in places)
+    assert np.array_equal(clean[matte == 0], before[matte == 0])
+    groove = clean[20, 20:76].mean() / clean[12, 20:76].mean()
+    assert before[20, 20:76].mean() / before[12, 20:76].mean() < 0.7
+    assert groove == pytest.approx(1.0, abs=0.05)
+
+
+def test_mattes_of_another_size_are_refused(plate: Plate, tmp_path: Path) -> None:
+    cv2.imwrite(str(tmp_path / "matte.1001.png"), np.zeros((8, 8), np.uint8))
+    with pytest.raises(DocumentError, match=r"--mattes.*8 x 8.*96 x 64.*plate's format"):
+        LentMattes.open(str(tmp_path / "matte.####.png"), plate)
+
+
+def test_frames_that_the_shapes_do_not_have_are_told(plate: Plate, tmp_path: Path) -> None:
+    job = CleanJob(tmp_path, replace(DOCUMENT, last_frame=1003), frames="1002-1006,1009")
+    painted, events = _clean(plate, job)
+    assert painted.done == (1002, 1003)
+    assert sorted(painted.failed) == [1004, 1005, 1006, 1009]
+    told = [event.facts["message"] for event in events if event.kind == "warning"]
+    assert told == [
+        "shapes: frames 1004-1006, 1009 are not there; render or copy them, or ask for others with --frames"
+    ]
+    mattes = paint_mattes(
+        DOCUMENT, tmp_path, name="shapes", frames="1004-1005", threads=1, sink=lambda e: None, cancel=Cancel()
+    )
+    assert mattes.done == (1004,)
+    assert "frame 1005 is not there" in mattes.failed[1005]
+
+
+def test_temporal_fill_holds_held_frames_to_the_last_bit(plate: Plate, tmp_path: Path) -> None:
+    painted, _ = _clean(plate, CleanJob(tmp_path, DOCUMENT, paints=Paints(Paint("temporal"))))
+    assert painted.done == tuple(FRAMES)
+    first, second = ((tmp_path / f"clean/plate.{n}.png").read_bytes() for n in (1001, 1002))
+    assert first == second
+    _clean(plate, CleanJob(tmp_path / "part", DOCUMENT, paints=Paints(Paint("temporal")), frames="1002"))
+    assert (tmp_path / "part/clean/plate.1002.png").read_bytes() == second
+
+
+def test_learned_without_a_model_says_what_to_do(plate: Plate, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"fill\.onnx.*two-bank"):
+        _clean(plate, CleanJob(tmp_path, DOCUMENT, paints=Paints(Paint("learned"))))
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ([], "wanted an object"),
+        ({"upper": 3}, "'upper': wanted an object"),
+        ({"upper": {"colour": 1}}, "unknown field 'colour'"),
+        ({"upper": {"method": "magic"}}, "method 'magic'; wanted one of"),
+        ({"upper": {"grain": 2}}, "grain is 2; wanted a share"),
+        ({"upper": {"strength": True}}, "strength is True; wanted a share"),
+    ],
+)
+def test_settings_are_checked_at_the_door(value: Any, text: str, tmp_path: Path) -> None:
+    path = tmp_path / "settings.json"
+    path.write_text(json.dumps(value), encoding="utf-8")
+    with pytest.raises(UsageError, match=text):
+        read_settings(path, Paint())
+
+
+def test_settings_of_a_seam_that_is_not_there_are_refused(plate: Plate, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"'nose' is no seam.*upper, lower"):
+        _clean(plate, CleanJob(tmp_path, DOCUMENT, paints=Paints(by_name={"nose": Paint()})))
+
+
+def test_what_settings_leave_out_is_as_asked_for_all(tmp_path: Path) -> None:
+    path = tmp_path / "settings.json"
+    path.write_text(json.dumps({"upper": {"grain": 0.5}}), encoding="utf-8")
+    paints = read_settings(path, Paint("telea"))
+    assert paints.of("upper") == Paint("telea", 0.5)
+    assert paints.of("lower") == Paint("telea")
+
+
+def test_the_command_line_takes_mattes_and_patch(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from rotopaint_ai.cli import main
+
+    shapes = tmp_path / "shapes.roto.json"
+    document.write(shapes, DOCUMENT)
+    plates, out = str(folder / "plate.####.png"), str(tmp_path / "out")
+    command = ["clean", plates, str(shapes), "--out", out, "--method", "two-bank", "--frames", "1001,1003", "--patch"]
+    assert main(command) == 0
+    assert len(list((tmp_path / "out/patch").iterdir())) == 2
+    capsys.readouterr()
+    assert main(["clean", plates, "--out", out]) == 2
+    assert "--mattes" in capsys.readouterr().err
