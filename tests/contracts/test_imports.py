@@ -32,6 +32,7 @@ def loaded_by(code: str) -> set[str]:
         "rotopaint_ai.exchange.document",
         "rotopaint_ai.exchange.nuke",
         "rotopaint_ai.project",
+        "rotopaint_ai.live.wire",
     ],
 )
 def test_light_modules_load_nothing_heavy(module: str) -> None:

@@ -48,7 +48,7 @@ class Corrections:
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        self._asked: dict[int, Place] | None = None  # what the engine is working on
+        self._asked: LandmarkDrag | None = None  # what the engine is working on
         self._is_ending = False
 
     # --- landmarks
@@ -63,7 +63,7 @@ class Corrections:
         document = _placed(session.state.document or before, before, frames, places)
         session.preview(replace(session.state, document=document))
         if session.live is not None:
-            self._ask(session.live, frame, before, document, dict(places))
+            self._ask(session.live, frame, before, document)
 
     def end_landmarks(self) -> None:
         """The hand let go: one step, once the engine has answered for the last place."""
@@ -82,24 +82,24 @@ class Corrections:
         """The gesture was taken back."""
         self._asked, self._is_ending = None, False
 
-    def _ask(self, live: Live, frame: int, before: RotoDocument, now: RotoDocument, places: dict[int, Place]) -> None:
-        self._asked = places
+    def _ask(self, live: Live, frame: int, before: RotoDocument, now: RotoDocument) -> None:
         nothing: LandmarkRow = (None,) * len(before.landmarks.names)
         question = LandmarkDrag(
             frame, before.landmarks.keys.get(frame, nothing), now.landmarks.keys.get(frame, nothing), before
         )
-        live.drag(question, lambda shapes: self._follow(frame, places, shapes))
+        self._asked = question
+        live.drag(question, lambda shapes: self._follow(question, shapes))
 
-    def _follow(self, frame: int, places: dict[int, Place], shapes: Mapping[str, Points] | None) -> None:
-        if self._asked is None:
-            return  # the drag is over
+    def _follow(self, question: LandmarkDrag, shapes: Mapping[str, Points] | None) -> None:
+        if self._asked is None or self._asked.document is not question.document:
+            return  # that drag is over
         session = self._session
         document = session.state.document
         if shapes and document is not None:
             for name, points in shapes.items():
-                document = _followed(document, name, session.hold_frames(frame), points)
+                document = _followed(document, name, session.hold_frames(question.frame), points)
             session.preview(replace(session.state, document=document))
-        if places == self._asked:
+        if question is self._asked:
             self._asked = None
             if self._is_ending:
                 self._is_ending = False

@@ -1,0 +1,42 @@
+"""`python -m rotopaint_ai.live`: the live engine on its standard input and output, until the input ends."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from typing import BinaryIO
+
+
+def serve(requests: BinaryIO, answers: BinaryIO) -> None:
+    """Answer one line after the other."""
+    from rotopaint_ai.errors import RotopaintError
+    from rotopaint_ai.live import wire
+    from rotopaint_ai.live.engine import LiveEngine, parse
+
+    folder = wire.make_folder()
+    engine = LiveEngine(folder)
+    try:
+        for text in requests:
+            try:
+                answer = engine.answer(parse(text))
+            except RotopaintError as error:
+                answer = {"id": None, "error": str(error)}
+            answers.write(wire.line(answer))
+            answers.flush()
+    except (BrokenPipeError, KeyboardInterrupt):
+        pass  # whoever asked has gone
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def main() -> int:
+    """Serve; what libraries print goes to standard error, so that the answers stay whole."""
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    serve(sys.stdin.buffer, answers)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,229 @@
+"""What the live engine answers. One request at a time; the pack, the plate and the last frame are kept.
+
+L landmarks, P control points of all shapes. Plate space, pixels.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rotopaint_ai import __version__
+from rotopaint_ai.errors import RotopaintError, UsageError
+from rotopaint_ai.exchange import document as documents
+from rotopaint_ai.inference.models import Models, open_models
+from rotopaint_ai.inference.pack import load_pack
+from rotopaint_ai.live import wire
+from rotopaint_ai.pipeline.finish import Format, draw_mattes, look_at_seams
+from rotopaint_ai.pipeline.plan import propose_crop
+from rotopaint_ai.pipeline.settings import Paint, Paints
+from rotopaint_ai.plates import open_plate
+from rotopaint_ai.plates.colour import to_display
+from rotopaint_ai.plates.plate import Frame, Plate
+from rotopaint_ai.project import Project
+from rotopaint_ai.project.packing import pack as pack_value
+from rotopaint_ai.shapes.refit import Keys, refit, spread
+from rotopaint_ai.sheet import Sheet
+
+Array = NDArray[Any]
+Facts = dict[str, Any]
+
+_LEAST_PX = 1e-3  # a shape that a dragged landmark moves by less does not hang on it
+
+
+class LiveEngine:
+    """Answers requests; see `wire`. `folder` takes the blocks."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._models: Models | None = None
+        self._plate: Plate | None = None
+        self._frame: Frame | None = None
+        self._n_blocks = 0
+        self._answers: Mapping[str, Callable[[Mapping[str, Any]], Facts]] = {
+            "hello": self._hello,
+            "pack": self._pack,
+            "plate": self._open,
+            "drag": self._drag,
+            "refit": self._refit,
+            "seam": self._seam,
+            "crop": self._crop,
+        }
+
+    def answer(self, request: Mapping[str, Any]) -> Facts:
+        """The answer to one request; an error becomes an answer with a field `error`, one line."""
+        start = time.perf_counter()
+        try:
+            facts = self._answers[request["ask"]](request)
+        except (RotopaintError, OSError) as error:
+            facts = {"error": " ".join(str(error).split())}
+        except MemoryError:
+            facts = {"error": "out of memory; close other programs and try again"}
+        except Exception as error:  # a door: a surprise in one answer must not end the engine
+            facts = {"error": f"{type(error).__name__}: {' '.join(str(error).split())}"}
+        ms = round(1000 * (time.perf_counter() - start), 2)
+        return {"id": request.get("id"), "ask": request.get("ask"), **facts, "ms": ms}
+
+    # --- beginning
+
+    def _hello(self, request: Mapping[str, Any]) -> Facts:
+        if request.get("version") != wire.VERSION:
+            raise UsageError(
+                f"the live engine speaks version {wire.VERSION}, the panel version {request.get('version')}; install "
+                "the same RotoPaint AI for both"
+            )
+        return {"version": wire.VERSION, "product": __version__, "folder": str(self._folder)}
+
+    def _pack(self, request: Mapping[str, Any]) -> Facts:
+        self._models = open_models(load_pack(request.get("model")), device=request.get("device", "cpu"), threads=1)
+        sheet = self._models.pack.sheet
+        return {"pack": self._models.pack.name, "landmarks": list(sheet.landmark_names), "shapes": _sizes(sheet)}
+
+    def _open(self, request: Mapping[str, Any]) -> Facts:
+        plate = open_plate(request["source"], colourspace=request.get("colourspace"))
+        if self._plate is not None:
+            self._plate.close()
+        self._plate, self._frame = plate, None
+        return {"name": plate.name, "width": plate.width, "height": plate.height}
+
+    # --- landmarks
+
+    def _drag(self, request: Mapping[str, Any]) -> Facts:
+        """How every shape of a frame moves when its landmarks go from `before` to `after`: differences in a block."""
+        models = self._need_models()
+        sheet = models.pack.sheet
+        rows = _landmark_rows(sheet, request["names"], request.get("pack", models.pack.name))
+        both = np.array([request["before"], request["after"]], dtype=np.float64)[:, rows]
+        points = np.asarray(models.predict_shapes(both.astype(np.float32))[0], dtype=np.float64)
+        moved, by = points[1] - points[0], both[1] - both[0]
+        changed: dict[str, list[int]] = {}
+        for shape in sheet.shapes:
+            span = sheet.point_rows()[shape.name]
+            for index, name in shape.on_landmarks.items():
+                if np.any(by[sheet.landmark_row(name)]):
+                    moved[span.start + index, :2] = by[sheet.landmark_row(name)]
+            if np.abs(moved[span, :2]).max() > _LEAST_PX:
+                changed[shape.name] = [span.start, span.stop]
+        held = [s.name for s in sheet.shapes if any(np.any(by[sheet.landmark_row(n)]) for n in s.on_landmarks.values())]
+        return {"shapes": changed, "sits": held, "block": self._block(moved.tobytes())}
+
+    # --- the whole shot
+
+    def _refit(self, request: Mapping[str, Any]) -> Facts:
+        """New keys of a project's shot: packed one after the other in a block, their places in `keys`."""
+        project = Project.open(Path(request["project"]), write=False)
+        try:
+            state = project.load().state
+        finally:
+            project.close()
+        if state.document is None or state.predicted is None:
+            raise UsageError("nothing was run on this shot yet; press Run first")
+        if request.get("spread") is None:
+            keys = refit(state.predicted, state.document)
+        else:
+            keys = spread(state.predicted, state.document, *request["spread"])
+        if not keys:
+            raise UsageError("no shape has a human key yet; correct one frame first")
+        return self._packed(keys)
+
+    def _packed(self, keys: Keys) -> Facts:
+        packed = [
+            (name, frame, pack_value("key", key)) for name, by_frame in keys.items() for frame, key in by_frame.items()
+        ]
+        block = self._block(b"".join(data for _, _, data in packed))
+        return {"keys": [[name, frame, len(data)] for name, frame, data in packed], "block": block}
+
+    # --- seams
+
+    def _seam(self, request: Mapping[str, Any]) -> Facts:
+        """The region around a frame's seams with the seams painted away: picture, then matte, 8 bit, in a block."""
+        frame = self._read(int(request["frame"]))
+        plate, document = self._need_plate(), documents.loads(request["shapes"], where="preview")
+        if (document.width, document.height) != (plate.width, plate.height):
+            raise UsageError(
+                f"the shapes are for {document.width} x {document.height}, {plate.name} is {plate.width} x "
+                f"{plate.height}; open the plate that they were made on"
+            )
+        paints = Paints(by_name={name: Paint(**row) for name, row in request["settings"].items()})
+        mattes = draw_mattes(document.shapes, frame.number, Format.of(plate))
+        seams = look_at_seams(frame, mattes, document.shapes, paints)
+        if seams is None:
+            raise UsageError(f"frame {frame.number}: no seam lies on the plate here")
+        filled = seams.filled(self._models.fill if self._models is not None else None)
+        height, width = seams.matte.shape
+        pixels = np.rint(_display(filled.after, request["look"]) * 255).astype(np.uint8)
+        matte = np.rint(np.clip(seams.matte, 0, 1) * 255).astype(np.uint8)
+        return {
+            "frame": frame.number,
+            "region": [seams.x, seams.y, width, height],
+            "before": seams.visibility(seams.rgb),
+            "after": seams.visibility(filled.after),
+            "block": self._block(pixels.tobytes() + matte.tobytes()),
+        }
+
+    def _crop(self, request: Mapping[str, Any]) -> Facts:
+        box = propose_crop(self._need_plate(), (int(request["frame"]),), self._need_models()).at(int(request["frame"]))
+        return {"crop": [box.x - box.side / 2, box.y - box.side / 2, box.side, box.side]}
+
+    # --- parts
+
+    def _read(self, number: int) -> Frame:
+        plate = self._need_plate()
+        if self._frame is None or self._frame.number != number:
+            self._frame = plate.read(number, keep_native=False)
+        return self._frame
+
+    def _need_models(self) -> Models:
+        if self._models is None:
+            raise UsageError("no model pack is open; choose one in the top bar")
+        return self._models
+
+    def _need_plate(self) -> Plate:
+        if self._plate is None:
+            raise UsageError("no plate is open; open one first")
+        return self._plate
+
+    def _block(self, data: bytes) -> str:
+        self._n_blocks += 1
+        return wire.write_block(self._folder, f"{self._n_blocks}.block", data)
+
+
+def _sizes(sheet: Sheet) -> dict[str, int]:
+    return {shape.name: shape.n_points for shape in sheet.shapes}
+
+
+def _landmark_rows(sheet: Sheet, names: Sequence[str], pack: str) -> list[int]:
+    """Where the pack's landmarks stand among the names. Raises UsageError for shapes of another pack."""
+    missing = [name for name in sheet.landmark_names if name not in names]
+    if missing:
+        raise UsageError(
+            f"the shapes were not made with pack '{pack}' (they lack its landmark '{missing[0]}'); choose the pack "
+            "they were made with, or press Run"
+        )
+    return [list(names).index(name) for name in sheet.landmark_names]
+
+
+def _display(linear: Array, look: Sequence[Any]) -> Array:
+    """Scene-linear pixels as the viewer shows them: exposure, view, gamma."""
+    exposure, gamma, view = float(look[0]), float(look[1]), str(look[2])
+    shown = to_display(np.asarray(linear * np.float32(2.0**exposure), np.float32), view=view)
+    with np.errstate(invalid="ignore"):
+        shown = np.clip(np.nan_to_num(shown), 0, 1) ** np.float32(1.0 / gamma) if gamma != 1.0 else shown
+    return np.asarray(np.clip(np.nan_to_num(shown), 0, 1))
+
+
+def parse(text: bytes) -> Mapping[str, Any]:
+    """A request from its line. Raises UsageError on anything else."""
+    try:
+        request = json.loads(text)
+    except ValueError as error:
+        raise UsageError(f"request: is not JSON ({error})") from error
+    if not isinstance(request, dict) or not isinstance(request.get("ask"), str):
+        raise UsageError("request: wanted an object with a field 'ask'")
+    return request
