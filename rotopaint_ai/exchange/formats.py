@@ -20,6 +20,7 @@ from rotopaint_ai.exchange import (
     labelme,
     nuke,
     pictures,
+    polygons,
     silhouette,
     ssf,
     svg,
@@ -146,6 +147,7 @@ FORMATS = (
         "a script that builds masks; read: its dump of a file, .blender.json",
         names=blender.names_of,
         as_written=blender.as_written,
+        settled=blender.SETTLED,
         read_only=(".blender.json",),
     ),
     of_text(
@@ -165,6 +167,7 @@ FORMATS = (
         (".coco.json",),
         "polygons of every frame, landmarks as keypoints",
         as_written=coco.as_written,
+        settled=polygons.SETTLED,
         tells_aspect=False,
         tells_fps=False,
     ),

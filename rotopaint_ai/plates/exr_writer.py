@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import struct
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Final
@@ -33,14 +33,15 @@ def write(
     data_at: tuple[int, int],
     display: tuple[int, int, int, int],
     pixel_aspect: float,
+    texts: Mapping[str, str] | None = None,
 ) -> None:
-    """Write named planes (H, W) as float32 ZIP.
+    """Write named planes (H, W) as float32 ZIP, with string attributes `texts`.
 
     `data_at`: top-left pixel of the planes; `display`: left, top, width, height of the display window. Raises OSError.
     """
     ordered = sorted(planes, key=lambda plane: plane[0].encode())
     height, width = ordered[0][1].shape
-    head = _header([name for name, _ in ordered], data_at, (width, height), display, pixel_aspect)
+    head = _header([name for name, _ in ordered], data_at, (width, height), display, pixel_aspect, texts or {})
     tops = range(0, height, _ROWS)
     stack = [np.ascontiguousarray(plane, np.dtype("<f4")).view(np.uint8) for _, plane in ordered]
     with ThreadPoolExecutor(min(len(tops), os.cpu_count() or 1)) as pool:
@@ -66,9 +67,10 @@ def _header(
     size: tuple[int, int],
     display: tuple[int, int, int, int],
     aspect: float,
+    texts: Mapping[str, str],
 ) -> bytes:
     channels = b"".join(name.encode() + b"\0" + struct.pack("<iIii", _FLOAT, 0, 1, 1) for name in names) + b"\0"
-    attributes = (
+    attributes: tuple[tuple[bytes, bytes, bytes], ...] = (
         (b"channels", b"chlist", channels),
         (b"compression", b"compression", bytes((_ZIP,))),
         (b"dataWindow", b"box2i", struct.pack("<4i", *at, at[0] + size[0] - 1, at[1] + size[1] - 1)),
@@ -82,6 +84,7 @@ def _header(
         (b"screenWindowCenter", b"v2f", struct.pack("<2f", 0.0, 0.0)),
         (b"screenWindowWidth", b"float", struct.pack("<f", 1.0)),
     )
-    flags = _LONG_NAMES if max(len(name.encode()) for name in names) > 31 else 0
+    attributes += tuple((name.encode(), b"string", text.encode()) for name, text in texts.items())
+    flags = _LONG_NAMES if max(len(name.encode()) for name in (*names, *texts)) > 31 else 0
     body = b"".join(name + b"\0" + kind + b"\0" + struct.pack("<i", len(v)) + v for name, kind, v in attributes)
     return struct.pack("<II", 20000630, 2 | flags) + body + b"\0"

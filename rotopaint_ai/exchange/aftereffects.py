@@ -1,0 +1,268 @@
+"""After Effects: a script that builds masks, and a dump of a composition's masks that another script writes.
+
+Standard library only, save that eased moves are reduced to few keys with numpy. Mask points are pixels of the layer
+with y down and handles as offsets, as here; keys are linear or hold, in seconds of the composition, so that its own
+frame rate decides. A mask's feather lies half inside and half outside its edge: it is written as wide as ours with an
+expansion of half of it, which puts it outside. Names in scripts are match names, the same in every language.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+from rotopaint_ai.errors import DocumentError
+from rotopaint_ai.exchange import losses, reading
+from rotopaint_ai.exchange.features import Feature
+from rotopaint_ai.exchange.lines import switches, visible_between
+from rotopaint_ai.exchange.losses import Loss
+from rotopaint_ai.exchange.reading import Reading
+from rotopaint_ai.shapes.roto import ControlPoint, Interpolation, Key, Points, RotoDocument, RotoShape
+
+FORMAT: Final = "rotopaint-after-effects-masks"
+KEEPS: Final[frozenset[Feature]] = frozenset(
+    (
+        "tangents",
+        "points",
+        "open",
+        "keys",
+        "holds",
+        "feather",
+        "visibility",
+        "names",
+        "order",
+        "aspect",
+        "fps",
+        "range",
+        "size",
+    )
+)
+WORDS: Final[Mapping[Feature, str]] = {
+    "width": "{names}: an open mask has no width, give it the Stroke effect",
+    "feather": "{names}: an open mask's feather is not written",
+    "layers": "{names}: masks have no groups, the layer's name stays a part of the mask's",
+}
+EASED_PX: Final = 0.1
+_BEGIN, _END = "var ROTOPAINT = ", ";\n// end of the data\n"
+_HOSTS: Final = Path(__file__).with_name("hosts")
+
+
+def losses_of(document: RotoDocument) -> list[Loss]:
+    """What After Effects' masks do not hold of this document."""
+    return losses.of(
+        document,
+        keeps=KEEPS,
+        words=WORDS,
+        shapes={"feather": lambda shape: not shape.closed and shape.feather_px > 0},
+    )
+
+
+def dump_script() -> str:
+    """The script that writes the masks of an open composition for this product to read."""
+    return (_HOSTS / "after_effects_dump.jsx").read_text(encoding="utf-8")
+
+
+# --- writing ----------------------------------------------------------------------------------------------------------
+
+
+def dumps(document: RotoDocument) -> str:
+    """A script for After Effects that builds the masks. Raises DocumentError on numbers that are not finite."""
+    data = {
+        "format": FORMAT,
+        "version": 1,
+        "width": document.width,
+        "height": document.height,
+        "pixel_aspect": document.pixel_aspect,
+        "fps": document.fps,
+        "first_frame": document.first_frame,
+        "last_frame": document.last_frame,
+        "masks": [_mask(shape, document) for shape in document.shapes if shape.keys],
+    }
+    script = (_HOSTS / "after_effects_build.jsx").read_text(encoding="utf-8")
+    text = json.dumps(data, allow_nan=False, ensure_ascii=True).replace('}, {"name"', '},\n{"name"')
+    return f"{_BEGIN}{text.replace('], [', '],[')}{_END}\n{script}"
+
+
+def _mask(shape: RotoShape, document: RotoDocument) -> dict[str, Any]:
+    changes = switches(shape, document.first_frame, document.last_frame)
+    return {
+        "name": shape.name,
+        "closed": shape.closed,
+        "feather": shape.feather_px if shape.closed else 0.0,
+        "keys": [_key(frame, shape) for frame in shape.frames],
+        "opacity": [[frame, 100 if shown else 0] for frame, shown in changes],
+    }
+
+
+def _key(frame: int, shape: RotoShape) -> list[Any]:
+    key = shape.keys[frame]
+    reading.number(f"shape '{shape.name}': a control point", max(abs(v) for point in key.points for v in point))
+    return [frame, key.interpolation == "hold", [[round(value, 9) for value in point] for point in key.points]]
+
+
+# --- reading ----------------------------------------------------------------------------------------------------------
+
+
+def read_report(path: Path | str, *, width: int | None = None, height: int | None = None) -> Reading:
+    """Read a dump of a composition's masks, or a script that this product wrote. Raises DocumentError."""
+    path = Path(path)
+    return loads(reading.text_of(path), width=width, height=height, where=path.name)
+
+
+def loads(text: str, *, width: int | None = None, height: int | None = None, where: str = "masks") -> Reading:
+    """The document in the text of a script that this product wrote, or of a dump of a composition's masks."""
+    inner = text.split(_BEGIN, 1)[1].partition(_END)[0] if _BEGIN in text else text
+    data = reading.json_of(inner, where, wanted="a script written by this product, or its dump of a composition")
+    if not isinstance(data, dict) or data.get("format") != FORMAT:
+        raise DocumentError(
+            f"{where}: is not masks of After Effects; run the dump script there and read what it writes"
+        )
+    told: list[str] = []
+    size = (reading.whole(f"{where}: width", data.get("width")), reading.whole(f"{where}: height", data.get("height")))
+    size = reading.plate_size(where, size, width, height)
+    masks = [*_rows(data, "masks", where), *_dumped(data, size, where, told)]
+    first = reading.whole(f"{where}: first_frame", data.get("first_frame"))
+    last = data.get("last_frame", first + reading.whole(f"{where}: n_frames", data.get("n_frames", 1)) - 1)
+    first, last = reading.frame_range(where, [first, reading.whole(f"{where}: last_frame", last)])
+    taken: set[str] = set()
+    shapes = [
+        _shape(mask, reading.free_name(str(mask.get("name")), taken), (first, last), where, told) for mask in masks
+    ]
+    kept = tuple(shape for shape in shapes if shape is not None)
+    frames = [frame for shape in kept for frame in shape.frames]
+    first, last = reading.frame_range(where, [first, last, *frames])
+    aspect, fps = (reading.number(f"{where}: {name}", data.get(name)) for name in ("pixel_aspect", "fps"))
+    if aspect <= 0 or fps <= 0:
+        raise DocumentError(f"{where}: pixel aspect {aspect:g} and frame rate {fps:g}; both must be above 0")
+    return Reading(RotoDocument(*size, first, last, aspect, round(fps, 5), shapes=kept), tuple(dict.fromkeys(told)))
+
+
+def _rows(data: Mapping[str, Any], name: str, where: str) -> list[dict[str, Any]]:
+    found = data.get(name, [])
+    if not isinstance(found, list) or not all(isinstance(each, dict) for each in found):
+        raise DocumentError(f"{where}: {name} is no list of objects; write the file again")
+    return found
+
+
+def _dumped(data: Mapping[str, Any], size: tuple[int, int], where: str, told: list[str]) -> list[dict[str, Any]]:
+    """The masks of every layer of a dump, named after both where there are several layers."""
+    layers = _rows(data, "layers", where)
+    found = []
+    for layer in layers:
+        name = str(layer.get("name"))
+        if layer.get("moved"):
+            told.append(
+                f"layer '{name}' is moved, scaled or turned; its masks are read as they lie in the layer itself"
+            )
+        if (layer.get("width"), layer.get("height")) != size:
+            told.append(
+                f"layer '{name}' is {layer.get('width')} x {layer.get('height')}, the composition {size[0]} x "
+                f"{size[1]}: its masks are left out; precompose it at the plate's size"
+            )
+            continue
+        for mask in _rows(layer, "masks", where):
+            row = {**mask, "name": f"{name}/{mask.get('name')}" if len(layers) > 1 else str(mask.get("name"))}
+            found.append({**row, "feather": _outside(row, where, told)})
+            _tell(row, told)
+    return found
+
+
+def _outside(mask: Mapping[str, Any], where: str, told: list[str]) -> float:
+    """Feather outside the edge in pixels: half of After Effects' feather, and the expansion."""
+    pair = mask.get("feather") or [0.0, 0.0]
+    both = pair if isinstance(pair, list) and len(pair) == 2 else [pair, pair]
+    x, y = (reading.number(f"{where}: '{mask['name']}': feather", value) for value in both)
+    grown = reading.number(f"{where}: '{mask['name']}': expansion", mask.get("expansion", 0.0))
+    reach = (x + y) / 4 + grown
+    if abs(x - y) > 1e-3:
+        told.append(f"{mask['name']}: feather of {x:g} by {y:g} px became its mean; the document holds one width")
+    if abs(grown - (x + y) / 4) > 1e-3:
+        told.append(
+            f"{mask['name']}: feather {(x + y) / 2:g} px with expansion {grown:g} px became {max(reach, 0.0):g} px "
+            "outside the edge, where the document's lies"
+        )
+    return max(0.0, reach)
+
+
+def _tell(mask: Mapping[str, Any], told: list[str]) -> None:
+    name = mask["name"]
+    if mask.get("inverted"):
+        told.append(f"{name}: is inverted; the document does not hold that")
+    if mask.get("mode", "ADD") not in ("ADD", "LIGHTEN", "NONE"):
+        told.append(f"{name}: is in mode {str(mask['mode']).lower()}; the document adds every shape")
+    if mask.get("animated"):
+        told.append(f"{name}: its feather or expansion is animated; the first value is kept")
+    if mask.get("linear") is False and any(mask.get("feather") or []):
+        told.append(f"{name}: its feather falls off smoothly, the document's linearly")
+    if any(len(key) > 4 and key[4] for key in mask.get("keys", []) if isinstance(key, list)):
+        told.append(f"{name}: feather points along the mask are not held by the document")
+
+
+def _shape(mask: Mapping[str, Any], name: str, span: tuple[int, int], where: str, told: list[str]) -> RotoShape | None:
+    here = f"{where}: '{name}'"
+    rows = mask.get("keys")
+    if not isinstance(rows, list) or not all(isinstance(row, list) and len(row) >= 3 for row in rows):
+        raise DocumentError(f"{here}: keys are no list of [frame, kind, points]; write the file again")
+    closed = bool(mask.get("closed", rows[0][3] if rows and len(rows[0]) > 3 else True))
+    keys: dict[int, Key] = {}
+    for row in rows:
+        frame = span[0] if row[0] is None else _frame(row[0], here, name, told)
+        keys[frame] = Key(_points(row[2], here), "model" if row[1] == "eased" else "human", _kind(row[1]))
+    kept = reading.same_count(here, {frame: key.points for frame, key in keys.items()})
+    if not kept:
+        told.append(f"{name}: has no key and is left out")
+        return None
+    if len(kept) < len(keys):
+        gone = sorted(set(keys) - set(kept))
+        told.append(f"{name}: its points change in number; keys at {reading.spelled(gone)} are left out")
+    base = reading.shape_of(name, closed, kept, reading.number(f"{here}: feather", mask.get("feather", 0.0)))
+    shape = _with_linear_moves(base.with_keys({frame: keys[frame] for frame in base.frames}), told)
+    return RotoShape(
+        name, closed, shape.role, shape.keys, feather_px=shape.feather_px, visible=_hidden(mask, name, span, here, told)
+    )
+
+
+def _with_linear_moves(shape: RotoShape, told: list[str]) -> RotoShape:
+    """Frames between eased keys are thinned out to what linear moves need."""
+    if all(key.source == "human" for key in shape.keys.values()):
+        return shape
+    from rotopaint_ai.shapes.reduce import reduce_keys
+
+    thin = reduce_keys(shape, EASED_PX)
+    extra = sum(key.source != "human" for key in thin.keys.values())
+    told.append(f"{shape.name}: eased moves were given {extra} linear keys more, within {EASED_PX} px")
+    return thin.with_keys({frame: replace(key, source="human") for frame, key in thin.keys.items()})
+
+
+def _frame(value: object, where: str, name: str, told: list[str]) -> int:
+    """A key's frame. Times are sums of frame durations, so they miss whole frames by rounding only."""
+    exact = reading.number(f"{where}: a key's frame", value)
+    if abs(exact - round(exact)) > 0.01:
+        told.append(f"{name}: keys between frames were moved to the nearest frame")
+    return round(exact)
+
+
+def _kind(value: object) -> Interpolation:
+    return "hold" if value in (True, "hold") else "linear"
+
+
+def _points(rows: object, where: str) -> Points:
+    if not isinstance(rows, list) or not all(isinstance(row, list) and len(row) == 6 for row in rows):
+        raise DocumentError(f"{where}: points are no rows of six numbers; write the file again")
+    return tuple(ControlPoint(*(reading.number(f"{where}: a point", value) for value in row)) for row in rows)
+
+
+def _hidden(mask: Mapping[str, Any], name: str, span: tuple[int, int], where: str, told: list[str]) -> dict[int, bool]:
+    rows: Sequence[object] = mask.get("opacity") or []
+    changes = []
+    for row in rows:
+        if not isinstance(row, list) or len(row) != 2:
+            raise DocumentError(f"{where}: opacity is {str(row)[:30]}; wanted [frame, percent]")
+        value = reading.number(f"{where}: opacity", row[1])
+        if 0.0 < value < 100.0:
+            told.append(f"{name}: is partly transparent at times; the document draws it whole")
+        changes.append((span[0] if row[0] is None else _frame(row[0], where, name, told), value > 0.0))
+    return visible_between(sorted(changes), *span)

@@ -1,0 +1,310 @@
+"""Blender masks: a script that builds them, animated, and a dump of a file's masks that another script writes.
+
+Standard library only. A mask has a layer for each shape. Mask space is centred with the longer side as 1 and y up;
+handles are absolute. Keys hold all points of a layer and move linearly. Feather is a distance on the outer side of each
+point, and outside is to the left of the way, so shapes that run the other way are turned round. Blender draws no open
+curve: strokes are written as closed bands of their width. Tested in Blender 4.2.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Final
+
+from rotopaint_ai.errors import DocumentError
+from rotopaint_ai.exchange import bands, edges, losses, reading
+from rotopaint_ai.exchange.features import Feature
+from rotopaint_ai.exchange.lines import linear_keys, switches, visible_between
+from rotopaint_ai.exchange.losses import Loss
+from rotopaint_ai.exchange.reading import Reading
+from rotopaint_ai.shapes.roto import ControlPoint, Points, RotoDocument, RotoShape
+
+FORMAT: Final = "rotopaint-blender-masks"
+KEEPS: Final[frozenset[Feature]] = frozenset(
+    (
+        "tangents",
+        "points",
+        "keys",
+        "feather",
+        "visibility",
+        "order",
+        "names",
+        "aspect",
+        "fps",
+        "range",
+        "size",
+    )
+)
+WORDS: Final[Mapping[Feature, str]] = {
+    "keys": losses.HOLDS,
+    "open": "{names}: Blender draws no open curve; a closed band as wide as the stroke is written",
+    "width": "{names}: the width is in the band's outline",
+    "taper": "{names}: the taper is in the band's outline",
+    "feather": "{names}: its feather narrows with the taper, point by point",
+    "names": "{names}: the name is longer than the 63 bytes that Blender keeps",
+    "layers": "{names}: layers are not written, they stay a part of the name",
+}
+SETTLED: Final[frozenset[Feature]] = frozenset(("open", "width", "taper"))  # as_written has closed the strokes
+_BEGIN, _END = "DATA = json.loads(r'''", "''')\n"
+_LONGEST_NAME: Final = 63  # bytes
+_HOSTS: Final = Path(__file__).with_name("hosts")
+
+
+def losses_of(document: RotoDocument) -> list[Loss]:
+    """What Blender's masks do not hold of this document."""
+    names = names_of(document)
+    return losses.of(
+        document,
+        keeps=KEEPS,
+        words=WORDS,
+        shapes={
+            "names": lambda shape: names[shape.name] != shape.name,
+            "keys": losses.holds,
+            "roles": lambda shape: shape.role != reading.role_of(shape.name, True),
+            "feather": lambda s: not s.closed and s.feather_px > 0 and tuple(s.taper) != (0.0, 0.0),
+        },
+    )
+
+
+def names_of(document: RotoDocument) -> dict[str, str]:
+    """How each shape's layer is called."""
+    taken: set[str] = set()
+    return {shape.name: _free(shape.name, taken) for shape in document.shapes if shape.keys}
+
+
+def _free(name: str, taken: set[str]) -> str:
+    """The name cut to what Blender keeps, numbered where that is taken."""
+    cut = name.encode()[:_LONGEST_NAME].decode(errors="ignore")
+    if cut in taken:
+        cut = reading.free_name(name.encode()[: _LONGEST_NAME - 6].decode(errors="ignore"), taken)
+    taken.add(cut)
+    return cut
+
+
+def dump_script() -> str:
+    """The script that writes the masks of a Blender file for this product to read."""
+    return (_HOSTS / "blender_dump.py").read_text(encoding="utf-8")
+
+
+# --- writing ----------------------------------------------------------------------------------------------------------
+
+
+def as_written(document: RotoDocument) -> RotoDocument:
+    """The document as Blender can draw it: strokes are closed bands."""
+    return bands.closed_strokes(document)
+
+
+def dumps(document: RotoDocument) -> str:
+    """A script for Blender that builds the masks. Raises DocumentError on numbers that are not finite."""
+    names = names_of(document)
+    data = {
+        "format": FORMAT,
+        "version": 1,
+        "name": "RotoPaint",
+        "width": document.width,
+        "height": document.height,
+        "pixel_aspect": document.pixel_aspect,
+        "fps": document.fps,
+        "first_frame": document.first_frame,
+        "last_frame": document.last_frame,
+        "layers": [_layer(shape, names[shape.name], document) for shape in document.shapes if shape.keys],
+    }
+    script = (_HOSTS / "blender_build.py").read_text(encoding="utf-8")
+    head, _, body = script.partition("import bpy\n")
+    text = json.dumps(data, allow_nan=False, ensure_ascii=True).replace("'", "\\u0027").replace("], [[", "],\n[[")
+    return f"{head}import bpy\n\n{_BEGIN}{text}{_END}{body}"
+
+
+def _layer(shape: RotoShape, name: str, document: RotoDocument) -> dict[str, Any]:
+    keys = linear_keys(shape)
+    drawn = shape if shape.closed else bands.band(shape)
+    poses = {frame: _pose(shape, points) for frame, points in keys.items()}
+    turned = sum(edges.signed_area(points) < 0 for points, _ in poses.values()) * 2 > len(poses)
+    span = (document.first_frame, document.last_frame)
+    return {
+        "name": name,
+        "cyclic": drawn.closed,
+        "reversed": turned,
+        "keys": [[frame, _rows(*poses[frame], turned, shape.name, document)] for frame in sorted(poses)],
+        "alpha": [[frame, float(shown)] for frame, shown in switches(shape, *span)],
+    }
+
+
+def _pose(shape: RotoShape, points: Points) -> tuple[Points, list[float]]:
+    """The closed curve to draw, and the feather in pixels at each of its points."""
+    if shape.closed:
+        return points, [shape.feather_px] * len(points)
+    width = bands.width_of(shape)
+    shares = bands.feather_shares(points, shape.taper)
+    return bands.outline(points, width, shape.taper), [shape.feather_px * share for share in shares]
+
+
+def _rows(
+    points: Points, feathers: Sequence[float], turned: bool, name: str, document: RotoDocument
+) -> list[list[float]]:
+    if turned:
+        points, feathers = edges.reversed_points(points, True), [feathers[0], *feathers[:0:-1]]
+    longest = max(document.width, document.height)
+    rows = []
+    for p, feather in zip(points, feathers, strict=True):
+        reading.number(f"shape '{name}': a control point", max(map(abs, p)))
+        places = ((p.x, p.y), (p.x + p.in_dx, p.y + p.in_dy), (p.x + p.out_dx, p.y + p.out_dy))
+        six = [v for x, y in places for v in _to_mask(x, y, document.width, document.height)]
+        rows.append([round(v, 9) for v in (*six, feather / longest)])
+    return rows
+
+
+def _to_mask(x: float, y: float, width: int, height: int) -> tuple[float, float]:
+    longest = max(width, height)
+    return (x - width / 2) / longest + 0.5, (height / 2 - y) / longest + 0.5
+
+
+def _to_plate(x: float, y: float, width: int, height: int) -> tuple[float, float]:
+    longest = max(width, height)
+    return (x - 0.5) * longest + width / 2, height / 2 - (y - 0.5) * longest
+
+
+# --- reading ----------------------------------------------------------------------------------------------------------
+
+
+def read_report(path: Path | str, *, width: int | None = None, height: int | None = None) -> Reading:
+    """Read a dump of Blender's masks, or a script that this product wrote. Raises DocumentError."""
+    path = Path(path)
+    return loads(reading.text_of(path), width=width, height=height, where=path.name)
+
+
+def loads(text: str, *, width: int | None = None, height: int | None = None, where: str = "masks") -> Reading:
+    """The document in the text of a script that this product wrote, or of a dump of Blender's masks."""
+    inner = text[text.find(_BEGIN) + len(_BEGIN) :].partition(_END)[0] if _BEGIN in text else text
+    data = reading.json_of(inner, where, wanted="a script written by this product, or its dump of Blender's masks")
+    if not isinstance(data, dict) or data.get("format") != FORMAT:
+        raise DocumentError(f"{where}: is not masks of Blender; run the dump script in Blender and read what it writes")
+    told: list[str] = []
+    size = (reading.whole(f"{where}: width", data.get("width")), reading.whole(f"{where}: height", data.get("height")))
+    size = reading.plate_size(where, size, width, height)
+    rows = [_written_row(each) for each in _rows_of(data, "layers")] + [
+        row for mask in _rows_of(data, "masks") for row in _dumped_rows(mask, len(_rows_of(data, "masks")) > 1, told)
+    ]
+    first, last = (reading.whole(f"{where}: {name}", data.get(name)) for name in ("first_frame", "last_frame"))
+    first, last = reading.frame_range(where, [first, last, *_frames(rows, where)])
+    taken: set[str] = set()
+    shapes = [_shape(row, reading.free_name(str(row["name"]), taken), size, (first, last), where, told) for row in rows]
+    aspect = reading.number(f"{where}: pixel_aspect", data.get("pixel_aspect", 1.0))
+    fps = reading.number(f"{where}: fps", data.get("fps", 24.0))
+    if aspect <= 0 or fps <= 0:
+        raise DocumentError(f"{where}: pixel aspect {aspect:g} and frame rate {fps:g}; both must be above 0")
+    return Reading(
+        RotoDocument(*size, first, last, aspect, fps, shapes=tuple(s for s in shapes if s is not None)), tuple(told)
+    )
+
+
+def _rows_of(data: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
+    found = data.get(name, [])
+    if not isinstance(found, list) or not all(isinstance(each, dict) for each in found):
+        raise DocumentError(f"masks: {name} is no list of objects; write the file again")
+    return found
+
+
+def _written_row(layer: Mapping[str, Any]) -> dict[str, Any]:
+    return {**layer, "name": layer.get("name", "Mask")}
+
+
+def _dumped_rows(mask: Mapping[str, Any], several: bool, told: list[str]) -> list[dict[str, Any]]:
+    """One row for each spline of a dumped mask."""
+    note = mask.get("note") if isinstance(mask.get("note"), dict) else {}
+    turned = note.get("reversed", []) if isinstance(note, dict) else []
+    rows = []
+    for layer in _rows_of(mask, "layers"):
+        name = f"{mask.get('name')}/{layer.get('name')}" if several else str(layer.get("name"))
+        _tell(layer, name, told)
+        for spline in _rows_of(layer, "splines"):
+            rows.append(
+                {**spline, "name": name, "alpha": layer.get("alpha", []), "reversed": layer.get("name") in turned}
+            )
+    return rows
+
+
+def _tell(layer: Mapping[str, Any], name: str, told: list[str]) -> None:
+    if layer.get("invert"):
+        told.append(f"{name}: is inverted; the document does not hold that")
+    if layer.get("hidden"):
+        told.append(f"{name}: is hidden from rendering and shown in the document")
+    if layer.get("blend") not in ("MERGE_ADD", "ADD", "LIGHTEN", None):
+        told.append(f"{name}: is blended by {layer.get('blend')}; the document adds every shape")
+    if layer.get("falloff", "LINEAR") != "LINEAR":
+        told.append(f"{name}: its feather falls off {str(layer.get('falloff')).lower()}, the document's linearly")
+
+
+def _frames(rows: Sequence[Mapping[str, Any]], where: str) -> list[int]:
+    return [frame for row in rows for frame, _ in _keys_of(row, where)]
+
+
+def _keys_of(row: Mapping[str, Any], where: str) -> list[tuple[int, list[Any]]]:
+    found = []
+    for key in row.get("keys") or []:
+        if not isinstance(key, list) or len(key) != 2 or not isinstance(key[1], list):
+            raise DocumentError(f"{where}: '{row['name']}': a key is no [frame, points]; write the file again")
+        found.append((reading.whole(f"{where}: '{row['name']}': a frame", key[0]), key[1]))
+    return found
+
+
+def _shape(
+    row: Mapping[str, Any], name: str, size: tuple[int, int], span: tuple[int, int], where: str, told: list[str]
+) -> RotoShape | None:
+    closed = bool(row.get("cyclic"))
+    feathers: list[float] = []
+    keys = {
+        frame: _points(points, size, f"{where}: '{name}'", feathers, told) for frame, points in _keys_of(row, where)
+    }
+    if not keys or not all(keys.values()):
+        told.append(f"{name}: has no points and is left out")
+        return None
+    if row.get("reversed"):
+        keys = {frame: edges.reversed_points(points, closed) for frame, points in keys.items()}
+    elif closed and any(feathers) and sum(edges.signed_area(p) < 0 for p in keys.values()) * 2 > len(keys):
+        told.append(f"{name}: runs counter-clockwise, so Blender feathers inwards, which the document does not hold")
+        feathers = []
+    shape = reading.shape_of(name, closed, reading.same_count(name, keys), _feather(name, feathers, told))
+    return RotoShape(
+        name, closed, shape.role, shape.keys, feather_px=shape.feather_px, visible=_hidden(row, name, span, where, told)
+    )
+
+
+def _points(rows: Sequence[Any], size: tuple[int, int], where: str, feathers: list[float], told: list[str]) -> Points:
+    found = []
+    for row in rows:
+        if not isinstance(row, list) or len(row) < 7:
+            raise DocumentError(f"{where}: a point is {str(row)[:30]}; wanted seven numbers")
+        x, y, lx, ly, rx, ry, weight = (reading.number(where, value, limit=1e6) for value in row[:7])
+        (px, py), (ix, iy), (ox, oy) = (_to_plate(u, v, *size) for u, v in ((x, y), (lx, ly), (rx, ry)))
+        found.append(ControlPoint(px, py, ix - px, iy - py, ox - px, oy - py))
+        feathers.append(weight * max(size))
+        if len(row) > 7:
+            told.append(f"{where.split(': ')[-1]}: feather points between control points are not held by the document")
+    return tuple(found)
+
+
+def _feather(name: str, feathers: Sequence[float], told: list[str]) -> float:
+    if not feathers:
+        return 0.0
+    if max(feathers) - min(feathers) > 0.1:
+        told.append(
+            f"{name}: feather of {min(feathers):.1f} to {max(feathers):.1f} px became its mean; the document holds one"
+        )
+    return max(0.0, round(sum(feathers) / len(feathers), 4))
+
+
+def _hidden(row: Mapping[str, Any], name: str, span: tuple[int, int], where: str, told: list[str]) -> dict[int, bool]:
+    changes = []
+    for pair in row.get("alpha") or []:
+        if not isinstance(pair, list) or len(pair) != 2:
+            raise DocumentError(f"{where}: '{name}': opacity is {str(pair)[:30]}; wanted [frame, value]")
+        value = reading.number(f"{where}: '{name}': opacity", pair[1])
+        frame = span[0] if pair[0] is None else round(reading.number(f"{where}: '{name}': a frame", pair[0]))
+        changes.append((frame, value))
+    if any(0.0 < value < 1.0 for _, value in changes) or any(a == b for (a, _), (b, _) in pairwise(sorted(changes))):
+        told.append(f"{name}: is partly transparent at times; the document draws it whole")
+    return visible_between(sorted((frame, value > 0.0) for frame, value in changes), *span)

@@ -1,0 +1,100 @@
+"""Feather as a second curve: the edge at which it ends, and its width back from such an edge.
+
+Standard library only. Convention: plate space; an edge has one point for each control point of its shape, with handles
+of its own, as offsets from the edge's point. At a corner the edge stands off along the mitre, so that the feather is
+as wide along both sides.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from rotopaint_ai.shapes.roto import ControlPoint, Points
+
+LONGEST_MITRE = 2.0
+_TINY = 1e-9
+
+Vector = tuple[float, float]
+
+
+def signed_area(points: Points) -> float:
+    """Area of the polygon of points and handles, positive where it runs clockwise as seen on screen (y down)."""
+    ring: list[Vector] = []
+    for p in points:
+        ring += [(p.x + p.in_dx, p.y + p.in_dy), (p.x, p.y), (p.x + p.out_dx, p.y + p.out_dy)]
+    shifted = ring[1:] + ring[:1]
+    return sum(a[0] * b[1] - b[0] * a[1] for a, b in zip(ring, shifted, strict=True)) / 2
+
+
+def reversed_points(points: Points, closed: bool) -> Points:
+    """The same curve run the other way; a closed one keeps its first point."""
+    turned = [ControlPoint(p.x, p.y, p.out_dx, p.out_dy, p.in_dx, p.in_dy) for p in reversed(points)]
+    return (turned[-1], *turned[:-1]) if closed else tuple(turned)
+
+
+def edge(points: Points, feather_px: float) -> Points:
+    """The closed curve at which a feather of that width ends, outside the shape."""
+    side = 1.0 if signed_area(points) >= 0 else -1.0
+    stands = [_mitre(points, i) for i in range(len(points))]
+    shifts = [(nx * side * feather_px * m, ny * side * feather_px * m) for (nx, ny), m in stands]
+    n = len(points)
+    moved = []
+    for i, p in enumerate(points):
+        grow_in = _growth(points, shifts, (i - 1) % n, i)
+        grow_out = _growth(points, shifts, i, (i + 1) % n)
+        dx, dy = shifts[i]
+        moved.append(
+            ControlPoint(
+                p.x + dx, p.y + dy, p.in_dx * grow_in, p.in_dy * grow_in, p.out_dx * grow_out, p.out_dy * grow_out
+            )
+        )
+    return tuple(moved)
+
+
+def widths(points: Points, outer: Sequence[Vector]) -> list[float]:
+    """How wide the feather is at each point of a closed shape, from its edge's points; negative inside."""
+    side = 1.0 if signed_area(points) >= 0 else -1.0
+    found = []
+    for i, (p, (x, y)) in enumerate(zip(points, outer, strict=True)):
+        (nx, ny), mitre = _mitre(points, i)
+        dx, dy = x - p.x, y - p.y
+        outward = 1.0 if (dx * nx + dy * ny) * side >= 0 else -1.0
+        found.append(outward * math.hypot(dx, dy) / mitre)
+    return found
+
+
+def _growth(points: Points, shifts: Sequence[Vector], a: int, b: int) -> float:
+    """How much longer the edge is than the shape between two neighbours; handles grow with it."""
+    length = math.hypot(points[b].x - points[a].x, points[b].y - points[a].y)
+    if length < _TINY:
+        return 1.0
+    x = points[b].x + shifts[b][0] - points[a].x - shifts[a][0]
+    y = points[b].y + shifts[b][1] - points[a].y - shifts[a][1]
+    return min(max(math.hypot(x, y) / length, 0.0), 4.0)
+
+
+def _mitre(points: Points, i: int) -> tuple[Vector, float]:
+    """The normal at a point, to the left of its way with y down, and how much longer than the feather the mitre is."""
+    before = _direction(points, i, -1)
+    after = _direction(points, i, 1)
+    x, y = before[0] + after[0], before[1] + after[1]
+    length = math.hypot(x, y)
+    if length < _TINY:
+        return (before[1], -before[0]), 1.0
+    half = min(max(length / 2, 1.0 / LONGEST_MITRE), 1.0)
+    return (y / length, -x / length), 1.0 / half
+
+
+def _direction(points: Points, i: int, step: int) -> Vector:
+    """Unit direction of the way into (step -1) or out of (step 1) a point."""
+    p, n = points[i], len(points)
+    q = points[(i + step) % n]
+    near = (p.out_dx, p.out_dy) if step > 0 else (p.in_dx, p.in_dy)
+    far = (q.in_dx, q.in_dy) if step > 0 else (q.out_dx, q.out_dy)
+    chord = (q.x - p.x, q.y - p.y)
+    for x, y in (near, (chord[0] + far[0], chord[1] + far[1]), chord):
+        length = math.hypot(x, y)
+        if length > _TINY:
+            return step * x / length, step * y / length
+    return 0.0, 0.0

@@ -1,0 +1,140 @@
+"""What a shape format is to the rest of the product, and the same for every format that is one text file.
+
+Standard library only: numpy is opened when a file is written and proved, not before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from rotopaint_ai.exchange.features import Feature
+from rotopaint_ai.exchange.losses import Loss
+from rotopaint_ai.exchange.reading import Reading, text_of
+from rotopaint_ai.files import write_text
+from rotopaint_ai.shapes import edit
+from rotopaint_ai.shapes.roto import RotoDocument
+
+if TYPE_CHECKING:
+    from rotopaint_ai.exchange.proof import Proof
+
+Names = Callable[[RotoDocument], Mapping[str, str]]
+Losses = Callable[[RotoDocument], list[Loss]]
+Change = Callable[[RotoDocument], RotoDocument]
+Read = Callable[[Path, int | None, int | None], tuple[RotoDocument, tuple[str, ...]]]
+ReadStretched = Callable[[Path, int | None, int | None, float], tuple[RotoDocument, tuple[str, ...]]]
+Write = Callable[[Path, RotoDocument], tuple[float, tuple[str, ...]]]
+Prove = Callable[[Path, RotoDocument], "Proof"]
+
+LIMIT_PX = 0.02  # goal G8
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """A shape format: its suffixes (lower case), how it is read and written, and what a person should know of it.
+
+    `read` gives a document and what it could not hold; `write` the largest error in pixels found by reading the file
+    back, and what the file does not hold. None says that this direction does not exist. `loses` is what no file of the
+    format keeps, `limit_px` how far curves may lie from what was meant, `names` how shapes are called in a file (as in
+    the document where it is None): `proof.of_file` judges by them, or asks `prove` where the format has its own.
+    `losses` tells what is lost of a given document; `tells_aspect` and `tells_fps` whether files state these.
+    """
+
+    name: str
+    suffixes: tuple[str, ...]
+    about: str
+    read: Read | None
+    write: Write | None
+    loses: frozenset[Feature] = frozenset()
+    limit_px: float = LIMIT_PX
+    names: Names | None = None
+    prove: Prove | None = None
+    losses: Losses | None = None
+    tells_aspect: bool = True
+    tells_fps: bool = True
+    read_stretched: ReadStretched | None = None  # where the pixel aspect is in the numbers and not told
+
+
+class TextForm(Protocol):
+    """A module whose format is one text file."""
+
+    def dumps(self, document: RotoDocument) -> str:
+        """The document as text."""
+
+    def loads(self, text: str, *, width: int | None, height: int | None, where: str) -> Reading:
+        """The document in a text."""
+
+    def losses_of(self, document: RotoDocument) -> list[Loss]:
+        """What a file does not hold of a document."""
+
+
+def of_text(
+    module: TextForm,
+    name: str,
+    suffixes: tuple[str, ...],
+    about: str,
+    *,
+    names: Names | None = None,
+    as_written: Change | None = None,
+    settled: frozenset[Feature] = frozenset(),
+    counts_from_first: bool = False,
+    read_only: tuple[str, ...] = (),
+    tells_aspect: bool = True,
+    tells_fps: bool = True,
+    stretched: Callable[..., Reading] | None = None,
+) -> Format:
+    """The row of a text format.
+
+    `as_written` is what the file should hold of a document, where that is not the document itself, and `settled` the
+    losses that are in it already, so that everything else of it must come back; `counts_from_first` says that its
+    frames count from the shot's first; `read_only` are suffixes more that are read and never written; `stretched` is
+    the module's `loads` where it wants `pixel_aspect`.
+    """
+
+    def read(path: Path, width: int | None, height: int | None) -> tuple[RotoDocument, tuple[str, ...]]:
+        found = module.loads(text_of(path), width=width, height=height, where=path.name)
+        return found.document, found.losses
+
+    def prove_text(text: str, meant: RotoDocument, where: str) -> Proof:
+        from rotopaint_ai.exchange import losses
+        from rotopaint_ai.exchange.proof import prove
+
+        told = losses.features(module.losses_of(meant)) - settled
+        reader = partial(stretched, pixel_aspect=meant.pixel_aspect) if stretched else module.loads
+        found = reader(text, width=meant.width, height=meant.height, where=where).document
+        if counts_from_first:
+            found = edit.shift_frames(found, meant.first_frame)
+        wanted = as_written(meant) if as_written else meant
+        return prove(wanted, found, loses=told, names=names(wanted) if names else None)
+
+    def write(path: Path, meant: RotoDocument) -> tuple[float, tuple[str, ...]]:
+        from rotopaint_ai.exchange import losses
+
+        text = module.dumps(meant)
+        proof = prove_text(text, meant, path.name).require(path.name)
+        write_text(path, text)
+        return proof.max_distance_px, losses.texts(module.losses_of(meant))
+
+    def read_stretched(
+        path: Path, width: int | None, height: int | None, aspect: float
+    ) -> tuple[RotoDocument, tuple[str, ...]]:
+        assert stretched is not None
+        found = stretched(text_of(path), width=width, height=height, pixel_aspect=aspect, where=path.name)
+        return found.document, found.losses
+
+    return Format(
+        name,
+        (*suffixes, *read_only),
+        about,
+        read,
+        write,
+        names=names,
+        prove=lambda path, meant: prove_text(text_of(path), meant, path.name),
+        losses=module.losses_of,
+        tells_aspect=tells_aspect,
+        tells_fps=tells_fps,
+        read_stretched=read_stretched if stretched else None,
+    )

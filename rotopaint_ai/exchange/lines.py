@@ -1,0 +1,74 @@
+"""Shapes for formats whose keys only move in straight lines, and what such a format cannot hold of them.
+
+Standard library only.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from rotopaint_ai.shapes.roto import Points, RotoShape
+
+
+def linear_keys(shape: RotoShape) -> dict[int, Points]:
+    """Keys that give the same pose at every whole frame when all of them move linearly.
+
+    A hold becomes two equal keys: where it begins, and on the frame before the next key.
+    """
+    keys: dict[int, Points] = {}
+    for frame, after in pairwise((*shape.frames, *shape.frames[-1:])):
+        key = shape.keys[frame]
+        keys[frame] = key.points
+        if key.interpolation == "hold" and after > frame + 1:
+            keys[after - 1] = key.points
+    return keys
+
+
+def held_frames(keys: dict[int, Points]) -> set[int]:
+    """Frames from which a hold starts in linear keys as `linear_keys` writes it.
+
+    Two equal keys, the second on the frame before a key of another pose, say that the first holds.
+    """
+    frames = sorted(keys)
+    return {
+        a
+        for a, b, c in zip(frames, frames[1:], frames[2:])
+        if c == b + 1 and b > a and keys[a] == keys[b] and keys[b] != keys[c]
+    }
+
+
+def hidden_runs(shape: RotoShape, first: int, last: int) -> list[tuple[int, int]]:
+    """Runs of frames (both ends included) on which a shape is hidden, within a range."""
+    runs: list[tuple[int, int]] = []
+    for frame in sorted(f for f, shown in shape.visible.items() if not shown and first <= f <= last):
+        if runs and runs[-1][1] == frame - 1:
+            runs[-1] = (runs[-1][0], frame)
+        else:
+            runs.append((frame, frame))
+    return runs
+
+
+def switches(shape: RotoShape, first: int, last: int) -> list[tuple[int, bool]]:
+    """Frames at which a shape is shown or hidden from then on, the first frame among them; empty if never hidden."""
+    runs = hidden_runs(shape, first, last)
+    if not runs:
+        return []
+    found: dict[int, bool] = {first: True}
+    for begin, end in runs:
+        found[begin] = False
+        if end < last:
+            found[end + 1] = True
+    return sorted(found.items())
+
+
+def visible_between(changes: list[tuple[int, bool]], first: int, last: int) -> dict[int, bool]:
+    """The hidden frames of a range, from the frames at which a shape is switched on and off."""
+    hidden: dict[int, bool] = {}
+    if not changes:
+        return hidden
+    ends = [frame for frame, _ in changes[1:]] + [last + 1]
+    for (begin, shown), end in zip(changes, ends, strict=True):
+        start = first if begin == changes[0][0] else begin
+        if not shown:
+            hidden.update(dict.fromkeys(range(max(start, first), min(end, last + 1)), False))
+    return hidden

@@ -1,0 +1,139 @@
+"""What a format does not hold of a document, one line for each thing that the document really has.
+
+Standard library only. A format says which features it keeps and may put its own words to what it loses; a loss is told
+only where it happens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from itertools import pairwise
+from typing import Final, NamedTuple
+
+from rotopaint_ai.exchange.features import EVERY, Feature
+from rotopaint_ai.exchange.reading import role_of
+from rotopaint_ai.shapes.roto import RotoDocument, RotoShape
+
+DEFAULT_FPS: Final = 24.0
+HOLDS: Final = "{names}: holds became pairs of equal keys, the same at every whole frame"
+
+
+class Loss(NamedTuple):
+    """A feature that does not survive, and the line that tells an artist."""
+
+    feature: Feature
+    text: str
+
+
+def of(
+    document: RotoDocument,
+    *,
+    keeps: Collection[Feature],
+    words: Mapping[Feature, str] | None = None,
+    shapes: Mapping[Feature, Callable[[RotoShape], bool]] | None = None,
+    always: frozenset[Feature] = frozenset(),
+) -> list[Loss]:
+    """Losses of a format that keeps these features, for this document.
+
+    `shapes` says of which shapes a feature is lost, kept or not; `always` names features lost in every document.
+    `words` replace the usual text, in which `{names}` stands for the shapes concerned.
+    """
+    said, asked = {**WORDS, **(words or {})}, shapes or {}
+    found = []
+    for feature in sorted((EVERY - set(keeps)) | set(asked) | set(always)):
+        named = _named(document, asked[feature]) if feature in asked else users(document, feature)
+        if feature in always:
+            named = named or []
+        if named is not None:
+            found.append(Loss(feature, said[feature].format(names=_listed(named), document=document)))
+    return found
+
+
+def features(losses: Iterable[Loss]) -> frozenset[Feature]:
+    """The features of some losses."""
+    return frozenset(loss.feature for loss in losses)
+
+
+def texts(losses: Iterable[Loss]) -> tuple[str, ...]:
+    """The lines of some losses, each once."""
+    return tuple(dict.fromkeys(loss.text for loss in losses))
+
+
+def users(document: RotoDocument, feature: Feature) -> list[str] | None:
+    """Names of the shapes that use a feature, an empty list where the document as a whole does; None if unused."""
+    if feature in _OF_DOCUMENT:
+        return [] if _OF_DOCUMENT[feature](document) else None
+    return _named(document, _OF_SHAPE[feature])
+
+
+def _named(document: RotoDocument, concerns: Callable[[RotoShape], bool]) -> list[str] | None:
+    return [shape.name for shape in document.shapes if shape.keys and concerns(shape)] or None
+
+
+def _listed(names: list[str]) -> str:
+    shown = ", ".join(f"'{name}'" for name in names[:3])
+    return shown + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+
+
+def _is_bent(shape: RotoShape) -> bool:
+    return any(any(point[2:]) for key in shape.keys.values() for point in key.points)
+
+
+def holds(shape: RotoShape) -> bool:
+    """Whether a hold of the shape shows: it lasts over a frame without a key, and another pose follows."""
+    keys = shape.keys
+    return any(
+        keys[a].interpolation == "hold" and b > a + 1 and keys[a].points != keys[b].points
+        for a, b in pairwise(shape.frames)
+    )
+
+
+def _range_is_not_of_keys(document: RotoDocument) -> bool:
+    frames = [frame for shape in document.shapes for frame in shape.frames]
+    return not frames or (min(frames), max(frames)) != (document.first_frame, document.last_frame)
+
+
+_OF_SHAPE: Final[Mapping[Feature, Callable[[RotoShape], bool]]] = {
+    "tangents": _is_bent,
+    "points": lambda shape: True,
+    "open": lambda shape: not shape.closed,
+    "keys": lambda shape: True,
+    "holds": holds,
+    "feather": lambda shape: shape.feather_px > 0,
+    "width": lambda shape: not shape.closed,
+    "taper": lambda shape: not shape.closed and tuple(shape.taper) != (0.0, 0.0),
+    "visibility": lambda shape: not all(shape.visible.values()),
+    "layers": lambda shape: "/" in shape.name,
+    "names": lambda shape: True,
+    "roles": lambda shape: shape.role != role_of(shape.name, shape.closed),
+    "sources": lambda shape: any(key.source != "human" for key in shape.keys.values()),
+}
+_OF_DOCUMENT: Final[Mapping[Feature, Callable[[RotoDocument], bool]]] = {
+    "order": lambda document: len(document.shapes) > 1,
+    "landmarks": lambda document: bool(document.landmarks.names),
+    "aspect": lambda document: document.pixel_aspect != 1.0,
+    "fps": lambda document: document.fps != DEFAULT_FPS,
+    "range": _range_is_not_of_keys,
+    "size": lambda document: True,
+}
+WORDS: Final[Mapping[Feature, str]] = {
+    "tangents": "{names}: curves became lines",
+    "points": "{names}: control points became others",
+    "open": "{names}: open curves were closed",
+    "keys": "{names}: keys became others",
+    "holds": HOLDS,
+    "feather": "{names}: feather is not written",
+    "width": "{names}: the width of the stroke is not written",
+    "taper": "{names}: taper is not written, the stroke keeps its width to the ends",
+    "visibility": "{names}: hidden frames are not written, the shape is always shown",
+    "layers": "{names}: layers are not written, they stay a part of the name",
+    "names": "{names}: called otherwise",
+    "roles": "{names}: roles are not written: on reading, open shapes and those called seam are seams, others mattes",
+    "sources": "who set a key is not written: on reading, all count as set by hand",
+    "order": "the order of shapes is not written",
+    "landmarks": "landmarks are not written",
+    "aspect": "pixel aspect {document.pixel_aspect:g} is not written",
+    "fps": "frame rate {document.fps:g} is not written",
+    "range": "the shot's range {document.first_frame}-{document.last_frame} is not written, only that of the keys",
+    "size": "the plate's size is not written: give --width {document.width} --height {document.height} to read it",
+}

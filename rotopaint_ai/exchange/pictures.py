@@ -1,0 +1,51 @@
+"""Formats of many files, one a frame, as rows of the table. Standard library only until one is written."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rotopaint_ai.exchange.form import Format
+from rotopaint_ai.exchange.losses import Loss
+from rotopaint_ai.shapes.roto import RotoDocument
+
+if TYPE_CHECKING:
+    from rotopaint_ai.exchange.proof import Proof
+
+_LIMIT = 1e-6  # of a matte's value: the files hold 32-bit floats
+
+
+def _write_cryptomatte(path: Path, meant: RotoDocument) -> tuple[float, tuple[str, ...]]:
+    from rotopaint_ai.exchange import cryptomatte, losses
+
+    cryptomatte.write(path, meant)
+    _prove_cryptomatte(path, meant).require(path.name)
+    return 0.0, losses.texts(cryptomatte.losses_of(meant))
+
+
+def _prove_cryptomatte(path: Path, meant: RotoDocument) -> Proof:
+    """Every matte picked out of the written frames again, against the matte that was meant."""
+    from rotopaint_ai.exchange import cryptomatte
+    from rotopaint_ai.exchange.proof import Proof
+
+    worst = cryptomatte.read_back(cryptomatte.pattern(path), meant)
+    faults = (f"a matte differs by {worst:.4f} at a pixel",) if worst > _LIMIT else ()
+    frames = meant.last_frame - meant.first_frame + 1
+    return Proof(len(meant.shapes), 0, frames * len(meant.shapes), 0.0, worst, faults)
+
+
+def _losses(document: RotoDocument) -> list[Loss]:
+    from rotopaint_ai.exchange import cryptomatte
+
+    return cryptomatte.losses_of(document)
+
+
+CRYPTOMATTE = Format(
+    "Cryptomatte",
+    (".crypto.exr",),
+    "mattes of all shapes in one EXR a frame, picked by name",
+    None,
+    _write_cryptomatte,
+    prove=_prove_cryptomatte,
+    losses=_losses,
+)

@@ -1,0 +1,160 @@
+"""What every reader of a shape format shares: the text of a file, the plate's size, names and roles.
+
+Standard library only.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from rotopaint_ai.errors import DocumentError
+from rotopaint_ai.frames import MOST_FRAMES
+from rotopaint_ai.shapes.roto import Key, Points, Role, RotoDocument, RotoShape
+
+MOST_BYTES: Final = 1 << 29  # of a text file: no shot's shapes are larger, and reading takes some ten times as much
+FAR_PX: Final = 1e9  # farther out nothing is a shape, and 32-bit floats lose whole pixels
+LARGEST_PLATE_PX: Final = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What a file held: the document, and what it could not hold, one line each."""
+
+    document: RotoDocument
+    losses: tuple[str, ...] = ()
+
+
+def text_of(path: Path) -> str:
+    """A file's text, UTF-8 with or without a byte order mark. Raises DocumentError."""
+    try:
+        if path.stat().st_size > MOST_BYTES:
+            raise DocumentError(f"{path.name}: is larger than {MOST_BYTES >> 20} MB; export fewer shapes at a time")
+        return path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        where = f"{error.reason} at byte {error.start}"
+        raise DocumentError(f"{path.name}: is not text ({where}); export it again") from error
+    except OSError as error:
+        raise DocumentError(f"{path.name}: cannot be read ({error.strerror}); check the path") from error
+
+
+def json_of(text: str, where: str, *, wanted: str) -> Any:
+    """The value of a JSON text without NaN or infinity. Raises DocumentError."""
+    try:
+        return json.loads(text, parse_constant=_no_constant)
+    except (ValueError, RecursionError) as error:
+        raise DocumentError(f"{where}: is not JSON ({str(error)[:80]}); wanted {wanted}") from error
+
+
+def xml_of(text: str, where: str) -> ElementTree.Element:
+    """The root of an XML text without a document type, which could make a small file huge. Raises DocumentError."""
+    if "<!DOCTYPE" in text or "<!ENTITY" in text:
+        raise DocumentError(f"{where}: holds a document type; export it again as plain XML")
+    try:
+        return ElementTree.fromstring(text)
+    except (ElementTree.ParseError, ValueError, RecursionError) as error:
+        raise DocumentError(f"{where}: is not XML ({str(error)[:80]}); export it again") from error
+
+
+def _no_constant(name: str) -> float:
+    raise ValueError(f"holds {name}")
+
+
+def plate_size(
+    where: str, told: tuple[int, int] | None, width: int | None, height: int | None, *, example: str = ""
+) -> tuple[int, int]:
+    """The plate's size: what the file tells, or what the caller gives where the file is silent.
+
+    Raises DocumentError where neither does, or where they differ: a wrong height moves every shape.
+    """
+    asked = None if width is None or height is None else (width, height)
+    if told is None and asked is None:
+        raise DocumentError(f"{where}: does not say the size of its plate; give --width and --height{example}")
+    if told is not None and asked is not None and told != asked:
+        raise DocumentError(
+            f"{where}: is made for {told[0]} x {told[1]}, asked for {asked[0]} x {asked[1]}; leave the size out"
+        )
+    size: tuple[int, int] = told or asked or (0, 0)
+    if not all(0 < side <= LARGEST_PLATE_PX for side in size):
+        raise DocumentError(f"{where}: width x height is {size[0]} x {size[1]}; both must be positive pixels")
+    return size
+
+
+def number(where: str, value: object, *, limit: float = FAR_PX) -> float:
+    """A finite number no larger than `limit`. Raises DocumentError."""
+    if isinstance(value, str):
+        return number(where, _parsed(where, value), limit=limit)
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise DocumentError(f"{where}: is {str(value)[:40]!r}; wanted a number")
+    if not math.isfinite(value) or abs(value) > limit:
+        raise DocumentError(f"{where}: holds {value:.3g}; wanted a finite number below {limit:g}")
+    return float(value)
+
+
+def _parsed(where: str, text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise DocumentError(f"{where}: '{text[:40]}' is no number") from None
+
+
+def whole(where: str, value: object, *, limit: float = FAR_PX) -> int:
+    """A whole number. Raises DocumentError."""
+    found = number(where, value, limit=limit)
+    if found != int(found):
+        raise DocumentError(f"{where}: is {found:g}; wanted a whole number")
+    return int(found)
+
+
+def role_of(name: str, closed: bool) -> Role:
+    """What a shape of a format without roles is: open ones and those called a seam are seams."""
+    return "matte" if closed and "seam" not in name.lower() else "seam"
+
+
+def free_name(name: str, taken: set[str]) -> str:
+    """The name, numbered where it is taken; it is taken from now on."""
+    free, count = name, 1
+    while free in taken:
+        count += 1
+        free = f"{name}_{count}"
+    taken.add(free)
+    return free
+
+
+def frame_range(where: str, frames: Iterable[int]) -> tuple[int, int]:
+    """First and last of some frames, 1 and 1 without any. Raises DocumentError on an absurd range."""
+    found = list(frames) or [1]
+    first, last = min(found), max(found)
+    if last - first >= MOST_FRAMES:
+        raise DocumentError(f"{where}: keys from {first} to {last} span more than {MOST_FRAMES:,} frames; correct them")
+    return first, last
+
+
+def shape_of(name: str, closed: bool, keys: dict[int, Points], feather_px: float = 0.0) -> RotoShape:
+    """A shape of linear keys placed by a person, as every foreign file gives it."""
+    return RotoShape(
+        name,
+        closed,
+        role_of(name, closed),
+        {frame: Key(keys[frame], "human") for frame in sorted(keys)},
+        feather_px=feather_px,
+    )
+
+
+def same_count(where: str, keys: dict[int, Points]) -> dict[int, Points]:
+    """The keys that have as many points as most of them have. Raises DocumentError where a key has none."""
+    counts = [len(points) for points in keys.values()]
+    if 0 in counts:
+        raise DocumentError(f"{where}: a key has no points; delete it or export again")
+    usual = max(set(counts), key=counts.count) if counts else 0
+    return {frame: points for frame, points in keys.items() if len(points) == usual}
+
+
+def spelled(frames: Sequence[int]) -> str:
+    """A few frame numbers in words."""
+    return ", ".join(map(str, frames[:3])) + (f" and {len(frames) - 3} more" if len(frames) > 3 else "")

@@ -1,0 +1,291 @@
+"""Silhouette shapes, `.fxs`: experimental, because no file saved by Silhouette was at hand to test against.
+
+Standard library only. XML; x and y are centred, y down, with the height of the picture as 1 and x stretched by the
+pixel aspect; a point is its place, then its incoming and its outgoing handle, all absolute; keys are linear or hold and
+count frames from the session's start; numbers have no exponent. Source: what the NukeFXSExporter of M. Borgo writes, in
+use since 2013, whose mirrored handles at corners are not repeated here.
+"""
+
+from __future__ import annotations
+
+import re
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+from rotopaint_ai.errors import DocumentError
+from rotopaint_ai.exchange import losses, reading
+from rotopaint_ai.exchange.features import Feature
+from rotopaint_ai.exchange.lines import switches, visible_between
+from rotopaint_ai.exchange.losses import Loss
+from rotopaint_ai.exchange.reading import Reading
+from rotopaint_ai.shapes.roto import ControlPoint, Key, Points, RotoDocument, RotoShape
+
+EXPERIMENTAL: Final = (
+    "experimental: no file saved by Silhouette was at hand; check the shapes there, or use its Nuke or Shake import"
+)
+KEEPS: Final[frozenset[Feature]] = frozenset(
+    ("tangents", "points", "open", "keys", "holds", "visibility", "layers", "names", "order", "range", "size")
+)
+WORDS: Final[Mapping[Feature, str]] = {
+    "feather": "{names}: feather is not written: how Silhouette stores it is not known",
+    "points": "{names}: Silhouette refuses shapes of one point; left out",
+    "aspect": "pixel aspect {document.pixel_aspect:g} is in the numbers, but not told by the file",
+}
+_POINT: Final = re.compile(r"\(\s*([^,()]+)\s*,\s*([^,()]+)\s*\)")
+
+
+def losses_of(document: RotoDocument) -> list[Loss]:
+    """What a Silhouette file does not hold of this document."""
+    names = names_of(document)
+    return losses.of(
+        document,
+        keeps=KEEPS,
+        words=WORDS,
+        shapes={
+            "points": lambda shape: shape.n_points < 2,
+            "names": lambda shape: names.get(shape.name, shape.name) != shape.name,
+        },
+    )
+
+
+def names_of(document: RotoDocument) -> dict[str, str]:
+    """How each shape is called in the file, layers before it."""
+    return {s.name: "/".join(_parts(s.name)) for s in document.shapes if s.keys and s.n_points > 1}
+
+
+def _parts(name: str) -> list[str]:
+    kept = [_plain(part) for part in name.split("/") if part.strip()]
+    return kept or ["Shape"]
+
+
+def _plain(text: str) -> str:
+    """A label without what XML 1.0 cannot hold."""
+    return re.sub(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]", "_", text.strip()) or "_"
+
+
+def as_written(document: RotoDocument) -> RotoDocument:
+    """The document without the shapes that Silhouette refuses."""
+    return replace(document, shapes=tuple(shape for shape in document.shapes if shape.n_points != 1))
+
+
+# --- writing ----------------------------------------------------------------------------------------------------------
+
+
+def dumps(document: RotoDocument) -> str:
+    """The document as a Silhouette shape file. Raises DocumentError on numbers that are not finite."""
+    root = ElementTree.Element(
+        "Silhouette",
+        {
+            "width": str(document.width),
+            "height": str(document.height),
+            "workRangeStart": "0",
+            "workRangeEnd": str(document.last_frame - document.first_frame),
+            "sessionStartFrame": str(document.first_frame),
+        },
+    )
+    places: dict[tuple[str, ...], ElementTree.Element] = {}
+    for shape in document.shapes:
+        if shape.keys and shape.n_points > 1:
+            parts = _parts(shape.name)
+            _add_shape(_layer(root, tuple(parts[:-1]), places), parts[-1], shape, document)
+    ElementTree.indent(root, " ")
+    return '<?xml version="1.0" encoding="UTF-8"?>\n' + ElementTree.tostring(root, encoding="unicode") + "\n"
+
+
+def _layer(
+    root: ElementTree.Element, path: tuple[str, ...], places: dict[tuple[str, ...], ElementTree.Element]
+) -> ElementTree.Element:
+    """The `objects` property for the shapes of a layer; those without a layer stand in one called RotoPaint."""
+    if path in places:
+        return places[path]
+    if not path:
+        parent, tag, label = root, "Layer", _NO_LAYER
+    else:
+        parent = root if len(path) == 1 else _layer(root, path[:-1], places)
+        tag, label = ("Layer" if len(path) == 1 else "Object"), path[-1]
+    layer = ElementTree.SubElement(parent, tag, {"type": "Layer", "label": label, "expanded": "True"})
+    properties = ElementTree.SubElement(layer, "Properties")
+    _constant(properties, "color", "(1.000000,1.000000,1.000000)")
+    _constant(properties, "invert", "false")
+    _constant(properties, "mode", "Add")
+    places[path] = ElementTree.SubElement(
+        properties, "Property", {"id": "objects", "constant": "True", "expanded": "True"}
+    )
+    return places[path]
+
+
+_NO_LAYER: Final = "RotoPaint"
+
+
+def _constant(properties: ElementTree.Element, name: str, value: str) -> None:
+    element = ElementTree.SubElement(properties, "Property", {"constant": "True", "id": name})
+    ElementTree.SubElement(element, "Value").text = value
+
+
+def _add_shape(into: ElementTree.Element, label: str, shape: RotoShape, document: RotoDocument) -> None:
+    attributes = {"type": "Shape", "label": label, "shape_type": "Bezier", "hidden": "False", "locked": "False"}
+    properties = ElementTree.SubElement(ElementTree.SubElement(into, "Object", attributes), "Properties")
+    changes = switches(shape, document.first_frame, document.last_frame)
+    if changes:
+        opacity = ElementTree.SubElement(properties, "Property", {"id": "opacity"})
+        for frame, shown in changes:
+            key = {"frame": str(frame - document.first_frame), "interp": "hold"}
+            ElementTree.SubElement(opacity, "Key", key).text = "100.0" if shown else "0.0"
+    else:
+        _constant(properties, "opacity", "100.0")
+    _constant(properties, "motionBlur", "false")
+    _constant(properties, "outlineColor", "(1.0,0.0,0.0)")
+    _constant(properties, "mode", "Add")
+    _constant(properties, "invert", "false")
+    path = ElementTree.SubElement(properties, "Property", {"id": "path"})
+    for frame in shape.frames:
+        _add_key(path, frame, shape, document)
+
+
+def _add_key(path: ElementTree.Element, frame: int, shape: RotoShape, document: RotoDocument) -> None:
+    key = shape.keys[frame]
+    attributes = {"frame": str(frame - document.first_frame), "interp": key.interpolation}
+    element = ElementTree.SubElement(path, "Key", attributes)
+    curve = ElementTree.SubElement(element, "Path", {"closed": str(shape.closed), "type": "Bezier"})
+    for p in key.points:
+        reading.number(f"shape '{shape.name}': a control point", max(map(abs, p)))
+        places = ((p.x, p.y), (p.x + p.in_dx, p.y + p.in_dy), (p.x + p.out_dx, p.y + p.out_dy))
+        ElementTree.SubElement(curve, "Point").text = ",".join(_pair(x, y, document) for x, y in places)
+
+
+def _pair(x: float, y: float, document: RotoDocument) -> str:
+    u = (x - document.width / 2) / document.height * document.pixel_aspect
+    v = (y - document.height / 2) / document.height
+    return f"({u:.9f},{v:.9f})"
+
+
+# --- reading ----------------------------------------------------------------------------------------------------------
+
+
+def read_report(
+    path: Path | str, *, width: int | None = None, height: int | None = None, pixel_aspect: float = 1.0
+) -> Reading:
+    """Read an `.fxs` of Bezier shapes whose layers do not move. Raises DocumentError."""
+    path = Path(path)
+    text = reading.text_of(path)
+    return loads(text, width=width, height=height, pixel_aspect=pixel_aspect, where=path.name)
+
+
+def loads(
+    text: str,
+    *,
+    width: int | None = None,
+    height: int | None = None,
+    pixel_aspect: float = 1.0,
+    where: str = "shapes",
+) -> Reading:
+    """The document in the text of a Silhouette file, which does not tell its pixel aspect; frames as on disk."""
+    root = reading.xml_of(text, where)
+    if root.tag != "Silhouette":
+        raise DocumentError(f"{where}: is no Silhouette shape file (its root is {root.tag[:30]}); export shapes there")
+    told = [EXPERIMENTAL]
+    stated = [root.get(name, "") for name in ("width", "height")]
+    size = reading.plate_size(where, _size(stated, where), width, height)
+    start = reading.whole(f"{where}: sessionStartFrame", root.get("sessionStartFrame", "0"))
+    end = start + reading.whole(f"{where}: workRangeEnd", root.get("workRangeEnd", "0"))
+    found = list(_shapes(root, (), where, told))
+    rows = [(name, element, _keys(element, name, start, size, pixel_aspect, where)) for name, element in found]
+    first, last = reading.frame_range(where, [start, max(start, end), *(f for *_, keys in rows for f in keys)])
+    taken: set[str] = set()
+    shapes = [_shape(reading.free_name(n, taken), e, keys, start, (first, last), where, told) for n, e, keys in rows]
+    return Reading(RotoDocument(*size, first, last, pixel_aspect, shapes=tuple(shapes)), tuple(dict.fromkeys(told)))
+
+
+def _size(stated: list[str], where: str) -> tuple[int, int] | None:
+    if not all(stated):
+        return None
+    return reading.whole(f"{where}: width", stated[0]), reading.whole(f"{where}: height", stated[1])
+
+
+def _shapes(
+    element: ElementTree.Element, above: tuple[str, ...], where: str, told: list[str]
+) -> Iterator[tuple[str, ElementTree.Element]]:
+    """Every shape with its layers' names before its own."""
+    for child in element:
+        label = child.get("label", child.tag)
+        if child.tag in ("Layer", "Object") and child.get("type") == "Layer":
+            if _property(child, "transform.matrix") is not None:
+                told.append(f"layer '{label}' moves its shapes, which is not followed; bake it in Silhouette")
+            inner = (*above, label) if (above or label != _NO_LAYER) else above
+            holder = _property(child, "objects")
+            yield from _shapes(child if holder is None else holder, inner, where, told)
+        elif child.tag == "Object" and child.get("type") == "Shape":
+            if child.get("shape_type", "Bezier") != "Bezier":
+                told.append(f"'{label}' is a {child.get('shape_type')}, which is not read; convert it to Bezier")
+            else:
+                yield "/".join((*above, label)), child
+
+
+def _property(element: ElementTree.Element, name: str) -> ElementTree.Element | None:
+    return next((each for each in element.findall("Properties/Property") if each.get("id") == name), None)
+
+
+def _keys(
+    element: ElementTree.Element, name: str, start: int, size: tuple[int, int], aspect: float, where: str
+) -> dict[int, tuple[bool, Key]]:
+    """Keys by frame, each with whether its path is closed."""
+    path = _property(element, "path")
+    found: dict[int, tuple[bool, Key]] = {}
+    for key in path.findall("Key") if path is not None else ():
+        here = f"{where}: '{name}': frame {key.get('frame')}"
+        curve = key.find("Path")
+        if curve is None:
+            raise DocumentError(f"{here}: a key without a path; the file is damaged, export it again")
+        points = tuple(_point(point.text or "", size, aspect, here) for point in curve.findall("Point"))
+        frame = start + round(reading.number(here, key.get("frame", "")))
+        kind = key.get("interp", "linear")
+        found[frame] = (curve.get("closed") != "False", Key(points, "human", "hold" if kind == "hold" else "linear"))
+    if not found:
+        raise DocumentError(f"{where}: '{name}' has no keyed path; the file is damaged, export it again")
+    return found
+
+
+def _point(text: str, size: tuple[int, int], aspect: float, where: str) -> ControlPoint:
+    pairs = _POINT.findall(text)
+    if len(pairs) != 3:
+        raise DocumentError(f"{where}: a point is '{text[:40]}'; wanted (x,y),(x,y),(x,y)")
+    (x, y), (ix, iy), (ox, oy) = (
+        (
+            reading.number(where, u, limit=1e6) * size[1] / aspect + size[0] / 2,
+            reading.number(where, v, limit=1e6) * size[1] + size[1] / 2,
+        )
+        for u, v in pairs
+    )
+    return ControlPoint(x, y, ix - x, iy - y, ox - x, oy - y)
+
+
+def _shape(
+    name: str,
+    element: ElementTree.Element,
+    keys: Mapping[int, tuple[bool, Key]],
+    start: int,
+    span: tuple[int, int],
+    where: str,
+    told: list[str],
+) -> RotoShape:
+    points: dict[int, Points] = {frame: key.points for frame, (_, key) in keys.items()}
+    kept = reading.same_count(f"{where}: '{name}'", points)
+    if len(kept) < len(points):
+        gone = sorted(set(points) - set(kept))
+        told.append(f"{name}: its points change in number; keys at {reading.spelled(gone)} are left out")
+    closed = next(iter(keys.values()))[0]
+    shape = reading.shape_of(name, closed, kept)
+    shape = shape.with_keys({frame: keys[frame][1] for frame in shape.frames})
+    return RotoShape(name, closed, shape.role, shape.keys, visible=_hidden(element, start, span, where))
+
+
+def _hidden(element: ElementTree.Element, start: int, span: tuple[int, int], where: str) -> dict[int, bool]:
+    opacity = _property(element, "opacity")
+    changes = []
+    for key in opacity.findall("Key") if opacity is not None else ():
+        frame = start + round(reading.number(f"{where}: opacity", key.get("frame", "")))
+        changes.append((frame, reading.number(f"{where}: opacity", key.text or "") > 0.0))
+    return visible_between(sorted(changes), *span)

@@ -1,0 +1,252 @@
+"""Shake shape files, `.ssf`, as Mocha, Silhouette and Fusion read and write them.
+
+Standard library only. All numbers are absolute pixels with y up from the bottom; each vertex carries the point, its
+incoming and outgoing handle, and the same three of the edge at which the feather ends. Keys move linearly. Key times
+count from 0 at the shot's first frame, as Mocha writes them. Form: Apple, "Shake 4 User Manual"; a file saved by Mocha
+Pro 4.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import Final
+
+from rotopaint_ai.errors import DocumentError
+from rotopaint_ai.exchange import edges, losses, reading
+from rotopaint_ai.exchange.features import Feature
+from rotopaint_ai.exchange.lines import linear_keys
+from rotopaint_ai.exchange.losses import Loss
+from rotopaint_ai.exchange.reading import Reading
+from rotopaint_ai.shapes.roto import ControlPoint, Points, RotoDocument, RotoShape
+
+HEAD: Final = "shake_shape_data"
+KEEPS: Final[frozenset[Feature]] = frozenset(("tangents", "points", "open", "keys", "feather", "names", "order"))
+WORDS: Final[Mapping[Feature, str]] = {
+    "keys": losses.HOLDS,
+    "width": "{names}: an open shape has no width in a Shake file, the stroke is set in the other program",
+    "feather": "{names}: an open shape has no feather in a Shake file",
+    "visibility": "{names}: hidden frames are not written: a Shake shape is shown always or never",
+    "names": "{names}: blanks in names became '_'",
+    "range": "frames are counted from 0 at the shot's first: give --offset {document.first_frame} to read it back",
+}
+_PER_VERTEX: Final = 12
+_UNEVEN_PX: Final = 0.1  # feather that differs by more than that along a shape or over time is told
+
+
+def losses_of(document: RotoDocument) -> list[Loss]:
+    """What a Shake file does not hold of this document."""
+    return losses.of(
+        document,
+        keeps=KEEPS,
+        words=WORDS,
+        shapes={
+            "feather": lambda shape: not shape.closed and shape.feather_px > 0,
+            "names": lambda shape: _word(shape.name) != shape.name,
+            "keys": losses.holds,
+        },
+        always=frozenset({"range"}) if document.first_frame else frozenset(),
+    )
+
+
+def names_of(document: RotoDocument) -> dict[str, str]:
+    """How each shape is called in the file."""
+    taken: set[str] = set()
+    return {shape.name: reading.free_name(_word(shape.name), taken) for shape in document.shapes if shape.keys}
+
+
+def _word(name: str) -> str:
+    """A name as one word: other readers split lines at blanks."""
+    return re.sub(r"\s+", "_", name.strip())
+
+
+# --- writing ----------------------------------------------------------------------------------------------------------
+
+
+def dumps(document: RotoDocument) -> str:
+    """The document as a Shake file. Raises DocumentError on numbers that are not finite."""
+    names = names_of(document)
+    shapes = [shape for shape in document.shapes if shape.keys]
+    lines = [f"{HEAD} 4.0", "motion_blur 0", "shutter_timing 0", "shutter_offset 0.0", f"num_shapes {len(shapes)}"]
+    for shape in shapes:
+        lines += _shape_lines(shape, names[shape.name], document)
+    return "\n".join(lines) + "\n"
+
+
+def _shape_lines(shape: RotoShape, name: str, document: RotoDocument) -> list[str]:
+    shown = any(shape.is_visible(frame) for frame in range(document.first_frame, document.last_frame + 1))
+    keys = linear_keys(shape)
+    lines = [
+        f"shape_name {name}",
+        "parent_name",
+        f"closed {int(shape.closed)}",
+        f"visible {int(shown)}",
+        "locked 0",
+        "tangents 1",
+        "edge_shape 1",
+        f"num_vertices {shape.n_points}",
+        f"num_key_times {len(keys)}",
+    ]
+    for frame in sorted(keys):
+        lines += _key_lines(frame - document.first_frame, keys[frame], shape, document.height)
+    return lines
+
+
+def _key_lines(time: int, points: Points, shape: RotoShape, height: int) -> list[str]:
+    xs, ys = [p.x for p in points], [height - p.y for p in points]
+    outer = edges.edge(points, shape.feather_px) if shape.closed and shape.feather_px > 0 else points
+    numbers = [v for p, q in zip(points, outer, strict=True) for v in (*_six(p, height), *_six(q, height))]
+    return [
+        f"key_time {time}",
+        f"center_x {_text((min(xs) + max(xs)) / 2, shape.name)}",
+        f"center_y {_text((min(ys) + max(ys)) / 2, shape.name)}",
+        *(f"color_{channel} 1.0" for channel in "rgba"),
+        "vertex_data " + " ".join(_text(value, shape.name) for value in numbers),
+    ]
+
+
+def _six(p: ControlPoint, height: int) -> tuple[float, ...]:
+    return (p.x, height - p.y, p.x + p.in_dx, height - p.y - p.in_dy, p.x + p.out_dx, height - p.y - p.out_dy)
+
+
+def _text(value: float, name: str) -> str:
+    """A number without exponent, to a millionth of a pixel."""
+    text = format(reading.number(f"shape '{name}': a control point", value), ".6f").rstrip("0")
+    return text + "0" if text.endswith(".") else text
+
+
+# --- reading ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class _Shape:
+    """A shape as it stands in the file; keys are lists of numbers, twelve for each vertex."""
+
+    name: str
+    line: int
+    words: dict[str, str] = field(default_factory=dict)
+    keys: dict[float, list[float]] = field(default_factory=dict)
+    times: list[float] = field(default_factory=list)
+
+
+def read_report(path: Path | str, *, width: int | None = None, height: int | None = None) -> Reading:
+    """Read an `.ssf`; its plate's size must be given, because the file does not tell it. Raises DocumentError."""
+    path = Path(path)
+    return loads(reading.text_of(path), width=width, height=height, where=path.name)
+
+
+def loads(text: str, *, width: int | None = None, height: int | None = None, where: str = "shapes") -> Reading:
+    """The document in the text of a Shake file. Frames are its key times. Raises DocumentError."""
+    head, found = _parse(text, where)
+    size = reading.plate_size(where, None, width, height)
+    told: list[str] = []
+    if float(head.get("motion_blur", "0") or 0):
+        told.append("motion blur is not held by the document")
+    taken: set[str] = set()
+    shapes = tuple(_shape(each, reading.free_name(each.name, taken), size[1], where, told) for each in found)
+    first, last = reading.frame_range(where, (frame for shape in shapes for frame in shape.frames))
+    hidden = {each.name for each in found if each.words.get("visible", "1") == "0"}
+    told += [f"'{name}' is hidden in the file and shown in the document" for name in sorted(hidden)]
+    return Reading(RotoDocument(*size, first, last, shapes=shapes), tuple(told))
+
+
+def _parse(text: str, where: str) -> tuple[dict[str, str], list[_Shape]]:
+    lines = _logical_lines(text)
+    first = next(lines, (1, "", ""))
+    if first[1] != HEAD:
+        raise DocumentError(f"{where}: does not begin with '{HEAD}'; export it as a Shake shape file")
+    head: dict[str, str] = {}
+    found: list[_Shape] = []
+    for line, word, rest in lines:
+        if word == "shape_name":
+            found.append(_Shape(rest or f"shape_{len(found) + 1}", line))
+        elif not found:
+            head[word] = rest
+        elif word == "key_time":
+            found[-1].times.append(reading.number(f"{where}: line {line}: key_time", rest))
+        elif word == "vertex_data":
+            _take_vertices(found[-1], rest, f"{where}: line {line}: '{found[-1].name}'")
+        else:
+            found[-1].words[word] = rest
+    wanted = head.get("num_shapes", str(len(found)))
+    if wanted != str(len(found)):
+        raise DocumentError(f"{where}: holds {len(found)} shapes, says {wanted}; it may be cut short, export it again")
+    return head, found
+
+
+def _logical_lines(text: str) -> Iterator[tuple[int, str, str]]:
+    """Line number, first word and the rest; lines that begin with a number go on with the line before."""
+    number, word, rest = 0, "", []
+    for place, line in enumerate(text.splitlines(), 1):
+        stripped = line.strip()
+        if not stripped:
+            continue
+        if stripped[0] in "+-.0123456789" and word:
+            rest.append(stripped)
+            continue
+        if word:
+            yield number, word, " ".join(rest)
+        head, _, tail = stripped.partition(" ")
+        number, word, rest = place, head, [tail.strip()]
+    if word:
+        yield number, word, " ".join(rest)
+
+
+def _take_vertices(shape: _Shape, rest: str, where: str) -> None:
+    if len(shape.keys) >= len(shape.times):
+        raise DocumentError(f"{where}: points without a key_time; the file is damaged, export it again")
+    numbers = [reading.number(where, word) for word in rest.split()]
+    wanted = _PER_VERTEX * reading.whole(f"{where}: num_vertices", shape.words.get("num_vertices", "-1"))
+    if len(numbers) != wanted or not wanted:
+        raise DocumentError(f"{where}: {len(numbers)} numbers, wanted {wanted} (12 for each vertex); export it again")
+    shape.keys[shape.times[-1]] = numbers
+
+
+def _shape(found: _Shape, name: str, height: int, where: str, told: list[str]) -> RotoShape:
+    here = f"{where}: '{found.name}'"
+    closed = found.words.get("closed", "1") != "0"
+    wanted = found.words.get("num_key_times", str(len(found.keys)))
+    if not found.keys or wanted != str(len(found.keys)):
+        raise DocumentError(f"{here}: {len(found.keys)} keys, says {wanted}; it may be cut short, export again")
+    keys, feathers = {}, []
+    for time, numbers in found.keys.items():
+        frame = round(time)
+        keys[frame] = tuple(_point(numbers[i : i + 6], height) for i in range(0, len(numbers), _PER_VERTEX))
+        if closed:
+            feathers += _feather(keys[frame], numbers, height)
+    _tell(found, name, closed, feathers, told)
+    mean = sum(feathers) / len(feathers) if feathers else 0.0
+    return reading.shape_of(name, closed, keys, max(0.0, round(mean, 6)))
+
+
+def _point(six: list[float], height: int) -> ControlPoint:
+    x, y, lx, ly, rx, ry = six
+    return ControlPoint(x, height - y, lx - x, y - ly, rx - x, y - ry)
+
+
+def _feather(points: Points, numbers: list[float], height: int) -> list[float]:
+    """Feather in pixels at each point of a key; an edge of nothing but zeros is no edge."""
+    outer = [(numbers[i + 6], height - numbers[i + 7]) for i in range(0, len(numbers), _PER_VERTEX)]
+    if all(not any(islice(numbers, i + 6, i + 12)) for i in range(0, len(numbers), _PER_VERTEX)):
+        return [0.0] * len(points)
+    return edges.widths(points, outer)
+
+
+def _tell(found: _Shape, name: str, closed: bool, feathers: list[float], told: list[str]) -> None:
+    if feathers and max(feathers) - min(feathers) > _UNEVEN_PX:
+        told.append(
+            f"{name}: feather of {min(feathers):.1f} to {max(feathers):.1f} px became its mean; the document holds one "
+            "width"
+        )
+    if feathers and min(feathers) < -_UNEVEN_PX:
+        told.append(f"{name}: feather inside the edge is not held by the document")
+    if found.words.get("parent_name"):
+        told.append(f"{name}: is parented to '{found.words['parent_name']}'; its points are kept where they stand")
+    if any(time != round(time) for time in found.keys):
+        told.append(f"{name}: keys between frames were moved to the nearest frame")
+    alpha = found.words.get("color_a", "1.0")
+    if float(alpha) not in (0.0, 1.0) if re.fullmatch(r"[\d.]+", alpha) else False:
+        told.append(f"{name}: is partly transparent; the document draws it whole")

@@ -1,0 +1,278 @@
+"""What survives in which format: found by writing and reading, printed as the table of `docs/exchange.md`.
+
+`python -m rotopaint_ai.exchange.survey docs/exchange.md` renews the table in that file. For every feature a small shot
+that uses it is written in every format, read back and compared in that feature. One that does not come back and is not
+told as a loss is a fault of the product.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final, Literal, get_args
+
+from rotopaint_ai.errors import DocumentError
+from rotopaint_ai.exchange import formats
+from rotopaint_ai.exchange.features import Feature
+from rotopaint_ai.exchange.form import Format
+from rotopaint_ai.files import write_text
+from rotopaint_ai.shapes import edit
+from rotopaint_ai.shapes.rasterise import matte
+from rotopaint_ai.shapes.roto import ControlPoint, Key, Landmark, LandmarkKeys, RotoDocument, RotoShape
+
+Cell = Literal["kept", "told", "changed", "lost"]
+BEGIN: Final = "<!-- the table below is made by `python -m rotopaint_ai.exchange.survey docs/exchange.md` -->"
+END: Final = "<!-- end of the table -->"
+SAME: Final = 0.05  # of a matte's area
+_PICTURED: Final[frozenset[Feature]] = frozenset(("tangents", "open", "holds", "feather", "width", "taper"))
+MARKS: Final[Mapping[Cell, str]] = {"kept": "yes", "changed": "in part", "told": "no", "lost": "SILENT"}
+FEATURES: Final[tuple[Feature, ...]] = get_args(Feature)
+
+_EYE = (
+    ControlPoint(60, 50, -20, 8, 14, -12),
+    ControlPoint(130, 40.5, -16, -4, 22, 6),
+    ControlPoint(120, 95, 10, -18, -14, 9),
+    ControlPoint(70, 100, 18, 4, -6, -16),
+)
+_SEAM = (
+    ControlPoint(20, 30, -5, 0, 12, 6),
+    ControlPoint(80, 60, -20, -8, 20, 8),
+    ControlPoint(150, 50.25, -18, 9, 4, -2),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Survived:
+    """What became of a feature in a format, and what an artist is told of it."""
+
+    cell: Cell
+    words: tuple[str, ...] = ()
+
+
+def _moved(points: tuple[ControlPoint, ...], by: float) -> tuple[ControlPoint, ...]:
+    return tuple(p._replace(x=p.x + by, y=p.y + by / 3) for p in points)
+
+
+def _eye(name: str = "eye") -> RotoShape:
+    keys = {1001: Key(_EYE, "human"), 1004: Key(_moved(_EYE, 9), "human"), 1006: Key(_moved(_EYE, 3), "human")}
+    return RotoShape(name, True, "matte", keys)
+
+
+def _stroke(name: str = "nose_seam") -> RotoShape:
+    keys = {1001: Key(_SEAM, "human"), 1006: Key(_moved(_SEAM, 6), "human")}
+    return RotoShape(name, False, "seam", keys, width_px=5.0)
+
+
+def _held() -> RotoShape:
+    eye = _eye()
+    return eye.with_keys({frame: replace(key, interpolation="hold") for frame, key in eye.keys.items()})
+
+
+def _predicted() -> RotoShape:
+    eye = _eye()
+    return eye.with_keys({**eye.keys, 1004: replace(eye.keys[1004], source="model")})
+
+
+def _shot(*shapes: RotoShape) -> RotoDocument:
+    return RotoDocument(200, 120, 1001, 1006, shapes=shapes)
+
+
+def _with_landmarks() -> RotoDocument:
+    row = (Landmark(10, 20.5, 0.75), None)
+    return replace(_shot(_eye()), landmarks=LandmarkKeys(("nose", "chin"), {1001: row, 1003: row}))
+
+
+SHOTS: Final[Mapping[Feature, Callable[[], RotoDocument]]] = {
+    "tangents": lambda: _shot(_eye()),
+    "points": lambda: _shot(_eye()),
+    "open": lambda: _shot(_stroke()),
+    "keys": lambda: _shot(_eye()),
+    "holds": lambda: _shot(_held()),
+    "feather": lambda: _shot(replace(_eye(), feather_px=4.0)),
+    "width": lambda: _shot(_stroke()),
+    "taper": lambda: _shot(replace(_stroke(), taper=(0.25, 0.5))),
+    "visibility": lambda: _shot(replace(_eye(), visible={1003: False, 1004: False})),
+    "layers": lambda: _shot(_eye("pip/face/eye"), _stroke("pip/nose_seam")),
+    "names": lambda: _shot(_eye("linkes Auge é"), _stroke("nose seam #2")),
+    "order": lambda: _shot(_eye("b"), _eye("a"), _stroke("c_seam")),
+    "roles": lambda: _shot(replace(_eye(), role="seam"), replace(_stroke("crease"), role="matte")),
+    "sources": lambda: _shot(_predicted()),
+    "landmarks": _with_landmarks,
+    "aspect": lambda: replace(_shot(_eye()), pixel_aspect=2.0),
+    "fps": lambda: replace(_shot(_eye()), fps=23.976),
+    "range": lambda: replace(_shot(_eye()), first_frame=997, last_frame=1010),
+    "size": lambda: _shot(_eye()),
+}
+NOTES: Final[Mapping[Feature, str]] = {
+    "tangents": "both handles of every point, mirrored or not",
+    "points": "the control points themselves, in their order",
+    "open": "open curves",
+    "keys": "the keyed frames, no more and no fewer",
+    "holds": "keys that hold until the next",
+    "feather": "softness outside the edge",
+    "width": "width of a stroke",
+    "taper": "narrowing ends of a stroke",
+    "visibility": "frames on which a shape is hidden",
+    "layers": "groups of shapes",
+    "names": "names letter by letter",
+    "order": "order of the shapes",
+    "roles": "seam or matte",
+    "sources": "who set a key",
+    "landmarks": "landmarks with expected errors",
+    "aspect": "pixel aspect",
+    "fps": "frame rate",
+    "range": "the shot's first and last frame",
+    "size": "the plate's size",
+}
+
+
+def survey() -> dict[str, dict[Feature, Survived]]:
+    """What becomes of every feature in every format that is written, by the format's name."""
+    with tempfile.TemporaryDirectory() as folder:
+        return {
+            form.name: {feature: _try(form, feature, Path(folder) / feature) for feature in FEATURES}
+            for form in formats.FORMATS
+            if form.write is not None
+        }
+
+
+def _try(form: Format, feature: Feature, folder: Path) -> Survived:
+    folder.mkdir(exist_ok=True)
+    meant = SHOTS[feature]()
+    path = folder / f"shot{form.suffixes[0]}"
+    _, told = formats.write(path, meant)
+    words = _words(form, feature, meant, told)
+    if form.read is None:
+        return Survived("told" if words else "kept", words)
+    if _comes_back(form, feature, meant, path):
+        return Survived("changed" if words else "kept", words)
+    if words and feature == "landmarks" and _same_places(_read(form, feature, meant, path), meant):
+        return Survived("changed", words)
+    if words and feature in _PICTURED and _looks_alike(form, meant, path):
+        return Survived("changed", words)
+    return Survived("told" if words else "lost", words)
+
+
+def _words(form: Format, feature: Feature, meant: RotoDocument, told: tuple[str, ...]) -> tuple[str, ...]:
+    """The lines that tell of this feature; all lines of a format that does not say which is which."""
+    if form.losses is not None:
+        return tuple(dict.fromkeys(loss.text for loss in form.losses(meant) if loss.feature == feature))
+    return told if feature in form.loses else ()
+
+
+def _read(form: Format, feature: Feature, meant: RotoDocument, path: Path) -> RotoDocument:
+    """The file as its own reader gives it, with the size where that is not what is asked, at the shot's frames."""
+    source = path if path.exists() else path.with_name("shot.####" + form.suffixes[0])
+    alone = feature == "size"
+    found, _ = formats.read(source, width=None if alone else meant.width, height=None if alone else meant.height)
+    shifted = found.first_frame == 0 and feature != "range"
+    return edit.shift_frames(found, meant.first_frame) if shifted else found
+
+
+def _comes_back(form: Format, feature: Feature, meant: RotoDocument, path: Path) -> bool:
+    try:
+        found = _read(form, feature, meant, path)
+    except DocumentError:
+        return False
+    names = form.names(meant) if form.names and feature not in ("names", "layers") else {}
+    return _ASPECTS[feature](_renamed(meant, names)) == _ASPECTS[feature](found)
+
+
+def _renamed(document: RotoDocument, names: Mapping[str, str]) -> RotoDocument:
+    shapes = tuple(replace(shape, name=names.get(shape.name, shape.name)) for shape in document.shapes)
+    return replace(document, shapes=shapes)
+
+
+def _same_places(found: RotoDocument, meant: RotoDocument) -> bool:
+    """Whether landmarks stand where they were, whatever else is known of them."""
+    a, b = (
+        {frame: [mark and mark[:2] for mark in row] for frame, row in document.landmarks.keys.items()}
+        for document in (found, meant)
+    )
+    return a == b and found.landmarks.names == meant.landmarks.names
+
+
+def _looks_alike(form: Format, meant: RotoDocument, path: Path) -> bool:
+    """Whether mattes are the same to within SAME of their area at the first and the last frame."""
+    found = _read(form, "tangents", meant, path)
+    names = form.names(meant) if form.names else {}
+    there = {shape.name: shape for shape in found.shapes}
+    worst = 0.0
+    for shape in meant.shapes:
+        for frame in (meant.first_frame, meant.first_frame + 4, meant.last_frame):
+            a, b = (
+                matte(each, frame, meant.width, meant.height).paste(meant.width, meant.height)
+                for each in (shape, there[names.get(shape.name, shape.name)])
+            )
+            worst = max(worst, float(abs(a - b).sum() / a.sum()))
+    return worst < SAME
+
+
+def _held_frames(shape: RotoShape) -> list[int]:
+    return [frame for frame, key in sorted(shape.keys.items()) if key.interpolation == "hold"][:-1]
+
+
+def _numbers(shape: RotoShape, start: int) -> list[list[float]]:
+    """Points (start 0) or handles (start 2) of every key, to a thousandth of a pixel."""
+    stop = 2 if start == 0 else 6
+    return [[round(v, 3) + 0.0 for p in shape.at(f) for v in p[start:stop]] for f in (1001, 1002, 1004, 1006)]
+
+
+def _per_shape(of: Callable[[RotoShape], object]) -> Callable[[RotoDocument], object]:
+    return lambda document: {shape.name: of(shape) for shape in document.shapes}
+
+
+_ASPECTS: Final[Mapping[Feature, Callable[[RotoDocument], object]]] = {
+    "tangents": _per_shape(lambda shape: _numbers(shape, 2)),
+    "points": _per_shape(lambda shape: _numbers(shape, 0)),
+    "open": _per_shape(lambda shape: shape.closed),
+    "keys": _per_shape(lambda shape: shape.frames),
+    "holds": _per_shape(_held_frames),
+    "feather": _per_shape(lambda shape: round(shape.feather_px, 3)),
+    "width": _per_shape(lambda shape: None if shape.width_px is None else round(shape.width_px, 3)),
+    "taper": _per_shape(lambda shape: tuple(shape.taper)),
+    "visibility": _per_shape(lambda shape: sorted(frame for frame, shown in shape.visible.items() if not shown)),
+    "layers": lambda document: [shape.name for shape in document.shapes],
+    "names": lambda document: [shape.name for shape in document.shapes],
+    "order": lambda document: [shape.name for shape in document.shapes],
+    "roles": _per_shape(lambda shape: shape.role),
+    "sources": _per_shape(lambda shape: [key.source for _, key in sorted(shape.keys.items())]),
+    "landmarks": lambda document: document.landmarks,
+    "aspect": lambda document: round(document.pixel_aspect, 4),
+    "fps": lambda document: round(document.fps, 4),
+    "range": lambda document: (document.first_frame, document.last_frame),
+    "size": lambda document: (document.width, document.height),
+}
+
+
+# --- as text ----------------------------------------------------------------------------------------------------------
+
+
+def table(found: Mapping[str, Mapping[Feature, Survived]]) -> str:
+    """The survey as Markdown: a row for each feature, a column for each format, then what is told."""
+    names = list(found)
+    lines = [f"| feature | {' | '.join(names)} |", f"|---|{'---|' * len(names)}"]
+    lines += [f"| {NOTES[f]} | {' | '.join(MARKS[found[name][f].cell] for name in names)} |" for f in FEATURES]
+    lines += ["", "What an artist is told when it happens (only then):", ""]
+    for name in names:
+        words = dict.fromkeys(line for each in found[name].values() for line in each.words)
+        lines += [f"- **{name}**"] + [f"  - {line}" for line in words] if words else [f"- **{name}**: nothing is lost"]
+    return "\n".join(lines) + "\n"
+
+
+def renewed(text: str) -> str:
+    """A page with the table between its marks made anew. Raises DocumentError on a page without them."""
+    if BEGIN not in text or END not in text:
+        raise DocumentError("the page has no place for the table; it stands between the marks of survey.py")
+    head, rest = text.split(BEGIN, 1)
+    return f"{head}{BEGIN}\n\n{table(survey())}\n{END}{rest.split(END, 1)[1]}"
+
+
+if __name__ == "__main__":
+    for page in sys.argv[1:]:
+        write_text(Path(page), renewed(Path(page).read_text(encoding="utf-8")))
+    if not sys.argv[1:]:
+        print(table(survey()))
