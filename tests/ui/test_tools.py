@@ -1,0 +1,505 @@
+"""The tools, driven with a real mouse and keys on the shown viewer; expected places are worked out by hand.
+
+The viewer is 640 x 480 on a plate of 64 x 48: one plate pixel is 10 of the screen's. The seam runs from (10, 20) over
+(30, 20) to (50, 20), its inner tangents are 5 px long; the eye is a triangle (20, 8), (28, 8), (24, 14).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from PySide6.QtCore import QPoint, QPointF, Qt
+from PySide6.QtGui import QColor, QImage
+from PySide6.QtWidgets import QMenu
+from pytestqt.qtbot import QtBot
+
+from rotopaint_ai.project.values import Spread, State
+from rotopaint_ai.shapes.roto import ControlPoint, Key, Points, RotoShape
+from rotopaint_ui.canvas import Canvas
+from rotopaint_ui.commands import COMMANDS
+from rotopaint_ui.corrections import KeysReply, LandmarkDrag, ShapesReply
+from rotopaint_ui.reel import PLATE, Look, Reel
+from rotopaint_ui.session import Session
+from rotopaint_ui.tools import Reach, ReshapeTool
+from rotopaint_ui.tools.acts import ACTS
+
+from .conftest import FRAMES, HEIGHT, WIDTH
+
+LEFT, NONE = Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier
+SHIFT, CTRL, ALT = (
+    Qt.KeyboardModifier.ShiftModifier,
+    Qt.KeyboardModifier.ControlModifier,
+    Qt.KeyboardModifier.AltModifier,
+)
+Place = tuple[float, float]
+
+
+@pytest.fixture
+def canvas(qtbot: QtBot, session: Session) -> Canvas:
+    """The viewer on the session's plate, all of it shown."""
+    reel = Reel()
+    canvas = Canvas(session, reel)
+    qtbot.addWidget(canvas)
+    canvas.resize(640, 480)
+    canvas.show()
+    canvas.fit()
+    image = QImage(WIDTH, HEIGHT, QImage.Format.Format_RGB32)
+    image.fill(QColor("#404040"))
+    reel._images[PLATE, 1001] = (Look(), image)
+    session.listeners.append(canvas.refresh)
+    return canvas
+
+
+def spot(canvas: Canvas, place: Place) -> QPoint:
+    return canvas.view.to_screen(*place).toPoint()
+
+
+def move(qtbot: QtBot, canvas: Canvas, place: Place, held: Qt.KeyboardModifier = NONE) -> None:
+    """The mouse moves with the left button and perhaps keys held (QTest's own move knows neither)."""
+    from PySide6.QtCore import QEvent
+    from PySide6.QtGui import QMouseEvent
+    from PySide6.QtWidgets import QApplication
+
+    point = QPointF(spot(canvas, place))
+    event = QMouseEvent(QEvent.Type.MouseMove, point, canvas.mapToGlobal(point), Qt.MouseButton.NoButton, LEFT, held)
+    QApplication.sendEvent(canvas, event)
+
+
+def drag(qtbot: QtBot, canvas: Canvas, start: Place, *ways: Place, held: Qt.KeyboardModifier = NONE) -> None:
+    """Press at the start, move along the ways, release at the last one."""
+    qtbot.mousePress(canvas, LEFT, held, spot(canvas, start))
+    for way in ways:
+        move(qtbot, canvas, way, held)
+    qtbot.mouseRelease(canvas, LEFT, held, spot(canvas, ways[-1]))
+
+
+class Near(list[Place]):
+    """Places that may be off by a thousandth of a plate pixel."""
+
+    def __eq__(self, other: object) -> bool:
+        assert isinstance(other, list)
+        found, expected = ([value for place in each for value in place] for each in (other, self))
+        return bool(found == pytest.approx(expected, abs=1e-3))
+
+
+def points(session: Session, name: str = "seam", frame: int = 1001) -> Points:
+    assert session.document is not None
+    return session.document.shape(name).at(frame)
+
+
+def places(session: Session, name: str = "seam", frame: int = 1001) -> list[Place]:
+    return [(p.x, p.y) for p in points(session, name, frame)]
+
+
+# --- guard rails ------------------------------------------------------------------------------------------------------
+
+
+def test_a_click_that_trembles_moves_nothing(qtbot: QtBot, canvas: Canvas, session: Session) -> None:
+    session.select("seam")
+    drag(qtbot, canvas, (30, 20), (30.2, 20.2), (30.1, 20))
+    assert places(session)[1] == (30, 20)
+    assert not session.can_undo
+    assert session.selection.points == {1}
+
+
+def test_shift_keeps_a_drag_on_one_axis(qtbot: QtBot, canvas: Canvas, session: Session) -> None:
+    session.select("seam", frozenset({0, 1}))
+    qtbot.mousePress(canvas, LEFT, NONE, spot(canvas, (30, 20)))
+    move(qtbot, canvas, (36, 22), SHIFT)
+    qtbot.mouseRelease(canvas, LEFT, SHIFT, spot(canvas, (36, 22)))
+    assert places(session) == Near([(16, 20), (36, 20), (50, 20)])
+
+
+def test_ctrl_goes_a_tenth_of_the_way_without_a_jump(qtbot: QtBot, canvas: Canvas, session: Session) -> None:
+    session.select("seam")
+    qtbot.mousePress(canvas, LEFT, NONE, spot(canvas, (30, 20)))
+    move(qtbot, canvas, (34, 20))
+    move(qtbot, canvas, (44, 30), CTRL)
+    assert places(session)[1] == pytest.approx((35, 21))
+    move(qtbot, canvas, (45, 30))
+    qtbot.mouseRelease(canvas, LEFT, NONE, spot(canvas, (45, 30)))
+    assert places(session)[1] == pytest.approx((36, 21))
+
+
+def test_locked_and_hidden_shapes_cannot_be_taken_hold_of(qtbot: QtBot, canvas: Canvas, session: Session) -> None:
+    session.lock("seam", True)
+    qtbot.mouseClick(canvas, LEFT, NONE, spot(canvas, (20, 20)))
+    assert session.selection.shape is None
+    session.select("seam")  # from the tree
+    drag(qtbot, canvas, (30, 20), (35, 25))
+    assert not canvas.edit("nudge_left")
+    assert places(session)[1] == (30, 20)
+    session.lock("seam", False)
+    session.select("seam")
+    drag(qtbot, canvas, (30, 20), (35, 25))
+    assert places(session)[1] == (35, 25)
+
+
+def test_nothing_is_changed_in_a_project_that_is_read_only(
+    qtbot: QtBot, canvas: Canvas, session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said: list[str] = []
+    session.said.append(said.append)
+    monkeypatch.setattr(Session, "is_read_only", property(lambda self: True))
+    monkeypatch.setattr(Session, "lock_owner", property(lambda self: "mia on ws7"))
+    before = session.state
+    for tool, start in (
+        ("select", (30, 20)),
+        ("landmark", (30, 20)),
+        ("reshape", (30, 20)),
+        ("width", (20, 20)),
+        ("transform", (30, 20)),
+        ("crop", (5, 5)),
+    ):
+        canvas.tool = tool
+        session.select("seam")
+        drag(qtbot, canvas, start, (start[0] + 10, start[1] + 10), (start[0] + 12, start[1] + 12))
+    assert not any(canvas.edit(name) for name in ("smooth", "nudge_up", "set_key", "delete_key", "feather_more"))
+    assert session.state is before
+    assert all("mia on ws7" in text for text in said if "Read only" in text)
+    assert any("Read only" in text for text in said)
+
+
+# --- points and tangents ----------------------------------------------------------------------------------------------
+
+
+def test_a_tangent_turns_its_partner_breaks_with_ctrl_and_mirrors_with_shift(
+    qtbot: QtBot, canvas: Canvas, session: Session
+) -> None:
+    def dragged(held: Qt.KeyboardModifier) -> ControlPoint:
+        session.select("seam", frozenset({1}))
+        drag(qtbot, canvas, (35, 20), (33, 22), (30, 30), held=held)
+        point = points(session)[1]
+        session.undo()
+        return point
+
+    assert dragged(NONE) == pytest.approx((30, 20, 0, -5, 0, 10))
+    assert dragged(CTRL) == pytest.approx((30, 20, -5, 0, 0, 10))
+    assert dragged(SHIFT) == pytest.approx((30, 20, 0, -10, 0, 10))
+
+
+def test_a_rubber_band_adds_with_shift_and_removes_with_ctrl(qtbot: QtBot, canvas: Canvas, session: Session) -> None:
+    session.select("seam")
+    drag(qtbot, canvas, (5, 15), (12, 24), (33, 25))
+    assert session.selection.points == {0, 1}
+    drag(qtbot, canvas, (45, 15), (47, 20), (55, 25), held=SHIFT)
+    assert session.selection.points == {0, 1, 2}
+    drag(qtbot, canvas, (25, 15), (30, 20), (35, 26), held=CTRL)
+    assert session.selection.points == {0, 2}
+
+
+def test_ctrl_alt_click_puts_a_point_on_the_curve_in_every_key(qtbot: QtBot, canvas: Canvas, session: Session) -> None:
+    session.select("seam")
+    qtbot.mouseClick(canvas, LEFT, CTRL | ALT, spot(canvas, (40, 20)))
+    assert session.document is not None
+    assert [len(key.points) for key in session.document.shape("seam").keys.values()] == [4] * len(FRAMES)
+    assert places(session)[2] == pytest.approx((40, 20), abs=0.05)
+    assert session.selection.points == {2}
+    assert canvas.edit("delete")
+    assert len(points(session)) == 3
+    assert places(session) == Near([(10, 20), (30, 20), (50, 20)])
+    assert [session.undo(), session.undo()] == ["delete point", "add point"]
+
+
+def test_the_points_tool_adds_by_a_click_takes_away_with_ctrl_and_drags(
+    qtbot: QtBot, canvas: Canvas, session: Session
+) -> None:
+    canvas.tool = "points"
+    session.select("seam")
+    qtbot.mouseClick(canvas, LEFT, NONE, spot(canvas, (20, 20)))
+    assert places(session)[1] == pytest.approx((20, 20), abs=0.05)
+    drag(qtbot, canvas, (20, 20), (22, 24), (24, 28))
+    assert places(session)[1] == pytest.approx((24, 28), abs=0.05)
+    qtbot.mouseClick(canvas, LEFT, CTRL, spot(canvas, places(session)[1]))
+    assert len(points(session)) == 3
+    for _ in range(2):
+        qtbot.mouseClick(canvas, LEFT, CTRL, spot(canvas, (10, 20)))
+    assert len(points(session)) == 2  # an open shape keeps two
+
+
+def test_keys_smooth_cusp_join_and_mirror(canvas: Canvas, session: Session) -> None:
+    session.select("eye", frozenset({0}))
+    assert canvas.edit("smooth")
+    first = points(session, "eye")[0]  # neighbours (24, 14) and (28, 8): chord (4, -6)
+    chord, back = 52**0.5, (16 + 36) ** 0.5
+    assert first == pytest.approx(
+        (20, 8, -4 / chord * back / 3, 6 / chord * back / 3, 4 / chord * 8 / 3, -6 / chord * 8 / 3)
+    )
+    assert points(session, "eye")[1] == ControlPoint(28, 8)
+    assert canvas.edit("cusp")
+    assert points(session, "eye")[0] == ControlPoint(20, 8)
+    session.select("seam", frozenset({0}))
+    assert canvas.edit("mirror")
+    assert points(session)[0] == pytest.approx((10, 20, -2.5, 0, 2.5, 0))
+    assert [session.undo() for _ in range(3)] == ["mirror tangents", "cusp points", "smooth points"]
+
+
+@pytest.mark.parametrize(
+    ("name", "dx", "dy"), [("left", -1, 0), ("right_fine", 0.1, 0), ("up", 0, -1), ("down_far", 0, 10)]
+)
+def test_nudges_move_the_selected_points(canvas: Canvas, session: Session, name: str, dx: float, dy: float) -> None:
+    session.select("seam", frozenset({1}))
+    assert canvas.edit(f"nudge_{name}")
+    assert places(session) == Near([(10, 20), (30 + dx, 20 + dy), (50, 20)])
+    session.select("seam")
+    assert canvas.edit(f"nudge_{name}")
+    assert places(session)[0] == pytest.approx((10 + dx, 20 + dy))
+
+
+def test_a_double_click_takes_all_points(qtbot: QtBot, canvas: Canvas, session: Session) -> None:
+    qtbot.mouseDClick(canvas, LEFT, NONE, spot(canvas, (20, 20)))
+    assert session.selection.points == {0, 1, 2}
+    canvas.edit("select_none")
+    assert session.selection.shape == "seam"
+    canvas.edit("select_none")
+    assert session.selection.shape is None
+    assert canvas.edit("next_shape")
+    assert session.selection.shape == "seam"
+    canvas.edit("previous_shape")
+    assert session.selection.shape == "eye"
+
+
+# --- brush, box, width ------------------------------------------------------------------------------------------------
+
+
+def test_the_brush_pushes_what_is_near_and_shift_sizes_it(qtbot: QtBot, canvas: Canvas, session: Session) -> None:
+    canvas.tool = "reshape"
+    brush = canvas._tools["reshape"]
+    assert isinstance(brush, ReshapeTool)
+    session.select("seam")
+    drag(qtbot, canvas, (30, 20), (35, 20), (44, 20), held=SHIFT)  # 140 screen pixels wider
+    assert brush.radius == 200
+    assert not session.can_undo
+    drag(qtbot, canvas, (30, 20), (30, 22), (30, 24))
+    weight = (1 - 0.0) ** 2
+    assert places(session)[1] == pytest.approx((30, 20 + 4 * weight))
+    assert places(session)[0] == (10, 20)  # 20 plate pixels away: at the very edge
+    assert points(session)[1].out_dy == pytest.approx(4 * (1 - (5 / 20) ** 2) ** 2 - 4)
+    assert session.undo() == "reshape"
+    canvas.brush_smaller()
+    canvas.brush_larger()
+    assert brush.radius == pytest.approx(200)
+
+
+def test_the_box_moves_scales_and_turns_about_its_pivot(qtbot: QtBot, canvas: Canvas, session: Session) -> None:
+    canvas.tool = "transform"
+    session.select("eye")  # box (20, 8) to (28, 14), drawn 1.2 plate pixels wider; pivot (24, 11)
+    drag(qtbot, canvas, (22, 12), (23, 12), (25, 14))
+    assert places(session, "eye") == Near([(23, 10), (31, 10), (27, 16)])
+    session.undo()
+    drag(qtbot, canvas, (29.2, 15.2), (30, 16), (34.4, 19.4))  # 5.2 and 4.2 from the pivot: twice as far
+    assert places(session, "eye") == Near([(16, 5), (32, 5), (24, 17)])
+    session.undo()
+    drag(qtbot, canvas, (24 + 7, 11), (28, 18), (24, 11 + 6))  # a quarter turn, clockwise to the eye
+    assert places(session, "eye") == Near([(27, 7), (27, 15), (21, 11)])
+    assert session.undo() == "rotate points"
+    drag(qtbot, canvas, (24, 11), (22, 9), (20, 8))  # the pivot
+    drag(qtbot, canvas, (29.2, 15.2), (30, 16), (29.2 + 9.2, 15.2), held=NONE)
+    assert places(session, "eye")[0] == pytest.approx((20, 8))
+    assert places(session, "eye")[1] == pytest.approx((36, 8))
+
+
+def test_shift_scales_both_ways_alike_and_turns_by_fifteen_degrees(
+    qtbot: QtBot, canvas: Canvas, session: Session
+) -> None:
+    canvas.tool = "transform"
+    session.select("eye")
+    drag(qtbot, canvas, (29.2, 15.2), (30, 15), (34.4, 15.2), held=SHIFT)
+    assert places(session, "eye") == Near([(16, 5), (32, 5), (24, 17)])
+    session.undo()
+    drag(qtbot, canvas, (31, 11), (30, 14), (27, 16.4), held=SHIFT)  # 60.9 degrees: 60
+    assert places(session, "eye")[2] == pytest.approx((24 - 3 * 0.75**0.5, 12.5))
+
+
+def test_the_width_grows_by_twice_the_way_from_the_curve(qtbot: QtBot, canvas: Canvas, session: Session) -> None:
+    canvas.tool = "width"
+    session.select("seam")
+    drag(qtbot, canvas, (20, 22), (20, 23), (20, 25))
+    assert session.document is not None
+    assert session.document.shape("seam").width_px == pytest.approx(4 + 2 * 3)
+    assert session.seam("seam").width_px == pytest.approx(10)
+    drag(qtbot, canvas, (20, 22), (20, 23), (20, 26), held=SHIFT)
+    assert session.document.shape("seam").feather_px == pytest.approx(4)
+    assert [session.undo(), session.undo()] == ["seam width", "seam width"]
+    assert session.document.shape("seam").width_px == 4
+    assert session.seam("seam").width_px is None
+
+
+def test_feather_by_key(canvas: Canvas, session: Session) -> None:
+    for name in ("seam", "eye"):
+        session.select(name)
+        assert canvas.edit("feather_more")
+        assert canvas.edit("feather_more")
+        assert session.shape is not None
+        assert session.shape.feather_px == 2
+        assert canvas.edit("feather_none")
+        assert session.shape.feather_px == 0
+
+
+# --- landmarks --------------------------------------------------------------------------------------------------------
+
+
+class Engine:
+    """The live engine, answering when told: the seam moves down by what the nose moved."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[LandmarkDrag, ShapesReply]] = []
+
+    def drag(self, question: LandmarkDrag, reply: ShapesReply) -> None:
+        self.asked.append((question, reply))
+
+    def refit(self, state: State, spread: Spread | None, reply: KeysReply) -> None:
+        raise AssertionError
+
+    def answer(self) -> None:
+        question, reply = self.asked[-1]
+        before, after = question.before[0], question.after[0]
+        assert before is not None
+        assert after is not None
+        seam = question.document.shape("seam").at(question.frame)
+        reply({"seam": tuple(p._replace(y=p.y + after.y - before.y) for p in seam)})
+
+
+def test_a_landmark_is_dragged_and_its_shapes_follow_in_one_step(
+    qtbot: QtBot, canvas: Canvas, session: Session
+) -> None:
+    engine = Engine()
+    session.live = engine
+    canvas.tool = "landmark"
+    qtbot.mousePress(canvas, LEFT, NONE, spot(canvas, (30, 20)))
+    move(qtbot, canvas, (30, 22))
+    move(qtbot, canvas, (31, 26))
+    engine.answer()
+    assert session.document is not None
+    nose = session.document.landmarks.keys[1001][0]
+    assert nose is not None
+    assert nose == pytest.approx((31, 26, 0))
+    assert places(session) == Near([(10, 26), (30, 26), (50, 26)])
+    qtbot.mouseRelease(canvas, LEFT, NONE, spot(canvas, (31, 26)))
+    assert session.document.landmarks.hand[1001] == {"nose"}
+    assert session.undo() == "move landmark"
+    assert places(session)[0] == (10, 20)
+    assert not session.can_undo
+
+
+def test_escape_puts_landmark_and_shapes_back(qtbot: QtBot, canvas: Canvas, session: Session) -> None:
+    engine = Engine()
+    session.live = engine
+    canvas.tool = "landmark"
+    before = session.state
+    qtbot.mousePress(canvas, LEFT, NONE, spot(canvas, (30, 20)))
+    move(qtbot, canvas, (30, 26))
+    engine.answer()
+    canvas.cancel_gesture()
+    engine.answer()  # too late: must not bring anything back
+    assert session.state is before
+    assert not session.can_undo
+
+
+# --- keys and ranges --------------------------------------------------------------------------------------------------
+
+
+def test_a_key_is_copied_to_another_frame_as_it_lay_or_where_the_shape_stands(canvas: Canvas, session: Session) -> None:
+    session.select("seam", frozenset({1}))
+    canvas.edit("nudge_down_far")  # the seam at 1001: 20, 30, 20
+    assert canvas.edit("copy_key")
+    session.go_to(1005)  # there it stands at 24
+    assert canvas.edit("paste_key")
+    assert [y for _, y in places(session, "seam", 1005)] == pytest.approx([20, 30, 20])
+    session.undo()
+    assert canvas.edit("paste_key_relative")
+    mean = 70 / 3
+    assert [y for _, y in places(session, "seam", 1005)] == pytest.approx([44 - mean, 54 - mean, 44 - mean])
+    assert session.document is not None
+    assert session.document.shape("seam").keys[1005].source == "human"
+
+
+def test_all_shapes_are_copied_where_none_is_selected(canvas: Canvas, session: Session) -> None:
+    assert canvas.edit("copy_key")
+    session.go_to(1006)
+    assert canvas.edit("paste_key")
+    assert places(session, "seam", 1006)[0] == (10, 20)
+    assert session.undo() == "paste keys"
+    session.lock("seam", True)
+    assert canvas.edit("paste_key")
+    assert places(session, "seam", 1006)[0] == (10, 25)
+
+
+def test_an_edit_reaches_every_key_relative_or_absolute(qtbot: QtBot, canvas: Canvas, session: Session) -> None:
+    session.select("seam")
+    assert canvas.edit("ripple")
+    assert canvas.is_on("ripple")
+    drag(qtbot, canvas, (30, 20), (31, 21), (33, 24))
+    assert [places(session, "seam", frame)[1] for frame in FRAMES] == [(33, 24 + frame - 1001) for frame in FRAMES]
+    assert [places(session, "seam", frame)[0] for frame in FRAMES] == [(10, 20 + frame - 1001) for frame in FRAMES]
+    assert session.undo() == "move points"
+    canvas.edit("overwrite")
+    assert canvas.is_on("overwrite")
+    assert not canvas.is_on("ripple")
+    drag(qtbot, canvas, (30, 20), (31, 21), (33, 24))
+    assert [places(session, "seam", frame)[1] for frame in FRAMES] == [(33, 24)] * len(FRAMES)
+    canvas.edit("overwrite")
+    canvas.set_reach(Reach(1002, 1003))
+    session.undo()
+    session.go_to(1002)
+    canvas.edit("nudge_right_far")
+    assert [places(session, "seam", frame)[1][0] for frame in FRAMES] == [30, 40, 40, 30, 30]
+
+
+def test_keys_hold_go_on_come_and_go(canvas: Canvas, session: Session) -> None:
+    session.select("eye")
+    assert session.document is not None
+    assert canvas.edit("set_key")
+    assert session.document.shape("eye").keys[1001].source == "human"
+    assert canvas.edit("hold")
+    assert session.document.shape("eye").keys[1001].interpolation == "hold"
+    assert canvas.edit("linear")
+    assert session.document.shape("eye").keys[1001].interpolation == "linear"
+    assert canvas.edit("delete_key")
+    assert 1001 not in session.document.shape("eye").keys
+    assert 1001 in session.document.shape("seam").keys
+    assert not canvas.edit("hold")  # no key here now
+
+
+def test_the_last_key_of_a_shape_stays(canvas: Canvas, session: Session) -> None:
+    said: list[str] = []
+    session.said.append(said.append)
+    one = RotoShape("brow", False, "matte", {1001: Key((ControlPoint(1, 1), ControlPoint(5, 1)))})
+    assert session.document is not None
+    session.act("test", replace(session.state, document=replace(session.document, shapes=(one,))))
+    session.select("brow")
+    assert not canvas.edit("delete_key")
+    assert said == ["shape 'brow': would have no key left; delete the shape instead"]
+
+
+# --- commands ---------------------------------------------------------------------------------------------------------
+
+
+def test_every_edit_is_in_the_table_of_commands_and_every_tool(canvas: Canvas) -> None:
+    names = [row.name for row in COMMANDS]
+    assert {name.removeprefix("edit.") for name in names if name.startswith("edit.")} == set(ACTS)
+    assert {name.removeprefix("tool.") for name in names if name.startswith("tool.")} == set(canvas.tool_names)
+
+
+def test_no_edit_breaks_in_upon_a_drag(qtbot: QtBot, canvas: Canvas, session: Session) -> None:
+    session.select("seam")
+    qtbot.mousePress(canvas, LEFT, NONE, spot(canvas, (30, 20)))
+    move(qtbot, canvas, (35, 25))
+    assert not canvas.edit("cusp")
+    qtbot.mouseRelease(canvas, LEFT, NONE, spot(canvas, (35, 25)))
+    assert places(session)[1] == (35, 25)
+
+
+def test_the_menu_offers_what_the_selection_allows(qtbot: QtBot, canvas: Canvas, session: Session) -> None:
+    from rotopaint_ui.viewer.context import make_menu
+
+    def names(menu: QMenu) -> set[str]:
+        return {action.objectName() for action in menu.actions() if action.objectName()}
+
+    assert "edit.smooth" not in names(make_menu(canvas, canvas.hand, canvas.edit))
+    session.select("seam", frozenset({1}))
+    menu = make_menu(canvas, canvas.hand, canvas.edit)
+    assert {"edit.smooth", "edit.paste_key", "edit.ripple"} <= names(menu)
+    next(action for action in menu.actions() if action.objectName() == "edit.cusp").trigger()
+    assert points(session)[1] == ControlPoint(30, 20)
