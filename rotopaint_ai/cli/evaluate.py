@@ -87,7 +87,7 @@ def _measured(arguments: argparse.Namespace, pack: str, eyes: tuple[str, str] | 
     from rotopaint_ai.training.dataset import read_dataset
     from rotopaint_ai.training.evaluate import measured
 
-    dataset = read_dataset(Path(arguments.dataset))
+    dataset = read_dataset(arguments.dataset)
     if arguments.split is None:
         return measured(pack, dataset, check=check, eyes=eyes)
     if not len(dataset.rows_of(arguments.split)):

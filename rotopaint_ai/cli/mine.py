@@ -41,6 +41,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="shot to hold out; 'none' for none; else the last one",
     )
     parser.add_argument(
+        "--shards",
+        type=float,
+        metavar="MB",
+        help="pack the pictures into tars of this size (64 is a good one), for a server or a slow disk",
+    )
+    parser.add_argument(
         "--exclude",
         action="append",
         default=[],
@@ -57,6 +63,8 @@ def execute(arguments: argparse.Namespace) -> int:
     from rotopaint_ai.training.mining.mine import MineOrder, mine
     from rotopaint_ai.training.mining.order import Exclusion
 
+    if arguments.shards is not None and not 0 < arguments.shards < 1e5:
+        raise UsageError(f"--shards {arguments.shards}: wanted megabytes per tar, such as 64")
     if arguments.size < 32 or arguments.tolerance <= 0:
         raise UsageError(f"--size {arguments.size} --tolerance {arguments.tolerance}: wanted 32 or more, and above 0")
     mined = mine(
@@ -83,12 +91,24 @@ def execute(arguments: argparse.Namespace) -> int:
         print(f"... and {len(mined.findings) - 40} more")
     for note in (*mined.notes, *mined.failed):
         print(note, file=sys.stderr)
+    if arguments.shards:
+        _pack(Path(arguments.out), arguments.shards)
     counts = ", ".join(f"{count} {split}" for split, count in mined.n_samples.items() if count)
     print(
         f"{arguments.out}: {counts}; {len(mined.sheet.landmarks)} landmarks, {len(mined.sheet.shapes)} shapes; "
         f"{mined.excluded} frames excluded; residuals and suspicious frames in {Path(arguments.out) / 'mining'}"
     )
     return FRAMES_FAILED if mined.failed else OK
+
+
+def _pack(folder: Path, shard_mb: float) -> None:
+    """Put a data set's pictures into tars, and remove the single files once the index stands."""
+    from shutil import rmtree
+
+    from rotopaint_ai.training.shards.write import pack_dataset
+
+    pack_dataset(folder, folder, shard_mb=shard_mb)
+    rmtree(folder / "images", ignore_errors=True)
 
 
 def _progress() -> Callable[[int, int], None]:

@@ -7,7 +7,7 @@
                     "landmarks": {name: [x, y, visible 0|1] | null}, "shapes": {name: {"points": [[x, y, in_dx, in_dy,
                     out_dx, out_dy], ...], "width_px": 4.2}}, "face_box": [x, y, w, h], "pixel_scale": picture px per
                     plate px}
-    images/        loose crops round the face, JPEG or PNG, 8 bit sRGB
+    images/        loose crops round the face, JPEG or PNG, 8 bit sRGB; or shards/ with the same pictures in tars
 
 Coordinates are pixels of the picture, origin at the outer corner of the top-left pixel.
 In memory: N samples, L landmarks, K shapes, P control points of all shapes; what is not known is NaN.
@@ -28,7 +28,11 @@ import numpy.typing as npt
 
 from rotopaint_ai.errors import PackError, TrainingError
 from rotopaint_ai.files import replacing, write_json, write_text
-from rotopaint_ai.sheet import Sheet, dump_sheet, load_sheet
+from rotopaint_ai.sheet import Sheet, dump_sheet, parse_sheet
+from rotopaint_ai.training.shards.index import INDEX
+from rotopaint_ai.training.shards.read import Packed, decode
+from rotopaint_ai.training.shards.store import Store, open_store
+from rotopaint_ai.training.shards.stream import Joined, Streamed, made_smaller, sizes_of, smaller
 
 FORMAT = "rotopaint-dataset"
 VERSION = 1
@@ -108,7 +112,7 @@ class Dataset:
     name: str
     licence: str
     sheet: Sheet
-    folders: tuple[Path, ...]  # of each sample
+    folders: tuple[Path | Packed, ...]  # of each sample; or the shards that hold its picture
     samples: tuple[Sample, ...]
     truth: Truth
 
@@ -130,51 +134,77 @@ class Dataset:
 
     def picture(self, row: int) -> Picture:
         """The picture of a sample: (H, W, 3) RGB. Raises TrainingError when it cannot be read or has another size."""
-        sample = self.samples[row]
-        path = self.folders[row] / sample.image
-        decoded = cv2.imread(str(path), cv2.IMREAD_COLOR) if path.is_file() else None
-        if decoded is None:
-            raise TrainingError(f"{path}: cannot be read as a picture; mine or render the data set again")
-        if decoded.shape[:2] != (sample.height, sample.width):
-            got = f"{decoded.shape[1]}x{decoded.shape[0]}"
-            raise TrainingError(f"{path}: is {got}; samples.jsonl says {sample.width}x{sample.height}")
-        return cast(Picture, cv2.cvtColor(decoded, cv2.COLOR_BGR2RGB))
+        sample, folder = self.samples[row], self.folders[row]
+        picture = folder.picture(sample.image) if isinstance(folder, Packed) else read_picture(folder / sample.image)
+        if picture.shape[:2] != (sample.height, sample.width):
+            got = f"{picture.shape[1]}x{picture.shape[0]}"
+            raise TrainingError(f"{sample.image}: is {got}; samples.jsonl says {sample.width}x{sample.height}")
+        return picture
+
+    @property
+    def packs(self) -> tuple[Packed, ...]:
+        """The shards that pictures lie in."""
+        return tuple({id(folder): folder for folder in self.folders if isinstance(folder, Packed)}.values())
+
+    def groups(self) -> tuple[int, ...] | None:
+        """A number for the shard of each sample's picture; None where no picture lies in shards."""
+        packs = self.packs
+        if not packs:
+            return None
+        counts = [0, *np.cumsum([len(pack.index.shards) for pack in packs]).tolist()]
+        first = {id(pack): at for pack, at in zip(packs, counts)}
+        return tuple(
+            first[id(folder)] + folder.shard_of(sample.image) if isinstance(folder, Packed) else -1
+            for folder, sample in zip(self.folders, self.samples)
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class Memory:
     """Samples decoded once: pictures no larger than a crop needs, and the truth in their pixels.
 
-    `shrink[n]` are the factors (x, y) that turned the picture on disk into the one here.
+    `shrink[n]` are the factors (x, y) that turned the picture on disk into the one here. `groups[n]` is the number of
+    the shard that holds it, where pictures come in shards.
     """
 
-    pictures: tuple[Picture, ...]
+    pictures: Sequence[Picture]
     truth: Truth
     shrink: npt.NDArray[np.float64]
+    groups: tuple[int, ...] | None = None
 
     def __len__(self) -> int:
         return len(self.pictures)
 
 
-def read_dataset(folder: Path) -> Dataset:
-    """Read and check a data set's folder; pictures are not opened yet.
+def read_dataset(source: str | Path) -> Dataset:
+    """Read and check a data set by its folder or, in shards, by its URL; pictures are not opened yet.
 
     Raises: TrainingError naming the file, line and field of the first thing that is wrong.
     """
-    head = _read_head(folder)
+    store = open_store(source)
+    head = _head(store.read("dataset.json"), f"{source}/dataset.json")
     try:
-        sheet = load_sheet(folder / "sheet.yaml")
+        sheet = parse_sheet(_text(store, "sheet.yaml", source), where=f"{source}/sheet.yaml")
     except PackError as error:
         raise TrainingError(str(error)) from error
-    samples = _read_samples(folder / "samples.jsonl", sheet)
+    samples = _samples(_text(store, "samples.jsonl", source), f"{source}/samples.jsonl", sheet)
+    index = store.index()
+    folder = Path(source) if index is None else Packed(store, index)
     return Dataset(
-        name=str(head.get("name", folder.name)),
+        name=str(head.get("name", Path(source).name)),
         licence=str(head.get("licence", "not stated")),
         sheet=sheet,
         folders=(folder,) * len(samples),
         samples=samples,
         truth=_truth(sheet, samples),
     )
+
+
+def _text(store: Store, name: str, source: str | Path) -> str:
+    try:
+        return store.read(name).decode()
+    except UnicodeDecodeError as error:
+        raise TrainingError(f"{source}/{name}: cannot be read ({error}); mine the data set again") from error
 
 
 def join(datasets: Sequence[Dataset]) -> Dataset:
@@ -205,6 +235,7 @@ def write_dataset(folder: Path, *, name: str, licence: str, sheet: Sheet, sample
     lines = [sample.line() for sample in samples]
     if not lines:
         raise TrainingError(f"{folder}: no sample to write; nothing was mined or rendered")
+    (folder / INDEX).unlink(missing_ok=True)  # of shards that hold what stood here before
     write_text(folder / "sheet.yaml", dump_sheet(sheet))
     write_text(folder / "samples.jsonl", "\n".join(lines) + "\n")
     write_json(folder / "dataset.json", {"format": FORMAT, "version": VERSION, "name": name, "licence": licence})
@@ -217,6 +248,14 @@ def write_picture(path: Path, picture_rgb: Picture, *, quality: int = 95) -> Non
         options = [cv2.IMWRITE_JPEG_QUALITY, quality] if path.suffix.lower() in (".jpg", ".jpeg") else []
         if not cv2.imwrite(str(beside), cv2.cvtColor(picture_rgb, cv2.COLOR_RGB2BGR), options):
             raise TrainingError(f"{path}: the picture could not be written; is the disk full?")
+
+
+def read_picture(path: Path) -> Picture:
+    """A picture's file: (H, W, 3) RGB. Raises TrainingError."""
+    picture = decode(path.read_bytes()) if path.is_file() else None
+    if picture is None:
+        raise TrainingError(f"{path}: cannot be read as a picture; mine or render the data set again")
+    return picture
 
 
 def face_side(landmarks_NLC: Array) -> npt.NDArray[np.float64]:
@@ -238,75 +277,75 @@ def load_pictures(
 ) -> Memory:
     """Decode every picture, shrunk by area averaging so that a crop (`margin` times the face) is at most `side_px`.
 
+    Pictures that come in shards are decoded when they are first wanted, so that training starts before all have come.
     `check` is called once per picture and may raise to stop.
     """
     factors = np.minimum(1.0, side_px / (face_side(dataset.truth.landmarks) * margin))
+    sizes = [(sample.width, sample.height) for sample in dataset.samples]
+    if (groups := dataset.groups()) is not None:
+        streamed = Streamed(dataset.picture, sizes, [float(factor) for factor in factors])
+        return replace(_memory(streamed, sizes, dataset.truth, np.ones((len(dataset), 2))), groups=groups)
     pictures = []
     for row, factor in enumerate(factors):
         check()
-        pictures.append(_shrunk(dataset.picture(row), float(factor)))
-    return _memory(pictures, [(s.width, s.height) for s in dataset.samples], dataset.truth, np.ones((len(dataset), 2)))
+        pictures.append(smaller(dataset.picture(row), float(factor)))
+    return _memory(tuple(pictures), sizes, dataset.truth, np.ones((len(dataset), 2)))
+
+
+def joined(first: Memory, second: Memory) -> Memory:
+    """The samples of one and then of the other."""
+    columns = [
+        np.concatenate([getattr(memory.truth, name) for memory in (first, second)])
+        for name in Truth.__dataclass_fields__
+    ]
+    shrink = np.concatenate([first.shrink, second.shrink])
+    if first.groups is None and second.groups is None:
+        return Memory((*first.pictures, *second.pictures), Truth(*columns), shrink)
+    groups = tuple(group for memory in (first, second) for group in memory.groups or (-1,) * len(memory))
+    return Memory(Joined(first.pictures, second.pictures), Truth(*columns), shrink, groups)
 
 
 def shrunk(memory: Memory, factor: float) -> Memory:
     """The same samples with every picture made smaller by `factor`."""
-    pictures = [_shrunk(picture, factor) for picture in memory.pictures]
-    sizes = [(picture.shape[1], picture.shape[0]) for picture in memory.pictures]
-    return _memory(pictures, sizes, memory.truth, memory.shrink)
+    made = _memory(made_smaller(memory.pictures, factor), sizes_of(memory.pictures), memory.truth, memory.shrink)
+    return replace(made, groups=memory.groups)
 
 
 def _memory(
     pictures: Sequence[Picture], sizes: Sequence[tuple[int, int]], truth: Truth, before: npt.NDArray[np.float64]
 ) -> Memory:
-    got = np.array([(picture.shape[1], picture.shape[0]) for picture in pictures], np.float64)
-    factors = got / np.array(sizes, np.float64)
-    return Memory(tuple(pictures), truth.scaled(factors), before * factors)
-
-
-def _shrunk(picture: Picture, factor: float) -> Picture:
-    if factor >= 0.98:
-        return picture
-    height, width = picture.shape[:2]
-    size = (max(1, round(width * factor)), max(1, round(height * factor)))
-    return cast(Picture, cv2.resize(picture, size, interpolation=cv2.INTER_AREA))
+    """Pictures that had `sizes`, with the truth in the pixels that they have now."""
+    factors = np.array(sizes_of(pictures), np.float64) / np.array(sizes, np.float64)
+    return Memory(pictures, truth.scaled(factors), before * factors)
 
 
 def _layout(sheet: Sheet) -> tuple[object, ...]:
     return sheet.landmark_names, tuple((shape.name, shape.n_points, shape.closed) for shape in sheet.shapes)
 
 
-def _read_head(folder: Path) -> Mapping[str, Any]:
-    path = folder / "dataset.json"
+def _head(data: bytes, where: str) -> Mapping[str, Any]:
     try:
-        head = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError as error:
-        raise TrainingError(
-            f"{folder}: no dataset.json; wanted a data set's folder, made by `rotopaint mine`"
-        ) from error
-    except (OSError, ValueError) as error:
-        raise TrainingError(f"{path}: cannot be read ({error}); mine the data set again") from error
+        head = json.loads(data)
+    except ValueError as error:
+        raise TrainingError(f"{where}: cannot be read ({error}); mine the data set again") from error
     if not isinstance(head, dict) or head.get("format") != FORMAT or head.get("version") != VERSION:
-        raise TrainingError(f"{path}: wanted format '{FORMAT}' version {VERSION}; mine the data set again")
+        raise TrainingError(f"{where}: wanted format '{FORMAT}' version {VERSION}; mine the data set again")
     return head
 
 
-def _read_samples(path: Path, sheet: Sheet) -> tuple[Sample, ...]:
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise TrainingError(f"{path}: cannot be read ({error}); mine the data set again") from error
+def _samples(text: str, where: str, sheet: Sheet) -> tuple[Sample, ...]:
     checker = _Checker(frozenset(sheet.landmark_names), {shape.name: shape.n_points for shape in sheet.shapes})
     samples = []
-    for number, line in enumerate(lines, start=1):
+    for number, line in enumerate(text.splitlines(), start=1):
         if not line.strip():
             continue
         try:
             samples.append(checker.sample(json.loads(line)))
         except (ValueError, KeyError, TypeError) as error:
             said = f"field {error} is missing" if isinstance(error, KeyError) else str(error)
-            raise TrainingError(f"{path} line {number}: {said}; mend the line or mine the data set again") from error
+            raise TrainingError(f"{where} line {number}: {said}; mend the line or mine the data set again") from error
     if not samples:
-        raise TrainingError(f"{path}: no samples; mine the data set again")
+        raise TrainingError(f"{where}: no samples; mine the data set again")
     return tuple(samples)
 
 

@@ -1,0 +1,97 @@
+"""Pictures out of shards: any picture at random, decoded straight from the mapped file."""
+
+from __future__ import annotations
+
+import mmap
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, cast
+
+import cv2
+import numpy as np
+import numpy.typing as npt
+
+from rotopaint_ai.errors import TrainingError
+from rotopaint_ai.training.shards.index import Index, Shard
+from rotopaint_ai.training.shards.store import Store
+
+Picture = npt.NDArray[np.uint8]
+
+
+@dataclass(slots=True)
+class Packed:
+    """The pictures of a sharded data set. Safe to ask from several threads; shards are opened when first wanted."""
+
+    store: Store
+    index: Index
+    _places: dict[str, int] = field(init=False)
+    _open: dict[int, mmap.mmap] = field(init=False, default_factory=dict)
+    _locks: tuple[threading.Lock, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._places = self.index.places()
+        self._locks = tuple(threading.Lock() for _ in self.index.shards)
+
+    def shard_of(self, name: str) -> int:
+        """The number of the shard that holds a picture. Raises TrainingError for one that no shard holds."""
+        try:
+            return self._places[name]
+        except KeyError:
+            raise TrainingError(f"{name}: no shard holds it; pack the data set again") from None
+
+    def data(self, name: str) -> memoryview:
+        """The bytes of a picture's file."""
+        number = self.shard_of(name)
+        offset, size = self.index.shards[number].members[name]
+        return memoryview(self._mapped(number))[offset : offset + size]
+
+    def picture(self, name: str) -> Picture:
+        """A picture: (H, W, 3) RGB. Raises TrainingError for one that cannot be decoded."""
+        found = decode(self.data(name))
+        if found is None:
+            shard = self.index.shards[self.shard_of(name)].name
+            raise TrainingError(f"{shard}: {name} in it cannot be read as a picture; copy the shard again")
+        return found
+
+    def fetch_all(self, numbers: Sequence[int]) -> None:
+        """Open shards ahead of time, in this order."""
+        for number in numbers:
+            self._mapped(number)
+
+    def _mapped(self, number: int) -> mmap.mmap:
+        with self._locks[number]:
+            if number not in self._open:
+                self._open[number] = _map(self.store.shard(self.index.shards[number]), self.index.shards[number])
+            return self._open[number]
+
+
+def _map(path: Path, shard: Shard) -> mmap.mmap:
+    with path.open("rb") as stream:
+        mapped = mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)
+    if len(mapped) != shard.n_bytes:
+        raise TrainingError(f"{path}: has {len(mapped):,} bytes, the index says {shard.n_bytes:,}; copy it again")
+    return mapped
+
+
+def decode(data: memoryview | bytes) -> Picture | None:
+    """An encoded picture as (H, W, 3) RGB, None where it is none; JPEG by the fastest decoder that is installed."""
+    fast = _fast_jpeg()
+    if fast is not None and bytes(data[:2]) == b"\xff\xd8":
+        try:
+            return cast(Picture, fast(data))
+        except ValueError:
+            return None
+    found = cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_COLOR) if len(data) else None
+    return None if found is None else cast(Picture, cv2.cvtColor(found, cv2.COLOR_BGR2RGB))
+
+
+@lru_cache(maxsize=1)
+def _fast_jpeg() -> Any:
+    try:
+        import simplejpeg
+    except ImportError:
+        return None
+    return simplejpeg.decode_jpeg

@@ -1,0 +1,101 @@
+"""Packing a data set's folder into shards: `rotopaint mine ... --shards MB`."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import tarfile
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from rotopaint_ai.errors import TrainingError
+from rotopaint_ai.files import replacing, write_text
+from rotopaint_ai.training.dataset import Dataset, read_dataset
+from rotopaint_ai.training.shards.index import FOLDER, INDEX, Index, Shard
+
+SHARD_MB = 64  # large enough that a server's delay per file is nothing beside its bytes
+
+
+def pack_dataset(
+    folder: Path, out: Path, *, shard_mb: float = SHARD_MB, check: Callable[[], None] = lambda: None
+) -> Index:
+    """Pack a data set's pictures into tars under `out`/shards, and copy its sheet, head and samples beside them.
+
+    The order is that of the samples. `check` is called once per picture and may raise to stop; an index is written
+    last, so that a broken-off packing is no data set. Raises: TrainingError where a picture is missing.
+    """
+    (out / FOLDER).mkdir(parents=True, exist_ok=True)
+    (out / INDEX).unlink(missing_ok=True)
+    data = read_dataset(folder)
+    lines = [line for line in (folder / "samples.jsonl").read_text(encoding="utf-8").splitlines() if line.strip()]
+    shards = []
+    for number, rows in enumerate(_groups(data, folder, shard_mb * 1e6)):
+        shards.append(_write(out / FOLDER / f"{number:06}.tar", data, folder, rows, lines, check))
+    for name in ("sheet.yaml", "samples.jsonl", "dataset.json"):
+        if (folder / name).resolve() != (out / name).resolve():
+            write_text(out / name, (folder / name).read_text(encoding="utf-8"))
+    index = Index(tuple(shards))
+    write_text(out / INDEX, index.dump())
+    return index
+
+
+def _groups(data: Dataset, folder: Path, limit: float) -> Iterator[list[int]]:
+    """Rows of samples, shard by shard; a picture that several samples share is packed with the first."""
+    rows: list[int] = []
+    filled = 0.0
+    for row, sample in enumerate(data.samples):
+        try:
+            size = (folder / sample.image).stat().st_size
+        except OSError as error:
+            raise TrainingError(
+                f"{folder / sample.image}: is missing ({error.strerror}); mine the data set again"
+            ) from error
+        if rows and filled + size > limit:
+            yield rows
+            rows, filled = [], 0.0
+        rows.append(row)
+        filled += size
+    if rows:
+        yield rows
+
+
+def _write(
+    path: Path, data: Dataset, folder: Path, rows: Sequence[int], lines: Sequence[str], check: Callable[[], None]
+) -> Shard:
+    members: dict[str, tuple[int, int]] = {}
+    with replacing(path) as beside:
+        with tarfile.open(beside, "w", format=tarfile.USTAR_FORMAT) as tar:
+            for row in rows:
+                check()
+                source = folder / data.samples[row].image
+                place = _add(tar, f"{row:08}{source.suffix.lower()}", source.read_bytes())
+                members.setdefault(data.samples[row].image, place)
+                _add(tar, f"{row:08}.json", lines[row].encode())
+        hashed = _Hash()
+        with beside.open("rb") as stream:
+            while block := stream.read(1 << 20):
+                hashed.add(block)
+    return Shard(path.name, hashed.n_bytes, hashed.hexdigest(), members)
+
+
+def _add(tar: tarfile.TarFile, name: str, data: bytes) -> tuple[int, int]:
+    """Add a file, the same bytes on every machine; returns where its content lies."""
+    facts = tarfile.TarInfo(name)
+    facts.size = len(data)
+    tar.addfile(facts, io.BytesIO(data))
+    padded = -(-len(data) // tarfile.BLOCKSIZE) * tarfile.BLOCKSIZE
+    return tar.offset - padded, len(data)
+
+
+@dataclass(slots=True)
+class _Hash:
+    n_bytes: int = 0
+    _sha: hashlib._Hash = field(default_factory=hashlib.sha256)
+
+    def add(self, block: bytes) -> None:
+        self.n_bytes += len(block)
+        self._sha.update(block)
+
+    def hexdigest(self) -> str:
+        return self._sha.hexdigest()

@@ -1,0 +1,66 @@
+"""A data set in a bucket, from a real S3 server on this machine."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from rotopaint_ai.errors import TrainingError
+from rotopaint_ai.training.dataset import read_dataset
+from rotopaint_ai.training.shards import store
+from rotopaint_ai.training.shards.write import pack_dataset
+
+pytest.importorskip("boto3")
+server = pytest.importorskip("moto.server")
+
+
+@pytest.fixture
+def bucket(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """An S3 endpoint with an empty bucket; its URL prefix."""
+    import boto3
+
+    running = server.ThreadedMotoServer(port=0, verbose=False)
+    running.start()
+    host, port = running.get_host_and_port()
+    for name, value in (
+        ("AWS_ENDPOINT_URL", f"http://{host}:{port}"),
+        ("AWS_ACCESS_KEY_ID", "key"),
+        ("AWS_SECRET_ACCESS_KEY", "secret"),
+        ("AWS_DEFAULT_REGION", "us-east-1"),
+        ("ROTOPAINT_CACHE", str(tmp_path / "cache")),
+    ):
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(store, "PAUSE_S", 0.001)
+    boto3.client("s3").create_bucket(Bucket="show")
+    yield "s3://show/pip"
+    running.stop()
+
+
+def test_a_bucket_gives_what_the_folder_gives(faces: Path, bucket: str, tmp_path: Path) -> None:
+    import boto3
+
+    pack_dataset(faces, tmp_path / "packed", shard_mb=0.02)
+    for path in sorted((tmp_path / "packed").rglob("*")):
+        if path.is_file():
+            boto3.client("s3").upload_file(str(path), "show", f"pip/{path.relative_to(tmp_path / 'packed')}")
+    plain, streamed = read_dataset(faces), read_dataset(bucket)
+    assert streamed.samples == plain.samples
+    assert not list((tmp_path / "cache").rglob("*.tar"))  # nothing is fetched before it is wanted
+    np.testing.assert_array_equal(streamed.picture(1), plain.picture(1))
+    assert len(list((tmp_path / "cache").rglob("*.tar"))) == 1
+    boto3.client("s3").delete_object(Bucket="show", Key="pip/shards/000001.tar")
+    gone = (streamed.groups() or ()).index(1)
+    with pytest.raises(TrainingError, match=r"s3://show/pip/shards/000001.tar: .*4 tries"):
+        streamed.picture(gone)
+    assert os.environ["AWS_ENDPOINT_URL"]
+
+
+def test_a_bucket_that_is_not_there_is_one_line(bucket: str) -> None:
+    with pytest.raises(TrainingError, match=r"s3://nowhere/x/dataset.json: .*NoSuchBucket.*4 tries"):
+        read_dataset("s3://nowhere/x")
+    with pytest.raises(TrainingError, match="wanted a folder"):
+        read_dataset("ftp://x/y")

@@ -1,0 +1,229 @@
+"""Shards hold what the folder holds, in whatever way they come."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from rotopaint_ai.errors import TrainingError
+from rotopaint_ai.sheet import LandmarkSpec, Sheet
+from rotopaint_ai.training.dataset import (
+    Sample,
+    join,
+    joined,
+    load_pictures,
+    read_dataset,
+    shrunk,
+    write_dataset,
+    write_picture,
+)
+from rotopaint_ai.training.shards.index import INDEX, parse_index
+from rotopaint_ai.training.shards.order import Order
+from rotopaint_ai.training.shards.store import Folder, Server
+from rotopaint_ai.training.shards.write import pack_dataset
+
+N = 23
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A data set of small noisy pictures, so that each is a few kB as JPEG or PNG."""
+    folder = tmp_path_factory.mktemp("data")
+    rng = np.random.default_rng(5)
+    samples = []
+    for n in range(N):
+        name = f"images/a.{1001 + n}.{'png' if n % 5 == 0 else 'jpg'}"
+        (folder / "images").mkdir(exist_ok=True)
+        write_picture(folder / name, rng.integers(0, 255, (40, 60, 3), dtype=np.uint8))
+        landmarks = {"a": (10.0 + n, 5.0, 1.0), "b": (50.0, 30.0 + n / 10, 1.0)}
+        samples.append(Sample(name, 60, 40, "pip", "sh010", 1001 + n, "train", landmarks))
+    sheet = Sheet(name="two", landmarks=(LandmarkSpec("a"), LandmarkSpec("b")), shapes=())
+    write_dataset(folder, name="noise", licence="CC0", sheet=sheet, samples=samples)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def packed(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same data set in shards of about five pictures."""
+    out = tmp_path_factory.mktemp("packed")
+    assert len(pack_dataset(folder, out, shard_mb=0.02).shards) > 4
+    return out
+
+
+def test_shards_hold_the_same_pictures_and_truth(folder: Path, packed: Path) -> None:
+    plain, sharded = read_dataset(folder), read_dataset(packed)
+    assert sharded.samples == plain.samples
+    assert not (packed / "images").exists()
+    for row in range(N):
+        np.testing.assert_array_equal(sharded.picture(row), plain.picture(row))
+
+
+def test_memory_from_shards_is_the_same_however_it_is_asked(folder: Path, packed: Path) -> None:
+    plain, sharded = (load_pictures(read_dataset(path), side_px=24, margin=1.3) for path in (folder, packed))
+    assert sharded.groups is not None
+    assert len(set(sharded.groups)) > 4
+    for a, b in (
+        (plain, sharded),
+        (shrunk(plain, 0.5), shrunk(sharded, 0.5)),
+        (joined(plain, plain), joined(sharded, sharded)),
+    ):
+        np.testing.assert_array_equal(a.truth.landmarks, b.truth.landmarks)
+        for row in (0, N // 2, len(a) - 1):
+            np.testing.assert_array_equal(a.pictures[row], b.pictures[row])
+
+
+def test_webdataset_reads_the_tars(packed: Path) -> None:
+    tariterators = pytest.importorskip("webdataset.tariterators")
+    found = []
+    for path in sorted((packed / "shards").glob("*.tar")):
+        with path.open("rb") as stream:
+            files = tariterators.tar_file_expander([{"url": path.name, "stream": stream}])
+            found += list(tariterators.group_by_keys(files))
+    assert [json.loads(row["json"])["frame"] for row in found] == list(range(1001, 1001 + N))
+    assert all(("jpg" in row) != ("png" in row) for row in found)
+
+
+def test_the_same_data_gives_the_same_bytes(folder: Path, packed: Path, tmp_path: Path) -> None:
+    pack_dataset(folder, tmp_path, shard_mb=0.02)
+    for path in (packed / "shards").iterdir():
+        assert (tmp_path / "shards" / path.name).read_bytes() == path.read_bytes()
+
+
+def test_a_damaged_shard_is_named(folder: Path, tmp_path: Path) -> None:
+    index = pack_dataset(folder, tmp_path, shard_mb=0.02)
+    data = read_dataset(tmp_path)
+    (tmp_path / "shards/000001.tar").write_bytes(b"short")
+    with pytest.raises(TrainingError, match=r"000001.tar: has 5 bytes, the index says [\d,]+; copy it again"):
+        data.picture(data.groups().index(1))  # type: ignore[union-attr]
+    offset, size = index.shards[2].members[next(iter(index.shards[2].members))]
+    whole = bytearray((tmp_path / "shards/000002.tar").read_bytes())
+    whole[offset : offset + size] = bytes(size)
+    (tmp_path / "shards/000002.tar").write_bytes(whole)
+    with pytest.raises(TrainingError, match=r"000002.tar: images/.* cannot be read as a picture"):
+        data.picture(data.groups().index(2))  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"format": "x"}', '{"format": "rotopaint-shards", "version": 1}'])
+def test_an_index_that_is_none_is_refused_in_one_line(text: str) -> None:
+    with pytest.raises(TrainingError, match=r"^here: .*pack the data set again$"):
+        parse_index(text, "here")
+    row = {"name": "../x", "bytes": 1, "sha256": "", "members": {}}
+    evil = json.dumps({"format": "rotopaint-shards", "version": 1, "shards": [row]})
+    with pytest.raises(TrainingError, match="leaves the folder"):
+        parse_index(evil, "here")
+
+
+class Moody:
+    """A server in memory that is sometimes slow, gone or wrong; `moods` are used up one per request for a tar."""
+
+    def __init__(self, folder: Path, *moods: str) -> None:
+        self.folder, self.moods, self.n_asked = folder, list(moods), 0
+
+    def __call__(self, url: str) -> Iterator[bytes]:
+        data = (self.folder / url.removeprefix("mem://x/")).read_bytes()
+        mood = self.moods.pop(0) if self.moods and url.endswith(".tar") else "well"
+        self.n_asked += url.endswith(".tar")
+        if mood == "slow":
+            raise TimeoutError("timed out")
+        if mood == "gone":
+            yield data[:100]
+            raise ConnectionResetError("connection reset")
+        if mood == "full":
+            raise OSError(28, "No space left on device")
+        yield data[::-1] if mood == "wrong" else data[:-1] if mood == "short" else data
+
+
+def _server(folder: Path, cache: Path, *moods: str) -> tuple[Server, Moody]:
+    moody = Moody(folder, *moods)
+    return Server("mem://x", cache, moody, pause_s=0.001), moody
+
+
+def test_a_moody_server_is_asked_again_until_the_bytes_are_right(packed: Path, tmp_path: Path) -> None:
+    server, moody = _server(packed, tmp_path, "slow", "wrong", "gone")
+    shard = parse_index(server.read(INDEX), "x").shards[0]
+    path = server.shard(shard)
+    assert path.read_bytes() == (packed / "shards/000000.tar").read_bytes()
+    assert moody.n_asked == 4
+    server.shard(shard)
+    assert moody.n_asked == 4  # it is in the cache now
+    assert not list(tmp_path.glob(".*part*"))
+
+
+@pytest.mark.parametrize(
+    ("mood", "said"),
+    [
+        ("slow", "timed out"),
+        ("gone", "connection reset"),
+        ("wrong", "not those of the index"),
+        ("short", "of [0-9,]+ bytes"),
+    ],
+)
+def test_a_server_that_stays_bad_is_named_and_nothing_false_is_kept(
+    packed: Path, tmp_path: Path, mood: str, said: str
+) -> None:
+    server, _ = _server(packed, tmp_path, *[mood] * 9)
+    with pytest.raises(TrainingError, match=rf"mem://x/shards/000000.tar: .*{said}.* \(4 tries\)"):
+        server.shard(server.index().shards[0])
+    assert not list(tmp_path.glob("*.tar"))
+
+
+def test_a_full_disk_is_said_at_once(packed: Path, tmp_path: Path) -> None:
+    server, moody = _server(packed, tmp_path, "full", "full")
+    with pytest.raises(TrainingError, match="No space left on device; make room, or set ROTOPAINT_CACHE"):
+        server.shard(server.index().shards[0])
+    assert moody.n_asked == 1
+
+
+def test_the_cache_keeps_what_was_used_last(packed: Path, tmp_path: Path) -> None:
+    server, moody = _server(packed, tmp_path)
+    shards = server.index().shards
+    small = Server("mem://x", tmp_path, moody, limit_bytes=2.5 * shards[0].n_bytes)
+    for shard in shards[:4]:
+        small.shard(shard)
+    assert len(list(tmp_path.glob("*.tar"))) == 2
+    small.shard(shards[3])
+    assert moody.n_asked == 4
+    assert isinstance(Folder(packed).index(), type(server.index()))
+
+
+def test_every_sample_once_in_an_epoch_and_the_ranks_share_each_batch() -> None:
+    groups = tuple(np.repeat(np.arange(20), 7).tolist())
+    for order in (Order(140, 3), Order(140, 3, groups, window=4)):
+        seen = [row for step in range(14) for row in order.batch(step, 10)]
+        assert sorted(seen) == list(range(140))
+        assert order.batch(5, 10) == Order(140, 3, order.groups, window=4 if order.groups else 8).batch(5, 10)
+        shares = [order.share(7, 12, rank=rank, ranks=3) for rank in range(3)]
+        assert sorted(row for share in shares for row in share) == sorted(order.batch(7, 12))
+    assert Order(140, 3).batch(14, 10) != Order(140, 3).batch(0, 10)
+
+
+def test_a_stream_wants_few_shards_at_a_time_and_says_which_come_next() -> None:
+    groups = tuple(np.repeat(np.arange(20), 7).tolist())
+    order = Order(140, 3, groups, window=4)
+    first = {groups[row] for step in range(2) for row in order.batch(step, 14)}
+    assert len(first) <= 4
+    ahead = order.shards_ahead(0, 14)
+    assert sorted(ahead) == list(range(20))
+    assert set(ahead[:4]) == {groups[row] for row in order.epoch(0)[:28]}
+    assert len(order.shards_ahead(5, 14)) < 20
+
+
+def test_sets_of_both_kinds_join(folder: Path, packed: Path) -> None:
+    both = join([read_dataset(folder), read_dataset(packed)])
+    groups = both.groups()
+    assert groups is not None
+    assert groups[:N] == (-1,) * N
+    np.testing.assert_array_equal(both.picture(3), both.picture(N + 3))
+
+
+def test_mining_anew_forgets_the_old_shards(folder: Path, tmp_path: Path) -> None:
+    data = read_dataset(folder)
+    pack_dataset(folder, tmp_path, shard_mb=0.02)
+    write_picture(tmp_path / "images/new.png", np.full((40, 60, 3), 7, np.uint8))
+    sample = Sample("images/new.png", 60, 40, "pip", "sh020", 1, "train", data.samples[0].landmarks)
+    write_dataset(tmp_path, name="new", licence="CC0", sheet=data.sheet, samples=[sample])
+    assert read_dataset(tmp_path).picture(0)[0, 0, 0] == 7
