@@ -71,7 +71,7 @@ def write_faces(folder: Path, *, n: int = 24, n_test: int = 4, size: int = 96, s
                 width=size,
                 height=size,
                 character="disc",
-                shot=f"shot{at % 2}",
+                shot=f"shot{at % 2 if at < n else 2}",
                 frame=1001 + at,
                 split=split,
                 landmarks={

@@ -1,0 +1,95 @@
+"""Data sets that cannot be trained on: each is refused in one line that says what to do."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from rotopaint_ai.errors import TrainingError
+from rotopaint_ai.training.dataset import Dataset, Truth, join, read_dataset
+from rotopaint_ai.training.refusals import check, disagreement
+from rotopaint_ai.training.train import split_held_out, train
+
+
+def moved(data: Dataset, row: int, by: float) -> Truth:
+    landmarks = data.truth.landmarks.copy()
+    landmarks[row, 2] += by
+    return replace(data.truth, landmarks=landmarks)
+
+
+def refused(data: Dataset) -> str:
+    with pytest.raises(TrainingError) as caught:
+        check(data)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def test_a_sound_data_set_passes(faces: Path) -> None:
+    check(read_dataset(faces))
+
+
+def test_two_labels_of_one_frame(faces: Path, tmp_path: Path) -> None:
+    data = read_dataset(faces)
+    twice = join([data, replace(data, truth=moved(data, 5, 6.0))])
+    assert "disc shot1 frame 1006 is labelled twice" in refused(twice)
+    assert "--exclude shot1:1006" in refused(twice)
+    # a frame that is there twice with the same label, cut elsewhere, contradicts nothing
+    shifted = replace(data, truth=replace(data.truth, landmarks=data.truth.landmarks + np.float32(3.5)))
+    assert disagreement(join([data, shifted]), 2, 2 + len(data)) == pytest.approx(0, abs=1e-6)
+    # samples that say neither who they show nor in which shot are not compared
+    nameless = replace(twice, samples=tuple(replace(s, character="", shot="") for s in twice.samples))
+    check(nameless)
+
+
+def test_a_shot_on_both_sides(faces: Path) -> None:
+    data = read_dataset(faces)
+    samples = tuple(replace(s, shot=f"shot{s.frame % 2}") for s in data.samples)
+    data = replace(data, samples=samples)
+    assert "shot shot0 of disc (and 1 more) is learnt from and held out" in refused(data)
+    assert "--val SHOT" in refused(data)
+
+
+def test_characters_held_out_by_halves(faces: Path) -> None:
+    data = read_dataset(faces)
+    split = [replace(s, split="val", shot="a") if row == 24 else s for row, s in enumerate(data.samples)]
+    check(replace(data, samples=tuple(split)))  # another shot of a character that is learnt from: all alike
+    split[25] = replace(split[25], split="val", character="stranger", shot="b")
+    assert "disc is learnt from in other shots and stranger is not" in refused(replace(data, samples=tuple(split)))
+
+
+def test_one_picture_on_both_sides(faces: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "copy"
+    shutil.copytree(faces, folder)
+    shutil.copyfile(folder / "images" / "003.png", folder / "images" / "026.png")
+    data = read_dataset(folder)
+    assert "026.png is held out and learnt from as 003.png" in refused(data)
+
+
+def test_nothing_to_learn_from(faces: Path, tmp_path: Path) -> None:
+    data = read_dataset(faces)
+    with pytest.raises(TrainingError, match="nothing to learn from"):
+        split_held_out(data.subset(data.rows_of("test")))
+    folder = tmp_path / "empty"
+    shutil.copytree(faces, folder)
+    (folder / "samples.jsonl").write_text("\n")
+    with pytest.raises(TrainingError, match="no samples; mine the data set again"):
+        train([folder], tmp_path / "pack", init="none")
+    with pytest.raises(TrainingError, match="wanted a data set's folder"):
+        train([tmp_path / "nowhere"], tmp_path / "pack", init="none")
+    assert not (tmp_path / "pack").exists()
+
+
+def test_training_itself_refuses(faces: Path, tmp_path: Path) -> None:
+    data = read_dataset(faces)
+    text = (faces / "samples.jsonl").read_text(encoding="utf-8").replace('"shot2"', '"shot1"')
+    folder = tmp_path / "leaking"
+    shutil.copytree(faces, folder)
+    (folder / "samples.jsonl").write_text(text, encoding="utf-8")
+    assert len(data) == 28
+    with pytest.raises(TrainingError, match="shot1 of disc is learnt from and held out"):
+        train([folder], tmp_path / "pack", init="none")
+    assert not (tmp_path / "pack").exists()
