@@ -1,0 +1,192 @@
+"""A scripted session killed (SIGKILL) at random instants: what is lost, does undo still work, is the file whole.
+
+    python benchmarks/crashes.py [--kills 50] [--seed 1] [--json FILE]
+
+The session drags points, sets seams, draws crops, marks frames, takes runs, undoes and redoes, each an act with a
+gesture's previews before it, and says on a pipe when an act has returned. After each kill the project is opened again:
+it must hold the state after the last act that returned, or after the one that was under way; everything must undo to
+the state that the same script gives without a file; SQLite must find no fault.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import signal
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+from rotopaint_ai.project import Box, Project, SeamSettings, State
+from rotopaint_ai.shapes.roto import ControlPoint, Key, Landmark, LandmarkKeys, RotoDocument, RotoShape
+from rotopaint_ui import edits
+from rotopaint_ui.session import Session
+
+FRAMES = range(1001, 1049)
+N_SHAPES, N_POINTS = 6, 12
+MOST_ACTS = 5000
+
+
+@dataclass(frozen=True, slots=True)
+class Crash:
+    """One kill: after how many acts, how many of those were on disk, whether the file was whole, and what undo gave."""
+
+    acts_returned: int
+    acts_on_disk: int
+    integrity: str
+    undone: int
+    is_right: bool
+    reopened_ms: float
+
+
+def model(seed: int) -> RotoDocument:
+    """A shot as a run gives it."""
+    draw = random.Random(seed)
+
+    def key() -> Key:
+        return Key(tuple(ControlPoint(*(round(draw.uniform(0, 900), 4) for _ in range(6))) for _ in range(N_POINTS)))
+
+    shapes = tuple(
+        RotoShape(f"shape {k}", k > 2, "matte" if k > 2 else "seam", {f: key() for f in FRAMES}, width_px=4.0)
+        for k in range(N_SHAPES)
+    )
+    marks = {f: tuple(Landmark(draw.uniform(0, 900), draw.uniform(0, 500), 1.0) for _ in range(30)) for f in FRAMES}
+    names = tuple(f"landmark {k}" for k in range(30))
+    return RotoDocument(960, 540, 1001, 1048, landmarks=LandmarkKeys(names, marks), shapes=shapes)
+
+
+def acts(session: Session, seed: int) -> Iterator[None]:
+    """One act after the other, always the same ones for a seed."""
+    draw = random.Random(seed)
+    session.act("run", State(document=model(seed), predicted=model(seed)))
+    yield
+    for k in range(MOST_ACTS):
+        _act(session, draw, k)
+        yield
+
+
+def _act(session: Session, draw: random.Random, k: int) -> None:
+    kind, frame = draw.random(), draw.choice(FRAMES)
+    document, name = session.document, f"shape {draw.randrange(N_SHAPES)}"
+    if kind < 0.12:
+        session.undo()
+    elif kind < 0.2:
+        session.redo()
+    elif kind < 0.3:
+        session.mark([frame], draw.choice(["accepted", "needs work", None]))
+    elif kind < 0.4:
+        session.set_seam(name, SeamSettings(width_px=round(draw.uniform(1, 9), 2), grain=0.5))
+    elif kind < 0.45:
+        new = model(draw.randrange(1 << 30))
+        session.act("run", replace(session.state, document=new, predicted=new))
+    elif kind < 0.6:
+        session.act("crop box", replace(session.state, crops={**session.state.crops, frame: Box(k, frame, 80, 80)}))
+    elif document is not None:
+        _drag(session, name, frame, draw)
+
+
+def _drag(session: Session, name: str, frame: int, draw: random.Random) -> None:
+    session.begin("move points")
+    dx, index = draw.uniform(-9, 9), draw.randrange(N_POINTS)
+    for part in (0.3, 0.6, 1.0):
+        before = session.before_gesture
+        if before.document is not None:
+            moved = edits.move_points(before.document, name, [frame], [index], dx * part, 0)
+            session.preview(replace(before, document=moved))
+    session.commit()
+
+
+def perform(path: Path, seed: int) -> None:
+    """The child: act until somebody kills us."""
+    session = Session()
+    session.start_project(path)
+    for _ in acts(session, seed):
+        os.write(1, b".")
+    time.sleep(60)
+
+
+def crash(path: Path, seed: int, after_s: float) -> Crash:
+    """Start a session, kill it, open what it left."""
+    words = [sys.executable, __file__, "--perform", str(path), "--seed", str(seed)]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as child:
+        assert child.stdout is not None
+        said = child.stdout.read(1)  # it is at work
+        time.sleep(after_s)
+        child.send_signal(signal.SIGKILL)
+        said += child.stdout.read()
+    return look(path, seed, len(said))
+
+
+def look(path: Path, seed: int, returned: int) -> Crash:
+    """What a killed session left: compared with the same script in memory."""
+    start = time.perf_counter()
+    session = Session()
+    session.open_project(path)
+    reopened = 1000 * (time.perf_counter() - start)
+    twin, on_disk = Session(), -1
+    for count, _ in enumerate(acts(twin, seed), 1):
+        if count >= returned and twin.state == session.state:
+            on_disk = count
+            break
+        if count > returned:
+            break
+    undone = 0
+    is_right = on_disk in (returned, returned + 1)
+    while is_right and (session.can_undo or twin.can_undo):
+        is_right = session.undo() == twin.undo() and session.state == twin.state
+        undone += 1
+    session.close()
+    connection = sqlite3.connect(path)
+    integrity = str(connection.execute("PRAGMA integrity_check").fetchone()[0])
+    connection.close()
+    reread = Project.open(path, write=False)
+    is_right = is_right and integrity == "ok" and reread.load().state == session.state
+    reread.close()
+    return Crash(returned, on_disk, integrity, undone, is_right, round(reopened, 1))
+
+
+def measure(folder: Path, kills: int, seed: int, longest_s: float = 0.6) -> list[Crash]:
+    """Many crashes, each of a session of its own at an instant of its own."""
+    draw = random.Random(seed)
+    return [crash(folder / f"{k}.rotopaint", draw.randrange(1 << 30), draw.uniform(0, longest_s)) for k in range(kills)]
+
+
+def main() -> int:
+    """Measure and print; 1 where a crash lost something."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--kills", type=int, default=50)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--json", type=Path)
+    parser.add_argument("--perform", type=Path, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.perform is not None:
+        perform(options.perform, options.seed)
+        return 0
+    with tempfile.TemporaryDirectory() as folder:
+        found = measure(Path(folder), options.kills, options.seed)
+    content = {
+        "kills": len(found),
+        "right": sum(each.is_right for each in found),
+        "whole": sum(each.integrity == "ok" for each in found),
+        "acts_before_the_kill": sorted(each.acts_returned for each in found),
+        "acts_lost": sum(max(each.acts_returned - each.acts_on_disk, 0) for each in found),
+        "steps_undone": sum(each.undone for each in found),
+        "reopened_ms_median": sorted(each.reopened_ms for each in found)[len(found) // 2],
+        "wrong": [asdict(each) for each in found if not each.is_right],
+    }
+    text = json.dumps(content, indent=1)
+    print(text)
+    if options.json is not None:
+        options.json.write_text(text + "\n", encoding="utf-8")
+    return 0 if content["right"] == len(found) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,45 @@
+"""Sessions killed at random instants: nothing that was committed is lost, undo goes on, the file is whole."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "crashes.py"
+
+
+@pytest.fixture
+def crashes(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """The benchmark, whose child processes find the product as this one does."""
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))
+    spec = importlib.util.spec_from_file_location("crashes", BENCHMARK)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    monkeypatch.setitem(sys.modules, "crashes", module)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="kills with a signal")
+def test_a_session_killed_at_any_instant_loses_at_most_the_act_under_way(crashes: ModuleType, tmp_path: Path) -> None:
+    found = crashes.measure(tmp_path, kills=6, seed=7, longest_s=0.15)
+    assert [each for each in found if not each.is_right] == []
+    assert sum(each.undone for each in found) > 8
+
+
+def test_the_check_sees_a_lost_act(crashes: ModuleType, tmp_path: Path) -> None:
+    path = tmp_path / "shot.rotopaint"
+    session = crashes.Session()
+    session.start_project(path)
+    script = crashes.acts(session, 3)
+    for _ in range(5):
+        next(script)
+    session.close()
+    assert crashes.look(path, 3, 5).is_right
+    assert not crashes.look(path, 3, 7).is_right
