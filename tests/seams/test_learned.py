@@ -1,0 +1,111 @@
+"""The learned fill's place in the ribbon, and the choice between it and the table, with models of two lines."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from rotopaint_ai.errors import UsageError
+from rotopaint_ai.seams import choice, cleanplate, learned, light
+
+_spec = importlib.util.spec_from_file_location("made_up", Path(__file__).with_name("made_up.py"))
+assert _spec is not None
+assert _spec.loader is not None
+made_up = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(made_up)
+
+LINE = made_up.curve()
+MATTE = made_up.matte(LINE, 5.0)
+CURVES = [(LINE, 5.0)]
+
+
+def banks_alone(strips: np.ndarray) -> np.ndarray:
+    """A model that trusts the banks and nothing else."""
+    answer = np.zeros((*strips.shape[:3], 6), np.float32)
+    answer[..., 2] = 30.0
+    return answer
+
+
+def plate_alone(strips: np.ndarray) -> np.ndarray:
+    answer = np.zeros((*strips.shape[:3], 6), np.float32)
+    answer[..., 0] = 30.0
+    return answer
+
+
+def seamed() -> tuple[np.ndarray, np.ndarray]:
+    clean = made_up.face()
+    return clean * made_up.groove(LINE, depth=0.7), clean
+
+
+def test_a_model_that_keeps_the_plate_keeps_it() -> None:
+    plate, _ = seamed()
+    out = cleanplate.fill(plate, MATTE, CURVES, "learned", plate_alone)
+    assert np.allclose(out, plate, rtol=2e-3)
+
+
+def test_a_model_that_trusts_the_banks_takes_the_groove_away() -> None:
+    plate, clean = seamed()
+    out = cleanplate.fill(plate, MATTE, CURVES, "learned", banks_alone)
+    assert made_up.rms(out, clean, MATTE) < 0.35 * made_up.rms(plate, clean, MATTE)
+
+
+def test_strips_are_multiples_of_four_and_free_of_exposure() -> None:
+    plate, _ = seamed()
+    seen: list[np.ndarray] = []
+
+    def spy(strips: np.ndarray) -> np.ndarray:
+        seen.append(strips)
+        return banks_alone(strips)
+
+    for gain in (1.0, 8.0):
+        cleanplate.fill(plate * np.float32(gain), MATTE, CURVES, "learned", spy)
+    assert seen[0].shape[0] == 1
+    assert seen[0].shape[1] % learned.MULTIPLE == seen[0].shape[2] % learned.MULTIPLE == 0
+    assert seen[0].shape[3] == learned.N_CHANNELS
+    assert np.allclose(seen[0], seen[1], atol=2e-3)
+
+
+def test_auto_without_a_model_is_two_bank_and_says_so() -> None:
+    plate, _ = seamed()
+    auto, table = (cleanplate.paint(plate, MATTE, CURVES, method) for method in ("auto", "two-bank"))
+    assert np.array_equal(auto.rgb, table.rgb)
+    assert auto.chosen == {"two-bank": 1.0}
+    with pytest.raises(UsageError, match=r"fill\.onnx"):
+        cleanplate.paint(plate, MATTE, CURVES, "learned")
+
+
+def test_auto_gives_the_network_the_hard_stretches_and_leaves_the_rest_as_the_table_has_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    plate, _ = seamed()
+    plate = plate * (1.0 + np.float32(0.01))
+    patchy = plate.copy()
+    patchy[:, 110:122] *= 0.25  # a stripe that crosses the seam
+    table = cleanplate.paint(patchy, MATTE, CURVES, "two-bank").rgb
+    scene = cleanplate.lay(patchy, MATTE > 0, CURVES)
+    assert scene is not None
+    known = light.sources(scene.light_TSC, scene.hole_TS)
+    doubts = choice.doubt(known, scene.hole_TS, scene.ribbon.own_TS)
+    monkeypatch.setattr(choice, "_HARD", float(np.sort(doubts)[-2]))
+    auto = cleanplate.paint(patchy, MATTE, CURVES, "auto", banks_alone)
+    assert 0.0 < auto.chosen["learned"] < 0.6
+    assert auto.chosen["learned"] + auto.chosen["two-bank"] == pytest.approx(1.0)
+    changed = np.flatnonzero((np.abs(auto.rgb - table) > 2e-3).any((0, 2)))  # less is grain, limited over all of it
+    assert len(changed)
+    assert changed.max() - changed.min() < 90
+
+
+def test_a_stretch_gets_the_same_answer_whether_it_is_seen_alone_or_with_the_others() -> None:
+    rng = np.random.default_rng(0)
+    strip = rng.standard_normal((28, 200, learned.N_CHANNELS)).astype(np.float32)
+
+    def echo(strips: np.ndarray) -> np.ndarray:
+        return strips[..., :6]
+
+    got = learned.answers(echo, strip, slice(64, 96))
+    assert np.array_equal(got, strip[:, 64:96, :6])
+    ends = learned.answers(echo, strip, slice(190, 200))
+    assert np.array_equal(ends, strip[:, 190:200, :6])
