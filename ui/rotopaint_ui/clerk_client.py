@@ -24,6 +24,7 @@ class ClerkClient(QObject):
         super().__init__(parent)
         self._process: QProcess | None = None
         self._ticket = 0
+        self._is_over = False
         self._writing = Errand(self)
         self._waiting: tuple[int, Engine, Mapping[str, Any], Reply] | None = None
         self._writing.done.connect(self._start)
@@ -38,6 +39,8 @@ class ClerkClient(QObject):
     ) -> None:
         """Ask; the answer comes to `reply`, in this thread. The document is put into words beside the screen."""
         self.drop()
+        if self._is_over:
+            return
         self._ticket += 1
         ticket = self._ticket
         self._waiting = (ticket, engine, request, reply)
@@ -54,7 +57,8 @@ class ClerkClient(QObject):
             process.deleteLater()
 
     def shut_down(self) -> None:
-        """Leave no process behind."""
+        """Leave no process behind; questions that come later are not asked."""
+        self._is_over = True
         self._writing.wait()
         self.drop()
 

@@ -126,6 +126,7 @@ COMMANDS = (
     Command("spread_longer", "Reach one frame more on each side", "Review", ("Shift+]",)),
     Command("refit", "Refit shot", "Review", ("Ctrl+R",), "refit"),
     Command("run", "Run", "Shot", ("Ctrl+Return",)),
+    Command("preview_seam", "Preview the seam on this frame", "Shot", ("Shift+P",), "preview", True),
     Command("make_clean", "Make the clean plate", "Shot", ("Ctrl+Shift+Return",)),
 )
 

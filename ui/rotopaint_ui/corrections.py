@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from rotopaint_ai.project.values import Spread, State
 from rotopaint_ai.shapes import edit
+from rotopaint_ai.shapes.human import with_keys
 from rotopaint_ai.shapes.reach import propose
 from rotopaint_ai.shapes.roto import Key, Landmark, Points, RotoDocument, Source
 
@@ -146,17 +147,6 @@ class Corrections:
             document = with_keys(asked.document, keys)
             spreads = asked.spreads if spread is None else (*_others(asked.spreads, spread), spread)
             session.act(label, replace(asked, document=document, spreads=spreads))
-            session.say(f"{label.capitalize()}: {sum(map(len, keys.values()))} keys follow")
-
-
-def with_keys(document: RotoDocument, keys: Mapping[str, Mapping[int, Key]]) -> RotoDocument:
-    """The document with keys put in, frames in order; human keys stay."""
-    shapes = []
-    for shape in document.shapes:
-        new = {f: key for f, key in keys.get(shape.name, {}).items() if not _is_human(shape.keys.get(f))}
-        merged = {**shape.keys, **new}
-        shapes.append(shape.with_keys({frame: merged[frame] for frame in sorted(merged)}) if new else shape)
-    return replace(document, shapes=tuple(shapes))
 
 
 def _others(spreads: tuple[Spread, ...], spread: Spread) -> tuple[Spread, ...]:

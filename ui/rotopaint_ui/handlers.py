@@ -61,6 +61,7 @@ def _handlers(panel: Panel) -> Mapping[str, Handler]:
         "spread_longer": lambda: panel.lengthen_reach(1),
         "refit": review.refit,
         "run": panel.run,
+        "preview_seam": panel.preview_seam,
         "make_clean": panel.make_clean,
     }
 

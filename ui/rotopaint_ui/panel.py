@@ -29,9 +29,11 @@ from rotopaint_ui.inspector import Inspector
 from rotopaint_ui.jobs import CLEAN as CLEAN_JOB
 from rotopaint_ui.jobs import RUN, ShotJobs
 from rotopaint_ui.keeper import Keeper
+from rotopaint_ui.live_client import LiveClient, SeamPreview
 from rotopaint_ui.opening import Opening, is_project
 from rotopaint_ui.player import Player
 from rotopaint_ui.preferences import Preferences
+from rotopaint_ui.preview import Previewer
 from rotopaint_ui.reel import CLEAN, PLATE, Look, Reel
 from rotopaint_ui.render import View
 from rotopaint_ui.review import ReviewLoop, Visits
@@ -71,6 +73,9 @@ class Panel(QWidget):
         self.keeper = Keeper(self.session, lambda: self.jobs.kind != RUN, self)
         self.importer = Importer(self.session, self)
         self.opening = Opening(self.session, self.reel, host.engine, self)
+        self.session.live = self.live = LiveClient(self)
+        self.live.project_path = lambda: self.session.project_path
+        self.previewer = Previewer(self.session, self.reel, self.live, self)
         self._shown: object = None
         self.commands = make_actions(self, self._keys(), partial(handler_of, self))
         self._make_widgets()
@@ -153,6 +158,7 @@ class Panel(QWidget):
         self.jobs.shut_down()
         self.keeper.shut_down()
         self.opening.shut_down()
+        self.live.shut_down()
         self.exports.shut_down()
         self.reel.shut_down()
 
@@ -189,6 +195,7 @@ class Panel(QWidget):
         overlays = [get[name] for name in get if name.startswith("overlay.")]
         self.view_bar = ViewBar([each for each in overlays if not each.icon().isNull()])
         self.inspector = Inspector(self.session, None if host.name == "standalone" else host.export_label)
+        self.inspector.seam.set_actions(get["preview_seam"])
         self.review_bar = ReviewBar(get)
         self.timeline = Timeline(self.session, self.reel)
         self.status = StatusLine()
@@ -217,6 +224,7 @@ class Panel(QWidget):
         self.top.run.clicked.connect(self.run)
         self.top.export.clicked.connect(self.export)
         self.status.diagnostics_wanted.connect(self.copy_diagnostics)
+        self.top.pack.currentTextChanged.connect(lambda text: self._load_pack())
         self.view_bar.look_changed.connect(self._change_look)
         self.canvas.readout_changed.connect(self.view_bar.readout.setText)
         self.timeline.frame_wanted.connect(self.session.go_to)
@@ -250,6 +258,9 @@ class Panel(QWidget):
         jobs.read.connect(self._results_read)
         jobs.ended.connect(self._job_ended)
         self.exports.mattes_wanted.connect(lambda document, out: jobs.draw_mattes(document, out, self.preferences))
+        self.live.said.connect(lambda text: say(text, "trouble"))
+        self.live.lost.connect(lambda text: say(text, "trouble"))
+        self.previewer.shown.connect(self._show_preview)
         self.keeper.kept.connect(self._refresh)
         self.keeper.failed.connect(lambda text: say(text, "trouble"))
 
@@ -258,6 +269,7 @@ class Panel(QWidget):
     def _refresh(self) -> None:
         """Something in the session changed. The viewer follows at once, the rest while a drag goes on now and then."""
         self.canvas.refresh()
+        self.previewer.refresh()
         if self.session.is_dragging:
             self._slow.start()  # again and again: the slower widgets follow when the hand rests
         else:
@@ -289,7 +301,7 @@ class Panel(QWidget):
         for name, on in (
             *(("undo", session.can_undo), ("redo", session.can_redo), ("refit", has_document)),
             *((name, has_plate) for name in ("accept", "needs_work", "accept_next", "run", "play")),
-            *((name, has_document) for name in ("make_clean", "export")),
+            *((name, has_document) for name in ("make_clean", "preview_seam", "export")),
         ):
             get[name].setEnabled(on)
         get["accept"].setChecked(mark == "accepted")
@@ -325,6 +337,9 @@ class Panel(QWidget):
             self.canvas.refresh()
 
     def _opened(self, plate: PlateFacts) -> None:
+        self.live.use(self.host.engine())
+        if self.previewer.is_on:
+            self.commands["preview_seam"].trigger()
         self.reel.forget(CLEAN)
         self.review.reset()
         self.top.show_plate(plate)
@@ -335,6 +350,7 @@ class Panel(QWidget):
         self._open_clean()
         self.take_tool("crop")
         self.status.say("Drag a box around the face, then press Run")
+        self.live.open_plate(plate.source, None if self.choice is None else self.choice.colourspace)
         self.jobs.read_results()
         self.set_preferences(self.preferences.with_recent(plate.source))
         self.plate_opened.emit()
@@ -348,6 +364,7 @@ class Panel(QWidget):
         self.top.show_device(f"{session.run.device}{speed}" if session.run.device else "", self.preferences.device)
         if session.document is not None:
             self.take_tool("select")
+            self._load_pack()
             if not is_run:
                 self.status.say("The shapes of the last run. N jumps to the worst frame")
         self._refresh()
@@ -360,6 +377,14 @@ class Panel(QWidget):
         self._refresh()
         if kind == RUN:
             self.run_ended.emit(is_whole)
+
+    def _load_pack(self) -> None:
+        if self.session.document is not None:
+            self.live.load_pack(self.top.chosen_pack)
+
+    def _show_preview(self, preview: SeamPreview | None) -> None:
+        self.inspector.seam.show_preview(None if preview is None else (preview.before, preview.after))
+        self.canvas.refresh()
 
     def _show_running(self) -> None:
         self.top.show_running(self.jobs.is_running)
@@ -402,6 +427,13 @@ class Panel(QWidget):
         self._open_clean()
         self._refresh()
 
+    def preview_seam(self) -> None:
+        """Show this frame with its seams painted away, or go back to what was shown."""
+        on = self.commands["preview_seam"].isChecked()
+        if on != self.commands["flip"].isChecked():
+            self.commands["flip"].trigger()
+        self.previewer.switch(on)
+
     def lengthen_reach(self, by: int) -> None:
         """Let the correction reach some frames further on both sides."""
         self.review.lengthen(by)
@@ -410,6 +442,7 @@ class Panel(QWidget):
     def _change_look(self, look: Look) -> None:
         self.reel.look = look
         self._want_frames()
+        self.previewer.refresh()
 
     def _ask_for_export_folder(self) -> None:
         layout.ask_for_folder(self, "Where exports go", self.inspector.export.folder.setText)

@@ -65,6 +65,7 @@ class Reel(QObject):
         self._buffer = bytearray()
         self._header: dict[str, Any] | None = None
         self._images: OrderedDict[tuple[str, int], tuple[Look, QImage]] = OrderedDict()
+        self._lent: dict[tuple[str, int], QImage] = {}
         self._thumbs: OrderedDict[int, QImage] = OrderedDict()
         self._wishes: list[Wish] = []
         self._sent: list[dict[str, Any]] = []
@@ -107,8 +108,17 @@ class Reel(QObject):
         if plate == PLATE:
             self._thumbs.clear()
 
+    def lend(self, plate: str, picture: tuple[int, QImage] | None) -> None:
+        """Show a picture in place of one frame of a plate until another is lent, or None: a preview."""
+        self._lent = {} if picture is None else {(plate, picture[0]): picture[1]}
+        if picture is not None:
+            self.image_ready.emit(plate, picture[0])
+
     def image(self, plate: str, frame: int) -> QImage | None:
         """The newest picture of a frame, perhaps still in an earlier look; None when there is none yet."""
+        lent = self._lent.get((plate, frame))
+        if lent is not None:
+            return lent
         found = self._images.get((plate, frame))
         if found is not None:
             self._images.move_to_end((plate, frame))

@@ -87,6 +87,7 @@ class SeamTab(QScrollArea):
         super().__init__()
         self._session = session
         self._names: tuple[str, ...] = ()
+        self._previewed: tuple[float, float] | None = None
         self.method_reasons = {}
         self._make_fields()
         inside = QWidget()
@@ -127,6 +128,11 @@ class SeamTab(QScrollArea):
         if shapes:
             self._show(shapes[0], self._session.seam(shapes[0].name))
         self.reset.setEnabled(any(self._session.seam(shape.name) != SeamSettings() for shape in shapes))
+        self._show_visibility()
+
+    def show_preview(self, pair: tuple[float, float] | None) -> None:
+        """How much the seam shows in the preview of this frame; None where there is none."""
+        self._previewed = pair
         self._show_visibility()
 
     def show_stale(self, stale: Sequence[int], n_frames: int, is_running: bool) -> None:
@@ -225,7 +231,8 @@ class SeamTab(QScrollArea):
 
     def _show_visibility(self) -> None:
         seam = self._session.run.seam
-        self.meter.show_values(*seam.get(self._session.frame, (None, None)))
+        pair = self._previewed or seam.get(self._session.frame, (None, None))
+        self.meter.show_values(*pair)
         pairs = [(before, after) for before, after in seam.values() if before is not None and after is not None]
         if pairs:
             mean = [sum(values) / len(pairs) for values in zip(*pairs)]
