@@ -11,6 +11,7 @@ from typing import Any, Protocol
 KINDS = {
     "clean": "clean plates against every peer that is installed: quality inside the true seam, and speed",
     "run": "the whole job over reading and writing the same plates alone",
+    "load": "clips of 16 frames from movies, files and shards, with every library that is installed",
     "mine": "planted label errors that mine finds in roto known to be good",
 }
 

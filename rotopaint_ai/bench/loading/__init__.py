@@ -1,0 +1,1 @@
+"""The parts of `rotopaint bench load`: one shot encoded in many ways, readers for each, and the measurement."""

@@ -1,0 +1,156 @@
+"""The measurement: frames per second of every way to read every source, warm and cold, in turns."""
+
+from __future__ import annotations
+
+import platform
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import asdict, dataclass
+from multiprocessing import get_context
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import numpy as np
+
+from rotopaint_ai.bench.loading.readers import absent, forget, readers_of
+from rotopaint_ai.bench.loading.sources import Source, encode_all
+
+CLIP = 16
+OURS, PEER = ("shards of JPEG", "mapped tar"), "PyAV"
+WANTED = {"mp4 h264, default keys": 10.0, "mp4 h264, key every 12": 3.0}  # goal P4
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Length and side of the shot, clips per measurement, its repeats, and processes of the last measurement."""
+
+    n_frames: int
+    size: int
+    n_clips: int
+    n_rounds: int
+    n_workers: int
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """A row of the table: a source, a reader, the order of its clips, the cache, and the number of processes."""
+
+    source: str
+    reader: str
+    order: str
+    cache: str
+    workers: int
+
+
+def measure_all(folder: Path, settings: Settings) -> dict[str, Any]:
+    """Measure everything in turns, round by round; a reader that fails is named with its reason."""
+    sources = {source.name: source for source in encode_all(folder, settings.n_frames, settings.size)}
+    rates: dict[Way, list[float]] = {}
+    failed: dict[str, str] = {}
+    for round_ in range(settings.n_rounds):
+        for way in _ways(sources.values(), settings):
+            if f"{way.source}: {way.reader}" in failed:
+                continue
+            try:
+                rates.setdefault(way, []).append(_rate(sources[way.source], way, settings, round_))
+            except Exception as error:  # a peer's own trouble is a result
+                failed[f"{way.source}: {way.reader}"] = f"{type(error).__name__}: {' '.join(str(error).split())[:160]}"
+    return _content(sources, {way: found for way, found in rates.items() if found}, failed, settings)
+
+
+def _ways(sources: Any, settings: Settings) -> Iterator[Way]:
+    for source in sources:
+        for reader in readers_of(source):
+            for order in ("sequential", "random"):
+                for cache in ("warm", "cold"):
+                    yield Way(source.name, reader, order, cache, 1)
+            if settings.n_workers > 1:
+                yield Way(source.name, reader, "random", "warm", settings.n_workers)
+
+
+def _starts(source: Source, order: str, settings: Settings, round_: int) -> list[int]:
+    """First frames of the clips; the same for every reader of a round."""
+    if order == "sequential":
+        return [at * CLIP % (source.n_frames - CLIP) for at in range(settings.n_clips)]
+    rng = np.random.default_rng(round_)
+    return [int(start) for start in rng.integers(0, source.n_frames - CLIP, settings.n_clips)]
+
+
+def _rate(source: Source, way: Way, settings: Settings, round_: int) -> float:
+    """Frames per second, opening included."""
+    starts = _starts(source, way.order, settings, round_)
+    if way.cache == "cold":
+        forget(source)
+    else:
+        for path in source.files:
+            path.read_bytes()
+    if way.workers > 1:
+        return _rate_of_many(source, way, starts)
+    begin = time.perf_counter()
+    n_frames = _read_clips(source, way.reader, starts)
+    return n_frames / (time.perf_counter() - begin)
+
+
+def _rate_of_many(source: Source, way: Way, starts: Sequence[int]) -> float:
+    parts = [starts[at :: way.workers] for at in range(way.workers)]
+    with ProcessPoolExecutor(way.workers, mp_context=get_context("spawn")) as pool:
+        list(pool.map(_read_clips, [source] * way.workers, [way.reader] * way.workers, [[0]] * way.workers))
+        begin = time.perf_counter()
+        counts = list(pool.map(_read_clips, [source] * way.workers, [way.reader] * way.workers, parts))
+        return sum(counts) / (time.perf_counter() - begin)
+
+
+def _read_clips(source: Source, reader: str, starts: Sequence[int]) -> int:
+    """Read clips and return the number of frames. Raises ValueError where a reader gives too few."""
+    read = readers_of(source)[reader](source.path)
+    n_frames = 0
+    for start in starts:
+        clip = read(start, CLIP)
+        if len(clip) != CLIP:
+            raise ValueError(f"gave {len(clip)} of {CLIP} frames at {start}")
+        n_frames += len(clip)
+    return n_frames
+
+
+def _content(
+    sources: dict[str, Source], rates: dict[Way, list[float]], failed: dict[str, str], settings: Settings
+) -> dict[str, Any]:
+    rows = [{**asdict(way), "frames_per_s": round(median(found), 1)} for way, found in rates.items()]
+    warm = [row for row in rows if (row["order"], row["cache"], row["workers"]) == ("random", "warm", 1)]
+    best = max(warm, key=lambda row: float(row["frames_per_s"]))
+    return {
+        "benchmark": "load",
+        "machine": platform.processor() or platform.machine(),
+        "settings": asdict(settings),
+        "clip": CLIP,
+        "cold": "each file flushed and dropped from the page cache with posix_fadvise before a measurement",
+        "megabytes": {name: round(source.n_bytes / 1e6, 2) for name, source in sources.items()},
+        "rows": rows,
+        "ratios": _ratios(rates),
+        "fastest_random": {key: best[key] for key in ("source", "reader", "frames_per_s")},
+        "failed": failed,
+        "not_installed": absent(),
+    }
+
+
+def _ratios(rates: dict[Way, list[float]]) -> list[dict[str, Any]]:
+    """Ours over PyAV, round by round, at random clips."""
+    found = []
+    for source, wanted in WANTED.items():
+        for cache in ("warm", "cold"):
+            theirs = rates.get(Way(source, PEER, "random", cache, 1))
+            ours = rates.get(Way(*OURS, "random", cache, 1))
+            if theirs and ours:
+                ratios = sorted(a / b for a, b in zip(ours, theirs))
+                found.append(
+                    {
+                        "over": f"{PEER} on {source}",
+                        "cache": cache,
+                        "ratio": round(median(ratios), 2),
+                        "lowest": round(ratios[0], 2),
+                        "wanted": wanted,
+                    }
+                )
+    return found
