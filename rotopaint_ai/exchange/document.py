@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any, Final, NoReturn, cast, get_args
 
 from rotopaint_ai.errors import DocumentError
+from rotopaint_ai.exchange.limits import check_frames, check_range, check_size
 from rotopaint_ai.files import write_text
-from rotopaint_ai.frames import MOST_FRAMES
 from rotopaint_ai.shapes.roto import (
     ControlPoint,
     Interpolation,
@@ -90,8 +90,8 @@ def loads(text: str, *, where: str = "document") -> RotoDocument:
         _refuse(where, f"width x height is {width} x {height}; both must be positive")
     if last < first:
         _refuse(where, f"last_frame {last} comes before first_frame {first}; swap them")
-    if last - first >= MOST_FRAMES:
-        _refuse(where, f"first_frame {first} to last_frame {last} is longer than {MOST_FRAMES:,} frames; correct them")
+    check_size(width, height, where)
+    check_range(first, last, where)
     if aspect <= 0 or fps <= 0:
         _refuse(where, f"pixel_aspect is {aspect} and fps {fps}; both must be positive")
     shapes = tuple(
@@ -100,7 +100,9 @@ def loads(text: str, *, where: str = "document") -> RotoDocument:
     )
     _unique((shape.name for shape in shapes), f"{where}: shapes")
     landmarks = _landmarks(data.get("landmarks", {"names": [], "keys": {}}), f"{where}: landmarks")
-    return RotoDocument(width, height, first, last, aspect, fps, landmarks, shapes)
+    found = RotoDocument(width, height, first, last, aspect, fps, landmarks, shapes)
+    check_frames(found, where)
+    return found
 
 
 def _shape(data: Any, where: str) -> RotoShape:
@@ -303,6 +305,7 @@ def _frames(value: Any, where: str) -> dict[int, Any]:
 def dumps(document: RotoDocument) -> str:
     """The document as JSON text, one key to a line; `loads` gives the same document back. Raises DocumentError."""
     _unique((shape.name for shape in document.shapes), "document: shapes")
+    check_frames(document, "document")
     head = {
         "format": FORMAT,
         "version": VERSION,

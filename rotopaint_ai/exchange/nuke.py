@@ -22,6 +22,7 @@ from rotopaint_ai.shapes.roto import Points, RotoDocument, RotoShape
 
 SUFFIX: Final = ".nk"
 NOT_KEPT: Final[frozenset[Feature]] = frozenset(("taper", "roles", "sources", "landmarks", "fps", "names"))
+MOST_BYTES: Final = 1 << 29  # of a script: reading takes some twenty times as much memory
 LIMIT_PX: Final = 0.02  # goal G8
 
 
@@ -49,11 +50,27 @@ def read_report(
     picks one node by name.
     """
     path = Path(path)
+    return nuke_reader.read_text(text_of(path), width=width, height=height, node=node, where=path.name)
+
+
+def text_of(path: Path) -> str:
+    """A script's text, whatever its line ends and whether its odd letters are UTF-8 or an older Windows's.
+
+    Raises DocumentError where it cannot be read or is no text.
+    """
     try:
-        text = path.read_text(encoding="utf-8", errors="surrogateescape")
+        if path.stat().st_size > MOST_BYTES:
+            raise DocumentError(f"{path.name}: is larger than {MOST_BYTES >> 20} MB; export the roto nodes alone")
+        raw = path.read_bytes()
     except OSError as error:
         raise DocumentError(f"{path.name}: cannot be read ({error.strerror}); check the path") from error
-    return nuke_reader.read_text(text, width=width, height=height, node=node, where=path.name)
+    if b"\0" in raw[:4096]:
+        raise DocumentError(f"{path.name}: is no text; wanted a Nuke script saved as .nk")
+    try:
+        text = raw.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        text = raw.decode("latin-1")
+    return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 names = nuke_writer.names

@@ -26,6 +26,7 @@ KINDS = ("bezier", "bspline", "catmullrom")
 _TOKEN = re.compile(r'[{}]|"(?:[^"\\]|\\.)*"|(?:\\.|[^{}\s\\])+', re.DOTALL)
 _HEX = re.compile(r"x[0-9a-f]{8}\Z")
 _MAX_REPEAT = 1_000_000
+_MOST_RUN_KEYS = 3_000_000
 
 
 class CurveKey(NamedTuple):
@@ -167,12 +168,20 @@ class Tree:
 
 def parse(text: str, *, where: str = "curves") -> Tree:
     """The tree in a `curves` value (the text between its outer braces). Raises DocumentError."""
-    if text.lstrip().startswith("AnimTree:"):
+    if is_nuke6(text):
         raise DocumentError(f"{where}: written by Nuke 6; open and save the script in Nuke 7 or later")
+    lists = _nest(text, where)
+    if "{r" in text:
+        _check_runs(lists, where)
     try:
-        return _tree(_nest(text, where), where)
+        return _tree(lists, where)
     except RecursionError as error:
         raise DocumentError(f"{where}: layers nested too deep to read; flatten them in Nuke") from error
+
+
+def is_nuke6(text: str) -> bool:
+    """Whether a `curves` value is a tree of Nuke 6, which has another grammar."""
+    return text.lstrip().startswith("AnimTree:")
 
 
 def _tree(lists: list[Any], where: str) -> Tree:
@@ -204,6 +213,19 @@ def _nest(text: str, where: str) -> list[Any]:
     if stack:
         _refuse(where, f"{len(stack)} braces are never closed; the file may be cut short")
     return top
+
+
+def _check_runs(lists: list[Any], where: str) -> None:
+    """Refuses run-lengths that stand for more keys than any shot has, before they fill the memory."""
+    total, todo = 0, [lists]
+    while todo:
+        block = todo.pop()
+        todo += [each for each in block if isinstance(each, list)]
+        if len(block) == 2 and block[0] == "r" and isinstance(block[1], list):
+            runs = [run for run in block[1] if isinstance(run, list) and len(run) == 2]
+            total += sum(_count(run[1], where) for run in runs)
+            if total > _MOST_RUN_KEYS:
+                _refuse(where, f"run-lengths stand for more than {_MOST_RUN_KEYS:,} keys; the file may be damaged")
 
 
 def _layer(block: Any, where: str) -> Layer:
@@ -489,6 +511,13 @@ def _name(word: Any, where: str) -> str:
     if not isinstance(word, str):
         _refuse(where, f"name {_short(word)}; wanted a word")
     return word
+
+
+def plain(name: str) -> str:
+    """An element's name without the quotes and backslashes that protect it in a script."""
+    if len(name) > 1 and name[0] == name[-1] == '"':
+        name = name[1:-1]
+    return re.sub(r"\\(.)", r"\1", name, flags=re.DOTALL)
 
 
 # --- writing ----------------------------------------------------------------------------------------------------------

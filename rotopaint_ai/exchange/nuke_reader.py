@@ -15,6 +15,7 @@ from itertools import pairwise
 
 from rotopaint_ai.errors import DocumentError
 from rotopaint_ai.exchange import nuke_curves, nuke_script
+from rotopaint_ai.exchange.limits import check_range, check_size
 from rotopaint_ai.exchange.nuke_curves import OPEN, RELATIVE, Curve, Layer, Shape, Stroke, Transform, Tree, as_float32
 from rotopaint_ai.shapes.roto import ControlPoint, Interpolation, Key, Points, RotoDocument, RotoShape
 
@@ -65,26 +66,55 @@ def read_text(
     node by name.
     """
     nodes = list(nuke_script.nodes(text, where=where)) if not text.lstrip().startswith("{{") else []
-    nodes = [each for each in nodes if each.kind not in NODE_KINDS or node in (None, each.name)]
-    trees = [
-        (each.name, nuke_curves.parse(each.text("curves"), where=f"{where}: {each.name}"))
-        for each in nodes
-        if each.kind in NODE_KINDS and each.text("curves").strip()
-    ]
+    nodes = [each for each in nodes if each.kind not in NODE_KINDS or node in (None, each.name, each.full_name)]
+    losses: list[str] = []
+    trees = _trees(nodes, where, losses)
     if text.lstrip().startswith("{{"):
         trees = [("Roto1", nuke_curves.parse(text.strip()[1:-1], where=where))]
     if not trees and not any(each.kind in NODE_KINDS for each in nodes):
         wanted = "" if node is None else f" called {node}"
+        others = sorted({each.kind for each in nodes if each.kind.startswith("SplineWarp")})
+        known = f" ({others[0]} is not read)" if others else ""
         raise DocumentError(
-            f"{where}: holds no Roto or RotoPaint node{wanted}; export the node that carries the shapes"
+            f"{where}: holds no Roto or RotoPaint node{wanted}{known}; export the node that carries the shapes"
         )
-    losses: list[str] = []
     size = _size(nodes, trees, width, height, where, losses)
     found = [each for name, tree in trees for each in _shapes(name, tree, size[1], len(trees) > 1, where, losses)]
-    first, last = _range(found, nodes)
+    first, last = _range(found, nodes, where)
     shapes = tuple(_finish(each, name, first, last) for each, name in zip(found, _names(found, losses), strict=True))
     document = RotoDocument(size[0], size[1], first, last, shapes=shapes, pixel_aspect=_aspect(nodes))
     return Reading(document, tuple(losses), tuple(trees))
+
+
+def _trees(nodes: Sequence[nuke_script.Node], where: str, losses: list[str]) -> list[tuple[str, Tree]]:
+    """Every roto node's tree under a name of its own. Nodes of Nuke 6 are left out where others can be read."""
+    trees: list[tuple[str, Tree]] = []
+    old: list[str] = []
+    for node in nodes:
+        curves = node.text("curves")
+        if node.kind.startswith("SplineWarp"):
+            losses.append(f"{node.full_name}: {node.kind} nodes are not read; only Roto and RotoPaint are")
+        if node.kind not in NODE_KINDS or not curves.strip():
+            continue
+        if nuke_curves.is_nuke6(curves):
+            old.append(node.full_name)
+            continue
+        if node.text("disable") == "true":
+            losses.append(f"{node.full_name}: is disabled in the script; its shapes were read all the same")
+        name = _free(node.full_name, [each for each, _ in trees])
+        trees.append((name, nuke_curves.parse(curves, where=f"{where}: {name}")))
+    if old and not trees:
+        raise DocumentError(f"{where}: {old[0]}: written by Nuke 6; open and save the script in Nuke 7 or later")
+    losses += [f"{name}: written by Nuke 6, not read; open and save the script in Nuke 7 or later" for name in old]
+    return trees
+
+
+def _free(name: str, taken: Sequence[str]) -> str:
+    free, count = name, 1
+    while free in taken:
+        count += 1
+        free = f"{name}_{count}"
+    return free
 
 
 # --- format and frames ------------------------------------------------------------------------------------------------
@@ -101,10 +131,11 @@ def _size(
     """Width and height of the plate: a node's own format, else the root layer's pivot, else the script's format."""
     own = {name: _pivot_size(tree) for name, tree in trees}
     for node in nodes:
-        if node.name in own:
-            own[node.name] = [*_format(node), *own[node.name]]
+        if node.kind in NODE_KINDS and node.full_name in own:
+            own[node.full_name] = [*_format(node), *own[node.full_name]]
     told = [size for sizes in own.values() for size in sizes]
     told += [size for node in nodes if node.kind == "Root" for size in _format(node)]
+    check_size(width, height, where)
     if width is not None and height is not None:
         if told and (width, height) not in told:
             stated = f"{told[0][0]} x {told[0][1]}"
@@ -113,6 +144,7 @@ def _size(
     if not told:
         raise DocumentError(f"{where}: does not say the size of its plate; give --width and --height")
     size = told[0]
+    check_size(*size, where)
     others = [f"{name} ({sizes[0][0]} x {sizes[0][1]})" for name, sizes in own.items() if sizes and size not in sizes]
     if others:
         losses.append(
@@ -148,7 +180,7 @@ def _aspect(nodes: Sequence[nuke_script.Node]) -> float:
     return 1.0
 
 
-def _range(found: Sequence[_Found], nodes: Sequence[nuke_script.Node]) -> tuple[int, int]:
+def _range(found: Sequence[_Found], nodes: Sequence[nuke_script.Node], where: str) -> tuple[int, int]:
     """First and last frame: of keys and lifetimes; without any, of the script; without that, frame 1."""
     frames = [frame for each in found for frame in each.keys if frame is not None]
     for each in found:
@@ -159,7 +191,9 @@ def _range(found: Sequence[_Found], nodes: Sequence[nuke_script.Node]) -> tuple[
         for node in nodes:
             if node.kind == "Root":
                 frames += [int(node.text(knob)) for knob in ("first_frame", "last_frame") if _is_whole(node.text(knob))]
-    return (min(frames), max(frames)) if frames else (1, 1)
+    first, last = (min(frames), max(frames)) if frames else (1, 1)
+    check_range(first, last, where)
+    return first, last
 
 
 def _is_whole(text: str) -> bool:
@@ -172,7 +206,7 @@ def _is_whole(text: str) -> bool:
 def _shapes(node: str, tree: Tree, height: int, several: bool, where: str, losses: list[str]) -> Iterator[_Found]:
     strokes = 0
     for layers, element in _walk(tree.root, ()):
-        path = "/".join([layer.name for layer in layers[1:]] + [element.name])
+        path = "/".join(nuke_curves.plain(each.name) for each in (*layers[1:], element)).strip() or element.name
         name = f"{node}/{path}" if several else path
         if isinstance(element, Stroke):
             strokes += 1
@@ -244,6 +278,10 @@ def _report_attributes(shape: Shape, layers: Sequence[Layer], report: Callable[[
         opacity = _curve(element, "opc")
         if opacity is not None and any(0.0 < value < 1.0 for value in _values(opacity)):
             report("is partly transparent; the document draws it whole")
+    if any(name == "nv" or re.fullmatch(r"view\d+", name) for each in elements for name, _ in each.attributes):
+        report("belongs to some views of a stereo script only; the document draws it in all")
+    if _attribute(shape, "a", 1.0) != 1.0:
+        report("has a fill alpha of its own; the document draws it whole")
     for point in shape.outline.points:
         if any(name in ("osw", "t", "te") and any(v != 1.0 for v in _values(c)) for name, c in point.attributes):
             report("has width or tension per point; the document does not hold that")

@@ -17,6 +17,7 @@ _BRACE = re.compile(r"\\.|[{}]", re.DOTALL)
 _QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"', re.DOTALL)
 _BARE = re.compile(r"(?:\\.|[^\s;\\])+", re.DOTALL)
 _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
+_GROUPS = ("Group", "LiveGroup", "Gizmo", "Precomp")
 _ENDS = "\n;"
 
 
@@ -35,11 +36,17 @@ class Node:
     kind: str
     line: int
     knobs: dict[str, tuple[Word, ...]] = field(default_factory=dict)
+    groups: tuple[str, ...] = ()  # names of the groups around it, outermost first
 
     @property
     def name(self) -> str:
         """The node's name; its class where the script states none."""
         return self.text("name") or self.kind
+
+    @property
+    def full_name(self) -> str:
+        """The name with those of the groups around it, as Nuke's `fullName` has it."""
+        return ".".join((*self.groups, self.name))
 
     def text(self, knob: str) -> str:
         """A knob's first word, or the empty text."""
@@ -49,11 +56,17 @@ class Node:
 
 def nodes(text: str, *, where: str = "script") -> Iterator[Node]:
     """Every node of a script, those inside groups included, in file order. Raises DocumentError on open braces."""
+    groups: list[str] = []
     for line, words in commands(text, where=where):
-        if len(words) == 2 and words[1].braced and words[0].text.isidentifier():
-            body = commands(words[1].text, where=f"{where}: line {line}: {words[0].text}")
-            knobs = {knob[0].text: tuple(knob[1:]) for _, knob in body if knob}
-            yield Node(words[0].text, line, knobs)
+        if len(words) == 1 and words[0].text == "end_group" and groups:
+            groups.pop()
+        if len(words) != 2 or not words[1].braced or not words[0].text.isidentifier():
+            continue
+        body = commands(words[1].text, where=f"{where}: line {line}: {words[0].text}")
+        node = Node(words[0].text, line, {knob[0].text: tuple(knob[1:]) for _, knob in body if knob}, tuple(groups))
+        if node.kind in _GROUPS:
+            groups.append(node.name)
+        yield node
 
 
 def commands(text: str, *, where: str) -> Iterator[tuple[int, list[Word]]]:

@@ -13,6 +13,7 @@ from typing import Literal
 
 from rotopaint_ai.errors import DocumentError
 from rotopaint_ai.exchange import nuke_curves
+from rotopaint_ai.exchange.limits import check_frames
 from rotopaint_ai.exchange.nuke_curves import (
     OPEN,
     OPEN_SPLINE,
@@ -41,6 +42,7 @@ class Written:
     """A document as a `curves` tree: where each shape went, and what the form cannot hold."""
 
     tree: Tree
+    format: str  # as Nuke states one: size, box, pixel aspect
     paths: Mapping[str, str]  # shape name in the document -> layers and name in the tree, joined by `/`
     losses: tuple[str, ...]
 
@@ -50,7 +52,8 @@ def script(written: Written, *, node: NodeKind = "Roto", name: str = "Roto1") ->
     curves = nuke_curves.serialise(written.tree)
     return (
         "set cut_paste_input [stack 0]\nversion 13.2 v8\npush $cut_paste_input\n"
-        f"{node} {{\n output alpha\n cliptype none\n curves {{{curves}}}\n name {_word(name)}\n}}\n"
+        f'{node} {{\n output alpha\n format "{written.format}"\n cliptype none\n curves {{{curves}}}\n'
+        f" name {_word(name)}\n}}\n"
     )
 
 
@@ -59,12 +62,15 @@ def build(document: RotoDocument, *, layer: str | None = None) -> Written:
 
     Raises DocumentError on shapes without keys' points or with numbers that a 32-bit float cannot hold.
     """
+    check_frames(document, "shapes")
     placed = _placed(document, layer)
     elements = [(placed[shape.name], _element(shape, document, placed[shape.name][-1])) for shape in document.shapes]
+    w, h = document.width, document.height
     middle = (Curve(document.width / 2), Curve(document.height / 2))
     root = Layer("Root", _ROOT_FLAGS, Transform(None, middle), (), _nest(elements))
     return Written(
         Tree(nuke_curves.as_float32(1.2), 0, root),
+        f"{w} {h} 0 0 {w} {h} {document.pixel_aspect!r} ",
         {name: "/".join(path) for name, path in placed.items()},
         losses(document, placed),
     )
@@ -89,8 +95,6 @@ def losses(document: RotoDocument, placed: Mapping[str, Sequence[str]]) -> tuple
     found = ["roles, sources of keys and frame rate are not written"]
     if document.landmarks.names:
         found.append(f"{len(document.landmarks.names)} landmarks are not written: a Roto node has none")
-    if document.pixel_aspect != 1.0:
-        found.append(f"pixel aspect {document.pixel_aspect:g} is not written: it belongs to the script's format")
     for shape in document.shapes:
         if "/".join(placed[shape.name])[-len(shape.name) :] != shape.name:
             found.append(

@@ -18,6 +18,7 @@ from xml.sax.saxutils import quoteattr
 
 from rotopaint_ai.errors import DocumentError
 from rotopaint_ai.exchange.features import Feature
+from rotopaint_ai.exchange.limits import check_range, check_size
 from rotopaint_ai.files import write_text
 from rotopaint_ai.shapes.roto import DEFAULT_WIDTH_PX, ControlPoint, Key, Points, RotoDocument, RotoShape
 
@@ -105,7 +106,9 @@ def read_report(path: Path | str, *, width: int | None = None, height: int | Non
         root = ElementTree.fromstring(text)
     except (OSError, UnicodeDecodeError, ElementTree.ParseError) as error:
         raise DocumentError(f"{path.name}: is not SVG ({error}); save it again as plain SVG") from error
+    check_size(width, height, path.name)
     size = _size(root, path.name, width, height)
+    check_size(*size, path.name)
     found: dict[str, dict[int, tuple[bool, Points]]] = {}
     looks: dict[str, ElementTree.Element] = {}
     skipped = 0
@@ -124,6 +127,7 @@ def read_report(path: Path | str, *, width: int | None = None, height: int | Non
             found.setdefault(name, {})[frame] = (closed, points)
             looks.setdefault(name, element)
     frames = [frame for keys in found.values() for frame in keys] or [1]
+    check_range(min(frames), max(frames), path.name)
     shapes = tuple(_shape(name, keys, looks[name], path.name) for name, keys in found.items())
     losses = (f"{skipped} elements that are not paths, polygons or lines were left out",) if skipped else ()
     return Reading(RotoDocument(*size, min(frames), max(frames), shapes=shapes), losses)

@@ -148,7 +148,7 @@ def test_losses_are_told() -> None:
     shape = RotoShape("a", False, "seam", {1: Key(points(1))}, taper=(0.2, 0.2))
     document = RotoDocument(960, HEIGHT, 1, 1, 2.0, landmarks=LandmarkKeys(("nose",)), shapes=(shape,))
     told = " ".join(nuke.nuke_writer.build(document).losses)
-    for word in ("landmarks", "pixel aspect", "taper"):
+    for word in ("landmarks", "frame rate", "taper"):
         assert word in told
 
 

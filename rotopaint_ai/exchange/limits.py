@@ -1,0 +1,40 @@
+"""Sizes and frame numbers that a shot can have: what lies beyond is a typing error or a damaged file.
+
+Standard library only. Each check raises DocumentError in one line.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from rotopaint_ai.errors import DocumentError
+from rotopaint_ai.frames import MOST_FRAMES
+from rotopaint_ai.shapes.roto import RotoDocument
+
+MOST_PX: Final = 100_000  # of a plate's width and height
+MOST_NUMBER: Final = 10_000_000  # of a frame: the 32-bit floats of a Nuke script count whole frames up to 16 million
+
+
+def check_size(width: int | None, height: int | None, where: str) -> None:
+    """Refuses a width or height that no plate has; None is not asked."""
+    for name, value in (("width", width), ("height", height)):
+        if value is not None and not 0 < value <= MOST_PX:
+            raise DocumentError(f"{where}: {name} is {value} px; wanted 1 to {MOST_PX:,}: give the plate's own size")
+
+
+def check_range(first: int, last: int, where: str) -> None:
+    """Refuses frames that no shot has."""
+    if max(abs(first), abs(last)) > MOST_NUMBER:
+        raise DocumentError(
+            f"{where}: frames {first} to {last}; wanted numbers up to {MOST_NUMBER:,}: check the frames, or the offset"
+        )
+    if last - first >= MOST_FRAMES:
+        raise DocumentError(
+            f"{where}: frames {first} to {last}; wanted a shot of at most {MOST_FRAMES:,} frames: check the keys"
+        )
+
+
+def check_frames(document: RotoDocument, where: str) -> None:
+    """Refuses a document whose range or keys no shot has."""
+    keyed = [frame for shape in document.shapes for frame in shape.keys]
+    check_range(min([document.first_frame, *keyed]), max([document.last_frame, *keyed]), where)
