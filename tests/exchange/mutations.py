@@ -1,0 +1,188 @@
+"""Damage for readers: a seeded stream of changed files, and a long run over every format by hand.
+
+    python tests/exchange/mutations.py --seconds 180 [--seed N] [FILE ...]
+
+Every reader must give a document or refuse in one line; anything else is printed with the file that did it and kept.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import re
+import resource
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from rotopaint_ai.errors import RotopaintError
+from rotopaint_ai.exchange import formats
+from rotopaint_ai.shapes.roto import ControlPoint, Key, Landmark, LandmarkKeys, RotoDocument, RotoShape
+
+NUMBER = re.compile(rb"x[0-9a-f]{8}|-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?")
+WORD = re.compile(rb"[A-Za-z_]{1,20}")
+EXTREMES = tuple(
+    b"0 -1 1e308 -1e308 1e999 nan inf x7f800000 xffffffff x7f7fffff 99999999999999999999 2147483648 -2147483649 "
+    b"0.0000000001 1e-320 16777217 1000000 '' 1,5 0x10 --1 1_0".split()
+)
+SIGNS = (
+    b"{",
+    b"}",
+    b"(",
+    b")",
+    b"[",
+    b"]",
+    b'"',
+    b"\\",
+    b"\n",
+    b"\0",
+    b"<",
+    b">",
+    b"/",
+    b",",
+    b":",
+    b";",
+    b"\xff",
+    b"\xc3",
+    b" ",
+)
+SLOW_S = 10.0
+
+
+def sample() -> RotoDocument:
+    """A small document with something of everything."""
+    lid = (ControlPoint(10, 20, -1, 0, 1, 0.5), ControlPoint(90, 20, 0, -1, 0, 1), ControlPoint(50, 62.25, 1, 0, -1, 0))
+    keys = {5: Key(lid), 6: Key(lid, "human", "hold"), 9: Key(tuple(p._replace(x=p.x + 4) for p in lid))}
+    eye = RotoShape("pip/eye", True, "matte", keys, feather_px=2.0, visible={7: False})
+    seam = RotoShape("seam", False, "seam", {5: Key(lid[:2]), 8: Key(lid[1:])}, width_px=3.5, taper=(0.1, 0.0))
+    marks = LandmarkKeys(("nose",), {5: (Landmark(1.0, 2.0, 0.5),)})
+    return RotoDocument(100, 80, 5, 9, landmarks=marks, shapes=(eye, seam))
+
+
+def seeds(folder: Path) -> list[Path]:
+    """One good file for every suffix that can be written and read."""
+    both = [each for each in formats.FORMATS if each.read is not None and each.write is not None]
+    return [seed(folder, each.suffixes[0]) for each in both]
+
+
+def seed(folder: Path, suffix: str) -> Path:
+    """A good file of one format; the first where it writes one for each frame."""
+    path = folder / f"seed{suffix}"
+    formats.write(path, sample())
+    return path if path.is_file() else sorted(folder.glob(f"seed*{suffix}") or folder.rglob("seed*"))[0]
+
+
+def mutated(data: bytes, chance: random.Random, other: bytes = b"") -> bytes:
+    """The data with one to four things wrong."""
+    for _ in range(chance.choice((1, 1, 2, 4))):
+        data = chance.choice((_cut, _number, _number, _sign, _repeat, _swap, _word, _truncate))(data, chance)
+    return data
+
+
+def _span(data: bytes, chance: random.Random, most: int) -> tuple[int, int]:
+    at = chance.randrange(len(data) + 1)
+    return at, min(len(data), at + chance.randint(1, most))
+
+
+def _cut(data: bytes, chance: random.Random) -> bytes:
+    a, b = _span(data, chance, chance.choice((1, 1, 8, 200)))
+    return data[:a] + data[b:]
+
+
+def _truncate(data: bytes, chance: random.Random) -> bytes:
+    return data[: chance.randrange(len(data) + 1)] if chance.random() < 0.3 else data
+
+
+def _sign(data: bytes, chance: random.Random) -> bytes:
+    a, b = _span(data, chance, 1)
+    return data[:a] + chance.choice(SIGNS) * chance.choice((1, 1, 1, 3, 500)) + data[chance.choice((a, b)) :]
+
+
+def _number(data: bytes, chance: random.Random) -> bytes:
+    return _replaced(data, NUMBER, chance, chance.choice(EXTREMES))
+
+
+def _word(data: bytes, chance: random.Random) -> bytes:
+    words = WORD.findall(data[:20_000])
+    return _replaced(data, WORD, chance, chance.choice(words)) if words else data
+
+
+def _replaced(data: bytes, what: re.Pattern[bytes], chance: random.Random, by: bytes) -> bytes:
+    found = what.search(data, chance.randrange(len(data) + 1))
+    return data if found is None else data[: found.start()] + by + data[found.end() :]
+
+
+def _repeat(data: bytes, chance: random.Random) -> bytes:
+    a, b = _span(data, chance, chance.choice((4, 60, 400)))
+    return data[:b] + data[a:b] * chance.choice((1, 1, 2, 40)) + data[b:]
+
+
+def _swap(data: bytes, chance: random.Random) -> bytes:
+    (a, b), (c, d) = sorted((_span(data, chance, 30), _span(data, chance, 30)))
+    return data if b > c else data[:a] + data[c:d] + data[b:c] + data[a:b] + data[d:]
+
+
+def trial(path: Path) -> str | None:
+    """Read a file: None for a document, the line of a refusal. Anything else is raised: that is the finding."""
+    try:
+        formats.read(path)
+    except RotopaintError as error:
+        return str(error)
+    return None
+
+
+def damaged(files: Sequence[Path], folder: Path, seed: int) -> Iterator[Path]:
+    """Endless damaged copies of the files, written to `folder`."""
+    chance = random.Random(seed)
+    texts = {path: path.read_bytes() for path in files}
+    while True:
+        source = chance.choice(list(texts))
+        suffix = formats.format_of(source).suffixes[0] if source.name.startswith("seed") else source.suffix
+        path = folder / f"damaged{suffix}"
+        path.write_bytes(mutated(texts[source], chance))
+        yield path
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The long run: prints what was refused, and everything that was neither read nor refused."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("files", nargs="*", type=Path)
+    parser.add_argument("--seconds", type=float, default=60.0)
+    parser.add_argument("--seed", type=int, default=1)
+    given = parser.parse_args(arguments)
+    resource.setrlimit(resource.RLIMIT_AS, (6 << 30, 6 << 30))
+    folder = Path(tempfile.mkdtemp(prefix="mutations."))
+    count: Counter[str] = Counter()
+    end = time.monotonic() + given.seconds
+    for path in damaged(given.files or seeds(folder), folder, given.seed):
+        if time.monotonic() > end:
+            break
+        count[_outcome(path, folder, count) + " " + path.suffix] += 1
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
+    print({"outcomes": dict(sorted(count.items())), "peak_MB": peak, "kept": str(folder)})
+    return int(any(name.startswith(("crash", "slow", "lines")) for name in count))
+
+
+def _outcome(path: Path, folder: Path, count: Counter[str]) -> str:
+    begin = time.process_time()
+    try:
+        told = trial(path)
+        outcome = "read" if told is None else "refused"
+        if told is not None and ("\n" in told or len(told) > 500):
+            outcome, detail = "lines", told[:200]
+    except Exception as error:
+        outcome, detail = "crash", f"{type(error).__name__}: {error}"[:200]
+    if time.process_time() - begin > SLOW_S:
+        outcome, detail = "slow", f"{time.process_time() - begin:.1f} s"
+    if outcome in ("crash", "slow", "lines"):
+        kept = folder / f"{outcome}.{sum(count.values())}{path.suffix}"
+        kept.write_bytes(path.read_bytes())
+        print(outcome, kept, detail, flush=True)
+    return outcome
+
+
+if __name__ == "__main__":
+    sys.exit(main())
