@@ -22,7 +22,7 @@ from rotopaint_ui.tools.acts import ACTS
 from rotopaint_ui.viewer.context import make_menu
 from rotopaint_ui.viewer.empty import paint_empty
 from rotopaint_ui.viewer.labels import paint_label
-from rotopaint_ui.viewer.loupe import Loupe, loupe_at
+from rotopaint_ui.viewer.loupe import MOST_ZOOM, Loupe, loupe_at
 from rotopaint_ui.viewer.pictures import Pictures
 from rotopaint_ui.viewer.readout import landmark_note, words
 from rotopaint_ui.viewer.stack import BACKGROUND, Shown, Stack
@@ -207,7 +207,7 @@ class Canvas(QWidget):
 
     def _loupe(self) -> Loupe | None:
         is_dragging = self._session.is_dragging and self._tools[self._tool].is_busy and self._tool in _QUIET_TOOLS
-        if not is_dragging or not self.overlay.loupe or self._hover is None:
+        if not is_dragging or not self.overlay.loupe or self._hover is None or self.view.zoom > MOST_ZOOM:
             return None
         return loupe_at(self._hover, self.view, self.size())
 

@@ -11,8 +11,9 @@ from PySide6.QtGui import QBrush, QColor, QFont, QFontInfo, QPainter, QPainterPa
 
 from rotopaint_ai.shapes.roto import ControlPoint, Landmark, Points, RotoDocument, RotoShape
 
-SEAM_COLOURS = ("#ff8a5c", "#ffc24d", "#ff6b8b", "#f4e06d", "#ff9f80", "#e88bff")
-MATTE_COLOURS = ("#6aa7ff", "#43c7b4", "#9b8cff", "#7ed37f", "#59d0f2", "#c0a5f5", "#8fd6b0", "#88a2e8")
+# Yellow to red against cyan to violet: told apart by people who see two primaries only (tests/ui/test_viewer.py).
+SEAM_COLOURS = ("#ff8a5c", "#ffc24d", "#ff6a4a", "#f4e06d", "#ffa98a", "#e0952f")
+MATTE_COLOURS = ("#6aa7ff", "#9b8cff", "#5cc3f5", "#c0a5f5", "#7d9cf0", "#8fc7ff", "#7f7fe8", "#b9b4ff")
 HANDLE_PX = 7.0
 DEFAULT_WIDTH_PX = 4.0  # of an open shape that states none, as in the mattes
 _STEPS = 12  # chords per cubic where a stroke of changing width is drawn
@@ -109,15 +110,26 @@ def paint_matte(painter: QPainter, shape: RotoShape, frame: int, view: View, col
     if shape.closed:
         path = path_of(points, True, view)
         if shape.feather_px > 0:
-            pen = QPen(soft, 2 * shape.feather_px * view.zoom)
-            pen.setJoinStyle(Qt.PenJoinStyle.RoundJoin)
-            painter.strokePath(path, pen)
+            _paint_feather(painter, path, soft, shape.feather_px * view.zoom)
         painter.fillPath(path, solid)
         return
     width = DEFAULT_WIDTH_PX if shape.width_px is None else shape.width_px
     if shape.feather_px > 0:
         painter.fillPath(stroke_of(points, width + 2 * shape.feather_px, shape.taper, view), soft)
     painter.fillPath(stroke_of(points, width, shape.taper, view), solid)
+
+
+def _paint_feather(painter: QPainter, path: QPainterPath, colour: QColor, width: float) -> None:
+    """A band of some screen pixels outside a closed path, nothing inside it."""
+    pen = QPen(colour, 2 * width)
+    pen.setJoinStyle(Qt.PenJoinStyle.RoundJoin)
+    outside = QPainterPath(path)
+    outside.addRect(path.controlPointRect().adjusted(-2 * width - 2, -2 * width - 2, 2 * width + 2, 2 * width + 2))
+    outside.setFillRule(Qt.FillRule.OddEvenFill)
+    painter.save()
+    painter.setClipPath(outside, Qt.ClipOperation.IntersectClip)
+    painter.strokePath(path, pen)
+    painter.restore()
 
 
 def paint_handles(painter: QPainter, points: Points, view: View, colour: QColor, selected: frozenset[int]) -> None:

@@ -23,21 +23,22 @@ ONION_KEYS = 2  # on either side
 Style = Literal["plain", "bold", "dashed", "thin", "moving"]
 _PLATE = View()
 _DARK = QColor(0, 0, 0, 110)
+_EARLIER, _LATER = "#5ab4ff", "#ffb454"  # onion skins: blue behind, orange ahead; told apart by the colour-blind
+_FILLING = ((-0.25, 0.0), (0.25, 0.0), (0.0, -0.25), (0.0, 0.25))
 _SHADOWS: Mapping[Style, Sequence[tuple[float, float]]] = {
     "plain": ((0.0, 1.0), (1.0, 0.0), (-1.0, 0.0), (0.0, -1.0)),
-    "bold": ((-1.0, 0.0), (0.0, -1.0), (2.0, 0.0), (0.0, 2.0)),
+    "bold": ((-1.5, 0.0), (0.0, -1.5), (1.5, 0.0), (0.0, 1.5)),
     "dashed": ((0.0, 1.0),),
     "thin": (),
     "moving": ((0.0, 1.0),),
 }
-_LINES: Mapping[Style, Sequence[tuple[float, float]]] = {
-    "plain": ((0.0, 0.0), (0.5, 0.5)),
-    "bold": ((0.0, 0.0), (1.0, 0.0), (0.0, 1.0)),
+_LINES: Mapping[Style, Sequence[tuple[float, float]]] = {  # about the curve itself: a line must not lie beside it
+    "plain": ((-0.25, -0.25), (0.25, 0.25)),
+    "bold": ((-0.5, 0.0), (0.5, 0.0), (0.0, -0.5), (0.0, 0.5)),
     "dashed": ((0.0, 0.0),),
     "thin": ((0.0, 0.0),),
     "moving": ((0.0, 0.0),),
 }
-_EARLIER, _LATER = "#5ab4ff", "#ffb454"  # onion skins: blue behind, orange ahead; told apart by the colour-blind
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,10 +137,11 @@ def paint_path(painter: QPainter, path: QPainterPath, view: View, colour: QColor
     `moving` (under the hand: the quickest)."""
     px = 1.0 / painter.device().devicePixelRatioF()
     lines = [(offset, _DARK) for offset in _SHADOWS[style]] + [(offset, colour) for offset in _LINES[style]]
-    if px < 1.0:
-        lines.append(((0.5, 0.5), colour))
+    filling = _FILLING if px < 1.0 else ((0.0, 0.0),)  # a hairline is a device pixel wide, half of one of the screen's
     for (dx, dy), ink in lines:
-        _hairline(painter, path, view, ink, dx * px, dy * px, is_dashed=style == "dashed" and ink is colour)
+        for fx, fy in filling:
+            is_dashed = style == "dashed" and ink is colour
+            _hairline(painter, path, view, ink, dx + fx, dy + fy, is_dashed=is_dashed)
 
 
 def _hairline(

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from PySide6.QtCore import QObject, QRectF, QSize, Qt, QTimer
-from PySide6.QtGui import QColor, QImage, QPainter, QPainterPath
+from PySide6.QtCore import QObject, QPointF, QRectF, QSize, Qt, QTimer
+from PySide6.QtGui import QBrush, QColor, QImage, QPainter, QPainterPath
 
 from rotopaint_ui.reel import CLEAN, PLATE, Reel
-from rotopaint_ui.session import Session
+from rotopaint_ui.session import PlateFacts, Session
+from rotopaint_ui.viewer.labels import paint_label
 from rotopaint_ui.viewer.wipe import Wipe
 
 REFINE_MS = 120  # stillness after which a picture is averaged down instead of sampled
 EXACT_ZOOM = 1.0  # device pixels for a plate pixel from which pixels are shown as they are
 _MOST_SCALED = 4
-_MISSING = QColor("#1b1d22")
+_TOP_CENTRE = Qt.AlignmentFlag.AlignHCenter | Qt.AlignmentFlag.AlignTop
+_MISSING, _HATCH, _DIM = QColor("#1b1d22"), QColor(255, 255, 255, 14), QColor(16, 17, 20, 110)
 
 
 class Pictures(QObject):
@@ -30,6 +32,7 @@ class Pictures(QObject):
         self._refined = refined
         self._refine = QTimer(self, singleShot=True, interval=REFINE_MS)
         self._refine.timeout.connect(self._average)
+        self._last: tuple[PlateFacts | None, QImage] | None = None  # the plate's picture painted last
         self.version = 0  # grows when the same frame would be painted in another quality
 
     def key(self, *, shows_clean: bool, has_wipe: bool) -> tuple[int, int, int, str | None]:
@@ -49,6 +52,7 @@ class Pictures(QObject):
         elif plate is None:
             self._paint_missing(painter, area)
         else:
+            self._last = self._session.plate, plate
             self._paint_image(painter, plate, area)
         if wipe is not None and clean is not None and not shows_clean:
             painter.save()
@@ -77,35 +81,36 @@ class Pictures(QObject):
             return
         painter.drawImage(area, image)
         self._to_refine[key] = image
+        while len(self._to_refine) > _MOST_SCALED:  # older ones must not be held beyond the cache
+            del self._to_refine[next(iter(self._to_refine))]
         self._refine.start()
 
     def _average(self) -> None:
         """The eye rests: replace what was drawn in haste."""
         ways = Qt.AspectRatioMode.IgnoreAspectRatio, Qt.TransformationMode.SmoothTransformation
-        wanted = dict(list(self._to_refine.items())[-_MOST_SCALED:])
-        self._scaled = {key: image.scaled(key[1], *ways) for key, image in wanted.items()}
+        self._scaled = {key: image.scaled(key[1], *ways) for key, image in self._to_refine.items()}
         self._to_refine.clear()
         self.version += 1
         self._refined()
 
     def _paint_missing(self, painter: QPainter, area: QRectF) -> None:
+        """Why there is no picture; while one is read the picture before it stays, dimmed, so that nothing flickers."""
         plate, frame = self._session.plate, self._session.frame
-        painter.fillRect(area, _MISSING)
         broken = self._reel.broken.get((PLATE, frame))
-        if broken is not None:
-            text = broken
-        elif plate is not None and frame in plate.frames:
-            text = f"Reading frame {frame}"
-        else:
-            text = f"Frame {frame} is not on disk"
-            self._hatch(painter, area)
-        painter.setPen(QColor("#ff9d7a" if broken else "#8a919e"))
+        is_reading = plate is not None and frame in plate.frames and broken is None
+        if is_reading and self._last is not None and self._last[0] is plate:
+            self._paint_image(painter, self._last[1], area)
+            painter.fillRect(area, _DIM)
+            corner = area.intersected(QRectF(painter.viewport())).topLeft()
+            paint_label(painter, corner + QPointF(10, 10), f"Reading frame {frame}")
+            return
+        painter.fillRect(area, _MISSING)
+        if not is_reading and broken is None:
+            painter.fillRect(area, QBrush(_HATCH, Qt.BrushStyle.BDiagPattern))
+        painter.setPen(QColor("#ff9d7a" if broken else "#a3aab7"))
         inner = area.intersected(QRectF(painter.viewport())).adjusted(16, 16, -16, -16)
-        painter.drawText(inner, int(Qt.AlignmentFlag.AlignCenter | Qt.TextFlag.TextWordWrap), text)
-
-    def _hatch(self, painter: QPainter, area: QRectF) -> None:
-        painter.fillRect(area, Qt.BrushStyle.BDiagPattern)
-        painter.fillRect(area, QColor(27, 29, 34, 215))
+        text = f"Reading frame {frame}" if is_reading else broken or f"Frame {frame} is not on disk"
+        painter.drawText(inner, int(_TOP_CENTRE | Qt.TextFlag.TextWordWrap), text)
 
 
 def _paint_frame(painter: QPainter, area: QRectF) -> None:

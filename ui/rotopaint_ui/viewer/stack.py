@@ -205,7 +205,7 @@ class Stack:
             if outline.shape.name == session.selection.shape and overlay.splines:
                 chosen = session.selection.points
                 points = tuple(p for index, p in enumerate(outline.points) if index in chosen)
-                paint_handles(painter, points, view, outline.colour, frozenset())
+                paint_handles(painter, points, view, outline.colour, frozenset(range(len(points))))
         if overlay.landmarks:
             paint_landmarks(painter, scene.moving_marks, view)
 

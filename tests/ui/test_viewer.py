@@ -1,0 +1,409 @@
+"""What the viewer draws and keeps: layers, lines, wipe, loupe, onion skin, missing frames, readout, playing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from PySide6.QtCore import QObject, QPoint, QPointF, QRectF, QSize, Qt
+from PySide6.QtGui import QColor, QImage, QPainter
+from pytestqt.qtbot import QtBot
+
+from rotopaint_ai.shapes.roto import ControlPoint, Key
+from rotopaint_ui.canvas import Canvas
+from rotopaint_ui.player import Player
+from rotopaint_ui.reel import CLEAN, PLATE, Look, Reel
+from rotopaint_ui.render import MATTE_COLOURS, SEAM_COLOURS, Overlay, View, paint_matte
+from rotopaint_ui.session import Session
+from rotopaint_ui.viewer.loupe import loupe_at
+from rotopaint_ui.viewer.outlines import Outlines
+from rotopaint_ui.viewer.readout import landmark_note, words
+from rotopaint_ui.viewer.wipe import Wipe
+
+from .conftest import FRAMES, HEIGHT, WIDTH
+
+LEFT = Qt.MouseButton.LeftButton
+PLAIN = QColor("#404040")
+
+
+def picture(colour: str = "#404040") -> QImage:
+    image = QImage(WIDTH, HEIGHT, QImage.Format.Format_RGB32)
+    image.fill(QColor(colour))
+    return image
+
+
+@pytest.fixture
+def reel() -> Reel:
+    """Pictures of the first frame, plate and clean plate."""
+    reel = Reel()
+    reel._images[PLATE, 1001] = (Look(), picture())
+    reel._images[CLEAN, 1001] = (Look(), picture("#a0a0a0"))
+    return reel
+
+
+@pytest.fixture
+def canvas(qtbot: QtBot, session: Session, reel: Reel) -> Canvas:
+    """A viewer of 640 x 480: one plate pixel is 10 of the screen's."""
+    canvas = Canvas(session, reel)
+    qtbot.addWidget(canvas)
+    canvas.resize(640, 480)
+    canvas.show()
+    canvas.fit()
+    session.listeners.append(canvas.refresh)
+    return canvas
+
+
+def grabbed(canvas: Canvas) -> np.ndarray:
+    """What is on the screen, (H, W, 3) red, green, blue."""
+    image = canvas.grab().toImage().convertToFormat(QImage.Format.Format_RGB888)
+    rows = np.frombuffer(image.constBits(), np.uint8).reshape(image.height(), image.bytesPerLine())
+    return rows[:, : 3 * image.width()].reshape(image.height(), image.width(), 3).astype(int)
+
+
+# --- pixels -----------------------------------------------------------------------------------------------------------
+
+
+def test_magnified_pixels_are_shown_as_they_are(canvas: Canvas, session: Session, reel: Reel) -> None:
+    image = picture()
+    image.setPixelColor(10, 5, QColor("#ffffff"))
+    reel._images[PLATE, 1001] = (Look(), image)
+    canvas.overlay = Overlay(splines=False, landmarks=False)
+    canvas.zoom_to(16.0)
+    canvas._set_view(View(16.0, 3.4, 7.6))
+    assert (canvas.view.x, canvas.view.y) == (3, 8)  # on whole pixels of the device
+    shown = grabbed(canvas)
+    white = np.argwhere((shown == 255).all(axis=2))
+    assert white.min(axis=0).tolist() == [8 + 5 * 16, 3 + 10 * 16]
+    assert white.max(axis=0).tolist() == [8 + 6 * 16 - 1, 3 + 11 * 16 - 1]
+    assert len(white) == 16 * 16
+
+
+def test_a_smaller_picture_is_averaged_when_the_eye_rests(qtbot: QtBot, canvas: Canvas, reel: Reel) -> None:
+    image = picture("#000000")
+    for y in range(HEIGHT):
+        for x in range(y % 2, WIDTH, 2):
+            image.setPixelColor(x, y, QColor("#ffffff"))
+    reel._images[PLATE, 1001] = (Look(), image)
+    canvas.overlay = Overlay(splines=False, landmarks=False)
+    canvas.resize(240, 160)
+    canvas._set_view(View(0.25, 20, 20))
+    canvas.grab()
+    qtbot.waitUntil(lambda: canvas._stack._pictures.version > 0)
+    shown = grabbed(canvas)[22:30, 22:34]
+    assert np.abs(shown - 127).max() <= 2  # a chequerboard is grey from afar
+
+
+def test_zoom_steps_and_one_to_one_stay_about_the_middle(canvas: Canvas) -> None:
+    canvas.zoom_to(4.0)
+    middle = canvas.view.to_plate(QPointF(320, 240))
+    canvas.zoom_in()
+    canvas.zoom_in()
+    assert canvas.view.zoom == pytest.approx(8.0)
+    assert canvas.view.to_plate(QPointF(320, 240)) == pytest.approx(middle, abs=0.2)
+    canvas.one_to_one()
+    assert canvas.view.zoom == pytest.approx(1.0 / canvas.devicePixelRatioF())
+
+
+# --- layers -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_drag_paints_again_only_what_moves(qtbot: QtBot, canvas: Canvas, session: Session) -> None:
+    session.select("seam", frozenset({1}))
+    canvas.overlay = Overlay(loupe=False)
+    canvas.grab()
+    qtbot.mousePress(canvas, LEFT, pos=QPoint(300, 200))
+    qtbot.mouseMove(canvas, QPoint(320, 220))
+    canvas.grab()
+    kept = canvas._stack._scene
+    assert kept is not None
+    assert [outline.shape.name for outline in kept.moving] == ["seam"]
+    assert [outline.shape.name for outline in kept.still] == ["eye"]
+    qtbot.mouseMove(canvas, QPoint(330, 260))
+    scene = canvas._stack.scene(canvas._shown())
+    assert scene.stands_as(kept)
+    damage = canvas._stack.damage(scene)
+    assert damage is not None
+    assert damage.contains(QPoint(330, 260))
+    assert damage.contains(QPoint(500, 200))  # the other end of the seam
+    assert not damage.contains(QPoint(330, 420))
+    qtbot.mouseRelease(canvas, LEFT, pos=QPoint(330, 260))
+    assert canvas._stack.damage(canvas._stack.scene(canvas._shown())) is None
+
+
+def test_what_is_kept_shows_what_painting_everything_anew_would(qtbot: QtBot, canvas: Canvas, session: Session) -> None:
+    session.select("seam", frozenset({1}))
+    canvas.overlay = Overlay(loupe=False)
+    canvas.grab()
+    qtbot.mousePress(canvas, LEFT, pos=QPoint(300, 200))
+    for y in (210, 250, 300, 240):
+        qtbot.mouseMove(canvas, QPoint(330, y))
+        qtbot.wait(1)
+    step_by_step = grabbed(canvas)
+    canvas._stack._kept = None
+    canvas.update()
+    assert (grabbed(canvas) == step_by_step).all()
+    canvas.cancel_gesture()
+
+
+def test_outlines_of_shapes_that_stand_still_are_the_same_objects(session: Session) -> None:
+    outlines, document = Outlines(), session.document
+    assert document is not None
+    first = outlines.of(document, 1001, frozenset())
+    moved = replace(document.shape("seam"), keys={1001: Key((ControlPoint(1, 1), ControlPoint(9, 9)))})
+    second = outlines.of(replace(document, shapes=(moved, document.shapes[1])), 1001, frozenset())
+    assert second[1] is first[1]
+    assert second[0] is not first[0]
+    assert [outline.shape.name for outline in outlines.of(document, 1001, frozenset({"seam"}))] == ["eye"]
+    extent = first[0].box(View(zoom=2.0), 1.0)
+    assert (extent.left(), extent.right()) == (19, 101)  # 10 to 50, twice as large, and the margin
+
+
+def test_a_line_lies_on_its_curve_not_beside_it(canvas: Canvas, session: Session) -> None:
+    canvas.overlay = Overlay(landmarks=False)
+    for name in (None, "seam"):
+        session.select(name)
+        shown = grabbed(canvas)[185:216, 240]  # across the seam, between two points
+        weight = np.abs(shown - 64).sum(axis=1)
+        rows = np.arange(185, 216) + 0.5
+        assert (weight * rows).sum() / weight.sum() == pytest.approx(200, abs=0.6)
+
+
+# --- overlays ---------------------------------------------------------------------------------------------------------
+
+
+def test_feather_is_outside_and_fainter_than_the_matte(session: Session) -> None:
+    assert session.document is not None
+    eye = replace(session.document.shape("eye"), feather_px=2.0)
+    image = QImage(640, 480, QImage.Format.Format_RGB32)
+    image.fill(QColor("#000000"))
+    painter = QPainter(image)
+    paint_matte(painter, eye, 1001, View(zoom=10.0), QColor("#ffffff"))
+    painter.end()
+    inside, edge, outside = (image.pixelColor(240, y).red() for y in (100, 70, 50))
+    assert inside == pytest.approx(0.42 * 255, abs=2)
+    assert edge == pytest.approx(0.18 * 255, abs=2)
+    assert outside == 0
+    assert image.pixelColor(240, 90).red() == pytest.approx(inside, abs=1)  # no band of both inside the edge
+
+
+def test_the_onion_skin_shows_the_keys_before_and_after(canvas: Canvas, session: Session) -> None:
+    session.go_to(1003)
+    session.select("seam")
+    assert session.shape is not None
+    skins = canvas._stack._outlines.onion(session.shape, 1003)
+    lines = [(path.boundingRect().center().y(), round(colour.alphaF(), 2)) for path, colour in skins]
+    assert lines == [(20, 0.38), (25, 0.38), (21, 0.75), (24, 0.75)]  # keys at 1001, 1006, 1002, 1005
+
+
+def test_seams_and_mattes_differ_for_people_who_see_two_primaries() -> None:
+    """Simulated after Machado, Oliveira and Fernandes (2009), severity 1, in linear light."""
+    kinds = {
+        "protan": [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]],
+        "deutan": [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.011820, 0.042940, 0.968881]],
+    }
+
+    def seen(text: str, kind: str) -> np.ndarray:
+        colour = QColor(text)
+        code = np.array([colour.redF(), colour.greenF(), colour.blueF()])
+        linear = np.where(code <= 0.04045, code / 12.92, ((code + 0.055) / 1.055) ** 2.4)
+        return np.clip(np.array(kinds[kind]) @ linear, 0, 1)
+
+    for kind in kinds:
+        for seam in SEAM_COLOURS:
+            for matte in MATTE_COLOURS:
+                a, b = seen(seam, kind), seen(matte, kind)
+                assert a[2] / a.sum() < b[2] / b.sum() - 0.1, (kind, seam, matte)  # less blue, whatever the light
+
+
+def test_a_hole_and_a_damaged_frame_say_so_and_a_frame_being_read_keeps_the_picture(
+    canvas: Canvas, session: Session, reel: Reel
+) -> None:
+    canvas.overlay = Overlay(splines=False, landmarks=False)
+    before = grabbed(canvas)[300, 300]
+    session.go_to(1002)
+    reading = grabbed(canvas)[300, 300]
+    assert (reading < before).all()
+    assert (reading > 24).all()  # the plate is still there, dimmed
+    session.go_to(1004)
+    hole = grabbed(canvas)
+    assert hole[300, 300].max() < 50
+    assert hole[10:50].max() > 120  # words
+    reel.broken[PLATE, 1002] = "plate.1002.exr: cannot be read"
+    session.go_to(1002)
+    said = grabbed(canvas)[10:50]
+    assert (said[..., 0] - said[..., 2]).max() > 60  # in orange
+
+
+# --- wipe and loupe ---------------------------------------------------------------------------------------------------
+
+
+def test_the_wipe_is_moved_turned_and_shows_the_clean_plate_on_its_far_side(
+    qtbot: QtBot, canvas: Canvas, session: Session
+) -> None:
+    canvas.overlay = Overlay(splines=False, landmarks=False)
+    canvas.show_wipe(True)
+    qtbot.mousePress(canvas, LEFT, pos=QPoint(320, 100))  # the line, away from its rings
+    qtbot.mouseMove(canvas, QPoint(400, 240))
+    qtbot.mouseRelease(canvas, LEFT, pos=QPoint(400, 240))
+    assert canvas.wipe == Wipe(400 / 640, 0.5, 0.0)
+    qtbot.mousePress(canvas, LEFT, pos=QPoint(400, 170))  # the upper ring, 70 above the middle
+    qtbot.mouseMove(canvas, QPoint(500, 240))  # to the right of it
+    qtbot.mouseRelease(canvas, LEFT, pos=QPoint(500, 240))
+    assert canvas.wipe is not None
+    assert canvas.wipe.degrees == pytest.approx(90)
+    shown = grabbed(canvas)
+    assert shown[40, 60].tolist() == [0x40] * 3  # above the level line the plate
+    assert shown[440, 60].tolist() == [0xA0] * 3
+    assert not session.can_undo
+    canvas.show_wipe(False)
+    assert grabbed(canvas)[440, 60].tolist() == [0x40] * 3
+
+
+def test_a_turned_wipe_divides_the_plate_along_its_line() -> None:
+    area, wipe = QRectF(0, 0, 200, 100), Wipe(0.5, 0.5, 45.0)
+    side = wipe.clean_side(area)
+    for x, y, is_clean in ((150, 60, True), (60, 30, False), (130, 10, False), (60, 80, False), (140, 90, True)):
+        across = (x - 100) + (y - 50)  # the line leans from upright to the right: up-right to down-left
+        assert side.containsPoint(QPointF(x, y), Qt.FillRule.WindingFill) == (across > 0) == is_clean
+    assert wipe.turned(QPointF(100, -40), area, snaps=False).degrees == pytest.approx(0)
+    assert wipe.turned(QPointF(100 + 31, 50 - 30), area, snaps=True).degrees == 45
+    assert wipe.moved(QPointF(-50, 120), area) == Wipe(0.0, 1.0, 45.0)
+
+
+@pytest.mark.parametrize("mouse", [(320, 240), (5, 5), (635, 475), (5, 475)])
+def test_the_loupe_magnifies_what_is_under_the_mouse_and_never_covers_it(mouse: tuple[int, int]) -> None:
+    view, place = View(zoom=2.0, x=10, y=20, aspect=1.5), QPointF(*mouse)
+    loupe = loupe_at(place, view, QSize(640, 480))
+    assert loupe.view.zoom == 8.0
+    assert loupe.view.to_plate(loupe.centre) == pytest.approx(view.to_plate(place))
+    gap = loupe.centre - place
+    assert (gap.x() ** 2 + gap.y() ** 2) ** 0.5 > 72
+    assert QRectF(0, 0, 640, 480).contains(loupe.centre)
+
+
+def test_the_loupe_is_there_while_a_point_is_dragged_only(qtbot: QtBot, canvas: Canvas, session: Session) -> None:
+    session.select("seam")
+    canvas.zoom_to(4.0)
+    start = canvas.view.to_screen(30, 20).toPoint()
+    qtbot.mousePress(canvas, LEFT, pos=start)
+    assert canvas._loupe() is None
+    qtbot.mouseMove(canvas, start + QPoint(20, 20))
+    assert canvas._loupe() is not None
+    canvas.overlay = replace(canvas.overlay, loupe=False)
+    assert canvas._loupe() is None
+    canvas.overlay = Overlay()
+    canvas.view = replace(canvas.view, zoom=12.0)
+    assert canvas._loupe() is None  # pixels are large enough
+    canvas.cancel_gesture()
+
+
+# --- readout ----------------------------------------------------------------------------------------------------------
+
+
+def test_the_readout_tells_values_place_frame_and_magnification(
+    qtbot: QtBot, canvas: Canvas, session: Session, reel: Reel
+) -> None:
+    assert words(1001, 10.04, 5.5, 2.0, None) == "x 10.0  y 5.5   frame 1001   200 %"
+    assert words(7, 1, 2, 1.0, (0.18, 12.5, -0.01)) == "0.1800  12.50  -0.0100   x 1.0  y 2.0   frame 7   100 %"
+    told: list[str] = []
+    canvas.readout_changed.connect(told.append)
+    qtbot.mouseMove(canvas, QPoint(105, 55))
+    assert told[-1].startswith("x 10.5  y 5.5   frame 1001")
+    reel.pixel_ready.emit(PLATE, 1001, 10, 5, (0.5, 0.25, 2.0))
+    assert told[-1].startswith("0.5000  0.2500  2.0000   x 10.5")
+    reel.pixel_ready.emit(PLATE, 1001, 11, 5, (9.0, 9.0, 9.0))  # of a pixel that the mouse has left
+    assert told[-1].startswith("x 10.5")
+
+
+def test_a_landmark_under_the_mouse_tells_its_name_and_error(session: Session) -> None:
+    view = View(zoom=10.0)
+    assert landmark_note(session, view, QPointF(303, 202)) == "nose  \u00b11.0 px"
+    assert landmark_note(session, view, QPointF(350, 202)) == ""
+
+
+# --- playing ----------------------------------------------------------------------------------------------------------
+
+
+class Clock:
+    """A clock that the test winds."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def player(qtbot: QtBot, session: Session, reel: Reel) -> Iterator[tuple[Player, Clock, QObject]]:
+    """A player of the shot at 24 frames a second, its timer idle: the test ticks."""
+    clock, parent = Clock(), QObject()
+    player = Player(session, reel, parent, clock)
+    player.play(True)
+    player._timer.setInterval(10**6)
+    for frame in FRAMES:
+        reel._images[PLATE, frame] = (Look(), picture())
+    yield player, clock, parent
+    player.play(False)
+
+
+def test_playing_keeps_the_clock_and_comes_round(session: Session, player: tuple[Player, Clock, QObject]) -> None:
+    play, clock, _ = player
+    seen = []
+    for _ in range(13):
+        play.tick()
+        seen.append(session.frame)
+        clock.now += 1 / 24 + 1e-9
+    assert seen == [1001, 1002, 1003, 1004, 1005, 1006, *range(1001, 1007), 1001]
+
+
+def test_frames_that_are_not_there_in_time_are_dropped_and_the_clock_goes_on(
+    session: Session, reel: Reel, player: tuple[Player, Clock, QObject]
+) -> None:
+    play, clock, _ = player
+    for frame in (1002, 1003, 1005):
+        del reel._images[PLATE, frame]
+    play.tick()
+    clock.now += 2.5 / 24  # 1003 is due, and is not there; nor is 1002
+    play.tick()
+    assert session.frame == 1001
+    clock.now += 2 / 24  # 1005 is due; the newest that can be shown is the hole before it
+    play.tick()
+    assert session.frame == 1004
+    clock.now += 1 / 24
+    play.tick()
+    assert session.frame == 1006
+    assert [dropped for _, dropped in play._shown] == [2, 1]
+
+
+def test_a_range_is_played_over_and_over_and_a_jump_is_followed(
+    session: Session, player: tuple[Player, Clock, QObject]
+) -> None:
+    play, clock, _ = player
+    play.set_range(1005, 1002)
+    assert play.range == (1002, 1005)
+    seen = []
+    for _ in range(6):
+        play.tick()
+        seen.append(session.frame)
+        clock.now += 1 / 24 + 1e-9
+    assert seen == [1002, 1003, 1004, 1005, 1002, 1003]
+    session.go_to(1005)
+    clock.now += 5.0  # the artist went elsewhere: no leap to where the clock would be
+    play.tick()
+    assert session.frame == 1005
+    assert play.play(False) is False
+
+
+def test_the_cache_keeps_to_its_budget_and_drops_the_oldest(reel: Reel) -> None:
+    for frame in range(1, 40):
+        reel._images[PLATE, frame] = (Look(), picture())
+    one = picture().sizeInBytes()
+    reel.image(PLATE, 1)  # seen just now
+    reel.set_budget(5 * one)
+    assert reel.kept_bytes == 5 * one
+    assert [frame for _, frame in reel._images] == [36, 37, 38, 39, 1]
+    reel.set_budget(0)
+    assert len(reel._images) == 1
