@@ -73,7 +73,8 @@ class RunJob:
 
     `crops` are texts as typed on the command line (`X,Y,W,H`, `FRAME:X,Y,W,H` or `auto`). `patch` also writes the paint
     as a layer of its own. `threads` 0 uses every core. `key_tolerance_px` 0 keeps one key per frame; above 0 keys are
-    reduced to that curve deviation.
+    reduced to that curve deviation. `project` is a project file whose human keys and seam settings stand, and that
+    takes the results, unless it is only read (`leave_project`).
     """
 
     plates: str
@@ -90,6 +91,8 @@ class RunJob:
     colourspace: str | None = None
     key_tolerance_px: float = 0.0
     resume: bool = False
+    project: str | None = None
+    leave_project: bool = False
 
     def __post_init__(self) -> None:
         if not self.crops:
@@ -147,6 +150,8 @@ _SCALARS: dict[str, tuple[type, ...]] = {
     "colourspace": _OPTIONAL_TEXT,
     "key_tolerance_px": (int, float),
     "resume": (bool,),
+    "project": _OPTIONAL_TEXT,
+    "leave_project": (bool,),
 }
 
 

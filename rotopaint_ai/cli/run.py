@@ -19,7 +19,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--crop",
         action="append",
-        required=True,
         metavar="X,Y,W,H",
         help="box around the face in plate pixels; repeat as FRAME:X,Y,W,H; 'auto' proposes one",
     )
@@ -30,6 +29,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--patch", action="store_true", help="also write the paint as premultiplied RGBA to DIR/patch")
     parser.add_argument("--colourspace", metavar="NAME", help="colour space of the plate, where the file is wrong")
     parser.add_argument("--resume", action="store_true", help="go on where a stopped run of the same job ended")
+    parser.add_argument(
+        "--project",
+        metavar="FILE",
+        help="project file: its crops, human keys and seam settings stand, it takes the results",
+    )
+    parser.add_argument(
+        "--leave-project", action="store_true", help="read the project only; somebody else takes the results from DIR"
+    )
 
 
 def add_line_arguments(parser: argparse.ArgumentParser) -> None:
@@ -52,7 +59,7 @@ def execute(arguments: argparse.Namespace) -> int:
     job = RunJob(
         plates=arguments.plates,
         out=arguments.out,
-        crops=tuple(arguments.crop),
+        crops=_crops(arguments),
         model=arguments.model,
         frames=arguments.frames,
         exports=export_names(arguments.export),
@@ -64,8 +71,21 @@ def execute(arguments: argparse.Namespace) -> int:
         colourspace=arguments.colourspace,
         key_tolerance_px=arguments.reduce_keys,
         resume=arguments.resume,
+        project=arguments.project,
+        leave_project=arguments.leave_project,
     )
     return do(job, events=arguments.events)
+
+
+def _crops(arguments: argparse.Namespace) -> tuple[str, ...]:
+    """As typed, else the project's own. Raises UsageError where there are none."""
+    if arguments.crop or arguments.project is None:
+        return tuple(arguments.crop or ())
+    from pathlib import Path
+
+    from rotopaint_ai.pipeline.artist import crop_words
+
+    return crop_words(Path(arguments.project))
 
 
 def export_names(text: str) -> tuple[str, ...]:

@@ -43,7 +43,7 @@ class Outcome:
 def conclude(plan: Plan, state: RunState, sink: Sink, *, wall_s: float, n_new: int) -> Outcome:
     """Write what needs the whole shot: shapes, exchange files, pictures, run.json, report."""
     _give_memory_back()
-    document = build_document(state.records(), plan)
+    document = plan.work.put_back(build_document(state.records(), plan))
     keys = {"before": n_keys(document)}
     if plan.job.key_tolerance_px:
         document = reduce_document(document, plan.job.key_tolerance_px)

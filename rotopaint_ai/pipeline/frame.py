@@ -79,6 +79,7 @@ class FrameWorks:
     method: FillMethod
     patch: bool = False
     model: FillModel | None = None
+    paints: Mapping[str, Paint] = field(default_factory=dict)
     repeats: Repeats = field(default_factory=Repeats)
 
     @classmethod
@@ -140,7 +141,7 @@ class FrameWorks:
         with timed(ms, "mattes"):
             mattes, written = self._mattes(number, settled, shapes)
         with timed(ms, "fill"):
-            seams = look_at_seams(frame, mattes, shapes, Paints(Paint(self.method)))
+            seams = look_at_seams(frame, mattes, shapes, Paints(Paint(self.method), self.paints))
             filled = seams.filled(self.model) if seams is not None and self.clean else None
         if self.clean:
             with timed(ms, "encode"):

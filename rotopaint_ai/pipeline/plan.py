@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from rotopaint_ai.inference.models import Models, open_models
 from rotopaint_ai.inference.pack import Pack, load_pack
 from rotopaint_ai.jobs import RunJob, n_cores
 from rotopaint_ai.landmarks.detect import propose
+from rotopaint_ai.pipeline.artist import NOBODYS, ArtistWork, read_work
 from rotopaint_ai.pipeline.export import check_exports
 from rotopaint_ai.pipeline.finish import Format, check_method, check_out
 from rotopaint_ai.plates.colour import to_display
@@ -35,6 +36,7 @@ class Plan:
     missing: tuple[int, ...]
     crops: CropKeys
     threads: int
+    work: ArtistWork = NOBODYS
 
     @property
     def pack(self) -> Pack:
@@ -77,7 +79,9 @@ def make_plan(job: RunJob) -> Plan:
     if job.clean:
         check_method(job.method, has_model=models.fill is not None)
     crops = propose_crop(plate, frames, models) if keys == AUTO else keys
-    return Plan(job, Path(job.out), plate, models, frames, missing, crops, threads)
+    work = NOBODYS if job.project is None else read_work(Path(job.project))[0]
+    models = replace(models, pack=replace(models.pack, sheet=work.sheet(models.pack.sheet)))
+    return Plan(job, Path(job.out), plate, models, frames, missing, crops, threads, work)
 
 
 def choose_frames(plate: Plate, text: str | None) -> tuple[tuple[int, ...], tuple[int, ...]]:

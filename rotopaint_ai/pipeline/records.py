@@ -37,6 +37,8 @@ class FrameRecord:
     `status` lost means that no face was found: mattes are empty and the clean plate is the plate. `landmarks` rows are
     `[x, y, expected_error_px]` or None where occluded, in the order of the sheet. `outputs` maps paths relative to the
     run's folder to sizes in bytes. `is_pictured` says whether the report may want pictures of it.
+    `work` tells what of people's work went into the frame; `said` and `said_landmarks` are what the models said of the
+    shapes and landmarks that a person's stand for.
     """
 
     frame: int
@@ -56,6 +58,9 @@ class FrameRecord:
     matte_px: float = 0.0
     outputs: Mapping[str, int] = field(default_factory=dict)
     is_pictured: bool = False
+    work: str = ""
+    said: Mapping[str, Sequence[PointRow]] = field(default_factory=dict)
+    said_landmarks: Sequence[PointRow | None] | None = None
     ms: Mapping[str, float] = field(default_factory=dict)
 
     @property
@@ -80,7 +85,7 @@ class FrameRecord:
 
     def light(self) -> FrameRecord:
         """The record without the points, for a memory that does not grow with the shot."""
-        return replace(self, landmarks=None, shapes={})
+        return replace(self, landmarks=None, shapes={}, said={}, said_landmarks=None)
 
     def outputs_stand(self, folder: Path) -> bool:
         """Whether every file that the frame wrote is still there with its size."""

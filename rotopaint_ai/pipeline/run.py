@@ -10,15 +10,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from pathlib import Path
+from dataclasses import replace
 from typing import Protocol
 
 from rotopaint_ai.errors import CancelledError
 from rotopaint_ai.frames import summarise
 from rotopaint_ai.jobs import Cancel, Event, RunJob, Sink, warning
+from rotopaint_ai.pipeline.artist import ArtistWorks
 from rotopaint_ai.pipeline.clock import Eta, Times
 from rotopaint_ai.pipeline.conclude import Outcome, conclude
 from rotopaint_ai.pipeline.frame import FrameWorks, Settled
+from rotopaint_ai.pipeline.keep import keep_results, opened
 from rotopaint_ai.pipeline.line import Line, Snapshot
 from rotopaint_ai.pipeline.pictures import Gallery
 from rotopaint_ai.pipeline.plan import Plan, make_plan
@@ -40,16 +42,19 @@ def run(job: RunJob, sink: Sink, cancel: Cancel) -> Outcome:
     """
     start = time.monotonic()
     plan = make_plan(job)
-    with plan.plate:
+    with plan.plate, opened(job) as project:
         state, note = open_state(plan.out, plan.fingerprint(), resume=job.resume)
         try:
-            return _run(plan, state, note, sink, cancel, start)
+            outcome = _run(plan, state, note, sink if project is None else project.sink(sink), cancel, start)
+            if project is not None:
+                keep_results(project, plan, state)
+            return outcome
         finally:
             state.close()
 
 
 def _run(plan: Plan, state: RunState, note: str | None, sink: Sink, cancel: Cancel, start: float) -> Outcome:
-    works = FrameWorks.of(plan.job, plan.plate, plan.pack.sheet, plan.models.fill)
+    works = replace(FrameWorks.of(plan.job, plan.plate, plan.pack.sheet, plan.models.fill), paints=plan.work.paints)
     if note is not None:
         sink(warning(f"--resume: {note}; starting from the first frame"))
     if changed := _changed_plates(state, works):
@@ -64,7 +69,7 @@ def _run(plan: Plan, state: RunState, note: str | None, sink: Sink, cancel: Canc
         sink(warning(f"{plan.plate.name}: not on disk: frames {summarise(plan.missing)}; render or copy them"))
     n_before = len(state.finished)
     try:
-        walk(plan, state, works, sink, cancel)
+        walk(plan, state, ArtistWorks(works, plan.work), sink, cancel)
     except CancelledError:
         sink(Event("cancelled", {"done": len(state.finished), "total": len(plan.frames)}))
         raise
@@ -133,13 +138,15 @@ def walk(plan: Plan, state: RunState, works: Works, sink: Sink, cancel: Cancel) 
 
 def _start(plan: Plan, state: RunState, models: Mapping[str, object]) -> Snapshot:
     """Where to go on: the last snapshot, or the first frame where files of finished frames are gone."""
-    gone = [frame for frame, record in state.finished.items() if _is_to_be_remade(record, plan.out)]
+    gone = [frame for frame, record in state.finished.items() if _is_to_be_remade(record, plan)]
     for frame in gone:
         del state.finished[frame]
     snapshot = None if gone else load_snapshot(state.snapshot_path, models)
     return snapshot or Snapshot(0, FaceTracker(plan.models, plan.crops, Gallery(plan.frames)))
 
 
-def _is_to_be_remade(record: FrameRecord, out: Path) -> bool:
-    """Whether a finished frame's files are gone, or it was tracked and then could not be painted or written."""
-    return not record.outputs_stand(out) or (record.status == "failed" and record.crop is not None)
+def _is_to_be_remade(record: FrameRecord, plan: Plan) -> bool:
+    """Whether a finished frame's files are gone or show other work of people than stands now, or it was tracked and
+    then could not be painted or written."""
+    is_stale = record.work != plan.work.digest(record.frame)
+    return is_stale or not record.outputs_stand(plan.out) or (record.status == "failed" and record.crop is not None)

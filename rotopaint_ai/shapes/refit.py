@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rotopaint_ai.shapes import poses
+from rotopaint_ai.shapes.human import with_keys
 from rotopaint_ai.shapes.roto import ControlPoint, Key, LandmarkKeys, RotoDocument, RotoShape
 
 Complex = NDArray[np.complex128]
@@ -104,6 +105,22 @@ def spread(predicted: RotoDocument, document: RotoDocument, frame: int, first: i
         return {}
     bounds = frame, first, last
     return _each(predicted, document, None, lambda base, shape, hand: _spread(space, base, shape, hand, bounds))
+
+
+def again(
+    predicted: RotoDocument, document: RotoDocument, before: RotoDocument, spreads: Sequence[tuple[int, int, int]]
+) -> RotoDocument:
+    """A new run's document with the corrections carried on as they were in the one before it.
+
+    Each spread (frame, first, last) is made again, and the whole shot is refitted where it had been.
+    """
+    covered = {frame for _, first, last in spreads for frame in range(first, last + 1)}
+    followed = {f for shape in before.shapes for f, key in shape.keys.items() if key.source == "propagated"}
+    if followed - covered:
+        document = with_keys(document, refit(predicted, document))
+    for frame, first, last in spreads:
+        document = with_keys(document, spread(predicted, document, frame, first, last))
+    return document
 
 
 def corrected_frames(predicted: RotoShape, shape: RotoShape, document: RotoDocument) -> list[int]:

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import Literal
 
-from rotopaint_ai.shapes import edit
-from rotopaint_ai.shapes.roto import ControlPoint, Key, LandmarkKeys, RotoDocument, RotoShape
+from rotopaint_ai.shapes import edit, human
+from rotopaint_ai.shapes.roto import ControlPoint, RotoDocument
 
 Handle = Literal["point", "in", "out"]
+
+human_keys, model_keys, with_human_keys = human.human_keys, human.model_keys, human.with_human_keys
 
 _SMOOTH_COSINE = -0.995  # tangents less than about 6 degrees off a straight line turn together
 
@@ -56,55 +57,3 @@ def is_smooth(point: ControlPoint) -> bool:
     lengths = math.hypot(point.in_dx, point.in_dy) * math.hypot(point.out_dx, point.out_dy)
     along = point.in_dx * point.out_dx + point.in_dy * point.out_dy
     return lengths > 0 and along / lengths < _SMOOTH_COSINE
-
-
-def human_keys(shape: RotoShape) -> dict[int, Key]:
-    """The keys of a shape that a person made, by frame."""
-    return {frame: key for frame, key in shape.keys.items() if key.source == "human"}
-
-
-def model_keys(document: RotoDocument) -> RotoDocument:
-    """What a document says that no person has touched: keys of the model alone, landmarks not placed by hand."""
-    shapes = tuple(
-        shape.with_keys({frame: key for frame, key in shape.keys.items() if key.source == "model"})
-        if any(key.source != "model" for key in shape.keys.values())
-        else shape
-        for shape in document.shapes
-    )
-    marks = document.landmarks
-    if marks.hand:
-        rows = {frame: row for frame, row in marks.keys.items() if not marks.hand.get(frame)}
-        marks = replace(marks, keys=rows, hand={})
-    return replace(document, shapes=shapes, landmarks=marks)
-
-
-def with_human_keys(document: RotoDocument, earlier: RotoDocument) -> RotoDocument:
-    """A new result of the model with every human key and hand landmark of an earlier document put back.
-
-    A shape that the model no longer makes stays as it was. One whose number of control points has changed cannot take
-    the keys: it, too, stays as it was, rather than lose a person's work.
-    """
-    kept = {shape.name: shape for shape in earlier.shapes if human_keys(shape)}
-    new = tuple(_guarded(shape, kept.pop(shape.name, None)) for shape in document.shapes)
-    landmarks = _with_hand(document.landmarks, earlier.landmarks)
-    return replace(document, shapes=(*new, *kept.values()), landmarks=landmarks)
-
-
-def _with_hand(new: LandmarkKeys, old: LandmarkKeys) -> LandmarkKeys:
-    """Landmarks of the model with those that a person placed put back, by name."""
-    keys, hand = dict(new.keys), dict(new.hand)
-    for frame, names in old.hand.items():
-        placed = dict(zip(old.names, old.keys.get(frame, ())))
-        row = keys.get(frame, (None,) * len(new.names))
-        keys[frame] = tuple(placed.get(name) if name in names else at for name, at in zip(new.names, row))
-        hand[frame] = hand.get(frame, frozenset()) | names & set(new.names)
-    return replace(new, keys=dict(sorted(keys.items())), hand=hand) if old.hand else new
-
-
-def _guarded(shape: RotoShape, earlier: RotoShape | None) -> RotoShape:
-    if earlier is None:
-        return shape
-    if shape.keys and (shape.n_points, shape.closed) != (earlier.n_points, earlier.closed):
-        return earlier
-    merged = {**shape.keys, **human_keys(earlier)}
-    return shape.with_keys({frame: merged[frame] for frame in sorted(merged)})

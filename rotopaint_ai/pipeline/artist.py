@@ -1,0 +1,163 @@
+"""What people have already done on a shot, as a run respects it: read from the project file, and the results put back.
+
+Human keys and splines that followed a landmark placed by hand stand as they are, in shapes, mattes and clean plates;
+widths, feathers, tapers and paint set by hand stand for every frame. A run never moves any of them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+
+from rotopaint_ai.errors import UsageError
+from rotopaint_ai.jobs import FillMethod
+from rotopaint_ai.pipeline.clock import Times
+from rotopaint_ai.pipeline.frame import FrameWorks, Settled
+from rotopaint_ai.pipeline.records import FrameRecord, PointRow
+from rotopaint_ai.pipeline.settings import Paint
+from rotopaint_ai.plates.plate import Frame
+from rotopaint_ai.project import Project, SeamSettings, State
+from rotopaint_ai.shapes.human import with_human_keys
+from rotopaint_ai.shapes.refit import corrected_frames
+from rotopaint_ai.shapes.roto import RotoDocument
+from rotopaint_ai.sheet import ShapeSpec, Sheet
+
+Rows = Sequence[PointRow]
+
+
+@dataclass(frozen=True, slots=True)
+class ArtistWork:
+    """What stands: splines by frame and shape, landmarks by frame and name, settings by seam, and the whole document
+    that they are from."""
+
+    splines: Mapping[int, Mapping[str, Rows]] = field(default_factory=dict)
+    landmarks: Mapping[int, Mapping[str, tuple[float, float]]] = field(default_factory=dict)
+    seams: Mapping[str, SeamSettings] = field(default_factory=dict)
+    document: RotoDocument | None = None
+
+    @property
+    def paints(self) -> dict[str, Paint]:
+        """How each seam that somebody has set is to be painted."""
+        return {name: Paint(_method(each), each.grain, each.strength) for name, each in self.seams.items()}
+
+    def sheet(self, sheet: Sheet) -> Sheet:
+        """The pack's sheet with feathers and tapers set by hand."""
+        return replace(sheet, shapes=tuple(self._spec(spec) for spec in sheet.shapes)) if self.seams else sheet
+
+    def digest(self, frame: int) -> str:
+        """What of this decides a frame's files; empty where nothing does."""
+        widths = {name: [asdict(each)] for name, each in sorted(self.seams.items())}
+        content = [self.splines.get(frame, {}), self.landmarks.get(frame, {}), widths]
+        return hashlib.sha1(json.dumps(content).encode(), usedforsecurity=False).hexdigest() if any(content) else ""
+
+    def respected(self, frame: int, settled: Settled, sheet: Sheet) -> Settled:
+        """What tracking says of a frame, with what people have done there in its place."""
+        known = {spec.name: spec.n_points for spec in sheet.shapes}
+        own = {name: rows for name, rows in self.splines.get(frame, {}).items() if known.get(name) == len(rows)}
+        return replace(
+            settled,
+            lost=None if own else settled.lost,
+            landmarks=self._landmarks(frame, settled, sheet),
+            shapes={**settled.shapes, **own},
+            widths=self._widths(settled, own),
+            errors={**settled.errors, **dict.fromkeys(own, 0.0)},
+            hidden=tuple(name for name in settled.hidden if name not in own),
+        )
+
+    def _widths(self, settled: Settled, own: Mapping[str, Rows]) -> Mapping[str, float]:
+        """The model's widths, those set by hand before them; where the model saw nothing, the shot's own."""
+        shot = {shape.name: shape.width_px for shape in (self.document.shapes if self.document is not None else ())}
+        usual = {name: width for name in own if (width := shot.get(name)) is not None}
+        hand = {name: each.width_px for name, each in self.seams.items() if each.width_px is not None}
+        widths = {**usual, **settled.widths}
+        return {**widths, **{name: width for name, width in hand.items() if name in widths}}
+
+    def put_back(self, document: RotoDocument) -> RotoDocument:
+        """A run's document in which a person's keys and landmarks are called what they are."""
+        return document if self.document is None else with_human_keys(document, self.document)
+
+    def _landmarks(self, frame: int, settled: Settled, sheet: Sheet) -> Sequence[PointRow | None]:
+        own = self.landmarks.get(frame, {})
+        if not own or not settled.landmarks:
+            return settled.landmarks
+        return [[*own[name], 0.0] if name in own else row for name, row in zip(sheet.landmark_names, settled.landmarks)]
+
+    def _spec(self, spec: ShapeSpec) -> ShapeSpec:
+        own = self.seams.get(spec.name)
+        if own is None:
+            return spec
+        return replace(
+            spec,
+            feather_px=spec.feather_px if own.feather_px is None else own.feather_px,
+            taper=spec.taper if own.taper is None else own.taper,
+        )
+
+
+NOBODYS = ArtistWork()
+
+
+def work_of(state: State) -> ArtistWork:
+    """What of a project's state a run respects."""
+    document, model = state.document, {s.name: s for s in state.predicted.shapes} if state.predicted else {}
+    splines: dict[int, dict[str, Rows]] = {}
+    landmarks: dict[int, dict[str, tuple[float, float]]] = {}
+    for shape in document.shapes if document is not None else ():
+        assert document is not None
+        for frame in corrected_frames(model.get(shape.name, shape), shape, document):
+            splines.setdefault(frame, {})[shape.name] = [list(point) for point in shape.keys[frame].points]
+    for frame, names in document.landmarks.hand.items() if document is not None else ():
+        assert document is not None
+        row = dict(zip(document.landmarks.names, document.landmarks.keys.get(frame, ())))
+        landmarks[frame] = {name: (mark.x, mark.y) for name in names if (mark := row.get(name)) is not None}
+    return ArtistWork(splines, landmarks, state.seams, document)
+
+
+def read_work(path: Path) -> tuple[ArtistWork, tuple[str, ...]]:
+    """What a run respects of a project, and its crop boxes as `--crop` takes them. Raises ProjectError."""
+    project = Project.open(path, write=False)
+    try:
+        state = project.load().state
+    finally:
+        project.close()
+    return work_of(state), tuple(box.word(frame) for frame, box in sorted(state.crops.items()))
+
+
+def crop_words(path: Path) -> tuple[str, ...]:
+    """The crop boxes of a project. Raises ProjectError, and UsageError where it has none."""
+    crops = read_work(path)[1]
+    if not crops:
+        raise UsageError(f"{path.name}: has no crop box yet; draw one in the panel, or give --crop X,Y,W,H")
+    return crops
+
+
+@dataclass(frozen=True, slots=True)
+class ArtistWorks:
+    """Finishes frames with what people have done in them; safe to call from several threads."""
+
+    inner: FrameWorks
+    work: ArtistWork
+
+    def read(self, frame: int) -> Frame:
+        """The frame from disk."""
+        return self.inner.read(frame)
+
+    def finish(self, frame: Frame, settled: Settled, ms: Times) -> FrameRecord:
+        """Write a frame's files; what the models said where people were is kept in the record."""
+        own = self.work.respected(frame.number, settled, self.inner.sheet)
+        record = self.inner.finish(frame, own, ms)
+        said = {
+            name: settled.shapes[name] for name in self.work.splines.get(frame.number, {}) if name in settled.shapes
+        }
+        marks = settled.landmarks if frame.number in self.work.landmarks else None
+        return replace(record, work=self.work.digest(frame.number), said=said, said_landmarks=marks)
+
+    def fail(self, frame: int, message: str) -> FrameRecord:
+        """The record of a frame that could not be read."""
+        return replace(self.inner.fail(frame, message), work=self.work.digest(frame))
+
+
+def _method(settings: SeamSettings) -> FillMethod:
+    return settings.method  # type: ignore[return-value]

@@ -1,0 +1,151 @@
+"""A run's results written into a project file, as one step that can be undone."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from rotopaint_ai.errors import LockedError
+from rotopaint_ai.jobs import Event, RunJob, Sink
+from rotopaint_ai.pipeline.document import build_document
+from rotopaint_ai.pipeline.plan import Plan
+from rotopaint_ai.pipeline.records import FrameRecord
+from rotopaint_ai.pipeline.state import RunState
+from rotopaint_ai.project import Project
+from rotopaint_ai.project.owner import BEAT_S
+from rotopaint_ai.shapes.human import with_human_keys
+from rotopaint_ai.shapes.refit import again
+from rotopaint_ai.shapes.roto import RotoDocument, RotoShape
+
+
+class OpenProject:
+    """A project that a run will write its results into: locked from the first frame to the last."""
+
+    def __init__(self, path: Path) -> None:
+        """Raises LockedError, before any work is done, where somebody else works on it; ProjectError."""
+        self.project = Project.open(path)
+        self._last_beat = time.monotonic()
+        if self.project.is_read_only:
+            who = self.project.other_owner
+            self.project.close()
+            why = f"{who} works on it; press Run there" if who is not None else "it may not be written"
+            raise LockedError(f"{path.name}: {why}, or add --leave-project to read it only")
+
+    def sink(self, sink: Sink) -> Sink:
+        """A sink that also tells the project that somebody is here."""
+
+        def tell(event: Event) -> None:
+            if time.monotonic() - self._last_beat > BEAT_S:
+                self._last_beat = time.monotonic()
+                self.project.beat()
+            sink(event)
+
+        return tell
+
+
+@contextmanager
+def opened(job: RunJob) -> Iterator[OpenProject | None]:
+    """The project that takes a job's results, if one does."""
+    if job.project is None or job.leave_project:
+        yield None
+        return
+    project = OpenProject(Path(job.project))
+    try:
+        yield project
+    finally:
+        project.project.close()
+
+
+def keep_results(open_project: OpenProject, plan: Plan, state: RunState) -> None:
+    """Write what a run found into its project. Corrections that were carried on are carried on again from the keys that
+    people made; frames that the run left out stay as they are. Raises ProjectError."""
+    project = open_project.project
+    before = project.load().state
+    predicted = build_document(map(_as_said, state.records()), plan)
+    document = plan.work.put_back(build_document(state.records(), plan))
+    if before.predicted is not None:
+        predicted = _joined(before.predicted, predicted, plan.frames)
+    if before.document is not None:
+        document = _joined(before.document, document, plan.frames)
+        document = with_human_keys(document, before.document)
+        spreads = [(spread.frame, spread.first, spread.last) for spread in before.spreads]
+        document = again(predicted, document, before.document, spreads)
+    project.append("run", before, replace(before, document=document, predicted=predicted))
+    for name, value in _notes(plan, state).items():
+        project.set_note(name, value)
+    sources = {record.frame: record.source for record in state.finished.values() if record.source is not None}
+    project.set_files({frame: (s.path, s.size, s.mtime_ns, s.fingerprint) for frame, s in sources.items()})
+
+
+def _as_said(record: FrameRecord) -> FrameRecord:
+    """A record as the models alone would have it."""
+    marks = record.landmarks if record.said_landmarks is None else record.said_landmarks
+    return replace(record, shapes={**record.shapes, **record.said}, landmarks=marks)
+
+
+def _joined(before: RotoDocument, new: RotoDocument, frames: Iterable[int]) -> RotoDocument:
+    """A new document with what an earlier one says of frames that the new one was not asked for."""
+    asked = set(frames)
+    old = {shape.name: shape for shape in before.shapes}
+    rows = {f: row for f, row in before.landmarks.keys.items() if f not in asked}
+    is_same = before.landmarks.names == new.landmarks.names
+    keys = {**rows, **new.landmarks.keys} if is_same else new.landmarks.keys
+    return replace(
+        new,
+        first_frame=min(before.first_frame, new.first_frame),
+        last_frame=max(before.last_frame, new.last_frame),
+        landmarks=replace(new.landmarks, keys=dict(sorted(keys.items()))),
+        shapes=tuple(_joined_shape(old.get(shape.name), shape, asked) for shape in new.shapes),
+    )
+
+
+def _joined_shape(before: RotoShape | None, new: RotoShape, asked: set[int]) -> RotoShape:
+    if before is None or (before.n_points, before.closed) != (new.n_points, new.closed):
+        return new
+    keys = {**{f: key for f, key in before.keys.items() if f not in asked}, **new.keys}
+    seen = {**{f: shown for f, shown in before.visible.items() if f not in asked}, **new.visible}
+    return replace(new, keys=dict(sorted(keys.items())), visible=dict(sorted(seen.items())))
+
+
+def _notes(plan: Plan, state: RunState) -> Mapping[str, Any]:
+    """What the panel wants to know of the run beside its shapes: the record that it keeps itself."""
+    plate, records = plan.plate, [state.finished[frame] for frame in sorted(state.finished)]
+    return {
+        "plate": {
+            "source": plan.job.plates,
+            "name": plate.name,
+            "width": plate.width,
+            "height": plate.height,
+            "pixel_aspect": plate.pixel_aspect,
+            "fps": plate.fps,
+            "colourspace": plate.colourspace,
+        },
+        "out": str(plan.out),
+        "shapes": _digest(plan.out / "shapes.roto.json"),
+        "run": {
+            "errors": {str(record.frame): dict(record.errors) for record in records if record.errors},
+            "lost": [record.frame for record in records if record.status == "lost"],
+            "failed": {str(record.frame): record.message or "" for record in records if record.status == "failed"},
+            "held": _holds(records),
+            "seam": {str(record.frame): [record.seam_before, record.seam_after] for record in records},
+            "device": plan.models.device_note,
+            "ms_per_frame": None,
+        },
+    }
+
+
+def _holds(records: Iterable[FrameRecord]) -> list[list[int]]:
+    spans: dict[int, int] = {}
+    for record in records:
+        if record.hold is not None:
+            spans[record.hold] = record.frame
+    return [[first, last] for first, last in spans.items()]
+
+
+def _digest(path: Path) -> str | None:
+    return hashlib.sha1(path.read_bytes(), usedforsecurity=False).hexdigest() if path.is_file() else None

@@ -1,0 +1,179 @@
+"""`run --project`: people's work stands in every result, the project takes it as one step, and nobody is run over."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from rotopaint_ai.cli import main
+from rotopaint_ai.errors import LockedError
+from rotopaint_ai.exchange import document as documents
+from rotopaint_ai.plates import open_plate
+from rotopaint_ai.project import Box, Project, SeamSettings, State, corrections, packing
+from rotopaint_ai.shapes.roto import Key, RotoDocument
+
+MOVE = 9.0
+
+
+@pytest.fixture
+def box(puppet: ModuleType) -> Box:
+    frame, _, numbers = puppet.crop_text().rpartition(":")
+    assert frame in ("", "1001")
+    return Box(*map(float, numbers.split(",")))
+
+
+@pytest.fixture
+def run_project(plates: str, pack: Path, tmp_path: Path, box: Box) -> Iterator[Project]:
+    """A project with a crop box, run once."""
+    path = tmp_path / "shot.rotopaint"
+    Project.create(path, State(crops={1001: box})).close()
+    assert main(words(plates, pack, tmp_path)) == 0
+    project = Project.open(path)
+    yield project
+    project.close()
+
+
+def words(plates: str, pack: Path, folder: Path, *more: str) -> list[str]:
+    out = str(folder / "out")
+    return ["run", plates, "--out", out, "--model", str(pack), "--project", str(folder / "shot.rotopaint"), *more]
+
+
+def moved(document: RotoDocument, frame: int) -> RotoDocument:
+    """The seam pushed down by hand at a frame."""
+    seam = document.shape("seam_middle")
+    points = tuple(p._replace(y=p.y + MOVE) for p in seam.at(frame))
+    keys = {**seam.keys, frame: Key(points, "human")}
+    return replace(document, shapes=tuple(seam.with_keys(keys) if s is seam else s for s in document.shapes))
+
+
+def corrected(project: Project) -> State:
+    """Two frames keyed, a hand landmark, a width; in the project as steps. Returns the state."""
+    state = project.load().state
+    assert state.document is not None
+    document = moved(moved(state.document, 1003), 1004)
+    seams = {"seam_middle": SeamSettings(width_px=7.5, feather_px=0.0, strength=0.0)}
+    new = replace(state, document=document, seams=seams)
+    project.append("fix", state, new)
+    return new
+
+
+def test_the_first_run_fills_the_project(run_project: Project, tmp_path: Path) -> None:
+    loaded = run_project.load()
+    assert [step.label for step in loaded.behind] == ["run"]
+    assert loaded.state.document == loaded.state.predicted
+    assert loaded.state.document == documents.read(tmp_path / "out" / "shapes.roto.json")
+    assert len(run_project.files()) == 12
+    assert run_project.note("out") == str(tmp_path / "out")
+    assert run_project.note("run")["held"][0] == [1001, 1002]
+
+
+def test_human_keys_and_settings_stand_in_every_result(
+    run_project: Project, plates: str, pack: Path, tmp_path: Path
+) -> None:
+    before = corrected(run_project)
+    assert before.document is not None
+    assert before.predicted is not None
+    run_project.close()
+    assert main(words(plates, pack, tmp_path, "--resume", "--export", "nuke")) == 0
+    state = Project.open(tmp_path / "shot.rotopaint", write=False).load().state
+    written = documents.read(tmp_path / "out" / "shapes.roto.json")
+    for document in (state.document, written):
+        assert document is not None
+        seam = document.shape("seam_middle")
+        assert [seam.keys[f] for f in (1003, 1004)] == [
+            before.document.shape("seam_middle").keys[f] for f in (1003, 1004)
+        ]
+        assert (seam.width_px, seam.feather_px) == (7.5, 0.0)
+        assert seam.keys[1005].source == "model"
+    assert state.predicted is not None
+    assert state.predicted.shape("seam_middle").keys == before.predicted.shape("seam_middle").keys
+    matte = open_plate(tmp_path / "out" / "matte" / "seam_middle.####.exr")
+    tops = [matte.read(frame).origin[1] for frame in (1003, 1005)]
+    still = [min(p.y for p in written.shape("seam_middle").at(frame)) for frame in (1003, 1005)]
+    assert tops[0] - tops[1] == pytest.approx(still[0] - still[1], abs=2)  # the matte is where the hand put the seam
+    clean, plate = open_plate(tmp_path / "out" / "clean"), open_plate(plates)
+    assert (clean.read(1003).rgb == plate.read(1003).rgb).all()  # strength 0: no paint shows
+
+
+def test_resume_makes_only_the_frames_again_that_a_hand_was_on(
+    run_project: Project, plates: str, pack: Path, tmp_path: Path
+) -> None:
+    state = run_project.load().state
+    assert state.document is not None
+    run_project.append("fix", state, replace(state, document=moved(state.document, 1003)))
+    run_project.close()
+    times = {path: path.stat().st_mtime_ns for path in (tmp_path / "out" / "clean").iterdir()}
+    assert main(words(plates, pack, tmp_path, "--resume")) == 0
+    again = [path.name for path, before in times.items() if path.stat().st_mtime_ns != before]
+    assert [name.split(".")[1] for name in again] == ["1003"]
+
+
+def test_a_run_can_be_undone_and_other_frames_stay(
+    run_project: Project, plates: str, pack: Path, tmp_path: Path
+) -> None:
+    before = corrected(run_project)
+    run_project.close()
+    assert main(words(plates, pack, tmp_path, "--frames", "1007-1008")) == 0
+    project = Project.open(tmp_path / "shot.rotopaint")
+    loaded = project.load()
+    assert loaded.state.document is not None
+    assert before.document is not None
+    assert loaded.state.document.shape("outline").frames == before.document.shape("outline").frames
+    assert [step.label for step in loaded.behind] == ["run", "fix", "run"]
+    assert packing.applied(loaded.state, project.before(loaded.behind[-1].number)) == before
+    project.close()
+
+
+def test_corrections_that_were_carried_on_are_carried_on_again(
+    run_project: Project, plates: str, pack: Path, tmp_path: Path
+) -> None:
+    from rotopaint_ai.shapes.human import with_keys
+    from rotopaint_ai.shapes.refit import refit
+
+    state = run_project.load().state
+    assert state.document is not None
+    assert state.predicted is not None
+    fixed = moved(state.document, 1003)
+    fixed = with_keys(fixed, refit(state.predicted, fixed))
+    run_project.append("refit shot", state, replace(state, document=fixed))
+    run_project.close()
+    assert main(words(plates, pack, tmp_path)) == 0
+    again = Project.open(tmp_path / "shot.rotopaint", write=False).load().state.document
+    assert again is not None
+    assert again.shape("seam_middle").keys == fixed.shape("seam_middle").keys
+
+
+def test_a_project_that_somebody_works_on_is_not_run_over(
+    run_project: Project, plates: str, pack: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = corrected(run_project)
+    assert main(words(plates, pack, tmp_path)) == 2
+    assert "works on it; press Run there, or add --leave-project" in capsys.readouterr().err
+    assert main(words(plates, pack, tmp_path, "--leave-project")) == 0
+    assert run_project.load().state == before
+    seam = documents.read(tmp_path / "out" / "shapes.roto.json").shape("seam_middle")
+    assert seam.keys[1003].source == "human"
+    with pytest.raises(LockedError):
+        Project.open(tmp_path / "shot.rotopaint").append("x", before, State())
+
+
+def test_without_a_box_the_line_says_what_to_do(
+    plates: str, pack: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Project.create(tmp_path / "shot.rotopaint").close()
+    assert main(words(plates, pack, tmp_path)) == 2
+    assert "has no crop box yet; draw one in the panel, or give --crop" in capsys.readouterr().err
+    assert main(["run", plates, "--out", str(tmp_path / "out")]) == 2
+    assert "--crop is missing" in capsys.readouterr().err
+
+
+def test_a_miner_finds_the_corrected_frames(run_project: Project, tmp_path: Path, plates: str) -> None:
+    corrected(run_project)
+    found = corrections(tmp_path / "shot.rotopaint")
+    assert found.plate == plates
+    assert [each.frame for each in found.frames] == [1003, 1004]
+    assert found.frames[0].shapes["seam_middle"][0].y - found.frames[0].model_shapes["seam_middle"][0].y == MOVE
