@@ -28,8 +28,9 @@ from torch import Tensor, nn
 from rotopaint_ai.errors import TrainingError
 from rotopaint_ai.files import replacing
 from rotopaint_ai.training import losses
-from rotopaint_ai.training.augment import Augmenter, Batch, Geometry, straight_batch
-from rotopaint_ai.training.dataset import Memory, face_side, shrunk
+from rotopaint_ai.training.augment import Augmenter, Batch, Geometry
+from rotopaint_ai.training.dataset import Memory, Truth, shrunk
+from rotopaint_ai.training.held_out import as_input, precision, predict_held_out, seen_percent
 from rotopaint_ai.training.nets import COARSE_STRIDE, LandmarkNet
 from rotopaint_ai.training.optim import OPTIMISERS, rate_at
 from rotopaint_ai.training.preview import write_preview
@@ -65,23 +66,18 @@ class Row(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Trained:
-    """The best network by held-out error, how it went, and how fast."""
+    """The network, how it went, and how fast.
+
+    `judged` is the best one by held-out error, and what all figures are of; `net` goes on from it on all samples, where
+    the recipe lets held-out ones join at last, and is the same one else.
+    """
 
     net: LandmarkNet
+    judged: LandmarkNet
     rows: tuple[Row, ...]
     steps: int
     minutes: float
     best_percent: float
-
-
-class Held(NamedTuple):
-    """Predictions for straight crops: distance, expected error (uncalibrated) and face size in crop pixels."""
-
-    distance: npt.NDArray[np.float64]  # [N, L]
-    log_scale: npt.NDArray[np.float64]
-    visible_logit: npt.NDArray[np.float64]
-    visible: npt.NDArray[np.float64]
-    face: npt.NDArray[np.float64]  # [N]
 
 
 def build_net(recipe: Recipe, n_landmarks: int) -> LandmarkNet:
@@ -119,6 +115,8 @@ def fit_landmarks(
     with _batches(run) as batches:
         while not run.is_over:
             check()
+            if run.is_joining:
+                run.join(report)
             run.step(*_timed(batches))
             if run.at % recipe.eval_every == 0 or run.is_over:
                 report(run.evaluate())
@@ -141,9 +139,12 @@ class _Run:
         self.optimiser = OPTIMISERS[recipe.optimiser](self.net, recipe.learning_rate, recipe.weight_decay)
         self.weights_L = torch.tensor(task.weights_L)
         self.at, self.seconds, self.best, self.since_best = 0, 0.0, float("inf"), 0
+        self.has_joined = False
         self.rows: list[Row] = []
         self.window = _Window()
-        self.small = shrunk(task.train, recipe.small_size / recipe.input_size) if self._starts_small else task.train
+        self.everything = _joined(task.train, task.held_out) if recipe.learn_all else task.train
+        factor = recipe.small_size / recipe.input_size
+        self.small = shrunk(self.everything, factor) if self._starts_small else self.everything
 
     @property
     def _starts_small(self) -> bool:
@@ -159,9 +160,24 @@ class _Run:
     def is_over(self) -> bool:
         return self.progress(self.at) >= 1.0
 
+    def join(self, report: Callable[[Row], None]) -> None:
+        """Judge the network a last time; from now on it learns from held-out samples too."""
+        if not self.rows or self.rows[-1].step != self.at:
+            report(self.evaluate())
+        self.has_joined = True
+
+    @property
+    def is_joining(self) -> bool:
+        """Whether held-out samples join with the next step, and have not yet."""
+        return not self.has_joined and self.learns_all(self.at)
+
     @property
     def is_stale(self) -> bool:
-        return self.recipe.patience is not None and self.since_best >= self.recipe.patience
+        return not self.has_joined and self.recipe.patience is not None and self.since_best >= self.recipe.patience
+
+    def learns_all(self, step: int) -> bool:
+        """Whether held-out samples have joined by a step."""
+        return self.recipe.learn_all > 0 and self.progress(step) >= 1 - self.recipe.learn_all
 
     def size_at(self, step: int) -> int:
         """Crop size of a step."""
@@ -170,11 +186,11 @@ class _Run:
 
     def make_batch(self, step: int) -> Batch:
         """The batch of a step; the same for the same seed, step and crop size."""
-        recipe, size, n = self.recipe, self.size_at(step), len(self.task.train)
+        recipe, size = self.recipe, self.size_at(step)
         rng = np.random.default_rng((recipe.seed, step))
-        order = np.arange(step * recipe.batch, (step + 1) * recipe.batch)
-        rows = [int(_shuffled(n, recipe.seed, at // n)[at % n]) for at in order]
-        memory = self.small if size < recipe.input_size else self.task.train
+        n = len(self.everything if self.learns_all(step) else self.task.train)  # held-out samples stand last
+        rows = _rows(n, recipe.seed, step, recipe.batch)
+        memory = self.small if size < recipe.input_size else self.everything
         return make_augmenter(recipe, self.task.mirror).batch(memory, rows, size, rng)
 
     def step(self, batch: Batch, waited: float) -> None:
@@ -194,7 +210,7 @@ class _Run:
         self.net.train()
         noise = torch.Generator().manual_seed(self.recipe.seed * 1_000_003 + self.at)
         jitter = torch.randn(target.points.shape, generator=noise) * self.recipe.centre_jitter * COARSE_STRIDE
-        with _precision(self.recipe):
+        with precision(self.recipe):
             said = self.net(as_input(batch.crops), jitter)
         loss, parts = losses.total(said, target, self.recipe.losses)
         self.optimiser.zero_grad(set_to_none=True)
@@ -218,14 +234,12 @@ class _Run:
         torch._foreach_lerp_(self.ema_tensors, self.net_tensors, 1 - decay)
 
     def evaluate(self) -> Row:
-        """Held-out error of the averaged weights; keeps them when they are the best so far. Not counted as training."""
+        """Held-out error of the averaged weights; keeps them when they are the best so far. Not counted as training.
+
+        Once held-out samples have joined there is none, and the best so far stands.
+        """
         rows = _spread(len(self.task.held_out), self.recipe.eval_limit)
-        held = predict_held_out(self.ema, self.task.held_out, rows, self.recipe, exact=False)
-        percent = seen_percent(held)
-        self.since_best += 1
-        if percent < self.best:
-            self.best, self.since_best = percent, 0
-            self.best_state = copy.deepcopy(self.ema.state_dict())
+        percent = self.best if self.has_joined else self._judge(rows)
         rate = self.optimiser.param_groups[0]["lr"]
         row = self.window.row(self.at, self.seconds / 60, self.size_at(self.at - 1), percent, rate)
         self.window = _Window()
@@ -233,6 +247,15 @@ class _Run:
         self._write_log()
         write_preview(self.folder / "preview.jpg", self.ema, self.task.held_out, rows[:12], self.recipe)
         return row
+
+    def _judge(self, rows: npt.NDArray[np.intp]) -> float:
+        held = predict_held_out(self.ema, self.task.held_out, rows, self.recipe, exact=False)
+        percent = seen_percent(held)
+        self.since_best += 1
+        if percent < self.best:
+            self.best, self.since_best = percent, 0
+            self.best_state = copy.deepcopy(self.ema.state_dict())
+        return percent
 
     def _write_log(self) -> None:
         with replacing(self.folder / LOG) as beside, beside.open("w", newline="", encoding="utf-8") as stream:
@@ -250,7 +273,7 @@ class _Run:
             "ema": self.ema.state_dict(),
             "best_state": self.best_state,
             "optimiser": self.optimiser.state_dict(),
-            **{name: getattr(self, name) for name in ("at", "seconds", "best", "since_best")},
+            **{name: getattr(self, name) for name in ("at", "seconds", "best", "since_best", "has_joined")},
             "rows": [tuple(row) for row in self.rows],
         }
         with replacing(self.folder / CHECKPOINT) as beside:
@@ -273,16 +296,21 @@ class _Run:
         self.ema.load_state_dict(state["ema"])
         self.optimiser.load_state_dict(state["optimiser"])
         self.best_state = state["best_state"]
-        for name in ("at", "seconds", "best", "since_best"):
+        for name in ("at", "seconds", "best", "since_best", "has_joined"):
             setattr(self, name, state[name])
         self.rows = [Row(*row) for row in state["rows"]]
 
     def result(self) -> Trained:
-        """The best network so far, in evaluation mode and plain memory layout."""
-        best = copy.deepcopy(self.ema)
-        best.load_state_dict(self.best_state)
-        plain = cast(LandmarkNet, cast(Any, best).to(memory_format=torch.contiguous_format).eval())
-        return Trained(plain, tuple(self.rows), self.at, self.seconds / 60, self.best)
+        """The networks, in evaluation mode and plain memory layout."""
+        judged = copy.deepcopy(self.ema)
+        judged.load_state_dict(self.best_state)
+        judged = _plain(judged)
+        net = _plain(copy.deepcopy(self.ema)) if self.has_joined else judged
+        return Trained(net, judged, tuple(self.rows), self.at, self.seconds / 60, self.best)
+
+
+def _plain(net: LandmarkNet) -> LandmarkNet:
+    return cast(LandmarkNet, cast(Any, net).to(memory_format=torch.contiguous_format).eval())
 
 
 class _Window:
@@ -317,49 +345,25 @@ def make_augmenter(recipe: Recipe, mirror: tuple[int, ...]) -> Augmenter:
     return Augmenter(geometry, recipe.augment, recipe.crop_margin, mirror)
 
 
-def as_input(crops: npt.NDArray[np.uint8]) -> Tensor:
-    """8-bit NHWC crops as the float NCHW tensor (channels-last in memory) that the network takes."""
-    return torch.from_numpy(crops).permute(0, 3, 1, 2).float().div_(255)
-
-
-@torch.no_grad()
-def predict_held_out(
-    net: LandmarkNet, memory: Memory, rows: npt.NDArray[np.intp], recipe: Recipe, *, exact: bool
-) -> Held:
-    """Predictions of straight crops at the recipe's input size; `exact` computes in float32."""
-    net.eval()
-    found: list[tuple[Any, ...]] = []
-    for start in range(0, len(rows), 32):
-        chosen = rows[start : start + 32]
-        batch = straight_batch(memory, chosen.tolist(), recipe.input_size, recipe.crop_margin)
-        with contextlib.nullcontext() if exact else _precision(recipe):
-            said = net(as_input(batch.crops))
-        distance = (said.points - torch.from_numpy(batch.landmarks)).norm(dim=2)
-        found.append(
-            (distance, said.log_scale, said.visible, torch.from_numpy(batch.visible), face_side(batch.landmarks))
-        )
-    return Held(*(np.concatenate([np.asarray(part, np.float64) for part in parts]) for parts in zip(*found)))
-
-
-def seen_percent(held: Held) -> float:
-    """Mean distance of the visible landmarks as a percentage of the face's longest side."""
-    share = held.distance / held.face[:, None]
-    seen = np.isfinite(share) & (held.visible > 0.5)
-    chosen = seen if seen.any() else np.isfinite(share)
-    return float(share[chosen].mean() * 100)
+def _joined(first: Memory, second: Memory) -> Memory:
+    """The samples of one and then of the other."""
+    truths = (first.truth, second.truth)
+    truth = Truth(*(np.concatenate([getattr(t, name) for t in truths]) for name in Truth.__dataclass_fields__))
+    return Memory((*first.pictures, *second.pictures), truth, np.concatenate([first.shrink, second.shrink]))
 
 
 def _floats(module: nn.Module) -> list[Tensor]:
     return [value for value in module.state_dict().values() if value.is_floating_point()]
 
 
-def _precision(recipe: Recipe) -> Any:
-    return torch.autocast("cpu", torch.bfloat16, enabled=recipe.bf16)
-
-
 def _spread(n: int, limit: int) -> npt.NDArray[np.intp]:
     """At most `limit` rows out of n, evenly spread."""
     return np.unique(np.linspace(0, n - 1, min(n, limit)).round().astype(np.intp))
+
+
+def _rows(n: int, seed: int, step: int, count: int) -> list[int]:
+    """Which of n samples a step looks at: all of them once, in an order of its own, before any comes again."""
+    return [int(_shuffled(n, seed, at // n)[at % n]) for at in range(step * count, (step + 1) * count)]
 
 
 @lru_cache(maxsize=4)

@@ -246,18 +246,33 @@ class LandmarkNet(nn.Module):
 
 
 class CropModel(nn.Module):
-    """The graph that a pack ships: NHWC crops in, landmarks, calibrated expected errors and visibilities out."""
+    """The graph that a pack ships: NHWC crops in, landmarks, calibrated expected errors and visibilities out.
+
+    `prior` draws landmarks [N, L, 2] by their expected errors [N, L] towards what the character's face can do, and
+    gives the errors that are left, which `left` calibrates.
+    """
 
     calibration: Tensor
+    left: Tensor
 
-    def __init__(self, net: LandmarkNet, calibration: tuple[float, float] = (0.0, 1.0)) -> None:
+    def __init__(
+        self,
+        net: LandmarkNet,
+        calibration: tuple[float, float] = (0.0, 1.0),
+        prior: nn.Module | None = None,
+        left: tuple[float, float] = (0.0, 1.0),
+    ) -> None:
         super().__init__()
-        self.net = net
+        self.net, self.prior = net, prior
         self.register_buffer("calibration", torch.tensor(calibration, dtype=torch.float32))
+        self.register_buffer("left", torch.tensor(left, dtype=torch.float32))
 
     def forward(self, crop: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """`crop` [N, S, S, 3] display-referred 0..1 -> landmarks [N, L, 2] crop px, expected_error [N, L] crop px,
         visible [N, L] probability."""
         said = self.net(crop.permute(0, 3, 1, 2))
-        error = torch.exp(self.calibration[0] + self.calibration[1] * said.log_scale)
-        return said.points, error, torch.sigmoid(said.visible)
+        points, error = said.points, torch.exp(self.calibration[0] + self.calibration[1] * said.log_scale)
+        if self.prior is not None:
+            points, remaining = self.prior(points, error)
+            error = torch.exp(self.left[0] + self.left[1] * torch.log(remaining))
+        return points, error, torch.sigmoid(said.visible)

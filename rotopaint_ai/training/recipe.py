@@ -60,7 +60,8 @@ class Recipe:
 
     name: str = "character"
     input_size: int = 256
-    crop_margin: float = 1.3
+    crop_margin: float = 1.3  # crop side over the landmarks' longest side ...
+    shape_margin: float = 1.15  # ... or over that of the shapes, where this makes the smaller crop
     # the network
     backbone: str = "dense"
     widths: tuple[int, ...] = (16, 32, 64, 96, 128)
@@ -87,6 +88,7 @@ class Recipe:
     eval_every: int = 250  # steps
     eval_limit: int = 400  # held-out samples looked at during training
     patience: int | None = None
+    learn_all: float = 0.0  # share of the run, at its end, in which held-out samples are learned from as well
     # what a batch looks like and what is asked of it
     losses: dict[str, float] = field(default_factory=_losses)
     hidden_weight: float = 0.3
@@ -99,6 +101,7 @@ class Recipe:
     flip: float = 0.5
     shear: float = 0.1
     perspective: float = 0.3
+    prior: bool = True  # draw landmarks towards what the keyed frames say the face can do, where that helps
     # the shape model
     shape_copies: int = 2  # warped copies of each keyed frame
     shape_warp: float = 0.06
@@ -211,6 +214,7 @@ def _check(recipe: Recipe) -> None:
     for ok, message in (
         (32 <= r.input_size <= 1024 and r.input_size % 32 == 0, f"input_size {r.input_size}: wanted a multiple of 32"),
         (r.small_size % 32 == 0 and r.small_size >= 32, f"small_size {r.small_size}: wanted a multiple of 32"),
+        (1.0 <= r.shape_margin <= 3.0, f"shape_margin {r.shape_margin}: wanted 1 to 3"),
         (1.0 <= r.crop_margin <= 3.0, f"crop_margin {r.crop_margin}: wanted 1 to 3"),
         (len(r.widths) == len(r.depths) + 1, "depths: wanted one for each width after the first"),
         (len(r.widths) == 5, f"widths {r.widths}: wanted 5, for the strides 2, 4, 8, 16 and 32"),
@@ -226,6 +230,7 @@ def _check(recipe: Recipe) -> None:
         (0 <= r.ema < 1, f"ema {r.ema}: wanted 0 to below 1"),
         (r.learning_rate > 0, f"learning_rate {r.learning_rate}: wanted more than 0"),
         (0 < r.scale_low <= r.scale_high, "scale_low, scale_high: wanted 0 < low <= high"),
+        (0 <= r.learn_all < 1, f"learn_all {r.learn_all}: wanted 0 to below 1"),
         (0 <= r.small_share <= 1, f"small_share {r.small_share}: wanted 0 to 1"),
         (r.eval_every >= 1 and r.eval_limit >= 1, "eval_every, eval_limit: wanted 1 or more"),
         (r.shape_copies >= 0, f"shape_copies {r.shape_copies}: wanted 0 or more"),

@@ -23,6 +23,7 @@ import torch
 from torch import Tensor, nn
 
 from rotopaint_ai.errors import TrainingError
+from rotopaint_ai.shapes.bezier import curve_distance
 from rotopaint_ai.sheet import ShapeSpec, Sheet
 from rotopaint_ai.training.augment import move_points, move_spline
 from rotopaint_ai.training.dataset import Truth, face_side
@@ -31,6 +32,8 @@ Array64 = npt.NDArray[np.float64]
 
 LEAST_NOISE = 3e-4  # share of the face; keeps the ridge solvable when landmarks are exact
 NEAR = 0.06  # share of a shape's size within which landmarks carry a control point along
+GUARDS = (1.0, 2.0, 4.0)  # how many times the measured landmark error shapes may be guarded against
+GUARD_WORTH = 0.98  # more guard has to bring the curves this much closer
 FEWEST_LANDMARKS = 3  # a similarity on fewer leaves nothing to see
 
 
@@ -53,10 +56,13 @@ def landmark_rows(sheet: Sheet, shape: ShapeSpec) -> tuple[int, ...]:
     return tuple(sorted(rows)) if len(rows) >= FEWEST_LANDMARKS else tuple(range(len(sheet.landmarks)))
 
 
-def fit_shapes(sheet: Sheet, truth: Truth, *, noise_L: Array64) -> tuple[ShapeFit, ...]:
+def fit_shapes(
+    sheet: Sheet, truth: Truth, *, noise_L: Array64, guards_K: Array64 | None = None
+) -> tuple[ShapeFit, ...]:
     """Fit every shape of a sheet on N samples.
 
-    `noise_L`: standard deviation per axis of each landmark's error, as a share of the face (longest side of its box).
+    `noise_L`: standard deviation per axis of each landmark's error, as a share of the face (longest side of its box);
+    `guards_K`: by how much each shape takes that for larger (None: by nothing).
     Raises: TrainingError when a shape is known, together with its landmarks, in fewer than two samples.
     """
     slots = sheet.point_rows()
@@ -74,8 +80,36 @@ def fit_shapes(sheet: Sheet, truth: Truth, *, noise_L: Array64) -> tuple[ShapeFi
             )
         width = truth.width[known, index].astype(np.float64)
         width = np.where(np.isfinite(width), width, (shape.width_share or np.nan) * sides[known])
-        fits.append(_fit(rows, landmarks[known], points[known], width, noise_L[list(rows)], sides[known]))
+        noise = noise_L[list(rows)] * (1.0 if guards_K is None else guards_K[index])
+        fits.append(_fit(rows, landmarks[known], points[known], width, noise, sides[known]))
     return tuple(fits)
+
+
+def choose_guards(sheet: Sheet, truth: Truth, noise_L: Array64, found_NLC: Array64, held: Truth) -> Array64:
+    """The guard [K] of each shape, out of GUARDS, with which landmarks found in held-out samples, in the frame of their
+    truth, give the closest curves. Errors that come from poses never seen need more of it than noise alone would."""
+    best, least = np.ones(len(sheet.shapes)), np.full(len(sheet.shapes), np.inf)
+    if not sheet.shapes or not len(found_NLC):
+        return best
+    for guard in GUARDS:
+        model = ShapeModel(sheet, fit_shapes(sheet, truth, noise_L=noise_L, guards_K=np.full(len(best), guard)))
+        with torch.no_grad():
+            points = model(torch.tensor(found_NLC, dtype=torch.float32))[0].double().numpy()
+        distance = _curve_distances(sheet, points, held)
+        closer = distance < least * GUARD_WORTH
+        best, least = np.where(closer, guard, best), np.where(closer, distance, least)
+    return best
+
+
+def _curve_distances(sheet: Sheet, points: Array64, held: Truth) -> Array64:
+    """Mean distance [K] of curves [N, P, 6] from the true ones; infinite where no sample has the shape."""
+    slots, means = sheet.point_rows(), []
+    for shape in sheet.shapes:
+        own, true = points[:, slots[shape.name]], held.points[:, slots[shape.name]].astype(np.float64)
+        known = np.isfinite(true).all(axis=(1, 2))
+        distances = [curve_distance(a, b, shape.closed)[0] for a, b in zip(own[known], true[known])]
+        means.append(float(np.mean(distances)) if distances else np.inf)
+    return np.array(means)
 
 
 def warped(truth: Truth, *, copies: int, amount: float, rng: np.random.Generator) -> Truth:

@@ -27,14 +27,14 @@ from rotopaint_ai.jobs import Cancel, Event, Sink
 from rotopaint_ai.plates.colour import DISPLAY
 from rotopaint_ai.sheet import Sheet, mirror_permutation
 from rotopaint_ai.training.augment import straight_batch
-from rotopaint_ai.training.calibrate import calibrate
-from rotopaint_ai.training.dataset import Dataset, Memory, join, load_pictures, read_dataset
+from rotopaint_ai.training.dataset import Dataset, Memory, face_side, join, load_pictures, read_dataset
 from rotopaint_ai.training.evaluate import FACE_WIDTH, evaluate
 from rotopaint_ai.training.export import as_crops, write_pack
-from rotopaint_ai.training.loop import Held, Row, Task, Trained, build_net, fit_landmarks, predict_held_out
-from rotopaint_ai.training.nets import CropModel, LandmarkNet
+from rotopaint_ai.training.finish import Chosen, choose, crop_model, shape_model
+from rotopaint_ai.training.held_out import predict_held_out
+from rotopaint_ai.training.loop import Row, Task, Trained, build_net, fit_landmarks
+from rotopaint_ai.training.nets import LandmarkNet
 from rotopaint_ai.training.recipe import Recipe, load_recipe
-from rotopaint_ai.training.shapefit import ShapeModel, fit_shapes, warped
 from rotopaint_ai.training.warmstart import Taken, face_places, find_seam_model, find_weights, take_over
 
 LOAD_MARGIN = 1.15  # pictures are kept this much larger than the crop, so that a closer crop still has its detail
@@ -80,8 +80,9 @@ def train(
     _check_place(folder)
     _set_threads(plan)
     with watch.measuring("loading"):
-        data = split_held_out(join([read_dataset(Path(source)) for source in datasets]))
+        data = split_held_out(join([read_dataset(source) for source in datasets]))
         learn, held_rows = data.subset(data.rows_of("train")), data.rows_of("val")
+        plan = replace(plan, crop_margin=fitting_margin(plan, learn))
         held = data.subset(held_rows)
         side = plan.input_size * LOAD_MARGIN
         memory, held_memory = (
@@ -105,25 +106,31 @@ def train(
             check=stop.check,
         )
     with watch.measuring("fitting"):
-        found = predict_held_out(trained.net, held_memory, np.arange(len(held_memory)), plan, exact=True)
-        calibration = calibrate(found.distance.ravel(), found.log_scale.ravel())
-        shapes = _fit_shapes(plan, data, found)
-    with watch.measuring("export"):
-        samples = _real_samples(held_memory, plan)
-        card = _card(plan, data, trained, name or folder.name, licence, command, taken)
-        parity = write_pack(
-            folder,
+        found = predict_held_out(trained.judged, held_memory, np.arange(len(held_memory)), plan, exact=True)
+        chosen = choose(plan, learn, found, held_memory)
+    everything = data.subset(data.rows_of("train", "val"))
+    card = _card(plan, data, trained, name or folder.name, licence, command, taken, chosen)
+
+    def put(where: Path, net: LandmarkNet, source: Dataset) -> dict[str, float]:
+        return write_pack(
+            where,
             sheet=data.sheet,
-            crop_model=CropModel(trained.net, calibration),
-            shape_model=shapes,
+            crop_model=crop_model(net, chosen, source),
+            shape_model=shape_model(plan, chosen, source),
             places=places,
             recipe_yaml=plan.to_yaml(),
-            samples=samples,
+            samples=_real_samples(held_memory, plan),
             card=card,
             seam=find_seam_model(init),
         )
+
+    with watch.measuring("export"):
+        judged = folder if trained.net is trained.judged else run_folder / "judged"
+        parity = put(judged, trained.judged, learn)
+        if judged != folder:
+            parity = put(folder, trained.net, everything)
     with watch.measuring("evaluation"):
-        metrics = _judge(folder, data, run_folder, card, parity, stop.check)
+        metrics = _judge(judged, folder, data, run_folder, card, parity, stop.check)
     images = float(np.mean([row.images_per_s for row in trained.rows])) if trained.rows else 0.0
     report = TrainReport(folder, metrics, parity, watch.seconds, trained.steps, images)
     write_json(run_folder / "report.json", {"metrics": metrics, "parity": parity, "seconds": watch.seconds})
@@ -158,6 +165,19 @@ def _last(data: Dataset, rows: list[int]) -> list[int]:
     ordered = sorted(rows, key=lambda row: data.samples[row].frame)
     count = int(len(rows) * HELD_BACK)
     return ordered[-count:] if count else []
+
+
+def fitting_margin(recipe: Recipe, data: Dataset) -> float:
+    """The crop's side over the landmarks' longest side: less than usual where landmarks go round all that is keyed.
+
+    Landmarks from brow to chin leave a forehead out, those on an outline round the face do not; the crop holds the same
+    in both cases, and what is to be seen in it has the same size.
+    """
+    marks, points = data.truth.landmarks, data.truth.points[..., :2]
+    if not points.shape[1]:
+        return recipe.crop_margin
+    whole = face_side(np.concatenate([marks, points], axis=1)) / face_side(marks)
+    return float(np.clip(recipe.shape_margin * np.median(whole), 1.0, recipe.crop_margin).round(3))
 
 
 def _check_place(folder: Path) -> None:
@@ -195,34 +215,6 @@ def _progress(recipe: Recipe, row: Row) -> Event:
     return Event("progress", {"stage": "train", "share": round(min(1.0, max(by_step, by_clock)), 4), **facts})
 
 
-def landmark_noise(held: Held) -> npt.NDArray[np.float64]:
-    """Each landmark's error per axis as a share of the face, from held-out samples; wild misses are capped, and few
-    samples are drawn towards the mean of all landmarks."""
-    share = held.distance / held.face[:, None]
-    cap = 4 * np.nanmedian(share)
-    squares = np.minimum(share, cap) ** 2 / 2
-    overall = float(np.nanmean(squares))
-    known = np.isfinite(squares)
-    sums, counts = np.where(known, squares, 0).sum(axis=0), known.sum(axis=0)
-    return cast(npt.NDArray[np.float64], np.sqrt((sums + 20 * overall) / (counts + 20)))
-
-
-def _fit_shapes(recipe: Recipe, data: Dataset, held: Held) -> ShapeModel | None:
-    if not data.sheet.shapes:
-        return None
-    truth = data.truth.rows(data.rows_of("train", "val"))
-    noise = (
-        landmark_noise(held) if recipe.shape_noise is None else np.full(len(data.sheet.landmarks), recipe.shape_noise)
-    )
-    rng = np.random.default_rng(recipe.seed)
-    return ShapeModel(
-        data.sheet,
-        fit_shapes(
-            data.sheet, warped(truth, copies=recipe.shape_copies, amount=recipe.shape_warp, rng=rng), noise_L=noise
-        ),
-    )
-
-
 def _real_samples(memory: Memory, recipe: Recipe) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
     rows = np.linspace(0, len(memory) - 1, min(_CHECKED_SAMPLES, len(memory))).round().astype(int).tolist()
     batch = straight_batch(memory, rows, recipe.input_size, recipe.crop_margin)
@@ -238,6 +230,7 @@ def _card(
     licence: str | None,
     command: str,
     taken: Taken | None,
+    chosen: Chosen,
 ) -> dict[str, Any]:
     return {
         "name": name,
@@ -256,6 +249,8 @@ def _card(
             "held_out_samples": len(data.rows_of("val")),
             "characters": len({sample.character for sample in data.samples}),
             "init": _said(taken),
+            **chosen.facts(data.sheet),
+            "learned_held_out_at_last": trained.net is not trained.judged,
             "steps": trained.steps,
             "minutes": round(trained.minutes, 2),
             "images_per_s": round(float(np.mean([row.images_per_s for row in trained.rows])), 1)
@@ -266,6 +261,7 @@ def _card(
 
 
 def _judge(
+    judged: Path,
     folder: Path,
     data: Dataset,
     run_folder: Path,
@@ -273,9 +269,12 @@ def _judge(
     parity: dict[str, float],
     check: Callable[[], None],
 ) -> dict[str, Any]:
-    """Metrics of the finished pack on what it never trained on, into its card."""
+    """Metrics of a pack on what it never trained on, into the card of the finished one.
+
+    Where the finished one has learned from the held-out samples as well, they are those of the pack before that.
+    """
     splits = cast(Any, ("test",) if len(data.rows_of("test")) else ("val",))
-    metrics = evaluate(folder, data, splits=splits, contact=run_folder / "worst.jpg", check=check)
+    metrics = evaluate(judged, data, splits=splits, contact=run_folder / "worst.jpg", check=check)
     write_card(folder, {**card, "parity": parity, "metrics": metrics})
     return metrics
 

@@ -88,8 +88,8 @@ def test_evaluation_is_in_plate_pixels(made: tuple[TrainReport, list[Event]], fa
 
 
 def test_a_run_that_was_stopped_goes_on_to_the_same_end(faces: Path, tmp_path: Path) -> None:
-    settings = [*TINY, "steps=24", "eval_every=8"]
-    train([faces], tmp_path / "whole", overrides=settings, init="none")
+    settings = [*TINY, "steps=24", "eval_every=8", "learn_all=0.4"]
+    _is_judged_before_it_learns_all(train([faces], tmp_path / "whole", overrides=settings, init="none"), faces)
     cancel = Cancel()
 
     def stop_early(event: Event) -> None:
@@ -106,6 +106,18 @@ def test_a_run_that_was_stopped_goes_on_to_the_same_end(faces: Path, tmp_path: P
         np.testing.assert_array_equal(parts.tensors[name], value)
     with pytest.raises(TrainingError, match="another recipe"):
         train([faces], tmp_path / "parts", overrides=[*settings, "batch=6"], init="none", resume=True)
+
+
+def _is_judged_before_it_learns_all(report: TrainReport, faces: Path) -> None:
+    run = report.pack.with_name("whole.run")
+    weights = [read_weights(folder).tensors["heat_of_landmark"] for folder in (run / "judged", report.pack)]
+    assert np.abs(weights[0] - weights[1]).max() > 1e-4  # it went on learning
+    assert load_pack(report.pack).card["training"]["learned_held_out_at_last"] is True
+    again = evaluate(run / "judged", read_dataset(faces), splits=("test",))
+    assert again["landmarks_px"] == report.metrics["landmarks_px"]
+    rows = [row.split(",") for row in (run / "log.csv").read_text().splitlines()[1:]]
+    assert [int(row[0]) for row in rows] == [8, 15, 16, 24]  # held-out samples join at 60 % of 24 steps
+    assert len({row[4] for row in rows[1:]}) == 1
 
 
 def test_a_new_layout_takes_weights_by_name_and_then_by_place(

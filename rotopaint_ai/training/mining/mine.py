@@ -11,7 +11,7 @@ import numpy as np
 from rotopaint_ai.errors import UsageError
 from rotopaint_ai.sheet import Sheet, load_sheet
 from rotopaint_ai.training.dataset import write_dataset
-from rotopaint_ai.training.mining import check, crop, families, propose, residuals, write
+from rotopaint_ai.training.mining import bare, check, crop, families, propose, residuals, write
 from rotopaint_ai.training.mining.faces import Faces
 from rotopaint_ai.training.mining.join import Joined, join
 from rotopaint_ai.training.mining.order import Exclusion, choose_val
@@ -21,7 +21,7 @@ from rotopaint_ai.training.mining.residuals import Residual
 from rotopaint_ai.training.mining.suspicious import Finding
 from rotopaint_ai.training.mining.truth import Truth
 
-SIZE = 320  # pixels of a picture's side
+SIZE = 400  # pixels of a picture's side
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,13 @@ def mine(order: MineOrder, *, progress: Callable[[int, int], None] = lambda done
     Besides the data set the folder gets `mining/residuals.txt` and `.json`, `mining/suspicious.json` and pictures of
     suspicious frames. Raises: UsageError, DocumentError, PlateError, PackError (the sheet), TrainingError.
     """
-    joined = join(order.sources, order.plates, character=order.character)
+    return mine_joined(join(order.sources, order.plates, character=order.character), order, progress=progress)
+
+
+def mine_joined(
+    joined: Joined, order: MineOrder, *, progress: Callable[[int, int], None] = lambda done, total: None
+) -> Mined:
+    """As `mine`, from frames that were read already."""
     order.exclude.check([row.shot for row in joined.rows])
     rows = tuple(row for row in joined.rows if not order.exclude.covers(row.shot, row.frame))
     if not rows:
@@ -119,6 +125,7 @@ def vectorise(joined: Joined, order: MineOrder) -> Truth:
     if sheet is None:
         if names:
             plans = [propose.sitting(plan, names, marks, faces) for plan in plans]
+            plans = bare.covered(plans, _mean_places(marks, faces), faces)
         else:
             plans = propose.with_own_landmarks(plans)
         names, marks = _with_points(names, marks, plans)

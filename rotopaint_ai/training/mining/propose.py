@@ -274,7 +274,8 @@ def build_sheet(name: str, plans: Sequence[Plan], landmark_names: Sequence[str],
     for plan in plans:
         for point, landmark in plan.on_landmarks.items():
             image = plan.mirror_of(point)
-            if image and image[1] in twins[image[0]].on_landmarks and landmark == f"{plan.shape.name}_{point}":
+            own = (f"{plan.shape.name}_{point}", f"{plan.shape.name}_p{point}")
+            if image and image[1] in twins[image[0]].on_landmarks and landmark in own:
                 fixed[landmark] = twins[image[0]].on_landmarks[image[1]]
     partner = symmetry.partners(landmark_names, places, fixed=fixed)
     landmarks = tuple(LandmarkSpec(each, None if partner[each] == each else partner[each]) for each in landmark_names)

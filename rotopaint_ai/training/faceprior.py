@@ -1,0 +1,188 @@
+"""What a character's landmarks can do together: found landmarks drawn towards it, by how sure each of them is.
+
+Each row of a face, its landmarks' x or their y, is a mixture of few basis rows: a turning, tilting head moves every
+landmark that is fixed on it in step, and expressions add a handful more (non-rigid factorisation). The basis comes from
+the keyed frames alone. A chin that nothing on smooth skin marks is so told by eyes and mouth, which are seen to within
+a pixel; one that is sure of itself stays where it is. A landmark that contradicts all others counts less.
+
+Source: Bregler, Hertzmann & Biermann, "Recovering non-rigid 3D shape from image streams" (2000), as a Gaussian prior
+whose posterior is taken (Tipping & Bishop 1999); matrices are inverted by sweeps (Goodnight 1979), which need no more
+than a graph of sums and products.
+
+Letters: n samples, N batch, L landmarks, K basis rows. Rows are in units of the face: the root mean square distance of
+its landmarks from their mean is 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import cast
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor, nn
+
+Array64 = npt.NDArray[np.float64]
+
+MOST_MODES = 24
+FEWEST_SAMPLES = 12  # below, nobody knows what a face can do
+BELIEFS = (0.35, 0.5, 0.7)  # how much of its expected error is a landmark's own, which the others can mend
+RESIDUALS = (0.003, 0.006, 0.012)  # what the basis leaves unexplained, in units of the face
+WORTH = 0.99  # a prior has to bring the held-out error below this share
+_DOUBTED = 2.0  # deviations from the others at which a landmark counts half
+_FILLING_ROUNDS = 8
+_LEAST_NOISE = 1e-3
+
+
+@dataclass(frozen=True, slots=True)
+class Basis:
+    """Rows that mix to a face: `modes` [K, L] scaled by their deviations, the last one moving the whole face."""
+
+    modes: Array64
+
+    @property
+    def n_landmarks(self) -> int:
+        """L."""
+        return int(self.modes.shape[1])
+
+
+def fit_basis(landmarks_NLC: npt.NDArray[np.floating], mirror: Sequence[int]) -> Basis | None:
+    """The basis of a character from its keyed frames [n, L, 2], mirrored ones included; NaN where unknown.
+
+    None with too few frames.
+    """
+    usable = np.isfinite(landmarks_NLC).all(axis=2).mean(axis=1) > 0.5
+    faces = landmarks_NLC[usable].astype(np.float64)
+    if len(faces) < FEWEST_SAMPLES or faces.shape[1] < 6:
+        return None
+    faces = faces - np.nanmean(faces, axis=1, keepdims=True)
+    faces = faces / np.sqrt(np.nanmean((faces**2).sum(axis=2), axis=1))[:, None, None]
+    image = faces[:, list(mirror)] * np.array([-1.0, 1.0])
+    rows = np.concatenate([faces, image]).transpose(0, 2, 1).reshape(-1, faces.shape[1])
+    rows = _filled(rows)
+    rows = rows - rows.mean(axis=1, keepdims=True)
+    values, vectors = np.linalg.eigh(rows.T @ rows / len(rows))
+    n_modes = min(MOST_MODES, len(values) - 2, max(2, len(faces) // 2))
+    modes = (vectors[:, ::-1] * np.sqrt(np.maximum(values[::-1], 0.0)))[:, :n_modes].T
+    return Basis(np.concatenate([modes, np.ones((1, modes.shape[1]))]))
+
+
+def _filled(rows: Array64) -> Array64:
+    """Rows whose unknown places are told by their known ones, from the rows' own covariance."""
+    known = np.isfinite(rows)
+    if known.all():
+        return rows
+    means = np.where(known.any(axis=0), np.nanmean(np.where(known.any(axis=0), rows, 0.0), axis=0), 0.0)
+    filled = np.where(known, rows, means)
+    for _ in range(_FILLING_ROUNDS):
+        covariance = filled.T @ filled / len(filled) + np.eye(rows.shape[1]) * 1e-5
+        for at in np.flatnonzero(~known.all(axis=1)):
+            have, lack = known[at], ~known[at]
+            solved = np.linalg.solve(covariance[np.ix_(have, have)], rows[at, have])
+            filled[at, lack] = covariance[np.ix_(lack, have)] @ solved
+    return filled
+
+
+class FacePrior(nn.Module):
+    """Draws landmarks [N, L, 2] with their expected errors [N, L], both in one unit, towards the basis.
+
+    Gives the landmarks, and the errors that are left [N, L] as deviations per axis of the posterior.
+    """
+
+    modes: Tensor  # [K, L]
+    usual: Tensor  # [L, L] what all others say of each landmark when all are as sure as they usually are
+    noise: Tensor  # [L] those usual deviations
+
+    def __init__(self, basis: Basis, noise_L: Array64, *, belief: float, residual: float) -> None:
+        """`noise_L`: usual expected errors in units of the face."""
+        super().__init__()
+        self.noise_L, self.belief, self.residual = noise_L, belief, residual
+        spread = np.maximum(belief * noise_L, _LEAST_NOISE)
+        covariance = basis.modes.T @ basis.modes + residual**2 * np.eye(basis.n_landmarks)
+        usual = covariance @ np.linalg.inv(covariance + np.diag(spread**2))
+        for name, value in (("modes", basis.modes), ("usual", usual), ("noise", spread)):
+            self.register_buffer(name, torch.tensor(np.asarray(value, np.float32)))
+
+    def on(self, basis: Basis) -> FacePrior:
+        """The same beliefs on another basis."""
+        return FacePrior(basis, self.noise_L, belief=self.belief, residual=self.residual)
+
+    def forward(self, points: Tensor, error: Tensor) -> tuple[Tensor, Tensor]:
+        """[N, L, 2], [N, L] -> [N, L, 2], [N, L]."""
+        weight = 1 / (error * error)
+        centre = (points * weight[..., None]).sum(1, keepdim=True) / weight.sum(1)[:, None, None]
+        away = points - centre
+        size = torch.sqrt((away * away).sum(2).mean(1)).clamp_min(1e-6)[:, None]
+        rows = away / size[..., None]
+        doubt = (rows - torch.matmul(self.usual, rows)).square().sum(2) / (_DOUBTED * self.noise) ** 2
+        noise = (self.belief * error / size).clamp_min(_LEAST_NOISE) ** 2 * (1 + doubt)
+        total = noise + self.residual**2
+        scaled = self.modes / total[:, None]  # [N, K, L]
+        inside = torch.matmul(scaled, self.modes.T) + torch.eye(len(self.modes))
+        inverse = swept(inside, len(self.modes))
+        mixed = torch.matmul(inverse, torch.matmul(scaled, rows))  # [N, K, 2]
+        modelled = torch.matmul(self.modes.T, mixed)
+        own = (self.residual**2 / total)[..., None]
+        left = (torch.matmul(inverse, self.modes) * self.modes).sum(1)  # [N, L]
+        share = noise / total
+        deviation = torch.sqrt(share * self.residual**2 + share * share * left.clamp_min(0))
+        return (modelled + own * (rows - modelled)) * size[..., None] + centre, deviation * size
+
+
+def swept(matrix: Tensor, n: int) -> Tensor:
+    """Inverse of symmetric positive definite matrices [N, n, n], pivot by pivot, all pivots brought to 1 before."""
+    eye = torch.eye(n)
+    scale = torch.rsqrt((matrix * eye).sum(2))
+    scale = scale[:, :, None] * scale[:, None]
+    matrix = matrix * scale
+    for at in range(n):
+        unit = eye[at]
+        column = matrix[:, :, at]
+        away = column - unit
+        scaled = away / column[:, at : at + 1]
+        matrix = matrix - away[:, :, None] * scaled[:, None, :] - 2 * unit[:, None] * unit
+    return -matrix * scale
+
+
+def choose_prior(
+    basis: Basis | None,
+    points: npt.NDArray[np.floating],
+    error: npt.NDArray[np.floating],
+    truth: npt.NDArray[np.floating],
+    visible: npt.NDArray[np.floating],
+) -> FacePrior | None:
+    """The prior that brings held-out landmarks [n, L, 2] closest to the truth where they are visible.
+
+    `error` [n, L]: expected errors. None where none does so by a worthwhile share.
+    """
+    seen = np.isfinite(truth).all(axis=2) & (visible > 0.5)
+    if basis is None or not seen.any():
+        return None
+    size = np.sqrt(((points - points.mean(axis=1, keepdims=True)) ** 2).sum(axis=2).mean(axis=1))[:, None]
+    usual = np.median(error / np.maximum(size, 1e-6), axis=0)
+    best, least = None, WORTH * _mean_distance(points, truth, seen)
+    for belief, residual in product(BELIEFS, RESIDUALS):
+        prior = FacePrior(basis, usual, belief=belief, residual=residual)
+        found, _ = apply(prior, points, error)
+        distance = _mean_distance(found, truth, seen)
+        if distance < least:
+            best, least = prior, distance
+    return best
+
+
+def apply(
+    prior: FacePrior, points: npt.NDArray[np.floating], error: npt.NDArray[np.floating]
+) -> tuple[Array64, Array64]:
+    """Landmarks [n, L, 2] and errors [n, L] through a prior."""
+    with torch.no_grad():
+        found, left = prior(torch.tensor(points, dtype=torch.float32), torch.tensor(error, dtype=torch.float32))
+    return cast(Array64, found.double().numpy()), cast(Array64, left.double().numpy())
+
+
+def _mean_distance(
+    points: npt.NDArray[np.floating], truth: npt.NDArray[np.floating], seen: npt.NDArray[np.bool_]
+) -> float:
+    return float(np.linalg.norm(points - truth, axis=2)[seen].mean())

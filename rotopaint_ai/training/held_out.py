@@ -1,0 +1,67 @@
+"""What a network says of held-out samples, while it trains and after.
+
+N samples, L landmarks.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from rotopaint_ai.training.augment import straight_batch
+from rotopaint_ai.training.dataset import Memory, face_side
+from rotopaint_ai.training.nets import LandmarkNet
+from rotopaint_ai.training.recipe import Recipe
+
+
+class Held(NamedTuple):
+    """Predictions for straight crops: distance, expected error (uncalibrated), face size, places; crop pixels."""
+
+    distance: npt.NDArray[np.float64]  # [N, L]
+    log_scale: npt.NDArray[np.float64]
+    visible_logit: npt.NDArray[np.float64]
+    visible: npt.NDArray[np.float64]
+    face: npt.NDArray[np.float64]  # [N]
+    points: npt.NDArray[np.float64]  # [N, L, 2]
+    truth: npt.NDArray[np.float64]  # [N, L, 2]
+
+
+def as_input(crops: npt.NDArray[np.uint8]) -> Tensor:
+    """8-bit NHWC crops as the float NCHW tensor (channels-last in memory) that the network takes."""
+    return torch.from_numpy(crops).permute(0, 3, 1, 2).float().div_(255)
+
+
+@torch.no_grad()
+def predict_held_out(
+    net: LandmarkNet, memory: Memory, rows: npt.NDArray[np.intp], recipe: Recipe, *, exact: bool
+) -> Held:
+    """Predictions of straight crops at the recipe's input size; `exact` computes in float32."""
+    net.eval()
+    found: list[tuple[Any, ...]] = []
+    for start in range(0, len(rows), 32):
+        chosen = rows[start : start + 32]
+        batch = straight_batch(memory, chosen.tolist(), recipe.input_size, recipe.crop_margin)
+        with contextlib.nullcontext() if exact else precision(recipe):
+            said = net(as_input(batch.crops))
+        distance = (said.points - torch.from_numpy(batch.landmarks)).norm(dim=2)
+        seen, sides = torch.from_numpy(batch.visible), face_side(batch.landmarks)
+        found.append((distance, said.log_scale, said.visible, seen, sides, said.points, batch.landmarks))
+    return Held(*(np.concatenate([np.asarray(part, np.float64) for part in parts]) for parts in zip(*found)))
+
+
+def seen_percent(held: Held) -> float:
+    """Mean distance of the visible landmarks as a percentage of the face's longest side."""
+    share = held.distance / held.face[:, None]
+    seen = np.isfinite(share) & (held.visible > 0.5)
+    chosen = seen if seen.any() else np.isfinite(share)
+    return float(share[chosen].mean() * 100)
+
+
+def precision(recipe: Recipe) -> Any:
+    """The arithmetic that a recipe asks for."""
+    return torch.autocast("cpu", torch.bfloat16, enabled=recipe.bf16)

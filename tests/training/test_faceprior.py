@@ -1,0 +1,104 @@
+"""The face's prior on a rigid head that turns: found landmarks are drawn to where the head can have them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from rotopaint_ai.training.faceprior import FacePrior, apply, choose_prior, fit_basis, swept
+
+HEAD = np.random.default_rng(5).normal(0, 1, (30, 3)) * [1.0, 1.2, 0.6]
+MIRROR = list(range(30))
+
+
+def faces(n: int, seed: int) -> np.ndarray:
+    """Orthographic views [n, 30, 2] of one rigid head, turned by up to 35 degrees, in pixels."""
+    rng = np.random.default_rng(seed)
+    views = []
+    for _ in range(n):
+        yaw, pitch = rng.uniform(-0.6, 0.6), rng.uniform(-0.3, 0.3)
+        x = np.array([np.cos(yaw), 0, np.sin(yaw)])
+        y = np.array([np.sin(yaw) * np.sin(pitch), np.cos(pitch), -np.cos(yaw) * np.sin(pitch)])
+        views.append(HEAD @ np.stack([x, y], 1) * rng.uniform(45, 55) + rng.uniform(90, 110, 2))
+    return np.array(views)
+
+
+def test_sweeping_inverts() -> None:
+    half = torch.randn(2, 40, 9, generator=torch.Generator().manual_seed(0)).transpose(1, 2) * torch.logspace(
+        0, 2, 9
+    ).view(1, 9, 1)
+    matrix = half @ half.transpose(1, 2) + torch.eye(9)
+    torch.testing.assert_close(swept(matrix, 9) @ matrix, torch.eye(9).expand(2, 9, 9), atol=1e-3, rtol=0)
+
+
+def test_noise_that_no_head_could_show_is_taken_away() -> None:
+    basis = fit_basis(faces(60, 0), MIRROR)
+    assert basis is not None
+    true = faces(40, 1)
+    rng = np.random.default_rng(2)
+    error = np.full((40, 30), 0.5)
+    error[:, :6] = 4.0  # six landmarks are found badly, and the network knows
+    found = true + rng.normal(0, 0.8, true.shape) * error[..., None]
+    prior = FacePrior(basis, np.median(error, axis=0) / 60, belief=0.8, residual=0.003)
+    drawn, left = apply(prior, found, error)
+    before, after = (np.linalg.norm(points - true, axis=2) for points in (found, drawn))
+    assert after[:, :6].mean() < 0.25 * before[:, :6].mean()  # the other 24 tell where a rigid head has them
+    assert after[:, 6:].mean() < before[:, 6:].mean()
+    assert (left[:, :6] < 0.5 * error[:, :6]).all()
+
+
+def test_a_landmark_that_contradicts_all_others_counts_less() -> None:
+    basis = fit_basis(faces(60, 0), MIRROR)
+    assert basis is not None
+    true = faces(20, 3)
+    found = true.copy()
+    found[:, 4] += 15.0  # sure of itself, and wrong
+    prior = FacePrior(basis, np.full(30, 0.01), belief=1.0, residual=0.003)
+    drawn, _ = apply(prior, found, np.full((20, 30), 0.6))
+    off = np.linalg.norm(drawn - true, axis=2)
+    assert off[:, 4].mean() < 3.0
+    assert np.delete(off, 4, axis=1).mean() < 0.5
+
+
+def test_places_turns_and_sizes_make_no_difference() -> None:
+    basis = fit_basis(faces(60, 0), MIRROR)
+    assert basis is not None
+    prior = FacePrior(basis, np.full(30, 0.01), belief=0.5, residual=0.004)
+    found = faces(5, 4) + np.random.default_rng(0).normal(0, 1, (5, 30, 2))
+    drawn, left = apply(prior, found, np.ones((5, 30)))
+    turn = 1.7 * np.array([[0.8, -0.6], [0.6, 0.8]])
+    moved, moved_left = apply(prior, found @ turn.T + [40, -7], np.full((5, 30), 1.7))
+    np.testing.assert_allclose(moved, drawn @ turn.T + [40, -7], atol=0.02)
+    np.testing.assert_allclose(moved_left, left * 1.7, rtol=1e-3)
+
+
+def test_unknown_landmarks_of_some_frames_do_no_harm() -> None:
+    known = faces(60, 0)
+    holes = known.copy()
+    holes[::3, 10:14] = np.nan
+    whole, patched = fit_basis(known, MIRROR), fit_basis(holes, MIRROR)
+    assert whole is not None
+    assert patched is not None
+    true, error = faces(20, 5), np.full((20, 30), 1.0)
+    found = true + np.random.default_rng(1).normal(0, 1.0, true.shape)
+    drawn = [
+        apply(FacePrior(basis, np.full(30, 0.02), belief=0.7, residual=0.004), found, error)[0]
+        for basis in (whole, patched)
+    ]
+    errors = [np.linalg.norm(points - true, axis=2).mean() for points in drawn]
+    assert errors[1] == pytest.approx(errors[0], rel=0.2)
+
+
+def test_a_prior_is_taken_only_where_it_helps() -> None:
+    true = faces(40, 6)
+    seen, error = np.ones((40, 30)), np.full((40, 30), 1.5)
+    found = true + np.random.default_rng(7).normal(0, 1.2, true.shape)
+    prior = choose_prior(fit_basis(faces(60, 0), MIRROR), found, error, true, seen)
+    assert prior is not None
+    drawn, _ = apply(prior, found, error)
+    assert np.linalg.norm(drawn - true, axis=2).mean() < 0.75 * np.linalg.norm(found - true, axis=2).mean()
+    other = fit_basis(np.random.default_rng(8).normal(0, 40, (40, 30, 2)), MIRROR)  # frames that share nothing
+    assert choose_prior(other, true, error, true, seen) is None
+    assert choose_prior(None, found, error, true, seen) is None
+    assert fit_basis(faces(5, 0), MIRROR) is None
