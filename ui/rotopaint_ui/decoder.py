@@ -2,10 +2,11 @@
 
 Runs as `python -m rotopaint_ui.decoder` beside the panel, so that the host loads no image library and survives a bad
 file. Standard input takes one JSON object per line, standard output gives for each one a line of JSON, followed by
-`bytes` bytes of picture (R, G, B, 8 bit, rows from top to bottom, the plate's display window).
+`bytes` bytes of picture (R, G, B, 8 bit, rows from top to bottom, the plate's display window). Who asks for a `window`
+gets its name instead, and B, G, R and a fourth byte through that (see window.py).
 
     {"ask": "open", "plate": "plate", "source": "...", "colourspace": null}
-    {"ask": "frame", "plate": "plate", "frame": 1001, "look": [exposure, gamma, view]}
+    {"ask": "frame", "plate": "plate", "frame": 1001, "look": [exposure, gamma, view], "window": true}
     {"ask": "thumb", "plate": "plate", "frame": 1001, "look": [...], "height": 48}
     {"ask": "pixel", "plate": "plate", "frame": 1001, "x": 640, "y": 360}   the plate's own values, whatever the look
     {"ask": "views"}
@@ -31,6 +32,7 @@ from rotopaint_ai.errors import RotopaintError, UsageError
 from rotopaint_ai.inference.pack import installed_packs
 from rotopaint_ai.plates import colour, open_plate
 from rotopaint_ai.plates.plate import Frame, Plate
+from rotopaint_ui.window import Outlet
 
 Array = NDArray[Any]
 Reply = tuple[dict[str, Any], bytes]
@@ -45,6 +47,7 @@ class Decoder:
     def __init__(self) -> None:
         self._plates: dict[str, Plate] = {}
         self._frames: OrderedDict[tuple[str, int], Frame] = OrderedDict()
+        self._outlet = Outlet()
         self._answers: Mapping[str, Callable[[Mapping[str, Any]], Reply]] = {
             "open": self._open,
             "frame": self._frame,
@@ -81,7 +84,19 @@ class Decoder:
 
     def _frame(self, request: Mapping[str, Any]) -> Reply:
         picture = develop(self._read(request["plate"], request["frame"]), _look(request))
-        return {"width": picture.shape[1], "height": picture.shape[0]}, picture.tobytes()
+        size = {"width": picture.shape[1], "height": picture.shape[0]}
+        room = self._outlet.room(picture.shape[0] * picture.shape[1] * 4) if request.get("window") else None
+        if room is None:
+            return size, picture.tobytes()
+        memory, name = room
+        cv2.cvtColor(picture, cv2.COLOR_RGB2BGRA, dst=np.frombuffer(memory, np.uint8).reshape(*picture.shape[:2], 4))
+        return {**size, "window": name}, b""
+
+    def close(self) -> None:
+        """Close the plates and give memory back."""
+        for plate in self._plates.values():
+            plate.close()
+        self._outlet.close()
 
     def _thumb(self, request: Mapping[str, Any]) -> Reply:
         picture = develop(self._read(request["plate"], request["frame"]), _look(request))
@@ -190,11 +205,14 @@ def _look(request: Mapping[str, Any]) -> LookKey:
 def serve(requests: BinaryIO, replies: BinaryIO) -> None:
     """Answer requests until there are no more."""
     decoder = Decoder()
-    for line in requests:
-        facts, picture = decoder.answer(json.loads(line))
-        replies.write(json.dumps(facts).encode() + b"\n")
-        replies.write(picture)
-        replies.flush()
+    try:
+        for line in requests:
+            facts, picture = decoder.answer(json.loads(line))
+            replies.write(json.dumps(facts).encode() + b"\n")
+            replies.write(picture)
+            replies.flush()
+    finally:
+        decoder.close()
 
 
 if __name__ == "__main__":

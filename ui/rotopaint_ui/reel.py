@@ -12,6 +12,7 @@ from PySide6.QtCore import QObject, QProcess, Signal
 from PySide6.QtGui import QImage
 
 from rotopaint_ui.host import Engine
+from rotopaint_ui.window import Inlet
 from rotopaint_ui.worker import process_of
 
 PLATE, CLEAN = "plate", "clean"
@@ -73,6 +74,7 @@ class Reel(QObject):
         self._pixel: dict[str, Any] | None = None
         self._opening: dict[str, dict[str, Any]] = {}  # asked for, not yet answered
         self._sources: dict[str, dict[str, Any]] = {}  # open
+        self._inlet = Inlet()
         self._n_opens = 0
         self._restarts = 0
 
@@ -169,6 +171,7 @@ class Reel(QObject):
                 process.kill()
                 process.waitForFinished(1000)
             process.deleteLater()
+        self._inlet.close()
 
     @property
     def kept_bytes(self) -> int:
@@ -202,7 +205,7 @@ class Reel(QObject):
             wish = self._wishes.pop(0)
             request = {"ask": wish.kind, "plate": wish.plate, "frame": wish.frame}
             request |= {"look": self.look.json(), "ticket": self._ticket(wish.plate)}
-            request |= {"height": THUMB_HEIGHT} if wish.kind == "thumb" else {}
+            request |= {"height": THUMB_HEIGHT} if wish.kind == "thumb" else {"window": True}
             if request not in self._sent:
                 return request
         return None
@@ -282,9 +285,12 @@ class Reel(QObject):
         self.opened.emit(plate, dict(reply))
 
     def _keep(self, reply: Mapping[str, Any], payload: bytes) -> None:
-        width, height, frame = reply["width"], reply["height"], reply["frame"]
-        image = QImage(payload, width, height, 3 * width, QImage.Format.Format_RGB888)
-        image = image.convertToFormat(QImage.Format.Format_RGB32)  # a copy, in the form that is painted fastest
+        frame = reply["frame"]
+        try:
+            image = self._image_of(reply, payload)
+        except OSError:  # the decoder that showed it is gone: the next one is asked again
+            self._wishes.insert(0, Wish(reply["ask"], reply["plate"], frame))
+            return
         if reply["ask"] == "thumb":
             self._thumbs[frame] = image
             while len(self._thumbs) > N_THUMBS:
@@ -296,6 +302,15 @@ class Reel(QObject):
         self._images.move_to_end(key)
         self._trim()
         self.image_ready.emit(*key)
+
+    def _image_of(self, reply: Mapping[str, Any], payload: bytes) -> QImage:
+        """The picture of a reply in the form that is painted fastest, in memory of its own. Raises OSError."""
+        width, height = reply["width"], reply["height"]
+        if "window" in reply:
+            memory = self._inlet.view(reply["window"], 4 * width * height)
+            return QImage(memory, width, height, 4 * width, QImage.Format.Format_RGB32).copy()
+        image = QImage(payload, width, height, 3 * width, QImage.Format.Format_RGB888)
+        return image.convertToFormat(QImage.Format.Format_RGB32)
 
     def _trim(self) -> None:
         """Drop the frames seen longest ago until the rest fits."""
