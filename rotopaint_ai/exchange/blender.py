@@ -185,9 +185,9 @@ def loads(text: str, *, width: int | None = None, height: int | None = None, whe
     told: list[str] = []
     size = (reading.whole(f"{where}: width", data.get("width")), reading.whole(f"{where}: height", data.get("height")))
     size = reading.plate_size(where, size, width, height)
-    rows = [_written_row(each) for each in _rows_of(data, "layers")] + [
-        row for mask in _rows_of(data, "masks") for row in _dumped_rows(mask, len(_rows_of(data, "masks")) > 1, told)
-    ]
+    masks = _rows_of(data, "masks", where)
+    rows = [{"name": "Mask", **each} for each in _rows_of(data, "layers", where)]
+    rows += [row for mask in masks for row in _dumped_rows(mask, len(masks) > 1, where, told)]
     first, last = (reading.whole(f"{where}: {name}", data.get(name)) for name in ("first_frame", "last_frame"))
     first, last = reading.frame_range(where, [first, last, *_frames(rows, where)])
     taken: set[str] = set()
@@ -201,26 +201,22 @@ def loads(text: str, *, width: int | None = None, height: int | None = None, whe
     )
 
 
-def _rows_of(data: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
+def _rows_of(data: Mapping[str, Any], name: str, where: str) -> list[dict[str, Any]]:
     found = data.get(name, [])
     if not isinstance(found, list) or not all(isinstance(each, dict) for each in found):
-        raise DocumentError(f"masks: {name} is no list of objects; write the file again")
+        raise DocumentError(f"{where}: {name} is no list of objects; write the file again")
     return found
 
 
-def _written_row(layer: Mapping[str, Any]) -> dict[str, Any]:
-    return {**layer, "name": layer.get("name", "Mask")}
-
-
-def _dumped_rows(mask: Mapping[str, Any], several: bool, told: list[str]) -> list[dict[str, Any]]:
+def _dumped_rows(mask: Mapping[str, Any], several: bool, where: str, told: list[str]) -> list[dict[str, Any]]:
     """One row for each spline of a dumped mask."""
     note = mask.get("note") if isinstance(mask.get("note"), dict) else {}
     turned = note.get("reversed", []) if isinstance(note, dict) else []
     rows = []
-    for layer in _rows_of(mask, "layers"):
+    for layer in _rows_of(mask, "layers", where):
         name = f"{mask.get('name')}/{layer.get('name')}" if several else str(layer.get("name"))
         _tell(layer, name, told)
-        for spline in _rows_of(layer, "splines"):
+        for spline in _rows_of(layer, "splines", where):
             rows.append(
                 {**spline, "name": name, "alpha": layer.get("alpha", []), "reversed": layer.get("name") in turned}
             )

@@ -192,7 +192,7 @@ def format_of(path: Path | str) -> Format:
 ASKED_ELSEWHERE = {
     ".blend": "is read by Blender alone; run a script of 'rotopaint convert --scripts DIR' there, convert its dump",
     ".aep": "is read by After Effects alone; run the script of 'rotopaint convert --scripts DIR' there",
-    ".txt": "holds no shapes: keyframe text is positions only; export a Shake shape file (.ssf) from Mocha",
+    ".txt": "no shape format: keyframe text holds positions only; export a Shake shape file (.ssf) from Mocha",
     ".mocha": "is a project whose shapes hang on tracks; export a Shake shape file (.ssf) or Nuke shapes from Mocha",
     ".sfx": "is a whole Silhouette project; export shapes as .fxs, .ssf or for Nuke from Silhouette",
 }

@@ -33,6 +33,7 @@ WORDS: Final[Mapping[Feature, str]] = {
     "points": "{names}: control points became the polygon's",
     "keys": "{names}: every frame is a file of its own with a key",
     "holds": "{names}: every frame is a file of its own with a key",
+    "order": "shapes come back in the order in which they first appear",
     "landmarks": "expected errors of landmarks and who placed them are not written",
     "layers": "{names}: layers are not written, they stay a part of the name",
 }
@@ -45,6 +46,9 @@ def losses_of(document: RotoDocument) -> list[Loss]:
     marks = document.landmarks
     inexact = bool(marks.hand) or any(m and m.expected_error_px for row in marks.keys.values() for m in row)
     always: frozenset[Feature] = frozenset({"landmarks"}) if inexact else frozenset()
+    every = range(document.first_frame, document.last_frame + 1)
+    appear = [next((f for f in every if s.is_visible(f)), every.stop) for s in document.shapes if s.keys]
+    always |= frozenset({"order"}) if appear != sorted(appear) else frozenset()
     return losses.of(document, keeps=KEEPS, words=WORDS, always=always)
 
 

@@ -65,6 +65,8 @@ def _pieces(shape: RotoShape) -> list[int]:
     counts = [1] * len(_pairs(next(iter(shape.keys.values())).points, shape.closed))
     for key in shape.keys.values():
         for i, (a, b) in enumerate(_pairs(key.points, shape.closed)):
+            if not any((a.out_dx, a.out_dy, b.in_dx, b.in_dy)):
+                continue  # a line, however its parameter runs
             bend = max(
                 math.hypot(a.out_dx * 2 - (b.x + b.in_dx - a.x), a.out_dy * 2 - (b.y + b.in_dy - a.y)),
                 math.hypot(b.in_dx * 2 - (a.x + a.out_dx - b.x), b.in_dy * 2 - (a.y + a.out_dy - b.y)),

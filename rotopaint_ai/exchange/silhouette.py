@@ -32,6 +32,7 @@ KEEPS: Final[frozenset[Feature]] = frozenset(
 WORDS: Final[Mapping[Feature, str]] = {
     "feather": "{names}: feather is not written: how Silhouette stores it is not known",
     "points": "{names}: Silhouette refuses shapes of one point; left out",
+    "order": "layers keep their shapes together, so shapes come in another order",
     "aspect": "pixel aspect {document.pixel_aspect:g} is in the numbers, but not told by the file",
 }
 _POINT: Final = re.compile(r"\(\s*([^,()]+)\s*,\s*([^,()]+)\s*\)")
@@ -40,6 +41,7 @@ _POINT: Final = re.compile(r"\(\s*([^,()]+)\s*,\s*([^,()]+)\s*\)")
 def losses_of(document: RotoDocument) -> list[Loss]:
     """What a Silhouette file does not hold of this document."""
     names = names_of(document)
+    order = [name for name, _ in _shapes(_root(document), (), "shapes", [])]
     return losses.of(
         document,
         keeps=KEEPS,
@@ -48,12 +50,15 @@ def losses_of(document: RotoDocument) -> list[Loss]:
             "points": lambda shape: shape.n_points < 2,
             "names": lambda shape: names.get(shape.name, shape.name) != shape.name,
         },
+        always=frozenset({"order"}) if order != list(names.values()) else frozenset(),
     )
 
 
 def names_of(document: RotoDocument) -> dict[str, str]:
     """How each shape is called in the file, layers before it."""
-    return {s.name: "/".join(_parts(s.name)) for s in document.shapes if s.keys and s.n_points > 1}
+    taken: set[str] = set()
+    drawn = [shape.name for shape in document.shapes if shape.keys and shape.n_points > 1]
+    return {name: reading.free_name("/".join(_parts(name)), taken) for name in drawn}
 
 
 def _parts(name: str) -> list[str]:
@@ -76,6 +81,13 @@ def as_written(document: RotoDocument) -> RotoDocument:
 
 def dumps(document: RotoDocument) -> str:
     """The document as a Silhouette shape file. Raises DocumentError on numbers that are not finite."""
+    root = _root(document)
+    ElementTree.indent(root, " ")
+    return '<?xml version="1.0" encoding="UTF-8"?>\n' + ElementTree.tostring(root, encoding="unicode") + "\n"
+
+
+def _root(document: RotoDocument) -> ElementTree.Element:
+    names = names_of(document)
     root = ElementTree.Element(
         "Silhouette",
         {
@@ -88,11 +100,10 @@ def dumps(document: RotoDocument) -> str:
     )
     places: dict[tuple[str, ...], ElementTree.Element] = {}
     for shape in document.shapes:
-        if shape.keys and shape.n_points > 1:
-            parts = _parts(shape.name)
+        if shape.name in names:
+            parts = names[shape.name].split("/")
             _add_shape(_layer(root, tuple(parts[:-1]), places), parts[-1], shape, document)
-    ElementTree.indent(root, " ")
-    return '<?xml version="1.0" encoding="UTF-8"?>\n' + ElementTree.tostring(root, encoding="unicode") + "\n"
+    return root
 
 
 def _layer(

@@ -130,7 +130,7 @@ def _area(polylines: Sequence[Array], x0: int, y0: int, w: int, h: int) -> Array
     height = rise[piece] * share
     beyond = height * (middle - column)  # what the piece leaves uncovered of its own pixel
     cell = row[piece] * (w + 1) + column
-    sums = np.bincount(cell, height - beyond, minlength=h * (w + 1))
+    sums = np.bincount(cell, height - beyond, minlength=h * (w + 1)).astype(np.float64, copy=False)  # int where empty
     sums[1:] += np.bincount(cell, beyond, minlength=h * (w + 1))[:-1]
     return np.cumsum(sums.reshape(h, w + 1)[:, :w], axis=1)
 

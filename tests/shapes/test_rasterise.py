@@ -238,6 +238,13 @@ def test_matte_of_a_document_shape() -> None:
     assert rasterise.matte(RotoShape("none", True), 1001, W, H).is_empty
 
 
+@pytest.mark.parametrize("feather", [0.0, 3.0])
+def test_a_shape_without_extent_is_drawn_as_nothing_but_its_feather(feather: float) -> None:
+    dot = (ControlPoint(0.0, 0.0),) * 3
+    region = rasterise.rasterise_closed(dot, W, H, feather_px=feather)
+    assert float(region.paste(W, H)[8:].max()) == 0.0
+
+
 def test_union_takes_the_larger_value() -> None:
     a = Region(2, 3, np.full((4, 4), 0.5, dtype=np.float32))
     b = Region(4, 5, np.full((6, 2), 0.8, dtype=np.float32))
