@@ -5,6 +5,7 @@ done when the viewer has painted. 20 shapes x 500 keys and 43 landmarks on a 192
 
 - a control point dragged, by the whole panel, and in the same run by a plain QGraphicsView editor of the same shapes;
 - a landmark dragged, all 20 shapes following: the answers come from a stand-in for the live engine that takes 1 ms;
+  with `--engine` also on the shipped sample shot, with the real engine and pack (10 shapes, 64 landmarks);
 - the next frame, from the cache; 2,000 frames opened, to the first picture; memory while they are scrubbed through.
 
 Times are of this machine; the baseline beside them is what they may be compared with.
@@ -17,6 +18,7 @@ import json
 import math
 import os
 import random
+import subprocess
 import sys
 import tempfile
 import time
@@ -42,6 +44,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+import rotopaint_models
 from rotopaint_ai.project.values import Spread, State
 from rotopaint_ai.shapes.roto import ControlPoint, Key, Landmark, LandmarkKeys, Points, RotoDocument, RotoShape
 from rotopaint_ui.corrections import KeysReply, LandmarkDrag, ShapesReply
@@ -402,6 +405,31 @@ def measure_scrubbing(panel: Panel, n_frames: int) -> dict[str, Any]:
     }
 
 
+def measure_engine(steps: int, size: Sequence[int], folder: Path) -> dict[str, Any]:
+    """A landmark of the sample shot dragged, its shapes following through the real engine process."""
+    sample = Path(rotopaint_models.__file__).parent / "sample"
+    crop = json.loads((sample / "crop.json").read_text())
+    box = f"{crop['frame']}:{','.join(str(value) for value in crop['crop'])}"
+    job = ["run", str(sample), "--crop", box, "--out", str(folder / "run"), "--no-clean"]
+    subprocess.run([sys.executable, "-m", "rotopaint_ai", *job], check=True, capture_output=True)
+    panel = Panel(Desk())
+    panel.resize(*size)
+    panel.show()
+    panel.open_plate(PlateChoice(str(sample)), folder / "run")
+    until(lambda: panel.session.document is not None and panel.reel.image(PLATE, panel.session.frame) is not None)
+    document = panel.session.document
+    assert document is not None
+    panel.take_tool("landmark")
+    row = document.landmarks.keys[panel.session.frame]
+    mark = next(mark for mark in row[len(row) // 2 :] if mark is not None)
+    paints, place = Paints(panel.canvas), panel.canvas.view.to_screen(mark.x, mark.y)
+    drag(panel.canvas, paints, place, 20, _followed(panel, paints))  # the engine starts
+    panel.session.undo()
+    times = drag(panel.canvas, paints, place, steps, _followed(panel, paints))
+    panel.shut_down()
+    return {"shapes": len(document.shapes), **spread_of(*times)}
+
+
 def main(words: Sequence[str] | None = None) -> int:
     """Measure and print; `--json` writes a file."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -410,6 +438,7 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--scrub", type=int, default=400, help="frames gone to while memory is watched; 0 leaves it out"
     )
+    parser.add_argument("--engine", action="store_true", help="also with the real engine, on the sample shot")
     parser.add_argument("--size", default="1600x1000", help="of the window")
     parser.add_argument("--json", type=Path)
     args = parser.parse_args(words)
@@ -418,7 +447,8 @@ def main(words: Sequence[str] | None = None) -> int:
         os.environ["XDG_CONFIG_HOME"] = name
         pattern = write_frames(Path(name) / "shot" / "plates", args.frames)
         panel = Panel(Desk())
-        panel.resize(*(int(each) for each in args.size.split("x")))
+        size = [int(each) for each in args.size.split("x")]
+        panel.resize(*size)
         panel.show()
         opened = open_shot(panel, pattern, Path(name))
         found: dict[str, Any] = {
@@ -433,6 +463,8 @@ def main(words: Sequence[str] | None = None) -> int:
         if args.scrub:
             found["scrubbing"] = measure_scrubbing(panel, min(args.scrub, args.frames))
         panel.shut_down()
+        if args.engine:
+            found["landmark_with_engine_ms"] = measure_engine(args.steps, size, Path(name))
     print(json.dumps(found, indent=2))
     if args.json is not None:
         args.json.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
