@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from rotopaint_ai.errors import UsageError
 from rotopaint_ai.seams import choice, membrane
-from rotopaint_ai.seams.grain import carry, smoothed
+from rotopaint_ai.seams import grain as grains
 from rotopaint_ai.seams.learned import FillModel
 from rotopaint_ai.seams.ribbon import ROWS_WIDE, Curve, Ribbon, interpolate, straighten
 
@@ -27,7 +27,6 @@ _MARGIN = 16  # pixels of plate kept round the matte, in shrunk pixels
 _FLOOR = 0.02  # of the plate's mean: the light below which log light turns into plain light
 _TELEA_RADIUS = 3.0
 _NOTHING = 1 / 1024  # a matte fainter than this is a rounding error or the last of a feather, and changes nothing
-_KEPT = 0.5  # where less than this share of the plate is kept, grain is carried over
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +87,7 @@ def paint(
     else:
         paint_P, chosen = _fill_banks(part, hole, moved, choice.METHODS[method], model)
     if grain < 1.0:
-        paint_P = smoothed(part, paint_P, hole, grain)
+        paint_P = grains.smoothed(part, paint_P, hole, grain)
     _lay_in(out, paint_P, part, cover, hole, corner)
     return Painted(out, chosen)
 
@@ -142,10 +141,12 @@ def _fill_banks(
     light_CP = np.log(np.maximum(here, 0.0, out=here) + floor)
     light_CP *= keep
     light_CP += relit[:3]
-    gone = np.flatnonzero(keep < _KEPT)
-    if len(gone):
-        away = interpolate(mirror, across[gone], down[gone]) + np.float32(0.5)
-        light_CP[:, gone] += (1 - keep[gone]) * carry(rgb, hole, x[gone] + away[:, 0], y[gone] + away[:, 1], floor)
+
+    def way(some: Array) -> tuple[Array, Array]:
+        away = interpolate(mirror, across[some], down[some]) + np.float32(0.5)
+        return x[some] + away[:, 0], y[some] + away[:, 1]
+
+    grains.add(rgb, hole, light_CP, way, keep, floor)
     out: Array = np.exp(light_CP, out=light_CP)
     out -= floor
     if under is not None:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 Array = NDArray[Any]  # float32
 Bools = NDArray[Any]  # bool
 
-_NEAR = np.ones((9, 9), np.uint8)  # holes this near are filled together
+_CELL = 8  # px: holes in cells of this size that touch are filled together
 _MARGIN = 8  # px of rim taken with each, besides half its smaller side
 
 
@@ -23,8 +23,7 @@ def fill(rgb: Array, hole: Bools, known: Bools) -> Array:
     A hole without anything known near it stays as it is.
     """
     out = rgb.copy()
-    n_parts, _, boxes, _ = cv2.connectedComponentsWithStats(cv2.dilate(hole.astype(np.uint8), _NEAR))
-    for x, y, width, height, _ in boxes[1:n_parts]:
+    for x, y, width, height in _boxes(hole):
         margin = _MARGIN + min(width, height) // 2
         window = slice(max(0, y - margin), y + height + margin), slice(max(0, x - margin), x + width + margin)
         weight = known[window].astype(np.float32)[:, :, None]
@@ -32,6 +31,17 @@ def fill(rgb: Array, hole: Bools, known: Bools) -> Array:
             wanted = hole[window]
             out[window][wanted] = _pull_push(rgb[window] * weight, weight)[wanted]
     return out
+
+
+def _boxes(hole: Bools) -> list[tuple[int, int, int, int]]:
+    """Rectangles x, y, width, height that hold a hole, in whole cells; those that touch are one."""
+    height, width = hole.shape
+    wide = np.pad(hole, ((0, -height % _CELL), (0, -width % _CELL)))
+    touched = np.asarray(wide.reshape(wide.shape[0] // _CELL, _CELL, -1, _CELL).any((1, 3)))
+    cells = touched.view(np.uint8)
+    n_parts, _, boxes, _ = cv2.connectedComponentsWithStats(cells)
+    found = boxes[1:n_parts, :4] * _CELL
+    return [(int(x), int(y), min(int(w), width - x), min(int(h), height - y)) for x, y, w, h in found]
 
 
 def _pull_push(weighted: Array, weight: Array) -> Array:
