@@ -21,7 +21,7 @@ from rotopaint_ui.commands import COMMANDS
 from rotopaint_ui.corrections import KeysReply, LandmarkDrag, ShapesReply
 from rotopaint_ui.reel import PLATE, Look, Reel
 from rotopaint_ui.session import Session
-from rotopaint_ui.tools import Reach, ReshapeTool
+from rotopaint_ui.tools import ReshapeTool
 from rotopaint_ui.tools.acts import ACTS
 
 from .conftest import FRAMES, HEIGHT, WIDTH
@@ -440,7 +440,8 @@ def test_an_edit_reaches_every_key_relative_or_absolute(qtbot: QtBot, canvas: Ca
     drag(qtbot, canvas, (30, 20), (31, 21), (33, 24))
     assert [places(session, "seam", frame)[1] for frame in FRAMES] == [(33, 24)] * len(FRAMES)
     canvas.edit("overwrite")
-    canvas.set_reach(Reach(1002, 1003))
+    canvas.edit("ripple")
+    canvas.set_span((1002, 1003))
     session.undo()
     session.go_to(1002)
     canvas.edit("nudge_right_far")

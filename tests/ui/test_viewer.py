@@ -13,10 +13,11 @@ from pytestqt.qtbot import QtBot
 
 from rotopaint_ai.shapes.roto import ControlPoint, Key
 from rotopaint_ui.canvas import Canvas
+from rotopaint_ui.panel import Panel
 from rotopaint_ui.player import Player
 from rotopaint_ui.reel import CLEAN, PLATE, Look, Reel
 from rotopaint_ui.render import MATTE_COLOURS, SEAM_COLOURS, Overlay, View, paint_matte
-from rotopaint_ui.session import Session
+from rotopaint_ui.session import PlateFacts, Session
 from rotopaint_ui.viewer.loupe import loupe_at
 from rotopaint_ui.viewer.outlines import Outlines
 from rotopaint_ui.viewer.readout import landmark_note, words
@@ -407,3 +408,20 @@ def test_the_cache_keeps_to_its_budget_and_drops_the_oldest(reel: Reel) -> None:
     assert [frame for _, frame in reel._images] == [36, 37, 38, 39, 1]
     reel.set_budget(0)
     assert len(reel._images) == 1
+
+
+def test_in_and_out_bound_what_is_played_and_edited(panel: Panel, facts: PlateFacts) -> None:
+    panel.session.open(facts)
+    ranges = []
+    for frame, command in ((1002, "range_in"), (1005, "range_out"), (1006, "range_in"), (1003, "range_out")):
+        panel.session.go_to(frame)
+        panel.commands[command].trigger()
+        assert panel.timeline.span == panel.canvas.hand.span == panel.player.range
+        ranges.append(panel.player.range)
+    assert ranges == [(1002, 1006), (1002, 1005), (1006, 1006), (1003, 1003)]
+    panel.commands["range_all"].trigger()
+    assert panel.player.range is None
+    panel.canvas.edit("ripple")
+    reach = panel.canvas.hand.reach
+    assert reach is not None
+    assert (reach.first, reach.last) == (1001, 1006)

@@ -17,7 +17,7 @@ from PySide6.QtWidgets import QSizePolicy, QWidget
 from rotopaint_ui.reel import PLATE, Reel
 from rotopaint_ui.render import Overlay, View
 from rotopaint_ui.session import Session
-from rotopaint_ui.tools import TOOLS, Hand, Reach, ReshapeTool, Tool, Touch, crop_at
+from rotopaint_ui.tools import TOOLS, Hand, ReshapeTool, Tool, Touch, crop_at
 from rotopaint_ui.tools.acts import ACTS
 from rotopaint_ui.viewer.context import make_menu
 from rotopaint_ui.viewer.empty import paint_empty
@@ -92,12 +92,12 @@ class Canvas(QWidget):
 
     def is_on(self, name: str) -> bool:
         """Whether the edit `ripple` or `overwrite` is switched on."""
-        mode = {"ripple": "relative", "overwrite": "absolute"}[name]
-        return self.hand.reach is not None and self.hand.reach.mode == mode
+        mode = "relative" if name == "ripple" else "absolute"
+        return self.hand.mode == mode
 
-    def set_reach(self, reach: Reach | None) -> None:
-        """Let edits reach the keys of a range, or only the frame they are made on."""
-        self.hand.reach = reach
+    def set_span(self, span: tuple[int, int] | None) -> None:
+        """The frames, both included, that multi-frame edits reach; None: all of the shot."""
+        self.hand.span = span
         self.reach_changed.emit()
 
     def show_wipe(self, shown: bool) -> None:

@@ -51,6 +51,9 @@ def _handlers(panel: Panel) -> Mapping[str, Handler]:
         "previous_key": lambda: session.step_key(-1),
         "first": lambda: _go_to_end(panel, 0),
         "last": lambda: _go_to_end(panel, -1),
+        "range_in": lambda: _set_range(panel, session.frame, None),
+        "range_out": lambda: _set_range(panel, None, session.frame),
+        "range_all": lambda: _set_range(panel, None, None),
         "worst": lambda: _worst(panel, 1),
         "worst_back": lambda: _worst(panel, -1),
         "accept": lambda: review.mark("accepted"),
@@ -100,6 +103,24 @@ def _go_to_end(panel: Panel, index: int) -> None:
 
 def _play(panel: Panel) -> None:
     panel.commands["play"].setChecked(panel.player.play(panel.commands["play"].isChecked()))
+
+
+def _set_range(panel: Panel, first: int | None, last: int | None) -> None:
+    """The frames that are played and that multi-frame edits reach: the end that is not named stays; none named, all."""
+    plate = panel.session.plate
+    if plate is None:
+        return
+    if first is None and last is None:
+        panel.player.set_range(None, None)
+    else:
+        begin, end = panel.canvas.hand.span or (plate.first, plate.last)
+        begin, end = (begin if first is None else first), (end if last is None else last)
+        panel.player.set_range(*((begin, max(begin, end)) if last is None else (min(begin, end), end)))
+    panel.canvas.set_span(panel.player.range)
+    panel.timeline.span = panel.player.range
+    panel.timeline.update()
+    shown = panel.player.range
+    panel.status.say("Plays and edits all frames" if shown is None else f"Plays and edits {shown[0]}-{shown[1]}")
 
 
 def _leave(panel: Panel) -> None:

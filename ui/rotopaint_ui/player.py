@@ -99,7 +99,8 @@ class Player(QObject):
         plate = self._session.plate
         assert plate is not None
         first, last = self._range or (plate.first, plate.last)
-        return max(first, plate.first), min(last, plate.last)
+        first, last = max(first, plate.first), min(last, plate.last)
+        return (first, last) if first <= last else (plate.first, plate.last)  # a range of another shot
 
     def _frame(self, place: int) -> int:
         first, last = self._bounds()

@@ -40,6 +40,7 @@ class Timeline(QWidget):
     def __init__(self, session: Session, reel: Reel, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.reach: Reach | None = None
+        self.span: tuple[int, int] | None = None  # the frames that are played and edited together
         self.moved: Moved | None = None  # by the last spread or refit
         self._session, self._reel = session, reel
         self._rows = HeatRows()
@@ -158,6 +159,8 @@ class Timeline(QWidget):
         for name, height in (("thumbs", THUMBS), ("bars", BARS), ("keys", KEYS), ("reach", REACH), ("marks", MARKS)):
             painter.fillRect(strips.strip(axis, tops[name], height), GROUND)
         strips.paint_ruler(painter, axis, tops["ruler"])
+        if self.span is not None:
+            strips.paint_span(painter, axis, tops["ruler"], self.span)
         thumbs = {frame: self._reel.thumb(frame) for frame in self.thumb_frames()}
         broken = {frame for name, frame in self._reel.broken if name == PLATE}
         strips.paint_thumbs(painter, axis, tops["thumbs"], plate, thumbs, broken)

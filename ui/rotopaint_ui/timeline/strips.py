@@ -41,6 +41,14 @@ def paint_ruler(painter: QPainter, axis: Axis, y: float) -> None:
         painter.drawText(QRectF(x - 40, y, 80, RULER - 4), Qt.AlignmentFlag.AlignCenter, str(frame))
 
 
+def paint_span(painter: QPainter, axis: Axis, y: float, span: tuple[int, int]) -> None:
+    """The range that is played: a line under its frame numbers, with an upright at either end."""
+    left, right, base = axis.x_of(span[0]) + 1, axis.x_of(span[1] + 1) - 1, y + RULER - 1
+    painter.setPen(QPen(QColor("#ffd75e"), 2.0))
+    ends = [QPointF(left, y + 3), QPointF(left, base), QPointF(right, base), QPointF(right, y + 3)]
+    painter.drawPolyline(QPolygonF(ends))
+
+
 def paint_holds(painter: QPainter, axis: Axis, y: float, held: Iterable[tuple[int, int]]) -> None:
     """A bracket over the frames that repeat one exposure."""
     painter.setPen(QPen(QColor("#9fb4c9"), 1.6))

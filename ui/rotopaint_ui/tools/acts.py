@@ -12,7 +12,7 @@ from rotopaint_ai.shapes.edit import set_seam
 from rotopaint_ai.shapes.edit_frames import Carry
 from rotopaint_ai.shapes.edit_transform import moved, transform
 from rotopaint_ai.shapes.roto import Interpolation, RotoDocument
-from rotopaint_ui.tools.hand import Hand, Reach
+from rotopaint_ui.tools.hand import Hand
 from rotopaint_ui.tools.points import delete_points
 
 Act = Callable[[Hand], bool]
@@ -161,14 +161,13 @@ def go_on(hand: Hand, kind: Interpolation) -> bool:
 
 
 def reach(hand: Hand, mode: Carry) -> bool:
-    """Let edits reach every key of the shot, or stop it; `set_reach` names a range."""
-    plate = hand.session.plate
-    if plate is None:
+    """Let edits reach every key of the range (of the shot where there is none), or stop it."""
+    if hand.session.plate is None:
         return False
-    is_on = hand.reach is not None and hand.reach.mode == mode
-    hand.reach = None if is_on else Reach(plate.first, plate.last, mode)
-    where = "" if hand.reach is None else f": edits reach every key of {plate.first}-{plate.last}, {mode}"
-    hand.session.say(f"Multi-frame edit {'off' if is_on else 'on'}{where}")
+    hand.mode = None if hand.mode == mode else mode
+    far = hand.reach
+    where = "off" if far is None else f"on: every key of {far.first}-{far.last}, {mode}"
+    hand.session.say(f"Multi-frame edit {where}")
     return True
 
 

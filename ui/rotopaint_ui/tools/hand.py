@@ -26,8 +26,18 @@ class Hand:
 
     def __init__(self, session: Session) -> None:
         self.session = session
-        self.reach: Reach | None = None
+        self.mode: Carry | None = None  # how edits reach other keys; None: not at all
+        self.span: tuple[int, int] | None = None  # the frames that are played and edited together; None: all
         self.copied: dict[str, Points] = {}
+
+    @property
+    def reach(self) -> Reach | None:
+        """Which keys an edit reaches besides the frame it is made on; None: no others."""
+        plate = self.session.plate
+        if self.mode is None or plate is None:
+            return None
+        first, last = self.span or (plate.first, plate.last)
+        return Reach(first, last, self.mode)
 
     # --- what may be touched
 

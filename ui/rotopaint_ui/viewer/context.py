@@ -28,5 +28,5 @@ def make_menu(parent: QWidget, hand: Hand, carry_out: Callable[[str], object]) -
             if name in _REACH:
                 mode = "relative" if name == "ripple" else "absolute"
                 action.setCheckable(True)
-                action.setChecked(hand.reach is not None and hand.reach.mode == mode)
+                action.setChecked(hand.mode == mode)
     return menu
