@@ -21,8 +21,9 @@ from rotopaint_ui.commands import COMMANDS
 from rotopaint_ui.corrections import KeysReply, LandmarkDrag, ShapesReply
 from rotopaint_ui.reel import PLATE, Look, Reel
 from rotopaint_ui.session import Session
-from rotopaint_ui.tools import ReshapeTool
+from rotopaint_ui.tools import ReshapeTool, Touch
 from rotopaint_ui.tools.acts import ACTS
+from rotopaint_ui.tools.select import select_under
 
 from .conftest import FRAMES, HEIGHT, WIDTH
 
@@ -187,6 +188,32 @@ def test_a_rubber_band_adds_with_shift_and_removes_with_ctrl(qtbot: QtBot, canva
     assert session.selection.points == {0, 1, 2}
     drag(qtbot, canvas, (25, 15), (30, 20), (35, 26), held=CTRL)
     assert session.selection.points == {0, 2}
+
+
+def test_a_rubber_band_with_nothing_selected_takes_the_shape_that_is_in_it(
+    qtbot: QtBot, canvas: Canvas, session: Session
+) -> None:
+    drag(qtbot, canvas, (15, 4), (22, 10), (32, 21))  # all of the eye, one point of the seam
+    assert (session.selection.shape, session.selection.points) == ("eye", {0, 1, 2})
+    session.select(None)
+    session.lock("eye", True)
+    drag(qtbot, canvas, (15, 4), (22, 10), (32, 21))
+    assert (session.selection.shape, session.selection.points) == ("seam", {1})
+    session.select(None)
+    drag(qtbot, canvas, (2, 30), (10, 40), (60, 46))
+    assert session.selection.shape is None
+
+
+def test_the_right_button_selects_what_it_is_pressed_on(canvas: Canvas, session: Session) -> None:
+    def pressed(place: Place) -> tuple[str | None, frozenset[int]]:
+        select_under(canvas.hand, Touch(QPointF(spot(canvas, place)), canvas.view, NONE))
+        return session.selection.shape, session.selection.points
+
+    assert pressed((20, 20)) == ("seam", frozenset())
+    assert pressed((30, 20)) == ("seam", {1})
+    session.select("seam", frozenset({0, 1}))
+    assert pressed((30, 20)) == ("seam", {0, 1})  # a menu for both
+    assert pressed((24, 8)) == ("eye", frozenset())
 
 
 def test_ctrl_alt_click_puts_a_point_on_the_curve_in_every_key(qtbot: QtBot, canvas: Canvas, session: Session) -> None:

@@ -19,6 +19,7 @@ from rotopaint_ui.render import Overlay, View
 from rotopaint_ui.session import Session
 from rotopaint_ui.tools import TOOLS, Hand, ReshapeTool, Tool, Touch, crop_at
 from rotopaint_ui.tools.acts import ACTS
+from rotopaint_ui.tools.select import select_under
 from rotopaint_ui.viewer.context import make_menu
 from rotopaint_ui.viewer.empty import paint_empty
 from rotopaint_ui.viewer.labels import paint_label
@@ -267,6 +268,7 @@ class Canvas(QWidget):
     def contextMenuEvent(self, event: QContextMenuEvent) -> None:
         """What can be done with the selection."""
         if self._session.document is not None and not self._tools[self._tool].is_busy:
+            select_under(self.hand, Touch(QPointF(event.pos()), self.view, event.modifiers()))
             menu = make_menu(self, self.hand, self.edit)
             menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
             menu.popup(event.globalPos())

@@ -7,7 +7,7 @@ from PySide6.QtGui import QPainter
 
 from rotopaint_ai.shapes import edit_points, edit_tangents
 from rotopaint_ai.shapes.edit_transform import moved, transform
-from rotopaint_ai.shapes.roto import Points
+from rotopaint_ai.shapes.roto import Points, RotoShape
 from rotopaint_ui.render import View
 from rotopaint_ui.tools.base import CLICK_PX, Touch, paint_band
 from rotopaint_ui.tools.gesture import Way
@@ -15,12 +15,23 @@ from rotopaint_ui.tools.hand import Hand
 from rotopaint_ui.tools.pick import Grip, curve_at, grip_at, shape_at
 
 
+def select_under(hand: Hand, touch: Touch) -> None:
+    """Select what is under the mouse, for a menu: a point that is not selected yet, or another shape."""
+    session, grip = hand.session, grip_at(hand, touch)
+    name = shape_at(hand, touch)
+    if grip is not None and grip.index not in session.selection.points:
+        session.select(session.selection.shape, frozenset({grip.index}))
+    elif grip is None and name is not None and name != session.selection.shape:
+        session.select(name)
+
+
 class SelectTool:
     """Select and drag.
 
     A click takes a shape or a point; Shift adds or removes a point; a rubber band takes the points inside (Shift adds,
-    Ctrl removes). A drag moves the selected points (Shift: one axis, Ctrl: a tenth of the way). A tangent's other side
-    turns with it (Ctrl: it stays; Shift: it takes the same length). Ctrl+Alt+click puts a point on the curve.
+    Ctrl removes), of the selected shape or else of the one that has most of them there. A drag moves the selected
+    points (Shift: one axis, Ctrl: a tenth of the way). A tangent's other side turns with it (Ctrl: it stays; Shift: it
+    takes the same length). Ctrl+Alt+click puts a point on the curve.
     """
 
     def __init__(self, hand: Hand) -> None:
@@ -127,16 +138,29 @@ class SelectTool:
             self._session.select(self._session.selection.shape, frozenset({grip.index}))
 
     def _take_inside(self, touch: Touch) -> None:
-        session, shape = self._session, self._hand.shape
+        session, own = self._session, self._hand.shape
         assert self._way is not None
         band = QRectF(self._way.start.point, touch.point).normalized()
-        if shape is None or max(band.width(), band.height()) < CLICK_PX:
+        if max(band.width(), band.height()) < CLICK_PX:
             session.select(session.selection.shape if session.selection.points else None)
             return
-        places = [touch.view.to_screen(p.x, p.y) for p in shape.at(session.frame)]
-        inside = frozenset(index for index, place in enumerate(places) if band.contains(place))
-        chosen = session.selection.points
+        shape = own or self._fullest(band, touch.view)
+        if shape is None:
+            session.select(None)
+            return
+        inside, chosen = self._inside(shape, band, touch.view), session.selection.points
         session.select(shape.name, chosen - inside if touch.ctrl else inside | (chosen if touch.shift else frozenset()))
+
+    def _inside(self, shape: RotoShape, band: QRectF, view: View) -> frozenset[int]:
+        places = [view.to_screen(p.x, p.y) for p in shape.at(self._session.frame)]
+        return frozenset(index for index, place in enumerate(places) if band.contains(place))
+
+    def _fullest(self, band: QRectF, view: View) -> RotoShape | None:
+        """The shape with most points inside the band; None where it holds no point."""
+        document = self._session.document
+        free = [shape for shape in document.shapes if self._hand.can_grab(shape)] if document is not None else []
+        best = max(free, key=lambda shape: len(self._inside(shape, band, view)), default=None)
+        return best if best is not None and self._inside(best, band, view) else None
 
     def _add_point(self, touch: Touch) -> None:
         self._way = self._grip = None
