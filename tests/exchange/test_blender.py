@@ -1,0 +1,222 @@
+"""Masks in a real Blender: built by the script, rendered, saved, dumped and read back."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from importlib.util import find_spec
+from pathlib import Path
+
+import cv2
+import numpy as np
+import OpenImageIO as oiio
+import pytest
+from numpy.typing import NDArray
+
+from rotopaint_ai.errors import DocumentError
+from rotopaint_ai.exchange import bands, blender, losses, proof
+from rotopaint_ai.shapes import bezier
+from rotopaint_ai.shapes.rasterise import matte
+from rotopaint_ai.shapes.roto import ControlPoint, Key, RotoDocument, RotoShape
+
+from . import shots
+
+ROOT = Path(__file__).resolve().parents[2]
+OPEN = "import bpy, sys; bpy.ops.wm.open_mainfile(filepath=sys.argv[1]);"
+RENDER = """
+import bpy, json, sys
+job = json.loads(sys.argv[2])
+bpy.ops.wm.open_mainfile(filepath=sys.argv[1])
+scene = bpy.context.scene
+scene.use_nodes = True
+tree = scene.node_tree
+tree.nodes.clear()
+node = tree.nodes.new("CompositorNodeMask")
+out = tree.nodes.new("CompositorNodeComposite")
+tree.links.new(node.outputs[0], out.inputs[0])
+node.mask = bpy.data.masks[0]
+scene.render.image_settings.file_format = "OPEN_EXR"
+scene.render.image_settings.color_depth = "32"
+for frame in job["frames"]:
+    scene.frame_set(frame)
+    for name in job["layers"]:
+        for layer in node.mask.layers:
+            layer.hide_render = layer.name != name
+        scene.render.filepath = "%s/%s.%d.exr" % (job["out"], name, frame)
+        bpy.ops.render.render(write_still=True)
+"""
+
+
+@pytest.fixture(scope="session")
+def bpy_python() -> str:
+    """A Python that has bpy: this one, or that of .venv-bpy beside the sources."""
+    beside = ROOT / ".venv-bpy" / "bin" / "python"
+    if find_spec("bpy") is not None:
+        return sys.executable
+    if beside.exists():
+        return str(beside)
+    pytest.skip("no bpy: python3.11 -m venv .venv-bpy && .venv-bpy/bin/pip install bpy==4.2.0")
+
+
+def run(python: str, *words: str) -> str:
+    """Run Blender's Python; returns what it printed."""
+    done = subprocess.run([python, *words], capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+    return done.stdout
+
+
+def build(python: str, folder: Path, document: RotoDocument) -> Path:
+    """A .blend with the document's masks."""
+    script = folder / "masks.py"
+    script.write_text(blender.dumps(document), encoding="utf-8")
+    run(python, str(script), "--", "--save", str(folder / "masks.blend"))
+    return folder / "masks.blend"
+
+
+def rendered(python: str, blend: Path, frames: Sequence[int], layers: Sequence[str]) -> dict[tuple[str, int], NDArray]:
+    """Each layer alone at each frame, as Blender's compositor draws it."""
+    job = {"frames": list(frames), "layers": list(layers), "out": str(blend.parent)}
+    run(python, "-c", RENDER, str(blend), json.dumps(job))
+    found = {}
+    for name in layers:
+        for frame in frames:
+            pixels = oiio.ImageBuf(f"{blend.parent}/{name}.{frame}.exr").get_pixels(oiio.FLOAT)
+            found[name, frame] = np.asarray(pixels)[..., 0]
+    return found
+
+
+def dumped(python: str, blend: Path) -> RotoDocument:
+    """What the dump script writes of a .blend, read."""
+    script, target = blend.with_name("dump.py"), blend.with_name("masks.blender.json")
+    script.write_text(blender.dump_script(), encoding="utf-8")
+    code = (
+        OPEN
+        + "import runpy; sys.argv[1:] = ['--', sys.argv[3]]; runpy.run_path('"
+        + str(script)
+        + "', run_name='__main__')"
+    )
+    run(python, "-c", code, str(blend), "-", str(target))
+    return blender.read_report(target).document
+
+
+def shot() -> RotoDocument:
+    """An eye that turns and blinks, a counter-clockwise lip with feather, a tapered seam and a held patch."""
+    eye = (
+        ControlPoint(60, 90, 10, 40, 10, -40),
+        ControlPoint(160, 30.5, -40, 0, 40, 0),
+        ControlPoint(260.25, 90, 0, -40, 0, 40),
+        ControlPoint(160, 150, 40, 0, -40, 0),
+    )
+    lip = tuple(ControlPoint(320 - p.x, p.y + 2, -p.in_dx, p.in_dy, -p.out_dx, p.out_dy) for p in eye)
+    line = (
+        ControlPoint(40, 60, 0, 0, 40, -20),
+        ControlPoint(160, 100, -40, 10, 40, -10),
+        ControlPoint(280, 60.5, -30, 30),
+    )
+    shapes = (
+        RotoShape("eye", True, "matte", {1001: Key(eye), 1011: Key(shots.moved(eye, 12, 6))}, visible={1003: False}),
+        RotoShape("lip", True, "matte", {1001: Key(lip), 1009: Key(shots.moved(lip, -8, 3))}, feather_px=9.0),
+        RotoShape("nose_seam", False, "seam", {1001: Key(line), 1011: Key(shots.moved(line, 4, 9))}, 7.0, 2.0),
+        RotoShape("held", True, "matte", {1001: Key(eye, "human", "hold"), 1008: Key(shots.moved(eye, 30))}),
+    )
+    return RotoDocument(320, 180, 1001, 1011, 1.0, 24.0, shapes=shapes)
+
+
+def beyond_a_pixel(ours: NDArray, theirs: NDArray) -> float:
+    """By how much any pixel of one matte leaves the range of the other's values up to one pixel beside it."""
+    cross = cv2.getStructuringElement(cv2.MORPH_CROSS, (3, 3))
+    over = theirs - cv2.dilate(ours, cross)
+    under = cv2.erode(ours, cross) - theirs
+    return float(max(over.max(), under.max()))
+
+
+@pytest.mark.blender
+def test_blender_draws_what_we_draw(bpy_python: str, tmp_path: Path) -> None:
+    document = shot()
+    frames = (1001, 1005, 1011)
+    names = [shape.name for shape in document.shapes]
+    drawn = rendered(bpy_python, build(bpy_python, tmp_path, document), frames, names)
+    for shape in document.shapes:
+        for frame in frames:
+            ours = matte(shape, frame, 320, 180).paste(320, 180)
+            theirs = drawn[shape.name, frame]
+            assert theirs.shape == ours.shape
+            edge = bezier.length(bezier.as_array(shape.at(frame)), shape.closed) * (1 if shape.closed else 2)
+            assert abs(float(theirs.sum() - ours.sum())) / edge < 0.8  # px: its anti-aliasing lies outside the edge
+            assert beyond_a_pixel(ours, theirs) < 0.2  # a hard edge is softened over a good pixel outside it
+
+
+@pytest.mark.blender
+def test_what_was_built_is_dumped_and_read_back(bpy_python: str, tmp_path: Path) -> None:
+    document = replace(shot(), pixel_aspect=1.46, fps=23.976)
+    found = dumped(bpy_python, build(bpy_python, tmp_path, document))
+    loses = losses.features(blender.losses_of(document)) - blender.SETTLED
+    shown = proof.prove(blender.as_written(document), found, loses=loses)
+    assert shown.faults == ()
+    assert shown.max_distance_px < 0.001  # Blender keeps 32-bit floats
+    assert [shape.frames for shape in found.shapes] == [(1001, 1011), (1001, 1009), (1001, 1011), (1001, 1007, 1008)]
+    assert (found.pixel_aspect, round(found.fps, 3), found.first_frame) == (pytest.approx(1.46), 23.976, 1001)
+
+
+@pytest.mark.blender
+@pytest.mark.shared
+def test_a_file_saved_by_blender_is_read(bpy_python: str, shared: Path, tmp_path: Path) -> None:
+    blend = tmp_path / "real.blend"
+    shutil.copy(shared / "formats/blender/bpy420_mask_3keys_320x180.blend", blend)
+    document = dumped(bpy_python, blend)
+    (shape,) = document.shapes
+    assert (document.width, document.height, shape.closed, shape.frames) == (320, 180, True, (1, 5, 10))
+    assert [(p.x, p.y) for p in shape.at(1)] == [(80, 135), (240, 135), (240, 45), (80, 45)]
+    assert (shape.at(3)[0].x, shape.at(3)[0].y) == pytest.approx((90, 135))
+
+
+# --- without Blender --------------------------------------------------------------------------------------------------
+
+
+def test_mask_space_is_centred_with_the_longer_side_as_one() -> None:
+    """By hand: in 320 x 180 the point (80, 45) lies a quarter across and a quarter down."""
+    square = tuple(ControlPoint(x, y) for x, y in ((80, 45), (240, 45), (240, 135), (80, 135)))
+    shape = RotoShape("a", True, "matte", {1: Key(square)})
+    for size, place in (((320, 180), (0.25, 0.640625)), ((180, 320), (80 / 320 + 0.5 - 90 / 320, 0.5 + 115 / 320))):
+        script = blender.dumps(RotoDocument(*size, 1, 1, shapes=(shape,)))
+        data = json.loads(script.split("r'''", 1)[1].split("''')", 1)[0])
+        assert data["layers"][0]["keys"][0][1][0][:2] == pytest.approx(place)
+
+
+def test_shapes_run_so_that_feather_lies_outside() -> None:
+    """Blender feathers to the left of the way: clockwise on screen. The other way round is turned and turned back."""
+    clockwise = tuple(ControlPoint(x, y) for x, y in ((80, 45), (240, 45), (240, 135), (80, 135)))
+    for points, turned in ((clockwise, False), (clockwise[::-1], True)):
+        document = RotoDocument(
+            320, 180, 1, 1, shapes=(RotoShape("a", True, "matte", {1: Key(points)}, feather_px=4.0),)
+        )
+        script = blender.dumps(document)
+        assert json.loads(script.split("r'''", 1)[1].split("''')", 1)[0])["layers"][0]["reversed"] is turned
+        assert blender.loads(script).document.shapes[0].at(1) == points
+
+
+@pytest.mark.parametrize("width", [2.0, 6.0, 15.0])
+def test_bands_cover_what_strokes_cover(width: float) -> None:
+    stroke = replace(shots.seam(), width_px=width)
+    drawn, banded = (matte(each, 1001, 960, 640).paste(960, 640) for each in (stroke, bands.band(stroke)))
+    assert float(np.abs(drawn - banded).sum() / drawn.sum()) < 0.005
+    assert float(np.abs(drawn - banded).max()) < 0.2
+
+
+def test_tapered_bands_end_in_points() -> None:
+    stroke = replace(shots.seam(), taper=(0.25, 0.5))
+    drawn, banded = (matte(each, 1001, 960, 640).paste(960, 640) for each in (stroke, bands.band(stroke)))
+    assert float(np.abs(drawn - banded).sum() / drawn.sum()) < 0.05
+    outline = bands.band(stroke).at(1001)
+    assert (outline[0].x, outline[0].y) == pytest.approx((shots.SEAM[0].x, shots.SEAM[0].y))
+
+
+def test_a_script_of_something_else_is_refused() -> None:
+    with pytest.raises(DocumentError, match="not JSON"):
+        blender.loads("import bpy\n", where="x.py")
+    with pytest.raises(DocumentError, match="run the dump script"):
+        blender.loads("{}", where="x.json")
