@@ -98,6 +98,9 @@ def test_a_day_on_one_shot(qtbot: QtBot, window: Window, shot: Path) -> None:
     assert ended.args == [False]
     assert say.text() == "Stopped; Run goes on from here"
     panel.jobs.painted.disconnect()
+    came = document_of(window)
+    assert all(set(shape.keys) < set(FRAMES) for shape in came.shapes)
+    assert all(shape.keys for shape in came.shapes)
     run_whole(qtbot, window)
     assert set(session.run.errors) == set(FRAMES)
     assert "CPU" in panel.top.device.text()
@@ -205,7 +208,8 @@ def export_it(qtbot: QtBot, window: Window, shot: Path) -> None:
     panel = window.panel
     tab = panel.inspector.export
     panel.inspector.setCurrentWidget(tab)
-    qtbot.waitUntil(lambda: "keys, at most" in tab.count.text(), timeout=30000)
+    qtbot.waitUntil(lambda: tab.count.text() not in ("", "Counting keys"), timeout=30000)
+    assert "keys, at most" in tab.count.text()
     tab.formats[".svg"].setChecked(True)
     with qtbot.waitSignal(panel.exports.ended, timeout=30000) as ended:
         key(qtbot, window, Qt.Key.Key_E, CONTROL)

@@ -3,7 +3,7 @@
 Runs as `python -m rotopaint_ui.clerk` beside the panel. Standard input takes one line of JSON and, where the question
 is about a document, its text after that line. Standard output gives one line of JSON.
 
-    {"ask": "methods"}
+    {"ask": "methods", "model": null}
     {"ask": "reduce", "tolerance_px": 0.5}
     {"ask": "export", "tolerance_px": 0.5, "targets": ["/shot/shapes.nk", "/shot/shapes.svg"], "reduced": "/tmp/x.json"}
     {"ask": "shots", "path": "/show/jobs.yaml"}
@@ -20,7 +20,7 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from rotopaint_ai.errors import RotopaintError
 from rotopaint_ai.exchange import document as documents
@@ -44,9 +44,11 @@ def answer(request: Mapping[str, Any], text: str) -> Facts:
 
 
 def _methods(request: Mapping[str, Any], text: str) -> Facts:
-    from rotopaint_ai.seams.cleanplate import METHODS
+    from rotopaint_ai.inference.pack import load_pack
+    from rotopaint_ai.jobs import FillMethod
 
-    return {"methods": list(METHODS)}
+    has_fill = load_pack(request.get("model")).fill_path is not None
+    return {"methods": [name for name in get_args(FillMethod) if has_fill or name != "learned"]}
 
 
 def _shots(request: Mapping[str, Any], text: str) -> Facts:

@@ -65,10 +65,6 @@ class Exports(QObject):
         self._counter.shut_down()
         self._writer.shut_down()
 
-    def ask_methods(self, reply: Callable[[list[str]], None]) -> None:
-        """Which ways of painting this engine has."""
-        self._ask(self._writer, {"ask": "methods"}, lambda facts: reply(facts.get("methods", [])), whole=False)
-
     def _count(self, tolerance_px: float) -> None:
         self._ask(self._counter, {"ask": "reduce", "tolerance_px": tolerance_px}, self._tab.show_count)
 
@@ -77,15 +73,13 @@ class Exports(QObject):
         client: ClerkClient,
         request: Mapping[str, Any],
         reply: Callable[[Mapping[str, Any]], None],
-        *,
-        whole: bool = True,
     ) -> None:
         try:
             engine = self._host.engine()
         except RotopaintError as error:
             reply({"error": str(error)})
             return
-        client.ask(engine, request, reply, self._session.state.document if whole else None)
+        client.ask(engine, request, reply, self._session.state.document)
 
     def _end(self, facts: Mapping[str, Any], reduced: Path) -> None:
         """Files are written: now the host, which only this thread may talk to."""

@@ -6,6 +6,7 @@ A job is started here, its events go into the session, and what it has left on d
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from PySide6.QtCore import QObject, QTimer, Signal
 
 from rotopaint_ai.errors import RotopaintError
 from rotopaint_ai.exchange import document as documents
+from rotopaint_ai.shapes.human import model_keys
 from rotopaint_ai.shapes.roto import RotoDocument
 from rotopaint_ui.errand import Errand
 from rotopaint_ui.host import Engine, PlateChoice
@@ -80,14 +82,14 @@ class ShotJobs(QObject):
             return
         self._start(RUN, words)
 
-    def make_clean(self, choice: PlateChoice, preferences: Preferences) -> None:
-        """Paint the frames again that no longer fit the shapes."""
+    def make_clean(self, choice: PlateChoice, pack: str | None, preferences: Preferences, *, patch: bool) -> None:
+        """Paint the frames again that no longer fit the shapes; `patch`: the paint alone as well."""
         stale = self.seams.stale()
         if not stale:
             self.said.emit("Every frame of the clean plate fits the shapes already", "plain")
             return
         try:
-            words = clean_words(self._session, choice, preferences, stale)
+            words = clean_words(self._session, choice, pack, preferences, stale, patch=patch)
         except (RotopaintError, OSError) as error:
             self.said.emit(str(error), "trouble")
             return
@@ -169,11 +171,20 @@ class ShotJobs(QObject):
             self.read_results()
             return
         if kind == RUN:
-            self._session.end_live()
+            self._keep_what_came()
         if kind == CLEAN and out is not None:
             self._note_painted(out)
         self.said.emit(text, "good" if is_done else "trouble")
         self.ended.emit(kind, is_done)
+
+    def _keep_what_came(self) -> None:
+        """A first run was stopped: the frames that have come can be looked at and corrected; Run brings the others."""
+        session = self._session
+        session.show_live()
+        came = session.document if session.is_live else None
+        session.end_live()
+        if came is not None and session.state.document is None and any(shape.keys for shape in came.shapes):
+            session.act("stopped run", replace(session.state, document=came, predicted=model_keys(came)))
 
     def _note_painted(self, out: Path) -> None:
         try:

@@ -19,6 +19,7 @@ from rotopaint_ui import layout, preferences
 from rotopaint_ui.actions import make_actions, set_keys
 from rotopaint_ui.bars import ToolStrip, TopBar, ViewBar
 from rotopaint_ui.canvas import Canvas
+from rotopaint_ui.clerk_client import ClerkClient
 from rotopaint_ui.commands import Keys, keys_of
 from rotopaint_ui.diagnostics import report
 from rotopaint_ui.dropping import Importer, dropped
@@ -75,6 +76,7 @@ class Panel(QWidget):
         self.opening = Opening(self.session, self.reel, host.engine, self)
         self.session.live = self.live = LiveClient(self)
         self.live.project_path = lambda: self.session.project_path
+        self.clerk = ClerkClient(self)
         self.previewer = Previewer(self.session, self.reel, self.live, self)
         self._shown: object = None
         self.commands = make_actions(self, self._keys(), partial(handler_of, self))
@@ -143,7 +145,8 @@ class Panel(QWidget):
             self.status.say("Nothing to paint away yet: press Run first", "trouble")
         else:
             self.keeper.save()
-            self.jobs.make_clean(self.choice, self.preferences)
+            patch = self.inspector.seam.patch.isChecked()
+            self.jobs.make_clean(self.choice, self.top.chosen_pack, self.preferences, patch=patch)
 
     def export(self) -> None:
         """Write what the Export tab says, and hand the shapes to the host."""
@@ -159,6 +162,7 @@ class Panel(QWidget):
         self.keeper.shut_down()
         self.opening.shut_down()
         self.live.shut_down()
+        self.clerk.shut_down()
         self.exports.shut_down()
         self.reel.shut_down()
 
@@ -379,8 +383,12 @@ class Panel(QWidget):
             self.run_ended.emit(is_whole)
 
     def _load_pack(self) -> None:
+        """Another pack answers landmark drags, and may have another choice of ways to paint."""
         if self.session.document is not None:
-            self.live.load_pack(self.top.chosen_pack)
+            pack, tab = self.top.chosen_pack, self.inspector.seam
+            self.live.load_pack(pack)
+            ask = {"ask": "methods", "model": pack}
+            self.clerk.ask(self.host.engine(), ask, lambda facts: tab.offer_methods(facts.get("methods", ())))
 
     def _show_preview(self, preview: SeamPreview | None) -> None:
         self.inspector.seam.show_preview(None if preview is None else (preview.before, preview.after))

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
+from rotopaint_ai.project.values import SeamSettings
 from rotopaint_ai.shapes.roto import RotoDocument
 from rotopaint_ui import painted
 from rotopaint_ui.record import RunRecord
@@ -40,12 +41,13 @@ class SeamWork:
         noted = painted.read(out) if out is not None else None
         predicted = self._session.state.predicted
         if noted is None and predicted is not None and out is not None and (out / "clean").is_dir():
-            noted = self._of_run(predicted, self._session.run)
+            noted = self._of_run(predicted, self._session.run, {})
         self._painted = noted or {}
 
-    def take_run(self, predicted: RotoDocument, run: RunRecord, out: Path) -> None:
-        """A run has painted every frame from its own shapes, with nobody's settings."""
-        self._painted = self._of_run(predicted, run)
+    def take_run(self, document: RotoDocument, run: RunRecord, out: Path) -> None:
+        """A run has painted every frame from these shapes; settings made by hand reach it by the project file."""
+        seams = self._session.state.seams if self._session.project_path is not None else {}
+        self._painted = self._of_run(document, run, seams)
         painted.write(out, self._painted)
 
     def begin(self, frames: Collection[int]) -> None:
@@ -64,10 +66,10 @@ class SeamWork:
         self._job = {}
         painted.write(out, self._painted)
 
-    def _of_run(self, predicted: RotoDocument, run: RunRecord) -> dict[int, str]:
+    def _of_run(self, document: RotoDocument, run: RunRecord, seams: Mapping[str, SeamSettings]) -> dict[int, str]:
         plate = self._session.plate
         frames = [f for f in plate.frames if f not in run.failed] if plate is not None else []
-        return painted.prints(predicted, {}, [frame for frame in frames if _is_keyed(predicted, frame)])
+        return painted.prints(document, seams, [frame for frame in frames if _is_keyed(document, frame)])
 
 
 def _is_keyed(document: RotoDocument, frame: int) -> bool:

@@ -17,12 +17,14 @@ SETTINGS_NAME = "seams.json"
 
 
 def run_words(session: Session, choice: PlateChoice, pack: str | None, preferences: Preferences) -> list[str]:
-    """A run of the whole shot."""
+    """A run of the whole shot; what people have done stands, where a project keeps it."""
     assert session.plate is not None
     words = ["run", session.plate.source, "--out", str(session.out), "--events", "--resume"]
     crops = [box.word(frame) for frame, box in sorted(session.state.crops.items())]
     for crop in crops or ["auto"]:
         words += ["--crop", crop]
+    if session.project_path is not None:
+        words += ["--project", str(session.project_path), "--leave-project"]
     if pack is not None:
         words += ["--model", pack]
     if choice.frames is not None:
@@ -32,12 +34,25 @@ def run_words(session: Session, choice: PlateChoice, pack: str | None, preferenc
     return words + _plate_words(choice, preferences)
 
 
-def clean_words(session: Session, choice: PlateChoice, preferences: Preferences, frames: Collection[int]) -> list[str]:
-    """Some frames of the clean plate again, from the shapes on disk, each seam with its own settings."""
+def clean_words(
+    session: Session,
+    choice: PlateChoice,
+    pack: str | None,
+    preferences: Preferences,
+    frames: Collection[int],
+    *,
+    patch: bool,
+) -> list[str]:
+    """Some frames of the clean plate again, from the shapes on disk, each seam with its own settings.
+
+    `patch`: the paint alone as well, premultiplied RGBA.
+    """
     assert session.plate is not None
     assert session.out is not None
     words = ["clean", session.plate.source, str(session.shapes_path), "--out", str(session.out), "--events"]
     words += ["--frames", summarise(frames).replace(" ", "")]
+    words += ["--model", pack] if pack is not None else []
+    words += ["--patch"] if patch else []
     if session.state.seams:
         path = session.out / SETTINGS_NAME
         write_settings(path, session.state.seams)

@@ -25,6 +25,8 @@ class Inspector(QTabWidget):
         self.setDocumentMode(True)
         self.setMinimumWidth(270)
         self.setAccessibleName("Inspector")
+        for tab in (self.shapes, self.frame, self.seam, self.export):
+            tab.refresh()
         self.currentChanged.connect(lambda index: self.refresh())
 
     def refresh(self) -> None:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from PySide6.QtCore import QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QAction, QColor, QPainter, QPaintEvent
 from PySide6.QtWidgets import (
+    QCheckBox,
     QComboBox,
     QDoubleSpinBox,
     QFormLayout,
@@ -28,7 +29,7 @@ METHODS = ("auto", "two-bank", "temporal", "learned", "telea")
 _ABOUT = {
     "auto": "the engine chooses, and says what it chose",
     "two-bank": "both banks of skin joined across the seam",
-    "temporal": "borrowed from frames where the spot is clean",
+    "temporal": "borrowed from frames where the spot is clean; the preview of one frame shows auto",
     "learned": "a small network, where the banks disagree",
     "telea": "plain smooth fill, for comparison",
 }
@@ -81,14 +82,12 @@ class SeamTab(QScrollArea):
     """Each change is one undo step and means every seam that is chosen."""
 
     make_wanted = Signal()
-    method_reasons: dict[str, str]
 
     def __init__(self, session: Session) -> None:
         super().__init__()
         self._session = session
         self._names: tuple[str, ...] = ()
         self._previewed: tuple[float, float] | None = None
-        self.method_reasons = {}
         self._make_fields()
         inside = QWidget()
         self._lay_out(inside)
@@ -169,6 +168,8 @@ class SeamTab(QScrollArea):
         self.preview.setCheckable(True)
         self.make = QPushButton("Make the clean plate")
         self.make.setToolTip("Paint the frames that no longer fit, and only those (rotopaint clean)")
+        self.patch = QCheckBox("Patch layer as well")
+        self.patch.setToolTip("The paint alone, premultiplied RGBA over the plate, in the folder patch")
         self.state = note("No clean plate yet")
         self.meter = Meter()
         self.average = note()
@@ -197,6 +198,7 @@ class SeamTab(QScrollArea):
         form.addRow(heading("Clean plate"))
         form.addRow(self.preview)
         form.addRow(self.state)
+        form.addRow(self.patch)
         form.addRow(self.make)
         column = QVBoxLayout(inside)
         column.setContentsMargins(12, 12, 12, 12)

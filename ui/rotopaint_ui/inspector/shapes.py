@@ -17,8 +17,8 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from rotopaint_ai.shapes.human import human_keys
 from rotopaint_ai.shapes.roto import RotoShape
-from rotopaint_ui import edits
 from rotopaint_ui.icons import icon
 from rotopaint_ui.inspector.parts import note, swatch
 from rotopaint_ui.render import colours_of
@@ -133,7 +133,7 @@ class ShapesTab(QWidget):
         item.setData(EYE, Qt.ItemDataRole.AccessibleTextRole, "shown" if shown else "hidden")
         item.setData(LOCK, Qt.ItemDataRole.AccessibleTextRole, "locked" if locked else "free")
         self._show_error(item, error)
-        n_human = len(edits.human_keys(shape))
+        n_human = len(human_keys(shape))
         item.setText(KEYS, f"{len(shape.keys)}  \u25c6{n_human} " if n_human else f"{len(shape.keys)} ")
 
     def _show_error(self, item: QTreeWidgetItem, error: float | None) -> None:

@@ -1,0 +1,75 @@
+"""Which frames of a clean plate no longer fit: whatever the paint depends on makes a frame stale, and nothing else."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from rotopaint_ai.project.values import SeamSettings
+from rotopaint_ai.shapes import edit
+from rotopaint_ui import edits, painted
+from rotopaint_ui.host import PlateChoice
+from rotopaint_ui.preferences import Preferences
+from rotopaint_ui.session import Session
+from rotopaint_ui.words import clean_words, run_words
+
+from .conftest import FRAMES
+
+
+@pytest.fixture
+def fresh(session: Session) -> dict[int, str]:
+    """A clean plate that fits."""
+    assert session.document is not None
+    return painted.prints(session.document, session.state.seams, FRAMES)
+
+
+def test_a_moved_seam_makes_its_frame_stale_and_an_eye_does_not(session: Session, fresh: dict[int, str]) -> None:
+    state = session.state
+    assert state.document is not None
+    assert painted.stale(state, FRAMES, fresh) == []
+    moved = edits.move_points(state.document, "seam", [1002], {1}, 0.5, 0)
+    assert painted.stale(replace(state, document=moved), FRAMES, fresh) == [1002]
+    eye = edits.move_points(state.document, "eye", [1002], {1}, 5, 0)
+    assert painted.stale(replace(state, document=eye), FRAMES, fresh) == []
+
+
+def test_settings_and_width_make_every_frame_stale(session: Session, fresh: dict[int, str]) -> None:
+    state = session.state
+    assert state.document is not None
+    for settings in (SeamSettings(grain=0.5), SeamSettings(strength=0.9), SeamSettings(method="telea")):
+        assert painted.stale(replace(state, seams={"seam": settings}), FRAMES, fresh) == list(FRAMES)
+    assert painted.stale(replace(state, seams={"seam": SeamSettings()}), FRAMES, fresh) == []
+    wide = edit.set_seam(state.document, "seam", width_px=9.0)
+    assert painted.stale(replace(state, document=wide), FRAMES, fresh) == list(FRAMES)
+
+
+def test_a_hidden_seam_is_another_paint(session: Session, fresh: dict[int, str]) -> None:
+    state = session.state
+    assert state.document is not None
+    hidden = edit.set_visible(state.document, "seam", [1003], False)
+    assert painted.stale(replace(state, document=hidden), FRAMES, fresh) == [1003]
+
+
+def test_what_was_painted_is_kept_beside_the_plate(tmp_path: Path, fresh: dict[int, str]) -> None:
+    assert painted.read(tmp_path) is None
+    painted.write(tmp_path, fresh)
+    assert painted.read(tmp_path) == fresh
+    (tmp_path / painted.NAME).write_text("{")
+    assert painted.read(tmp_path) is None
+
+
+def test_the_jobs_are_command_lines(session: Session) -> None:
+    choice, preferences = PlateChoice("p", "1001-1006", "sRGB"), Preferences(threads=2, device="cpu")
+    words = run_words(session, choice, "pip", preferences)
+    for pair in (("--crop", "auto"), ("--model", "pip"), ("--frames", "1001-1006"), ("--colourspace", "sRGB")):
+        assert words[words.index(pair[0]) + 1] == pair[1]
+    assert words[words.index("--threads") + 1] == "2"
+    assert words[words.index("--device") + 1] == "cpu"
+    session.set_seam("seam", SeamSettings(grain=0.25))
+    words = clean_words(session, choice, None, preferences, [1001, 1002, 1005], patch=True)
+    assert words[words.index("--frames") + 1] == "1001-1002,1005"
+    assert "--patch" in words
+    settings = Path(words[words.index("--settings") + 1]).read_text()
+    assert '"grain": 0.25' in settings
