@@ -1,0 +1,211 @@
+"""The fewest keys for a stretch of motion: which rows, and values that need not be those of any row.
+
+Convention: F frames (rows), M curve samples, C numbers a row (key numbers, then samples), K keys. A stretch moves in
+straight lines from key to key. All numbers of a row are linear in those of the keys, so one table (F, C) carries both.
+Source: rows from the longest runs that a free line follows within a tolerance (Imai and Iri 1988, with lines instead of
+chords; weights 1 / sqrt(1 - x^2) make a least-squares line nearly the minimax one); values by least squares on hat
+functions, reweighted towards the largest error (Lawson 1961).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rotopaint_ai.shapes.bezier import Array
+from rotopaint_ai.shapes.poses import farthest
+
+_ROUNDS = 24  # of reweighting
+_LEAST = 1.7  # of the tolerance: with runs of lines this far off no fit of as few keys was ever within it
+_HALVINGS = 6  # of the tolerance, until the wanted number of runs is met evenly
+_MOVES = 8  # of single keys by one row
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """Rows to be approximated: `table` (F, C) holds `n_numbers` key numbers and then 2 M sample coordinates a row.
+
+    `is_pinned` says whether the first and the last row keep their values.
+    """
+
+    table: Array
+    n_numbers: int
+    is_pinned: tuple[bool, bool]
+
+    @property
+    def n_rows(self) -> int:
+        """Rows in it."""
+        return len(self.table)
+
+    def errors(self, guess: Array) -> Array:
+        """Largest distance in pixels of a guess's samples (F, C) from the table's, in each row: (F,)."""
+        off = (guess - self.table)[:, self.n_numbers :]
+        return farthest(off.reshape(len(off), -1, 2))
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """Kept rows, their values (K, C), and the largest error in pixels of each move between them (K - 1,)."""
+
+    rows: tuple[int, ...]
+    values: Array
+    errors: Array
+
+    @property
+    def worst(self) -> float:
+        """The largest error in pixels."""
+        return float(self.errors.max(initial=0.0))
+
+
+def fewest(stretch: Stretch, tolerance_px: float) -> Fit:
+    """Keys from the first row to the last within the tolerance: the fewest that are found, values fitted."""
+    last = stretch.n_rows - 1
+    if last < 2:
+        return Fit(tuple(range(last + 1)), stretch.table, np.zeros(last))
+    least = len(_runs(stretch, _LEAST * tolerance_px))
+    for count in range(max(2, least), last + 1):
+        found = _best_of(stretch, count, tolerance_px)
+        if found.worst <= tolerance_px:
+            return found
+    return Fit(tuple(range(last + 1)), stretch.table, np.zeros(last))
+
+
+def _best_of(stretch: Stretch, count: int, tolerance_px: float) -> Fit:
+    """The best fit found of at most so many keys: even runs, then single keys moved."""
+    found = fit(stretch, _even_runs(stretch, count, tolerance_px), tolerance_px)
+    for _ in range(_MOVES):
+        if found.worst <= tolerance_px or found.worst > 1.6 * tolerance_px:
+            break
+        tried = [fit(stretch, rows, tolerance_px) for rows in _moved(found)]
+        better = min(tried, key=lambda each: each.worst, default=found)
+        if better.worst >= found.worst:
+            break
+        found = better
+    return found
+
+
+def _moved(found: Fit) -> list[tuple[int, ...]]:
+    """The same keys with either end of the worst move one row nearer to the other."""
+    worst, rows = int(found.errors.argmax()), found.rows
+    out = []
+    for place, step in ((worst, 1), (worst + 1, -1)):
+        if 0 < place < len(rows) - 1 and rows[worst + 1] - rows[worst] > 1:
+            out.append((*rows[:place], rows[place] + step, *rows[place + 1 :]))
+    return out
+
+
+# --- rows -------------------------------------------------------------------------------------------------------------
+
+
+def _even_runs(stretch: Stretch, count: int, tolerance_px: float) -> tuple[int, ...]:
+    """At most `count` rows whose runs are about equally hard: those of the smallest tolerance that needs no more."""
+    low, high = 0.25 * tolerance_px, 2.0 * tolerance_px
+    best: tuple[int, ...] = (0, stretch.n_rows - 1)
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        rows = _runs(stretch, middle)
+        if len(rows) <= count:
+            best, high = rows, middle
+        else:
+            low = middle
+    return best
+
+
+def _runs(stretch: Stretch, tolerance_px: float) -> tuple[int, ...]:
+    """Ends of the longest runs, one after the other, that a line of their own follows within the tolerance."""
+    samples, last = stretch.table[:, stretch.n_numbers :], stretch.n_rows - 1
+    rows = [0]
+    length = 1
+    while rows[-1] < last:
+        length = _longest(samples[rows[-1] :], tolerance_px, length)
+        rows.append(rows[-1] + length)
+    return tuple(rows)
+
+
+def _longest(samples: Array, tolerance_px: float, guess: int) -> int:
+    """How many rows on a line reaches, by doubling from a guess and halving back."""
+    most = len(samples) - 1
+    low, high = 1, min(max(2 * guess, 2), most)
+    while high < most and _strays(samples[: high + 1]) <= tolerance_px:
+        low, high = high, min(2 * high, most)
+    if _strays(samples[: high + 1]) <= tolerance_px:
+        return high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if _strays(samples[: middle + 1]) <= tolerance_px else (low, middle)
+    return low
+
+
+def _strays(samples: Array) -> float:
+    """Largest distance in pixels of rows from the line that follows them most evenly."""
+    n = len(samples)
+    if n < 3:
+        return 0.0
+    off = samples - _along(n) @ (_projection(n) @ samples)
+    return float(farthest(off.reshape(n, -1, 2)).max())
+
+
+@lru_cache(maxsize=512)
+def _projection(n: int) -> Array:
+    """Weights (2, n) that give offset and slope of the line through n rows at x from -1 to 1."""
+    x = np.linspace(-1.0, 1.0, n)
+    weight = 1.0 / np.sqrt(1.0 - x * x + 1.0 / (n * n))
+    return np.stack((weight / weight.sum(), weight * x / (weight * x * x).sum()))
+
+
+@lru_cache(maxsize=512)
+def _along(n: int) -> Array:
+    return np.stack((np.ones(n), np.linspace(-1.0, 1.0, n)), axis=1)
+
+
+# --- values -----------------------------------------------------------------------------------------------------------
+
+
+def fit(stretch: Stretch, rows: Sequence[int], tolerance_px: float) -> Fit:
+    """Values of keys at the given rows with the smallest largest error found; stops where the tolerance is met.
+
+    The rows' own values are taken where they do.
+    """
+    keyed = np.asarray(rows, dtype=np.intp)
+    weights = hats(keyed)
+    free = np.ones(len(keyed), dtype=bool)
+    free[0], free[-1] = not stretch.is_pinned[0], not stretch.is_pinned[1]
+    values = stretch.table[keyed].copy()
+    target = stretch.table - weights[:, ~free] @ values[~free]
+    error = stretch.errors(weights @ values)
+    best, best_values, importance = error, values.copy(), np.ones(len(weights))
+    for _ in range(_ROUNDS if free.any() else 0):
+        if best.max() <= tolerance_px:
+            break
+        values[free] = _solved(weights[:, free], importance, target)
+        error = stretch.errors(weights @ values)
+        worst = float(error.max())
+        if worst < best.max():
+            best, best_values = error, values.copy()
+        if worst > 3.0 * tolerance_px:
+            break
+        importance *= 0.03 + error / worst
+        importance /= importance.mean()
+    return Fit(tuple(int(row) for row in keyed), best_values, np.maximum.reduceat(best, keyed[:-1]))
+
+
+def _solved(weights: Array, importance: Array, target: Array) -> Array:
+    weighted = weights * importance[:, None]
+    gram = weighted.T @ weights
+    gram[np.diag_indices_from(gram)] += 1e-9
+    return np.asarray(np.linalg.solve(gram, weighted.T @ target))
+
+
+def hats(rows: NDArray[np.intp]) -> Array:
+    """Weight (R, K) of each key row at each row from the first to the last."""
+    every = np.arange(rows[0], rows[-1] + 1)
+    left = np.clip(np.searchsorted(rows, every, side="right") - 1, 0, len(rows) - 2)
+    share = (every - rows[left]) / (rows[left + 1] - rows[left])
+    found = np.zeros((len(every), len(rows)))
+    found[np.arange(len(every)), left] = 1.0 - share
+    found[np.arange(len(every)), left + 1] = share
+    return found
