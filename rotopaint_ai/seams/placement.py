@@ -48,7 +48,8 @@ PASSES = 1
 STILL = 0.2  # share of the expected error that stays where the seam was seen: another crease may have been taken
 UNSEEN = 0.8  # and where it was not
 LEAST_SEEN = 0.5  # share of a curve below which it stays where it is
-FINE_PX = 2.0  # how far the last look at the plate's own pixels moves a place
+FINE_PX = 2.0  # how far the last look at the plate's own pixels moves a place, half a step of the strip at most
+COARSE_PX = 2.5  # steps of the strip below which it tells the place better than the darkest line beside it does
 BLIND_PX = 3.0  # how far a crease is searched without a network
 CLEAR = 2.5  # classical evidence, in deviations of the strip's own noise, from which on a place counts as seen
 STRONG = 8.0  # classical evidence above which more does not count
@@ -136,7 +137,7 @@ def place(seams: Sequence[Seam], seen: Look, face_px: float, evidence: Evidence 
     found = [Placed(seam.points, 0.0, 0.0, seam.expected_error_px) for seam in seams]
     for _ in range(PASSES):
         found = _again(seams, found, seen, face_px, evidence)
-    return [_settled(seam, item, seen) for seam, item in zip(seams, found)]
+    return [_settled(seam, item, seen, face_px / ACROSS) for seam, item in zip(seams, found)]
 
 
 def _again(
@@ -305,9 +306,15 @@ def _read(ribbons: Sequence[Ribbon], seen: Look, step: float, evidence: Evidence
     return [logits[part] for part in pairs]
 
 
-def _settled(seam: Seam, found: Placed, seen: Look) -> Placed:
-    """A seam that the network moved, on the dark line right beside it."""
-    fine = _fine(found.points, seen, seam.width_px, FINE_PX) if found.seen >= LEAST_SEEN else None
+def _settled(seam: Seam, found: Placed, seen: Look, step_px: float) -> Placed:
+    """A seam that the network moved, on the dark line right beside it where a step of the strip is many pixels.
+
+    The darkest line is not the seam's middle: with light from one side it is a bank's shadow. On held-out shots of two
+    characters with steps of 1.3 px it made placed seams worse, 0.58 -> 0.67 and 0.61 -> 0.66 px.
+    """
+    if step_px < COARSE_PX or found.seen < LEAST_SEEN:
+        return found
+    fine = _fine(found.points, seen, seam.width_px, min(FINE_PX, step_px / 2))
     return found if fine is None else replace(found, points=fine[0])
 
 

@@ -5,7 +5,10 @@ Dimensions: T rows across, S columns along.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import cv2
@@ -20,6 +23,7 @@ _ALONG_SIGMA = 4.0  # px: what does not run on along the seam for about this far
 _ACROSS_SIGMA = 0.7  # px
 _BAND = 8  # rows beside the seam whose texture it is compared with
 _FLOOR = 0.02  # of the mean light, as in `cleanplate`
+STATIONS = 16  # stretches of a seam whose contrast is followed over time
 _QUIET = 0.002  # log light: bending that nobody sees, so that a perfectly flat bank does not divide by nothing
 
 
@@ -31,8 +35,46 @@ def score(rgb: NDArray[np.floating], curves: Sequence[Curve]) -> float:
     step both bend the light), within the seam over beside it, after smoothing along the curve. Exposure drops out.
     The length of each seam on the picture is its weight. Returns 1.0 when no seam lies on the picture.
     """
+    return look(rgb, curves).score
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """How much the seams of a frame show, and their contrast: what they are darker than beside them, along them.
+
+    score: see `score`. contrast: log light, STATIONS values for each seam in the order of the curves, from end to end;
+    None where a station is off the picture.
+    """
+
+    score: float
+    contrast: tuple[tuple[float | None, ...], ...]
+
+
+def look(rgb: NDArray[np.floating], curves: Sequence[Curve]) -> Seen:
+    """Both figures of a frame; arguments as of `score`."""
     tone = _tone(rgb)
-    found = [_bending(tone, line, half) for line, half in curves if len(line) >= 2]
+    bands = [_Band.of(tone, line, half) if len(line) >= 2 else None for line, half in curves]
+    contrast = tuple(band.contrast() if band is not None else (None,) * STATIONS for band in bands)
+    return Seen(_score([band.bending() for band in bands if band is not None]), contrast)
+
+
+def flicker(frames: Sequence[Sequence[Sequence[float | None]]]) -> float | None:
+    """How much the seams' contrast changes from one frame to the next: root mean square, log light.
+
+    frames: the `contrast` of frames in order, each exposure once. Light that moves over the face moves seam and banks
+    alike and drops out; what is left is a seam, or a fill, that boils. None for fewer than two frames with seams.
+    """
+    steps = [
+        (b - a) ** 2
+        for first, second in pairwise(frames)
+        for one, other in zip(first, second)
+        for a, b in zip(one, other)
+        if a is not None and b is not None
+    ]
+    return math.sqrt(sum(steps) / len(steps)) if steps else None
+
+
+def _score(found: Sequence[tuple[float, float, int] | None]) -> float:
     parts = [part for part in found if part is not None]
     total = sum(length for _, _, length in parts)
     if total == 0:
@@ -49,19 +91,40 @@ def _tone(rgb: NDArray[np.floating]) -> Array:
     return tone
 
 
-def _bending(tone: Array, line: NDArray[np.floating], half: float) -> tuple[float, float, int] | None:
-    """Mean square second difference within the seam and beside it, and the number of columns on the picture."""
-    points = resample(line)
-    reach = int(np.ceil(half)) + _BAND + 2
-    profile_TS, inside_TS = _profiles(tone, points, reach)
-    whole = inside_TS.all(0)
-    if not whole.any():
-        return None
-    smooth = cv2.GaussianBlur(profile_TS[:, whole], (0, 0), sigmaX=_ALONG_SIGMA, sigmaY=_ACROSS_SIGMA)
-    bend = (smooth[2:] - 2.0 * smooth[1:-1] + smooth[:-2]) ** 2
-    across = np.abs(np.arange(1 - reach, reach))
-    within = across <= half + 1.0
-    return float(bend[within].mean()), float(np.median(bend[~within].mean(1))), int(whole.sum())
+@dataclass(frozen=True, slots=True)
+class _Band:
+    """The tone (T, S) across a seam at each of its points, and which columns lie on the picture."""
+
+    profile_TS: Array
+    whole_S: NDArray[np.bool_]
+    half: float
+    reach: int
+
+    @classmethod
+    def of(cls, tone: Array, line: NDArray[np.floating], half: float) -> _Band:
+        reach = int(np.ceil(half)) + _BAND + 2
+        profile_TS, inside_TS = _profiles(tone, resample(line), reach)
+        return cls(profile_TS, np.asarray(inside_TS.all(0)), half, reach)
+
+    def bending(self) -> tuple[float, float, int] | None:
+        """Mean square second difference within the seam and beside it, and the number of columns on the picture."""
+        if not self.whole_S.any():
+            return None
+        smooth = cv2.GaussianBlur(self.profile_TS[:, self.whole_S], (0, 0), sigmaX=_ALONG_SIGMA, sigmaY=_ACROSS_SIGMA)
+        bend = (smooth[2:] - 2.0 * smooth[1:-1] + smooth[:-2]) ** 2
+        within = np.abs(np.arange(1 - self.reach, self.reach)) <= self.half + 1.0
+        return float(bend[within].mean()), float(np.median(bend[~within].mean(1))), int(self.whole_S.sum())
+
+    def contrast(self) -> tuple[float | None, ...]:
+        """Within less beside, at STATIONS even stretches along the seam."""
+        across = np.abs(np.arange(-self.reach, self.reach + 1))
+        apart = self.profile_TS[across <= self.half].mean(0) - self.profile_TS[across > self.half + 2.0].mean(0)
+        edges = np.linspace(0, len(apart), STATIONS + 1).astype(int)
+        found = []
+        for first, end in pairwise(edges):
+            usable = self.whole_S[first:end]
+            found.append(round(float(apart[first:end][usable].mean()), 4) if usable.any() else None)
+        return tuple(found)
 
 
 def _profiles(tone: Array, points: Array, reach: int) -> tuple[Array, NDArray[np.bool_]]:

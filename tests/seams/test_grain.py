@@ -47,9 +47,7 @@ def test_the_paint_is_as_grainy_as_its_banks_colour_by_colour(soft: float) -> No
     out = cleanplate.fill(before, matte(), CURVES, "learned", banks_alone)
     inner = cv2.erode(inside.astype(np.uint8), np.ones((3, 3), np.uint8)) > 0
     got, wanted = roughness(out, inner), roughness(before, ~inside)
-    assert np.allclose(
-        got / wanted, 1.0, atol=0.3 if soft == 0.0 else 0.4
-    )  # soft grain: its coarse part is not carried
+    assert np.allclose(got / wanted, 1.0, atol=0.3 if soft == 0.0 else 0.4)
     assert got[0] < got[1] < got[2]
 
 

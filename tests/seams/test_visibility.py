@@ -61,3 +61,60 @@ def test_no_seam_on_the_picture_scores_one() -> None:
     assert visibility.score(plate, []) == 1.0
     assert visibility.score(plate, [(LINE + 1000.0, 5.0)]) == 1.0
     assert np.isfinite(visibility.score(plate * np.nan, CURVES))
+
+
+def test_contrast_is_what_the_seam_is_darker_than_beside_it() -> None:
+    flat = np.full((96, 160, 3), 0.4, np.float32)
+    seen = visibility.look(flat * made_up.groove(LINE, depth=0.5, gap=30.0), CURVES)
+    assert len(seen.contrast) == 1
+    assert len(seen.contrast[0]) == visibility.STATIONS
+    narrow = visibility.look(np.where(made_up.matte(LINE, 5.0)[..., None] > 0, flat * 0.5, flat), CURVES)
+    wanted = np.log(0.2 + 0.02 * 0.4) - np.log(0.4 + 0.02 * 0.4)
+    assert narrow.contrast[0][8] == pytest.approx(wanted, abs=0.08)
+
+
+def test_light_that_moves_over_the_face_is_no_flicker_and_a_boiling_fill_is() -> None:
+    clean, matte = made_up.face(grain=0.0), made_up.matte(LINE, 5.0)[..., None]
+    columns = np.arange(160)[None, :, None]
+    moving = [clean * (1 + 0.3 * np.sin(columns / 50 + k)) for k in range(6)]
+    boiling = [clean * (1 + 0.05 * (-1) ** k * matte) for k in range(6)]
+    calm, boil = (visibility.flicker([visibility.look(f, CURVES).contrast for f in each]) for each in (moving, boiling))
+    assert calm is not None
+    assert boil == pytest.approx(np.log(1.05 / 0.95), rel=0.2)
+    assert calm < 0.1 * boil
+    assert visibility.flicker([visibility.look(clean, CURVES).contrast]) is None
+
+
+def test_stations_off_the_picture_are_none_and_do_not_count() -> None:
+    clean = made_up.face()
+    beyond = visibility.look(clean, [(LINE + (60.0, 0.0), 5.0)]).contrast[0]
+    assert beyond[-1] is None
+    assert beyond[0] is not None
+
+
+def test_rendered_seams_rank_as_their_known_contrast_does() -> None:
+    """Looks of the stage, from hairline to wide and from faint to black, on two characters under their own light."""
+    pytest.importorskip("numba")
+    from dataclasses import replace
+
+    from rotopaint_ai.shapes import bezier
+    from rotopaint_ai.stage.looks import draw_look
+    from rotopaint_ai.stage.puppet import Pose, draw_build
+    from rotopaint_ai.stage.scene import Camera, render_looks
+    from rotopaint_ai.stage.studio import draw_studio
+
+    for seed in (5, 12):
+        base = draw_look(seed)
+        looks = [
+            replace(base, gap=gap, depth=depth, shadow=0.0, wander=0.0, tilt=(0.3, 0.3), step=0.0)
+            for gap, depth in ((0.004, 0.3), (0.008, 0.3), (0.008, 0.6), (0.016, 0.6), (0.016, 0.95), (0.03, 0.95))
+        ]
+        camera = Camera(260, 260, 90, (130, 130), 9.0)
+        known, found = [], []
+        for picture in render_looks(draw_build(seed), Pose(), draw_studio(seed), camera, looks, texture=512):
+            seams = [s for s in picture.shapes if s.role == "seam"]
+            curves = [(bezier.flatten(s.points, False, 0.05), 0.5 * (s.width_px or 4.0)) for s in seams]
+            apart = np.log((picture.plate + 0.01) / (picture.clean + 0.01)).mean(2)
+            known.append(float((apart[picture.seam > 0.2] ** 2).sum()))
+            found.append(visibility.score(picture.plate, curves))
+        assert np.corrcoef(ranks(found), ranks(known))[0, 1] > 0.9, (seed, known, found)
