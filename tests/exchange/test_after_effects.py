@@ -1,0 +1,142 @@
+"""After Effects' scripts, run by a JavaScript engine in a stand-in of its object model; dumps read."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rotopaint_ai.errors import DocumentError
+from rotopaint_ai.exchange import aftereffects, losses, proof
+from rotopaint_ai.exchange.reading import Reading
+from rotopaint_ai.shapes.roto import Key, RotoDocument, RotoShape
+
+from . import shots
+
+STAND_IN = (Path(__file__).parent / "after_effects_stand_in.js").read_text(encoding="utf-8")
+
+
+def host() -> Any:
+    """A JavaScript context that looks like After Effects."""
+    quickjs = pytest.importorskip("quickjs")
+    context = quickjs.Context()
+    context.eval(STAND_IN)
+    return context
+
+
+def back(context: Any) -> Reading:
+    """What the dump script writes of the open composition, read."""
+    context.eval(aftereffects.dump_script())
+    return aftereffects.loads(context.eval("written.text"), where="dump")
+
+
+def shot() -> RotoDocument:
+    """A blinking eye with feather, a seam, a shape that holds, and a name that needs quoting."""
+    held = {1001: Key(shots.CORNERS, "human", "hold"), 1007: Key(shots.moved(shots.CORNERS, 9), "human")}
+    shapes = (
+        replace(shots.corners("eye"), feather_px=5.0, visible={1003: False, 1004: False}),
+        shots.seam(),
+        RotoShape('"quoted" \\ é\u2028', True, "matte", held),
+    )
+    return replace(shots.shot(*shapes), pixel_aspect=1.46, fps=23.976)
+
+
+def test_the_script_builds_masks_that_the_dump_gives_back() -> None:
+    context, document = host(), shot()
+    context.eval(aftereffects.dumps(document))
+    found = back(context).document
+    loses = losses.features(aftereffects.losses_of(document))
+    shown = proof.prove(document, found, loses=loses)
+    assert shown.faults == ()
+    assert shown.max_distance_px < 1e-6
+    assert [shape.frames for shape in found.shapes] == [(1001, 1010), (1001, 1010), (1001, 1007)]
+    assert found.shapes[2].keys[1001].interpolation == "hold"
+    assert [f for f in range(1001, 1011) if not found.shapes[0].is_visible(f)] == [1003, 1004]
+    assert context.eval("app.undo") == 0
+    assert context.eval("app.project.activeItem.layer(1).property('ADBE Mask Parade').property(2).maskMode") == 1
+
+
+def test_masks_go_onto_the_selected_layer_at_the_compositions_own_frames() -> None:
+    """The frame rate and first frame are the composition's: frame 1005 of a clip from 1001 is its fifth."""
+    context, document = host(), shots.shot(shots.corners())
+    context.eval("var comp = app.project.items.addComp('shot', 960, 640, 1, 2, 25);")
+    context.eval(
+        "comp.displayStartTime = 0; comp.selectedLayers = [comp.layers.addSolid([1,1,1], 'plate', 960, 640, 1)];"
+    )
+    context.eval(aftereffects.dumps(document))
+    path = "comp.layer(1).property('ADBE Mask Parade').property(1).property('ADBE Mask Shape')"
+    assert context.eval("comp.numLayers") == 1
+    assert context.eval(f"{path}.keyTime(2)") == pytest.approx(9 / 25)
+
+
+def test_another_size_is_refused_not_guessed() -> None:
+    context = host()
+    context.eval("app.project.items.addComp('shot', 1920, 1080, 1, 2, 24);")
+    with pytest.raises(Exception, match="made for 960 x 640, the composition is 1920 x 1080"):
+        context.eval(aftereffects.dumps(shots.shot(shots.corners())))
+
+
+def test_eased_moves_are_sampled_and_thinned_out() -> None:
+    context, document = host(), shots.shot(shots.corners(by=100.0), last=1010)
+    context.eval(aftereffects.dumps(document))
+    path = "app.project.activeItem.layer(1).property('ADBE Mask Parade').property(1).property('ADBE Mask Shape')"
+    context.eval(f"{path}.setInterpolationTypeAtKey(1, 2, 2); {path}.setInterpolationTypeAtKey(2, 2, 2);")
+    found = back(context)
+    (shape,) = found.document.shapes
+    for frame in range(1001, 1011):  # a smooth step, by hand
+        u = (frame - 1001) / 9
+        assert shape.at(frame)[0].x == pytest.approx(300 + 100 * u * u * (3 - 2 * u), abs=0.1)
+    assert any("eased moves were given" in line for line in found.losses)
+
+
+def dump(**mask: Any) -> str:
+    """A dump of one mask."""
+    row = {
+        "name": "Mask 1",
+        "feather": [0, 0],
+        "expansion": 0,
+        "opacity": [],
+        "keys": [[1001, "linear", [[1.0] * 6] * 3, True, 0]],
+    }
+    layer = {"name": "plate", "width": 100, "height": 80, "moved": False, "masks": [{**row, **mask}]}
+    head = {"format": aftereffects.FORMAT, "version": 1, "width": 100, "height": 80, "pixel_aspect": 1, "fps": 24}
+    return json.dumps({**head, "first_frame": 1001, "n_frames": 10, "layers": [layer]})
+
+
+@pytest.mark.parametrize(
+    ("mask", "told"),
+    [
+        ({"inverted": True}, "is inverted"),
+        ({"mode": "SUBTRACT"}, "in mode subtract"),
+        ({"feather": [8, 4], "expansion": 3}, "8 by 4 px became its mean"),
+        ({"feather": [8, 8], "expansion": 0}, "became 4 px outside"),
+        ({"animated": True}, "feather or expansion is animated"),
+        ({"opacity": [[None, 50]]}, "partly transparent"),
+        ({"keys": [[1001, "linear", [[1.0] * 6] * 3, True, 4]]}, "feather points along the mask"),
+        ({"keys": [[1001, "linear", [[1.0] * 6] * 3], [1002, "linear", [[1.0] * 6] * 4]]}, "points change in number"),
+        ({"keys": [[1001.4, "linear", [[1.0] * 6] * 3, True, 0]]}, "moved to the nearest frame"),
+    ],
+)
+def test_what_a_document_cannot_hold_is_told(mask: dict[str, Any], told: str) -> None:
+    assert any(told in line for line in aftereffects.loads(dump(**mask)).losses)
+
+
+def test_layers_that_move_or_have_another_size_are_told() -> None:
+    data = json.loads(dump())
+    data["layers"][0]["moved"] = True
+    assert any("is moved" in line for line in aftereffects.loads(json.dumps(data)).losses)
+    data["layers"][0]["width"] = 50
+    found = aftereffects.loads(json.dumps(data))
+    assert (found.document.shapes, "left out" in found.losses[-1]) == ((), True)
+
+
+def test_rounded_key_times_are_whole_frames() -> None:
+    """Times are sums of 1/23.976 s: the keys stay one a frame, none doubled (as in importers that truncate)."""
+    keys = [[1001 + i + (0.0004 if i % 2 else -0.0004), "linear", [[float(i)] * 6] * 3, True, 0] for i in range(10)]
+    (shape,) = aftereffects.loads(dump(keys=keys)).document.shapes
+    assert shape.frames == tuple(range(1001, 1011))
+    with pytest.raises(DocumentError, match="write the file again"):
+        aftereffects.loads(dump(keys=[[1001]]))
