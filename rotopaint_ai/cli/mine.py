@@ -17,7 +17,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "sources",
         nargs="+",
         metavar="SOURCE",
-        help="Nuke script, *.roto.json, COCO keypoint *.json, or a folder of the published puppet set",
+        help="Nuke script, *.roto.json, project (*.rotopaint: what artists corrected), COCO keypoint *.json, or a "
+        "folder of the published puppet set",
     )
     parser.add_argument(
         "--plates",
@@ -51,7 +52,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="WHAT",
-        help="SHOT, SHOT:A-B, a kind of suspicious frame (swapped, jumped, ...), or 'suspicious'",
+        help="SHOT, SHOT:A-B, a kind of suspicious frame (swapped, jumped, ...), 'suspicious', or @FILE with one such "
+        "line each, such as mining/suspicious.txt once the lines that are all right have been struck out",
     )
 
 

@@ -12,7 +12,8 @@ import numpy.typing as npt
 from rotopaint_ai.errors import TrainingError
 from rotopaint_ai.files import write_json, write_text
 from rotopaint_ai.training.dataset import write_picture
-from rotopaint_ai.training.mining import residuals, suspicious
+from rotopaint_ai.training.mining import oddness, residuals, suspicious
+from rotopaint_ai.training.mining.order import HARMLESS
 from rotopaint_ai.training.mining.outline import Array
 from rotopaint_ai.training.mining.register import Rows
 from rotopaint_ai.training.mining.residuals import Residual
@@ -30,9 +31,13 @@ def findings(truth: Truth, thumbs: Mapping[int, Thumb], tolerance_px: float) -> 
     places = faces.to_face(truth.marks[..., :2], everywhere)
     given = truth.given()
     names = [truth.names[at] for at in given]
-    found = suspicious.swapped(truth.plans, faces) + suspicious.swapped_landmarks(names, places[:, given])
+    found = suspicious.swapped(truth.plans, faces)
+    found += suspicious.swapped_landmarks(names, places[:, given], {each.row for each in found if each.about == "face"})
+    swapped = {each.row for each in found}
     for plan, distance in zip(truth.plans, truth.distances):
         found += suspicious.misfits(plan, distance, tolerance_px) + suspicious.twisted(plan, plan.shape.twists)
+    face = oddness.learn(truth, swapped)
+    found += oddness.slips(face, truth, swapped) if face else []
     for shot in np.unique(truth.shots):
         rows = np.flatnonzero(truth.shots == shot)
         frames = [truth.rows[row].frame for row in rows]
@@ -41,7 +46,12 @@ def findings(truth: Truth, thumbs: Mapping[int, Thumb], tolerance_px: float) -> 
                 "landmarks", names, _in_faces(truth, truth.marks[rows][:, given, :2], rows), rows, frames
             )
         found += _shape_leaps(truth, rows)
-        found += _timing(truth, thumbs, rows, frames, {each.row for each in found})
+        wrong = {each.row for each in found}
+        late = oddness.late_shapes(face, truth, rows, wrong) if face else []
+        if face and not any(each.about == oddness.ROTO for each in late):
+            late += oddness.roto_of_another_frame(face, truth, rows, swapped)
+        found += late
+        found += _timing(truth, thumbs, rows, frames, wrong)
         for row in rows:
             named = {**truth.curves(int(row)), **_marks_by_name(truth, int(row))}
             plate = truth.rows[row].plate
@@ -144,7 +154,11 @@ def report(
     findings: Sequence[Finding],
     folder: Path,
 ) -> None:
-    """Write the residual table, the list of suspicious frames and a picture of each (the first 60) to `folder`."""
+    """Write the residual table, the list of suspicious frames and a picture of each (the first 60) to `folder`.
+
+    `suspicious.txt` has a line for each frame as `--exclude @FILE` takes it, the reason behind a `#`: strike out what
+    is all right and mine again.
+    """
     write_text(folder / "residuals.txt", residuals.text(table) if table else "no shapes\n")
     write_json(folder / "residuals.json", [line.content() for line in table])
     listed = []
@@ -165,6 +179,21 @@ def report(
         }
         listed.append({**content, "picture": shown.get(each.row)})
     write_json(folder / "suspicious.json", listed)
+    write_text(
+        folder / "suspicious.txt", "".join(f"{_excluding(truth, findings, row)}\n" for row in _rows_of(findings))
+    )
+
+
+def _rows_of(findings: Sequence[Finding]) -> list[int]:
+    """Rows of what does harm; what was put right or is true all the same need not be excluded."""
+    return sorted({each.row for each in findings if each.kind not in HARMLESS})
+
+
+def _excluding(truth: Truth, findings: Sequence[Finding], row: int) -> str:
+    own = [each for each in findings if each.row == row and each.kind not in HARMLESS]
+    source, whole = truth.rows[row], any("whole shot" in each.text for each in own)
+    words = "; ".join(f"{each.kind}: {each.about}: {each.text}" for each in own[:3]).replace(",", "")
+    return f"{source.shot if whole else f'{source.shot}:{source.frame}'}  # {words}"
 
 
 def _drawn(truth: Truth, row: int, picture: Picture, folder: Path) -> npt.NDArray[np.uint8]:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from rotopaint_ai.errors import UsageError
 from rotopaint_ai.frames import FrameRange
 from rotopaint_ai.training.mining.suspicious import KINDS
 
 ALL_KINDS = "suspicious"
-_HARMLESS = ("twisted", "held", "outside")  # put right, or true all the same
+HARMLESS = ("twisted", "held", "outside")  # put right, or true all the same
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,12 +23,13 @@ class Exclusion:
 
     @classmethod
     def parse(cls, texts: Sequence[str]) -> Exclusion:
-        """Read `SHOT`, `SHOT:A-B`, a kind (`swapped`), several with commas, or `suspicious` for all that do harm."""
+        """Read `SHOT`, `SHOT:A-B`, a kind (`swapped`), several with commas, `suspicious` for all that do harm, or
+        `@FILE` with one of these a line (`#` starts a comment). Raises UsageError."""
         frames: list[tuple[str, FrameRange | None]] = []
         kinds: set[str] = set()
-        for item in (part.strip() for text in texts for part in text.split(",")):
+        for item in (part.strip() for text in texts for line in _lines(text) for part in line.split(",")):
             if item == ALL_KINDS:
-                kinds |= set(KINDS) - set(_HARMLESS)
+                kinds |= set(KINDS) - set(HARMLESS)
             elif item in KINDS:
                 kinds.add(item)
             elif ":" in item:
@@ -49,6 +51,18 @@ class Exclusion:
                     f"--exclude {name}: no such shot or kind; shots are {', '.join(sorted(set(shots)))}, kinds "
                     f"{', '.join(KINDS)}, {ALL_KINDS}"
                 )
+
+
+def _lines(text: str) -> list[str]:
+    if not text.startswith("@"):
+        return [text]
+    try:
+        content = Path(text[1:]).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(
+            f"--exclude {text}: the file cannot be read ({error}); wanted lines such as shot010:1001-1004"
+        ) from error
+    return [line.partition("#")[0] for line in content.splitlines()]
 
 
 def choose_val(shots: Sequence[tuple[str, str]], wanted: Sequence[str]) -> set[tuple[str, str]]:

@@ -1,4 +1,4 @@
-"""Finished roto as it comes: Nuke scripts, `*.roto.json`, COCO keypoints, the published puppet folder.
+"""Finished roto as it comes: Nuke scripts, `*.roto.json`, project files, COCO keypoints, the published puppet folder.
 
 A source gives takes: frames of one plate with the shapes and landmarks somebody fixed there, in plate space.
 """
@@ -16,6 +16,8 @@ import numpy as np
 
 from rotopaint_ai.errors import DocumentError, UsageError
 from rotopaint_ai.exchange import document, nuke
+from rotopaint_ai.project import SUFFIX as PROJECT_SUFFIX
+from rotopaint_ai.project import CorrectedFrame, Corrections, corrections
 from rotopaint_ai.shapes import bezier
 from rotopaint_ai.shapes.roto import RotoDocument, RotoShape
 from rotopaint_ai.sheet import Role
@@ -23,6 +25,7 @@ from rotopaint_ai.training.mining.outline import Array
 
 NUKE_SUFFIXES: Final = (".nk", ".gizmo")
 NUKE_DEFAULT_WIDTH_PX: Final = 10.0  # what Nuke gives every new open spline
+_WANTED: Final = f"a Nuke script, *.roto.json, a project (*{PROJECT_SUFFIX}), COCO *.json or a puppet folder"
 SHORTEST_PX = 2.0  # a curve shorter than this is a dot, no shape
 
 # Landmarks of the published puppet set in its own order; the first 28 are those of its test frames.
@@ -88,15 +91,17 @@ def read_source(path: Path, plates: str | None, *, size: tuple[int, int] | None 
     if path.is_dir():
         return list(_read_published(path))
     if not path.is_file():
-        raise UsageError(f"{path}: is not there; wanted a Nuke script, *.roto.json, COCO *.json or a puppet folder")
+        raise UsageError(f"{path}: is not there; wanted {_WANTED}")
     if path.suffix.lower() in NUKE_SUFFIXES:
         reading = nuke.read_report(path, width=size[0] if size else None, height=size[1] if size else None)
         return [_document_take(path, _without_default_widths(reading.document), plates, reading.losses)]
     if path.name.lower().endswith(document.SUFFIX):
         return [_document_take(path, document.read(path), plates, ())]
+    if path.suffix.lower() == PROJECT_SUFFIX:
+        return [_read_project(path, plates)]
     if path.suffix.lower() == ".json":
         return [_read_coco(path)]
-    raise UsageError(f"{path.name}: cannot be mined; wanted a Nuke script, *.roto.json, COCO *.json or a puppet folder")
+    raise UsageError(f"{path.name}: cannot be mined; wanted {_WANTED}")
 
 
 def _without_default_widths(roto: RotoDocument) -> RotoDocument:
@@ -140,6 +145,40 @@ def _raw(shape: RotoShape, points: Array) -> RawShape:
 
 def _is_curve(points: Array, closed: bool) -> bool:
     return len(points) >= 2 and bool(np.isfinite(points).all()) and bezier.length(points, closed) > SHORTEST_PX
+
+
+# --- project files ----------------------------------------------------------------------------------------------------
+
+
+def _read_project(path: Path, plates: str | None) -> Take:
+    """What artists corrected or accepted in a shot: those frames whole, as they stand; no other frame.
+
+    In a frame that a person's hand was on, what was left standing was seen and found right; frames marked "needs work"
+    are never taken. Raises: ProjectError; DocumentError where nothing was run yet.
+    """
+    found = corrections(path)
+    source = found.plate if plates is None else plate_of(path, plates)
+    if source is None:
+        raise UsageError(f"{path.name}: has not seen its plates yet; give --plates, e.g. '{{dir}}/plate.####.exr'")
+    frames = {each.frame: _corrected(found, each) for each in found.frames}
+    if not frames:
+        raise UsageError(f"{path.name}: no frame was corrected or accepted; there is nothing to learn from it")
+    n_keys = sum(len(each.human_shapes) for each in found.frames)
+    n_points = sum(len(each.hand_landmarks) for each in found.frames)
+    note = (
+        f"{len(frames)} corrected frames taken: {n_keys} shapes and {n_points} landmarks by hand, the rest as accepted"
+    )
+    return Take(path, frames, plate=source, landmark_names=found.document.landmarks.names, notes=(note,))
+
+
+def _corrected(found: Corrections, each: CorrectedFrame) -> FrameTruth:
+    shapes = {}
+    for shape in found.document.shapes:
+        points = bezier.as_array(each.shapes[shape.name]) if shape.name in each.shapes else None
+        if points is not None and shape.is_visible(each.frame) and _is_curve(points, shape.closed):
+            shapes[shape.name] = _raw(shape, points)
+    marks = zip(found.document.landmarks.names, each.landmarks)
+    return FrameTruth(shapes, {name: (mark.x, mark.y, 1.0) for name, mark in marks if mark is not None})
 
 
 # --- COCO -------------------------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ Letters: F frames of one shot in order, L landmarks, C components.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -73,9 +73,10 @@ def swapped(plans: Sequence[Plan], faces: Faces) -> list[Finding]:
     return found
 
 
-def swapped_landmarks(names: Sequence[str], places_FLC: Array) -> list[Finding]:
-    """Pairs of landmarks that lie where the other belongs. `places_FLC` in face space."""
-    found = []
+def swapped_landmarks(names: Sequence[str], places_FLC: Array, known_swaps: Collection[int] = ()) -> list[Finding]:
+    """Pairs of landmarks that lie where the other belongs, one finding a frame. `places_FLC` in face space;
+    `known_swaps`: rows where the whole face is known to be swapped."""
+    pairs: dict[int, list[str]] = {}
     for one, two in symmetry.name_pairs(list(names)):
         a, b = places_FLC[:, names.index(one)], places_FLC[:, names.index(two)]
         known = np.isfinite(a[:, 0]) & np.isfinite(b[:, 0])
@@ -86,9 +87,14 @@ def swapped_landmarks(names: Sequence[str], places_FLC: Array) -> list[Finding]:
             continue
         own = np.linalg.norm(a - home, axis=1) + np.linalg.norm(b - away, axis=1)
         other = np.linalg.norm(a - away, axis=1) + np.linalg.norm(b - home, axis=1)
-        for row in np.flatnonzero(known & (other < 0.5 * own)):
-            found.append(Finding(int(row), "swapped", f"{one}, {two}", "lie where the other belongs"))
-    return found
+        for row in np.flatnonzero(known & (other < 0.5 * own)).tolist():
+            pairs.setdefault(row, []).append(f"{one}, {two}")
+    return [_swap(row, found) for row, found in pairs.items() if row not in known_swaps]
+
+
+def _swap(row: int, pairs: Sequence[str]) -> Finding:
+    more = f" ... ({len(pairs)} pairs)" if len(pairs) > 2 else ""
+    return Finding(row, "swapped", ", ".join(pairs[:2]) + more, "lie where the other belongs")
 
 
 def leaps(places_FNC: Array, frames: Sequence[int]) -> Array:

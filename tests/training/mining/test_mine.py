@@ -172,6 +172,8 @@ def test_what_is_wrong_is_found_and_left_out(character: Character, tmp_path: Pat
     assert {frame for _, frame, _ in _kinds(mined)} <= {1004, 1006, 1008}
     listed = json.loads((tmp_path / "set" / "mining" / "suspicious.json").read_text(encoding="utf-8"))
     assert all((tmp_path / "set" / "mining" / entry["picture"]).is_file() for entry in listed)
+    lines = (tmp_path / "set" / "mining" / "suspicious.txt").read_text(encoding="utf-8").splitlines()
+    assert [line.partition("  # ")[0] for line in lines] == ["shot1:1006", "shot1:1008"]  # a twist is put right
     cleaned = mine(_order(character, tmp_path / "set", exclude=Exclusion.parse(["suspicious"])))
     assert cleaned.excluded == 2
     left = {sample.frame for sample in read_dataset(tmp_path / "set").samples if sample.shot == "shot1"}
@@ -195,7 +197,7 @@ def test_roto_held_over_a_moving_plate_is_found() -> None:
     assert [(each.row, each.about) for each in found] == [(5, "roto"), (8, "plate")]
 
 
-def test_exclusions_and_held_out_shots() -> None:
+def test_exclusions_and_held_out_shots(tmp_path: Path) -> None:
     wanted = Exclusion.parse(["shot1:1003-1005,swapped", "shot2"])
     assert wanted.covers("shot1", 1004)
     assert not wanted.covers("shot1", 1006)
@@ -203,6 +205,14 @@ def test_exclusions_and_held_out_shots() -> None:
     assert wanted.kinds == {"swapped"}
     with pytest.raises(UsageError, match="no such shot"):
         wanted.check(["shot1"])
+    listed = tmp_path / "suspicious.txt"
+    listed.write_text("shot1:1003  # jumped: mouth: away for one frame\n\n# shot1:1004\nshot2\n", encoding="utf-8")
+    read = Exclusion.parse([f"@{listed}", "held"])
+    assert [read.covers("shot1", frame) for frame in (1003, 1004)] == [True, False]
+    assert read.covers("shot2", 7)
+    assert read.kinds == {"held"}
+    with pytest.raises(UsageError, match="the file cannot be read"):
+        Exclusion.parse(["@nowhere.txt"])
     shots = [("a", "1"), ("a", "2"), ("b", "1")]
     assert choose_val(shots, []) == {("a", "2")}
     assert choose_val(shots, ["1"]) == {("a", "1"), ("b", "1")}
