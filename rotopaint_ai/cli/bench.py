@@ -10,6 +10,8 @@ from typing import Any, Protocol
 
 KINDS = {
     "clean": "clean plates against every peer that is installed: quality inside the true seam, and speed",
+    "exchange": "reading and writing shape files, over their size",
+    "keys": "keys after reduction over one key a frame, beside thinning by points and the least possible",
     "run": "the whole job over reading and writing the same plates alone",
     "load": "clips of 16 frames from movies, files and shards, with every library that is installed",
     "mine": "planted label errors that mine finds in roto known to be good",
