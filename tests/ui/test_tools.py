@@ -162,6 +162,30 @@ def test_nothing_is_changed_in_a_project_that_is_read_only(
     assert any("Read only" in text for text in said)
 
 
+def test_the_frame_stays_while_something_is_dragged(qtbot: QtBot, canvas: Canvas, session: Session) -> None:
+    session.select("seam")
+    qtbot.mousePress(canvas, LEFT, NONE, spot(canvas, (30, 20)))
+    move(qtbot, canvas, (33, 24))
+    session.go_to(1003)
+    move(qtbot, canvas, (34, 25))
+    qtbot.mouseRelease(canvas, LEFT, NONE, spot(canvas, (34, 25)))
+    assert session.frame == 1001
+    assert (places(session)[1], places(session, "seam", 1003)[1]) == ((34, 25), (30, 22))
+    session.go_to(1003)
+    assert session.frame == 1003
+
+
+def test_escape_leaves_a_rubber_band_and_what_was_selected(qtbot: QtBot, canvas: Canvas, session: Session) -> None:
+    session.select("seam", frozenset({2}))
+    qtbot.mousePress(canvas, LEFT, NONE, spot(canvas, (5, 15)))
+    move(qtbot, canvas, (33, 25))
+    assert canvas.is_held
+    canvas.cancel_gesture()
+    qtbot.mouseRelease(canvas, LEFT, NONE, spot(canvas, (33, 25)))
+    assert session.selection.points == {2}
+    assert not canvas.is_held
+
+
 # --- points and tangents ----------------------------------------------------------------------------------------------
 
 

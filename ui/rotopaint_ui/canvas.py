@@ -50,6 +50,7 @@ class Canvas(QWidget):
         self._session, self._reel = session, reel
         self._tools: dict[str, Tool] = {name: make(self.hand) for name, make in TOOLS.items()}
         self._tool = "select"
+        self._is_held = False  # the left button is down, with the tool
         self._pan: QPointF | None = None
         self._wiping: Grip | None = None
         self._hover: QPointF | None = None
@@ -151,8 +152,14 @@ class Canvas(QWidget):
         """Make the reshape brush one step smaller."""
         self._brush(-1)
 
+    @property
+    def is_held(self) -> bool:
+        """Whether the tool is in use: something is dragged, or a rubber band drawn."""
+        return self._is_held
+
     def cancel_gesture(self) -> None:
         """Leave the drag that is going on."""
+        self._is_held = False
         self._tools[self._tool].cancel()
         self.update()
 
@@ -224,7 +231,8 @@ class Canvas(QWidget):
             self.setCursor(Qt.CursorShape.ClosedHandCursor)
         elif is_left:
             self._wiping = self._wipe_grip(event.position())
-            if self._wiping is None:
+            self._is_held = self._wiping is None
+            if self._is_held:
                 self._tools[self._tool].press(touch)
         self.update()
 
@@ -256,7 +264,7 @@ class Canvas(QWidget):
         elif event.button() == Qt.MouseButton.LeftButton:
             if self._wiping is None:
                 self._tools[self._tool].release(self._touch(event))
-            self._wiping = None
+            self._wiping, self._is_held = None, False
         self.update()
 
     def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:

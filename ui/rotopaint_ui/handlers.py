@@ -124,7 +124,7 @@ def _set_range(panel: Panel, first: int | None, last: int | None) -> None:
 
 
 def _leave(panel: Panel) -> None:
-    if panel.session.is_dragging:
+    if panel.session.is_dragging or panel.canvas.is_held:
         panel.canvas.cancel_gesture()
     elif panel.jobs.is_running:
         panel.jobs.stop()

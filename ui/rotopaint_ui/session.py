@@ -152,8 +152,11 @@ class Session:
         return next((shape for shape in document.shapes if shape.name == name), None)
 
     def go_to(self, frame: int) -> None:
-        """Show a frame, kept inside the plate's range; holes can be stood on, they show that nothing is there."""
-        if self.plate is not None:
+        """Show a frame, kept inside the plate's range; holes can be stood on, they show that nothing is there.
+
+        While a gesture goes on the frame stays: what is dragged belongs to it.
+        """
+        if self.plate is not None and self._gesture is None:
             frame = min(max(frame, self.plate.first), self.plate.last)
             if frame != self.frame:
                 self.frame = frame

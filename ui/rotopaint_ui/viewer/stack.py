@@ -30,6 +30,7 @@ from rotopaint_ui.viewer.wipe import Wipe, paint_wipe
 
 BACKGROUND = QColor("#101114")
 FADED = 0.35  # outlines that stand still while others are dragged
+_FEW = 4  # shapes that are painted in full even while they move
 _MARGIN_PX = 24.0  # around what moves: handles, landmarks, lines
 
 
@@ -195,13 +196,13 @@ class Stack:
 
     def _paint_moving(self, painter: QPainter, scene: Scene) -> None:
         session, view, overlay = self._session, scene.shown.view, scene.shown.overlay
+        quick: Style = "moving" if len(scene.moving) > _FEW else "plain"
         for outline in scene.moving:
             if overlay.mattes:
                 paint_matte(painter, outline.shape, session.frame, view, outline.colour)
             if overlay.splines:
-                paint_path(
-                    painter, outline.path, view, outline.colour, style="moving" if outline.is_shown else "dashed"
-                )
+                style = quick if outline.is_shown else "dashed"
+                paint_path(painter, outline.path, view, outline.colour, style=style)
             if outline.shape.name == session.selection.shape and overlay.splines:
                 chosen = session.selection.points
                 points = tuple(p for index, p in enumerate(outline.points) if index in chosen)
