@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -143,11 +142,9 @@ def test_damaged_files_are_told_in_one_line(name: str) -> None:
         whole = labelme.dumps_frame(labelme.as_written(document), 1001)
     else:
         whole = coco.dumps(document)
-    begun = time.process_time()
     for _ in range(150):
         said = _complaint(lambda: READERS[name](_damaged(whole, chance), width=200, height=100, where="damaged"))
         assert said is None or (said.startswith("damaged") and len(said) < 300)
-    assert time.process_time() - begun < 60  # a hang, not a measurement
 
 
 @settings(max_examples=60, deadline=None)
