@@ -24,6 +24,8 @@ from rotopaint_ai.sheet import ShapeSpec, Sheet
 
 Array = npt.NDArray[Any]
 
+STILL = "seams_left_as_predicted"  # entry of a pack's card: seams that are not placed
+
 _MARGIN_PX = 2
 
 
@@ -46,11 +48,12 @@ class _Known(NamedTuple):
 
 @dataclass(slots=True)
 class SeamPlacer:
-    """Sees frames as they come by and places the seams of settled ones."""
+    """Sees frames as they come by and places the seams of settled ones, but those named in `still`."""
 
     sheet: Sheet
     evidence: Evidence | None
     display: Display
+    still: frozenset[str] = frozenset()
     _looks: dict[int, Look] = field(default_factory=dict)
     _known: _Known | None = None
 
@@ -91,7 +94,8 @@ class SeamPlacer:
         return replace(landmarks, points_LC=at), replace(shapes, points_PK=points, expected_error_px_S=errors)
 
     def _seams(self) -> list[ShapeSpec]:
-        return [spec for spec in self.sheet.shapes if spec.role == "seam" and not spec.closed]
+        free = (spec for spec in self.sheet.shapes if spec.role == "seam" and not spec.closed)
+        return [spec for spec in free if spec.name not in self.still]
 
     def _is_free(self, spec: ShapeSpec, landmarks: FrameLandmarks, shapes: FrameShapes) -> bool:
         k = self.sheet.shape_names.index(spec.name)

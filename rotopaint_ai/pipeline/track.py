@@ -19,7 +19,7 @@ from rotopaint_ai.pipeline.clock import Times, timed
 from rotopaint_ai.pipeline.frame import Settled
 from rotopaint_ai.pipeline.line import Settled as SettledFrames
 from rotopaint_ai.pipeline.pictures import Gallery
-from rotopaint_ai.pipeline.snap import SeamPlacer
+from rotopaint_ai.pipeline.snap import STILL, SeamPlacer
 from rotopaint_ai.plates.colour import to_display
 from rotopaint_ai.plates.plate import Frame
 from rotopaint_ai.shapes.predict import FrameShapes, ShapePredictor, covering_widths
@@ -59,7 +59,8 @@ class FaceTracker:
             models.detect, models.pack.input_size, crops, to_display, margin=models.pack.crop_margin
         )
         self._dejitter = Dejitter()
-        self._placer = SeamPlacer(models.pack.sheet, models.find_seams, to_display)
+        still = frozenset(models.pack.card.get(STILL, ()))
+        self._placer = SeamPlacer(models.pack.sheet, models.find_seams, to_display, still)
 
     def push(self, frame: Frame, ms: Times) -> SettledFrames:
         """Take the next frame; returns the frames that are settled now."""

@@ -8,14 +8,18 @@ N held-out samples, L landmarks.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
+import torch
 
+from rotopaint_ai.inference.pack import SEAM
 from rotopaint_ai.sheet import Sheet, mirror_permutation
-from rotopaint_ai.training import faceprior
+from rotopaint_ai.training import faceprior, seamline, seamtune
 from rotopaint_ai.training.augment import nominal_crop
 from rotopaint_ai.training.calibrate import calibrate
 from rotopaint_ai.training.dataset import Dataset, Memory, Truth
@@ -25,6 +29,7 @@ from rotopaint_ai.training.recipe import Recipe
 from rotopaint_ai.training.shapefit import ShapeModel, choose_guards, fit_shapes, warped
 
 Array64 = npt.NDArray[np.float64]
+Check = Callable[[], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +42,7 @@ class Chosen:
     left: tuple[float, float]
     noise_L: Array64
     guards_K: Array64
-    points: Array64  # [N, L, 2] of the held-out samples, crop pixels
+    places: Array64  # [N, L, 2] found in the pictures of the held-out samples
 
     def facts(self, sheet: Sheet) -> dict[str, Any]:
         """What was chosen, for the card."""
@@ -64,7 +69,43 @@ def choose(recipe: Recipe, learn: Dataset, held: Held, held_memory: Memory) -> C
         noise = np.full(len(learn.sheet.landmarks), recipe.shape_noise)
     places = _in_pictures(points, held_memory, recipe)
     guards = choose_guards(learn.sheet, _more(recipe, learn.truth), noise, places, held_memory.truth)
-    return Chosen(calibration, prior, left, noise, guards, points)
+    return Chosen(calibration, prior, left, noise, guards, places)
+
+
+@dataclass(frozen=True, slots=True)
+class Seams:
+    """The seam network of a pack (None: none), seams that it is not to move, and how it was taught, for the card."""
+
+    path: Path | None
+    still: tuple[str, ...]
+    facts: dict[str, Any]
+
+
+def teach_seams(
+    recipe: Recipe, data: Dataset, chosen: Chosen, memory: Memory, start: Path | None, folder: Path, check: Check
+) -> Seams:
+    """The seam network to start from, taught this character's seams where that helps on held-out samples."""
+    if (
+        start is None
+        or not recipe.seam_minutes
+        or not any(s.role == "seam" and not s.closed for s in data.sheet.shapes)
+    ):
+        return Seams(start, (), {})
+    first = seamtune.seam_net(start)
+    tuned = seamtune.tune(data, first, minutes=recipe.seam_minutes, seed=recipe.seed, check=check)
+    net, path = first, start
+    if tuned is not None and tuned.is_better:
+        net, path = tuned.net, folder / SEAM
+        seamline.export(net, path)
+    model = shape_model(recipe, chosen, data.subset(data.rows_of("train")))
+    assert model is not None  # there are seams
+    with torch.no_grad():
+        points = model(torch.tensor(chosen.places, dtype=torch.float32))[0].double().numpy()
+    held = data.subset(data.rows_of("val"))
+    held = replace(held, truth=memory.truth)
+    still = seamtune.left_as_predicted(held, memory.pictures, chosen.places, points, chosen.noise_L, net)
+    facts = {} if tuned is None else {"steps": tuned.steps, "miss_before": tuned.before, "miss_after": tuned.after}
+    return Seams(path, still, facts)
 
 
 def crop_model(net: LandmarkNet, chosen: Chosen, data: Dataset) -> CropModel:

@@ -102,6 +102,7 @@ class Recipe:
     shear: float = 0.1
     perspective: float = 0.3
     prior: bool = True  # draw landmarks towards what the keyed frames say the face can do, where that helps
+    seam_minutes: float = 0.0  # for teaching the seam network of the pack started from; 0 takes it as it is
     # the shape model
     shape_copies: int = 2  # warped copies of each keyed frame
     shape_warp: float = 0.06
@@ -230,6 +231,7 @@ def _check(recipe: Recipe) -> None:
         (0 <= r.ema < 1, f"ema {r.ema}: wanted 0 to below 1"),
         (r.learning_rate > 0, f"learning_rate {r.learning_rate}: wanted more than 0"),
         (0 < r.scale_low <= r.scale_high, "scale_low, scale_high: wanted 0 < low <= high"),
+        (0 <= r.seam_minutes <= 60, f"seam_minutes {r.seam_minutes}: wanted 0 to 60"),
         (0 <= r.learn_all < 1, f"learn_all {r.learn_all}: wanted 0 to below 1"),
         (0 <= r.small_share <= 1, f"small_share {r.small_share}: wanted 0 to 1"),
         (r.eval_every >= 1 and r.eval_limit >= 1, "eval_every, eval_limit: wanted 1 or more"),

@@ -46,7 +46,7 @@ from rotopaint_ai.seams.placement import (
 )
 from rotopaint_ai.shapes.bezier import evaluate, segments
 from rotopaint_ai.sheet import ShapeSpec
-from rotopaint_ai.training.dataset import Dataset, read_dataset
+from rotopaint_ai.training.dataset import Dataset, Picture, read_dataset
 from rotopaint_ai.training.export import save_onnx
 
 Array = npt.NDArray[Any]
@@ -105,6 +105,7 @@ class Examples:
     """Makes examples of a data set's samples."""
 
     dataset: Dataset
+    pictures: Sequence[Picture] | None = None  # of every sample, where they were decoded already
 
     def make(self, row: int, rng: np.random.Generator, *, augment: bool = True) -> Example | None:
         """An example of one sample; None where it has no seam of some length."""
@@ -112,7 +113,7 @@ class Examples:
         known = truth.landmarks[row][np.isfinite(truth.landmarks[row]).all(axis=1)]
         crop = around(known.astype(np.float64), margin=CROP_MARGIN)
         face = crop.side / CROP_MARGIN * (float(np.exp(rng.normal(0, 0.06))) if augment else 1.0)
-        picture = _cut(self.dataset.picture(row), crop, rng if augment else None)
+        picture = _cut(self._picture(row), crop, rng if augment else None)
         found = [item for spec in self._seams() if (item := self._seam(row, spec, face, rng)) is not None]
         if not found:
             return None
@@ -123,6 +124,9 @@ class Examples:
             offset[part], weight[part] = at, known_at
         flip = rng.random() < 0.5
         return Example(strip[0, :, ::-1] if flip else strip[0], -offset if flip else offset, weight)
+
+    def _picture(self, row: int) -> Picture:
+        return self.dataset.picture(row) if self.pictures is None else self.pictures[row]
 
     def _seams(self) -> list[ShapeSpec]:
         return [shape for shape in self.dataset.sheet.shapes if shape.role == "seam" and not shape.closed]
@@ -259,7 +263,7 @@ def train_seam_model(
         made = [item for row in rng.choice(rows, batch) if (item := examples.make(int(row), rng)) is not None]
         if not made:
             raise TrainingError(f"{dataset_folder}: no open shapes of role 'seam'; wanted a data set with seams")
-        loss = _loss(net, *batch_of(made))
+        loss = loss_of(net, *batch_of(made))
         optimiser.zero_grad(set_to_none=True)
         loss.backward()  # type: ignore[no-untyped-call]
         nn.utils.clip_grad_norm_(net.parameters(), 1.0)
@@ -274,7 +278,8 @@ def train_seam_model(
     return figures
 
 
-def _loss(net: nn.Module, strip: Tensor, target: Tensor) -> Tensor:
+def loss_of(net: nn.Module, strip: Tensor, target: Tensor) -> Tensor:
+    """Cross entropy of a batch's logits against target probabilities, per place that is known."""
     return -(target * F.log_softmax(net(strip), dim=2)).sum() / target.sum().clamp_min(1.0)
 
 

@@ -24,13 +24,14 @@ from rotopaint_ai.errors import TrainingError
 from rotopaint_ai.files import write_json, write_text
 from rotopaint_ai.inference.pack import CARD, write_card
 from rotopaint_ai.jobs import Cancel, Event, Sink
+from rotopaint_ai.pipeline.snap import STILL
 from rotopaint_ai.plates.colour import DISPLAY
 from rotopaint_ai.sheet import Sheet, mirror_permutation
 from rotopaint_ai.training.augment import straight_batch
 from rotopaint_ai.training.dataset import Dataset, Memory, face_side, join, load_pictures, read_dataset
 from rotopaint_ai.training.evaluate import FACE_WIDTH, evaluate
 from rotopaint_ai.training.export import as_crops, write_pack
-from rotopaint_ai.training.finish import Chosen, choose, crop_model, shape_model
+from rotopaint_ai.training.finish import Chosen, Seams, choose, crop_model, shape_model, teach_seams
 from rotopaint_ai.training.held_out import predict_held_out
 from rotopaint_ai.training.loop import Row, Task, Trained, build_net, fit_landmarks
 from rotopaint_ai.training.nets import LandmarkNet
@@ -108,8 +109,10 @@ def train(
     with watch.measuring("fitting"):
         found = predict_held_out(trained.judged, held_memory, np.arange(len(held_memory)), plan, exact=True)
         chosen = choose(plan, learn, found, held_memory)
+    with watch.measuring("seams"):
+        seams = teach_seams(plan, data, chosen, held_memory, find_seam_model(init), run_folder, stop.check)
     everything = data.subset(data.rows_of("train", "val"))
-    card = _card(plan, data, trained, name or folder.name, licence, command, taken, chosen)
+    card = _card(plan, data, trained, name or folder.name, licence, command, taken, chosen, seams)
 
     def put(where: Path, net: LandmarkNet, source: Dataset) -> dict[str, float]:
         return write_pack(
@@ -121,7 +124,7 @@ def train(
             recipe_yaml=plan.to_yaml(),
             samples=_real_samples(held_memory, plan),
             card=card,
-            seam=find_seam_model(init),
+            seam=seams.path,
         )
 
     with watch.measuring("export"):
@@ -231,6 +234,7 @@ def _card(
     command: str,
     taken: Taken | None,
     chosen: Chosen,
+    seams: Seams,
 ) -> dict[str, Any]:
     return {
         "name": name,
@@ -240,6 +244,7 @@ def _card(
         "colour": dict(DISPLAY),
         "face_width": FACE_WIDTH,
         "licence": licence or data.licence,
+        STILL: list(seams.still),
         "training": {
             "command": command,
             "recipe": recipe.name,
@@ -250,6 +255,7 @@ def _card(
             "characters": len({sample.character for sample in data.samples}),
             "init": _said(taken),
             **chosen.facts(data.sheet),
+            **({"seam": seams.facts} if seams.facts else {}),
             "learned_held_out_at_last": trained.net is not trained.judged,
             "steps": trained.steps,
             "minutes": round(trained.minutes, 2),
