@@ -1,0 +1,139 @@
+"""What takes seams off learns from pictures whose true light is known, and numpy mixes light as torch does."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import cv2
+import numpy as np
+import pytest
+
+pytest.importorskip("torch")
+pytest.importorskip("numba")
+
+import torch
+
+from rotopaint_ai.errors import TrainingError
+from rotopaint_ai.seams import learned, light
+from rotopaint_ai.training.fill import made_up, net, ribbons, shots, table, train
+from rotopaint_ai.training.fill.shots import View
+
+
+def _views(n: int, seed: int = 0) -> list[View]:
+    rng = np.random.default_rng(seed)
+    return [made_up.grooved(made_up.textured(200, rng), rng) for _ in range(n)]
+
+
+@pytest.fixture(scope="module")
+def laid() -> list[ribbons.Laid]:
+    rng = np.random.default_rng(1)
+    found = [ribbons.lay(view, rng, 1.0) for view in _views(10)]
+    return [one for one in found if one is not None]
+
+
+def test_a_burnt_in_seam_changes_nothing_outside_its_coverage() -> None:
+    rng = np.random.default_rng(3)
+    clean = made_up.textured(160, rng)
+    view = made_up.burnt(clean, rng)
+    apart = np.abs(view.plate - view.clean).max(2)
+    assert not apart[view.seam == 0].any()
+    assert apart[view.seam > 0].max() > 0.01
+    assert np.array_equal(view.clean, clean)
+
+
+def test_worn_pairs_stay_pairs() -> None:
+    """Lens, grade, grain and compression are the same for both: without a seam they come out the same."""
+    clean = made_up.textured(96, np.random.default_rng(4))
+    for seed in range(12):
+        plate, true = ribbons.worn(clean, clean, 0.3, np.random.default_rng(seed))
+        assert np.array_equal(plate, true)
+
+
+def test_test_shots_are_refused_and_empty_ones_named(tmp_path: Path) -> None:
+    (tmp_path / "test01").mkdir()
+    (tmp_path / "s1").mkdir()
+    with pytest.raises(TrainingError, match=r"test01.*training shots"):
+        next(shots.views([tmp_path / "test01"]))
+    with pytest.raises(TrainingError, match=r"s1.*no plate"):
+        next(shots.views([tmp_path / "s1"]))
+
+
+def test_a_fitted_table_takes_off_most_of_the_seams_it_was_fitted_on(laid: list[ribbons.Laid]) -> None:
+    rng = np.random.default_rng(0)
+    parts = [np.concatenate(part) for part in zip(*(table.rows_of(one, rng, 0.5) for one in laid))]
+    fitted, _ = table.fit(parts, steps=200, seed=0, units=16)
+    features, own, face, banks, true, exposure, weight = parts
+    answer = light.evaluate(np.ascontiguousarray(features.T), fitted)
+    shares = np.exp(answer[:3] - answer[:3].max(0))
+    shares /= shares.sum(0)
+    got = (shares[0] * own.T + shares[1] * face.T + shares[2] * banks.T + answer[3:]).T
+
+    def error(values: np.ndarray) -> float:
+        apart = np.exp((values - exposure) / table.GAMMA) - np.exp((true - exposure) / table.GAMMA)
+        return float((weight * apart**2).mean())
+
+    assert error(got) < 0.35 * error(own)
+    assert error(got) < error(banks)
+
+
+def test_a_table_written_as_text_is_the_table(tmp_path: Path, laid: list[ribbons.Laid]) -> None:
+    parts = [np.ascontiguousarray(part) for part in table.rows_of(laid[0], np.random.default_rng(0))]
+    fitted, _ = table.fit(parts, steps=2, seed=0, units=8)
+    space: dict[str, light.Table] = {}
+    exec(table.text_of(fitted), space)
+    assert all(np.array_equal(a, b) for a, b in zip(space["TABLE"].weights, fitted.weights))
+    assert np.array_equal(space["TABLE"].mean, fitted.mean)
+
+
+def test_torch_and_numpy_mix_the_same(laid: list[ribbons.Laid]) -> None:
+    scene = laid[0].scene
+    known = light.sources(scene.light_TSC, scene.hole_TS)
+    rng = np.random.default_rng(2)
+    own_TS = scene.ribbon.own_TS
+    answer = rng.standard_normal((*own_TS.shape, light.N_ANSWERS)).astype(np.float32)
+    at = np.flatnonzero(own_TS)
+    relit = light.mixed(
+        answer.reshape(-1, 6)[at].T.copy(), light.colours(known.face, at), light.colours(known.banks, at), own_TS
+    )
+    numpy_light = relit[..., :3] + relit[..., 3:] * scene.light_TSC
+    fields = [torch.from_numpy(f.transpose(0, 2, 1).copy())[None] for f in (known.own, known.face, known.banks)]
+    torch_light = net.mixed(torch.from_numpy(answer)[None], *fields)[0].numpy()
+    assert np.allclose(numpy_light[own_TS], torch_light[own_TS], atol=1e-4)
+
+
+def _strips(laid: list[ribbons.Laid]) -> train.Strips:
+    rng = np.random.default_rng(5)
+    return train.Strips(*(np.stack(part) for part in zip(*(p for one in laid for p in train._parts(one, rng)))))
+
+
+def test_strips_have_one_size_and_the_true_light_in_the_matte(laid: list[ribbons.Laid], tmp_path: Path) -> None:
+    strips = _strips(laid)
+    n = len(strips.strip)
+    assert strips.strip.shape == (n, train.ROWS, train.COLUMNS, learned.N_CHANNELS)
+    assert strips.light.shape == (n, 4, train.ROWS, train.COLUMNS, 3)
+    outside = ~strips.wanted & (strips.strip[..., 6] == 0)
+    apart = np.abs(strips.light[:, 0].astype(np.float32) - strips.light[:, 3])[outside]
+    assert np.median(apart) < 0.01
+    strips.save(tmp_path / "strips.npz")
+    assert np.array_equal(train.Strips.load(tmp_path / "strips.npz").wanted, strips.wanted)
+
+
+def test_training_goes_on_where_it_was_put_aside(laid: list[ribbons.Laid], tmp_path: Path) -> None:
+    strips, first = _strips(laid), train.Training.start(0)
+    before = first.net.answer.weight.detach().clone()
+    train.train(first, strips, minutes=1.0, piece=1.0 / 60, seed=0)
+    first.save(tmp_path / "state.pt")
+    again = train.Training.start(1)
+    again.load(tmp_path / "state.pt")
+    assert (again.steps, again.seconds) == (first.steps, first.seconds)
+    assert torch.equal(first.net.answer.weight, again.net.answer.weight)
+    assert not torch.equal(first.net.answer.weight, before)
+    assert np.isfinite(train.figures(again.net, strips)["learned"])
+
+
+def test_shots_of_any_picture_format_are_read_as_light(tmp_path: Path) -> None:
+    codes = np.full((8, 8, 3), 188, np.uint8)
+    cv2.imwrite(str(tmp_path / "a.png"), codes)
+    assert shots.read_linear(tmp_path / "a.png")[0, 0, 0] == pytest.approx(
+        ((188 / 255 + 0.055) / 1.055) ** 2.4, rel=1e-4
+    )
