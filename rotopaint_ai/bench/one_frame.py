@@ -1,0 +1,121 @@
+"""One frame's landmarks and shapes: our pack and published heat-map networks take turns on the same 1080p plate.
+
+Each turn cuts the face out of scene-linear pixels, turns the crop into what the network sees, runs it and decodes
+landmarks; ours goes on to shapes. A peer's weights are drawn at random: only its time means anything.
+"""
+
+from __future__ import annotations
+
+import platform
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from importlib.util import find_spec
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from rotopaint_ai.crops import Crop, cut
+from rotopaint_ai.inference.models import Models, open_models
+from rotopaint_ai.inference.pack import load_pack
+from rotopaint_ai.inference.session import open_session
+from rotopaint_ai.plates.colour import to_display
+
+WIDTH, HEIGHT = 1920, 1080
+FACE = Crop(960.0, 540.0, 620.0)
+LIMIT_MS = 6.0  # goal P8, beside a peer of 10 to 17 ms on the same machine
+_WARM_UP = 5
+
+Picture = npt.NDArray[np.float32]
+Turn = Callable[[Picture], Any]
+
+
+def compare(pack: str | None, *, threads: int, rounds: int) -> dict[str, Any]:
+    """Median milliseconds of one frame and its ratios, as JSON values. Without torch there are no peers to build."""
+    plate = np.random.default_rng(0).random((HEIGHT, WIDTH, 3), dtype=np.float32)
+    models = open_models(load_pack(pack), device="cpu", threads=threads)
+    with tempfile.TemporaryDirectory() as scratch:
+        turns: dict[str, Turn] = {"ours": lambda rgb: ours(models, rgb), "crop alone": lambda rgb: _crop(models, rgb)}
+        turns |= _peers(Path(scratch), models, threads)
+        times = take_turns(turns, plate, rounds)
+    middle = {name: median(values) for name, values in times.items()}
+    peers = {name: value for name, value in middle.items() if name not in ("ours", "crop alone")}
+    return {
+        "benchmark": "infer",
+        "machine": platform.processor() or platform.machine(),
+        "pack": models.pack.name,
+        "input_size": models.pack.input_size,
+        "threads": threads,
+        "rounds": rounds,
+        "ms": {name: round(value, 3) for name, value in middle.items()},
+        "fastest_ms": {name: round(min(values), 3) for name, values in times.items()},
+        "peer_over_ours": {name: round(value / middle["ours"], 2) for name, value in peers.items()},
+        "goal": f"{LIMIT_MS:g} ms beside a peer of 10 to 17 ms",
+        "note": None if peers else "no peer: building one needs PyTorch",
+    }
+
+
+def take_turns(turns: Mapping[str, Turn], plate: Picture, rounds: int) -> dict[str, list[float]]:
+    """Milliseconds of each turn in each round after a warm-up; everybody has a turn in every round."""
+    times: dict[str, list[float]] = {name: [] for name in turns}
+    for round_ in range(_WARM_UP + rounds):
+        for name, turn in turns.items():
+            start = time.perf_counter()
+            turn(plate)
+            if round_ >= _WARM_UP:
+                times[name].append((time.perf_counter() - start) * 1000)
+    return times
+
+
+def _crop(models: Models, plate: Picture) -> Picture:
+    picture = to_display(cut(plate, (0, 0), FACE, models.pack.input_size))
+    return np.ascontiguousarray(picture[None], dtype=np.float32)
+
+
+def ours(models: Models, plate: Picture) -> npt.NDArray[np.float32]:
+    """Control points of all shapes in plate space, from a plate."""
+    found = models.detect(_crop(models, plate))
+    landmarks = FACE.to_plate(found.landmarks_NLC[0], models.pack.input_size)
+    return models.predict_shapes(landmarks[None].astype(np.float32)).points_NPK
+
+
+def _peers(folder: Path, models: Models, threads: int) -> dict[str, Turn]:
+    """Published designs with as many landmarks as the pack, exported to ONNX and run on as many threads."""
+    if find_spec("torch") is None:
+        return {}
+    from rotopaint_ai.bench.peer_nets import PEERS, export
+
+    turns: dict[str, Turn] = {}
+    example = np.zeros((1, 3, 256, 256), np.float32)
+    for name, build in PEERS.items():
+        path = folder / f"{len(turns)}.onnx"
+        export(build(len(models.pack.sheet.landmarks)), path)
+        session = open_session(path, device="cpu", threads=threads, example={"crop": example})
+        turns[name] = lambda plate, session=session: peer(session, plate)  # type: ignore[misc]
+    return turns
+
+
+def peer(session: Any, plate: Picture) -> npt.NDArray[np.float64]:
+    """Landmarks (L, 2) in plate space: crop, normalise, run, take the heat-maps' maxima a quarter pixel on."""
+    picture = to_display(cut(plate, (0, 0), FACE, 256))
+    mean, spread = np.array([0.485, 0.456, 0.406]), np.array([0.229, 0.224, 0.225])
+    values = np.ascontiguousarray(((picture - mean) / spread).transpose(2, 0, 1)[None], dtype=np.float32)
+    heat = session.run(("heat",), {"crop": values})[0][0]
+    return FACE.to_plate(decode(heat) * (256 / heat.shape[2]), 256)
+
+
+def decode(heat_LHW: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
+    """Maxima of heat-maps in their pixels, corner origin, moved a quarter pixel towards the higher neighbour.
+
+    Source: Newell, Yang and Deng, "Stacked Hourglass Networks for Human Pose Estimation" (2016), section 3.2.
+    """
+    n, height, width = heat_LHW.shape
+    at = heat_LHW.reshape(n, -1).argmax(axis=1)
+    y, x = np.divmod(at, width)
+    rows, inner_x, inner_y = np.arange(n), x.clip(1, width - 2), y.clip(1, height - 2)
+    dx = np.sign(heat_LHW[rows, y, inner_x + 1] - heat_LHW[rows, y, inner_x - 1]) * 0.25
+    dy = np.sign(heat_LHW[rows, inner_y + 1, x] - heat_LHW[rows, inner_y - 1, x]) * 0.25
+    return np.stack((x + dx, y + dy), axis=1) + 0.5
