@@ -27,6 +27,7 @@ from rotopaint_ai.jobs import Cancel, Event, Sink
 from rotopaint_ai.pipeline.snap import STILL
 from rotopaint_ai.plates.colour import DISPLAY
 from rotopaint_ai.sheet import Sheet, mirror_permutation
+from rotopaint_ai.training import refusals
 from rotopaint_ai.training.augment import straight_batch
 from rotopaint_ai.training.dataset import Dataset, Memory, face_side, join, load_pictures, read_dataset
 from rotopaint_ai.training.evaluate import FACE_WIDTH, evaluate
@@ -81,7 +82,9 @@ def train(
     _check_place(folder)
     _set_threads(plan)
     with watch.measuring("loading"):
-        data = split_held_out(join([read_dataset(source) for source in datasets]))
+        whole = join([read_dataset(source) for source in datasets])
+        refusals.check(whole)
+        data = split_held_out(whole)
         learn, held_rows = data.subset(data.rows_of("train")), data.rows_of("val")
         plan = replace(plan, crop_margin=fitting_margin(plan, learn))
         held = data.subset(held_rows)
