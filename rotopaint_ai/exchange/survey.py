@@ -189,10 +189,15 @@ def _renamed(document: RotoDocument, names: Mapping[str, str]) -> RotoDocument:
 def _same_places(found: RotoDocument, meant: RotoDocument) -> bool:
     """Whether landmarks stand where they were, whatever else is known of them."""
     a, b = (
-        {frame: [mark and mark[:2] for mark in row] for frame, row in document.landmarks.keys.items()}
+        {
+            (frame, name): mark[:2]
+            for frame, row in document.landmarks.keys.items()
+            for name, mark in zip(document.landmarks.names, row, strict=True)
+            if mark is not None
+        }
         for document in (found, meant)
     )
-    return a == b and found.landmarks.names == meant.landmarks.names
+    return a == b
 
 
 def _looks_alike(form: Format, meant: RotoDocument, path: Path) -> bool:

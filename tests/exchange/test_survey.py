@@ -1,0 +1,60 @@
+"""The table of `docs/exchange.md` is what the round trips find, and nothing is lost in silence."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from rotopaint_ai.errors import DocumentError
+from rotopaint_ai.exchange import survey
+from rotopaint_ai.exchange.features import Feature
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "exchange.md"
+
+
+@pytest.fixture(scope="module")
+def found() -> dict[str, dict[Feature, survey.Survived]]:
+    """The survey, made once."""
+    return survey.survey()
+
+
+def test_nothing_is_lost_in_silence(found: dict[str, dict[Feature, survey.Survived]]) -> None:
+    silent = [(name, feature) for name, row in found.items() for feature, each in row.items() if each.cell == "lost"]
+    assert silent == []
+
+
+def test_the_document_keeps_everything(found: dict[str, dict[Feature, survey.Survived]]) -> None:
+    assert {each.cell for each in found["RotoPaint"].values()} == {"kept"}
+
+
+@pytest.mark.parametrize(
+    ("name", "feature", "cell"),
+    [
+        ("SSF", "feather", "kept"),
+        ("SSF", "size", "told"),
+        ("Fusion", "width", "kept"),
+        ("AfterEffects", "holds", "kept"),
+        ("Blender", "open", "changed"),
+        ("Silhouette", "feather", "told"),
+        ("COCO", "tangents", "changed"),
+        ("COCO", "keys", "told"),
+        ("labelme", "open", "kept"),
+        ("Cryptomatte", "feather", "kept"),
+    ],
+)
+def test_known_cells(
+    found: dict[str, dict[Feature, survey.Survived]], name: str, feature: Feature, cell: survey.Cell
+) -> None:
+    assert found[name][feature].cell == cell
+
+
+def test_the_page_is_not_stale(found: dict[str, dict[Feature, survey.Survived]]) -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    shown = text.split(survey.BEGIN, 1)[1].split(survey.END, 1)[0].strip()
+    assert shown == survey.table(found).strip(), "run: python -m rotopaint_ai.exchange.survey docs/exchange.md"
+
+
+def test_a_page_without_a_place_is_refused() -> None:
+    with pytest.raises(DocumentError, match="no place for the table"):
+        survey.renewed("# a page\n")
