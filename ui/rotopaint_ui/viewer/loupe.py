@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 
 from PySide6.QtCore import QPointF, QRectF, QSize, Qt
-from PySide6.QtGui import QColor, QImage, QPainter, QPainterPath, QPen
+from PySide6.QtGui import QColor, QImage, QPainter, QPen, QPixmap
 
 from rotopaint_ui.render import View
 from rotopaint_ui.viewer.outlines import Outline, paint_path
 
 RADIUS_PX = 72.0
+_RIM_PX = 2.0
 _AWAY_PX = 96.0  # from the mouse to the middle of the glass: what is dragged is never covered
 _LEAST_PX = 8.0  # of the screen for one pixel of the plate
 MOST_ZOOM = 6.0  # of the viewer, beyond which its pixels are large enough
@@ -28,7 +30,7 @@ class Loupe:
     @property
     def box(self) -> QRectF:
         """What it covers on the screen."""
-        radius = RADIUS_PX + 2
+        radius = RADIUS_PX + _RIM_PX
         return QRectF(self.centre.x() - radius, self.centre.y() - radius, 2 * radius, 2 * radius)
 
 
@@ -44,25 +46,64 @@ def loupe_at(mouse: QPointF, view: View, size: QSize) -> Loupe:
 
 def paint_loupe(painter: QPainter, loupe: Loupe, image: QImage | None, outlines: Iterable[Outline]) -> None:
     """The glass: pixels as they are, outlines thin, a cross at the mouse."""
-    glass = QRectF(loupe.centre.x() - RADIUS_PX, loupe.centre.y() - RADIUS_PX, 2 * RADIUS_PX, 2 * RADIUS_PX)
-    painter.save()
-    round_path = QPainterPath()
-    round_path.addEllipse(glass)
-    painter.setClipPath(round_path, Qt.ClipOperation.IntersectClip)
-    painter.fillRect(glass, QColor("#101114"))
+    ratio = painter.device().devicePixelRatioF()
+    corner = loupe.centre - QPointF(RADIUS_PX, RADIUS_PX)
+    view = View(loupe.view.zoom, loupe.view.x - corner.x(), loupe.view.y - corner.y(), loupe.view.aspect)
+    tile = _blank(ratio)
+    inner = QPainter(tile)
+    inner.setRenderHint(QPainter.RenderHint.Antialiasing)
+    glass = QRectF(0, 0, 2 * RADIUS_PX, 2 * RADIUS_PX)
     if image is not None:
-        _paint_pixels(painter, image, loupe.view, glass)
+        _paint_pixels(inner, image, view, glass)
     for outline in outlines:
-        if outline.box(loupe.view, 2.0).intersects(glass):
-            paint_path(painter, outline.path, loupe.view, outline.colour, style="moving")
-    painter.restore()
-    painter.setBrush(Qt.BrushStyle.NoBrush)
+        if outline.box(view, 2.0).intersects(glass):
+            paint_path(inner, outline.path, view, outline.colour, style="moving")
+    inner.setCompositionMode(QPainter.CompositionMode.CompositionMode_DestinationIn)
+    inner.drawPixmap(QPointF(0, 0), _disc(ratio))
+    inner.end()
+    painter.drawPixmap(corner, tile)
+    painter.drawPixmap(loupe.box.topLeft(), _ring(ratio))
+
+
+def _blank(ratio: float) -> QPixmap:
+    tile = QPixmap(round(2 * RADIUS_PX * ratio), round(2 * RADIUS_PX * ratio))
+    tile.setDevicePixelRatio(ratio)
+    tile.fill(QColor("#101114"))
+    return tile
+
+
+@lru_cache(maxsize=4)
+def _disc(ratio: float) -> QPixmap:
+    """The round of the glass; cutting a picture with it is far quicker than painting through a round clip."""
+    disc = _blank(ratio)
+    disc.fill(Qt.GlobalColor.transparent)
+    painter = QPainter(disc)
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+    painter.setPen(Qt.PenStyle.NoPen)
+    painter.setBrush(QColor("#ffffff"))
+    painter.drawEllipse(QRectF(0.5, 0.5, 2 * RADIUS_PX - 1, 2 * RADIUS_PX - 1))
+    painter.end()
+    return disc
+
+
+@lru_cache(maxsize=4)
+def _ring(ratio: float) -> QPixmap:
+    """The rim of the glass, and the cross in its middle."""
+    side = 2 * (RADIUS_PX + _RIM_PX)
+    ring = QPixmap(round(side * ratio), round(side * ratio))
+    ring.setDevicePixelRatio(ratio)
+    ring.fill(Qt.GlobalColor.transparent)
+    painter = QPainter(ring)
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+    middle = QPointF(side / 2, side / 2)
     for pen in (QPen(QColor(0, 0, 0, 200), 4.0), QPen(QColor("#dfe4ec"), 1.6)):
         painter.setPen(pen)
-        painter.drawEllipse(glass)
+        painter.drawEllipse(middle, RADIUS_PX, RADIUS_PX)
     painter.setPen(QPen(QColor(255, 255, 255, 200), 1.0))
     for dx, dy in ((7.0, 0.0), (0.0, 7.0)):
-        painter.drawLine(loupe.centre - QPointF(dx, dy), loupe.centre + QPointF(dx, dy))
+        painter.drawLine(middle - QPointF(dx, dy), middle + QPointF(dx, dy))
+    painter.end()
+    return ring
 
 
 def _paint_pixels(painter: QPainter, image: QImage, view: View, glass: QRectF) -> None:

@@ -107,8 +107,6 @@ class Stack:
             session.frame,
             session.selection,
             session.is_dragging,
-            crop_at(session),
-            document is None,
         )
         things = (*still, *(mark for mark in still_marks if mark is not None))
         return Scene(shown, area, facts, still, tuple(moving), still_marks, moving_marks, loupe, things)
@@ -192,7 +190,6 @@ class Stack:
         for outline in scene.still:
             if outline.shape.name == own and overlay.splines:
                 self._paint_selected(painter, outline, view)
-        self._paint_crop(painter, scene)
 
     def _paint_moving(self, painter: QPainter, scene: Scene) -> None:
         session, view, overlay = self._session, scene.shown.view, scene.shown.overlay
@@ -209,6 +206,7 @@ class Stack:
                 paint_handles(painter, points, view, outline.colour, frozenset(range(len(points))))
         if overlay.landmarks:
             paint_landmarks(painter, scene.moving_marks, view)
+        self._paint_crop(painter, scene)
 
     def _paint_selected(self, painter: QPainter, outline: Outline, view: View) -> None:
         style: Style = "bold" if outline.is_shown else "dashed"
