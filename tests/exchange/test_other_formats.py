@@ -1,0 +1,331 @@
+"""Shake, Fusion, Silhouette, COCO, labelme, Cryptomatte: their forms by hand, and files that other programs saved."""
+
+from __future__ import annotations
+
+import json
+import struct
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import OpenImageIO as oiio
+import pytest
+
+from rotopaint_ai.cli import main
+from rotopaint_ai.errors import DocumentError, UsageError
+from rotopaint_ai.exchange import coco, cryptomatte, formats, fusion, json_files, labelme, lua, silhouette, ssf
+from rotopaint_ai.shapes.rasterise import matte
+from rotopaint_ai.shapes.roto import ControlPoint, Key, RotoShape
+
+from . import shots
+
+VERTEX = "10 70 8 71 12 69"
+
+
+def shake(*vertices: str, closed: int = 1, extra: str = "") -> str:
+    """A Shake file of one shape with one key."""
+    return (
+        f"shake_shape_data 4.0\nmotion_blur 0\nnum_shapes 1\nshape_name a b\nparent_name\nclosed {closed}\nvisible 1\n"
+        f"num_vertices {len(vertices)}\nnum_key_times 1\n{extra}key_time 0\ncenter_x 1\ncolor_a 1.0\n"
+        f"vertex_data {' '.join(vertices)}\n"
+    )
+
+
+# --- Shake ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_shake_vertex_by_hand() -> None:
+    """Point, incoming and outgoing handle, absolute with y up: in a plate 80 high, 70 up is 10 down."""
+    found = ssf.loads(shake(f"{VERTEX} {VERTEX}", f"{VERTEX} {VERTEX}", closed=0), width=100, height=80).document
+    assert found.shapes[0].name == "a b"
+    assert found.shapes[0].at(0)[0] == ControlPoint(10, 10, -2, -1, 2, 1)
+
+
+def test_wrapped_lines_are_one() -> None:
+    whole = shake(f"{VERTEX} {VERTEX}", f"{VERTEX} {VERTEX}", f"{VERTEX} {VERTEX}")
+    wrapped = whole.replace(" 8 71", "\n   8 71").replace("69 10", "69\n10")
+    assert ssf.loads(wrapped, width=100, height=80) == ssf.loads(whole, width=100, height=80)
+
+
+def test_an_edge_of_zeros_is_no_edge() -> None:
+    """Some writers leave the last six numbers 0: that is not a feather curve at the origin."""
+    text = shake(f"{VERTEX} 0 0 0 0 0 0", "50 70 48 71 52 69 0 0 0 0 0 0", "50 20 48 21 52 19 0 0 0 0 0 0")
+    found = ssf.loads(text, width=100, height=80)
+    assert (found.document.shapes[0].feather_px, found.losses) == (0.0, ())
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("", "does not begin with"),
+        ("{}", "does not begin with"),
+        (shake(VERTEX), "6 numbers, wanted 12"),
+        (shake(f"{VERTEX} {VERTEX}").replace("num_shapes 1", "num_shapes 2"), "holds 1 shapes, says 2"),
+        (shake(f"{VERTEX} {VERTEX}").replace("num_key_times 1", "num_key_times 7"), "1 keys, says 7"),
+        (shake(f"{VERTEX} {VERTEX}").replace("70", "nan"), "finite number"),
+        (shake(f"{VERTEX} {VERTEX}").replace("key_time 0\n", ""), "points without a key_time"),
+    ],
+)
+def test_damaged_shake_files_are_refused(text: str, told: str) -> None:
+    with pytest.raises(DocumentError, match=told):
+        ssf.loads(text, width=100, height=80)
+
+
+@pytest.mark.shared
+def test_a_file_of_mocha_is_read_and_written_again(shared: Path, tmp_path: Path) -> None:
+    """Its numbers have three decimals; the first vertex is 167.342 521.753 of a plate 720 high."""
+    path = shared / "formats/ssf/TypesettingTools_Aegisub-Motion_movement.ssf"
+    reading = ssf.read_report(path, width=1280, height=720)
+    (shape,) = reading.document.shapes
+    assert (shape.name, shape.closed, shape.n_points, shape.frames) == ("Layer_4_0_mask", True, 7, tuple(range(10)))
+    assert (reading.losses, shape.feather_px) == ((), 0.0)
+    first = shape.at(0)[0]
+    assert (first.x, first.y, first.out_dx) == pytest.approx((167.342, 720 - 521.753, 157.479 - 167.342))
+    numbers = [
+        [float(w) for line in text.splitlines() if line.startswith("vertex_data") for w in line.split()[1:]]
+        for text in (path.read_text(), ssf.dumps(reading.document))
+    ]
+    assert numbers[0] == pytest.approx(numbers[1], abs=1e-6)
+
+
+# --- Fusion -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.shared
+def test_a_mask_saved_by_fusion_is_read_and_written_again(shared: Path) -> None:
+    path = shared / "formats/fusion/fusion_saved_PolylineMask_2static.setting"
+    reading = fusion.read_report(path)
+    (shape,) = reading.document.shapes
+    assert (reading.document.width, reading.document.height, shape.frames, shape.n_points) == (1349, 1768, (5,), 9)
+    assert (shape.closed, shape.feather_px, reading.losses) == (True, 0.0, ())
+    assert shape.at(5)[0].x == pytest.approx((0.5 - 0.431142419576645) * 1349)
+    assert shape.at(5)[0].y == pytest.approx((0.5 - 0.482100248336792) * 1768)
+    tables = [lua.loads(text) for text in (path.read_text(), fusion.dumps(reading.document))]
+    rows = [t.table("Tools").table("Polygon1_1Polyline").table("KeyFrames").table(5.0) for t in tables]
+    items = [[p.fields for p in row.table("Value").table("Points").items] for row in rows]  # type: ignore[union-attr]
+    for a, b in zip(*items, strict=True):
+        assert a == pytest.approx(b, abs=1e-12)
+
+
+def test_lua_tables_by_hand() -> None:
+    found = lua.loads(
+        '{ A = ordered() { B = Input { Value = 0x10, }, ["C.D"] = "q\\"uo", [5] = -1.5e1; true, nil } } -- end'
+    )
+    inner = found.table("A")
+    assert (inner.table("B").kind, inner.table("B").fields) == ("Input", {"Value": 16.0})
+    assert (inner.fields["C.D"], inner.fields[5.0], inner.items) == ('q"uo', -15.0, [True, None])
+    for bad in ("", "{", "{ a = }", "{ [a] = 1 }", "1", "{} {}", "{ @ }"):
+        with pytest.raises(DocumentError):
+            lua.loads(bad)
+
+
+def test_masks_of_fusion_in_groups_and_compositions_are_found() -> None:
+    inner = fusion.dumps(shots.shot(shots.corners())).strip()
+    grouped = "Composition { CurrentTime = 5, Tools = ordered() { Group1 = GroupOperator { " + inner[1:-1] + "} } }"
+    assert fusion.loads(grouped).document.shapes[0].at(1001) == fusion.loads(inner).document.shapes[0].at(1001)
+    rectangle = inner.replace("Tools = ordered() {", "Tools = ordered() { R = RectangleMask { Inputs = { } },", 1)
+    assert "a RectangleMask is not read" in fusion.loads(rectangle).losses[0]
+    with pytest.raises(DocumentError, match="holds no polygon"):
+        fusion.loads("{ Tools = { B = Blur { } } }")
+
+
+def test_strokes_of_fusion_have_a_width() -> None:
+    """BorderWidth is a share of the picture's width: 6 px of 960."""
+    text = fusion.dumps(shots.shot(shots.seam()))
+    assert "Solid = Input { Value = 0, }" in text
+    assert "BorderWidth = Input { Value = 0.00625, }" in text
+    assert fusion.loads(text).document.shapes[0].width_px == 6.0
+
+
+# --- Silhouette -------------------------------------------------------------------------------------------------------
+
+
+def test_silhouette_says_that_it_is_experimental() -> None:
+    assert "experimental" in silhouette.loads(silhouette.dumps(shots.shot(shots.corners()))).losses[0]
+    assert "experimental" in shots.form("Silhouette").about
+
+
+def test_silhouettes_layers_are_nested() -> None:
+    document = shots.shot(shots.corners("pip/face/eye"), shots.corners("pip/face/brow"), shots.corners("prop"))
+    text = silhouette.dumps(document)
+    assert text.count('label="face"') == 1
+    assert [shape.name for shape in silhouette.loads(text).document.shapes] == ["pip/face/eye", "pip/face/brow", "prop"]
+
+
+# --- COCO and labelme -------------------------------------------------------------------------------------------------
+
+
+def test_coco_polygons_by_hand() -> None:
+    square = tuple(ControlPoint(x, y) for x, y in ((10, 20), (60, 20), (60, 50), (10, 50)))
+    data = json.loads(coco.dumps(shots.shot(RotoShape("a", True, "matte", {1001: Key(square)}), last=1001)))
+    (row,) = data["annotations"]
+    assert row["segmentation"] == [[10, 20, 60, 20, 60, 50, 10, 50]]
+    assert (row["area"], row["bbox"], data["images"][0]["file_name"]) == (1500, [10, 20, 50, 30], "frame.1001.png")
+
+
+@pytest.mark.shared
+def test_a_public_coco_file_is_read(shared: Path) -> None:
+    path = shared / "formats/polygons/labelme_instance_segmentation_data_dataset_coco_annotations.json"
+    found, told = formats.read(path)
+    assert (found.width, found.height, found.first_frame) == (500, 338, 3)
+    assert any("2 of 3 pictures are not 500 x 338" in line for line in told)
+    raw = json.loads(path.read_text())
+    first = next(row for row in raw["annotations"] if row["image_id"] == 0)["segmentation"][0]
+    points = found.shapes[0].at(3)
+    assert [v for p in points for v in p[:2]] == pytest.approx(first)
+    other, _ = formats.read(path, width=500, height=375)
+    assert [other.first_frame, other.last_frame] == [6, 25]
+    assert all(sum(shape.is_visible(f) for f in (6, 25)) == 1 for shape in other.shapes)
+
+
+@pytest.mark.shared
+def test_public_labelme_files_are_read(shared: Path) -> None:
+    found, _ = formats.read(shared / "formats/polygons/labelme_instance_segmentation_data_annotated_2011_000003.json")
+    assert (found.width, found.height, found.shapes[0].name) == (500, 338, "person")
+    assert found.shapes[0].at(3)[0][:2] == pytest.approx((250.8142292490119, 107.33596837944665))
+    drawn, told = formats.read(shared / "formats/polygons/labelme_primitives_primitives.json")
+    circle = drawn.shape("circle")
+    covered = matte(circle, drawn.first_frame, drawn.width, drawn.height).coverage.sum()
+    assert covered == pytest.approx(np.pi * (30**2 + 41**2), rel=1e-3)  # centre (195, 84), rim (225, 125)
+    assert [(p.x, p.y) for p in drawn.shape("rectangle").at(1)] == [(32, 35), (132, 35), (132, 135), (32, 135)]
+    assert told == ("'octagon' is a mask, which is not read; draw it as a polygon",)
+
+
+def test_labelme_writes_a_file_a_frame(tmp_path: Path) -> None:
+    document = shots.shot(shots.corners(), shots.seam(), last=1003)
+    formats.write(tmp_path / "a.labelme.json", document)
+    assert sorted(p.name for p in tmp_path.iterdir()) == [f"a.{f}.labelme.json" for f in (1001, 1002, 1003)]
+    kinds = [row["shape_type"] for row in json.loads((tmp_path / "a.1002.labelme.json").read_text())["shapes"]]
+    assert kinds == ["polygon", "linestrip"]
+    found, _ = formats.read(tmp_path / "a.####.labelme.json")
+    assert [(s.name, s.closed, s.frames) for s in found.shapes] == [
+        ("corners", True, (1001, 1002, 1003)),
+        ("nose_seam", False, (1001, 1002, 1003)),
+    ]
+    one, _ = formats.read(tmp_path / "a.1002.labelme.json")
+    assert (one.first_frame, one.last_frame) == (1002, 1002)
+    with pytest.raises(DocumentError, match="no file has a name"):
+        labelme.read_report(tmp_path / "b.####.labelme.json")
+
+
+def test_json_files_are_read_by_what_stands_in_them(tmp_path: Path) -> None:
+    document = shots.shot(shots.corners(), last=1001)
+    formats.write(tmp_path / "a.coco.json", document)
+    (tmp_path / "b.json").write_text((tmp_path / "a.coco.json").read_text())
+    assert formats.read(tmp_path / "b.json")[0].shapes[0].name == "corners"
+    with pytest.raises(DocumentError, match="none of the JSON forms"):
+        json_files.loads("{}")
+    with pytest.raises(UsageError, match=r"write \.coco\.json or \.labelme\.json"):
+        formats.write(tmp_path / "c.json", document)
+
+
+# --- Cryptomatte ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [  # the first two are the names in the documentation of an independent decoder, the others of the hash's author
+        ("bunny", 0x13851A76),
+        ("default", 0x42C9679F),
+        ("", 0),
+        ("hello", 0x248BFA47),
+        ("The quick brown fox jumps over the lazy dog", 0x2E4FF723),
+    ],
+)
+def test_hashes_are_murmur3(text: str, value: int) -> None:
+    assert cryptomatte.murmur3(text.encode()) == value
+
+
+def test_numbers_are_ordinary_floats() -> None:
+    for i in range(2000):
+        exponent = (cryptomatte.identity(f"shape {i}") >> 23) & 0xFF
+        assert 0 < exponent < 255
+
+
+def decoded(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """Every matte of a Cryptomatte file, read by the specification alone: metadata, ranks, manifest."""
+    image = oiio.ImageBuf(str(path))
+    texts = {a.name: a.value for a in image.spec().extra_attribs if a.name.startswith("cryptomatte/")}
+    (key,) = {name.split("/")[1] for name in texts}
+    told = {name.split("/")[2]: value for name, value in texts.items()}
+    channels = image.spec().channelnames
+    pixels = image.get_pixels(oiio.FLOAT, image.roi_full)
+    mattes = {}
+    for name, bits in json.loads(told["manifest"]).items():
+        number = struct.unpack("<f", struct.pack("<I", int(bits, 16)))[0]
+        mattes[name] = sum(
+            np.where(
+                pixels[..., channels.index(f"{layer}.{a}")] == number, pixels[..., channels.index(f"{layer}.{b}")], 0
+            )
+            for layer in sorted({c.rsplit(".", 1)[0] for c in channels if c.startswith(told["name"])})
+            for a, b in ("RG", "BA")
+        )
+    return {**told, "key": key}, mattes
+
+
+def test_cryptomatte_is_decoded_by_the_specification(tmp_path: Path) -> None:
+    soft = replace(shots.corners("pip/eye é", by=0), feather_px=40.0)
+    document = replace(shots.shot(soft, shots.seam(), shots.corners("hard", by=5), last=1002), pixel_aspect=2.0)
+    formats.write(tmp_path / "m.crypto.exr", document)
+    told, mattes = decoded(tmp_path / "m.crypto.1002.exr")
+    assert (told["hash"], told["conversion"], told["name"]) == ("MurmurHash3_32", "uint32_to_float32", "CryptoShape")
+    assert told["key"] == f"{cryptomatte.murmur3(b'CryptoShape'):08x}"[:7]
+    for shape in document.shapes:
+        wanted = matte(shape, 1002, 960, 640).paste(960, 640)
+        assert np.array_equal(mattes[shape.name], wanted)
+    coverage = oiio.ImageBuf(str(tmp_path / "m.crypto.1002.exr")).get_pixels(oiio.FLOAT)
+    assert (coverage[..., 1] >= coverage[..., 3]).all()  # ranks by falling coverage
+
+
+# --- the command line -------------------------------------------------------------------------------------------------
+
+
+def test_help_lists_what_is_read_and_written(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["convert", "--help"]) == 0
+    text = capsys.readouterr().out
+    for form in formats.FORMATS:
+        assert form.name in text
+        assert all(suffix in text for suffix in form.suffixes)
+    assert "Cryptomatte   .crypto.exr             writes " in text
+
+
+def test_host_scripts_are_written(tmp_path: Path) -> None:
+    assert main(["convert", "--scripts", str(tmp_path)]) == 0
+    assert sorted(p.name for p in tmp_path.iterdir()) == [
+        "rotopaint_from_after_effects.jsx",
+        "rotopaint_from_blender.py",
+    ]
+    compile((tmp_path / "rotopaint_from_blender.py").read_text(), "dump", "exec")
+    assert main(["convert"]) == 2
+
+
+def test_bands_replace_strokes_where_asked(tmp_path: Path) -> None:
+    formats.write(tmp_path / "a.roto.json", shots.shot(shots.seam()))
+    assert main(["convert", str(tmp_path / "a.roto.json"), str(tmp_path / "a.jsx"), "--bands"]) == 0
+    (shape,) = formats.read(tmp_path / "a.jsx")[0].shapes
+    assert (shape.closed, shape.n_points) == (True, 20)
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [("a.blend", "read by Blender alone"), ("a.mocha", "export a Shake shape file"), ("a.xyz", "no shape format")],
+)
+def test_files_of_other_programs_are_answered(name: str, told: str) -> None:
+    with pytest.raises(UsageError, match=told):
+        formats.format_of(name)
+
+
+@pytest.mark.shared
+def test_every_real_file_converts_or_is_answered_in_one_line(
+    shared: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files = [p for p in sorted((shared / "formats").rglob("*")) if p.is_file() and p.suffix not in (".md", ".tsv")]
+    for path in files:
+        size = ["--width", "1280", "--height", "720"] if path.suffix == ".ssf" else []
+        code = main(["convert", str(path), str(tmp_path / "out.roto.json"), *size])
+        said = capsys.readouterr()
+        if path.suffix in (".blend", ".txt"):
+            assert (code, said.err.count("\n")) == (2, 1)
+        else:
+            assert (code, "read back" in said.out) == (0, True), path.name
