@@ -8,8 +8,9 @@ from typing import Any
 import nuke
 
 from rotopaint_ai.errors import UsageError
+from rotopaint_ai.exchange import document as roto_document
 from rotopaint_ai.shapes.roto import RotoDocument
-from rotopaint_nuke import roto_node
+from rotopaint_nuke import patch, roto_node
 from rotopaint_ui.host import Engine, PlateChoice, find_engine
 from rotopaint_ui.panel import Panel
 
@@ -43,9 +44,24 @@ class NukeHost:
         source = self._source
         if source is not None and not nuke.exists(source.fullName()):
             source = self._source = None
+        if source is not None:
+            roto_node.check_format(document, source)
         node, is_update = roto_node.export(nuke, document, source)
         done = "Updated" if is_update else "Made"
         return f"{done} {node.name()} with {len(document.shapes)} shapes; one undo takes it back"
+
+
+def set_up_clean(shapes: Path) -> str:
+    """Read and Merge of the clean frames of a run over the selected Read. Raises UsageError; returns what was made."""
+    reads = nuke.selectedNodes("Read")
+    if len(reads) != 1:
+        raise UsageError(f"{len(reads)} Read nodes are selected; select the one with the plate")
+    pattern = patch.clean_pattern(shapes)
+    if pattern is None:
+        raise UsageError(f"{shapes.parent}: holds no clean frames; run again with clean plates")
+    document = roto_document.read(shapes)
+    merge, is_update = patch.set_up(nuke, reads[0], pattern, (document.first_frame, document.last_frame))
+    return f"{'Updated' if is_update else 'Made'} {merge.name()}; one undo takes it back"
 
 
 def choice_of(read: Any) -> PlateChoice:

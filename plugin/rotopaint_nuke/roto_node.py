@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from rotopaint_ai.errors import UsageError
 from rotopaint_ai.exchange import nuke as nuke_text
 from rotopaint_ai.shapes.roto import RotoDocument
 
@@ -19,7 +20,7 @@ def export(nuke: Any, document: RotoDocument, source: Any | None) -> tuple[Any, 
     `nuke` is Nuke's module. An earlier node of ours behind the same source is updated: our layer is replaced, all that
     the artist added stays. The whole is one undo step, and the selection is what it was.
     """
-    with _one_undo(nuke, "RotoPaint AI export"), _selection_kept(nuke):
+    with one_undo(nuke, "RotoPaint AI export"), selection_kept(nuke):
         node = find(nuke, source)
         is_update = node is not None
         if node is None:
@@ -31,7 +32,7 @@ def export(nuke: Any, document: RotoDocument, source: Any | None) -> tuple[Any, 
 def find(nuke: Any, source: Any | None) -> Any | None:
     """Our node behind a source, if there is one."""
     for node in nuke.allNodes("RotoPaint"):
-        if node.name().startswith(NAME) and (source is None or _is_input(node, source)):
+        if node.name().startswith(NAME) and (source is None or is_input(node, source)):
             return node
     return None
 
@@ -53,18 +54,33 @@ def _create(nuke: Any, source: Any | None) -> Any:
     node = nuke.createNode("RotoPaint", inpanel=False)
     node.setName(NAME, uncollide=True)
     node.setInput(0, source)
+    output = node.knob("output")
+    if output is not None:  # else the shapes would be painted white over the plate
+        output.setValue("alpha")
     if source is not None:
         node.setXYpos(source.xpos(), source.ypos() + source.screenHeight() + 60)
     return node
 
 
-def _is_input(node: Any, source: Any) -> bool:
-    found = node.input(0)
+def is_input(node: Any, source: Any, index: int = 0) -> bool:
+    """Whether a node's input is that node."""
+    found = node.input(index)
     return found is not None and found.fullName() == source.fullName()
 
 
+def check_format(document: RotoDocument, read: Any) -> None:
+    """Raises UsageError where a Read is of another size than the shapes: y runs up in Nuke, so all would be moved."""
+    found = read.format()
+    size = (int(found.width()), int(found.height()))
+    if size != (document.width, document.height):
+        raise UsageError(
+            f"{read.name()}: is {size[0]} x {size[1]}, the shapes are {document.width} x {document.height}; "
+            "give the Read the plate's own format, without a proxy"
+        )
+
+
 @contextmanager
-def _one_undo(nuke: Any, name: str) -> Iterator[None]:
+def one_undo(nuke: Any, name: str) -> Iterator[None]:
     """Everything inside is one step of Nuke's undo; an error takes back what was done before it."""
     undo = nuke.Undo()
     undo.begin(name)
@@ -77,7 +93,7 @@ def _one_undo(nuke: Any, name: str) -> Iterator[None]:
 
 
 @contextmanager
-def _selection_kept(nuke: Any) -> Iterator[None]:
+def selection_kept(nuke: Any) -> Iterator[None]:
     before = nuke.selectedNodes()
     try:
         yield

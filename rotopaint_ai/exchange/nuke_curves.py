@@ -24,7 +24,7 @@ RENDERABLE: Final = 512
 
 KINDS = ("bezier", "bspline", "catmullrom")
 _TOKEN = re.compile(r'[{}]|"(?:[^"\\]|\\.)*"|(?:\\.|[^{}\s\\])+', re.DOTALL)
-_HEX = re.compile(r"x[0-9a-f]{8}\Z")
+_UNPACK = struct.Struct(">f").unpack  # NUM is `x` and eight digits, big-endian
 _MAX_REPEAT = 1_000_000
 _MOST_RUN_KEYS = 3_000_000
 
@@ -471,14 +471,14 @@ def _expect(block: Any, word: str, length: int | None, where: str) -> None:
 
 def _number(word: Any, where: str) -> float:
     if isinstance(word, str):
-        if _HEX.match(word):
-            value: float = struct.unpack(">f", bytes.fromhex(word[1:]))[0]
-        else:
-            try:
+        try:
+            if len(word) == 9 and word[0] == "x":
+                value: float = _UNPACK(bytes.fromhex(word[1:]))[0]
+            else:
                 value = math.nan if "_" in word else float(word)
-            except ValueError:
-                value = math.nan
-        if math.isfinite(value):
+        except (ValueError, struct.error):
+            value = math.nan
+        if value - value == 0.0:  # finite
             return value
     _refuse(where, f"found {_short(word)}; wanted a finite number")
 

@@ -1,4 +1,8 @@
-"""A stand-in for Nuke: nodes, selection, undo and menus as far as the plugin uses them, and no heavy libraries."""
+"""A stand-in for Nuke as its Python reference documents it: nodes, knobs, formats, selection and undo.
+
+A knob that a node lacks raises NameError when it is indexed and is None when it is asked for; `uncollide` numbers
+names; a new node takes the selected one as its input and is selected itself; undo counts an artist's steps back.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +14,13 @@ from typing import Any
 import pytest
 
 EMPTY_CURVES = "{{{v x3f99999a}\n {f 0}\n {n\n  {layer Root\n   {f 2097152}\n   {t x42000000 x41c00000}\n   {a}}}}}"
+
+
+KNOBS: dict[str, dict[str, Any]] = {
+    "RotoPaint": {"output": "rgba"},
+    "Read": {"file": "", "first": 1, "last": 1, "origfirst": 1, "origlast": 1, "colorspace": "default", "raw": False},
+    "Merge2": {"operation": "over", "maskChannelMask": "none"},
+}
 
 
 class Knob:
@@ -37,17 +48,43 @@ class Knob:
         self.n_changed += 1
 
 
+class Format:
+    """A node's format."""
+
+    def __init__(self, width: int, height: int, aspect: float = 1.0) -> None:
+        self._facts = (width, height, aspect)
+
+    def width(self) -> int:
+        return int(self._facts[0])
+
+    def height(self) -> int:
+        return int(self._facts[1])
+
+    def pixelAspect(self) -> float:
+        return float(self._facts[2])
+
+
 class Node:
     """A node of the stand-in."""
 
     def __init__(self, kind: str, name: str, **knobs: Any) -> None:
         self.kind, self._name = kind, name
         self._knobs = {key: Knob(value) for key, value in knobs.items()}
-        self._input: Node | None = None
+        self._inputs: dict[int, Node | None] = {}
         self.selected = False
+        self.size = Format(64, 48)
+        self.owner: FakeNuke | None = None
 
     def __getitem__(self, name: str) -> Knob:
+        if name not in self._knobs:
+            raise NameError(f"knob {name} does not exist")
         return self._knobs[name]
+
+    def Class(self) -> str:
+        return self.kind
+
+    def format(self) -> Format:
+        return self.size
 
     def knob(self, name: str) -> Knob | None:
         return self._knobs.get(name)
@@ -57,14 +94,20 @@ class Node:
 
     fullName = name
 
-    def setName(self, name: str, uncollide: bool = True) -> None:
-        self._name = name
+    def setName(self, name: str, uncollide: bool = True, updateExpressions: bool = False) -> None:
+        taken = {node.name() for node in self.owner.nodes if node is not self} if self.owner else set()
+        free, count = name, 0
+        while uncollide and free in taken:
+            count += 1
+            free = f"{name}{count}"
+        self._name = free
 
     def input(self, index: int) -> Node | None:
-        return self._input
+        return self._inputs.get(index)
 
-    def setInput(self, index: int, node: Node | None) -> None:
-        self._input = node
+    def setInput(self, index: int, node: Node | None) -> bool:
+        self._inputs[index] = node
+        return True
 
     def setSelected(self, on: bool) -> None:
         self.selected = on
@@ -91,6 +134,7 @@ class FakeNuke(types.ModuleType):
         self.steps: list[str] = []
         self.cancelled = 0
         self.curves = EMPTY_CURVES
+        self.messages: list[str] = []
         outer = self
 
         class Undo:
@@ -109,13 +153,28 @@ class FakeNuke(types.ModuleType):
 
     def add(self, node: Node) -> Node:
         self.nodes.append(node)
+        node.owner = self
         return node
 
-    def createNode(self, kind: str, inpanel: bool = True) -> Node:
-        assert not inpanel
-        node = self.add(Node(kind, kind + "1", curves=self.curves))
-        node.selected = True
-        return node
+    def createNode(self, node: str, knobs: str = "", inpanel: bool = True) -> Node:
+        assert not inpanel, "an open properties panel would steal the artist's screen"
+        made = self.add(Node(node, node, **{**KNOBS.get(node, {}), **self._curves(node)}))
+        made.setName(node + "1")
+        before = self.selectedNodes()
+        made.setInput(0, before[0] if before else None)
+        for each in before:
+            each.selected = False
+        made.selected = True
+        return made
+
+    def _curves(self, kind: str) -> dict[str, str]:
+        return {"curves": self.curves} if kind in ("Roto", "RotoPaint") else {}
+
+    def toNode(self, name: str) -> Node | None:
+        return next((node for node in self.nodes if node.name() == name), None)
+
+    def message(self, text: str) -> None:
+        self.messages.append(text)
 
     def allNodes(self, kind: str | None = None) -> list[Node]:
         return [node for node in self.nodes if kind in (None, node.kind)]
@@ -135,6 +194,8 @@ def fake_nuke(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeNuke]:
     """`import nuke` gives the stand-in."""
     nuke = FakeNuke()
     monkeypatch.setitem(sys.modules, "nuke", nuke)
-    monkeypatch.delitem(sys.modules, "rotopaint_nuke.host", raising=False)
+    for name in ("host", "batch"):
+        monkeypatch.delitem(sys.modules, f"rotopaint_nuke.{name}", raising=False)
     yield nuke
-    sys.modules.pop("rotopaint_nuke.host", None)
+    for name in ("host", "batch"):
+        sys.modules.pop(f"rotopaint_nuke.{name}", None)

@@ -11,7 +11,7 @@ import pytest
 from rotopaint_ai.errors import UsageError
 from rotopaint_ui.host import PlateChoice
 
-from .conftest import FakeNuke, Node
+from .conftest import FakeNuke, Format, Node
 from .test_roto_node import document
 
 
@@ -65,6 +65,16 @@ def test_export_goes_behind_the_read_whose_plate_is_open(fake_nuke: FakeNuke, ho
     assert host.export(document(), Path("shapes.roto.json")).startswith("Updated RotoPaint_AI")
     fake_nuke.nodes.remove(node)
     assert host.export(document(), Path("shapes.roto.json")).startswith("Updated")
+
+
+def test_a_read_of_another_size_is_refused_before_anything_is_made(fake_nuke: FakeNuke, host: Any) -> None:
+    node = fake_nuke.add(read("/s/plate.%04d.exr"))
+    node.size = Format(128, 96)
+    host.chosen_plate()
+    with pytest.raises(UsageError, match="Read1: is 128 x 96, the shapes are 64 x 48"):
+        host.export(document(), Path("shapes.roto.json"))
+    assert fake_nuke.nodes == [node]
+    assert fake_nuke.steps == []
 
 
 def test_nukes_own_python_never_runs_the_engine(host: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

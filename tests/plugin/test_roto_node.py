@@ -40,6 +40,7 @@ def test_an_export_is_one_node_behind_the_read_in_one_undo_step(fake_nuke: FakeN
     node, is_update = roto_node.export(fake_nuke, document(), read)
     assert not is_update
     assert node.input(0) is read
+    assert node["output"].value() == "alpha"  # `rgba` would paint the shapes white over the plate
     assert fake_nuke.steps == ["RotoPaint AI export"]
     assert fake_nuke.selectedNodes() == [read]
     assert node["curves"].n_changed == 1

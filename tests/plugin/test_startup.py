@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import ast
+import importlib.util
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -15,7 +18,9 @@ PARTS = {"rotopaint_ai": ROOT, "rotopaint_ui": ROOT / "ui", "rotopaint_nuke": RO
 
 NUKE = """
 import builtins, json, sys, types
-startup, has_file, on_path, with_qt = json.loads(sys.argv[1])
+startup, has_file, on_path, with_qt, old = json.loads(sys.argv[1])
+if old:
+    sys.version_info = (3, 7, 7)
 HEAVY = {"numpy", "cv2", "onnxruntime", "torch", "PIL", "OpenImageIO", "av", "yaml", "scipy"}
 real_import = builtins.__import__
 def guarded(name, *rest, **more):
@@ -27,7 +32,8 @@ builtins.__import__ = guarded
 said, commands, registered = [], {}, []
 nuke = types.ModuleType("nuke")
 nuke.pluginPath = lambda: [startup, "/somewhere/else"]
-nuke.tprint = lambda text: said.append(text)
+nuke.tprint = nuke.message = lambda text: said.append(text)
+nuke.selectedNodes = lambda kind=None: []
 class Menu:
     def addMenu(self, name): return self
     def addCommand(self, name, act): commands[name] = act
@@ -60,7 +66,7 @@ found = {name: sys.modules[name].__path__[0] for name in names if name in sys.mo
 text = None
 if "rotopaint_ai" in found:
     from rotopaint_ai.exchange import document, nuke as nuke_text
-    from rotopaint_nuke import roto_node
+    from rotopaint_nuke import batch, patch, roto_node
     from rotopaint_ai.shapes.roto import ControlPoint, Key, RotoDocument, RotoShape
     shape = RotoShape("seam", False, "seam", {1: Key((ControlPoint(1, 2), ControlPoint(3, 4)))})
     text = nuke_text.dumps(RotoDocument(64, 48, 1, 1, shapes=(shape,)), node="RotoPaint")
@@ -71,9 +77,11 @@ print(json.dumps({"said": said, "commands": sorted(commands), "registered": regi
 """
 
 
-def start(startup: Path, *, has_file: bool = True, on_path: bool = True, with_qt: bool = True) -> dict[str, object]:
-    """What a Nuke with this folder on NUKE_PATH ends up with."""
-    facts = json.dumps([str(startup), has_file, on_path, with_qt])
+def start(
+    startup: Path, *, has_file: bool = True, on_path: bool = True, with_qt: bool = True, old: bool = False
+) -> dict[str, object]:
+    """What a Nuke with this folder on NUKE_PATH ends up with; `old` is one of Python 3.7."""
+    facts = json.dumps([str(startup), has_file, on_path, with_qt, old])
     done = subprocess.run([sys.executable, "-I", "-S", "-c", NUKE, facts], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     found: dict[str, object] = json.loads(done.stdout)
@@ -85,7 +93,7 @@ def start(startup: Path, *, has_file: bool = True, on_path: bool = True, with_qt
 def test_nuke_starts_with_menu_and_panel_and_nothing_heavy(has_file: bool, on_path: bool) -> None:
     found = start(ROOT / "plugin" / "rotopaint_nuke" / "startup", has_file=has_file, on_path=on_path)
     assert found["said"] == ["shown"]
-    assert found["commands"] == ["Open panel"]
+    assert found["commands"] == ["Clean plate over the selected Read...", "Open panel"]
     assert found["heavy"] == []
     assert found["site"] == []
     assert found["found"] == {name: str(folder / name) for name, folder in PARTS.items()}
@@ -101,7 +109,7 @@ def test_an_installation_in_a_folder_with_a_blank_is_found(tmp_path: Path) -> No
         shutil.copytree(folder / name, site / name, ignore=shutil.ignore_patterns("__pycache__"))
     found = start(site / "rotopaint_nuke" / "startup", on_path=False)
     assert found["found"] == {name: str(site / name) for name in PARTS}
-    assert found["commands"] == ["Open panel"]
+    assert "Open panel" in str(found["commands"])
 
 
 def test_without_pyside6_the_standalone_app_is_offered() -> None:
@@ -117,3 +125,42 @@ def test_a_broken_installation_is_told_and_nuke_starts(tmp_path: Path) -> None:
     said = found["said"]
     assert isinstance(said, list)
     assert said[0].startswith("RotoPaint AI is not available: package rotopaint_ai is not found")
+
+
+def test_an_old_nuke_loads_none_of_our_packages_and_offers_the_standalone_app() -> None:
+    found = start(ROOT / "plugin" / "rotopaint_nuke" / "startup", old=True)
+    assert found["commands"] == ["Import shapes...", "Open in the standalone app"]
+    assert found["found"] == {}
+    assert found["said"] == []
+
+
+@pytest.mark.parametrize("name", ["init.py", "menu.py", "rotopaint_nuke_bootstrap.py"])
+def test_what_every_nuke_reads_is_written_for_python_3_7(name: str) -> None:
+    text = (ROOT / "plugin" / "rotopaint_nuke" / "startup" / name).read_text()
+    ast.parse(text, feature_version=(3, 7))
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_the_standalone_app_is_opened_by_the_products_own_python(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, named: bool
+) -> None:
+    """Of a checkout with a virtual environment, or the one that ROTOPAINT_PYTHON names; never Nuke's."""
+    checkout = tmp_path / "my checkout"
+    shutil.copytree(PARTS["rotopaint_nuke"] / "rotopaint_nuke", checkout / "plugin" / "rotopaint_nuke")
+    python = checkout / "venv" / "bin" / "python"
+    python.parent.mkdir(parents=True)
+    python.touch()
+    other = tmp_path / "other"
+    other.touch()
+    monkeypatch.setenv("ROTOPAINT_PYTHON", str(other)) if named else monkeypatch.delenv("ROTOPAINT_PYTHON", False)
+    monkeypatch.setenv("PYTHONHOME", "/nuke")
+    path = checkout / "plugin" / "rotopaint_nuke" / "startup" / "rotopaint_nuke_bootstrap.py"
+    spec = importlib.util.spec_from_file_location("bootstrap_under_test", path)
+    assert spec is not None
+    assert spec.loader is not None
+    bootstrap = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(bootstrap)
+    assert bootstrap._python() == str(other if named else python)
+    environment = bootstrap._environment()
+    assert "PYTHONHOME" not in environment
+    assert str(checkout / "ui") in environment["PYTHONPATH"].split(os.pathsep)

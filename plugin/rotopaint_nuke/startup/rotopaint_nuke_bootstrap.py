@@ -14,15 +14,23 @@ PACKAGES = ("rotopaint_ai", "rotopaint_ui", "rotopaint_nuke")
 PANEL_ID = "ai.rotopaint.panel"
 LABEL = "RotoPaint AI"
 PANEL = "__import__('rotopaint_nuke.host', fromlist=['create_panel']).create_panel"
+OLDEST_PYTHON = (3, 10)  # of the packages; this file runs on 3.7 as well (Nuke 13)
 
 
 def load() -> None:
-    """Make the packages importable. Raises ImportError naming the one that is not found."""
-    installed = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-    checkout = os.path.dirname(installed)
+    """Make the packages importable, where this Nuke's Python can. Raises ImportError naming one that is not found."""
+    if sys.version_info < OLDEST_PYTHON:
+        return
+    installed, checkout = _places()
     for name in PACKAGES:
         if name not in sys.modules:
             _load(name, (installed, checkout, os.path.join(checkout, "ui"), os.path.join(checkout, "plugin")))
+
+
+def _places() -> tuple[str, str]:
+    """The folder that the packages lie in, and the one around it, which is the checkout where this is one."""
+    installed = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    return installed, os.path.dirname(installed)
 
 
 def add_menu() -> None:
@@ -30,14 +38,15 @@ def add_menu() -> None:
     import nuke
 
     menu = nuke.menu("Nuke").addMenu(LABEL)
-    if importlib.util.find_spec("PySide6") is None:
-        menu.addCommand("Open in the standalone app", _open_standalone)
+    if sys.version_info < OLDEST_PYTHON or importlib.util.find_spec("PySide6") is None:
+        menu.addCommand("Open in the standalone app", open_standalone)
         menu.addCommand("Import shapes...", _import_shapes)
         return
     from nukescripts import panels  # type: ignore[import-not-found]
 
     panels.registerWidgetAsPanel(PANEL, LABEL, PANEL_ID)
     menu.addCommand("Open panel", show_panel)
+    menu.addCommand("Clean plate over the selected Read...", set_up_clean)
 
 
 def show_panel() -> None:
@@ -64,21 +73,68 @@ def _load(name: str, folders: tuple[str, ...]) -> None:
     raise ImportError(f"package {name} is not found near {folders[0]}; install RotoPaint AI again")
 
 
-def _open_standalone() -> None:
+def set_up_clean() -> None:
+    """Ask for a run's shapes and put its clean frames over the selected Read."""
+    import pathlib
+
+    import nuke
+
+    path = nuke.getFilename("shapes.roto.json of the run", "*.roto.json")
+    if not path:
+        return
+    try:
+        from rotopaint_nuke import host
+
+        nuke.tprint(f"RotoPaint AI: {host.set_up_clean(pathlib.Path(path))}")
+    except Exception as error:
+        nuke.message(f"RotoPaint AI: {error}")
+
+
+def open_standalone() -> None:
     """Nuke 15 and older have no PySide6: the panel opens as a program of its own, on the selected Read's plate."""
     import subprocess
 
     import nuke
 
-    from rotopaint_ui.host import find_engine
-
     try:
-        engine = find_engine(own_python=False)
-        plates = [node["file"].getValue() for node in nuke.selectedNodes("Read")][:1]
-        command = [engine.python, "-m", "rotopaint_ai", "panel", *plates]
-        subprocess.Popen(command, env=engine.environment(), close_fds=True)
+        plates = [nuke.filename(node) for node in nuke.selectedNodes("Read")][:1]
+        command = [_python(), "-m", "rotopaint_ai", "panel", *filter(None, plates)]
+        subprocess.Popen(command, env=_environment(), close_fds=True)
     except Exception as error:
-        nuke.tprint(f"RotoPaint AI: {error}")
+        nuke.message(f"RotoPaint AI: {error}")
+
+
+def _python() -> str:
+    """The Python in which the product is installed, found without loading it. Raises OSError where there is none.
+
+    The same places as in `rotopaint_ui.host.find_engine`, which the Python of older Nukes cannot load.
+    """
+    named = os.environ.get("ROTOPAINT_PYTHON")
+    installed, checkout = _places()
+    prefixes = [os.path.join(installed, *[".."] * n) for n in (1, 2, 3)]
+    prefixes += [os.path.join(checkout, name) for name in (".venv", "venv")]
+    forms = ("bin/python3", "bin/python", "Scripts/python.exe", "python.exe")
+    tried = [named] if named else [os.path.normpath(os.path.join(p, form)) for p in prefixes for form in forms]
+    for path in tried:
+        if path and os.path.isfile(path):
+            return path
+    raise OSError("no Python with RotoPaint AI was found; set ROTOPAINT_PYTHON to it")
+
+
+def _environment() -> dict[str, str]:
+    """This environment without what belongs to Nuke's own Python and Qt."""
+    theirs = ("PYTHONHOME", "PYTHONSTARTUP", "PYTHONPATH", "QT_PLUGIN_PATH", "QT_QPA_PLATFORM_PLUGIN_PATH")
+    installed, checkout = _places()
+    kept = {name: value for name, value in os.environ.items() if name not in theirs}
+    folders = [
+        checkout,
+        os.path.join(checkout, "ui"),
+        os.path.join(checkout, "plugin"),
+        os.path.join(checkout, "models"),
+    ]
+    is_installed = os.path.isdir(os.path.join(installed, "rotopaint_ai"))
+    kept["PYTHONPATH"] = installed if is_installed else os.pathsep.join(folders)
+    return kept
 
 
 def _import_shapes() -> None:

@@ -1,0 +1,82 @@
+"""The clean plate in the comp: a Read of the clean frames, merged over the plate where our shapes are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from rotopaint_ai.errors import UsageError
+from rotopaint_nuke import roto_node
+
+CLEAN = "RotoPaint_AI_Clean"
+MERGE = "RotoPaint_AI_Patch"
+
+
+def set_up(nuke: Any, source: Any, clean: str, frames: tuple[int, int]) -> tuple[Any, bool]:
+    """Put the clean frames over a plate inside the alpha of our RotoPaint node; returns the Merge, and if it was there.
+
+    `nuke` is Nuke's module, `source` the plate's Read, `clean` the clean frames' pattern (`.../plate.####.exr`). A
+    second call renews the Read's file and range. One undo step; the selection is what it was. Raises UsageError where
+    there is no RotoPaint node of ours behind the plate yet.
+    """
+    shapes = roto_node.find(nuke, source)
+    if shapes is None:
+        raise UsageError(f"{source.name()}: has no {roto_node.NAME} node yet; export the shapes first")
+    with roto_node.one_undo(nuke, "RotoPaint AI clean plate"), roto_node.selection_kept(nuke):
+        read = _named(nuke, "Read", CLEAN, lambda node: _clean_of(nuke, node, source))
+        if read is None:
+            read = _new(nuke, "Read", CLEAN, source, 160)
+        _fill(read, source, clean, frames)
+        merge = _named(nuke, "Merge2", MERGE, lambda node: roto_node.is_input(node, source))
+        is_update = merge is not None
+        if merge is None:
+            merge = _new(nuke, "Merge2", MERGE, source, 320)
+        for index, node in enumerate((source, read, shapes)):  # B, A, mask
+            merge.setInput(index, node)
+        _set(merge, operation="copy", maskChannelMask="rgba.alpha")
+    return merge, is_update
+
+
+def clean_pattern(shapes: Path) -> str | None:
+    """The clean frames of a run whose shapes lie at `DIR/shapes.roto.json`, as a pattern; None where there are none."""
+    found = sorted(path for path in (shapes.parent / "clean").glob("*.*.*") if path.suffix != ".json")
+    if not found:
+        return None
+    head, number = found[0].stem.rsplit(".", 1)
+    return f"{found[0].parent.as_posix()}/{head}.{'#' * len(number)}{found[0].suffix}"
+
+
+def _clean_of(nuke: Any, read: Any, source: Any) -> bool:
+    """Whether a Read of ours feeds the patch of this source."""
+    merges = [node for node in nuke.allNodes("Merge2") if node.name().startswith(MERGE)]
+    return any(roto_node.is_input(node, source) and roto_node.is_input(node, read, 1) for node in merges)
+
+
+def _named(nuke: Any, kind: str, name: str, fits: Any) -> Any | None:
+    return next((node for node in nuke.allNodes(kind) if node.name().startswith(name) and fits(node)), None)
+
+
+def _new(nuke: Any, kind: str, name: str, source: Any, below: int) -> Any:
+    for each in nuke.selectedNodes():
+        each.setSelected(False)
+    node = nuke.createNode(kind, inpanel=False)
+    node.setName(name, uncollide=True)
+    node.setXYpos(source.xpos() + 110, source.ypos() + below)
+    return node
+
+
+def _fill(read: Any, source: Any, clean: str, frames: tuple[int, int]) -> None:
+    """File, range and colour of the clean frames: they are coded as the plate is."""
+    first, last = frames
+    _set(read, file=clean, first=first, last=last, origfirst=first, origlast=last)
+    for name in ("colorspace", "raw"):
+        theirs = source.knob(name)
+        if theirs is not None:
+            _set(read, **{name: theirs.value()})
+
+
+def _set(node: Any, **values: Any) -> None:
+    for name, value in values.items():
+        knob = node.knob(name)
+        if knob is not None:
+            knob.setValue(value)
