@@ -300,6 +300,23 @@ def test_the_loupe_is_there_while_a_point_is_dragged_only(qtbot: QtBot, canvas: 
     canvas.cancel_gesture()
 
 
+def test_the_loupe_is_round_and_shows_the_plate(qtbot: QtBot, canvas: Canvas, session: Session) -> None:
+    session.select("seam")
+    canvas.zoom_to(5.9)
+    start = canvas.view.to_screen(30, 20).toPoint()
+    qtbot.mousePress(canvas, LEFT, pos=start)
+    qtbot.mouseMove(canvas, start + QPoint(60, 100))
+    loupe = canvas._loupe()
+    assert loupe is not None
+    shown, middle = grabbed(canvas), loupe.centre.toPoint()
+    assert shown[middle.y() + 40, middle.x() + 20].tolist() == [0x40] * 3
+    rim = shown[middle.y(), middle.x() + 70 : middle.x() + 75]
+    assert rim.max() > 150
+    corner = shown[middle.y() - 68, middle.x() - 68]  # inside its box, outside its round
+    assert corner.tolist() == [0x40] * 3
+    canvas.cancel_gesture()
+
+
 # --- readout ----------------------------------------------------------------------------------------------------------
 
 

@@ -53,6 +53,7 @@ def paint_loupe(painter: QPainter, loupe: Loupe, image: QImage | None, outlines:
     inner = QPainter(tile)
     inner.setRenderHint(QPainter.RenderHint.Antialiasing)
     glass = QRectF(0, 0, 2 * RADIUS_PX, 2 * RADIUS_PX)
+    inner.fillRect(glass, QColor("#101114"))
     if image is not None:
         _paint_pixels(inner, image, view, glass)
     for outline in outlines:
@@ -68,7 +69,7 @@ def paint_loupe(painter: QPainter, loupe: Loupe, image: QImage | None, outlines:
 def _blank(ratio: float) -> QPixmap:
     tile = QPixmap(round(2 * RADIUS_PX * ratio), round(2 * RADIUS_PX * ratio))
     tile.setDevicePixelRatio(ratio)
-    tile.fill(QColor("#101114"))
+    tile.fill(Qt.GlobalColor.transparent)
     return tile
 
 
@@ -76,7 +77,6 @@ def _blank(ratio: float) -> QPixmap:
 def _disc(ratio: float) -> QPixmap:
     """The round of the glass; cutting a picture with it is far quicker than painting through a round clip."""
     disc = _blank(ratio)
-    disc.fill(Qt.GlobalColor.transparent)
     painter = QPainter(disc)
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)
     painter.setPen(Qt.PenStyle.NoPen)
