@@ -23,6 +23,7 @@ from rotopaint_ai.pipeline.pictures import Gallery, Names
 from rotopaint_ai.pipeline.plan import Plan
 from rotopaint_ai.pipeline.records import FrameRecord
 from rotopaint_ai.pipeline.state import RunState
+from rotopaint_ai.seams.visibility import STATIONS, flicker
 
 FORMAT = "rotopaint-run"
 VERSION = 1
@@ -64,6 +65,7 @@ def run_content(
         "seam": {
             "meaning": VISIBILITY_MEANING,
             "by_frame": {str(r.frame): [r.seam_before, r.seam_after] for r in found},
+            "flicker": _flicker(found),
             "filled_by": _filled_by(found),
         },
         "matte_px": {str(record.frame): record.matte_px for record in found},
@@ -216,6 +218,20 @@ def _picture(out: Path, record: FrameRecord, is_worst: bool) -> dict[str, Any] |
         "after": _beside_report(names.after) if (out / names.after).exists() else None,
         "compare_size": _jpeg_size(out / names.before) if (out / names.before).exists() else None,
     }
+
+
+def _flicker(found: Sequence[FrameRecord]) -> dict[str, float | None]:
+    """How much the contrast of the seams changes from one exposure to the next, before and after."""
+    exposures = [record for record in sorted(found, key=lambda record: record.frame) if record.hold is None]
+    names = sorted({name for record in exposures for name in record.seam_contrast})
+    nothing = (None,) * STATIONS
+
+    def rows(side: int) -> list[list[Sequence[float | None]]]:
+        kept = [record.seam_contrast for record in exposures]
+        return [[row[side] if len(row := each.get(name, ())) > side else nothing for name in names] for each in kept]
+
+    values = {"before": flicker(rows(0)), "after": flicker(rows(1))}
+    return {name: round(value, 4) if value is not None else None for name, value in values.items()}
 
 
 def _filled_by(found: Sequence[FrameRecord]) -> dict[str, float]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain, count
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,7 @@ from rotopaint_ai.seams import cleanplate
 from rotopaint_ai.seams.learned import FillModel
 from rotopaint_ai.seams.matte import seam_curves
 from rotopaint_ai.seams.ribbon import Curve
-from rotopaint_ai.seams.visibility import score
+from rotopaint_ai.seams.visibility import Seen, look, strength
 from rotopaint_ai.shapes.rasterise import Region, matte, union
 from rotopaint_ai.shapes.roto import RotoShape
 
@@ -92,7 +92,8 @@ class Part:
 @dataclass(frozen=True, slots=True)
 class Seams:
     """The region of a plate around its seams, top-left pixel x, y: scene-linear (H, W, 3), matte (H, W), and the
-    seams' middle lines with half widths in the region's own pixels. `parts` hold them sorted by their paint."""
+    seams' middle lines with half widths in the region's own pixels, with their names. `parts` hold them sorted by their
+    paint; `seen` says how much they show before it."""
 
     x: int
     y: int
@@ -100,6 +101,8 @@ class Seams:
     matte: Array
     curves: tuple[Curve, ...]
     parts: tuple[Part, ...]
+    names: tuple[str, ...] = ()
+    seen: Seen | None = None
 
     def filled(self, model: FillModel | None = None) -> Filled:
         """The region with the seams painted away, part by part.
@@ -127,9 +130,9 @@ class Seams:
             left = left * (np.float32(1.0) - np.minimum(cover, 1.0))
         return np.float32(1.0) - left
 
-    def visibility(self, rgb: Array) -> float:
-        """How much the seams show in a version of the region, before or after."""
-        return round(score(rgb, self.curves), 4)
+    def look(self, rgb: Array) -> Seen:
+        """How much the seams show in a version of the region."""
+        return look(rgb, self.curves)
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,17 +223,30 @@ def look_at_seams(frame: Frame, mattes: Mattes, shapes: Sequence[RotoShape], pai
     if rgb.size == 0:
         return None
     window = Region(x, y, np.zeros(rgb.shape[:2], dtype=np.float32))
-    cover, curves = _clipped(seam, window), tuple(seam_curves(shapes, frame.number, origin=(x, y)))
-    seams = [shape for shape in shapes if shape.role == "seam" and shape.name in mattes.regions]
-    wanted = list(dict.fromkeys(paints.of(shape.name) for shape in seams)) or [paints.every]
-    if len(wanted) == 1:
-        return Seams(x, y, rgb, cover, curves, (Part(cover, curves, wanted[0]),))
-    parts = []
-    for paint in wanted:
-        alike = [shape for shape in seams if paints.of(shape.name) == paint]
-        matte = _clipped(union(mattes.regions[shape.name] for shape in alike), window)
-        parts.append(Part(matte, tuple(seam_curves(alike, frame.number, origin=(x, y))), paint))
-    return Seams(x, y, rgb, cover, curves, tuple(parts))
+    named = {
+        shape.name: curve
+        for shape in shapes
+        if shape.role == "seam" and shape.name in mattes.regions
+        for curve in seam_curves([shape], frame.number, origin=(x, y))
+    }
+    cover, curves = _clipped(seam, window), tuple(named.values())
+    seen = look(rgb, curves)
+    painted = {name: _fading(paints.of(name), score) for name, score in zip(named, seen.scores)}
+    wanted = list(dict.fromkeys(painted.values())) or [paints.every]
+    parts = [Part(cover, curves, wanted[0])]
+    if len(wanted) > 1:
+        parts = []
+        for paint in wanted:
+            alike = [name for name in named if painted[name] == paint]
+            matte = _clipped(union(mattes.regions[name] for name in alike), window)
+            parts.append(Part(matte, tuple(named[name] for name in alike), paint))
+    return Seams(x, y, rgb, cover, curves, tuple(parts), tuple(named), seen)
+
+
+def _fading(paint: Paint, score: float) -> Paint:
+    """A seam's paint, fainter where the seam does not show."""
+    share = strength(score)
+    return paint if share == 1.0 else replace(paint, strength=paint.strength * share)
 
 
 def write_filled(path: Path, frame: Frame, filled: Filled | None) -> None:

@@ -22,12 +22,13 @@ from rotopaint_ai.pipeline.finish import (
 )
 from rotopaint_ai.pipeline.patch import patch_name, write_patch
 from rotopaint_ai.pipeline.pictures import draw_pictures
-from rotopaint_ai.pipeline.records import FrameRecord, PointRow, Source, Status
+from rotopaint_ai.pipeline.records import FrameRecord, PointRow, Source, Stations, Status
 from rotopaint_ai.pipeline.repeats import Drawn, Repeats, copy_files
 from rotopaint_ai.pipeline.settings import Paint, Paints
 from rotopaint_ai.pipeline.state import FOLDER
 from rotopaint_ai.plates.plate import Frame, Plate
 from rotopaint_ai.seams.learned import FillModel
+from rotopaint_ai.seams.visibility import Seen
 from rotopaint_ai.shapes.roto import ControlPoint, Key, RotoShape
 from rotopaint_ai.sheet import Sheet
 
@@ -151,8 +152,8 @@ class FrameWorks:
                     written.append(patch_name(number, format))
                     write_patch(self.out / written[-1], filled, format)
         with timed(ms, "measure"):
-            before = seams.visibility(seams.rgb) if seams is not None else None
-            after = filled.seams.visibility(filled.after) if filled is not None else None
+            before = seams.seen if seams is not None else None
+            after = filled.seams.look(filled.after) if filled is not None else None
         if settled.is_pictured:
             with timed(ms, "pictures"):
                 draw_pictures(self.out, frame, settled.crop, filled)
@@ -160,8 +161,9 @@ class FrameWorks:
             tracked(number, "done" if settled.lost is None else "lost", settled),
             source=self.source(number, frame.fingerprint),
             message=settled.lost,
-            seam_before=before,
-            seam_after=after,
+            seam_before=round(before.score, 4) if before is not None else None,
+            seam_after=round(after.score, 4) if after is not None else None,
+            seam_contrast=_contrast(seams.names if seams is not None else (), before, after),
             seam_fill=filled.chosen if filled is not None else {},
             matte_px=round(mattes.seam_px, 1),
             outputs={name: (self.out / name).stat().st_size for name in written},
@@ -214,6 +216,12 @@ def tracked(frame: int, status: Status, settled: Settled) -> FrameRecord:
         hidden=settled.hidden,
         is_pictured=settled.is_pictured,
     )
+
+
+def _contrast(names: Sequence[str], before: Seen | None, after: Seen | None) -> dict[str, list[Stations]]:
+    """Contrast along each seam before and, where it was painted, after."""
+    rows = [seen.contrast for seen in (before, after) if seen is not None]
+    return {name: [list(row[k]) for row in rows] for k, name in enumerate(names)}
 
 
 def _one_line(frame: int, message: str) -> str:

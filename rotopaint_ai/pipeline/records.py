@@ -18,6 +18,7 @@ from typing import Any, Literal
 
 Status = Literal["done", "lost", "failed"]
 PointRow = Sequence[float]
+Stations = Sequence[float | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +37,8 @@ class FrameRecord:
 
     `status` lost means that no face was found: mattes are empty and the clean plate is the plate. `landmarks` rows are
     `[x, y, expected_error_px]` or None where occluded, in the order of the sheet. `outputs` maps paths relative to the
-    run's folder to sizes in bytes. `is_pictured` says whether the report may want pictures of it.
+    run's folder to sizes in bytes. `seam_contrast`: by seam, its contrast along it (`seams/visibility.py`)
+    before and, where it was painted, after. `is_pictured` says whether the report may want pictures of it.
     `work` tells what of people's work went into the frame; `said` and `said_landmarks` are what the models said of the
     shapes and landmarks that a person's stand for.
     """
@@ -54,6 +56,7 @@ class FrameRecord:
     hidden: Sequence[str] = ()
     seam_before: float | None = None
     seam_after: float | None = None
+    seam_contrast: Mapping[str, Sequence[Stations]] = field(default_factory=dict)
     seam_fill: Mapping[str, float] = field(default_factory=dict)
     matte_px: float = 0.0
     outputs: Mapping[str, int] = field(default_factory=dict)

@@ -289,7 +289,19 @@ def _seam(run: Json) -> str:
     if any(pair[1] is not None for pair in rows.values()):
         curves.append(Curve("after", "#43c7b4", [rows[frame][1] for frame in frames]))
     chart = Chart("Seam visibility", "", frames, curves, _bands(run), _marks(run))
-    return _section("Seam visibility", run["seam"]["meaning"], draw(chart))
+    return _section("Seam visibility", run["seam"]["meaning"] + _painted(run["seam"]), draw(chart))
+
+
+def _painted(seam: Json) -> str:
+    """Who painted how much of the seams, and how they flicker; nothing for runs that did not say."""
+    words = []
+    if shares := seam.get("filled_by"):
+        words.append("Painted by " + ", ".join(f"{name} {share:.0%}" for name, share in shares.items()) + ".")
+    pair = seam.get("flicker", {})
+    if pair.get("before") is not None:
+        after = f", {pair['after']:.3f} after" if pair.get("after") is not None else ""
+        words.append(f"Contrast of the seams changes by {pair['before']:.3f} (log light) a frame before{after}.")
+    return "".join(f" {word}" for word in words)
 
 
 def _by_frame(table: Json) -> dict[int, Any]:

@@ -23,6 +23,7 @@ _ALONG_SIGMA = 4.0  # px: what does not run on along the seam for about this far
 _ACROSS_SIGMA = 0.7  # px
 _BAND = 8  # rows beside the seam whose texture it is compared with
 _FLOOR = 0.02  # of the mean light, as in `cleanplate`
+FAINT, COVERED = 0.8, 0.5  # scores; clean renders score 0.9 to 2 where their seam would be, plates 3 and more
 STATIONS = 16  # stretches of a seam whose contrast is followed over time
 _QUIET = 0.002  # log light: bending that nobody sees, so that a perfectly flat bank does not divide by nothing
 
@@ -42,11 +43,12 @@ def score(rgb: NDArray[np.floating], curves: Sequence[Curve]) -> float:
 class Seen:
     """How much the seams of a frame show, and their contrast: what they are darker than beside them, along them.
 
-    score: see `score`. contrast: log light, STATIONS values for each seam in the order of the curves, from end to end;
-    None where a station is off the picture.
+    score: see `score`; scores: that of each seam alone, in the order of the curves. contrast: log light, STATIONS
+    values for each seam, from end to end; None where a station is off the picture.
     """
 
     score: float
+    scores: tuple[float, ...]
     contrast: tuple[tuple[float | None, ...], ...]
 
 
@@ -55,7 +57,18 @@ def look(rgb: NDArray[np.floating], curves: Sequence[Curve]) -> Seen:
     tone = _tone(rgb)
     bands = [_Band.of(tone, line, half) if len(line) >= 2 else None for line, half in curves]
     contrast = tuple(band.contrast() if band is not None else (None,) * STATIONS for band in bands)
-    return Seen(_score([band.bending() for band in bands if band is not None]), contrast)
+    bending = [band.bending() if band is not None else None for band in bands]
+    return Seen(_score(bending), tuple(_score([each]) for each in bending), contrast)
+
+
+def strength(score: float) -> float:
+    """How much of a seam's paint shows: all of it, but less and less where the seam shows less than its surroundings.
+
+    What shows far less than the texture beside it is covered by something, or was never there; painting it would only
+    spoil hair, a hand or a prop. From 1 at a score of FAINT down to nought at COVERED.
+    """
+    share = min(1.0, max(0.0, (score - COVERED) / (FAINT - COVERED)))
+    return round(share * share * (3.0 - 2.0 * share), 4)
 
 
 def flicker(frames: Sequence[Sequence[Sequence[float | None]]]) -> float | None:

@@ -205,3 +205,18 @@ def test_the_command_line_takes_mattes_and_patch(
     capsys.readouterr()
     assert main(["clean", plates, "--out", out]) == 2
     assert "--mattes" in capsys.readouterr().err
+
+
+def test_a_seam_that_something_covers_is_left_alone(tmp_path: Path) -> None:
+    """A striped prop in front of the lower seam shows no groove; its pixels stay."""
+    picture = _picture(1003)
+    rows, columns = np.mgrid[:HEIGHT, :WIDTH]
+    stripes = (32768 + 24000 * np.sin(rows * 1.1 + columns * 0.4))[..., None].repeat(3, 2)
+    picture[34:54] = stripes[34:54].astype(np.uint16)
+    picture[40:49] = np.uint16(30000)  # smooth where the seam would run
+    cv2.imwrite(str(tmp_path / "plate.1001.png"), picture)
+    with open_plate(str(tmp_path / "plate.####.png")) as plate:
+        _clean(plate, CleanJob(tmp_path / "out", replace(DOCUMENT, last_frame=1001)))
+    clean = cv2.imread(str(tmp_path / "out/clean/plate.1001.png"), cv2.IMREAD_UNCHANGED)
+    assert np.array_equal(clean[34:54], picture[34:54])
+    assert not np.array_equal(clean[16:24], picture[16:24])

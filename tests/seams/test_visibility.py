@@ -118,3 +118,16 @@ def test_rendered_seams_rank_as_their_known_contrast_does() -> None:
             known.append(float((apart[picture.seam > 0.2] ** 2).sum()))
             found.append(visibility.score(picture.plate, curves))
         assert np.corrcoef(ranks(found), ranks(known))[0, 1] > 0.9, (seed, known, found)
+
+
+@pytest.mark.parametrize(("score", "share"), [(0.2, 0.0), (0.5, 0.0), (0.65, 0.5), (0.8, 1.0), (4.0, 1.0)])
+def test_paint_fades_where_the_seam_shows_less_than_what_is_beside_it(score: float, share: float) -> None:
+    assert visibility.strength(score) == pytest.approx(share)
+
+
+def test_each_seam_has_a_score_of_its_own() -> None:
+    plate = made_up.face(seed=1) * made_up.groove(LINE, depth=0.6)
+    far = LINE + (0.0, 30.0)
+    seen = visibility.look(plate, [(LINE, 5.0), (far, 5.0)])
+    assert seen.scores[0] > 3.0 * seen.scores[1]
+    assert min(seen.scores) < seen.score < max(seen.scores)
