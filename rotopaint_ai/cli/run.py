@@ -43,7 +43,10 @@ def add_line_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments that `run` and `demo` share."""
     parser.add_argument("--model", metavar="PACK", help="model pack: a folder or the name of an installed one")
     parser.add_argument(
-        "--export", default="nuke", metavar="FORMAT,...", help="exchange files beside shapes.roto.json: nuke, svg"
+        "--export",
+        default="nuke",
+        metavar="FORMAT,...",
+        help="exchange files beside shapes.roto.json: " + ", ".join(_written_formats()),
     )
     parser.add_argument("--method", choices=get_args(FillMethod), default="auto", help="how seams are painted away")
     parser.add_argument("--device", choices=get_args(Device), default="auto", help="where the models run")
@@ -52,6 +55,13 @@ def add_line_arguments(parser: argparse.ArgumentParser) -> None:
         "--reduce-keys", type=float, default=0.0, metavar="PX", help="drop keys that a curve deviation of PX allows"
     )
     parser.add_argument("--events", action="store_true", help="print one JSON object per line (docs/events.md)")
+
+
+def _written_formats() -> list[str]:
+    """Formats that `--export` takes."""
+    from rotopaint_ai.exchange.formats import FORMATS
+
+    return [each.name.lower() for each in FORMATS if each.write is not None and each.name != "RotoPaint"]
 
 
 def execute(arguments: argparse.Namespace) -> int:
