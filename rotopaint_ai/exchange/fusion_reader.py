@@ -1,0 +1,276 @@
+"""Masks of Fusion and Resolve read: polygons and B-splines of a `.setting` or `.comp` as a document.
+
+Standard library only. A mask's own centre, size and turn are applied where they do not move; whatever else a document
+cannot hold is told.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from rotopaint_ai.errors import DocumentError
+from rotopaint_ai.exchange import edges, lua, reading
+from rotopaint_ai.exchange.lines import visible_between
+from rotopaint_ai.exchange.lua import Table, Value
+from rotopaint_ai.exchange.reading import Reading
+from rotopaint_ai.shapes.roto import ControlPoint, Points, RotoDocument, RotoShape
+
+_MASKS: Final = {"PolylineMask", "BSplineMask"}
+_UNREAD: Final = {"RectangleMask", "EllipseMask", "BitmapMask", "WandMask", "RangesMask", "PaintMask"}
+
+
+@dataclass(frozen=True, slots=True)
+class _Placing:
+    """A mask's own centre, size and turn, as a map of offsets from the middle of the plate, in pixels with y up."""
+
+    x: float
+    y: float
+    scale: float
+    cosine: float
+    sine: float
+
+    def __call__(self, x: float, y: float) -> tuple[float, float]:
+        return (
+            self.scale * (self.cosine * x - self.sine * y) + self.x,
+            self.scale * (self.sine * x + self.cosine * y) + self.y,
+        )
+
+
+def read_report(path: Path | str, *, width: int | None = None, height: int | None = None) -> Reading:
+    """Read the polygon and B-spline masks of a `.setting` or `.comp`. Raises DocumentError."""
+    path = Path(path)
+    return loads(reading.text_of(path), width=width, height=height, where=path.name)
+
+
+def loads(text: str, *, width: int | None = None, height: int | None = None, where: str = "setting") -> Reading:
+    """The document in a text of Fusion's; masks without animation get one key at the first frame of the others."""
+    head = text.lstrip()
+    whole = lua.loads(
+        head.removeprefix("Composition").lstrip() if head.startswith("Composition") else text, where=where
+    )
+    tools = dict(_tools(whole, 0))
+    masks = {name: tool for name, tool in tools.items() if tool.kind in _MASKS}
+    if not masks:
+        raise DocumentError(f"{where}: holds no polygon or B-spline mask; copy the mask nodes out of Fusion")
+    told = [
+        f"{n}: a {t.kind} is not read; convert it to a polygon in Fusion" for n, t in tools.items() if t.kind in _UNREAD
+    ]
+    size = reading.plate_size(where, _size(masks, told), width, height)
+    found = [(name, *_keys(name, mask, tools, size, where, told)) for name, mask in masks.items()]
+    levels = {name: _levels(mask, tools) for name, mask in masks.items()}
+    frames = [f for _, keys, *_ in found for f in keys if f is not None]
+    first, last = reading.frame_range(where, [*frames, *(f for changes in levels.values() for f, _ in changes)])
+    shapes = [
+        _shape(name, masks[name], keys, closed, feather, levels[name], (first, last), size, told)
+        for name, keys, closed, feather in found
+        if keys
+    ]
+    aspect = next((_aspect(mask) for mask in masks.values()), 1.0)
+    return Reading(RotoDocument(*size, first, last, aspect, shapes=tuple(shapes)), tuple(dict.fromkeys(told)))
+
+
+def _tools(table: Table, depth: int) -> Iterator[tuple[str, Table]]:
+    """Every tool by name, those inside groups and macros included."""
+    for name, tool in table.table("Tools").fields.items():
+        if isinstance(tool, Table) and isinstance(name, str):
+            yield name, tool
+            if depth < lua.DEEPEST:
+                yield from _tools(tool, depth + 1)
+
+
+def _input(tool: Table, name: str) -> Value:
+    return tool.table("Inputs").table(name).fields.get("Value")
+
+
+def _number(tool: Table, name: str, default: float) -> float:
+    value = _input(tool, name)
+    return value if isinstance(value, float) and math.isfinite(value) else default
+
+
+def _size(masks: Mapping[str, Table], told: list[str]) -> tuple[int, int] | None:
+    """The first size that a mask states; positions are shares of it, so another mask's size does not matter."""
+    sizes = {name: (_number(m, "MaskWidth", 0), _number(m, "MaskHeight", 0)) for name, m in masks.items()}
+    stated = {name: (int(w), int(h)) for name, (w, h) in sizes.items() if 0 < w < 1e6 and 0 < h < 1e6}
+    if not stated:
+        return None
+    size = next(iter(stated.values()))
+    others = sorted(name for name, each in stated.items() if each != size)
+    if others:
+        told.append(f"size {size[0]} x {size[1]} taken for every mask; made at another size: {', '.join(others)}")
+    return size
+
+
+def _aspect(mask: Table) -> float:
+    value = _input(mask, "PixelAspect")
+    items = value.items if isinstance(value, Table) else []
+    numbers = [item for item in items if isinstance(item, float) and math.isfinite(item)]
+    return numbers[0] / numbers[1] if len(numbers) == 2 and min(numbers) > 0 else 1.0
+
+
+def _keys(
+    name: str, mask: Table, tools: Mapping[str, Table], size: tuple[int, int], where: str, told: list[str]
+) -> tuple[dict[int | None, Points], bool, float]:
+    """Keys by frame (None for a mask without animation), whether closed, and the feather in pixels."""
+    placing = _placing(name, mask, size, told)
+    here = f"{where}: {name}"
+    found, closed = _polylines(mask, "Polyline", tools, placing, size, here, told)
+    outer, _ = _polylines(mask, "Polyline2", tools, placing, size, here, told)
+    if mask.table("Inputs").table("Polyline2").fields.get("Disabled"):
+        outer = {}
+    if not found:
+        told.append(f"{name}: has no points and is left out")
+        return {}, True, 0.0
+    _tell(name, mask, told)
+    return found, closed, _feather(name, found, outer, closed, told)
+
+
+def _placing(name: str, mask: Table, size: tuple[int, int], told: list[str]) -> _Placing:
+    for control in ("Center", "Size", "ZRotation", "XRotation", "YRotation"):
+        if mask.table("Inputs").table(control).text("SourceOp"):
+            told.append(f"{name}: its {control} is animated, which is not followed; bake it into the points in Fusion")
+    centre = _input(mask, "Center")
+    items = centre.items if isinstance(centre, Table) else []
+    x, y = [v if isinstance(v, float) and abs(v) < 1e6 else 0.5 for v in (*items, 0.5, 0.5)[:2]]
+    if _number(mask, "XRotation", 0.0) or _number(mask, "YRotation", 0.0):
+        told.append(f"{name}: is turned out of the picture's plane, which is not followed")
+    turn = math.radians(_number(mask, "ZRotation", 0.0))
+    return _Placing(
+        (x - 0.5) * size[0], (y - 0.5) * size[1], _number(mask, "Size", 1.0), math.cos(turn), math.sin(turn)
+    )
+
+
+def _polylines(
+    mask: Table,
+    which: str,
+    tools: Mapping[str, Table],
+    placing: _Placing,
+    size: tuple[int, int],
+    where: str,
+    told: list[str],
+) -> tuple[dict[int | None, Points], bool]:
+    """A mask's outline or second outline at each key, in plate space, and whether it is closed."""
+    given = mask.table("Inputs").table(which)
+    rows: dict[int | None, Table] = {}
+    driver = tools.get(given.text("SourceOp"))
+    for time, key in driver.table("KeyFrames").fields.items() if driver else ():
+        if isinstance(key, Table) and isinstance(time, float):
+            rows[round(reading.number(f"{where}: a key", time))] = key.table("Value")
+            if time != round(time):
+                told.append(f"{where.split(': ')[-1]}: keys between frames were moved to the nearest frame")
+    if not rows and given.table("Value").table("Points").items:
+        rows = {None: given.table("Value")}
+    keys = {frame: _points(line, placing, size, where) for frame, line in rows.items() if line.table("Points").items}
+    closed = any(line.fields.get("Closed") is True for line in rows.values())
+    if mask.kind == "BSplineMask" or any(line.kind == "BSplinePolyline" for line in rows.values()):
+        if which == "Polyline":
+            told.append(f"{where.split(': ')[-1]}: a B-spline became a Bezier shape")
+        keys = {frame: _smooth(points, closed) for frame, points in keys.items()}
+    return keys, closed
+
+
+def _points(line: Table, placing: _Placing, size: tuple[int, int], where: str) -> Points:
+    found = []
+    for item in line.table("Points").items:
+        if not isinstance(item, Table):
+            raise DocumentError(f"{where}: a point is {str(item)[:20]!r}; wanted {{ X = .., Y = .. }}")
+        x, y, lx, ly, rx, ry = (
+            reading.number(f"{where}: {label}", item.fields.get(label, 0.0), limit=1e7)
+            for label in ("X", "Y", "LX", "LY", "RX", "RY")
+        )
+        w, h = size
+        px, py = placing(x * w, y * h)
+        ix, iy = placing((x + lx) * w, (y + ly) * h)
+        ox, oy = placing((x + rx) * w, (y + ry) * h)
+        found.append(ControlPoint(w / 2 + px, h / 2 - py, ix - px, py - iy, ox - px, py - oy))
+    return tuple(found)
+
+
+def _smooth(points: Points, closed: bool) -> Points:
+    """A uniform cubic B-spline's control points as a Bezier curve; an open one reaches its end points."""
+    n = len(points)
+    if n < 3:
+        return points
+    found = []
+    for i, p in enumerate(points):
+        a, b = points[(i - 1) % n], points[(i + 1) % n]
+        if not closed and i in (0, n - 1):
+            a = b = p
+        x, y = (a.x + 4 * p.x + b.x) / 6, (a.y + 4 * p.y + b.y) / 6
+        dx, dy = (b.x - a.x) / 6, (b.y - a.y) / 6
+        found.append(ControlPoint(x, y, -dx, -dy, dx, dy))
+    return tuple(found)
+
+
+def _feather(
+    name: str,
+    keys: Mapping[int | None, Points],
+    outer: Mapping[int | None, Points],
+    closed: bool,
+    told: list[str],
+) -> float:
+    common = [frame for frame in keys if frame in outer and len(outer[frame]) == len(keys[frame])]
+    if outer and (not closed or not common):
+        told.append(f"{name}: its second outline does not fit the first; the soft edge is left out")
+        return 0.0
+    widths = [w for f in common for w in edges.widths(keys[f], [(p.x, p.y) for p in outer[f]])]
+    if not widths:
+        return 0.0
+    if max(widths) - min(widths) > 0.1:
+        told.append(
+            f"{name}: soft edge of {min(widths):.1f} to {max(widths):.1f} px became its mean; the document holds one"
+        )
+    if min(widths) < -0.1:
+        told.append(f"{name}: a soft edge inside the outline is not held by the document")
+    return max(0.0, round(sum(widths) / len(widths), 6))
+
+
+def _tell(name: str, mask: Table, told: list[str]) -> None:
+    """Controls of a mask that a document does not hold."""
+    controls: tuple[tuple[str, float, str], ...] = (
+        ("SoftEdge", 0.0, "soft edge by blur"),
+        ("Invert", 0.0, "inversion"),
+        ("MotionBlur", 0.0, "motion blur"),
+    )
+    for control, default, what in controls:
+        if mask.table("Inputs").table(control).text("SourceOp") or _number(mask, control, default) != default:
+            told.append(f"{name}: {what} is not held by the document")
+    if 0.0 < _number(mask, "Level", 1.0) < 1.0:
+        told.append(f"{name}: is partly transparent; the document draws it whole")
+
+
+def _shape(
+    name: str,
+    mask: Table,
+    keys: Mapping[int | None, Points],
+    closed: bool,
+    feather: float,
+    levels: list[tuple[int, bool]],
+    span: tuple[int, int],
+    size: tuple[int, int],
+    told: list[str],
+) -> RotoShape:
+    by_frame = {span[0] if frame is None else frame: points for frame, points in keys.items()}
+    kept = reading.same_count(name, by_frame)
+    if len(kept) < len(by_frame):
+        gone = sorted(set(by_frame) - set(kept))
+        told.append(f"{name}: its points change in number; keys at {reading.spelled(gone)} are left out")
+    shape = reading.shape_of(name, closed, kept, feather)
+    hidden = visible_between(levels, *span)
+    width = None if closed else _number(mask, "BorderWidth", 0.0) * size[0] or None
+    return RotoShape(
+        shape.name, closed, shape.role, shape.keys, None if width is None else round(width, 6), feather, visible=hidden
+    )
+
+
+def _levels(mask: Table, tools: Mapping[str, Table]) -> list[tuple[int, bool]]:
+    """Keys of a mask's animated level: frame, and whether the mask is seen from there."""
+    changes = []
+    driver = tools.get(mask.table("Inputs").table("Level").text("SourceOp"), Table())
+    for time, key in driver.table("KeyFrames").fields.items():
+        if isinstance(time, float) and isinstance(key, Table) and key.items and isinstance(key.items[0], float):
+            changes.append((round(reading.number("Level", time)), key.items[0] > 0.0))
+    return sorted(changes)
