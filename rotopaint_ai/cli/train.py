@@ -6,6 +6,9 @@ import argparse
 import json
 import shlex
 import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
 
 from rotopaint_ai.cli.shared import needs_training
 from rotopaint_ai.cli.watch import choose_sink, stopping_on_signals
@@ -24,6 +27,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--resume", action="store_true", help="go on from the last checkpoint of the same training")
     parser.add_argument("--name", metavar="TEXT", help="the pack's name on its card")
     parser.add_argument("--licence", metavar="TEXT", help="the pack's licence on its card")
+    parser.add_argument(
+        "--learning-curve",
+        action="store_true",
+        help="train on growing parts of the frames, each as long as the recipe says, and tell when more roto stops "
+        "paying",
+    )
+    parser.add_argument("--shares", default="10,25,50,100", metavar="PERCENTS", help="parts of it; 10,25,50,100")
     parser.add_argument("--events", action="store_true", help="print one JSON object per line (docs/events.md)")
 
 
@@ -33,6 +43,8 @@ def execute(arguments: argparse.Namespace) -> int:
     from rotopaint_ai.training.allocator import start_again
 
     start_again()
+    if arguments.learning_curve:
+        return _learning_curve(arguments)
     from rotopaint_ai.training.train import train
 
     cancel = Cancel()
@@ -53,4 +65,42 @@ def execute(arguments: argparse.Namespace) -> int:
     if not arguments.events:
         print(f"{report.pack}: {report.steps} steps, {report.images_per_s:.0f} images/s")
         print(json.dumps(report.metrics, indent=1))
+    return 0
+
+
+def _learning_curve(arguments: argparse.Namespace) -> int:
+    """Train on one share of the frames after another in this process, and print the curve."""
+    from rotopaint_ai.training import learning_curve
+    from rotopaint_ai.training.train import split_held_out, train
+
+    shares = learning_curve.parse_shares(arguments.shares)
+    cancel = Cancel()
+    sink = choose_sink(events=arguments.events, cancel=cancel)
+
+    def train_part(data: Path, out: Path) -> Mapping[str, Any]:
+        return train(
+            [data],
+            out,
+            recipe=arguments.recipe,
+            overrides=tuple(arguments.set),
+            init=arguments.init,
+            resume=arguments.resume,
+            name=arguments.name,
+            licence=arguments.licence,
+            command=shlex.join(["rotopaint", *sys.argv[1:]]),
+            sink=sink,
+            cancel=cancel,
+        ).metrics
+
+    with stopping_on_signals(cancel):
+        points = learning_curve.measure(
+            arguments.datasets,
+            Path(arguments.out),
+            train=train_part,
+            split=split_held_out,
+            shares=shares,
+            resume=arguments.resume,
+        )
+    if not arguments.events:
+        print(learning_curve.table(points))
     return 0
