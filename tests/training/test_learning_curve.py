@@ -76,7 +76,8 @@ def test_advice() -> None:
     halves = [Point(0.5, 60, {"seams": 2.0, "landmarks": 3.0}), Point(1.0, 120, {"seams": 1.5, "landmarks": 2.9})]
     # 2.0 -> 1.5: the same factor again would be 1.125, that is 0.375 px more
     assert curve.advice(halves) == (
-        "from 60 to 120 frames seams went from 2.00 to 1.50 px: growing by the same factor again may bring about 0.38 px more"
+        "from 60 to 120 frames seams went from 2.00 to 1.50 px: "
+        "growing by the same factor again may bring about 0.38 px more"
     )
     flat = [replace(halves[0], errors_px={"landmarks": 1.02}), replace(halves[1], errors_px={"landmarks": 1.0})]
     assert "no longer pays" in curve.advice(flat)
