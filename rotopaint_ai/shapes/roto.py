@@ -75,6 +75,8 @@ class RotoShape:
 
         Returns the empty tuple when the shape has no key.
         """
+        if frame in self.keys:
+            return self.keys[int(frame)].points  # nothing to be put in order: this is asked at every step of a drag
         frames = self.frames
         if not frames:
             return ()
@@ -82,7 +84,7 @@ class RotoShape:
         if after == 0:
             return self.keys[frames[0]].points
         left = self.keys[frames[after - 1]]
-        if after == len(frames) or left.interpolation == "hold" or frames[after - 1] == frame:
+        if after == len(frames) or left.interpolation == "hold":
             return left.points
         right = self.keys[frames[after]]
         weight = (frame - frames[after - 1]) / (frames[after] - frames[after - 1])
