@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Final, NoReturn, cast, get_args
 
 from rotopaint_ai.errors import DocumentError
+from rotopaint_ai.exchange.limits import MOST_WIDTH_PX as MOST_WIDTH_PX
 from rotopaint_ai.exchange.limits import check_frames, check_range, check_size
 from rotopaint_ai.files import write_text
 from rotopaint_ai.shapes.roto import (
@@ -31,7 +32,6 @@ from rotopaint_ai.shapes.roto import (
 FORMAT: Final = "rotopaint-shapes"
 VERSION: Final = 1
 SUFFIX: Final = ".roto.json"
-MOST_WIDTH_PX: Final = 1_000.0  # of a stroke or feather: no seam is wider, and drawing it would take minutes
 
 _TOP = {
     "format",
@@ -108,7 +108,7 @@ def loads(text: str, *, where: str = "document") -> RotoDocument:
 def _shape(data: Any, where: str) -> RotoShape:
     data = _mapping(data, where, _SHAPE)
     name = _text(data.get("name"), f"{where}: name")
-    where = f"{where} '{name}'"
+    where = f"{where} {_short(name)}"
     closed = data.get("closed")
     if not isinstance(closed, bool):
         _refuse(where, f"closed is {closed!r}; wanted true or false")
@@ -197,7 +197,7 @@ def _landmarks(data: Any, where: str) -> LandmarkKeys:
         chosen = [_text(name, f"{where}: hand: frame {frame}") for name in _list(chosen, where, f"hand: frame {frame}")]
         stray = [name for name in chosen if name not in names]
         if stray:
-            _refuse(where, f"hand: frame {frame} names '{stray[0]}', which is no landmark of this document")
+            _refuse(where, f"hand: frame {frame} names {_short(stray[0])}, which is no landmark of this document")
         hand[frame] = frozenset(chosen)
     return LandmarkKeys(names, keys, hand)
 
@@ -235,7 +235,7 @@ def _mapping(value: Any, where: str, known: set[str]) -> dict[str, Any]:
         _refuse(where, f"is {_short(value)}; wanted an object")
     stray = sorted(set(value) - known)
     if stray:
-        _refuse(where, f"field '{stray[0]}' is not known; this product reads version {VERSION}")
+        _refuse(where, f"field {_short(stray[0])} is not known; this product reads version {VERSION}")
     return value
 
 
@@ -279,7 +279,7 @@ def _unique(names: Iterable[str], where: str) -> None:
     seen: set[str] = set()
     for name in names:
         if name in seen:
-            _refuse(where, f"the name '{name}' stands twice; rename one")
+            _refuse(where, f"the name {_short(name)} stands twice; rename one")
         seen.add(name)
 
 
@@ -292,9 +292,9 @@ def _frames(value: Any, where: str) -> dict[int, Any]:
         try:
             frame = int(text)
         except ValueError:
-            _refuse(where, f"'{_short(text)}' is no frame number")
+            _refuse(where, f"{_short(text)} is no frame number")
         if str(frame) != text:
-            _refuse(where, f"frame '{text}' must be written {frame}")
+            _refuse(where, f"frame {_short(text)} must be written {frame}")
         table[frame] = each
     return table
 

@@ -12,6 +12,8 @@ from rotopaint_ai.frames import MOST_FRAMES
 from rotopaint_ai.shapes.roto import RotoDocument
 
 MOST_PX: Final = 100_000  # of a plate's width and height
+FAR_PX: Final = 1e9  # of a coordinate: farther out nothing is a shape, and 32-bit floats lose whole pixels
+MOST_WIDTH_PX: Final = 1_000.0  # of a stroke or feather: no seam is wider, and drawing it would take minutes
 MOST_NUMBER: Final = 10_000_000  # of a frame: the 32-bit floats of a Nuke script count whole frames up to 16 million
 
 

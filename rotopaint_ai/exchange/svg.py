@@ -18,7 +18,7 @@ from xml.sax.saxutils import quoteattr
 
 from rotopaint_ai.errors import DocumentError
 from rotopaint_ai.exchange.features import Feature
-from rotopaint_ai.exchange.limits import check_range, check_size
+from rotopaint_ai.exchange.limits import FAR_PX, MOST_WIDTH_PX, check_range, check_size
 from rotopaint_ai.files import write_text
 from rotopaint_ai.shapes.roto import DEFAULT_WIDTH_PX, ControlPoint, Key, Points, RotoDocument, RotoShape
 
@@ -31,6 +31,7 @@ NOT_KEPT: Final[frozenset[Feature]] = frozenset(
     ("keys", "holds", "taper", "sources", "landmarks", "aspect", "fps", "range", "visibility")
 )
 _TOKEN = re.compile(r"[A-Za-z]|[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
+_LENGTH = re.compile(r"\s*((?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)(?:px)?\s*")
 _COUNTS = {"M": 2, "L": 2, "H": 1, "V": 1, "C": 6, "S": 4, "Q": 4, "T": 2, "Z": 0}
 _NAMESPACE = "{http://www.w3.org/2000/svg}"
 
@@ -134,10 +135,9 @@ def read_report(path: Path | str, *, width: int | None = None, height: int | Non
 
 
 def _size(root: ElementTree.Element, where: str, width: int | None, height: int | None) -> tuple[int, int]:
-    stated = [
-        float(m[1]) for name in ("width", "height") if (m := re.fullmatch(r"\s*([\d.]+)(?:px)?\s*", root.get(name, "")))
-    ]
-    box = [float(word) for word in re.split(r"[\s,]+", root.get("viewBox", "").strip()) if word]
+    lengths = [_LENGTH.fullmatch(root.get(name, "")) for name in ("width", "height")]
+    stated = [_number(found[1], where) for found in lengths if found]
+    box = [_number(word, where) for word in re.split(r"[\s,]+", root.get("viewBox", "").strip()) if word]
     if len(box) == 4:
         if box[:2] != [0.0, 0.0] or (len(stated) == 2 and any(abs(a - b) > 1e-6 for a, b in zip(stated, box[2:]))):
             raise DocumentError(f"{where}: its view box scales or moves the picture; export it at one unit a pixel")
@@ -175,11 +175,11 @@ def _curves(tag: str, element: ElementTree.Element, where: str) -> list[tuple[bo
     if tag == "path":
         return list(_subpaths(element.get("d", ""), where))
     if tag in ("polygon", "polyline"):
-        numbers = [float(word) for word in _TOKEN.findall(element.get("points", ""))]
+        numbers = [_number(word, where) for word in _TOKEN.findall(element.get("points", ""))]
         points = tuple(ControlPoint(x, y) for x, y in zip(numbers[::2], numbers[1::2]))
         return [(tag == "polygon", points)] if points else []
     if tag == "line":
-        x1, y1, x2, y2 = (float(element.get(name, "0")) for name in ("x1", "y1", "x2", "y2"))
+        x1, y1, x2, y2 = (_number(element.get(name, "0"), where) for name in ("x1", "y1", "x2", "y2"))
         return [(False, (ControlPoint(x1, y1), ControlPoint(x2, y2)))]
     return None
 
@@ -231,7 +231,7 @@ def _commands(d: str, where: str) -> Iterator[tuple[str, list[float]]]:
         if len(words) < count or any(word.isalpha() for word in words):
             raise DocumentError(f"{where}: path command '{command}' wants {count} numbers")
         at += count
-        n = [float(word) for word in words]
+        n = [_number(word, where) for word in words]
         if command.islower():
             n = [v + (x if kind == "H" or (kind != "V" and i % 2 == 0) else y) for i, v in enumerate(n)]
         if kind == "Z":
@@ -269,20 +269,37 @@ def _cubic(
     return six, ("Q", qx, qy)
 
 
+def _number(word: str, where: str) -> float:
+    try:
+        value = float(word)
+    except ValueError:
+        value = math.nan
+    if not abs(value) <= FAR_PX:
+        raise DocumentError(f"{where}: holds {word[:40]!r}; wanted a number of pixels below {FAR_PX:,.0f}")
+    return value
+
+
+def _width(word: str, where: str) -> float:
+    value = _number(word, where)
+    if value > MOST_WIDTH_PX:
+        raise DocumentError(f"{where}: a stroke or feather of {value:g} px; wanted at most {MOST_WIDTH_PX:,.0f} px")
+    return value
+
+
 def _shape(name: str, keys: dict[int, tuple[bool, Points]], look: ElementTree.Element, where: str) -> RotoShape:
     kinds = {closed for closed, _ in keys.values()}
     counts = {len(points) for _, points in keys.values()}
     if len(kinds) > 1 or len(counts) > 1:
         raise DocumentError(f"{where}: '{name}' changes its number of points or closes over time; wanted one curve")
     closed = kinds.pop()
-    width = re.fullmatch(r"\s*([\d.]+(?:e-?\d+)?)(?:px)?\s*", look.get("stroke-width", ""))
-    feather = re.fullmatch(r"[\d.]+(?:e-?\d+)?", look.get("data-feather", ""))
+    width = _LENGTH.fullmatch(look.get("stroke-width", ""))
+    feather = _LENGTH.fullmatch(look.get("data-feather", ""))
     is_seam = look.get("data-role") == "seam" or (look.get("data-role") is None and not closed)
     return RotoShape(
         name=name,
         closed=closed,
         role="seam" if is_seam else "matte",
         keys={frame: Key(keys[frame][1], "human") for frame in sorted(keys)},
-        width_px=float(width[1]) if width and not closed else None,
-        feather_px=float(feather[0]) if feather else 0.0,
+        width_px=_width(width[1], where) if width and not closed else None,
+        feather_px=_width(feather[1], where) if feather else 0.0,
     )

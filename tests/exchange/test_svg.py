@@ -92,6 +92,12 @@ def test_subpaths_polygons_and_lines(tmp_path: Path) -> None:
         ("", 'width="10cm"', "does not say its size"),
         ('<path d="M0 0L1"/>', 'width="10" height="8"', "wants 2 numbers"),
         ('<path d="L1 1"/>', 'width="10" height="8"', "begin with M"),
+        ('<path d="M1 1e999"/>', 'width="10" height="8"', "wanted a number of pixels"),
+        ('<line x1="0x10"/>', 'width="10" height="8"', "holds '0x10'"),
+        ("", 'width="10" height="8" viewBox="0 0 a b"', "holds 'a'"),
+        ("", 'width="1000000" height="8"', "width is 1000000 px; wanted 1 to 100,000"),
+        ('<g data-frame="99999999"><line x2="1"/></g>', 'width="9" height="8"', "wanted numbers up to 10,000,000"),
+        ('<line x2="1" stroke-width="1e5"/>', 'width="9" height="8"', "at most 1,000 px"),
     ],
 )
 def test_what_would_come_out_wrong_is_refused(tmp_path: Path, inner: str, head: str, told: str) -> None:
