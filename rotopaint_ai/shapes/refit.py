@@ -1,12 +1,14 @@
 """A shot corrected from a few human keys: the difference to what the models said, carried to all its other frames.
 
-The difference between a person's spline and the model's is taken in face space, that is turned and sized with the head,
-and is taken to vary smoothly with the pose of the face and with time. Its best estimate at every other frame is then
-closed-form (a Gaussian process, Rasmussen and Williams, "Gaussian Processes for Machine Learning", eq. 2.25) and goes
-through the human keys exactly. A hold is one pose at one time, so that all its frames move as one.
+Two things are unknown: where a spline truly is at every frame, and by how much the models are wrong there. The first
+moves from frame to frame as a random walk; the second is a difference in face space, turned and sized with the head,
+that varies with the pose of the face and slowly with time, and some noise as large as the models expect it to be. Human
+keys tell the first exactly, the models' splines the sum. The best estimate of the first is then closed-form (a Gaussian
+process, Rasmussen and Williams, "Gaussian Processes for Machine Learning", eq. 2.23), and goes through the human keys.
+A hold is one pose at one time, so that all its frames move as one.
 
-Convention: F frames, N corrected ones, L landmarks, P control points of a shape. Splines and landmarks are complex
-numbers x + iy in plate space; a spline is its 3 P points, ends of incoming and ends of outgoing tangents.
+Convention: F frames, H holds, N corrected holds, L landmarks, P control points of a shape. Splines and landmarks are
+complex numbers x + iy in plate space; a spline is its 3 P points, ends of incoming and ends of outgoing tangents.
 """
 
 from __future__ import annotations
@@ -25,13 +27,21 @@ Complex = NDArray[np.complex128]
 Array = NDArray[np.float64]
 Keys = Mapping[str, Mapping[int, Key]]
 
-SAME = 1.0  # variance of a difference that all frames share, in units of the whole
-WITH_POSE = 1.0  # that grows in proportion to the pose
-NEAR_POSE = 1.0  # of poses alike
+Errors = Mapping[str, Mapping[int, float]]  # expected error in pixels by shape and frame
+
+# Chosen on rendered shots of `rotopaint_ai.stage` alone (benchmarks/keys.py), in units of the expected error's square.
+SAME = 1.0  # variance of the models' error that all frames share
+WITH_POSE = 0.5  # that grows in proportion to the pose
+NEAR_POSE = 0.5  # of poses alike
 ALIKE = 0.05  # of the face's size: how far poses may differ and still be alike
 NEAR_TIME = 0.5  # of frames close in time
-CLOSE = 4.0  # frames
-_EXACT = 1e-6
+CLOSE = 12.0  # frames
+SURPRISE = 0.1  # share of the squared errors that people have corrected, where that is more than was expected
+FREE = 10.0  # how far from the models' mean a spline may be altogether, in units of its own variance
+LEAST_WALK = 0.1  # share of the motion between neighbouring holds that is never taken for noise
+LEAST_NOISE = 0.05  # and of its square that always is
+WINDOW, MARGIN = 400, 80  # holds solved together, and those beside them that have a say
+_EXACT = 1e-4  # of the noise: what a human key may be off
 _STILL_PX = 0.01  # a key that would move by less stays the model's
 _TOO_FEW = 3  # landmarks that a similarity needs
 _ROUNDS = 4
@@ -58,19 +68,22 @@ class FaceSpace:
         nearer = np.abs(known[before] - frames) < np.abs(known[after] - frames)
         return np.asarray(np.where(nearer, before, after), dtype=np.intp)
 
-    def kernel(self, a: NDArray[np.intp], b: NDArray[np.intp]) -> Array:
-        """How much the differences at rows `a` and `b` have to do with each other (len a, len b)."""
-        x, y = self.look_FL[a], self.look_FL[b]
-        shared = np.real(x @ y.conj().T)
-        apart = (abs(x) ** 2).sum(1)[:, None] + (abs(y) ** 2).sum(1)[None] - 2 * shared
+    def kernel(self, rows: NDArray[np.intp]) -> Complex:
+        """How much the models' errors at rows have to do with each other (len rows, len rows), turned with the head."""
+        look, time = self.look_FL[rows], self.time_F[rows]
+        shared = np.real(look @ look.conj().T)
+        square = np.diag(shared)
+        apart = np.maximum(square[:, None] + square[None] - 2 * shared, 0.0)
         spread = max(float((abs(self.look_FL) ** 2).sum(1).mean()), 1e-12)
-        lag = self.time_F[a][:, None] - self.time_F[b][None]
-        return np.asarray(
+        lag = abs(time[:, None] - time[None])
+        turn = self.factor_F[rows] / abs(self.factor_F).mean()
+        alike = (
             SAME
             + WITH_POSE * shared / spread
-            + NEAR_POSE * np.exp(-np.maximum(apart, 0.0) / (2 * ALIKE**2))
-            + NEAR_TIME * np.exp(-(lag**2) / (2 * CLOSE**2))
+            + NEAR_POSE * np.exp(-apart / (2 * ALIKE**2))
+            + NEAR_TIME * np.exp(-lag / CLOSE)
         )
+        return np.asarray(turn[:, None] * turn[None].conj() * alike)
 
 
 def face_space(landmarks: LandmarkKeys) -> FaceSpace | None:
@@ -83,16 +96,25 @@ def face_space(landmarks: LandmarkKeys) -> FaceSpace | None:
     return FaceSpace(tuple(rows), factor, look / np.sqrt(look.shape[1]), _hold_starts(tuple(rows), points))
 
 
-def refit(predicted: RotoDocument, document: RotoDocument, names: Sequence[str] | None = None) -> Keys:
+def refit(predicted: RotoDocument, document: RotoDocument, errors: Errors | None = None) -> Keys:
     """New keys of all frames that no person has keyed, by shape: what the models said, corrected by what people did.
 
-    A key that nothing moves is the model's own. Shapes without a correction, or whose spline is not the model's any
-    more, are left out.
+    `errors` are the expected errors of the run; without them those of the landmarks stand for all shapes. A key that
+    nothing moves is the model's own. Shapes without a correction, or whose spline is not the model's any more, are
+    left out.
     """
     space = face_space(predicted.landmarks)
     if space is None:
         return {}
-    return _each(predicted, document, names, lambda base, shape, hand: _refitted(space, base, shape, hand))
+    of_face = {
+        frame: float(np.mean([p.expected_error_px for p in row if p is not None] or [1.0]))
+        for frame, row in predicted.landmarks.keys.items()
+    }
+
+    def correct(base: RotoShape, shape: RotoShape, hand: list[int]) -> dict[int, Key]:
+        return _refitted(space, base, shape, hand, (errors or {}).get(shape.name) or of_face)
+
+    return _each(predicted, document, correct)
 
 
 def spread(predicted: RotoDocument, document: RotoDocument, frame: int, first: int, last: int) -> Keys:
@@ -104,7 +126,7 @@ def spread(predicted: RotoDocument, document: RotoDocument, frame: int, first: i
     if space is None:
         return {}
     bounds = frame, first, last
-    return _each(predicted, document, None, lambda base, shape, hand: _spread(space, base, shape, hand, bounds))
+    return _each(predicted, document, lambda base, shape, hand: _spread(space, base, shape, hand, bounds))
 
 
 def again(
@@ -138,12 +160,12 @@ def corrected_frames(predicted: RotoShape, shape: RotoShape, document: RotoDocum
 Correct = Callable[[RotoShape, RotoShape, list[int]], dict[int, Key]]
 
 
-def _each(predicted: RotoDocument, document: RotoDocument, names: Sequence[str] | None, correct: Correct) -> Keys:
+def _each(predicted: RotoDocument, document: RotoDocument, correct: Correct) -> Keys:
     model = {shape.name: shape for shape in predicted.shapes}
     new: dict[str, dict[int, Key]] = {}
     for shape in document.shapes:
         base = model.get(shape.name)
-        if base is None or not base.keys or (names is not None and shape.name not in names):
+        if base is None or not base.keys:
             continue
         hand = corrected_frames(base, shape, document)
         if hand and (shape.n_points, shape.closed) == (base.n_points, base.closed):
@@ -151,16 +173,78 @@ def _each(predicted: RotoDocument, document: RotoDocument, names: Sequence[str] 
     return new
 
 
-def _refitted(space: FaceSpace, base: RotoShape, shape: RotoShape, hand: list[int]) -> dict[int, Key]:
-    frames = [frame for frame in sorted({*base.keys, *shape.keys}) if frame not in set(hand)]
-    if not frames:
-        return {}
-    at, of = space.rows(frames), space.rows(hand)
-    wrong = (_splines(shape, hand) - _splines(base, hand)) / space.factor_F[of][:, None]
-    among = space.kernel(of, of)
-    weights = np.linalg.solve(among + _EXACT * np.trace(among) * np.eye(len(of)), space.kernel(of, at)).T
-    moved = (weights @ wrong) * space.factor_F[at][:, None]
-    return _moved_keys(base, shape, frames, _splines(base, frames) + moved)
+def _refitted(
+    space: FaceSpace, base: RotoShape, shape: RotoShape, hand: list[int], errors: Mapping[int, float]
+) -> dict[int, Key]:
+    frames = sorted({*base.keys, *shape.keys})
+    time = space.time_F[space.rows(frames)]
+    starts, hold_F = np.unique(time, return_inverse=True)
+    first = [frames[int(np.argmax(hold_F == hold))] for hold in range(len(starts))]
+    said = _splines(base, first)
+    keyed = {int(hold_F[frames.index(frame)]): frame for frame in hand}
+    true = dict(zip(keyed, _splines(shape, list(keyed.values()))))
+    usual = float(np.median(list(errors.values()) or [1.0]))
+    error_H = np.maximum([errors.get(frame, usual) for frame in first], 1e-3)
+    estimate = _estimated(space, space.rows(first), said, error_H, true)
+    others = [frame for frame in frames if frame not in set(hand)]
+    rows = hold_F[np.searchsorted(frames, others)]
+    return _moved_keys(base, shape, others, estimate[rows]) if others else {}
+
+
+def _estimated(
+    space: FaceSpace, rows: NDArray[np.intp], said: Complex, error_H: Array, true: Mapping[int, Complex]
+) -> Complex:
+    """Where a spline truly is at every hold, (H, 3 P), from what the models said of it and what people know of some.
+
+    A long shot is solved in overlapping windows, each with the keys nearest to it.
+    """
+    estimate = said.copy()
+    for start in range(0, len(rows), WINDOW):
+        low, high = max(start - MARGIN, 0), min(start + WINDOW + MARGIN, len(rows))
+        outside = sorted((hold for hold in true if not low <= hold < high), key=lambda hold: abs(hold - start))
+        holds = np.array(sorted({*range(low, high), *outside[:MARGIN]}), dtype=np.intp)
+        known = {int(np.searchsorted(holds, hold)): true[hold] for hold in true if hold in set(holds.tolist())}
+        if known:
+            part = _posterior(space, rows[holds], said[holds], error_H[holds], known)
+            inner = slice(start, min(start + WINDOW, len(rows)))
+            estimate[inner] = part[np.searchsorted(holds, np.arange(inner.start, inner.stop))]
+    return estimate
+
+
+def _posterior(
+    space: FaceSpace, rows: NDArray[np.intp], said: Complex, error_H: Array, known: Mapping[int, Complex]
+) -> Complex:
+    """The Gaussian process itself: mean of the true splines given the models' at all holds and people's at some."""
+    at, mean = np.array(list(known), dtype=np.intp), said.mean(axis=0)
+    time = space.time_F[rows]
+    walk, noise = _motion(said, time, error_H)
+    variance = max(float((abs(said - mean) ** 2).mean()), noise)
+    truth = walk * np.minimum(time[:, None], time[None]) - walk * time.min() + FREE * variance
+    found = np.array(list(known.values()))
+    size = max(float((error_H**2).mean()), noise, SURPRISE * float((abs(found - said[at]) ** 2).mean()))
+    own_noise = noise * error_H**2 / float((error_H**2).mean())
+    of_said = truth + size * space.kernel(rows) + np.diag(own_noise)
+    whole = np.block([[of_said, truth[:, at]], [truth[at], truth[np.ix_(at, at)]]])
+    whole += _EXACT * noise * np.eye(len(whole))
+    observed = np.concatenate([said, found]) - mean
+    both = np.concatenate([truth, truth[:, at]], axis=1)
+    return np.asarray(both @ np.linalg.solve(whole, observed) + mean)
+
+
+def _motion(said: Complex, time: Array, error_H: Array) -> tuple[float, float]:
+    """How far a spline walks in a frame and how noisy the models are, as variances, from the models' splines alone.
+
+    A walk grows with the lag, noise does not: one lag tells their sum, two lags the walk. Noise is never more than what
+    the models expect, so that a blink stays a blink.
+    """
+    if len(said) < 4:
+        return 1.0, max(float((error_H**2).mean()), 1e-6)
+    step = float(np.median(np.diff(time)))
+    near = max(float((abs(said[1:] - said[:-1]) ** 2).mean()), 1e-6)
+    far = float((abs(said[2:] - said[:-2]) ** 2).mean())
+    noise = (near - max(far - near, LEAST_WALK * near)) / 2
+    noise = min(max(noise, LEAST_NOISE * near), float((error_H**2).mean()))
+    return max(near - 2 * noise, LEAST_WALK * near) / step, max(noise, 1e-6)
 
 
 def _spread(

@@ -64,15 +64,15 @@ def apart(points: Points, frame: int) -> float:
     return max(math.hypot(p.x - q.x, p.y - q.y) for p, q in zip(points, TRUE.keys[frame].points))
 
 
-def test_one_key_mends_an_error_that_is_the_same_in_face_space() -> None:
+def test_one_key_mends_most_of_an_error_that_is_the_same_in_face_space() -> None:
     model = shot(wrong=4 + 2j)
-    keys = refit(model, keyed(model, 1011))["seam"]
+    keys = refit(model, keyed(model, 1011), {"seam": dict.fromkeys(FRAMES, 5.0)})["seam"]
     assert 1011 not in keys
-    assert (
-        max(apart(key.points, frame) for frame, key in keys.items()) > 0.2
-    )  # one key tells the same from the rest only in part
-    assert max(apart(keys[f].points, f) for f in (1012, 1009, 1013)) < 0.3
-    assert apart(model.shapes[0].keys[1040].points, 1040) > 6
+    wrong = {f: apart(model.shapes[0].keys[f].points, f) for f in keys}
+    left = {f: apart(key.points, f) for f, key in keys.items()}
+    assert min(wrong.values()) > 4
+    assert max(left[f] for f in (1009, 1012, 1013)) < 1.0
+    assert np.mean(list(left.values())) < 0.5 * np.mean(list(wrong.values()))
 
 
 def test_three_keys_mend_an_error_that_goes_with_the_pose() -> None:
@@ -81,7 +81,7 @@ def test_three_keys_mend_an_error_that_goes_with_the_pose() -> None:
     before = np.mean([apart(model.shapes[0].keys[f].points, f) for f in keys])
     after = np.mean([apart(key.points, f) for f, key in keys.items()])
     assert before > 5
-    assert after < 0.1 * before
+    assert after < 0.2 * before
 
 
 def test_frames_of_a_hold_move_as_one() -> None:
@@ -107,7 +107,47 @@ def test_human_keys_are_never_among_the_new_ones() -> None:
 
 def test_what_nothing_moves_stays_the_models_own_key() -> None:
     model = shot()
-    assert all(key is model.shapes[0].keys[f] for f, key in refit(model, keyed(model, 1010))["seam"].items())
+    new = spread(model, keyed(model, 1010), 1010, 1001, 1020)["seam"]
+    assert all(key is model.shapes[0].keys[f] for f, key in new.items())
+    quiet = refit(model, keyed(model, 1010), {"seam": dict.fromkeys(FRAMES, 0.001)})["seam"]
+    assert max(apart(key.points, f) for f, key in quiet.items()) < 0.02
+
+
+def test_a_blink_stays_a_blink() -> None:
+    """What opens and closes from hold to hold is motion where the models expect to be right."""
+    model = shot()
+    shape = model.shapes[0]
+    wink = {
+        f: tuple(p._replace(y=p.y + (12 if f in (1019, 1020) else 0)) for p in k.points) for f, k in shape.keys.items()
+    }
+    blinking = replace(shape, keys={f: Key(points) for f, points in wink.items()})
+    shifted = {f: Key(tuple(p._replace(x=p.x + 3) for p in wink[f]), "human") for f in (1005,)}
+    model = replace(model, shapes=(blinking,))
+    document = replace(model, shapes=(blinking.with_keys({**blinking.keys, **shifted}),))
+    new = refit(model, document, {"seam": dict.fromkeys(FRAMES, 0.5)})["seam"]
+    depth = new[1019].points[1].y - (new[1017].points[1].y + new[1021].points[1].y) / 2
+    said = wink[1019][1].y - (wink[1017][1].y + wink[1021][1].y) / 2
+    assert depth == pytest.approx(said, rel=0.1)
+
+
+def test_noise_between_frames_is_smoothed_once_a_person_has_keyed() -> None:
+    """Noise of 2 px on every hold of a head that stands still: the estimate is nearer to the truth than the model."""
+    draw = np.random.default_rng(4)
+    model = shot()
+    shape = model.shapes[0]
+    still = shape.keys[1001].points
+    off = {first: draw.normal(0, 2, (3, 2)) for first in range(1001, 1041, 2)}
+    noisy = {
+        f: Key(tuple(p._replace(x=p.x + d[0], y=p.y + d[1]) for p, d in zip(still, off[f - (f + 1) % 2])))
+        for f in FRAMES
+    }
+    model = replace(model, shapes=(shape.with_keys(noisy),))
+    human = {f: Key(still, "human") for f in (1001, 1021, 1039)}
+    document = replace(model, shapes=(shape.with_keys({**noisy, **human}),))
+    new = refit(model, document, {"seam": dict.fromkeys(FRAMES, 2.5)})["seam"]
+    distance = {f: max(math.hypot(p.x - q.x, p.y - q.y) for p, q in zip(key.points, still)) for f, key in new.items()}
+    before = [max(math.hypot(p.x - q.x, p.y - q.y) for p, q in zip(noisy[f].points, still)) for f in new]
+    assert np.mean(list(distance.values())) < 0.5 * np.mean(before)
 
 
 def test_a_spread_fades_out_towards_its_ends_and_leaves_the_rest() -> None:
@@ -127,7 +167,8 @@ def test_a_dragged_landmarks_frame_counts_as_corrected() -> None:
     followed = {**shape.keys, 1011: replace(shape.keys[1011], source="model")}
     marks = replace(document.landmarks, hand={1011: frozenset({"l0"})})
     document = replace(document, landmarks=marks, shapes=(shape.with_keys(followed),))
-    assert apart(refit(model, document)["seam"][1009].points, 1009) < 0.5
+    assert apart(refit(model, document)["seam"][1009].points, 1009) < 1.0
+    assert apart(model.shapes[0].keys[1009].points, 1009) > 4
 
 
 def test_a_spline_that_a_person_rebuilt_is_left_alone() -> None:
