@@ -63,6 +63,7 @@ def test_what_was_painted_is_kept_beside_the_plate(tmp_path: Path, fresh: dict[i
 def test_the_jobs_are_command_lines(session: Session) -> None:
     choice, preferences = PlateChoice("p", "1001-1006", "sRGB"), Preferences(threads=2, device="cpu")
     words = run_words(session, choice, "pip", preferences)
+    assert "--resume" not in words  # nothing to go on from
     for pair in (("--crop", "auto"), ("--model", "pip"), ("--frames", "1001-1006"), ("--colourspace", "sRGB")):
         assert words[words.index(pair[0]) + 1] == pair[1]
     assert words[words.index("--threads") + 1] == "2"

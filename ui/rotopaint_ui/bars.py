@@ -13,6 +13,7 @@ from PySide6.QtWidgets import (
     QHBoxLayout,
     QLabel,
     QPushButton,
+    QScrollArea,
     QSizePolicy,
     QSlider,
     QToolButton,
@@ -159,13 +160,14 @@ class ViewBar(QFrame):
         self.view.addItem(Look().view)
         self.view.setToolTip("View of OCIO's built-in studio config, on an sRGB display")
         self.readout = _named(QLabel(""), "readout")
+        self.readout.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
+        self.readout.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
         row = QHBoxLayout(self)
         row.setContentsMargins(10, 3, 10, 3)
         row.setSpacing(8)
         for widget in (self.exposure, self.gamma, self.view):
             row.addWidget(widget)
-        row.addStretch(1)
-        row.addWidget(self.readout)
+        row.addWidget(self.readout, 1)
         for action in actions:
             row.addWidget(button_of(action, 18))
         for slider in (self.exposure, self.gamma):
@@ -195,13 +197,15 @@ class ViewBar(QFrame):
         self.look_changed.emit(self.look)
 
 
-class ToolStrip(QFrame):
-    """Tools and jumps, one below the other."""
+class ToolStrip(QScrollArea):
+    """Tools and jumps, one below the other; the wheel moves them where the panel is low."""
 
     def __init__(self, groups: Sequence[Sequence[QAction]]) -> None:
         super().__init__()
         self.setObjectName("tool_strip")
-        column = QVBoxLayout(self)
+        inside = QWidget()
+        inside.setObjectName("tool_strip")
+        column = QVBoxLayout(inside)
         column.setContentsMargins(4, 8, 4, 8)
         column.setSpacing(4)
         for index, group in enumerate(groups):
@@ -210,6 +214,12 @@ class ToolStrip(QFrame):
             for action in group:
                 column.addWidget(button_of(action, 22))
         column.addStretch(1)
+        self.setWidget(inside)
+        self.setWidgetResizable(True)
+        self.setFixedWidth(inside.sizeHint().width())
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
 
 
 def button_of(action: QAction, size: int) -> QToolButton:

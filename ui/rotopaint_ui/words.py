@@ -14,12 +14,15 @@ from rotopaint_ui.preferences import Preferences
 from rotopaint_ui.session import Session
 
 SETTINGS_NAME = "seams.json"
+STATE_FOLDER = ".rotopaint"  # what a run leaves for the next one to go on from
 
 
 def run_words(session: Session, choice: PlateChoice, pack: str | None, preferences: Preferences) -> list[str]:
     """A run of the whole shot; what people have done stands, where a project keeps it."""
     assert session.plate is not None
-    words = ["run", session.plate.source, "--out", str(session.out), "--events", "--resume"]
+    words = ["run", session.plate.source, "--out", str(session.out), "--events"]
+    if session.out is not None and (session.out / STATE_FOLDER).is_dir():
+        words.append("--resume")
     crops = [box.word(frame) for frame, box in sorted(session.state.crops.items())]
     for crop in crops or ["auto"]:
         words += ["--crop", crop]

@@ -9,11 +9,10 @@ from typing import Any
 from PySide6.QtCore import Qt, QTimer, Signal
 from PySide6.QtWidgets import (
     QCheckBox,
-    QFormLayout,
     QHBoxLayout,
+    QLabel,
     QLineEdit,
     QPushButton,
-    QScrollArea,
     QToolButton,
     QVBoxLayout,
     QWidget,
@@ -21,7 +20,7 @@ from PySide6.QtWidgets import (
 
 from rotopaint_ai.exchange.formats import FORMATS
 from rotopaint_ai.shapes.roto import RotoDocument
-from rotopaint_ui.inspector.parts import heading, note, number
+from rotopaint_ui.inspector.parts import footer, heading, note, number, scrolling
 from rotopaint_ui.session import Session
 
 REST_MS = 500  # of stillness before keys are counted again
@@ -29,7 +28,7 @@ DEFAULT_TOLERANCE_PX = 0.5
 _EMPTY = "Nothing to export yet: open a plate, drag a box around the face, press Run."
 
 
-class ExportTab(QScrollArea):
+class ExportTab(QWidget):
     """What is chosen here; the panel carries it out."""
 
     wanted = Signal()
@@ -42,11 +41,7 @@ class ExportTab(QScrollArea):
         self._counted: tuple[RotoDocument, float] | None = None
         self._folder_of: Path | None = None
         self._make_fields(host_label)
-        inside = QWidget()
-        self._lay_out(inside)
-        self.setWidget(inside)
-        self.setWidgetResizable(True)
-        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self._lay_out()
         self._rest = QTimer(self, singleShot=True, interval=REST_MS)
         self._rest.timeout.connect(self._count)
 
@@ -152,35 +147,34 @@ class ExportTab(QScrollArea):
         self.export.clicked.connect(self.wanted)
         self.browse.clicked.connect(self.folder_wanted)
 
-    def _lay_out(self, inside: QWidget) -> None:
-        column = QVBoxLayout(inside)
-        column.setContentsMargins(12, 12, 12, 12)
-        column.setSpacing(7)
-        column.addWidget(self.empty)
-        column.addWidget(heading("Keys"))
+    def _lay_out(self) -> None:
+        """Choices that scroll; below them, always in sight, the number of keys, Export and what came of it."""
+        choices = QVBoxLayout()
+        choices.setSpacing(7)
         keys = QHBoxLayout()
         keys.addWidget(self.reduces)
         keys.addWidget(self.tolerance, 1)
-        column.addLayout(keys)
-        column.addWidget(self.count)
-        column.addWidget(heading("Where to"))
+        choices.addWidget(heading("Keys"))
+        choices.addLayout(keys)
+        choices.addWidget(heading("Where to"))
         if self.host.text():
-            column.addWidget(self.host)
+            choices.addWidget(self.host)
         for suffix, box in self.formats.items():
-            column.addWidget(box)
+            choices.addWidget(box)
             about = note(self._abouts[suffix])
             about.setContentsMargins(22, 0, 0, 2)
-            column.addWidget(about)
-        column.addWidget(self.mattes)
+            choices.addWidget(about)
+        choices.addWidget(self.mattes)
         folder = QHBoxLayout()
+        folder.addWidget(QLabel("Folder"))
         folder.addWidget(self.folder, 1)
         folder.addWidget(self.browse)
-        form = QFormLayout()
-        form.addRow("F&older", folder)
-        column.addLayout(form)
-        column.addWidget(self.export)
-        column.addWidget(self.result)
-        column.addStretch(1)
+        choices.addLayout(folder)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addWidget(scrolling(self.empty, choices), 1)
+        column.addWidget(footer(self.count, self.export, self.result))
 
 
 def count_text(facts: Mapping[str, Any]) -> str:

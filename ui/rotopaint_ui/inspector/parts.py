@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QColor, QIcon, QPainter, QPixmap
-from PySide6.QtWidgets import QDoubleSpinBox, QLabel, QSizePolicy
+from PySide6.QtWidgets import (
+    QDoubleSpinBox,
+    QFrame,
+    QLabel,
+    QLayout,
+    QScrollArea,
+    QSizePolicy,
+    QVBoxLayout,
+    QWidget,
+)
 
 _SIDE, _SCALE = 18, 3
 
@@ -43,6 +52,34 @@ def heading(text: str) -> QLabel:
     label = QLabel(text)
     label.setObjectName("heading")
     return label
+
+
+def scrolling(hint: QWidget, fields: QLayout) -> QScrollArea:
+    """Fields under a hint, in an area that scrolls up and down."""
+    inside = QWidget()
+    column = QVBoxLayout(inside)
+    column.setContentsMargins(12, 12, 12, 12)
+    column.addWidget(hint)
+    column.addLayout(fields)
+    column.addStretch(1)
+    area = QScrollArea()
+    area.setWidget(inside)
+    area.setWidgetResizable(True)
+    area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+    area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+    return area
+
+
+def footer(*widgets: QWidget) -> QFrame:
+    """What stays in sight below fields that scroll."""
+    frame = QFrame()
+    frame.setObjectName("footer")
+    column = QVBoxLayout(frame)
+    column.setContentsMargins(12, 8, 12, 10)
+    column.setSpacing(6)
+    for widget in widgets:
+        column.addWidget(widget)
+    return frame
 
 
 def swatch(colour: QColor, *, closed: bool) -> QIcon:

@@ -13,7 +13,6 @@ from PySide6.QtWidgets import (
     QDoubleSpinBox,
     QFormLayout,
     QPushButton,
-    QScrollArea,
     QSizePolicy,
     QVBoxLayout,
     QWidget,
@@ -21,7 +20,7 @@ from PySide6.QtWidgets import (
 
 from rotopaint_ai.project.values import SeamSettings
 from rotopaint_ai.shapes.roto import RotoShape
-from rotopaint_ui.inspector.parts import heading, note, number, put
+from rotopaint_ui.inspector.parts import footer, heading, note, number, put, scrolling
 from rotopaint_ui.render import DEFAULT_WIDTH_PX
 from rotopaint_ui.session import Session
 
@@ -78,7 +77,7 @@ class Meter(QWidget):
         painter.fillRect(QRectF(left + room * _CLEAR / most, y + 2, 1, 12), QColor("#dfe3ea"))
 
 
-class SeamTab(QScrollArea):
+class SeamTab(QWidget):
     """Each change is one undo step and means every seam that is chosen."""
 
     make_wanted = Signal()
@@ -89,11 +88,7 @@ class SeamTab(QScrollArea):
         self._names: tuple[str, ...] = ()
         self._previewed: tuple[float, float] | None = None
         self._make_fields()
-        inside = QWidget()
-        self._lay_out(inside)
-        self.setWidget(inside)
-        self.setWidgetResizable(True)
-        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self._lay_out()
 
     def choose(self, names: Sequence[str]) -> None:
         """The shapes that are chosen in the Shapes tab; empty: the one that is selected in the viewer."""
@@ -128,6 +123,11 @@ class SeamTab(QScrollArea):
             self._show(shapes[0], self._session.seam(shapes[0].name))
         self.reset.setEnabled(any(self._session.seam(shape.name) != SeamSettings() for shape in shapes))
         self._show_visibility()
+
+    @property
+    def previewed(self) -> tuple[float, float] | None:
+        """Visibility before and after in the preview that is shown."""
+        return self._previewed
 
     def show_preview(self, pair: tuple[float, float] | None) -> None:
         """How much the seam shows in the preview of this frame; None where there is none."""
@@ -179,7 +179,8 @@ class SeamTab(QScrollArea):
         self.reset.clicked.connect(self._reset)
         self.make.clicked.connect(self.make_wanted)
 
-    def _lay_out(self, inside: QWidget) -> None:
+    def _lay_out(self) -> None:
+        """Fields that scroll; below them, always in sight, what makes the paint."""
         form = QFormLayout()
         form.setVerticalSpacing(7)
         form.setLabelAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)
@@ -195,16 +196,11 @@ class SeamTab(QScrollArea):
         form.addRow(heading("Visibility"))
         form.addRow(self.meter)
         form.addRow(self.average)
-        form.addRow(heading("Clean plate"))
-        form.addRow(self.preview)
-        form.addRow(self.state)
-        form.addRow(self.patch)
-        form.addRow(self.make)
-        column = QVBoxLayout(inside)
-        column.setContentsMargins(12, 12, 12, 12)
-        column.addWidget(self.hint)
-        column.addLayout(form)
-        column.addStretch(1)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addWidget(scrolling(self.hint, form), 1)
+        column.addWidget(footer(self.preview, self.state, self.patch, self.make))
 
     # --- showing
 

@@ -56,6 +56,10 @@ class ShapesTab(QWidget):
         """Names of the shapes that are selected in the tree."""
         return tuple(name for name, row in self._rows.items() if row.isSelected())
 
+    def row_of(self, name: str) -> QTreeWidgetItem:
+        """The row of a shape. Raises KeyError."""
+        return self._rows[name]
+
     def refresh(self) -> None:
         """Show the session as it is now; rows are kept while the shapes are the same ones."""
         document = self._session.document

@@ -205,7 +205,10 @@ class Timeline(QWidget):
         if self._keys[0] is not document or self._keys[1] != chosen:
             selected = self._session.shape
             shapes = (selected,) if selected is not None else document.shapes if document is not None else ()
-            self._keys = (document, chosen, key_sources(shapes))
+            found = key_sources(shapes)
+            if document is not None:
+                found |= dict.fromkeys(document.landmarks.hand, "human")
+            self._keys = (document, chosen, found)
         return self._keys[2]
 
     # --- the mouse

@@ -1,0 +1,259 @@
+"""Go an artist's way through the sample shot with real mouse and keys, and keep a picture of each step for the guide.
+
+Wants an X display and xdotool; on a machine without a screen:
+
+    xvfb-run -s "-screen 0 1500x960x24" python scripts/guide.py docs/guide
+
+Every step is checked: the script ends with an error where a click or a key did not do what the guide says.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from PySide6.QtCore import QPoint, QPointF
+from PySide6.QtGui import QImage
+from PySide6.QtWidgets import QApplication, QWidget
+
+from rotopaint_ui.app import Window
+from rotopaint_ui.batch.queue import Shot, Status
+from rotopaint_ui.reel import PLATE
+
+SIZE = (1440, 900)
+PATIENCE_S = 180.0
+
+
+class Tour:
+    """The window, the hand that moves the mouse, and the folder of pictures."""
+
+    def __init__(self, application: QApplication, window: Window, folder: Path) -> None:
+        self.application, self.window, self.folder = application, window, folder
+        self.panel, self.session = window.panel, window.panel.session
+
+    # --- the hand
+
+    def wait(self, what: str, holds: Callable[[], object]) -> None:
+        """Let the program work until something holds."""
+        end = time.monotonic() + PATIENCE_S
+        while not holds():
+            self.application.processEvents()
+            time.sleep(0.01)
+            if time.monotonic() > end:
+                sys.exit(f"guide: {what} did not come; the status says: {self.panel.status.text.text()}")
+        self.rest(0.2)
+
+    def rest(self, seconds: float) -> None:
+        """Let the program work for a while."""
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            self.application.processEvents()
+            time.sleep(0.01)
+
+    def hand(self, *words: object) -> None:
+        """Real events, by xdotool."""
+        process = subprocess.Popen(["xdotool", *map(str, words)])
+        while process.poll() is None:
+            self.application.processEvents()
+            time.sleep(0.002)
+        if process.returncode:
+            sys.exit(f"guide: xdotool {' '.join(map(str, words))} ended with {process.returncode}")
+        self.rest(0.05)
+
+    def point(self, widget: QWidget, place: QPoint | QPointF | None = None) -> None:
+        """Move the mouse over a widget."""
+        inside = widget.rect().center() if place is None else QPointF(place).toPoint()
+        goal = widget.mapToGlobal(inside)
+        self.hand("mousemove", goal.x(), goal.y())
+
+    def click(self, widget: QWidget, place: QPoint | QPointF | None = None) -> None:
+        """Press and let go."""
+        self.point(widget, place)
+        self.hand("click", 1)
+        self.rest(0.15)
+
+    def drag(self, widget: QWidget, start: QPointF, end: QPointF, halfway: str = "") -> None:
+        """Drag in small steps; `halfway` keeps a picture before the button is let go."""
+        self.point(widget, start)
+        self.hand("mousedown", 1)
+        for step in range(1, 13):
+            self.point(widget, start + (end - start) * (step / 12))
+        self.rest(0.3)
+        if halfway:
+            self.keep(halfway)
+        self.hand("mouseup", 1)
+        self.rest(0.2)
+
+    def press(self, keys: str) -> None:
+        """A key, or several at once."""
+        self.hand("key", keys)
+        self.rest(0.2)
+
+    def place(self, x: float, y: float) -> QPointF:
+        """A place of the plate in the viewer."""
+        return self.panel.canvas.view.to_screen(x, y)
+
+    # --- pictures
+
+    def keep(self, name: str, window: QWidget | None = None) -> None:
+        """Keep what is on the screen, the mouse's place included in what the widgets show."""
+        self.rest(0.3)
+        picture = (window or self.window).grab().toImage().convertToFormat(QImage.Format.Format_RGB888)
+        picture.save(str(self.folder / f"{name}.png"))
+        print(f"{name}: {self.panel.status.text.text()}", flush=True)
+
+    # --- the way
+
+    def open(self) -> None:
+        """The sample shot, from the empty window."""
+        self.rest(0.5)
+        self.keep("01_empty")
+        self.click(self.window.welcome.sample)
+        self.wait("the plate", lambda: self.session.plate and self.panel.reel.image(PLATE, 1001))
+        self.wait("the crop box", lambda: self.session.state.crops)
+        self.drag(self.panel.canvas, self.place(338, 138), self.place(330, 128))
+        assert self.session.state.crops[1001].x < 335
+        self.rest(1.0)
+        self.keep("02_crop")
+
+    def run(self) -> None:
+        """Run, and look while results come in."""
+        self.click(self.panel.top.run)
+        self.wait("the first frames", lambda: len(self.session.run.errors) >= 3)
+        self.keep("03_running")
+        self.wait("the run", lambda: not self.panel.jobs.is_running and self.session.last_step == "run")
+
+    def look(self) -> None:
+        """N goes to the worst frame."""
+        self.click(self.panel.canvas, self.place(100, 100))
+        self.press("n")
+        errors = {frame: self.session.run.error_at(frame) or 0.0 for frame in self.session.run.errors}
+        assert errors[self.session.frame] == max(errors.values())
+        self.press("f")
+        self.rest(1.0)
+        self.keep("04_worst")
+
+    def correct(self) -> None:
+        """Drag a landmark; shapes follow; Return spreads the correction as far as the bracket says."""
+        self.press("l")
+        document = self.session.document
+        assert document is not None
+        mark = document.landmarks.keys[self.session.frame][document.landmarks.names.index("mouth_outer_0")]
+        assert mark is not None
+        self.drag(self.panel.canvas, self.place(mark.x, mark.y), self.place(mark.x - 9, mark.y + 5), "05_landmark")
+        self.wait("the shapes", lambda: self.session.can_undo and not self.session.is_dragging)
+        timeline = self.panel.timeline
+        self.wait("the bracket", lambda: timeline.reach is not None)
+        assert timeline.reach is not None
+        y = timeline.place_of("reach")
+        end = QPointF(timeline.x_of(timeline.reach.last + 1) - 1, y)
+        to = min(timeline.reach.last + 4, 1024)
+        self.drag(timeline, end, QPointF(timeline.x_of(to + 1) - 4, y), "06_reach")
+        assert timeline.reach.last == to
+        self.press("Return")
+        self.wait("the spread", lambda: self.session.last_step == "spread")
+        self.keep("07_spread")
+
+    def judge(self) -> None:
+        """Accept, and mark one frame that needs work; refit."""
+        self.press("y")
+        assert self.session.state.marks[self.session.frame] == "accepted"
+        self.press("n")
+        self.press("x")
+        assert self.session.state.marks[self.session.frame] == "needs work"
+        self.click(self.panel.review_bar.buttons["refit"])
+        self.wait("the refit", lambda: self.session.last_step == "refit shot" or "already fits" in self.said)
+        self.keep("08_refit")
+
+    @property
+    def said(self) -> str:
+        """The status line."""
+        return self.panel.status.text.text()
+
+    def paint(self) -> None:
+        """The seam: preview beside the plate, then the frames that no longer fit."""
+        tabs, seam = self.panel.inspector.tabBar(), self.panel.inspector.seam
+        self.click(tabs, tabs.tabRect(0).center())
+        tree = self.panel.inspector.shapes.tree
+        row = self.panel.inspector.shapes.row_of("seam_bridge")
+        self.click(tree.viewport(), tree.visualItemRect(row).center())
+        assert self.session.selection.shape == "seam_bridge"
+        self.click(tabs, tabs.tabRect(2).center())
+        self.click(seam.width_px)
+        self.press("ctrl+a")
+        self.hand("type", "11")
+        self.press("Tab")
+        assert self.session.seam("seam_bridge").width_px == 11.0
+        self.click(seam.preview)
+        self.wait("the preview", lambda: seam.meter.after is not None and seam.previewed is not None)
+        self.press("f")
+        self.keep("09_seam_preview")
+        self.click(seam.preview)
+        self.wait("stale frames", lambda: seam.make.isEnabled())
+        self.click(seam.make)
+        self.wait("the clean plate", lambda: not self.panel.jobs.is_running and not self.panel.jobs.seams.stale())
+        self.click(self.panel.canvas, self.place(100, 100))
+        self.press("w")
+        self.rest(1.0)
+        self.keep("10_wipe")
+        self.press("w")
+
+    def export(self) -> None:
+        """Fewer keys, files for others, each read back."""
+        tabs, tab = self.panel.inspector.tabBar(), self.panel.inspector.export
+        self.click(tabs, tabs.tabRect(3).center())
+        self.wait("the count", lambda: "keys, at most" in tab.count.text())
+        self.keep("11_export")
+        self.click(self.panel.top.export)
+        self.wait("the export", lambda: "read back" in tab.result.text())
+        self.keep("12_exported")
+        out = Path(tab.folder.text())
+        assert (out / "shapes.nk").is_file()
+
+    def others(self) -> None:
+        """Preferences and batch."""
+        self.press("ctrl+comma")
+        self.wait("preferences", lambda: self.window.preferences_window is not None)
+        preferences = self.window.preferences_window
+        assert preferences is not None
+        self.keep("13_preferences", preferences)
+        preferences.tabs.setCurrentIndex(1)
+        self.keep("14_shortcuts", preferences)
+        preferences.close()
+        done = Shot("sq010_sh020", "plates", "/renders/sh020", status=Status.DONE, done=24, total=24, worst_px=7.4)
+        self.window.batch.add([done, Shot("sq010_sh030", "plates", "/renders/sh030")])
+        self.window.show_batch()
+        self.keep("15_batch", self.window.batch)
+
+
+def main() -> int:
+    """Make the pictures."""
+    folder = Path(sys.argv[1] if len(sys.argv) > 1 else "docs/guide")
+    folder.mkdir(parents=True, exist_ok=True)
+    own = Path(tempfile.mkdtemp(prefix="rotopaint-guide-"))
+    os.environ["ROTOPAINT_PREFERENCES"] = str(own / "preferences.json")
+    application = QApplication(["rotopaint"])
+    application.setStyle("Fusion")
+    window = Window()
+    window.resize(*SIZE)
+    window.move(20, 20)
+    window.show()
+    tour = Tour(application, window, folder)
+    try:
+        for step in (tour.open, tour.run, tour.look, tour.correct, tour.judge, tour.paint, tour.export, tour.others):
+            step()
+    finally:
+        print("\n".join(line for line in window.panel.status.history if "\u26a0" in line), flush=True)
+        window.close()
+        shutil.rmtree(own, ignore_errors=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
