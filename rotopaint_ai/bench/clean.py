@@ -68,8 +68,7 @@ def _cases(arguments: argparse.Namespace, scratch: Path) -> list[Case]:
         predicted = None
         if not arguments.no_predict:
             suffix = next(s for s in (".jpg", ".png", ".exr") if any(folder.glob(f"plate.*{s}")))
-            crop = clean_cases.crop_of(folder)
-            predicted = clean_cases.predict(folder, suffix, crop, scratch, arguments.model)
+            predicted = clean_cases.predict(folder, suffix, scratch, n_frames=arguments.frames, model=arguments.model)
         cases.append(clean_cases.rendered(folder, every=arguments.every, last=arguments.frames, predicted=predicted))
     for seed, source in enumerate(arguments.pictures):
         for grain, is_float in ((0.0, False), (clean_cases.GRAIN, False), (clean_cases.GRAIN, True)):

@@ -113,12 +113,21 @@ def _cut(region: Region, left: int, top: int, width: int, height: int) -> Array:
     return pasted
 
 
-def predict(folder: Path, suffix: str, crop: str, scratch: Path, model: str | None) -> RotoDocument:
-    """The shapes that `rotopaint run` predicts for a shot."""
+def predict(folder: Path, suffix: str, scratch: Path, *, n_frames: int, model: str | None) -> RotoDocument:
+    """The shapes that `rotopaint run` predicts for a shot's first frames."""
     from rotopaint_ai.pipeline.run import run
 
     out = scratch / f"predicted-{folder.parent.name}-{folder.name}"
-    job = RunJob(str(folder / f"plate.####{suffix}"), str(out), (crop,), model=model, exports=(), clean=False)
+    numbers = sorted(int(path.name.split(".")[1]) for path in folder.glob(f"plate.*{suffix}"))[:n_frames]
+    job = RunJob(
+        str(folder / f"plate.####{suffix}"),
+        str(out),
+        (crop_of(folder),),
+        model=model,
+        frames=f"{numbers[0]}-{numbers[-1]}",
+        exports=(),
+        clean=False,
+    )
     run(job, lambda event: None, Cancel())
     return document.read(out / "shapes.roto.json")
 

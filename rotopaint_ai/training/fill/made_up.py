@@ -19,6 +19,8 @@ from rotopaint_ai.training.fill.shots import View
 Array = npt.NDArray[Any]
 Rng = np.random.Generator
 
+_BRIGHT = 0.2  # share of made-up seams whose gap is bright in places
+
 
 def grooved(clean: Array, rng: Rng) -> View:
     """A made-up seam across a picture: groove, bevels lit and dark, wandering along a random curve.
@@ -41,7 +43,7 @@ def burnt(clean: Array, rng: Rng, *, may_step: bool = False) -> View:
     depth = _depth(beside, middle, gap, bevel, rng)
     reach = float(gap.max()) / 2 + bevel + 1.0
     step = rng.uniform(-0.15, 0.15) if may_step and rng.random() < 0.25 else 0.0
-    tint = np.exp(rng.normal(0.0, 0.08, 3)) ** np.sign(depth)[..., None]
+    tint = np.exp(rng.normal(0.0, 0.15, 3)) ** np.sign(depth)[..., None]
     seam = np.exp(depth[..., None] * tint + step * np.sign(middle)[..., None] / 2)
     covered = np.abs(beside.across) < reach
     seam = np.where(covered[..., None], seam, np.exp(step * np.sign(middle)[..., None] / 2))
@@ -113,10 +115,15 @@ class _Beside:
 
 
 def _depth(beside: _Beside, middle: Array, gap: Array, bevel: float, rng: Rng) -> Array:
-    """What the seam adds to the log light (H, W): a soft-edged dark gap and a ramp of either sign on each bank."""
+    """What the seam adds to the log light (H, W): a soft-edged gap and a ramp of either sign on each bank.
+
+    Gaps are dark from faint to black; some are bright in places, where light falls through or bare print shows.
+    """
     soft = float(rng.uniform(0.3, 2.0))
     inside = 0.5 * (_erf((middle + gap / 2) / soft) - _erf((middle - gap / 2) / soft))
-    depth = np.log(1.0 - beside.along(0.0, rng.uniform(0.3, 0.98)) * inside)
+    depth = np.log(1.0 - beside.along(0.0, rng.uniform(0.05, 0.98)) * inside)
+    if rng.random() < _BRIGHT:
+        depth = depth + np.clip(beside.along(-0.8, 0.8), 0.0, None) * inside
     for sign in (-1.0, 1.0):
         ramp = np.clip(1.0 - (sign * middle - gap / 2) / bevel, 0.0, 1.0) * (sign * middle > 0)
         depth = depth + beside.along(-0.35, 0.25) * ramp * (1.0 - inside)
