@@ -19,6 +19,7 @@ from rotopaint_ai.shapes.roto import ControlPoint, Key, Points, RotoShape
 from rotopaint_ui.canvas import Canvas
 from rotopaint_ui.commands import COMMANDS
 from rotopaint_ui.corrections import KeysReply, LandmarkDrag, ShapesReply
+from rotopaint_ui.panel import Panel
 from rotopaint_ui.reel import PLATE, Look, Reel
 from rotopaint_ui.session import Session
 from rotopaint_ui.tools import ReshapeTool, Touch
@@ -555,3 +556,33 @@ def test_the_menu_offers_what_the_selection_allows(qtbot: QtBot, canvas: Canvas,
     assert {"edit.smooth", "edit.paste_key", "edit.ripple"} <= names(menu)
     next(action for action in menu.actions() if action.objectName() == "edit.cusp").trigger()
     assert points(session)[1] == ControlPoint(30, 20)
+
+
+def test_keys_reach_the_edits_through_the_panel(qtbot: QtBot, panel: Panel, session: Session) -> None:
+    panel.session.open(session.plate, session.out)  # type: ignore[arg-type]
+    panel.session.act("test", session.state)
+    panel.session.select("seam", frozenset({1}))
+    panel.take_tool("select")
+    panel.activateWindow()
+    panel.canvas.setFocus()
+    qtbot.waitUntil(panel.canvas.hasFocus)
+
+    def press(key: Qt.Key, held: Qt.KeyboardModifier = NONE) -> ControlPoint:
+        qtbot.keyClick(panel.canvas, key, held)
+        return points(panel.session)[1]
+
+    assert press(Qt.Key.Key_Right, ALT) == (31, 20, -5, 0, 5, 0)
+    assert press(Qt.Key.Key_Down, ALT | SHIFT) == (31, 30, -5, 0, 5, 0)
+    assert press(Qt.Key.Key_4, CTRL | Qt.KeyboardModifier.KeypadModifier) == pytest.approx((30.9, 30, -5, 0, 5, 0))
+    assert press(Qt.Key.Key_Z, SHIFT)[2:] == (0, 0, 0, 0)
+    assert press(Qt.Key.Key_Z)[2] < 0
+    press(Qt.Key.Key_Delete)
+    assert len(points(panel.session)) == 2
+    for _ in range(6):
+        qtbot.keyClick(panel.canvas, Qt.Key.Key_Z, CTRL)
+    assert points(panel.session)[1] == (30, 20, -5, 0, 5, 0)
+    qtbot.keyClick(panel.canvas, Qt.Key.Key_R)
+    assert panel.canvas.tool == "reshape"
+    qtbot.keyClick(panel.canvas, Qt.Key.Key_R, SHIFT)
+    assert panel.canvas.is_on("ripple")
+    assert panel.commands["edit.ripple"].isChecked()
