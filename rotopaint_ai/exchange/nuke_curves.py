@@ -43,11 +43,15 @@ class CurveKey(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """One component over time: keys, or a constant where there are none. An expression keeps its cached keys."""
+    """One component over time: keys, or a constant where there are none.
+
+    An expression keeps the value or keys that the file has of it; `is_bare` says that the file has none.
+    """
 
     constant: float = 0.0
     keys: tuple[CurveKey, ...] = ()
     expression: str | None = None
+    is_bare: bool = False
 
     def at(self, time: float) -> float:
         """Value at a frame; before the first key and after the last it holds."""
@@ -355,7 +359,7 @@ def _expression(block: list[Any], where: str, inner: Any) -> Curve:
     if len(block) > 2:
         _refuse(where, f"expression {_short(block[0])} with {len(block) - 1} values; wanted at most one")
     cached = inner(block[1]) if len(block) == 2 else Curve()
-    return Curve(cached.constant, cached.keys, block[0])
+    return Curve(cached.constant, cached.keys, block[0], len(block) == 1)
 
 
 def _keys(block: list[Any], where: str) -> tuple[CurveKey, ...]:
@@ -614,7 +618,9 @@ def _curve_text(curve: Curve) -> str:
 
 
 def _wrapped(curve: Curve, text: str) -> str:
-    return text if curve.expression is None else f"{{{curve.expression} {text}}}"
+    if curve.expression is None:
+        return text
+    return f"{{{curve.expression}}}" if curve.is_bare else f"{{{curve.expression} {text}}}"
 
 
 def _key_text(key: CurveKey, timed: bool) -> str:

@@ -229,7 +229,8 @@ def _found(name: str, shape: Shape, layers: tuple[Layer, ...], height: int, wher
     def report(text: str) -> None:
         losses.append(f"{name}: {text}")
 
-    curves = _components(shape, where, report)
+    curves = _components(shape, where)
+    _report_expressions(shape, layers, report)
     moved = _Motion([shape.transform, *(layer.transform for layer in reversed(layers))])
     if moved.is_projective:
         report("perspective of a layer's matrix is applied to points and handles, not along the curve")
@@ -246,13 +247,10 @@ def _found(name: str, shape: Shape, layers: tuple[Layer, ...], height: int, wher
     )
 
 
-def _components(shape: Shape, where: str, report: Callable[[str], None]) -> list[tuple[Curve, ...]]:
+def _components(shape: Shape, where: str) -> list[tuple[Curve, ...]]:
     """Per control point six curves: left tangent, point, right tangent (x, y each). B-spline points stay single."""
     zero = Curve()
     pairs = [(*point.values[:2], *[zero] * (2 - len(point.values[:2]))) for point in shape.outline.points]
-    expressions = sum(1 for pair in pairs for curve in pair if curve.expression)
-    if expressions:
-        report(f"{expressions} expressions were replaced by the values that the file keeps of them")
     if shape.kind == "catmullrom":
         raise DocumentError(f"{where}: a shape of type catmullrom; wanted bezier or bspline: convert it in Nuke")
     if shape.kind == "bspline":
@@ -260,6 +258,20 @@ def _components(shape: Shape, where: str, report: Callable[[str], None]) -> list
     if len(pairs) % 3:
         raise DocumentError(f"{where}: {len(pairs)} entries; wanted three for each control point")
     return [(*pairs[i], *pairs[i + 1], *pairs[i + 2]) for i in range(0, len(pairs), 3)]
+
+
+def _report_expressions(shape: Shape, layers: Sequence[Layer], report: Callable[[str], None]) -> None:
+    """Expressions on points, transforms and attributes: baked from what the file keeps of them, or taken as 0."""
+    curves = [curve for cubic in (shape.outline, shape.feather) if cubic for p in cubic.points for curve in p.values]
+    elements: tuple[Shape | Layer, ...] = (shape, *layers)
+    for element in elements:
+        curves += [*element.transform.values, *(curve for _, curve in element.attributes)]
+    bare = sum(1 for curve in curves if curve.expression and curve.is_bare)
+    kept = sum(1 for curve in curves if curve.expression and not curve.is_bare)
+    if kept:
+        report(f"{kept} expressions were replaced by the values that the file keeps of them")
+    if bare:
+        report(f"{bare} expressions have no value in the file and were taken as 0; bake them in Nuke")
 
 
 def _report_attributes(shape: Shape, layers: Sequence[Layer], report: Callable[[str], None]) -> None:
