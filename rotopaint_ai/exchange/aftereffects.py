@@ -41,7 +41,7 @@ KEEPS: Final[frozenset[Feature]] = frozenset(
     )
 )
 WORDS: Final[Mapping[Feature, str]] = {
-    "width": "{names}: an open mask has no width, give it the Stroke effect",
+    "width": "{names}: an open mask has no width: give it the Stroke effect, or --bands for closed outlines",
     "feather": "{names}: an open mask's feather is not written",
     "layers": "{names}: masks have no groups, the layer's name stays a part of the mask's",
 }

@@ -123,7 +123,7 @@ WORDS: Final[Mapping[Feature, str]] = {
     "keys": "{names}: keys became others",
     "holds": HOLDS,
     "feather": "{names}: feather is not written",
-    "width": "{names}: the width of the stroke is not written",
+    "width": "{names}: the width of the stroke is not written; --bands writes strokes as closed outlines",
     "taper": "{names}: taper is not written, the stroke keeps its width to the ends",
     "visibility": "{names}: hidden frames are not written, the shape is always shown",
     "layers": "{names}: layers are not written, they stay a part of the name",

@@ -27,7 +27,7 @@ HEAD: Final = "shake_shape_data"
 KEEPS: Final[frozenset[Feature]] = frozenset(("tangents", "points", "open", "keys", "feather", "names", "order"))
 WORDS: Final[Mapping[Feature, str]] = {
     "keys": losses.HOLDS,
-    "width": "{names}: an open shape has no width in a Shake file, the stroke is set in the other program",
+    "width": "{names}: an open shape has no width in a Shake file; --bands writes strokes as closed outlines",
     "feather": "{names}: an open shape has no feather in a Shake file",
     "visibility": "{names}: hidden frames are not written: a Shake shape is shown always or never",
     "names": "{names}: blanks in names became '_'",

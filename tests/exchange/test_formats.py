@@ -20,7 +20,9 @@ def sample() -> RotoDocument:
     return RotoDocument(100, 80, 5, 7, shapes=(RotoShape("eye", True, "matte", keys, feather_px=2.0),))
 
 
-@pytest.mark.parametrize(("a", "b"), list(itertools.permutations([".roto.json", ".nk", ".svg", ".setting", ".jsx", ".py"], 2)))
+@pytest.mark.parametrize(
+    ("a", "b"), list(itertools.permutations([".roto.json", ".nk", ".svg", ".setting", ".jsx", ".py"], 2))
+)
 def test_every_pair_carries_the_curves(tmp_path: Path, a: str, b: str) -> None:
     error, _ = formats.write(tmp_path / f"one{a}", sample())
     assert error <= 1e-6

@@ -39,7 +39,7 @@ MODULES = {"ssf": ssf, "setting": fusion, "jsx": aftereffects, "py": blender, "f
 def test_what_is_written_comes_back_or_is_told(form: Format, tmp_path: Path) -> None:
     drawn = form.name in ("COCO", "labelme")  # every frame of theirs is a drawing
 
-    @settings(max_examples=3 if drawn else 8, deadline=None, phases=PHASES)
+    @settings(max_examples=2 if drawn else 5, deadline=None, phases=PHASES)
     @given(meant=shots.documents())
     def check(meant: RotoDocument) -> None:
         _check_round_trip(form, tmp_path, meant)
@@ -56,7 +56,7 @@ def _check_round_trip(form: Format, tmp_path: Path, meant: RotoDocument) -> None
 
 
 @pytest.mark.parametrize("module", MODULES.values(), ids=MODULES)
-@settings(max_examples=5, deadline=None, phases=PHASES)
+@settings(max_examples=4, deadline=None, phases=PHASES)
 @given(meant=shots.documents())
 def test_written_again_it_is_the_same_file(module: object, meant: RotoDocument) -> None:
     """Reading loses nothing that the file holds: what was read writes the same keys and points again."""
@@ -142,7 +142,7 @@ def test_damaged_files_are_told_in_one_line(name: str) -> None:
         whole = labelme.dumps_frame(labelme.as_written(document), 1001)
     else:
         whole = coco.dumps(document)
-    for _ in range(150):
+    for _ in range(120):
         said = _complaint(lambda: READERS[name](_damaged(whole, chance), width=200, height=100, where="damaged"))
         assert said is None or (said.startswith("damaged") and len(said) < 300)
 
