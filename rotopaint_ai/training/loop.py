@@ -33,7 +33,7 @@ from rotopaint_ai.training.dataset import Memory, Truth, shrunk
 from rotopaint_ai.training.held_out import as_input, precision, predict_held_out, seen_percent
 from rotopaint_ai.training.nets import COARSE_STRIDE, LandmarkNet
 from rotopaint_ai.training.optim import OPTIMISERS, rate_at
-from rotopaint_ai.training.preview import write_preview
+from rotopaint_ai.training.preview import Splines, write_preview
 from rotopaint_ai.training.recipe import Recipe
 
 CHECKPOINT = "checkpoint.pt"
@@ -49,6 +49,7 @@ class Task:
     held_out: Memory
     weights_L: npt.NDArray[np.float32]
     mirror: tuple[int, ...]
+    splines: Splines | None = None  # to draw previews with
 
 
 class Row(NamedTuple):
@@ -245,7 +246,8 @@ class _Run:
         self.window = _Window()
         self.rows.append(row)
         self._write_log()
-        write_preview(self.folder / "preview.jpg", self.ema, self.task.held_out, rows[:12], self.recipe)
+        preview = self.folder / "preview.jpg"
+        write_preview(preview, self.ema, self.task.held_out, rows[:12], self.recipe, self.task.splines)
         return row
 
     def _judge(self, rows: npt.NDArray[np.intp]) -> float:

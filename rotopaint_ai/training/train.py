@@ -36,6 +36,7 @@ from rotopaint_ai.training.finish import Chosen, Seams, choose, crop_model, shap
 from rotopaint_ai.training.held_out import predict_held_out
 from rotopaint_ai.training.loop import Row, Task, Trained, build_net, fit_landmarks
 from rotopaint_ai.training.nets import LandmarkNet
+from rotopaint_ai.training.preview import Splines
 from rotopaint_ai.training.recipe import Recipe, load_recipe
 from rotopaint_ai.training.warmstart import Taken, face_places, find_seam_model, find_weights, take_over
 
@@ -98,12 +99,13 @@ def train(
     places = face_places(learn.truth.landmarks)
     net = build_net(plan, len(data.sheet.landmarks))
     taken = _start(net, init, data.sheet, places)
+    splines = Splines.of(data.sheet, memory.truth)
     sink(Event("started", {"stage": "train", "samples": len(learn), "held_out": len(held), "init": _said(taken)}))
     with watch.measuring("training"):
         trained = fit_landmarks(
             plan,
             net,
-            Task(memory, held_memory, _weights(data.sheet), mirror_permutation(data.sheet)),
+            Task(memory, held_memory, _weights(data.sheet), mirror_permutation(data.sheet), splines),
             run_folder,
             resume=resume,
             report=lambda row: sink(_progress(plan, row)),

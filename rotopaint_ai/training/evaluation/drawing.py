@@ -30,8 +30,9 @@ def draw_points(crop: Picture, found: Array, true: Array | None, text: str = "")
 
 
 def _write(picture: Picture, words: str, at: tuple[int, int]) -> None:
-    for colour, width in (((0, 0, 0), 3), (TEXT, 1)):
-        cv2.putText(picture, words, at, cv2.FONT_HERSHEY_SIMPLEX, 0.4, colour, width, cv2.LINE_AA)
+    for colour, off in (((0, 0, 0), 1), (TEXT, 0)):  # thicker letters would be wider as well: a shadow, no outline
+        place = (at[0] + off, at[1] + off)
+        cv2.putText(picture, words, place, cv2.FONT_HERSHEY_SIMPLEX, 0.4, colour, 1, cv2.LINE_AA)
 
 
 def draw_curve(crop: Picture, line: npt.NDArray[np.floating[Any]], closed: bool, colour: tuple[int, int, int]) -> None:
