@@ -12,7 +12,7 @@ from typing import Any
 
 from rotopaint_ai.cli.shared import needs_training
 from rotopaint_ai.cli.watch import choose_sink, stopping_on_signals
-from rotopaint_ai.jobs import Cancel
+from rotopaint_ai.jobs import Cancel, Event
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -27,6 +27,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--resume", action="store_true", help="go on from the last checkpoint of the same training")
     parser.add_argument("--name", metavar="TEXT", help="the pack's name on its card")
     parser.add_argument("--licence", metavar="TEXT", help="the pack's licence on its card")
+    parser.add_argument(
+        "--strategy",
+        default="auto",
+        metavar="WHAT",
+        help="auto (one rank per GPU or NUMA node), single, or a number of ranks on this machine",
+    )
     parser.add_argument(
         "--learning-curve",
         action="store_true",
@@ -45,8 +51,19 @@ def execute(arguments: argparse.Namespace) -> int:
     start_again()
     if arguments.learning_curve:
         return _learning_curve(arguments)
+    from rotopaint_ai.training.parallel.launch import has_restarted, is_rank, launch
+    from rotopaint_ai.training.parallel.topology import bind, choose, look
+
+    if not is_rank():
+        layout = choose(look(), arguments.strategy)
+        print(f"strategy: {layout.reason}", file=sys.stderr)
+        if layout.n_ranks > 1:
+            return launch(layout, sys.argv[1:])
+    bind()
+    from rotopaint_ai.training.parallel.group import Group
     from rotopaint_ai.training.train import train
 
+    group = Group.join()
     cancel = Cancel()
     with stopping_on_signals(cancel):
         report = train(
@@ -55,17 +72,22 @@ def execute(arguments: argparse.Namespace) -> int:
             recipe=arguments.recipe,
             overrides=tuple(arguments.set),
             init=arguments.init,
-            resume=arguments.resume,
+            resume=arguments.resume or has_restarted(),
             name=arguments.name,
             licence=arguments.licence,
             command=shlex.join(["rotopaint", *sys.argv[1:]]),
-            sink=choose_sink(events=arguments.events, cancel=cancel),
+            sink=choose_sink(events=arguments.events, cancel=cancel) if group.is_first else _silent,
             cancel=cancel,
+            group=group,
         )
-    if not arguments.events:
+    if group.is_first and not arguments.events:
         print(f"{report.pack}: {report.steps} steps, {report.images_per_s:.0f} images/s")
         print(json.dumps(report.metrics, indent=1))
     return 0
+
+
+def _silent(event: Event) -> None:
+    """The first rank speaks for all."""
 
 
 def _learning_curve(arguments: argparse.Namespace) -> int:

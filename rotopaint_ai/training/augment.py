@@ -140,11 +140,12 @@ class Augmenter:
     margin: float
     mirror: Sequence[int]
 
-    def batch(self, memory: Memory, rows: Sequence[int], size_px: int, rng: Random) -> Batch:
-        """Crops of some rows, each with its own random draw from `rng`."""
+    def batch(self, memory: Memory, rows: Sequence[int], size_px: int, draw: Random | Sequence[Random]) -> Batch:
+        """Crops of some rows, drawn at random from one generator in turn or each from its own."""
+        draws = [draw] * len(rows) if isinstance(draw, Random) else draw
         crops = np.empty((len(rows), size_px, size_px, 3), np.uint8)
         landmarks, visible = memory.truth.landmarks[list(rows)].copy(), memory.truth.visible[list(rows)].copy()
-        for at, row in enumerate(rows):
+        for at, (row, rng) in enumerate(zip(rows, draws)):
             matrix, flips = random_matrix(nominal_crop(landmarks[at], self.margin), size_px, self.geometry, rng)
             crop = warp_picture(memory.pictures[row], matrix, size_px, _border(rng, bool(self.parts)))
             moved = move_points(landmarks[at], matrix)

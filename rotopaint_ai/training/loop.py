@@ -16,7 +16,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
@@ -33,8 +32,10 @@ from rotopaint_ai.training.dataset import Memory, Truth, shrunk
 from rotopaint_ai.training.held_out import as_input, precision, predict_held_out, seen_percent
 from rotopaint_ai.training.nets import COARSE_STRIDE, LandmarkNet
 from rotopaint_ai.training.optim import OPTIMISERS, rate_at
+from rotopaint_ai.training.parallel.group import ALONE, Group
 from rotopaint_ai.training.preview import Splines, write_preview
 from rotopaint_ai.training.recipe import Recipe
+from rotopaint_ai.training.shards.order import Order
 
 CHECKPOINT = "checkpoint.pt"
 LOG = "log.csv"
@@ -63,6 +64,8 @@ class Row(NamedTuple):
     images_per_s: float
     waiting_share: float  # of the time, for batches
     learning_rate: float
+    copying_share: float = 0.0  # of the time, from batch to network
+    talking_share: float = 0.0  # of the time, for other ranks' gradients
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,18 +107,19 @@ def fit_landmarks(
     resume: bool = False,
     report: Callable[[Row], None] = lambda row: None,
     check: Callable[[], None] = lambda: None,
+    group: Group = ALONE,
 ) -> Trained:
     """Train `net` and leave a checkpoint, a log and previews in `folder`.
 
-    `check` is called every step and may raise to stop; the checkpoint of the last evaluation then stays.
+    `check` is called every step and may raise to stop, on any rank; the checkpoint of the last evaluation then stays.
     Raises: TrainingError when the loss stops being a number, or a checkpoint to resume from does not fit.
     """
-    run = _Run(recipe, net, task, folder)
+    run = _Run(recipe, net, task, folder, group)
     if resume:
         run.load()
     with _batches(run) as batches:
         while not run.is_over:
-            check()
+            group.check(check)
             if run.is_joining:
                 run.join(report)
             run.step(*_timed(batches))
@@ -130,11 +134,12 @@ def fit_landmarks(
 class _Run:
     """The state of a run: everything that a checkpoint holds."""
 
-    def __init__(self, recipe: Recipe, net: LandmarkNet, task: Task, folder: Path) -> None:
-        self.recipe, self.task, self.folder = recipe, task, folder
+    def __init__(self, recipe: Recipe, net: LandmarkNet, task: Task, folder: Path, group: Group) -> None:
+        self.recipe, self.task, self.folder, self.group = recipe, task, folder, group
         layout = torch.channels_last if recipe.channels_last else torch.contiguous_format
         self.net = cast(LandmarkNet, cast(Any, net).to(memory_format=layout))
         self.ema = copy.deepcopy(self.net).eval()
+        self.model = group.wrap(self.net, compression=recipe.compression, equal=recipe.equal_ranks)
         self.ema_tensors, self.net_tensors = _floats(self.ema), _floats(self.net)
         self.best_state = copy.deepcopy(self.ema.state_dict())
         self.optimiser = OPTIMISERS[recipe.optimiser](self.net, recipe.learning_rate, recipe.weight_decay)
@@ -188,11 +193,12 @@ class _Run:
     def make_batch(self, step: int) -> Batch:
         """The batch of a step; the same for the same seed, step and crop size."""
         recipe, size = self.recipe, self.size_at(step)
-        rng = np.random.default_rng((recipe.seed, step))
         n = len(self.everything if self.learns_all(step) else self.task.train)  # held-out samples stand last
-        rows = _rows(n, recipe.seed, step, recipe.batch)
         memory = self.small if size < recipe.input_size else self.everything
-        return make_augmenter(recipe, self.task.mirror).batch(memory, rows, size, rng)
+        order = Order(n, recipe.seed, None if memory.groups is None else memory.groups[:n])
+        rows = self.group.share(order.batch(step, recipe.batch))
+        draws = [np.random.default_rng((recipe.seed, step, at)) for at in self.group.share(range(recipe.batch))]
+        return make_augmenter(recipe, self.task.mirror).batch(memory, rows, size, draws)
 
     def step(self, batch: Batch, waited: float) -> None:
         """One step of the optimiser."""
@@ -210,10 +216,14 @@ class _Run:
         )
         self.net.train()
         noise = torch.Generator().manual_seed(self.recipe.seed * 1_000_003 + self.at)
-        jitter = torch.randn(target.points.shape, generator=noise) * self.recipe.centre_jitter * COARSE_STRIDE
+        everywhere = (self.recipe.batch, *target.points.shape[1:])
+        jitter = torch.randn(everywhere, generator=noise) * self.recipe.centre_jitter * COARSE_STRIDE
+        crops = as_input(batch.crops)
+        copied = time.perf_counter() - start
+        weight, ranks = self.group.sums([float(target.weight.sum())])[0], self.group.ranks
         with precision(self.recipe):
-            said = self.net(as_input(batch.crops), jitter)
-        loss, parts = losses.total(said, target, self.recipe.losses)
+            said = self.model(crops, self.group.share(jitter))
+        loss, parts = losses.total(said, target, self.recipe.losses, norm=weight / ranks)
         self.optimiser.zero_grad(set_to_none=True)
         cast(Any, loss).backward()
         norm = nn.utils.clip_grad_norm_(self.net.parameters(), self.recipe.clip)
@@ -225,8 +235,8 @@ class _Run:
         self._follow()
         self.at += 1
         taken = time.perf_counter() - start
-        self.seconds += taken + waited
-        self.window.add(float(loss.detach()), len(batch.crops), taken, waited)
+        self.seconds += self.group.first_says(taken + waited)
+        self.window.add(float(loss.detach()), self.recipe.batch, taken, waited, copied)
 
     @torch.no_grad()
     def _follow(self) -> None:
@@ -242,17 +252,22 @@ class _Run:
         rows = _spread(len(self.task.held_out), self.recipe.eval_limit)
         percent = self.best if self.has_joined else self._judge(rows)
         rate = self.optimiser.param_groups[0]["lr"]
-        row = self.window.row(self.at, self.seconds / 60, self.size_at(self.at - 1), percent, rate)
+        talking = self.group.talking_s(self.model) * len(self.window.losses)
+        row = self.window.row(self.at, self.seconds / 60, self.size_at(self.at - 1), percent, rate, talking)
         self.window = _Window()
         self.rows.append(row)
+        if not self.group.is_first:
+            return row
         self._write_log()
         preview = self.folder / "preview.jpg"
         write_preview(preview, self.ema, self.task.held_out, rows[:12], self.recipe, self.task.splines)
         return row
 
     def _judge(self, rows: npt.NDArray[np.intp]) -> float:
-        held = predict_held_out(self.ema, self.task.held_out, rows, self.recipe, exact=False)
-        percent = seen_percent(held)
+        percent = 0.0
+        if self.group.is_first:
+            percent = seen_percent(predict_held_out(self.ema, self.task.held_out, rows, self.recipe, exact=False))
+        percent = self.group.first_says(percent)
         self.since_best += 1
         if percent < self.best:
             self.best, self.since_best = percent, 0
@@ -268,7 +283,9 @@ class _Run:
             )
 
     def save(self) -> None:
-        """Write the checkpoint beside and rename."""
+        """Write the checkpoint beside and rename; the first rank does, for all."""
+        if not self.group.is_first:
+            return
         state = {
             "recipe": self.recipe.to_yaml(),
             "net": self.net.state_dict(),
@@ -320,18 +337,20 @@ class _Window:
 
     def __init__(self) -> None:
         self.losses: list[float] = []
-        self.images, self.computing, self.waiting = 0, 0.0, 0.0
+        self.images, self.computing, self.waiting, self.copying = 0, 0.0, 0.0, 0.0
 
-    def add(self, loss: float, images: int, taken: float, waited: float) -> None:
+    def add(self, loss: float, images: int, taken: float, waited: float, copied: float) -> None:
         self.losses.append(loss)
         self.images += images
         self.computing += taken
         self.waiting += waited
+        self.copying += copied
 
-    def row(self, step: int, minutes: float, size_px: int, percent: float, rate: float) -> Row:
+    def row(self, step: int, minutes: float, size_px: int, percent: float, rate: float, talking: float) -> Row:
         total = max(self.computing + self.waiting, 1e-9)
         loss = float(np.mean(self.losses)) if self.losses else 0.0
-        return Row(step, minutes, size_px, loss, percent, self.images / total, self.waiting / total, rate)
+        shares = (self.waiting / total, rate, self.copying / total, min(1.0, talking / total))
+        return Row(step, minutes, size_px, loss, percent, self.images / total, *shares)
 
 
 def make_augmenter(recipe: Recipe, mirror: tuple[int, ...]) -> Augmenter:
@@ -361,17 +380,6 @@ def _floats(module: nn.Module) -> list[Tensor]:
 def _spread(n: int, limit: int) -> npt.NDArray[np.intp]:
     """At most `limit` rows out of n, evenly spread."""
     return np.unique(np.linspace(0, n - 1, min(n, limit)).round().astype(np.intp))
-
-
-def _rows(n: int, seed: int, step: int, count: int) -> list[int]:
-    """Which of n samples a step looks at: all of them once, in an order of its own, before any comes again."""
-    return [int(_shuffled(n, seed, at // n)[at % n]) for at in range(step * count, (step + 1) * count)]
-
-
-@lru_cache(maxsize=4)
-def _shuffled(n: int, seed: int, epoch: int) -> npt.NDArray[np.intp]:
-    """The order of an epoch."""
-    return np.random.default_rng((seed, epoch, 99)).permutation(n)
 
 
 def _timed(batches: Iterator[Batch]) -> tuple[Batch, float]:

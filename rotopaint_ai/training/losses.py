@@ -41,9 +41,14 @@ def make_target(landmarks: Tensor, visible: Tensor, weights_L: Tensor, size_px: 
     return Target(points, seen, weight)
 
 
-def total(said: Prediction, target: Target, parts: Mapping[str, float]) -> tuple[Tensor, dict[str, float]]:
-    """The weighted sum of the parts, and each part's own mean for the log."""
-    norm = target.weight.sum().clamp_min(1e-6)
+def total(
+    said: Prediction, target: Target, parts: Mapping[str, float], norm: float | None = None
+) -> tuple[Tensor, dict[str, float]]:
+    """The weighted sum of the parts, and each part's own mean for the log.
+
+    `norm` is the weight to divide by where other ranks hold other parts of the batch (None: this batch's own).
+    """
+    norm = max(float(target.weight.sum()) if norm is None else norm, 1e-6)
     values = {name: (LOSSES[name](said, target) * target.weight).sum() / norm for name, share in parts.items() if share}
     loss = torch.stack([parts[name] * value for name, value in values.items()]).sum()
     return loss, {name: float(value.detach()) for name, value in values.items()}

@@ -22,6 +22,7 @@ from rotopaint_ai.training.augment import PARTS
 from rotopaint_ai.training.losses import LOSSES
 from rotopaint_ai.training.nets import BACKBONES
 from rotopaint_ai.training.optim import OPTIMISERS
+from rotopaint_ai.training.parallel.group import HOOKS
 
 
 def _losses() -> dict[str, float]:
@@ -84,6 +85,8 @@ class Recipe:
     bf16: bool = True
     channels_last: bool = True
     threads: int = 0  # 0: every core
+    compression: str = "none"  # of the gradients that ranks exchange: none, bf16, fp16, powersgd
+    equal_ranks: bool = False  # ranks normalise over the whole batch, as one process would; slower
     seed: int = 1
     eval_every: int = 250  # steps
     eval_limit: int = 400  # held-out samples looked at during training
@@ -210,7 +213,7 @@ def _cast(kind: Any, value: Any, where: str) -> Any:
 
 def _check(recipe: Recipe) -> None:
     r = recipe
-    _ = BACKBONES[r.backbone], OPTIMISERS[r.optimiser], *(PARTS[name] for name in r.augment)
+    _ = BACKBONES[r.backbone], OPTIMISERS[r.optimiser], HOOKS[r.compression], *(PARTS[name] for name in r.augment)
     _ = tuple(LOSSES[name] for name in r.losses)
     for ok, message in (
         (32 <= r.input_size <= 1024 and r.input_size % 32 == 0, f"input_size {r.input_size}: wanted a multiple of 32"),

@@ -8,7 +8,6 @@ A run keeps its checkpoint, log, preview and recipe in `PACK.run` beside the pac
 from __future__ import annotations
 
 import datetime
-import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -18,16 +17,15 @@ from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
-import torch
 
 from rotopaint_ai.errors import TrainingError
 from rotopaint_ai.files import write_json, write_text
 from rotopaint_ai.inference.pack import CARD, write_card
-from rotopaint_ai.jobs import Cancel, Event, Sink
+from rotopaint_ai.jobs import Cancel, Event, Sink, warning
 from rotopaint_ai.pipeline.snap import STILL
 from rotopaint_ai.plates.colour import DISPLAY
 from rotopaint_ai.sheet import Sheet, mirror_permutation
-from rotopaint_ai.training import refusals
+from rotopaint_ai.training import refusals, threads
 from rotopaint_ai.training.augment import straight_batch
 from rotopaint_ai.training.dataset import Dataset, Memory, face_side, join, load_pictures, read_dataset
 from rotopaint_ai.training.evaluate import FACE_WIDTH, evaluate
@@ -36,6 +34,7 @@ from rotopaint_ai.training.finish import Chosen, Seams, choose, crop_model, shap
 from rotopaint_ai.training.held_out import predict_held_out
 from rotopaint_ai.training.loop import Row, Task, Trained, build_net, fit_landmarks
 from rotopaint_ai.training.nets import LandmarkNet
+from rotopaint_ai.training.parallel.group import ALONE, Group
 from rotopaint_ai.training.preview import Splines
 from rotopaint_ai.training.recipe import Recipe, load_recipe
 from rotopaint_ai.training.warmstart import Taken, face_places, find_seam_model, find_weights, take_over
@@ -70,8 +69,9 @@ def train(
     command: str = "",
     sink: Sink = lambda event: None,
     cancel: Cancel | None = None,
+    group: Group = ALONE,
 ) -> TrainReport:
-    """Train both models of a pack and write it to `out`.
+    """Train both models of a pack and write it to `out`; of several ranks the first does what is not training.
 
     `recipe`: a file or a shipped name (None: `character`); `overrides`: `key=value` texts. `init`: a pack to start
     from, `none` for nothing, None for the shipped pack where there is one. `resume` goes on from `out`.run. `name` and
@@ -81,7 +81,6 @@ def train(
     folder, watch, stop = Path(out), _Clock(), cancel or Cancel()
     plan = load_recipe(recipe, overrides)
     _check_place(folder)
-    _set_threads(plan)
     with watch.measuring("loading"):
         whole = join([read_dataset(source) for source in datasets])
         refusals.check(whole)
@@ -99,6 +98,9 @@ def train(
     places = face_places(learn.truth.landmarks)
     net = build_net(plan, len(data.sheet.landmarks))
     taken = _start(net, init, data.sheet, places)
+    chosen_threads = threads.settle(plan, net)
+    if chosen_threads.note:
+        sink(warning(chosen_threads.note))
     splines = Splines.of(data.sheet, memory.truth)
     sink(Event("started", {"stage": "train", "samples": len(learn), "held_out": len(held), "init": _said(taken)}))
     with watch.measuring("training"):
@@ -110,7 +112,11 @@ def train(
             resume=resume,
             report=lambda row: sink(_progress(plan, row)),
             check=stop.check,
+            group=group,
         )
+    group.leave()
+    if not group.is_first:
+        return TrainReport(folder, {}, {}, watch.seconds, trained.steps, 0.0)
     with watch.measuring("fitting"):
         found = predict_held_out(trained.judged, held_memory, np.arange(len(held_memory)), plan, exact=True)
         chosen = choose(plan, learn, found, held_memory)
@@ -193,10 +199,6 @@ def _check_place(folder: Path) -> None:
         raise TrainingError(
             f"{folder}: exists and is not a model pack; give --out a new folder or an old pack to replace"
         )
-
-
-def _set_threads(recipe: Recipe) -> None:
-    torch.set_num_threads(recipe.threads or os.cpu_count() or 1)
 
 
 def _start(net: LandmarkNet, init: str | Path | None, sheet: Sheet, places: npt.NDArray[np.float32]) -> Taken | None:

@@ -1,0 +1,74 @@
+"""What each rank does in the tests of ranks; started by the launcher with a name and a folder."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from rotopaint_ai.training import losses
+from rotopaint_ai.training.dataset import load_pictures, read_dataset
+from rotopaint_ai.training.held_out import as_input
+from rotopaint_ai.training.loop import Task, build_net, fit_landmarks
+from rotopaint_ai.training.parallel.group import Group
+from rotopaint_ai.training.parallel.launch import has_restarted
+from rotopaint_ai.training.recipe import Recipe, override
+
+TINY = ["widths=[8,8,8,8,8]", "neck=8", "fine=8", "batch=8", "bf16=false", "input_size=64", "small_size=64"]
+LONG = [*TINY, "minutes=null", "steps=6", "eval_every=2", "learn_all=0"]
+
+
+def gradients(folder: Path, group: Group, compression: str) -> None:
+    """The gradient of one batch, computed by however many ranks there are."""
+    recipe = override(Recipe(), TINY)
+    net = build_net(recipe, 5)
+    model = group.wrap(net, equal=True, compression=compression).train()
+    rng = np.random.default_rng(3)
+    crops = rng.integers(0, 255, (8, 64, 64, 3), dtype=np.uint8)
+    landmarks = torch.tensor(rng.uniform(4, 60, (8, 5, 2)), dtype=torch.float32)
+    landmarks[3, 2] = float("nan")  # ranks have different numbers of landmarks
+    whole = losses.make_target(landmarks, torch.ones(8, 5), torch.ones(5), 64, 0.5)
+    mine = losses.Target(*(group.share(part) for part in whole))
+    jitter = torch.tensor(rng.normal(0, 2, (8, 5, 2)), dtype=torch.float32)
+    said = model(group.share(as_input(crops)), group.share(jitter))
+    norm = group.sums([float(mine.weight.sum())])[0] / group.ranks
+    loss, _ = losses.total(said, mine, recipe.losses, norm=norm)
+    loss.backward()
+    if group.is_first:
+        found = {name: p.grad.clone() for name, p in net.named_parameters() if p.grad is not None}
+        torch.save(found, folder / f"gradients.{group.ranks}.{compression}.pt")
+
+
+def training(folder: Path, group: Group, faces: str, out: str, kill_at: int) -> None:
+    """Train the landmark network; in its first life the last rank kills itself at a step."""
+    first_life = not has_restarted()
+    n_checked = 0
+
+    def check() -> None:
+        nonlocal n_checked
+        n_checked += 1
+        if first_life and n_checked == kill_at and group.rank == group.ranks - 1:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    recipe, data = override(Recipe(), LONG), read_dataset(faces)
+    memory = load_pictures(data.subset(data.rows_of("train")), side_px=80, margin=1.3)
+    held = load_pictures(data.subset(data.rows_of("test")), side_px=80, margin=1.3)
+    task = Task(memory, held, np.ones(4, np.float32), (1, 0, 2, 3))
+    (folder / out).mkdir(exist_ok=True)
+    fit_landmarks(recipe, build_net(recipe, 4), task, folder / out, resume=not first_life, check=check, group=group)
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    name, folder, *rest = sys.argv[1:]
+    group = Group.join()
+    if name == "gradients":
+        for compression in rest:
+            gradients(Path(folder), group, compression)
+    else:
+        training(Path(folder), group, rest[0], rest[1], int(rest[2]))
+    group.leave()

@@ -1,0 +1,66 @@
+"""Ranks compute what one process computes, and a lost rank costs nothing but time."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from rotopaint_ai.training.parallel.group import ALONE
+
+RANKS = Path(__file__).with_name("ranks.py")
+
+
+def _ranks() -> Any:
+    spec = importlib.util.spec_from_file_location("ranks", RANKS)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def _run(n_ranks: int, *words: object, restarts: int = 0) -> None:
+    paths = os.pathsep.join(path for path in sys.path if path)
+    environment = {**os.environ, "PYTHONPATH": paths, "OMP_NUM_THREADS": "1"}
+    launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(n_ranks)]
+    launcher += ["--max-restarts", str(restarts), "--monitor-interval", "0.1"]
+    done = subprocess.run([*launcher, str(RANKS), *map(str, words)], env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-3000:]
+
+
+def _apart(first: dict[str, torch.Tensor], second: dict[str, torch.Tensor]) -> float:
+    """The norm of the difference over the norm, of all parameters together."""
+    assert first.keys() == second.keys()
+    assert first
+    apart, whole = (
+        torch.cat([part.flatten() for part in parts])
+        for parts in ([first[name] - second[name] for name in first], list(first.values()))
+    )
+    return float(apart.norm() / whole.norm())
+
+
+def test_gradients_of_ranks_are_those_of_one_process(tmp_path: Path) -> None:
+    _ranks().gradients(tmp_path, ALONE, "none")
+    one = torch.load(tmp_path / "gradients.1.none.pt")
+    _run(2, "gradients", tmp_path, "none", "bf16", "fp16")
+    assert _apart(one, torch.load(tmp_path / "gradients.2.none.pt")) < 1e-5
+    for compression, limit in (("bf16", 0.02), ("fp16", 0.005)):
+        rounded = torch.load(tmp_path / f"gradients.2.{compression}.pt")
+        assert 1e-7 < _apart(one, rounded) < limit
+
+
+@pytest.mark.timeout(300)
+def test_a_lost_rank_costs_no_step(faces: Path, tmp_path: Path) -> None:
+    _run(2, "training", tmp_path, faces, "whole", 0)
+    _run(2, "training", tmp_path, faces, "broken", 4, restarts=1)
+    whole, broken = (torch.load(tmp_path / f"{name}/checkpoint.pt", weights_only=True) for name in ("whole", "broken"))
+    assert whole["at"] == broken["at"] == 6
+    for name, value in whole["ema"].items():
+        assert torch.equal(value, broken["ema"][name]), name

@@ -1,0 +1,68 @@
+"""How training is laid out over a machine, from machines made of files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from rotopaint_ai.errors import UsageError
+from rotopaint_ai.training.parallel.launch import launcher_words
+from rotopaint_ai.training.parallel.topology import Topology, choose, look, parse_cpus, remote_share
+
+ONE = Topology(((0, 1),), 1)
+TWO = Topology(((0, 1, 2, 3), (4, 5, 6, 7)), 2)
+
+
+def _machine(folder: Path, *lists: str) -> Path:
+    for number, text in enumerate(lists):
+        (folder / f"node{number}").mkdir()
+        (folder / f"node{number}/cpulist").write_text(text + "\n")
+    return folder
+
+
+def test_nodes_are_read_from_the_kernel_and_cut_to_the_cores_we_may_use(tmp_path: Path) -> None:
+    nodes = _machine(tmp_path, "0-3,8-9", "4-7", "10")
+    assert look(nodes, allowed=range(1, 9)).nodes == ((1, 2, 3, 8), (4, 5, 6, 7))
+    assert look(tmp_path / "none", allowed=(2, 0)).nodes == ((0, 2),)
+    assert parse_cpus("0-2,5,\n") == [0, 1, 2, 5]
+
+
+@pytest.mark.parametrize(
+    ("topology", "strategy", "cpus", "backend", "said"),
+    [
+        (ONE, "auto", ((0, 1),), "none", "one process with 2 threads (1 socket, 1 NUMA node, 2 cores, no GPU)"),
+        (TWO, "auto", TWO.nodes, "gloo", "one rank per NUMA node, 2 ranks bound to their cores, over gloo"),
+        (TWO, "single", (tuple(range(8)),), "none", "one process with 8 threads, as asked"),
+        (ONE, "2", ((0,), (1,)), "gloo", "2 ranks over gloo, as asked"),
+        (ONE, "4", ((0,), (1,), (0,), (1,)), "gloo", "4 ranks over gloo"),
+        (Topology(TWO.nodes, 2, 4), "auto", ((0, 1), (2, 3), (4, 5), (6, 7)), "nccl", "one rank per GPU, 4 ranks"),
+        (Topology(ONE.nodes, 1, 1), "auto", ((0, 1),), "none", "1 GPU"),
+    ],
+)
+def test_layouts(topology: Topology, strategy: str, cpus: tuple[tuple[int, ...], ...], backend: str, said: str) -> None:
+    layout = choose(topology, strategy)
+    assert (layout.cpus, layout.backend) == (cpus, backend)
+    assert said in layout.reason
+
+
+@pytest.mark.parametrize("strategy", ["", "many", "0", "-1", "65"])
+def test_other_strategies_are_refused(strategy: str) -> None:
+    with pytest.raises(UsageError, match="wanted auto, single, or a number of ranks up to 64"):
+        choose(TWO, strategy)
+
+
+def test_the_launcher_gets_every_rank_its_cores() -> None:
+    layout = choose(TWO, "2")
+    words = launcher_words(layout, ["train", "data"], restarts=1)
+    assert words[words.index("--nproc-per-node") + 1] == "2"
+    assert words[-4:] == ["-m", "rotopaint_ai", "train", "data"]
+    assert layout.environment() == {"ROTOPAINT_RANK_CPUS": "0,1,2,3;4,5,6,7", "OMP_NUM_THREADS": "4"}
+
+
+def test_memory_on_other_nodes_is_counted(tmp_path: Path) -> None:
+    nodes = _machine(tmp_path, "0-63", "64-127")
+    maps = tmp_path / "numa_maps"
+    maps.write_text("7f00 default anon=10 dirty=10 N0=30 N1=10 kernelpagesize_kB=4\n7f01 default N0=60\n")
+    assert remote_share(maps, nodes) == pytest.approx(0.1)
+    assert remote_share(tmp_path / "nothing", nodes) is None
