@@ -14,8 +14,10 @@ from typing import Final
 from rotopaint_ai.errors import DocumentError
 from rotopaint_ai.exchange import nuke_reader, nuke_script, nuke_writer
 from rotopaint_ai.exchange.features import Feature
-from rotopaint_ai.exchange.nuke_curves import Layer, Tree, parse, serialise
+from rotopaint_ai.exchange.nuke_curves import parse
 from rotopaint_ai.exchange.nuke_reader import Reading
+from rotopaint_ai.exchange.nuke_text import serialise
+from rotopaint_ai.exchange.nuke_tree import Layer, Tree
 from rotopaint_ai.exchange.nuke_writer import NodeKind
 from rotopaint_ai.files import replacing
 from rotopaint_ai.shapes.roto import Points, RotoDocument, RotoShape

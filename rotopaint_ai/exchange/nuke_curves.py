@@ -1,7 +1,6 @@
-"""The `curves` knob of Nuke's Roto and RotoPaint nodes: text to tree and back, the whole grammar, nothing guessed.
+"""The `curves` knob of Nuke's Roto and RotoPaint nodes, read: the whole grammar, nothing guessed.
 
-Standard library only. The tree keeps what the file says: flags, unknown attributes, expressions, strokes, which curves
-share their key times. Anything outside the grammar raises DocumentError naming where it stands.
+Standard library only. Anything outside the grammar raises DocumentError naming where it stands.
 """
 
 from __future__ import annotations
@@ -9,165 +8,29 @@ from __future__ import annotations
 import math
 import re
 import struct
-from bisect import bisect_right
-from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Final, NamedTuple, NoReturn
+from typing import Any, NoReturn
 
 from rotopaint_ai.errors import DocumentError
+from rotopaint_ai.exchange.nuke_tree import (
+    KINDS,
+    Attributes,
+    Cubic,
+    Curve,
+    CurveKey,
+    CurvePoint,
+    Layer,
+    Shape,
+    Stroke,
+    Times,
+    Transform,
+    Tree,
+)
 
-OPEN: Final = 32
-OPEN_SPLINE: Final = 1048576
-RELATIVE: Final = 8192
-RENDERABLE: Final = 512
-
-KINDS = ("bezier", "bspline", "catmullrom")
 _TOKEN = re.compile(r'[{}]|"(?:[^"\\]|\\.)*"|(?:\\.|[^{}\s\\])+', re.DOTALL)
 _UNPACK = struct.Struct(">f").unpack  # NUM is `x` and eight digits, big-endian
 _MAX_REPEAT = 1_000_000
 _MOST_RUN_KEYS = 3_000_000
-
-
-class CurveKey(NamedTuple):
-    """A key of one component: slopes in value per frame, weights in thirds of the span; `step` holds to the next."""
-
-    time: float
-    value: float
-    left_slope: float = 0.0
-    left_weight: float = 1.0
-    right_slope: float = 0.0
-    right_weight: float = 1.0
-    step: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class Curve:
-    """One component over time: keys, or a constant where there are none.
-
-    An expression keeps the value or keys that the file has of it; `is_bare` says that the file has none.
-    """
-
-    constant: float = 0.0
-    keys: tuple[CurveKey, ...] = ()
-    expression: str | None = None
-    is_bare: bool = False
-
-    def at(self, time: float) -> float:
-        """Value at a frame; before the first key and after the last it holds."""
-        keys = self.keys
-        if not keys:
-            return self.constant
-        after = bisect_right(keys, time, key=lambda key: key.time)
-        if after == 0:
-            return keys[0].value
-        left = keys[after - 1]
-        if after == len(keys) or left.step or left.time == time:
-            return left.value
-        return _cubic(left, keys[after], time)
-
-
-def _cubic(left: CurveKey, right: CurveKey, time: float) -> float:
-    """Value between two keys: a cubic whose handles lie `weight / 3` of the span along each slope."""
-    span = right.time - left.time
-    u = (time - left.time) / span
-    a, b = left.right_weight / 3.0, right.left_weight / 3.0
-    if left.right_weight != 1.0 or right.left_weight != 1.0:
-        u = _solve(a, b, u)
-    p1 = left.value + left.right_slope * a * span
-    p2 = right.value - right.left_slope * b * span
-    v = 1.0 - u
-    return v * v * v * left.value + 3 * v * v * u * p1 + 3 * v * u * u * p2 + u * u * u * right.value
-
-
-def _solve(a: float, b: float, x: float) -> float:
-    """Parameter at which the time polynomial with handles a and 1 - b reaches x, by bisection (it rises)."""
-    low, high = 0.0, 1.0
-    for _ in range(52):
-        u = (low + high) / 2
-        v = 1.0 - u
-        if 3 * v * v * u * a + 3 * v * u * u * (1 - b) + u * u * u < x:
-            low = u
-        else:
-            high = u
-    return (low + high) / 2
-
-
-Attributes = tuple[tuple[str, Curve], ...]
-Times = tuple[float, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class CurvePoint:
-    """One entry of a point list: up to three components, and attributes of its own."""
-
-    values: tuple[Curve, ...]
-    attributes: Attributes = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Cubic:
-    """A `cc` block. `times` are the shared key times of the `px` form; None is the `p` form."""
-
-    flags: int
-    times: Times | None
-    points: tuple[CurvePoint, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Transform:
-    """A transform list: up to 35 components; `times` as in `Cubic`."""
-
-    times: Times | None
-    values: tuple[Curve, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Shape:
-    """A `curvegroup`: outline and feather curve; None is `idem`, no feather of its own."""
-
-    name: str
-    flags: int
-    kind: str
-    outline: Cubic
-    feather: Cubic | None
-    transform: Transform
-    attributes: Attributes
-
-
-@dataclass(frozen=True, slots=True)
-class Stroke:
-    """A `cubiccurve`: a paint stroke."""
-
-    name: str
-    flags: int
-    kind: str
-    cubic: Cubic
-    transform: Transform
-    attributes: Attributes
-
-
-@dataclass(frozen=True, slots=True)
-class Layer:
-    """A layer and what it holds, in file order."""
-
-    name: str
-    flags: int
-    transform: Transform
-    attributes: Attributes
-    children: tuple[Layer | Shape | Stroke, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Tree:
-    """A whole `curves` value."""
-
-    version: float
-    flags: int
-    root: Layer
-
-
-# --- reading ----------------------------------------------------------------------------------------------------------
 
 
 def parse(text: str, *, where: str = "curves") -> Tree:
@@ -181,11 +44,6 @@ def parse(text: str, *, where: str = "curves") -> Tree:
         return _tree(lists, where)
     except RecursionError as error:
         raise DocumentError(f"{where}: layers nested too deep to read; flatten them in Nuke") from error
-
-
-def is_nuke6(text: str) -> bool:
-    """Whether a `curves` value is a tree of Nuke 6, which has another grammar."""
-    return text.lstrip().startswith("AnimTree:")
 
 
 def _tree(lists: list[Any], where: str) -> Tree:
@@ -517,115 +375,6 @@ def _name(word: Any, where: str) -> str:
     return word
 
 
-def plain(name: str) -> str:
-    """An element's name without the quotes and backslashes that protect it in a script."""
-    if len(name) > 1 and name[0] == name[-1] == '"':
-        name = name[1:-1]
-    return re.sub(r"\\(.)", r"\1", name, flags=re.DOTALL)
-
-
-# --- writing ----------------------------------------------------------------------------------------------------------
-
-
-def number(value: float) -> str:
-    """A number as Nuke saves it: 0 and 1 plain, everything else as the eight hex digits of a 32-bit float."""
-    packed = struct.pack(">f", value)
-    if packed == b"\x00\x00\x00\x00":
-        return "0"
-    return "1" if packed == b"\x3f\x80\x00\x00" else "x" + packed.hex()
-
-
-def as_float32(value: float) -> float:
-    """The nearest 32-bit float: the value that a `.nk` will hold."""
-    return float(struct.unpack(">f", struct.pack(">f", value))[0])
-
-
-def serialise(tree: Tree) -> str:
-    """A tree as the text between the outer braces of a `curves` value; `parse` gives the same tree back."""
-    body = _layer_text(tree.root, "   ")
-    return f"{{{{v {number(tree.version)}}}\n  {{f {tree.flags}}}\n  {{n\n{body}}}}}"
-
-
-def _layer_text(layer: Layer, indent: str) -> str:
-    inner = indent + " "
-    lines = [
-        f"{indent}{{layer {layer.name}",
-        f"{inner}{{f {layer.flags}}}",
-        inner + _transform_text(layer.transform),
-        inner + _attributes_text(layer.attributes),
-    ]
-    for child in layer.children:
-        lines.append(_layer_text(child, inner) if isinstance(child, Layer) else _element_text(child, inner))
-    return "\n".join(lines) + "}"
-
-
-def _element_text(element: Shape | Stroke, indent: str) -> str:
-    tail = f"{indent} {_transform_text(element.transform)}\n{indent} {_attributes_text(element.attributes)}}}"
-    if isinstance(element, Stroke):
-        head = f"{indent}{{cubiccurve {element.name} {element.flags} {element.kind}\n"
-        return head + f"{_cubic_text(element.cubic, indent + ' ')}\n{tail}"
-    head = f"{indent}{{curvegroup {element.name} {element.flags} {element.kind}\n{indent} {{\n"
-    feather = f"{indent}  idem" if element.feather is None else _cubic_text(element.feather, indent + "  ")
-    return head + f"{_cubic_text(element.outline, indent + '  ')}\n{feather}}}\n{tail}"
-
-
-def _cubic_text(cubic: Cubic, indent: str) -> str:
-    inner = indent + "  "
-    head = "p" if cubic.times is None else f"px {_times_text(cubic.times)}"
-    rows = "".join(f"\n{inner}{_point_text(point, cubic.times)}" for point in cubic.points)
-    return f"{indent}{{cc\n{indent} {{f {cubic.flags}}}\n{indent} {{{head}{rows}}}}}"
-
-
-def _times_text(times: Times) -> str:
-    return number(times[0]) if len(times) == 1 else "{" + " ".join(map(number, times)) + "}"
-
-
-def _point_text(point: CurvePoint, times: Times | None) -> str:
-    words = [_attributes_text(point.attributes)] if point.attributes else []
-    words += [_component_text(curve, times) for curve in point.values]
-    return "{" + " ".join(words) + "}"
-
-
-def _transform_text(transform: Transform) -> str:
-    head = ["t"] if transform.times is None else ["tx", _times_text(transform.times)]
-    return "{" + " ".join(head + [_component_text(curve, transform.times) for curve in transform.values]) + "}"
-
-
-def _attributes_text(attributes: Attributes) -> str:
-    return "{" + " ".join(["a"] + [f"{name} {_curve_text(curve)}" for name, curve in attributes]) + "}"
-
-
-def _component_text(curve: Curve, times: Times | None) -> str:
-    if times is None:
-        return _curve_text(curve)
-    return _wrapped(curve, _shared_text(curve, times))
-
-
-def _shared_text(curve: Curve, times: Times) -> str:
-    if not curve.keys:
-        return number(curve.constant)
-    if len(times) == 1 and curve.keys[0].step:
-        return number(curve.keys[0].value)
-    if len(times) > 1 and len({key[1:] for key in curve.keys}) == 1:
-        return "{" + _key_text(curve.keys[0], False) + "}"  # one value for all times
-    return "{" + " ".join(_key_text(key, False) for key in curve.keys) + "}"
-
-
-def _curve_text(curve: Curve) -> str:
-    if not curve.keys:
-        return _wrapped(curve, number(curve.constant))
-    return _wrapped(curve, "{" + " ".join(_key_text(key, True) for key in curve.keys) + "}")
-
-
-def _wrapped(curve: Curve, text: str) -> str:
-    if curve.expression is None:
-        return text
-    return f"{{{curve.expression}}}" if curve.is_bare else f"{{{curve.expression} {text}}}"
-
-
-def _key_text(key: CurveKey, timed: bool) -> str:
-    words: Sequence[float] = (key.value,) if key.step else key[1:6]
-    text = " ".join(map(number, words))
-    if timed:
-        return f"{{{number(key.time)} {text}}}"
-    return text if key.step else f"{{{text}}}"
+def is_nuke6(text: str) -> bool:
+    """Whether a `curves` value is a tree of Nuke 6, which has another grammar."""
+    return text.lstrip().startswith("AnimTree:")

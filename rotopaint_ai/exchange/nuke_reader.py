@@ -8,25 +8,19 @@ from __future__ import annotations
 
 import math
 import re
-from bisect import bisect_left
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 from rotopaint_ai.errors import DocumentError
 from rotopaint_ai.exchange import nuke_curves, nuke_script
 from rotopaint_ai.exchange.limits import check_range, check_size
-from rotopaint_ai.exchange.nuke_curves import OPEN, RELATIVE, Curve, Layer, Shape, Stroke, Transform, Tree, as_float32
-from rotopaint_ai.shapes.roto import ControlPoint, Interpolation, Key, Points, RotoDocument, RotoShape
+from rotopaint_ai.exchange.nuke_keys import keys_of
+from rotopaint_ai.exchange.nuke_motion import Motion
+from rotopaint_ai.exchange.nuke_tree import OPEN, Curve, Layer, Shape, Stroke, Tree, plain, values_of
+from rotopaint_ai.shapes.roto import Key, RotoDocument, RotoShape
 
 NODE_KINDS = ("Roto", "RotoPaint")
-TOLERANCE_PX = 0.1  # linear keys against an eased move
-_MAX_SAMPLES = 4000  # frames looked at between two keys
 _FORMAT = re.compile(r"\s*(\d+)\s+(\d+)\b")
-_DEFAULTS = (*[0.0] * 9, 1.0, 1.0, 1.0, *[0.0] * 7, *[1.0 if i % 5 == 0 else 0.0 for i in range(16)])
-
-Matrix = tuple[float, ...]  # 3 x 3, row by row
-Six = tuple[float, float, float, float, float, float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,7 +200,7 @@ def _is_whole(text: str) -> bool:
 def _shapes(node: str, tree: Tree, height: int, several: bool, where: str, losses: list[str]) -> Iterator[_Found]:
     strokes = 0
     for layers, element in _walk(tree.root, ()):
-        path = "/".join(nuke_curves.plain(each.name) for each in (*layers[1:], element)).strip() or element.name
+        path = "/".join(plain(each.name) for each in (*layers[1:], element)).strip() or element.name
         name = f"{node}/{path}" if several else path
         if isinstance(element, Stroke):
             strokes += 1
@@ -231,10 +225,10 @@ def _found(name: str, shape: Shape, layers: tuple[Layer, ...], height: int, wher
 
     curves = _components(shape, where)
     _report_expressions(shape, layers, report)
-    moved = _Motion([shape.transform, *(layer.transform for layer in reversed(layers))])
+    moved = Motion([shape.transform, *(layer.transform for layer in reversed(layers))])
     if moved.is_projective:
         report("perspective of a layer's matrix is applied to points and handles, not along the curve")
-    keys = _keys(curves, moved, shape, height, report)
+    keys = keys_of(curves, moved, shape, height, report)
     _report_attributes(shape, layers, report)
     closed = not shape.outline.flags & OPEN
     return _Found(
@@ -288,14 +282,14 @@ def _report_attributes(shape: Shape, layers: Sequence[Layer], report: Callable[[
             report(f"{text}; the document does not hold that")
     for element in elements:
         opacity = _curve(element, "opc")
-        if opacity is not None and any(0.0 < value < 1.0 for value in _values(opacity)):
+        if opacity is not None and any(0.0 < value < 1.0 for value in values_of(opacity)):
             report("is partly transparent; the document draws it whole")
     if any(name == "nv" or re.fullmatch(r"view\d+", name) for each in elements for name, _ in each.attributes):
         report("belongs to some views of a stereo script only; the document draws it in all")
     if _attribute(shape, "a", 1.0) != 1.0:
         report("has a fill alpha of its own; the document draws it whole")
     for point in shape.outline.points:
-        if any(name in ("osw", "t", "te") and any(v != 1.0 for v in _values(c)) for name, c in point.attributes):
+        if any(name in ("osw", "t", "te") and any(v != 1.0 for v in values_of(c)) for name, c in point.attributes):
             report("has width or tension per point; the document does not hold that")
             break
 
@@ -307,14 +301,10 @@ def _curve(element: Shape | Layer, name: str) -> Curve | None:
     return None
 
 
-def _values(curve: Curve) -> list[float]:
-    return [key.value for key in curve.keys] or [curve.constant]
-
-
 def _attribute(element: Shape | Layer, name: str, default: float) -> float:
     """An attribute's value (its first key's where it is animated)."""
     curve = _curve(element, name)
-    return default if curve is None else _values(curve)[0]
+    return default if curve is None else values_of(curve)[0]
 
 
 def _feather(shape: Shape, closed: bool, report: Callable[[str], None]) -> float:
@@ -328,278 +318,14 @@ def _feather(shape: Shape, closed: bool, report: Callable[[str], None]) -> float
     if shape.feather is not None:
         step, slot = (1, 0) if shape.kind == "bspline" else (3, 1)
         rows = shape.feather.points[slot::step]
-        lengths = [math.hypot(*(value for c in row.values[:2] for value in _values(c)[:1])) for row in rows] or [0.0]
-        if max(lengths) - min(lengths) > 0.1 or any(len(set(_values(c))) > 1 for row in rows for c in row.values):
+        lengths = [math.hypot(*(value for c in row.values[:2] for value in values_of(c)[:1])) for row in rows] or [0.0]
+        if max(lengths) - min(lengths) > 0.1 or any(len(set(values_of(c))) > 1 for row in rows for c in row.values):
             report(
                 f"feather of {min(lengths):.1f} to {max(lengths):.1f} px became its mean; the document holds one width"
             )
     if uniform < 0.0:
         report("inward feather is not held by the document")
     return max(0.0, uniform) + sum(lengths) / len(lengths)
-
-
-# --- transforms -------------------------------------------------------------------------------------------------------
-
-
-class _Motion:
-    """Transforms from a shape up to the root layer, those that move nothing left out."""
-
-    def __init__(self, transforms: Sequence[Transform]) -> None:
-        self._transforms = [each for each in transforms if _moves(each)]
-        self.times = sorted({key.time for each in self._transforms for curve in each.values for key in curve.keys})
-        self.is_identity = not self._transforms
-        self.is_animated = len(self.times) > 1
-        self.is_projective = any(abs(m[i]) > 1e-9 for m in map(self.at, self.times or [0.0]) for i in (6, 7))
-
-    def at(self, time: float) -> Matrix:
-        matrix: Matrix = (1, 0, 0, 0, 1, 0, 0, 0, 1)
-        for each in self._transforms:
-            matrix = _times(_matrix([curve.at(time) for curve in each.values]), matrix)
-        return matrix
-
-
-def _moves(transform: Transform) -> bool:
-    return any(
-        abs(value - _DEFAULTS[i]) > 1e-9
-        for i, curve in enumerate(transform.values)
-        if i > 2
-        for value in _values(curve)
-    )
-
-
-def _matrix(values: Sequence[float]) -> Matrix:
-    """A transform list as a 3 x 3 matrix: about the pivot scale, skew and rotate, translate, then the extra matrix.
-
-    Rotation is counter-clockwise in degrees (y up). The 4 x 4 extra matrix holds element (row i, column j) at 4 i + j.
-    """
-    v = [*values, *_DEFAULTS[len(values) :]]
-    px, py, turn = v[0], v[1], math.radians(v[8])
-    c, s = math.cos(turn), math.sin(turn)
-    rotate: Matrix = (c, -s, 0, s, c, 0, 0, 0, 1)
-    skew: Matrix = (1, v[12], 0, v[13], 1, 0, 0, 0, 1)
-    scale: Matrix = (v[9], 0, 0, 0, v[10], 0, 0, 0, 1)
-    inner = _times(rotate, _times(skew, scale))
-    centred = _times((1, 0, px + v[3], 0, 1, py + v[4], 0, 0, 1), _times(inner, (1, 0, -px, 0, 1, -py, 0, 0, 1)))
-    e = v[19:35]
-    return _times((e[0], e[1], e[3], e[4], e[5], e[7], e[12], e[13], e[15]), centred)
-
-
-def _times(a: Matrix, b: Matrix) -> Matrix:
-    return tuple(sum(a[3 * i + k] * b[3 * k + j] for k in range(3)) for i in range(3) for j in range(3))
-
-
-def _apply(m: Matrix, x: float, y: float) -> tuple[float, float]:
-    w = m[6] * x + m[7] * y + m[8]
-    w = w if abs(w) > 1e-12 else 1e-12
-    return (m[0] * x + m[1] * y + m[2]) / w, (m[3] * x + m[4] * y + m[5]) / w
-
-
-# --- keys -------------------------------------------------------------------------------------------------------------
-
-
-def _keys(
-    curves: Sequence[tuple[Curve, ...]], moved: _Motion, shape: Shape, height: int, report: Callable[[str], None]
-) -> dict[int | None, Key]:
-    times = sorted({key.time for row in curves for curve in row for key in curve.keys}.union(moved.times))
-    if not curves:
-        return {}
-    place = _placer(curves, moved, shape, height)
-    if not times:
-        return {None: Key(place(0.0), "human")}
-    frames = sorted({whole for time in times for whole in (math.floor(time), math.ceil(time))})
-    if any(time != int(time) for time in times):
-        report("keys between frames were moved to the frames on either side")
-    keys: dict[int, Key] = {frame: Key(place(frame), "human") for frame in frames}
-    extra = 0
-    for begin, end in pairwise(frames):
-        kind, between = _segment(curves, moved, place, begin, end)
-        keys[begin] = Key(keys[begin].points, "human", kind)
-        extra += len(between)
-        for frame in between:
-            keys[frame] = Key(place(frame), "human")
-    if extra:
-        report(f"eased moves were given {extra} linear keys more, within {TOLERANCE_PX} px")
-    if len(frames) > 1 and keys[frames[-2]].interpolation == "hold" and _all_step(curves, frames[-1]):
-        keys[frames[-1]] = Key(keys[frames[-1]].points, "human", "hold")
-    held = _held(keys)
-    return {
-        frame: Key(keys[frame].points, "human", "hold" if frame in held else keys[frame].interpolation)
-        for frame in sorted(keys)
-        if frame - 1 not in held
-    }
-
-
-def _held(keys: Mapping[int, Key]) -> set[int]:
-    """Linear keys followed a frame later by a hold of the same points: the way to write a move into a hold."""
-    last = max(keys, default=0)
-    return {
-        frame
-        for frame, key in keys.items()
-        if key.interpolation == "linear"
-        and frame + 1 in keys
-        and keys[frame + 1].interpolation == "hold"
-        and keys[frame + 1].points == key.points
-        and frame + 1 != last
-    }
-
-
-def _all_step(curves: Sequence[tuple[Curve, ...]], frame: int) -> bool:
-    """Whether every key that the curves have at a frame steps; False where they have none there."""
-    found = False
-    for row in curves:
-        for curve in row:
-            place = bisect_left(curve.keys, float(frame), key=lambda key: key.time)
-            if place < len(curve.keys) and curve.keys[place].time == frame:
-                found = True
-                if not curve.keys[place].step:
-                    return False
-    return found
-
-
-def _placer(
-    curves: Sequence[tuple[Curve, ...]], moved: _Motion, shape: Shape, height: int
-) -> Callable[[float], Points]:
-    """A function that gives the control points in plate space at a frame, each frame worked out once.
-
-    Numbers are rounded to 32-bit floats in Nuke's space, so that writing the document to a `.nk` and reading it again
-    changes nothing.
-    """
-    known: dict[float, Points] = {}
-    relative = bool(shape.outline.flags & RELATIVE)
-    closed = not shape.outline.flags & OPEN
-
-    def place(frame: float) -> Points:
-        if frame not in known:
-            rows = [tuple(curve.at(frame) for curve in row) for row in curves]
-            sixes = _bspline(rows, closed) if shape.kind == "bspline" else [_offsets(row, relative) for row in rows]
-            if not moved.is_identity:
-                matrix = moved.at(frame)
-                sixes = [_transformed(matrix, six) for six in sixes]
-            known[frame] = tuple(
-                ControlPoint(x, height - y, left_x, -left_y, right_x, -right_y)
-                for left_x, left_y, x, y, right_x, right_y in (map(as_float32, six) for six in sixes)
-            )
-        return known[frame]
-
-    return place
-
-
-def _offsets(row: Sequence[float], relative: bool) -> Six:
-    left_x, left_y, x, y, right_x, right_y = row
-    if relative:
-        return left_x, left_y, x, y, right_x, right_y
-    return left_x - x, left_y - y, x, y, right_x - x, right_y - y
-
-
-def _transformed(m: Matrix, six: Six) -> Six:
-    left_x, left_y, x, y, right_x, right_y = six
-    px, py = _apply(m, x, y)
-    lx, ly = _apply(m, x + left_x, y + left_y)
-    rx, ry = _apply(m, x + right_x, y + right_y)
-    return lx - px, ly - py, px, py, rx - px, ry - py
-
-
-def _bspline(rows: Sequence[Sequence[float]], closed: bool) -> list[Six]:
-    """Uniform cubic B-spline control points as Bezier control points: (a + 4 b + c) / 6, tangents (c - a) / 6.
-
-    The ends of an open one are doubled by reflection, so that it starts and ends on its first and last point.
-    """
-    n = len(rows)
-    if n < 2:
-        return [(0.0, 0.0, row[0], row[1], 0.0, 0.0) for row in rows]
-    points: list[Six] = []
-    for i, (bx, by) in enumerate(rows):
-        ax, ay = rows[i - 1] if closed or i > 0 else (2 * bx - rows[1][0], 2 * by - rows[1][1])
-        cx, cy = rows[(i + 1) % n] if closed or i + 1 < n else (2 * bx - rows[-2][0], 2 * by - rows[-2][1])
-        dx, dy = (cx - ax) / 6, (cy - ay) / 6
-        points.append((-dx, -dy, (ax + 4 * bx + cx) / 6, (ay + 4 * by + cy) / 6, dx, dy))
-    return points
-
-
-def _segment(
-    curves: Sequence[tuple[Curve, ...]], moved: _Motion, place: Callable[[float], Points], begin: int, end: int
-) -> tuple[Interpolation, list[int]]:
-    """How a shape goes from one key frame to the next: hold, or linear with the frames that need a key between."""
-    jumps, drift, steps = False, 0.0, True
-    known = not moved.is_animated
-    for row in curves:
-        for curve in row:
-            if not curve.keys or not known:
-                continue
-            verdict = _span(curve, begin, end)
-            if verdict is None:
-                known = False
-                continue
-            step, change, deviation = verdict
-            jumps = jumps or (step and change)
-            steps = steps and (step or not (change or deviation))
-            drift = max(drift, deviation)
-    if known and steps and (jumps or _all_step(curves, begin)):
-        return "hold", []
-    if known and not jumps and drift * 2 * math.sqrt(2) < TOLERANCE_PX:
-        return "linear", []
-    return _sampled(place, begin, end)
-
-
-def _span(curve: Curve, begin: int, end: int) -> tuple[bool, bool, float] | None:
-    """For a curve with keys exactly at both ends or none inside: whether it steps, changes, strays from the chord.
-
-    A cubic strays from its chord by at most 4/27 of the span for each unit of slope beyond the chord's, at each end.
-    None where the keys lie otherwise.
-    """
-    keys = curve.keys
-    place = bisect_left(keys, float(begin), key=lambda key: key.time)
-    if place == len(keys):
-        return False, False, 0.0
-    left = keys[place]
-    if left.time != begin:
-        if place == 0 and left.time >= end:
-            return False, False, 0.0
-        return None
-    if place + 1 == len(keys):
-        return left.step, False, 0.0
-    right = keys[place + 1]
-    if right.time != end:
-        return None
-    if left.step:
-        return True, left.value != right.value, 0.0
-    if left.right_weight != 1.0 or right.left_weight != 1.0:
-        return None
-    span = right.time - left.time
-    chord = (right.value - left.value) / span
-    stray = abs(left.right_slope - chord) + abs(right.left_slope - chord)
-    return False, left.value != right.value, stray * span * 4 / 27
-
-
-def _sampled(place: Callable[[float], Points], begin: int, end: int) -> tuple[Interpolation, list[int]]:
-    """The same by looking at every frame between."""
-    stride = max(1, (end - begin) // _MAX_SAMPLES)
-    frames = [*range(begin, end, stride), end]
-    rows = [place(frame) for frame in frames]
-    if len(frames) > 2 and rows[-1] != rows[0] and all(row == rows[0] for row in rows[:-1]):
-        return "hold", []
-    kept: list[int] = []
-    todo = [(0, len(frames) - 1)]
-    while todo:
-        a, b = todo.pop()
-        worst, at = _worst(frames, rows, a, b)
-        if worst > TOLERANCE_PX * 0.9:
-            kept.append(frames[at])
-            todo += [(a, at), (at, b)]
-    return "linear", sorted(kept)
-
-
-def _worst(frames: Sequence[int], rows: Sequence[Points], a: int, b: int) -> tuple[float, int]:
-    """The frame between rows a and b where the straight line between them strays furthest, and how far."""
-    worst, at = 0.0, a
-    for i in range(a + 1, b):
-        w = (frames[i] - frames[a]) / (frames[b] - frames[a])
-        for p, q, r in zip(rows[a], rows[b], rows[i], strict=True):
-            dx, dy, ix, iy, ox, oy = (u + (v - u) * w - m for u, v, m in zip(p, q, r, strict=True))
-            stray = max(math.hypot(dx, dy), math.hypot(dx + ix, dy + iy), math.hypot(dx + ox, dy + oy))
-            if stray > worst:
-                worst, at = stray, i
-    return worst, at
 
 
 # --- finishing --------------------------------------------------------------------------------------------------------
@@ -641,7 +367,7 @@ def _visible(found: _Found, first: int, last: int) -> dict[int, bool]:
     switches = [
         curve for element in elements for name in ("vis", "opc") if (curve := _curve(element, name)) is not None
     ]
-    switches = [curve for curve in switches if any(value <= 0.0 for value in _values(curve))]
+    switches = [curve for curve in switches if any(value <= 0.0 for value in values_of(curve))]
     lives = [(_attribute(e, "ltt", 0.0), _attribute(e, "ltn", 1.0), _attribute(e, "ltm", 1.0)) for e in elements]
     lives = [life for life in lives if life[0]]
     if not switches and not lives:

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from rotopaint_ai.errors import DocumentError
-from rotopaint_ai.exchange import nuke_curves
+from rotopaint_ai.exchange import nuke_text
 from rotopaint_ai.exchange.limits import check_frames
-from rotopaint_ai.exchange.nuke_curves import (
+from rotopaint_ai.exchange.nuke_tree import (
     OPEN,
     OPEN_SPLINE,
     RELATIVE,
@@ -28,6 +28,7 @@ from rotopaint_ai.exchange.nuke_curves import (
     Shape,
     Transform,
     Tree,
+    as_float32,
 )
 from rotopaint_ai.shapes.roto import DEFAULT_WIDTH_PX, ControlPoint, Key, RotoDocument, RotoShape
 
@@ -49,7 +50,7 @@ class Written:
 
 def script(written: Written, *, node: NodeKind = "Roto", name: str = "Roto1") -> str:
     """The text that Nuke pastes as one node."""
-    curves = nuke_curves.serialise(written.tree)
+    curves = nuke_text.serialise(written.tree)
     return (
         "set cut_paste_input [stack 0]\nversion 13.2 v8\npush $cut_paste_input\n"
         f'{node} {{\n output alpha\n format "{written.format}"\n cliptype none\n curves {{{curves}}}\n'
@@ -69,7 +70,7 @@ def build(document: RotoDocument, *, layer: str | None = None) -> Written:
     middle = (Curve(document.width / 2), Curve(document.height / 2))
     root = Layer("Root", _ROOT_FLAGS, Transform(None, middle), (), _nest(elements))
     return Written(
-        Tree(nuke_curves.as_float32(1.2), 0, root),
+        Tree(as_float32(1.2), 0, root),
         f"{w} {h} 0 0 {w} {h} {document.pixel_aspect!r} ",
         {name: "/".join(path) for name, path in placed.items()},
         losses(document, placed),
@@ -201,8 +202,8 @@ def _pivot(shape: RotoShape, document: RotoDocument) -> Transform:
         return Transform(None, (Curve(document.width / 2), Curve(document.height / 2)))
     first = shape.frames[0]
     points = shape.keys[first].points
-    xs = [nuke_curves.as_float32(p.x) for p in points]
-    ys = [nuke_curves.as_float32(document.height - p.y) for p in points]
+    xs = [as_float32(p.x) for p in points]
+    ys = [as_float32(document.height - p.y) for p in points]
     x, y = (min(xs) + max(xs)) / 2, (min(ys) + max(ys)) / 2
     time = float(first)
     return Transform((time,), tuple(Curve(keys=(CurveKey(time, value),)) for value in (x, y)))
@@ -269,7 +270,7 @@ def _linear(times: Sequence[int], values: Sequence[float], steps: Sequence[bool]
 
     Chords are those of the 32-bit values that the file will hold.
     """
-    values = [nuke_curves.as_float32(value) for value in values]
+    values = [as_float32(value) for value in values]
     keys = []
     left = 0.0
     for i, (time, value) in enumerate(zip(times, values, strict=True)):

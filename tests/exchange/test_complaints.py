@@ -14,7 +14,7 @@ from types import FrameType
 import pytest
 
 from rotopaint_ai.errors import DocumentError
-from rotopaint_ai.exchange import document, formats, nuke, nuke_curves, nuke_reader, proof
+from rotopaint_ai.exchange import document, formats, nuke, nuke_reader, nuke_text, proof
 from rotopaint_ai.shapes import poses, reduce
 from rotopaint_ai.shapes.roto import ControlPoint, Key, Points, RotoDocument, RotoShape
 
@@ -184,7 +184,7 @@ def test_11_what_a_document_has_no_place_for_is_reported_and_stays_in_the_tree(a
     reading = nuke_reader.read_text(script(square_block(), attrs=f"{{a {attrs}}}"))
     assert any(told in line for line in reading.losses)
     name, value = attrs.split()
-    assert f"{name} {nuke_curves.number(float(value))}" in nuke_curves.serialise(reading.trees[0][1])
+    assert f"{name} {nuke_text.number(float(value))}" in nuke_text.serialise(reading.trees[0][1])
 
 
 def test_11_shape_order_is_top_most_first(tmp_path: Path) -> None:
@@ -234,7 +234,7 @@ def test_16_expressions_are_baked_from_what_the_file_keeps_and_told() -> None:
     reading = nuke_reader.read_text(text)
     assert [reading.document.shapes[0].at(f)[0].x for f in (1, 5)] == [7, 9]
     assert any("1 expressions were replaced" in line for line in reading.losses)
-    assert "Tracker1" in nuke_curves.serialise(reading.trees[0][1])
+    assert "Tracker1" in nuke_text.serialise(reading.trees[0][1])
 
 
 def test_17_shapes_of_one_eye_are_told() -> None:

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rotopaint_ai.errors import DocumentError
-from rotopaint_ai.exchange import nuke, nuke_curves, nuke_reader, nuke_script
-from rotopaint_ai.exchange.nuke_curves import Curve, CurveKey
+from rotopaint_ai.exchange import nuke, nuke_curves, nuke_reader, nuke_script, nuke_text
+from rotopaint_ai.exchange.nuke_tree import Curve, CurveKey
 from rotopaint_ai.shapes.roto import ControlPoint, Key, LandmarkKeys, Points, RotoDocument, RotoShape
 
 from . import nuke_oracle as oracle
@@ -156,8 +156,8 @@ def test_a_file_that_reads_back_wrong_is_not_written(tmp_path: Path, monkeypatch
     path = tmp_path / "a.nk"
     nuke.write_verified(path, sample())
     before = path.read_text()
-    broken = nuke_curves.number
-    monkeypatch.setattr(nuke_curves, "number", lambda value: broken(value + 0.5 if value > 40 else value))
+    broken = nuke_text.number
+    monkeypatch.setattr(nuke_text, "number", lambda value: broken(value + 0.5 if value > 40 else value))
     with pytest.raises(DocumentError):
         nuke.write_verified(path, sample())
     assert path.read_text() == before
@@ -358,8 +358,8 @@ def test_strokes_and_unknown_attributes_are_kept_in_the_tree() -> None:
     assert len(reading.document.shapes) == 1
     assert any("1 paint strokes" in line for line in reading.losses)
     ((_, tree),) = reading.trees
-    assert nuke_curves.parse(nuke_curves.serialise(tree)) == tree
-    assert "strange" in nuke_curves.serialise(tree)
+    assert nuke_curves.parse(nuke_text.serialise(tree)) == tree
+    assert "strange" in nuke_text.serialise(tree)
     assert tree.root.children[0].attributes[1] == ("strange", Curve(1.5))
 
 
@@ -419,7 +419,7 @@ def test_anything_outside_the_grammar_is_refused_in_one_line(damage: object) -> 
 
 
 def test_numbers_are_written_as_nuke_writes_them() -> None:
-    assert [nuke_curves.number(v) for v in (0.0, 1.0, -0.0, 1001.0, 0.5)] == [
+    assert [nuke_text.number(v) for v in (0.0, 1.0, -0.0, 1001.0, 0.5)] == [
         "0",
         "1",
         "x80000000",
@@ -431,7 +431,7 @@ def test_numbers_are_written_as_nuke_writes_them() -> None:
 @settings(max_examples=100, deadline=None)
 @given(st.floats(width=32, allow_nan=False, allow_infinity=False))
 def test_numbers_come_back_bit_for_bit(value: float) -> None:
-    back = oracle.number(nuke_curves.number(value))
+    back = oracle.number(nuke_text.number(value))
     assert struct.pack(">f", back) == struct.pack(">f", value)
 
 

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from rotopaint_ai.errors import DocumentError
-from rotopaint_ai.exchange import document, nuke, nuke_curves, nuke_reader, nuke_script
-from rotopaint_ai.exchange.nuke_curves import Layer, Shape, Tree
+from rotopaint_ai.exchange import document, nuke, nuke_curves, nuke_reader, nuke_script, nuke_text
+from rotopaint_ai.exchange.nuke_tree import Layer, Shape, Tree
 from rotopaint_ai.shapes import bezier
 
 pytestmark = pytest.mark.shared
@@ -39,7 +39,7 @@ def test_every_tree_is_read_whole_and_comes_back_equal(scripts: list[Path]) -> N
         for node in nuke_script.nodes(text, where=path.name):
             if node.kind in nuke_reader.NODE_KINDS and node.text("curves"):
                 tree = nuke_curves.parse(node.text("curves"), where=path.name)
-                assert nuke_curves.parse(nuke_curves.serialise(tree)) == tree
+                assert nuke_curves.parse(nuke_text.serialise(tree)) == tree
 
 
 def test_shapes_and_strokes_are_as_many_as_the_list_says(shared: Path) -> None:

@@ -1,0 +1,175 @@
+"""What the `curves` knob of Nuke's Roto and RotoPaint nodes holds, as values.
+
+Standard library only. The tree keeps what a file says: flags, unknown attributes, expressions, strokes, which curves
+share their key times.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from bisect import bisect_right
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+OPEN: Final = 32
+OPEN_SPLINE: Final = 1048576
+RELATIVE: Final = 8192
+RENDERABLE: Final = 512
+
+KINDS = ("bezier", "bspline", "catmullrom")
+
+
+class CurveKey(NamedTuple):
+    """A key of one component: slopes in value per frame, weights in thirds of the span; `step` holds to the next."""
+
+    time: float
+    value: float
+    left_slope: float = 0.0
+    left_weight: float = 1.0
+    right_slope: float = 0.0
+    right_weight: float = 1.0
+    step: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """One component over time: keys, or a constant where there are none.
+
+    An expression keeps the value or keys that the file has of it; `is_bare` says that the file has none.
+    """
+
+    constant: float = 0.0
+    keys: tuple[CurveKey, ...] = ()
+    expression: str | None = None
+    is_bare: bool = False
+
+    def at(self, time: float) -> float:
+        """Value at a frame; before the first key and after the last it holds."""
+        keys = self.keys
+        if not keys:
+            return self.constant
+        after = bisect_right(keys, time, key=lambda key: key.time)
+        if after == 0:
+            return keys[0].value
+        left = keys[after - 1]
+        if after == len(keys) or left.step or left.time == time:
+            return left.value
+        return _cubic(left, keys[after], time)
+
+
+def _cubic(left: CurveKey, right: CurveKey, time: float) -> float:
+    """Value between two keys: a cubic whose handles lie `weight / 3` of the span along each slope."""
+    span = right.time - left.time
+    u = (time - left.time) / span
+    a, b = left.right_weight / 3.0, right.left_weight / 3.0
+    if left.right_weight != 1.0 or right.left_weight != 1.0:
+        u = _solve(a, b, u)
+    p1 = left.value + left.right_slope * a * span
+    p2 = right.value - right.left_slope * b * span
+    v = 1.0 - u
+    return v * v * v * left.value + 3 * v * v * u * p1 + 3 * v * u * u * p2 + u * u * u * right.value
+
+
+def _solve(a: float, b: float, x: float) -> float:
+    """Parameter at which the time polynomial with handles a and 1 - b reaches x, by bisection (it rises)."""
+    low, high = 0.0, 1.0
+    for _ in range(52):
+        u = (low + high) / 2
+        v = 1.0 - u
+        if 3 * v * v * u * a + 3 * v * u * u * (1 - b) + u * u * u < x:
+            low = u
+        else:
+            high = u
+    return (low + high) / 2
+
+
+Attributes = tuple[tuple[str, Curve], ...]
+Times = tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CurvePoint:
+    """One entry of a point list: up to three components, and attributes of its own."""
+
+    values: tuple[Curve, ...]
+    attributes: Attributes = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Cubic:
+    """A `cc` block. `times` are the shared key times of the `px` form; None is the `p` form."""
+
+    flags: int
+    times: Times | None
+    points: tuple[CurvePoint, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Transform:
+    """A transform list: up to 35 components; `times` as in `Cubic`."""
+
+    times: Times | None
+    values: tuple[Curve, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """A `curvegroup`: outline and feather curve; None is `idem`, no feather of its own."""
+
+    name: str
+    flags: int
+    kind: str
+    outline: Cubic
+    feather: Cubic | None
+    transform: Transform
+    attributes: Attributes
+
+
+@dataclass(frozen=True, slots=True)
+class Stroke:
+    """A `cubiccurve`: a paint stroke."""
+
+    name: str
+    flags: int
+    kind: str
+    cubic: Cubic
+    transform: Transform
+    attributes: Attributes
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """A layer and what it holds, in file order."""
+
+    name: str
+    flags: int
+    transform: Transform
+    attributes: Attributes
+    children: tuple[Layer | Shape | Stroke, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """A whole `curves` value."""
+
+    version: float
+    flags: int
+    root: Layer
+
+
+def plain(name: str) -> str:
+    """An element's name without the quotes and backslashes that protect it in a script."""
+    if len(name) > 1 and name[0] == name[-1] == '"':
+        name = name[1:-1]
+    return re.sub(r"\\(.)", r"\1", name, flags=re.DOTALL)
+
+
+def as_float32(value: float) -> float:
+    """The nearest 32-bit float: the value that a `.nk` will hold."""
+    return float(struct.unpack(">f", struct.pack(">f", value))[0])
+
+
+def values_of(curve: Curve) -> list[float]:
+    """The values of a curve's keys; its constant where there are none."""
+    return [key.value for key in curve.keys] or [curve.constant]
