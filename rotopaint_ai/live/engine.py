@@ -119,13 +119,13 @@ class LiveEngine:
         """New keys of a project's shot: packed one after the other in a block, their places in `keys`."""
         project = Project.open(Path(request["project"]), write=False)
         try:
-            state = project.load().state
+            state, run = project.load().state, project.note("run") or {}
         finally:
             project.close()
         if state.document is None or state.predicted is None:
             raise UsageError("nothing was run on this shot yet; press Run first")
         if request.get("spread") is None:
-            keys = refit(state.predicted, state.document)
+            keys = refit(state.predicted, state.document, _errors(run))
         else:
             keys = spread(state.predicted, state.document, *request["spread"])
         if not keys:
@@ -156,14 +156,15 @@ class LiveEngine:
         if seams is None:
             raise UsageError(f"frame {frame.number}: no seam lies on the plate here")
         filled = seams.filled(self._models.fill if self._models is not None else None)
+        filled = touched_up(filled, tuple(map(strokes.from_json, request.get("strokes", ()))))
         height, width = seams.matte.shape
         pixels = np.rint(_display(filled.after, request["look"]) * 255).astype(np.uint8)
         matte = np.rint(np.clip(seams.matte, 0, 1) * 255).astype(np.uint8)
         return {
             "frame": frame.number,
             "region": [seams.x, seams.y, width, height],
-            "before": seams.visibility(seams.rgb),
-            "after": seams.visibility(filled.after),
+            "before": seams.look(seams.rgb).score,
+            "after": seams.look(filled.after).score,
             "block": self._block(pixels.tobytes() + matte.tobytes()),
         }
 
@@ -192,6 +193,15 @@ class LiveEngine:
     def _block(self, data: bytes) -> str:
         self._n_blocks += 1
         return wire.write_block(self._folder, f"{self._n_blocks}.block", data)
+
+
+def _errors(run: Mapping[str, Any]) -> dict[str, dict[int, float]]:
+    """Expected errors by shape and frame, from what a project notes of its last run."""
+    table: dict[str, dict[int, float]] = {}
+    for frame, row in run.get("errors", {}).items():
+        for name, value in row.items():
+            table.setdefault(name, {})[int(frame)] = float(value)
+    return table
 
 
 def _sizes(sheet: Sheet) -> dict[str, int]:

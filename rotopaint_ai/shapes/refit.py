@@ -120,7 +120,8 @@ def refit(predicted: RotoDocument, document: RotoDocument, errors: Errors | None
 def spread(predicted: RotoDocument, document: RotoDocument, frame: int, first: int, last: int) -> Keys:
     """New keys of `first` to `last`, by shape: the correction at `frame`, fading out towards the ends of the range.
 
-    It is full where the face looks as it does at `frame`; beyond a human key it does not reach.
+    It is carried in face space, turned and sized with the head. How far it reaches is the artist's word (`reach` makes
+    a proposal by the looks of the face); beyond a human key it does not go.
     """
     space = face_space(predicted.landmarks)
     if space is None:
@@ -253,17 +254,17 @@ def _spread(
     frame, first, last = bounds
     if frame not in hand:
         return {}
-    low = max([first, *(each + 1 for each in hand if each < frame)])
-    high = min([last, *(each - 1 for each in hand if each > frame)])
-    frames = [each for each in sorted({*base.keys, *shape.keys}) if low <= each <= high and each != frame]
+    same = space.time_F[space.rows(hand)] == space.time_F[space.rows([frame])]
+    low = max([first, *(each + 1 for each, is_held in zip(hand, same) if each < frame and not is_held)])
+    high = min([last, *(each - 1 for each, is_held in zip(hand, same) if each > frame and not is_held)])
+    frames = [each for each in sorted({*base.keys, *shape.keys}) if low <= each <= high and each not in hand]
     if not frames:
         return {}
     at, of = space.rows(frames), space.rows([frame])
     factor = space.factor_F[at][:, None]
     here = (_splines(shape, [frame]) - _splines(base, [frame])) / space.factor_F[of][:, None]
     before = (_splines(shape, frames) - _splines(base, frames)) / factor
-    apart = (abs(space.look_FL[at] - space.look_FL[of]) ** 2).sum(1)
-    share = np.exp(-apart / (2 * (2 * ALIKE) ** 2)) * _fade(space.time_F[at], space.time_F[of][0], low, high)
+    share = _fade(space.time_F[at], space.time_F[of][0], low, high)
     blended = before + share[:, None] * (here - before)
     return _moved_keys(base, shape, frames, _splines(base, frames) + blended * factor)
 

@@ -139,7 +139,7 @@ def test_a_refit_and_a_spread_come_back_as_steps(qtbot: QtBot, client: LiveClien
     new = session.document.shape(seam.name)
     assert new.keys[1003] == keys[1003]
     assert new.keys[1002].source == "propagated"
-    assert abs(new.keys[1002].points[0].x - seam.keys[1002].points[0].x - 5) < 1.5
+    assert 2 < new.keys[1002].points[0].x - seam.keys[1002].points[0].x < 8
     session.undo()
     session.spread(1003, 1002, 1004)
     qtbot.waitUntil(lambda: session.last_step == "spread", timeout=60_000)

@@ -133,6 +133,7 @@ class Corrections:
         if session.live is None or asked.document is None:
             session.say("The engine is not running; nothing was changed")
             return
+        session.flush()
         session.live.refit(asked, spread, lambda keys: self._take(label, spread, asked, keys))
 
     def _take(

@@ -87,7 +87,8 @@ class Projects:
     def join(self, plate: PlateFacts, out: Path | None) -> None:
         """The plate is open: note where it is. Raises PlateError where it is not the project's plate."""
         assert self.store is not None
-        project, known = self.store.project, self.store.project.note("plate")
+        project = self._idle()
+        known = project.note("plate")
         if known is not None:
             _check(plate, known, project)
         self._awaits_plate = False
@@ -107,7 +108,7 @@ class Projects:
         if self.store is None or self.store.project.is_read_only:
             return
         try:
-            self.store.project.set_note("run", record.to_json(self._session.run))
+            self._idle().set_note("run", record.to_json(self._session.run))
             self.keep_shapes()
         except ProjectError as error:
             self._session.say(f"Not saved: {error}")
@@ -116,13 +117,13 @@ class Projects:
         """Note which shapes file on disk is ours, to tell one that somebody else's run has written since."""
         path = self._session.shapes_path
         if self.store is not None and not self.store.project.is_read_only and path is not None:
-            self.store.project.set_note("shapes", _digest(path))
+            self._idle().set_note("shapes", _digest(path))
 
     def take_witnesses(self, found: Mapping[int, files.Facts]) -> None:
         """Keep how a few of the plate's files look (`files.look`)."""
         if self.store is not None and not self.store.project.is_read_only and found:
             try:
-                self.store.project.set_files(found)
+                self._idle().set_files(found)
             except ProjectError as error:
                 self._session.say(f"Not saved: {error}")
 
@@ -132,13 +133,19 @@ class Projects:
         if store is not None:
             store.close(self._session.state)
 
+    def _idle(self) -> Project:
+        """The project, when nothing is being written into it by the store's thread."""
+        assert self.store is not None
+        self.store.flush()
+        return self.store.project
+
     def _take_newer(self, shown: State, results: Results | None) -> None:
         """Shapes that a run outside the panel has written since the project was last open come in as one step."""
         assert self.store is not None
         path = self._session.shapes_path
         if path is None or results is None or results.document is None:
             return
-        known = self.store.project.note("shapes")
+        known = self._idle().note("shapes")
         if known is None or known != _digest(path):
             if results.document != self._session.state.document:
                 self._session.take_run(results)

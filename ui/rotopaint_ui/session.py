@@ -377,6 +377,11 @@ class Session:
         if self._projects.store is not None and self._gesture is None:
             self._projects.store.beat(self._state)
 
+    def flush(self) -> None:
+        """Wait until every step is in the project file: somebody else is about to read it."""
+        if self._projects.store is not None:
+            self._projects.store.flush()
+
     def close(self) -> None:
         """Let go of the project file; the shot stays on the screen, without it."""
         self._corrections.settle()
@@ -443,6 +448,7 @@ class Session:
 
     def prepare_run(self) -> None:
         """Before a run writes its shapes over ours: put the artist's keys in safety, on disk."""
+        self.flush()
         document, out = self._state.document, self.out
         if document is not None and out is not None and any(edits.human_keys(shape) for shape in document.shapes):
             write_text(out / HAND_NAME, documents.dumps(document))

@@ -1,18 +1,29 @@
 """The project file behind a session: every step goes into it as it is made. No Qt.
 
-A disk that refuses never costs work: the session goes on in memory, what is not on disk yet is written with the next
-step that goes through, and the artist is told in one line.
+Writing is done in a thread of its own, in order. A gesture is waited for, it takes a millisecond, so that a kill loses
+at most the one under the hand; a step that changes thousands of keys (a run, a refit of a long shot), which can be made
+again, is written beside the screen. A disk that refuses never costs work: the session goes on in memory, what is not on
+disk yet is written with the next step that goes through, and the artist is told in one line.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 
 from rotopaint_ai.errors import ProjectError
 from rotopaint_ai.project import Loaded, Project, State, packing
 from rotopaint_ui.history import Step
+
+MANY = 2000  # changed values beyond which a step is written beside the screen
+PATIENCE_S = 2.0  # how long the screen waits for a disk that hangs
+
+
+Side = Callable[[Project, int], dict[packing.Place, object]]
 
 
 class ProjectStore:
@@ -22,7 +33,11 @@ class ProjectStore:
         self.project = project
         self.trouble: str | None = None
         self._say = say
-        self._kept = State()  # what is on disk
+        self._disk = State()  # what is on disk; the writing thread's alone while it works
+        self._numbers: dict[int, int] = {}  # steps of this session by our number, to theirs on disk
+        self._n = 0
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="project")
+        self._jobs: deque[Future[None]] = deque()
 
     @property
     def path(self) -> Path:
@@ -32,7 +47,7 @@ class ProjectStore:
     def load(self) -> tuple[State, list[Step], list[Step]]:
         """The state, the steps behind it and those ahead (the next one last)."""
         loaded: Loaded = self.project.load()
-        self._kept = loaded.state
+        self._disk = loaded.state
         behind = [Step(done.label, None, done.number) for done in loaded.behind]
         ahead = [Step(done.label, None, done.number) for done in reversed(loaded.ahead)]
         return loaded.state, behind, ahead
@@ -41,66 +56,108 @@ class ProjectStore:
         """Write a step, and whatever could not be written before it."""
         if self.project.is_read_only:
             return step
-        try:
-            number = self.project.append(step.label, self._kept, state)
-        except ProjectError as error:
-            self._fail(error)
-            return step
-        self._stand(state)
+        self._n -= 1
+        number = self._n
+
+        def write() -> None:
+            self._numbers[number] = self.project.append(step.label, self._disk, state)
+            self._disk = state
+
+        self._do(write, is_waited_for=_is_small(step.before, state))
         return replace(step, number=number)
 
     def take_back(self, step: Step, state: State) -> State:
         """Undo a step on disk. Raises ProjectError where only the disk knows what stood before."""
-        before = step.before if step.before is not None else packing.applied(state, self.project.before(step.number))
-        self._move(step, before, self.project.take_back)
+        before = step.before if step.before is not None else packing.applied(state, self._read(step, Project.before))
+        self._move(step, state, before, self.project.take_back)
         return before
 
     def do_again(self, step: Step, state: State) -> State:
         """Redo a step on disk. Raises ProjectError where only the disk knows what stands after."""
-        after = step.before if step.before is not None else packing.applied(state, self.project.after(step.number))
-        self._move(step, after, self.project.do_again)
+        after = step.before if step.before is not None else packing.applied(state, self._read(step, Project.after))
+        self._move(step, state, after, self.project.do_again)
         return after
 
     def beat(self, state: State) -> None:
         """Give a sign of life, and try again what the disk refused."""
         if self.project.is_read_only:
             return
-        try:
+
+        def write() -> None:
             self.project.beat()
-            if state is not self._kept and state != self._kept:
-                self.project.append("saved late", self._kept, state)
-        except ProjectError as error:
-            self._fail(error)
-        else:
-            self._stand(state)
+            if state is not self._disk and state != self._disk:
+                self.project.append("saved late", self._disk, state)
+                self._disk = state
+
+        self._do(write, is_waited_for=False)
+
+    def flush(self) -> None:
+        """Wait until everything is on disk, or has been refused."""
+        wait(self._jobs)
+        self._reap()
 
     def is_kept(self, state: State) -> bool:
         """Whether a state is on disk."""
-        return state is self._kept or state == self._kept
+        self._reap()
+        return not self._jobs and (state is self._disk or state == self._disk)
 
     def close(self, state: State) -> None:
         """Write what is left and let go of the file."""
+        self.flush()
         if not self.project.is_read_only and not self.is_kept(state):
-            self.beat(state)
+            self.beat(state)  # the last chance
+        self._thread.shutdown(wait=True)
+        self._reap()
         self.project.close()
 
-    def _move(self, step: Step, state: State, move: Callable[[int], None]) -> None:
-        if self.project.is_read_only or not step.number:
+    def _move(self, step: Step, shown: State, state: State, move: Callable[[int], None]) -> None:
+        if self.project.is_read_only:
             return
-        try:
-            move(step.number)
-        except ProjectError as error:
-            self._fail(error)
-        else:
-            self._stand(state)
+
+        def write() -> None:
+            number = self._number(step)
+            if number is not None:  # else it never reached the disk
+                move(number)
+                self._disk = state
+
+        self._do(write, is_waited_for=_is_small(shown, state))
+
+    def _read(self, step: Step, side: Side) -> dict[packing.Place, object]:
+        """What a step replaced, by the writing thread. Raises ProjectError."""
+        number = self._number(step)
+        assert number is not None
+        return self._thread.submit(side, self.project, number).result()
+
+    def _number(self, step: Step) -> int | None:
+        return step.number if step.number > 0 else self._numbers.get(step.number)
+
+    def _do(self, write: Callable[[], None], *, is_waited_for: bool) -> None:
+        job = self._thread.submit(write)
+        self._jobs.append(job)
+        if is_waited_for:
+            wait([job], PATIENCE_S)
+        self._reap()
+
+    def _reap(self) -> None:
+        while self._jobs and self._jobs[0].done():
+            try:
+                self._jobs.popleft().result()
+            except ProjectError as error:
+                self._fail(error)
+            else:
+                self._stand()
 
     def _fail(self, error: ProjectError) -> None:
         if self.trouble is None:
             self._say(f"Not saved: {error}")
         self.trouble = str(error)
 
-    def _stand(self, state: State) -> None:
-        self._kept = state
+    def _stand(self) -> None:
         if self.trouble is not None:
             self.trouble = None
             self._say("Saved again: everything is in the project file")
+
+
+def _is_small(before: State | None, after: State) -> bool:
+    """Whether two states differ in few values."""
+    return before is not None and sum(1 for _ in islice(packing.changes(before, after), MANY)) < MANY
