@@ -24,7 +24,7 @@ Style = Literal["plain", "bold", "dashed", "thin", "moving"]
 _PLATE = View()
 _DARK = QColor(0, 0, 0, 110)
 _EARLIER, _LATER = "#5ab4ff", "#ffb454"  # onion skins: blue behind, orange ahead; told apart by the colour-blind
-_FILLING = ((-0.25, 0.0), (0.25, 0.0), (0.0, -0.25), (0.0, 0.25))
+_FILLING = ((-0.25, -0.25), (0.25, 0.25), (-0.25, 0.25), (0.25, -0.25))
 _SHADOWS: Mapping[Style, Sequence[tuple[float, float]]] = {
     "plain": ((0.0, 1.0), (1.0, 0.0), (-1.0, 0.0), (0.0, -1.0)),
     "bold": ((-1.5, 0.0), (0.0, -1.5), (1.5, 0.0), (0.0, 1.5)),
@@ -135,24 +135,27 @@ def transform_of(view: View) -> QTransform:
 def paint_path(painter: QPainter, path: QPainterPath, view: View, colour: QColor, *, style: Style = "plain") -> None:
     """A spline as hairlines. `style`: `plain`, `bold` (selected), `dashed` (hidden here), `thin` (no dark line),
     `moving` (under the hand: the quickest)."""
-    px = 1.0 / painter.device().devicePixelRatioF()
-    lines = [(offset, _DARK) for offset in _SHADOWS[style]] + [(offset, colour) for offset in _LINES[style]]
-    filling = _FILLING if px < 1.0 else ((0.0, 0.0),)  # a hairline is a device pixel wide, half of one of the screen's
-    for (dx, dy), ink in lines:
-        for fx, fy in filling:
-            is_dashed = style == "dashed" and ink is colour
-            _hairline(painter, path, view, ink, dx + fx, dy + fy, is_dashed=is_dashed)
-
-
-def _hairline(
-    painter: QPainter, path: QPainterPath, view: View, colour: QColor, dx: float, dy: float, *, is_dashed: bool = False
-) -> None:
-    pen = QPen(colour, 1.0, Qt.PenStyle.DashLine if is_dashed else Qt.PenStyle.SolidLine)
-    pen.setCosmetic(True)
-    painter.setPen(pen)
+    base, plate = painter.worldTransform(), transform_of(view)
+    filling = _fillings(style, painter.device().devicePixelRatioF())
     painter.setBrush(Qt.BrushStyle.NoBrush)
-    painter.save()
-    painter.translate(QPointF(dx, dy))
-    painter.setTransform(transform_of(view), True)
-    painter.drawPath(path)
-    painter.restore()
+    for offsets, ink in ((_SHADOWS[style], _DARK), (_LINES[style], colour)):
+        is_dashed = style == "dashed" and ink is colour
+        painter.setPen(_pen(ink, Qt.PenStyle.DashLine if is_dashed else Qt.PenStyle.SolidLine))
+        for dx, dy in offsets:
+            for fx, fy in filling:
+                painter.setWorldTransform(plate * QTransform.fromTranslate(dx + fx, dy + fy) * base)
+                painter.drawPath(path)
+    painter.setWorldTransform(base)
+
+
+def _fillings(style: Style, ratio: float) -> Sequence[tuple[float, float]]:
+    """Where the hairlines of a line lie: each is a device pixel wide, on dense screens half of one of the screen's."""
+    if ratio <= 1.0:
+        return ((0.0, 0.0),)
+    return _FILLING[:2] if style == "moving" else _FILLING
+
+
+def _pen(colour: QColor, style: Qt.PenStyle) -> QPen:
+    pen = QPen(colour, 1.0, style)
+    pen.setCosmetic(True)
+    return pen
