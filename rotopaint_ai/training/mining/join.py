@@ -101,7 +101,8 @@ def join(sources: Sequence[Path], plates: str | None, *, character: str | None =
         notes += [f"{take.source.name}: {note}" for note in take.notes]
         _lay(take, pictures, found, notes, character)
     if not found:
-        raise UsageError("no frame with both roto and a picture was found; check --plates and the frame numbers")
+        said = f" ({notes[-1]})" if notes else ""
+        raise UsageError(f"no frame with both roto and a picture was found{said}; check --plates and the frame numbers")
     rows = sorted(found.values(), key=lambda row: (row.character, row.shot, row.frame))
     seen = {name for row in rows for name in row.truth.landmarks}
     return Joined(tuple(_distinct(rows)), tuple(name for name in names if name in seen), tuple(notes))
