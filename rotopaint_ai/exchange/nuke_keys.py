@@ -23,6 +23,10 @@ Six = tuple[float, float, float, float, float, float]
 def keys_of(
     curves: Sequence[tuple[Curve, ...]], moved: Motion, shape: Shape, height: int, report: Callable[[str], None]
 ) -> dict[int | None, Key]:
+    """Keys by frame in plate space; a shape without animation has one, under None.
+
+    `curves` are six components for each control point (two for a B-spline's), `report` is told what had to change.
+    """
     times = sorted({key.time for row in curves for curve in row for key in curve.keys}.union(moved.times))
     if not curves:
         return {}

@@ -26,6 +26,7 @@ class Motion:
         self.is_projective = any(abs(m[i]) > 1e-9 for m in map(self.at, self.times or [0.0]) for i in (6, 7))
 
     def at(self, time: float) -> Matrix:
+        """The matrix from the shape's own space to the format's at a frame."""
         matrix: Matrix = (1, 0, 0, 0, 1, 0, 0, 0, 1)
         for each in self._transforms:
             matrix = _times(_matrix([curve.at(time) for curve in each.values]), matrix)
@@ -63,6 +64,7 @@ def _times(a: Matrix, b: Matrix) -> Matrix:
 
 
 def apply(m: Matrix, x: float, y: float) -> tuple[float, float]:
+    """A point under a matrix, perspective included."""
     w = m[6] * x + m[7] * y + m[8]
     w = w if abs(w) > 1e-12 else 1e-12
     return (m[0] * x + m[1] * y + m[2]) / w, (m[3] * x + m[4] * y + m[5]) / w
