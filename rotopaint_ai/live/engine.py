@@ -20,7 +20,7 @@ from rotopaint_ai.exchange import document as documents
 from rotopaint_ai.inference.models import Models, open_models
 from rotopaint_ai.inference.pack import load_pack
 from rotopaint_ai.live import wire
-from rotopaint_ai.pipeline.finish import Format, draw_mattes, look_at_seams
+from rotopaint_ai.pipeline.finish import Format, draw_mattes, look_at_seams, touched_up
 from rotopaint_ai.pipeline.plan import propose_crop
 from rotopaint_ai.pipeline.settings import Paint, Paints
 from rotopaint_ai.plates import open_plate
@@ -28,6 +28,7 @@ from rotopaint_ai.plates.colour import to_display
 from rotopaint_ai.plates.plate import Frame, Plate
 from rotopaint_ai.project import Project
 from rotopaint_ai.project.packing import pack as pack_value
+from rotopaint_ai.seams import strokes
 from rotopaint_ai.shapes.refit import Keys, refit, spread
 from rotopaint_ai.sheet import Sheet
 
