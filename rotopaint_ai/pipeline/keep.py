@@ -18,6 +18,7 @@ from rotopaint_ai.pipeline.records import FrameRecord
 from rotopaint_ai.pipeline.state import RunState
 from rotopaint_ai.project import Project
 from rotopaint_ai.project.owner import BEAT_S
+from rotopaint_ai.project.prints import Prints
 from rotopaint_ai.shapes.human import with_human_keys
 from rotopaint_ai.shapes.refit import again
 from rotopaint_ai.shapes.roto import RotoDocument, RotoShape
@@ -67,7 +68,8 @@ def keep_results(open_project: OpenProject, plan: Plan, state: RunState) -> None
     project = open_project.project
     before = project.load().state
     predicted = build_document(map(_as_said, state.records()), plan)
-    document = plan.work.put_back(build_document(state.records(), plan))
+    written = build_document(state.records(), plan)
+    document = plan.work.put_back(written)
     if before.predicted is not None:
         predicted = _joined(before.predicted, predicted, plan.frames)
     if before.document is not None:
@@ -76,6 +78,9 @@ def keep_results(open_project: OpenProject, plan: Plan, state: RunState) -> None
         spreads = [(spread.frame, spread.first, spread.last) for spread in before.spreads]
         document = again(predicted, document, before.document, spreads)
     project.append("run", before, replace(before, document=document, predicted=predicted))
+    painted = Prints().of(plan.work.put_back(written), plan.work.seams, state.finished)
+    known = project.note("painted") or {}
+    project.set_note("painted", {**known, **{str(frame): each for frame, each in painted.items()}})
     for name, value in _notes(plan, state).items():
         project.set_note(name, value)
     sources = {record.frame: record.source for record in state.finished.values() if record.source is not None}

@@ -230,3 +230,29 @@ def test_paths_of_frames(facts: PlateFacts) -> None:
     assert frame_paths(plain, (100,))[100] == Path("/p/a2.0100.exr")
     movie = replace(facts, path=Path("/p/take1.mov"), frames=(1, 2))
     assert frame_paths(movie, (2,))[2] == Path("/p/take1.mov")
+
+
+def test_frames_edited_since_they_were_painted_are_known_to_be_stale(kept: Session, facts: PlateFacts) -> None:
+    assert kept.stale_frames() == []
+    drag(kept, 4.0)
+    assert kept.stale_frames() == [1003]
+    kept.mark([1001], "accepted")
+    kept.note_painted([1003], kept.state)
+    assert kept.stale_frames() == []
+    kept.undo()
+    kept.undo()
+    assert kept.stale_frames() == [1003]  # what lies on disk shows the drag
+    kept.set_seam("seam", SeamSettings(strength=0.5))
+    assert kept.stale_frames() == list(FRAMES)
+    kept.undo()
+    path = kept.project_path
+    kept.close()
+    assert path is not None
+    again = reopened(path, facts)
+    assert again.stale_frames() == [1003]
+    again.close()
+
+
+def test_a_width_set_by_hand_makes_every_frame_stale_until_a_run_has_used_it(kept: Session) -> None:
+    kept.set_seam("seam", SeamSettings(width_px=7.0))
+    assert kept.stale_frames() == list(FRAMES)

@@ -49,12 +49,13 @@ class Projects:
         try:
             store = ProjectStore(project, self._session.say)
             state, behind, ahead = store.load()
-            plate, out, run = (project.note(name) for name in ("plate", "out", "run"))
+            plate, out, run, painted = (project.note(name) for name in ("plate", "out", "run", "painted"))
         except BaseException:
             project.close()
             raise
         self.close()
-        self._session.show_project(store, state, behind, ahead)
+        prints = {int(frame): each for frame, each in (painted or {}).items()}
+        self._session.show_project(store, state, behind, ahead, prints)
         self.store, self._awaits_plate = store, True
         if run is not None:
             self._session.run = record.from_json(run)
@@ -76,11 +77,12 @@ class Projects:
             self._take_newer(shown, results)
             return
         self.close()
-        project = Project.create(path, shown)
-        store = ProjectStore(project, session.say)
+        store = ProjectStore(Project.create(path, shown), session.say)
         state, behind, ahead = store.load()
-        session.show_project(store, state, behind, ahead)
+        painted = session.painted
+        session.show_project(store, state, behind, ahead, painted)
         self.store = store
+        self.keep_painted(painted)
         if plate is not None:
             self.join(plate, out)
 
@@ -118,6 +120,14 @@ class Projects:
         path = self._session.shapes_path
         if self.store is not None and not self.store.project.is_read_only and path is not None:
             self._idle().set_note("shapes", _digest(path))
+
+    def keep_painted(self, painted: Mapping[int, str]) -> None:
+        """Keep the prints of the frames whose mattes and clean plates are on disk."""
+        if self.store is not None and not self.store.project.is_read_only:
+            try:
+                self._idle().set_note("painted", {str(frame): each for frame, each in painted.items()})
+            except ProjectError as error:
+                self._session.say(f"Not saved: {error}")
 
     def take_witnesses(self, found: Mapping[int, files.Facts]) -> None:
         """Keep how a few of the plate's files look (`files.look`)."""

@@ -17,6 +17,7 @@ from rotopaint_ai.errors import ProjectError
 from rotopaint_ai.exchange import document as documents
 from rotopaint_ai.files import write_text
 from rotopaint_ai.project.files import Facts
+from rotopaint_ai.project.prints import Prints
 from rotopaint_ai.project.values import MARKS, Box, Mark, SeamSettings, Spread, State
 from rotopaint_ai.shapes.roto import RotoDocument, RotoShape
 from rotopaint_ui import edits, seam_settings
@@ -88,6 +89,7 @@ class Session:
         self._saved: RotoDocument | None = None
         self._stepped_to: int | None = None
         self._gesture: Step | None = None
+        self._prints, self._painted = Prints(), dict[int, str]()
         self._history = History()
         self._corrections = Corrections(self)
         self._projects = Projects(self)
@@ -125,6 +127,8 @@ class Session:
         if document is not None and results.hand is not None:
             document = edits.with_human_keys(document, results.hand)
         self._state, self.run = replace(self._state, document=document, predicted=predicted), results.run
+        frames = self.plate.frames if self.plate is not None else ()
+        self._painted = self._prints.of(results.document, {}, frames)
         self._history.clear()
         self._tell()
 
@@ -360,9 +364,12 @@ class Session:
         if path is not None:
             self._projects.start(path, results)
 
-    def show_project(self, store: ProjectStore, state: State, behind: list[Step], ahead: list[Step]) -> None:
-        """Show what a project holds."""
+    def show_project(
+        self, store: ProjectStore, state: State, behind: list[Step], ahead: list[Step], painted: Mapping[int, str]
+    ) -> None:
+        """Show what a project holds; `painted` are the prints of the frames on disk."""
         self._forget(state)
+        self._painted = dict(painted)
         self._history.clear(store, behind, ahead)
         self._tell()
 
@@ -462,10 +469,34 @@ class Session:
             new = edits.with_human_keys(new, self._state.document)
         new = seam_settings.put_back(new, self._state.seams)
         self.run = results.run
-        self.act("run", replace(self._state, document=new, predicted=edits.model_keys(results.document)))
+        before = self._state
+        self.act("run", replace(before, document=new, predicted=edits.model_keys(results.document)))
+        frames = self.plate.frames if self.plate is not None else ()
+        self.note_painted(frames, replace(before, document=results.document))
         self._projects.keep_run()
+        if before.document is not None and edits.has_followers(before.document) and self.live is not None:
+            self.refit()  # what had been carried on from human keys is carried on again, over the new result
         if self.is_saved:
             (results.out / HAND_NAME).unlink(missing_ok=True)
+        self._tell()
+
+    def stale_frames(self) -> list[int]:
+        """Frames whose mattes and clean plates on disk are not what the shot says now: edited since, or never made."""
+        document, painted = self._state.document, self._painted
+        if document is None or self.plate is None:
+            return []
+        now = self._prints.of(document, self._state.seams, self.plate.frames)
+        return [frame for frame, each in now.items() if painted.get(frame) != each]
+
+    @property
+    def painted(self) -> Mapping[int, str]:
+        """The print of each frame whose mattes and clean plate are on disk."""
+        return self._painted
+
+    def note_painted(self, frames: Collection[int], state: State) -> None:
+        """Mattes and clean plates of these frames have been made of a state (the one shown when the work began)."""
+        self._painted = {**self._painted, **self._prints.of(state.document, state.seams, frames)}
+        self._projects.keep_painted(self._painted)
         self._tell()
 
     def take_event(self, facts: Mapping[str, Any]) -> None:
@@ -510,6 +541,7 @@ class Session:
     def _forget(self, state: State) -> None:
         """Another shot, or none: what was selected, hidden or held is no more."""
         self.selection, self.hidden, self.locked = Selection(), frozenset(), frozenset()
+        self._painted = {}
         self._state, self._saved, self._gesture = state, None, None
         self._corrections.forget()
 
