@@ -237,6 +237,16 @@ def test_a_hole_and_a_damaged_frame_say_so_and_a_frame_being_read_keeps_the_pict
     assert (said[..., 0] - said[..., 2]).max() > 60  # in orange
 
 
+def test_an_edit_that_reaches_other_frames_is_announced_on_the_picture(canvas: Canvas) -> None:
+    canvas.overlay = Overlay(splines=False, landmarks=False)
+    assert (grabbed(canvas)[440:480, :300] == 0x40).all()
+    canvas.edit("ripple")
+    shown = grabbed(canvas)[440:480, :300]
+    assert (shown[..., 0] - shown[..., 2]).max() > 80  # yellow words
+    canvas.edit("ripple")
+    assert (grabbed(canvas)[440:480, :300] == 0x40).all()
+
+
 # --- wipe and loupe ---------------------------------------------------------------------------------------------------
 
 

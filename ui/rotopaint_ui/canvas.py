@@ -208,6 +208,14 @@ class Canvas(QWidget):
             note = landmark_note(self._session, self.view, self._hover)
             if note:
                 paint_label(painter, self._hover + QPointF(14, 10), note)
+        self._paint_reach(painter)
+
+    def _paint_reach(self, painter: QPainter) -> None:
+        """That edits reach other keys must not be forgotten."""
+        reach = self.hand.reach
+        if reach is not None and self._session.document is not None:
+            text = f"Edits reach every key of {reach.first}-{reach.last}, {reach.mode}"
+            paint_label(painter, QPointF(10, self.height() - 34), text, ink="#ffd75e")
 
     def _shown(self) -> Shown:
         size, ratio = (self.width(), self.height()), self.devicePixelRatioF()

@@ -7,8 +7,10 @@ from PySide6.QtGui import QColor, QPainter
 
 from rotopaint_ui.render import resized
 
+INK = "#e6e9ef"
 
-def paint_label(painter: QPainter, at: QPointF, text: str, *, is_right: bool = False) -> None:
+
+def paint_label(painter: QPainter, at: QPointF, text: str, *, is_right: bool = False, ink: str = INK) -> None:
     """Small text on a dark plate; `at` is its top-left corner, or its top-right one."""
     painter.save()
     painter.setFont(resized(painter.font(), 0.9))
@@ -19,6 +21,6 @@ def paint_label(painter: QPainter, at: QPointF, text: str, *, is_right: bool = F
     painter.setPen(Qt.PenStyle.NoPen)
     painter.setBrush(QColor(10, 11, 14, 190))
     painter.drawRoundedRect(box, 4, 4)
-    painter.setPen(QColor("#e6e9ef"))
+    painter.setPen(QColor(ink))
     painter.drawText(box, Qt.AlignmentFlag.AlignCenter, text)
     painter.restore()
