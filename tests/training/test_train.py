@@ -33,7 +33,7 @@ TINY = [
         "window=5",
     ),
     *("minutes=null", "steps=60", "batch=4", "eval_every=20", "learning_rate=0.004", "threads=1", "ema=0.9"),
-    *("rotation_deg=10", "flip=0", "augment={occluders: 0, colour: 0, channels: 0, coarse: 0}"),
+    *("learn_all=0", "rotation_deg=10", "flip=0", "augment={occluders: 0, colour: 0, channels: 0, coarse: 0}"),
 ]
 
 
@@ -67,7 +67,7 @@ def test_training_learns_and_says_how_it_goes(made: tuple[TrainReport, list[Even
     assert errors[-1] < 0.6 * errors[0]
     assert events[3].facts["share"] == 1.0
     json.loads(events[-1].line())
-    assert set(report.seconds) == {"loading", "training", "fitting", "export", "evaluation"}
+    assert set(report.seconds) == {"loading", "training", "fitting", "seams", "export", "evaluation"}
     log = (report.pack.with_name("discs.run") / "log.csv").read_text().splitlines()
     assert log[0].startswith("step,minutes,size_px,loss")
     assert len(log) == 4
