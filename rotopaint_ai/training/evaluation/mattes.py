@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rotopaint_ai.shapes import rasterise
+from rotopaint_ai.shapes.rasterise import Region
 from rotopaint_ai.sheet import ShapeSpec
 from rotopaint_ai.training.dataset import Dataset
 from rotopaint_ai.training.evaluation.predictions import Predictions, true_curve
@@ -23,6 +24,7 @@ Array = npt.NDArray[np.float64]
 Matte = npt.NDArray[np.float32]
 
 TOLERANCES_PX = (1, 2, 3)
+_ROOM = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,18 +59,33 @@ def _pair(dataset: Dataset, said: Predictions, row: int, column: int, spec: Shap
         return None
     size = (max(8, round(sample.width / sample.pixel_scale)), max(8, round(sample.height / sample.pixel_scale)))
     drawn = [
-        _matte(points.astype(np.float64) / sample.pixel_scale, spec, width / sample.pixel_scale, size)
+        _region(points.astype(np.float64) / sample.pixel_scale, spec, width / sample.pixel_scale, size)
         for points, width in zip((found, true), reversed(widths))
     ]
-    return drawn[0], drawn[1]
+    return _side_by_side(drawn[0], drawn[1])
 
 
-def _matte(points: Array, spec: ShapeSpec, width: float, size: tuple[int, int]) -> Matte:
+def _region(points: Array, spec: ShapeSpec, width: float, size: tuple[int, int]) -> Region:
     if spec.closed:
-        region = rasterise.rasterise_closed(points, *size)
-    else:
-        region = rasterise.rasterise_open(points, *size, width_px=width, taper=spec.taper)
-    return np.asarray(region.paste(*size), dtype=np.float32)
+        return rasterise.rasterise_closed(points, *size)
+    return rasterise.rasterise_open(points, *size, width_px=width, taper=spec.taper)
+
+
+def _side_by_side(one: Region, other: Region) -> tuple[Matte, Matte]:
+    """Two mattes in the smallest window that holds both, with room for a boundary all round."""
+    known = [region for region in (one, other) if not region.is_empty]
+    if not known:
+        return np.zeros((1, 1), np.float32), np.zeros((1, 1), np.float32)
+    x, y = min(r.x for r in known) - _ROOM, min(r.y for r in known) - _ROOM
+    width = max(r.x + r.coverage.shape[1] for r in known) + _ROOM - x
+    height = max(r.y + r.coverage.shape[0] for r in known) + _ROOM - y
+    pair = []
+    for region in (one, other):
+        matte = np.zeros((height, width), np.float32)
+        rows, columns = region.coverage.shape
+        matte[region.y - y : region.y - y + rows, region.x - x : region.x - x + columns] = region.coverage
+        pair.append(matte)
+    return pair[0], pair[1]
 
 
 def intersection_over_union(a: Matte, b: Matte) -> float:

@@ -8,16 +8,21 @@ import numpy as np
 import pytest
 
 from rotopaint_ai.shapes.rasterise import rasterise_closed
-from rotopaint_ai.training.evaluation.mattes import boundary_f, intersection_over_union
+from rotopaint_ai.training.evaluation.mattes import _side_by_side, boundary_f, intersection_over_union
 
 HANDLE = 4 / 3 * (math.sqrt(2) - 1)
 
 
-def disc(radius: float, x: float = 64.0) -> np.ndarray:
+def ring(radius: float, x: float) -> np.ndarray:
+    """Control points of a circle round (x, 64)."""
     k = HANDLE * radius
     points = [[x - radius, 64, 0, k, 0, -k], [x, 64 - radius, -k, 0, k, 0]]
     points += [[x + radius, 64, 0, -k, 0, k], [x, 64 + radius, k, 0, -k, 0]]
-    return np.asarray(rasterise_closed(np.array(points, float), 128, 128).paste(128, 128))
+    return np.array(points, float)
+
+
+def disc(radius: float, x: float = 64.0) -> np.ndarray:
+    return np.asarray(rasterise_closed(ring(radius, x), 128, 128).paste(128, 128))
 
 
 def test_concentric_discs() -> None:
@@ -37,3 +42,16 @@ def test_equal_apart_and_empty() -> None:
     np.testing.assert_array_equal(boundary_f(empty, disc(20)), 0)
     np.testing.assert_array_equal(boundary_f(empty, empty), 1)
     assert intersection_over_union(empty, empty) == 1
+
+
+def test_windows_hold_both_mattes_and_change_nothing() -> None:
+    one = rasterise_closed(ring(30.0, 50.0), 128, 128)
+    other = rasterise_closed(ring(20.0, 90.0), 128, 128)
+    pair = _side_by_side(one, other)
+    assert pair[0].shape == pair[1].shape < (128, 128)
+    whole = [np.asarray(region.paste(128, 128)) for region in (one, other)]
+    assert intersection_over_union(*pair) == pytest.approx(intersection_over_union(*whole), abs=1e-6)
+    np.testing.assert_allclose(boundary_f(*pair), boundary_f(*whole))
+    lonely = _side_by_side(rasterise_closed(ring(5.0, 400.0), 128, 128), one)  # wholly off the picture
+    assert lonely[0].sum() == 0
+    assert lonely[1].sum() == pytest.approx(one.coverage.sum())
