@@ -32,6 +32,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--settings", metavar="FILE", help='JSON: {"<seam>": {"method": ..., "grain": 0..1, "strength": 0..1}, ...}'
     )
+    parser.add_argument("--touchup", metavar="FILE", help="clone strokes by frame, as the panel writes them")
+    parser.add_argument(
+        "--measure-widths", action="store_true", help="make each seam as wide as its banks show, frame by frame"
+    )
     parser.add_argument("--frames", metavar="A-B,C", help="these frames only")
     parser.add_argument("--colourspace", metavar="NAME", help="colour space of the plate, where the file is wrong")
     add_work_arguments(parser)
@@ -63,6 +67,7 @@ def _job(arguments: argparse.Namespace, plate: Plate) -> CleanJob:
     from rotopaint_ai.pipeline.lent import LentMattes
     from rotopaint_ai.pipeline.paint import CleanJob
     from rotopaint_ai.pipeline.settings import Paint, Paints, read_settings
+    from rotopaint_ai.seams import strokes
 
     every = Paint(arguments.method)
     paints = read_settings(Path(arguments.settings), every) if arguments.settings else Paints(every)
@@ -78,4 +83,6 @@ def _job(arguments: argparse.Namespace, plate: Plate) -> CleanJob:
         model=open_fill(load_pack(arguments.model)) if methods - {"two-bank", "telea"} else None,
         frames=arguments.frames,
         patch=arguments.patch,
+        measures_widths=arguments.measure_widths,
+        strokes=strokes.read(Path(arguments.touchup)) if arguments.touchup else {},
     )

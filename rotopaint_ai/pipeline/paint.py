@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 
@@ -21,6 +21,7 @@ from rotopaint_ai.pipeline.settings import AUTO, Paints
 from rotopaint_ai.plates.plate import Plate
 from rotopaint_ai.seams import cleanplate
 from rotopaint_ai.seams.learned import FillModel
+from rotopaint_ai.seams.strokes import Strokes
 from rotopaint_ai.shapes.roto import RotoDocument
 
 Work = Callable[[int], None]
@@ -40,6 +41,8 @@ class CleanJob:
 
     `document`: whose seams are painted, or None where `mattes` alone say where they are. `mattes`: somebody else's,
     instead of those of the shapes. `patch`: write the paint as a layer of its own besides the clean plate.
+    `measures_widths`: each open seam is as wide in each frame as its banks show, whatever its shape says.
+    `strokes`: touch-up by hand, by frame.
     """
 
     out: Path
@@ -49,6 +52,8 @@ class CleanJob:
     model: FillModel | None = None
     frames: str | None = None
     patch: bool = False
+    measures_widths: bool = False
+    strokes: Mapping[int, Strokes] = field(default_factory=dict)
 
 
 def paint_mattes(
@@ -87,7 +92,9 @@ def paint_clean(plate: Plate, job: CleanJob, *, threads: int, sink: Sink, cancel
         paints=job.paints,
         model=job.model,
         patch=job.patch,
+        measures_widths=job.measures_widths,
         threads=threads,
+        strokes=job.strokes,
     )
     return _each(
         chosen, painter.paint, name=plate.name, out=job.out, threads=threads, sink=sink, cancel=cancel, absent=absent

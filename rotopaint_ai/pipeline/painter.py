@@ -2,22 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
 
 from rotopaint_ai.pipeline import lent
-from rotopaint_ai.pipeline.finish import SURROUND_PX, Filled, Format, Seams, draw_mattes, look_at_seams, write_filled
+from rotopaint_ai.pipeline.finish import (
+    SURROUND_PX,
+    Filled,
+    Format,
+    Seams,
+    draw_mattes,
+    look_at_seams,
+    touched_up,
+    write_filled,
+)
 from rotopaint_ai.pipeline.lent import LentMattes
 from rotopaint_ai.pipeline.neighbours import Neighbours
 from rotopaint_ai.pipeline.patch import patch_name, write_patch
 from rotopaint_ai.pipeline.settings import Paints
 from rotopaint_ai.plates.plate import Frame, Plate
-from rotopaint_ai.seams import temporal
+from rotopaint_ai.seams import temporal, width
 from rotopaint_ai.seams.learned import FillModel
-from rotopaint_ai.seams.matte import seam_curves
+from rotopaint_ai.seams.matte import FLATNESS_PX, seam_curves
+from rotopaint_ai.seams.strokes import Strokes
+from rotopaint_ai.shapes import bezier
 from rotopaint_ai.shapes.roto import RotoShape
 
 
@@ -33,6 +44,8 @@ class Painter:
     model: FillModel | None
     patch: bool
     neighbours: Neighbours | None
+    strokes: Mapping[int, Strokes] = field(default_factory=dict)
+    measures_widths: bool = False
 
     @classmethod
     def of(
@@ -47,9 +60,11 @@ class Painter:
         model: FillModel | None,
         patch: bool,
         threads: int,
+        strokes: Mapping[int, Strokes] | None = None,
+        measures_widths: bool = False,
     ) -> Painter:
         """`frames`: all that could be painted; temporal paint asks those around the ones that are."""
-        painter = cls(plate, out, shapes, mattes, paints, model, patch, None)
+        painter = cls(plate, out, shapes, mattes, paints, model, patch, None, strokes or {}, measures_widths)
         if not any(paint.method == "temporal" for paint in (paints.every, *paints.by_name.values())):
             return painter
         kept = 4 * threads + 8 * temporal.REACH
@@ -60,6 +75,8 @@ class Painter:
         frame, format = self.plate.read(number), Format.of(self.plate)
         seams = self.look(frame)
         filled = self.settled(number, seams.filled(self.model)) if seams is not None else None
+        if filled is not None:
+            filled = touched_up(filled, self.strokes.get(number, ()))
         write_filled(self.out / format.clean_name(number), frame, filled)
         if self.patch:
             write_patch(self.out / patch_name(number, format), filled, format)
@@ -67,10 +84,23 @@ class Painter:
     def look(self, frame: Frame) -> Seams | None:
         """The region around a frame's seams; None where none is to be seen."""
         if self.mattes is None:
-            mattes = draw_mattes(self.shapes, frame.number, Format.of(self.plate))
-            return look_at_seams(frame, mattes, self.shapes, self.paints)
+            shapes = [self._measured(shape, frame) for shape in self.shapes] if self.measures_widths else self.shapes
+            mattes = draw_mattes(shapes, frame.number, Format.of(self.plate))
+            return look_at_seams(frame, mattes, shapes, self.paints)
         curves = tuple(seam_curves(self.shapes, frame.number))
         return lent.seams_of(frame, self.mattes.at(frame.number), curves, self.paints.every, surround_px=SURROUND_PX)
+
+    def _measured(self, shape: RotoShape, frame: Frame) -> RotoShape:
+        """An open seam with the width that its banks show in this frame; others, and where none shows, as they are."""
+        if shape.role != "seam" or shape.closed or not shape.keys or not shape.is_visible(frame.number):
+            return shape
+        line = bezier.flatten(bezier.as_array(shape.at(frame.number)), False, FLATNESS_PX)
+        if len(line) < 2:
+            return shape
+        low, high = np.floor(line.min(0)).astype(int) - SURROUND_PX, np.ceil(line.max(0)).astype(int) + SURROUND_PX
+        rgb, corner = frame.region(int(low[0]), int(low[1]), *(int(v) for v in high - low))
+        found = width.of_shape(rgb, line - np.asarray(corner)) if rgb.size else None
+        return shape if found is None else replace(shape, width_px=round(2.0 * found) / 2.0)
 
     def still(self, number: int) -> temporal.Still | None:
         """A frame's region before and after its own fill; None where it has no seam to see."""

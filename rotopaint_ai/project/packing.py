@@ -18,6 +18,7 @@ from functools import partial
 from typing import Any, Final, NamedTuple, get_args
 
 from rotopaint_ai.project.values import Box, SeamSettings, Spread, State
+from rotopaint_ai.seams import strokes
 from rotopaint_ai.shapes.roto import (
     ControlPoint,
     Interpolation,
@@ -87,6 +88,7 @@ def tracks_of(state: State) -> dict[Track, Mapping[int, Any]]:
         Track("crop"): state.crops,
         Track("mark"): state.marks,
         Track("spread"): dict(enumerate(state.spreads)),
+        Track("stroke"): state.strokes,
     }
     tracks |= {Track("seam", name): {0: settings} for name, settings in state.seams.items()}
     for prefix, document in (("", state.document), (MODEL, state.predicted)):
@@ -105,6 +107,7 @@ def state_of(tracks: Tracks) -> State:
         marks=dict(tracks.get(Track("mark"), {})),
         seams={track.name: values[0] for track, values in tracks.items() if track.kind == "seam" and values},
         spreads=tuple(spreads[index] for index in sorted(spreads)),
+        strokes=dict(tracks.get(Track("stroke"), {})),
     )
 
 
@@ -263,6 +266,10 @@ def _unpack_spread(data: bytes) -> Spread:
     return Spread(fields["frame"], fields["first"], fields["last"], frozenset(fields["shapes"]))
 
 
+def _unpack_strokes(data: bytes) -> strokes.Strokes:
+    return tuple(map(strokes.from_json, json.loads(data)))
+
+
 class _Code(NamedTuple):
     pack: Callable[[Any], bytes]
     unpack: Callable[[bytes], Any]
@@ -286,4 +293,5 @@ _CODES: Final[Mapping[str, _Code]] = {
     "mark": _Code(_pack_json, json.loads),
     "seam": _Code(_pack_fields, _unpack_settings),
     "spread": _Code(lambda s: _pack_json({**asdict(s), "shapes": sorted(s.shapes)}), _unpack_spread),
+    "stroke": _Code(lambda row: _pack_json([strokes.to_json(stroke) for stroke in row]), _unpack_strokes),
 }

@@ -12,6 +12,7 @@ from typing import Literal, get_args
 
 from rotopaint_ai.errors import UsageError
 from rotopaint_ai.exchange.document import MOST_WIDTH_PX
+from rotopaint_ai.seams.strokes import Strokes
 from rotopaint_ai.shapes.roto import RotoDocument
 
 Mark = Literal["accepted", "needs work"]
@@ -72,7 +73,8 @@ class State:
     """All that undo brings back.
 
     `document` is what is shown and exported. `predicted` is what the models said of the same frames: corrections are
-    measured against it. `marks` are a person's judgement of frames, `seams` settings by the name of the shape.
+    measured against it. `marks` are a person's judgement of frames, `seams` settings by the name of the shape,
+    `strokes` the touch-up of the clean plate by frame.
     """
 
     document: RotoDocument | None = None
@@ -81,6 +83,7 @@ class State:
     marks: Mapping[int, Mark] = field(default_factory=dict)
     seams: Mapping[str, SeamSettings] = field(default_factory=dict)
     spreads: tuple[Spread, ...] = ()
+    strokes: Mapping[int, Strokes] = field(default_factory=dict)
 
     def seam(self, shape: str) -> SeamSettings:
         """The settings of a seam; those of the model where nobody has set any."""

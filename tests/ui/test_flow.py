@@ -196,11 +196,28 @@ def set_the_seam(qtbot: QtBot, window: Window) -> None:
     stale = panel.jobs.seams.stale()
     assert stale == list(FRAMES)
     assert tab.make.text() == "Make 4 frames"
+    touch_up(qtbot, window)
     tab.preview.click()
     with qtbot.waitSignal(panel.jobs.ended, timeout=60000) as ended:
         tab.make.click()
     assert ended.args == ["clean", True], panel.status.text.text()
     assert panel.jobs.seams.stale() == []
+
+
+def touch_up(qtbot: QtBot, window: Window) -> None:
+    """Ctrl+click says where to copy from; a stroke over the seam is one step, on both frames of the hold."""
+    panel, session = window.panel, window.panel.session
+    key(qtbot, window, Qt.Key.Key_K)
+    point = document_of(window).shape("seam_bridge").at(session.frame)[2]
+    source = panel.canvas.view.to_screen(point.x, point.y + 20).toPoint()
+    qtbot.mouseClick(panel.canvas, LEFT, CONTROL, source)
+    with qtbot.waitSignal(panel.previewer.shown, timeout=30000, check_params_cb=lambda found: found is not None):
+        drag(qtbot, window, (point.x, point.y), (point.x + 12, point.y))
+    assert session.last_step == "clone stroke"
+    (stroke,) = session.state.strokes[session.frame]
+    assert (stroke.dx, stroke.dy) == pytest.approx((0, 20), abs=1)
+    assert set(session.state.strokes) == set(session.held_frames())
+    key(qtbot, window, Qt.Key.Key_V)
 
 
 def export_it(qtbot: QtBot, window: Window, shot: Path) -> None:
@@ -252,12 +269,15 @@ def test_a_shot_that_was_closed_comes_back_with_its_undo(qtbot: QtBot, window: W
     open_shot(qtbot, window, project)
     assert session.project_path == project
     assert session.plate is not None
-    assert session.last_step == "seam settings"
-    before = document_of(window)
+    assert session.last_step == "clone stroke"
+    before = session.state
     key(qtbot, window, Qt.Key.Key_Z, CONTROL)
-    assert document_of(window) != before
-    key(qtbot, window, Qt.Key.Key_Z, CONTROL | Qt.KeyboardModifier.ShiftModifier)
-    assert document_of(window) == before
+    assert session.state.strokes == {}
+    key(qtbot, window, Qt.Key.Key_Z, CONTROL)
+    assert document_of(window) != before.document
+    for _ in range(2):
+        key(qtbot, window, Qt.Key.Key_Z, CONTROL | Qt.KeyboardModifier.ShiftModifier)
+    assert session.state == before
     assert set(session.state.marks.values()) == {"accepted"}
     assert session.run.errors
 

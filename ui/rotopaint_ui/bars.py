@@ -32,7 +32,7 @@ W = TypeVar("W", bound=QWidget)
 class TopBar(QFrame):
     """The shot, the model pack, the device that ran, Run and Export."""
 
-    def __init__(self, open_label: str, export_label: str) -> None:
+    def __init__(self, open_label: str, export_label: str, history: Sequence[QAction]) -> None:
         super().__init__()
         self.setObjectName("top_bar")
         self.open = QPushButton(open_label)
@@ -52,6 +52,8 @@ class TopBar(QFrame):
         row.setContentsMargins(10, 6, 10, 6)
         row.setSpacing(10)
         row.addWidget(self.open)
+        for action in history:
+            row.addWidget(button_of(action, 18))
         row.addWidget(self.name)
         row.addWidget(self.facts, 1)
         for widget in (self.device, self.pack, self.run, self.export):
@@ -206,11 +208,11 @@ class ToolStrip(QScrollArea):
         inside = QWidget()
         inside.setObjectName("tool_strip")
         column = QVBoxLayout(inside)
-        column.setContentsMargins(4, 8, 4, 8)
-        column.setSpacing(4)
+        column.setContentsMargins(4, 6, 4, 6)
+        column.setSpacing(3)
         for index, group in enumerate(groups):
             if index:
-                column.addSpacing(12)
+                column.addSpacing(9)
             for action in group:
                 column.addWidget(button_of(action, 22))
         column.addStretch(1)

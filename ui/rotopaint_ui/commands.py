@@ -61,6 +61,7 @@ COMMANDS = (
     Command("tool.points", "Add points (Ctrl: take away)", "Tools", ("P",), "points", True, None, ("+",)),
     Command("tool.transform", "Move, scale, rotate", "Tools", ("T",), "transform", True, ("Shift+T",)),
     Command("tool.width", "Seam width (Shift: softness)", "Tools", ("S",), "width", True),
+    Command("tool.clone", "Clone touch-up (Ctrl: copy from here)", "Tools", ("K",), "clone", True),
     Command("tool.crop", "Crop box", "Tools", ("C",), "crop", True),
     Command("edit.smooth", "Smooth points", "Points", ("Z",), "", False, ("Alt+S",)),
     Command("edit.cusp", "Cusp points", "Points", ("Shift+Z",), "", False, ("Alt+C",)),
@@ -130,6 +131,7 @@ COMMANDS = (
     Command("refit", "Refit shot", "Review", ("Ctrl+R",), "refit"),
     Command("run", "Run", "Shot", ("Ctrl+Return",)),
     Command("preview_seam", "Preview the seam on this frame", "Shot", ("Shift+P",), "preview", True),
+    Command("clear_touchup", "Take the touch-up off this frame", "Shot"),
     Command("make_clean", "Make the clean plate", "Shot", ("Ctrl+Shift+Return",)),
 )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -64,6 +65,7 @@ def _handlers(panel: Panel) -> Mapping[str, Handler]:
         "spread_longer": lambda: panel.lengthen_reach(1),
         "refit": review.refit,
         "run": panel.run,
+        "clear_touchup": lambda: _clear_touchup(panel),
         "preview_seam": panel.preview_seam,
         "make_clean": panel.make_clean,
     }
@@ -94,6 +96,12 @@ def _worst(panel: Panel, direction: int) -> None:
         say("No frame is left to check: all are accepted or keyed by hand")
     else:
         say("Press Run first")
+
+
+def _clear_touchup(panel: Panel) -> None:
+    state, held = panel.session.state, set(panel.session.held_frames())
+    left = {frame: row for frame, row in state.strokes.items() if frame not in held}
+    panel.session.act("clear touch-up", replace(state, strokes=left))
 
 
 def _go_to_end(panel: Panel, index: int) -> None:

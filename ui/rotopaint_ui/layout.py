@@ -54,7 +54,7 @@ def arrange(
 def tool_groups(actions: Mapping[str, QAction], tools: tuple[str, ...]) -> list[list[QAction]]:
     """What stands in the tool strip: the viewer's tools, then what compares and fits."""
     taken = [action for name, action in actions.items() if name.startswith("tool.") and name[5:] in tools]
-    names = (("wipe", "flip", "preview_seam"), ("canvas.fit_face", "canvas.fit"), ("undo", "redo"))
+    names = (("wipe", "flip", "preview_seam"), ("canvas.fit_face", "canvas.fit"))
     return [taken, *([actions[name] for name in group] for group in names)]
 
 

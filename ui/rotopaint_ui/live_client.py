@@ -23,6 +23,8 @@ from rotopaint_ai.exchange import document as documents
 from rotopaint_ai.live import wire
 from rotopaint_ai.project import Project, SeamSettings, Spread, State
 from rotopaint_ai.project.packing import unpack
+from rotopaint_ai.seams.strokes import Strokes
+from rotopaint_ai.seams.strokes import to_json as stroke_json
 from rotopaint_ai.shapes.roto import Key, RotoDocument
 from rotopaint_ui.corrections import KeysReply, LandmarkDrag, ShapesReply
 from rotopaint_ui.followers import filled, followed
@@ -46,6 +48,7 @@ class SeamQuestion:
     document: RotoDocument
     settings: Mapping[str, SeamSettings]
     look: tuple[float, float, str]
+    strokes: Strokes = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,6 +185,7 @@ class LiveClient(QObject):
                 for name, each in question.settings.items()
             },
             "look": list(question.look),
+            "strokes": [stroke_json(stroke) for stroke in question.strokes],
         }
         self._ask(facts, lambda answer: reply(None if answer is None else _preview(answer)))
 

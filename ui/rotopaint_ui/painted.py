@@ -6,32 +6,44 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 from rotopaint_ai.files import write_text
 from rotopaint_ai.project.values import SeamSettings, State
+from rotopaint_ai.seams.strokes import Strokes
 from rotopaint_ai.shapes.roto import RotoDocument, RotoShape
 
 NAME = "clean.json"
 FORMAT = "rotopaint-clean"
+NONE: Mapping[int, Strokes] = MappingProxyType({})
 
 
-def print_of(document: RotoDocument, seams: Mapping[str, SeamSettings], frame: int) -> str:
+def print_of(
+    document: RotoDocument, seams: Mapping[str, SeamSettings], frame: int, strokes: Mapping[int, Strokes] = NONE
+) -> str:
     """Everything that the paint of a frame depends on, in a few letters; empty where nothing is painted."""
     rows = [_row(shape, seams.get(shape.name), frame) for shape in document.shapes if shape.role == "seam"]
-    drawn = [row for row in rows if row is not None]
+    drawn: list[object] = [row for row in rows if row is not None]
+    if drawn and strokes.get(frame):
+        drawn.append(strokes[frame])
     return hashlib.blake2b(repr(drawn).encode(), digest_size=8).hexdigest() if drawn else ""
 
 
-def prints(document: RotoDocument, seams: Mapping[str, SeamSettings], frames: Iterable[int]) -> dict[int, str]:
+def prints(
+    document: RotoDocument,
+    seams: Mapping[str, SeamSettings],
+    frames: Iterable[int],
+    strokes: Mapping[int, Strokes] = NONE,
+) -> dict[int, str]:
     """What frames would be painted from now."""
-    return {frame: print_of(document, seams, frame) for frame in frames}
+    return {frame: print_of(document, seams, frame, strokes) for frame in frames}
 
 
 def stale(state: State, frames: Iterable[int], painted: Mapping[int, str]) -> list[int]:
     """Frames whose paint no longer fits, or that have none."""
     if state.document is None:
         return []
-    now = prints(state.document, state.seams, frames)
+    now = prints(state.document, state.seams, frames, state.strokes)
     return [frame for frame, mark in now.items() if painted.get(frame) != mark]
 
 

@@ -193,7 +193,7 @@ class Panel(QWidget):
     def _make_widgets(self) -> None:
         get, host = self.commands, self.host
         opens = "Open" if host.name == "standalone" else f"Open from {host.name}"
-        self.top = TopBar(opens, "Export")
+        self.top = TopBar(opens, "Export", [get["undo"], get["redo"]])
         self.canvas = Canvas(self.session, self.reel)
         self.tools = ToolStrip(layout.tool_groups(get, self.canvas.tool_names))
         overlays = [get[name] for name in get if name.startswith("overlay.")]
@@ -416,8 +416,10 @@ class Panel(QWidget):
     # --- commands
 
     def take_tool(self, name: str) -> None:
-        """Take a tool of the viewer in hand."""
+        """Take a tool of the viewer in hand; the clone brush is of use only where its paint is seen."""
         self.canvas.tool = name
+        if name == "clone" and not self.previewer.is_on and self.session.state.document is not None:
+            self.commands["preview_seam"].trigger()
         for each, made in self.commands.items():
             if each.startswith("tool."):
                 made.setChecked(each == f"tool.{name}")

@@ -40,7 +40,8 @@ class Previewer(QObject):
 
     def _key(self) -> tuple[object, ...]:
         state = self._session.state
-        return self._session.frame, state.document, tuple(state.seams.items()), self._reel.look
+        strokes = state.strokes.get(self._session.frame, ())
+        return self._session.frame, state.document, tuple(state.seams.items()), strokes, self._reel.look
 
     def _ask(self) -> None:
         document, frame = self._session.state.document, self._session.frame
@@ -48,7 +49,9 @@ class Previewer(QObject):
             return
         self._asked = asked = self._key()
         look = self._reel.look
-        question = SeamQuestion(frame, document, self._session.state.seams, (look.exposure, look.gamma, look.view))
+        state = self._session.state
+        strokes = state.strokes.get(frame, ())
+        question = SeamQuestion(frame, document, state.seams, (look.exposure, look.gamma, look.view), strokes)
         self._live.seam(question, lambda preview: self._take(asked, preview))
 
     def _take(self, asked: tuple[object, ...], preview: SeamPreview | None) -> None:

@@ -54,7 +54,7 @@ class SeamWork:
         """A job paints frames from the shapes as they are now."""
         state = self._session.state
         assert state.document is not None
-        self._job = painted.prints(state.document, state.seams, frames)
+        self._job = painted.prints(state.document, state.seams, frames, state.strokes)
 
     def take_frame(self, frame: int) -> None:
         """The job has painted a frame."""

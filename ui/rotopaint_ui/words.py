@@ -9,11 +9,13 @@ from pathlib import Path
 from rotopaint_ai.files import write_text
 from rotopaint_ai.frames import summarise
 from rotopaint_ai.project.values import SeamSettings
+from rotopaint_ai.seams import strokes
 from rotopaint_ui.host import PlateChoice
 from rotopaint_ui.preferences import Preferences
 from rotopaint_ui.session import Session
 
 SETTINGS_NAME = "seams.json"
+TOUCHUP_NAME = "touchup.json"
 STATE_FOLDER = ".rotopaint"  # what a run leaves for the next one to go on from
 
 
@@ -60,6 +62,10 @@ def clean_words(
         path = session.out / SETTINGS_NAME
         write_settings(path, session.state.seams)
         words += ["--settings", str(path)]
+    if session.state.strokes:
+        path = session.out / TOUCHUP_NAME
+        write_text(path, strokes.dumps(session.state.strokes))
+        words += ["--touchup", str(path)]
     return words + _plate_words(choice, preferences)
 
 

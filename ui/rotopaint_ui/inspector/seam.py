@@ -33,7 +33,7 @@ _ABOUT = {
     "telea": "plain smooth fill, for comparison",
 }
 _FIELDS = ("width_px", "feather_px", "taper_start", "taper_end", "grain", "strength")
-_CLEAR = 1.0  # a seam that shows less than this is hard to see
+_CLEAR = 2.0  # skin without a seam scores 0.9 to 2, plates with one 3 and more (seams.visibility)
 
 
 class Meter(QWidget):

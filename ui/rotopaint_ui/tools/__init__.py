@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from rotopaint_ui.tools.base import Tool, Touch
+from rotopaint_ui.tools.clone import CloneTool
 from rotopaint_ui.tools.crop import CropTool, crop_at
 from rotopaint_ui.tools.hand import Hand, Reach
 from rotopaint_ui.tools.landmark import LandmarkTool
@@ -21,6 +22,7 @@ TOOLS: Mapping[str, Callable[[Hand], Tool]] = {
     "points": PointsTool,
     "transform": TransformTool,
     "width": WidthTool,
+    "clone": CloneTool,
     "crop": CropTool,
 }
 

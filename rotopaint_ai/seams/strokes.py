@@ -1,0 +1,78 @@
+"""Clone strokes: touch-up by hand on the painted seam, kept as what the hand did and never as pixels.
+
+Standard library only, so that the project file can keep them. Plate space, pixels.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from rotopaint_ai.errors import UsageError
+
+MOST_RADIUS_PX = 500.0
+MOST_POINTS = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class Stroke:
+    """The way of a soft round brush along `points` (x, y) that copies what lies (dx, dy) away.
+
+    Offsets are whole pixels, so that grain is copied as it is. Paint is whole inside `hardness` of the radius and fades
+    to nothing at it.
+    """
+
+    points: tuple[tuple[float, float], ...]
+    dx: int
+    dy: int
+    radius_px: float = 8.0
+    hardness: float = 0.5
+    opacity: float = 1.0
+
+    def __post_init__(self) -> None:
+        numbers = [value for point in self.points for value in point]
+        if not 1 <= len(self.points) <= MOST_POINTS or not all(map(math.isfinite, numbers)):
+            raise UsageError(f"clone stroke: {len(self.points)} points; wanted 1 to {MOST_POINTS:,} places")
+        if not 0 < self.radius_px <= MOST_RADIUS_PX:
+            raise UsageError(
+                f"clone stroke: radius {self.radius_px:g} px; wanted 0 to {MOST_RADIUS_PX:g}, not 0 itself"
+            )
+        if not (0 <= self.hardness <= 1 and 0 <= self.opacity <= 1):
+            raise UsageError("clone stroke: hardness and opacity are shares from 0 to 1")
+
+
+Strokes = tuple[Stroke, ...]
+
+
+def to_json(stroke: Stroke) -> dict[str, Any]:
+    """A stroke as JSON values."""
+    return asdict(stroke)
+
+
+def from_json(value: Any) -> Stroke:
+    """Check a decoded stroke. Raises UsageError in one line."""
+    try:
+        points = tuple((float(x), float(y)) for x, y in value["points"])
+        shares = {name: float(value[name]) for name in ("radius_px", "hardness", "opacity") if name in value}
+        return Stroke(points, int(value["dx"]), int(value["dy"]), **shares)
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
+        raise UsageError(f"clone stroke: wanted points, dx and dy ({error!r})") from error
+
+
+def dumps(strokes: Mapping[int, Strokes]) -> str:
+    """Strokes by frame as text."""
+    rows = {str(frame): [to_json(stroke) for stroke in row] for frame, row in sorted(strokes.items())}
+    return json.dumps(rows, allow_nan=False) + "\n"
+
+
+def read(path: Path) -> dict[int, Strokes]:
+    """Strokes by frame from a file that `dumps` made. Raises UsageError naming the file."""
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+        return {int(frame): tuple(map(from_json, rows)) for frame, rows in value.items()}
+    except (OSError, ValueError, AttributeError, TypeError, UsageError) as error:
+        raise UsageError(f"--touchup {path}: cannot be read ({error}); wanted strokes by frame") from error

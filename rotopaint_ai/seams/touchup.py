@@ -1,0 +1,67 @@
+"""Clone strokes laid over a painted region. H, W rows and columns of the region, whose corner is `origin` (x, y)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rotopaint_ai.seams.strokes import Stroke
+
+Array = NDArray[Any]  # float32
+
+
+def apply(rgb_HWC: Array, origin: tuple[int, int], strokes: Iterable[Stroke]) -> tuple[Array, Array]:
+    """A region with strokes laid over it, one after the other, and how much of it they cover (H, W), 0..1.
+
+    rgb_HWC: scene-linear float32. A stroke sees what those before it have made. Where its source lies outside the
+    region it leaves the pixels alone; where it covers nothing they come back bit for bit.
+    """
+    out = np.array(rgb_HWC, np.float32)
+    covered: Array = np.zeros(out.shape[:2], np.float32)
+    for stroke in strokes:
+        cover = brush(stroke, out.shape[:2], origin)
+        source, is_there = _shifted(out, stroke.dx, stroke.dy)
+        cover[~is_there] = 0.0
+        at = cover > 0
+        out[at] += cover[at][:, None] * (source[at] - out[at])
+        covered = 1.0 - (1.0 - covered) * (1.0 - cover)
+    return out, covered.astype(np.float32)
+
+
+def brush(stroke: Stroke, size: tuple[int, int], origin: tuple[int, int]) -> Array:
+    """How much a stroke covers each pixel (H, W): by the distance of the pixel's centre from its way."""
+    rows, columns = size
+    x = np.arange(columns, dtype=np.float32) + np.float32(origin[0] + 0.5)
+    y = np.arange(rows, dtype=np.float32) + np.float32(origin[1] + 0.5)
+    nearest = np.full(size, np.inf, np.float32)
+    points = np.asarray(stroke.points, np.float32)
+    for a, b in zip(points, points[1:] if len(points) > 1 else points, strict=False):
+        inside_x = (x >= min(a[0], b[0]) - stroke.radius_px) & (x <= max(a[0], b[0]) + stroke.radius_px)
+        inside_y = (y >= min(a[1], b[1]) - stroke.radius_px) & (y <= max(a[1], b[1]) + stroke.radius_px)
+        if inside_x.any() and inside_y.any():
+            window = np.ix_(inside_y, inside_x)
+            nearest[window] = np.minimum(nearest[window], _distance(x[inside_x], y[inside_y], a, b))
+    core = stroke.hardness * stroke.radius_px
+    fade = np.clip((nearest - core) / max(stroke.radius_px - core, 1e-6), 0.0, 1.0)
+    cover = np.where(nearest < stroke.radius_px, 0.5 + 0.5 * np.cos(np.pi * fade), 0.0)
+    return np.asarray(stroke.opacity * cover, np.float32)
+
+
+def _distance(x: Array, y: Array, a: Array, b: Array) -> Array:
+    """Of pixel centres (len y, len x) from the segment a to b."""
+    dx, dy = float(b[0] - a[0]), float(b[1] - a[1])
+    length = dx * dx + dy * dy
+    along = ((x - a[0])[None, :] * dx + (y - a[1])[:, None] * dy) / (length or 1.0)
+    t = np.clip(along, 0.0, 1.0)
+    return np.asarray(np.hypot(x[None, :] - a[0] - t * dx, y[:, None] - a[1] - t * dy))
+
+
+def _shifted(rgb: Array, dx: int, dy: int) -> tuple[Array, NDArray[np.bool_]]:
+    """What lies (dx, dy) away from each pixel, and where that is inside the region."""
+    rows, columns = rgb.shape[:2]
+    y, x = np.arange(rows) + dy, np.arange(columns) + dx
+    inside = ((y >= 0) & (y < rows))[:, None] & ((x >= 0) & (x < columns))[None, :]
+    return rgb[np.ix_(np.clip(y, 0, rows - 1), np.clip(x, 0, columns - 1))], inside

@@ -1,0 +1,104 @@
+"""Clone strokes: what is copied, how the brush fades, and what stays bit for bit."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from rotopaint_ai.errors import UsageError
+from rotopaint_ai.pipeline.finish import Filled, Part, Seams, touched_up
+from rotopaint_ai.pipeline.settings import Paint
+from rotopaint_ai.project import State
+from rotopaint_ai.project.packing import changes, pack, unpack
+from rotopaint_ai.seams import strokes, touchup
+from rotopaint_ai.seams.strokes import Stroke
+
+ORIGIN = (100, 50)
+
+
+@pytest.fixture
+def region() -> np.ndarray:
+    """Each pixel tells its own column and row; values above 1 and below 0 among them."""
+    y, x = np.mgrid[0:40, 0:60].astype(np.float32)
+    return np.stack([x, -y, x * y / 100], axis=2)
+
+
+def test_the_core_is_an_exact_copy_and_far_pixels_are_untouched(region: np.ndarray) -> None:
+    stroke = Stroke(((120.5, 70.5),), dx=10, dy=-4, radius_px=6.0, hardness=0.5)
+    out, cover = touchup.apply(region, ORIGIN, [stroke])
+    assert np.array_equal(out[20, 20], region[16, 30])  # the centre copies what lies 10 right, 4 up
+    assert np.array_equal(out[22, 22], region[18, 32])  # 2.8 px away: inside half of the radius
+    far = np.hypot(*(np.mgrid[0:40, 0:60] - np.array([20, 20])[:, None, None])) >= 6.0
+    assert np.array_equal(out[far], region[far])
+    assert (cover[far] == 0).all()
+    assert cover[20, 20] == 1.0
+
+
+def test_the_rim_fades_by_half_a_cosine() -> None:
+    """Half of the fade's way is half covered: at 4.5 px between a core of 3 px and a radius of 6 px."""
+    stroke = Stroke(((120.0, 70.5),), dx=1, dy=0, radius_px=6.0, hardness=0.5)
+    cover = touchup.brush(stroke, (40, 60), ORIGIN)
+    assert cover[20, 24] == pytest.approx(0.5, abs=1e-6)  # its centre is at 124.5
+    assert touchup.brush(Stroke(((120.0, 70.5),), 1, 0, 6.0, 0.5, 0.25), (40, 60), ORIGIN).max() == 0.25
+
+
+def test_a_way_is_covered_along_its_whole_length() -> None:
+    stroke = Stroke(((110.0, 70.0), (140.0, 70.0), (140.0, 80.0)), dx=0, dy=5, radius_px=2.0, hardness=1.0)
+    cover = touchup.brush(stroke, (40, 60), ORIGIN)
+    assert cover[20, 10:40].min() == 1.0  # half a pixel below the way
+    assert cover[20:30, 40].min() == 1.0
+    assert cover[25, 20] == 0.0
+
+
+def test_nothing_is_copied_from_outside(region: np.ndarray) -> None:
+    out, cover = touchup.apply(region, ORIGIN, [Stroke(((102.0, 60.0),), dx=-30, dy=0, radius_px=5.0)])
+    assert np.array_equal(out, region)
+    assert not cover.any()
+
+
+def test_touch_up_belongs_to_the_patch(region: np.ndarray) -> None:
+    """plate * (1 - a) + premultiplied paint is the touched-up picture, under the stroke as under the seam's matte."""
+    matte = np.zeros((40, 60), np.float32)
+    matte[:, 5:8] = 0.7
+    seams = Seams(*ORIGIN, region, matte, (), (Part(matte, (), Paint()),))
+    after = region + matte[..., None]
+    stroke = Stroke(((130.0, 70.0),), dx=-4, dy=3, radius_px=6.0)
+    filled = touched_up(Filled(seams, after), (stroke,))
+    alpha = filled.seams.cover
+    assert (filled.seams.matte[20, 28:32] > 0).all()
+    paint = filled.after - region * (1 - alpha[..., None])
+    assert np.allclose(region * (1 - alpha[..., None]) + paint, filled.after)
+    outside = filled.seams.matte == 0
+    assert np.array_equal(filled.after[outside], region[outside])
+    assert touched_up(filled, ()) is filled
+
+
+def test_strokes_come_back_from_file_and_project_as_they_were(tmp_path: Path) -> None:
+    kept = {1001: (Stroke(((1.25, 2.5), (3.0, 4.0)), 5, -6, 7.5, 0.25, 0.5),), 1002: (Stroke(((0.0, 0.0),), 1, 1),)}
+    (tmp_path / "t.json").write_text(strokes.dumps(kept))
+    assert strokes.read(tmp_path / "t.json") == kept
+    assert unpack("stroke", pack("stroke", kept[1001])) == kept[1001]
+    places = {place.frame: value for place, value in changes(State(), State(strokes=kept))}
+    assert places == kept
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["{", "[]", '{"1001": [{"points": [[1]], "dx": 0, "dy": 0}]}', '{"1001": [{"points": [], "dx": 1, "dy": 1}]}'],
+)
+def test_a_damaged_file_is_refused_in_one_line(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "t.json"
+    path.write_text(text)
+    with pytest.raises(UsageError, match=r"t\.json") as refused:
+        strokes.read(path)
+    assert "\n" not in str(refused.value)
+
+
+def test_absurd_strokes_are_refused() -> None:
+    for radius, hardness in ((0.0, 0.5), (1e6, 0.5), (5.0, 2.0), (float("nan"), 0.5)):
+        with pytest.raises(UsageError):
+            Stroke(((1.0, 1.0),), 1, 1, radius, hardness)
+    with pytest.raises(UsageError):
+        Stroke(((float("nan"), 1.0),), 1, 1)
