@@ -57,16 +57,21 @@ def keys_of(
 
 
 def _held(keys: Mapping[int, Key]) -> set[int]:
-    """Linear keys followed a frame later by a hold of the same points: the way to write a move into a hold."""
-    last = max(keys, default=0)
+    """Keys at the end of a move that are followed a frame later by a hold of the same points: they are holds.
+
+    This is how the writer has to put a move into a hold; pairs that it never writes stay two keys.
+    """
+    frames = sorted(keys)
     return {
-        frame
-        for frame, key in keys.items()
-        if key.interpolation == "linear"
-        and frame + 1 in keys
-        and keys[frame + 1].interpolation == "hold"
-        and keys[frame + 1].points == key.points
-        and frame + 1 != last
+        here
+        for before, here, after in zip(frames, frames[1:], frames[2:])
+        if after == here + 1
+        and here > before + 1
+        and keys[before].interpolation == keys[here].interpolation == "linear"
+        and keys[before].points != keys[here].points
+        and keys[after].interpolation == "hold"
+        and keys[after].points == keys[here].points
+        and after != frames[-1]
     }
 
 

@@ -198,8 +198,10 @@ def _plain(value: object) -> str:
 def _time_faults(a: RotoShape, b: RotoShape, meant: RotoDocument, loses: Collection[Feature]) -> list[str]:
     faults = []
     if "keys" not in loses and a.frames != b.frames:
-        gone, new = sorted(set(a.frames) - set(b.frames)), sorted(set(b.frames) - set(a.frames))
-        faults.append(f"keys at {_first(gone)} are gone" if gone else f"keys at {_first(new)} were not meant")
+        gone = [f for f in a.frames if f not in b.keys and not _is_doubled(a, f)]
+        new = [f for f in b.frames if f not in a.keys and not _is_doubled(b, f)]
+        faults += [f"keys at {_first(gone)} are gone"] if gone else []
+        faults += [f"keys at {_first(new)} were not meant"] if new else []
     if "holds" not in loses and "keys" not in loses:
         faults += [f"frame {f} no longer holds" for f in _held(a) - _held(b) if f in b.keys][:1]
         faults += [f"frame {f} holds, which was not meant" for f in _held(b) - _held(a) if f in a.keys][:1]
@@ -212,6 +214,12 @@ def _time_faults(a: RotoShape, b: RotoShape, meant: RotoDocument, loses: Collect
         differ = [f for f in every if a.is_visible(f) != b.is_visible(f)] if a.visible or b.visible else []
         faults += [f"shown and hidden differently at {_first(differ)}"] if differ else []
     return faults
+
+
+def _is_doubled(shape: RotoShape, frame: int) -> bool:
+    """Whether a key only says again, a frame later, that its neighbour's pose holds: the way to move into a hold."""
+    before, here = shape.keys.get(frame - 1), shape.keys[frame]
+    return before is not None and here.interpolation == "hold" and here.points == before.points
 
 
 def _held(shape: RotoShape) -> set[int]:

@@ -93,3 +93,65 @@ def control_points(group: list[Any], frame: float, height: int) -> list[tuple[fl
         (px, height - py, lx, -ly, rx, -ry)
         for (lx, ly), (px, py), (rx, ry) in zip(values[::3], values[1::3], values[2::3], strict=True)
     ]
+
+
+def paths(tree: Any, above: tuple[str, ...] = ()) -> dict[str, list[Any]]:
+    """Every curvegroup by the names of its layers (Root left out) and its own, joined by `/`, in file order."""
+    found: dict[str, list[Any]] = {}
+    if isinstance(tree, list):
+        if tree and tree[0] == "curvegroup":
+            found["/".join((*above[1:], tree[1]))] = tree
+        inner = (*above, tree[1]) if tree and tree[0] == "layer" else above
+        for each in tree:
+            found |= paths(each, inner)
+    return found
+
+
+def is_open(group: list[Any]) -> bool:
+    """By the open bit of the outline; the shape's own flags and the outline's must agree on being an open spline."""
+    shape, outline = flags(group)
+    assert bool(shape & 1048576) == bool(outline & 1048576) == bool(outline & 32)
+    assert outline & 8192, "tangents are relative"
+    assert shape & 512, "the shape is renderable"
+    return bool(outline & 32)
+
+
+def timed(value: Any, frame: float) -> float:
+    """An attribute at a frame: a constant, or step keys with their times."""
+    if isinstance(value, str):
+        return number(value)
+    before = [number(key[1]) for key in value if number(key[0]) <= frame]
+    assert all(len(key) == 2 for key in value), "a switch steps"
+    return before[-1] if before else number(value[0][1])
+
+
+def is_visible(group: list[Any], frame: float) -> bool:
+    """By `vis`; a lifetime type would be written as `ltt`, and none is."""
+    found = attributes(group)
+    assert "ltt" not in found
+    return timed(found.get("vis", "1"), frame) > 0
+
+
+def softness(group: list[Any]) -> tuple[float, float]:
+    """Feather and stroke width in pixels: `fx`, `fy` of a closed shape (equal), `osf`, `osw` of an open one."""
+    found = attributes(group)
+    if is_open(group):
+        return number(found["osf"]), number(found["osw"])
+    x, y = number(found.get("fx", "0")), number(found.get("fy", "0"))
+    assert x == y
+    return x, 0.0
+
+
+def lifetime(group: list[Any]) -> tuple[float, float]:
+    """First and last frame as stated."""
+    found = attributes(group)
+    return number(found["ltn"]), number(found["ltm"])
+
+
+def format_of(text: str) -> tuple[int, int, float]:
+    """Width, height and pixel aspect of the node's format knob."""
+    line = next(line for line in text.splitlines() if line.startswith(" format "))
+    words = line.strip().split('"')[1].split()
+    w, h = int(words[0]), int(words[1])
+    assert words[2:6] == ["0", "0", words[0], words[1]]
+    return w, h, float(words[6])
