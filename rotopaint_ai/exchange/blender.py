@@ -1,14 +1,16 @@
 """Blender masks: a script that builds them, animated, and a dump of a file's masks that another script writes.
 
-Standard library only. A mask has a layer for each shape. Mask space is centred with the longer side as 1 and y up;
-handles are absolute. Keys hold all points of a layer and move linearly. Feather is a distance on the outer side of each
-point, and outside is to the left of the way, so shapes that run the other way are turned round. Blender draws no open
-curve: strokes are written as closed bands of their width. Tested in Blender 4.2.
+Standard library only. A mask has a layer for each shape. Mask space is centred with the longer side as 1 and y up, y
+shrunk by the scene's pixel aspect (found by rendering); handles are absolute. Keys hold all points of a layer and move
+linearly. Feather is a distance on the outer side of each point, and outside is to the left of the way, so shapes that
+run the other way are turned round. Blender draws no open curve: strokes are written as closed bands of their width.
+Tested in Blender 4.2.
 """
 
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -43,7 +45,7 @@ WORDS: Final[Mapping[Feature, str]] = {
     "open": "{names}: Blender draws no open curve; a closed band as wide as the stroke is written",
     "width": "{names}: the width is in the band's outline",
     "taper": "{names}: the taper is in the band's outline",
-    "feather": "{names}: its feather narrows with the taper, point by point",
+    "feather": "{names}: feather is exact at the points only: it follows the taper, or the pixel aspect",
     "names": "{names}: the name is longer than the 63 bytes that Blender keeps",
     "layers": "{names}: layers are not written, they stay a part of the name",
 }
@@ -64,7 +66,7 @@ def losses_of(document: RotoDocument) -> list[Loss]:
             "names": lambda shape: names[shape.name] != shape.name,
             "keys": losses.holds,
             "roles": lambda shape: shape.role != reading.role_of(shape.name, True),
-            "feather": lambda s: not s.closed and s.feather_px > 0 and tuple(s.taper) != (0.0, 0.0),
+            "feather": lambda shape: shape.feather_px > 0 and (document.pixel_aspect != 1.0 or any(shape.taper)),
         },
     )
 
@@ -147,24 +149,30 @@ def _rows(
 ) -> list[list[float]]:
     if turned:
         points, feathers = edges.reversed_points(points, True), [feathers[0], *feathers[:0:-1]]
-    longest = max(document.width, document.height)
+    scales = _scales(points, document.width, document.height, document.pixel_aspect)
     rows = []
-    for p, feather in zip(points, feathers, strict=True):
+    for p, feather, scale in zip(points, feathers, scales, strict=True):
         reading.number(f"shape '{name}': a control point", max(map(abs, p)))
         places = ((p.x, p.y), (p.x + p.in_dx, p.y + p.in_dy), (p.x + p.out_dx, p.y + p.out_dy))
-        six = [v for x, y in places for v in _to_mask(x, y, document.width, document.height)]
-        rows.append([round(v, 9) for v in (*six, feather / longest)])
+        six = [v for x, y in places for v in _to_mask(x, y, document)]
+        rows.append([round(v, 9) for v in (*six, feather / scale)])
     return rows
 
 
-def _to_mask(x: float, y: float, width: int, height: int) -> tuple[float, float]:
-    longest = max(width, height)
-    return (x - width / 2) / longest + 0.5, (height / 2 - y) / longest + 0.5
+def _to_mask(x: float, y: float, document: RotoDocument) -> tuple[float, float]:
+    longest = max(document.width, document.height)
+    up = (document.height / 2 - y) / (longest * document.pixel_aspect)
+    return (x - document.width / 2) / longest + 0.5, up + 0.5
 
 
-def _to_plate(x: float, y: float, width: int, height: int) -> tuple[float, float]:
+def _to_plate(x: float, y: float, width: int, height: int, aspect: float) -> tuple[float, float]:
     longest = max(width, height)
-    return (x - 0.5) * longest + width / 2, height / 2 - (y - 0.5) * longest
+    return (x - 0.5) * longest + width / 2, height / 2 - (y - 0.5) * longest * aspect
+
+
+def _scales(points: Points, width: int, height: int, aspect: float) -> list[float]:
+    """Plate pixels of one unit of feather at each point: an edge moves along its normal in mask space."""
+    return [max(width, height) * math.hypot(x, aspect * y) for x, y in edges.normals(points)]
 
 
 # --- reading ----------------------------------------------------------------------------------------------------------
@@ -185,17 +193,20 @@ def loads(text: str, *, width: int | None = None, height: int | None = None, whe
     told: list[str] = []
     size = (reading.whole(f"{where}: width", data.get("width")), reading.whole(f"{where}: height", data.get("height")))
     size = reading.plate_size(where, size, width, height)
+    aspect = reading.number(f"{where}: pixel_aspect", data.get("pixel_aspect", 1.0))
+    fps = reading.number(f"{where}: fps", data.get("fps", 24.0))
+    if aspect <= 0 or fps <= 0:
+        raise DocumentError(f"{where}: pixel aspect {aspect:g} and frame rate {fps:g}; both must be above 0")
+    frame = (*size, aspect)
     masks = _rows_of(data, "masks", where)
     rows = [{"name": "Mask", **each} for each in _rows_of(data, "layers", where)]
     rows += [row for mask in masks for row in _dumped_rows(mask, len(masks) > 1, where, told)]
     first, last = (reading.whole(f"{where}: {name}", data.get(name)) for name in ("first_frame", "last_frame"))
     first, last = reading.frame_range(where, [first, last, *_frames(rows, where)])
     taken: set[str] = set()
-    shapes = [_shape(row, reading.free_name(str(row["name"]), taken), size, (first, last), where, told) for row in rows]
-    aspect = reading.number(f"{where}: pixel_aspect", data.get("pixel_aspect", 1.0))
-    fps = reading.number(f"{where}: fps", data.get("fps", 24.0))
-    if aspect <= 0 or fps <= 0:
-        raise DocumentError(f"{where}: pixel aspect {aspect:g} and frame rate {fps:g}; both must be above 0")
+    shapes = [
+        _shape(row, reading.free_name(str(row["name"]), taken), frame, (first, last), where, told) for row in rows
+    ]
     return Reading(
         RotoDocument(*size, first, last, aspect, fps, shapes=tuple(s for s in shapes if s is not None)), tuple(told)
     )
@@ -248,12 +259,12 @@ def _keys_of(row: Mapping[str, Any], where: str) -> list[tuple[int, list[Any]]]:
 
 
 def _shape(
-    row: Mapping[str, Any], name: str, size: tuple[int, int], span: tuple[int, int], where: str, told: list[str]
+    row: Mapping[str, Any], name: str, plate: tuple[int, int, float], span: tuple[int, int], where: str, told: list[str]
 ) -> RotoShape | None:
     closed = bool(row.get("cyclic"))
     feathers: list[float] = []
     keys = {
-        frame: _points(points, size, f"{where}: '{name}'", feathers, told) for frame, points in _keys_of(row, where)
+        frame: _points(points, plate, f"{where}: '{name}'", feathers, told) for frame, points in _keys_of(row, where)
     }
     if not keys or not all(keys.values()):
         told.append(f"{name}: has no points and is left out")
@@ -269,17 +280,21 @@ def _shape(
     )
 
 
-def _points(rows: Sequence[Any], size: tuple[int, int], where: str, feathers: list[float], told: list[str]) -> Points:
-    found = []
+def _points(
+    rows: Sequence[Any], plate: tuple[int, int, float], where: str, feathers: list[float], told: list[str]
+) -> Points:
+    found, weights = [], []
     for row in rows:
         if not isinstance(row, list) or len(row) < 7:
             raise DocumentError(f"{where}: a point is {str(row)[:30]}; wanted seven numbers")
         x, y, lx, ly, rx, ry, weight = (reading.number(where, value, limit=1e6) for value in row[:7])
-        (px, py), (ix, iy), (ox, oy) = (_to_plate(u, v, *size) for u, v in ((x, y), (lx, ly), (rx, ry)))
+        (px, py), (ix, iy), (ox, oy) = (_to_plate(u, v, *plate) for u, v in ((x, y), (lx, ly), (rx, ry)))
         found.append(ControlPoint(px, py, ix - px, iy - py, ox - px, oy - py))
-        feathers.append(weight * max(size))
+        weights.append(weight)
         if len(row) > 7:
             told.append(f"{where.split(': ')[-1]}: feather points between control points are not held by the document")
+    scales = _scales(tuple(found), *plate)
+    feathers += [weight * scale for weight, scale in zip(weights, scales, strict=True)]
     return tuple(found)
 
 

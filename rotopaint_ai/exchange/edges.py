@@ -64,6 +64,12 @@ def widths(points: Points, outer: Sequence[Vector]) -> list[float]:
     return found
 
 
+def normals(points: Points) -> list[Vector]:
+    """The unit normal at each point of a closed shape, on either side; (1, 0) where a point has no direction."""
+    found = [_mitre(points, i)[0] for i in range(len(points))]
+    return [(x, y) if x or y else (1.0, 0.0) for x, y in found]
+
+
 def _growth(points: Points, shifts: Sequence[Vector], a: int, b: int) -> float:
     """How much longer the edge is than the shape between two neighbours; handles grow with it."""
     length = math.hypot(points[b].x - points[a].x, points[b].y - points[a].y)

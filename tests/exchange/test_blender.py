@@ -151,6 +151,31 @@ def test_blender_draws_what_we_draw(bpy_python: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.blender
+@pytest.mark.parametrize(("width", "height", "aspect"), [(180, 320, 1.0), (320, 180, 2.0), (320, 240, 0.8)])
+def test_upright_and_anamorphic_plates_fit(
+    bpy_python: str, tmp_path: Path, width: int, height: int, aspect: float
+) -> None:
+    """Blender divides y by the scene's pixel aspect: points and feather stand where the plate's pixels are."""
+    a, b, k = 0.3 * width, 0.25 * height, 0.5523
+    turns = ((1, 0), (0, 1), (-1, 0), (0, -1))
+    points = tuple(
+        ControlPoint(0.5 * width + a * c, 0.45 * height + b * s, a * k * s, -b * k * c, -a * k * s, b * k * c)
+        for c, s in turns
+    )
+    shape = RotoShape("eye", True, "matte", {1001: Key(points)}, feather_px=6.0)
+    document = RotoDocument(width, height, 1001, 1001, aspect, shapes=(shape,))
+    blend = build(bpy_python, tmp_path, document)
+    theirs = rendered(bpy_python, blend, (1001,), ("eye",))["eye", 1001]
+    ours = matte(shape, 1001, width, height).paste(width, height)
+    assert abs(float(theirs.sum() - ours.sum())) / bezier.length(bezier.as_array(points), True) < 1.0  # px
+    assert beyond_a_pixel(ours, theirs) < 0.3
+    back = dumped(bpy_python, blend)
+    assert (back.width, back.height) == (width, height)
+    assert back.pixel_aspect == pytest.approx(aspect)
+    assert back.shapes[0].feather_px == pytest.approx(6.0, abs=1e-3)
+
+
+@pytest.mark.blender
 def test_what_was_built_is_dumped_and_read_back(bpy_python: str, tmp_path: Path) -> None:
     document = replace(shot(), pixel_aspect=1.46, fps=23.976)
     found = dumped(bpy_python, build(bpy_python, tmp_path, document))

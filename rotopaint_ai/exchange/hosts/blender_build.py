@@ -16,13 +16,15 @@ def build(data):
     scene = bpy.context.scene
     if not bpy.data.filepath:
         _set_scene(scene, data)
-    elif scene.render.resolution_x * data["height"] != scene.render.resolution_y * data["width"]:
+    elif _shape(scene.render) != _shape_of(data):
         print(
             "rotopaint: made for",
             data["width"],
             "x",
             data["height"],
-            "but the scene has another shape: masks will not fit",
+            "at pixel aspect",
+            data["pixel_aspect"],
+            "- the scene is not: masks will not fit",
         )
     mask = bpy.data.masks.new(data["name"])
     mask.frame_start, mask.frame_end = data["first_frame"], data["last_frame"]
@@ -41,10 +43,20 @@ def build(data):
     return mask
 
 
+def _shape(render):
+    aspect = render.pixel_aspect_x / render.pixel_aspect_y
+    return round(render.resolution_x / render.resolution_y, 3), round(aspect, 3)
+
+
+def _shape_of(data):
+    return round(data["width"] / data["height"], 3), round(data["pixel_aspect"], 3)
+
+
 def _set_scene(scene, data):
     render = scene.render
     render.resolution_x, render.resolution_y, render.resolution_percentage = data["width"], data["height"], 100
-    render.pixel_aspect_x, render.pixel_aspect_y = data["pixel_aspect"], 1.0
+    aspect = data["pixel_aspect"]  # neither number may be below 1
+    render.pixel_aspect_x, render.pixel_aspect_y = max(aspect, 1.0), max(1.0 / aspect, 1.0)
     render.fps, render.fps_base = round(data["fps"]), round(data["fps"]) / data["fps"]
     scene.frame_start, scene.frame_end = data["first_frame"], data["last_frame"]
 
