@@ -16,7 +16,7 @@ from rotopaint_ai.shapes.reach import propose
 from rotopaint_ai.shapes.roto import Key, Landmark, Points, RotoDocument, Source
 
 if TYPE_CHECKING:
-    from rotopaint_ui.session import Session
+    from rotopaint_ui.editing import Editing
 
 Place = tuple[float, float]
 LandmarkRow = tuple[Landmark | None, ...]
@@ -47,7 +47,7 @@ class Live(Protocol):
 class Corrections:
     """Carries corrections out for a session."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Editing) -> None:
         self._session = session
         self._asked: LandmarkDrag | None = None  # what the engine is working on
         self._is_ending = False
@@ -72,6 +72,11 @@ class Corrections:
             self._session.commit()
         else:
             self._is_ending = True
+
+    @property
+    def is_ending(self) -> bool:
+        """Whether the hand has let go, and only the engine's last answer is waited for."""
+        return self._is_ending
 
     def settle(self) -> None:
         """Something else begins: a drag whose last answer has not come ends with what is on the screen."""

@@ -119,7 +119,10 @@ class Projects:
         """Note which shapes file on disk is ours, to tell one that somebody else's run has written since."""
         path = self._session.shapes_path
         if self.store is not None and not self.store.project.is_read_only and path is not None:
-            self._idle().set_note("shapes", _digest(path))
+            try:
+                self._idle().set_note("shapes", _digest(path))
+            except ProjectError as error:
+                self._session.say(f"Not saved: {error}")
 
     def keep_painted(self, painted: Mapping[int, str]) -> None:
         """Keep the prints of the frames whose mattes and clean plates are on disk."""

@@ -1,28 +1,25 @@
-"""The shot that is open: plate, document, crop boxes, selection, what the last run said, and undo. No Qt, no numpy.
+"""The shot that is open: its plate, what runs have left of it, and its project file. No Qt, no numpy.
 
-Undo keeps whole states; states are frozen values, so that a step costs what changed and nothing else. Everything that
-changes goes through `act` or a gesture, one step each, is written into the project file where there is one, and is
-told to the listeners.
+What a hand does to it stands in `editing`; every step is written into the project file where there is one.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from rotopaint_ai.errors import ProjectError
 from rotopaint_ai.exchange import document as documents
 from rotopaint_ai.files import write_text
 from rotopaint_ai.project.files import Facts
 from rotopaint_ai.project.prints import Prints
 from rotopaint_ai.project.values import MARKS, Box, Mark, SeamSettings, Spread, State
-from rotopaint_ai.shapes.roto import RotoDocument, RotoShape
+from rotopaint_ai.shapes.roto import RotoDocument
 from rotopaint_ui import edits, seam_settings
-from rotopaint_ui.corrections import Corrections, Live, Place
-from rotopaint_ui.history import MAX_UNDO, History, Step, Store
+from rotopaint_ui.editing import Editing, Selection
+from rotopaint_ui.history import MAX_UNDO, Step, Store
 from rotopaint_ui.projects import PlatePlace, Projects, default_project
 from rotopaint_ui.record import RunRecord
 from rotopaint_ui.shot import (
@@ -61,37 +58,16 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class Selection:
-    """The selected shape and, of it, the selected control points."""
-
-    shape: str | None = None
-    points: frozenset[int] = frozenset()
-
-
-class Session:
-    """One open shot. `listeners` are called after every change, `said` with lines for the status."""
+class Session(Editing):
+    """One open shot, with its plate, its runs and its project file."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.plate: PlateFacts | None = None
-        self.frame = 0
-        self.selection = Selection()
-        self.run = RunRecord()
-        self.hidden: frozenset[str] = frozenset()
-        self.locked: frozenset[str] = frozenset()
         self.out: Path | None = None
-        self.live: Live | None = None
-        self.listeners: list[Callable[[], None]] = []
-        self.said: list[Callable[[str], None]] = []
-        self._stream: Stream | None = None
-        self._live_document: RotoDocument | None = None
-        self._state = State()
         self._saved: RotoDocument | None = None
         self._stepped_to: int | None = None
-        self._gesture: Step | None = None
         self._prints, self._painted = Prints(), dict[int, str]()
-        self._history = History()
-        self._corrections = Corrections(self)
         self._projects = Projects(self)
 
     # --- the shot
@@ -132,35 +108,12 @@ class Session:
         self._history.clear()
         self._tell()
 
-    @property
-    def state(self) -> State:
-        """The state that is shown."""
-        return self._state
-
-    @property
-    def document(self) -> RotoDocument | None:
-        """The shot's shapes and landmarks, while a run is under way those that have come; None before the first run."""
-        return self._state.document if self._live_document is None else self._live_document
-
-    @property
-    def is_live(self) -> bool:
-        """Whether what is shown is a run that is under way: to look at, not to edit."""
-        return self._stream is not None
-
-    @property
-    def shape(self) -> RotoShape | None:
-        """The selected shape."""
-        document, name = self.document, self.selection.shape
-        if document is None or name is None:
-            return None
-        return next((shape for shape in document.shapes if shape.name == name), None)
-
     def go_to(self, frame: int) -> None:
         """Show a frame, kept inside the plate's range; holes can be stood on, they show that nothing is there.
 
-        While a gesture goes on the frame stays: what is dragged belongs to it.
+        While a hand drags the frame stays: what is dragged belongs to it.
         """
-        if self.plate is not None and self._gesture is None:
+        if self.plate is not None and (self._gesture is None or self._corrections.is_ending):
             frame = min(max(frame, self.plate.first), self.plate.last)
             if frame != self.frame:
                 self.frame = frame
@@ -193,156 +146,6 @@ class Session:
         frames = self.plate.frames if self.plate is not None else ()
         accepted = {frame for frame, mark in self._state.marks.items() if mark == "accepted"}
         return self.run.worst(frames, settled=frozenset(self.corrected_frames() | accepted))
-
-    def corrected_frames(self) -> set[int]:
-        """Frames where a person has keyed a shape or placed a landmark."""
-        document = self.document
-        if document is None:
-            return set()
-        return {f for shape in document.shapes for f in edits.human_keys(shape)} | set(document.landmarks.hand)
-
-    def select(self, shape: str | None, points: frozenset[int] = frozenset()) -> None:
-        """Select a shape and some of its control points."""
-        if self.selection != Selection(shape, points):
-            self.selection = Selection(shape, points)
-            self._tell()
-
-    def show(self, shape: str, visible: bool) -> None:
-        """Show or hide a shape in the viewer only; what is exported does not change."""
-        self.hidden = self.hidden - {shape} if visible else self.hidden | {shape}
-        self._tell()
-
-    def lock(self, shape: str, locked: bool) -> None:
-        """Keep a shape from being taken hold of in the viewer."""
-        self.locked = self.locked | {shape} if locked else self.locked - {shape}
-        self._tell()
-
-    # --- acts and undo
-
-    def act(self, label: str, new: State) -> None:
-        """Go to a new state in one step that can be undone."""
-        self._corrections.settle()
-        if new != self._state:
-            self._push(Step(label, self._state), new)
-            self._state = new
-            self._tell()
-
-    def begin(self, label: str) -> None:
-        """Begin a gesture: the states shown until `commit` become one step."""
-        self._corrections.settle()
-        self._gesture = Step(label, self._state)
-
-    @property
-    def before_gesture(self) -> State:
-        """The state when the gesture began; the current one without a gesture."""
-        before = self._gesture.before if self._gesture is not None else None
-        return self._state if before is None else before
-
-    @property
-    def is_dragging(self) -> bool:
-        """Whether a gesture goes on and has changed something."""
-        return self._gesture is not None and self._gesture.before is not self._state
-
-    def preview(self, new: State) -> None:
-        """Show a state while a gesture goes on."""
-        self._state = new
-        self._tell()
-
-    def commit(self) -> None:
-        """End the gesture."""
-        step, self._gesture = self._gesture, None
-        if step is not None and step.before != self._state:
-            self._push(step, self._state)
-            self._tell()
-
-    def abort(self) -> None:
-        """End the gesture and take it back."""
-        step, self._gesture = self._gesture, None
-        self._corrections.forget()
-        if step is not None and step.before is not None:
-            self._state = step.before
-            self._tell()
-
-    def undo(self) -> str | None:
-        """Take the last step back; returns what it was called, None when there is none."""
-        return self._swap(self._history.undo)
-
-    def redo(self) -> str | None:
-        """Do the last undone step again; returns what it was called, None when there is none."""
-        return self._swap(self._history.redo)
-
-    @property
-    def can_undo(self) -> bool:
-        """Whether there is a step to take back."""
-        return self._history.can_undo
-
-    @property
-    def can_redo(self) -> bool:
-        """Whether there is a step to do again."""
-        return self._history.can_redo
-
-    @property
-    def last_step(self) -> str | None:
-        """What the step that undo would take back is called."""
-        return self._history.labels[-1] if self._history.can_undo else None
-
-    def held_frames(self) -> range:
-        """The frames that an edit here changes: this frame, or the whole hold that it belongs to."""
-        return self.hold_frames(self.frame)
-
-    def hold_frames(self, frame: int) -> range:
-        """A frame, or the whole hold that it belongs to."""
-        first, last = self.run.hold_of(frame)
-        return range(first, last + 1)
-
-    def say(self, text: str) -> None:
-        """Tell the artist something in one line."""
-        for listener in self.said:
-            listener(text)
-
-    # --- review and seams
-
-    def mark(self, frames: Collection[int], mark: Mark | None) -> None:
-        """Judge frames: accepted, needs work, or (None) not looked at. One step."""
-        marks = {frame: old for frame, old in self._state.marks.items() if frame not in frames}
-        if mark is not None:
-            marks |= dict.fromkeys(sorted(frames), mark)
-        label = {"accepted": "accept", "needs work": "needs work", None: "clear mark"}[mark]
-        self.act(label, replace(self._state, marks=dict(sorted(marks.items()))))
-
-    def seam(self, shape: str) -> SeamSettings:
-        """What is set for a seam."""
-        return self._state.seam(shape)
-
-    def set_seam(self, shape: str, settings: SeamSettings) -> None:
-        """Set a seam by hand; its shape takes width, feather and taper. In a gesture it is previewed, else one step."""
-        new = seam_settings.applied(self.before_gesture, shape, settings)
-        if self._gesture is not None:
-            self.preview(new)
-        else:
-            self.act("seam settings", new)
-
-    # --- corrections
-
-    def move_landmarks(self, frame: int, places: Mapping[int, Place]) -> None:
-        """Put landmarks at places (x, y), inside a gesture; the shapes that hang on them follow."""
-        self._corrections.move_landmarks(frame, places)
-
-    def end_landmarks(self) -> None:
-        """The hand let go of the landmarks: one step, once the shapes have followed."""
-        self._corrections.end_landmarks()
-
-    def proposed_reach(self, frame: int) -> tuple[int, int]:
-        """First and last frame that a correction at `frame` is proposed for."""
-        return self._corrections.proposed_reach(frame)
-
-    def spread(self, frame: int, first: int, last: int) -> None:
-        """Spread the correction at `frame` over `first` to `last`; human keys stay. One step, when it is worked out."""
-        self._corrections.spread(frame, first, last)
-
-    def refit(self) -> None:
-        """Refit the whole shot from the keys that people made. One step, when it is worked out."""
-        self._corrections.refit()
 
     # --- the project file
 
@@ -522,29 +325,9 @@ class Session:
         self._stream = self._live_document = None
         self._tell()
 
-    def _swap(self, move: Callable[[State], tuple[str, State] | None]) -> str | None:
-        self._corrections.settle()
-        try:
-            moved = move(self._state) if self._gesture is None else None
-        except ProjectError as error:
-            self.say(str(error))
-            return None
-        if moved is None:
-            return None
-        label, self._state = moved
-        self._tell()
-        return label
-
-    def _push(self, step: Step, state: State) -> None:
-        self._history.push(step, state)
-
     def _forget(self, state: State) -> None:
         """Another shot, or none: what was selected, hidden or held is no more."""
         self.selection, self.hidden, self.locked = Selection(), frozenset(), frozenset()
         self._painted = {}
         self._state, self._saved, self._gesture = state, None, None
         self._corrections.forget()
-
-    def _tell(self) -> None:
-        for listener in self.listeners:
-            listener()

@@ -1,0 +1,243 @@
+"""A shot under the hand: its state, what is selected, gestures, undo, marks, seams and corrections. No Qt, no numpy.
+
+Undo keeps whole states; states are frozen values, so that a step costs what changed and nothing else. Everything that
+changes goes through `act` or a gesture, one step each, and is told to the listeners.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, replace
+
+from rotopaint_ai.errors import ProjectError
+from rotopaint_ai.project.values import Mark, SeamSettings, State
+from rotopaint_ai.shapes.roto import RotoDocument, RotoShape
+from rotopaint_ui import edits, seam_settings
+from rotopaint_ui.corrections import Corrections, Live, Place
+from rotopaint_ui.history import History, Step
+from rotopaint_ui.record import RunRecord
+from rotopaint_ui.stream import Stream
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """The selected shape and, of it, the selected control points."""
+
+    shape: str | None = None
+    points: frozenset[int] = frozenset()
+
+
+class Editing:
+    """The open shot's state. `listeners` are called after every change, `said` with lines for the status."""
+
+    def __init__(self) -> None:
+        self.frame = 0
+        self.selection = Selection()
+        self.run = RunRecord()
+        self.hidden: frozenset[str] = frozenset()
+        self.locked: frozenset[str] = frozenset()
+        self.live: Live | None = None
+        self.listeners: list[Callable[[], None]] = []
+        self.said: list[Callable[[str], None]] = []
+        self._stream: Stream | None = None
+        self._live_document: RotoDocument | None = None
+        self._state = State()
+        self._gesture: Step | None = None
+        self._history = History()
+        self._corrections = Corrections(self)
+
+    @property
+    def state(self) -> State:
+        """The state that is shown."""
+        return self._state
+
+    @property
+    def document(self) -> RotoDocument | None:
+        """The shot's shapes and landmarks, while a run is under way those that have come; None before the first run."""
+        return self._state.document if self._live_document is None else self._live_document
+
+    @property
+    def is_live(self) -> bool:
+        """Whether what is shown is a run that is under way: to look at, not to edit."""
+        return self._stream is not None
+
+    @property
+    def shape(self) -> RotoShape | None:
+        """The selected shape."""
+        document, name = self.document, self.selection.shape
+        if document is None or name is None:
+            return None
+        return next((shape for shape in document.shapes if shape.name == name), None)
+
+    def corrected_frames(self) -> set[int]:
+        """Frames where a person has keyed a shape or placed a landmark."""
+        document = self.document
+        if document is None:
+            return set()
+        return {f for shape in document.shapes for f in edits.human_keys(shape)} | set(document.landmarks.hand)
+
+    def held_frames(self) -> range:
+        """The frames that an edit here changes: this frame, or the whole hold that it belongs to."""
+        return self.hold_frames(self.frame)
+
+    def hold_frames(self, frame: int) -> range:
+        """A frame, or the whole hold that it belongs to."""
+        first, last = self.run.hold_of(frame)
+        return range(first, last + 1)
+
+    def select(self, shape: str | None, points: frozenset[int] = frozenset()) -> None:
+        """Select a shape and some of its control points."""
+        if self.selection != Selection(shape, points):
+            self.selection = Selection(shape, points)
+            self._tell()
+
+    def show(self, shape: str, visible: bool) -> None:
+        """Show or hide a shape in the viewer only; what is exported does not change."""
+        self.hidden = self.hidden - {shape} if visible else self.hidden | {shape}
+        self._tell()
+
+    def lock(self, shape: str, locked: bool) -> None:
+        """Keep a shape from being taken hold of in the viewer."""
+        self.locked = self.locked | {shape} if locked else self.locked - {shape}
+        self._tell()
+
+    def say(self, text: str) -> None:
+        """Tell the artist something in one line."""
+        for listener in self.said:
+            listener(text)
+
+    # --- acts and undo
+
+    def act(self, label: str, new: State) -> None:
+        """Go to a new state in one step that can be undone."""
+        self._corrections.settle()
+        if new != self._state:
+            self._push(Step(label, self._state), new)
+            self._state = new
+            self._tell()
+
+    def begin(self, label: str) -> None:
+        """Begin a gesture: the states shown until `commit` become one step."""
+        self._corrections.settle()
+        self._gesture = Step(label, self._state)
+
+    @property
+    def before_gesture(self) -> State:
+        """The state when the gesture began; the current one without a gesture."""
+        before = self._gesture.before if self._gesture is not None else None
+        return self._state if before is None else before
+
+    @property
+    def is_dragging(self) -> bool:
+        """Whether a gesture goes on and has changed something."""
+        return self._gesture is not None and self._gesture.before is not self._state
+
+    def preview(self, new: State) -> None:
+        """Show a state while a gesture goes on."""
+        self._state = new
+        self._tell()
+
+    def commit(self) -> None:
+        """End the gesture."""
+        step, self._gesture = self._gesture, None
+        if step is not None and step.before != self._state:
+            self._push(step, self._state)
+            self._tell()
+
+    def abort(self) -> None:
+        """End the gesture and take it back."""
+        step, self._gesture = self._gesture, None
+        self._corrections.forget()
+        if step is not None and step.before is not None:
+            self._state = step.before
+            self._tell()
+
+    def undo(self) -> str | None:
+        """Take the last step back; returns what it was called, None when there is none."""
+        return self._swap(self._history.undo)
+
+    def redo(self) -> str | None:
+        """Do the last undone step again; returns what it was called, None when there is none."""
+        return self._swap(self._history.redo)
+
+    @property
+    def can_undo(self) -> bool:
+        """Whether there is a step to take back."""
+        return self._history.can_undo
+
+    @property
+    def can_redo(self) -> bool:
+        """Whether there is a step to do again."""
+        return self._history.can_redo
+
+    @property
+    def last_step(self) -> str | None:
+        """What the step that undo would take back is called."""
+        return self._history.labels[-1] if self._history.can_undo else None
+
+    # --- review and seams
+
+    def mark(self, frames: Collection[int], mark: Mark | None) -> None:
+        """Judge frames: accepted, needs work, or (None) not looked at. One step."""
+        marks = {frame: old for frame, old in self._state.marks.items() if frame not in frames}
+        if mark is not None:
+            marks |= dict.fromkeys(sorted(frames), mark)
+        label = {"accepted": "accept", "needs work": "needs work", None: "clear mark"}[mark]
+        self.act(label, replace(self._state, marks=dict(sorted(marks.items()))))
+
+    def seam(self, shape: str) -> SeamSettings:
+        """What is set for a seam."""
+        return self._state.seam(shape)
+
+    def set_seam(self, shape: str, settings: SeamSettings) -> None:
+        """Set a seam by hand; its shape takes width, feather and taper. In a gesture it is previewed, else one step."""
+        new = seam_settings.applied(self.before_gesture, shape, settings)
+        if self._gesture is not None:
+            self.preview(new)
+        else:
+            self.act("seam settings", new)
+
+    # --- corrections
+
+    def move_landmarks(self, frame: int, places: Mapping[int, Place]) -> None:
+        """Put landmarks at places (x, y), inside a gesture; the shapes that hang on them follow."""
+        self._corrections.move_landmarks(frame, places)
+
+    def end_landmarks(self) -> None:
+        """The hand let go of the landmarks: one step, once the shapes have followed."""
+        self._corrections.end_landmarks()
+
+    def proposed_reach(self, frame: int) -> tuple[int, int]:
+        """First and last frame that a correction at `frame` is proposed for."""
+        return self._corrections.proposed_reach(frame)
+
+    def spread(self, frame: int, first: int, last: int) -> None:
+        """Spread the correction at `frame` over `first` to `last`; human keys stay. One step, when it is worked out."""
+        self._corrections.spread(frame, first, last)
+
+    def refit(self) -> None:
+        """Refit the whole shot from the keys that people made. One step, when it is worked out."""
+        self._corrections.refit()
+
+    def flush(self) -> None:
+        """Wait until every step is on disk: somebody else is about to read it."""
+
+    def _swap(self, move: Callable[[State], tuple[str, State] | None]) -> str | None:
+        self._corrections.settle()
+        try:
+            moved = move(self._state) if self._gesture is None else None
+        except ProjectError as error:
+            self.say(str(error))
+            return None
+        if moved is None:
+            return None
+        label, self._state = moved
+        self._tell()
+        return label
+
+    def _push(self, step: Step, state: State) -> None:
+        self._history.push(step, state)
+
+    def _tell(self) -> None:
+        for listener in self.listeners:
+            listener()
