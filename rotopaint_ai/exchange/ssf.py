@@ -143,7 +143,7 @@ def loads(text: str, *, width: int | None = None, height: int | None = None, whe
     head, found = _parse(text, where)
     size = reading.plate_size(where, None, width, height)
     told: list[str] = []
-    if float(head.get("motion_blur", "0") or 0):
+    if head.get("motion_blur", "0") not in ("", "0", "0.0"):
         told.append("motion blur is not held by the document")
     taken: set[str] = set()
     shapes = tuple(_shape(each, reading.free_name(each.name, taken), size[1], where, told) for each in found)
@@ -247,6 +247,5 @@ def _tell(found: _Shape, name: str, closed: bool, feathers: list[float], told: l
         told.append(f"{name}: is parented to '{found.words['parent_name']}'; its points are kept where they stand")
     if any(time != round(time) for time in found.keys):
         told.append(f"{name}: keys between frames were moved to the nearest frame")
-    alpha = found.words.get("color_a", "1.0")
-    if float(alpha) not in (0.0, 1.0) if re.fullmatch(r"[\d.]+", alpha) else False:
+    if not re.fullmatch(r"1(\.0*)?|0(\.0*)?", found.words.get("color_a", "1.0")):
         told.append(f"{name}: is partly transparent; the document draws it whole")

@@ -55,6 +55,12 @@ def test_an_edge_of_zeros_is_no_edge() -> None:
     assert (found.document.shapes[0].feather_px, found.losses) == (0.0, ())
 
 
+@pytest.mark.parametrize("word", ["motion_blur 0\\", "motion_blur tter_timing 0", "color_a 1.2.3", "color_a"])
+def test_odd_words_of_a_shake_file_are_no_traceback(word: str) -> None:
+    text = shake(f"{VERTEX} {VERTEX}").replace("motion_blur 0", word).replace("color_a 1.0", word)
+    assert ssf.loads(text, width=100, height=80).document.shapes[0].n_points == 1
+
+
 @pytest.mark.parametrize(
     ("text", "told"),
     [
