@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from PySide6.QtCore import QPoint, QPointF, Qt
-from PySide6.QtGui import QColor, QImage
-from PySide6.QtWidgets import QMenu
+from PySide6.QtCore import QEvent, QPoint, QPointF, Qt
+from PySide6.QtGui import QColor, QImage, QMouseEvent
+from PySide6.QtWidgets import QApplication, QMenu
 from pytestqt.qtbot import QtBot
 
 from rotopaint_ai.project.values import Spread, State
@@ -59,10 +59,6 @@ def spot(canvas: Canvas, place: Place) -> QPoint:
 
 def move(qtbot: QtBot, canvas: Canvas, place: Place, held: Qt.KeyboardModifier = NONE) -> None:
     """The mouse moves with the left button and perhaps keys held (QTest's own move knows neither)."""
-    from PySide6.QtCore import QEvent
-    from PySide6.QtGui import QMouseEvent
-    from PySide6.QtWidgets import QApplication
-
     point = QPointF(spot(canvas, place))
     event = QMouseEvent(QEvent.Type.MouseMove, point, canvas.mapToGlobal(point), Qt.MouseButton.NoButton, LEFT, held)
     QApplication.sendEvent(canvas, event)
@@ -174,6 +170,39 @@ def test_the_frame_stays_while_something_is_dragged(qtbot: QtBot, canvas: Canvas
     assert (places(session)[1], places(session, "seam", 1003)[1]) == ((34, 25), (30, 22))
     session.go_to(1003)
     assert session.frame == 1003
+
+
+def test_a_release_that_is_lost_ends_the_drag_all_the_same(qtbot: QtBot, canvas: Canvas, session: Session) -> None:
+    session.select("seam")
+    qtbot.mousePress(canvas, LEFT, NONE, spot(canvas, (30, 20)))
+    move(qtbot, canvas, (33, 24))
+    point = QPointF(spot(canvas, (40, 40)))
+    button = Qt.MouseButton.NoButton
+    event = QMouseEvent(QEvent.Type.MouseMove, point, canvas.mapToGlobal(point), button, button, NONE)
+    QApplication.sendEvent(canvas, event)
+    assert not canvas.is_held
+    assert places(session)[1] == (33, 24)
+    assert session.undo() == "move points"
+    qtbot.mousePress(canvas, LEFT, NONE, spot(canvas, (30, 20)))
+    move(qtbot, canvas, (33, 24))
+    canvas.hide()
+    assert not session.is_dragging
+    assert places(session)[1] == (30, 20)
+
+
+def test_another_frame_can_be_shown_while_the_engine_still_answers(
+    qtbot: QtBot, canvas: Canvas, session: Session
+) -> None:
+    engine = Engine()
+    session.live = engine
+    canvas.tool = "landmark"
+    drag(qtbot, canvas, (30, 20), (30, 22), (30, 26))
+    session.go_to(1003)
+    assert session.frame == 1003
+    engine.answer()
+    assert [y for _, y in places(session)] == [26, 26, 26]
+    assert [y for _, y in places(session, "seam", 1003)] == [22, 22, 22]
+    assert session.undo() == "move landmark"
 
 
 def test_escape_leaves_a_rubber_band_and_what_was_selected(qtbot: QtBot, canvas: Canvas, session: Session) -> None:

@@ -249,6 +249,9 @@ class Canvas(QWidget):
         self._hover = event.position()
         touch = self._touch(event)
         self._read_out(touch)
+        if self._is_held and not event.buttons() & Qt.MouseButton.LeftButton:  # the release went to another window
+            self._is_held = False
+            self._tools[self._tool].release(touch)
         if self._pan is not None:
             delta = event.position() - self._pan
             self._pan = event.position()
@@ -288,6 +291,11 @@ class Canvas(QWidget):
             menu = make_menu(self, self.hand, self.edit)
             menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
             menu.popup(event.globalPos())
+
+    def hideEvent(self, event: object) -> None:
+        """A viewer that goes away lets go."""
+        if self._is_held:
+            self.cancel_gesture()
 
     def leaveEvent(self, event: object) -> None:
         """No mouse, no hover."""
