@@ -56,6 +56,7 @@ class Canvas(QWidget):
         self._hover: QPointF | None = None
         self._values: tuple[int, int, int, tuple[float, ...]] | None = None  # frame, column, row, plate values
         self._is_fitted = True
+        self._rate = ""
         self._stack = Stack(session, reel, Pictures(session, reel, self.update, self))
         reel.pixel_ready.connect(self._take_values)
         self.setMouseTracking(True)
@@ -101,6 +102,11 @@ class Canvas(QWidget):
         """The frames, both included, that multi-frame edits reach; None: all of the shot."""
         self.hand.span = span
         self.reach_changed.emit()
+
+    def show_rate(self, shown: float, dropped: int) -> None:
+        """Say how fast it plays, in frames a second, and how many were dropped in the last; 0 ends it."""
+        self._rate = f"{shown:.0f} fps" + (f", {dropped} dropped" if dropped else "") if shown else ""
+        self.update()
 
     def show_wipe(self, shown: bool) -> None:
         """Begin to wipe between the plate and the clean plate, or end it."""
@@ -208,6 +214,8 @@ class Canvas(QWidget):
             note = landmark_note(self._session, self.view, self._hover)
             if note:
                 paint_label(painter, self._hover + QPointF(14, 10), note)
+        if self._rate:
+            paint_label(painter, QPointF(self.width() - 10, 10), self._rate, is_right=True)
         self._paint_reach(painter)
 
     def _paint_reach(self, painter: QPainter) -> None:

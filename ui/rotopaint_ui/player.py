@@ -22,7 +22,7 @@ class Player(QObject):
     frame that is shown; else the picture stays. The screen never waits for the disk.
     """
 
-    measured = Signal(float, int)  # frames shown in a second, frames dropped in it
+    measured = Signal(float, int)  # frames shown in a second, frames dropped in it; 0, 0 when playing ends
 
     def __init__(
         self, session: Session, reel: Reel, parent: QObject, clock: Callable[[], float] = time.perf_counter
@@ -64,6 +64,7 @@ class Player(QObject):
         else:
             self._timer.stop()
             self._shown.clear()
+            self.measured.emit(0.0, 0)
         return self.is_playing
 
     def tick(self) -> None:
