@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 from rotopaint_ai.errors import DocumentError
 from rotopaint_ai.exchange.nuke_tree import (
     KINDS,
+    LARGEST,
     Attributes,
     Cubic,
     Curve,
@@ -95,7 +96,7 @@ def _layer(block: Any, where: str) -> Layer:
     if len(block) < 5:
         _refuse(where, f"layer with {len(block)} words; wanted name, flags, transform, attributes")
     name = _name(block[1], where)
-    where = f"{where}: {name}"
+    where = f"{where}: {name[:60]}"
     return Layer(
         name,
         _flags(block[2], where),
@@ -120,7 +121,7 @@ def _shape(block: list[Any], where: str) -> Shape:
     if len(block) != 7 or not isinstance(block[4], list) or len(block[4]) != 2:
         _refuse(where, f"curvegroup {_short(block[1:2])} does not hold outline, feather, transform and attributes")
     name = _name(block[1], where)
-    where = f"{where}/{name}"
+    where = f"{where}/{name[:60]}"
     outline, feather = block[4]
     return Shape(
         name,
@@ -137,7 +138,7 @@ def _stroke(block: list[Any], where: str) -> Stroke:
     if len(block) != 7:
         _refuse(where, f"cubiccurve {_short(block[1:2])} does not hold points, transform and attributes")
     name = _name(block[1], where)
-    where = f"{where}/{name}"
+    where = f"{where}/{name[:60]}"
     return Stroke(
         name,
         _integer(block[2], where),
@@ -196,7 +197,8 @@ def _attributes(block: Any, where: str) -> Attributes:
     if len(block) % 2 == 0:
         _refuse(where, f"attributes {_short(block[1:])} are not pairs of name and value")
     return tuple(
-        (_name(name, where), _curve(value, f"{where}: {name}")) for name, value in zip(block[1::2], block[2::2])
+        (_name(name, where), _curve(value, f"{where}: {str(name)[:60]}"))
+        for name, value in zip(block[1::2], block[2::2])
     )
 
 
@@ -340,9 +342,9 @@ def _number(word: Any, where: str) -> float:
                 value = math.nan if "_" in word else float(word)
         except (ValueError, struct.error):
             value = math.nan
-        if value - value == 0.0:  # finite
+        if abs(value) <= LARGEST:
             return value
-    _refuse(where, f"found {_short(word)}; wanted a finite number")
+    _refuse(where, f"found {_short(word)}; wanted a number that 32 bits hold")
 
 
 def _integer(word: Any, where: str) -> int:

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
 
+from rotopaint_ai.errors import DocumentError
+from rotopaint_ai.exchange.limits import FAR_PX
 from rotopaint_ai.exchange.nuke_motion import Matrix, Motion, apply
 from rotopaint_ai.exchange.nuke_tree import OPEN, RELATIVE, Curve, Shape, as_float32
 from rotopaint_ai.shapes.roto import ControlPoint, Interpolation, Key, Points
@@ -107,11 +109,20 @@ def _placer(curves: Sequence[tuple[Curve, ...]], moved: Motion, shape: Shape, he
                 sixes = [_transformed(matrix, six) for six in sixes]
             known[frame] = tuple(
                 ControlPoint(x, height - y, left_x, -left_y, right_x, -right_y)
-                for left_x, left_y, x, y, right_x, right_y in (map(as_float32, six) for six in sixes)
+                for left_x, left_y, x, y, right_x, right_y in (_rounded(six, shape.name) for six in sixes)
             )
         return known[frame]
 
     return place
+
+
+def _rounded(six: Six, name: str) -> Iterator[float]:
+    """A point's numbers as 32-bit floats. Raises DocumentError where one is farther out than anything is drawn."""
+    if not all(abs(value) <= FAR_PX for value in six):
+        raise DocumentError(
+            f"shape {name[:60]}: a point or handle lies beyond {FAR_PX:,.0f} px; delete the shape in Nuke"
+        )
+    return map(as_float32, six)
 
 
 def _offsets(row: Sequence[float], relative: bool) -> Six:

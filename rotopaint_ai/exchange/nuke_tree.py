@@ -17,6 +17,7 @@ OPEN_SPLINE: Final = 1048576
 RELATIVE: Final = 8192
 RENDERABLE: Final = 512
 
+LARGEST: Final = 3.4028234663852886e38  # that a 32-bit float holds
 KINDS = ("bezier", "bspline", "catmullrom")
 
 

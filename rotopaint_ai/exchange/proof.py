@@ -86,7 +86,7 @@ def prove(
     called = dict(names or {})
     there = {shape.name: shape for shape in found.shapes}
     pairs = [(shape, there.get(called.get(shape.name, shape.name))) for shape in meant.shapes]
-    faults = [*_document_faults(meant, found, loses), *_list_faults(pairs, found, loses)]
+    faults = [*_document_faults(meant, found, loses), *_list_faults(pairs, meant, found, loses)]
     parts = [_shape_proof(a, b, meant, loses, limit_px, limit_matte) for a, b in pairs if b is not None]
     return Proof.joined([Proof(faults=tuple(faults)), *parts])
 
@@ -134,11 +134,19 @@ def _same(a: object, b: object) -> bool:
     return a == b
 
 
+def _is_seen(shape: RotoShape, meant: RotoDocument) -> bool:
+    return any(shape.is_visible(frame) for frame in range(meant.first_frame, meant.last_frame + 1))
+
+
 def _list_faults(
-    pairs: Sequence[tuple[RotoShape, RotoShape | None]], found: RotoDocument, loses: Collection[Feature]
+    pairs: Sequence[tuple[RotoShape, RotoShape | None]],
+    meant: RotoDocument,
+    found: RotoDocument,
+    loses: Collection[Feature],
 ) -> list[str]:
     """Shapes that are missing, more than were meant, or in another order."""
-    faults = [f"shape '{a.name}' is missing" for a, b in pairs if b is None and a.keys]
+    needed = [a for a, b in pairs if b is None and a.keys and ("visibility" not in loses or _is_seen(a, meant))]
+    faults = [f"shape '{a.name}' is missing" for a in needed]
     matched = [b.name for _, b in pairs if b is not None]
     extra = [shape.name for shape in found.shapes if shape.name not in set(matched)]
     faults += [f"shape '{name}' was not meant" for name in extra]

@@ -187,12 +187,15 @@ def _curves(tag: str, element: ElementTree.Element, where: str) -> list[tuple[bo
 def _subpaths(d: str, where: str) -> Iterator[tuple[bool, Points]]:
     """Each subpath of a path as control points."""
     points: list[ControlPoint] = []
+    alone = True
     for command, numbers in _commands(d, where):
         if command == "M":
             if len(points) > 1:
+                alone = False
                 yield False, tuple(points)
             points = [ControlPoint(*numbers)]
         elif command == "Z":
+            alone = False
             yield True, _closed(points)
             points = [ControlPoint(points[0].x, points[0].y)] if points else []
         else:
@@ -202,7 +205,7 @@ def _subpaths(d: str, where: str) -> Iterator[tuple[bool, Points]]:
             last = points[-1]
             points[-1] = last._replace(out_dx=x1 - last.x, out_dy=y1 - last.y)
             points.append(ControlPoint(x, y, x2 - x, y2 - y))
-    if len(points) > 1:
+    if len(points) > 1 or (points and alone):
         yield False, tuple(points)
 
 

@@ -208,7 +208,7 @@ def test_12_names_that_nuke_would_change_are_changed_by_us_and_told(tmp_path: Pa
     ids=["one point", "two points", "far outside", "no area"],
 )
 @pytest.mark.parametrize("closed", [True, False])
-@pytest.mark.parametrize("suffix", [".nk", ".roto.json"])
+@pytest.mark.parametrize("suffix", [".nk", ".roto.json", ".svg"])
 def test_13_odd_shapes_survive(tmp_path: Path, points: Points, closed: bool, suffix: str) -> None:
     meant = shot(shaped(points, closed=closed, width_px=None if closed else 3.0))
     formats.write(tmp_path / f"a{suffix}", meant)

@@ -159,6 +159,13 @@ def test_what_a_format_does_not_hold_is_no_fault_of_the_file() -> None:
     assert shown.matte_difference > 0.05  # the lost feather is still measured
 
 
+def test_a_shape_that_is_never_seen_need_not_be_in_a_drawing() -> None:
+    hidden = shape(lambda s: replace(s, visible=dict.fromkeys(range(1001, 1015), False)), 2)(sample())
+    bare = replace(hidden, shapes=hidden.shapes[:2])
+    assert proof.prove(hidden, bare).faults == ("shape 'mouth' is missing",)
+    assert proof.prove(hidden, bare, loses=("visibility",)).faults == ()
+
+
 def test_a_curve_of_other_points_is_measured_as_a_curve() -> None:
     """A circle as four arcs against the same circle as 400 straight pieces: the sagitta, r (1 - cos(pi / 400))."""
     k = 100 * 0.5522847498
