@@ -55,6 +55,7 @@ class Format:
     losses: Losses | None = None
     tells_aspect: bool = True
     tells_fps: bool = True
+    pattern: Callable[[Path], Path] | None = None  # of the files that are really written, where it is one a frame
     read_stretched: ReadStretched | None = None  # where the pixel aspect is in the numbers and not told
 
 

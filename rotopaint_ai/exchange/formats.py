@@ -249,6 +249,12 @@ def write(path: Path | str, meant: RotoDocument) -> tuple[float, tuple[str, ...]
     return each.write(Path(path), meant)
 
 
+def written_path(path: Path | str) -> Path:
+    """What a format writes when it is given this path: the path, or the pattern of its files, one a frame."""
+    each = format_of(path)
+    return each.pattern(Path(path)) if each.pattern is not None else Path(path)
+
+
 def convert(
     source: Path | str,
     target: Path | str,
@@ -276,4 +282,4 @@ def convert(
     meant = closed_strokes(meant) if bands else meant
     error, dropped = write(target, meant)
     n_keys = sum(len(shape.keys) for shape in meant.shapes)
-    return Converted(Path(target), len(meant.shapes), n_keys, error, (*lost, *dropped))
+    return Converted(written_path(target), len(meant.shapes), n_keys, error, (*lost, *dropped))

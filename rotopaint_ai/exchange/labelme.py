@@ -274,6 +274,7 @@ FORM: Final = Format(
     _read,
     _write,
     prove=_prove,
+    pattern=_pattern,
     losses=losses_of,
     tells_aspect=False,
     tells_fps=False,

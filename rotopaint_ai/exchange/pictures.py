@@ -34,6 +34,12 @@ def _prove_cryptomatte(path: Path, meant: RotoDocument) -> Proof:
     return Proof(len(meant.shapes), 0, frames * len(meant.shapes), 0.0, worst, faults)
 
 
+def _pattern(path: Path) -> Path:
+    from rotopaint_ai.exchange import cryptomatte
+
+    return cryptomatte.pattern(path)
+
+
 def _losses(document: RotoDocument) -> list[Loss]:
     from rotopaint_ai.exchange import cryptomatte
 
@@ -47,5 +53,6 @@ CRYPTOMATTE = Format(
     None,
     _write_cryptomatte,
     prove=_prove_cryptomatte,
+    pattern=_pattern,
     losses=_losses,
 )

@@ -70,7 +70,7 @@ def _export(format: Format, document: RotoDocument, out: Path) -> Exported:
         _, lost = formats.write(path, document)
         shown = proof.of_file(path, document).require(path.name)
     distance, matte = shown.max_distance_px, round(shown.matte_difference, 6)
-    return Exported(format.name, path.name, distance, "; ".join(lost), matte, shown.n_keys)
+    return Exported(format.name, formats.written_path(path).name, distance, "; ".join(lost), matte, shown.n_keys)
 
 
 def write_nuke_in_parts(path: Path, document: RotoDocument) -> tuple[Proof, tuple[str, ...]]:

@@ -202,6 +202,7 @@ def test_labelme_writes_a_file_a_frame(tmp_path: Path) -> None:
     document = shots.shot(shots.corners(), shots.seam(), last=1003)
     formats.write(tmp_path / "a.labelme.json", document)
     assert sorted(p.name for p in tmp_path.iterdir()) == [f"a.{f}.labelme.json" for f in (1001, 1002, 1003)]
+    assert formats.written_path(tmp_path / "a.labelme.json").name == "a.####.labelme.json"
     kinds = [row["shape_type"] for row in json.loads((tmp_path / "a.1002.labelme.json").read_text())["shapes"]]
     assert kinds == ["polygon", "linestrip"]
     found, _ = formats.read(tmp_path / "a.####.labelme.json")
