@@ -22,7 +22,7 @@ Bools = NDArray[Any]  # bool
 Curve = tuple[NDArray[np.floating], float]
 
 RUN_OUT = 12  # columns that continue a curve beyond its ends: the reach of the widest filter along the seam
-ROWS_WIDE = 7.5  # a matte wider than this many pixels, on average, is worked on in a copy shrunk to this width
+ROWS_WIDE = 10.0  # a matte wider than this many pixels, on average, is worked on in a copy shrunk to this width
 BANK_ROWS = 9  # rows of untouched plate kept beyond the matte on each side
 _TANGENT_SIGMA = 2.0  # columns
 _SHORTEST = 2.0  # a run this many times as long as the seam is wide is a seam

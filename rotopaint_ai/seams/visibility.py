@@ -54,7 +54,7 @@ class Seen:
 
 def look(rgb: NDArray[np.floating], curves: Sequence[Curve]) -> Seen:
     """Both figures of a frame; arguments as of `score`."""
-    tone = _tone(rgb)
+    tone = tone_of(rgb)
     bands = [_Band.of(tone, line, half) if len(line) >= 2 else None for line, half in curves]
     contrast = tuple(band.contrast() if band is not None else (None,) * STATIONS for band in bands)
     bending = [band.bending() if band is not None else None for band in bands]
@@ -97,7 +97,7 @@ def _score(found: Sequence[tuple[float, float, int] | None]) -> float:
     return float(np.sqrt((seam + _QUIET**2) / (beside + _QUIET**2)))
 
 
-def _tone(rgb: NDArray[np.floating]) -> Array:
+def tone_of(rgb: NDArray[np.floating]) -> Array:
     luma = np.nan_to_num(np.asarray(rgb, np.float32).mean(2), posinf=65504.0, neginf=0.0)
     luma = np.maximum(luma, 0.0)
     tone: Array = np.log(luma + np.float32(_FLOOR * max(float(luma.mean()), 1e-4)))
@@ -116,7 +116,7 @@ class _Band:
     @classmethod
     def of(cls, tone: Array, line: NDArray[np.floating], half: float) -> _Band:
         reach = int(np.ceil(half)) + _BAND + 2
-        profile_TS, inside_TS = _profiles(tone, resample(line), reach)
+        profile_TS, inside_TS = profiles(tone, resample(line), reach)
         return cls(profile_TS, np.asarray(inside_TS.all(0)), half, reach)
 
     def bending(self) -> tuple[float, float, int] | None:
@@ -140,7 +140,7 @@ class _Band:
         return tuple(found)
 
 
-def _profiles(tone: Array, points: Array, reach: int) -> tuple[Array, NDArray[np.bool_]]:
+def profiles(tone: Array, points: Array, reach: int) -> tuple[Array, NDArray[np.bool_]]:
     """Light (T, S) across the curve at each of its points (S, 2), and which samples lie on the picture."""
     tangents = np.gradient(cv2.GaussianBlur(points, (1, 13), 2.0, borderType=cv2.BORDER_REPLICATE), axis=0)
     tangents /= np.maximum(np.hypot(tangents[:, 0], tangents[:, 1]), 1e-6)[:, None]

@@ -220,3 +220,15 @@ def test_a_seam_that_something_covers_is_left_alone(tmp_path: Path) -> None:
     clean = cv2.imread(str(tmp_path / "out/clean/plate.1001.png"), cv2.IMREAD_UNCHANGED)
     assert np.array_equal(clean[34:54], picture[34:54])
     assert not np.array_equal(clean[16:24], picture[16:24])
+
+
+def test_measured_widths_cover_a_seam_whose_shape_is_far_too_thin(plate: Plate, tmp_path: Path) -> None:
+    thin = replace(DOCUMENT, shapes=tuple(replace(shape, width_px=1.0) for shape in DOCUMENT.shapes))
+    left = []
+    for measures in (False, True):
+        out = tmp_path / str(measures)
+        _clean(plate, CleanJob(out, thin, frames="1003", measures_widths=measures))
+        clean = cv2.imread(str(out / "clean/plate.1003.png"), cv2.IMREAD_UNCHANGED).astype(float)
+        left.append(1 - clean[18:22, 20:76].mean() / clean[10:13, 20:76].mean())
+    assert left[0] > 0.2
+    assert left[1] < 0.05

@@ -13,7 +13,7 @@ from __future__ import annotations
 import argparse
 import base64
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ import torch
 
 from rotopaint_ai.files import write_text
 from rotopaint_ai.seams import light
+from rotopaint_ai.seams.light_table import TABLE
 from rotopaint_ai.training.fill.ribbons import Laid, laid
 
 Array = npt.NDArray[Any]
@@ -50,14 +51,22 @@ def rows_of(one: Laid, rng: np.random.Generator, share: float = SHARE) -> tuple[
     return *used, exposure, np.full_like(exposure, FAINT * weight)
 
 
-def fit(parts: Sequence[Array], *, steps: int, seed: int, units: int) -> tuple[light.Table, float]:
-    """Least squares of display-referred light, by Adam; also the mean loss of the last thousand steps."""
+def fit(
+    parts: Sequence[Array], *, steps: int, seed: int, units: int, start: light.Table | None = None, rate: float = 6e-3
+) -> tuple[light.Table, float]:
+    """Least squares of display-referred light, by Adam; also the mean loss of the last thousand steps.
+
+    From `start`, where one is given: its layers and the scale of its features.
+    """
     features, own, face, banks, true, exposure, weight = (torch.from_numpy(part) for part in parts)
     mean, spread = features.mean(0), features.std(0) + 1e-3
     torch.manual_seed(seed)
-    net = _network(units)
-    optimiser = torch.optim.AdamW(net.parameters(), 3e-3, weight_decay=1e-3)
-    schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, 6e-3, steps)
+    net = _network(units if start is None else start.weights[0].shape[1])
+    if start is not None:
+        mean, spread = torch.tensor(start.mean), 1.0 / torch.tensor(start.scale)
+        _take_over(net, start)
+    optimiser = torch.optim.AdamW(net.parameters(), rate, weight_decay=1e-3)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, rate, steps)
     losses = []
     for _ in range(steps):
         i = torch.randint(0, len(features), (BATCH,))
@@ -87,6 +96,13 @@ def _network(units: int) -> torch.nn.Sequential:
     return net
 
 
+def _take_over(net: torch.nn.Sequential, start: light.Table) -> None:
+    with torch.no_grad():
+        for k, weight, bias in zip((0, 2, 4), start.weights, start.biases):
+            net[k].weight.copy_(torch.tensor(weight.T))  # type: ignore[operator,union-attr]
+            net[k].bias.copy_(torch.tensor(bias))  # type: ignore[operator,union-attr]
+
+
 def _table(net: torch.nn.Sequential, mean: torch.Tensor, spread: torch.Tensor) -> light.Table:
     weights = [net[k].weight.detach().numpy().T.copy() for k in (0, 2, 4)]  # type: ignore[operator,union-attr]
     biases = [net[k].bias.detach().numpy().copy() for k in (0, 2, 4)]  # type: ignore[operator,union-attr]
@@ -111,6 +127,10 @@ def text_of(table: light.Table) -> str:
     )
 
 
+def _laid(options: argparse.Namespace, shots: Sequence[Path], rng: np.random.Generator) -> Iterator[Laid]:
+    return laid(shots, rng, every=options.every, sizes=options.sizes, made_up=options.made_up)
+
+
 def main() -> int:
     """Fit and write."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -118,16 +138,23 @@ def main() -> int:
     parser.add_argument("--steps", type=int, default=14000)
     parser.add_argument("--every", type=int, default=1, help="use every so many frames")
     parser.add_argument("--units", type=int, default=32)
+    parser.add_argument("--sizes", type=int, default=2, help="times that each frame is used, worn another way")
+    parser.add_argument("--made-up", type=int, default=2, help="seams made up for each frame")
+    parser.add_argument("--go-on", action="store_true", help="start from the table that is shipped")
+    parser.add_argument("--rate", type=float, default=6e-3)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--write", type=Path)
     options = parser.parse_args()
     torch.set_num_threads(1)
     rng = np.random.default_rng(options.seed)
     shots = [shot for shot in options.shots if (shot / "truth.roto.json").exists()]
-    rows = [rows_of(one, rng) for one in laid(shots, rng, every=options.every, sizes=2, made_up=2)]
+    rows = [rows_of(one, rng) for one in _laid(options, shots, rng)]
     sys.stderr.write(f"{sum(len(row[0]) for row in rows)} samples of {len(options.shots)} shots\n")
     parts = [np.concatenate(part) for part in zip(*rows)]
-    table, loss = fit(parts, steps=options.steps, seed=options.seed, units=options.units)
+    start = TABLE if options.go_on else None
+    table, loss = fit(
+        parts, steps=options.steps, seed=options.seed, units=options.units, start=start, rate=options.rate
+    )
     sys.stderr.write(f"mean squared error of display light {loss:.6f}\n")
     if options.write:
         write_text(options.write, text_of(table))
