@@ -127,7 +127,7 @@ def measure(
 
     `resume` leaves out what was trained before. Raises: TrainingError where a share holds too few frames; as `train`.
     """
-    data = with_held_out(join([read_dataset(Path(source)) for source in datasets]), split)
+    data = with_held_out(join([read_dataset(source) for source in datasets]), split)
     work = out.with_name(out.name + ".run") / "curve"
     points: list[Point] = []
     for share in shares:
