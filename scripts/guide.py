@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from PySide6.QtCore import QPoint, QPointF
+from PySide6.QtCore import QPoint, QPointF, Qt
 from PySide6.QtGui import QImage
 from PySide6.QtWidgets import QApplication, QWidget
 
@@ -27,6 +27,7 @@ from rotopaint_ui.batch.queue import Shot, Status
 from rotopaint_ui.reel import PLATE
 
 SIZE = (1440, 900)
+WIDTH = 1120  # of a picture in the guide
 PATIENCE_S = 180.0
 
 
@@ -104,8 +105,11 @@ class Tour:
     def keep(self, name: str, window: QWidget | None = None) -> None:
         """Keep what is on the screen, the mouse's place included in what the widgets show."""
         self.rest(0.3)
-        picture = (window or self.window).grab().toImage().convertToFormat(QImage.Format.Format_RGB888)
-        picture.save(str(self.folder / f"{name}.png"))
+        picture = (window or self.window).grab().toImage()
+        if picture.width() > WIDTH:
+            picture = picture.scaledToWidth(WIDTH, Qt.TransformationMode.SmoothTransformation)
+        few = picture.convertToFormat(QImage.Format.Format_Indexed8, Qt.ImageConversionFlag.DiffuseDither)
+        few.save(str(self.folder / f"{name}.png"))
         print(f"{name}: {self.panel.status.text.text()}", flush=True)
 
     # --- the way
@@ -194,6 +198,7 @@ class Tour:
         self.wait("the preview", lambda: seam.meter.after is not None and seam.previewed is not None)
         self.press("f")
         self.keep("09_seam_preview")
+        self.touch_up()
         self.click(seam.preview)
         self.wait("stale frames", lambda: seam.make.isEnabled())
         self.click(seam.make)
@@ -201,18 +206,30 @@ class Tour:
         self.click(self.panel.canvas, self.place(100, 100))
         self.press("w")
         self.rest(1.0)
-        self.keep("10_wipe")
+        self.keep("11_wipe")
         self.press("w")
+
+    def touch_up(self) -> None:
+        """Copy skin from below the seam over what the fill has left."""
+        document, frame = self.session.document, self.session.frame
+        assert document is not None
+        canvas, point = self.panel.canvas, document.shape("seam_bridge").at(frame)[2]
+        self.press("k")
+        self.point(canvas, self.place(point.x, point.y + 14))
+        self.hand("keydown", "ctrl", "click", 1, "keyup", "ctrl")
+        self.drag(canvas, self.place(point.x - 8, point.y), self.place(point.x + 8, point.y), "10_touch_up")
+        assert self.session.last_step == "clone stroke"
+        self.press("v")
 
     def export(self) -> None:
         """Fewer keys, files for others, each read back."""
         tabs, tab = self.panel.inspector.tabBar(), self.panel.inspector.export
         self.click(tabs, tabs.tabRect(3).center())
         self.wait("the count", lambda: "keys, at most" in tab.count.text())
-        self.keep("11_export")
+        self.keep("12_export")
         self.click(self.panel.top.export)
         self.wait("the export", lambda: "read back" in tab.result.text())
-        self.keep("12_exported")
+        self.keep("13_exported")
         out = Path(tab.folder.text())
         assert (out / "shapes.nk").is_file()
 
@@ -222,14 +239,14 @@ class Tour:
         self.wait("preferences", lambda: self.window.preferences_window is not None)
         preferences = self.window.preferences_window
         assert preferences is not None
-        self.keep("13_preferences", preferences)
+        self.keep("14_preferences", preferences)
         preferences.tabs.setCurrentIndex(1)
-        self.keep("14_shortcuts", preferences)
+        self.keep("15_shortcuts", preferences)
         preferences.close()
         done = Shot("sq010_sh020", "plates", "/renders/sh020", status=Status.DONE, done=24, total=24, worst_px=7.4)
         self.window.batch.add([done, Shot("sq010_sh030", "plates", "/renders/sh030")])
         self.window.show_batch()
-        self.keep("15_batch", self.window.batch)
+        self.keep("16_batch", self.window.batch)
 
 
 def main() -> int:

@@ -26,6 +26,7 @@ from rotopaint_ui.reel import Look
 from rotopaint_ui.session import PlateFacts
 
 DEFAULT_PACK = "default pack"
+STRIP_PX = 42  # a tool's button with the style sheet's padding, and air
 W = TypeVar("W", bound=QWidget)
 
 
@@ -218,7 +219,7 @@ class ToolStrip(QScrollArea):
         column.addStretch(1)
         self.setWidget(inside)
         self.setWidgetResizable(True)
-        self.setFixedWidth(inside.sizeHint().width())
+        self.setFixedWidth(STRIP_PX)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setFocusPolicy(Qt.FocusPolicy.NoFocus)

@@ -95,7 +95,8 @@ class Exports(QObject):
         failed = [row["error"] for row in facts.get("files", ()) if "error" in row]
         trouble = facts.get("error") or (failed[0] if failed else None)
         self._tab.show_result(facts, told)
-        good = told or f"Wrote {len(facts.get('files', ()))} files; {count_text(facts) if 'before' in facts else ''}"
+        n = len(facts.get("files", ()))
+        good = told or f"Wrote {n} file{'' if n == 1 else 's'}; {count_text(facts) if 'before' in facts else ''}"
         self.said.emit(str(trouble) if trouble else good, "trouble" if trouble else "good")
         self.ended.emit(trouble is None)
 

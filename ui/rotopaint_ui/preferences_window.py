@@ -18,7 +18,6 @@ from PySide6.QtWidgets import (
 )
 
 from rotopaint_ui import layout
-from rotopaint_ui.inspector.parts import note
 from rotopaint_ui.preferences import SETTINGS, Preferences, Setting, default_path
 from rotopaint_ui.shortcuts_editor import ShortcutsEditor
 
@@ -52,13 +51,16 @@ class PreferencesWindow(QWidget):
         page = QWidget()
         form = QFormLayout(page)
         form.setContentsMargins(18, 18, 18, 18)
-        form.setVerticalSpacing(6)
+        form.setVerticalSpacing(5)
+        form.setHorizontalSpacing(14)
         form.setFieldGrowthPolicy(QFormLayout.FieldGrowthPolicy.FieldsStayAtSizeHint)
         for setting in SETTINGS:
             field = self._field(setting)
             self.fields[setting.name] = field
             form.addRow(setting.label, field)
-            form.addRow("", note(setting.about))
+            about = QLabel(setting.about)
+            about.setObjectName("note")
+            form.addRow("", about)
         where = QLabel(f"Kept in {default_path()}")
         where.setObjectName("note")
         where.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)

@@ -6,6 +6,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QColor, QIcon, QPainter, QPixmap
 from PySide6.QtWidgets import (
     QDoubleSpinBox,
+    QFormLayout,
     QFrame,
     QLabel,
     QLayout,
@@ -16,6 +17,7 @@ from PySide6.QtWidgets import (
 )
 
 _SIDE, _SCALE = 18, 3
+_FIELD, _LABEL = QFormLayout.ItemRole.FieldRole, QFormLayout.ItemRole.LabelRole
 
 
 def number(low: float, high: float, unit: str, about: str, step: float = 0.5) -> QDoubleSpinBox:
@@ -68,6 +70,15 @@ def scrolling(hint: QWidget, fields: QLayout) -> QScrollArea:
     area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
     area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
     return area
+
+
+def level(form: QFormLayout) -> None:
+    """Labels in the middle of their fields, whatever the style thinks of it."""
+    for row in range(form.rowCount()):
+        field, label = (form.itemAt(row, role) for role in (_FIELD, _LABEL))
+        text = None if label is None else label.widget()
+        if field is not None and text is not None:
+            text.setMinimumHeight(field.sizeHint().height())
 
 
 def footer(*widgets: QWidget) -> QFrame:

@@ -20,7 +20,7 @@ from PySide6.QtWidgets import (
 
 from rotopaint_ai.project.values import SeamSettings
 from rotopaint_ai.shapes.roto import RotoShape
-from rotopaint_ui.inspector.parts import footer, heading, note, number, put, scrolling
+from rotopaint_ui.inspector.parts import footer, heading, level, note, number, put, scrolling
 from rotopaint_ui.render import DEFAULT_WIDTH_PX
 from rotopaint_ui.session import Session
 
@@ -199,6 +199,7 @@ class SeamTab(QWidget):
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
+        level(form)
         column.addWidget(scrolling(self.hint, form), 1)
         column.addWidget(footer(self.preview, self.state, self.patch, self.make))
 
