@@ -54,6 +54,8 @@ def loads(text: str, *, width: int | None = None, height: int | None = None, whe
     )
     tools = dict(_tools(whole, 0))
     masks = {name: tool for name, tool in tools.items() if tool.kind in _MASKS}
+    if not tools and "Tools" in whole.fields:  # a shot without shapes
+        return Reading(RotoDocument(*reading.plate_size(where, None, width, height), 1, 1))
     if not masks:
         raise DocumentError(f"{where}: holds no polygon or B-spline mask; copy the mask nodes out of Fusion")
     told = [

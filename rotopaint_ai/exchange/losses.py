@@ -46,7 +46,8 @@ def of(
             named = named or []
         if named is not None:
             found.append(Loss(feature, said[feature].format(names=_listed(named), document=document)))
-    return found
+    empty = [shape.name for shape in document.shapes if not shape.keys]
+    return found + ([Loss("names", f"{_listed(empty)}: has no key and is not written")] if empty else [])
 
 
 def features(losses: Iterable[Loss]) -> frozenset[Feature]:

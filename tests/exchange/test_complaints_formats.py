@@ -405,6 +405,18 @@ def test_a_corners_feather_is_as_wide_along_both_sides() -> None:
     assert math.hypot(*edges.edge(circle, 10.0)[0][4:]) == pytest.approx(60 * 0.5523, rel=1e-3)
 
 
+@pytest.mark.parametrize("form", [each for each in formats.FORMATS if each.write], ids=lambda form: form.name)
+def test_a_shot_without_shapes_is_written(form: Format, tmp_path: Path) -> None:
+    """A run that found no face still exports; a shape without keys is told."""
+    bare = RotoShape("brow", True, "matte", {})
+    for document in (shots.shot(last=1002), shots.shot(bare, last=1002), shots.shot(shots.corners(), bare, last=1002)):
+        path = tmp_path / f"shot{len(document.shapes)}{form.suffixes[0]}"
+        _, told = formats.write(path, document)
+        assert proof.of_file(path, document).faults == ()
+        if form.losses is not None and bare in document.shapes:
+            assert "'brow': has no key and is not written" in told
+
+
 def test_proofs_are_those_of_the_report(tmp_path: Path) -> None:
     """Every format that is written can be proved from its file alone, as `rotopaint run` does for its report."""
     document = shots.shot(shots.corners(), last=1003)
