@@ -29,18 +29,14 @@ from typing import Any
 
 import cv2
 import numpy as np
+from panel_peer import PlainEditor
 
 os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
 
-from PySide6.QtCore import QEvent, QObject, QPointF, QRectF, Qt, QTimer
-from PySide6.QtGui import QBrush, QColor, QMouseEvent, QPainter, QPainterPath, QPen, QPixmap
+from PySide6.QtCore import QEvent, QObject, QPointF, Qt, QTimer
+from PySide6.QtGui import QMouseEvent, QPixmap
 from PySide6.QtWidgets import (
     QApplication,
-    QGraphicsItem,
-    QGraphicsPathItem,
-    QGraphicsRectItem,
-    QGraphicsScene,
-    QGraphicsView,
     QWidget,
 )
 
@@ -51,7 +47,6 @@ from rotopaint_ui.corrections import KeysReply, LandmarkDrag, ShapesReply
 from rotopaint_ui.host import Engine, PlateChoice, package_folders
 from rotopaint_ui.panel import Panel
 from rotopaint_ui.reel import PLATE
-from rotopaint_ui.render import View, path_of
 
 WIDTH, HEIGHT = 1920, 1080
 N_SHAPES, N_KEYS, N_MARKS = 20, 500, 43
@@ -230,75 +225,6 @@ def resident_mb(pid: int) -> float:
     return 0.0
 
 
-# --- the plain editor -------------------------------------------------------------------------------------------------
-
-
-class Handle(QGraphicsRectItem):
-    """A control point as Qt's examples do it: a movable item that tells its shape."""
-
-    def __init__(self, shape: Outline, index: int, x: float, y: float) -> None:
-        super().__init__(-4, -4, 8, 8)
-        self._shape, self._index = shape, index
-        self.setFlag(QGraphicsItem.GraphicsItemFlag.ItemIsMovable)
-        self.setFlag(QGraphicsItem.GraphicsItemFlag.ItemSendsGeometryChanges)
-        self.setFlag(QGraphicsItem.GraphicsItemFlag.ItemIgnoresTransformations)
-        self.setBrush(QBrush(QColor("#ffffff")))
-        self.setPos(x, y)
-
-    def itemChange(self, change: QGraphicsItem.GraphicsItemChange, value: Any) -> Any:
-        if change == QGraphicsItem.GraphicsItemChange.ItemPositionHasChanged:
-            self._shape.move(self._index, value)
-        return super().itemChange(change, value)
-
-
-class Outline(QGraphicsPathItem):
-    """A spline as an item."""
-
-    def __init__(self, points: Points, closed: bool, colour: str) -> None:
-        super().__init__()
-        self._points, self._closed = list(points), closed
-        pen = QPen(QColor(colour), 1.6)
-        pen.setCosmetic(True)
-        self.setPen(pen)
-        self.setPath(path_of(points, closed, View()))
-
-    def move(self, index: int, place: QPointF) -> None:
-        self._points[index] = self._points[index]._replace(x=place.x(), y=place.y())
-        self.setPath(path_of(tuple(self._points), self._closed, View()))
-
-
-class PlainEditor(QGraphicsView):
-    """What one would write in an afternoon: plate, outlines and control points as items of a scene."""
-
-    def __init__(self, document: RotoDocument, plate: QPixmap) -> None:
-        scene = QGraphicsScene(0, 0, WIDTH, HEIGHT)
-        super().__init__(scene)
-        self._kept = scene  # Qt does not own it
-        self.setRenderHints(QPainter.RenderHint.Antialiasing | QPainter.RenderHint.SmoothPixmapTransform)
-        scene.addPixmap(plate)
-        for index, shape in enumerate(document.shapes):
-            points = shape.at(FIRST)
-            outline = Outline(points, shape.closed, "#ff8a5c" if index < 4 else "#6aa7ff")
-            scene.addItem(outline)
-            for number, p in enumerate(points):
-                scene.addItem(Handle(outline, number, p.x, p.y))
-        for mark in document.landmarks.keys[FIRST]:
-            if mark is not None:
-                scene.addPath(_cross(mark.x, mark.y), QPen(QColor("#d9f2ff")))
-
-    def showEvent(self, event: Any) -> None:
-        super().showEvent(event)
-        self.fitInView(QRectF(0, 0, WIDTH, HEIGHT), Qt.AspectRatioMode.KeepAspectRatio)
-
-
-def _cross(x: float, y: float) -> QPainterPath:
-    path = QPainterPath(QPointF(x - 4, y))
-    path.lineTo(x + 4, y)
-    path.moveTo(x, y - 4)
-    path.lineTo(x, y + 4)
-    return path
-
-
 # --- measurements -----------------------------------------------------------------------------------------------------
 
 
@@ -332,7 +258,7 @@ def measure_drags(panel: Panel, document: RotoDocument, steps: int) -> dict[str,
     landmark = drag(canvas, paints, canvas.view.to_screen(mark.x, mark.y), steps, _followed(panel, paints))
     image = panel.reel.image(PLATE, FIRST)
     assert image is not None
-    plain = PlainEditor(document, QPixmap.fromImage(image))
+    plain = PlainEditor(document, FIRST, QPixmap.fromImage(image))
     plain.resize(canvas.size())
     plain.show()
     until(lambda: plain.isVisible())
@@ -420,8 +346,9 @@ def measure_engine(steps: int, size: Sequence[int], folder: Path) -> dict[str, A
     document = panel.session.document
     assert document is not None
     panel.take_tool("landmark")
-    row = document.landmarks.keys[panel.session.frame]
-    mark = next(mark for mark in row[len(row) // 2 :] if mark is not None)
+    names = document.landmarks.names
+    mark = document.landmarks.keys[panel.session.frame][names.index("seam_bridge_4")]
+    assert mark is not None
     paints, place = Paints(panel.canvas), panel.canvas.view.to_screen(mark.x, mark.y)
     drag(panel.canvas, paints, place, 20, _followed(panel, paints))  # the engine starts
     panel.session.undo()

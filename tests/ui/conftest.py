@@ -12,12 +12,15 @@ from typing import Any
 import cv2
 import numpy as np
 import pytest
+from PySide6.QtGui import QColor, QImage
 from pytestqt.qtbot import QtBot
 
 from rotopaint_ai.exchange import document as documents
 from rotopaint_ai.shapes.roto import ControlPoint, Key, Landmark, LandmarkKeys, RotoDocument, RotoShape
+from rotopaint_ui.canvas import Canvas
 from rotopaint_ui.host import Engine, PlateChoice, package_folders
 from rotopaint_ui.panel import Panel
+from rotopaint_ui.reel import PLATE, Look, Reel
 from rotopaint_ui.session import PlateFacts, Session, read_results
 
 WIDTH, HEIGHT = 64, 48
@@ -150,6 +153,22 @@ def engine_of(tmp_path: Path) -> Callable[[str], Engine]:
         return Engine(sys.executable, (str(folder),))
 
     return make
+
+
+@pytest.fixture
+def canvas(qtbot: QtBot, session: Session) -> Canvas:
+    """A viewer of 640 x 480 on the session's plate, all of it shown: one plate pixel is 10 of the screen's."""
+    reel = Reel()
+    canvas = Canvas(session, reel)
+    qtbot.addWidget(canvas)
+    canvas.resize(640, 480)
+    canvas.show()
+    canvas.fit()
+    image = QImage(WIDTH, HEIGHT, QImage.Format.Format_RGB32)
+    image.fill(QColor("#404040"))
+    reel._images[PLATE, 1001] = (Look(), image)
+    session.listeners.append(canvas.refresh)
+    return canvas
 
 
 @pytest.fixture

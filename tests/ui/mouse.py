@@ -1,0 +1,85 @@
+"""A mouse for the viewer, a live engine that answers when told, and where the points of a session lie.
+
+The viewer is 640 x 480 on a plate of 64 x 48: one plate pixel is 10 of the screen's. The seam runs from (10, 20) over
+(30, 20) to (50, 20), its inner tangents are 5 px long; the eye is a triangle (20, 8), (28, 8), (24, 14).
+"""
+
+from __future__ import annotations
+
+import pytest
+from PySide6.QtCore import QEvent, QPoint, QPointF, Qt
+from PySide6.QtGui import QMouseEvent
+from PySide6.QtWidgets import QApplication
+from pytestqt.qtbot import QtBot
+
+from rotopaint_ai.project.values import Spread, State
+from rotopaint_ai.shapes.roto import Points
+from rotopaint_ui.canvas import Canvas
+from rotopaint_ui.corrections import KeysReply, LandmarkDrag, ShapesReply
+from rotopaint_ui.session import Session
+
+LEFT, NONE = Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier
+SHIFT, CTRL, ALT = (
+    Qt.KeyboardModifier.ShiftModifier,
+    Qt.KeyboardModifier.ControlModifier,
+    Qt.KeyboardModifier.AltModifier,
+)
+Place = tuple[float, float]
+
+
+def spot(canvas: Canvas, place: Place) -> QPoint:
+    return canvas.view.to_screen(*place).toPoint()
+
+
+def move(qtbot: QtBot, canvas: Canvas, place: Place, held: Qt.KeyboardModifier = NONE) -> None:
+    """The mouse moves with the left button and perhaps keys held (QTest's own move knows neither)."""
+    point = QPointF(spot(canvas, place))
+    event = QMouseEvent(QEvent.Type.MouseMove, point, canvas.mapToGlobal(point), Qt.MouseButton.NoButton, LEFT, held)
+    QApplication.sendEvent(canvas, event)
+
+
+def drag(qtbot: QtBot, canvas: Canvas, start: Place, *ways: Place, held: Qt.KeyboardModifier = NONE) -> None:
+    """Press at the start, move along the ways, release at the last one."""
+    qtbot.mousePress(canvas, LEFT, held, spot(canvas, start))
+    for way in ways:
+        move(qtbot, canvas, way, held)
+    qtbot.mouseRelease(canvas, LEFT, held, spot(canvas, ways[-1]))
+
+
+class Near(list[Place]):
+    """Places that may be off by a thousandth of a plate pixel."""
+
+    def __eq__(self, other: object) -> bool:
+        assert isinstance(other, list)
+        found, expected = ([value for place in each for value in place] for each in (other, self))
+        return bool(found == pytest.approx(expected, abs=1e-3))
+
+
+def points(session: Session, name: str = "seam", frame: int = 1001) -> Points:
+    assert session.document is not None
+    return session.document.shape(name).at(frame)
+
+
+def places(session: Session, name: str = "seam", frame: int = 1001) -> list[Place]:
+    return [(p.x, p.y) for p in points(session, name, frame)]
+
+
+class Engine:
+    """The live engine, answering when told: the seam moves down by what the nose moved."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[LandmarkDrag, ShapesReply]] = []
+
+    def drag(self, question: LandmarkDrag, reply: ShapesReply) -> None:
+        self.asked.append((question, reply))
+
+    def refit(self, state: State, spread: Spread | None, reply: KeysReply) -> None:
+        raise AssertionError
+
+    def answer(self) -> None:
+        question, reply = self.asked[-1]
+        before, after = question.before[0], question.after[0]
+        assert before is not None
+        assert after is not None
+        seam = question.document.shape("seam").at(question.frame)
+        reply({"seam": tuple(p._replace(y=p.y + after.y - before.y) for p in seam)})

@@ -1,0 +1,197 @@
+"""Landmarks dragged, edits of keys and ranges, commands and shortcuts; expected places are worked out by hand."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QMenu
+from pytestqt.qtbot import QtBot
+
+from rotopaint_ai.shapes.roto import ControlPoint, Key, RotoShape
+from rotopaint_ui.canvas import Canvas
+from rotopaint_ui.commands import COMMANDS
+from rotopaint_ui.panel import Panel
+from rotopaint_ui.session import Session
+from rotopaint_ui.tools.acts import ACTS
+
+from .conftest import FRAMES
+from .mouse import ALT, CTRL, LEFT, NONE, SHIFT, Engine, Near, drag, move, places, points, spot
+
+# --- landmarks --------------------------------------------------------------------------------------------------------
+
+
+def test_a_landmark_is_dragged_and_its_shapes_follow_in_one_step(
+    qtbot: QtBot, canvas: Canvas, session: Session
+) -> None:
+    engine = Engine()
+    session.live = engine
+    canvas.tool = "landmark"
+    qtbot.mousePress(canvas, LEFT, NONE, spot(canvas, (30, 20)))
+    move(qtbot, canvas, (30, 22))
+    move(qtbot, canvas, (31, 26))
+    engine.answer()
+    assert session.document is not None
+    nose = session.document.landmarks.keys[1001][0]
+    assert nose is not None
+    assert nose == pytest.approx((31, 26, 0))
+    assert places(session) == Near([(10, 26), (30, 26), (50, 26)])
+    qtbot.mouseRelease(canvas, LEFT, NONE, spot(canvas, (31, 26)))
+    assert session.document.landmarks.hand[1001] == {"nose"}
+    assert session.undo() == "move landmark"
+    assert places(session)[0] == (10, 20)
+    assert not session.can_undo
+
+
+def test_escape_puts_landmark_and_shapes_back(qtbot: QtBot, canvas: Canvas, session: Session) -> None:
+    engine = Engine()
+    session.live = engine
+    canvas.tool = "landmark"
+    before = session.state
+    qtbot.mousePress(canvas, LEFT, NONE, spot(canvas, (30, 20)))
+    move(qtbot, canvas, (30, 26))
+    engine.answer()
+    canvas.cancel_gesture()
+    engine.answer()  # too late: must not bring anything back
+    assert session.state is before
+    assert not session.can_undo
+
+
+# --- keys and ranges --------------------------------------------------------------------------------------------------
+
+
+def test_a_key_is_copied_to_another_frame_as_it_lay_or_where_the_shape_stands(canvas: Canvas, session: Session) -> None:
+    session.select("seam", frozenset({1}))
+    canvas.edit("nudge_down_far")  # the seam at 1001: 20, 30, 20
+    assert canvas.edit("copy_key")
+    session.go_to(1005)  # there it stands at 24
+    assert canvas.edit("paste_key")
+    assert [y for _, y in places(session, "seam", 1005)] == pytest.approx([20, 30, 20])
+    session.undo()
+    assert canvas.edit("paste_key_relative")
+    mean = 70 / 3
+    assert [y for _, y in places(session, "seam", 1005)] == pytest.approx([44 - mean, 54 - mean, 44 - mean])
+    assert session.document is not None
+    assert session.document.shape("seam").keys[1005].source == "human"
+
+
+def test_all_shapes_are_copied_where_none_is_selected(canvas: Canvas, session: Session) -> None:
+    assert canvas.edit("copy_key")
+    session.go_to(1006)
+    assert canvas.edit("paste_key")
+    assert places(session, "seam", 1006)[0] == (10, 20)
+    assert session.undo() == "paste keys"
+    session.lock("seam", True)
+    assert canvas.edit("paste_key")
+    assert places(session, "seam", 1006)[0] == (10, 25)
+
+
+def test_an_edit_reaches_every_key_relative_or_absolute(qtbot: QtBot, canvas: Canvas, session: Session) -> None:
+    session.select("seam")
+    assert canvas.edit("ripple")
+    assert canvas.is_on("ripple")
+    drag(qtbot, canvas, (30, 20), (31, 21), (33, 24))
+    assert [places(session, "seam", frame)[1] for frame in FRAMES] == [(33, 24 + frame - 1001) for frame in FRAMES]
+    assert [places(session, "seam", frame)[0] for frame in FRAMES] == [(10, 20 + frame - 1001) for frame in FRAMES]
+    assert session.undo() == "move points"
+    canvas.edit("overwrite")
+    assert canvas.is_on("overwrite")
+    assert not canvas.is_on("ripple")
+    drag(qtbot, canvas, (30, 20), (31, 21), (33, 24))
+    assert [places(session, "seam", frame)[1] for frame in FRAMES] == [(33, 24)] * len(FRAMES)
+    canvas.edit("overwrite")
+    canvas.edit("ripple")
+    canvas.set_span((1002, 1003))
+    session.undo()
+    session.go_to(1002)
+    canvas.edit("nudge_right_far")
+    assert [places(session, "seam", frame)[1][0] for frame in FRAMES] == [30, 40, 40, 30, 30]
+
+
+def test_keys_hold_go_on_come_and_go(canvas: Canvas, session: Session) -> None:
+    session.select("eye")
+    assert session.document is not None
+    assert canvas.edit("set_key")
+    assert session.document.shape("eye").keys[1001].source == "human"
+    assert canvas.edit("hold")
+    assert session.document.shape("eye").keys[1001].interpolation == "hold"
+    assert canvas.edit("linear")
+    assert session.document.shape("eye").keys[1001].interpolation == "linear"
+    assert canvas.edit("delete_key")
+    assert 1001 not in session.document.shape("eye").keys
+    assert 1001 in session.document.shape("seam").keys
+    assert not canvas.edit("hold")  # no key here now
+
+
+def test_the_last_key_of_a_shape_stays(canvas: Canvas, session: Session) -> None:
+    said: list[str] = []
+    session.said.append(said.append)
+    one = RotoShape("brow", False, "matte", {1001: Key((ControlPoint(1, 1), ControlPoint(5, 1)))})
+    assert session.document is not None
+    session.act("test", replace(session.state, document=replace(session.document, shapes=(one,))))
+    session.select("brow")
+    assert not canvas.edit("delete_key")
+    assert said == ["shape 'brow': would have no key left; delete the shape instead"]
+
+
+# --- commands ---------------------------------------------------------------------------------------------------------
+
+
+def test_every_edit_is_in_the_table_of_commands_and_every_tool(canvas: Canvas) -> None:
+    names = [row.name for row in COMMANDS]
+    assert {name.removeprefix("edit.") for name in names if name.startswith("edit.")} == set(ACTS)
+    assert {name.removeprefix("tool.") for name in names if name.startswith("tool.")} == set(canvas.tool_names)
+
+
+def test_no_edit_breaks_in_upon_a_drag(qtbot: QtBot, canvas: Canvas, session: Session) -> None:
+    session.select("seam")
+    qtbot.mousePress(canvas, LEFT, NONE, spot(canvas, (30, 20)))
+    move(qtbot, canvas, (35, 25))
+    assert not canvas.edit("cusp")
+    qtbot.mouseRelease(canvas, LEFT, NONE, spot(canvas, (35, 25)))
+    assert places(session)[1] == (35, 25)
+
+
+def test_the_menu_offers_what_the_selection_allows(qtbot: QtBot, canvas: Canvas, session: Session) -> None:
+    from rotopaint_ui.viewer.context import make_menu
+
+    def names(menu: QMenu) -> set[str]:
+        return {action.objectName() for action in menu.actions() if action.objectName()}
+
+    assert "edit.smooth" not in names(make_menu(canvas, canvas.hand, canvas.edit))
+    session.select("seam", frozenset({1}))
+    menu = make_menu(canvas, canvas.hand, canvas.edit)
+    assert {"edit.smooth", "edit.paste_key", "edit.ripple"} <= names(menu)
+    next(action for action in menu.actions() if action.objectName() == "edit.cusp").trigger()
+    assert points(session)[1] == ControlPoint(30, 20)
+
+
+def test_keys_reach_the_edits_through_the_panel(qtbot: QtBot, panel: Panel, session: Session) -> None:
+    panel.session.open(session.plate, session.out)  # type: ignore[arg-type]
+    panel.session.act("test", session.state)
+    panel.session.select("seam", frozenset({1}))
+    panel.take_tool("select")
+    panel.activateWindow()
+    panel.canvas.setFocus()
+    qtbot.waitUntil(panel.canvas.hasFocus)
+
+    def press(key: Qt.Key, held: Qt.KeyboardModifier = NONE) -> ControlPoint:
+        qtbot.keyClick(panel.canvas, key, held)
+        return points(panel.session)[1]
+
+    assert press(Qt.Key.Key_Right, ALT) == (31, 20, -5, 0, 5, 0)
+    assert press(Qt.Key.Key_Down, ALT | SHIFT) == (31, 30, -5, 0, 5, 0)
+    assert press(Qt.Key.Key_4, CTRL | Qt.KeyboardModifier.KeypadModifier) == pytest.approx((30.9, 30, -5, 0, 5, 0))
+    assert press(Qt.Key.Key_Z, SHIFT)[2:] == (0, 0, 0, 0)
+    assert press(Qt.Key.Key_Z)[2] < 0
+    press(Qt.Key.Key_Delete)
+    assert len(points(panel.session)) == 2
+    for _ in range(6):
+        qtbot.keyClick(panel.canvas, Qt.Key.Key_Z, CTRL)
+    assert points(panel.session)[1] == (30, 20, -5, 0, 5, 0)
+    qtbot.keyClick(panel.canvas, Qt.Key.Key_R)
+    assert panel.canvas.tool == "reshape"
+    qtbot.keyClick(panel.canvas, Qt.Key.Key_R, SHIFT)
+    assert panel.canvas.is_on("ripple")
+    assert panel.commands["edit.ripple"].isChecked()
