@@ -108,8 +108,7 @@ class Tour:
         picture = (window or self.window).grab().toImage()
         if picture.width() > WIDTH:
             picture = picture.scaledToWidth(WIDTH, Qt.TransformationMode.SmoothTransformation)
-        few = picture.convertToFormat(QImage.Format.Format_Indexed8, Qt.ImageConversionFlag.DiffuseDither)
-        few.save(str(self.folder / f"{name}.png"))
+        picture.convertToFormat(QImage.Format.Format_RGB888).save(str(self.folder / f"{name}.png"))
         print(f"{name}: {self.panel.status.text.text()}", flush=True)
 
     # --- the way

@@ -167,3 +167,14 @@ def test_the_panel_loads_nothing_heavy(tmp_path: Path) -> None:
     environment = Engine(sys.executable, package_folders()).environment()
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env=environment, check=True)
     assert json.loads(done.stdout) == []
+
+
+def test_a_readout_without_room_never_shows_half_of_it(qtbot: QtBot, panel: Panel) -> None:
+    bar = panel.view_bar
+    text = "0.1000  0.2000  0.3000   x 1.0  y 2.0   frame 1001   100 %"
+    bar.readout.setFixedWidth(bar.readout.fontMetrics().horizontalAdvance(text) + 1)
+    bar.show_readout(text)
+    assert bar.readout.text() == text
+    bar.readout.setFixedWidth(bar.readout.fontMetrics().horizontalAdvance(text) - 1)
+    bar.show_readout(text)
+    assert bar.readout.text() == "x 1.0  y 2.0   frame 1001   100 %"

@@ -26,6 +26,7 @@ from rotopaint_ui.reel import Look
 from rotopaint_ui.session import PlateFacts
 
 DEFAULT_PACK = "default pack"
+_GROUPS_APART = "   "  # values, place, frame, magnification
 STRIP_PX = 42  # a tool's button with the style sheet's padding, and air
 W = TypeVar("W", bound=QWidget)
 
@@ -176,6 +177,16 @@ class ViewBar(QFrame):
         for slider in (self.exposure, self.gamma):
             slider.changed.connect(self._tell)
         self.view.currentTextChanged.connect(self._tell)
+
+    def show_readout(self, text: str) -> None:
+        """What is under the mouse; where there is no room the plate's values go first, all of them at once."""
+        groups = text.split(_GROUPS_APART)
+        while len(groups) > 1 and self._width_of(groups) > self.readout.width():
+            groups.pop(0)
+        self.readout.setText(_GROUPS_APART.join(groups))
+
+    def _width_of(self, groups: Sequence[str]) -> int:
+        return self.readout.fontMetrics().horizontalAdvance(_GROUPS_APART.join(groups))
 
     @property
     def look(self) -> Look:

@@ -230,7 +230,7 @@ class Panel(QWidget):
         self.status.diagnostics_wanted.connect(self.copy_diagnostics)
         self.top.pack.currentTextChanged.connect(lambda text: self._load_pack())
         self.view_bar.look_changed.connect(self._change_look)
-        self.canvas.readout_changed.connect(self.view_bar.readout.setText)
+        self.canvas.readout_changed.connect(self.view_bar.show_readout)
         self.player.measured.connect(self.canvas.show_rate)
         self.timeline.frame_wanted.connect(self.session.go_to)
         self.timeline.shape_wanted.connect(self.session.select)
