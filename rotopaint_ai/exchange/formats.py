@@ -12,6 +12,7 @@ from pathlib import Path
 from rotopaint_ai.errors import DocumentError, UsageError
 from rotopaint_ai.exchange import (
     aftereffects,
+    blend_files,
     blender,
     coco,
     document,
@@ -173,6 +174,7 @@ FORMATS = (
     ),
     labelme.FORM,
     pictures.CRYPTOMATTE,
+    blend_files.FORM,
     json_files.FORM,
 )
 
@@ -190,7 +192,6 @@ def format_of(path: Path | str) -> Format:
 
 
 ASKED_ELSEWHERE = {
-    ".blend": "is read by Blender alone; run a script of 'rotopaint convert --scripts DIR' there, convert its dump",
     ".aep": "is read by After Effects alone; run the script of 'rotopaint convert --scripts DIR' there",
     ".txt": "no shape format: keyframe text holds positions only; export a Shake shape file (.ssf) from Mocha",
     ".mocha": "is a project whose shapes hang on tracks; export a Shake shape file (.ssf) or Nuke shapes from Mocha",
@@ -240,11 +241,14 @@ def _refuse_other(what: str, told: bool, found: float, asked: float, usual: floa
         raise DocumentError(f"{Path(path).name}: is made for {what} {found:g}, asked for {asked:g}; leave it out")
 
 
+_INSTEAD = {"JSON": "write .coco.json or .labelme.json", "Blender file": "write a .py and run it in Blender"}
+
+
 def write(path: Path | str, meant: RotoDocument) -> tuple[float, tuple[str, ...]]:
     """Write a document in any format and read it back: largest error in pixels, and what the file does not hold."""
     each = format_of(path)
     if each.write is None or not Path(path).name.lower().endswith(each.suffixes[0]):
-        writes = f"write a {each.suffixes[0]}" if each.write else "write .coco.json or .labelme.json"
+        writes = f"write a {each.suffixes[0]}" if each.write else _INSTEAD.get(each.name, "choose another format")
         raise UsageError(f"{Path(path).name}: {each.name} of this suffix is read only; {writes}")
     return each.write(Path(path), meant)
 

@@ -17,8 +17,8 @@ import OpenImageIO as oiio
 import pytest
 from numpy.typing import NDArray
 
-from rotopaint_ai.errors import DocumentError
-from rotopaint_ai.exchange import bands, blender, losses, proof
+from rotopaint_ai.errors import DocumentError, UsageError
+from rotopaint_ai.exchange import bands, blender, formats, losses, proof
 from rotopaint_ai.shapes import bezier
 from rotopaint_ai.shapes.rasterise import matte
 from rotopaint_ai.shapes.roto import ControlPoint, Key, RotoDocument, RotoShape
@@ -199,6 +199,30 @@ def test_a_file_saved_by_blender_is_read(bpy_python: str, shared: Path, tmp_path
     assert (shape.at(3)[0].x, shape.at(3)[0].y) == pytest.approx((90, 135))
 
 
+@pytest.mark.blender
+@pytest.mark.shared
+def test_a_blend_file_is_converted_by_blender_itself(
+    bpy_python: str, shared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`blender -b FILE --python-exit-code 1 -P SCRIPT -- OUT`, here by the wheel behind a program of that name."""
+    program = tmp_path / "blender"
+    program.write_text(
+        f"#!{bpy_python}\n"
+        "import bpy, runpy, sys\n"
+        "assert sys.argv[1] == '-b' and sys.argv[3:6] == ['--python-exit-code', '1', '-P'] and sys.argv[7] == '--'\n"
+        "bpy.ops.wm.open_mainfile(filepath=sys.argv[2])\n"
+        "script, sys.argv[1:] = sys.argv[6], sys.argv[7:]\n"
+        "runpy.run_path(script, run_name='__main__')\n"
+    )
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    done = formats.convert(shared / "formats/blender/bpy420_mask_3keys_320x180.blend", tmp_path / "a.nk")
+    assert (done.n_shapes, done.n_keys) == (1, 3)
+    (tmp_path / "b.blend").write_bytes(b"no blend file")
+    with pytest.raises(DocumentError, match=r"b\.blend: Blender wrote no masks"):
+        formats.read(tmp_path / "b.blend")
+
+
 # --- without Blender --------------------------------------------------------------------------------------------------
 
 
@@ -238,6 +262,14 @@ def test_tapered_bands_end_in_points() -> None:
     assert float(np.abs(drawn - banded).sum() / drawn.sum()) < 0.05
     outline = bands.band(stroke).at(1001)
     assert (outline[0].x, outline[0].y) == pytest.approx((shots.SEAM[0].x, shots.SEAM[0].y))
+
+
+def test_a_blend_file_without_blender_is_answered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(UsageError, match="not on the PATH; run a script"):
+        formats.read(tmp_path / "a.blend")
+    with pytest.raises(UsageError, match="read only"):
+        formats.write(tmp_path / "a.blend", shot())
 
 
 def test_a_script_of_something_else_is_refused() -> None:

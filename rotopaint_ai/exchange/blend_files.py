@@ -1,0 +1,51 @@
+"""Blender's own files, `.blend`: Blender itself is asked to write their masks. Standard library only."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import Final
+
+from rotopaint_ai.errors import DocumentError, UsageError
+from rotopaint_ai.exchange import blender, reading
+from rotopaint_ai.exchange.form import Format
+from rotopaint_ai.shapes.roto import RotoDocument
+
+TIMEOUT_S: Final = 300
+
+
+def read(path: Path, width: int | None, height: int | None) -> tuple[RotoDocument, tuple[str, ...]]:
+    """The masks of a `.blend`, by way of the dump script. Raises UsageError where no Blender is installed."""
+    program = shutil.which("blender")
+    if program is None:
+        raise UsageError(
+            f"{path.name}: is read by Blender, which is not on the PATH; run a script of 'rotopaint convert --scripts "
+            "DIR' in Blender and convert its dump"
+        )
+    found = blender.loads(_dumped(program, path), width=width, height=height, where=path.name)
+    return found.document, found.losses
+
+
+def _dumped(program: str, path: Path) -> str:
+    """What the dump script writes of a file. Raises DocumentError with Blender's last words where it writes nothing."""
+    if not path.is_file():
+        raise DocumentError(f"{path.name}: is not there; check the path")
+    with tempfile.TemporaryDirectory() as folder:
+        script, target = Path(folder) / "dump.py", Path(folder) / "masks.blender.json"
+        script.write_text(blender.dump_script(), encoding="utf-8")
+        words = [program, "-b", str(path.resolve()), "--python-exit-code", "1", "-P", str(script), "--", str(target)]
+        try:
+            done = subprocess.run(words, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise DocumentError(
+                f"{path.name}: Blender did not answer ({str(error)[:80]}); run the script in it"
+            ) from error
+        if not target.exists():
+            said = [line for line in (done.stdout + done.stderr).splitlines() if line.strip()] or ["no words"]
+            raise DocumentError(f"{path.name}: Blender wrote no masks ({said[-1].strip()[:100]}); open it in Blender")
+        return reading.text_of(target)
+
+
+FORM: Final = Format("Blender file", (".blend",), "masks of a file, if Blender is installed", read, None)
