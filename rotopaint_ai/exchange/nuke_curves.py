@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import re
 import struct
-from itertools import pairwise
+from itertools import pairwise, repeat
 from typing import Any, NoReturn
 
 from rotopaint_ai.errors import DocumentError
@@ -29,6 +29,7 @@ from rotopaint_ai.exchange.nuke_tree import (
 )
 
 _TOKEN = re.compile(r'[{}]|"(?:[^"\\]|\\.)*"|(?:\\.|[^{}\s\\])+', re.DOTALL)
+_PLAIN = {"0": "00000000", "1": "3f800000"}
 _UNPACK = struct.Struct(">f").unpack  # NUM is `x` and eight digits, big-endian
 _MAX_REPEAT = 1_000_000
 _MOST_RUN_KEYS = 3_000_000
@@ -279,6 +280,9 @@ def _shared_curve(block: Any, times: Times, where: str) -> Curve:
         _refuse(where, "an empty curve")
     if isinstance(block[0], str) and block[0].lstrip('"').startswith("="):
         return _expression(block, where, lambda inner: _shared_curve(inner, times, where))
+    quick = _plain_keys(block, times)
+    if quick is not None:
+        return Curve(keys=quick)
     items: list[list[Any]] = []
     for each in block:
         items.extend(_items(each, where))
@@ -289,6 +293,21 @@ def _shared_curve(block: Any, times: Times, where: str) -> Curve:
     if len(items) != len(times):
         _refuse(where, f"{len(items)} values for {len(times)} key times")
     return Curve(keys=tuple(_tailed(time, item, where) for time, item in zip(times, items)))
+
+
+def _plain_keys(block: list[Any], times: Times) -> tuple[CurveKey, ...] | None:
+    """Keys of the usual form, five numbers at each time, all at once; None for others, which are read by parts."""
+    if len(block) != len(times) or not all(item.__class__ is list and len(item) == 5 for item in block):
+        return None
+    try:
+        digits = [w[1:] if len(w) == 9 and w[0] == "x" else _PLAIN[w] for item in block for w in item]
+        n = struct.unpack(f">{len(digits)}f", bytes.fromhex("".join(digits)))
+    except (KeyError, TypeError, ValueError, struct.error):
+        return None
+    if sum(n) - sum(n) != 0.0:  # something is not finite
+        return None
+    five = zip(times, n[::5], n[1::5], n[2::5], n[3::5], n[4::5], repeat(False))
+    return tuple(map(CurveKey._make, five))
 
 
 def _items(block: Any, where: str, depth: int = 0) -> list[list[Any]]:
