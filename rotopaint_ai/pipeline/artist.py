@@ -20,6 +20,7 @@ from rotopaint_ai.pipeline.records import FrameRecord, PointRow
 from rotopaint_ai.pipeline.settings import Paint
 from rotopaint_ai.plates.plate import Frame
 from rotopaint_ai.project import Project, SeamSettings, State
+from rotopaint_ai.seams.strokes import Strokes
 from rotopaint_ai.shapes.human import with_human_keys
 from rotopaint_ai.shapes.refit import corrected_frames
 from rotopaint_ai.shapes.roto import RotoDocument
@@ -30,13 +31,14 @@ Rows = Sequence[PointRow]
 
 @dataclass(frozen=True, slots=True)
 class ArtistWork:
-    """What stands: splines by frame and shape, landmarks by frame and name, settings by seam, and the whole document
-    that they are from."""
+    """What stands: splines by frame and shape, landmarks by frame and name, settings by seam, clone strokes by
+    frame, and the whole document that they are from."""
 
     splines: Mapping[int, Mapping[str, Rows]] = field(default_factory=dict)
     landmarks: Mapping[int, Mapping[str, tuple[float, float]]] = field(default_factory=dict)
     seams: Mapping[str, SeamSettings] = field(default_factory=dict)
     document: RotoDocument | None = None
+    strokes: Mapping[int, Strokes] = field(default_factory=dict)
 
     @property
     def paints(self) -> dict[str, Paint]:
@@ -50,7 +52,8 @@ class ArtistWork:
     def digest(self, frame: int) -> str:
         """What of this decides a frame's files; empty where nothing does."""
         widths = {name: [asdict(each)] for name, each in sorted(self.seams.items())}
-        content = [self.splines.get(frame, {}), self.landmarks.get(frame, {}), widths]
+        strokes = [asdict(stroke) for stroke in self.strokes.get(frame, ())]
+        content = [self.splines.get(frame, {}), self.landmarks.get(frame, {}), widths, strokes]
         return hashlib.sha1(json.dumps(content).encode(), usedforsecurity=False).hexdigest() if any(content) else ""
 
     def respected(self, frame: int, settled: Settled, sheet: Sheet) -> Settled:
@@ -112,7 +115,7 @@ def work_of(state: State) -> ArtistWork:
         assert document is not None
         row = dict(zip(document.landmarks.names, document.landmarks.keys.get(frame, ())))
         landmarks[frame] = {name: (mark.x, mark.y) for name in names if (mark := row.get(name)) is not None}
-    return ArtistWork(splines, landmarks, state.seams, document)
+    return ArtistWork(splines, landmarks, state.seams, document, state.strokes)
 
 
 def read_work(path: Path) -> tuple[ArtistWork, tuple[str, ...]]:

@@ -17,6 +17,7 @@ from rotopaint_ai.pipeline.finish import (
     draw_mattes,
     look_at_seams,
     matte_names,
+    touched_up,
     write_filled,
     write_mattes,
 )
@@ -28,6 +29,7 @@ from rotopaint_ai.pipeline.settings import Paint, Paints
 from rotopaint_ai.pipeline.state import FOLDER
 from rotopaint_ai.plates.plate import Frame, Plate
 from rotopaint_ai.seams.learned import FillModel
+from rotopaint_ai.seams.strokes import Strokes
 from rotopaint_ai.seams.visibility import Seen
 from rotopaint_ai.shapes.roto import ControlPoint, Key, RotoShape
 from rotopaint_ai.sheet import Sheet
@@ -81,6 +83,7 @@ class FrameWorks:
     patch: bool = False
     model: FillModel | None = None
     paints: Mapping[str, Paint] = field(default_factory=dict)
+    strokes: Mapping[int, Strokes] = field(default_factory=dict)
     repeats: Repeats = field(default_factory=Repeats)
 
     @classmethod
@@ -144,6 +147,7 @@ class FrameWorks:
         with timed(ms, "fill"):
             seams = look_at_seams(frame, mattes, shapes, Paints(Paint(self.method), self.paints))
             filled = seams.filled(self.model) if seams is not None and self.clean else None
+            filled = touched_up(filled, self.strokes.get(number, ())) if filled is not None else None
         if self.clean:
             with timed(ms, "encode"):
                 written.append(format.clean_name(number))

@@ -54,7 +54,8 @@ def run(job: RunJob, sink: Sink, cancel: Cancel) -> Outcome:
 
 
 def _run(plan: Plan, state: RunState, note: str | None, sink: Sink, cancel: Cancel, start: float) -> Outcome:
-    works = replace(FrameWorks.of(plan.job, plan.plate, plan.pack.sheet, plan.models.fill), paints=plan.work.paints)
+    works = FrameWorks.of(plan.job, plan.plate, plan.pack.sheet, plan.models.fill)
+    works = replace(works, paints=plan.work.paints, strokes=plan.work.strokes)
     if note is not None:
         sink(warning(f"--resume: {note}; starting from the first frame"))
     if changed := _changed_plates(state, works):

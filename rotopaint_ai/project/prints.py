@@ -10,7 +10,8 @@ import hashlib
 import struct
 from collections.abc import Iterable, Mapping
 
-from rotopaint_ai.project.values import SeamSettings
+from rotopaint_ai.project.values import SeamSettings, State
+from rotopaint_ai.seams.strokes import Strokes
 from rotopaint_ai.shapes.roto import Points, RotoDocument, RotoShape
 
 _POINT = struct.Struct("<6d")
@@ -22,17 +23,16 @@ class Prints:
     def __init__(self) -> None:
         self._known: dict[tuple[str, int], tuple[Points, bytes]] = {}
 
-    def of(
-        self, document: RotoDocument | None, seams: Mapping[str, SeamSettings], frames: Iterable[int]
-    ) -> dict[int, str]:
+    def of(self, state: State, frames: Iterable[int]) -> dict[int, str]:
         """The print of each frame; none without a document."""
+        document = state.document
         if document is None:
             return {}
-        heads = {shape.name: _head(shape, seams.get(shape.name, SeamSettings())) for shape in document.shapes}
-        return {frame: self._print(document, heads, frame) for frame in frames}
+        heads = {shape.name: _head(shape, state.seam(shape.name)) for shape in document.shapes}
+        return {frame: self._print(document, heads, state.strokes.get(frame, ()), frame) for frame in frames}
 
-    def _print(self, document: RotoDocument, heads: Mapping[str, bytes], frame: int) -> str:
-        digest = hashlib.blake2b(digest_size=8)
+    def _print(self, document: RotoDocument, heads: Mapping[str, bytes], strokes: Strokes, frame: int) -> str:
+        digest = hashlib.blake2b(repr(strokes).encode() if strokes else b"", digest_size=8)
         for shape in document.shapes:
             digest.update(heads[shape.name])
             digest.update(self._spline(shape, frame))

@@ -104,7 +104,7 @@ class Session(Editing):
             document = edits.with_human_keys(document, results.hand)
         self._state, self.run = replace(self._state, document=document, predicted=predicted), results.run
         frames = self.plate.frames if self.plate is not None else ()
-        self._painted = self._prints.of(results.document, {}, frames)
+        self._painted = self._prints.of(State(document=results.document), frames)
         self._history.clear()
         self._tell()
 
@@ -285,10 +285,10 @@ class Session(Editing):
 
     def stale_frames(self) -> list[int]:
         """Frames whose mattes and clean plates on disk are not what the shot says now: edited since, or never made."""
-        document, painted = self._state.document, self._painted
-        if document is None or self.plate is None:
+        painted = self._painted
+        if self.plate is None:
             return []
-        now = self._prints.of(document, self._state.seams, self.plate.frames)
+        now = self._prints.of(self._state, self.plate.frames)
         return [frame for frame, each in now.items() if painted.get(frame) != each]
 
     @property
@@ -298,7 +298,7 @@ class Session(Editing):
 
     def note_painted(self, frames: Collection[int], state: State) -> None:
         """Mattes and clean plates of these frames have been made of a state (the one shown when the work began)."""
-        self._painted = {**self._painted, **self._prints.of(state.document, state.seams, frames)}
+        self._painted = {**self._painted, **self._prints.of(state, frames)}
         self._projects.keep_painted(self._painted)
         self._tell()
 
