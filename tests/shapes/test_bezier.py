@@ -114,6 +114,13 @@ def test_centred_flattening_keeps_the_area() -> None:
     assert abs(shoelace(line) - exact) < 0.05 * abs(shoelace(plain) - exact)
 
 
+def test_nearest_beside_a_joint_looks_at_both_cubics() -> None:
+    ring = circle(2, 1, 10, 4)  # joints lie on the axes through (2, 1)
+    queries = np.array([[22.0, 0.0], [-28.0, 0.0], [2.3, 40.0], [1.7, -40.0], [22.0, 2.0]])
+    expected = np.abs(np.hypot(queries[:, 0] - 2, queries[:, 1] - 1) - 10)
+    assert bezier.nearest(ring, True, queries)[2] == pytest.approx(expected, abs=3e-3)
+
+
 def test_nearest_point_of_a_circle() -> None:
     ring = circle(10, 20, 30, 16)
     angles = np.linspace(0, 6, 17)
