@@ -127,6 +127,7 @@ class ShotJobs(QObject):
         except RotopaintError as error:
             self.said.emit(str(error), "trouble")
             return False
+        self._session.flush()
         self._kind = kind
         self.said.emit(_BEGINS[kind], "plain")
         self.progressed.emit(0, 0, "")
