@@ -71,7 +71,7 @@ def build(document: RotoDocument, *, layer: str | None = None) -> Written:
     root = Layer("Root", _ROOT_FLAGS, Transform(None, middle), (), _nest(elements))
     return Written(
         Tree(as_float32(1.2), 0, root),
-        f"{w} {h} 0 0 {w} {h} {document.pixel_aspect!r} ",
+        f"{w} {h} 0 0 {w} {h} {document.pixel_aspect:.12g} ",
         {name: "/".join(path) for name, path in placed.items()},
         losses(document, placed),
     )
