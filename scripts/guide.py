@@ -1,6 +1,7 @@
 """Go an artist's way through the sample shot with real mouse and keys, and keep a picture of each step for the guide.
 
-Wants an X display and xdotool; on a machine without a screen:
+Wants an X display and xdotool; on a Debian machine without a screen (`apt-get install xvfb xdotool libegl1
+libxkbcommon-x11-0 libxcb-cursor0 libxcb-icccm4 libxcb-image0 libxcb-keysyms1 libxcb-render-util0 libxcb-shape0`):
 
     xvfb-run -s "-screen 0 1500x960x24" python scripts/guide.py docs/guide
 

@@ -193,15 +193,13 @@ class SeamTab(QWidget):
         for label, widget in (("&Method", self.method), ("&Grain", self.grain), ("S&trength", self.strength)):
             form.addRow(label, widget)
         form.addRow(self.reset)
-        form.addRow(heading("Visibility"))
-        form.addRow(self.meter)
         form.addRow(self.average)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
         level(form)
         column.addWidget(scrolling(self.hint, form), 1)
-        column.addWidget(footer(self.preview, self.state, self.patch, self.make))
+        column.addWidget(footer(self.meter, self.preview, self.state, self.patch, self.make))
 
     # --- showing
 
