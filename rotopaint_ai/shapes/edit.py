@@ -255,7 +255,9 @@ def put(document: RotoDocument, name: str, shape: RotoShape) -> RotoDocument:
 def keyed(shape: RotoShape, keys: Mapping[int, Key]) -> RotoShape:
     """The shape with these keys added or replaced, in the order of frames."""
     merged = {**shape.keys, **keys}
-    return shape.with_keys({frame: merged[frame] for frame in sorted(merged)})
+    if len(merged) > len(shape.keys):  # a drag changes the same key again and again: nothing to be put in order
+        merged = {frame: merged[frame] for frame in sorted(merged)}
+    return shape.with_keys(merged)
 
 
 def points_of(shape: RotoShape, frame: int) -> Points:
@@ -274,6 +276,8 @@ def _index(shape: RotoShape, index: int) -> int:
 
 def kind_at(shape: RotoShape, frame: int) -> Interpolation:
     """How the shape goes on from a frame: as the last key before it says."""
+    if frame in shape.keys:
+        return shape.keys[frame].interpolation
     earlier = [f for f in shape.keys if f <= frame]
     return shape.keys[max(earlier)].interpolation if earlier else "linear"
 
