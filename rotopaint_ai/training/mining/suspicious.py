@@ -136,7 +136,7 @@ def misfits(plan: Plan, distance_F2: Array, tolerance_px: float) -> list[Finding
     """Frames whose spline stays much further from the artist's curve than the shape usually does."""
     mean, most = distance_F2.T
     limit = np.maximum(4 * np.median(mean), 2 * tolerance_px)
-    peak = np.maximum(4 * np.median(most), 8 * tolerance_px)
+    peak = np.maximum(4 * np.median(most), 12 * tolerance_px)
     rows = np.flatnonzero((mean > limit) | (most > peak))
     return [
         Finding(
