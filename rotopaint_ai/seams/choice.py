@@ -16,11 +16,16 @@ from rotopaint_ai.seams import learned, light
 from rotopaint_ai.seams.learned import FillModel
 from rotopaint_ai.seams.light import Sources
 from rotopaint_ai.seams.light_table import TABLE
+from rotopaint_ai.seams.light_table_narrow import TABLE as NARROW
 
 Array = NDArray[Any]  # float32
 Bools = NDArray[Any]  # bool
 Relight = Callable[[Array, Bools, Bools, float, FillModel | None], tuple[Array, Mapping[str, float]]]
 
+TABLES = (NARROW, TABLE)  # hairlines first: the table fitted on every width leaves them faintly visible
+    NARROW,
+    TABLE,
+)  # hairlines first: the second pass, fitted on looks of every width, leaves them faintly visible
 STRETCH = 32
 _BLEND = 8  # columns over which one method gives way to the other
 _HARD = 0.02  # doubt, log light, from which on a stretch is given to the network
@@ -29,9 +34,9 @@ _HARD = 0.02  # doubt, log light, from which on a stretch is given to the networ
 def two_bank(
     light_TSC: Array, hole_TS: Bools, own_TS: Bools, floor: float, model: FillModel | None
 ) -> tuple[Array, Mapping[str, float]]:
-    """Everything by the fitted table."""
+    """Everything by the fitted tables."""
     del floor, model
-    return light.relight(light_TSC, hole_TS, own_TS, TABLE), {"two-bank": 1.0}
+    return light.relight_in_turn(light_TSC, hole_TS, own_TS, TABLES), {"two-bank": 1.0}
 
 
 def by_network(
@@ -53,8 +58,7 @@ def automatic(
     hard_S = hard(known, hole_TS, own_TS)
     if hard_S.all():
         return learned.relight(known, hole_TS, own_TS, floor, model), {"learned": 1.0}
-    described = light.describe(known, hole_TS, own_TS)
-    relit = light.mixed(light.evaluate(described.features, TABLE), described.face, described.banks, own_TS)
+    relit = light.relight_in_turn(light_TSC, hole_TS, own_TS, TABLES)
     used = own_TS.any(0)
     share = float(hard_S[used].mean()) if used.any() else 0.0
     if share:

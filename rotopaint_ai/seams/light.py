@@ -4,7 +4,8 @@ A matte is wider than the damage in it. The groove is a valley across the curve 
 folds and shadows of the face do not. So each sample of the ribbon is described by its profile across the seam,
 smoothed along the seam, and a small fitted function (two hidden layers, `light_table.py`) says how to mix three
 sources: the sample itself, the face joined across what looks like a valley, and the two banks joined across the
-whole matte. `rotopaint_ai.training.fill.table` fits it.
+whole matte. `rotopaint_ai.training.fill.table` fits it. Two fits work in turn: one on narrow seams, whose hairlines the
+other, fitted on seams of every width (`light_table.py`), would leave faintly visible.
 
 Everything here is in log light, ln(max(rgb, 0) + floor), where a shadow is an offset and exposure drops out.
 
@@ -14,6 +15,7 @@ Dimensions: T rows across, S columns along, C colour components, N samples, Q fe
 from __future__ import annotations
 
 import base64
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -126,6 +128,17 @@ def relight(light_TSC: Array, hole_TS: Bools, own_TS: Bools, table: Table) -> Ar
     """
     known = describe(sources(light_TSC, hole_TS), hole_TS, own_TS)
     return mixed(evaluate(known.features, table), known.face, known.banks, own_TS)
+
+
+def relight_in_turn(light_TSC: Array, hole_TS: Bools, own_TS: Bools, tables: Sequence[Table]) -> Array:
+    """`relight` by one table after the other, each on what the one before it left: (T, S, 4)."""
+    total = relight(light_TSC, hole_TS, own_TS, tables[0])
+    for table in tables[1:]:
+        left = total[..., :3] + total[..., 3:] * light_TSC
+        more = relight(left, hole_TS, own_TS, table)
+        total[..., :3] = more[..., :3] + more[..., 3:] * total[..., :3]
+        total[..., 3:] *= more[..., 3:]
+    return total
 
 
 def mixed(answer: Array, face: Array, banks_light: Array, own_TS: Bools) -> Array:

@@ -136,3 +136,27 @@ def test_telea_restores_what_lies_between_its_8_bit_steps() -> None:
     ramp[0, 0], ramp[0, 1] = 0.0, 1.0
     out = cleanplate.fill_telea(ramp, MATTE > 0)
     assert np.abs(out - ramp[MATTE > 0]).max() < 5e-4
+
+
+@pytest.mark.parametrize("half", [5.0, 8.0])
+def test_a_hairline_under_a_wide_matte_cannot_be_seen_any_more(half: float) -> None:
+    from rotopaint_ai.seams import visibility
+
+    clean, matte = made_up.face(), made_up.matte(LINE, half)
+    out = cleanplate.fill(clean * made_up.groove(LINE, depth=0.7, gap=0.8), matte, [(LINE, half)])
+    assert visibility.score(out, [(LINE, 5.0)]) < 1.5 * visibility.score(clean, [(LINE, 5.0)])
+
+
+def test_passes_in_turn_are_passes_one_after_the_other() -> None:
+    from rotopaint_ai.seams import choice, light
+
+    plate, _ = seamed()
+    scene = cleanplate.lay(plate, MATTE > 0, [(LINE, 5.0)])
+    assert scene is not None
+    args = (scene.hole_TS, scene.ribbon.own_TS)
+    both = light.relight_in_turn(scene.light_TSC, *args, choice.TABLES)
+    left = scene.light_TSC
+    for table in choice.TABLES:
+        relit = light.relight(left, *args, table)
+        left = relit[..., :3] + relit[..., 3:] * left
+    assert np.allclose(both[..., :3] + both[..., 3:] * scene.light_TSC, left, atol=1e-5)
