@@ -23,9 +23,6 @@ Bools = NDArray[Any]  # bool
 Relight = Callable[[Array, Bools, Bools, float, FillModel | None], tuple[Array, Mapping[str, float]]]
 
 TABLES = (NARROW, TABLE)  # hairlines first: the table fitted on every width leaves them faintly visible
-    NARROW,
-    TABLE,
-)  # hairlines first: the second pass, fitted on looks of every width, leaves them faintly visible
 STRETCH = 32
 _BLEND = 8  # columns over which one method gives way to the other
 _HARD = 0.02  # doubt, log light, from which on a stretch is given to the network
