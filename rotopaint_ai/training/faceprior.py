@@ -3,7 +3,8 @@
 Each row of a face, its landmarks' x or their y, is a mixture of few basis rows: a turning, tilting head moves every
 landmark that is fixed on it in step, and expressions add a handful more (non-rigid factorisation). The basis comes from
 the keyed frames alone. A chin that nothing on smooth skin marks is so told by eyes and mouth, which are seen to within
-a pixel; one that is sure of itself stays where it is. A landmark that contradicts all others counts less.
+a pixel; one that is sure of itself stays where it is. A landmark that contradicts all others counts less, and so does
+a hidden one: the far side of a turned head is told by the near one.
 
 Source: Bregler, Hertzmann & Biermann, "Recovering non-rigid 3D shape from image streams" (2000), as a Gaussian prior
 whose posterior is taken (Tipping & Bishop 1999); matrices are inverted by sweeps (Goodnight 1979), which need no more
@@ -29,9 +30,11 @@ Array64 = npt.NDArray[np.float64]
 
 MOST_MODES = 24
 FEWEST_SAMPLES = 12  # below, nobody knows what a face can do
-BELIEFS = (0.35, 0.5, 0.7)  # how much of its expected error is a landmark's own, which the others can mend
+BELIEFS = (0.2, 0.35, 0.5, 0.7)  # how much of its expected error is a landmark's own, which the others can mend
 RESIDUALS = (0.003, 0.006, 0.012)  # what the basis leaves unexplained, in units of the face
 WORTH = 0.99  # a prior has to bring the held-out error below this share
+HIDDEN = 3.0  # how much more than its expected error a landmark that is surely hidden may be off
+_HIDDEN_WEIGHT = 0.5  # of hidden landmarks in the error that a prior is chosen by: shapes hang on them too
 _DOUBTED = 2.0  # deviations from the others at which a landmark counts half
 _FILLING_ROUNDS = 8
 _LEAST_NOISE = 1e-3
@@ -87,7 +90,8 @@ def _filled(rows: Array64) -> Array64:
 
 
 class FacePrior(nn.Module):
-    """Draws landmarks [N, L, 2] with their expected errors [N, L], both in one unit, towards the basis.
+    """Draws landmarks [N, L, 2] with their expected errors [N, L], both in one unit, and the probability [N, L] that
+    each is seen towards the basis.
 
     Gives the landmarks, and the errors that are left [N, L] as deviations per axis of the posterior.
     """
@@ -104,14 +108,16 @@ class FacePrior(nn.Module):
         covariance = basis.modes.T @ basis.modes + residual**2 * np.eye(basis.n_landmarks)
         usual = covariance @ np.linalg.inv(covariance + np.diag(spread**2))
         for name, value in (("modes", basis.modes), ("usual", usual), ("noise", spread)):
-            self.register_buffer(name, torch.tensor(np.asarray(value, np.float32)))
+            self.register_buffer(name, torch.tensor(np.asarray(value, np.float64)))
 
     def on(self, basis: Basis) -> FacePrior:
         """The same beliefs on another basis."""
         return FacePrior(basis, self.noise_L, belief=self.belief, residual=self.residual)
 
-    def forward(self, points: Tensor, error: Tensor) -> tuple[Tensor, Tensor]:
-        """[N, L, 2], [N, L] -> [N, L, 2], [N, L]."""
+    def forward(self, points: Tensor, error: Tensor, seen: Tensor) -> tuple[Tensor, Tensor]:
+        """[N, L, 2], [N, L], [N, L] -> [N, L, 2], [N, L]."""
+        points, error, seen = points.double(), error.double(), seen.double()  # two machines' floats would drift apart
+        error = error * (1 + HIDDEN * (1 - seen))
         weight = 1 / (error * error)
         centre = (points * weight[..., None]).sum(1, keepdim=True) / weight.sum(1)[:, None, None]
         away = points - centre
@@ -121,7 +127,7 @@ class FacePrior(nn.Module):
         noise = (self.belief * error / size).clamp_min(_LEAST_NOISE) ** 2 * (1 + doubt)
         total = noise + self.residual**2
         scaled = self.modes / total[:, None]  # [N, K, L]
-        inside = torch.matmul(scaled, self.modes.T) + torch.eye(len(self.modes))
+        inside = torch.matmul(scaled, self.modes.T) + torch.eye(len(self.modes), dtype=torch.float64)
         inverse = swept(inside, len(self.modes))
         mixed = torch.matmul(inverse, torch.matmul(scaled, rows))  # [N, K, 2]
         modelled = torch.matmul(self.modes.T, mixed)
@@ -129,12 +135,13 @@ class FacePrior(nn.Module):
         left = (torch.matmul(inverse, self.modes) * self.modes).sum(1)  # [N, L]
         share = noise / total
         deviation = torch.sqrt(share * self.residual**2 + share * share * left.clamp_min(0))
-        return (modelled + own * (rows - modelled)) * size[..., None] + centre, deviation * size
+        drawn = (modelled + own * (rows - modelled)) * size[..., None] + centre
+        return drawn.float(), (deviation * size).float()
 
 
 def swept(matrix: Tensor, n: int) -> Tensor:
     """Inverse of symmetric positive definite matrices [N, n, n], pivot by pivot, all pivots brought to 1 before."""
-    eye = torch.eye(n)
+    eye = torch.eye(n, dtype=matrix.dtype)
     scale = torch.rsqrt((matrix * eye).sum(2))
     scale = scale[:, :, None] * scale[:, None]
     matrix = matrix * scale
@@ -151,38 +158,43 @@ def choose_prior(
     basis: Basis | None,
     points: npt.NDArray[np.floating],
     error: npt.NDArray[np.floating],
+    seen: npt.NDArray[np.floating],
     truth: npt.NDArray[np.floating],
     visible: npt.NDArray[np.floating],
 ) -> FacePrior | None:
-    """The prior that brings held-out landmarks [n, L, 2] closest to the truth where they are visible.
+    """The prior that brings held-out landmarks [n, L, 2] closest to the truth, hidden ones counting half.
 
-    `error` [n, L]: expected errors. None where none does so by a worthwhile share.
+    `error` [n, L]: expected errors; `seen` [n, L]: probabilities; `visible` [n, L]: the truth about it. None where none
+    does so by a worthwhile share.
     """
-    seen = np.isfinite(truth).all(axis=2) & (visible > 0.5)
-    if basis is None or not seen.any():
+    weight = np.isfinite(truth).all(axis=2) * np.where(visible > 0.5, 1.0, _HIDDEN_WEIGHT)
+    if basis is None or not weight.any():
         return None
     size = np.sqrt(((points - points.mean(axis=1, keepdims=True)) ** 2).sum(axis=2).mean(axis=1))[:, None]
     usual = np.median(error / np.maximum(size, 1e-6), axis=0)
-    best, least = None, WORTH * _mean_distance(points, truth, seen)
+    best, least = None, WORTH * _mean_distance(points, truth, weight)
     for belief, residual in product(BELIEFS, RESIDUALS):
         prior = FacePrior(basis, usual, belief=belief, residual=residual)
-        found, _ = apply(prior, points, error)
-        distance = _mean_distance(found, truth, seen)
+        found, _ = apply(prior, points, error, seen)
+        distance = _mean_distance(found, truth, weight)
         if distance < least:
             best, least = prior, distance
     return best
 
 
 def apply(
-    prior: FacePrior, points: npt.NDArray[np.floating], error: npt.NDArray[np.floating]
+    prior: FacePrior,
+    points: npt.NDArray[np.floating],
+    error: npt.NDArray[np.floating],
+    seen: npt.NDArray[np.floating],
 ) -> tuple[Array64, Array64]:
     """Landmarks [n, L, 2] and errors [n, L] through a prior."""
+    given = (torch.tensor(np.asarray(part, np.float32)) for part in (points, error, seen))
     with torch.no_grad():
-        found, left = prior(torch.tensor(points, dtype=torch.float32), torch.tensor(error, dtype=torch.float32))
+        found, left = prior(*given)
     return cast(Array64, found.double().numpy()), cast(Array64, left.double().numpy())
 
 
-def _mean_distance(
-    points: npt.NDArray[np.floating], truth: npt.NDArray[np.floating], seen: npt.NDArray[np.bool_]
-) -> float:
-    return float(np.linalg.norm(points - truth, axis=2)[seen].mean())
+def _mean_distance(points: npt.NDArray[np.floating], truth: npt.NDArray[np.floating], weight: Array64) -> float:
+    distance = np.where(weight > 0, np.linalg.norm(points - truth, axis=2), 0.0)
+    return float((distance * weight).sum() / weight.sum())

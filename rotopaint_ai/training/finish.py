@@ -58,10 +58,11 @@ def choose(recipe: Recipe, learn: Dataset, held: Held, held_memory: Memory) -> C
     calibration = calibrate(held.distance.ravel(), held.log_scale.ravel())
     error = np.exp(calibration[0] + calibration[1] * held.log_scale)
     basis = faceprior.fit_basis(learn.truth.landmarks, mirror_permutation(learn.sheet)) if recipe.prior else None
-    prior = faceprior.choose_prior(basis, held.points, error, held.truth, held.visible)
+    seen = 1 / (1 + np.exp(-held.visible_logit))
+    prior = faceprior.choose_prior(basis, held.points, error, seen, held.truth, held.visible)
     left, points, after = (0.0, 1.0), held.points, held
     if prior is not None:
-        points, remaining = faceprior.apply(prior, held.points, error)
+        points, remaining = faceprior.apply(prior, held.points, error, seen)
         after = held._replace(points=points, distance=np.linalg.norm(points - held.truth, axis=2))
         left = calibrate(after.distance.ravel(), np.log(remaining).ravel())
     noise = landmark_noise(after)

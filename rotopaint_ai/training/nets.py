@@ -248,8 +248,8 @@ class LandmarkNet(nn.Module):
 class CropModel(nn.Module):
     """The graph that a pack ships: NHWC crops in, landmarks, calibrated expected errors and visibilities out.
 
-    `prior` draws landmarks [N, L, 2] by their expected errors [N, L] towards what the character's face can do, and
-    gives the errors that are left, which `left` calibrates.
+    `prior` draws landmarks [N, L, 2] by their expected errors and visibilities [N, L] towards what the character's
+    face can do, and gives the errors that are left, which `left` calibrates.
     """
 
     calibration: Tensor
@@ -272,7 +272,8 @@ class CropModel(nn.Module):
         visible [N, L] probability."""
         said = self.net(crop.permute(0, 3, 1, 2))
         points, error = said.points, torch.exp(self.calibration[0] + self.calibration[1] * said.log_scale)
+        seen = torch.sigmoid(said.visible)
         if self.prior is not None:
-            points, remaining = self.prior(points, error)
+            points, remaining = self.prior(points, error, seen)
             error = torch.exp(self.left[0] + self.left[1] * torch.log(remaining))
-        return points, error, torch.sigmoid(said.visible)
+        return points, error, seen

@@ -24,6 +24,24 @@ def faces(n: int, seed: int) -> np.ndarray:
     return np.array(views)
 
 
+def all_seen(found: np.ndarray) -> np.ndarray:
+    return np.ones(found.shape[:2])
+
+
+def test_a_hidden_landmark_is_told_by_the_others() -> None:
+    basis = fit_basis(faces(60, 0), MIRROR)
+    assert basis is not None
+    true, rng = faces(40, 9), np.random.default_rng(9)
+    found = true + rng.normal(0, 0.5, true.shape)
+    found[:, :8] += rng.normal(0, 5.0, (40, 1, 2))  # the far side slips as a whole, which it does not know
+    seen = np.ones((40, 30))
+    seen[:, :8] = 0.05
+    prior = FacePrior(basis, np.full(30, 0.02), belief=0.7, residual=0.003)
+    known, unknown = (apply(prior, found, np.ones((40, 30)), part)[0] for part in (seen, np.ones((40, 30))))
+    off = [np.linalg.norm(points - true, axis=2)[:, :8].mean() for points in (known, unknown)]
+    assert off[0] < 0.6 * off[1]
+
+
 def test_sweeping_inverts() -> None:
     half = torch.randn(2, 40, 9, generator=torch.Generator().manual_seed(0)).transpose(1, 2) * torch.logspace(
         0, 2, 9
@@ -41,7 +59,7 @@ def test_noise_that_no_head_could_show_is_taken_away() -> None:
     error[:, :6] = 4.0  # six landmarks are found badly, and the network knows
     found = true + rng.normal(0, 0.8, true.shape) * error[..., None]
     prior = FacePrior(basis, np.median(error, axis=0) / 60, belief=0.8, residual=0.003)
-    drawn, left = apply(prior, found, error)
+    drawn, left = apply(prior, found, error, all_seen(found))
     before, after = (np.linalg.norm(points - true, axis=2) for points in (found, drawn))
     assert after[:, :6].mean() < 0.25 * before[:, :6].mean()  # the other 24 tell where a rigid head has them
     assert after[:, 6:].mean() < before[:, 6:].mean()
@@ -55,7 +73,7 @@ def test_a_landmark_that_contradicts_all_others_counts_less() -> None:
     found = true.copy()
     found[:, 4] += 15.0  # sure of itself, and wrong
     prior = FacePrior(basis, np.full(30, 0.01), belief=1.0, residual=0.003)
-    drawn, _ = apply(prior, found, np.full((20, 30), 0.6))
+    drawn, _ = apply(prior, found, np.full((20, 30), 0.6), all_seen(found))
     off = np.linalg.norm(drawn - true, axis=2)
     assert off[:, 4].mean() < 3.0
     assert np.delete(off, 4, axis=1).mean() < 0.5
@@ -66,9 +84,9 @@ def test_places_turns_and_sizes_make_no_difference() -> None:
     assert basis is not None
     prior = FacePrior(basis, np.full(30, 0.01), belief=0.5, residual=0.004)
     found = faces(5, 4) + np.random.default_rng(0).normal(0, 1, (5, 30, 2))
-    drawn, left = apply(prior, found, np.ones((5, 30)))
+    drawn, left = apply(prior, found, np.ones((5, 30)), all_seen(found))
     turn = 1.7 * np.array([[0.8, -0.6], [0.6, 0.8]])
-    moved, moved_left = apply(prior, found @ turn.T + [40, -7], np.full((5, 30), 1.7))
+    moved, moved_left = apply(prior, found @ turn.T + [40, -7], np.full((5, 30), 1.7), all_seen(found))
     np.testing.assert_allclose(moved, drawn @ turn.T + [40, -7], atol=0.02)
     np.testing.assert_allclose(moved_left, left * 1.7, rtol=1e-3)
 
@@ -83,7 +101,7 @@ def test_unknown_landmarks_of_some_frames_do_no_harm() -> None:
     true, error = faces(20, 5), np.full((20, 30), 1.0)
     found = true + np.random.default_rng(1).normal(0, 1.0, true.shape)
     drawn = [
-        apply(FacePrior(basis, np.full(30, 0.02), belief=0.7, residual=0.004), found, error)[0]
+        apply(FacePrior(basis, np.full(30, 0.02), belief=0.7, residual=0.004), found, error, all_seen(found))[0]
         for basis in (whole, patched)
     ]
     errors = [np.linalg.norm(points - true, axis=2).mean() for points in drawn]
@@ -94,11 +112,11 @@ def test_a_prior_is_taken_only_where_it_helps() -> None:
     true = faces(40, 6)
     seen, error = np.ones((40, 30)), np.full((40, 30), 1.5)
     found = true + np.random.default_rng(7).normal(0, 1.2, true.shape)
-    prior = choose_prior(fit_basis(faces(60, 0), MIRROR), found, error, true, seen)
+    prior = choose_prior(fit_basis(faces(60, 0), MIRROR), found, error, seen, true, seen)
     assert prior is not None
-    drawn, _ = apply(prior, found, error)
+    drawn, _ = apply(prior, found, error, seen)
     assert np.linalg.norm(drawn - true, axis=2).mean() < 0.75 * np.linalg.norm(found - true, axis=2).mean()
     other = fit_basis(np.random.default_rng(8).normal(0, 40, (40, 30, 2)), MIRROR)  # frames that share nothing
-    assert choose_prior(other, true, error, true, seen) is None
-    assert choose_prior(None, found, error, true, seen) is None
+    assert choose_prior(other, true, error, seen, true, seen) is None
+    assert choose_prior(None, found, error, seen, true, seen) is None
     assert fit_basis(faces(5, 0), MIRROR) is None
