@@ -178,3 +178,14 @@ def test_a_readout_without_room_never_shows_half_of_it(qtbot: QtBot, panel: Pane
     bar.readout.setFixedWidth(bar.readout.fontMetrics().horizontalAdvance(text) - 1)
     bar.show_readout(text)
     assert bar.readout.text() == "x 1.0  y 2.0   frame 1001   100 %"
+
+
+def test_the_seam_tab_knows_the_clean_plate_as_soon_as_it_is_opened(
+    qtbot: QtBot, panel: Panel, plate: str, out: Path
+) -> None:
+    write_plate(out / "clean", add=30)
+    with qtbot.waitSignal(panel.jobs.read, timeout=30000):
+        panel.open_plate(PlateChoice(plate), out)
+    panel.inspector.setCurrentWidget(panel.inspector.seam)
+    assert panel.inspector.seam.state.text() == "All 5 frames are up to date"
+    assert not panel.inspector.seam.make.isEnabled()

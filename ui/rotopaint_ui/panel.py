@@ -239,6 +239,7 @@ class Panel(QWidget):
         self.review_bar.visits_changed.connect(lambda text: setattr(self.review, "visits", Visits(text)))
         self.inspector.shapes.chosen_changed.connect(self.inspector.seam.choose)
         self.inspector.seam.make_wanted.connect(self.make_clean)
+        self.inspector.currentChanged.connect(lambda index: self._refresh_slow())
         self.inspector.export.folder_wanted.connect(self._ask_for_export_folder)
         self._slow = QTimer(self, singleShot=True, interval=COALESCE_MS)
         self._slow.timeout.connect(self._refresh_slow)
