@@ -27,6 +27,7 @@ from torch import Tensor, nn
 from rotopaint_ai.errors import TrainingError
 from rotopaint_ai.files import replacing
 from rotopaint_ai.training import losses
+from rotopaint_ai.training.activations import Activations, is_out_of_memory
 from rotopaint_ai.training.augment import Augmenter, Batch, Geometry
 from rotopaint_ai.training.dataset import Memory, Truth, shrunk
 from rotopaint_ai.training.held_out import as_input, precision, predict_held_out, seen_percent
@@ -144,6 +145,7 @@ class _Run:
         self.best_state = copy.deepcopy(self.ema.state_dict())
         self.optimiser = OPTIMISERS[recipe.optimiser](self.net, recipe.learning_rate, recipe.weight_decay)
         self.weights_L = torch.tensor(task.weights_L)
+        self.activations = Activations(recipe.activations, self.net.blocks(), folder)
         self.at, self.seconds, self.best, self.since_best = 0, 0.0, float("inf"), 0
         self.has_joined = False
         self.rows: list[Row] = []
@@ -221,11 +223,7 @@ class _Run:
         crops = as_input(batch.crops)
         copied = time.perf_counter() - start
         weight, ranks = self.group.sums([float(target.weight.sum())])[0], self.group.ranks
-        with precision(self.recipe):
-            said = self.model(crops, self.group.share(jitter))
-        loss, parts = losses.total(said, target, self.recipe.losses, norm=weight / ranks)
-        self.optimiser.zero_grad(set_to_none=True)
-        cast(Any, loss).backward()
+        loss, parts = self._learn(crops, self.group.share(jitter), target, weight / ranks)
         norm = nn.utils.clip_grad_norm_(self.net.parameters(), self.recipe.clip)
         if not torch.isfinite(norm):
             raise TrainingError(
@@ -237,6 +235,31 @@ class _Run:
         taken = time.perf_counter() - start
         self.seconds += self.group.first_says(taken + waited)
         self.window.add(float(loss.detach()), self.recipe.batch, taken, waited, copied)
+
+    def _learn(
+        self, crops: Tensor, jitter: Tensor, target: losses.Target, norm: float
+    ) -> tuple[Tensor, dict[str, float]]:
+        """The loss of a batch and its gradients; where memory runs out, once more with less kept.
+
+        Raises: TrainingError where nothing less can be kept.
+        """
+        while True:
+            self.optimiser.zero_grad(set_to_none=True)
+            try:
+                with self.activations.saving():
+                    with precision(self.recipe):
+                        said = self.model(crops, jitter)
+                    loss, parts = losses.total(said, target, self.recipe.losses, norm=norm)
+                    cast(Any, loss).backward()
+                return loss, parts
+            except (RuntimeError, MemoryError) as error:
+                if not is_out_of_memory(error):
+                    raise
+                refused = " ".join(str(error).split())[:200]
+            if self.group.ranks > 1 or not self.activations.tighten():
+                raise TrainingError(
+                    f"step {self.at}: memory ran out ({refused}); set a smaller batch, or activations=offload"
+                )
 
     @torch.no_grad()
     def _follow(self) -> None:

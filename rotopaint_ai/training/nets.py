@@ -11,7 +11,7 @@ Crop space: pixels 0..S, origin at the outer corner of the top-left pixel; a map
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 import torch
@@ -138,6 +138,14 @@ def sample_map(features: Tensor, points: Tensor, stride: int) -> Tensor:
     return F.grid_sample(features.float(), points / size * 2 - 1, padding_mode="border", align_corners=False)
 
 
+def _blocks(module: nn.Module) -> Iterator[nn.Module]:
+    for child in module.children():
+        if isinstance(child, (ConvNorm, Residual, Inverted)):
+            yield child
+        else:
+            yield from _blocks(child)
+
+
 class LandmarkNet(nn.Module):
     """Crops to landmarks, with the error to be expected of each and whether it is seen.
 
@@ -173,6 +181,10 @@ class LandmarkNet(nn.Module):
         self.local = nn.Linear(neck + 3, 32)
         self.local_of_landmark = nn.Parameter(torch.zeros(n_landmarks, 32))
         self.verdict = nn.Linear(32, 2)
+
+    def blocks(self) -> tuple[nn.Module, ...]:
+        """The convolutional blocks, each of which can be computed again from its input."""
+        return tuple(_blocks(self))
 
     def forward(self, crop_NCHW: Tensor, jitter: Tensor | None = None) -> Prediction:
         """`crop_NCHW`: display-referred 0..1. `jitter`: [N, L, 2] crop px added to where the fine windows stand, so

@@ -18,6 +18,7 @@ from typing import Any, Union, cast, get_args, get_origin, get_type_hints
 import yaml
 
 from rotopaint_ai.errors import UsageError
+from rotopaint_ai.training.activations import MODES
 from rotopaint_ai.training.augment import PARTS
 from rotopaint_ai.training.losses import LOSSES
 from rotopaint_ai.training.nets import BACKBONES
@@ -85,6 +86,7 @@ class Recipe:
     bf16: bool = True
     channels_last: bool = True
     threads: int = 0  # 0: every core
+    activations: str = "auto"  # what a step keeps: keep, checkpoint, offload; auto keeps less when memory runs out
     compression: str = "none"  # of the gradients that ranks exchange: none, bf16, fp16, powersgd
     equal_ranks: bool = False  # ranks normalise over the whole batch, as one process would; slower
     seed: int = 1
@@ -230,6 +232,7 @@ def _check(recipe: Recipe) -> None:
         (r.minutes is not None or r.steps is not None, "minutes and steps are both null; wanted one of them"),
         (r.minutes is None or r.minutes > 0, f"minutes {r.minutes}: wanted more than 0"),
         (r.steps is None or r.steps > 0, f"steps {r.steps}: wanted more than 0"),
+        (r.activations in MODES, f"activations {r.activations}: wanted one of {', '.join(MODES)}"),
         (r.batch >= 2, f"batch {r.batch}: wanted 2 or more, which batch normalisation needs"),
         (0 <= r.ema < 1, f"ema {r.ema}: wanted 0 to below 1"),
         (r.learning_rate > 0, f"learning_rate {r.learning_rate}: wanted more than 0"),

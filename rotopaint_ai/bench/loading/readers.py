@@ -149,9 +149,10 @@ def _open_shards(folder: Path) -> Read:
     from rotopaint_ai.training.dataset import read_dataset
 
     data = read_dataset(folder)
+    (packed,) = data.packs
 
     def read(first: int, count: int) -> Clip:
-        return np.stack([data.picture(row) for row in range(first, first + count)])
+        return np.stack(packed.pictures([sample.image for sample in data.samples[first : first + count]]))
 
     return read
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import mmap
 import threading
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -15,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rotopaint_ai.errors import TrainingError
+from rotopaint_ai.jobs import n_cores
 from rotopaint_ai.training.shards.index import Index, Shard
 from rotopaint_ai.training.shards.store import Store
 
@@ -55,6 +57,11 @@ class Packed:
             shard = self.index.shards[self.shard_of(name)].name
             raise TrainingError(f"{shard}: {name} in it cannot be read as a picture; copy the shard again")
         return found
+
+    def pictures(self, names: Sequence[str]) -> list[Picture]:
+        """Several pictures, decoded side by side on every core; as `picture` otherwise."""
+        with ThreadPoolExecutor(min(len(names), n_cores())) as pool:
+            return list(pool.map(self.picture, names))
 
     def fetch_all(self, numbers: Sequence[int]) -> None:
         """Open shards ahead of time, in this order."""
