@@ -14,7 +14,7 @@ from rotopaint_ai.training.loop import Task, _Run, build_net
 from rotopaint_ai.training.parallel.group import ALONE
 from rotopaint_ai.training.recipe import Recipe, override
 
-HEADROOM = 1350 << 20  # above what the process has before the step: keeping everything takes about 1,680 MB, checkpoints 1,180
+HEADROOM = 1350 << 20  # above what the process has before; keeping everything takes about 1,680 MB, checkpoints 1,180
 
 faces, folder, mode = sys.argv[1:]
 torch.set_num_threads(1)
