@@ -30,12 +30,13 @@ Keys = Mapping[str, Mapping[int, Key]]
 Errors = Mapping[str, Mapping[int, float]]  # expected error in pixels by shape and frame
 
 # Chosen on rendered shots of `rotopaint_ai.stage` alone (benchmarks/keys.py), in units of the expected error's square.
-SAME = 1.0  # variance of the models' error that all frames share
-WITH_POSE = 0.5  # that grows in proportion to the pose
+SAME = 0.3  # variance of the models' error that all frames share
+WITH_POSE = 0.3  # that grows in proportion to the pose
 NEAR_POSE = 0.5  # of poses alike
 ALIKE = 0.05  # of the face's size: how far poses may differ and still be alike
 NEAR_TIME = 0.5  # of frames close in time
 CLOSE = 12.0  # frames
+OWN = 0.1  # share of the noise that a frame's own prediction is taken to have
 SURPRISE = 0.1  # share of the squared errors that people have corrected, where that is more than was expected
 FREE = 10.0  # how far from the models' mean a spline may be altogether, in units of its own variance
 LEAST_WALK = 0.1  # share of the motion between neighbouring holds that is never taken for noise
@@ -223,7 +224,7 @@ def _posterior(
     truth = walk * np.minimum(time[:, None], time[None]) - walk * time.min() + FREE * variance
     found = np.array(list(known.values()))
     size = max(float((error_H**2).mean()), noise, SURPRISE * float((abs(found - said[at]) ** 2).mean()))
-    own_noise = noise * error_H**2 / float((error_H**2).mean())
+    own_noise = OWN * noise * error_H**2 / float((error_H**2).mean())
     of_said = truth + size * space.kernel(rows) + np.diag(own_noise)
     whole = np.block([[of_said, truth[:, at]], [truth[at], truth[np.ix_(at, at)]]])
     whole += _EXACT * noise * np.eye(len(whole))

@@ -154,7 +154,7 @@ def test_noise_between_frames_is_smoothed_once_a_person_has_keyed() -> None:
     new = refit(model, document, {"seam": dict.fromkeys(FRAMES, 2.5)})["seam"]
     distance = {f: max(math.hypot(p.x - q.x, p.y - q.y) for p, q in zip(key.points, still)) for f, key in new.items()}
     before = [max(math.hypot(p.x - q.x, p.y - q.y) for p, q in zip(noisy[f].points, still)) for f in new]
-    assert np.mean(list(distance.values())) < 0.5 * np.mean(before)
+    assert np.mean(list(distance.values())) < 0.7 * np.mean(before)
 
 
 def test_a_spread_fades_out_towards_its_ends_and_leaves_the_rest() -> None:
