@@ -10,7 +10,7 @@
     |- DocumentError         a shapes document or exchange file is malformed
     |- ProjectError          a project file cannot be opened or written
     |  |- LockedError            somebody else works on it
-    |  `- DamagedProjectError    its content is torn; it can be rescued
+    |  `- DamagedProjectError    its content is torn; its last good copy is named
     |- PackError             a model pack is incomplete, altered or of the wrong kind
     |- InferenceError        a model could not run as asked
     |  `- DeviceError            the device that was demanded is not available
@@ -68,7 +68,7 @@ class LockedError(ProjectError):
 
 
 class DamagedProjectError(ProjectError):
-    """A project file whose content is torn; `rescue` saves what can be read."""
+    """A project file whose content is torn; the message names its last good copy."""
 
 
 class PackError(RotopaintError):

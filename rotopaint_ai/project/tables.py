@@ -110,10 +110,8 @@ def way_out(path: Path) -> str:
     """What an artist can do about a file that cannot be opened."""
     backup = backup_path(path)
     if backup.is_file():
-        return (
-            f"open its last good copy {backup.name} beside it, or rescue what can be read: rotopaint rescue {path.name}"
-        )
-    return f"rescue what can be read: rotopaint rescue {path.name}"
+        return f"open its last good copy {backup.name} beside it"
+    return "open the plate to begin a new project; shapes.roto.json in the folder of its runs comes in with it"
 
 
 def _look(path: Path) -> None:
