@@ -22,7 +22,7 @@ Display = Callable[[Picture], Picture]
 Hand = Mapping[int, tuple[float, float]]
 
 _MAX_PASSES = 3
-_VIEW_STEP = 0.04  # how much wider each further view of a frame is cut
+_AGREE = 0.05  # of the crop: median distance up to which a mirrored reading speaks of the same face
 _SEARCH_STEPS = (-0.5, 0.0, 0.5)
 _SEARCH_SCALES = (1.0, 1.6)
 _PROPOSE_SHARES = (0.9, 0.55, 0.33)  # crop sides tried by `propose`, as shares of the plate's height
@@ -72,7 +72,8 @@ class Follower:
 
     `detect` is the landmark model, `size_px` the side of its crop, `display` turns scene-linear RGB into what the
     model was trained on. `keys` are boxes drawn by hand: one wins at its frame, and between them is where the search
-    starts again when the face is lost. `views` crops of each frame are read in one batch and averaged.
+    starts again when the face is lost. With `mirror` (the order of landmarks in a mirrored picture) every frame is read
+    as it is and mirrored, and the two are averaged: what the model does to one side it undoes on the other.
     """
 
     detect: Detect
@@ -80,7 +81,7 @@ class Follower:
     keys: CropKeys
     display: Display
     margin: float = CROP_MARGIN
-    views: int = 1
+    mirror: tuple[int, ...] | None = None
     limits: LostLimits = field(default_factory=LostLimits)
     holds: HoldFinder | None = field(default_factory=HoldFinder)
     _previous: FrameLandmarks | None = None
@@ -164,9 +165,11 @@ class Follower:
         return reading
 
     def _read(self, rgb: Picture, origin: tuple[int, int], crop: Crop) -> _Reading:
-        views = [replace(crop, side=crop.side * (1 + _VIEW_STEP * index)) for index in range(self.views)]
-        readings = self._read_all(rgb, origin, views)
-        return readings[0] if len(readings) == 1 else _mean(readings)
+        if self.mirror is None:
+            return self._read_all(rgb, origin, [crop])[0]
+        picture = self.display(cut(rgb, origin, crop, self.size_px))
+        straight, mirrored = read_pictures([picture, picture[:, ::-1]], [crop] * 2, self.detect, self.size_px)
+        return _mean(straight, _turned_back(mirrored, self.mirror))
 
     def _read_all(self, rgb: Picture, origin: tuple[int, int], crops: Sequence[Crop]) -> list[_Reading]:
         return read(rgb, origin, crops, detect=self.detect, size_px=self.size_px, display=self.display)
@@ -203,8 +206,12 @@ def read(
     rgb: Picture, origin: tuple[int, int], crops: Sequence[Crop], *, detect: Detect, size_px: int, display: Display
 ) -> list[_Reading]:
     """What the model says of each crop of a frame, in plate space."""
-    pictures = np.stack([display(cut(rgb, origin, crop, size_px)) for crop in crops])
-    points, errors, visible = detect(np.ascontiguousarray(pictures, dtype=np.float32))
+    return read_pictures([display(cut(rgb, origin, crop, size_px)) for crop in crops], crops, detect, size_px)
+
+
+def read_pictures(pictures: Sequence[Picture], crops: Sequence[Crop], detect: Detect, size_px: int) -> list[_Reading]:
+    """What the model says of pictures that were cut from a frame, in plate space."""
+    points, errors, visible = detect(np.ascontiguousarray(np.stack(pictures), dtype=np.float32))
     return [
         _reading(crop, np.asarray(points[row]), np.asarray(errors[row]), np.asarray(visible[row]), size_px)
         for row, crop in enumerate(crops)
@@ -295,11 +302,24 @@ def _has_jumped(reading: _Reading, expected: Crop) -> bool:
     return moved > 0.4 or abs(log(now.side / expected.side)) > log(1.6)
 
 
-def _mean(readings: Sequence[_Reading]) -> _Reading:
-    """Several views as one; the expected error stays the mean, because views of one frame err alike."""
+def _turned_back(reading: _Reading, mirror: tuple[int, ...]) -> _Reading:
+    """What was read of a mirrored picture, as it stands in the straight one."""
+    order, middle = list(mirror), reading.crop.x
+    points = reading.points_LC[order] * (-1, 1) + (2 * middle, 0)
+    return replace(reading, points_LC=points, error_L=reading.error_L[order], visible_L=reading.visible_L[order])
+
+
+def _mean(straight: _Reading, mirrored: _Reading) -> _Reading:
+    """Two readings of a frame as one; the straight one alone where the other speaks of something else.
+
+    The expected error stays the mean, because readings of one frame err alike.
+    """
+    apart = np.median(np.linalg.norm(straight.points_LC - mirrored.points_LC, axis=1))
+    if not (straight.is_finite and mirrored.is_finite) or apart > _AGREE * straight.crop.side:
+        return straight
     return replace(
-        readings[0],
-        points_LC=np.mean([reading.points_LC for reading in readings], axis=0),
-        error_L=np.mean([reading.error_L for reading in readings], axis=0),
-        visible_L=np.mean([reading.visible_L for reading in readings], axis=0),
+        straight,
+        points_LC=(straight.points_LC + mirrored.points_LC) / 2,
+        error_L=(straight.error_L + mirrored.error_L) / 2,
+        visible_L=(straight.visible_L + mirrored.visible_L) / 2,
     )

@@ -23,7 +23,7 @@ from rotopaint_ai.pipeline.snap import STILL, SeamPlacer
 from rotopaint_ai.plates.colour import to_display
 from rotopaint_ai.plates.plate import Frame
 from rotopaint_ai.shapes.predict import FrameShapes, ShapePredictor, covering_widths
-from rotopaint_ai.sheet import Sheet
+from rotopaint_ai.sheet import Sheet, mirror_permutation
 
 Array = npt.NDArray[Any]
 
@@ -56,7 +56,12 @@ class FaceTracker:
         self._predict = ShapePredictor(models.pack.sheet, models.predict_shapes)
         self._gallery = gallery
         self._follower = Follower(
-            models.detect, models.pack.input_size, crops, to_display, margin=models.pack.crop_margin
+            models.detect,
+            models.pack.input_size,
+            crops,
+            to_display,
+            margin=models.pack.crop_margin,
+            mirror=_mirror(models.pack.sheet),
         )
         self._dejitter = Dejitter()
         still = frozenset(models.pack.card.get(STILL, ()))
@@ -110,6 +115,12 @@ class FaceTracker:
             hidden=tuple(name for name, seen in zip(self._sheet.shape_names, shapes.is_visible_S) if not seen),
             is_pictured=self._gallery.wants(landmarks.frame, worst, is_repeat=hold is not None),
         )
+
+
+def _mirror(sheet: Sheet) -> tuple[int, ...] | None:
+    """The order of landmarks in a mirrored picture; None where the sheet knows no pairs."""
+    order = mirror_permutation(sheet)
+    return None if order == tuple(range(len(order))) else order
 
 
 def _named(sheet: Sheet, values_S: Array) -> dict[str, float]:

@@ -85,24 +85,6 @@ def test_hand_points_are_kept() -> None:
     assert found.origins == ("predicted", "predicted", "hand")
 
 
-def test_views_are_averaged_in_one_call() -> None:
-    batches: list[int] = []
-
-    def counting(crops: Picture) -> tuple[Picture, Picture, Picture]:
-        batches.append(len(crops))
-        points, error, visible = detect(crops)
-        points[1:] += 2.0  # the second view errs
-        return points, error, visible
-
-    follow = follower(100, 90, side=58.5)
-    follow.detect, follow.views = counting, 2
-    found = follow.step(1001, plate(100, 90))
-    assert set(batches) == {2}
-    assert found.crop is not None
-    shift = found.points_LC - FACE - (100, 90)
-    np.testing.assert_allclose(shift, found.crop.side * 1.04 / SIZE, atol=0.15)
-
-
 def test_a_face_seen_where_the_plate_has_no_pixels_is_lost() -> None:
     """A sure model that sees its face in every crop, also in the smeared border of the plate."""
 
@@ -142,3 +124,27 @@ def test_a_face_is_proposed_anywhere_on_the_plate() -> None:
             np.zeros((HEIGHT, WIDTH, 3), np.float32), (0, 0),
             width=WIDTH, height=HEIGHT, detect=detect, size_px=SIZE, display=lambda rgb: rgb,
         )  # fmt: skip
+
+
+def test_a_mirrored_reading_takes_back_what_the_model_does_to_one_side() -> None:
+    def leaning(crops: Picture) -> tuple[Picture, Picture, Picture]:
+        """Knows the outer dots by their side, not by their colour, and sees everything a pixel too far right."""
+        points, error, seen = detect(crops)
+        for rows in points:
+            rows[:2] = rows[np.argsort(rows[:2, 0])]
+        return points + np.float32([1, 0]), error, seen
+
+    box = Box(60, 50, 90, 90)
+    keys = CropKeys({1001: box.crop()})
+    straight = Follower(leaning, SIZE, keys, display=lambda rgb: rgb).step(1001, plate(100, 90))
+    both = Follower(leaning, SIZE, keys, display=lambda rgb: rgb, mirror=(1, 0, 2)).step(1001, plate(100, 90))
+    assert straight.crop is not None
+    leans = straight.crop.side / SIZE
+    np.testing.assert_allclose(straight.points_LC, FACE + (100 + leans, 90), atol=0.2)
+    np.testing.assert_allclose(both.points_LC, FACE + (100, 90), atol=0.2)
+
+
+def test_a_mirrored_reading_of_something_else_is_not_taken() -> None:
+    box = Box(60, 50, 90, 90)  # dots are known by their colour: the pairs that `mirror` names are not there
+    wrong = Follower(detect, SIZE, CropKeys({1001: box.crop()}), display=lambda rgb: rgb, mirror=(1, 0, 2))
+    np.testing.assert_allclose(wrong.step(1001, plate(100, 90)).points_LC, FACE + (100, 90), atol=0.15)
