@@ -1,0 +1,63 @@
+"""Some steps of the shipped network in a process of its own: prints images per second of this rank.
+
+    python -m rotopaint_ai.bench.training.steps {stock,ours} STEPS BATCH SIZE
+
+The network and its losses are the same in both; stock is plain PyTorch: float32, contiguous, the system's allocator.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import time
+from typing import Any
+
+import torch
+
+from rotopaint_ai.training import losses
+from rotopaint_ai.training.loop import build_net
+from rotopaint_ai.training.parallel.group import Group
+from rotopaint_ai.training.recipe import load_recipe
+
+N_LANDMARKS = 69
+WARM_UP = 3
+
+
+def main(words: list[str]) -> None:
+    """Take the steps, all ranks together, and print the rate."""
+    kind, n_steps, batch, size = words[0], *(int(word) for word in words[1:4])
+    if kind not in ("stock", "ours"):
+        raise SystemExit(f"{kind}: wanted stock or ours")
+    torch.set_num_threads(1)
+    group = Group.join()
+    net: Any = build_net(load_recipe("shipped"), N_LANDMARKS).train()
+    if kind == "ours":
+        net = net.to(memory_format=torch.channels_last)
+    model = group.wrap(net)
+    optimiser = torch.optim.AdamW(net.parameters(), 1e-4)
+    draw = torch.Generator().manual_seed(group.rank)
+    crops = torch.rand(batch, 3, size, size, generator=draw)
+    crops = crops.to(memory_format=torch.channels_last) if kind == "ours" else crops
+    places = torch.rand(batch, N_LANDMARKS, 2, generator=draw) * size
+    seen = torch.ones(batch, N_LANDMARKS)
+    target = losses.make_target(places, seen, torch.ones(N_LANDMARKS), size, 0.3)
+    parts = load_recipe("shipped").losses
+    start = 0.0
+    for step in range(WARM_UP + n_steps):
+        if step == WARM_UP:
+            group.sums([0.0])  # all ranks begin together
+            start = time.perf_counter()
+        with torch.autocast("cpu", torch.bfloat16) if kind == "ours" else contextlib.nullcontext():
+            said = model(crops)
+        loss, _ = losses.total(said, target, parts)
+        optimiser.zero_grad(set_to_none=True)
+        torch.autograd.backward(loss)
+        optimiser.step()
+    group.sums([0.0])
+    if group.is_first:
+        print(f"images/s {group.ranks * n_steps * batch / (time.perf_counter() - start):.4f}")
+    group.leave()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
