@@ -8,10 +8,12 @@ from __future__ import annotations
 import math
 import re
 import struct
+from dataclasses import replace
 from itertools import pairwise, repeat
 from typing import Any, NoReturn
 
 from rotopaint_ai.errors import DocumentError
+from rotopaint_ai.exchange import nuke_views
 from rotopaint_ai.exchange.nuke_tree import (
     KINDS,
     LARGEST,
@@ -211,8 +213,11 @@ def _curve(block: Any, where: str) -> Curve:
     first = block[0]
     if isinstance(first, str) and first.lstrip('"').startswith("="):
         return _expression(block, where, lambda inner: _curve(inner, where))
-    if first == "r":
+    if first == "r" and len(block) == 2:
         return Curve(keys=_runs(block, where))
+    of_views = nuke_views.split(block)
+    if of_views is not None:
+        return replace(_curve(of_views[0], where), views=of_views[1])
     return Curve(keys=_keys(block, where))
 
 
@@ -254,7 +259,12 @@ def _key(block: Any, before: float | None, where: str) -> CurveKey:
 
 
 def _tailed(time: float, words: list[Any], where: str) -> CurveKey:
-    """A key from its value and tail: none is a step, `-` is flat, four numbers are slopes and weights."""
+    """A key from its value and tail: none is a step, `-` is flat, four numbers are slopes and weights.
+
+    A whole number behind the value or behind the four is the interpolation.
+    """
+    if len(words) == 6 or (len(words) == 2 and words[1] != "-"):
+        return _coded(_tailed(time, words[:-1], where), words[-1], where)
     if len(words) == 1:
         return CurveKey(time, _number(words[0], where))
     if len(words) == 2 and words[1] == "-":
@@ -263,6 +273,14 @@ def _tailed(time: float, words: list[Any], where: str) -> CurveKey:
         value, left, left_weight, right, right_weight = (_number(word, where) for word in words)
         return CurveKey(time, value, left, left_weight, right, right_weight, False)
     _refuse(where, f"key {_short(words)} at {time:g}; wanted a value, a value and -, or a value with four numbers")
+
+
+def _coded(key: CurveKey, word: Any, where: str) -> CurveKey:
+    """A key that states its interpolation by number: 0 step, 1 linear, 2 cubic in the low byte."""
+    code = _integer(word, f"{where}: interpolation at {key.time:g}")
+    if not 0 <= code <= 0xFFFF or code & 255 > 2:
+        _refuse(where, f"key at {key.time:g} says interpolation {code}; wanted step (0), linear (1) or cubic (2)")
+    return key._replace(step=code & 255 == 0, code=code)
 
 
 def _ordered(keys: list[CurveKey], where: str) -> tuple[CurveKey, ...]:
@@ -283,6 +301,9 @@ def _shared_curve(block: Any, times: Times, where: str) -> Curve:
     quick = _plain_keys(block, times)
     if quick is not None:
         return Curve(keys=quick)
+    of_views = nuke_views.split(block)
+    if of_views is not None:
+        return replace(_shared_curve(of_views[0], times, where), views=of_views[1])
     items: list[list[Any]] = []
     for each in block:
         items.extend(_items(each, where))
@@ -306,7 +327,7 @@ def _plain_keys(block: list[Any], times: Times) -> tuple[CurveKey, ...] | None:
         return None
     if sum(n) - sum(n) != 0.0:  # something is not finite
         return None
-    five = zip(times, n[::5], n[1::5], n[2::5], n[3::5], n[4::5], repeat(False))
+    five = zip(times, n[::5], n[1::5], n[2::5], n[3::5], n[4::5], repeat(False), repeat(None))
     return tuple(map(CurveKey._make, five))
 
 

@@ -204,6 +204,8 @@ def _span(curve: Curve, begin: int, end: int) -> tuple[bool, bool, float] | None
         return None
     if left.step:
         return True, left.value != right.value, 0.0
+    if left.is_straight:
+        return False, left.value != right.value, 0.0
     if left.right_weight != 1.0 or right.left_weight != 1.0:
         return None
     span = right.time - left.time

@@ -16,7 +16,7 @@ from rotopaint_ai.exchange import nuke_curves, nuke_script
 from rotopaint_ai.exchange.limits import check_range, check_size
 from rotopaint_ai.exchange.nuke_keys import keys_of
 from rotopaint_ai.exchange.nuke_motion import Motion
-from rotopaint_ai.exchange.nuke_tree import OPEN, Curve, Layer, Shape, Stroke, Tree, plain, values_of
+from rotopaint_ai.exchange.nuke_tree import CYCLE, OPEN, Curve, Layer, Shape, Stroke, Tree, Views, plain, values_of
 from rotopaint_ai.shapes.roto import Key, RotoDocument, RotoShape
 
 NODE_KINDS = ("Roto", "RotoPaint")
@@ -266,6 +266,20 @@ def _report_expressions(shape: Shape, layers: Sequence[Layer], report: Callable[
         report(f"{kept} expressions were replaced by the values that the file keeps of them")
     if bare:
         report(f"{bare} expressions have no value in the file and were taken as 0; bake them in Nuke")
+    _report_views([curve.views for curve in curves if curve.views is not None], report)
+    codes = {key.code for curve in curves for key in curve.keys if key.code is not None}
+    if codes:
+        report("keys state their interpolation by number: read as 0 step, 1 linear, 2 cubic")
+    if any(code >> 8 == CYCLE for code in codes):
+        report("repeats beyond its keys; the document holds the first and the last")
+
+
+def _report_views(found: Sequence[Views], report: Callable[[str], None]) -> None:
+    """Curves by view: which view stands for all."""
+    if found:
+        names = ", ".join(dict.fromkeys(name for each in found for name in each.names))
+        read = ", ".join(dict.fromkeys(each.read for each in found))
+        report(f"has curves of its own for the views {names[:60]}; those of {read[:20]} are drawn in all")
 
 
 def _report_attributes(shape: Shape, layers: Sequence[Layer], report: Callable[[str], None]) -> None:

@@ -95,7 +95,7 @@ def _component_text(curve: Curve, times: Times | None) -> str:
 def _shared_text(curve: Curve, times: Times) -> str:
     if not curve.keys:
         return number(curve.constant)
-    if len(times) == 1 and curve.keys[0].step:
+    if len(times) == 1 and curve.keys[0].step and curve.keys[0].code is None:
         return number(curve.keys[0].value)
     if len(times) > 1 and len({key[1:] for key in curve.keys}) == 1:
         return "{" + _key_text(curve.keys[0], False) + "}"  # one value for all times
@@ -109,14 +109,17 @@ def _curve_text(curve: Curve) -> str:
 
 
 def _wrapped(curve: Curve, text: str) -> str:
+    if curve.views is not None:
+        return curve.views.text
     if curve.expression is None:
         return text
     return f"{{{curve.expression}}}" if curve.is_bare else f"{{{curve.expression} {text}}}"
 
 
 def _key_text(key: CurveKey, timed: bool) -> str:
-    words: Sequence[float] = (key.value,) if key.step else key[1:6]
-    text = " ".join(map(number, words))
+    short = key.step and key.code is None
+    words: Sequence[float] = (key.value,) if short else key[1:6]
+    text = " ".join(map(number, words)) + ("" if key.code is None else f" {key.code}")
     if timed:
         return f"{{{number(key.time)} {text}}}"
-    return text if key.step else f"{{{text}}}"
+    return text if short else f"{{{text}}}"

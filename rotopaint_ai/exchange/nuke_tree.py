@@ -16,13 +16,19 @@ OPEN: Final = 32
 OPEN_SPLINE: Final = 1048576
 RELATIVE: Final = 8192
 RENDERABLE: Final = 512
+LINEAR: Final = 1  # interpolation of a key's `code`
+CYCLE: Final = 2  # extrapolation of a key's `code`
 
 LARGEST: Final = 3.4028234663852886e38  # that a 32-bit float holds
 KINDS = ("bezier", "bspline", "catmullrom")
 
 
 class CurveKey(NamedTuple):
-    """A key of one component: slopes in value per frame, weights in thirds of the span; `step` holds to the next."""
+    """A key of one component: slopes in value per frame, weights in thirds of the span; `step` holds to the next.
+
+    `code` is the interpolation number that a key may state: 0 step, 1 linear, 2 cubic in its low byte, what happens
+    beyond the keys in the next (0 constant, 1 linear, 2 cycle). None is the form without a number.
+    """
 
     time: float
     value: float
@@ -31,19 +37,35 @@ class CurveKey(NamedTuple):
     right_slope: float = 0.0
     right_weight: float = 1.0
     step: bool = True
+    code: int | None = None
+
+    @property
+    def is_straight(self) -> bool:
+        """Whether the curve goes to the next key in a straight line, whatever the slopes say."""
+        return self.code is not None and self.code & 255 == LINEAR
+
+
+class Views(NamedTuple):
+    """Curves of several views: the names, the one that is read, and the block as the file has it."""
+
+    names: tuple[str, ...]
+    read: str
+    text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Curve:
     """One component over time: keys, or a constant where there are none.
 
-    An expression keeps the value or keys that the file has of it; `is_bare` says that the file has none.
+    An expression keeps the value or keys that the file has of it; `is_bare` says that the file has none. Where the
+    file holds a curve for each view of a stereo pair, this is the one of the view that `views` names.
     """
 
     constant: float = 0.0
     keys: tuple[CurveKey, ...] = ()
     expression: str | None = None
     is_bare: bool = False
+    views: Views | None = None
 
     def at(self, time: float) -> float:
         """Value at a frame; before the first key and after the last it holds."""
@@ -56,6 +78,9 @@ class Curve:
         left = keys[after - 1]
         if after == len(keys) or left.step or left.time == time:
             return left.value
+        if left.is_straight:
+            right = keys[after]
+            return left.value + (right.value - left.value) * (time - left.time) / (right.time - left.time)
         return _cubic(left, keys[after], time)
 
 

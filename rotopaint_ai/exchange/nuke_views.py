@@ -1,0 +1,42 @@
+"""Curves that a Nuke script holds once for each view of a stereo pair: which of them is read.
+
+Standard library only. Foundry's description says that a curve may stand under a view's name and that `-` is the default
+view; no file with one was at hand. Both ways to write such a list are taken: names and curves in turn, or a pair each.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+from rotopaint_ai.exchange.nuke_tree import Views
+
+_FIRST: Final = ("-", "default", "main", "left", "l", "L")  # which view stands for all, best first
+_NAME: Final = re.compile(r"-|[^\W\d]\w*")
+_NUMBERS: Final = re.compile(r"x[0-9a-fA-F]{8}|inf|infinity|nan", re.IGNORECASE)
+
+
+def split(block: list[Any]) -> tuple[Any, Views] | None:
+    """The curve of the view that is read and what is kept of all; None where a block holds no curves by view."""
+    pairs = _pairs(block)
+    if pairs is None:
+        return None
+    names = tuple(name for name, _ in pairs)
+    read = next((name for name in _FIRST if name in names), names[0])
+    return dict(pairs)[read], Views(names, read, _text(block))
+
+
+def _pairs(block: list[Any]) -> list[tuple[str, Any]] | None:
+    if all(isinstance(each, list) and len(each) == 2 and _is_view(each[0]) for each in block):
+        return [(name, curve) for name, curve in block]
+    if len(block) % 2 == 0 and all(_is_view(name) for name in block[::2]):
+        return list(zip(block[::2], block[1::2]))
+    return None
+
+
+def _is_view(word: Any) -> bool:
+    return isinstance(word, str) and bool(_NAME.fullmatch(word)) and not _NUMBERS.fullmatch(word)
+
+
+def _text(block: Any) -> str:
+    return block if isinstance(block, str) else "{" + " ".join(map(_text, block)) + "}"
