@@ -105,7 +105,7 @@ def _value(reader: _Reader, depth: int) -> Value:
     if token.kind == "string":
         return re.sub(r"\\(.)", lambda found: _ESCAPES.get(found[1], found[1]), token.text[1:-1], flags=re.DOTALL)
     if token.kind == "number":
-        return float(int(token.text, 16)) if "x" in token.text.lower() else float(token.text)
+        return _number(reader, token)
     if token.kind != "word":
         raise reader.error(f"wanted a value, found {token.text}", token)
     return _named(reader, token, depth)
@@ -153,7 +153,15 @@ def _name(reader: _Reader) -> str | float | None:
         raise reader.error(f"wanted a number or a text in [ ], found {token.text}", token)
     reader.take("]")
     reader.take("=")
-    return token.text[1:-1] if token.kind == "string" else float(token.text)
+    return token.text[1:-1] if token.kind == "string" else _number(reader, token)
+
+
+def _number(reader: _Reader, token: _Token) -> float:
+    """A number, decimal or hexadecimal."""
+    try:
+        return float(int(token.text, 16) if "x" in token.text.lower() else token.text)
+    except OverflowError as error:
+        raise reader.error(f"{token.text[:20]} is too large a number", token) from error
 
 
 def quoted(text: str) -> str:

@@ -168,12 +168,14 @@ def _parse(text: str, where: str) -> tuple[dict[str, str], list[_Shape]]:
         elif word == "key_time":
             found[-1].times.append(reading.number(f"{where}: line {line}: key_time", rest))
         elif word == "vertex_data":
-            _take_vertices(found[-1], rest, f"{where}: line {line}: '{found[-1].name}'")
+            _take_vertices(found[-1], rest, f"{where}: line {line}: '{found[-1].name[:60]}'")
         else:
             found[-1].words[word] = rest
     wanted = head.get("num_shapes", str(len(found)))
     if wanted != str(len(found)):
-        raise DocumentError(f"{where}: holds {len(found)} shapes, says {wanted}; it may be cut short, export it again")
+        raise DocumentError(
+            f"{where}: holds {len(found)} shapes, says {wanted[:20]}; it may be cut short, export it again"
+        )
     return head, found
 
 
@@ -206,11 +208,11 @@ def _take_vertices(shape: _Shape, rest: str, where: str) -> None:
 
 
 def _shape(found: _Shape, name: str, height: int, where: str, told: list[str]) -> RotoShape:
-    here = f"{where}: '{found.name}'"
+    here = f"{where}: '{found.name[:60]}'"
     closed = found.words.get("closed", "1") != "0"
     wanted = found.words.get("num_key_times", str(len(found.keys)))
     if not found.keys or wanted != str(len(found.keys)):
-        raise DocumentError(f"{here}: {len(found.keys)} keys, says {wanted}; it may be cut short, export again")
+        raise DocumentError(f"{here}: {len(found.keys)} keys, says {wanted[:20]}; it may be cut short, export again")
     keys, feathers = {}, []
     for time, numbers in found.keys.items():
         frame = round(time)

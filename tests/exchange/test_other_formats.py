@@ -115,6 +115,22 @@ def test_a_mask_saved_by_fusion_is_read_and_written_again(shared: Path) -> None:
         assert a == pytest.approx(b, abs=1e-12)
 
 
+def test_lua_numbers_in_other_forms() -> None:
+    table = lua.loads("{ [0x10] = 0x1F, [-0x2] = 1e3 }")
+    assert table.fields == {16.0: 31.0, -2.0: 1000.0}
+    with pytest.raises(DocumentError, match=r"^setting: line 1: 0xf{18} is too large a number; copy"):
+        lua.loads("{ [0x" + "f" * 400 + "] = 1 }")
+
+
+def test_a_refusal_of_a_shake_file_stays_one_short_line() -> None:
+    text = shake(f"{VERTEX} {VERTEX}").replace("num_key_times 1", "num_key_times " + "9" * 5000)
+    name = next(line for line in text.splitlines() if line.startswith("shape_name"))
+    with pytest.raises(DocumentError) as told:
+        ssf.loads(text.replace(name, "shape_name " + "n" * 5000), width=100, height=80)
+    assert len(str(told.value)) < 200
+    assert "1 keys, says 999" in str(told.value)
+
+
 def test_lua_tables_by_hand() -> None:
     found = lua.loads(
         '{ A = ordered() { B = Input { Value = 0x10, }, ["C.D"] = "q\\"uo", [5] = -1.5e1; true, nil } } -- end'
