@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import random
-import time
 from collections import Counter
 from pathlib import Path
 
@@ -14,6 +13,8 @@ from rotopaint_ai.errors import DocumentError
 from rotopaint_ai.exchange import document, nuke, nuke_curves, nuke_reader, nuke_script, nuke_text
 from rotopaint_ai.exchange.nuke_tree import Layer, Shape, Tree
 from rotopaint_ai.shapes import bezier
+
+from .work import calls
 
 pytestmark = pytest.mark.shared
 
@@ -112,11 +113,10 @@ def test_the_puppets_roto_lies_on_the_true_curves(shared: Path) -> None:
             assert worst < 2.5
 
 
-def test_a_megabyte_is_read_in_seconds(shared: Path) -> None:
+def test_a_megabyte_is_read_with_few_calls(shared: Path) -> None:
+    """Work, not time: calls a byte, which stay as they are on any machine (1.9, half a second where it is quiet)."""
     path = shared / "formats/nuke/SGSMarkNA_Nuke_User_Tools_psd_maker.nk"
-    begin = time.process_time()
-    nuke.read(path)
-    assert time.process_time() - begin < 4.0  # 0.5 s on a quiet machine
+    assert calls(lambda: nuke.read(path)) < 2.5 * path.stat().st_size
 
 
 def test_damage_is_refused_never_a_crash(shared: Path) -> None:
