@@ -51,7 +51,14 @@ def flattened(document: RotoDocument, *, open_lines: bool) -> RotoDocument:
 def _flat(shape: RotoShape, document: RotoDocument) -> RotoShape:
     pieces = _pieces(shape)
     every = range(document.first_frame, document.last_frame + 1)
-    keys = {f: Key(_polyline(shape.at(f), shape.closed, pieces), "human") for f in every if shape.is_visible(f)}
+    lines: dict[Points, Points] = {}  # a held pose is flattened once
+    keys: dict[int, Key] = {}
+    for frame in every:
+        if shape.is_visible(frame):
+            pose = shape.at(frame)
+            if pose not in lines:
+                lines = {pose: _polyline(pose, shape.closed, pieces)}
+            keys[frame] = Key(lines[pose], "human")
     hidden = {frame: False for frame in every if not shape.is_visible(frame)}
     return RotoShape(shape.name, shape.closed, reading.role_of(shape.name, shape.closed), keys, visible=hidden)
 

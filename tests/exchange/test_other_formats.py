@@ -15,11 +15,23 @@ import pytest
 
 from rotopaint_ai.cli import main
 from rotopaint_ai.errors import DocumentError, UsageError
-from rotopaint_ai.exchange import coco, cryptomatte, formats, fusion, json_files, labelme, lua, silhouette, ssf
+from rotopaint_ai.exchange import (
+    coco,
+    cryptomatte,
+    formats,
+    fusion,
+    json_files,
+    labelme,
+    lua,
+    polygons,
+    silhouette,
+    ssf,
+)
 from rotopaint_ai.shapes.rasterise import matte
 from rotopaint_ai.shapes.roto import ControlPoint, Key, RotoShape
 
 from . import shots
+from .work import calls
 
 VERTEX = "10 70 8 71 12 69"
 
@@ -113,6 +125,16 @@ def test_a_mask_saved_by_fusion_is_read_and_written_again(shared: Path) -> None:
     items = [[p.fields for p in row.table("Value").table("Points").items] for row in rows]  # type: ignore[union-attr]
     for a, b in zip(*items, strict=True):
         assert a == pytest.approx(b, abs=1e-12)
+
+
+def test_a_pose_that_stands_still_is_flattened_once() -> None:
+    """Work, not time: a hundred frames of one pose need little more than one."""
+    pose = (ControlPoint(10, 20, -30, 9, 30, 40), ControlPoint(400, 300, 90, -80, -60, 70))
+    still = shots.shot(RotoShape("a", True, "matte", {1: Key(pose)}))
+    long = replace(still, first_frame=1, last_frame=100)
+    once = calls(lambda: polygons.flattened(replace(long, last_frame=1), open_lines=False))
+    assert calls(lambda: polygons.flattened(long, open_lines=False)) < 100 * once / 2
+    assert len(polygons.flattened(long, open_lines=False).shapes[0].keys) == 100
 
 
 def test_lua_numbers_in_other_forms() -> None:
