@@ -15,6 +15,7 @@ from rotopaint_ai.inference.pack import Pack, load_pack
 from rotopaint_ai.jobs import RunJob, n_cores
 from rotopaint_ai.landmarks.detect import propose
 from rotopaint_ai.pipeline.artist import NOBODYS, ArtistWork, read_work
+from rotopaint_ai.pipeline.build import code_digest
 from rotopaint_ai.pipeline.export import check_exports
 from rotopaint_ai.pipeline.finish import Format, check_method, check_out
 from rotopaint_ai.plates.colour import to_display
@@ -52,7 +53,7 @@ class Plan:
         """What decides the result, as JSON values: the words of `state`."""
         job = self.job
         return {
-            "rotopaint": __version__,
+            "rotopaint": [__version__, code_digest()],
             "plate": [self.plate.name, self.plate.suffix, self.plate.width, self.plate.height, self.plate.colourspace],
             "frames": [summarise(self.frames)],
             "crops": [

@@ -34,7 +34,7 @@ FRAMES, TRACKED = "frames", "tracked"
 CHUNKS = "chunks"
 
 _WORDS = {
-    "rotopaint": "this is another version of the product",
+    "rotopaint": "this is another version or build of the product",
     "plate": "the plate changed",
     "frames": "the frame range changed",
     "crops": "the crop changed",

@@ -21,10 +21,12 @@ import pytest
 from rotopaint_ai.errors import CancelledError, CropError, UsageError
 from rotopaint_ai.exchange import document as roto_json
 from rotopaint_ai.jobs import Cancel, Event, RunJob
+from rotopaint_ai.pipeline.build import code_digest, digest_of
 from rotopaint_ai.pipeline.conclude import Outcome
 from rotopaint_ai.pipeline.run import run
 
 ROOT = Path(__file__).resolve().parents[2]
+BUILT = code_digest()  # now, when the modules have just been imported
 
 
 def _job(puppet: ModuleType, plates: str, pack: Path, out: Path, **more: Any) -> RunJob:
@@ -309,6 +311,27 @@ def test_changed_plate_starts_again_and_touched_one_does_not(puppet: ModuleType,
     assert events[1].facts["done"] == 0
 
 
+def test_changed_code_starts_again_and_says_so(
+    puppet: ModuleType, plates: str, pack: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _stop(_job(puppet, plates, pack, tmp_path), 2)
+    monkeypatch.setattr("rotopaint_ai.pipeline.plan.code_digest", lambda: "another fill, the same version")
+    _, events = _run(_job(puppet, plates, pack, tmp_path, resume=True))
+    assert "another version or build" in str(events[0].facts["message"])
+    assert events[1].facts["done"] == 0
+
+
+def test_code_is_told_by_content(tmp_path: Path) -> None:
+    code = tmp_path / "seams" / "light.py"
+    code.parent.mkdir()
+    code.write_text("A = 1\n")
+    before = digest_of(tmp_path)
+    os.utime(code, (1, 1))
+    assert digest_of(tmp_path) == before
+    code.write_text("A = 2\n")
+    assert digest_of(tmp_path) != before
+
+
 def _command(puppet: ModuleType, plates: str, pack: Path, out: Path) -> list[str]:
     arguments = ["run", plates, "--crop", puppet.crop_text(), "--out", str(out), "--model", str(pack), "--resume"]
     return [sys.executable, "-m", "rotopaint_ai", *arguments, "--threads", "2", "--events"]
@@ -322,7 +345,9 @@ def test_killed_runs_go_on_to_the_same_result(
     command, environment = _command(puppet, plates, pack, tmp_path), {**os.environ, "PYTHONPATH": str(ROOT)}
     n_killed = 0
     for _ in range(40):
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment, text=True)
+        process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment, cwd=ROOT, text=True
+        )  # with -m the folder one stands in comes before PYTHONPATH
         assert process.stdout is not None
         wanted = dice.randint(1, 4)  # lines of events to wait for, so that every life gets a little further
         for _ in range(wanted):
@@ -338,5 +363,7 @@ def test_killed_runs_go_on_to_the_same_result(
     else:
         pytest.fail("never got through")
     assert n_killed >= 3
+    built = json.loads((tmp_path / ".rotopaint/job.json").read_text())["rotopaint"]
+    assert built[1] == BUILT, "the code was edited, or is another checkout's, while this test ran: run it again"
     assert comparable(tmp_path) == comparable(whole)
     assert facts(tmp_path) == facts(whole)
