@@ -29,7 +29,7 @@ from rotopaint_ai.exchange import (
 from rotopaint_ai.exchange.bands import closed_strokes
 from rotopaint_ai.exchange.form import Format, of_text
 from rotopaint_ai.shapes import edit
-from rotopaint_ai.shapes.roto import Key, RotoDocument
+from rotopaint_ai.shapes.roto import Key, Points, RotoDocument, RotoShape
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,9 +89,21 @@ def _drawn_difference(meant: RotoDocument, found: RotoDocument) -> float:
         drawn = shape.with_keys({frame: Key(shape.at(frame)) for frame in frames})
         if shape.name not in shapes or shapes[shape.name].frames != drawn.frames:
             raise DocumentError(f"shape '{shape.name}' was not drawn at every frame")
-        drawn, other = (replace(each, visible={}) for each in (drawn, shapes[shape.name]))
+        drawn, other = (replace(_as_drawn(each), visible={}) for each in (drawn, shapes[shape.name]))
         worst = max(worst, nuke.difference(replace(meant, shapes=(drawn,)), replace(meant, shapes=(other,))))
     return worst
+
+
+def _as_drawn(shape: RotoShape) -> RotoShape:
+    """A shape without the two outer handles of an open curve, by which nothing is drawn."""
+    if shape.closed:
+        return shape
+    return shape.with_keys({frame: replace(key, points=_ends_cut(key.points)) for frame, key in shape.keys.items()})
+
+
+def _ends_cut(points: Points) -> Points:
+    first = (points[0]._replace(in_dx=0.0, in_dy=0.0), *points[1:])
+    return (*first[:-1], first[-1]._replace(out_dx=0.0, out_dy=0.0))
 
 
 FORMATS = (

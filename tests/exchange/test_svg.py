@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from rotopaint_ai.errors import DocumentError
-from rotopaint_ai.exchange import svg
+from rotopaint_ai.exchange import formats, svg
 from rotopaint_ai.shapes.roto import ControlPoint, Key, RotoDocument, RotoShape
 
 NAMESPACE = "{http://www.w3.org/2000/svg}"
@@ -116,3 +116,12 @@ def test_damaged_and_dangerous_files_are_refused(tmp_path: Path) -> None:
         (tmp_path / "a.svg").write_text(text)
         with pytest.raises(DocumentError, match=r"a\.svg"):
             svg.read(tmp_path / "a.svg")
+
+
+def test_outer_handles_of_an_open_curve_are_no_error(tmp_path: Path) -> None:
+    line = (ControlPoint(10, 10, -8, -8, 5, 0), ControlPoint(40, 20, -5, 0, 8, 8))  # nothing is drawn by the outer two
+    shape = RotoShape("seam", False, "seam", {1: Key(line)}, width_px=3.0)
+    error, _ = formats.format_of(tmp_path / "a.svg").write(  # type: ignore[misc]
+        tmp_path / "a.svg", RotoDocument(100, 80, 1, 1, shapes=(shape,))
+    )
+    assert error < 0.001
