@@ -9,8 +9,13 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from hypothesis import settings
 
 os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
+
+settings.register_profile("repeatable", derandomize=True)  # the same examples on every machine ...
+settings.register_profile("explore")  # ... and new ones with HYPOTHESIS_PROFILE=explore
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
 
 SHARED = Path(__file__).resolve().parents[2] / "shared"
 

@@ -29,6 +29,7 @@ Matte = NDArray[np.float32]
 FLATNESS_PX = 0.001
 DUST = 1e-4  # less coverage than flattening knows of, or what float sums leave along a row: a matte has none there
 FAR = 1e6  # "no edge near here", in units of a feather
+LOW_PX = 1e-9  # an edge that is lower than this covers nothing that a float can tell
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +112,7 @@ def _area(polylines: Sequence[Array], x0: int, y0: int, w: int, h: int) -> Array
     a, b = a - (x0, y0), b - (x0, y0)
     down = b[:, 1] > a[:, 1]
     top, bottom = np.where(down[:, None], a, b), np.where(down[:, None], b, a)
-    keep = (bottom[:, 1] > top[:, 1]) & (bottom[:, 1] > 0) & (top[:, 1] < h)
+    keep = (bottom[:, 1] - top[:, 1] > LOW_PX) & (bottom[:, 1] > 0) & (top[:, 1] < h)
     top, bottom, sign = top[keep], bottom[keep], np.where(down[keep], 1.0, -1.0)
     slope = (bottom[:, 0] - top[:, 0]) / (bottom[:, 1] - top[:, 1])
 

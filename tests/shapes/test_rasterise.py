@@ -8,7 +8,7 @@ import time
 import numpy as np
 import pytest
 import shapely
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -41,6 +41,7 @@ def exact(shape: shapely.Geometry) -> NDArray[np.float64]:
 
 @settings(max_examples=40, deadline=None)
 @given(st.lists(st.tuples(st.floats(-20, 84), st.floats(-20, 68)), min_size=3, max_size=3, unique=True))
+@example([(0.0, 0.0), (0.0, 2.2250738585072014e-308), (4.0, 0.0)])
 def test_triangles_match_clipped_areas(corners: list[tuple[float, float]]) -> None:
     shape = shapely.Polygon(corners)
     if not shape.is_valid:
