@@ -11,6 +11,11 @@ from pathlib import Path
 from typing import Any
 
 
+def user_cache() -> Path:
+    """The folder for what can be fetched again, as the desktop's convention has it."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "rotopaint"
+
+
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
     """Give a path beside `path` to write to; on success it takes `path`'s place, on failure it is removed.

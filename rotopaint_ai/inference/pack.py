@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from rotopaint_ai.errors import PackError
-from rotopaint_ai.files import write_json
+from rotopaint_ai.files import user_cache, write_json
 from rotopaint_ai.inference.session import Signature, Tensor, read_signature
 from rotopaint_ai.sheet import Sheet, load_sheet
 
@@ -165,8 +165,7 @@ def installed_packs() -> list[Path]:
 def pack_places() -> list[Path]:
     """Where packs are looked for: `$ROTOPAINT_MODELS`, the user's cache, the shipped packs."""
     named = [Path(item) for item in os.environ.get("ROTOPAINT_MODELS", "").split(os.pathsep) if item]
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "rotopaint" / "models"
-    return [*named, cache, *_shipped()]
+    return [*named, user_cache() / "models", *_shipped()]
 
 
 def _shipped() -> list[Path]:

@@ -20,13 +20,14 @@ from rotopaint_ai.errors import UsageError
 from rotopaint_ai.files import write_json
 from rotopaint_ai.frames import FrameRange, summarise
 from rotopaint_ai.inference.models import open_fill
-from rotopaint_ai.inference.pack import load_pack
+from rotopaint_ai.inference.pack import Pack, load_pack
 from rotopaint_ai.jobs import Cancel, Event, RunJob, Sink, n_cores
 from rotopaint_ai.pipeline.clock import Eta, Times
 from rotopaint_ai.pipeline.conclude import Outcome, conclude
 from rotopaint_ai.pipeline.frame import FrameWorks, Settled, tracked
 from rotopaint_ai.pipeline.line import Line, Snapshot
 from rotopaint_ai.pipeline.line import Settled as SettledFrames
+from rotopaint_ai.pipeline.paint import Painted
 from rotopaint_ai.pipeline.plan import make_plan
 from rotopaint_ai.pipeline.records import FrameRecord, Journal, read_journal
 from rotopaint_ai.pipeline.run import walk
@@ -35,14 +36,6 @@ from rotopaint_ai.pipeline.told import frame_event, started
 from rotopaint_ai.plates.plate import Frame, Plate, open_plate
 
 NOTE = "tracked.json"
-
-
-@dataclass(frozen=True, slots=True)
-class Painted:
-    """Frames of a range that stand on disk, and those that do not with the reason."""
-
-    done: tuple[int, ...]
-    failed: Mapping[int, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +100,7 @@ def track(job: RunJob, sink: Sink, cancel: Cancel) -> tuple[int, ...]:
                 "began": began,
                 "crops": [crop.word(frame) for frame, crop in plan.crops.keys.items()],
                 "frames": list(plan.frames),
-                **_identity(plan.plate, job),
+                **_identity(plan.plate, plan.pack, job),
             }
             write_json(state.folder / NOTE, note)
             return tuple(frame for frame, record in state.finished.items() if record.status == "failed")
@@ -123,7 +116,8 @@ def paint(job: RunJob, frames: FrameRange, sink: Sink, cancel: Cancel) -> Painte
     """
     out = Path(job.out)
     with open_plate(job.plates, colourspace=job.colourspace) as plate:
-        note = _note(out, plate, job)
+        pack = load_pack(job.model)
+        note = _note(out, plate, pack, job)
         wanted = [frame for frame in note["frames"] if frame in frames]
         if not wanted:
             raise UsageError(
@@ -131,7 +125,7 @@ def paint(job: RunJob, frames: FrameRange, sink: Sink, cancel: Cancel) -> Painte
             )
         name = f"{CHUNKS}/{frames.first}-{frames.last}"
         with lock_folder(out, f"{name}.lock"):
-            return _paint(job, plate, wanted, out / FOLDER / f"{name}.journal", sink, cancel)
+            return _paint(job, plate, pack, wanted, out / FOLDER / f"{name}.journal", sink, cancel)
 
 
 def gather(job: RunJob, sink: Sink) -> Outcome:
@@ -141,7 +135,7 @@ def gather(job: RunJob, sink: Sink) -> Outcome:
     """
     out = Path(job.out)
     with open_plate(job.plates, colourspace=job.colourspace) as plate:
-        note = _note(out, plate, job)
+        note = _note(out, plate, load_pack(job.model), job)
     plan = make_plan(replace(job, crops=tuple(note["crops"])))
     with plan.plate:
         state, trouble = open_state(plan.out, plan.fingerprint(), resume=True)
@@ -155,9 +149,10 @@ def gather(job: RunJob, sink: Sink) -> Outcome:
             state.close()
 
 
-def _paint(job: RunJob, plate: Plate, wanted: Sequence[int], path: Path, sink: Sink, cancel: Cancel) -> Painted:
+def _paint(
+    job: RunJob, plate: Plate, pack: Pack, wanted: Sequence[int], path: Path, sink: Sink, cancel: Cancel
+) -> Painted:
     out = Path(job.out)
-    pack = load_pack(job.model)
     works = FrameWorks.of(job, plate, pack.sheet, open_fill(pack) if job.clean else None)
     known = _tracked(out, wanted)
     finished = _standing(path, out)
@@ -212,23 +207,23 @@ def _collect(state: RunState, frames: Sequence[int]) -> None:
                 state.add(record)
 
 
-def _note(out: Path, plate: Plate, job: RunJob) -> dict[str, Any]:
+def _note(out: Path, plate: Plate, pack: Pack, job: RunJob) -> dict[str, Any]:
     """What tracking left. Raises UsageError where there is nothing, or where the job is another one now."""
     try:
         note: dict[str, Any] = json.loads((out / FOLDER / NOTE).read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise UsageError(f"{out}: {plate.name} has not been tracked yet; do that first") from None
-    for name, value in _identity(plate, job).items():
+    for name, value in _identity(plate, pack, job).items():
         if note.get(name) != value:
             raise UsageError(f"{out}: was tracked with another {name}; track the shot again")
     return note
 
 
-def _identity(plate: Plate, job: RunJob) -> dict[str, Any]:
+def _identity(plate: Plate, pack: Pack, job: RunJob) -> dict[str, Any]:
     """What the tasks of a job must have in common, as JSON values."""
     return {
         "plate": [plate.name, plate.suffix, plate.width, plate.height, plate.colourspace],
-        "pack": dict(load_pack(job.model).card["files"]),
+        "pack": dict(pack.card["files"]),
         "range": job.frames,
         "fill": [job.clean, job.method],
     }

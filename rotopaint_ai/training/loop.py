@@ -29,7 +29,7 @@ from rotopaint_ai.files import replacing
 from rotopaint_ai.training import losses
 from rotopaint_ai.training.activations import Activations, is_out_of_memory
 from rotopaint_ai.training.augment import Augmenter, Batch, Geometry
-from rotopaint_ai.training.dataset import Memory, Truth, shrunk
+from rotopaint_ai.training.dataset import Memory, joined, shrunk
 from rotopaint_ai.training.held_out import as_input, precision, predict_held_out, seen_percent
 from rotopaint_ai.training.nets import COARSE_STRIDE, LandmarkNet
 from rotopaint_ai.training.optim import OPTIMISERS, rate_at
@@ -150,7 +150,7 @@ class _Run:
         self.has_joined = False
         self.rows: list[Row] = []
         self.window = _Window()
-        self.everything = _joined(task.train, task.held_out) if recipe.learn_all else task.train
+        self.everything = joined(task.train, task.held_out) if recipe.learn_all else task.train
         factor = recipe.small_size / recipe.input_size
         self.small = shrunk(self.everything, factor) if self._starts_small else self.everything
 
@@ -387,13 +387,6 @@ def make_augmenter(recipe: Recipe, mirror: tuple[int, ...]) -> Augmenter:
         perspective=recipe.perspective,
     )
     return Augmenter(geometry, recipe.augment, recipe.crop_margin, mirror)
-
-
-def _joined(first: Memory, second: Memory) -> Memory:
-    """The samples of one and then of the other."""
-    truths = (first.truth, second.truth)
-    truth = Truth(*(np.concatenate([getattr(t, name) for t in truths]) for name in Truth.__dataclass_fields__))
-    return Memory((*first.pictures, *second.pictures), truth, np.concatenate([first.shrink, second.shrink]))
 
 
 def _floats(module: nn.Module) -> list[Tensor]:

@@ -263,12 +263,7 @@ def train_seam_model(
         made = [item for row in rng.choice(rows, batch) if (item := examples.make(int(row), rng)) is not None]
         if not made:
             raise TrainingError(f"{dataset_folder}: no open shapes of role 'seam'; wanted a data set with seams")
-        loss = loss_of(net, *batch_of(made))
-        optimiser.zero_grad(set_to_none=True)
-        loss.backward()  # type: ignore[no-untyped-call]
-        nn.utils.clip_grad_norm_(net.parameters(), 1.0)
-        optimiser.step()
-        average.update_parameters(net)
+        learn(net, made, optimiser, average)
         steps += 1
         share = (time.monotonic() - start) / (60 * minutes)
     trained = cast(SeamNet, average.module)
@@ -281,6 +276,21 @@ def train_seam_model(
 def loss_of(net: nn.Module, strip: Tensor, target: Tensor) -> Tensor:
     """Cross entropy of a batch's logits against target probabilities, per place that is known."""
     return -(target * F.log_softmax(net(strip), dim=2)).sum() / target.sum().clamp_min(1.0)
+
+
+def learn(
+    net: nn.Module,
+    made: Sequence[Example],
+    optimiser: torch.optim.Optimizer,
+    average: torch.optim.swa_utils.AveragedModel,
+) -> None:
+    """One step of `optimiser` on some examples; `average` follows the weights."""
+    loss = loss_of(net, *batch_of(made))
+    optimiser.zero_grad(set_to_none=True)
+    loss.backward()  # type: ignore[no-untyped-call]
+    nn.utils.clip_grad_norm_(net.parameters(), 1.0)
+    optimiser.step()
+    average.update_parameters(net)
 
 
 @torch.no_grad()

@@ -30,7 +30,7 @@ from rotopaint_ai.errors import TrainingError
 from rotopaint_ai.seams.placement import OFFSETS, Evidence, Look, Seam, look, place
 from rotopaint_ai.shapes.bezier import curve_distance
 from rotopaint_ai.training.dataset import Dataset, Picture
-from rotopaint_ai.training.seamline import Example, Examples, SeamNet, batch_of, loss_of
+from rotopaint_ai.training.seamline import Example, Examples, SeamNet, batch_of, learn
 
 Array = npt.NDArray[Any]
 
@@ -123,12 +123,7 @@ def tune(
             group["lr"] = rate * min(1.0, (steps + 1) / 20) * (0.5 + 0.5 * float(np.cos(np.pi * share)))
         made = [item for row in rng.choice(rows, _BATCH) if (item := examples.make(int(row), rng)) is not None]
         if made:
-            loss = loss_of(net, *batch_of(made))
-            optimiser.zero_grad(set_to_none=True)
-            loss.backward()  # type: ignore[no-untyped-call]
-            nn.utils.clip_grad_norm_(net.parameters(), 1.0)
-            optimiser.step()
-            average.update_parameters(net)
+            learn(net, made, optimiser, average)
         steps += 1
     trained = cast(SeamNet, average.module).eval()
     return Tuned(trained, before, _miss(trained, held), steps)

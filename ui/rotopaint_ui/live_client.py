@@ -29,7 +29,7 @@ from rotopaint_ai.shapes.roto import Key, RotoDocument
 from rotopaint_ui.corrections import KeysReply, LandmarkDrag, ShapesReply
 from rotopaint_ui.followers import filled, followed
 from rotopaint_ui.host import Engine
-from rotopaint_ui.worker import process_of
+from rotopaint_ui.worker import end_process, process_of
 
 Facts = Mapping[str, Any]
 Take = Callable[[Facts | None], None]
@@ -137,12 +137,7 @@ class LiveClient(QObject):
         self._waiting.clear()
         self._watch.stop()
         if process is not None:
-            process.blockSignals(True)
-            process.closeWriteChannel()
-            if not process.waitForFinished(1500):
-                process.kill()
-                process.waitForFinished(1000)
-            process.deleteLater()
+            end_process(process)
         self._clear_blocks()
 
     # --- questions

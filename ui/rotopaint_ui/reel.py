@@ -13,7 +13,7 @@ from PySide6.QtGui import QImage
 
 from rotopaint_ui.host import Engine
 from rotopaint_ui.window import Inlet
-from rotopaint_ui.worker import process_of
+from rotopaint_ui.worker import end_process, process_of
 
 PLATE, CLEAN = "plate", "clean"
 BUDGET_BYTES = 512 << 20
@@ -165,12 +165,7 @@ class Reel(QObject):
         """End the decoder and wait for it."""
         process, self._process = self._process, None
         if process is not None:
-            process.blockSignals(True)
-            process.closeWriteChannel()
-            if not process.waitForFinished(1500):
-                process.kill()
-                process.waitForFinished(1000)
-            process.deleteLater()
+            end_process(process)
         self._inlet.close()
 
     @property

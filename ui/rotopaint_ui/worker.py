@@ -137,3 +137,13 @@ class Worker(QObject):
         if self._process is not None:
             self._process.deleteLater()
             self._process = None
+
+
+def end_process(process: QProcess) -> None:
+    """Close what a process reads, at which it leaves by itself; kill it when it does not. Its signals are not heard."""
+    process.blockSignals(True)
+    process.closeWriteChannel()
+    if not process.waitForFinished(1500):
+        process.kill()
+        process.waitForFinished(1000)
+    process.deleteLater()

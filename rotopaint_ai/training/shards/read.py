@@ -63,11 +63,6 @@ class Packed:
         with ThreadPoolExecutor(min(len(names), n_cores())) as pool:
             return list(pool.map(self.picture, names))
 
-    def fetch_all(self, numbers: Sequence[int]) -> None:
-        """Open shards ahead of time, in this order."""
-        for number in numbers:
-            self._mapped(number)
-
     def _mapped(self, number: int) -> mmap.mmap:
         with self._locks[number]:
             if number not in self._open:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from rotopaint_ai.errors import TrainingError
-from rotopaint_ai.files import replacing
+from rotopaint_ai.files import replacing, user_cache
 from rotopaint_ai.training.shards.index import FOLDER, INDEX, Index, Shard, parse_index
 
 try:
@@ -162,8 +162,7 @@ def open_store(source: str | Path) -> Store:
 def cache_folder() -> Path:
     """Where this product keeps what can be fetched again: `$ROTOPAINT_CACHE`, or the user's cache."""
     given = os.environ.get("ROTOPAINT_CACHE")
-    base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "rotopaint"
-    return Path(given) if given else base
+    return Path(given) if given else user_cache()
 
 
 def _fetch_http(url: str) -> Iterator[bytes]:

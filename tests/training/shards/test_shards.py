@@ -24,6 +24,7 @@ from rotopaint_ai.training.dataset import (
 from rotopaint_ai.training.shards.index import INDEX, parse_index
 from rotopaint_ai.training.shards.order import Order
 from rotopaint_ai.training.shards.store import Folder, Server
+from rotopaint_ai.training.shards.stream import sizes_of
 from rotopaint_ai.training.shards.write import pack_dataset
 
 N = 23
@@ -227,3 +228,12 @@ def test_mining_anew_forgets_the_old_shards(folder: Path, tmp_path: Path) -> Non
     sample = Sample("images/new.png", 60, 40, "pip", "sh020", 1, "train", data.samples[0].landmarks)
     write_dataset(tmp_path, name="new", licence="CC0", sheet=data.sheet, samples=[sample])
     assert read_dataset(tmp_path).picture(0)[0, 0, 0] == 7
+
+
+def test_training_and_held_out_shards_join_without_being_read(packed: Path) -> None:
+    data = read_dataset(packed)
+    halves = [load_pictures(data.subset(np.arange(a, b)), side_px=24, margin=1.3) for a, b in ((0, 12), (12, N))]
+    both = shrunk(joined(*halves), 0.5)
+    assert both.groups == data.groups()
+    assert all(not pack._open for pack in data.packs)  # nothing was fetched to join them
+    assert both.pictures[N - 1].shape[:2] == sizes_of(both.pictures)[N - 1][::-1]  # height, width; width, height
