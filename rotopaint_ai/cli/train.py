@@ -72,7 +72,7 @@ def execute(arguments: argparse.Namespace) -> int:
             recipe=arguments.recipe,
             overrides=tuple(arguments.set),
             init=arguments.init,
-            resume=arguments.resume or has_restarted(),
+            resume=arguments.resume or group.any_says(has_restarted()),
             name=arguments.name,
             licence=arguments.licence,
             command=shlex.join(["rotopaint", *sys.argv[1:]]),

@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from types import ModuleType
 
@@ -180,10 +179,8 @@ def test_interrupt_stops_cleanly_and_resume_goes_on(puppet: ModuleType, pack: Pa
     for _ in range(4):
         process.stdout.readline()
     process.send_signal(signal.SIGINT)
-    start = time.monotonic()
     rest, errors = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert time.monotonic() - start < 20
     assert json.loads(rest.splitlines()[-1])["event"] == "cancelled"
     assert errors.count("\n") == 1
     assert "--resume" in errors

@@ -37,7 +37,8 @@ class Group:
         if not is_rank():
             return cls()
         if not dist.is_initialized():
-            backend = "nccl" if torch.cuda.device_count() >= int(os.environ["LOCAL_WORLD_SIZE"]) else "gloo"
+            has_gpus = torch.cuda.device_count() >= int(os.environ["LOCAL_WORLD_SIZE"])
+            backend = "cpu:gloo,cuda:nccl" if has_gpus else "gloo"  # numbers to agree on stay with the processors
             dist.init_process_group(backend, timeout=TIMEOUT)
         return cls(dist.get_rank(), dist.get_world_size())
 
@@ -62,17 +63,21 @@ class Group:
         """The first rank's number."""
         return self.sums([value if self.is_first else 0.0])[0]
 
+    def any_says(self, value: bool) -> bool:
+        """Whether it is true on any rank. After a loss the launcher counts restarts on the host of the loss alone."""
+        return self.sums([float(value)])[0] > 0
+
     def check(self, check: Callable[[], None]) -> None:
         """Call `check` on every rank; where it raises on one, all raise CancelledError, so that none waits for it."""
         if self.ranks == 1:
             check()
             return
-        raised = 0.0
+        raised = False
         try:
             check()
         except CancelledError:
-            raised = 1.0
-        if self.sums([raised])[0]:
+            raised = True
+        if self.any_says(raised):
             raise CancelledError("stopped because somebody asked; the same command with --resume goes on from here")
 
     def talking_s(self, wrapped: nn.Module) -> float:

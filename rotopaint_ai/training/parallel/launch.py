@@ -10,6 +10,9 @@ from collections.abc import Mapping, Sequence
 from rotopaint_ai.training.parallel.topology import Layout
 
 RESTARTS = 3  # of all ranks, from the last checkpoint, when one of them is lost
+# The ranks meet through a store. PyTorch's launcher else keeps one store for all lives of a run, in which ranks that
+# start again find the addresses of those that are gone.
+NEW_STORE = {"TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"}
 
 
 def is_rank(environment: Mapping[str, str] = os.environ) -> bool:
@@ -26,7 +29,7 @@ def launcher_words(layout: Layout, arguments: Sequence[str], *, restarts: int = 
 
 def launch(layout: Layout, arguments: Sequence[str], *, restarts: int = RESTARTS) -> int:
     """Start the ranks, wait for them, and return the exit code."""
-    environment = {**os.environ, **layout.environment()}
+    environment = {**os.environ, **NEW_STORE, **layout.environment()}
     process = subprocess.Popen(launcher_words(layout, arguments, restarts=restarts), env=environment)
     while True:
         try:

@@ -45,7 +45,7 @@ def gradients(folder: Path, group: Group, compression: str) -> None:
 
 def training(folder: Path, group: Group, faces: str, out: str, kill_at: int) -> None:
     """Train the landmark network; in its first life the last rank kills itself at a step."""
-    first_life = not has_restarted()
+    first_life = not group.any_says(has_restarted())
     n_checked = 0
 
     def check() -> None:

@@ -13,6 +13,7 @@ import pytest
 import torch
 
 from rotopaint_ai.training.parallel.group import ALONE
+from rotopaint_ai.training.parallel.launch import NEW_STORE
 
 RANKS = Path(__file__).with_name("ranks.py")
 
@@ -28,7 +29,7 @@ def _ranks() -> Any:
 
 def _run(n_ranks: int, *words: object, restarts: int = 0) -> None:
     paths = os.pathsep.join(path for path in sys.path if path)
-    environment = {**os.environ, "PYTHONPATH": paths, "OMP_NUM_THREADS": "1"}
+    environment = {**os.environ, **NEW_STORE, "PYTHONPATH": paths, "OMP_NUM_THREADS": "1"}
     launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(n_ranks)]
     launcher += ["--max-restarts", str(restarts), "--monitor-interval", "0.1"]
     done = subprocess.run([*launcher, str(RANKS), *map(str, words)], env=environment, capture_output=True, text=True)
