@@ -76,7 +76,7 @@ class SeamModel:
 
 @dataclass(frozen=True, slots=True)
 class FillModel:
-    """`fill(strips)`: float32 (N,T,S,8) to answers (N,T,S,6), the `FillModel` of seams/learned.py."""
+    """`fill(strips)`: float32 (N,T,S,11) to answers (N,T,S,7), the `FillModel` of seams/learned.py."""
 
     session: Session
 

@@ -7,8 +7,8 @@
                     `width` [N,n_shapes]: the seam's full width in plate pixels
     seam.onnx       optional: `strip` float32 [N,T,D,3], pictures along predicted seams (see seams/placement.py), T a
                     multiple of 8, D = 40 -> `logits` [N,T/2,D+1]: the seam at each offset, and last `not to be seen`
-    fill.onnx       optional: `strip` float32 [N,T,S,8], straightened seams (see seams/learned.py), T and S multiples
-                    of 4 -> `answer` [N,T,S,6]: shares of three sources of light and an offset per colour
+    fill.onnx       optional: `strip` float32 [N,T,S,11], straightened seams (see seams/learned.py), T and S multiples
+                    of 4 -> `answer` [N,T,S,7]: shares of four sources of light and an offset per colour
     card.json       input size, crop margin, colour, training, metrics, licence and the SHA-256 of each file
 
 Trainers write the card with `write_card`; `load_pack` refuses, in one line, a pack that does not fit it.
@@ -43,7 +43,7 @@ CARD = "card.json"
 SEAM_MULTIPLE = 8  # a seam model's strips have a multiple of so many places ...
 SEAM_OFFSETS = 40  # ... and so many offsets
 FILL_MULTIPLE = 4  # both sides of a fill model's strips are multiples of this,
-FILL_CHANNELS, FILL_ANSWERS = 8, 6  # and it takes and gives so many values a sample
+FILL_CHANNELS, FILL_ANSWERS = 11, 7  # and it takes and gives so many values a sample
 
 _NEEDED = (SHEET, LANDMARKS, SHAPES)
 _VOUCHED = ("*.onnx", "*.data", SHEET)  # what a card must hash: models, their outside weights, the sheet

@@ -41,8 +41,10 @@ def by_network(
 ) -> tuple[Array, Mapping[str, float]]:
     """Everything by the network."""
     assert model is not None
+    relit = light.relight_in_turn(light_TSC, hole_TS, own_TS, TABLES)
     known = light.sources(light_TSC, hole_TS)
-    return learned.relight(known, hole_TS, own_TS, floor, model), {"learned": 1.0}
+    whole = slice(0, own_TS.shape[1])
+    return learned.mend(relit, known, hole_TS, own_TS, floor, model, whole), {"learned": 1.0}
 
 
 def automatic(
@@ -53,8 +55,6 @@ def automatic(
         return two_bank(light_TSC, hole_TS, own_TS, floor, model)
     known = light.sources(light_TSC, hole_TS)
     hard_S = hard(known, hole_TS, own_TS)
-    if hard_S.all():
-        return learned.relight(known, hole_TS, own_TS, floor, model), {"learned": 1.0}
     relit = light.relight_in_turn(light_TSC, hole_TS, own_TS, TABLES)
     used = own_TS.any(0)
     share = float(hard_S[used].mean()) if used.any() else 0.0
@@ -89,17 +89,13 @@ def _blended(
     """The table's answer with the network's in the hard columns, one fading into the other beside them."""
     share_S = np.convolve(np.pad(hard_S, _BLEND, "edge").astype(np.float32), np.ones(2 * _BLEND + 1) / (2 * _BLEND + 1))
     share_S = np.clip(2.0 * share_S[2 * _BLEND : 2 * _BLEND + len(hard_S)], 0.0, 1.0).astype(np.float32)
-    strip = learned.strip_of(known, hole_TS, floor)
+    mended = relit.copy()
     edges = np.flatnonzero(np.diff(np.r_[0, (share_S > 0).astype(np.int8), 0]))
     for first, end in edges.reshape(-1, 2):
         part = slice(int(first), int(end))
-        own = own_TS[:, part]
-        at = np.flatnonzero(own)
-        answer = learned.answers(model, strip, part).reshape(-1, light.N_ANSWERS)[at].T.copy()
-        face, banks = (light.colours(field[..., part], at) for field in (known.face, known.banks))
-        share = share_S[part, None]
-        relit[:, part] += share * (light.mixed(answer, face, banks, own) - relit[:, part])
-    return relit
+        there = learned.mend(relit, known, hole_TS, own_TS, floor, model, part)
+        mended[:, part] += share_S[part, None] * (there - relit[:, part])
+    return mended
 
 
 METHODS: Mapping[str, Relight] = MappingProxyType({"auto": automatic, "two-bank": two_bank, "learned": by_network})

@@ -1,10 +1,11 @@
 """The learned fill: a small network looks at the straightened seam and says what to make of every sample.
 
-It sees whole stretches of the ribbon where `light` sees one profile at a time, and answers in the same words: shares
-of the plate itself, of the face joined across the groove and of the two banks, and an offset per colour. Everything it
-sees is log light against the banks', so exposure and HDR drop out.
+It sees whole stretches of the ribbon where `light` sees one profile at a time, and mends what the tables of `light`
+made of them: it answers with shares of their paint, of the plate itself, of the face joined across the groove and of
+the two banks, and an offset per colour. Everything it sees is log light against the banks', so exposure and HDR drop
+out.
 
-    fill.onnx   `strip` float32 [N, T, S, 8], T and S multiples of 4 -> `answer` [N, T, S, 6]
+    fill.onnx   `strip` float32 [N, T, S, 11], T and S multiples of 4 -> `answer` [N, T, S, 7]
 
 N batch, T rows across, S columns along.
 """
@@ -24,23 +25,27 @@ Array = NDArray[Any]  # float32
 Bools = NDArray[Any]  # bool
 FillModel = Callable[[Array], Array]  # strips to answers
 
-N_CHANNELS = 8
+N_CHANNELS = 11
+N_ANSWERS = 7
 MULTIPLE = 4
 CONTEXT = 16  # columns that a stretch is shown beside its own
 _LIMIT = 3.0
 
 
-def strip_of(known: Sources, hole_TS: Bools, floor: float) -> Array:
-    """What the network sees of a ribbon: (T, S, 8).
+def strip_of(known: Sources, relit_TSC: Array, hole_TS: Bools, floor: float) -> Array:
+    """What the network sees of a ribbon: (T, S, 11).
 
-    Plate and joined face against the banks' light (3 + 3), the matte, and how far the banks' light is above the floor.
+    Plate, joined face and the tables' paint against the banks' light (3 + 3 + 3), the matte, and how far the banks'
+    light is above the floor. relit_TSC: (T, S, 4), base and keep, as `light.relight` gives them.
     """
     n_rows, _, n_columns = known.own.shape
     strip = np.empty((n_rows, n_columns, N_CHANNELS), np.float32)
-    strip[..., 0:3] = (known.own - known.banks).transpose(0, 2, 1)
-    strip[..., 3:6] = (known.face - known.banks).transpose(0, 2, 1)
-    strip[..., 6] = hole_TS
-    strip[..., 7] = np.float32(0.25) * (known.banks.mean(1) - np.float32(np.log(floor)))
+    own, banks = (field.transpose(0, 2, 1) for field in (known.own, known.banks))
+    np.subtract(own, banks, out=strip[..., 0:3])
+    np.subtract(known.face.transpose(0, 2, 1), banks, out=strip[..., 3:6])
+    np.subtract(relit_TSC[..., :3] + relit_TSC[..., 3:] * own, banks, out=strip[..., 6:9])
+    strip[..., 9] = hole_TS
+    strip[..., 10] = np.float32(0.25) * (known.banks.mean(1) - np.float32(np.log(floor)))
     return np.clip(strip, -_LIMIT, _LIMIT, out=strip)
 
 
@@ -51,16 +56,33 @@ def padded(strip_TSC: Array) -> Array:
 
 
 def answers(model: FillModel, strip_TSC: Array, columns: slice) -> Array:
-    """The network's answer (T, s, 6) for a stretch of columns, with some context on either side."""
+    """The network's answer (T, s, 7) for a stretch of columns, with some context on either side."""
     first, last = max(0, columns.start - CONTEXT), min(strip_TSC.shape[1], columns.stop + CONTEXT)
     answer = model(padded(strip_TSC[:, first:last])[None])[0]
     return np.asarray(answer[: strip_TSC.shape[0], columns.start - first : columns.stop - first])
 
 
-def relight(known: Sources, hole_TS: Bools, own_TS: Bools, floor: float, model: FillModel) -> Array:
-    """What to make of each sample, (T, S, 4) as `light.relight` gives it, by the network."""
-    strip = strip_of(known, hole_TS, floor)
-    answer = answers(model, strip, slice(0, strip.shape[1]))
+def mend(
+    relit_TSC: Array, known: Sources, hole_TS: Bools, own_TS: Bools, floor: float, model: FillModel, columns: slice
+) -> Array:
+    """What to make of a stretch of columns, (T, s, 4) as `light.relight` gives it, by the network."""
+    strip = strip_of(known, relit_TSC, hole_TS, floor)
+    own = own_TS[:, columns]
+    at = np.flatnonzero(own)
+    answer_KN = answers(model, strip, columns).reshape(-1, N_ANSWERS)[at].T.copy()
+    face, banks = (light.colours(np.ascontiguousarray(field[..., columns]), at) for field in (known.face, known.banks))
+    return mixed(answer_KN, relit_TSC[:, columns], face, banks, own)
+
+
+def mixed(answer: Array, relit_TSC: Array, face: Array, banks_light: Array, own_TS: Bools) -> Array:
+    """Base and keep (T, S, 4) from answers (7, N), the tables' base and keep and the two fills (C, N) in `own_TS`."""
+    shares = np.exp(np.clip(answer[:4] - answer[:4].max(0), -30.0, 0.0))
+    shares /= shares.sum(0)
+    out = relit_TSC.reshape(-1, 4).copy()
     at = np.flatnonzero(own_TS)
-    answer_KN = answer.reshape(-1, light.N_ANSWERS)[at].T.copy()
-    return light.mixed(answer_KN, light.colours(known.face, at), light.colours(known.banks, at), own_TS)
+    table = out[at].T
+    base = np.empty_like(table)
+    base[:3] = answer[4:] + shares[0] * table[:3] + shares[2] * face + shares[3] * banks_light
+    base[3] = shares[0] * table[3] + shares[1]
+    out[at] = base.T
+    return out.reshape(relit_TSC.shape)

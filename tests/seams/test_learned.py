@@ -24,14 +24,20 @@ CURVES = [(LINE, 5.0)]
 
 def banks_alone(strips: np.ndarray) -> np.ndarray:
     """A model that trusts the banks and nothing else."""
-    answer = np.zeros((*strips.shape[:3], 6), np.float32)
-    answer[..., 2] = 30.0
+    answer = np.zeros((*strips.shape[:3], learned.N_ANSWERS), np.float32)
+    answer[..., 3] = 60.0
+    return answer
+
+
+def tables_alone(strips: np.ndarray) -> np.ndarray:
+    answer = np.zeros((*strips.shape[:3], learned.N_ANSWERS), np.float32)
+    answer[..., 0] = 60.0
     return answer
 
 
 def plate_alone(strips: np.ndarray) -> np.ndarray:
-    answer = np.zeros((*strips.shape[:3], 6), np.float32)
-    answer[..., 0] = 30.0
+    answer = np.zeros((*strips.shape[:3], learned.N_ANSWERS), np.float32)
+    answer[..., 1] = 60.0
     return answer
 
 
@@ -44,6 +50,15 @@ def test_a_model_that_keeps_the_plate_keeps_it() -> None:
     plate, _ = seamed()
     out = cleanplate.fill(plate, MATTE, CURVES, "learned", plate_alone)
     assert np.allclose(out, plate, rtol=2e-3)
+
+
+def test_a_model_that_keeps_the_tables_paint_is_two_bank_on_values_below_0_and_above_1_too() -> None:
+    plate, _ = seamed()
+    plate = plate * np.float32(20.0)
+    plate[40:44, 100:104] = -0.05
+    table = cleanplate.fill(plate, MATTE, CURVES, "two-bank")
+    assert table[MATTE > 0].max() > 1.0
+    assert np.allclose(cleanplate.fill(plate, MATTE, CURVES, "learned", tables_alone), table, rtol=1e-4, atol=1e-4)
 
 
 def test_a_model_that_trusts_the_banks_takes_the_groove_away() -> None:
@@ -103,9 +118,9 @@ def test_a_stretch_gets_the_same_answer_whether_it_is_seen_alone_or_with_the_oth
     strip = rng.standard_normal((28, 200, learned.N_CHANNELS)).astype(np.float32)
 
     def echo(strips: np.ndarray) -> np.ndarray:
-        return strips[..., :6]
+        return strips[..., : learned.N_ANSWERS]
 
     got = learned.answers(echo, strip, slice(64, 96))
-    assert np.array_equal(got, strip[:, 64:96, :6])
+    assert np.array_equal(got, strip[:, 64:96, : learned.N_ANSWERS])
     ends = learned.answers(echo, strip, slice(190, 200))
-    assert np.array_equal(ends, strip[:, 190:200, :6])
+    assert np.array_equal(ends, strip[:, 190:200, : learned.N_ANSWERS])

@@ -8,14 +8,14 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from rotopaint_ai.seams.learned import N_CHANNELS
-from rotopaint_ai.seams.light import N_ANSWERS
+from rotopaint_ai.seams.learned import N_ANSWERS, N_CHANNELS
 
 WIDTHS = (16, 32, 56)
+_AS_IS = 3.0  # logit of the tables' share before training
 
 
 class FillNet(nn.Module):
-    """[N, T, S, 8] -> [N, T, S, 6]; about 20,000 multiplications a sample."""
+    """[N, T, S, 11] -> [N, T, S, 7]; about 20,000 multiplications a sample. Untrained, it keeps the tables' paint."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -29,11 +29,13 @@ class FillNet(nn.Module):
         self.to_middle, self.to_fine = nn.Conv2d(coarse, middle, 1), nn.Conv2d(middle, fine, 1)
         self.join_middle, self.join_fine = _block(middle, middle), _block(fine, fine)
         self.answer = nn.Conv2d(fine, N_ANSWERS, 1)
+        assert self.answer.bias is not None
         with torch.no_grad():
             self.answer.weight.mul_(0.1)
+            self.answer.bias += torch.tensor([_AS_IS, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0])
 
     def forward(self, strip: Tensor) -> Tensor:
-        """Logits of the shares of plate, face and banks, and an offset for each colour."""
+        """Logits of the shares of the tables' paint, plate, face and banks, and an offset for each colour."""
         fine = self.fine(strip.permute(0, 3, 1, 2))
         middle = self.middle(fine)
         middle = self.join_middle(middle + self.up(self.to_middle(self.coarse(middle))))
@@ -48,8 +50,8 @@ def _block(n_in: int, n_out: int, *, stride: int = 1, dilation: int = 1) -> nn.S
     )
 
 
-def mixed(answer: Tensor, own: Tensor, face: Tensor, banks: Tensor) -> Tensor:
-    """Corrected log light [N, T, S, 3] from an answer and its three sources, as `seams.light.mixed` makes it."""
-    shares = torch.softmax(answer[..., :3].float(), -1)
-    filled = shares[..., :1] * own + shares[..., 1:2] * face + shares[..., 2:] * banks
-    return filled + answer[..., 3:].float()
+def mixed(answer: Tensor, light: Tensor) -> Tensor:
+    """Corrected log light [N, T, S, 3] from an answer and its sources [N, 4, T, S, 3], as `seams.learned` does."""
+    shares = torch.softmax(answer[..., :4].float(), -1).movedim(-1, 1)
+    filled: Tensor = (shares[..., None] * light).sum(1) + answer[..., 4:].float()
+    return filled

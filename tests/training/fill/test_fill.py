@@ -14,7 +14,7 @@ pytest.importorskip("numba")
 import torch
 
 from rotopaint_ai.errors import TrainingError
-from rotopaint_ai.seams import learned, light
+from rotopaint_ai.seams import choice, learned, light
 from rotopaint_ai.training.fill import made_up, net, ribbons, shots, table, train
 from rotopaint_ai.training.fill.shots import View
 
@@ -85,19 +85,28 @@ def test_a_table_written_as_text_is_the_table(tmp_path: Path, laid: list[ribbons
     assert np.array_equal(space["TABLE"].mean, fitted.mean)
 
 
+def _saying(answer: np.ndarray) -> learned.FillModel:
+    """A model that says this, whatever it is shown."""
+
+    def model(strips: np.ndarray) -> np.ndarray:
+        missing = [(0, a - b) for a, b in zip(strips.shape[1:3], answer.shape[:2])]
+        return np.pad(answer, (*missing, (0, 0)))[None]
+
+    return model
+
+
 def test_torch_and_numpy_mix_the_same(laid: list[ribbons.Laid]) -> None:
     scene = laid[0].scene
     known = light.sources(scene.light_TSC, scene.hole_TS)
     rng = np.random.default_rng(2)
     own_TS = scene.ribbon.own_TS
-    answer = rng.standard_normal((*own_TS.shape, light.N_ANSWERS)).astype(np.float32)
-    at = np.flatnonzero(own_TS)
-    relit = light.mixed(
-        answer.reshape(-1, 6)[at].T.copy(), light.colours(known.face, at), light.colours(known.banks, at), own_TS
-    )
-    numpy_light = relit[..., :3] + relit[..., 3:] * scene.light_TSC
-    fields = [torch.from_numpy(f.transpose(0, 2, 1).copy())[None] for f in (known.own, known.face, known.banks)]
-    torch_light = net.mixed(torch.from_numpy(answer)[None], *fields)[0].numpy()
+    relit = light.relight_in_turn(scene.light_TSC, scene.hole_TS, own_TS, choice.TABLES)
+    answer = rng.standard_normal((*own_TS.shape, learned.N_ANSWERS)).astype(np.float32)
+    mended = learned.mend(relit, known, scene.hole_TS, own_TS, scene.floor, _saying(answer), slice(0, own_TS.shape[1]))
+    numpy_light = mended[..., :3] + mended[..., 3:] * scene.light_TSC
+    table = relit[..., :3] + relit[..., 3:] * scene.light_TSC
+    fields = np.stack([table, *(f.transpose(0, 2, 1) for f in (known.own, known.face, known.banks))])
+    torch_light = net.mixed(torch.from_numpy(answer)[None], torch.from_numpy(fields)[None])[0].numpy()
     assert np.allclose(numpy_light[own_TS], torch_light[own_TS], atol=1e-4)
 
 
@@ -110,12 +119,28 @@ def test_strips_have_one_size_and_the_true_light_in_the_matte(laid: list[ribbons
     strips = _strips(laid)
     n = len(strips.strip)
     assert strips.strip.shape == (n, train.ROWS, train.COLUMNS, learned.N_CHANNELS)
-    assert strips.light.shape == (n, 4, train.ROWS, train.COLUMNS, 3)
-    outside = ~strips.wanted & (strips.strip[..., 6] == 0)
-    apart = np.abs(strips.light[:, 0].astype(np.float32) - strips.light[:, 3])[outside]
+    assert strips.light.shape == (n, 5, train.ROWS, train.COLUMNS, 3)
+    outside = ~strips.wanted & (strips.strip[..., 9] == 0)
+    apart = np.abs(strips.light[:, 1].astype(np.float32) - strips.light[:, 4])[outside]
     assert np.median(apart) < 0.01
     strips.save(tmp_path / "strips.npz")
     assert np.array_equal(train.Strips.load(tmp_path / "strips.npz").wanted, strips.wanted)
+
+
+def test_an_untrained_network_keeps_nearly_what_the_tables_painted(laid: list[ribbons.Laid]) -> None:
+    figures = train.figures(train.Training.start(0).net, _strips(laid))
+    assert figures["learned"] == pytest.approx(figures["tables"], rel=0.35)
+
+
+def test_the_truth_has_no_error_and_a_line_costs_more_than_the_same_error_spread_out(laid: list[ribbons.Laid]) -> None:
+    strips = _strips(laid)
+    lit, wanted = torch.from_numpy(strips.light.astype(np.float32)), torch.from_numpy(strips.wanted)
+    assert not train.error_of(lit[:, 4], lit, wanted).any()
+    every = torch.ones_like(wanted)
+    line, spread = torch.zeros_like(lit[:, 4]), torch.zeros_like(lit[:, 4])
+    line[:, ::4] = 0.02
+    spread[:] = 0.01  # a quarter of the rows at twice the error: the same mean square
+    assert (train.error_of(lit[:, 4] + line, lit, every) > train.error_of(lit[:, 4] + spread, lit, every)).all()
 
 
 def test_training_goes_on_where_it_was_put_aside(laid: list[ribbons.Laid], tmp_path: Path) -> None:
