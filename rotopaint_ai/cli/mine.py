@@ -48,6 +48,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="pack the pictures into tars of this size (64 is a good one), for a server or a slow disk",
     )
     parser.add_argument(
+        "--shard-quality",
+        type=int,
+        metavar="Q",
+        help="code the packed pictures anew as JPEG of this quality (1 to 100) and tell what that loses; else as cut",
+    )
+    parser.add_argument(
         "--exclude",
         action="append",
         default=[],
@@ -67,6 +73,8 @@ def execute(arguments: argparse.Namespace) -> int:
 
     if arguments.shards is not None and not 0 < arguments.shards < 1e5:
         raise UsageError(f"--shards {arguments.shards}: wanted megabytes per tar, such as 64")
+    if arguments.shard_quality is not None and not (arguments.shards and 1 <= arguments.shard_quality <= 100):
+        raise UsageError(f"--shard-quality {arguments.shard_quality}: wanted 1 to 100, and --shards MB as well")
     if arguments.size < 32 or arguments.tolerance <= 0:
         raise UsageError(f"--size {arguments.size} --tolerance {arguments.tolerance}: wanted 32 or more, and above 0")
     mined = mine(
@@ -94,7 +102,7 @@ def execute(arguments: argparse.Namespace) -> int:
     for note in (*mined.notes, *mined.failed):
         print(note, file=sys.stderr)
     if arguments.shards:
-        _pack(Path(arguments.out), arguments.shards)
+        _pack(Path(arguments.out), arguments.shards, arguments.shard_quality)
     counts = ", ".join(f"{count} {split}" for split, count in mined.n_samples.items() if count)
     print(
         f"{arguments.out}: {counts}; {len(mined.sheet.landmarks)} landmarks, {len(mined.sheet.shapes)} shapes; "
@@ -103,14 +111,24 @@ def execute(arguments: argparse.Namespace) -> int:
     return FRAMES_FAILED if mined.failed else OK
 
 
-def _pack(folder: Path, shard_mb: float) -> None:
+_LOSS_DB = 36.0  # below it a grain of film and the edge of a thin seam go soft
+
+
+def _pack(folder: Path, shard_mb: float, quality: int | None) -> None:
     """Put a data set's pictures into tars, and remove the single files once the index stands."""
     from shutil import rmtree
 
-    from rotopaint_ai.training.shards.write import pack_dataset
+    from rotopaint_ai.training.shards.write import Recoder, pack_dataset
 
-    pack_dataset(folder, folder, shard_mb=shard_mb)
+    recode = None if quality is None else Recoder(quality)
+    pack_dataset(folder, folder, shard_mb=shard_mb, recode=recode)
     rmtree(folder / "images", ignore_errors=True)
+    if recode is not None:
+        share = recode.n_bytes / max(1, recode.n_bytes_before)
+        said = f"shards: {share:.0%} of the bytes, {recode.psnr_db:.1f} dB from the pictures as cut"
+        if recode.psnr_db < _LOSS_DB:
+            said += f"; warning: below {_LOSS_DB:.0f} dB fine detail is lost, mine again with a higher --shard-quality"
+        print(said, file=sys.stderr)
 
 
 def _progress() -> Callable[[int, int], None]:

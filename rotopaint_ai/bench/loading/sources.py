@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -20,6 +21,11 @@ from rotopaint_ai.training.shards.write import pack_dataset
 
 Picture = npt.NDArray[np.uint8]
 FPS = 24
+QUALITY = 92  # of JPEG where nothing else is said: the grain stays
+AS_TRUE = (
+    "shards of JPEG, as true as mp4"  # as far from the shot as the movie with default keys is, which loses its grain
+)
+N_COMPARED = 24
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,10 +84,14 @@ def encode_all(folder: Path, n_frames: int, size: int) -> list[Source]:
         ("PNG files", "files", lambda p, s: _files(p, s, ".png")),
         ("EXR files, half, ZIP", "files", _exr_files),
         ("shards of JPEG", "shards", _shards),
+        (AS_TRUE, "shards", lambda p, s: _shards(p, s, quality)),
     ]
-    found = []
+    found: list[Source] = []
+    quality = QUALITY
     for number, (name, kind, make) in enumerate(makers):
         base = folder / f"{number:02}"
+        if name == AS_TRUE:
+            quality = quality_of(found[0].path, size)
         make(base, shot(n_frames, size))
         path = next(p for p in sorted(folder.iterdir()) if p.stem == base.name)
         found.append(Source(name, kind, path, n_frames))
@@ -106,9 +116,30 @@ def _movie(path: Path, pictures: Iterator[Picture], codec: str, options: dict[st
         container.mux(stream.encode())
 
 
-def _files(folder: Path, pictures: Iterator[Picture], suffix: str) -> None:
+def quality_of(movie: Path, size: int) -> int:
+    """The lowest JPEG quality, in steps of 5, that is no further from the shot than a movie of it is (mean PSNR)."""
+    import av
+
+    meant = list(itertools.islice(shot(N_COMPARED, size), N_COMPARED))
+    with av.open(str(movie)) as container:
+        coded = [frame.to_ndarray(format="rgb24") for frame in itertools.islice(container.decode(video=0), N_COMPARED)]
+    wanted = psnr_db(coded, meant)
+    for quality in range(10, QUALITY, 5):
+        pictures = [cv2.imencode(".jpg", picture, [cv2.IMWRITE_JPEG_QUALITY, quality])[1] for picture in meant]
+        if psnr_db([np.asarray(cv2.imdecode(data, cv2.IMREAD_COLOR)) for data in pictures], meant) >= wanted:
+            return quality
+    return QUALITY
+
+
+def psnr_db(found: Sequence[npt.NDArray[Any]], meant: Sequence[Picture]) -> float:
+    """Mean PSNR of pictures over those that were meant, 8-bit values."""
+    apart = [float(np.mean((a.astype(np.float32) - b) ** 2)) for a, b in zip(found, meant, strict=True)]
+    return float(np.mean([10 * np.log10(255**2 / max(value, 1e-3)) for value in apart]))
+
+
+def _files(folder: Path, pictures: Iterator[Picture], suffix: str, quality: int = QUALITY) -> None:
     folder.mkdir(parents=True)
-    options = [cv2.IMWRITE_JPEG_QUALITY, 92] if suffix == ".jpg" else []
+    options = [cv2.IMWRITE_JPEG_QUALITY, quality] if suffix == ".jpg" else []
     for at, picture in enumerate(pictures):
         cv2.imwrite(str(folder / f"{at:05}{suffix}"), picture[..., ::-1], options)
 
@@ -123,10 +154,10 @@ def _exr_files(folder: Path, pictures: Iterator[Picture]) -> None:
         oiio_save(folder / f"{at:05}.exr", spec, np.asarray(picture / np.float32(255), np.float16))
 
 
-def _shards(folder: Path, pictures: Iterator[Picture]) -> None:
+def _shards(folder: Path, pictures: Iterator[Picture], quality: int = QUALITY) -> None:
     """As `rotopaint mine --shards` leaves them."""
     loose = folder.with_name(folder.name + "-loose")
-    _files(loose / "images", pictures, ".jpg")
+    _files(loose / "images", pictures, ".jpg", quality)
     names = sorted(path.name for path in (loose / "images").iterdir())
     height, width = read_picture(loose / "images" / names[0]).shape[:2]
     places = {"a": (1.0, 1.0, 1.0), "b": (width - 1.0, height - 1.0, 1.0)}

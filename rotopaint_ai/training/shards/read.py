@@ -58,10 +58,25 @@ class Packed:
             raise TrainingError(f"{shard}: {name} in it cannot be read as a picture; copy the shard again")
         return found
 
-    def pictures(self, names: Sequence[str]) -> list[Picture]:
-        """Several pictures, decoded side by side on every core; as `picture` otherwise."""
-        with ThreadPoolExecutor(min(len(names), n_cores())) as pool:
-            return list(pool.map(self.picture, names))
+    def clip(self, names: Sequence[str], size: tuple[int, int]) -> Picture:
+        """Pictures of one size (width, height) as (T, H, W, 3) RGB, decoded in place, side by side on every core.
+
+        Raises TrainingError where one cannot be decoded or has another size.
+        """
+        clip = np.empty((len(names), size[1], size[0], 3), np.uint8)
+        with ThreadPoolExecutor(max(1, min(len(names), n_cores()))) as pool:
+            for _ in pool.map(self._put, clip, names):
+                pass
+        return clip
+
+    def _put(self, place: Picture, name: str) -> None:
+        if _decode_into(self.data(name), place):
+            return
+        picture = self.picture(name)
+        if picture.shape != place.shape:
+            got, wanted = (f"{shape[1]}x{shape[0]}" for shape in (picture.shape, place.shape))
+            raise TrainingError(f"{name}: is {got}; wanted {wanted} for a clip of one size")
+        place[:] = picture
 
     def _mapped(self, number: int) -> mmap.mmap:
         with self._locks[number]:
@@ -83,11 +98,23 @@ def decode(data: memoryview | bytes) -> Picture | None:
     fast = _fast_jpeg()
     if fast is not None and bytes(data[:2]) == b"\xff\xd8":
         try:
-            return cast(Picture, fast(data))
+            return cast(Picture, fast.decode_jpeg(data))
         except ValueError:
             return None
     found = cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_COLOR) if len(data) else None
     return None if found is None else cast(Picture, cv2.cvtColor(found, cv2.COLOR_BGR2RGB))
+
+
+def _decode_into(data: memoryview, place: Picture) -> bool:
+    """Decode a JPEG of just that size into an array; False, and nothing of worth in it, where that cannot be."""
+    fast = _fast_jpeg()
+    try:
+        if fast is None or fast.decode_jpeg_header(data)[:2] != place.shape[:2]:
+            return False
+        fast.decode_jpeg(data, buffer=place)
+    except ValueError:
+        return False
+    return True
 
 
 @lru_cache(maxsize=1)
@@ -96,4 +123,4 @@ def _fast_jpeg() -> Any:
         import simplejpeg
     except ImportError:
         return None
-    return simplejpeg.decode_jpeg
+    return simplejpeg

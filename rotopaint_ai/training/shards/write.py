@@ -1,29 +1,69 @@
-"""Packing a data set's folder into shards: `rotopaint mine ... --shards MB`."""
+"""Packing a data set's folder into shards: `rotopaint mine ... --shards MB [--shard-quality Q]`."""
 
 from __future__ import annotations
 
 import hashlib
 import io
+import math
 import tarfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import cv2
+import numpy as np
+
 from rotopaint_ai.errors import TrainingError
 from rotopaint_ai.files import replacing, write_text
 from rotopaint_ai.training.dataset import Dataset, read_dataset
 from rotopaint_ai.training.shards.index import FOLDER, INDEX, Index, Shard
+from rotopaint_ai.training.shards.read import decode
 
 SHARD_MB = 64  # large enough that a server's delay per file is nothing beside its bytes
 
 
+@dataclass(slots=True)
+class Recoder:
+    """Codes pictures anew as JPEG of a quality (1 to 100), and keeps account of what that loses."""
+
+    quality: int
+    n: int = 0
+    n_bytes_before: int = 0
+    n_bytes: int = 0
+    psnr_db: float = 0.0  # the mean over all pictures, in 8-bit sRGB
+
+    def __call__(self, data: bytes) -> bytes:
+        """A picture's file, smaller. Raises ValueError for one that cannot be read."""
+        picture = decode(data)
+        if picture is None:
+            raise ValueError("cannot be read as a picture")
+        options = [cv2.IMWRITE_JPEG_QUALITY, self.quality]
+        made = bytes(cv2.imencode(".jpg", cv2.cvtColor(picture, cv2.COLOR_RGB2BGR), options)[1])
+        again = decode(made)
+        assert again is not None
+        apart = max(float(np.mean((again.astype(np.float32) - picture) ** 2)), 1e-3)
+        self.psnr_db = (self.psnr_db * self.n + 10 * math.log10(255**2 / apart)) / (self.n + 1)
+        self.n, self.n_bytes_before, self.n_bytes = (
+            self.n + 1,
+            self.n_bytes_before + len(data),
+            self.n_bytes + len(made),
+        )
+        return made
+
+
 def pack_dataset(
-    folder: Path, out: Path, *, shard_mb: float = SHARD_MB, check: Callable[[], None] = lambda: None
+    folder: Path,
+    out: Path,
+    *,
+    shard_mb: float = SHARD_MB,
+    recode: Recoder | None = None,
+    check: Callable[[], None] = lambda: None,
 ) -> Index:
     """Pack a data set's pictures into tars under `out`/shards, and copy its sheet, head and samples beside them.
 
-    The order is that of the samples. `check` is called once per picture and may raise to stop; an index is written
-    last, so that a broken-off packing is no data set. Raises: TrainingError where a picture is missing.
+    The order is that of the samples. `recode` codes the pictures anew; None packs their files as they are. `check` is
+    called once per picture and may raise to stop; an index is written last, so that a broken-off packing is no data
+    set. Raises: TrainingError where a picture is missing, or cannot be coded anew.
     """
     (out / FOLDER).mkdir(parents=True, exist_ok=True)
     (out / INDEX).unlink(missing_ok=True)
@@ -31,7 +71,7 @@ def pack_dataset(
     lines = [line for line in (folder / "samples.jsonl").read_text(encoding="utf-8").splitlines() if line.strip()]
     shards = []
     for number, rows in enumerate(_groups(data, folder, shard_mb * 1e6)):
-        shards.append(_write(out / FOLDER / f"{number:06}.tar", data, folder, rows, lines, check))
+        shards.append(_write(out / FOLDER / f"{number:06}.tar", data, folder, rows, lines, recode, check))
     for name in ("sheet.yaml", "samples.jsonl", "dataset.json"):
         if (folder / name).resolve() != (out / name).resolve():
             write_text(out / name, (folder / name).read_text(encoding="utf-8"))
@@ -61,7 +101,13 @@ def _groups(data: Dataset, folder: Path, limit: float) -> Iterator[list[int]]:
 
 
 def _write(
-    path: Path, data: Dataset, folder: Path, rows: Sequence[int], lines: Sequence[str], check: Callable[[], None]
+    path: Path,
+    data: Dataset,
+    folder: Path,
+    rows: Sequence[int],
+    lines: Sequence[str],
+    recode: Recoder | None,
+    check: Callable[[], None],
 ) -> Shard:
     members: dict[str, tuple[int, int]] = {}
     with replacing(path) as beside:
@@ -69,7 +115,10 @@ def _write(
             for row in rows:
                 check()
                 source = folder / data.samples[row].image
-                place = _add(tar, f"{row:08}{source.suffix.lower()}", source.read_bytes())
+                suffix, content = source.suffix.lower(), source.read_bytes()
+                if recode is not None:
+                    suffix, content = ".jpg", _coded(recode, content, source)
+                place = _add(tar, f"{row:08}{suffix}", content)
                 members.setdefault(data.samples[row].image, place)
                 _add(tar, f"{row:08}.json", lines[row].encode())
         hashed = _Hash()
@@ -77,6 +126,13 @@ def _write(
             while block := stream.read(1 << 20):
                 hashed.add(block)
     return Shard(path.name, hashed.n_bytes, hashed.hexdigest(), members)
+
+
+def _coded(recode: Recoder, content: bytes, source: Path) -> bytes:
+    try:
+        return recode(content)
+    except ValueError as error:
+        raise TrainingError(f"{source}: {error}; mine the data set again") from error
 
 
 def _add(tar: tarfile.TarFile, name: str, data: bytes) -> tuple[int, int]:

@@ -25,7 +25,7 @@ from rotopaint_ai.training.shards.index import INDEX, parse_index
 from rotopaint_ai.training.shards.order import Order
 from rotopaint_ai.training.shards.store import Folder, Server
 from rotopaint_ai.training.shards.stream import sizes_of
-from rotopaint_ai.training.shards.write import pack_dataset
+from rotopaint_ai.training.shards.write import Recoder, pack_dataset
 
 N = 23
 
@@ -106,6 +106,29 @@ def test_a_damaged_shard_is_named(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "shards/000002.tar").write_bytes(whole)
     with pytest.raises(TrainingError, match=r"000002.tar: images/.* cannot be read as a picture"):
         data.picture(data.groups().index(2))  # type: ignore[union-attr]
+
+
+def test_a_clip_is_decoded_in_place_and_is_what_single_pictures_are(packed: Path, tmp_path: Path) -> None:
+    data = read_dataset(packed)
+    (pack,) = data.packs
+    names = [sample.image for sample in data.samples[3:9]]  # both JPEG and PNG
+    np.testing.assert_array_equal(pack.clip(names, (60, 40)), np.stack([data.picture(row) for row in range(3, 9)]))
+    with pytest.raises(TrainingError, match=r"images/a.1004.jpg: is 60x40; wanted 40x60 for a clip of one size"):
+        pack.clip(names, (40, 60))
+
+
+def test_pictures_that_are_coded_anew_are_smaller_and_the_loss_is_told(
+    folder: Path, packed: Path, tmp_path: Path
+) -> None:
+    recode = Recoder(60)
+    pack_dataset(folder, tmp_path, recode=recode)
+    plain, coded = read_dataset(packed), read_dataset(tmp_path)
+    assert coded.samples == plain.samples
+    apart = [coded.picture(row).astype(float) - plain.picture(row) for row in range(N)]
+    assert recode.psnr_db == pytest.approx(np.mean([10 * np.log10(255**2 / (d**2).mean()) for d in apart]), abs=1e-3)
+    assert recode.n_bytes < 0.6 * recode.n_bytes_before
+    with pytest.raises(ValueError, match="cannot be read as a picture"):
+        recode(b"no picture")
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"format": "x"}', '{"format": "rotopaint-shards", "version": 1}'])
