@@ -29,7 +29,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--model", metavar="PACK", help="model pack: a folder or the name of an installed one")
     parser.add_argument("--no-predict", action="store_true", help="leave out our own predicted mattes")
     parser.add_argument("--peers", metavar="PYTHON", help="a Python that has scikit-image and opencv-contrib")
-    parser.add_argument("--best", action="store_true", help="also xphoto's slow FSR (seconds a frame)")
+    parser.add_argument(
+        "--best",
+        action="store_true",
+        help="also slow peers, seconds a frame: xphoto's best FSR and shift map, G'MIC's matchpatch and morpho",
+    )
     parser.add_argument("--repeats", type=int, default=7, metavar="N", help="rounds of the speed comparison (7)")
     parser.add_argument("--page", metavar="FILE", help="write tables and 4 x pictures as HTML")
 
@@ -107,6 +111,8 @@ def _measure(case: Case, arguments: argparse.Namespace) -> tuple[dict[str, Any],
     scores = {name: _rounded(score(case, made)) for name, made in lights.items()}
     for name, one in (ours | theirs).items():
         scores[name]["ms"] = round(sum(one.ms) / len(one.ms), 2)
+    for name, mine in ours.items():
+        scores[name]["chosen"] = dict(mine.chosen)
     content: dict[str, Any] = {
         "case": case.name,
         "frames": len(case.sights),
@@ -116,8 +122,8 @@ def _measure(case: Case, arguments: argparse.Namespace) -> tuple[dict[str, Any],
     content |= _verdict(scores, list(ours), list(theirs))
     middle = len(case.sights) // 2
     best_peer = {content["best_peer"]: theirs[content["best_peer"]].lights[middle]}
-    best_own = {content["best_own"]: ours[content["best_own"]].lights[middle]}
-    pictures = clean_page.picture_of(case.sights[middle], {**best_peer, **best_own})
+    own = {name: made.lights[middle] for name, made in ours.items()}
+    pictures = clean_page.picture_of(case.sights[middle], {**best_peer, **own})
     return content, clean_page.Shown(case.name, pictures), {e.name: e.refused for e in asked if e.refused is not None}
 
 

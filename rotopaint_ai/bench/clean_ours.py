@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +14,7 @@ from rotopaint_ai.bench.clean_cases import Case, Sight
 from rotopaint_ai.inference.models import open_fill
 from rotopaint_ai.inference.pack import load_pack
 from rotopaint_ai.seams import temporal
-from rotopaint_ai.seams.cleanplate import fill
+from rotopaint_ai.seams.cleanplate import Painted, paint
 from rotopaint_ai.seams.learned import FillModel
 from rotopaint_ai.seams.ribbon import Curve
 
@@ -26,10 +26,11 @@ OWN = ", own matte"
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """Filled light (H, W, 3) of each frame, and process milliseconds of each."""
+    """Filled light (H, W, 3) of each frame, process milliseconds of each, and the share of seam each method painted."""
 
     lights: tuple[Array, ...]
     ms: tuple[float, ...]
+    chosen: Mapping[str, float]
 
 
 def model_of(pack: str | None) -> FillModel | None:
@@ -50,14 +51,15 @@ def fill_case(case: Case, methods: Sequence[str], pack: str | None) -> dict[str,
 
 def _fill(sights: Sequence[Sight], method: str, model: FillModel | None, *, own: bool) -> Made:
     base = "auto" if method == "temporal" else method
-    lights, times = [], []
+    painted, times = [], []
     for sight in sights:
         matte, curves = _given(sight, own)
         start = time.process_time()
-        lights.append(fill(sight.plate, matte, curves, base, model))
+        painted.append(paint(sight.plate, matte, curves, base, model))
         times.append(1e3 * (time.process_time() - start))
+    lights, chosen = [each.rgb for each in painted], _shares(painted)
     if method != "temporal":
-        return Made(tuple(lights), tuple(times))
+        return Made(tuple(lights), tuple(times), chosen)
     stills = [
         temporal.Still(sight.plate, light, _given(sight, own)[0], *sight.origin) for sight, light in zip(sights, lights)
     ]
@@ -66,7 +68,12 @@ def _fill(sights: Sequence[Sight], method: str, model: FillModel | None, *, own:
         start = time.process_time()
         settled.append(temporal.settle(still, stills[:k][::-1], stills[k + 1 :]))
         times[k] += 1e3 * (time.process_time() - start)
-    return Made(tuple(settled), tuple(times))
+    return Made(tuple(settled), tuple(times), chosen)
+
+
+def _shares(painted: Sequence[Painted]) -> Mapping[str, float]:
+    names = sorted({name for each in painted for name in each.chosen})
+    return {name: round(sum(each.chosen.get(name, 0.0) for each in painted) / len(painted), 3) for name in names}
 
 
 def _given(sight: Sight, own: bool) -> tuple[Array, tuple[Curve, ...]]:

@@ -97,7 +97,7 @@ def _case(case: Mapping[str, Any], shown: Shown | None) -> str:
     )
     return (
         f"<h2>{escape(case['case'])}</h2><p>{case['frames']} frames; {escape(case['verdict'])}</p>"
-        f"<table><tr><th>method</th>{heads}</tr>{rows}</table><div class=row>{figures}</div>"
+        f"<table><tr><th>method</th>{heads}<th>painted by</th></tr>{rows}</table><div class=row>{figures}</div>"
     )
 
 
@@ -105,7 +105,8 @@ def _row(name: str, scores: Mapping[str, Any], is_best: bool) -> str:
     cells = "".join(
         f"<td>{form.format(scores[key]) if scores.get(key) is not None else '-'}</td>" for key, _, form in _COLUMNS
     )
-    return f"<tr{' class=best' if is_best else ''}><td>{escape(name)}</td>{cells}</tr>"
+    chosen = ", ".join(f"{method} {share:.0%}" for method, share in scores.get("chosen", {}).items())
+    return f"<tr{' class=best' if is_best else ''}><td>{escape(name)}</td>{cells}<td>{escape(chosen)}</td></tr>"
 
 
 def _speed(rows: Sequence[Mapping[str, Any]]) -> str:

@@ -100,6 +100,22 @@ def test_peers_change_nothing_outside_and_the_absent_are_named() -> None:
     assert all(each.refused for each in asked if each.name not in done)
 
 
+def test_gmic_is_asked_again_with_some_more_rim_where_it_breaks_down(monkeypatch: pytest.MonkeyPatch) -> None:
+    true = _grey(100)
+    sight = _sight(np.where(_sight(true, true).hole[..., None] > 0, np.float32(0.0), true), true)
+    sizes: list[tuple[int, ...]] = []
+
+    def once(words: tuple[str, str, str], plate: np.ndarray, hole: np.ndarray) -> np.ndarray:
+        sizes.append(plate.shape[:2])
+        return np.full_like(plate, 100 if len(sizes) > 2 else 0)
+
+    monkeypatch.setattr(clean_peers, "_gmic_once", once)
+    filled = clean_peers._gmic(("gmic", "inpaint", ""), codes(sight.plate), sight.hole)
+    assert sizes == [(SIZE, SIZE), (SIZE + 1, SIZE + 1), (SIZE + 2, SIZE + 2)]
+    assert filled.shape == (SIZE, SIZE, 3)
+    assert (filled == 100).all()
+
+
 def test_the_kind_measures_a_still_and_writes_its_page(tmp_path: Path) -> None:
     shot = tmp_path / "A" / "shot"
     _write_shot(shot)
@@ -111,6 +127,7 @@ def test_the_kind_measures_a_still_and_writes_its_page(tmp_path: Path) -> None:
     methods = result["cases"][0]["methods"]
     assert methods["two-bank"]["psnr_db"] > methods["untouched"]["psnr_db"] + 5
     assert methods["two-bank"]["changed_outside"] == 0
+    assert methods["two-bank"]["chosen"] == {"two-bank": 1.0}
     assert [row["size"] for row in result["speed"]] == ["960x540", "1920x1080", "3840x2160"]
     text = page.read_text(encoding="utf-8")
     assert "two-bank" in text
