@@ -18,7 +18,7 @@ import torch
 
 from rotopaint_ai.errors import PackError, TrainingError
 from rotopaint_ai.files import replacing
-from rotopaint_ai.inference.pack import SEAM, find_pack
+from rotopaint_ai.inference.pack import FILL, SEAM, find_pack
 from rotopaint_ai.training.dataset import Array, face_bounds
 from rotopaint_ai.training.nets import LandmarkNet
 
@@ -86,10 +86,19 @@ def find_weights(init: str | Path | None) -> Weights | None:
 
 def find_seam_model(init: str | Path | None) -> Path | None:
     """The seam model of the pack to start from, which knows no landmarks and so serves any other; None without one."""
+    return _part_of(init, SEAM)
+
+
+def find_fill_model(init: str | Path | None) -> Path | None:
+    """The learned fill of the pack to start from: it sees straightened seams alone, whoever they belong to."""
+    return _part_of(init, FILL)
+
+
+def _part_of(init: str | Path | None, name: str) -> Path | None:
     if init is not None and str(init) == "none":
         return None
     try:
-        path = find_pack(init) / SEAM
+        path = find_pack(init) / name
     except PackError:
         return None
     return path if path.is_file() else None
