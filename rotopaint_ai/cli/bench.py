@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 KINDS = {
     "train": "training steps: stock PyTorch against ours, one rank against several",
+    "scale": "training by ranks: efficiency, and what a model of it says of real hosts",
     "clean": "clean plates against every peer that is installed: quality inside the true seam, and speed",
     "exchange": "reading and writing shape files, over their size",
     "keys": "keys after reduction over one key a frame, beside thinning by points and the least possible",

@@ -1,0 +1,41 @@
+"""Training by ranks: what is measured here, and what that says of real hosts (goal P7)."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Say which arguments the kind takes."""
+    parser.add_argument("--ranks", default="1,2,4,8", metavar="N,N", help="numbers of ranks, one thread each (1,2,4,8)")
+    parser.add_argument("--steps", type=int, default=8, metavar="N", help="steps per measurement (8)")
+    parser.add_argument("--batch", type=int, default=16, metavar="N", help="crops per step and rank (16)")
+    parser.add_argument("--size", type=int, default=256, metavar="PX", help="side of the crops (256)")
+    parser.add_argument("--rounds", type=int, default=3, metavar="N", help="rounds to take the median of (3)")
+    parser.add_argument(
+        "--links",
+        default="",
+        metavar="RATE,RATE",
+        help="also two hosts, stood in for by network namespaces, over links such as 1gbit,200mbit (Linux)",
+    )
+
+
+def measure(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Measure in turns, and return the table as JSON values. Raises UsageError, TrainingError."""
+    from rotopaint_ai.bench.scaling import hosts
+    from rotopaint_ai.bench.scaling.measure import Settings, measure_all
+    from rotopaint_ai.cli.shared import needs_training
+    from rotopaint_ai.errors import UsageError
+
+    needs_training()
+    ranks = [int(part) for part in arguments.ranks.split(",") if part.strip().isdecimal()]
+    numbers = (arguments.steps, arguments.batch, arguments.size, arguments.rounds)
+    if not ranks or min(*numbers, *ranks) < 1 or arguments.batch < 2 or arguments.size % 32:
+        raise UsageError("bench scale: wanted counts from 1, 2 crops or more, and a size that 32 divides")
+    links = tuple(part.strip() for part in arguments.links.split(",") if part.strip())
+    for link in links:
+        hosts.bits_per_s(link)
+    if links and (reason := hosts.missing()):
+        raise UsageError(f"--links {arguments.links}: {reason}; leave it out")
+    return measure_all(Settings(*numbers, tuple(dict.fromkeys((1, *ranks))), links))

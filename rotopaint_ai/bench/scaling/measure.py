@@ -1,0 +1,198 @@
+"""The table of `rotopaint bench scale`: steps by ranks as measured, and as the model says, here and on real hosts."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from rotopaint_ai.bench.scaling import hosts
+from rotopaint_ai.bench.scaling.model import Link, Step, fit_link
+from rotopaint_ai.bench.scaling.rank import MARK
+from rotopaint_ai.errors import TrainingError
+from rotopaint_ai.jobs import n_cores
+from rotopaint_ai.training.allocator import SETTINGS
+from rotopaint_ai.training.parallel.launch import NEW_STORE
+from rotopaint_ai.training.parallel.topology import choose, look
+
+MODULE = "rotopaint_ai.bench.scaling.rank"
+WANTED = 0.9  # goal P7
+HOOKS = ("none", "bf16", "fp16", "powersgd")
+NETWORKS = {  # of real hosts; latencies as of switched Ethernet
+    "25 gbit, 0.02 ms": Link(2e-5, 25e9 / 8),
+    "10 gbit, 0.05 ms": Link(5e-5, 10e9 / 8),
+    "1 gbit, 0.2 ms": Link(2e-4, 1e9 / 8),
+    "200 mbit, 1 ms": Link(1e-3, 200e6 / 8),
+}
+FORETOLD = (2, 4, 8, 16)
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Steps per measurement, crops per step and rank, their side, rounds, numbers of ranks, links between two hosts."""
+
+    n_steps: int
+    batch: int
+    size: int
+    n_rounds: int
+    ranks: tuple[int, ...]
+    links: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What so many ranks took: seconds [rounds, ranks, steps, clock and processor] by way, and sums by bytes."""
+
+    ranks: int
+    gradient_bytes: int
+    taken: Mapping[str, npt.NDArray[np.float64]]
+    sums: Mapping[int, float]
+
+    @property
+    def alone_s(self) -> npt.NDArray[np.float64]:
+        """A step of one rank while the others wait, by round."""
+        return np.asarray(np.median(self.taken["alone"][:, 0, :, 0], axis=1))
+
+    def step_s(self, way: str) -> npt.NDArray[np.float64]:
+        """A step of all ranks, by round: each waits for the slowest."""
+        return np.asarray(np.median(self.taken[way][..., 0].max(axis=1), axis=1))
+
+    def efficiency(self, way: str) -> float:
+        """Images per second and rank over those of one rank alone, by the clock."""
+        return float(np.median(self.alone_s / self.step_s(way)))
+
+    def by_processor(self, way: str) -> float:
+        """The same, counting only processor time: what a core of its own for every rank would give."""
+        alone = self.taken["alone"][:, 0, :, 1].mean(axis=1)
+        return float(np.median(alone / self.taken[way][..., 1].mean(axis=(1, 2))))
+
+    @property
+    def rows(self) -> list[tuple[int, float, float]]:
+        """Sums as the model wants them: ranks, bytes, seconds."""
+        return [(self.ranks, n_bytes, taken) for n_bytes, taken in self.sums.items()]
+
+
+def measure_all(settings: Settings) -> dict[str, Any]:
+    """Measure every number of ranks and every link. Raises TrainingError where a process fails."""
+    here = [_measure(ranks, settings) for ranks in settings.ranks]
+    content = {
+        "benchmark": "scale",
+        "machine": platform.processor() or platform.machine(),
+        "cores": n_cores(),
+        "settings": asdict(settings),
+        "wanted": {"ranks": 2, "efficiency": WANTED},
+        "ranks": tell_ranks(here, n_cores()),
+        "real_hosts": foretell(here),
+    }
+    return {**content, "two_hosts": _two_hosts(settings)} if settings.links else content
+
+
+def tell_ranks(found: Sequence[Measured], cores: int) -> list[dict[str, Any]]:
+    """A row for each number of ranks; the link is learned from the fewest ranks, and foretells the others.
+
+    Where ranks share cores, their talk takes so many times longer as there are ranks to a core.
+    """
+    several = sorted((row for row in found if row.ranks > 1), key=lambda row: row.ranks)
+    link = fit_link(several[0].rows) if several else None
+    return [_row(row, link, max(1.0, row.ranks / cores)) for row in found]
+
+
+def _row(row: Measured, link: Link | None, crowd: float) -> dict[str, Any]:
+    told: dict[str, Any] = {"ranks": row.ranks, "alone_ms": _ms(np.median(row.alone_s))}
+    if row.ranks == 1 or link is None:
+        return {**told, "efficiency": 1.0}
+    talk = Step(float(np.median(row.alone_s)), row.gradient_bytes).talking_s(link, row.ranks) * crowd
+    apart, together = row.step_s("apart"), row.step_s("none")
+    return {
+        **told,
+        "apart_ms": _ms(np.median(apart)),  # all compute side by side, and each step waits for the slowest
+        "together_ms": _ms(np.median(together)),
+        "foretold_ms": _ms(np.median(apart) + talk),
+        "talk_foretold_ms": _ms(talk),
+        "efficiency": round(row.efficiency("none"), 3),
+        "efficiency_rounds": [round(float(value), 3) for value in row.alone_s / together],
+        "of_apart": round(float(np.median(apart / together)), 3),  # what is left of it by talking alone
+        "by_processor_time": round(row.by_processor("none"), 3),
+        "sums_ms": {
+            str(n): {"measured": _ms(s), "foretold": _ms(link.all_reduce_s(n, row.ranks) * crowd)}
+            for n, s in row.sums.items()
+        },
+    }
+
+
+def foretell(found: Sequence[Measured]) -> list[dict[str, Any]]:
+    """Efficiency on real hosts, a rank on each: the step of one rank as measured, over networks of several kinds."""
+    alone = float(np.median([np.median(row.alone_s) for row in found]))
+    told = []
+    for name, link in NETWORKS.items():
+        for compression, share in (("none", 1.0), ("bf16", 0.5)):
+            step = Step(alone, found[0].gradient_bytes * share)
+            by_ranks = {str(ranks): round(step.efficiency(link, ranks), 3) for ranks in FORETOLD}
+            told.append({"network": name, "compression": compression, "efficiency": by_ranks})
+    return told
+
+
+def _two_hosts(settings: Settings) -> list[dict[str, Any]]:
+    told = []
+    for rate in settings.links:
+        words = ["-m", MODULE, *_words(settings, HOOKS)]
+        row = parsed(hosts.run(words, rate=rate))
+        told.append(tell_link(rate, row))
+    return told
+
+
+def tell_link(rate: str, row: Measured) -> dict[str, Any]:
+    """Steps of two hosts over a link, by gradient compression, beside what the link's rate foretells.
+
+    PowerSGD is not foretold: it sends whole gradients at first, and then as few as it likes.
+    """
+    link = fit_link(row.rows)
+    if rate != hosts.UNLIMITED:
+        link = Link(link.latency_s, hosts.bits_per_s(rate) / 8)
+    apart = float(np.median(row.step_s("apart")))
+    shares = {"none": 1.0, "bf16": 0.5, "fp16": 0.5}
+    foretold = {
+        hook: _ms(apart + Step(apart, row.gradient_bytes * share).talking_s(link, row.ranks))
+        for hook, share in shares.items()
+        if hook in row.taken
+    }
+    steps = {hook: _ms(np.median(row.step_s(hook))) for hook in HOOKS if hook in row.taken}
+    return {"link": rate, "apart_ms": _ms(apart), "step_ms": steps, "foretold_ms": foretold}
+
+
+def _measure(ranks: int, settings: Settings) -> Measured:
+    layout = choose(look(), str(ranks))
+    environment = {**os.environ, **SETTINGS, **NEW_STORE, **layout.environment(), "OMP_NUM_THREADS": "1"}
+    launcher = ["torch.distributed.run", "--standalone", "--nproc-per-node", str(ranks), "-m"] if ranks > 1 else []
+    words = [sys.executable, "-m", *launcher, MODULE, *_words(settings, ("none",))]
+    done = subprocess.run(words, env=environment, capture_output=True, text=True)
+    if done.returncode:
+        said = " ".join(done.stderr.split())[-300:]
+        raise TrainingError(f"bench scale: {ranks} ranks failed ({said}); try fewer ranks or a smaller batch")
+    return parsed(done.stdout)
+
+
+def _words(settings: Settings, hooks: Sequence[str]) -> list[str]:
+    numbers = (settings.n_steps, settings.batch, settings.size, settings.n_rounds)
+    return [*map(str, numbers), ",".join(hooks)]
+
+
+def parsed(text: str) -> Measured:
+    """What the first rank printed."""
+    (line,) = [line for line in text.splitlines() if line.startswith(MARK)]
+    content = json.loads(line.removeprefix(MARK))
+    taken = {name: np.array(rounds) for name, rounds in content["taken"].items()}
+    sums = {int(n_bytes): seconds for n_bytes, seconds in content["sums"].items()}
+    return Measured(content["ranks"], content["bytes"], taken, sums)
+
+
+def _ms(seconds: Any) -> float:
+    return round(float(seconds) * 1000, 3)
