@@ -24,8 +24,7 @@ Relight = Callable[[Array, Bools, Bools, float, FillModel | None], tuple[Array, 
 
 TABLES = (NARROW, TABLE)  # hairlines first: the table fitted on every width leaves them faintly visible
 STRETCH = 32
-_BLEND = 8  # columns over which one method gives way to the other
-_HARD = 0.02  # doubt, log light, from which on a stretch is given to the network
+EASY, HARD = 0.01, 0.02  # doubt, log light, at which the network begins to take a share, and from which it has all
 
 
 def two_bank(
@@ -50,17 +49,25 @@ def by_network(
 def automatic(
     light_TSC: Array, hole_TS: Bools, own_TS: Bools, floor: float, model: FillModel | None
 ) -> tuple[Array, Mapping[str, float]]:
-    """Stretches that look easy by the table, the others by the network."""
+    """Stretches that look easy by the tables, the others mended by the network.
+
+    From EASY to HARD doubt the one gives way to the other, so that a stretch near the border does not hop over it from
+    frame to frame.
+    """
     if model is None:
         return two_bank(light_TSC, hole_TS, own_TS, floor, model)
-    known = light.sources(light_TSC, hole_TS)
-    hard_S = hard(known, hole_TS, own_TS)
     relit = light.relight_in_turn(light_TSC, hole_TS, own_TS, TABLES)
+    known = light.sources(light_TSC, hole_TS)
+    share_S = shares(doubt(known, hole_TS, own_TS), own_TS.shape[1])
     used = own_TS.any(0)
-    share = float(hard_S[used].mean()) if used.any() else 0.0
-    if share:
-        relit = _blended(relit, known, hole_TS, own_TS, floor, model, hard_S)
-    return relit, {"two-bank": round(1.0 - share, 4), "learned": round(share, 4)}
+    share = float(share_S[used].mean()) if used.any() else 0.0
+    mended = relit.copy() if share else relit
+    edges = np.flatnonzero(np.diff(np.r_[0, (share_S > 0).astype(np.int8), 0]))
+    for first, end in edges.reshape(-1, 2):
+        part = slice(int(first), int(end))
+        there = learned.mend(relit, known, hole_TS, own_TS, floor, model, part)
+        mended[:, part] += share_S[part, None] * (there - relit[:, part])
+    return mended, {"two-bank": round(1.0 - share, 4), "learned": round(share, 4)}
 
 
 def doubt(known: Sources, hole_TS: Bools, own_TS: Bools) -> Array:
@@ -78,24 +85,11 @@ def doubt(known: Sources, hole_TS: Bools, own_TS: Bools) -> Array:
     return np.asarray(np.sqrt(total / np.maximum(count, 1)))
 
 
-def hard(known: Sources, hole_TS: Bools, own_TS: Bools) -> Bools:
-    """Columns (S,) of the stretches that are given to the network."""
-    return np.repeat(doubt(known, hole_TS, own_TS) > _HARD, STRETCH)[: own_TS.shape[1]]
-
-
-def _blended(
-    relit: Array, known: Sources, hole_TS: Bools, own_TS: Bools, floor: float, model: FillModel, hard_S: Bools
-) -> Array:
-    """The table's answer with the network's in the hard columns, one fading into the other beside them."""
-    share_S = np.convolve(np.pad(hard_S, _BLEND, "edge").astype(np.float32), np.ones(2 * _BLEND + 1) / (2 * _BLEND + 1))
-    share_S = np.clip(2.0 * share_S[2 * _BLEND : 2 * _BLEND + len(hard_S)], 0.0, 1.0).astype(np.float32)
-    mended = relit.copy()
-    edges = np.flatnonzero(np.diff(np.r_[0, (share_S > 0).astype(np.int8), 0]))
-    for first, end in edges.reshape(-1, 2):
-        part = slice(int(first), int(end))
-        there = learned.mend(relit, known, hole_TS, own_TS, floor, model, part)
-        mended[:, part] += share_S[part, None] * (there - relit[:, part])
-    return mended
+def shares(doubts: Array, n_columns: int) -> Array:
+    """The network's share (S,) of each column: 0 up to EASY doubt, 1 from HARD, straight lines between stretches."""
+    ramp = np.clip((doubts - EASY) / (HARD - EASY), 0.0, 1.0)
+    middles = STRETCH * (np.arange(len(doubts)) + 0.5) - 0.5
+    return np.interp(np.arange(n_columns), middles, ramp).astype(np.float32)
 
 
 METHODS: Mapping[str, Relight] = MappingProxyType({"auto": automatic, "two-bank": two_bank, "learned": by_network})

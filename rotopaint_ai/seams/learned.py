@@ -32,20 +32,20 @@ CONTEXT = 16  # columns that a stretch is shown beside its own
 _LIMIT = 3.0
 
 
-def strip_of(known: Sources, relit_TSC: Array, hole_TS: Bools, floor: float) -> Array:
-    """What the network sees of a ribbon: (T, S, 11).
+def strip_of(known: Sources, relit_TSC: Array, hole_TS: Bools, floor: float, columns: slice = slice(None)) -> Array:
+    """What the network sees of some columns of a ribbon: (T, s, 11).
 
     Plate, joined face and the tables' paint against the banks' light (3 + 3 + 3), the matte, and how far the banks'
     light is above the floor. relit_TSC: (T, S, 4), base and keep, as `light.relight` gives them.
     """
-    n_rows, _, n_columns = known.own.shape
-    strip = np.empty((n_rows, n_columns, N_CHANNELS), np.float32)
-    own, banks = (field.transpose(0, 2, 1) for field in (known.own, known.banks))
+    own, face, banks = (field[..., columns].transpose(0, 2, 1) for field in (known.own, known.face, known.banks))
+    relit = relit_TSC[:, columns]
+    strip = np.empty((*own.shape[:2], N_CHANNELS), np.float32)
     np.subtract(own, banks, out=strip[..., 0:3])
-    np.subtract(known.face.transpose(0, 2, 1), banks, out=strip[..., 3:6])
-    np.subtract(relit_TSC[..., :3] + relit_TSC[..., 3:] * own, banks, out=strip[..., 6:9])
-    strip[..., 9] = hole_TS
-    strip[..., 10] = np.float32(0.25) * (known.banks.mean(1) - np.float32(np.log(floor)))
+    np.subtract(face, banks, out=strip[..., 3:6])
+    np.subtract(relit[..., :3] + relit[..., 3:] * own, banks, out=strip[..., 6:9])
+    strip[..., 9] = hole_TS[:, columns]
+    strip[..., 10] = np.float32(0.25) * (banks.mean(2) - np.float32(np.log(floor)))
     return np.clip(strip, -_LIMIT, _LIMIT, out=strip)
 
 
@@ -55,23 +55,21 @@ def padded(strip_TSC: Array) -> Array:
     return np.pad(strip_TSC, ((0, -n_rows % MULTIPLE), (0, -n_columns % MULTIPLE), (0, 0)), "edge")
 
 
-def answers(model: FillModel, strip_TSC: Array, columns: slice) -> Array:
-    """The network's answer (T, s, 7) for a stretch of columns, with some context on either side."""
-    first, last = max(0, columns.start - CONTEXT), min(strip_TSC.shape[1], columns.stop + CONTEXT)
-    answer = model(padded(strip_TSC[:, first:last])[None])[0]
-    return np.asarray(answer[: strip_TSC.shape[0], columns.start - first : columns.stop - first])
-
-
 def mend(
     relit_TSC: Array, known: Sources, hole_TS: Bools, own_TS: Bools, floor: float, model: FillModel, columns: slice
 ) -> Array:
-    """What to make of a stretch of columns, (T, s, 4) as `light.relight` gives it, by the network."""
-    strip = strip_of(known, relit_TSC, hole_TS, floor)
+    """What to make of a stretch of columns, (T, s, 4) as `light.relight` gives it, by the network.
+
+    It is shown CONTEXT columns on either side, on the same grid of MULTIPLE columns wherever the stretch begins.
+    """
+    first = max(0, columns.start - CONTEXT) // MULTIPLE * MULTIPLE
+    last = min(own_TS.shape[1], columns.stop + CONTEXT)
+    strip = strip_of(known, relit_TSC, hole_TS, floor, slice(first, last))
+    answer = model(padded(strip)[None])[0][: len(own_TS), columns.start - first : columns.stop - first]
     own = own_TS[:, columns]
     at = np.flatnonzero(own)
-    answer_KN = answers(model, strip, columns).reshape(-1, N_ANSWERS)[at].T.copy()
     face, banks = (light.colours(np.ascontiguousarray(field[..., columns]), at) for field in (known.face, known.banks))
-    return mixed(answer_KN, relit_TSC[:, columns], face, banks, own)
+    return mixed(answer.reshape(-1, N_ANSWERS)[at].T.copy(), relit_TSC[:, columns], face, banks, own)
 
 
 def mixed(answer: Array, relit_TSC: Array, face: Array, banks_light: Array, own_TS: Bools) -> Array:

@@ -104,7 +104,8 @@ def test_auto_gives_the_network_the_hard_stretches_and_leaves_the_rest_as_the_ta
     assert scene is not None
     known = light.sources(scene.light_TSC, scene.hole_TS)
     doubts = choice.doubt(known, scene.hole_TS, scene.ribbon.own_TS)
-    monkeypatch.setattr(choice, "_HARD", float(np.sort(doubts)[-2]))
+    monkeypatch.setattr(choice, "EASY", float(np.sort(doubts)[-2]))
+    monkeypatch.setattr(choice, "HARD", float(np.sort(doubts)[-1]))
     auto = cleanplate.paint(patchy, MATTE, CURVES, "auto", banks_alone)
     assert 0.0 < auto.chosen["learned"] < 0.6
     assert auto.chosen["learned"] + auto.chosen["two-bank"] == pytest.approx(1.0)
@@ -113,14 +114,32 @@ def test_auto_gives_the_network_the_hard_stretches_and_leaves_the_rest_as_the_ta
     assert changed.max() - changed.min() < 90
 
 
+def test_the_networks_share_grows_with_doubt_and_never_hops() -> None:
+    quiet, loud = choice.EASY, choice.HARD
+    doubts = np.array([0.0, quiet, 0.5 * (quiet + loud), loud, 10 * loud, 0.0])
+    share = choice.shares(doubts, 6 * choice.STRETCH)
+    middles = np.clip(np.arange(6) * choice.STRETCH + choice.STRETCH // 2, 0, len(share) - 1)
+    assert share[middles] == pytest.approx([0.0, 0.0, 0.5, 1.0, 1.0, 0.0], abs=0.5 / choice.STRETCH + 1e-6)
+    assert np.abs(np.diff(share)).max() <= 1.0 / choice.STRETCH + 1e-6
+    a_little_more = choice.shares(doubts + 0.02 * (loud - quiet), 6 * choice.STRETCH)
+    assert np.abs(a_little_more - share).max() < 0.03
+
+
 def test_a_stretch_gets_the_same_answer_whether_it_is_seen_alone_or_with_the_others() -> None:
     rng = np.random.default_rng(0)
-    strip = rng.standard_normal((28, 200, learned.N_CHANNELS)).astype(np.float32)
+    light_TSC = rng.standard_normal((30, 202, 3)).astype(np.float32)
+    hole = np.zeros((30, 202), bool)
+    hole[10:20] = True
+    known, own = light.sources(light_TSC, hole), hole.copy()
+    relit = light.relight(light_TSC, hole, own, choice.TABLES[-1])
+    seen: list[tuple[int, ...]] = []
 
     def echo(strips: np.ndarray) -> np.ndarray:
+        seen.append(strips.shape)
         return strips[..., : learned.N_ANSWERS]
 
-    got = learned.answers(echo, strip, slice(64, 96))
-    assert np.array_equal(got, strip[:, 64:96, : learned.N_ANSWERS])
-    ends = learned.answers(echo, strip, slice(190, 200))
-    assert np.array_equal(ends, strip[:, 190:200, : learned.N_ANSWERS])
+    whole = learned.mend(relit, known, hole, own, 0.01, echo, slice(0, 202))
+    for columns in (slice(66, 96), slice(190, 202)):
+        assert np.array_equal(learned.mend(relit, known, hole, own, 0.01, echo, columns), whole[:, columns])
+    assert seen[1][2] <= 30 + 2 * learned.CONTEXT + 2 * learned.MULTIPLE
+    assert all(size % learned.MULTIPLE == 0 for shape in seen for size in shape[1:3])
