@@ -141,6 +141,12 @@ class Dataset:
             raise TrainingError(f"{sample.image}: is {got}; samples.jsonl says {sample.width}x{sample.height}")
         return picture
 
+    def fetch(self, row: int, check: Callable[[], None]) -> None:
+        """Have the shard of a sample's picture on this machine; `check` may raise to stop. Raises TrainingError."""
+        folder = self.folders[row]
+        if isinstance(folder, Packed):
+            folder.fetch(self.samples[row].image, check)
+
     @property
     def packs(self) -> tuple[Packed, ...]:
         """The shards that pictures lie in."""
@@ -283,7 +289,7 @@ def load_pictures(
     factors = np.minimum(1.0, side_px / (face_side(dataset.truth.landmarks) * margin))
     sizes = [(sample.width, sample.height) for sample in dataset.samples]
     if (groups := dataset.groups()) is not None:
-        streamed = Streamed(dataset.picture, sizes, [float(factor) for factor in factors])
+        streamed = Streamed(dataset.picture, sizes, [float(factor) for factor in factors], dataset.fetch)
         return replace(_memory(streamed, sizes, dataset.truth, np.ones((len(dataset), 2))), groups=groups)
     pictures = []
     for row, factor in enumerate(factors):

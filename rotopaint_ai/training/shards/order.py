@@ -44,13 +44,19 @@ class Order:
         """The order of an epoch."""
         return _epoch(self, number)
 
-    def shards_ahead(self, step: int, count: int) -> list[int]:
-        """The shards in the order in which the epoch of a step wants them, from that step on."""
+    def ahead(self, step: int, count: int) -> list[int]:
+        """A row of each shard in the order in which they are wanted from a step on, into the next epoch.
+
+        Empty without shards.
+        """
         if self.groups is None:
             return []
-        at = step * count
-        rest = self.epoch(at // self.n)[at % self.n :]
-        return list(dict.fromkeys(self.groups[row] for row in rest))
+        number, at = divmod(step * count, self.n)
+        rows = [int(row) for row in (*self.epoch(number)[at:], *self.epoch(number + 1))]
+        first: dict[int, int] = {}
+        for row in rows:
+            first.setdefault(self.groups[row], row)
+        return list(first.values())
 
 
 @lru_cache(maxsize=4)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import mmap
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -50,6 +50,10 @@ class Packed:
         offset, size = self.index.shards[number].members[name]
         return memoryview(self._mapped(number))[offset : offset + size]
 
+    def fetch(self, name: str, check: Callable[[], None] = lambda: None) -> None:
+        """Have the shard that holds a picture at hand; `check` is called now and then and may raise to stop."""
+        self._mapped(self.shard_of(name), check)
+
     def picture(self, name: str) -> Picture:
         """A picture: (H, W, 3) RGB. Raises TrainingError for one that cannot be decoded."""
         found = decode(self.data(name))
@@ -78,10 +82,14 @@ class Packed:
             raise TrainingError(f"{name}: is {got}; wanted {wanted} for a clip of one size")
         place[:] = picture
 
-    def _mapped(self, number: int) -> mmap.mmap:
+    def _mapped(self, number: int, check: Callable[[], None] = lambda: None) -> mmap.mmap:
+        found = self._open.get(number)
+        if found is not None:
+            return found
         with self._locks[number]:
             if number not in self._open:
-                self._open[number] = _map(self.store.shard(self.index.shards[number]), self.index.shards[number])
+                shard = self.index.shards[number]
+                self._open[number] = _map(self.store.shard(shard, check), shard)
             return self._open[number]
 
 

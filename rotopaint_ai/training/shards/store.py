@@ -41,8 +41,8 @@ class Store(Protocol):
     def index(self) -> Index | None:
         """The shards; None where the pictures are single files. Raises TrainingError."""
 
-    def shard(self, shard: Shard) -> Path:
-        """A local file that holds a shard. Raises TrainingError."""
+    def shard(self, shard: Shard, check: Callable[[], None] = lambda: None) -> Path:
+        """A local file that holds a shard; `check` may raise to stop fetching it. Raises TrainingError."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ class Folder:
         """The index, where there is one."""
         return parse_index(self.read(INDEX), str(self.path / INDEX)) if (self.path / INDEX).is_file() else None
 
-    def shard(self, shard: Shard) -> Path:
+    def shard(self, shard: Shard, check: Callable[[], None] = lambda: None) -> Path:
         """The shard itself, if it is whole."""
         path = self.path / FOLDER / shard.name
         size = path.stat().st_size if path.is_file() else None
@@ -98,7 +98,7 @@ class Server:
         """The index; a data set on a server is always in shards."""
         return parse_index(self.read(INDEX), f"{self.url}/{INDEX}")
 
-    def shard(self, shard: Shard) -> Path:
+    def shard(self, shard: Shard, check: Callable[[], None] = lambda: None) -> Path:
         """The shard in the cache, fetched if it is not there; processes on one machine fetch it once."""
         path = self.cache / f"{shard.sha256[:32]}.tar"
         self.cache.mkdir(parents=True, exist_ok=True)
@@ -107,13 +107,14 @@ class Server:
                 os.utime(path)
                 return path
             self._make_room(shard.n_bytes)
-            self._persistently(f"{self.url}/{FOLDER}/{shard.name}", lambda url: self._download(url, shard, path))
+            self._persistently(f"{self.url}/{FOLDER}/{shard.name}", lambda url: self._download(url, shard, path, check))
         return path
 
-    def _download(self, url: str, shard: Shard, path: Path) -> None:
+    def _download(self, url: str, shard: Shard, path: Path, check: Callable[[], None]) -> None:
         sha, n_bytes = hashlib.sha256(), 0
         with replacing(path) as beside, beside.open("wb") as stream:
             for block in self.fetch(url):
+                check()
                 sha.update(block)
                 n_bytes += len(block)
                 stream.write(block)

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 Picture = npt.NDArray[np.uint8]
+Check = Callable[[], None]
 Size = tuple[int, int]  # width, height
 
 MEMORY_SHARE = 0.4  # of the machine's memory, for pictures that were decoded
@@ -34,11 +35,15 @@ def smaller(picture: Picture, factor: float) -> Picture:
 
 @dataclass(slots=True)
 class Streamed(Sequence[Picture]):
-    """Pictures by row, from `read(row)`, shrunk by their factors. `on_disk` are the sizes that `read` gives."""
+    """Pictures by row, from `read(row)`, shrunk by their factors. `on_disk` are the sizes that `read` gives.
+
+    `fetch(row, check)` brings what a row needs to this machine.
+    """
 
     read: Callable[[int], Picture]
     on_disk: Sequence[Size]
     factors: Sequence[float]
+    fetch: Callable[[int, Check], None] = lambda row, check: None
     budget_bytes: float = field(default_factory=lambda: MEMORY_SHARE * memory_bytes())
     _kept: dict[int, Picture] = field(init=False, default_factory=dict)
     _n_bytes: int = field(init=False, default=0)
@@ -72,7 +77,7 @@ class Streamed(Sequence[Picture]):
 
     def smaller(self, factor: float) -> Streamed:
         """The same pictures shrunk again."""
-        return Streamed(self.__getitem__, self.sizes, [factor] * len(self), self.budget_bytes / 4)
+        return Streamed(self.__getitem__, self.sizes, [factor] * len(self), self.fetch, self.budget_bytes / 4)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +99,11 @@ class Joined(Sequence[Picture]):
             return [self[at] for at in range(*row.indices(len(self)))]
         return self.first[row] if row < len(self.first) else self.second[row - len(self.first)]
 
+    def fetch(self, row: int, check: Check) -> None:
+        """Bring what a row needs to this machine."""
+        n = len(self.first)
+        fetch(self.first if row < n else self.second, row if row < n else row - n, check)
+
     @property
     def sizes(self) -> list[Size]:
         """Width and height of every picture."""
@@ -109,6 +119,12 @@ def sizes_of(pictures: Sequence[Picture]) -> list[Size]:
     if isinstance(pictures, (Streamed, Joined)):
         return pictures.sizes
     return [(picture.shape[1], picture.shape[0]) for picture in pictures]
+
+
+def fetch(pictures: Sequence[Picture], row: int, check: Check) -> None:
+    """Bring what a row needs to this machine, where it is not here; `check` may raise to stop."""
+    if isinstance(pictures, (Streamed, Joined)):
+        pictures.fetch(row, check)
 
 
 def made_smaller(pictures: Sequence[Picture], factor: float) -> Sequence[Picture]:

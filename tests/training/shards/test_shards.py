@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import threading
+import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +15,7 @@ import pytest
 from rotopaint_ai.errors import TrainingError
 from rotopaint_ai.sheet import LandmarkSpec, Sheet
 from rotopaint_ai.training.dataset import (
+    Memory,
     Sample,
     join,
     joined,
@@ -21,8 +25,10 @@ from rotopaint_ai.training.dataset import (
     write_dataset,
     write_picture,
 )
+from rotopaint_ai.training.shards.ahead import fetching
 from rotopaint_ai.training.shards.index import INDEX, parse_index
 from rotopaint_ai.training.shards.order import Order
+from rotopaint_ai.training.shards.read import Packed
 from rotopaint_ai.training.shards.store import Folder, Server
 from rotopaint_ai.training.shards.stream import sizes_of
 from rotopaint_ai.training.shards.write import Recoder, pack_dataset
@@ -146,11 +152,19 @@ class Moody:
 
     def __init__(self, folder: Path, *moods: str) -> None:
         self.folder, self.moods, self.n_asked = folder, list(moods), 0
+        self.asked = threading.Event()
+        self.gate: threading.Event | None = None  # shut, it lets nothing through
 
     def __call__(self, url: str) -> Iterator[bytes]:
         data = (self.folder / url.removeprefix("mem://x/")).read_bytes()
         mood = self.moods.pop(0) if self.moods and url.endswith(".tar") else "well"
         self.n_asked += url.endswith(".tar")
+        if url.endswith(".tar"):
+            self.asked.set()
+        if self.gate is not None and url.endswith(".tar"):
+            while not self.gate.is_set():
+                time.sleep(0.005)
+                yield b""
         if mood == "slow":
             raise TimeoutError("timed out")
         if mood == "gone":
@@ -230,10 +244,58 @@ def test_a_stream_wants_few_shards_at_a_time_and_says_which_come_next() -> None:
     order = Order(140, 3, groups, window=4)
     first = {groups[row] for step in range(2) for row in order.batch(step, 14)}
     assert len(first) <= 4
-    ahead = order.shards_ahead(0, 14)
+    ahead = [groups[row] for row in order.ahead(0, 14)]
     assert sorted(ahead) == list(range(20))
     assert set(ahead[:4]) == {groups[row] for row in order.epoch(0)[:28]}
-    assert len(order.shards_ahead(5, 14)) < 20
+    last = [groups[row] for row in order.ahead(9, 14)]  # the epoch's last step; then those of the next
+    wanted = {groups[row] for row in order.batch(9, 14)}
+    assert set(last[: len(wanted)]) == wanted
+    assert sorted(last) == list(range(20))
+    assert not Order(140, 3).ahead(0, 14)
+
+
+def _streamed(packed: Path, cache: Path, *moods: str, gate: threading.Event | None = None) -> tuple[Memory, Moody]:
+    server, moody = _server(packed, cache, *moods)
+    moody.gate = gate
+    pack = Packed(server, server.index())
+    data = read_dataset(packed)
+    return load_pictures(replace(data, folders=(pack,) * len(data)), side_px=24, margin=1.3), moody
+
+
+def test_shards_come_before_they_are_wanted(packed: Path, tmp_path: Path) -> None:
+    memory, moody = _streamed(packed, tmp_path)
+    order = Order(N, 1, memory.groups)
+    with fetching(memory.pictures, lambda step: order.ahead(step, 5), depth=2) as tell:
+        tell(0)
+        while len(list(tmp_path.glob("*.tar"))) < 2:  # ends, or pytest's own limit ends it
+            time.sleep(0.005)
+    assert moody.n_asked == 2
+    for row in order.batch(0, 5):
+        if memory.groups and memory.groups[row] in {memory.groups[row] for row in order.ahead(0, 5)[:2]}:
+            memory.pictures[row]
+    assert moody.n_asked == 2
+
+
+def test_fetching_stops_in_the_middle_of_a_shard_and_leaves_nothing(packed: Path, tmp_path: Path) -> None:
+    gate = threading.Event()
+    memory, moody = _streamed(packed, tmp_path, gate=gate)
+    with fetching(memory.pictures, lambda step: [0, N - 1]) as tell:
+        tell(0)
+        assert moody.asked.wait(20)  # the server has begun to answer, and does not come to an end
+    assert not list(tmp_path.glob("*.tar"))
+    assert moody.n_asked == 1
+    gate.set()
+    np.testing.assert_array_equal(memory.pictures[0].shape[2], 3)  # who wants it still gets it
+    assert moody.n_asked == 2
+
+
+def test_what_cannot_be_fetched_ahead_is_told_to_who_wants_it(packed: Path, tmp_path: Path) -> None:
+    memory, moody = _streamed(packed, tmp_path, *["gone"] * 99)
+    with fetching(memory.pictures, lambda step: [0]) as tell:
+        tell(0)
+        assert moody.asked.wait(20)
+    with pytest.raises(TrainingError, match="connection reset"):
+        memory.pictures[0]
 
 
 def test_sets_of_both_kinds_join(folder: Path, packed: Path) -> None:
