@@ -17,7 +17,7 @@ import argparse
 import json
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -28,7 +28,7 @@ import torch
 from torch import Tensor, nn
 
 from rotopaint_ai.errors import RotopaintError, TrainingError
-from rotopaint_ai.files import replacing
+from rotopaint_ai.files import replacing, write_json
 from rotopaint_ai.inference.session import open_session
 from rotopaint_ai.seams import learned, light
 from rotopaint_ai.seams.choice import TABLES
@@ -243,6 +243,21 @@ def _strips(path: Path, shots: Path, seed: int, *, sizes: int, made_up: int) -> 
     return Strips.load(path)
 
 
+def _facts(options: argparse.Namespace, found: Mapping[str, float]) -> dict[str, Any]:
+    """What a pack's card says of the model."""
+    words = f"{options.shots.name} --val {options.val.name} --out {options.out.name} --minutes {options.minutes:g}"
+    return {
+        "command": f"python -m rotopaint_ai.training.fill.train {words}",
+        "data": "puppet stage and made-up textures",
+        "steps": int(found["steps"]),
+        "minutes": round(found["seconds"] / 60, 1),
+        "held_out_strips": int(found["strips"]),
+        "held_out_loss": round(found["learned"], 6),
+        "held_out_loss_of_tables": round(found["tables"], 6),
+        "held_out_worse_than_tables": round(found["lost"], 3),
+    }
+
+
 def main() -> int:
     """Train, and write the model once the whole time is spent."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -267,6 +282,7 @@ def main() -> int:
         found = {"steps": float(training.steps), "seconds": training.seconds, **figures(net, held_back)}
         if training.seconds >= 60 * options.minutes:
             found["parity"] = export(net, options.out)
+            write_json(options.out.with_suffix(".json"), _facts(options, found))
     except RotopaintError as error:
         sys.stderr.write(f"{error}\n")
         return 2

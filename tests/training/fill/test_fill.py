@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import cv2
 import numpy as np
+import onnx
 import pytest
 
 pytest.importorskip("torch")
@@ -13,9 +15,11 @@ pytest.importorskip("numba")
 
 import torch
 
-from rotopaint_ai.errors import TrainingError
+from rotopaint_ai.errors import PackError, TrainingError
+from rotopaint_ai.inference.models import open_fill
+from rotopaint_ai.inference.pack import find_pack, load_pack
 from rotopaint_ai.seams import choice, learned, light
-from rotopaint_ai.training.fill import made_up, net, ribbons, shots, table, train
+from rotopaint_ai.training.fill import into, made_up, net, ribbons, shots, table, train
 from rotopaint_ai.training.fill.shots import View
 
 
@@ -162,3 +166,38 @@ def test_shots_of_any_picture_format_are_read_as_light(tmp_path: Path) -> None:
     assert shots.read_linear(tmp_path / "a.png")[0, 0, 0] == pytest.approx(
         ((188 / 255 + 0.055) / 1.055) ** 2.4, rel=1e-4
     )
+
+
+def test_a_trained_fill_goes_into_a_pack_and_the_card_vouches_for_it(tmp_path: Path, shipped_pack: Path) -> None:
+    pack = tmp_path / "pack"
+    shutil.copytree(shipped_pack, pack)
+    model = tmp_path / "fill.onnx"
+    _write_fill(model)
+    with pytest.raises(PackError, match=r"fill\.json.*training writes"):
+        into.put(model, pack)
+    (tmp_path / "fill.json").write_text('{"command": "teach me", "steps": 5}')
+    into.put(model, pack)
+    loaded = load_pack(pack)
+    assert loaded.fill_path is not None
+    assert loaded.fill_path.read_bytes() == model.read_bytes()
+    assert loaded.card["training"]["fill"] == {"command": "teach me", "steps": 5}
+    assert loaded.card["training"]["recipe"] == load_pack(shipped_pack).card["training"]["recipe"]
+    fill = open_fill(loaded)
+    assert fill is not None
+    assert fill(np.zeros((1, 8, 12, learned.N_CHANNELS), np.float32)).shape == (1, 8, 12, learned.N_ANSWERS)
+
+
+def _write_fill(path: Path) -> None:
+    """A graph with a fill's names and sizes, and nothing learnt: one product."""
+    sizes = ["N", "T", "S"]
+    given = onnx.helper.make_tensor_value_info("strip", onnx.TensorProto.FLOAT, [*sizes, learned.N_CHANNELS])
+    made = onnx.helper.make_tensor_value_info("answer", onnx.TensorProto.FLOAT, [*sizes, learned.N_ANSWERS])
+    weights = np.ones((learned.N_CHANNELS, learned.N_ANSWERS), np.float32)
+    node = onnx.helper.make_node("MatMul", ["strip", "w"], ["answer"])
+    graph = onnx.helper.make_graph([node], "fill", [given], [made], [onnx.numpy_helper.from_array(weights, "w")])
+    onnx.save(onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 18)], ir_version=10), path)
+
+
+@pytest.fixture
+def shipped_pack() -> Path:
+    return find_pack(None)
