@@ -15,7 +15,7 @@ except ImportError:  # no wheel for this machine
     isal_zlib = None  # type: ignore[assignment]
 
 _LEVEL = 1
-_REFUSALS: tuple[type[Exception], ...] = () if isal_zlib is None else (cast(type[Exception], isal_zlib.IsalError),)
+_ISAL_ERROR = zlib.error if isal_zlib is None else cast(type[Exception], isal_zlib.IsalError)
 
 Buffer = Any  # bytes, or an array of them
 
@@ -37,8 +37,8 @@ def packer() -> Any:
 
 def decompress(packed: Buffer, most: int) -> bytes:
     """The data of a zlib stream, cut after `most` bytes (1 or more). Raises ValueError for what is none."""
-    library = zlib if isal_zlib is None else isal_zlib
+    library: Any = zlib if isal_zlib is None else isal_zlib
     try:
         return bytes(library.decompressobj().decompress(packed, most))
-    except (zlib.error, *_REFUSALS) as error:
+    except (zlib.error, _ISAL_ERROR) as error:
         raise ValueError(str(error)) from error
