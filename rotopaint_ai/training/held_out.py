@@ -15,6 +15,7 @@ from torch import Tensor
 
 from rotopaint_ai.training.augment import straight_batch
 from rotopaint_ai.training.dataset import Memory, face_side
+from rotopaint_ai.training.log import HeldOutError
 from rotopaint_ai.training.nets import LandmarkNet
 from rotopaint_ai.training.recipe import Recipe
 
@@ -54,12 +55,14 @@ def predict_held_out(
     return Held(*(np.concatenate([np.asarray(part, np.float64) for part in parts]) for parts in zip(*found)))
 
 
-def seen_percent(held: Held) -> float:
-    """Mean distance of the visible landmarks as a percentage of the face's longest side."""
+def seen_error(held: Held, faces_px: npt.NDArray[np.float64]) -> HeldOutError:
+    """Distances of the visible landmarks, where there are any: percent of the face's longest side, and pixels of the
+    plate, in which the faces are `faces_px` [N] long."""
     share = held.distance / held.face[:, None]
     seen = np.isfinite(share) & (held.visible > 0.5)
     chosen = seen if seen.any() else np.isfinite(share)
-    return float(share[chosen].mean() * 100)
+    px = (share * faces_px[:, None])[chosen]
+    return HeldOutError(float(share[chosen].mean() * 100), float(px.mean()), float(np.percentile(px, 95)))
 
 
 def precision(recipe: Recipe) -> Any:

@@ -8,16 +8,12 @@ N batch, L landmarks, S side of the crop in pixels.
 
 from __future__ import annotations
 
-import contextlib
 import copy
-import csv
-import queue
-import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -29,8 +25,10 @@ from rotopaint_ai.files import replacing
 from rotopaint_ai.training import losses
 from rotopaint_ai.training.activations import Activations, is_out_of_memory
 from rotopaint_ai.training.augment import Augmenter, Batch, Geometry
+from rotopaint_ai.training.batches import ahead
 from rotopaint_ai.training.dataset import Memory, joined, shrunk
-from rotopaint_ai.training.held_out import as_input, precision, predict_held_out, seen_percent
+from rotopaint_ai.training.held_out import as_input, precision, predict_held_out, seen_error
+from rotopaint_ai.training.log import LOG, NOT_MEASURED, HeldOutError, Row, Window, write_log
 from rotopaint_ai.training.nets import COARSE_STRIDE, LandmarkNet
 from rotopaint_ai.training.optim import OPTIMISERS, rate_at
 from rotopaint_ai.training.parallel.group import ALONE, Group
@@ -39,34 +37,21 @@ from rotopaint_ai.training.recipe import Recipe
 from rotopaint_ai.training.shards.order import Order
 
 CHECKPOINT = "checkpoint.pt"
-LOG = "log.csv"
-_AHEAD = 3  # batches made before they are wanted
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """What to train on: samples in memory, the held-out ones, landmark weights and mirror order."""
+    """What to train on: samples in memory, the held-out ones, landmark weights and mirror order.
+
+    `faces_px`: the longest side of each held-out sample's face in pixels of its plate, for errors in pixels.
+    """
 
     train: Memory
     held_out: Memory
     weights_L: npt.NDArray[np.float32]
     mirror: tuple[int, ...]
     splines: Splines | None = None  # to draw previews with
-
-
-class Row(NamedTuple):
-    """One line of the log: at an evaluation, means since the last one."""
-
-    step: int
-    minutes: float
-    size_px: int
-    loss: float
-    held_out_percent: float  # mean distance of visible landmarks, percent of the face's longest side
-    images_per_s: float
-    waiting_share: float  # of the time, for batches
-    learning_rate: float
-    copying_share: float = 0.0  # of the time, from batch to network
-    talking_share: float = 0.0  # of the time, for other ranks' gradients
+    faces_px: npt.NDArray[np.float64] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,24 +100,25 @@ def fit_landmarks(
     `check` is called every step and may raise to stop, on any rank; the checkpoint of the last evaluation then stays.
     Raises: TrainingError when the loss stops being a number, or a checkpoint to resume from does not fit.
     """
-    run = _Run(recipe, net, task, folder, group)
+    run = Run(recipe, net, task, folder, group)
     if resume:
         run.load()
-    with _batches(run) as batches:
+    with ahead(run.make_batch, run.at) as batches:
         while not run.is_over:
             group.check(check)
             if run.is_joining:
                 run.join(report)
-            run.step(*_timed(batches))
+            run.step(*next(batches))
             if run.at % recipe.eval_every == 0 or run.is_over:
-                report(run.evaluate())
+                row = run.evaluate()
                 run.save()
+                report(row)  # who reads this line can rely on the checkpoint
                 if run.is_stale:
                     break
     return run.result()
 
 
-class _Run:
+class Run:
     """The state of a run: everything that a checkpoint holds."""
 
     def __init__(self, recipe: Recipe, net: LandmarkNet, task: Task, folder: Path, group: Group) -> None:
@@ -146,10 +132,11 @@ class _Run:
         self.optimiser = OPTIMISERS[recipe.optimiser](self.net, recipe.learning_rate, recipe.weight_decay)
         self.weights_L = torch.tensor(task.weights_L)
         self.activations = Activations(recipe.activations, self.net.blocks(), folder)
-        self.at, self.seconds, self.best, self.since_best = 0, 0.0, float("inf"), 0
+        self.at, self.seconds, self.since_best = 0, 0.0, 0
+        self.best = NOT_MEASURED
         self.has_joined = False
         self.rows: list[Row] = []
-        self.window = _Window()
+        self.window = Window()
         self.everything = joined(task.train, task.held_out) if recipe.learn_all else task.train
         factor = recipe.small_size / recipe.input_size
         self.small = shrunk(self.everything, factor) if self._starts_small else self.everything
@@ -273,37 +260,33 @@ class _Run:
         Once held-out samples have joined there is none, and the best so far stands.
         """
         rows = _spread(len(self.task.held_out), self.recipe.eval_limit)
-        percent = self.best if self.has_joined else self._judge(rows)
+        error = self.best if self.has_joined else self._judge(rows)
         rate = self.optimiser.param_groups[0]["lr"]
         talking = self.group.talking_s(self.model) * len(self.window.losses)
-        row = self.window.row(self.at, self.seconds / 60, self.size_at(self.at - 1), percent, rate, talking)
-        self.window = _Window()
+        row = self.window.row(self.at, self.seconds / 60, self.size_at(self.at - 1), error, rate, talking)
+        self.window = Window()
         self.rows.append(row)
         if not self.group.is_first:
             return row
-        self._write_log()
+        write_log(self.folder / LOG, self.rows)
         preview = self.folder / "preview.jpg"
         write_preview(preview, self.ema, self.task.held_out, rows[:12], self.recipe, self.task.splines)
         return row
 
-    def _judge(self, rows: npt.NDArray[np.intp]) -> float:
-        percent = 0.0
-        if self.group.is_first:
-            percent = seen_percent(predict_held_out(self.ema, self.task.held_out, rows, self.recipe, exact=False))
-        percent = self.group.first_says(percent)
+    def _judge(self, rows: npt.NDArray[np.intp]) -> HeldOutError:
+        error = self.held_out_error(rows) if self.group.is_first else NOT_MEASURED
+        error = HeldOutError(*(self.group.first_says(value) for value in error))
         self.since_best += 1
-        if percent < self.best:
-            self.best, self.since_best = percent, 0
+        if error.percent < self.best.percent:
+            self.best, self.since_best = error, 0
             self.best_state = copy.deepcopy(self.ema.state_dict())
-        return percent
+        return error
 
-    def _write_log(self) -> None:
-        with replacing(self.folder / LOG) as beside, beside.open("w", newline="", encoding="utf-8") as stream:
-            writer = csv.writer(stream)
-            writer.writerow(Row._fields)
-            writer.writerows(
-                [f"{value:.6g}" if isinstance(value, float) else value for value in row] for row in self.rows
-            )
+    def held_out_error(self, rows: npt.NDArray[np.intp]) -> HeldOutError:
+        """What the averaged weights get wrong on some held-out samples."""
+        held = predict_held_out(self.ema, self.task.held_out, rows, self.recipe, exact=False)
+        faces = held.face if self.task.faces_px is None else self.task.faces_px[rows]
+        return seen_error(held, faces)
 
     def save(self) -> None:
         """Write the checkpoint beside and rename; the first rank does, for all."""
@@ -315,7 +298,8 @@ class _Run:
             "ema": self.ema.state_dict(),
             "best_state": self.best_state,
             "optimiser": self.optimiser.state_dict(),
-            **{name: getattr(self, name) for name in ("at", "seconds", "best", "since_best", "has_joined")},
+            "best": tuple(self.best),
+            **{name: getattr(self, name) for name in ("at", "seconds", "since_best", "has_joined")},
             "rows": [tuple(row) for row in self.rows],
         }
         with replacing(self.folder / CHECKPOINT) as beside:
@@ -334,11 +318,18 @@ class _Run:
             raise TrainingError(
                 f"{path}: was made with another recipe; train again without --resume, or with that recipe"
             )
+        try:
+            self._take(state)
+        except (KeyError, TypeError, ValueError) as error:
+            raise TrainingError(f"{path}: was made by another version; train again without --resume") from error
+
+    def _take(self, state: dict[str, Any]) -> None:
         self.net.load_state_dict(state["net"])
         self.ema.load_state_dict(state["ema"])
         self.optimiser.load_state_dict(state["optimiser"])
         self.best_state = state["best_state"]
-        for name in ("at", "seconds", "best", "since_best", "has_joined"):
+        self.best = HeldOutError(*state["best"])
+        for name in ("at", "seconds", "since_best", "has_joined"):
             setattr(self, name, state[name])
         self.rows = [Row(*row) for row in state["rows"]]
 
@@ -348,32 +339,11 @@ class _Run:
         judged.load_state_dict(self.best_state)
         judged = _plain(judged)
         net = _plain(copy.deepcopy(self.ema)) if self.has_joined else judged
-        return Trained(net, judged, tuple(self.rows), self.at, self.seconds / 60, self.best)
+        return Trained(net, judged, tuple(self.rows), self.at, self.seconds / 60, self.best.percent)
 
 
 def _plain(net: LandmarkNet) -> LandmarkNet:
     return cast(LandmarkNet, cast(Any, net).to(memory_format=torch.contiguous_format).eval())
-
-
-class _Window:
-    """Sums since the last evaluation."""
-
-    def __init__(self) -> None:
-        self.losses: list[float] = []
-        self.images, self.computing, self.waiting, self.copying = 0, 0.0, 0.0, 0.0
-
-    def add(self, loss: float, images: int, taken: float, waited: float, copied: float) -> None:
-        self.losses.append(loss)
-        self.images += images
-        self.computing += taken
-        self.waiting += waited
-        self.copying += copied
-
-    def row(self, step: int, minutes: float, size_px: int, percent: float, rate: float, talking: float) -> Row:
-        total = max(self.computing + self.waiting, 1e-9)
-        loss = float(np.mean(self.losses)) if self.losses else 0.0
-        shares = (self.waiting / total, rate, self.copying / total, min(1.0, talking / total))
-        return Row(step, minutes, size_px, loss, percent, self.images / total, *shares)
 
 
 def make_augmenter(recipe: Recipe, mirror: tuple[int, ...]) -> Augmenter:
@@ -396,49 +366,3 @@ def _floats(module: nn.Module) -> list[Tensor]:
 def _spread(n: int, limit: int) -> npt.NDArray[np.intp]:
     """At most `limit` rows out of n, evenly spread."""
     return np.unique(np.linspace(0, n - 1, min(n, limit)).round().astype(np.intp))
-
-
-def _timed(batches: Iterator[Batch]) -> tuple[Batch, float]:
-    start = time.perf_counter()
-    batch = next(batches)
-    return batch, time.perf_counter() - start
-
-
-@contextlib.contextmanager
-def _batches(run: _Run) -> Iterator[Iterator[Batch]]:
-    """Batches from the run's step on, made by another thread a few ahead; it ends with the block."""
-    ready: queue.Queue[Batch | BaseException] = queue.Queue(maxsize=_AHEAD)
-    stop = threading.Event()
-
-    def work() -> None:
-        step = run.at
-        try:
-            while not stop.is_set():
-                _put(ready, run.make_batch(step), stop)
-                step += 1
-        except BaseException as error:  # handed to the main thread, which raises it
-            _put(ready, error, stop)
-
-    def taken() -> Iterator[Batch]:
-        while True:
-            item = ready.get()
-            if isinstance(item, BaseException):
-                raise item
-            yield item
-
-    thread = threading.Thread(target=work, name="batches", daemon=True)
-    thread.start()
-    try:
-        yield taken()
-    finally:
-        stop.set()
-        thread.join()
-
-
-def _put(ready: queue.Queue[Any], item: Any, stop: threading.Event) -> None:
-    while not stop.is_set():
-        try:
-            ready.put(item, timeout=0.1)
-            return
-        except queue.Full:
-            continue

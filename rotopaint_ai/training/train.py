@@ -32,12 +32,20 @@ from rotopaint_ai.training.evaluate import FACE_WIDTH, evaluate
 from rotopaint_ai.training.export import as_crops, write_pack
 from rotopaint_ai.training.finish import Chosen, Seams, choose, crop_model, shape_model, teach_seams
 from rotopaint_ai.training.held_out import predict_held_out
-from rotopaint_ai.training.loop import Row, Task, Trained, build_net, fit_landmarks
+from rotopaint_ai.training.log import Row
+from rotopaint_ai.training.loop import Task, Trained, build_net, fit_landmarks
 from rotopaint_ai.training.nets import LandmarkNet
 from rotopaint_ai.training.parallel.group import ALONE, Group
 from rotopaint_ai.training.preview import Splines
 from rotopaint_ai.training.recipe import Recipe, load_recipe
-from rotopaint_ai.training.warmstart import Taken, face_places, find_seam_model, find_weights, take_over
+from rotopaint_ai.training.warmstart import (
+    Taken,
+    face_places,
+    find_fill_model,
+    find_seam_model,
+    find_weights,
+    take_over,
+)
 
 LOAD_MARGIN = 1.15  # pictures are kept this much larger than the crop, so that a closer crop still has its detail
 HELD_BACK = 0.12  # share of each shot, at its end, that is held out where a data set has no `val` split
@@ -82,32 +90,22 @@ def train(
     plan = load_recipe(recipe, overrides)
     _check_place(folder)
     with watch.measuring("loading"):
-        whole = join([read_dataset(source) for source in datasets])
-        refusals.check(whole)
-        data = split_held_out(whole)
-        learn, held_rows = data.subset(data.rows_of("train")), data.rows_of("val")
-        plan = replace(plan, crop_margin=fitting_margin(plan, learn))
-        held = data.subset(held_rows)
-        side = plan.input_size * LOAD_MARGIN
-        memory, held_memory = (
-            load_pictures(part, side_px=side, margin=plan.crop_margin, check=stop.check) for part in (learn, held)
-        )
+        ready = prepare(datasets, plan, init, stop.check)
+    plan, data, learn, taken = ready.recipe, ready.data, ready.learn, ready.taken
+    held_memory = ready.task.held_out
     run_folder = folder.with_name(folder.name + ".run")
     run_folder.mkdir(parents=True, exist_ok=True)
     write_text(run_folder / "recipe.yaml", plan.to_yaml())
-    places = face_places(learn.truth.landmarks)
-    net = build_net(plan, len(data.sheet.landmarks))
-    taken = _start(net, init, data.sheet, places)
-    chosen_threads = threads.settle(plan, net)
+    chosen_threads = threads.settle(plan, ready.net)
     if chosen_threads.note:
         sink(warning(chosen_threads.note))
-    splines = Splines.of(data.sheet, memory.truth)
-    sink(Event("started", {"stage": "train", "samples": len(learn), "held_out": len(held), "init": _said(taken)}))
+    n_held = len(held_memory)
+    sink(Event("started", {"stage": "train", "samples": len(learn), "held_out": n_held, "init": _said(taken)}))
     with watch.measuring("training"):
         trained = fit_landmarks(
             plan,
-            net,
-            Task(memory, held_memory, _weights(data.sheet), mirror_permutation(data.sheet), splines),
+            ready.net,
+            ready.task,
             run_folder,
             resume=resume,
             report=lambda row: sink(_progress(plan, row)),
@@ -118,7 +116,7 @@ def train(
     if not group.is_first:
         return TrainReport(folder, {}, {}, watch.seconds, trained.steps, 0.0)
     with watch.measuring("fitting"):
-        found = predict_held_out(trained.judged, held_memory, np.arange(len(held_memory)), plan, exact=True)
+        found = predict_held_out(trained.judged, held_memory, np.arange(n_held), plan, exact=True)
         chosen = choose(plan, learn, found, held_memory)
     with watch.measuring("seams"):
         seams = teach_seams(plan, data, chosen, held_memory, find_seam_model(init), run_folder, stop.check)
@@ -131,11 +129,12 @@ def train(
             sheet=data.sheet,
             crop_model=crop_model(net, chosen, source),
             shape_model=shape_model(plan, chosen, source),
-            places=places,
+            places=face_places(learn.truth.landmarks),
             recipe_yaml=plan.to_yaml(),
             samples=_real_samples(held_memory, plan),
             card=card,
             seam=seams.path,
+            fill=find_fill_model(init),
         )
 
     with watch.measuring("export"):
@@ -150,6 +149,51 @@ def train(
     write_json(run_folder / "report.json", {"metrics": metrics, "parity": parity, "seconds": watch.seconds})
     sink(Event("finished", {"stage": "train", "pack": str(folder), "seconds": watch.seconds, "metrics": metrics}))
     return report
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """Everything that a training starts from: the recipe as it fits the data, all samples and those to learn from,
+    the network with what it took over, and what the loop wants."""
+
+    recipe: Recipe
+    data: Dataset
+    learn: Dataset
+    net: LandmarkNet
+    taken: Taken | None
+    task: Task
+
+
+def prepare(
+    datasets: Sequence[str | Path],
+    recipe: Recipe,
+    init: str | Path | None,
+    check: Callable[[], None] = lambda: None,
+) -> Prepared:
+    """Read data sets, hold samples out, decode pictures once and start the network; arguments as `train` has them.
+
+    Raises: TrainingError, PackError; whatever `check`, which is called once per picture, raises to stop.
+    """
+    whole = join([read_dataset(source) for source in datasets])
+    refusals.check(whole)
+    data = split_held_out(whole)
+    learn, held = data.subset(data.rows_of("train")), data.subset(data.rows_of("val"))
+    recipe = replace(recipe, crop_margin=fitting_margin(recipe, learn))
+    side = recipe.input_size * LOAD_MARGIN
+    memory, held_memory = (
+        load_pictures(part, side_px=side, margin=recipe.crop_margin, check=check) for part in (learn, held)
+    )
+    net = build_net(recipe, len(data.sheet.landmarks))
+    taken = _start(net, init, data.sheet, face_places(learn.truth.landmarks))
+    mirror, splines = mirror_permutation(data.sheet), Splines.of(data.sheet, memory.truth)
+    task = Task(memory, held_memory, _weights(data.sheet), mirror, splines, _faces_px(held))
+    return Prepared(recipe, data, learn, net, taken, task)
+
+
+def _faces_px(data: Dataset) -> npt.NDArray[np.float64]:
+    """The longest side of each face in pixels of its plate."""
+    scale = np.array([sample.pixel_scale for sample in data.samples], np.float64)
+    return face_side(data.truth.landmarks) / np.maximum(scale, 1e-9)
 
 
 def split_held_out(data: Dataset) -> Dataset:

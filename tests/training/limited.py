@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from rotopaint_ai.training.dataset import load_pictures, read_dataset
-from rotopaint_ai.training.loop import Task, _Run, build_net
+from rotopaint_ai.training.loop import Run, Task, build_net
 from rotopaint_ai.training.parallel.group import ALONE
 from rotopaint_ai.training.recipe import Recipe, override
 
@@ -25,7 +25,7 @@ recipe = override(
 memory = load_pictures(read_dataset(Path(faces)), side_px=300, margin=1.3)
 Path(folder).mkdir()
 task = Task(memory, memory, np.ones(4, np.float32), (1, 0, 2, 3))
-run = _Run(recipe, build_net(recipe, 4), task, Path(folder), ALONE)
+run = Run(recipe, build_net(recipe, 4), task, Path(folder), ALONE)
 batch = run.make_batch(0)
 used = int(next(line for line in Path("/proc/self/status").read_text().splitlines() if "VmSize" in line).split()[1])
 resource.setrlimit(resource.RLIMIT_AS, ((used << 10) + HEADROOM, resource.RLIM_INFINITY))

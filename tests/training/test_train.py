@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import replace
 from pathlib import Path
 
@@ -71,7 +72,16 @@ def test_training_learns_and_says_how_it_goes(made: tuple[TrainReport, list[Even
     log = (report.pack.with_name("discs.run") / "log.csv").read_text().splitlines()
     assert log[0].startswith("step,minutes,size_px,loss")
     assert len(log) == 4
+    _tells_pixels_of_the_plate(events[1:4])
     assert (report.pack.with_name("discs.run") / "preview.jpg").is_file()
+
+
+def _tells_pixels_of_the_plate(rows: list[Event]) -> None:
+    # faces are 28 by 40 px, turned by up to 15 degrees, 0.9 to 1.2 times as large; a picture pixel is two of the plate
+    for facts in (row.facts for row in rows):
+        side = facts["held_out_px"] / facts["held_out_percent"] * 100
+        assert 2 * 0.9 * 40 * math.cos(math.radians(15)) < side < 2 * 1.2 * 48
+        assert facts["held_out_p95_px"] > facts["held_out_px"]
 
 
 def test_evaluation_is_in_plate_pixels(made: tuple[TrainReport, list[Event]], faces: Path, tmp_path: Path) -> None:
