@@ -1,4 +1,5 @@
-"""Training steps of the shipped network: stock PyTorch against ours, and one rank against several (goals P2 and P7)."""
+"""Training: steps of the shipped network, stock PyTorch against ours and one rank against several (goals P2 and P7);
+with data sets also the time to the same held-out error, the shipped recipe against a stock one (goal P2)."""
 
 from __future__ import annotations
 
@@ -8,22 +9,66 @@ from typing import Any
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Say which arguments the kind takes."""
+    parser.add_argument("datasets", nargs="*", metavar="DATASET", help="race on these to the same held-out error")
+    parser.add_argument("--minutes", type=float, default=1.25, metavar="M", help="processor minutes of ours (1.25)")
+    parser.add_argument("--times", type=float, default=12.0, metavar="X", help="stock may take X times as long (12)")
+    parser.add_argument("--cold", type=float, default=0.0, metavar="X", help="ours from nothing too, X times as long")
+    parser.add_argument("--every", type=float, metavar="S", help="processor seconds between evaluations (a twelfth)")
+    parser.add_argument("--workers", type=int, default=0, metavar="N", help="processes of stock's DataLoader (0)")
+    parser.add_argument("--recipe", metavar="FILE.yaml", help="recipe of the race, as for 'rotopaint train'")
+    parser.add_argument("--set", action="append", default=[], metavar="key=value", help="change the recipe; repeats")
+    parser.add_argument("--init", metavar="PACK", help="pack that ours starts from (the shipped one)")
+    parser.add_argument("--plot", metavar="FILE.svg", help="draw the race's curves")
     parser.add_argument("--steps", type=int, default=12, metavar="N", help="steps per measurement (12)")
     parser.add_argument("--batch", type=int, default=32, metavar="N", help="crops per step and rank (32)")
     parser.add_argument("--size", type=int, default=256, metavar="PX", help="side of the crops (256)")
-    parser.add_argument("--rounds", type=int, default=3, metavar="N", help="rounds to take the median of (3)")
+    parser.add_argument("--rounds", type=int, default=3, metavar="N", help="rounds of steps (3); 0: the race alone")
     parser.add_argument("--ranks", default="1,2", metavar="N,N", help="numbers of ranks, one thread each (1,2)")
 
 
 def measure(arguments: argparse.Namespace) -> dict[str, Any]:
-    """Measure in turns, and return the rates as JSON values. Raises UsageError for absurd numbers."""
+    """Measure in turns, and return the rates as JSON values. Raises UsageError for absurd numbers; TrainingError."""
     from rotopaint_ai.bench.training.measure import Settings, measure_all
     from rotopaint_ai.cli.shared import needs_training
     from rotopaint_ai.errors import UsageError
 
     needs_training()
     ranks = [int(part) for part in arguments.ranks.split(",") if part.strip().isdecimal()]
-    numbers = (arguments.steps, arguments.batch, arguments.size, arguments.rounds)
+    numbers = (arguments.steps, arguments.batch, arguments.size, max(arguments.rounds, 1))
     if not ranks or min(*numbers, *ranks) < 1 or arguments.size % 32:
         raise UsageError("bench train: wanted counts from 1, and a size that 32 divides")
-    return measure_all(Settings(*numbers, tuple(ranks)))
+    if arguments.rounds < 1 and not arguments.datasets:
+        raise UsageError("bench train: --rounds 0 leaves only the race; name a DATASET for it")
+    content: dict[str, Any] = {"benchmark": "train"}
+    if arguments.datasets:
+        content["race"] = _race(arguments)
+    if arguments.rounds >= 1:
+        content |= measure_all(Settings(*numbers, tuple(ranks)))
+    return content
+
+
+def _race(arguments: argparse.Namespace) -> dict[str, Any]:
+    import sys
+    from pathlib import Path
+
+    from rotopaint_ai.bench.training import picture, race
+    from rotopaint_ai.errors import UsageError
+    from rotopaint_ai.files import write_text
+
+    if arguments.minutes <= 0 or arguments.times < 1 or arguments.cold < 0 or arguments.workers < 0:
+        raise UsageError("bench train: wanted --minutes above 0, --times from 1, --cold and --workers from 0")
+    times = {**({"cold": arguments.cold} if arguments.cold else {}), "stock": arguments.times}
+    course = race.Course(
+        datasets=tuple(arguments.datasets),
+        recipe=arguments.recipe,
+        overrides=tuple(arguments.set),
+        init=arguments.init,
+        seconds=arguments.minutes * 60,
+        times=times,
+        every_s=arguments.every,
+        workers=arguments.workers,
+    )
+    content = race.run(course, lambda text: print(text, file=sys.stderr, flush=True))
+    if arguments.plot:
+        write_text(Path(arguments.plot), picture.svg(content))
+    return content

@@ -1,0 +1,86 @@
+"""A race as a picture: held-out error over processor seconds, both in logarithms, as SVG."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from html import escape
+from typing import Any
+
+WIDTH, HEIGHT, RIM = 860.0, 460.0, 64.0
+COLOURS = {"ours": "#1f6fd6", "cold": "#1b998b", "stock": "#d9480f"}
+TITLES = {"ours": "rotopaint train", "cold": "the same from nothing", "stock": "stock PyTorch"}
+_FIRST_S = 1.0  # what came before is drawn here
+
+Point = tuple[float, float]
+
+
+def svg(content: Mapping[str, Any]) -> str:
+    """The picture of what `race.run` returned."""
+    curves = {name: _points(side["curve"]) for name, side in content["sides"].items()}
+    frame = _Frame.around([point for points in curves.values() for point in points])
+    lines = "".join(_line(name, points, frame) for name, points in curves.items())
+    title = escape(f"{content['data']}: {content['train_samples']} frames to learn from, one thread each")
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH:g} {HEIGHT:g}" font-family="sans-serif" '
+        f'font-size="13"><rect width="100%" height="100%" fill="#ffffff"/>{frame.axes()}{lines}'
+        f'<text x="{RIM:g}" y="28" font-size="15" fill="#222222">{title}</text></svg>\n'
+    )
+
+
+def _points(curve: Sequence[Mapping[str, Any]]) -> list[Point]:
+    return [(max(seen["cpu_s"], _FIRST_S), max(seen["percent"], 1e-3)) for seen in curve]
+
+
+class _Frame:
+    """Where seconds and percent lie in the picture."""
+
+    def __init__(self, low: Point, high: Point) -> None:
+        self.low, self.high = low, high
+
+    @classmethod
+    def around(cls, points: Sequence[Point]) -> _Frame:
+        """Just around all points."""
+        xs, ys = zip(*points) if points else ((1.0, 10.0), (1.0, 10.0))
+        return cls((min(xs), min(ys) / 1.15), (max(max(xs), min(xs) * 2), max(ys) * 1.15))
+
+    def place(self, point: Point) -> Point:
+        """Picture pixels of a point."""
+        x, y = (math.log(value / low) / math.log(high / low) for value, low, high in zip(point, self.low, self.high))
+        return RIM + x * (WIDTH - 2 * RIM), HEIGHT - RIM - y * (HEIGHT - 2 * RIM)
+
+    def axes(self) -> str:
+        """Lines and figures at 1, 2, 5 and their tenfolds."""
+        marks = []
+        for value in _steps(self.low[0], self.high[0]):
+            x = self.place((value, self.low[1]))[0]
+            marks.append(f'<line x1="{x:.1f}" x2="{x:.1f}" y1="{RIM:g}" y2="{HEIGHT - RIM:g}" stroke="#e4e4e4"/>')
+            marks.append(_text(x, HEIGHT - RIM + 20, f"{value:g} s", "middle"))
+        for value in _steps(self.low[1], self.high[1]):
+            y = self.place((self.low[0], value))[1]
+            marks.append(f'<line x1="{RIM:g}" x2="{WIDTH - RIM:g}" y1="{y:.1f}" y2="{y:.1f}" stroke="#e4e4e4"/>')
+            marks.append(_text(RIM - 8, y + 4, f"{value:g} %", "end"))
+        marks.append(_text(WIDTH / 2, HEIGHT - 16, "processor time of training", "middle"))
+        marks.append(_text(RIM, RIM - 14, "mean error of visible landmarks on held-out frames, of the face", "start"))
+        return "".join(marks)
+
+
+def _steps(low: float, high: float) -> list[float]:
+    decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    return [m * 10.0**d for d in decades for m in (1, 2, 5) if low <= m * 10.0**d <= high]
+
+
+def _text(x: float, y: float, words: str, anchor: str, colour: str = "#666666") -> str:
+    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" fill="{colour}">{escape(words)}</text>'
+
+
+def _line(name: str, points: Sequence[Point], frame: _Frame) -> str:
+    colour = COLOURS.get(name, "#555555")
+    spots = [frame.place(point) for point in points]
+    if not spots:
+        return ""
+    path = "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in spots)
+    dots = "".join(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="2.6" fill="{colour}"/>' for x, y in spots)
+    x, y = spots[-1]
+    label = _text(x, y - 10, TITLES.get(name, name), "end", colour)
+    return f'<path d="{path}" fill="none" stroke="{colour}" stroke-width="2"/>{dots}{label}'

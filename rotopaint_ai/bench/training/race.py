@@ -1,0 +1,163 @@
+"""Time to the same held-out error: the shipped recipe against a stock one on the same data, by turns.
+
+Each side is a process of its own with one thread. They train in slices by turns, so that whatever else the machine does
+falls on all; what counts is the processor time of training (decoding and augmentation with it, evaluation without).
+
+    ours   the recipe as `rotopaint train` runs it: from the shipped pack, bf16, channels-last, allocator settings,
+           pictures decoded once, small crops first, its optimiser, schedule and averaged weights
+    cold   the same from nothing
+    stock  the same network, losses, augmentation and batch by PyTorch's defaults: from nothing, float32, NCHW, full
+           size from the start, Adam at 1e-3, a DataLoader that decodes every sample each time
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import IO, Any
+
+from rotopaint_ai.bench.training import levels
+from rotopaint_ai.bench.training.levels import Seen
+from rotopaint_ai.errors import TrainingError
+from rotopaint_ai.training.allocator import SETTINGS
+
+MODULE = "rotopaint_ai.bench.training.racer"
+WANTED = 10.0  # goal P2: stock's time over ours to the same error
+_TURNS = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Course:
+    """What is run: data sets, recipe, pack to start from, seconds of processor for ours, how many times as long the
+    other sides may take, seconds between evaluations (None: a twelfth of ours), processes of stock's DataLoader."""
+
+    datasets: tuple[str, ...]
+    recipe: str | None = None
+    overrides: tuple[str, ...] = ()
+    init: str | None = None
+    seconds: float = 75.0
+    times: Mapping[str, float] = field(default_factory=lambda: {"stock": 12.0})
+    every_s: float | None = None
+    workers: int = 0
+
+    def limit_s(self, side: str) -> float:
+        """Processor seconds that a side may take."""
+        return self.seconds * self.times.get(side, 1.0)
+
+
+@dataclass(slots=True)
+class Side:
+    """A side's process and what it has told so far."""
+
+    name: str
+    process: subprocess.Popen[str]
+    errors: IO[str]
+    curve: list[Seen] = field(default_factory=list)
+    facts: dict[str, Any] = field(default_factory=dict)
+    is_over: bool = False
+
+    def turn(self, seconds: float) -> None:
+        """Let it train for some seconds of processor, and listen until it has. Raises TrainingError when it fails."""
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        try:
+            self.process.stdin.write(f"{seconds}\n")
+            self.process.stdin.flush()
+        except BrokenPipeError:
+            pass  # what it left on standard error tells more
+        for line in self.process.stdout:
+            told = json.loads(line)
+            if told["event"] == "seen":
+                self.curve.append(Seen(**{name: told[name] for name in Seen.__slots__}))
+            elif told["event"] == "ready":
+                self.facts = told["facts"]
+            elif told["event"] in ("paused", "over"):
+                self.is_over = told["event"] == "over"
+                return
+        self.errors.seek(0)
+        lines = self.errors.read().strip().splitlines() or ["it ended without a word"]
+        raise TrainingError(f"bench train: {self.name}: {lines[-1][-300:]}")
+
+
+Told = Callable[[str], None]
+
+
+def run(course: Course, tell: Told = lambda text: None) -> dict[str, Any]:
+    """Run all sides and return curves, levels and ratios as JSON values. Raises TrainingError."""
+    names = ["ours", *course.times]
+    with tempfile.TemporaryDirectory(prefix="rotopaint-race-") as scratch:
+        sides = [_start(name, course, Path(scratch)) for name in names]
+        try:
+            for at in range(_TURNS + 1):  # the first turn loads and evaluates what is known before the first step
+                for side in sides:
+                    if not side.is_over:
+                        side.turn(0.0 if at == 0 else _slice(course, side))
+                tell(_progress(at, sides))
+            for side in sides:
+                while not side.is_over:
+                    side.turn(_slice(course, side))
+        finally:
+            for side in sides:
+                side.process.kill()
+                side.process.communicate()
+                side.errors.close()
+    return _content(course, sides)
+
+
+def _slice(course: Course, side: Side) -> float:
+    return course.limit_s(side.name) / _TURNS
+
+
+def _start(name: str, course: Course, scratch: Path) -> Side:
+    order = {**asdict(course), "folder": str(scratch / name), "limit_s": course.limit_s(name)}
+    order["every_s"] = course.every_s or course.seconds / 12
+    (scratch / f"{name}.json").write_text(json.dumps(order), encoding="utf-8")
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", **({} if name == "stock" else SETTINGS)}
+    errors = (scratch / f"{name}.err").open("w+", encoding="utf-8")
+    words = [sys.executable, "-m", MODULE, name, str(scratch / f"{name}.json")]
+    pipe = subprocess.PIPE
+    return Side(
+        name, subprocess.Popen(words, env=environment, stdin=pipe, stdout=pipe, stderr=errors, text=True), errors
+    )
+
+
+def _progress(at: int, sides: Sequence[Side]) -> str:
+    seen = (f"{side.name} {side.curve[-1].percent:.2f} %" for side in sides if side.curve)
+    return f"turn {at}/{_TURNS}: " + ", ".join(seen)
+
+
+def _content(course: Course, sides: Sequence[Side]) -> dict[str, Any]:
+    ours, *others = sides
+    return {
+        "settings": {**asdict(course), "turns": _TURNS},
+        **ours.facts,
+        "sides": {side.name: _side(course, side) for side in sides},
+        "against": {side.name: against(ours.curve, side.curve, course.limit_s(side.name)) for side in others},
+        "wanted": {"stock": WANTED},
+    }
+
+
+def _side(course: Course, side: Side) -> dict[str, Any]:
+    return {
+        "limit_cpu_s": course.limit_s(side.name),
+        "images_per_cpu_s": levels.images_per_s(side.curve),
+        "best_percent": round(levels.best_of(side.curve), 4),
+        "curve": [asdict(seen) for seen in side.curve],
+    }
+
+
+def against(ours: Sequence[Seen], other: Sequence[Seen], limit_s: float) -> dict[str, Any]:
+    """All levels of ours against another side, the lowest last, and the lowest and the other's best in words."""
+    rows = [levels.compare(ours, other, percent, limit_s) for percent in levels.levels_of(ours, other)]
+    both = [row for row in rows if row.get("ratio") is not None]
+    return {
+        "levels": rows,
+        "at_our_best": levels.said(rows[-1]) if rows else None,
+        "at_the_lowest_both_reached": levels.said(both[-1]) if both else None,
+    }

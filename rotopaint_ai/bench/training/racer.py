@@ -1,0 +1,189 @@
+"""One side of a race in a process of its own: `python -m rotopaint_ai.bench.training.racer SIDE ORDER.json`.
+
+Standard input holds one number a line: processor seconds to train now. Standard output answers in JSON lines: `ready`,
+`seen` (an evaluation), `paused` at the end of a turn, `over` when the side's time is up.
+"""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from rotopaint_ai.bench.training import stock
+from rotopaint_ai.training.batches import ahead
+from rotopaint_ai.training.held_out import predict_held_out, seen_error
+from rotopaint_ai.training.loop import Run
+from rotopaint_ai.training.nets import LandmarkNet
+from rotopaint_ai.training.parallel.group import ALONE
+from rotopaint_ai.training.recipe import Recipe, load_recipe, override
+from rotopaint_ai.training.train import Prepared, prepare
+
+# Held-out samples measure here and are not learned from; turns and evaluations go by the clock of the race.
+_IN_A_RACE = ("learn_all=0", "patience=null", "steps=null", "threads=1", "eval_every=1000000000", "activations=keep")
+
+
+class Meter:
+    """Processor and wall seconds of training, and whose turn it is. Children (loaders) count as well."""
+
+    def __init__(self, limit_s: float, every_s: float) -> None:
+        self.limit_s, self.every_s = limit_s, every_s
+        self.images, self._due, self._turn_ends = 0, 0.0, 0.0
+        self._cpu_off, self._wall = time.process_time(), 0.0
+        self._since = time.perf_counter()
+
+    @property
+    def cpu_s(self) -> float:
+        """Processor seconds spent on training so far."""
+        return time.process_time() + _children_s() - self._cpu_off
+
+    @property
+    def wall_s(self) -> float:
+        """Wall seconds of training so far."""
+        return self._wall + time.perf_counter() - self._since
+
+    @property
+    def is_over(self) -> bool:
+        return self.cpu_s >= self.limit_s
+
+    @property
+    def is_due(self) -> bool:
+        """Whether an evaluation is due."""
+        return self.cpu_s >= self._due
+
+    @contextmanager
+    def aside(self) -> Iterator[None]:
+        """What is done inside, in this thread, is not training; batches that are made meanwhile are."""
+        self._wall += time.perf_counter() - self._since
+        before = time.thread_time()
+        yield
+        self._cpu_off += time.thread_time() - before
+        self._since = time.perf_counter()
+
+    def seen(self, net: LandmarkNet, ready: Prepared) -> None:
+        """Tell the held-out error of a network in float32."""
+        with self.aside():
+            at = {"cpu_s": self.cpu_s, "wall_s": self._wall, "images": self.images}
+            held, faces = ready.task.held_out, ready.task.faces_px
+            assert faces is not None
+            rows = np.unique(np.linspace(0, len(held) - 1, min(len(held), 200)).round().astype(np.intp))
+            error = seen_error(predict_held_out(net, held, rows, ready.recipe, exact=True), faces[rows])
+            tell("seen", **at, percent=error.percent, px=error.px)
+        self._due = at["cpu_s"] + self.every_s
+
+    def wait(self) -> None:
+        """At the end of a turn, wait for the next one."""
+        if self.cpu_s < self._turn_ends:
+            return
+        with self.aside():
+            tell("paused")
+            line = sys.stdin.readline()
+            if not line:
+                sys.exit(0)
+        self._turn_ends = self.cpu_s + float(line)
+
+    def start(self) -> None:
+        """Wait for the first turn, before which nothing counts."""
+        line = sys.stdin.readline()
+        if not line:
+            sys.exit(0)
+        self._turn_ends, self._since, self._wall = float(line), time.perf_counter(), 0.0
+        self._cpu_off = time.process_time()
+
+
+def _children_s() -> float:
+    """Processor seconds of living child processes, where the system tells."""
+    total = 0.0
+    for child in multiprocessing.active_children():
+        try:
+            fields = Path(f"/proc/{child.pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
+        except OSError:
+            continue
+        total += (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    return total
+
+
+def tell(event: str, **facts: Any) -> None:
+    """Print a line."""
+    sys.stdout.write(json.dumps({"event": event, **facts}) + "\n")
+    sys.stdout.flush()
+
+
+def recipe_of(order: dict[str, Any]) -> Recipe:
+    """The recipe as it can be raced, its minutes the side's seconds."""
+    minutes = f"minutes={order['limit_s'] / 60}"
+    return override(load_recipe(order["recipe"], order["overrides"]), (*_IN_A_RACE, minutes))
+
+
+def run_ours(order: dict[str, Any], meter: Meter, init: str | None) -> None:
+    """The product's own loop; its schedule goes by the meter's processor time."""
+    meter.start()
+    ready = prepare(order["datasets"], recipe_of(order), init)
+    with meter.aside():
+        tell("ready", facts=facts_of(ready))
+    folder = Path(order["folder"])
+    folder.mkdir(parents=True, exist_ok=True)
+    run = Run(ready.recipe, ready.net, ready.task, folder, ALONE)
+    with ahead(run.make_batch, 0) as batches:
+        while not meter.is_over and not run.is_over:
+            if meter.is_due:
+                meter.seen(run.ema, ready)
+            meter.wait()
+            run.step(*next(batches))
+            run.seconds = meter.cpu_s
+            meter.images += ready.recipe.batch
+    meter.seen(run.ema, ready)
+
+
+def run_stock(order: dict[str, Any], meter: Meter) -> None:
+    """Plain PyTorch; what `prepare` decodes is for the evaluations and not counted."""
+    with meter.aside():
+        ready = prepare(order["datasets"], recipe_of(order), "none")
+    tell("ready", facts=facts_of(ready))
+    meter.start()
+    for net, images in stock.steps(ready, order["workers"]):
+        meter.images += images
+        if meter.is_over:
+            break
+        if meter.is_due:
+            meter.seen(net, ready)
+            net.train()
+        meter.wait()
+    meter.seen(net, ready)
+
+
+def facts_of(ready: Prepared) -> dict[str, Any]:
+    """What is raced on, for the result."""
+    return {
+        "data": ready.data.name,
+        "train_samples": len(ready.learn),
+        "held_out_samples": len(ready.task.held_out),
+        "input_size": ready.recipe.input_size,
+        "batch": ready.recipe.batch,
+    }
+
+
+def main(words: list[str]) -> None:
+    """Run a side to its end."""
+    name, path = words
+    order = json.loads(Path(path).read_text(encoding="utf-8"))
+    torch.set_num_threads(1)
+    meter = Meter(order["limit_s"], order["every_s"])
+    if name == "stock":
+        run_stock(order, meter)
+    else:
+        run_ours(order, meter, "none" if name == "cold" else order["init"])
+    tell("over")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,59 @@
+"""The stock recipe: PyTorch as its tutorials use it, around the same network, losses and augmentation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.utils.data import DataLoader
+from torch.utils.data import Dataset as TorchDataset
+
+from rotopaint_ai.training import losses
+from rotopaint_ai.training.dataset import Memory
+from rotopaint_ai.training.loop import make_augmenter
+from rotopaint_ai.training.nets import COARSE_STRIDE, LandmarkNet
+from rotopaint_ai.training.train import Prepared
+
+LEARNING_RATE = 1e-3
+
+
+class Samples(TorchDataset[Any]):
+    """One augmented crop per sample, decoded from its file each time."""
+
+    def __init__(self, ready: Prepared) -> None:
+        self.data, self.size = ready.learn, ready.recipe.input_size
+        self.augmenter = make_augmenter(ready.recipe, ready.task.mirror)
+
+    def __len__(self) -> int:
+        return len(self.data)
+
+    def __getitem__(self, row: int) -> tuple[Tensor, Tensor, Tensor]:
+        """A float crop [3, S, S] of 0..1, landmarks [L, 2] in its pixels and their visibility [L]."""
+        truth = self.data.truth.rows(np.array([row]))
+        memory = Memory((self.data.picture(row),), truth, np.ones((1, 2)))
+        draw = np.random.default_rng(int(torch.randint(2**31, ()).item()))
+        batch = self.augmenter.batch(memory, [0], self.size, draw)
+        crop = torch.from_numpy(batch.crops[0]).permute(2, 0, 1).contiguous().float() / 255
+        return crop, torch.from_numpy(batch.landmarks[0]), torch.from_numpy(batch.visible[0])
+
+
+def steps(ready: Prepared, workers: int) -> Iterator[tuple[LandmarkNet, int]]:
+    """Train for ever: before the first and after every step the network, and how many images it has just seen."""
+    recipe, net = ready.recipe, ready.net.train()
+    optimiser = torch.optim.Adam(net.parameters(), LEARNING_RATE)
+    whole = len(ready.learn) >= recipe.batch
+    loader = DataLoader(Samples(ready), recipe.batch, shuffle=True, num_workers=workers, drop_last=whole)
+    weights = torch.tensor(ready.task.weights_L)
+    yield net, 0
+    while True:
+        for crops, landmarks, visible in loader:
+            target = losses.make_target(landmarks, visible, weights, recipe.input_size, recipe.hidden_weight)
+            jitter = torch.randn(target.points.shape) * recipe.centre_jitter * COARSE_STRIDE
+            loss, _ = losses.total(net(crops, jitter), target, recipe.losses)
+            optimiser.zero_grad()
+            torch.autograd.backward(loss)
+            optimiser.step()
+            yield net, len(crops)
