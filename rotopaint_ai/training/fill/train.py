@@ -42,7 +42,8 @@ Array = npt.NDArray[Any]
 ROWS, COLUMNS = 40, 96  # of a strip to learn from
 BATCH = 16
 RATE = 3e-3
-SLOPES = 1.0  # weight of errors of slope
+SLOPES, LINES = 1.0, 8.0  # weights of errors of slope, and of errors that run on along the seam
+ALONG = 15  # columns
 _PARITY = 1e-3
 _FEWEST = 40  # matte samples that make a strip worth learning from
 
@@ -117,10 +118,11 @@ def loss_of(net: nn.Module, strips: Strips, rows: Array) -> Tensor:
 
 
 def error_of(got: Tensor, lit: Tensor, wanted: Tensor) -> Tensor:
-    """Squared error (N,) of display light and its slopes in the matte, a strip counting for less the more it shows.
+    """Squared error (N,) of display light in the matte, a strip counting for less the more it shows.
 
-    By the root of what the plate itself is off: else black grooves drown the hairlines that an eye still sees. Slopes
-    count because a line that is left, or a blur, shows more than the same error spread out.
+    By the root of what the plate itself is off: else black grooves drown the hairlines that an eye still sees. Errors
+    of slope, and what of an error runs on along the seam for ALONG columns, count besides: an eye finds a line, or an
+    edge, where it overlooks the same error strewn about.
     """
     own, true = lit[:, 1], lit[:, 4]
     seen, shown, plate = (torch.exp(x.clamp(max=4.0) / GAMMA) for x in (got, true, own))
@@ -128,9 +130,11 @@ def error_of(got: Tensor, lit: Tensor, wanted: Tensor) -> Tensor:
     apart = (seen - shown) * inside
     error = (apart**2).mean(-1).sum((1, 2))
     slopes = (apart.diff(dim=1) ** 2).mean(-1).sum((1, 2)) + (apart.diff(dim=2) ** 2).mean(-1).sum((1, 2))
+    runs = nn.functional.avg_pool2d(apart.movedim(-1, 1), (1, ALONG), 1, (0, ALONG // 2))
+    lines = (runs**2).mean(1).sum((1, 2))
     count = wanted.sum((1, 2)).clamp(min=1)
     off = (((plate - shown) * inside) ** 2).mean(-1).sum((1, 2)) / count
-    return FAINT * (error + SLOPES * slopes) / count / torch.sqrt(off + FAINT**2)
+    return FAINT * (error + SLOPES * slopes + LINES * lines) / count / torch.sqrt(off + FAINT**2)
 
 
 @dataclass(slots=True)
