@@ -24,7 +24,7 @@ Relight = Callable[[Array, Bools, Bools, float, FillModel | None], tuple[Array, 
 
 TABLES = (NARROW, TABLE)  # hairlines first: the table fitted on every width leaves them faintly visible
 STRETCH = 32
-EASY, HARD = 0.01, 0.02  # doubt, log light, at which the network begins to take a share, and from which it has all
+EASY, HARD = 0.05, 0.08  # doubt, log light, at which the network begins to take a share, and from which it has all
 
 
 def two_bank(
@@ -58,7 +58,7 @@ def automatic(
         return two_bank(light_TSC, hole_TS, own_TS, floor, model)
     relit = light.relight_in_turn(light_TSC, hole_TS, own_TS, TABLES)
     known = light.sources(light_TSC, hole_TS)
-    share_S = shares(doubt(known, hole_TS, own_TS), own_TS.shape[1])
+    share_S = shares(doubt(relit, known, hole_TS, own_TS), own_TS.shape[1])
     used = own_TS.any(0)
     share = float(share_S[used].mean()) if used.any() else 0.0
     mended = relit.copy() if share else relit
@@ -70,13 +70,15 @@ def automatic(
     return mended, {"two-bank": round(1.0 - share, 4), "learned": round(share, 4)}
 
 
-def doubt(known: Sources, hole_TS: Bools, own_TS: Bools) -> Array:
-    """How far the two fills of each stretch are apart (n stretches), root mean square of log light in the matte.
+def doubt(relit_TSC: Array, known: Sources, hole_TS: Bools, own_TS: Bools) -> Array:
+    """How far the tables' paint is from the face joined across the groove, of each stretch (n stretches).
 
-    Both are smooth where the banks are; they part where texture, an edge or a fold runs under the matte, and there one
-    profile does not tell a groove from a face.
+    Root mean square of log light in the matte. The two agree where banks are smooth; they part where texture, an
+    edge or a fold runs under the matte, where one profile does not tell a groove from a face. Of what is known before the
+    network is asked this foretells best what it mends (docs/fill.md).
     """
-    gap = (known.face - known.banks).mean(1) ** 2
+    plate, face = known.own.transpose(0, 2, 1), known.face.transpose(0, 2, 1)
+    gap = (relit_TSC[..., :3] + relit_TSC[..., 3:] * plate - face).mean(2) ** 2
     wanted = own_TS & hole_TS
     n = -(-gap.shape[1] // STRETCH)
     wide = ((0, 0), (0, n * STRETCH - gap.shape[1]))

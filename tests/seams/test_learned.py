@@ -103,7 +103,8 @@ def test_auto_gives_the_network_the_hard_stretches_and_leaves_the_rest_as_the_ta
     scene = cleanplate.lay(patchy, MATTE > 0, CURVES)
     assert scene is not None
     known = light.sources(scene.light_TSC, scene.hole_TS)
-    doubts = choice.doubt(known, scene.hole_TS, scene.ribbon.own_TS)
+    relit, _ = choice.two_bank(scene.light_TSC, scene.hole_TS, scene.ribbon.own_TS, scene.floor, None)
+    doubts = choice.doubt(relit, known, scene.hole_TS, scene.ribbon.own_TS)
     monkeypatch.setattr(choice, "EASY", float(np.sort(doubts)[-2]))
     monkeypatch.setattr(choice, "HARD", float(np.sort(doubts)[-1]))
     auto = cleanplate.paint(patchy, MATTE, CURVES, "auto", banks_alone)
