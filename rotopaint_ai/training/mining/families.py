@@ -11,6 +11,7 @@ from rotopaint_ai.errors import DocumentError
 from rotopaint_ai.sheet import Role
 from rotopaint_ai.training.mining import symmetry
 from rotopaint_ai.training.mining.faces import Faces, place
+from rotopaint_ai.training.mining.frontal import frontal_places
 from rotopaint_ai.training.mining.join import Row
 from rotopaint_ai.training.mining.outline import Array, Outlines, outlines
 from rotopaint_ai.training.mining.register import Registration, Rows, register
@@ -164,7 +165,7 @@ def bring_into_step(
         known = np.isfinite(places).all(axis=2).any(axis=0)
         mean = np.full((len(names), 2), np.nan)
         mean[known] = np.nanmedian(places[:, known], axis=0)
-    partner = symmetry.partners(names, mean, fixed=fixed)
+    partner = symmetry.partners(names, frontal_places(places, mean, names), fixed=fixed)
     shape_names = [shape.name for shape in shapes]
     middles = np.array([np.median(shape.face_FMC.mean(axis=1), axis=0) for shape in shapes]).reshape(-1, 2)
     twins = symmetry.partners(shape_names, np.where(np.abs(middles[:, :1]) > 0.06, middles, np.nan))

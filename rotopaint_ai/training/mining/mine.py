@@ -13,6 +13,7 @@ from rotopaint_ai.sheet import Sheet, load_sheet
 from rotopaint_ai.training.dataset import write_dataset
 from rotopaint_ai.training.mining import bare, check, crop, families, propose, residuals, write
 from rotopaint_ai.training.mining.faces import Faces
+from rotopaint_ai.training.mining.frontal import frontal_places
 from rotopaint_ai.training.mining.join import Joined, join
 from rotopaint_ai.training.mining.order import Exclusion, choose_val
 from rotopaint_ai.training.mining.outline import Array
@@ -130,7 +131,9 @@ def vectorise(joined: Joined, order: MineOrder) -> Truth:
             plans = propose.with_own_landmarks(plans)
         names, marks = _with_points(names, marks, plans)
         title = order.name or "-".join(dict.fromkeys(row.character for row in rows))
-        sheet = propose.build_sheet(title, plans, names, _mean_places(marks, faces), faces)
+        mean = _mean_places(marks, faces)
+        frontal = frontal_places(faces.to_face(marks[..., :2], np.arange(len(marks))), mean, names)
+        sheet = propose.build_sheet(title, plans, names, mean, frontal, faces)
     else:
         names, marks = _with_points(names, marks, plans)
         marks = _in_order(marks, names, sheet.landmark_names)

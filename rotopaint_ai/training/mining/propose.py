@@ -267,8 +267,11 @@ def _hang_on(plan: Plan) -> list[int]:
     return sorted(chosen)
 
 
-def build_sheet(name: str, plans: Sequence[Plan], landmark_names: Sequence[str], places: Array, faces: Faces) -> Sheet:
-    """The sheet of some plans. `places`: (L, 2) of the landmarks on the mean face, NaN where unknown."""
+def build_sheet(
+    name: str, plans: Sequence[Plan], landmark_names: Sequence[str], places: Array, frontal: Array, faces: Faces
+) -> Sheet:
+    """The sheet of some plans. `places`, `frontal`: (L, 2) of the landmarks on the mean face and on one that looks
+    straight ahead, NaN where unknown."""
     fixed: dict[str, str] = {}
     twins = {plan.shape.name: plan for plan in plans}
     for plan in plans:
@@ -277,7 +280,7 @@ def build_sheet(name: str, plans: Sequence[Plan], landmark_names: Sequence[str],
             own = (f"{plan.shape.name}_{point}", f"{plan.shape.name}_p{point}")
             if image and image[1] in twins[image[0]].on_landmarks and landmark in own:
                 fixed[landmark] = twins[image[0]].on_landmarks[image[1]]
-    partner = symmetry.partners(landmark_names, places, fixed=fixed)
+    partner = symmetry.partners(landmark_names, frontal, fixed=fixed)
     landmarks = tuple(LandmarkSpec(each, None if partner[each] == each else partner[each]) for each in landmark_names)
     return Sheet(name, landmarks, tuple(_spec(plan, landmark_names, places, faces) for plan in plans))
 

@@ -1,0 +1,159 @@
+"""How deep a character's landmarks lie: the rigid head that its keyed frames show from many sides.
+
+Every keyed frame is a view of one head under a scaled rotation (weak perspective), so that what turns in step tells the
+third coordinate (Tomasi & Kanade, "Shape and motion from image streams", 1992). Views and places are solved for in
+turn, from a half ellipsoid, towards which depth stays where the head was never turned; landmarks that move by
+themselves, lips and lids, count less.
+
+Letters: n samples, L landmarks. Head space: x right, y down, z towards the viewer of a face seen from the front; units
+of the face (the root mean square distance of its landmarks from their mean is 1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import cast
+
+import numpy as np
+import numpy.typing as npt
+
+Array64 = npt.NDArray[np.float64]
+
+FEWEST_SAMPLES = 8
+FEWEST_LANDMARKS = 8
+_ROUNDS = 40
+_UPGRADES = 20  # rounds in which depth is stretched at once; the rest settle
+_USUAL_DEPTH = 0.6  # of a face's half size, at the middle of the half ellipsoid
+_TOWARDS_USUAL = 3e-4  # weight of the half ellipsoid beside one sample
+_LEAST_MISS = 0.01
+
+
+@dataclass(frozen=True, slots=True)
+class Relief:
+    """Places [L, 3] of the landmarks in head space, and how rigidly [L] each sits there (weights of mean 1)."""
+
+    places: Array64
+    weight: Array64
+
+    def view(self, landmarks_LC: npt.NDArray[np.floating]) -> tuple[Array64, Array64, float]:
+        """How landmarks [L, 2] (NaN: unknown) see the head: its rotation (3, 3), its middle (2,), pixels per unit."""
+        known = np.isfinite(landmarks_LC).all(axis=1)
+        weight = np.where(known, self.weight, 0.0)[None]
+        faces = np.where(known[:, None], landmarks_LC, 0.0)[None].astype(np.float64)
+        affine, middles = _affine_views(faces, self.places, weight)
+        turns, scales = _nearest_turns(affine)
+        return turns[0], middles[0], float(scales[0])
+
+    def depths(self, landmarks_LC: npt.NDArray[np.floating]) -> Array64:
+        """How far [L] each landmark lies towards the viewer, in the landmarks' own pixels."""
+        turn, _, scale = self.view(landmarks_LC)
+        return cast(Array64, scale * (self.places @ turn[2]))
+
+
+def fit_relief(landmarks_NLC: npt.NDArray[np.floating], mirror: Sequence[int] | None) -> Relief | None:
+    """The head of a character from its keyed frames [n, L, 2], and from mirrored ones where `mirror` says how; NaN
+    where unknown.
+
+    None with too few frames or landmarks, or with a landmark that no frame knows.
+    """
+    known = np.isfinite(landmarks_NLC).all(axis=2)
+    usable = known.mean(axis=1) > 0.5
+    if usable.sum() < FEWEST_SAMPLES or landmarks_NLC.shape[1] < FEWEST_LANDMARKS:
+        return None
+    faces, known = landmarks_NLC[usable].astype(np.float64), known[usable]
+    if mirror is not None:
+        image = faces[:, list(mirror)] * np.array([-1.0, 1.0])
+        faces, known = np.concatenate([faces, image]), np.concatenate([known, known[:, list(mirror)]])
+    if not known.any(axis=0).all():
+        return None
+    faces = np.where(known[..., None], faces, 0.0)
+    count = known.sum(axis=1)[:, None]
+    faces = np.where(known[..., None], faces - (faces.sum(axis=1) / count)[:, None], 0.0)
+    faces = faces / np.sqrt((faces**2).sum(axis=(1, 2)) / count[:, 0])[:, None, None]
+    return _solved(faces, known)
+
+
+def _solved(faces: Array64, known: npt.NDArray[np.bool_]) -> Relief:
+    usual = _half_ellipsoid(faces, known)
+    places, weight = usual, np.ones(len(usual))
+    for at in range(_ROUNDS):
+        affine, middles = _affine_views(faces, places, known * weight)
+        if at < _UPGRADES:
+            places = places @ _metric(affine).T
+            affine, middles = _affine_views(faces, places, known * weight)
+        turns, scales = _nearest_turns(affine)
+        sight = turns[:, :2] * scales[:, None, None]
+        places = _places(faces - middles[:, None], sight, known * weight, usual)
+        off = faces - middles[:, None] - np.einsum("nck,lk->nlc", sight, places)
+        miss = np.sqrt((known * (off**2).sum(axis=2)).sum(axis=0) / known.sum(axis=0))
+        weight = 1 / (miss**2 + _LEAST_MISS**2)
+        weight = weight / weight.mean()
+    return Relief(places - (weight[:, None] * places).mean(axis=0), weight)
+
+
+def _half_ellipsoid(faces: Array64, known: npt.NDArray[np.bool_]) -> Array64:
+    """Mean places with the depth of a half ellipsoid over them [L, 3]."""
+    flat = faces.sum(axis=0) / known.sum(axis=0)[:, None]
+    flat = flat - flat.mean(axis=0)
+    reach = np.abs(flat).max(axis=0)
+    square = np.minimum(((flat / reach) ** 2).sum(axis=1), 1.0)
+    depth = _USUAL_DEPTH * float(reach.mean()) * np.sqrt(1 - square)
+    return np.concatenate([flat, (depth - depth.mean())[:, None]], axis=1)
+
+
+def _affine_views(faces: Array64, places: Array64, weights: Array64) -> tuple[Array64, Array64]:
+    """Affine views [n, 2, 3] that lay places [L, 3] on faces [n, L, 2] by least squares, and where 0 comes to lie."""
+    total = np.maximum(weights.sum(axis=1), 1e-9)[:, None]
+    middle_of_faces = (weights[..., None] * faces).sum(axis=1) / total
+    middle_of_places = weights @ places / total
+    away = places[None] - middle_of_places[:, None]
+    weighed = away * weights[..., None]
+    inside = np.einsum("nlj,nlk->njk", weighed, away)
+    inside = inside + 1e-6 * np.trace(inside, axis1=1, axis2=2)[:, None, None] * np.eye(3)
+    cross = np.einsum("nlj,nlc->njc", weighed, faces - middle_of_faces[:, None])
+    affine = np.linalg.solve(inside, cross).transpose(0, 2, 1)
+    return affine, middle_of_faces - np.einsum("nck,nk->nc", affine, middle_of_places)
+
+
+def _nearest_turns(affine: Array64) -> tuple[Array64, Array64]:
+    """Rotations [n, 3, 3] and scales [n] nearest to affine views [n, 2, 3]."""
+    left, sizes, right = np.linalg.svd(affine, full_matrices=False)
+    sight = left @ right
+    return np.concatenate([sight, np.cross(sight[:, 0], sight[:, 1])[:, None]], axis=1), sizes.mean(axis=1)
+
+
+def _metric(affine: Array64) -> Array64:
+    """The change of places (3, 3) after which views [n, 2, 3] come nearest to scaled rotations; drawn towards none.
+
+    Source: the metric constraints of Tomasi & Kanade, their symmetric matrix by linear least squares.
+    """
+    x, y = affine[:, 0], affine[:, 1]
+    one, two = np.triu_indices(3)
+    double = np.where(one == two, 1.0, 2.0)
+
+    def product(a: Array64, b: Array64) -> Array64:
+        return (a[:, one] * b[:, two] + a[:, two] * b[:, one]) / 2 * double
+
+    same = np.array(one == two, np.float64)
+    size = np.sqrt(np.mean((x**2).sum(axis=1) + (y**2).sum(axis=1)) / 2)
+    rows = np.concatenate([product(x, x) - product(y, y), product(x, y), product(x, x) + product(y, y)]) / size**2
+    wanted = np.concatenate([np.zeros(2 * len(x)), rows[2 * len(x) :] @ same])
+    hold = np.sqrt(_TOWARDS_USUAL * len(x))
+    solved = np.linalg.lstsq(
+        np.concatenate([rows, hold * np.eye(6)]), np.concatenate([wanted, hold * same]), rcond=None
+    )
+    square = np.zeros((3, 3))
+    square[one, two] = square[two, one] = solved[0]
+    values, vectors = np.linalg.eigh(square)
+    half = vectors * np.sqrt(np.clip(values, 0.1, 10.0)) @ vectors.T
+    return cast(Array64, np.linalg.inv(half))
+
+
+def _places(faces: Array64, sight: Array64, weights: Array64, usual: Array64) -> Array64:
+    """Places [L, 3] that the views [n, 2, 3] see on the faces [n, L, 2] best."""
+    inside = np.einsum("nl,ncj,nck->ljk", weights, sight, sight)
+    cross = np.einsum("nl,ncj,nlc->lj", weights, sight, faces)
+    hold = _TOWARDS_USUAL * weights.sum(axis=0)
+    inside = inside + hold[:, None, None] * np.eye(3)
+    return cast(Array64, np.linalg.solve(inside, (cross + hold[:, None] * usual)[..., None])[..., 0])

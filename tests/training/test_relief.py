@@ -1,0 +1,75 @@
+"""How deep landmarks lie, from keyed frames of a head that was never still."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from rotopaint_ai.training.mining.frontal import frontal_places
+from rotopaint_ai.training.mining.symmetry import partners
+from rotopaint_ai.training.relief import fit_relief
+
+Array = npt.NDArray[np.float64]
+
+NAMES = (
+    *(f"jaw_{k}" for k in range(7)),
+    *(f"{part}_{side}" for part in ("eye_in", "eye_out", "brow", "wing", "corner") for side in ("right", "left")),
+    "nose",
+    "chin",
+)
+MIRROR = (6, 5, 4, 3, 2, 1, 0, *(7 + k + (1 if k % 2 == 0 else -1) for k in range(10)), 17, 18)
+
+
+def head() -> Array:
+    """Places [L, 3] of NAMES on half an ellipsoid, nose out in front; x right, y down, z to the viewer."""
+    jaw = [(np.sin(a) * 1.0, 0.1 + 0.9 * np.cos(a)) for a in np.linspace(-1.4, 1.4, 7)]
+    pairs = [(0.25, -0.3), (0.65, -0.32), (0.45, -0.55), (0.18, 0.15), (0.35, 0.45)]
+    flat = np.array([*jaw, *((side * x, y) for x, y in pairs for side in (-1, 1)), (0, 0.05), (0, 0.8)])
+    depth = 0.9 * np.sqrt(np.maximum(1.05 - (flat / (1.02, 1.05)) ** 2 @ (1, 1), 0))
+    depth[NAMES.index("nose")] += 0.25
+    return np.concatenate([flat, depth[:, None]], axis=1)
+
+
+def seen(yaw_deg: Array, pitch_deg: Array, *, noise: float, rng: np.random.Generator) -> tuple[Array, Array]:
+    """Landmarks [n, L, 2] of the turned head in pixels, its mouth corners moving, and their depths [n, L]."""
+    frames, depths = [], []
+    for yaw, pitch in zip(np.radians(yaw_deg), np.radians(pitch_deg)):
+        turn = np.array([[np.cos(yaw), 0, np.sin(yaw)], [0, 1, 0], [-np.sin(yaw), 0, np.cos(yaw)]])
+        tilt = np.array([[1, 0, 0], [0, np.cos(pitch), np.sin(pitch)], [0, -np.sin(pitch), np.cos(pitch)]])
+        places = head()
+        places[15:17, 1] += rng.uniform(-0.08, 0.08)
+        view = places @ (tilt @ turn).T
+        frames.append(120 * view[:, :2] + rng.uniform(-40, 40, 2) + rng.normal(0, noise, (len(places), 2)))
+        depths.append(120 * view[:, 2])
+    return np.array(frames), np.array(depths)
+
+
+@pytest.mark.parametrize("side", [0.0, 22.0])
+def test_depth_of_keyed_and_of_new_views(side: float) -> None:
+    rng = np.random.default_rng(3)
+    keyed, _ = seen(side + rng.uniform(-14, 14, 40), rng.uniform(-8, 8, 40), noise=0.3, rng=rng)
+    relief = fit_relief(keyed, MIRROR)
+    assert relief is not None
+    new, depth = seen(np.array([side - 25, side + 25.0]), np.array([10.0, -12.0]), noise=0.0, rng=rng)
+    for landmarks, true in zip(new, depth):
+        off = relief.depths(landmarks) - (true - true.mean())
+        off = off - np.average(off, weights=relief.weight)
+        rigid = [row for row, name in enumerate(NAMES) if not name.startswith("corner")]
+        assert np.abs(off[rigid]).mean() < 0.06 * 120  # of a depth that spans a whole head, 120 px
+
+
+def test_too_few_frames_have_no_relief() -> None:
+    rng = np.random.default_rng(3)
+    keyed, _ = seen(np.linspace(-10, 10, 5), np.zeros(5), noise=0.3, rng=rng)
+    assert fit_relief(keyed, MIRROR) is None
+
+
+def test_partners_of_a_head_that_looks_aside_in_every_frame() -> None:
+    rng = np.random.default_rng(4)
+    keyed, _ = seen(rng.uniform(12, 34, 40), rng.uniform(-8, 8, 40), noise=0.3, rng=rng)
+    faces = (keyed - keyed.mean(axis=1, keepdims=True)) / np.ptp(keyed, axis=1).max(axis=1)[:, None, None]
+    mean = np.median(faces, axis=0)
+    wanted = {name: NAMES[row] for name, row in zip(NAMES, MIRROR)}
+    assert partners(NAMES, mean) != wanted  # the far half of the mean face is squeezed
+    assert partners(NAMES, frontal_places(faces, mean, NAMES)) == wanted
