@@ -73,8 +73,8 @@ def automatic(
 def doubt(relit_TSC: Array, known: Sources, hole_TS: Bools, own_TS: Bools) -> Array:
     """How far the tables' paint is from the face joined across the groove, of each stretch (n stretches).
 
-    Root mean square of log light in the matte. The two agree where banks are smooth; they part where texture, an
-    edge or a fold runs under the matte, where one profile does not tell a groove from a face. Of what is known before the
+    Root mean square of log light in the matte. The two agree where banks are smooth; they part where texture, an edge
+    or a fold runs under the matte, where one profile does not tell a groove from a face. Of what is known before the
     network is asked this foretells best what it mends (docs/fill.md).
     """
     plate, face = known.own.transpose(0, 2, 1), known.face.transpose(0, 2, 1)
