@@ -49,9 +49,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--shard-quality",
-        type=int,
         metavar="Q",
-        help="code the packed pictures anew as JPEG of this quality (1 to 100) and tell what that loses; else as cut",
+        help="code the packed pictures anew, as JPEG of this quality (1 to 100), and tell what that loses; or raw: "
+        "nothing to decode, at ten times the bytes. Else as cut",
     )
     parser.add_argument(
         "--exclude",
@@ -73,8 +73,9 @@ def execute(arguments: argparse.Namespace) -> int:
 
     if arguments.shards is not None and not 0 < arguments.shards < 1e5:
         raise UsageError(f"--shards {arguments.shards}: wanted megabytes per tar, such as 64")
-    if arguments.shard_quality is not None and not (arguments.shards and 1 <= arguments.shard_quality <= 100):
-        raise UsageError(f"--shard-quality {arguments.shard_quality}: wanted 1 to 100, and --shards MB as well")
+    quality = arguments.shard_quality
+    if quality is not None and not (arguments.shards and (quality == RAW or quality in map(str, range(1, 101)))):
+        raise UsageError(f"--shard-quality {quality}: wanted 1 to 100 or raw, and --shards MB as well")
     if arguments.size < 32 or arguments.tolerance <= 0:
         raise UsageError(f"--size {arguments.size} --tolerance {arguments.tolerance}: wanted 32 or more, and above 0")
     mined = mine(
@@ -102,7 +103,7 @@ def execute(arguments: argparse.Namespace) -> int:
     for note in (*mined.notes, *mined.failed):
         print(note, file=sys.stderr)
     if arguments.shards:
-        _pack(Path(arguments.out), arguments.shards, arguments.shard_quality)
+        _pack(Path(arguments.out), arguments.shards, quality)
     counts = ", ".join(f"{count} {split}" for split, count in mined.n_samples.items() if count)
     print(
         f"{arguments.out}: {counts}; {len(mined.sheet.landmarks)} landmarks, {len(mined.sheet.shapes)} shapes; "
@@ -111,16 +112,17 @@ def execute(arguments: argparse.Namespace) -> int:
     return FRAMES_FAILED if mined.failed else OK
 
 
+RAW = "raw"
 _LOSS_DB = 36.0  # below it a grain of film and the edge of a thin seam go soft
 
 
-def _pack(folder: Path, shard_mb: float, quality: int | None) -> None:
+def _pack(folder: Path, shard_mb: float, quality: str | None) -> None:
     """Put a data set's pictures into tars, and remove the single files once the index stands."""
     from shutil import rmtree
 
     from rotopaint_ai.training.shards.write import Recoder, pack_dataset
 
-    recode = None if quality is None else Recoder(quality)
+    recode = None if quality is None else Recoder(None if quality == RAW else int(quality))
     pack_dataset(folder, folder, shard_mb=shard_mb, recode=recode)
     rmtree(folder / "images", ignore_errors=True)
     if recode is not None:

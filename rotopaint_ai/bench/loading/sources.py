@@ -17,7 +17,7 @@ import numpy.typing as npt
 from rotopaint_ai.plates.oiio import save as oiio_save
 from rotopaint_ai.sheet import LandmarkSpec, Sheet
 from rotopaint_ai.training.dataset import Sample, read_picture, write_dataset
-from rotopaint_ai.training.shards.write import pack_dataset
+from rotopaint_ai.training.shards.write import Recoder, pack_dataset
 
 Picture = npt.NDArray[np.uint8]
 FPS = 24
@@ -25,6 +25,7 @@ QUALITY = 92  # of JPEG where nothing else is said: the grain stays
 AS_TRUE = (
     "shards of JPEG, as true as mp4"  # as far from the shot as the movie with default keys is, which loses its grain
 )
+RAW = "shards of raw pictures"
 N_COMPARED = 24
 
 
@@ -72,8 +73,8 @@ def _texture(rng: np.random.Generator, size: int, level: float) -> npt.NDArray[n
     return np.asarray(np.stack(coarse).sum(axis=0) + level, np.float32)
 
 
-def encode_all(folder: Path, n_frames: int, size: int) -> list[Source]:
-    """Every source. A codec that this machine lacks is left out."""
+def encode_all(folder: Path, n_frames: int, size: int, only: Sequence[str] = ()) -> list[Source]:
+    """Every source, or those with one of the texts of `only` in their name."""
     makers: list[tuple[str, str, Callable[[Path, Iterator[Picture]], None]]] = [
         ("mp4 h264, default keys", "movie", lambda p, s: _movie(p.with_suffix(".mp4"), s, "libx264", {}, None)),
         ("mp4 h264, key every 12", "movie", lambda p, s: _movie(p.with_suffix(".mp4"), s, "libx264", {}, 12)),
@@ -85,13 +86,16 @@ def encode_all(folder: Path, n_frames: int, size: int) -> list[Source]:
         ("EXR files, half, ZIP", "files", _exr_files),
         ("shards of JPEG", "shards", _shards),
         (AS_TRUE, "shards", lambda p, s: _shards(p, s, quality)),
+        (RAW, "shards", lambda p, s: _shards(p, s, raw=True)),
     ]
+    makers = [row for row in makers if not only or any(text in row[0] for text in only)]
     found: list[Source] = []
     quality = QUALITY
     for number, (name, kind, make) in enumerate(makers):
         base = folder / f"{number:02}"
         if name == AS_TRUE:
-            quality = quality_of(found[0].path, size)
+            movie = next((source.path for source in found if source.kind == "movie"), None)
+            quality = QUALITY if movie is None else quality_of(movie, size)
         make(base, shot(n_frames, size))
         path = next(p for p in sorted(folder.iterdir()) if p.stem == base.name)
         found.append(Source(name, kind, path, n_frames))
@@ -154,15 +158,15 @@ def _exr_files(folder: Path, pictures: Iterator[Picture]) -> None:
         oiio_save(folder / f"{at:05}.exr", spec, np.asarray(picture / np.float32(255), np.float16))
 
 
-def _shards(folder: Path, pictures: Iterator[Picture], quality: int = QUALITY) -> None:
-    """As `rotopaint mine --shards` leaves them."""
+def _shards(folder: Path, pictures: Iterator[Picture], quality: int = QUALITY, *, raw: bool = False) -> None:
+    """As `rotopaint mine --shards` leaves them, and with `--shard-quality raw`."""
     loose = folder.with_name(folder.name + "-loose")
-    _files(loose / "images", pictures, ".jpg", quality)
+    _files(loose / "images", pictures, ".png" if raw else ".jpg", quality)
     names = sorted(path.name for path in (loose / "images").iterdir())
     height, width = read_picture(loose / "images" / names[0]).shape[:2]
     places = {"a": (1.0, 1.0, 1.0), "b": (width - 1.0, height - 1.0, 1.0)}
     samples = [Sample(f"images/{name}", width, height, "a", "s", at, "train", places) for at, name in enumerate(names)]
     sheet = Sheet(name="two", landmarks=(LandmarkSpec("a"), LandmarkSpec("b")), shapes=())
     write_dataset(loose, name="shot", licence="CC0", sheet=sheet, samples=samples)
-    pack_dataset(loose, folder)
+    pack_dataset(loose, folder, recode=Recoder(None) if raw else None)
     shutil.rmtree(loose)

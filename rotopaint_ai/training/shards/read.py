@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import mmap
 import threading
 from collections.abc import Callable, Sequence
@@ -21,6 +22,7 @@ from rotopaint_ai.training.shards.index import Index, Shard
 from rotopaint_ai.training.shards.store import Store
 
 Picture = npt.NDArray[np.uint8]
+RAW = b"\x93NUMPY"  # how a file of one array begins
 
 
 @dataclass(slots=True)
@@ -102,7 +104,12 @@ def _map(path: Path, shard: Shard) -> mmap.mmap:
 
 
 def decode(data: memoryview | bytes) -> Picture | None:
-    """An encoded picture as (H, W, 3) RGB, None where it is none; JPEG by the fastest decoder that is installed."""
+    """An encoded picture as (H, W, 3) RGB, None where it is none; JPEG by the fastest decoder that is installed.
+
+    A raw one (.npy) is no copy: it lies where `data` does, and cannot be written to.
+    """
+    if bytes(data[:6]) == RAW:
+        return _raw(data)
     fast = _fast_jpeg()
     if fast is not None and bytes(data[:2]) == b"\xff\xd8":
         try:
@@ -111,6 +118,18 @@ def decode(data: memoryview | bytes) -> Picture | None:
             return None
     found = cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_COLOR) if len(data) else None
     return None if found is None else cast(Picture, cv2.cvtColor(found, cv2.COLOR_BGR2RGB))
+
+
+def _raw(data: memoryview | bytes) -> Picture | None:
+    try:
+        head = io.BytesIO(data[: min(len(data), 256)])
+        np.lib.format.read_magic(head)
+        shape, _, kind = np.lib.format.read_array_header_1_0(head)
+        if kind != np.uint8 or len(shape) != 3 or shape[2] != 3:
+            return None
+        return np.frombuffer(data, np.uint8, offset=head.tell()).reshape(shape)
+    except ValueError:
+        return None
 
 
 def _decode_into(data: memoryview, place: Picture) -> bool:

@@ -17,38 +17,54 @@ from rotopaint_ai.errors import TrainingError
 from rotopaint_ai.files import replacing, write_text
 from rotopaint_ai.training.dataset import Dataset, read_dataset
 from rotopaint_ai.training.shards.index import FOLDER, INDEX, Index, Shard
-from rotopaint_ai.training.shards.read import decode
+from rotopaint_ai.training.shards.read import Picture, decode
 
 SHARD_MB = 64  # large enough that a server's delay per file is nothing beside its bytes
 
 
 @dataclass(slots=True)
 class Recoder:
-    """Codes pictures anew as JPEG of a quality (1 to 100), and keeps account of what that loses."""
+    """Codes pictures anew, as JPEG of a quality (1 to 100) or, for None, raw; and keeps account of what that loses."""
 
-    quality: int
+    quality: int | None
     n: int = 0
     n_bytes_before: int = 0
     n_bytes: int = 0
-    psnr_db: float = 0.0  # the mean over all pictures, in 8-bit sRGB
+    psnr_db: float = 0.0  # the mean over all pictures, in 8-bit sRGB; 99 where nothing is lost
+
+    @property
+    def suffix(self) -> str:
+        """Of a picture's name in a tar."""
+        return ".npy" if self.quality is None else ".jpg"
 
     def __call__(self, data: bytes) -> bytes:
-        """A picture's file, smaller. Raises ValueError for one that cannot be read."""
+        """A picture's file, coded anew. Raises ValueError for one that cannot be read."""
         picture = decode(data)
         if picture is None:
             raise ValueError("cannot be read as a picture")
-        options = [cv2.IMWRITE_JPEG_QUALITY, self.quality]
-        made = bytes(cv2.imencode(".jpg", cv2.cvtColor(picture, cv2.COLOR_RGB2BGR), options)[1])
+        made = self._coded(picture)
         again = decode(made)
         assert again is not None
-        apart = max(float(np.mean((again.astype(np.float32) - picture) ** 2)), 1e-3)
-        self.psnr_db = (self.psnr_db * self.n + 10 * math.log10(255**2 / apart)) / (self.n + 1)
+        apart = float(np.mean((again.astype(np.float32) - picture) ** 2))
+        self.psnr_db = (self.psnr_db * self.n + _psnr_db(apart)) / (self.n + 1)
         self.n, self.n_bytes_before, self.n_bytes = (
             self.n + 1,
             self.n_bytes_before + len(data),
             self.n_bytes + len(made),
         )
         return made
+
+    def _coded(self, picture: Picture) -> bytes:
+        if self.quality is None:
+            raw = io.BytesIO()
+            np.save(raw, picture)
+            return raw.getvalue()
+        options = [cv2.IMWRITE_JPEG_QUALITY, self.quality]
+        return bytes(cv2.imencode(".jpg", cv2.cvtColor(picture, cv2.COLOR_RGB2BGR), options)[1])
+
+
+def _psnr_db(apart: float) -> float:
+    return 10 * math.log10(255**2 / apart) if apart > 0 else 99.0
 
 
 def pack_dataset(
@@ -117,7 +133,7 @@ def _write(
                 source = folder / data.samples[row].image
                 suffix, content = source.suffix.lower(), source.read_bytes()
                 if recode is not None:
-                    suffix, content = ".jpg", _coded(recode, content, source)
+                    suffix, content = recode.suffix, _coded(recode, content, source)
                 place = _add(tar, f"{row:08}{suffix}", content)
                 members.setdefault(data.samples[row].image, place)
                 _add(tar, f"{row:08}.json", lines[row].encode())

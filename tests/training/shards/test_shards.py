@@ -137,6 +137,24 @@ def test_pictures_that_are_coded_anew_are_smaller_and_the_loss_is_told(
         recode(b"no picture")
 
 
+def test_raw_pictures_are_the_same_ones_and_need_no_decoding(packed: Path, folder: Path, tmp_path: Path) -> None:
+    recode = Recoder(None)
+    index = pack_dataset(folder, tmp_path, recode=recode)
+    plain, raw = read_dataset(packed), read_dataset(tmp_path)
+    for row in range(N):
+        np.testing.assert_array_equal(raw.picture(row), plain.picture(row))
+    names = [sample.image for sample in raw.samples[:4]]
+    np.testing.assert_array_equal(raw.packs[0].clip(names, (60, 40))[3], plain.picture(3))
+    assert recode.psnr_db == 99
+    tar = tmp_path / "shards/000000.tar"
+    offset, _ = index.shards[0].members[names[0]]
+    broken = bytearray(tar.read_bytes())
+    broken[offset + 40] ^= 0xFF  # in the array's header
+    tar.write_bytes(broken)
+    with pytest.raises(TrainingError, match="cannot be read as a picture; copy the shard again"):
+        read_dataset(tmp_path).picture(0)
+
+
 @pytest.mark.parametrize("text", ["", "[]", '{"format": "x"}', '{"format": "rotopaint-shards", "version": 1}'])
 def test_an_index_that_is_none_is_refused_in_one_line(text: str) -> None:
     with pytest.raises(TrainingError, match=r"^here: .*pack the data set again$"):
