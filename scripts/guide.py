@@ -202,7 +202,7 @@ class Tour:
         self.click(seam.preview)
         self.wait("stale frames", lambda: seam.make.isEnabled())
         self.click(seam.make)
-        self.wait("the clean plate", lambda: not self.panel.jobs.is_running and not self.panel.jobs.seams.stale())
+        self.wait("the clean plate", lambda: not self.panel.jobs.is_running and not self.panel.session.stale_frames())
         self.click(self.panel.canvas, self.place(100, 100))
         self.press("w")
         self.rest(1.0)

@@ -7,6 +7,7 @@
         plates: plates/sq010_sh020/plate.####.exr
         crop: 342,142,280,297         # or a list of FRAME:X,Y,W,H, or auto
         frames: 1001-1120
+        project: projects/sh020.rotopaint   # what artists did stands; its crop boxes where none are given here
 
 Paths are relative to the file's own folder. Every setting of a shot may stand among the defaults.
 """
@@ -20,7 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from rotopaint_ai.errors import UsageError
+from rotopaint_ai.errors import ProjectError, UsageError
 from rotopaint_ai.jobs import RunJob
 
 CHUNK = 50
@@ -40,6 +41,7 @@ _SETTINGS = (
     "threads",
     "colourspace",
     "reduce_keys",
+    "project",
     "chunk",
     "retries",
 )
@@ -146,13 +148,24 @@ def _job(settings: Mapping[str, Any], where: str, folder: Path, out: Path) -> Ru
         fields["frames"] = str(fields["frames"])
     if isinstance(fields.get("plates"), str):
         fields["plates"] = str(folder / fields["plates"])
+    if isinstance(fields.get("project"), str):
+        fields["project"] = str(folder / fields["project"])
     model = fields.get("model")
     if isinstance(model, str) and (folder / model / "card.json").is_file():
         fields["model"] = str(folder / model)
     try:
+        if isinstance(fields.get("project"), str) and "crops" not in fields:
+            fields["crops"] = _crops_of(Path(fields["project"]))
         return RunJob.from_json({**fields, "out": str(out), "resume": True})
-    except UsageError as error:
+    except (UsageError, ProjectError) as error:
         raise UsageError(f"{where}: {error}") from error
+
+
+def _crops_of(project: Path) -> list[str]:
+    """The crop boxes that a project has. Raises ProjectError, UsageError."""
+    from rotopaint_ai.pipeline.artist import crop_words
+
+    return list(crop_words(project))
 
 
 def _once(shots: tuple[Shot, ...], path: Path) -> None:

@@ -10,6 +10,7 @@ from typing import Literal
 
 from rotopaint_ai.batch.jobs_file import Shot
 from rotopaint_ai.frames import FrameRange
+from rotopaint_ai.pipeline.artist import work_for
 from rotopaint_ai.pipeline.plan import choose_frames
 from rotopaint_ai.plates.plate import open_plate
 
@@ -24,6 +25,7 @@ class Task:
     kind: Kind
     frames: FrameRange | None = None
     needs: tuple[str, ...] = ()
+    work: str = ""  # what people have done on the shot, where its project says so
 
     @property
     def key(self) -> str:
@@ -32,18 +34,23 @@ class Task:
 
     @property
     def fingerprint(self) -> str:
-        """Changes with everything that the shot's job says: done under another fingerprint is not done."""
-        text = json.dumps([self.shot.job.to_json(), str(self.frames)], sort_keys=True)
+        """Changes with all that decides the task, by people too: done under another fingerprint is not done."""
+        facts = [self.shot.job.to_json(), str(self.frames), *([self.work] if self.work else [])]
+        text = json.dumps(facts, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def tasks_of(shot: Shot) -> tuple[Task, ...]:
-    """The tasks of a shot, in an order in which they can be done. Raises PlateError or UsageError for its plates."""
+    """The tasks of a shot, in an order in which they can be done.
+
+    Raises: PlateError or UsageError for its plates, ProjectError.
+    """
+    work = work_for(shot.job).fingerprint()
     with open_plate(shot.job.plates, colourspace=shot.job.colourspace) as plate:
         frames, _ = choose_frames(plate, shot.job.frames)
     track = Task(shot, "track")
-    paint = tuple(Task(shot, "paint", piece, (track.key,)) for piece in chunks(frames, shot.chunk))
-    return (track, *paint, Task(shot, "gather", None, tuple(task.key for task in paint)))
+    paint = tuple(Task(shot, "paint", piece, (track.key,), work) for piece in chunks(frames, shot.chunk))
+    return (track, *paint, Task(shot, "gather", None, tuple(task.key for task in paint), work))
 
 
 def chunks(frames: Sequence[int], size: int) -> list[FrameRange]:

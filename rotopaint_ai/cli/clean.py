@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
@@ -12,15 +14,22 @@ from rotopaint_ai.errors import UsageError
 from rotopaint_ai.jobs import Cancel, FillMethod
 
 if TYPE_CHECKING:
-    from rotopaint_ai.pipeline.paint import CleanJob
+    from rotopaint_ai.pipeline.paint import CleanJob, Painted
+    from rotopaint_ai.pipeline.repaint import Repaint
+    from rotopaint_ai.pipeline.settings import Paints
     from rotopaint_ai.plates.plate import Plate
+    from rotopaint_ai.seams.strokes import Strokes
+    from rotopaint_ai.shapes.roto import RotoDocument
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Say which arguments the command takes."""
     parser.add_argument("plates", metavar="PLATES", help="pattern (plate.####.exr), folder, one image or movie")
     parser.add_argument(
-        "shapes", metavar="SHAPES", nargs="?", help="shapes.roto.json, or another shape format; --mattes can do without"
+        "shapes",
+        metavar="SHAPES",
+        nargs="?",
+        help="shapes.roto.json, or another shape format; --mattes and --project can do without",
     )
     parser.add_argument("--out", required=True, metavar="DIR", help="clean plates are written to DIR/clean")
     parser.add_argument("--method", choices=get_args(FillMethod), default="auto", help="how seams are painted away")
@@ -34,6 +43,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--touchup", metavar="FILE", help="clone strokes by frame, as the panel writes them")
     parser.add_argument(
+        "--project", metavar="FILE", help="project file: its shapes, seam settings and touch-up, where none are given"
+    )
+    parser.add_argument(
+        "--leave-project", action="store_true", help="read the project only; somebody else notes what was painted"
+    )
+    parser.add_argument(
         "--measure-widths", action="store_true", help="make each seam as wide as its banks show, frame by frame"
     )
     parser.add_argument("--frames", metavar="A-B,C", help="these frames only")
@@ -43,38 +58,61 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace) -> int:
     """Do it and return the exit code."""
-    if arguments.shapes is None and arguments.mattes is None:
-        raise UsageError("clean: wants SHAPES, or --mattes PATTERN, to know where the seams are")
+    if arguments.shapes is None and arguments.mattes is None and arguments.project is None:
+        raise UsageError("clean: wants SHAPES, --project FILE or --mattes PATTERN, to know where the seams are")
     one_thread_per_frame()
-    from rotopaint_ai.pipeline.paint import paint_clean
     from rotopaint_ai.plates import open_plate
 
-    threads = n_threads(arguments.threads)
     cancel = Cancel()
-    with open_plate(arguments.plates, colourspace=arguments.colourspace) as plate, stopping_on_signals(cancel):
-        job = _job(arguments, plate)
-        sink = choose_sink(events=arguments.events, cancel=cancel)
-        painted = paint_clean(plate, job, threads=threads, sink=sink, cancel=cancel)
+    with (
+        open_plate(arguments.plates, colourspace=arguments.colourspace) as plate,
+        stopping_on_signals(cancel),
+        _project(arguments) as project,
+    ):
+        painted = _paint(arguments, plate, project, cancel)
     if not arguments.events:
         print(f"{len(painted.done)} clean frames written to {Path(arguments.out) / 'clean'}")
     return exit_code(painted.failed)
 
 
-def _job(arguments: argparse.Namespace, plate: Plate) -> CleanJob:
-    from rotopaint_ai.exchange.formats import read
+def _paint(arguments: argparse.Namespace, plate: Plate, project: Repaint | None, cancel: Cancel) -> Painted:
+    from rotopaint_ai.pipeline.paint import paint_clean
+
+    job = _job(arguments, plate, project)
+    threads = n_threads(arguments.threads)
+    sink = choose_sink(events=arguments.events, cancel=cancel)
+    if project is not None:
+        project.begin(arguments.frames)
+        sink = project.sink(sink)
+    painted = paint_clean(plate, job, threads=threads, sink=sink, cancel=cancel)
+    if project is not None and _is_as_it_says(arguments):
+        project.end(painted.done)
+    return painted
+
+
+def _project(arguments: argparse.Namespace) -> AbstractContextManager[Repaint | None]:
+    if arguments.project is None:
+        return nullcontext(None)
+    from rotopaint_ai.pipeline.repaint import repainting
+
+    return repainting(Path(arguments.project), Path(arguments.out), leave=arguments.leave_project)
+
+
+def _is_as_it_says(arguments: argparse.Namespace) -> bool:
+    """Whether nothing on the command line stands before what the project says."""
+    others = (arguments.shapes, arguments.mattes, arguments.settings, arguments.touchup, arguments.measure_widths)
+    return not any(others) and arguments.method == "auto"
+
+
+def _job(arguments: argparse.Namespace, plate: Plate, project: Repaint | None) -> CleanJob:
     from rotopaint_ai.inference.models import open_fill
     from rotopaint_ai.inference.pack import load_pack
     from rotopaint_ai.pipeline.lent import LentMattes
     from rotopaint_ai.pipeline.paint import CleanJob
-    from rotopaint_ai.pipeline.settings import Paint, Paints, read_settings
-    from rotopaint_ai.seams import strokes
 
-    every = Paint(arguments.method)
-    paints = read_settings(Path(arguments.settings), every) if arguments.settings else Paints(every)
-    document = None
-    if arguments.shapes is not None:
-        document, _ = read(arguments.shapes, width=plate.width, height=plate.height)
-    methods = {every.method, *(paint.method for paint in paints.by_name.values())}
+    document = _shapes(arguments, plate, project)
+    paints, strokes = _paints(arguments, project, document), _strokes(arguments, project)
+    methods = {paints.every.method, *(paint.method for paint in paints.by_name.values())}
     return CleanJob(
         out=Path(arguments.out),
         document=document,
@@ -84,5 +122,35 @@ def _job(arguments: argparse.Namespace, plate: Plate) -> CleanJob:
         frames=arguments.frames,
         patch=arguments.patch,
         measures_widths=arguments.measure_widths,
-        strokes=strokes.read(Path(arguments.touchup)) if arguments.touchup else {},
+        strokes=strokes,
     )
+
+
+def _shapes(arguments: argparse.Namespace, plate: Plate, project: Repaint | None) -> RotoDocument | None:
+    from rotopaint_ai.exchange.formats import read
+
+    if arguments.shapes is not None:
+        return read(arguments.shapes, width=plate.width, height=plate.height)[0]
+    return project.state.document if project is not None and arguments.mattes is None else None
+
+
+def _paints(arguments: argparse.Namespace, project: Repaint | None, document: RotoDocument | None) -> Paints:
+    """As the file says, else the project, else the command line for every seam."""
+    from rotopaint_ai.pipeline.settings import Paint, Paints, read_settings
+
+    every = Paint(arguments.method)
+    if arguments.settings:
+        return read_settings(Path(arguments.settings), every)
+    if project is None or document is None:
+        return Paints(every)
+    seams = {shape.name for shape in document.shapes if shape.role == "seam"}
+    return Paints(every, {name: paint for name, paint in project.work.paints.items() if name in seams})
+
+
+def _strokes(arguments: argparse.Namespace, project: Repaint | None) -> Mapping[int, Strokes]:
+    """Touch-up of the file, else of the project."""
+    from rotopaint_ai.seams import strokes
+
+    if arguments.touchup:
+        return strokes.read(Path(arguments.touchup))
+    return {} if project is None else project.work.strokes

@@ -20,7 +20,8 @@ from rotopaint_ai.exchange import document as documents
 from rotopaint_ai.inference.models import Models, open_models
 from rotopaint_ai.inference.pack import load_pack
 from rotopaint_ai.live import wire
-from rotopaint_ai.pipeline.finish import Format, draw_mattes, look_at_seams, touched_up
+from rotopaint_ai.pipeline.finish import touched_up
+from rotopaint_ai.pipeline.painter import Painter
 from rotopaint_ai.pipeline.plan import propose_crop
 from rotopaint_ai.pipeline.settings import Paint, Paints
 from rotopaint_ai.plates import open_plate
@@ -30,6 +31,7 @@ from rotopaint_ai.project import Project
 from rotopaint_ai.project.packing import pack as pack_value
 from rotopaint_ai.seams import strokes
 from rotopaint_ai.shapes.refit import Keys, refit, spread
+from rotopaint_ai.shapes.roto import RotoDocument
 from rotopaint_ai.sheet import Sheet
 
 Array = NDArray[Any]
@@ -151,12 +153,11 @@ class LiveEngine:
                 f"the shapes are for {document.width} x {document.height}, {plate.name} is {plate.width} x "
                 f"{plate.height}; open the plate that they were made on"
             )
-        paints = Paints(by_name={name: Paint(**row) for name, row in request["settings"].items()})
-        mattes = draw_mattes(document.shapes, frame.number, Format.of(plate))
-        seams = look_at_seams(frame, mattes, document.shapes, paints)
+        painter = self._painter(document, request["settings"])
+        seams = painter.look(frame)
         if seams is None:
             raise UsageError(f"frame {frame.number}: no seam lies on the plate here")
-        filled = seams.filled(self._models.fill if self._models is not None else None)
+        filled = painter.settled(frame.number, seams.filled(painter.model))
         filled = touched_up(filled, tuple(map(strokes.from_json, request.get("strokes", ()))))
         height, width = seams.matte.shape
         pixels = np.rint(_display(filled.after, request["look"]) * 255).astype(np.uint8)
@@ -169,8 +170,24 @@ class LiveEngine:
             "block": self._block(pixels.tobytes() + matte.tobytes()),
         }
 
+    def _painter(self, document: RotoDocument, settings: Mapping[str, Any]) -> Painter:
+        """Paints frames of a document as `rotopaint clean` does; nothing is written."""
+        plate, fill = self._need_plate(), self._models.fill if self._models is not None else None
+        return Painter.of(
+            plate,
+            [frame for frame in plate.frames if document.first_frame <= frame <= document.last_frame],
+            out=self._folder,
+            shapes=document.shapes,
+            mattes=None,
+            paints=Paints(by_name={name: Paint(**row) for name, row in settings.items()}),
+            model=fill,
+            patch=False,
+            threads=1,
+        )
+
     def _crop(self, request: Mapping[str, Any]) -> Facts:
-        box = propose_crop(self._need_plate(), (int(request["frame"]),), self._need_models()).at(int(request["frame"]))
+        frame = int(request["frame"])
+        box = propose_crop(self._need_plate(), (frame,), self._need_models())[0].at(frame)
         return {"crop": [box.x - box.side / 2, box.y - box.side / 2, box.side, box.side]}
 
     # --- parts

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from rotopaint_ai.errors import UsageError
-from rotopaint_ai.jobs import FillMethod
+from rotopaint_ai.jobs import FillMethod, RunJob
 from rotopaint_ai.pipeline.clock import Times
 from rotopaint_ai.pipeline.frame import FrameWorks, Settled
 from rotopaint_ai.pipeline.records import FrameRecord, PointRow
@@ -32,13 +32,14 @@ Rows = Sequence[PointRow]
 @dataclass(frozen=True, slots=True)
 class ArtistWork:
     """What stands: splines by frame and shape, landmarks by frame and name, settings by seam, clone strokes by
-    frame, and the whole document that they are from."""
+    frame, names given to shapes, and the whole document that they are from."""
 
     splines: Mapping[int, Mapping[str, Rows]] = field(default_factory=dict)
     landmarks: Mapping[int, Mapping[str, tuple[float, float]]] = field(default_factory=dict)
     seams: Mapping[str, SeamSettings] = field(default_factory=dict)
     document: RotoDocument | None = None
     strokes: Mapping[int, Strokes] = field(default_factory=dict)
+    names: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def paints(self) -> dict[str, Paint]:
@@ -55,6 +56,14 @@ class ArtistWork:
         strokes = [asdict(stroke) for stroke in self.strokes.get(frame, ())]
         content = [self.splines.get(frame, {}), self.landmarks.get(frame, {}), widths, strokes]
         return hashlib.sha1(json.dumps(content).encode(), usedforsecurity=False).hexdigest() if any(content) else ""
+
+    def fingerprint(self) -> str:
+        """Changes with everything that people have done; empty where they have done nothing."""
+        strokes = {frame: [asdict(stroke) for stroke in row] for frame, row in sorted(self.strokes.items())}
+        seams = {name: asdict(each) for name, each in sorted(self.seams.items())}
+        content = [self.splines, self.landmarks, seams, strokes]
+        text = json.dumps(content, sort_keys=True)
+        return hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()[:16] if any(content) else ""
 
     def respected(self, frame: int, settled: Settled, sheet: Sheet) -> Settled:
         """What tracking says of a frame, with what people have done there in its place."""
@@ -115,7 +124,7 @@ def work_of(state: State) -> ArtistWork:
         assert document is not None
         row = dict(zip(document.landmarks.names, document.landmarks.keys.get(frame, ())))
         landmarks[frame] = {name: (mark.x, mark.y) for name in names if (mark := row.get(name)) is not None}
-    return ArtistWork(splines, landmarks, state.seams, document, state.strokes)
+    return ArtistWork(splines, landmarks, state.seams, document, state.strokes, state.names)
 
 
 def read_work(path: Path) -> tuple[ArtistWork, tuple[str, ...]]:
@@ -126,6 +135,11 @@ def read_work(path: Path) -> tuple[ArtistWork, tuple[str, ...]]:
     finally:
         project.close()
     return work_of(state), tuple(box.word(frame) for frame, box in sorted(state.crops.items()))
+
+
+def work_for(job: RunJob) -> ArtistWork:
+    """What a job respects. Raises ProjectError."""
+    return NOBODYS if job.project is None else read_work(Path(job.project))[0]
 
 
 def crop_words(path: Path) -> tuple[str, ...]:

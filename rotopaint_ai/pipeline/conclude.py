@@ -48,7 +48,7 @@ def conclude(plan: Plan, state: RunState, sink: Sink, *, wall_s: float, n_new: i
     if plan.job.key_tolerance_px:
         document = reduce_document(document, plan.job.key_tolerance_px)
     keys["written"] = n_keys(document)
-    exports = write_exports(document, plan.job, plan.out)
+    exports = write_exports(document, plan.job, plan.out, given=plan.work.names)
     del document
     records = [state.finished[frame] for frame in sorted(state.finished)]
     worst = choose_worst(records)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -15,6 +15,7 @@ from rotopaint_ai.exchange.formats import FORMATS
 from rotopaint_ai.exchange.proof import Proof
 from rotopaint_ai.files import replacing
 from rotopaint_ai.jobs import RunJob
+from rotopaint_ai.project.names import renamed
 from rotopaint_ai.shapes.roto import RotoDocument
 
 _PLAIN = re.compile(r"[A-Za-z0-9_]+")  # names that Nuke takes as they are
@@ -48,12 +49,16 @@ def check_exports(wanted: Sequence[str]) -> None:
             raise UsageError(f"--export {name}: not a format; wanted some of {', '.join(names())}")
 
 
-def write_exports(document: RotoDocument, job: RunJob, out: Path) -> list[Exported]:
+def write_exports(
+    document: RotoDocument, job: RunJob, out: Path, given: Mapping[str, str] | None = None
+) -> list[Exported]:
     """Write `shapes.roto.json`, which is the source itself, and every format asked for.
 
+    `given`: what shapes are called there, where an artist has given them other names.
     Raises: DocumentError where one reads back wrong.
     """
     roto_json.write(out / "shapes.roto.json", document)
+    document = renamed(document, given or {})
     wanted = dict.fromkeys(name.lower() for name in job.exports)
     n_keys = sum(len(shape.keys) for shape in document.shapes)
     return [

@@ -18,7 +18,7 @@ from rotopaint_ai.pipeline.records import FrameRecord
 from rotopaint_ai.pipeline.state import RunState
 from rotopaint_ai.project import Project, State
 from rotopaint_ai.project.owner import BEAT_S
-from rotopaint_ai.project.prints import Prints
+from rotopaint_ai.project.prints import NOTE, Prints
 from rotopaint_ai.shapes.human import with_human_keys
 from rotopaint_ai.shapes.refit import again
 from rotopaint_ai.shapes.roto import RotoDocument, RotoShape
@@ -78,18 +78,20 @@ def keep_results(open_project: OpenProject, plan: Plan, state: RunState) -> None
         spreads = [(spread.frame, spread.first, spread.last) for spread in before.spreads]
         document = again(predicted, document, before.document, spreads)
     project.append("run", before, replace(before, document=document, predicted=predicted))
-    painted = Prints().of(_painted_state(plan, written), state.finished)
-    known = project.note("painted") or {}
-    project.set_note("painted", {**known, **{str(frame): each for frame, each in painted.items()}})
+    if plan.job.clean:
+        project.set_note(NOTE, {**(project.note(NOTE) or {}), **_painted(plan, state, written)})
     for name, value in _notes(plan, state).items():
         project.set_note(name, value)
     sources = {record.frame: record.source for record in state.finished.values() if record.source is not None}
     project.set_files({frame: (s.path, s.size, s.mtime_ns, s.fingerprint) for frame, s in sources.items()})
 
 
-def _painted_state(plan: Plan, written: RotoDocument) -> State:
-    """What the files that a run has written show."""
-    return State(document=plan.work.put_back(written), seams=plan.work.seams, strokes=plan.work.strokes)
+def _painted(plan: Plan, state: RunState, written: RotoDocument) -> dict[str, str]:
+    """What the clean plates that a run has written show; a run by another method than the shot's own fits nothing."""
+    drawn = State(document=plan.work.put_back(written), seams=plan.work.seams, strokes=plan.work.strokes)
+    whole = [frame for frame, record in state.finished.items() if record.status != "failed"]
+    prints = Prints().of(drawn, whole)
+    return {str(frame): each if plan.job.method == "auto" else "" for frame, each in prints.items()}
 
 
 def _as_said(record: FrameRecord) -> FrameRecord:

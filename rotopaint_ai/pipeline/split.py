@@ -22,9 +22,11 @@ from rotopaint_ai.frames import FrameRange, summarise
 from rotopaint_ai.inference.models import open_fill
 from rotopaint_ai.inference.pack import Pack, load_pack
 from rotopaint_ai.jobs import Cancel, Event, RunJob, Sink, n_cores
+from rotopaint_ai.pipeline.artist import ArtistWork, ArtistWorks, work_for
 from rotopaint_ai.pipeline.clock import Eta, Times
 from rotopaint_ai.pipeline.conclude import Outcome, conclude
 from rotopaint_ai.pipeline.frame import FrameWorks, Settled, tracked
+from rotopaint_ai.pipeline.keep import keep_results, opened
 from rotopaint_ai.pipeline.line import Line, Snapshot
 from rotopaint_ai.pipeline.line import Settled as SettledFrames
 from rotopaint_ai.pipeline.paint import Painted
@@ -98,7 +100,7 @@ def track(job: RunJob, sink: Sink, cancel: Cancel) -> tuple[int, ...]:
             walk(plan, state, TrackWorks(works), sink, cancel)
             note = {
                 "began": began,
-                "crops": [crop.word(frame) for frame, crop in plan.crops.keys.items()],
+                "crops": list(plan.crops.words()),
                 "frames": list(plan.frames),
                 **_identity(plan.plate, plan.pack, job),
             }
@@ -137,14 +139,18 @@ def gather(job: RunJob, sink: Sink) -> Outcome:
     with open_plate(job.plates, colourspace=job.colourspace) as plate:
         note = _note(out, plate, load_pack(job.model), job)
     plan = make_plan(replace(job, crops=tuple(note["crops"])))
-    with plan.plate:
+    with plan.plate, opened(job) as project:
         state, trouble = open_state(plan.out, plan.fingerprint(), resume=True)
         try:
             if trouble is not None:
                 raise UsageError(f"{out}: {trouble}; track the shot again")
             _collect(state, plan.frames)
             wall_s = time.time() - note["began"]
-            return conclude(replace(plan, job=job), state, sink, wall_s=wall_s, n_new=len(plan.frames))
+            plan = replace(plan, job=job)
+            outcome = conclude(plan, state, sink, wall_s=wall_s, n_new=len(plan.frames))
+            if project is not None:
+                keep_results(project, plan, state)
+            return outcome
         finally:
             state.close()
 
@@ -153,9 +159,11 @@ def _paint(
     job: RunJob, plate: Plate, pack: Pack, wanted: Sequence[int], path: Path, sink: Sink, cancel: Cancel
 ) -> Painted:
     out = Path(job.out)
-    works = FrameWorks.of(job, plate, pack.sheet, open_fill(pack) if job.clean else None)
+    work = work_for(job)
+    painter = FrameWorks.of(job, plate, work.sheet(pack.sheet), open_fill(pack) if job.clean else None)
+    works = ArtistWorks(replace(painter, paints=work.paints, strokes=work.strokes), work)
     known = _tracked(out, wanted)
-    finished = _standing(path, out)
+    finished = _standing(path, out, work)
     journal = Journal(path)
     try:
         for frame in wanted:
@@ -186,10 +194,14 @@ def _tracked(out: Path, wanted: Sequence[int]) -> dict[int, FrameRecord]:
     return {r.frame: r for r in read_journal(out / FOLDER / f"{TRACKED}.journal") if r.frame in frames}
 
 
-def _standing(path: Path, out: Path) -> dict[int, FrameRecord]:
-    """Frames of an earlier attempt that need no painting: written, and their files are still there."""
-    records = (record for record in read_journal(path) if record.status != "failed" and record.outputs_stand(out))
-    return {record.frame: record.light() for record in records}
+def _standing(path: Path, out: Path, work: ArtistWork) -> dict[int, FrameRecord]:
+    """Frames of an earlier attempt that need no painting: written with what people had done, and still there."""
+    last = {record.frame: record for record in read_journal(path)}
+    return {
+        frame: record.light()
+        for frame, record in last.items()
+        if record.status != "failed" and record.work == work.digest(frame) and record.outputs_stand(out)
+    }
 
 
 def _collect(state: RunState, frames: Sequence[int]) -> None:

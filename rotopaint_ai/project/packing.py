@@ -91,6 +91,7 @@ def tracks_of(state: State) -> dict[Track, Mapping[int, Any]]:
         Track("stroke"): state.strokes,
     }
     tracks |= {Track("seam", name): {0: settings} for name, settings in state.seams.items()}
+    tracks |= {Track("name", shape): {0: given} for shape, given in state.names.items()}
     for prefix, document in (("", state.document), (MODEL, state.predicted)):
         if document is not None:
             tracks |= _tracks_of_document(document, prefix)
@@ -108,6 +109,7 @@ def state_of(tracks: Tracks) -> State:
         seams={track.name: values[0] for track, values in tracks.items() if track.kind == "seam" and values},
         spreads=tuple(spreads[index] for index in sorted(spreads)),
         strokes=dict(tracks.get(Track("stroke"), {})),
+        names={track.name: values[0] for track, values in sorted(tracks.items()) if track.kind == "name" and values},
     )
 
 
@@ -291,6 +293,7 @@ _CODES: Final[Mapping[str, _Code]] = {
         lambda data: Box(*struct.unpack("<4d", data)),
     ),
     "mark": _Code(_pack_json, json.loads),
+    "name": _Code(_pack_json, json.loads),
     "seam": _Code(_pack_fields, _unpack_settings),
     "spread": _Code(lambda s: _pack_json({**asdict(s), "shapes": sorted(s.shapes)}), _unpack_spread),
     "stroke": _Code(lambda row: _pack_json([strokes.to_json(stroke) for stroke in row]), _unpack_strokes),

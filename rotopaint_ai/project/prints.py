@@ -1,20 +1,22 @@
-"""Which frames on disk show what the project says: a print of all that decides a frame's mattes and clean plate.
+"""Which frames of a clean plate on disk show what the project says: a print of all that decides how one is painted.
 
-Standard library only. A print changes with the shapes as they stand at the frame (keyed there or between keys), with
-their widths, feathers, tapers and visibility, and with how their seams are to be painted; not with who made a key.
+Standard library only. A print changes with the seams as they stand at the frame (keyed there or between keys), with
+their widths, feathers, tapers and visibility, with how they are to be painted, and with the touch-up over them; not
+with who made a key, nor with shapes that are no seams.
 """
 
 from __future__ import annotations
 
 import hashlib
-import struct
 from collections.abc import Iterable, Mapping
 
 from rotopaint_ai.project.values import SeamSettings, State
 from rotopaint_ai.seams.strokes import Strokes
 from rotopaint_ai.shapes.roto import Points, RotoDocument, RotoShape
 
-_POINT = struct.Struct("<6d")
+_DECIMALS = 3  # of a pixel: as documents are written
+NOTE = "painted"  # what the project calls the prints that it keeps
+NOTHING = ""  # the print of a frame where nothing is painted
 
 
 class Prints:
@@ -24,32 +26,45 @@ class Prints:
         self._known: dict[tuple[str, int], tuple[Points, bytes]] = {}
 
     def of(self, state: State, frames: Iterable[int]) -> dict[int, str]:
-        """The print of each frame; none without a document."""
+        """The print of each of these frames that the document has; none where it has no seam."""
         document = state.document
-        if document is None:
+        seams = seams_of(document)
+        if document is None or not seams:
             return {}
-        heads = {shape.name: _head(shape, state.seam(shape.name)) for shape in document.shapes}
-        return {frame: self._print(document, heads, state.strokes.get(frame, ()), frame) for frame in frames}
+        heads = {shape.name: _head(shape, state.seam(shape.name)) for shape in seams}
+        there = (frame for frame in frames if document.first_frame <= frame <= document.last_frame)
+        return {frame: self._print(seams, heads, state.strokes.get(frame, ()), frame) for frame in there}
 
-    def _print(self, document: RotoDocument, heads: Mapping[str, bytes], strokes: Strokes, frame: int) -> str:
-        digest = hashlib.blake2b(repr(strokes).encode() if strokes else b"", digest_size=8)
-        for shape in document.shapes:
-            digest.update(heads[shape.name])
-            digest.update(self._spline(shape, frame))
-            digest.update(b"+" if shape.is_visible(frame) else b"-")
-        return digest.hexdigest()
+    def stale(self, state: State, frames: Iterable[int], painted: Mapping[int, str]) -> list[int]:
+        """Frames whose paint on disk, of these prints, is not what the state says, or that have none."""
+        return [frame for frame, each in self.of(state, frames).items() if painted.get(frame) != each]
 
-    def _spline(self, shape: RotoShape, frame: int) -> bytes:
-        points = shape.at(frame)
-        known = self._known.get((shape.name, frame))
+    def _print(self, seams: Iterable[RotoShape], heads: Mapping[str, bytes], strokes: Strokes, frame: int) -> str:
+        digest, is_drawn = hashlib.blake2b(digest_size=8), False
+        for shape in seams:
+            points = shape.at(frame)
+            if points and shape.is_visible(frame):
+                is_drawn = True
+                digest.update(heads[shape.name] + self._spline(shape.name, frame, points))
+        if strokes:  # they lie on paint: without any they change nothing
+            digest.update(repr(strokes).encode())
+        return digest.hexdigest() if is_drawn else NOTHING
+
+    def _spline(self, name: str, frame: int, points: Points) -> bytes:
+        known = self._known.get((name, frame))
         if known is None or known[0] is not points:
-            body = b"".join(_POINT.pack(*point) for point in points)
-            known = points, hashlib.blake2b(body, digest_size=8).digest()
-            self._known[shape.name, frame] = known
+            places = [round(value, _DECIMALS) + 0.0 for point in points for value in point]
+            known = points, hashlib.blake2b(repr(places).encode(), digest_size=8).digest()
+            self._known[name, frame] = known
         return known[1]
 
 
+def seams_of(document: RotoDocument | None) -> tuple[RotoShape, ...]:
+    """The shapes that are painted away."""
+    return () if document is None else tuple(shape for shape in document.shapes if shape.role == "seam")
+
+
 def _head(shape: RotoShape, settings: SeamSettings) -> bytes:
-    facts = (shape.name, shape.closed, shape.role, shape.width_px, shape.feather_px, tuple(shape.taper))
-    paint = (settings.method, settings.grain, settings.strength) if shape.role == "seam" else ()
-    return repr((facts, paint)).encode()
+    taper = tuple(round(share, 4) for share in shape.taper)
+    facts = (shape.name, shape.closed, shape.width_px, shape.feather_px, taper)
+    return repr((facts, settings.method, settings.grain, settings.strength)).encode()

@@ -74,7 +74,8 @@ class State:
 
     `document` is what is shown and exported. `predicted` is what the models said of the same frames: corrections are
     measured against it. `marks` are a person's judgement of frames, `seams` settings by the name of the shape,
-    `strokes` the touch-up of the clean plate by frame.
+    `strokes` the touch-up of the clean plate by frame, `names` what shapes are called on screens and in exchange files
+    where that is not their own name.
     """
 
     document: RotoDocument | None = None
@@ -84,6 +85,7 @@ class State:
     seams: Mapping[str, SeamSettings] = field(default_factory=dict)
     spreads: tuple[Spread, ...] = ()
     strokes: Mapping[int, Strokes] = field(default_factory=dict)
+    names: Mapping[str, str] = field(default_factory=dict)
 
     def seam(self, shape: str) -> SeamSettings:
         """The settings of a seam; those of the model where nobody has set any."""

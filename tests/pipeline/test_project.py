@@ -12,8 +12,11 @@ import pytest
 from rotopaint_ai.cli import main
 from rotopaint_ai.errors import LockedError
 from rotopaint_ai.exchange import document as documents
+from rotopaint_ai.exchange import formats
 from rotopaint_ai.plates import open_plate
 from rotopaint_ai.project import Box, Project, SeamSettings, State, corrections, packing
+from rotopaint_ai.project.prints import NOTE, Prints
+from rotopaint_ai.seams.strokes import Stroke
 from rotopaint_ai.shapes.roto import Key, RotoDocument
 
 MOVE = 9.0
@@ -56,7 +59,7 @@ def corrected(project: Project) -> State:
     assert state.document is not None
     document = moved(moved(state.document, 1003), 1004)
     seams = {"seam_middle": SeamSettings(width_px=7.5, feather_px=0.0, strength=0.0)}
-    new = replace(state, document=document, seams=seams)
+    new = replace(state, document=document, seams=seams, names={"seam_middle": "Nose to chin"})
     project.append("fix", state, new)
     return new
 
@@ -91,6 +94,8 @@ def test_human_keys_and_settings_stand_in_every_result(
         assert seam.keys[1005].source == "model"
     assert state.predicted is not None
     assert state.predicted.shape("seam_middle").keys == before.predicted.shape("seam_middle").keys
+    exported, _ = formats.read(tmp_path / "out" / "shapes.nk", width=written.width, height=written.height)
+    assert "Nose_to_chin" in [shape.name for shape in exported.shapes]
     matte = open_plate(tmp_path / "out" / "matte" / "seam_middle.####.exr")
     tops = [matte.read(frame).origin[1] for frame in (1003, 1005)]
     still = [min(p.y for p in written.shape("seam_middle").at(frame)) for frame in (1003, 1005)]
@@ -159,6 +164,60 @@ def test_a_project_that_somebody_works_on_is_not_run_over(
     assert seam.keys[1003].source == "human"
     with pytest.raises(LockedError):
         Project.open(tmp_path / "shot.rotopaint").append("x", before, State())
+
+
+def stale(path: Path) -> list[int]:
+    """Frames whose clean plate is not what a project says."""
+    project = Project.open(path, write=False)
+    painted = {int(frame): each for frame, each in project.note(NOTE).items()}
+    found = Prints().stale(project.load().state, range(1001, 1013), painted)
+    project.close()
+    return found
+
+
+def clean(plates: str, pack: Path, folder: Path, *more: str) -> int:
+    job = ["clean", plates, "--project", str(folder / "shot.rotopaint"), "--out", str(folder / "out")]
+    return main([*job, "--model", str(pack), *more])
+
+
+def test_touch_up_is_laid_again_by_every_run_and_clean(
+    run_project: Project, plates: str, pack: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "shot.rotopaint"
+    assert stale(path) == []
+    state = run_project.load().state
+    assert state.document is not None
+    middle = state.document.shape("seam_middle").at(1003)[1]
+    x, y = int(middle.x), int(middle.y)
+    stroke = Stroke(((x + 0.5, y + 0.5),), dx=0, dy=-12, radius_px=5.0, hardness=1.0)
+    run_project.append("touch-up", state, replace(state, strokes={1003: (stroke,)}))
+    run_project.close()
+    assert stale(path) == [1003]
+    for command in ("run", "clean"):
+        done = main(words(plates, pack, tmp_path, "--resume")) if command == "run" else clean(plates, pack, tmp_path)
+        assert done == 0
+        assert stale(path) == []
+        paint, plate = open_plate(tmp_path / "out" / "clean").read(1003).rgb, open_plate(plates).read(1003).rgb
+        assert (paint[y, x] == plate[y - 12, x]).all()  # copied from bare skin
+        assert (paint[y, x] != plate[y, x]).any()
+
+
+def test_clean_takes_shapes_from_the_project_and_notes_what_it_painted(
+    run_project: Project, plates: str, pack: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "shot.rotopaint"
+    corrected(run_project)
+    assert clean(plates, pack, tmp_path) == 2
+    assert "works on it; press Run there, or add --leave-project" in capsys.readouterr().err
+    run_project.close()
+    assert stale(path) == list(range(1001, 1013))
+    assert clean(plates, pack, tmp_path, "--frames", "1003-1004") == 0
+    assert set(stale(path)) == set(range(1001, 1013)) - {1003, 1004}
+    assert (open_plate(tmp_path / "out" / "clean").read(1003).rgb == open_plate(plates).read(1003).rgb).all()
+    assert clean(plates, pack, tmp_path, "--frames", "1004", "--method", "telea") == 0
+    assert 1004 in stale(path)  # painted otherwise than the project says
+    assert clean(plates, pack, tmp_path, "--leave-project", "--frames", "1004") == 0
+    assert 1004 in stale(path)  # somebody else takes note of it
 
 
 def test_without_a_box_the_line_says_what_to_do(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
@@ -13,7 +14,11 @@ from rotopaint_ai.errors import CancelledError, UsageError
 from rotopaint_ai.frames import FrameRange
 from rotopaint_ai.jobs import Cancel, Event, RunJob
 from rotopaint_ai.pipeline import split
+from rotopaint_ai.pipeline.artist import work_for
 from rotopaint_ai.pipeline.run import run
+from rotopaint_ai.plates import open_plate
+from rotopaint_ai.project import Project
+from rotopaint_ai.shapes.roto import Key
 
 
 def _job(puppet: ModuleType, plates: str, pack: Path, out: Path, **changes: object) -> RunJob:
@@ -102,3 +107,41 @@ def test_a_frame_that_breaks_after_tracking_fails_alone(puppet: ModuleType, pack
     assert "plate.1003.exr" in painted.failed[1003]
     broken.write_bytes(good)
     assert split.paint(job, FrameRange(1001, 1004), _nobody, Cancel()).failed == {}
+
+
+def test_tasks_respect_what_people_did_and_fill_the_project(
+    puppet: ModuleType, plates: str, pack: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "shot.rotopaint"
+    job = _job(puppet, plates, pack, tmp_path / "out", project=str(path))
+    Project.create(path).close()
+    _in_tasks(job)
+    with closing(Project.open(path)) as project:
+        state = project.load().state
+        assert state.document is not None
+        seam = state.document.shape("seam_middle")
+        down = tuple(p._replace(y=p.y + 9) for p in seam.at(1003))
+        moved = seam.with_keys({**seam.keys, 1003: Key(down, "human")})
+        shapes = tuple(moved if shape is seam else shape for shape in state.document.shapes)
+        new = replace(state, document=replace(state.document, shapes=shapes))
+        project.append("fix", state, new)
+    _in_tasks(job)
+    with closing(Project.open(path, write=False)) as project:
+        loaded = project.load()
+    assert [step.label for step in loaded.behind] == ["run", "fix", "run"]
+    assert loaded.state.document is not None
+    assert loaded.state.document.shape("seam_middle").keys[1003] == moved.keys[1003]
+    tops = [_top(tmp_path / "out", frame) - min(p.y for p in seam.at(frame)) for frame in (1003, 1005)]
+    assert tops[0] - tops[1] == pytest.approx(9, abs=2)  # the matte is where the hand put the seam
+    assert work_for(job).fingerprint() != ""  # what makes a batch do the shot again
+
+
+def _in_tasks(job: RunJob) -> None:
+    split.track(job, _nobody, Cancel())
+    for first, last in ((1001, 1005), (1006, 1012)):
+        split.paint(job, FrameRange(first, last), _nobody, Cancel())
+    split.gather(job, _nobody)
+
+
+def _top(out: Path, frame: int) -> int:
+    return open_plate(out / "matte" / "seam_middle.####.exr").read(frame).origin[1]

@@ -57,6 +57,7 @@ def whole() -> State:
         marks={1001: "accepted", 1003: "needs work"},
         seams={"seam": SeamSettings(width_px=5.5, taper=(0.0, 0.3), grain=0.5)},
         spreads=(Spread(1002, 1001, 1003, frozenset({"seam"})),),
+        names={"eye": "Left Eye"},
     )
 
 

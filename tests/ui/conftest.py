@@ -125,9 +125,10 @@ def facts(tmp_path: Path) -> PlateFacts:
 
 @pytest.fixture
 def out(tmp_path: Path) -> Path:
-    """A run's folder with shapes and record."""
+    """A run's folder with shapes, record and a clean plate."""
     folder = tmp_path / "out"
-    folder.mkdir()
+    (folder / "clean").mkdir(parents=True)
+    (folder / "clean" / "plate.1001.png").touch()
     documents.write(folder / "shapes.roto.json", make_document())
     (folder / "run.json").write_text(json.dumps(run_json()))
     return folder

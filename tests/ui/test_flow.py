@@ -193,7 +193,7 @@ def set_the_seam(qtbot: QtBot, window: Window) -> None:
     assert plate.size() == painted.size()
     assert plate != painted
     tab.width_px.setValue(tab.width_px.value() + 3)
-    stale = panel.jobs.seams.stale()
+    stale = panel.session.stale_frames()
     assert stale == list(FRAMES)
     assert tab.make.text() == "Make 4 frames"
     touch_up(qtbot, window)
@@ -201,7 +201,7 @@ def set_the_seam(qtbot: QtBot, window: Window) -> None:
     with qtbot.waitSignal(panel.jobs.ended, timeout=60000) as ended:
         tab.make.click()
     assert ended.args == ["clean", True], panel.status.text.text()
-    assert panel.jobs.seams.stale() == []
+    assert panel.session.stale_frames() == []
 
 
 def touch_up(qtbot: QtBot, window: Window) -> None:

@@ -70,6 +70,7 @@ COMMANDS = (
     Command("edit.delete", "Delete points", "Points", ("Del", "Backspace")),
     Command("edit.select_all", "Select all points", "Points", ("Ctrl+A",)),
     Command("edit.select_none", "Select nothing", "Points", ("Ctrl+D",)),
+    Command("rename", "Rename the shape", "Points", ("F2",)),
     Command("edit.next_shape", "Next shape", "Points", ("PgDown",)),
     Command("edit.previous_shape", "Previous shape", "Points", ("PgUp",)),
     Command("edit.feather_more", "Feather one pixel more", "Points", ("E",)),

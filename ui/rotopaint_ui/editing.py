@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 
-from rotopaint_ai.errors import ProjectError
+from rotopaint_ai.errors import ProjectError, UsageError
+from rotopaint_ai.project.names import with_name
 from rotopaint_ai.project.values import Mark, SeamSettings, State
 from rotopaint_ai.shapes.roto import RotoDocument, RotoShape
 from rotopaint_ui import edits, seam_settings
@@ -196,6 +197,24 @@ class Editing:
             self.preview(new)
         else:
             self.act("seam settings", new)
+
+    # --- names
+
+    def name_of(self, shape: str) -> str:
+        """What a shape is called on the screen and in exchange files."""
+        return self._state.names.get(shape, shape)
+
+    def rename(self, shape: str, given: str) -> bool:
+        """Call a shape something else, in one step; False, and a line that says why, where that cannot be."""
+        if self._state.document is None or self.is_live:
+            return False
+        try:
+            names = with_name(self._state.names, self._state.document, shape, given)
+        except UsageError as error:
+            self.say(str(error))
+            return False
+        self.act("rename shape", replace(self._state, names=names))
+        return True
 
     # --- corrections
 

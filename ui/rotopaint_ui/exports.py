@@ -11,6 +11,7 @@ from PySide6.QtCore import QObject, Signal
 
 from rotopaint_ai.errors import RotopaintError
 from rotopaint_ai.exchange import document as documents
+from rotopaint_ai.project.names import renamed
 from rotopaint_ui.clerk_client import ClerkClient
 from rotopaint_ui.host import Host
 from rotopaint_ui.inspector.export import ExportTab, count_text
@@ -79,7 +80,8 @@ class Exports(QObject):
         except RotopaintError as error:
             reply({"error": str(error)})
             return
-        client.ask(engine, request, reply, self._session.state.document)
+        state = self._session.state
+        client.ask(engine, request, reply, None if state.document is None else renamed(state.document, state.names))
 
     def _end(self, facts: Mapping[str, Any], reduced: Path) -> None:
         """Files are written: now the host, which only this thread may talk to."""

@@ -39,6 +39,7 @@ def _handlers(panel: Panel) -> Mapping[str, Handler]:
         "save": panel.keeper.save,
         "export": panel.export,
         "diagnostics": panel.copy_diagnostics,
+        "rename": lambda: _rename(panel),
         "undo": lambda: _told(panel, "Undone", session.undo()),
         "redo": lambda: _told(panel, "Redone", session.redo()),
         "leave": partial(_leave, panel),
@@ -96,6 +97,14 @@ def _worst(panel: Panel, direction: int) -> None:
         say("No frame is left to check: all are accepted or keyed by hand")
     else:
         say("Press Run first")
+
+
+def _rename(panel: Panel) -> None:
+    if panel.session.shape is None:
+        panel.status.say("Select the shape to rename, in the viewer or in Shapes")
+        return
+    panel.inspector.setCurrentWidget(panel.inspector.shapes)
+    panel.inspector.shapes.begin_rename()
 
 
 def _clear_touchup(panel: Panel) -> None:

@@ -19,7 +19,6 @@ from rotopaint_ai.shapes.roto import RotoDocument
 from rotopaint_ui.errand import Errand
 from rotopaint_ui.host import Engine, PlateChoice
 from rotopaint_ui.preferences import Preferences
-from rotopaint_ui.seam_work import SeamWork
 from rotopaint_ui.session import Session
 from rotopaint_ui.shot import Results, read_results
 from rotopaint_ui.words import clean_words, matte_words, run_words
@@ -43,11 +42,11 @@ class ShotJobs(QObject):
 
     def __init__(self, session: Session, engine: Callable[[], Engine], parent: QObject) -> None:
         super().__init__(parent)
-        self.seams = SeamWork(session)
         self.worker = Worker(self)
         self._session, self._engine = session, engine
         self._kind = ""
         self._outcome = ""
+        self._came: list[int] = []  # frames of the run under way
         self._reading = Errand(self)
         self._live = QTimer(self, singleShot=True, interval=LIVE_REFRESH_MS)
         self._live.timeout.connect(session.show_live)
@@ -80,11 +79,12 @@ class ShotJobs(QObject):
         except (RotopaintError, OSError) as error:
             self.said.emit(str(error), "trouble")
             return
-        self._start(RUN, words)
+        if self._start(RUN, words):
+            self._session.painting.suspend()
 
     def make_clean(self, choice: PlateChoice, pack: str | None, preferences: Preferences, *, patch: bool) -> None:
         """Paint the frames again that no longer fit the shapes; `patch`: the paint alone as well."""
-        stale = self.seams.stale()
+        stale = self._session.stale_frames()
         if not stale:
             self.said.emit("Every frame of the clean plate fits the shapes already", "plain")
             return
@@ -94,7 +94,7 @@ class ShotJobs(QObject):
             self.said.emit(str(error), "trouble")
             return
         if self._start(CLEAN, words):
-            self.seams.begin(stale)
+            self._session.painting.begin(stale, self._session.state)
 
     def draw_mattes(self, document: RotoDocument, folder: Path, preferences: Preferences) -> None:
         """Draw the mattes of a document into a folder."""
@@ -128,7 +128,7 @@ class ShotJobs(QObject):
             self.said.emit(str(error), "trouble")
             return False
         self._session.flush()
-        self._kind = kind
+        self._kind, self._came = kind, []
         self.said.emit(_BEGINS[kind], "plain")
         self.progressed.emit(0, 0, "")
         self.worker.start(engine, words)
@@ -158,9 +158,11 @@ class ShotJobs(QObject):
 
     def _take_frame(self, frame: int) -> None:
         if self._kind == CLEAN:
-            self.seams.take_frame(frame)
-        elif self._kind == RUN and not self._live.isActive():
-            self._live.start()
+            self._session.painting.take_frame(frame)
+        elif self._kind == RUN:
+            self._came.append(frame)
+            if not self._live.isActive():
+                self._live.start()
         if self._kind in (RUN, CLEAN):
             self.painted.emit(frame)
 
@@ -173,8 +175,8 @@ class ShotJobs(QObject):
             return
         if kind == RUN:
             self._keep_what_came()
-        if kind == CLEAN and out is not None:
-            self._note_painted(out)
+        if kind == CLEAN:
+            self._session.painting.end()
         self.said.emit(text, "good" if is_done else "trouble")
         self.ended.emit(kind, is_done)
 
@@ -184,14 +186,10 @@ class ShotJobs(QObject):
         session.show_live()
         came = session.document if session.is_live else None
         session.end_live()
+        session.painting.forget(self._came)  # they show the run's shapes, which are not the shot's
         if came is not None and session.state.document is None and any(shape.keys for shape in came.shapes):
             session.act("stopped run", replace(session.state, document=came, predicted=model_keys(came)))
-
-    def _note_painted(self, out: Path) -> None:
-        try:
-            self.seams.end(out)
-        except OSError as error:
-            self.said.emit(f"{out}: what the clean plate was painted from could not be noted ({error})", "trouble")
+            session.note_painted(self._came, session.state)
 
     def _take_results(self, results: Results) -> None:
         """What a run left has been read: that of an earlier one, or of the one that has just ended."""
@@ -202,7 +200,6 @@ class ShotJobs(QObject):
         if outcome:
             session.end_live()
             session.take_run(results)
-            self._take_painted(results)
         else:
             session.take_results(results)
         if results.trouble is not None:
@@ -214,13 +211,6 @@ class ShotJobs(QObject):
         self.read.emit(results, bool(outcome))
         if outcome:
             self.ended.emit(RUN, results.trouble is None)
-
-    def _take_painted(self, results: Results) -> None:
-        if results.document is not None and (results.out / "clean").is_dir():
-            try:
-                self.seams.take_run(results.document, results.run, results.out)
-            except OSError as error:
-                self.said.emit(f"{results.out}: {error}", "trouble")
 
     def _summary(self) -> str:
         run = self._session.run

@@ -10,7 +10,7 @@ import json
 import shutil
 import tempfile
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -25,7 +25,7 @@ from rotopaint_ai.project import Project, SeamSettings, Spread, State
 from rotopaint_ai.project.packing import unpack
 from rotopaint_ai.seams.strokes import Strokes
 from rotopaint_ai.seams.strokes import to_json as stroke_json
-from rotopaint_ai.shapes.roto import Key, RotoDocument
+from rotopaint_ai.shapes.roto import Key, RotoDocument, RotoShape
 from rotopaint_ui.corrections import KeysReply, LandmarkDrag, ShapesReply
 from rotopaint_ui.followers import filled, followed
 from rotopaint_ui.host import Engine
@@ -38,6 +38,7 @@ ORDER = ("hello", "pack", "plate", "drag", "seam", "crop", "refit")  # what is a
 PATIENCE_MS = {"drag": 10_000, "refit": 120_000, "seam": 60_000}
 USUAL_PATIENCE_MS = 60_000
 MAX_RESTARTS = 3  # without an answer in between
+NEIGHBOURS = 12  # frames on either side that temporal paint may ask: two other exposures, held for as much as four
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +175,7 @@ class LiveClient(QObject):
         facts = {
             "ask": "seam",
             "frame": question.frame,
-            "shapes": documents.dumps(_seams_at(question.document, question.frame)),
+            "shapes": documents.dumps(_seams_about(question)),
             "settings": {
                 name: {"method": each.method, "grain": each.grain, "strength": each.strength}
                 for name, each in question.settings.items()
@@ -338,14 +339,16 @@ def _preview(answer: Facts) -> SeamPreview:
     return SeamPreview(answer["frame"], x, y, width, height, picture, matte, before, after, ms)
 
 
-def _seams_at(document: RotoDocument, frame: int) -> RotoDocument:
-    """The seams of one frame alone, which is all that a preview needs."""
-    shapes = tuple(
-        replace(
-            shape.with_keys({frame: Key(shape.at(frame))} if shape.keys else {}),
-            visible={frame: shape.is_visible(frame)},
-        )
-        for shape in document.shapes
-        if shape.role == "seam"
-    )
+def _seams_about(question: SeamQuestion) -> RotoDocument:
+    """The seams of one frame alone, which is all that a preview needs; paint that asks neighbours needs theirs."""
+    document, frame = question.document, question.frame
+    asks = any(each.method == "temporal" for each in question.settings.values())
+    near = range(frame - NEIGHBOURS, frame + NEIGHBOURS + 1) if asks else (frame,)
+    frames = [each for each in near if document.first_frame <= each <= document.last_frame] or [frame]
+    shapes = tuple(_at(shape, frames) for shape in document.shapes if shape.role == "seam")
     return replace(document, shapes=shapes, landmarks=type(document.landmarks)())
+
+
+def _at(shape: RotoShape, frames: Sequence[int]) -> RotoShape:
+    keys = {frame: Key(shape.at(frame)) for frame in frames} if shape.keys else {}
+    return replace(shape.with_keys(keys), visible={frame: shape.is_visible(frame) for frame in frames})

@@ -297,8 +297,8 @@ class Panel(QWidget):
         if not session.is_live and session.document is not None:
             self.status.saved.setText("Saved" if session.is_saved else "Not saved yet")
         if self.inspector.currentWidget() is self.inspector.seam and not session.is_dragging:
-            seams, is_painting = self.jobs.seams, self.jobs.kind == CLEAN_JOB
-            self.inspector.seam.show_stale(seams.stale(), seams.n_frames, is_painting)
+            n_painted, is_painting = len(session.painting.painted), self.jobs.kind == CLEAN_JOB
+            self.inspector.seam.show_stale(session.stale_frames(), n_painted, is_painting)
 
     def _refresh_commands(self) -> None:
         session, get = self.session, self.commands
@@ -365,7 +365,6 @@ class Panel(QWidget):
         session = self.session
         if not is_run:
             self.opening.keep(results)
-            self.jobs.seams.look(session.out)
         speed = "" if session.run.ms_per_frame is None else f", {session.run.ms_per_frame:.0f} ms/frame"
         self.top.show_device(f"{session.run.device}{speed}" if session.run.device else "", self.preferences.device)
         if session.document is not None:

@@ -79,7 +79,7 @@ class Projects:
         self.close()
         store = ProjectStore(Project.create(path, shown), session.say)
         state, behind, ahead = store.load()
-        painted = session.painted
+        painted = session.painting.painted
         session.show_project(store, state, behind, ahead, painted)
         self.store = store
         self.keep_painted(painted)
@@ -125,7 +125,7 @@ class Projects:
                 self._session.say(f"Not saved: {error}")
 
     def keep_painted(self, painted: Mapping[int, str]) -> None:
-        """Keep the prints of the frames whose mattes and clean plates are on disk."""
+        """Keep the prints of the frames whose clean plates are on disk."""
         if self.store is not None and not self.store.project.is_read_only:
             try:
                 self._idle().set_note("painted", {str(frame): each for frame, each in painted.items()})

@@ -14,12 +14,12 @@ from typing import Any
 from rotopaint_ai.exchange import document as documents
 from rotopaint_ai.files import write_text
 from rotopaint_ai.project.files import Facts
-from rotopaint_ai.project.prints import Prints
 from rotopaint_ai.project.values import MARKS, Box, Mark, SeamSettings, Spread, State
 from rotopaint_ai.shapes.roto import RotoDocument
 from rotopaint_ui import edits, seam_settings
 from rotopaint_ui.editing import Editing, Selection
 from rotopaint_ui.history import MAX_UNDO, Step, Store
+from rotopaint_ui.painting import Painting
 from rotopaint_ui.projects import PlatePlace, Projects, default_project
 from rotopaint_ui.record import RunRecord
 from rotopaint_ui.shot import (
@@ -67,8 +67,8 @@ class Session(Editing):
         self.out: Path | None = None
         self._saved: RotoDocument | None = None
         self._stepped_to: int | None = None
-        self._prints, self._painted = Prints(), dict[int, str]()
         self._projects = Projects(self)
+        self.painting = Painting(self._projects.keep_painted)
 
     # --- the shot
 
@@ -103,8 +103,9 @@ class Session(Editing):
         if document is not None and results.hand is not None:
             document = edits.with_human_keys(document, results.hand)
         self._state, self.run = replace(self._state, document=document, predicted=predicted), results.run
-        frames = self.plate.frames if self.plate is not None else ()
-        self._painted = self._prints.of(State(document=results.document), frames)
+        self.painting.show({})
+        if results.has_clean:
+            self.painting.note(self._whole_frames(), State(document=results.document))
         self._history.clear()
         self._tell()
 
@@ -172,7 +173,7 @@ class Session(Editing):
     ) -> None:
         """Show what a project holds; `painted` are the prints of the frames on disk."""
         self._forget(state)
-        self._painted = dict(painted)
+        self.painting.show(painted)
         self._history.clear(store, behind, ahead)
         self._tell()
 
@@ -274,8 +275,7 @@ class Session(Editing):
         self.run = results.run
         before = self._state
         self.act("run", replace(before, document=new, predicted=edits.model_keys(results.document)))
-        frames = self.plate.frames if self.plate is not None else ()
-        self.note_painted(frames, replace(before, document=results.document))
+        self._note_run(results, before)
         self._projects.keep_run()
         if before.document is not None and edits.has_followers(before.document) and self.live is not None:
             self.refit()  # what had been carried on from human keys is carried on again, over the new result
@@ -284,23 +284,23 @@ class Session(Editing):
         self._tell()
 
     def stale_frames(self) -> list[int]:
-        """Frames whose mattes and clean plates on disk are not what the shot says now: edited since, or never made."""
-        painted = self._painted
-        if self.plate is None:
-            return []
-        now = self._prints.of(self._state, self.plate.frames)
-        return [frame for frame, each in now.items() if painted.get(frame) != each]
-
-    @property
-    def painted(self) -> Mapping[int, str]:
-        """The print of each frame whose mattes and clean plate are on disk."""
-        return self._painted
+        """Frames whose clean plate on disk is not what the shot says now: edited since, or never made."""
+        return [] if self.plate is None else self.painting.stale(self._state, self.plate.frames)
 
     def note_painted(self, frames: Collection[int], state: State) -> None:
-        """Mattes and clean plates of these frames have been made of a state (the one shown when the work began)."""
-        self._painted = {**self._painted, **self._prints.of(state, frames)}
-        self._projects.keep_painted(self._painted)
+        """Clean plates of these frames have been made of a state (the one shown when the work began)."""
+        self.painting.note(frames, state)
         self._tell()
+
+    def _note_run(self, results: Results, before: State) -> None:
+        """A run has painted every frame, with what people had set where it read the project."""
+        if results.has_clean:
+            drawn = State() if self.project_path is None else before
+            self.painting.note(self._whole_frames(), replace(drawn, document=results.document))
+
+    def _whole_frames(self) -> list[int]:
+        """Frames of the plate that the last run did not fail on."""
+        return [frame for frame in self.plate.frames if frame not in self.run.failed] if self.plate is not None else []
 
     def take_event(self, facts: Mapping[str, Any]) -> None:
         """Take an event of a run that is under way; `show_live` puts what came on the screen."""
@@ -328,6 +328,6 @@ class Session(Editing):
     def _forget(self, state: State) -> None:
         """Another shot, or none: what was selected, hidden or held is no more."""
         self.selection, self.hidden, self.locked = Selection(), frozenset(), frozenset()
-        self._painted = {}
+        self.painting.show({})
         self._state, self._saved, self._gesture = state, None, None
         self._corrections.forget()

@@ -17,6 +17,7 @@ from rotopaint_ui.record import RunRecord
 SHAPES_NAME = "shapes.roto.json"
 HAND_NAME = "shapes.before-run.roto.json"  # the artist's keys while a run is under way; gone when it has ended
 RUN_NAME = "run.json"
+CLEAN_NAME = "clean"  # the folder of the clean plates
 _MOVIES = frozenset({".avi", ".m4v", ".mkv", ".mov", ".mp4", ".mpg", ".mxf", ".webm"})
 _NUMBER = re.compile(r"(-?\d+)\D*$")
 
@@ -67,13 +68,14 @@ class PlateFacts:
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """What a run left in its folder. `trouble` is one line on what could not be read."""
+    """What a run left in its folder. `trouble` is one line on what could not be read; `has_clean`: clean plates."""
 
     out: Path
     document: RotoDocument | None = None
     hand: RotoDocument | None = None  # the artist's keys from before a run that was cut off
     run: RunRecord = field(default_factory=RunRecord)
     trouble: str | None = None
+    has_clean: bool = False
 
 
 def read_results(out: Path) -> Results:
@@ -86,6 +88,8 @@ def read_results(out: Path) -> Results:
             found = replace(found, hand=documents.read(out / HAND_NAME))
         if (out / RUN_NAME).is_file():
             found = replace(found, run=record.read(out / RUN_NAME))
+        clean = out / CLEAN_NAME
+        found = replace(found, has_clean=clean.is_dir() and any(clean.iterdir()))
     except (RotopaintError, OSError) as error:
         found = replace(found, trouble=str(error))
     return found

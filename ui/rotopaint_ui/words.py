@@ -8,6 +8,7 @@ from pathlib import Path
 
 from rotopaint_ai.files import write_text
 from rotopaint_ai.frames import summarise
+from rotopaint_ai.project.prints import seams_of
 from rotopaint_ai.project.values import SeamSettings
 from rotopaint_ai.seams import strokes
 from rotopaint_ui.host import PlateChoice
@@ -48,25 +49,34 @@ def clean_words(
     *,
     patch: bool,
 ) -> list[str]:
-    """Some frames of the clean plate again, from the shapes on disk, each seam with its own settings.
+    """Some frames of the clean plate again, each seam with its own settings, and touch-up laid over them.
 
-    `patch`: the paint alone as well, premultiplied RGBA.
+    All of it is read from the project where one keeps it, else from files that are written here. `patch`: the paint
+    alone as well, premultiplied RGBA.
     """
     assert session.plate is not None
     assert session.out is not None
-    words = ["clean", session.plate.source, str(session.shapes_path), "--out", str(session.out), "--events"]
+    words = ["clean", session.plate.source, *_what_to_paint(session), "--out", str(session.out), "--events"]
     words += ["--frames", summarise(frames).replace(" ", "")]
     words += ["--model", pack] if pack is not None else []
     words += ["--patch"] if patch else []
-    if session.state.seams:
-        path = session.out / SETTINGS_NAME
-        write_settings(path, session.state.seams)
-        words += ["--settings", str(path)]
-    if session.state.strokes:
-        path = session.out / TOUCHUP_NAME
-        write_text(path, strokes.dumps(session.state.strokes))
-        words += ["--touchup", str(path)]
     return words + _plate_words(choice, preferences)
+
+
+def _what_to_paint(session: Session) -> list[str]:
+    """Shapes, settings of seams and touch-up."""
+    if session.project_path is not None:
+        return ["--project", str(session.project_path), "--leave-project"]
+    assert session.out is not None
+    words = [str(session.shapes_path)]
+    seams = {shape.name: session.seam(shape.name) for shape in seams_of(session.state.document)}
+    if session.state.seams:
+        write_settings(session.out / SETTINGS_NAME, seams)
+        words += ["--settings", str(session.out / SETTINGS_NAME)]
+    if session.state.strokes:
+        write_text(session.out / TOUCHUP_NAME, strokes.dumps(session.state.strokes))
+        words += ["--touchup", str(session.out / TOUCHUP_NAME)]
+    return words
 
 
 def matte_words(shapes: Path, out: Path, preferences: Preferences) -> list[str]:

@@ -21,6 +21,7 @@ class FrameTab(QWidget):
     def __init__(self, session: Session) -> None:
         super().__init__()
         self._session = session
+        self._shapes: list[tuple[QTreeWidgetItem, str]] = []
         self._empty = note(_EMPTY)
         self._text = QLabel()
         self._text.setTextFormat(Qt.TextFormat.RichText)
@@ -91,15 +92,19 @@ class FrameTab(QWidget):
         self.table.clear()
         if document is None:
             return
+        self._shapes.clear()
         for title, rows in (("Shapes", self._shape_rows(document)), ("Landmarks", self._landmark_rows(document))):
             if rows:
                 group = QTreeWidgetItem(self.table, [title])
                 group.setFlags(Qt.ItemFlag.ItemIsEnabled)
                 for name, error, source in rows:
-                    self._add(group, name, error, source)
+                    called = self._session.name_of(name) if title == "Shapes" else name
+                    item = self._add(group, called, error, source)
+                    if title == "Shapes":
+                        self._shapes.append((item, name))
         self.table.expandAll()
 
-    def _add(self, group: QTreeWidgetItem, name: str, error: float | None, source: str) -> None:
+    def _add(self, group: QTreeWidgetItem, name: str, error: float | None, source: str) -> QTreeWidgetItem:
         lost = error == float("inf")
         item = QTreeWidgetItem(group, [name, "" if error is None else "lost" if lost else f"{error:.2f}", source])
         item.setTextAlignment(1, Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
@@ -107,6 +112,7 @@ class FrameTab(QWidget):
         if error is not None and plate is not None:
             share = 1.0 if lost else min(error / (BAD_SHARE * plate.width), 1.0)
             item.setForeground(1, QBrush(ramp(share).lighter(125)))
+        return item
 
     def _shape_rows(self, document: RotoDocument) -> list[tuple[str, float | None, str]]:
         run, frame = self._session.run, self._session.frame
@@ -125,9 +131,9 @@ class FrameTab(QWidget):
         return sorted(rows, key=lambda row: -(row[1] or 0.0))
 
     def _pick(self, item: QTreeWidgetItem, column: int) -> None:
-        document = self._session.document
-        if document is not None and any(shape.name == item.text(0) for shape in document.shapes):
-            self._session.select(item.text(0))
+        name = next((name for row, name in self._shapes if row is item), None)
+        if name is not None:
+            self._session.select(name)
 
 
 def source_at(shape: RotoShape, frame: int) -> str:

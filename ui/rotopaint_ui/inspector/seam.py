@@ -28,7 +28,7 @@ METHODS = ("auto", "two-bank", "temporal", "learned", "telea")
 _ABOUT = {
     "auto": "the engine chooses, and says what it chose",
     "two-bank": "both banks of skin joined across the seam",
-    "temporal": "borrowed from frames where the spot is clean; the preview of one frame shows auto",
+    "temporal": "borrowed from frames around this one; the preview asks them too, which takes a moment",
     "learned": "a small network, where the banks disagree",
     "telea": "plain smooth fill, for comparison",
 }
@@ -215,7 +215,7 @@ class SeamTab(QWidget):
         if not shapes:
             self.hint.setText("Select a seam in the viewer or in Shapes; several at once are set together.")
         else:
-            self.hint.setText(", ".join(shape.name for shape in shapes))
+            self.hint.setText(", ".join(self._session.name_of(shape.name) for shape in shapes))
 
     def _show(self, shape: RotoShape, settings: SeamSettings) -> None:
         put(self.width_px, DEFAULT_WIDTH_PX if shape.width_px is None else shape.width_px)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import partial
 
-from PySide6.QtCore import QPoint, QSize, Qt, Signal
+from PySide6.QtCore import QPoint, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import QBrush
 from PySide6.QtWidgets import (
     QAbstractItemView,
@@ -26,6 +26,7 @@ from rotopaint_ui.session import Session
 from rotopaint_ui.timeline.ramp import BAD_SHARE, ramp
 
 NAME, EYE, LOCK, ERROR, KEYS = range(5)
+OWN_NAME = int(Qt.ItemDataRole.UserRole)  # of the shape, whatever it is called
 _GROUPS = {"seam": "Seams", "matte": "Mattes"}
 _EMPTY = "No shapes yet. Drag a box around the face and press Run: shapes come in from the playhead outwards."
 
@@ -66,7 +67,7 @@ class ShapesTab(QWidget):
         shapes = () if document is None else document.shapes
         self._empty.setVisible(not shapes)
         self.tree.setVisible(bool(shapes))
-        names = tuple((shape.name, shape.role) for shape in shapes)
+        names = tuple((shape.name, shape.role, self._session.name_of(shape.name)) for shape in shapes)
         self.tree.blockSignals(True)
         if names != self._shown:
             self._shown = names
@@ -95,6 +96,9 @@ class ShapesTab(QWidget):
             header.setSectionResizeMode(column, QHeaderView.ResizeMode.ResizeToContents)
         for column, text in ((EYE, "Shown in the viewer; exports are not changed"), (LOCK, "Locked in the viewer")):
             tree.headerItem().setToolTip(column, text)
+        tree.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
+        tree.itemDoubleClicked.connect(self._begin_rename)
+        tree.itemChanged.connect(self._end_rename)
         tree.itemClicked.connect(self._click)
         tree.itemSelectionChanged.connect(self._pick)
         tree.customContextMenuRequested.connect(self._menu)
@@ -110,10 +114,13 @@ class ShapesTab(QWidget):
         for shape in shapes:
             if shape.role not in groups:
                 groups[shape.role] = self._group(_GROUPS[shape.role])
-            item = QTreeWidgetItem(groups[shape.role], [shape.name])
+            item = QTreeWidgetItem(groups[shape.role], [self._session.name_of(shape.name)])
+            item.setData(NAME, OWN_NAME, shape.name)
+            item.setFlags(item.flags() | Qt.ItemFlag.ItemIsEditable)
             item.setIcon(NAME, swatch(colours[shape.name], closed=shape.closed))
             kind = "closed" if shape.closed else "open"
-            item.setToolTip(NAME, f"{shape.name}: {shape.role}, {kind}, {shape.n_points} points")
+            about = f"{shape.name}: {shape.role}, {kind}, {shape.n_points} points"
+            item.setToolTip(NAME, f"{about}; a double click or F2 renames it")
             for column in (ERROR, KEYS):
                 item.setTextAlignment(column, Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
             self._rows[shape.name] = item
@@ -158,7 +165,7 @@ class ShapesTab(QWidget):
     # --- the mouse
 
     def _click(self, item: QTreeWidgetItem, column: int) -> None:
-        name = item.text(NAME)
+        name = item.data(NAME, OWN_NAME)
         if name not in self._rows:
             return
         names = self.chosen if name in self.chosen else (name,)
@@ -171,8 +178,32 @@ class ShapesTab(QWidget):
         chosen = self.chosen
         current = self.tree.currentItem()
         self.chosen_changed.emit(chosen)
-        last = current.text(NAME) if current is not None and current.text(NAME) in chosen else None
+        name = None if current is None else current.data(NAME, OWN_NAME)
+        last = name if name in chosen else None
         self._session.select(last or (chosen[0] if chosen else None))
+
+    def begin_rename(self) -> None:
+        """Type another name for the shape that is selected."""
+        row = self._rows.get(self._session.selection.shape or "")
+        if row is not None:
+            self._begin_rename(row, NAME)
+
+    def _begin_rename(self, item: QTreeWidgetItem, column: int) -> None:
+        if column == NAME and item.data(NAME, OWN_NAME) in self._rows and not self._session.is_live:
+            self.tree.editItem(item, NAME)
+
+    def _end_rename(self, item: QTreeWidgetItem, column: int) -> None:
+        """Once Qt is done with the editor: the rows may be made anew."""
+        name = item.data(NAME, OWN_NAME)
+        if column == NAME and name in self._rows and item.text(NAME) != self._session.name_of(name):
+            given = item.text(NAME)
+            QTimer.singleShot(0, self, lambda: self._rename(name, given))
+
+    def _rename(self, name: str, given: str) -> None:
+        if not self._session.rename(name, given) and name in self._rows:
+            self.tree.blockSignals(True)
+            self._rows[name].setText(NAME, self._session.name_of(name))
+            self.tree.blockSignals(False)
 
     def _each(self, names: Iterable[str], do: object, on: bool) -> None:
         assert callable(do)
@@ -200,6 +231,8 @@ class ShapesTab(QWidget):
             ("Unlock", names, session.lock, False),
             ("Lock the others", others, session.lock, True),
         )
+        if len(names) == 1:
+            menu.addAction("Rename").triggered.connect(lambda: self._begin_rename(self._rows[names[0]], NAME))
         for label, which, do, on in rows:
             menu.addAction(label).triggered.connect(partial(self._each, which, do, on))
         return menu

@@ -295,7 +295,7 @@ class Timeline(QWidget):
         if strip == "rows":
             name = self._row_name(place.y())
             error = self._session.run.error_at(frame, name)
-            text += f"\n{name}: " + ("unknown" if error is None else f"{error:.2f} px")
+            text += f"\n{self._session.name_of(name)}: " + ("unknown" if error is None else f"{error:.2f} px")
         if strip == "reach" and self.reach is not None:
             text = f"Reaches {self.reach.first}-{self.reach.last}: drag an end, Return spreads"
         return text

@@ -1,0 +1,82 @@
+"""Shapes under names that an artist gives them: undone, kept, exported; their own name stays what models know."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pytestqt.qtbot import QtBot
+
+from rotopaint_ai.errors import UsageError
+from rotopaint_ai.exchange import document as documents
+from rotopaint_ai.project.names import renamed, with_name
+from rotopaint_ui.exports import Exports
+from rotopaint_ui.inspector.export import ExportTab
+from rotopaint_ui.inspector.shapes import NAME, ShapesTab
+from rotopaint_ui.session import Session
+
+from .conftest import FakeHost, make_document
+
+
+@pytest.fixture
+def tab(qtbot: QtBot, session: Session) -> ShapesTab:
+    tab = ShapesTab(session)
+    qtbot.addWidget(tab)
+    session.listeners.append(tab.refresh)
+    tab.refresh()
+    return tab
+
+
+def test_typing_in_the_tree_renames_in_one_step(qtbot: QtBot, tab: ShapesTab, session: Session) -> None:
+    tab.row_of("seam").setText(NAME, "Bridge")
+    qtbot.waitUntil(lambda: session.state.names == {"seam": "Bridge"})
+    assert session.last_step == "rename shape"
+    assert tab.row_of("seam").text(NAME) == "Bridge"
+    tab.tree.itemClicked.emit(tab.row_of("seam"), 1)
+    assert session.hidden == {"seam"}  # the eye of a renamed shape is its own
+    session.undo()
+    assert tab.row_of("seam").text(NAME) == "seam"
+
+
+def test_a_name_that_another_shape_has_is_refused_in_one_line(qtbot: QtBot, tab: ShapesTab, session: Session) -> None:
+    said: list[str] = []
+    session.said.append(said.append)
+    tab.row_of("seam").setText(NAME, "Eye")
+    qtbot.waitUntil(lambda: bool(said))
+    assert said == ["seam: another shape is called Eye; choose a name that none has"]
+    assert tab.row_of("seam").text(NAME) == "seam"
+    assert not session.can_undo
+
+
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [("a/b", "holds '/'"), ("x" * 101, "is 101 long"), (".hidden", "begins with a dot"), ("a\nb", "holds")],
+)
+def test_names_that_files_cannot_hold_are_refused(given: str, why: str) -> None:
+    with pytest.raises(UsageError, match=why):
+        with_name({}, make_document(), "seam", given)
+
+
+def test_an_own_name_takes_the_given_one_back() -> None:
+    names = with_name({}, make_document(), "seam", " Bridge ")
+    assert names == {"seam": "Bridge"}
+    assert with_name(names, make_document(), "seam", "") == with_name(names, make_document(), "seam", "seam") == {}
+    swapped = with_name(names, make_document(), "eye", "seam")  # the name is free now
+    assert [shape.name for shape in renamed(make_document(), swapped).shapes] == ["Bridge", "seam"]
+    with pytest.raises(UsageError, match="another shape is called seam"):
+        with_name(swapped, make_document(), "seam", "")
+
+
+def test_exports_carry_the_given_names(qtbot: QtBot, session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    tab = ExportTab(session, None)
+    qtbot.addWidget(tab)
+    exports = Exports(session, FakeHost(), tab, tab)
+    asked: list[Any] = []
+    monkeypatch.setattr(exports._counter, "ask", lambda *words: asked.append(words[-1]))
+    assert session.rename("seam", "Bridge")
+    tab.count_wanted.emit(0.5)
+    assert [shape.name for shape in asked[0].shapes] == ["Bridge", "eye"]
+    assert session.save() is False  # the working file keeps own names: models and later runs know them
+    assert session.shapes_path is not None
+    assert documents.read(session.shapes_path).shapes[0].name == "seam"
+    exports.shut_down()

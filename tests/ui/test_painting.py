@@ -1,0 +1,111 @@
+"""Which frames of a clean plate no longer fit: whatever the paint depends on makes a frame stale, and nothing else."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from rotopaint_ai.project.prints import Prints
+from rotopaint_ai.project.values import SeamSettings
+from rotopaint_ai.seams.strokes import Stroke
+from rotopaint_ai.shapes import edit
+from rotopaint_ui import edits
+from rotopaint_ui.host import PlateChoice
+from rotopaint_ui.painting import Painting
+from rotopaint_ui.preferences import Preferences
+from rotopaint_ui.session import Session
+from rotopaint_ui.words import clean_words, run_words
+
+from .conftest import FRAMES
+
+
+@pytest.fixture
+def prints() -> Prints:
+    return Prints()
+
+
+@pytest.fixture
+def fresh(session: Session, prints: Prints) -> dict[int, str]:
+    """A clean plate that fits."""
+    return prints.of(session.state, FRAMES)
+
+
+def test_a_moved_seam_makes_its_frame_stale_and_an_eye_does_not(
+    session: Session, prints: Prints, fresh: dict[int, str]
+) -> None:
+    state = session.state
+    assert state.document is not None
+    assert prints.stale(state, FRAMES, fresh) == []
+    moved = edits.move_points(state.document, "seam", [1002], {1}, 0.5, 0)
+    assert prints.stale(replace(state, document=moved), FRAMES, fresh) == [1002]
+    eye = edits.move_points(state.document, "eye", [1002], {1}, 5, 0)
+    assert prints.stale(replace(state, document=eye), FRAMES, fresh) == []
+
+
+def test_settings_and_width_make_every_frame_stale(session: Session, prints: Prints, fresh: dict[int, str]) -> None:
+    state = session.state
+    assert state.document is not None
+    for settings in (SeamSettings(grain=0.5), SeamSettings(strength=0.9), SeamSettings(method="telea")):
+        assert prints.stale(replace(state, seams={"seam": settings}), FRAMES, fresh) == list(FRAMES)
+    assert prints.stale(replace(state, seams={"seam": SeamSettings()}), FRAMES, fresh) == []
+    wide = edit.set_seam(state.document, "seam", width_px=9.0)
+    assert prints.stale(replace(state, document=wide), FRAMES, fresh) == list(FRAMES)
+
+
+def test_a_hidden_seam_is_another_paint(session: Session, prints: Prints, fresh: dict[int, str]) -> None:
+    state = session.state
+    assert state.document is not None
+    hidden = edit.set_visible(state.document, "seam", [1003], False)
+    assert prints.stale(replace(state, document=hidden), FRAMES, fresh) == [1003]
+
+
+def test_touch_up_makes_its_frame_stale_where_there_is_paint(
+    session: Session, prints: Prints, fresh: dict[int, str]
+) -> None:
+    stroke = (Stroke(((20.0, 20.0),), 3, 0),)
+    touched = replace(session.state, strokes={1002: stroke})
+    assert prints.stale(touched, FRAMES, fresh) == [1002]
+    assert touched.document is not None
+    hidden = replace(touched, document=edit.set_visible(touched.document, "seam", [1002], False))
+    bare = replace(hidden, strokes={})
+    assert prints.of(hidden, [1002]) == prints.of(bare, [1002])  # strokes belong to paint
+
+
+def test_a_job_that_was_cut_off_leaves_its_frames_stale(session: Session) -> None:
+    kept: list[dict[int, str]] = []
+    painting, state = Painting(lambda painted: kept.append(dict(painted))), session.state
+    painting.note(FRAMES, state)
+    assert painting.stale(state, FRAMES) == []
+    painting.begin([1001, 1002], state)
+    painting.take_frame(1001)
+    assert painting.stale(state, FRAMES) == [1002]
+    assert set(kept[-1]) == set(FRAMES) - {1001, 1002}  # a program killed now relies on neither
+    painting.end()
+    assert set(kept[-1]) == set(FRAMES) - {1002}
+
+
+def test_a_run_that_is_stopped_leaves_only_what_it_painted_stale(session: Session) -> None:
+    painting, state = session.painting, session.state
+    painting.note(FRAMES, state)
+    painting.suspend()
+    assert session.stale_frames() == []
+    painting.forget([1005])
+    assert session.stale_frames() == [1005]
+
+
+def test_the_jobs_are_command_lines(session: Session) -> None:
+    choice, preferences = PlateChoice("p", "1001-1006", "sRGB"), Preferences(threads=2, device="cpu")
+    words = run_words(session, choice, "pip", preferences)
+    assert "--resume" not in words  # nothing to go on from
+    for pair in (("--crop", "auto"), ("--model", "pip"), ("--frames", "1001-1006"), ("--colourspace", "sRGB")):
+        assert words[words.index(pair[0]) + 1] == pair[1]
+    assert words[words.index("--threads") + 1] == "2"
+    assert words[words.index("--device") + 1] == "cpu"
+    session.set_seam("seam", SeamSettings(grain=0.25))
+    words = clean_words(session, choice, None, preferences, [1001, 1002, 1005], patch=True)
+    assert words[words.index("--frames") + 1] == "1001-1002,1005"
+    assert "--patch" in words
+    settings = Path(words[words.index("--settings") + 1]).read_text()
+    assert '"grain": 0.25' in settings

@@ -1,0 +1,70 @@
+"""The frames of the clean plate that are on disk: what each was painted from, and which no longer fit. No Qt."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+
+from rotopaint_ai.project.prints import Prints
+from rotopaint_ai.project.values import State
+
+
+class Painting:
+    """Knows the print of every painted frame; `keep` writes them into the project file, where there is one.
+
+    A job that paints frames takes them out first and puts each in when it is on disk, so that a frame that was cut off
+    halfway is never taken for one that fits.
+    """
+
+    def __init__(self, keep: Callable[[Mapping[int, str]], None]) -> None:
+        self._keep = keep
+        self._prints = Prints()
+        self._painted: dict[int, str] = {}
+        self._job: dict[int, str] = {}
+        self._found: tuple[State, dict[int, str], Collection[int], list[int]] | None = None
+
+    @property
+    def painted(self) -> Mapping[int, str]:
+        """The print of each frame that is on disk."""
+        return self._painted
+
+    def stale(self, state: State, frames: Collection[int]) -> list[int]:
+        """Those of the plate's frames whose paint is not what the state says, or that have none."""
+        found = self._found
+        if found is None or any(a is not b for a, b in zip(found, (state, self._painted, frames))):
+            found = state, self._painted, frames, self._prints.stale(state, frames, self._painted)
+            self._found = found
+        return found[3]
+
+    def show(self, painted: Mapping[int, str]) -> None:
+        """Another shot: what is known of its clean plate."""
+        self._painted, self._job = dict(painted), {}
+
+    def note(self, frames: Iterable[int], state: State) -> None:
+        """These frames on disk show a state."""
+        self._painted = {**self._painted, **self._prints.of(state, frames)}
+        self._keep(self._painted)
+
+    def begin(self, frames: Collection[int], state: State) -> None:
+        """A job is about to paint frames of a state: what is on disk is not to be relied on until it has."""
+        self._job = self._prints.of(state, frames)
+        self.forget(frames)
+
+    def forget(self, frames: Collection[int]) -> None:
+        """Nothing is known any more of what these frames show."""
+        gone = set(frames)
+        self._painted = {frame: each for frame, each in self._painted.items() if frame not in gone}
+        self._keep(self._painted)
+
+    def suspend(self) -> None:
+        """A run begins, and nobody knows yet which frames it will paint: a program killed now relies on none later."""
+        self._keep({})
+
+    def take_frame(self, frame: int) -> None:
+        """The job has put a frame on disk."""
+        if frame in self._job:
+            self._painted = {**self._painted, frame: self._job[frame]}
+
+    def end(self) -> None:
+        """The job has ended, whole or not."""
+        self._job = {}
+        self._keep(self._painted)
