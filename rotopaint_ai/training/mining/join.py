@@ -178,6 +178,7 @@ def _merged(row: Row, truth: FrameTruth, take: Take, notes: list[str]) -> Row:
         {**row.truth.landmarks, **truth.landmarks},
         row.truth.picture,
         row.truth.size,
+        row.truth.is_cut_out,
     )
     return replace(row, truth=merged, split=row.split or take.split)
 

@@ -6,8 +6,7 @@ A source gives takes: frames of one plate with the shapes and landmarks somebody
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
@@ -28,18 +27,6 @@ NUKE_DEFAULT_WIDTH_PX: Final = 10.0  # what Nuke gives every new open spline
 _WANTED: Final = f"a Nuke script, *.roto.json, a project (*{PROJECT_SUFFIX}), COCO *.json or a puppet folder"
 SHORTEST_PX = 2.0  # a curve shorter than this is a dot, no shape
 
-# Landmarks of the published puppet set in its own order; the first 28 are those of its test frames.
-PUBLISHED_POINTS: Final = tuple(
-    [f"left_eye_{i}" for i in range(6)]
-    + [f"right_eye_{i}" for i in range(6)]
-    + [f"left_eyebrow_{i}" for i in range(8)]
-    + [f"right_eyebrow_{i}" for i in range(8)]
-    + [f"left_sideburn_{i}" for i in range(6)]
-    + [f"right_sideburn_{i}" for i in range(6)]
-    + ["left_seam_middle", "nose_seam_middle", "right_seam_middle"]
-)
-_PUBLISHED = re.compile(r"^(raw_shapes|revec_shapes|points)-(.+)-frame(\d+)\.json$")
-
 
 @dataclass(frozen=True, slots=True)
 class RawShape:
@@ -56,13 +43,15 @@ class RawShape:
 class FrameTruth:
     """What a source knows of one frame. Landmarks: x, y, and 1 seen or 0 hidden.
 
-    `picture`: its own file, if any; `size`: the width and height that the source says it has.
+    `picture`: its own file, if any; `size`: the width and height that the source says it has. `is_cut_out`: its alpha
+    says what is face; the rest wants a background.
     """
 
     shapes: Mapping[str, RawShape] = field(default_factory=dict)
     landmarks: Mapping[str, tuple[float, float, float]] = field(default_factory=dict)
     picture: Path | None = None
     size: tuple[int, int] | None = None
+    is_cut_out: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +59,8 @@ class Take:
     """Frames of one plate from one source.
 
     `plate`: what `open_plate` takes; None where each frame names its own picture. `shot` and `character`: as far as the
-    source tells. `split`: where the source itself keeps the frames for tests. `notes`: what was left out.
+    source tells. `split`: where the source itself keeps the frames for tests or gives them for training alone.
+    `notes`: what was left out.
     """
 
     source: Path
@@ -89,7 +79,9 @@ def read_source(path: Path, plates: str | None, *, size: tuple[int, int] | None 
     Raises: UsageError where the path is nothing that can be mined or its plates are not named; DocumentError.
     """
     if path.is_dir():
-        return list(_read_published(path))
+        from rotopaint_ai.training.mining.published import read_published
+
+        return list(read_published(path))
     if not path.is_file():
         raise UsageError(f"{path}: is not there; wanted {_WANTED}")
     if path.suffix.lower() in NUKE_SUFFIXES:
@@ -133,7 +125,7 @@ def _at_frame(roto: RotoDocument, frame: int) -> FrameTruth:
     shapes = {}
     for shape in roto.shapes:
         points = bezier.as_array(shape.at(frame))
-        if shape.is_visible(frame) and _is_curve(points, shape.closed):
+        if shape.is_visible(frame) and is_curve(points, shape.closed):
             shapes[shape.name] = _raw(shape, points)
     marks = zip(roto.landmarks.names, roto.landmarks.keys.get(frame, ()))
     return FrameTruth(shapes, {name: (mark.x, mark.y, 1.0) for name, mark in marks if mark is not None})
@@ -143,7 +135,8 @@ def _raw(shape: RotoShape, points: Array) -> RawShape:
     return RawShape(points, shape.closed, shape.role, shape.width_px, shape.feather_px)
 
 
-def _is_curve(points: Array, closed: bool) -> bool:
+def is_curve(points: Array, closed: bool) -> bool:
+    """Whether control points make a curve, and no dot."""
     return len(points) >= 2 and bool(np.isfinite(points).all()) and bezier.length(points, closed) > SHORTEST_PX
 
 
@@ -175,7 +168,7 @@ def _corrected(found: Corrections, each: CorrectedFrame) -> FrameTruth:
     shapes = {}
     for shape in found.document.shapes:
         points = bezier.as_array(each.shapes[shape.name]) if shape.name in each.shapes else None
-        if points is not None and shape.is_visible(each.frame) and _is_curve(points, shape.closed):
+        if points is not None and shape.is_visible(each.frame) and is_curve(points, shape.closed):
             shapes[shape.name] = _raw(shape, points)
     marks = zip(found.document.landmarks.names, each.landmarks)
     return FrameTruth(shapes, {name: (mark.x, mark.y, 1.0) for name, mark in marks if mark is not None})
@@ -221,98 +214,3 @@ def _read_coco(path: Path) -> Take:
             f"{path.name}: is no COCO keypoint file ({said}); wanted images, annotations, categories"
         ) from error
     return Take(path, frames, landmark_names=names)
-
-
-# --- the published puppet set -----------------------------------------------------------------------------------------
-
-
-def _read_published(folder: Path) -> Iterator[Take]:
-    """The folder of a puppet, or of one of its shots: `shotN/`, `test/`; computer graphics in `CG/` are left out."""
-    found = False
-    inner = sorted(child for child in folder.iterdir() if child.is_dir())
-    for shot in [folder, *inner]:
-        if shot.name == "CG":
-            continue
-        frames = _published_frames(shot)
-        if frames:
-            found = True
-            yield Take(
-                shot,
-                frames,
-                shot=shot.name,
-                character=(shot.parent if shot != folder else folder.parent).name,
-                split="test" if shot.name == "test" else None,
-                landmark_names=PUBLISHED_POINTS,
-                notes=("CG frames left out: their points are another set",) if (folder / "CG").is_dir() else (),
-            )
-    if not found:
-        raise UsageError(
-            f"{folder}: holds no raw_shapes-SHOT-frameNNN.json; wanted the published puppet folder or a shot of it"
-        )
-
-
-def _published_frames(shot: Path) -> dict[int, FrameTruth]:
-    parts: dict[int, dict[str, Path]] = {}
-    for path in sorted(shot.iterdir()):
-        match = _PUBLISHED.match(path.name)
-        if match:
-            parts.setdefault(int(match[3]), {})[match[1]] = path
-    frames = {}
-    for number, files in sorted(parts.items()):
-        first = next(iter(files.values()))
-        picture = first.with_name("image-" + first.name.split("-", 1)[1]).with_suffix(".png")
-        shapes = _published_shapes(files["raw_shapes"]) if "raw_shapes" in files else {}
-        points = files.get("revec_shapes") or files.get("points")
-        landmarks = _published_points(points) if points else {}
-        frames[number] = FrameTruth(shapes, landmarks, picture)
-    return frames
-
-
-def _published_shapes(path: Path) -> dict[str, RawShape]:
-    shapes = {}
-    for name, cubics in _json_object(path).items():
-        points = from_relative_segments(cubics, where=f"{path.name}: {name}")
-        closed = not name.endswith("seam")
-        if _is_curve(points, closed):
-            shapes[name] = RawShape(points, closed, "matte" if closed else "seam")
-    return shapes
-
-
-def from_relative_segments(cubics: Any, *, where: str) -> Array:
-    """Control points of `[[p0x, t0x, p3x, t3x], [p0y, t0y, p3y, t3y]]` segments, tangents relative to their own point.
-
-    A run whose last point is its first is closed. Raises DocumentError.
-    """
-    try:
-        table = np.asarray(cubics, dtype=np.float64).reshape(-1, 2, 4)
-    except (ValueError, TypeError) as error:
-        raise DocumentError(f"{where}: is no list of cubic segments [[4 numbers], [4 numbers]]") from error
-    if not len(table) or not np.isfinite(table).all():
-        raise DocumentError(f"{where}: holds no segments, or numbers that are not finite")
-    p0, t0, p3, t3 = (table[:, :, i] for i in range(4))
-    closed = len(table) > 1 and bool(np.allclose(p3[-1], p0[0], atol=1e-3))
-    return bezier.from_segments(np.stack((p0, p0 + t0, p3 + t3, p3), axis=1), closed)
-
-
-def _published_points(path: Path) -> dict[str, tuple[float, float, float]]:
-    content = json.loads(path.read_text(encoding="utf-8"))
-    points = content.get("points", []) if isinstance(content, dict) else content
-    try:
-        table = np.asarray(points, dtype=np.float64).reshape(-1, 2)
-    except (ValueError, TypeError) as error:
-        raise DocumentError(f"{path.name}: points are no list of [x, y]") from error
-    return {
-        name: (float(x), float(y), 1.0)
-        for name, (x, y) in zip(PUBLISHED_POINTS, table)
-        if (float(x), float(y)) != (0, 0)
-    }
-
-
-def _json_object(path: Path) -> dict[str, Any]:
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, ValueError) as error:
-        raise DocumentError(f"{path.name}: is not JSON ({error})") from error
-    if not isinstance(content, dict):
-        raise DocumentError(f"{path.name}: wanted named shapes, found {type(content).__name__}")
-    return content

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from rotopaint_ai.errors import PlateError, TrainingError
 from rotopaint_ai.training.dataset import Sample, ShapeTruth, Split, write_picture
 from rotopaint_ai.training.mining import crop
+from rotopaint_ai.training.mining.cutout import over_background
 from rotopaint_ai.training.mining.register import Rows
 from rotopaint_ai.training.mining.truth import Truth
 
@@ -46,7 +47,10 @@ def cut_all(
             failed.append(f"{source.shot} {source.frame}: {error}")
             continue
         image = f"images/{safe(source.character)}_{safe(source.shot)}_{source.frame:04d}.jpg"
-        write_picture(out / image, crop.picture(frame, where), quality=_JPEG_QUALITY)
+        picture = crop.picture(frame, where)
+        if source.truth.is_cut_out and source.truth.picture is not None:
+            picture = over_background(picture, source.truth.picture, where, source.frame)
+        write_picture(out / image, picture, quality=_JPEG_QUALITY)
         pictures[row] = Picture(image, where)
         small = crop.picture(frame, still[truth.shots[row]])
         thumbs[row] = np.asarray(small.mean(axis=2), dtype=np.float32)

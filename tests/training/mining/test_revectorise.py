@@ -11,7 +11,7 @@ import pytest
 
 from rotopaint_ai.shapes import bezier
 from rotopaint_ai.training.mining import outline, revectorise
-from rotopaint_ai.training.mining.sources import from_relative_segments
+from rotopaint_ai.training.mining.published import from_relative_segments
 
 Array = npt.NDArray[np.float64]
 
