@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
@@ -67,24 +70,112 @@ def resnet18_baseline(n_landmarks: int) -> nn.Module:
     return nn.Sequential(*parts, _head(inner, n_landmarks))
 
 
-def mobilenet_baseline(n_landmarks: int) -> nn.Module:
-    """Simple Baseline on a MobileNetV2, the light variant that pose libraries ship."""
+_MOBILENET = ((1, 16, 1, 1), (6, 24, 2, 2), (6, 32, 3, 2), (6, 64, 4, 2), (6, 96, 3, 1), (6, 160, 3, 2), (6, 320, 1, 1))
+
+
+def _mobilenet() -> nn.Sequential:
+    """A MobileNetV2 down to stride 32, 1,280 channels."""
     parts: list[nn.Module] = [_convolved(3, 32, 3, 2), nn.ReLU6()]
     inner = 32
-    table = ((1, 16, 1, 1), (6, 24, 2, 2), (6, 32, 3, 2), (6, 64, 4, 2), (6, 96, 3, 1), (6, 160, 3, 2), (6, 320, 1, 1))
-    for grow, outer, count, stride in table:
+    for grow, outer, count, stride in _MOBILENET:
         for at in range(count):
             parts.append(_Inverted(inner, outer, stride if at == 0 else 1, grow))
             inner = outer
-    return nn.Sequential(*parts, _convolved(inner, 1280, 1), nn.ReLU6(), _head(1280, n_landmarks))
+    return nn.Sequential(*parts, _convolved(inner, 1280, 1), nn.ReLU6())
 
 
-PEERS: Final[dict[str, Callable[[int], nn.Module]]] = {
-    "Simple Baseline, MobileNetV2, 256 px": mobilenet_baseline,
-    "Simple Baseline, ResNet-18, 256 px": resnet18_baseline,
+def mobilenet_baseline(n_landmarks: int) -> nn.Module:
+    """Simple Baseline on a MobileNetV2, the light variant that pose libraries ship."""
+    return nn.Sequential(_mobilenet(), _head(1280, n_landmarks))
+
+
+class _SimCC(nn.Module):
+    """Li et al., "SimCC: a Simple Coordinate Classification Perspective for Human Pose Estimation" (2022), figure 2: no
+    deconvolutions; each landmark's features are classified along x and along y, two bins a pixel."""
+
+    def __init__(self, n_landmarks: int) -> None:
+        super().__init__()
+        self.body = nn.Sequential(_mobilenet(), nn.Conv2d(1280, n_landmarks, 1), nn.Flatten(2))
+        self.x, self.y = nn.Linear(8 * 8, 256 * 2), nn.Linear(8 * 8, 256 * 2)
+
+    def forward(self, crop: Tensor) -> tuple[Tensor, Tensor]:
+        features = self.body(crop)
+        return self.x(features), self.y(features)
+
+
+class _PFLD(nn.Module):
+    """Guo et al., "PFLD: A Practical Facial Landmark Detector" (2019), table 1: coordinates from three scales."""
+
+    def __init__(self, n_landmarks: int) -> None:
+        super().__init__()
+        first: list[nn.Module] = [_convolved(3, 64, 3, 2), nn.ReLU(), _convolved(64, 64, 3, 1, 64), nn.ReLU()]
+        inner = 64
+        for grow, outer, count, stride in ((2, 64, 5, 2), (2, 128, 1, 2), (4, 128, 6, 1), (2, 16, 1, 1)):
+            for at in range(count):
+                first.append(_Inverted(inner, outer, stride if at == 0 else 1, grow))
+                inner = outer
+        self.first = nn.Sequential(*first)
+        self.second = nn.Sequential(_convolved(16, 32, 3, 2), nn.ReLU())
+        self.third = nn.Sequential(nn.Conv2d(32, 128, 7), nn.ReLU())
+        self.points = nn.Linear(16 + 32 + 128, n_landmarks * 2)
+
+    def forward(self, crop: Tensor) -> Tensor:
+        one = self.first(crop)
+        two = self.second(one)
+        scales = [one.mean((2, 3)), two.mean((2, 3)), self.third(two).flatten(1)]
+        points: Tensor = self.points(torch.cat(scales, 1))
+        return points
+
+
+Arrays = Sequence[npt.NDArray[np.float32]]
+
+
+def _from_heat(said: Arrays) -> npt.NDArray[np.float64]:
+    return np.asarray(decode(said[0][0]) * (256 / said[0].shape[2]))
+
+
+def _from_bins(said: Arrays) -> npt.NDArray[np.float64]:
+    """The likeliest bin along each axis, two bins a pixel."""
+    return (np.stack([axis[0].argmax(axis=1) for axis in said], axis=1) + 0.5) / 2
+
+
+def _from_numbers(said: Arrays) -> npt.NDArray[np.float64]:
+    return np.asarray(said[0].reshape(-1, 2) * 112.0, np.float64)
+
+
+def decode(heat_LHW: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
+    """Maxima of heat-maps in their pixels, corner origin, moved a quarter pixel towards the higher neighbour.
+
+    Source: Newell, Yang and Deng, "Stacked Hourglass Networks for Human Pose Estimation" (2016), section 3.2.
+    """
+    n, height, width = heat_LHW.shape
+    at = heat_LHW.reshape(n, -1).argmax(axis=1)
+    y, x = np.divmod(at, width)
+    rows, inner_x, inner_y = np.arange(n), x.clip(1, width - 2), y.clip(1, height - 2)
+    dx = np.sign(heat_LHW[rows, y, inner_x + 1] - heat_LHW[rows, y, inner_x - 1]) * 0.25
+    dy = np.sign(heat_LHW[rows, inner_y + 1, x] - heat_LHW[rows, inner_y - 1, x]) * 0.25
+    return np.stack((x + dx, y + dy), axis=1) + 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Peer:
+    """A published design: its network for so many landmarks, the side of its crops, the names of its outputs, and how
+    landmarks [L, 2] in pixels of the crop come of them."""
+
+    build: Callable[[int], nn.Module]
+    size_px: int
+    outputs: tuple[str, ...]
+    decode: Callable[[Arrays], npt.NDArray[np.float64]]
+
+    def export(self, n_landmarks: int, path: Path) -> None:
+        """Write the network, its weights drawn at random, as ONNX for single crops [1, 3, S, S]."""
+        example = torch.zeros(1, 3, self.size_px, self.size_px)
+        save_onnx(self.build(n_landmarks).eval(), path, "crop", self.outputs, example, free={})
+
+
+PEERS: Final[dict[str, Peer]] = {
+    "Simple Baseline, MobileNetV2, 256 px": Peer(mobilenet_baseline, 256, ("heat",), _from_heat),
+    "Simple Baseline, ResNet-18, 256 px": Peer(resnet18_baseline, 256, ("heat",), _from_heat),
+    "SimCC, MobileNetV2, 256 px": Peer(_SimCC, 256, ("x", "y"), _from_bins),
+    "PFLD, 112 px": Peer(_PFLD, 112, ("points",), _from_numbers),
 }
-
-
-def export(net: nn.Module, path: Path) -> None:
-    """Write a network of 256 px crops [1, 3, 256, 256] as ONNX with the output `heat`."""
-    save_onnx(net.eval(), path, "crop", ("heat",), torch.zeros(1, 3, 256, 256), free={})

@@ -10,8 +10,8 @@ import pytest
 import torch
 
 from rotopaint_ai.bench import infer
-from rotopaint_ai.bench.one_frame import decode, take_turns
-from rotopaint_ai.bench.peer_nets import PEERS
+from rotopaint_ai.bench.one_frame import take_turns
+from rotopaint_ai.bench.peer_nets import PEERS, decode
 from rotopaint_ai.errors import UsageError
 
 
@@ -35,11 +35,37 @@ def test_everybody_has_a_turn_in_every_round() -> None:
     assert seen == ["a", "b"] * 9  # five to warm up
 
 
+SHAPES = {"heat": (1, 5, 64, 64), "x": (1, 5, 512), "y": (1, 5, 512), "points": (1, 10)}
+
+
 @pytest.mark.parametrize("name", PEERS)
-def test_peers_answer_at_a_quarter_of_the_crop(name: str) -> None:
+def test_peers_answer_as_published_and_are_decoded_inside_the_crop(name: str) -> None:
+    peer = PEERS[name]
     with torch.no_grad():
-        heat = PEERS[name](5).eval()(torch.zeros(1, 3, 64, 64))
-    assert heat.shape == (1, 5, 16, 16)
+        said = peer.build(5).eval()(torch.zeros(1, 3, peer.size_px, peer.size_px))
+    outputs = said if isinstance(said, tuple) else (said,)
+    assert {at: tuple(value.shape) for at, value in zip(peer.outputs, outputs)} == {
+        at: SHAPES[at] for at in peer.outputs
+    }
+    assert peer.decode([value.numpy() for value in outputs]).shape == (5, 2)
+
+
+def test_bins_are_half_pixels_and_numbers_are_shares_of_the_crop() -> None:
+    x, y = np.zeros((1, 1, 512), np.float32), np.zeros((1, 1, 512), np.float32)
+    x[0, 0, 101], y[0, 0, 300] = 1, 1
+    np.testing.assert_allclose(PEERS["SimCC, MobileNetV2, 256 px"].decode([x, y]), [[50.75, 150.25]])
+    shares = np.array([[0.25, 0.5]], np.float32)
+    np.testing.assert_allclose(PEERS["PFLD, 112 px"].decode([shares]), [[28.0, 56.0]])
+
+
+def test_sizes_are_the_papers() -> None:
+    def millions(name: str) -> float:
+        return sum(value.numel() for value in PEERS[name].build(17).parameters()) / 1e6
+
+    # Xiao et al.'s heads on a MobileNetV2 (2.2 M without its classifier) and a ResNet-18 (11.2 M): 9.6 and 15.4 M in
+    # the model zoos that ship them
+    assert abs(millions("Simple Baseline, MobileNetV2, 256 px") - 9.6) < 0.1
+    assert abs(millions("Simple Baseline, ResNet-18, 256 px") - 15.4) < 0.1
 
 
 def test_absurd_counts_are_refused() -> None:
