@@ -28,6 +28,7 @@ AUTO: Literal["auto"] = "auto"
 
 _NUMBER = r"\s*([-+]?\d*\.?\d+)\s*"
 _BOX = re.compile(rf"^(?:\s*(-?\d+)\s*:)?{_NUMBER},{_NUMBER},{_NUMBER},{_NUMBER}$")
+_HINT = "~"
 _EASE = 0.5  # share of a change in size that a crop takes over from one frame to the next
 _JUMP = 0.15  # a change in size beyond this share is motion, not jitter, and is taken over whole
 _TAP = 2  # pixels around a crop that its outermost samples reach for
@@ -81,15 +82,23 @@ class Box:
 
 @dataclass(frozen=True, slots=True)
 class CropKeys:
-    """Boxes drawn by hand at some frames, as crops. Between them the crop moves linearly; its size, geometrically."""
+    """Boxes drawn by hand at some frames, as crops. Between them the crop moves linearly; its size, geometrically.
+
+    `hints` are frames whose boxes nobody drew: places to search from, which do not interrupt the following.
+    """
 
     keys: Mapping[int, Crop] = field(default_factory=dict)
+    hints: frozenset[int] = frozenset()
 
     @classmethod
     def parse(cls, texts: Sequence[str], *, first_frame: int) -> CropKeys | Literal["auto"]:
-        """Crops as given on a command line; one without a frame stands at `first_frame`. Raises CropError."""
-        parsed = [parse_crop(text) for text in texts]
+        """Crops as given on a command line; one without a frame stands at `first_frame`. Raises CropError.
+
+        `~FRAME:X,Y,W,H` is a hint, which nobody drew: how `words` tells another process of one.
+        """
+        parsed = [parse_crop(text.removeprefix(_HINT)) for text in texts]
         keys: dict[int, Crop] = {}
+        hints: set[int] = set()
         for text, item in zip(texts, parsed):
             if item == AUTO:
                 if len(parsed) > 1:
@@ -100,9 +109,15 @@ class CropKeys:
             if frame in keys:
                 raise CropError(f"crop '{text}': frame {frame} has two boxes; wanted one for each frame")
             keys[frame] = box.crop()
+            if text.startswith(_HINT):
+                hints.add(frame)
         if not keys:
             raise CropError("no crop given; wanted X,Y,W,H around the face, FRAME:X,Y,W,H, or 'auto'")
-        return cls(keys)
+        return cls(keys, frozenset(hints))
+
+    def words(self) -> tuple[str, ...]:
+        """The crops as the command line takes them, which `parse` reads back to equal ones."""
+        return tuple(_HINT * (frame in self.hints) + crop.word(frame) for frame, crop in self.keys.items())
 
     def at(self, frame: int) -> Crop:
         """The crop at a frame: a hand key where there is one, else between its neighbours, else the nearest."""
@@ -119,7 +134,7 @@ class CropKeys:
 
     def is_key(self, frame: int) -> bool:
         """Whether a person drew a box at this frame."""
-        return frame in self.keys
+        return frame in self.keys and frame not in self.hints
 
 
 def parse_crop(text: str) -> tuple[int | None, Box] | Literal["auto"]:

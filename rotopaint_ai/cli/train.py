@@ -49,6 +49,11 @@ def execute(arguments: argparse.Namespace) -> int:
     from rotopaint_ai.training.allocator import start_again
 
     start_again()
+    from rotopaint_ai.training.tasks import PACK_TASK, task_of
+
+    task = task_of(arguments.recipe)
+    if task != PACK_TASK:
+        return _one_model(task, arguments)
     if arguments.learning_curve:
         return _learning_curve(arguments)
     from rotopaint_ai.training.parallel.launch import has_restarted, is_rank, launch
@@ -83,6 +88,32 @@ def execute(arguments: argparse.Namespace) -> int:
     if group.is_first and not arguments.events:
         print(f"{report.pack}: {report.steps} steps, {report.images_per_s:.0f} images/s")
         print(json.dumps(report.metrics, indent=1))
+    return 0
+
+
+def _one_model(task: str, arguments: argparse.Namespace) -> int:
+    """Train one more model for a pack, in this process, and print its metrics."""
+    from rotopaint_ai.training.tasks import Order, run_task
+
+    cancel = Cancel()
+    sink = choose_sink(events=arguments.events, cancel=cancel)
+    command = shlex.join(["rotopaint", *sys.argv[1:]])
+    with stopping_on_signals(cancel):
+        metrics = run_task(
+            task,
+            Order(
+                arguments.datasets,
+                Path(arguments.out),
+                arguments.recipe,
+                arguments.set,
+                arguments.resume,
+                command,
+                sink,
+                cancel,
+            ),
+        )
+    if not arguments.events:
+        print(json.dumps(metrics, indent=1))
     return 0
 
 

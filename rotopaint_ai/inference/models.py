@@ -21,7 +21,7 @@ from rotopaint_ai.inference.pack import (
     SEAM_OFFSETS,
     Pack,
 )
-from rotopaint_ai.inference.session import Session, open_session
+from rotopaint_ai.inference.session import Session, open_session, read_signature
 
 Array = npt.NDArray[np.float32]
 
@@ -85,6 +85,26 @@ class FillModel:
 
 
 @dataclass(frozen=True, slots=True)
+class FaceModel:
+    """`find(pictures)`: float32 (N,H,W,3) to boxes, scores, masks, keypoints; the `FindFaces` of landmarks/faces.py."""
+
+    session: Session
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Width and height of the pictures that it takes."""
+        height, width = self.session.signature.inputs["picture"].shape[1:3]
+        assert isinstance(height, int)  # the pack was checked
+        assert isinstance(width, int)
+        return width, height
+
+    def __call__(self, pictures: Array) -> tuple[Array, Array, Array, Array]:
+        names = ("boxes", "scores", "masks", "keypoints")
+        boxes, scores, masks, points = _in_batches(self.session, "picture", names, pictures)
+        return boxes, scores, masks, points
+
+
+@dataclass(frozen=True, slots=True)
 class Models:
     """The models of a pack, open on the same device."""
 
@@ -136,6 +156,15 @@ def open_fill(pack: Pack) -> FillModel | None:
     model = FillModel(open_session(pack.fill_path, device="cpu", threads=1, example={"strip": strip}))
     _check(pack.fill_path.name, model(strip), (*strip.shape[:3], FILL_ANSWERS))
     return model
+
+
+def open_detector(pack: Pack, *, threads: int = 1) -> FaceModel | None:
+    """A pack's face detector, where it has one, on the CPU; it sees a few frames of a shot. Raises as `open_models`."""
+    if pack.detector_path is None:
+        return None
+    height, width = read_signature(pack.detector_path).inputs["picture"].shape[1:3]
+    example = {"picture": np.full((1, height, width, 3), 0.5, np.float32)}  # type: ignore[arg-type]
+    return FaceModel(open_session(pack.detector_path, device="cpu", threads=threads, example=example))
 
 
 def _seam_model(pack: Pack) -> SeamModel | None:

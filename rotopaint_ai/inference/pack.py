@@ -9,6 +9,9 @@
                     multiple of 8, D = 40 -> `logits` [N,T/2,D+1]: the seam at each offset, and last `not to be seen`
     fill.onnx       optional: `strip` float32 [N,T,S,11], straightened seams (see seams/learned.py), T and S multiples
                     of 4 -> `answer` [N,T,S,7]: shares of four sources of light and an offset per colour
+    detector.onnx   optional: `picture` float32 [N,H,W,3] display-referred RGB 0..1, H and W fixed -> `boxes` [N,F,4]
+                    x0, y0, x1, y1 in its pixels, `scores` [N,F] (0: no face), `masks` [N,F,S,S] over rectangles
+                    1.3 times the boxes, `keypoints` [N,F,5,2]: right and left pupil, tip of the nose, ends of the mouth
     card.json       input size, crop margin, colour, training, metrics, licence and the SHA-256 of each file
 
 Trainers write the card with `write_card`; `load_pack` refuses, in one line, a pack that does not fit it.
@@ -38,6 +41,7 @@ LANDMARKS = "landmarks.onnx"
 SHAPES = "shapes.onnx"
 SEAM = "seam.onnx"
 FILL = "fill.onnx"
+DETECTOR = "detector.onnx"
 CARD = "card.json"
 
 SEAM_MULTIPLE = 8  # a seam model's strips have a multiple of so many places ...
@@ -82,6 +86,11 @@ class Pack:
         """The learned fill, where the pack has one."""
         return self.folder / FILL if (self.folder / FILL).is_file() else None
 
+    @property
+    def detector_path(self) -> Path | None:
+        """The face detector, where the pack has one."""
+        return self.folder / DETECTOR if (self.folder / DETECTOR).is_file() else None
+
 
 def load_pack(pack: str | Path | None = None) -> Pack:
     """Open a pack by folder or name; None is the shipped default.
@@ -110,6 +119,8 @@ def load_pack(pack: str | Path | None = None) -> Pack:
         check_seam_signature(read_signature(loaded.seam_path), str(loaded.seam_path))
     if loaded.fill_path is not None:
         check_fill_signature(read_signature(loaded.fill_path), str(loaded.fill_path))
+    if loaded.detector_path is not None:
+        check_detector_signature(read_signature(loaded.detector_path), str(loaded.detector_path))
     return loaded
 
 
@@ -128,6 +139,11 @@ def write_card(folder: Path, card: Mapping[str, Any]) -> dict[str, Any]:
         _field(full, name, kind, folder)
     write_json(folder / CARD, full)
     return full
+
+
+def load_card(folder: Path) -> dict[str, Any]:
+    """The card of a pack's folder, without what `write_card` adds itself. Raises PackError."""
+    return {name: value for name, value in _read_card(folder).items() if name not in ("format", "version", "files")}
 
 
 def sha256(path: Path) -> str:
@@ -217,6 +233,21 @@ def check_fill_signature(signature: Signature, where: str) -> None:
     _check_tensor(signature.inputs, "strip", (None, None, None, FILL_CHANNELS), f"{where}: input")
     _check_only(signature.inputs, {"strip"}, where)
     _check_tensor(signature.outputs, "answer", (None, None, None, FILL_ANSWERS), f"{where}: output")
+
+
+def check_detector_signature(signature: Signature, where: str) -> None:
+    """Raise PackError unless a face detector takes and gives what a pack promises."""
+    _check_tensor(signature.inputs, "picture", (None, None, None, 3), f"{where}: input")
+    _check_only(signature.inputs, {"picture"}, where)
+    if not all(isinstance(size, int) for size in signature.inputs["picture"].shape[1:3]):
+        raise PackError(f"{where}: input 'picture' has no fixed height and width; export the detector for one size")
+    for name, shape in (
+        ("boxes", (None, None, 4)),
+        ("scores", (None, None)),
+        ("masks", (None, None, None, None)),
+        ("keypoints", (None, None, 5, 2)),
+    ):
+        _check_tensor(signature.outputs, name, shape, f"{where}: output")
 
 
 def _check_tensor(tensors: Mapping[str, Tensor], name: str, wanted: tuple[int | None, ...], where: str) -> None:

@@ -10,11 +10,12 @@ from rotopaint_ai import __version__
 from rotopaint_ai.crops import AUTO, CropKeys
 from rotopaint_ai.errors import CropError, PlateError, UsageError
 from rotopaint_ai.frames import FrameRange, summarise
-from rotopaint_ai.inference.models import Models, open_models
+from rotopaint_ai.inference.models import Models, open_detector, open_models
 from rotopaint_ai.inference.pack import Pack, load_pack
 from rotopaint_ai.jobs import RunJob, n_cores
 from rotopaint_ai.landmarks.detect import propose
-from rotopaint_ai.pipeline.artist import NOBODYS, ArtistWork, read_work
+from rotopaint_ai.landmarks.faces import FaceFound, find_faces, followed, spread
+from rotopaint_ai.pipeline.artist import NOBODYS, ArtistWork, work_for
 from rotopaint_ai.pipeline.build import code_digest
 from rotopaint_ai.pipeline.export import check_exports
 from rotopaint_ai.pipeline.finish import Format, check_method, check_out
@@ -23,6 +24,7 @@ from rotopaint_ai.plates.plate import Frame, Plate, open_plate
 
 LARGEST_CROP = 2.0  # times the plate's longer side: a face that fills the plate and more
 TRIES = 8  # frames at the start of a shot that may be broken before 'auto' gives up
+LOOKS = 8  # frames of a shot in which 'auto' looks for faces; the tracker follows in between
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +40,7 @@ class Plan:
     crops: CropKeys
     threads: int
     work: ArtistWork = NOBODYS
+    note: str | None = None  # what a person ought to know before the work starts
 
     @property
     def pack(self) -> Pack:
@@ -79,10 +82,10 @@ def make_plan(job: RunJob) -> Plan:
     models = open_models(load_pack(job.model), device=job.device, threads=max(1, threads // 2))
     if job.clean:
         check_method(job.method, has_model=models.fill is not None)
-    crops = propose_crop(plate, frames, models) if keys == AUTO else keys
-    work = NOBODYS if job.project is None else read_work(Path(job.project))[0]
+    crops, note = propose_crop(plate, frames, models) if keys == AUTO else (keys, None)
+    work = work_for(job)
     models = replace(models, pack=replace(models.pack, sheet=work.sheet(models.pack.sheet)))
-    return Plan(job, Path(job.out), plate, models, frames, missing, crops, threads, work)
+    return Plan(job, Path(job.out), plate, models, frames, missing, crops, threads, work, note)
 
 
 def choose_frames(plate: Plate, text: str | None) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -114,11 +117,36 @@ def _check_crops(keys: CropKeys, plate: Plate) -> None:
             )
 
 
-def propose_crop(plate: Plate, frames: tuple[int, ...], models: Models) -> CropKeys:
-    """The box that the landmark model itself proposes in the first frame that can be read.
+def propose_crop(plate: Plate, frames: tuple[int, ...], models: Models) -> tuple[CropKeys, str | None]:
+    """Crops round the largest face, found by the pack's detector in some frames, and what to tell of that.
 
-    Raises: CropError where nothing looks like a face.
+    A pack without a detector has its landmark model search the first frame. Raises: CropError where there is no face.
     """
+    find = open_detector(models.pack)
+    if find is None:
+        return _proposed_by_landmarks(plate, frames, models), None
+    seen: dict[int, list[FaceFound]] = {}
+    refused: PlateError | None = None
+    for frame in spread(frames, LOOKS):
+        try:
+            read = plate.read(frame, keep_native=False)
+        except PlateError as error:
+            refused = refused or error
+            continue
+        seen[frame] = find_faces(read.rgb, read.origin, find, to_display)
+    if refused is not None and not seen:
+        raise refused
+    face = followed(seen)
+    if face is None:
+        raise CropError(
+            f"crop 'auto': no face found in {summarise(sorted(seen))} of {plate.name} ({len(seen)} frames looked at); "
+            "draw a box: --crop X,Y,W,H"
+        )
+    return face.keys(), face.note
+
+
+def _proposed_by_landmarks(plate: Plate, frames: tuple[int, ...], models: Models) -> CropKeys:
+    """The box that the landmark model itself proposes in the first frame that can be read. Raises: CropError."""
     frame = _first_readable(plate, frames)
     box = propose(
         frame.rgb,

@@ -66,6 +66,8 @@ def _run(plan: Plan, state: RunState, note: str | None, sink: Sink, cancel: Canc
         )
         state.clear()
     sink(started(plan, n_done=len(state.finished)))
+    if plan.note is not None:
+        sink(warning(plan.note))
     if plan.missing:
         sink(warning(f"{plan.plate.name}: not on disk: frames {summarise(plan.missing)}; render or copy them"))
     n_before = len(state.finished)

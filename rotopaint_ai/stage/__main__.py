@@ -29,6 +29,11 @@ def _arguments() -> argparse.Namespace:
     seams.add_argument("--seed", type=int, default=30000)
     seams.add_argument("--poses", type=int, default=2)
     seams.add_argument("--looks", type=int, default=4)
+    plates = verbs.add_parser("plates", help="whole plates with several faces or none, for what finds faces")
+    plates.add_argument("folder", type=Path)
+    plates.add_argument("--count", type=int, default=1300)
+    plates.add_argument("--seed", type=int, default=50000)
+    plates.add_argument("--workers", type=int, default=1)
     sample = verbs.add_parser("sample", help="the sample shot of `rotopaint demo`")
     sample.add_argument("folder", type=Path)
     return parser.parse_args()
@@ -63,6 +68,16 @@ def _seams(options: argparse.Namespace) -> None:
         _say(f"\r{k + 1}/{options.characters} characters")
 
 
+def _plates(options: argparse.Namespace) -> None:
+    from rotopaint_ai.stage.plates import make_plates
+
+    def progress(done: int, total: int) -> None:
+        _say(f"\r{done}/{total} plates")
+
+    faces = make_plates(options.folder, options.count, seed=options.seed, workers=options.workers, progress=progress)
+    _say(f"\n{faces} faces in {options.folder}\n")
+
+
 def _sample(options: argparse.Namespace) -> None:
     from rotopaint_ai.stage.shot import write_sample
 
@@ -79,7 +94,9 @@ def main() -> int:
     from rotopaint_ai.errors import RotopaintError
 
     try:
-        {"dataset": _dataset, "shot": _shot, "seams": _seams, "sample": _sample}[options.verb](options)
+        {"dataset": _dataset, "shot": _shot, "seams": _seams, "plates": _plates, "sample": _sample}[options.verb](
+            options
+        )
     except ImportError as error:
         _say(f"the stage needs {error.name}: pip install 'rotopaint-ai[train]'\n")
         return 2

@@ -154,6 +154,8 @@ def _shadow(meshes: list[Mesh], studio: Studio, points: Array, *, size: int) -> 
 def _sample(texture: F32, x: F32, y: F32, how: int) -> F32:
     """Values (N,) or (N, C) of a texture at (N,) texel places; `cv2.remap` takes no side longer than 32766."""
     n = len(x)
+    if not n:  # nothing of it is on the picture
+        return np.zeros((0, *texture.shape[2:]), np.float32)
     rows = -(-n // 1024)
     xy = np.zeros((2, rows * 1024), np.float32)
     xy[0, :n], xy[1, :n] = x, y
@@ -389,6 +391,27 @@ def render(
     return Picture(plate, true, seen.coverage(coverage), landmarks, shapes)
 
 
+@dataclass(frozen=True, slots=True)
+class CutOut:
+    """A puppet before any background: premultiplied linear light (H, W, 3), coverage (H, W), landmarks, shapes."""
+
+    light: F32
+    alpha: F32
+    landmarks: Array
+    shapes: tuple[Shape, ...]
+
+
+def cut_out(
+    build: Build, pose: Pose, studio: Studio, camera: Camera, *, hidden: bool = False, texture: int = 1024
+) -> CutOut:
+    """One puppet with its seam, to be laid over other pictures; arguments as in `render`."""
+    seen = _see(build, pose, studio, camera, hidden=hidden, texture=_painted(build, texture))
+    near = seen.skin_near(near_seams(seen.face, reach=build.seam_gap + 2 * build.seam_bevel + 0.03))
+    carved, _ = carve(seen.surfaces, seen.gathered.position, near, seen.face, *_place(seen.face))
+    width_px = (build.seam_gap + 2 * build.seam_bevel) * camera.scale
+    return CutOut(*seen.cut_out(carved), *_truth(seen.face, camera, seen.view, width_px))
+
+
 def render_looks(
     build: Build,
     pose: Pose,
@@ -440,12 +463,16 @@ class _Seen:
     def develop(self, surfaces: Surfaces, grain_seed: int) -> F32:
         """The picture (H, W, 3) of the surfaces."""
         camera, studio = self.camera, self.studio
-        image = np.zeros((*self.where.shape, 3), np.float32)
-        image[self.where] = light(surfaces, self.towards, studio)
         behind = backdrop(studio, camera.height, camera.width, pixels_per_unit=camera.scale)
-        alpha, fore = self._small(self.where.astype(np.float32)), self._small(image)
+        fore, alpha = self.cut_out(surfaces)
         rng = np.random.default_rng([studio.seed, grain_seed, 9])
         return develop(fore + behind * (1 - alpha)[..., None], studio, rng, pixel_scale=max(1.0, camera.scale / 100))
+
+    def cut_out(self, surfaces: Surfaces) -> tuple[F32, F32]:
+        """The lit puppet alone, premultiplied linear light (H, W, 3), and its coverage (H, W)."""
+        image = np.zeros((*self.where.shape, 3), np.float32)
+        image[self.where] = light(surfaces, self.towards, self.studio)
+        return self._small(image), self._small(self.where.astype(np.float32))
 
     def coverage(self, values: F32) -> F32:
         """Values (N,) as a picture (H, W)."""

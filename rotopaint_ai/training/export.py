@@ -20,7 +20,7 @@ from torch import Tensor, nn
 
 from rotopaint_ai.errors import TrainingError
 from rotopaint_ai.files import write_text
-from rotopaint_ai.inference.pack import LANDMARKS, SEAM, SHAPES, SHEET, write_card
+from rotopaint_ai.inference.pack import FILL, LANDMARKS, SEAM, SHAPES, SHEET, write_card
 from rotopaint_ai.inference.session import open_session
 from rotopaint_ai.sheet import Sheet, dump_sheet
 from rotopaint_ai.training.dataset import Array
@@ -44,11 +44,12 @@ def write_pack(
     samples: tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]],
     card: Mapping[str, Any],
     seam: Path | None = None,
+    fill: Path | None = None,
 ) -> dict[str, float]:
     """Write a pack, whole or not at all; an old one in its place goes only once the new one has been checked.
 
     `samples`: real crops [N, S, S, 3] and landmarks [N, L, 2] on which the exported graphs are compared with torch.
-    `seam`: a seam model to go along. Returns the largest differences in pixels.
+    `seam`, `fill`: a seam model and a learned fill to go along. Returns the largest differences in pixels.
     Raises: TrainingError when they exceed `PARITY_PX`.
     """
     folder.parent.mkdir(parents=True, exist_ok=True)
@@ -60,8 +61,9 @@ def write_pack(
         parity = {"landmarks_px": export_checked(crop_model, beside / LANDMARKS, "crop", _LANDMARK_OUTPUTS, samples[0])}
         shapes = shape_model if shape_model is not None else EmptyShapes()
         parity["shapes_px"] = export_checked(shapes, beside / SHAPES, "landmarks", _SHAPE_OUTPUTS, samples[1])
-        if seam is not None:
-            shutil.copyfile(seam, beside / SEAM)
+        for model, name in ((seam, SEAM), (fill, FILL)):
+            if model is not None:
+                shutil.copyfile(model, beside / name)
         save_weights(beside, crop_model.net, sheet.landmark_names, places)
         write_card(beside, {**card, "parity": parity})
         _take_place(beside, folder)
@@ -101,9 +103,19 @@ def export_checked(
 
 
 def save_onnx(
-    model: nn.Module, path: Path, input_name: str, output_names: Sequence[str], example: torch.Tensor, *, free: Any
+    model: nn.Module,
+    path: Path,
+    input_name: str,
+    output_names: Sequence[str],
+    example: torch.Tensor,
+    *,
+    free: Any,
+    translations: Mapping[Any, Any] | None = None,
 ) -> None:
-    """Write a model of one input as ONNX; `free` maps the input's axes of any length to `torch.export.Dim`s."""
+    """Write a model of one input as ONNX; `free` maps the input's axes of any length to `torch.export.Dim`s.
+
+    `translations`: what operators of our own become, as ONNX script.
+    """
     with _quiet(), torch.no_grad():
         program = torch.onnx.export(
             model,
@@ -112,6 +124,7 @@ def save_onnx(
             input_names=[input_name],
             output_names=list(output_names),
             dynamic_shapes=(free,),
+            custom_translation_table=None if translations is None else dict(translations),
             verbose=False,
         )
     assert program is not None

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from importlib import resources
 from pathlib import Path
-from typing import Any, Union, cast, get_args, get_origin, get_type_hints
+from typing import Any, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 import yaml
 
@@ -24,6 +24,8 @@ from rotopaint_ai.training.losses import LOSSES
 from rotopaint_ai.training.nets import BACKBONES
 from rotopaint_ai.training.optim import OPTIMISERS
 from rotopaint_ai.training.parallel.group import HOOKS
+
+AnyRecipe = TypeVar("AnyRecipe", bound=Any)
 
 
 def _losses() -> dict[str, float]:
@@ -127,6 +129,17 @@ def load_recipe(recipe: str | Path | None = None, overrides: Iterable[str] = ())
 
     Raises: UsageError naming the recipe, the field, what it got and what it wanted.
     """
+    return filled_from(Recipe(), recipe, overrides)
+
+
+def filled_from(start: AnyRecipe, recipe: str | Path | None, overrides: Iterable[str] = ()) -> AnyRecipe:
+    """As `load_recipe`, into a recipe of any kind (a frozen dataclass)."""
+    content, where = read_content(recipe)
+    return override(_filled(start, content, where), overrides)
+
+
+def read_content(recipe: str | Path | None) -> tuple[dict[str, Any], str]:
+    """The fields that a recipe file or a shipped recipe gives, unchecked, and where they stand. Raises UsageError."""
     text, where = _find(recipe)
     try:
         content = yaml.safe_load(text) or {}
@@ -134,10 +147,10 @@ def load_recipe(recipe: str | Path | None = None, overrides: Iterable[str] = ())
         raise UsageError(f"{where}: not valid YAML ({error}); mend the recipe") from error
     if not isinstance(content, dict):
         raise UsageError(f"{where}: wanted named fields such as 'minutes: 12'")
-    return override(_filled(Recipe(), content, where), overrides)
+    return content, where
 
 
-def override(recipe: Recipe, settings: Iterable[str]) -> Recipe:
+def override(recipe: AnyRecipe, settings: Iterable[str]) -> AnyRecipe:
     """Apply `key=value` texts together, the values as YAML; a later one wins. Raises UsageError."""
     content: dict[str, Any] = {}
     for setting in settings:
@@ -174,12 +187,12 @@ def _find(recipe: str | Path | None) -> tuple[str, str]:
         raise UsageError(f"recipe '{name}': cannot be read; wanted a YAML file or one of {known}") from error
 
 
-def _filled(recipe: Recipe, content: Mapping[str, Any], where: str) -> Recipe:
-    kinds = get_type_hints(Recipe)
+def _filled(recipe: AnyRecipe, content: Mapping[str, Any], where: str) -> AnyRecipe:
+    kinds = get_type_hints(type(recipe))
     changes: dict[str, Any] = {}
     for name, value in content.items():
         if name not in kinds:
-            raise UsageError(f"{where}: unknown field '{name}'; known are {', '.join(f.name for f in fields(Recipe))}")
+            raise UsageError(f"{where}: unknown field '{name}'; known are {', '.join(f.name for f in fields(recipe))}")
         if kinds[name] == dict[str, float]:
             changes[name] = _merged(getattr(recipe, name), value, f"{where}: {name}")
         else:

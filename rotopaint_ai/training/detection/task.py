@@ -1,0 +1,186 @@
+"""`rotopaint train PLATES... --recipe detector --out PACK`: trains the face detector and puts it into a pack.
+
+    python -m rotopaint_ai.stage plates PLATES --count 1300 --seed 50000
+    rotopaint train PLATES DATASET --recipe detector --out PACK
+
+Data: plates of the stage, face-crop data sets, shots with their roto, in any mixture; see `scenes`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from rotopaint_ai.errors import TrainingError, UsageError
+from rotopaint_ai.files import replacing, write_json, write_text
+from rotopaint_ai.inference.session import open_session
+from rotopaint_ai.jobs import Event
+from rotopaint_ai.training.augment import PARTS
+from rotopaint_ai.training.detection import losses
+from rotopaint_ai.training.detection.batches import Batches, DetectorBatch
+from rotopaint_ai.training.detection.figures import figures
+from rotopaint_ai.training.detection.net import DetectorModel, DetectorNet, n_weights
+from rotopaint_ai.training.detection.ops import translations
+from rotopaint_ai.training.detection.scenes import Scene, read_scenes
+from rotopaint_ai.training.export import save_onnx
+from rotopaint_ai.training.fitting import Fit, Schedule
+from rotopaint_ai.training.recipe import filled_from
+from rotopaint_ai.training.tasks import TASKS, Order, deliver, progress
+
+OUTPUTS = ("boxes", "scores", "masks", "keypoints")
+PARITY_PX, PARITY_SHARE = 0.02, 0.001
+_HELD_BACK = 0.1
+
+
+def _augment() -> dict[str, float]:
+    return {
+        "occluders": 0.2,
+        "shadow": 0.3,
+        "tone": 0.8,
+        "colour": 0.5,
+        "channels": 0.15,
+        "blur": 0.2,
+        "noise": 0.4,
+        "jpeg": 0.2,
+    }
+
+
+def _losses() -> dict[str, float]:
+    return {"propose": 1.0, "propose_box": 1.0, "judge": 1.0, "judge_box": 1.0, "mask": 1.0, "keypoints": 0.25}
+
+
+@dataclass(frozen=True, slots=True)
+class DetectorRecipe(Schedule):
+    """A detector's recipe: `width` x `height` of the network's picture, what a batch looks like and is to give."""
+
+    task: str = "detector"
+    name: str = "detector"
+    width: int = 320
+    height: int = 192
+    augment: dict[str, float] = field(default_factory=_augment)
+    losses: dict[str, float] = field(default_factory=_losses)
+    together: float = 0.4
+    zoom_low: float = 0.45
+    zoom_high: float = 1.6
+    rotation_deg: float = 15.0
+
+    def __post_init__(self) -> None:
+        self.check()
+        _ = [PARTS[name] for name in self.augment], [losses.LOSSES[name] for name in self.losses]
+        for ok, message in (
+            (self.width % 32 == 0 and self.height % 32 == 0, "width, height: wanted multiples of 32"),
+            (
+                64 <= self.height <= self.width <= 1024,
+                "width, height: wanted 64 to 1024, and no more height than width",
+            ),
+            (0 < self.zoom_low <= self.zoom_high, "zoom_low, zoom_high: wanted 0 < low <= high"),
+            (0 <= self.together <= 1, f"together {self.together}: wanted 0 to 1"),
+            (any(self.losses.values()), "losses: wanted at least one above 0"),
+        ):
+            if not ok:
+                raise UsageError(message)
+
+
+@TASKS.register("detector")
+def train_detector(order: Order) -> Mapping[str, Any]:
+    """Train, judge on held-out scenes, export, deliver."""
+    plan = filled_from(DetectorRecipe(), order.recipe, order.overrides)
+    learn, held = split(read_scenes(order.sources, check=order.cancel.check))
+    said = {"samples": len(learn), "held_out": len(held), "init": "nothing"}
+    order.sink(Event("started", {"stage": "train", **said}))
+    write_text(order.folder / "recipe.yaml", plan.to_yaml())
+    fit = make_fit(plan, learn, order.folder)
+    if order.resume:
+        fit.load()
+    net = fit.run(lambda row: order.sink(progress(plan, row)), order.cancel.check)
+    found = figures(DetectorModel(net), held, plan.width, plan.height)
+    facts = {
+        "command": order.command,
+        "recipe": plan.name,
+        "data": sorted({Path(source).name for source in order.sources}),
+        "weights": n_weights(net),
+        "steps": fit.at,
+        "minutes": round(fit.seconds / 60, 2),
+        "metrics": found,
+    }
+    sample = np.stack([fitted(scene, plan.width, plan.height)[0] for scene in held[:4]])
+    deliver(order, "detector", lambda path: export(net, path, sample.astype(np.float32) / 255), facts)
+    write_json(order.folder / "report.json", facts)
+    order.sink(Event("finished", {"stage": "train", "pack": str(order.out), "metrics": found}))
+    return found
+
+
+def make_fit(plan: DetectorRecipe, scenes: Sequence[Scene], folder: Path) -> Fit[DetectorNet, DetectorBatch]:
+    """A detector in training on some scenes."""
+    torch.manual_seed(plan.seed)
+    net = DetectorNet(backbone=plan.backbone, widths=plan.widths, depths=plan.depths, neck=plan.neck)
+    zoom = (plan.zoom_low, plan.zoom_high)
+    source = Batches(scenes, plan.width, plan.height, plan.augment, plan.together, zoom, plan.rotation_deg)
+
+    def make_batch(step: int) -> DetectorBatch:
+        rng = np.random.default_rng([plan.seed, step])
+        return source.batch(rng.integers(0, len(scenes), plan.batch).tolist(), rng)
+
+    def loss_of(net: DetectorNet, batch: DetectorBatch, noise: torch.Generator) -> tuple[Tensor, dict[str, float]]:
+        pictures, target = as_tensors(batch)
+        return losses.total(losses.say(net, pictures, target, noise), target, plan.losses)
+
+    return Fit(plan, net, folder, make_batch=make_batch, loss_of=loss_of, blocks=net.blocks())
+
+
+def as_tensors(batch: DetectorBatch) -> tuple[Tensor, losses.Target]:
+    """Pictures [N, 3, H, W] 0..1 and the target."""
+    pictures = torch.from_numpy(batch.pictures).permute(0, 3, 1, 2).float() / 255
+    return pictures, losses.Target(*(torch.from_numpy(part) for part in batch[1:]))
+
+
+def split(scenes: Sequence[Scene]) -> tuple[list[Scene], list[Scene]]:
+    """Scenes to learn from and held-out ones: those marked `val`, else the last ones. Raises TrainingError."""
+    held = [scene for scene in scenes if scene.split == "val"]
+    learn = [scene for scene in scenes if scene.split == "train"]
+    if not held and len(learn) > 1:
+        count = max(1, round(len(learn) * _HELD_BACK))
+        learn, held = learn[:-count], learn[-count:]
+    if not learn or not held:
+        raise TrainingError("nothing to train on and hold back; wanted at least 2 pictures of split 'train'")
+    return learn, held
+
+
+def fitted(scene: Scene, width: int, height: int) -> tuple[npt.NDArray[np.uint8], float]:
+    """A scene as the detector sees it at run time, and its size there over its own."""
+    from rotopaint_ai.landmarks.faces import letterboxed
+
+    picture, scale = letterboxed(scene.picture.astype(np.float32) / 255, width, height)
+    return np.rint(picture * 255).astype(np.uint8), scale
+
+
+def export(net: DetectorNet, path: Path, sample: npt.NDArray[Any]) -> float:
+    """Write `detector.onnx` with a free batch size; the largest difference in pixels of the boxes on `sample`.
+
+    Raises: TrainingError when the file finds other faces than the network.
+    """
+    model = DetectorModel(net).eval()
+    traced = torch.from_numpy(np.repeat(sample[:1], 2, 0))
+    with replacing(path) as beside:
+        save_onnx(
+            model, beside, "picture", OUTPUTS, traced, free={0: torch.export.Dim("N")}, translations=translations()
+        )
+    with torch.no_grad():
+        wanted = [value.numpy() for value in model(torch.from_numpy(sample))]
+    session = open_session(path, device="cpu", threads=1, example={"picture": sample[:1]})
+    got = session.run(OUTPUTS, {"picture": sample})
+    is_face = np.maximum(wanted[1], got[1]) > 0.3
+    apart = [float(np.abs(a - b)[is_face].max()) if is_face.any() else 0.0 for a, b in zip(got, wanted)]
+    if not (apart[0] <= PARITY_PX and apart[1] <= PARITY_SHARE):
+        raise TrainingError(
+            f"{path.name}: boxes differ from the trained network by {apart[0]:.3g} px, scores by {apart[1]:.3g}; "
+            f"wanted at most {PARITY_PX} and {PARITY_SHARE}; report this with the recipe"
+        )
+    return apart[0]

@@ -1,0 +1,107 @@
+"""What `rotopaint train` can train besides the two models of a pack: a recipe names its task, the table knows it.
+
+A task's part reads its own recipe and data and puts one more model into a pack (or writes it as a file of its own).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Protocol
+
+from rotopaint_ai.errors import TrainingError, UsageError
+from rotopaint_ai.files import write_json
+from rotopaint_ai.inference.pack import CARD, load_card, write_card
+from rotopaint_ai.jobs import Cancel, Event, Sink
+from rotopaint_ai.training.fitting import Row, Schedule
+from rotopaint_ai.training.recipe import read_content
+from rotopaint_ai.training.registry import Registry
+
+PACK_TASK = "pack"  # landmarks and shapes, which `train.train` does
+MODULES = {
+    "detector": "rotopaint_ai.training.detection.task",
+    "segmentation": "rotopaint_ai.training.segmentation.task",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What is asked of a task: data, where to, the recipe and changes of it, and how the run speaks and stops."""
+
+    sources: Sequence[str]
+    out: Path
+    recipe: str
+    overrides: Sequence[str]
+    resume: bool
+    command: str
+    sink: Sink
+    cancel: Cancel
+
+    @property
+    def folder(self) -> Path:
+        """Where checkpoint, log and report lie: beside what is written."""
+        return self.out.with_name(self.out.name + ".run")
+
+
+class Task(Protocol):
+    """Trains one kind of model and returns its metrics on held-out data."""
+
+    def __call__(self, order: Order) -> Mapping[str, Any]: ...
+
+
+TASKS: Registry[Task] = Registry("task")
+
+
+def task_of(recipe: str | None) -> str:
+    """The task that a recipe names; `pack` where it names none. Raises UsageError."""
+    if recipe is None:
+        return PACK_TASK
+    content, where = read_content(recipe)
+    task = content.get("task", PACK_TASK)
+    known = (PACK_TASK, *MODULES)
+    if task not in known:
+        raise UsageError(f"{where}: task {task!r}; wanted one of {', '.join(known)}")
+    return str(task)
+
+
+def run_task(task: str, order: Order) -> Mapping[str, Any]:
+    """Train. Raises: UsageError, TrainingError; CancelledError when asked to stop."""
+    import_module(MODULES[task])  # it enters itself in the table
+    check_place(order.out)
+    order.folder.mkdir(parents=True, exist_ok=True)
+    return TASKS[task](order)
+
+
+def check_place(out: Path) -> None:
+    """Raises TrainingError unless `out` is a file to write (.onnx) or a pack to put a model into."""
+    if out.suffix != ".onnx" and not (out / CARD).is_file():
+        raise TrainingError(
+            f"--out {out}: wanted a model pack to put the model into, or a file name that ends in .onnx"
+        )
+
+
+def deliver(order: Order, name: str, write: Callable[[Path], float], facts: Mapping[str, Any]) -> float:
+    """Have `write` write the model to its place, and what is known of it beside it or on the pack's card.
+
+    Returns what `write` does: the largest difference between file and network.
+    """
+    if order.out.suffix == ".onnx":
+        parity = write(order.out)
+        write_json(order.out.with_suffix(".json"), {**facts, "parity": parity})
+        return parity
+    card = load_card(order.out)
+    made = order.folder / f"{name}.onnx"
+    parity = write(made)
+    made.replace(order.out / f"{name}.onnx")
+    write_card(order.out, {**card, name: {**facts, "parity": parity}})
+    return parity
+
+
+def progress(plan: Schedule, row: Row) -> Event:
+    """How far a run is, as an event."""
+    parts = {name: round(value, 4) for name, value in row.parts.items()}
+    facts = {"step": row.step, "minutes": round(row.minutes, 2), "loss": round(row.loss, 4), **parts}
+    more = {"images_per_s": round(row.images_per_s, 1), "waiting_share": round(row.waiting_share, 3)}
+    return Event("progress", {"stage": "train", "share": round(row.progress, 4), **facts, **more})
