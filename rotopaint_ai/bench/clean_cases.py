@@ -149,11 +149,13 @@ def crop_of(folder: Path) -> str:
 def burnt_in(source: str, *, n_frames: int, seed: int, grain: float, is_float: bool) -> Case:
     """A picture, folder or movie with a made-up seam burnt in; `grain` is added to plate and clean alike.
 
-    Float plates are exposed up until their brightest light stands at 4.
+    A file of its own is one picture, whatever numbered neighbours it has: portrait_1, portrait_2 are no sequence. Float
+    plates are exposed up until their brightest light stands at 4.
     """
     with open_plate(source) as plate:
         name = f"{Path(source).stem or plate.name}, burnt in{', grain' if grain else ''}{', float' if is_float else ''}"
-        frames = list(plate.frames)[:n_frames]
+        one = [frame for frame in plate.frames if plate.path_of(frame).resolve() == Path(source).resolve()]
+        frames = one if one and not plate.is_movie else list(plate.frames)[:n_frames]
         pictures = (plate.read(frame, keep_native=False).rgb for frame in frames)
         made = list(_burn(zip(frames, pictures), seed, grain, is_float))
     return Case(name, tuple(made), not is_float, len(frames) > 1)

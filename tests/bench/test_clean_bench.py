@@ -85,6 +85,16 @@ def test_a_burnt_in_seam_lies_under_its_region_alone(tmp_path: Path) -> None:
     assert bright.clean.max() > 1.5
 
 
+def test_a_picture_with_numbered_neighbours_is_one_picture(tmp_path: Path) -> None:
+    for k in (1, 2, 3):
+        cv2.imwrite(str(tmp_path / f"face{k}.png"), np.full((80, 90, 3), 60 + 20 * k, np.uint8))
+    one = burnt_in(str(tmp_path / "face2.png"), n_frames=8, seed=2, grain=0.0, is_float=False)
+    assert (len(one.sights), one.is_sequence) == (1, False)
+    assert codes(one.sights[0].clean).max() == 100
+    every = burnt_in(str(tmp_path / "face#.png"), n_frames=8, seed=2, grain=0.0, is_float=False)
+    assert (len(every.sights), every.is_sequence) == (3, True)
+
+
 def test_peers_change_nothing_outside_and_the_absent_are_named() -> None:
     rng = np.random.default_rng(1)
     true = linearise(rng.integers(90, 110, (SIZE, SIZE, 3)).astype(np.uint8), "sRGB")

@@ -19,7 +19,7 @@ from rotopaint_ai.training.fill.shots import View
 Array = npt.NDArray[Any]
 Rng = np.random.Generator
 
-_BRIGHT = 0.2  # share of made-up seams whose gap is bright in places
+_BRIGHT = 0.35  # share of made-up seams whose gap is bright in places
 
 
 def grooved(clean: Array, rng: Rng) -> View:
