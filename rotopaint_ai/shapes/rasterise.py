@@ -10,7 +10,7 @@ once: cut edges at pixel lines, sum each piece's height and the area to its righ
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal
@@ -20,15 +20,15 @@ from numpy.typing import NDArray
 
 from rotopaint_ai.shapes import bezier
 from rotopaint_ai.shapes.bezier import Array
+from rotopaint_ai.shapes.feather import FAR, Bools, Falloff, band, soft_places, soften
 from rotopaint_ai.shapes.roto import DEFAULT_WIDTH_PX, Points, RotoShape
 
-Falloff = Literal["linear", "smooth"]
 Caps = Literal["round", "butt"]
 Matte = NDArray[np.float32]
 
 FLATNESS_PX = 0.001
 DUST = 1e-4  # less coverage than flattening knows of, or what float sums leave along a row: a matte has none there
-FAR = 1e6  # "no edge near here", in units of a feather
+_SMALL_PX, _AT_ONCE = 256, 32  # pieces of a stroke that are drawn together, 16 MB at most
 LOW_PX = 1e-9  # an edge that is lower than this covers nothing that a float can tell
 
 
@@ -109,18 +109,26 @@ def _cuts(low: Array, high: Array, limit: int) -> tuple[NDArray[np.intp], NDArra
 def _area(polylines: Sequence[Array], x0: int, y0: int, w: int, h: int) -> Array:
     """Winding number integrated over every pixel of a w x h window at (x0, y0): (h, w)."""
     a, b = _edges(polylines)
-    a, b = a - (x0, y0), b - (x0, y0)
+    every = np.zeros(len(a))
+    return _area_of_edges(a - (x0, y0), b - (x0, y0), every, every + h, w, h)
+
+
+def _area_of_edges(a: Array, b: Array, first: Array, last: Array, w: int, h: int) -> Array:
+    """Winding number integrated over the pixels of a w x h window, of edges from `a` to `b` (E, 2) in its own pixels.
+
+    Each edge counts only from row `first` (E,) up to row `last` (E,), so that several pictures may lie in one window.
+    """
     down = b[:, 1] > a[:, 1]
     top, bottom = np.where(down[:, None], a, b), np.where(down[:, None], b, a)
-    keep = (bottom[:, 1] - top[:, 1] > LOW_PX) & (bottom[:, 1] > 0) & (top[:, 1] < h)
-    top, bottom, sign = top[keep], bottom[keep], np.where(down[keep], 1.0, -1.0)
+    keep = (bottom[:, 1] - top[:, 1] > LOW_PX) & (bottom[:, 1] > first) & (top[:, 1] < last)
+    top, bottom, sign, first, last = top[keep], bottom[keep], np.where(down[keep], 1.0, -1.0), first[keep], last[keep]
     slope = (bottom[:, 0] - top[:, 0]) / (bottom[:, 1] - top[:, 1])
 
-    owner, _, ya, yb = _cuts(np.maximum(top[:, 1], 0.0), np.minimum(bottom[:, 1], h), h)
+    owner, _, ya, yb = _cuts(np.maximum(top[:, 1], first), np.minimum(bottom[:, 1], last), h)
     xa = top[owner, 0] + (ya - top[owner, 1]) * slope[owner]
     xb = top[owner, 0] + (yb - top[owner, 1]) * slope[owner]
     rise = (yb - ya) * sign[owner]
-    row = np.minimum(np.floor((ya + yb) / 2), h - 1).astype(np.intp)
+    row = np.minimum(np.floor((ya + yb) / 2), last[owner] - 1).astype(np.intp)
 
     left, right = np.minimum(xa, xb), np.maximum(xa, xb)
     piece, _, begin, end = _cuts(left, right, w)
@@ -181,13 +189,10 @@ def rasterise_closed(
         soft = _thin(bezier.flatten(bezier.as_array(points), True, _band_flatness(feather_px)), True)
         chain = np.vstack((soft, soft[:1]))
         zero, reach = np.zeros(len(chain)), np.full(len(chain), feather_px)
-        gap = _band(chain, zero, reach, frame)
+        gap = band(chain, zero, reach, frame, soft_places(covered, feather_px))
         gap[covered > 0.5] *= -1.0
-        _soften(covered, gap, falloff, feather_px)
+        soften(covered, gap, falloff, feather_px)
     return _region(frame, covered)
-
-
-# --- softness ---------------------------------------------------------------------------------------------------------
 
 
 def _band_flatness(feather_px: float) -> float:
@@ -200,86 +205,6 @@ def _thin(polyline: Array, closed: bool) -> Array:
         return polyline
     step = np.abs(np.diff(polyline, axis=0, append=polyline[:1] if closed else polyline[-1:] + 1.0)).max(axis=1)
     return polyline[step > 1e-12] if (step > 1e-12).any() else polyline[:1]
-
-
-def _band(chain: Array, half: Array, feather: Array, frame: tuple[int, int, int, int]) -> Array:
-    """How far outside the edge each pixel centre lies, in units of the local feather: 0 at the edge, 1 at its end.
-
-    `chain` (N, 2) is a polyline, `half` the distance of the edge from it and `feather` the softness, both per vertex.
-    Pixels well beyond the feather carry FAR; those nearer to the chain than `half` are negative.
-    """
-    x0, y0, x1, y1 = frame
-    w, h = x1 - x0, y1 - y0
-    out = np.full(h * w, FAR)
-    a, b = chain[:-1] - (x0, y0), chain[1:] - (x0, y0)
-    reach = np.maximum(half[:-1] + feather[:-1], half[1:] + feather[1:]) + 1.0
-    low = np.clip(np.floor(np.minimum(a, b) - reach[:, None] - 0.5), 0, (w, h)).astype(np.intp)
-    high = np.clip(np.ceil(np.maximum(a, b) + reach[:, None] + 0.5), 0, (w, h)).astype(np.intp)
-    spans = np.maximum(high - low, 0)
-    for part in _batches(spans[:, 0] * spans[:, 1], 400_000):
-        _band_part(out, w, a[part], b[part], half[part], half[part + 1], feather[part], feather[part + 1],
-                   low[part], spans[part])  # fmt: skip
-    return out.reshape(h, w)
-
-
-def _batches(counts: NDArray[np.intp], budget: int) -> Iterable[NDArray[np.intp]]:
-    """Indices with any count, in runs whose counts stay near a budget, so that memory stays flat."""
-    index = np.flatnonzero(counts)
-    if not len(index):
-        return []
-    group = np.cumsum(counts[index]) // budget
-    return np.split(index, np.flatnonzero(np.diff(group)) + 1)
-
-
-def _band_part(
-    out: Array,
-    w: int,
-    a: Array,
-    b: Array,
-    half_a: Array,
-    half_b: Array,
-    feather_a: Array,
-    feather_b: Array,
-    low: NDArray[np.intp],
-    spans: NDArray[np.intp],
-) -> None:
-    counts = spans[:, 0] * spans[:, 1]
-    owner = np.repeat(np.arange(len(a)), counts)
-    place = np.arange(len(owner)) - np.repeat(np.cumsum(counts) - counts, counts)
-    row, column = np.divmod(place, spans[owner, 0])
-    row += low[owner, 1]
-    column += low[owner, 0]
-    along = b - a
-    squared = np.maximum((along * along).sum(axis=1), 1e-30)
-    px, py = column + 0.5 - a[owner, 0], row + 0.5 - a[owner, 1]
-    ux, uy = along[owner, 0], along[owner, 1]
-    t = np.clip((px * ux + py * uy) / squared[owner], 0.0, 1.0)
-    distance = np.sqrt((px - t * ux) ** 2 + (py - t * uy) ** 2)
-    edge = half_a[owner] + t * (half_b - half_a)[owner]
-    soft = np.maximum(feather_a[owner] + t * (feather_b - feather_a)[owner], 1e-6)
-    np.minimum.at(out, row * w + column, (distance - edge) / soft)
-
-
-def _soften(covered: Array, gap: Array, falloff: Falloff, feather_px: float) -> None:
-    """Raise coverage to the feather's ramp, in place, where the feather reaches."""
-    near = np.abs(gap) < FAR
-    covered[near] = np.maximum(covered[near], _ramp(gap[near], falloff, feather_px))
-
-
-def _ramp(gap: Array, falloff: Falloff, feather_px: float) -> Array:
-    """Matte value by distance outside the edge (1 = end of the feather), averaged over a pixel across the edge."""
-    half_pixel = 0.5 / max(feather_px, 1e-6)
-    return (_ramp_sum(gap + half_pixel, falloff) - _ramp_sum(gap - half_pixel, falloff)) / (2 * half_pixel)
-
-
-def _ramp_sum(u: Array, falloff: Falloff) -> Array:
-    """Integral from 0 to u of the ramp: 1 below 0, 1 - u (or its smooth step) between 0 and 1, 0 above."""
-    inside = np.clip(u, 0.0, 1.0)
-    if falloff == "linear":
-        ramp = inside - inside * inside / 2
-    else:
-        ramp = inside - inside**3 + inside**4 / 2  # of 1 - (3 u^2 - 2 u^3)
-    return np.minimum(u, 0.0) + ramp
 
 
 # --- strokes ----------------------------------------------------------------------------------------------------------
@@ -317,7 +242,8 @@ def rasterise_open(
             FLATNESS_PX, 0.01 * feather_px
         )  # one percent of the ramp: strokes are many and their chains long
         coarse = _centre_line(bezier.as_array(points), taper, flatness_px) or line
-        _soften(covered, _stroke_band(*coarse, width_px / 2.0, feather_px, frame, caps), falloff, feather_px)
+        wanted = soft_places(covered, feather_px)
+        soften(covered, _stroke_band(*coarse, width_px / 2.0, feather_px, frame, caps, wanted), falloff, feather_px)
     return _region(frame, covered)
 
 
@@ -347,29 +273,52 @@ def _centre_line(points: Array, taper: tuple[float, float], flatness_px: float) 
 def _stroke_area(chain: Array, half: Array, frame: tuple[int, int, int, int], caps: Caps) -> Array:
     """Exact area of the outlines of the stroke's simple pieces, joined by maximum where there are several."""
     pieces = _simple_pieces(chain, half)
-    covered: Array | None = None
-    for begin, end in pieces:
-        outline = _outline(
+    outlines = [
+        _outline(
             chain[begin : end + 1],
             half[begin : end + 1],
             caps if begin == 0 else "round",
             caps if end == len(chain) - 1 else "round",
         )
-        if len(pieces) == 1:
-            return _polygon_window([outline], *frame)
-        if covered is None:
-            covered = np.zeros((frame[3] - frame[1], frame[2] - frame[0]))
-        _add_piece(covered, outline, frame)
-    assert covered is not None  # there is always a piece
+        for begin, end in pieces
+    ]
+    if len(outlines) == 1:
+        return _polygon_window(outlines, *frame)
+    covered = np.zeros((frame[3] - frame[1], frame[2] - frame[0]))
+    for rows, columns, part in _pieces(outlines, frame):
+        into = covered[rows, columns]
+        np.maximum(into, np.minimum(np.abs(part), 1.0), out=into)
     return covered
 
 
-def _add_piece(covered: Array, outline: Array, frame: tuple[int, int, int, int]) -> None:
-    x0, y0 = np.maximum(np.floor(outline.min(axis=0)), frame[:2]).astype(int)
-    x1, y1 = np.minimum(np.ceil(outline.max(axis=0)), frame[2:]).astype(int)
-    if x0 < x1 and y0 < y1:
-        into = covered[y0 - frame[1] : y1 - frame[1], x0 - frame[0] : x1 - frame[0]]
-        np.maximum(into, _polygon_window([outline], x0, y0, x1, y1), out=into)
+def _pieces(outlines: Sequence[Array], frame: tuple[int, int, int, int]) -> Iterator[tuple[slice, slice, Array]]:
+    """Where each outline lies in the frame, rows and columns, and its winding numbers there.
+
+    Small ones are drawn one below the other in one window: a bend has dozens, and each call costs more than they do.
+    """
+    corner = np.array(frame[:2])
+    lows = [np.maximum(np.floor(line.min(axis=0)), frame[:2]).astype(int) for line in outlines]
+    sizes = [np.minimum(np.ceil(line.max(axis=0)), frame[2:]).astype(int) - low for line, low in zip(outlines, lows)]
+    shown = [k for k, size in enumerate(sizes) if size.min() > 0]
+    small = [k for k in shown if sizes[k].max() <= _SMALL_PX]
+    for k in shown:
+        if sizes[k].max() > _SMALL_PX:
+            yield *_slices(lows[k] - corner, sizes[k]), _area([outlines[k]], *lows[k], *sizes[k])
+    for first in range(0, len(small), _AT_ONCE):
+        some = small[first : first + _AT_ONCE]
+        tops = np.concatenate(([0], np.cumsum([sizes[k][1] for k in some])))
+        width = max(int(sizes[k][0]) for k in some)
+        moved = [outlines[k] - lows[k] + (0, top) for k, top in zip(some, tops)]
+        counts = [len(line) for line in moved]
+        covered = _area_of_edges(
+            *_edges(moved), np.repeat(tops[:-1], counts), np.repeat(tops[1:], counts), width, int(tops[-1])
+        )
+        for k, top in zip(some, tops):
+            yield *_slices(lows[k] - corner, sizes[k]), covered[top : top + sizes[k][1], : sizes[k][0]]
+
+
+def _slices(at: NDArray[np.intp], size: NDArray[np.intp]) -> tuple[slice, slice]:
+    return slice(at[1], at[1] + size[1]), slice(at[0], at[0] + size[0])
 
 
 def _directions(chain: Array) -> Array:
@@ -423,10 +372,16 @@ def _cap(centre: Array, side: Array, cap: Caps) -> Array:
 
 
 def _stroke_band(
-    chain: Array, share: Array, half_px: float, feather_px: float, frame: tuple[int, int, int, int], caps: Caps
+    chain: Array,
+    share: Array,
+    half_px: float,
+    feather_px: float,
+    frame: tuple[int, int, int, int],
+    caps: Caps,
+    wanted: Bools,
 ) -> Array:
     """Distance outside the stroke's edge in units of the local feather; past butt ends nothing is near."""
-    gap = _band(chain, share * half_px, share * feather_px, frame)
+    gap = band(chain, share * half_px, share * feather_px, frame, wanted)
     if caps == "butt":
         rows, columns = np.mgrid[frame[1] : frame[3], frame[0] : frame[2]] + 0.5
         for end, inward in ((chain[0], chain[1] - chain[0]), (chain[-1], chain[-2] - chain[-1])):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import time
 
@@ -264,3 +265,28 @@ def test_twenty_shapes_at_1080p_take_milliseconds() -> None:
     for shape in shapes:
         rasterise.rasterise_closed(shape, 1920, 1080, feather_px=1.5)
     assert (time.process_time() - begin) / 20 < 0.02
+
+
+@pytest.mark.parametrize("feather_px", [1.0, 9.0])
+def test_a_feather_reaches_in_from_beyond_the_plate(feather_px: float) -> None:
+    """What a plate cuts off is what a larger plate has there, also where only the feather lies on the plate."""
+    wavy = [(2, -6.5, 0, 0, 8, 0), (20, 3, -6, -8, 6, 8), (40, -7.5, -8, 0, 0, 0)]
+    far = [(x + 30, y + 30, *rest) for x, y, *rest in wavy]
+    for draw in (
+        lambda points, *size: rasterise.rasterise_open(points, *size, width_px=8.0, feather_px=feather_px),
+        lambda points, *size: rasterise.rasterise_closed(points, *size, feather_px=feather_px),
+    ):
+        whole = draw(np.array(far, float), W + 60, H + 60).paste(W + 60, H + 60)[30 : 30 + H, 30 : 30 + W]
+        np.testing.assert_allclose(draw(np.array(wavy, float), W, H).paste(W, H), whole, atol=1e-6)
+        assert whole.any()
+
+
+def test_a_stroke_of_many_pieces_is_the_largest_of_them() -> None:
+    """A zigzag's corners part the stroke; apart, each edge with its round ends is a stroke of its own."""
+    corners = [(4 + 3 * k, 10 + 25 * (k % 2)) for k in range(19)]
+    got = rasterise.rasterise_open(np.array([(*p, 0, 0, 0, 0) for p in corners], float), W, H, width_px=3.0)
+    alone = [
+        rasterise.rasterise_open(np.array([(*p, 0, 0, 0, 0), (*q, 0, 0, 0, 0)], float), W, H, width_px=3.0)
+        for p, q in itertools.pairwise(corners)
+    ]
+    np.testing.assert_allclose(got.paste(W, H), np.max([part.paste(W, H) for part in alone], axis=0), atol=1e-4)
