@@ -8,6 +8,7 @@ result.
 from __future__ import annotations
 
 import json
+import math
 import os
 import shutil
 from collections.abc import Callable, Mapping, Sequence
@@ -232,14 +233,19 @@ def plot(points: Sequence[Point]) -> str:
     )
 
 
+def _round_step(least: float) -> float:
+    """The smallest of 1, 2, 5 and their tenfolds that is not below `least`."""
+    tens = 10.0 ** math.floor(math.log10(max(least, 1e-6)))
+    return next(many * tens for many in (1, 2, 5, 10) if many * tens >= least * (1 - 1e-9))
+
+
 def _axes(points: Sequence[Point], top: float, place: Callable[[float, float], tuple[float, float]]) -> str:
     marks = []
-    for quarter in range(5):
-        y = place(0, top * quarter / 4)[1]
+    step = _round_step(top / 5)
+    for error in np.arange(0, top, step).tolist():
+        y = place(0, error)[1]
         marks.append(f'<line class="grid" x1="{_RIM:g}" x2="{_WIDTH - _RIM:g}" y1="{y:.1f}" y2="{y:.1f}"/>')
-        marks.append(
-            f'<text class="tick" x="{_RIM - 8:g}" y="{y + 4:.1f}" text-anchor="end">{top * quarter / 4:.2g} px</text>'
-        )
+        marks.append(f'<text class="tick" x="{_RIM - 8:g}" y="{y + 4:.1f}" text-anchor="end">{error:.4g} px</text>')
     for point in points:
         x = place(point.n_frames, 0)[0]
         marks.append(
