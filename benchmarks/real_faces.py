@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -34,6 +35,8 @@ from rotopaint_ai.crops import Box, around, cut
 from rotopaint_ai.files import write_json
 from rotopaint_ai.inference.models import Models, open_models
 from rotopaint_ai.inference.pack import load_pack
+from rotopaint_ai.sheet import mirror_permutation
+from rotopaint_ai.training.allocator import wanted_environment
 from rotopaint_ai.training.mining.mine import MineOrder, mine
 from rotopaint_ai.training.train import train
 
@@ -115,19 +118,23 @@ def boxes_of(faces: Sequence[Face], seed: int, shaken: float) -> list[tuple[floa
 
 
 def ours(pack: Path, faces: Sequence[Face], boxes: Sequence[tuple[float, float, float, float]]) -> Array:
-    """[N, 68, 2] landmarks in picture pixels, found in two passes as `rotopaint run` finds a first frame."""
+    """[N, 68, 2] landmarks in picture pixels, found as `rotopaint run` finds them: in two passes, each crop read as it
+    is and mirrored."""
     models = open_models(load_pack(pack), device="cpu", threads=1)
-    return np.stack([_found(models, face, box) for face, box in zip(faces, boxes)])
+    mirror = list(mirror_permutation(models.pack.sheet))
+    return np.stack([_found(models, mirror, face, box) for face, box in zip(faces, boxes)])
 
 
-def _found(models: Models, face: Face, box: tuple[float, float, float, float]) -> Array:
+def _found(models: Models, mirror: list[int], face: Face, box: tuple[float, float, float, float]) -> Array:
     decoded = cv2.imread(str(face.picture), cv2.IMREAD_COLOR)
     picture = cv2.cvtColor(decoded, cv2.COLOR_BGR2RGB).astype(np.float32) / np.float32(255)
     size, margin = models.pack.input_size, models.pack.crop_margin
     crop = Box(*box).crop()
     crop = type(crop)(crop.x, crop.y, crop.side * margin)
     for _ in range(2):
-        points = crop.to_plate(models.detect(cut(picture, (0, 0), crop, size)[None]).landmarks_NLC[0], size)
+        seen = cut(picture, (0, 0), crop, size)
+        straight, mirrored = models.detect(np.stack([seen, seen[:, ::-1]])).landmarks_NLC
+        points = crop.to_plate((straight + (mirrored * (-1, 1) + (size, 0))[mirror]) / 2, size)
         crop = around(points, margin=margin)
     return np.asarray(points)
 
@@ -178,6 +185,9 @@ def nme(found: Array, faces: Sequence[Face]) -> dict[str, float]:
 
 def main() -> int:
     """Do all steps that are not done yet and print the comparison."""
+    environment = wanted_environment(os.environ, sys.platform)
+    if environment is not None:  # as `rotopaint train` does: the allocator's settings, which make training faster
+        os.execve(sys.executable, [sys.executable, *sys.argv], environment)
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("sets", nargs="+", type=Path)
     parser.add_argument("--out", type=Path, required=True)

@@ -143,3 +143,5 @@ def test_nonsense_is_refused() -> None:
     ):
         with pytest.raises(UsageError, match=said):
             train.measure(parser.parse_args(words))
+    with pytest.raises(TrainingError, match="nowhere: no dataset"):
+        train.measure(parser.parse_args(["nowhere"]))
