@@ -79,12 +79,18 @@ def doubt(relit_TSC: Array, known: Sources, hole_TS: Bools, own_TS: Bools) -> Ar
     """
     plate, face = known.own.transpose(0, 2, 1), known.face.transpose(0, 2, 1)
     gap = (relit_TSC[..., :3] + relit_TSC[..., 3:] * plate - face).mean(2) ** 2
-    wanted = own_TS & hole_TS
-    n = -(-gap.shape[1] // STRETCH)
-    wide = ((0, 0), (0, n * STRETCH - gap.shape[1]))
-    total = np.pad(gap * wanted, wide).reshape(len(gap), n, STRETCH).sum((0, 2))
-    count = np.pad(wanted, wide).reshape(len(gap), n, STRETCH).sum((0, 2))
-    return np.asarray(np.sqrt(total / np.maximum(count, 1)))
+    return np.asarray(np.sqrt(per_stretch(gap, own_TS & hole_TS)))
+
+
+def per_stretch(field_TS: Array, wanted_TS: Bools, *, total: bool = False) -> Array:
+    """Mean of a field over the wanted samples of each stretch (n stretches), or their sum."""
+    n = -(-field_TS.shape[1] // STRETCH)
+    wide = ((0, 0), (0, n * STRETCH - field_TS.shape[1]))
+    sums, counts = (
+        np.pad(values, wide).reshape(len(field_TS), n, STRETCH).sum((0, 2))
+        for values in (field_TS * wanted_TS, wanted_TS)
+    )
+    return np.asarray(sums if total else sums / np.maximum(counts, 1))
 
 
 def shares(doubts: Array, n_columns: int) -> Array:

@@ -19,7 +19,7 @@ from rotopaint_ai.errors import PackError, TrainingError
 from rotopaint_ai.inference.models import open_fill
 from rotopaint_ai.inference.pack import find_pack, load_pack
 from rotopaint_ai.seams import choice, learned, light
-from rotopaint_ai.training.fill import into, made_up, net, ribbons, shots, table, train
+from rotopaint_ai.training.fill import into, made_up, net, ribbons, risk, shots, table, train
 from rotopaint_ai.training.fill.shots import View
 
 
@@ -171,6 +171,24 @@ def test_shots_of_any_picture_format_are_read_as_light(tmp_path: Path) -> None:
     assert shots.read_linear(tmp_path / "a.png")[0, 0, 0] == pytest.approx(
         ((188 / 255 + 0.055) / 1.055) ** 2.4, rel=1e-4
     )
+
+
+def test_the_risk_curve_runs_from_the_network_alone_to_the_tables_alone(laid: list[ribbons.Laid]) -> None:
+    def keep_tables(strips: np.ndarray) -> np.ndarray:
+        answer = np.zeros((*strips.shape[:3], learned.N_ANSWERS), np.float32)
+        answer[..., 0] = 60.0
+        return answer
+
+    rows = risk.stretches(laid[:3], keep_tables)
+    assert rows.shape[1] == 3
+    assert rows[:, 1] == pytest.approx(rows[:, 2], rel=1e-3, abs=1e-7)
+    made = np.array([[0.01, 1e-4, 2e-4], [0.05, 1e-3, 1e-4], [0.2, 1e-2, 1e-3], [0.3, 1e-2, 2e-2]])
+    all_given, two_given, none = risk.curve(made, (0.0, 0.1, 1e9))
+    assert (all_given["share"], two_given["share"], none["share"]) == (1.0, 0.5, 0.0)
+    assert (all_given["lost"], two_given["lost"], none["lost"]) == (0.5, 0.5, 0.0)
+    assert none["db"] == pytest.approx((40 + 30 + 20 + 20) / 4, abs=0.01)
+    assert two_given["db"] == pytest.approx((40 + 30 + 30 + 16.99) / 4, abs=0.01)
+    assert two_given["worst_tenth_db"] == pytest.approx(16.99, abs=0.01)
 
 
 def test_a_trained_fill_goes_into_a_pack_and_the_card_vouches_for_it(tmp_path: Path, shipped_pack: Path) -> None:
