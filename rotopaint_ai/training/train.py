@@ -38,6 +38,7 @@ from rotopaint_ai.training.nets import LandmarkNet
 from rotopaint_ai.training.parallel.group import ALONE, Group
 from rotopaint_ai.training.preview import Splines
 from rotopaint_ai.training.recipe import Recipe, load_recipe
+from rotopaint_ai.training.seamwidth import with_seam_widths
 from rotopaint_ai.training.warmstart import (
     Taken,
     face_places,
@@ -176,7 +177,7 @@ def prepare(
     """
     whole = join([read_dataset(source) for source in datasets])
     refusals.check(whole)
-    data = split_held_out(whole)
+    data = with_seam_widths(split_held_out(whole))
     learn, held = data.subset(data.rows_of("train")), data.subset(data.rows_of("val"))
     recipe = replace(recipe, crop_margin=fitting_margin(recipe, learn))
     side = recipe.input_size * LOAD_MARGIN

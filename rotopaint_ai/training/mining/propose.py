@@ -15,9 +15,9 @@ from rotopaint_ai.training.mining.families import Family, Member, Shape
 from rotopaint_ai.training.mining.layout import Placement
 from rotopaint_ai.training.mining.outline import Array, at_shares
 from rotopaint_ai.training.mining.register import N_PLACES, Registration
+from rotopaint_ai.training.seamwidth import USUAL_SEAM_SHARE
 
 TOLERANCE_PX = 0.25
-USUAL_SEAM_SHARE = 0.019  # full width of a seam over the face's longest side: the median of 4,000 stage pictures
 _HANG_ON = 8  # landmarks taken from a shape's own control points
 _NEAR_POINT, _NEAR_SHAPE = 4, 20  # landmarks that a shape is predicted from, nearest to each point and to the whole
 _LEAST_MOST = 12  # control points that a shape may have however few the artists took
