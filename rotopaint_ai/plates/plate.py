@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,9 +16,11 @@ from numpy.typing import NDArray
 from rotopaint_ai.errors import DamagedFrameError, MissingFrameError, PlateError
 from rotopaint_ai.plates import colour, exr, film, stills
 from rotopaint_ai.plates.kinds import Kind, kind_of
-from rotopaint_ai.plates.movie import Movie
 from rotopaint_ai.plates.picture import Header, Picture, mapped, stamp
 from rotopaint_ai.plates.sequence import Listing, find
+
+if TYPE_CHECKING:
+    from rotopaint_ai.plates.movie import Movie  # PyAV is imported for movies only: 18 MB, and its start
 
 Array = NDArray[Any]
 
@@ -105,6 +107,8 @@ class Plate:
         self._movie: Movie | None = None
         self._stamp = (0, 0)
         if kind is Kind.MOVIE:
+            from rotopaint_ai.plates.movie import Movie
+
             path = next(iter(listing.paths.values()))
             self._movie, self._stamp = Movie(path), stamp(path)
             header = self._movie.header

@@ -39,6 +39,11 @@ def test_light_modules_load_nothing_heavy(module: str) -> None:
     assert loaded_by(f"import {module}").isdisjoint(HEAVY)
 
 
+def test_a_run_loads_only_what_it_needs() -> None:
+    """Movies want PyAV and other colour spaces OpenColorIO: each costs its start and 10 to 18 MB, and EXR wants none."""
+    assert loaded_by("import rotopaint_ai.pipeline.run").isdisjoint({"av", "PyOpenColorIO", "torch", "numba", "PIL"})
+
+
 def test_the_check_sees_a_heavy_import() -> None:
     assert "numpy" in loaded_by("import rotopaint_ai.shapes.bezier")
 
