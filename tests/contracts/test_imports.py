@@ -40,7 +40,7 @@ def test_light_modules_load_nothing_heavy(module: str) -> None:
 
 
 def test_a_run_loads_only_what_it_needs() -> None:
-    """Movies want PyAV and other colour spaces OpenColorIO: each costs its start and 10 to 18 MB, and EXR wants none."""
+    """Movies want PyAV, other colour spaces OpenColorIO: each costs its start and 10 to 18 MB, and EXR wants none."""
     assert loaded_by("import rotopaint_ai.pipeline.run").isdisjoint({"av", "PyOpenColorIO", "torch", "numba", "PIL"})
 
 
