@@ -45,6 +45,7 @@ class Activations:
             return False
         self._take({"keep": "checkpoint", "checkpoint": "offload"}[self.current])
         gc.collect()
+        torch.cuda.empty_cache()  # does nothing where there is no GPU
         return True
 
     @contextlib.contextmanager
@@ -52,7 +53,7 @@ class Activations:
         """A step's way forward and back stand inside."""
         if self.current != "offload":
             yield
-        elif torch.cuda.is_available():
+        elif next(self.stages[0].parameters()).is_cuda:
             with torch.autograd.graph.save_on_cpu(pin_memory=True):
                 yield
         else:

@@ -32,9 +32,12 @@ class Held(NamedTuple):
     truth: npt.NDArray[np.float64]  # [N, L, 2]
 
 
-def as_input(crops: npt.NDArray[np.uint8]) -> Tensor:
+CPU = torch.device("cpu")
+
+
+def as_input(crops: npt.NDArray[np.uint8], device: torch.device = CPU) -> Tensor:
     """8-bit NHWC crops as the float NCHW tensor (channels-last in memory) that the network takes."""
-    return torch.from_numpy(crops).permute(0, 3, 1, 2).float().div_(255)
+    return torch.from_numpy(crops).to(device).permute(0, 3, 1, 2).float().div_(255)
 
 
 @torch.no_grad()
@@ -43,15 +46,17 @@ def predict_held_out(
 ) -> Held:
     """Predictions of straight crops at the recipe's input size; `exact` computes in float32."""
     net.eval()
+    device = device_of(net)
     found: list[tuple[Any, ...]] = []
     for start in range(0, len(rows), 32):
         chosen = rows[start : start + 32]
         batch = straight_batch(memory, chosen.tolist(), recipe.input_size, recipe.crop_margin)
-        with contextlib.nullcontext() if exact else precision(recipe):
-            said = net(as_input(batch.crops))
-        distance = (said.points - torch.from_numpy(batch.landmarks)).norm(dim=2)
+        with contextlib.nullcontext() if exact else precision(recipe, device):
+            said = net(as_input(batch.crops, device))
+        points, log_scale, visible = (value.cpu() for value in (said.points, said.log_scale, said.visible))
+        distance = (points - torch.from_numpy(batch.landmarks)).norm(dim=2)
         seen, sides = torch.from_numpy(batch.visible), face_side(batch.landmarks)
-        found.append((distance, said.log_scale, said.visible, seen, sides, said.points, batch.landmarks))
+        found.append((distance, log_scale, visible, seen, sides, points, batch.landmarks))
     return Held(*(np.concatenate([np.asarray(part, np.float64) for part in parts]) for parts in zip(*found)))
 
 
@@ -65,6 +70,11 @@ def seen_error(held: Held, faces_px: npt.NDArray[np.float64]) -> HeldOutError:
     return HeldOutError(float(share[chosen].mean() * 100), float(px.mean()), float(np.percentile(px, 95)))
 
 
-def precision(recipe: Recipe) -> Any:
+def precision(recipe: Recipe, device: torch.device = CPU) -> Any:
     """The arithmetic that a recipe asks for."""
-    return torch.autocast("cpu", torch.bfloat16, enabled=recipe.bf16)
+    return torch.autocast(device.type, torch.bfloat16, enabled=recipe.bf16)
+
+
+def device_of(net: torch.nn.Module) -> torch.device:
+    """Where a network's weights are."""
+    return next(net.parameters()).device

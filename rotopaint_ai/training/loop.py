@@ -32,9 +32,13 @@ from rotopaint_ai.training.log import LOG, NOT_MEASURED, HeldOutError, Row, Wind
 from rotopaint_ai.training.nets import COARSE_STRIDE, LandmarkNet
 from rotopaint_ai.training.optim import OPTIMISERS, rate_at
 from rotopaint_ai.training.parallel.group import ALONE, Group
+from rotopaint_ai.training.parallel.topology import remote_share
 from rotopaint_ai.training.preview import Splines, write_preview
+from rotopaint_ai.training.profile import Profile, gpu_clock, profile
 from rotopaint_ai.training.recipe import Recipe
+from rotopaint_ai.training.shards.ahead import fetching
 from rotopaint_ai.training.shards.order import Order
+from rotopaint_ai.training.shards.stream import reading_s
 
 CHECKPOINT = "checkpoint.pt"
 
@@ -68,6 +72,7 @@ class Trained:
     steps: int
     minutes: float
     best_percent: float
+    profile: Profile | None = None
 
 
 def build_net(recipe: Recipe, n_landmarks: int) -> LandmarkNet:
@@ -103,8 +108,9 @@ def fit_landmarks(
     run = Run(recipe, net, task, folder, group)
     if resume:
         run.load()
-    with ahead(run.make_batch, run.at) as batches:
+    with fetching(run.everything.pictures, run.shards_ahead) as tell, ahead(run.make_batch, run.at) as batches:
         while not run.is_over:
+            tell(run.at)
             group.check(check)
             if run.is_joining:
                 run.join(report)
@@ -124,19 +130,21 @@ class Run:
     def __init__(self, recipe: Recipe, net: LandmarkNet, task: Task, folder: Path, group: Group) -> None:
         self.recipe, self.task, self.folder, self.group = recipe, task, folder, group
         layout = torch.channels_last if recipe.channels_last else torch.contiguous_format
-        self.net = cast(LandmarkNet, cast(Any, net).to(memory_format=layout))
+        self.device = group.device
+        self.net = cast(LandmarkNet, cast(Any, net).to(self.device, memory_format=layout))
         self.ema = copy.deepcopy(self.net).eval()
         self.model = group.wrap(self.net, compression=recipe.compression, equal=recipe.equal_ranks)
         self.ema_tensors, self.net_tensors = _floats(self.ema), _floats(self.net)
         self.best_state = copy.deepcopy(self.ema.state_dict())
         self.optimiser = OPTIMISERS[recipe.optimiser](self.net, recipe.learning_rate, recipe.weight_decay)
-        self.weights_L = torch.tensor(task.weights_L)
+        self.weights_L = torch.tensor(task.weights_L, device=self.device)
         self.activations = Activations(recipe.activations, self.net.blocks(), folder)
         self.at, self.seconds, self.since_best = 0, 0.0, 0
         self.best = NOT_MEASURED
         self.has_joined = False
         self.rows: list[Row] = []
-        self.window = Window()
+        self.making_s = 0.0  # that the thread of batches took
+        self.window = self._new_window()
         self.everything = joined(task.train, task.held_out) if recipe.learn_all else task.train
         factor = recipe.small_size / recipe.input_size
         self.small = shrunk(self.everything, factor) if self._starts_small else self.everything
@@ -144,6 +152,11 @@ class Run:
     @property
     def _starts_small(self) -> bool:
         return self.recipe.small_share > 0 and self.recipe.small_size < self.recipe.input_size
+
+    def _new_window(self) -> Window:
+        if self.device.type == "cuda":
+            return Window(gpu_clock())
+        return Window(threads=torch.get_num_threads())
 
     def progress(self, step: int) -> float:
         """Share of the run that is over at a step: by steps or by the clock, whichever is further."""
@@ -179,15 +192,26 @@ class Run:
         small = self._starts_small and self.progress(step) < self.recipe.small_share
         return self.recipe.small_size if small else self.recipe.input_size
 
+    def order_at(self, step: int) -> Order:
+        """The order of samples by which a step goes."""
+        n = len(self.everything if self.learns_all(step) else self.task.train)  # held-out samples stand last
+        groups = self.everything.groups
+        return Order(n, self.recipe.seed, None if groups is None else groups[:n])
+
+    def shards_ahead(self, step: int) -> list[int]:
+        """A row of each shard that a step and those after it want, the first first."""
+        return self.order_at(step).ahead(step, self.recipe.batch)
+
     def make_batch(self, step: int) -> Batch:
         """The batch of a step; the same for the same seed, step and crop size."""
         recipe, size = self.recipe, self.size_at(step)
-        n = len(self.everything if self.learns_all(step) else self.task.train)  # held-out samples stand last
         memory = self.small if size < recipe.input_size else self.everything
-        order = Order(n, recipe.seed, None if memory.groups is None else memory.groups[:n])
-        rows = self.group.share(order.batch(step, recipe.batch))
+        rows = self.group.share(self.order_at(step).batch(step, recipe.batch))
+        start = time.perf_counter()
         draws = [np.random.default_rng((recipe.seed, step, at)) for at in self.group.share(range(recipe.batch))]
-        return make_augmenter(recipe, self.task.mirror).batch(memory, rows, size, draws)
+        batch = make_augmenter(recipe, self.task.mirror).batch(memory, rows, size, draws)
+        self.making_s += time.perf_counter() - start
+        return batch
 
     def step(self, batch: Batch, waited: float) -> None:
         """One step of the optimiser."""
@@ -197,8 +221,8 @@ class Run:
             group["lr"] = rate
         size = batch.crops.shape[1]
         target = losses.make_target(
-            torch.from_numpy(batch.landmarks),
-            torch.from_numpy(batch.visible),
+            torch.from_numpy(batch.landmarks).to(self.device),
+            torch.from_numpy(batch.visible).to(self.device),
             self.weights_L,
             size,
             self.recipe.hidden_weight,
@@ -207,10 +231,10 @@ class Run:
         noise = torch.Generator().manual_seed(self.recipe.seed * 1_000_003 + self.at)
         everywhere = (self.recipe.batch, *target.points.shape[1:])
         jitter = torch.randn(everywhere, generator=noise) * self.recipe.centre_jitter * COARSE_STRIDE
-        crops = as_input(batch.crops)
+        crops = as_input(batch.crops, self.device)
         copied = time.perf_counter() - start
         weight, ranks = self.group.sums([float(target.weight.sum())])[0], self.group.ranks
-        loss, parts = self._learn(crops, self.group.share(jitter), target, weight / ranks)
+        loss, parts = self._learn(crops, self.group.share(jitter).to(self.device), target, weight / ranks)
         norm = nn.utils.clip_grad_norm_(self.net.parameters(), self.recipe.clip)
         if not torch.isfinite(norm):
             raise TrainingError(
@@ -221,7 +245,7 @@ class Run:
         self.at += 1
         taken = time.perf_counter() - start
         self.seconds += self.group.first_says(taken + waited)
-        self.window.add(float(loss.detach()), self.recipe.batch, taken, waited, copied)
+        self.window.add(float(loss.detach()), self.recipe.batch, taken, waited, copied, batch.crops.nbytes)
 
     def _learn(
         self, crops: Tensor, jitter: Tensor, target: losses.Target, norm: float
@@ -234,7 +258,7 @@ class Run:
             self.optimiser.zero_grad(set_to_none=True)
             try:
                 with self.activations.saving():
-                    with precision(self.recipe):
+                    with precision(self.recipe, self.device):
                         said = self.model(crops, jitter)
                     loss, parts = losses.total(said, target, self.recipe.losses, norm=norm)
                     cast(Any, loss).backward()
@@ -264,7 +288,7 @@ class Run:
         rate = self.optimiser.param_groups[0]["lr"]
         talking = self.group.talking_s(self.model) * len(self.window.losses)
         row = self.window.row(self.at, self.seconds / 60, self.size_at(self.at - 1), error, rate, talking)
-        self.window = Window()
+        self.window = self._new_window()
         self.rows.append(row)
         if not self.group.is_first:
             return row
@@ -339,11 +363,18 @@ class Run:
         judged.load_state_dict(self.best_state)
         judged = _plain(judged)
         net = _plain(copy.deepcopy(self.ema)) if self.has_joined else judged
-        return Trained(net, judged, tuple(self.rows), self.at, self.seconds / 60, self.best.percent)
+        found = profile(
+            self.rows,
+            device="processor" if self.device.type == "cpu" else "GPU",
+            activations=self.activations.current,
+            reading_share=reading_s(self.everything.pictures) / max(self.making_s, 1e-9),
+            remote=remote_share(),
+        )
+        return Trained(net, judged, tuple(self.rows), self.at, self.seconds / 60, self.best.percent, found)
 
 
 def _plain(net: LandmarkNet) -> LandmarkNet:
-    return cast(LandmarkNet, cast(Any, net).to(memory_format=torch.contiguous_format).eval())
+    return cast(LandmarkNet, cast(Any, net).to("cpu", memory_format=torch.contiguous_format).eval())
 
 
 def make_augmenter(recipe: Recipe, mirror: tuple[int, ...]) -> Augmenter:

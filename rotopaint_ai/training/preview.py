@@ -18,6 +18,7 @@ from rotopaint_ai.sheet import Sheet
 from rotopaint_ai.training.augment import straight_batch
 from rotopaint_ai.training.dataset import Memory, Picture, Truth, write_picture
 from rotopaint_ai.training.evaluation.drawing import FOUND, TRUE, contact_sheet, draw_curve, draw_points
+from rotopaint_ai.training.held_out import as_input, device_of
 from rotopaint_ai.training.nets import LandmarkNet
 from rotopaint_ai.training.recipe import Recipe
 from rotopaint_ai.training.shapefit import ShapeModel, fit_shapes
@@ -63,7 +64,7 @@ def write_preview(
     """Draw some held-out samples, what the network finds on them and the truth."""
     net.eval()
     batch = straight_batch(memory, rows.tolist(), recipe.input_size, recipe.crop_margin)
-    found = net(torch.from_numpy(batch.crops).permute(0, 3, 1, 2).float() / 255).points.numpy()
+    found = net(as_input(batch.crops, device_of(net))).points.cpu().numpy()
     tiles = [_tile(*each, splines) for each in zip(batch.crops, found, batch.landmarks)]
     write_picture(path, contact_sheet(tiles))
 

@@ -19,6 +19,7 @@ from rotopaint_ai.errors import CancelledError
 from rotopaint_ai.training.parallel.launch import is_rank
 from rotopaint_ai.training.registry import Registry
 
+CPU = torch.device("cpu")
 TIMEOUT = datetime.timedelta(minutes=20)  # the first rank judges held-out samples while the others wait
 Hook = Callable[[nn.parallel.DistributedDataParallel], None]
 HOOKS: Registry[Hook] = Registry("gradient compression")
@@ -30,17 +31,22 @@ class Group:
 
     rank: int = 0
     ranks: int = 1
+    device: torch.device = CPU  # where this rank computes
 
     @classmethod
     def join(cls) -> Group:
-        """Join the others where the launcher started this process; else a group of one."""
+        """Join the others where the launcher started this process; else a group of one.
+
+        A rank computes on the GPU of its own number, where the host has one for each of its ranks.
+        """
+        device = _own_device()
         if not is_rank():
-            return cls()
+            return cls(device=device)
         if not dist.is_initialized():
-            has_gpus = torch.cuda.device_count() >= int(os.environ["LOCAL_WORLD_SIZE"])
-            backend = "cpu:gloo,cuda:nccl" if has_gpus else "gloo"  # numbers to agree on stay with the processors
+            # numbers to agree on stay with the processors
+            backend = "cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo"
             dist.init_process_group(backend, timeout=TIMEOUT)
-        return cls(dist.get_rank(), dist.get_world_size())
+        return cls(dist.get_rank(), dist.get_world_size(), device)
 
     @property
     def is_first(self) -> bool:
@@ -99,7 +105,13 @@ class Group:
             return net
         if equal:
             share_norms(net)
-        wrapped = nn.parallel.DistributedDataParallel(net, gradient_as_bucket_view=True)
+        # running means are the first rank's, which alone judges and saves: no need to send them round each step
+        wrapped = nn.parallel.DistributedDataParallel(
+            net,
+            device_ids=[self.device] if self.device.type == "cuda" else None,
+            broadcast_buffers=False,
+            gradient_as_bucket_view=True,
+        )
         HOOKS[compression](wrapped)
         return wrapped
 
@@ -110,6 +122,14 @@ class Group:
 
 
 ALONE = Group()
+
+
+def _own_device() -> torch.device:
+    local, ranks_here = int(os.environ.get("LOCAL_RANK", "0")), int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
+    if not torch.cuda.is_available() or torch.cuda.device_count() < ranks_here:
+        return CPU
+    torch.cuda.set_device(local)  # else every rank would open its first context on GPU 0
+    return torch.device("cuda", local)
 
 
 @HOOKS.register("none")

@@ -52,11 +52,9 @@ class Order:
         if self.groups is None:
             return []
         number, at = divmod(step * count, self.n)
-        rows = [int(row) for row in (*self.epoch(number)[at:], *self.epoch(number + 1))]
-        first: dict[int, int] = {}
-        for row in rows:
-            first.setdefault(self.groups[row], row)
-        return list(first.values())
+        rows = np.concatenate([self.epoch(number)[at:], self.epoch(number + 1)])
+        _, first = np.unique(np.asarray(self.groups)[rows], return_index=True)
+        return [int(rows[place]) for place in np.sort(first)]
 
 
 @lru_cache(maxsize=4)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import cast, overload
@@ -48,6 +49,7 @@ class Streamed(Sequence[Picture]):
     _kept: dict[int, Picture] = field(init=False, default_factory=dict)
     _n_bytes: int = field(init=False, default=0)
     _lock: threading.Lock = field(init=False, default_factory=threading.Lock)
+    reading_s: float = field(init=False, default=0.0)  # in which pictures were read and decoded
 
     def __len__(self) -> int:
         return len(self.on_disk)
@@ -63,8 +65,10 @@ class Streamed(Sequence[Picture]):
         return self._decoded(row) if kept is None else kept
 
     def _decoded(self, row: int) -> Picture:
+        start = time.perf_counter()
         picture = smaller(self.read(row), self.factors[row])
         with self._lock:
+            self.reading_s += time.perf_counter() - start
             if row not in self._kept and self._n_bytes + picture.nbytes <= self.budget_bytes:
                 self._kept[row] = picture
                 self._n_bytes += picture.nbytes
@@ -125,6 +129,13 @@ def fetch(pictures: Sequence[Picture], row: int, check: Check) -> None:
     """Bring what a row needs to this machine, where it is not here; `check` may raise to stop."""
     if isinstance(pictures, (Streamed, Joined)):
         pictures.fetch(row, check)
+
+
+def reading_s(pictures: Sequence[Picture]) -> float:
+    """The seconds in which pictures were read and decoded; none for those that lay in memory from the start."""
+    if isinstance(pictures, Joined):
+        return reading_s(pictures.first) + reading_s(pictures.second)
+    return pictures.reading_s if isinstance(pictures, Streamed) else 0.0
 
 
 def made_smaller(pictures: Sequence[Picture], factor: float) -> Sequence[Picture]:
