@@ -61,7 +61,7 @@ def shares(data: Dataset) -> tuple[float, float]:
 def test_width_is_the_root_of_the_light_taken_away(tmp_path: Path) -> None:
     wide, thin = shares(grooves(tmp_path, {"wide": 5.0, "thin": 1.25}))
     assert wide / thin == pytest.approx(2.0, rel=0.1)  # four times the light
-    assert wide == pytest.approx(2 * 0.8 * 0.272 * np.sqrt(0.5 * 5.0 / FACE), rel=0.1)
+    assert wide == pytest.approx(2 * 0.85 * 0.272 * np.sqrt(0.5 * 5.0 / FACE), rel=0.1)
 
 
 @pytest.mark.parametrize("how", [{"blur": 1.2}, {"light": 0.5}])
