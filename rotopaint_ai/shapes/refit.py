@@ -37,7 +37,8 @@ ALIKE = 0.05  # of the face's size: how far poses may differ and still be alike
 NEAR_TIME = 0.5  # of frames close in time
 CLOSE = 12.0  # frames
 OWN = 0.1  # share of the noise that a frame's own prediction is taken to have
-SURPRISE = 0.1  # share of the squared errors that people have corrected, where that is more than was expected
+LEAST_PX = 1.0  # error of the models across the curve, where they expect as much, that is reckoned with at the least
+PROFILE = 0.5  # exponent on the expected errors: they tell bad frames from good ones, less how bad
 FREE = 10.0  # how far from the models' mean a spline may be altogether, in units of its own variance
 LEAST_WALK = 0.1  # share of the motion between neighbouring holds that is never taken for noise
 LEAST_NOISE = 0.05  # and of its square that always is
@@ -223,14 +224,28 @@ def _posterior(
     variance = max(float((abs(said - mean) ** 2).mean()), noise)
     truth = walk * np.minimum(time[:, None], time[None]) - walk * time.min() + FREE * variance
     found = np.array(list(known.values()))
-    size = max(float((error_H**2).mean()), noise, SURPRISE * float((abs(found - said[at]) ** 2).mean()))
-    own_noise = OWN * noise * error_H**2 / float((error_H**2).mean())
-    of_said = truth + size * space.kernel(rows) + np.diag(own_noise)
+    scale = (error_H / np.median(error_H)) ** PROFILE
+    scale /= np.sqrt((scale**2).mean())
+    least = min(LEAST_PX**2, float((error_H**2).mean()))
+    size = max(least, float((_across(said[at], found) / scale[at] ** 2).max()))
+    of_said = truth + size * np.outer(scale, scale) * space.kernel(rows) + np.diag(OWN * noise * scale**2)
     whole = np.block([[of_said, truth[:, at]], [truth[at], truth[np.ix_(at, at)]]])
     whole += _EXACT * noise * np.eye(len(whole))
     observed = np.concatenate([said, found]) - mean
     both = np.concatenate([truth, truth[:, at]], axis=1)
     return np.asarray(both @ np.linalg.solve(whole, observed) + mean)
+
+
+def _across(said: Complex, found: Complex) -> Array:
+    """Mean squared error across the curve of splines (N, 3 P), one for each: along it points may lie anywhere.
+
+    How wrong the models are is learned from this alone. What they expect of themselves is often several times too much,
+    and would let a single key pull frames far away from what is said rightly of them.
+    """
+    n = said.shape[1] // 3
+    way = said[:, 2 * n :] - said[:, n : 2 * n]
+    normal = 1j * way / np.maximum(abs(way), 1e-9)
+    return np.asarray((np.real((found - said)[:, :n] * normal.conj()) ** 2).mean(axis=1))
 
 
 def _motion(said: Complex, time: Array, error_H: Array) -> tuple[float, float]:

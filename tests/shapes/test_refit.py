@@ -84,6 +84,30 @@ def test_three_keys_mend_an_error_that_goes_with_the_pose() -> None:
     assert after < 0.2 * before
 
 
+def test_one_key_pulls_nothing_far_away_whatever_the_models_expect_of_themselves() -> None:
+    """A head that jumps about, splines right to half a pixel, and models that expect to be wrong by fourteen."""
+    draw = np.random.default_rng(5)
+    jumps = np.repeat(draw.normal(0, 60, (20, 2)), 2, axis=0)
+    off = np.repeat(draw.normal(0, 0.5, (20, 2)), 2, axis=0)
+
+    def move(points: Points, by: np.ndarray) -> Points:
+        return tuple(p._replace(x=p.x + by[0], y=p.y + by[1]) for p in points)
+
+    true = shot()
+    marks = {
+        f: tuple(m and Landmark(m.x + jumps[k][0], m.y + jumps[k][1], 14.0) for m in true.landmarks.keys[f])
+        for k, f in enumerate(FRAMES)
+    }
+    right = {f: Key(move(TRUE.keys[f].points, jumps[k])) for k, f in enumerate(FRAMES)}
+    said = TRUE.with_keys({f: Key(move(right[f].points, off[k])) for k, f in enumerate(FRAMES)})
+    model = replace(true, landmarks=replace(true.landmarks, keys=marks), shapes=(said,))
+    worst = max(FRAMES, key=lambda f: math.hypot(*off[f - 1001]))
+    hand = replace(right[worst], source="human")
+    fixed = refit(model, replace(model, shapes=(said.with_keys({**said.keys, worst: hand}),)))["seam"]
+    left = [math.hypot(a.x - b.x, a.y - b.y) for f, key in fixed.items() for a, b in zip(key.points, right[f].points)]
+    assert max(left) < 1.5 * max(np.hypot(*off.T))
+
+
 def test_frames_of_a_hold_move_as_one() -> None:
     model = shot(wrong=4 + 2j, per_smile=0.25j)
     keys = refit(model, keyed(model, 1005, 1021))["seam"]
