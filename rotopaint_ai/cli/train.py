@@ -87,6 +87,8 @@ def execute(arguments: argparse.Namespace) -> int:
         )
     if group.is_first and not arguments.events:
         print(f"{report.pack}: {report.steps} steps, {report.images_per_s:.0f} images/s")
+        if report.profile is not None:
+            print(report.profile.line())
         print(json.dumps(report.metrics, indent=1))
     return 0
 

@@ -37,7 +37,9 @@ from rotopaint_ai.training.loop import Task, Trained, build_net, fit_landmarks
 from rotopaint_ai.training.nets import LandmarkNet
 from rotopaint_ai.training.parallel.group import ALONE, Group
 from rotopaint_ai.training.preview import Splines
+from rotopaint_ai.training.profile import Profile
 from rotopaint_ai.training.recipe import Recipe, load_recipe
+from rotopaint_ai.training.relief import fit_relief
 from rotopaint_ai.training.seamwidth import with_seam_widths
 from rotopaint_ai.training.warmstart import (
     Taken,
@@ -63,6 +65,7 @@ class TrainReport:
     seconds: dict[str, float]
     steps: int
     images_per_s: float
+    profile: Profile | None = None
 
 
 def train(
@@ -146,9 +149,11 @@ def train(
     with watch.measuring("evaluation"):
         metrics = _judge(judged, folder, data, run_folder, card, parity, stop.check)
     images = float(np.mean([row.images_per_s for row in trained.rows])) if trained.rows else 0.0
-    report = TrainReport(folder, metrics, parity, watch.seconds, trained.steps, images)
-    write_json(run_folder / "report.json", {"metrics": metrics, "parity": parity, "seconds": watch.seconds})
-    sink(Event("finished", {"stage": "train", "pack": str(folder), "seconds": watch.seconds, "metrics": metrics}))
+    report = TrainReport(folder, metrics, parity, watch.seconds, trained.steps, images, trained.profile)
+    bound = None if trained.profile is None else trained.profile.content()
+    facts = {"metrics": metrics, "seconds": watch.seconds, "profile": bound}
+    write_json(run_folder / "report.json", {**facts, "parity": parity})
+    sink(Event("finished", {"stage": "train", "pack": str(folder), **facts}))
     return report
 
 
@@ -187,7 +192,8 @@ def prepare(
     net = build_net(recipe, len(data.sheet.landmarks))
     taken = _start(net, init, data.sheet, face_places(learn.truth.landmarks))
     mirror, splines = mirror_permutation(data.sheet), Splines.of(data.sheet, memory.truth)
-    task = Task(memory, held_memory, _weights(data.sheet), mirror, splines, _faces_px(held))
+    relief = fit_relief(learn.truth.landmarks, mirror) if recipe.turned else None
+    task = Task(memory, held_memory, _weights(data.sheet), mirror, splines, _faces_px(held), relief)
     return Prepared(recipe, data, learn, net, taken, task)
 
 

@@ -64,10 +64,13 @@ def test_training_learns_and_says_how_it_goes(made: tuple[TrainReport, list[Even
     report, events = made
     kinds = [event.kind for event in events]
     assert kinds == ["started", "progress", "progress", "progress", "finished"]
+    assert isinstance(events[-1].facts["profile"]["bound_by"], str)
     errors = [event.facts["held_out_percent"] for event in events if event.kind == "progress"]
     assert errors[-1] < 0.6 * errors[0]
     assert events[3].facts["share"] == 1.0
-    json.loads(events[-1].line())
+    told = json.loads(events[-1].line())
+    assert report.profile is not None
+    assert told["profile"]["bound_by"] == report.profile.bound_by
     assert set(report.seconds) == {"loading", "training", "fitting", "seams", "export", "evaluation"}
     log = (report.pack.with_name("discs.run") / "log.csv").read_text().splitlines()
     assert log[0].startswith("step,minutes,size_px,loss")
