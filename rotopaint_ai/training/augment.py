@@ -21,6 +21,7 @@ import numpy.typing as npt
 
 from rotopaint_ai.training.dataset import Array, Memory, Picture, face_bounds
 from rotopaint_ai.training.registry import Registry
+from rotopaint_ai.training.turned import Turner, cut_turned
 
 Matrix = npt.NDArray[np.float64]
 Random = np.random.Generator
@@ -133,12 +134,13 @@ def warp_picture(picture: Picture, matrix: Matrix, size_px: int, border: int = c
 @dataclass(frozen=True, slots=True)
 class Augmenter:
     """Makes batches from samples in memory. `parts`: probability of each photometric part, in the order applied.
-    `mirror`: row order of the landmarks in a mirrored picture."""
+    `mirror`: row order of the landmarks in a mirrored picture. `turner`: shows some samples from other sides."""
 
     geometry: Geometry
     parts: Mapping[str, float]
     margin: float
     mirror: Sequence[int]
+    turner: Turner | None = None
 
     def batch(self, memory: Memory, rows: Sequence[int], size_px: int, draw: Random | Sequence[Random]) -> Batch:
         """Crops of some rows, drawn at random from one generator in turn or each from its own."""
@@ -146,8 +148,15 @@ class Augmenter:
         crops = np.empty((len(rows), size_px, size_px, 3), np.uint8)
         landmarks, visible = memory.truth.landmarks[list(rows)].copy(), memory.truth.visible[list(rows)].copy()
         for at, (row, rng) in enumerate(zip(rows, draws)):
+            turn = self.turner.draw(landmarks[at], visible[at], rng) if self.turner else None
+            if turn is not None:
+                landmarks[at], visible[at] = turn.landmarks, turn.visible
             matrix, flips = random_matrix(nominal_crop(landmarks[at], self.margin), size_px, self.geometry, rng)
-            crop = warp_picture(memory.pictures[row], matrix, size_px, _border(rng, bool(self.parts)))
+            border = _border(rng, bool(self.parts))
+            if turn is None:
+                crop = warp_picture(memory.pictures[row], matrix, size_px, border)
+            else:
+                crop = cut_turned(memory.pictures[row], turn, matrix, size_px, border)
             moved = move_points(landmarks[at], matrix)
             order = list(self.mirror) if flips else slice(None)
             landmarks[at], visible[at] = moved[order], visible[at][order]

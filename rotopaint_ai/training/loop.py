@@ -36,9 +36,11 @@ from rotopaint_ai.training.parallel.topology import remote_share
 from rotopaint_ai.training.preview import Splines, write_preview
 from rotopaint_ai.training.profile import Profile, gpu_clock, profile
 from rotopaint_ai.training.recipe import Recipe
+from rotopaint_ai.training.relief import Relief
 from rotopaint_ai.training.shards.ahead import fetching
 from rotopaint_ai.training.shards.order import Order
 from rotopaint_ai.training.shards.stream import reading_s
+from rotopaint_ai.training.turned import Turner
 
 CHECKPOINT = "checkpoint.pt"
 
@@ -56,6 +58,7 @@ class Task:
     mirror: tuple[int, ...]
     splines: Splines | None = None  # to draw previews with
     faces_px: npt.NDArray[np.float64] | None = None
+    relief: Relief | None = None  # of the character's head, to show it from other sides
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,7 +212,7 @@ class Run:
         rows = self.group.share(self.order_at(step).batch(step, recipe.batch))
         start = time.perf_counter()
         draws = [np.random.default_rng((recipe.seed, step, at)) for at in self.group.share(range(recipe.batch))]
-        batch = make_augmenter(recipe, self.task.mirror).batch(memory, rows, size, draws)
+        batch = make_augmenter(recipe, self.task.mirror, self.task.relief).batch(memory, rows, size, draws)
         self.making_s += time.perf_counter() - start
         return batch
 
@@ -377,8 +380,8 @@ def _plain(net: LandmarkNet) -> LandmarkNet:
     return cast(LandmarkNet, cast(Any, net).to("cpu", memory_format=torch.contiguous_format).eval())
 
 
-def make_augmenter(recipe: Recipe, mirror: tuple[int, ...]) -> Augmenter:
-    """The recipe's augmentation."""
+def make_augmenter(recipe: Recipe, mirror: tuple[int, ...], relief: Relief | None = None) -> Augmenter:
+    """The recipe's augmentation; without a relief nothing is shown from other sides."""
     geometry = Geometry(
         scale=(recipe.scale_low, recipe.scale_high),
         shift=recipe.shift,
@@ -387,7 +390,8 @@ def make_augmenter(recipe: Recipe, mirror: tuple[int, ...]) -> Augmenter:
         shear=recipe.shear,
         perspective=recipe.perspective,
     )
-    return Augmenter(geometry, recipe.augment, recipe.crop_margin, mirror)
+    turner = Turner(relief, recipe.turned, recipe.turned_yaw_deg, recipe.turned_pitch_deg) if relief else None
+    return Augmenter(geometry, recipe.augment, recipe.crop_margin, mirror, turner)
 
 
 def _floats(module: nn.Module) -> list[Tensor]:

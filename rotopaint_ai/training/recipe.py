@@ -108,6 +108,9 @@ class Recipe:
     flip: float = 0.5
     shear: float = 0.1
     perspective: float = 0.3
+    turned: float = 0.0  # share of the samples that are shown from another side, by the character's own relief ...
+    turned_yaw_deg: float = 12.0  # ... turned by angles with these deviations
+    turned_pitch_deg: float = 7.0
     prior: bool = True  # draw landmarks towards what the keyed frames say the face can do, where that helps
     seam_minutes: float = 0.0  # for teaching the seam network of the pack started from; 0 takes it as it is
     # the shape model
@@ -254,6 +257,11 @@ def _check(recipe: Recipe) -> None:
         (0 <= r.learn_all < 1, f"learn_all {r.learn_all}: wanted 0 to below 1"),
         (0 <= r.small_share <= 1, f"small_share {r.small_share}: wanted 0 to 1"),
         (r.eval_every >= 1 and r.eval_limit >= 1, "eval_every, eval_limit: wanted 1 or more"),
+        (0 <= r.turned <= 1, f"turned {r.turned}: wanted 0 to 1"),
+        (
+            0 <= r.turned_yaw_deg <= 30 and 0 <= r.turned_pitch_deg <= 30,
+            "turned_yaw_deg, turned_pitch_deg: wanted 0 to 30",
+        ),
         (r.shape_copies >= 0, f"shape_copies {r.shape_copies}: wanted 0 or more"),
         (all(0 <= p <= 1 for p in r.augment.values()), "augment: wanted probabilities from 0 to 1"),
         (all(w >= 0 for w in r.losses.values()) and any(r.losses.values()), "losses: wanted weights of 0 or more"),

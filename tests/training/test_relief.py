@@ -1,7 +1,8 @@
-"""How deep landmarks lie, from keyed frames of a head that was never still."""
+"""How deep landmarks lie, from keyed frames of a head that was never still, and pictures of that head turned."""
 
 from __future__ import annotations
 
+import cv2
 import numpy as np
 import numpy.typing as npt
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from rotopaint_ai.training.mining.frontal import frontal_places
 from rotopaint_ai.training.mining.symmetry import partners
 from rotopaint_ai.training.relief import fit_relief
+from rotopaint_ai.training.turned import cut_turned, turned
 
 Array = npt.NDArray[np.float64]
 
@@ -73,3 +75,56 @@ def test_partners_of_a_head_that_looks_aside_in_every_frame() -> None:
     wanted = {name: NAMES[row] for name, row in zip(NAMES, MIRROR)}
     assert partners(NAMES, mean) != wanted  # the far half of the mean face is squeezed
     assert partners(NAMES, frontal_places(faces, mean, NAMES)) == wanted
+
+
+def painted(landmarks: Array, size: int) -> npt.NDArray[np.uint8]:
+    """Grey skin with a bright dot on each landmark."""
+    picture = np.full((size, size, 3), 60, np.uint8)
+    for point in landmarks:
+        x, y = (int(v) for v in ((point - 0.5) * 16).round())
+        cv2.circle(picture, (x, y), 24, (250, 250, 250), -1, cv2.LINE_AA, 4)
+    return picture
+
+
+def dot_near(picture: npt.NDArray[np.uint8], at: npt.NDArray[np.floating], reach: float) -> Array:
+    ys, xs = np.mgrid[0 : picture.shape[0], 0 : picture.shape[1]] + 0.5
+    light = np.maximum(picture[..., 0].astype(float) - 90, 0) * (np.hypot(xs - at[0], ys - at[1]) < reach)
+    return np.array([(light * xs).sum(), (light * ys).sum()]) / max(light.sum(), 1e-9)
+
+
+@pytest.mark.parametrize(("yaw", "pitch"), [(12.0, 0.0), (-14.0, 5.0), (0.0, -9.0)])
+def test_a_turned_picture_and_its_landmarks_are_what_the_head_would_show(yaw: float, pitch: float) -> None:
+    rng = np.random.default_rng(5)
+    keyed, _ = seen(rng.uniform(-20, 20, 60), rng.uniform(-12, 12, 60), noise=0.2, rng=rng)
+    relief = fit_relief(keyed, MIRROR)
+    assert relief is not None
+    still = np.random.default_rng(1)  # the mouth stays as it is
+    now, _ = seen(np.array([6.0]), np.array([2.0]), noise=0.0, rng=still)
+    then, _ = seen(np.array([6.0 + yaw]), np.array([2.0 + pitch]), noise=0.0, rng=np.random.default_rng(1))
+    marks = now[0] - now[0].mean(axis=0) + 200
+    wanted = then[0] - then[0].mean(axis=0)
+    turn = turned(relief, marks, np.ones(len(marks)), np.radians(yaw), np.radians(pitch))
+    assert turn is not None
+    found = turn.landmarks - turn.landmarks.mean(axis=0)
+    moved = np.linalg.norm(now[0] - now[0].mean(axis=0) - wanted, axis=1).mean()
+    assert np.linalg.norm(found - wanted, axis=1).mean() < 0.25 * moved
+    crop = cut_turned(painted(marks, 400), turn, np.diag([0.64, 0.64, 1.0]), 256, cv2.BORDER_REPLICATE)
+    apart = np.linalg.norm(turn.landmarks[:, None] - turn.landmarks, axis=2) + np.eye(len(marks)) * 1e3
+    alone = (apart.min(axis=1) > 16) & (turn.visible > 0.5)
+    off = [np.linalg.norm(dot_near(crop, p * 0.64, 5) - p * 0.64) for p in turn.landmarks[alone]]
+    assert alone.sum() > 8
+    assert np.median(off) < 0.4
+    assert np.max(off) < 1.5
+
+
+def test_what_a_turn_takes_behind_the_face_is_hidden() -> None:
+    rng = np.random.default_rng(5)
+    keyed, _ = seen(rng.uniform(-20, 20, 60), rng.uniform(-12, 12, 60), noise=0.2, rng=rng)
+    relief = fit_relief(keyed, MIRROR)
+    assert relief is not None
+    marks = seen(np.array([25.0]), np.array([0.0]), noise=0.0, rng=rng)[0][0] + 200
+    turn = turned(relief, marks, np.ones(len(marks)), np.radians(45), 0.0)
+    assert turn is not None
+    hidden = np.flatnonzero(turn.visible < 0.5)
+    assert len(hidden)
+    assert (head()[hidden, 0] > 0).all(), [NAMES[row] for row in hidden]  # on the side that turns away
