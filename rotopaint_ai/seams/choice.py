@@ -40,8 +40,8 @@ def by_network(
 ) -> tuple[Array, Mapping[str, float]]:
     """Everything by the network."""
     assert model is not None
-    relit = light.relight_in_turn(light_TSC, hole_TS, own_TS, TABLES)
     known = light.sources(light_TSC, hole_TS)
+    relit = light.relight_in_turn(light_TSC, hole_TS, own_TS, TABLES, known)
     whole = slice(0, own_TS.shape[1])
     return learned.mend(relit, known, hole_TS, own_TS, floor, model, whole), {"learned": 1.0}
 
@@ -56,8 +56,8 @@ def automatic(
     """
     if model is None:
         return two_bank(light_TSC, hole_TS, own_TS, floor, model)
-    relit = light.relight_in_turn(light_TSC, hole_TS, own_TS, TABLES)
     known = light.sources(light_TSC, hole_TS)
+    relit = light.relight_in_turn(light_TSC, hole_TS, own_TS, TABLES, known)
     share_S = shares(doubt(relit, known, hole_TS, own_TS), own_TS.shape[1])
     used = own_TS.any(0)
     share = float(share_S[used].mean()) if used.any() else 0.0

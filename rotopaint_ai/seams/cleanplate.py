@@ -21,11 +21,13 @@ from rotopaint_ai.seams.learned import FillModel
 from rotopaint_ai.seams.ribbon import ROWS_WIDE, Curve, Ribbon, interpolate, straighten
 
 Array = NDArray[Any]  # float32
+Index = NDArray[Any]  # intp
 Bools = NDArray[Any]  # bool
 
 _MARGIN = 16  # pixels of plate kept round the matte, in shrunk pixels
 _FLOOR = 0.02  # of the plate's mean: the light below which log light turns into plain light
 _TELEA_RADIUS = 3.0
+_TOUCH = 5  # of 255: a sample that the matte reaches less than this is clear of it
 _NOTHING = 1 / 1024  # a matte fainter than this is a rounding error or the last of a feather, and changes nothing
 
 
@@ -76,19 +78,20 @@ def paint(
     if window is None:
         return Painted(out, {})
     part, cover = np.ascontiguousarray(rgb[window], np.float32), np.asarray(matte[window], np.float32)
-    if not np.isfinite(part.sum()):
+    if not np.isfinite(sum(cv2.sumElems(part))):
         part = np.nan_to_num(part, nan=0.0, posinf=65504.0, neginf=-65504.0)
     hole = cover > _NOTHING
+    at = np.flatnonzero(hole)
     corner = window[1].start, window[0].start
     moved = [(np.asarray(line) - corner, half) for line, half in curves]
     chosen: Mapping[str, float] = {"telea": 1.0}
     if method == "telea":
         paint_P = fill_telea(part, hole)
     else:
-        paint_P, chosen = _fill_banks(part, hole, moved, choice.METHODS[method], model)
+        paint_P, chosen = _fill_banks(part, hole, at, moved, choice.METHODS[method], model)
     if grain < 1.0:
         paint_P = grains.smoothed(part, paint_P, hole, grain)
-    _lay_in(out, paint_P, part, cover, hole, corner)
+    _lay_in(out, paint_P, part, cover, at, corner)
     return Painted(out, chosen)
 
 
@@ -102,19 +105,24 @@ def check_method(method: str, *, has_model: bool) -> None:
         )
 
 
-def _lay_in(out: Array, paint_P: Array, part: Array, cover: Array, hole: Bools, corner: tuple[int, int]) -> None:
-    """Mix the paint of the hole's pixels into a picture, as far as the matte covers them."""
-    at = np.flatnonzero(hole)
+def _lay_in(out: Array, paint_P: Array, part: Array, cover: Array, at: Index, corner: tuple[int, int]) -> None:
+    """Mix the paint of a window's pixels `at` into a picture, as far as the matte covers them."""
     share = np.take(cover, at)
     if share.min() < 1.0:
         before = np.take(part.reshape(-1, 3), at, axis=0)
         paint_P = before + np.minimum(share, 1.0)[:, None] * (paint_P - before)
-    y, x = np.divmod(at.astype(np.int32), np.int32(hole.shape[1]))
-    out.reshape(-1, 3)[(y + corner[1]) * np.intp(out.shape[1]) + (x + corner[0])] = paint_P
+    y, x = np.divmod(at.astype(np.int32), np.int32(cover.shape[1]))
+    whole = (y + corner[1]) * np.intp(out.shape[1]) + (x + corner[0])
+    np.put(_triples(out), whole, _triples(np.ascontiguousarray(paint_P, np.float32)))
+
+
+def _triples(rgb: Array) -> NDArray[np.void]:
+    """Pixels as single values that are moved whole; a view."""
+    return rgb.reshape(-1, 3).view(np.dtype((np.void, 3 * rgb.itemsize))).reshape(-1)
 
 
 def _fill_banks(
-    rgb: Array, hole: Bools, curves: Sequence[Curve], relight: choice.Relight, model: FillModel | None
+    rgb: Array, hole: Bools, at: Index, curves: Sequence[Curve], relight: choice.Relight, model: FillModel | None
 ) -> tuple[Array, Mapping[str, float]]:
     """Seam light taken off where the plate still shows the face, both banks joined where it does not.
 
@@ -124,7 +132,6 @@ def _fill_banks(
     the face is kept, the rest is joined from bank to bank, and grain is carried over from the nearest clean band
     (`grain`).
     """
-    at = np.flatnonzero(hole)
     scene = lay(rgb, hole, curves)
     if scene is None:
         return np.asarray(np.take(membrane.fill(rgb, hole, ~hole).reshape(-1, 3), at, axis=0)), {}
@@ -165,7 +172,7 @@ def _fields(scene: Straightened, relit_TSC: Array) -> tuple[Array, Array]:
     if len(ribbon.left_P):
         left = np.zeros(ribbon.size, bool)
         left.reshape(-1)[ribbon.left_P] = True
-        smooth = membrane.fill(scene.small, left, ~scene.small_hole).reshape(-1, 3)[ribbon.left_P]
+        smooth = membrane.fill(scene.small, left, ribbon.cover == 0).reshape(-1, 3)[ribbon.left_P]
         fields.reshape(-1, 4)[ribbon.left_P, :3] = np.log(np.maximum(smooth, 0.0) + np.float32(scene.floor))
     column = np.rint(ribbon.along_P).astype(np.intp)
     up = _mirrored(scene, column) - ribbon.across_P
@@ -184,7 +191,6 @@ class Straightened:
     hole_TS: Bools
     floor: float
     small: Array
-    small_hole: Bools
 
 
 def lay(rgb: Array, hole: Bools, curves: Sequence[Curve]) -> Straightened | None:
@@ -192,12 +198,15 @@ def lay(rgb: Array, hole: Bools, curves: Sequence[Curve]) -> Straightened | None
     ribbon = straighten(hole, curves)
     if ribbon is None:
         return None
-    inside = hole.view(np.uint8)
-    floor = _FLOOR * max(float(np.mean(cv2.mean(rgb, None if hole.all() else 1 - inside)[:3])), 1e-4)
     small = ribbon.shrink(rgb)
-    light_TSC = np.log(np.maximum(ribbon.sample(small), 0.0) + np.float32(floor))
-    hole_TS = (ribbon.sample(ribbon.cover) > 5) | ~ribbon.inside_TS
-    return Straightened(ribbon, light_TSC, hole_TS, floor, small, ribbon.cover > 0)
+    clear = (ribbon.cover == 0).view(np.uint8)
+    floor = _FLOOR * max(float(np.mean(cv2.mean(small, clear if clear.any() else None)[:3])), 1e-4)
+    light_TSC = ribbon.sample(small)
+    np.maximum(light_TSC, 0.0, out=light_TSC)
+    light_TSC += np.float32(floor)
+    np.log(light_TSC, out=light_TSC)
+    hole_TS = (ribbon.sample(ribbon.cover) > _TOUCH) | ~ribbon.inside_TS
+    return Straightened(ribbon, light_TSC, hole_TS, floor, small)
 
 
 def _mirrored(scene: Straightened, column_P: Array) -> Array:

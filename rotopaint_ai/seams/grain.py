@@ -39,7 +39,8 @@ def add(rgb: Array, hole: Bools, light_CP: Array, way: Way, keep: Array, floor: 
     detail, usable = band(rgb, hole, *way(lost), floor)
     if not usable.any():
         return
-    limit = np.float32(_LIMIT) * spread(detail[:, usable])[:, None]
+    some = np.flatnonzero(usable)[:: 1 + len(usable) // _ENOUGH]
+    limit = np.float32(_LIMIT) * spread(detail[:, some])[:, None]
     detail = np.clip(detail, -limit, limit, out=detail)
     detail *= np.sqrt(np.clip(1.0 - keep[lost] ** 2, 0.0, 1.0))
     for colour in range(3):
@@ -58,8 +59,7 @@ def band(rgb: Array, hole: Bools, x: Array, y: Array, floor: np.float32) -> tupl
 
 def spread(detail: Array) -> Array:
     """Standard deviation of each colour (3,), by the median, so that a few lashes do not count."""
-    some = detail[:, :: 1 + detail.shape[1] // _ENOUGH]
-    out: Array = (1.4826 * np.median(np.abs(some), axis=1)).astype(np.float32)
+    out: Array = (1.4826 * np.median(np.abs(detail), axis=1)).astype(np.float32)
     return out
 
 

@@ -39,7 +39,9 @@ _GAPS = (-4, -2, 0, 2, 4)  # rows away at which the two fills are compared
 N_PROFILE = (2 * REACH + 1) + (REACH + 1)
 N_FEATURES = N_PROFILE + len(_GAPS) + 2 * len(_VALLEYS) + 2 + len(_EDGES) + 4
 N_ANSWERS = 6
-_AT_ONCE = 192  # samples: products this small stay in cache and on one core, and leave the other to other threads
+EVERY = 3  # columns from one that is asked to the next
+_BETWEEN = np.ones((1, 2 * EVERY - 1), np.uint8)
+_AT_ONCE = 160  # samples: products this small stay in cache and on one core, and leave the other to other threads
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,10 +69,10 @@ class Described:
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """A ribbon's light, ln, and what its two fills make of it: (T, C, S) each, and the valleys and ridges (T, S).
+    """A ribbon's light, ln, and what its two fills make of it: (T, C, S) each.
 
     own: the plate. face: joined across what looks like a valley, from all else. banks: joined from outside the matte.
-    near, far: the plate's mean over colours, smoothed a little and much along the seam.
+    near, far: the plate's mean over colours, (T, S), smoothed a little and much along the seam.
     """
 
     own: Array
@@ -78,7 +80,11 @@ class Sources:
     banks: Array
     near: Array
     far: Array
-    forms: tuple[Array, ...]
+
+    def thinned(self) -> Sources:
+        """Every third column."""
+        whole = (self.own, self.face, self.banks, self.near, self.far)
+        return Sources(*(np.ascontiguousarray(field[..., ::EVERY]) for field in whole))
 
 
 def sources(light_TSC: Array, hole_TS: Bools) -> Sources:
@@ -87,12 +93,11 @@ def sources(light_TSC: Array, hole_TS: Bools) -> Sources:
     n_columns = light_TCS.shape[2]
     luma = _mean(light_TCS)
     near, far = _along(luma, 1.5), _along(luma, 5.0)
-    valleys = {half: _valley_and_ridge(near, half) for half in _VALLEYS}
-    trust = np.concatenate([_trust(valleys[_GROOVE][0], hole_TS), (~hole_TS).astype(np.float32)], 1)
+    groove = cv2.morphologyEx(near, cv2.MORPH_BLACKHAT, np.ones((2 * _GROOVE + 1, 1), np.uint8))
+    trust = np.concatenate([_trust(groove, hole_TS), (~hole_TS).astype(np.float32)], 1)
     joined = banks.join(np.concatenate([light_TCS, light_TCS], 2), trust)
     face_TCS, banks_TCS = _along_colours(joined[..., :n_columns], 1.0), _along_colours(joined[..., n_columns:], 2.0)
-    forms = tuple(form for pair in valleys.values() for form in pair)
-    return Sources(light_TCS, face_TCS, banks_TCS, near, far, forms)
+    return Sources(light_TCS, face_TCS, banks_TCS, near, far)
 
 
 def describe(known: Sources, hole_TS: Bools, own_TS: Bools) -> Described:
@@ -109,7 +114,7 @@ def describe(known: Sources, hole_TS: Bools, own_TS: Bools) -> Described:
         for offset in offsets:
             np.take(field, at + offset * n_columns, out=next(rows), mode="clip")
     features[:N_PROFILE] -= np.take(face, at)
-    forms = [*known.forms, *_valley_and_ridge(far, REACH)]
+    forms = [form for half in _VALLEYS for form in _valley_and_ridge(near, half)] + _valley_and_ridge(far, REACH)
     edge = hole_TS.astype(np.float32)
     for field, offset in [(form, 0) for form in forms] + [(edge, offset) for offset in _EDGES]:
         np.take(field, at + offset * n_columns, out=next(rows), mode="clip")
@@ -126,13 +131,55 @@ def relight(light_TSC: Array, hole_TS: Bools, own_TS: Bools, table: Table) -> Ar
 
     Corrected log light = base + keep * own log light. Outside `own_TS` base is 0 and keep 1.
     """
-    known = describe(sources(light_TSC, hole_TS), hole_TS, own_TS)
-    return mixed(evaluate(known.features, table), known.face, known.banks, own_TS)
+    return relight_known(sources(light_TSC, hole_TS), hole_TS, own_TS, table)
 
 
-def relight_in_turn(light_TSC: Array, hole_TS: Bools, own_TS: Bools, tables: Sequence[Table]) -> Array:
-    """`relight` by one table after the other, each on what the one before it left: (T, S, 4)."""
-    total = relight(light_TSC, hole_TS, own_TS, tables[0])
+def relight_known(known: Sources, hole_TS: Bools, own_TS: Bools, table: Table) -> Array:
+    """`relight` of light whose sources are known.
+
+    Answers change slowly along the seam: every third column is asked, and those between take a mean of the two beside.
+    """
+    few = known.thinned()
+    asked_TS = np.ascontiguousarray(cv2.dilate(own_TS.view(np.uint8), _BETWEEN)[:, ::EVERY]).view(bool)
+    described = describe(few, np.ascontiguousarray(hole_TS[:, ::EVERY]), asked_TS)
+    shares_6N = shared(evaluate(described.features, table))
+    at = np.flatnonzero(own_TS)
+    answer = _between(shares_6N, asked_TS, at, own_TS.shape[1])
+    return mixed(answer, colours(known.face, at), colours(known.banks, at), own_TS)
+
+
+def shared(answer: Array) -> Array:
+    """Answers (6, N) with their first three rows turned from logits to shares."""
+    shares = np.exp(np.maximum(answer[:3] - answer[:3].max(0), -30.0))
+    answer[:3] = shares / (shares[0] + shares[1] + shares[2])
+    return answer
+
+
+def _between(answer: Array, asked_TS: Bools, at: Array, n_columns: int) -> Array:
+    """Answers (6, P) at places of the whole ribbon, from those (6, N) of every third column."""
+    rows, columns = np.divmod(at.astype(np.int32), np.int32(n_columns))
+    left, past = np.divmod(columns, np.int32(EVERY))
+    n_asked = asked_TS.shape[1]
+    number_TS = np.cumsum(asked_TS).reshape(-1) - 1
+    first = rows * np.intp(n_asked) + left
+    share = past * np.float32(1 / EVERY)
+    before, after = (np.take(number_TS, first + step, mode="clip") for step in (0, 1))
+    after = np.where(past > 0, after, before)
+    out = np.empty((len(answer), len(at)), np.float32)
+    for row, values in zip(out, answer):
+        np.take(values, before, out=row)
+        row += share * (np.take(values, after) - row)
+    return out
+
+
+def relight_in_turn(
+    light_TSC: Array, hole_TS: Bools, own_TS: Bools, tables: Sequence[Table], known: Sources | None = None
+) -> Array:
+    """`relight` by one table after the other, each on what the one before it left: (T, S, 4).
+
+    known: the light's sources, where they are known already.
+    """
+    total = relight_known(known or sources(light_TSC, hole_TS), hole_TS, own_TS, tables[0])
     for table in tables[1:]:
         left = total[..., :3] + total[..., 3:] * light_TSC
         more = relight(left, hole_TS, own_TS, table)
@@ -142,15 +189,16 @@ def relight_in_turn(light_TSC: Array, hole_TS: Bools, own_TS: Bools, tables: Seq
 
 
 def mixed(answer: Array, face: Array, banks_light: Array, own_TS: Bools) -> Array:
-    """Base and keep (T, S, 4), as `relight` gives them, from answers (6, N) and the two fills (C, N) in `own_TS`."""
-    shares = np.exp(np.clip(answer[:3] - answer[:3].max(0), -30.0, 0.0))
-    shares /= shares[0] + shares[1] + shares[2]
+    """Base and keep (T, S, 4), as `relight` gives them, from answers (6, N) and the two fills (C, N) in `own_TS`.
+
+    The first three answers are shares.
+    """
     out = np.zeros((own_TS.size, 4), np.float32)
     out[:, 3] = 1.0
-    base = np.empty((4, answer.shape[1]), np.float32)
-    base[:3] = answer[3:] + shares[1] * face + shares[2] * banks_light
-    base[3] = shares[0]
-    out[np.flatnonzero(own_TS)] = base.T
+    base = np.empty((answer.shape[1], 4), np.float32)
+    base[:, :3] = (answer[3:] + answer[1] * face + answer[2] * banks_light).T
+    base[:, 3] = answer[0]
+    out[np.flatnonzero(own_TS)] = base
     return out.reshape(*own_TS.shape, 4)
 
 

@@ -56,8 +56,7 @@ class Ribbon:
         """A crop, (H, W) or (H, W, C), `step` times smaller."""
         if image.shape[:2] == self.size:
             return image
-        how = cv2.INTER_LINEAR if self.step <= 4.0 else cv2.INTER_AREA
-        out: Array = cv2.resize(image, self.size[::-1], interpolation=how)
+        out: Array = cv2.resize(image, self.size[::-1], interpolation=_how(self.step))
         return out
 
     def sample(self, small: Array) -> Array:
@@ -90,6 +89,15 @@ def resample(polyline: NDArray[np.floating], spacing: float = 1.0) -> Array:
     return np.stack([np.interp(at, lengths, points[:, 0]), np.interp(at, lengths, points[:, 1])], 1).astype(np.float32)
 
 
+def _thinned(points: Array, spacing: float) -> Array:
+    """Every so many points, both ends kept, of points at an even spacing of one pixel."""
+    last = len(points) - 1
+    at = np.linspace(0.0, last, max(2, round(last / spacing) + 1), dtype=np.float32)
+    first = np.minimum(at.astype(np.intp), last - 1)
+    out: Array = points[first] + (at - first.astype(np.float32))[:, None] * (points[first + 1] - points[first])
+    return out
+
+
 def straighten(hole: Bools, curves: Sequence[Curve]) -> Ribbon | None:
     """Lay a ribbon along the curves, wide enough for the matte pixels that lie nearest to them.
 
@@ -99,14 +107,13 @@ def straighten(hole: Bools, curves: Sequence[Curve]) -> Ribbon | None:
     runs = _runs(hole, curves)
     if not runs:
         return None
-    wide = cv2.countNonZero(hole.view(np.uint8)) / sum(len(run) for run, _ in runs)
-    step = max(1.0, wide / ROWS_WIDE)
+    step = max(1.0, cv2.countNonZero(hole.view(np.uint8)) / sum(len(run) for run, _ in runs) / ROWS_WIDE)
     size = max(1, round(hole.shape[0] / step)), max(1, round(hole.shape[1] / step))
     centres_S, tangents_S, reach_S = _centre_line(runs, step)
-    cover = _cover(hole, size)
-    at_P = np.flatnonzero(cover if size == hole.shape else cv2.dilate(cover, np.ones((3, 3), np.uint8)))
+    cover = _cover(hole, size, step)
+    at_P = np.flatnonzero(hole if size == hole.shape else cv2.dilate(cover, np.ones((3, 3), np.uint8)) > 0)
     y, x = np.divmod(at_P.astype(np.int32), np.int32(size[1]))
-    nearest = np.take(_nearest_column(centres_S, size), at_P)
+    nearest = _nearest_column(centres_S, size, at_P)
     along, across, gap = _place(x + np.float32(0.5), y + np.float32(0.5), nearest, centres_S, tangents_S)
     column = np.rint(along).astype(np.intp)
     owned = (gap < _BEYOND) & (np.abs(across) < np.take(reach_S, column))
@@ -127,10 +134,18 @@ def straighten(hole: Bools, curves: Sequence[Curve]) -> Ribbon | None:
     return Ribbon(step, size, cover, map_x, map_y, at_P, left, along, across, inside, own > 0)
 
 
-def _cover(hole: Bools, size: tuple[int, int]) -> Array:
-    """How much of each pixel of the shrunk crop is matte, 0 to 255."""
-    full = hole.view(np.uint8) * np.uint8(255)
-    return full if size == hole.shape else np.asarray(cv2.resize(full, size[::-1], interpolation=cv2.INTER_AREA))
+def _cover(hole: Bools, size: tuple[int, int], step: float) -> Array:
+    """How much of each pixel of the shrunk crop is matte, 0 to 255, by the taps that `Ribbon.shrink` has."""
+    full: Array = hole.view(np.uint8) * np.uint8(255)
+    if size == hole.shape:
+        return full
+    if step > 2.0:
+        full = cv2.dilate(full, np.ones((3, 3), np.uint8))  # two taps to a pixel miss every other one
+    return np.asarray(cv2.resize(full, size[::-1], interpolation=_how(step)))
+
+
+def _how(step: float) -> int:
+    return cv2.INTER_LINEAR if step <= 4.0 else cv2.INTER_AREA
 
 
 def _runs(hole: Bools, curves: Sequence[Curve]) -> list[Curve]:
@@ -147,8 +162,8 @@ def _runs(hole: Bools, curves: Sequence[Curve]) -> list[Curve]:
         x, y = np.floor(points).astype(np.intp).T
         on = (x >= 0) & (y >= 0) & (x < width) & (y < height)
         on &= hole[np.clip(y, 0, height - 1), np.clip(x, 0, width - 1)]
-        on = cv2.morphologyEx(on.astype(np.uint8)[:, None], cv2.MORPH_CLOSE, np.ones((2 * RUN_OUT + 1, 1), np.uint8))
-        edges = np.flatnonzero(np.diff(np.r_[0, on[:, 0], 0]))
+        on = cv2.morphologyEx(on.view(np.uint8)[None], cv2.MORPH_CLOSE, np.ones((1, 2 * RUN_OUT + 1), np.uint8))
+        edges = np.flatnonzero(np.diff(np.r_[0, on[0], 0]))
         for first, end in edges.reshape(-1, 2):
             run = points[max(0, first - 2) : end + 2]
             if len(run) > 1:
@@ -161,7 +176,7 @@ def _centre_line(runs: Sequence[Curve], step: float) -> tuple[Array, Array, Arra
     """Points and unit tangents (S, 2) of all runs in a row, and how far each reaches across, in shrunk pixels."""
     centres, tangents, reaches = [], [], []
     for run, half in runs:
-        points = resample(run, step) / np.float32(step)
+        points = _thinned(run, step) / np.float32(step)
         reach = min(4, len(points) - 1)
         away = np.arange(1, RUN_OUT + 1, dtype=np.float32)[:, None]
         before = points[0] + _unit(points[0] - points[reach]) * away[::-1]
@@ -180,19 +195,19 @@ def _unit(vectors: NDArray[np.floating]) -> Array:
     return out
 
 
-def _nearest_column(centres_S: Array, size: tuple[int, int]) -> Index:
-    """For every pixel of the shrunk crop the column nearest to it, up to the pixel grid of the distance transform."""
+def _nearest_column(centres_S: Array, size: tuple[int, int], at_P: Index) -> Index:
+    """For some pixels of the shrunk crop the column nearest to them, up to the pixel grid of the distance transform."""
     height, width = size
     x, y = np.floor(centres_S).astype(np.intp).T
     on = np.flatnonzero((x >= 0) & (y >= 0) & (x < width) & (y < height))
     if not len(on):
-        return np.zeros(size, np.intp)
+        return np.zeros(len(at_P), np.intp)
     seeds = np.full(size, 255, np.uint8)
     seeds[y[on], x[on]] = 0
     _, labels = cv2.distanceTransformWithLabels(seeds, cv2.DIST_L2, 3, labelType=cv2.DIST_LABEL_PIXEL)
     of_label = np.zeros(len(on) + 1, np.intp)
     of_label[labels[y[on], x[on]]] = on
-    out: Index = of_label[labels]
+    out: Index = of_label[np.take(labels, at_P)]
     return out
 
 

@@ -6,7 +6,7 @@ import cv2
 import numpy as np
 import pytest
 
-from rotopaint_ai.seams import cleanplate, grain
+from rotopaint_ai.seams import cleanplate, grain, learned
 
 SIZE = (96, 200)
 LINE = np.stack([np.linspace(10.0, 190.0, 90), np.full(90, 48.0)], 1)
@@ -15,8 +15,8 @@ CURVES = [(LINE, 5.0)]
 
 def banks_alone(strips: np.ndarray) -> np.ndarray:
     """A fill that keeps nothing of the plate."""
-    answer = np.zeros((*strips.shape[:3], 6), np.float32)
-    answer[..., 2] = 30.0
+    answer = np.zeros((*strips.shape[:3], learned.N_ANSWERS), np.float32)
+    answer[..., 3] = 30.0
     return answer
 
 
