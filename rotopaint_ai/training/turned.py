@@ -80,7 +80,7 @@ def turned(relief: Relief, landmarks_LC: Points, visible_L: Points, yaw: float, 
 
     None where too few landmarks are seen to tell the surface.
     """
-    known = np.isfinite(landmarks_LC).all(axis=1)
+    known = np.asarray(np.isfinite(landmarks_LC).all(axis=1))
     seen = np.asarray(known & ~(visible_L < 0.5))
     if seen.sum() < _FEWEST:
         return None
@@ -97,8 +97,9 @@ def turned(relief: Relief, landmarks_LC: Points, visible_L: Points, yaw: float, 
     columns = np.broadcast_to(nodes, (GRID, GRID))
     source[..., 0] = _at(first.source, columns, second.source.T, nodes) + middle[0]
     moved, gone = _moved(marks - middle, np.where(seen, np.nan, depths), surface, first, second, nodes, (yaw, pitch))
-    visible = np.where(gone & seen, np.minimum(visible_L, 0.0), visible_L)
-    landmarks = np.where(known[:, None], moved + middle, np.nan)
+    visible = np.where(np.logical_and(gone, seen), np.minimum(visible_L, 0.0), visible_L)
+    landmarks = moved + middle
+    landmarks[~known] = np.nan
     return Turn(source, corner, step, landmarks.astype(np.float32), visible.astype(np.float32))
 
 

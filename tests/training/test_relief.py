@@ -89,7 +89,7 @@ def painted(landmarks: Array, size: int) -> npt.NDArray[np.uint8]:
 def dot_near(picture: npt.NDArray[np.uint8], at: npt.NDArray[np.floating], reach: float) -> Array:
     ys, xs = np.mgrid[0 : picture.shape[0], 0 : picture.shape[1]] + 0.5
     light = np.maximum(picture[..., 0].astype(float) - 90, 0) * (np.hypot(xs - at[0], ys - at[1]) < reach)
-    return np.array([(light * xs).sum(), (light * ys).sum()]) / max(light.sum(), 1e-9)
+    return np.asarray([(light * xs).sum(), (light * ys).sum()]) / max(float(light.sum()), 1e-9)
 
 
 @pytest.mark.parametrize(("yaw", "pitch"), [(12.0, 0.0), (-14.0, 5.0), (0.0, -9.0)])
