@@ -108,13 +108,29 @@ def _rows(field: Array, axis: int) -> Array:
     return np.pad(field, around, "edge") if field.dtype != bool else np.pad(field, around)
 
 
-def loss_of(net: nn.Module, strips: Strips, rows: Array) -> Tensor:
-    """Mean over strips of `error_of` what the network makes of them."""
-    strip = torch.from_numpy(strips.strip[rows].astype(np.float32))
-    lit = torch.from_numpy(strips.light[rows].astype(np.float32))
+def loss_of(net: nn.Module, strips: Strips, rows: Array, rng: np.random.Generator) -> Tensor:
+    """Mean over strips of `error_of` what the network makes of them, turned at random."""
+    strip, lit, wanted = turned(strips.strip[rows], strips.light[rows], strips.wanted[rows], rng)
     with torch.autocast("cpu", dtype=torch.bfloat16, enabled=net.training):
         answer = net(strip)
-    return error_of(mixed(answer, lit[:, :4]), lit, torch.from_numpy(strips.wanted[rows])).mean()
+    return error_of(mixed(answer, lit[:, :4]), lit, wanted).mean()
+
+
+def turned(strip: Array, lit: Array, wanted: Array, rng: np.random.Generator) -> tuple[Tensor, Tensor, Tensor]:
+    """A batch with its banks changed over, run from its other end, and its colours exchanged, at random.
+
+    What is true of a seam stays true of these.
+    """
+    rows, columns = (int(step) for step in rng.choice([-1, 1], 2))
+    colours = rng.permutation(3)
+    channels = np.r_[colours, 3 + colours, 6 + colours, 9 : strip.shape[-1]]
+    parts = (
+        strip[:, ::rows, ::columns][..., channels].astype(np.float32),
+        lit[:, :, ::rows, ::columns][..., colours].astype(np.float32),
+        wanted[:, ::rows, ::columns],
+    )
+    one, two, three = (torch.from_numpy(np.ascontiguousarray(part)) for part in parts)
+    return one, two, three
 
 
 def error_of(got: Tensor, lit: Tensor, wanted: Tensor) -> Tensor:
@@ -181,8 +197,8 @@ def train(training: Training, strips: Strips, *, minutes: float, piece: float, s
         share = min(1.0, training.seconds / (60 * minutes))
         for group in training.optimiser.param_groups:
             group["lr"] = RATE * min(1.0, (training.steps + 1) / 100) * (0.5 + 0.5 * float(np.cos(np.pi * share)))
-        rows = np.random.default_rng([seed, training.steps]).integers(0, len(strips.strip), BATCH)
-        loss = loss_of(training.net, strips, rows)
+        rng = np.random.default_rng([seed, training.steps])
+        loss = loss_of(training.net, strips, rng.integers(0, len(strips.strip), BATCH), rng)
         training.optimiser.zero_grad(set_to_none=True)
         loss.backward()  # type: ignore[no-untyped-call]
         nn.utils.clip_grad_norm_(training.net.parameters(), 0.2)

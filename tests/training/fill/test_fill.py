@@ -152,6 +152,21 @@ def test_the_truth_has_no_error_and_a_line_costs_more_than_the_same_error_spread
     assert (train.error_of(lit[:, 4] + line, lit, every) > train.error_of(lit[:, 4] + spread, lit, every)).all()
 
 
+def test_a_turned_batch_is_the_same_seam_seen_another_way(laid: list[ribbons.Laid]) -> None:
+    strips = _strips(laid)
+    given = (strips.strip[:4], strips.light[:4], strips.wanted[:4])
+    tables = torch.from_numpy(strips.light[:4, 0].astype(np.float32))
+    lit, wanted = torch.from_numpy(strips.light[:4].astype(np.float32)), torch.from_numpy(strips.wanted[:4])
+    before = train.error_of(tables, lit, wanted)
+    kinds = set()
+    for seed in range(6):
+        strip, other, where = train.turned(*given, np.random.default_rng(seed))
+        assert torch.allclose(train.error_of(other[:, 0], other, where), before, rtol=1e-4)
+        assert torch.allclose(strip[..., :3] + (other[:, 3] - other[:, 1]), torch.zeros(1), atol=0.02)
+        kinds.add(float(strip[0, 0, 0, 0]))
+    assert len(kinds) > 2
+
+
 def test_training_goes_on_where_it_was_put_aside(laid: list[ribbons.Laid], tmp_path: Path) -> None:
     strips, first = _strips(laid), train.Training.start(0)
     before = first.net.answer.weight.detach().clone()
