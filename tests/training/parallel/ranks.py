@@ -71,4 +71,5 @@ if __name__ == "__main__":
             gradients(Path(folder), group, compression)
     else:
         training(Path(folder), group, rest[0], rest[1], int(rest[2]))
+        gradients(Path(folder), group, "none")
     group.leave()
