@@ -129,6 +129,15 @@ def test_sides_take_turns_until_all_are_over(tmp_path: Path, monkeypatch: pytest
     assert drawn.count("<circle") == 55
     x = [float(value) for value in re.findall(r'<circle cx="([\\d.]+)"', drawn)]
     assert x[:5] == sorted(x[:5])
+    assert content["is_whole"]
+
+    def interrupt(text: str) -> None:
+        if text.startswith("turn 3/"):
+            raise KeyboardInterrupt
+
+    part = race.run(race.Course(("data",), seconds=6.0), interrupt)
+    assert [len(side["curve"]) for side in part["sides"].values()] == [4, 4]
+    assert not part["is_whole"]
     with pytest.raises(TrainingError, match="stock: the loader broke"):
         race.run(race.Course(("fail",), seconds=6.0))
 

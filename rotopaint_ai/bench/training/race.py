@@ -89,25 +89,34 @@ Told = Callable[[str], None]
 
 
 def run(course: Course, tell: Told = lambda text: None) -> dict[str, Any]:
-    """Run all sides and return curves, levels and ratios as JSON values. Raises TrainingError."""
-    names = ["ours", *course.times]
+    """Run all sides and return curves, levels and ratios as JSON values; after an interrupt, of what there was by then.
+
+    Raises TrainingError.
+    """
+    names, is_whole = ["ours", *course.times], True
     with tempfile.TemporaryDirectory(prefix="rotopaint-race-") as scratch:
         sides = [_start(name, course, Path(scratch)) for name in names]
         try:
-            for at in range(_TURNS + 1):  # the first turn loads and evaluates what is known before the first step
-                for side in sides:
-                    if not side.is_over:
-                        side.turn(0.0 if at == 0 else _slice(course, side))
-                tell(_progress(at, sides))
-            for side in sides:
-                while not side.is_over:
-                    side.turn(_slice(course, side))
+            _take_turns(course, sides, tell)
+        except KeyboardInterrupt:
+            is_whole = False
         finally:
             for side in sides:
                 side.process.kill()
                 side.process.communicate()
                 side.errors.close()
-    return _content(course, sides)
+    return {**_content(course, sides), "is_whole": is_whole}
+
+
+def _take_turns(course: Course, sides: Sequence[Side], tell: Told) -> None:
+    for at in range(_TURNS + 1):  # the first turn loads and evaluates what is known before the first step
+        for side in sides:
+            if not side.is_over:
+                side.turn(0.0 if at == 0 else _slice(course, side))
+        tell(_progress(at, sides))
+    for side in sides:
+        while not side.is_over:
+            side.turn(_slice(course, side))
 
 
 def _slice(course: Course, side: Side) -> float:
