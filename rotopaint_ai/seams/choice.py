@@ -61,7 +61,7 @@ def automatic(
     share_S = shares(doubt(relit, known, hole_TS, own_TS), own_TS.shape[1])
     used = own_TS.any(0)
     share = float(share_S[used].mean()) if used.any() else 0.0
-    mended = relit.copy() if share else relit
+    mended = relit.copy()
     edges = np.flatnonzero(np.diff(np.r_[0, (share_S > 0).astype(np.int8), 0]))
     for first, end in edges.reshape(-1, 2):
         part = slice(int(first), int(end))
@@ -77,9 +77,14 @@ def doubt(relit_TSC: Array, known: Sources, hole_TS: Bools, own_TS: Bools) -> Ar
     or a fold runs under the matte, where one profile does not tell a groove from a face. Of what is known before the
     network is asked this foretells best what it mends (docs/fill.md).
     """
-    plate, face = known.own.transpose(0, 2, 1), known.face.transpose(0, 2, 1)
-    gap = (relit_TSC[..., :3] + relit_TSC[..., 3:] * plate - face).mean(2) ** 2
-    return np.asarray(np.sqrt(per_stretch(gap, own_TS & hole_TS)))
+    base, plate, face = (_sum(colours) for colours in (relit_TSC.transpose(0, 2, 1), known.own, known.face))
+    gap = (base + relit_TSC[..., 3] * plate - face) * np.float32(1 / 3)
+    return np.asarray(np.sqrt(per_stretch(gap * gap, own_TS & hole_TS)))
+
+
+def _sum(field_TCS: Array) -> Array:
+    out: Array = field_TCS[:, 0] + field_TCS[:, 1] + field_TCS[:, 2]
+    return out
 
 
 def per_stretch(field_TS: Array, wanted_TS: Bools, *, total: bool = False) -> Array:
