@@ -5,7 +5,7 @@ libxkbcommon-x11-0 libxcb-cursor0 libxcb-icccm4 libxcb-image0 libxcb-keysyms1 li
 
     xvfb-run -s "-screen 0 1500x960x24" python scripts/guide.py docs/guide
 
-Every step is checked: the script ends with an error where a click or a key did not do what the guide says.
+On a dense screen (`QT_SCALE_FACTOR=2`, twice the pixels) the pictures are as dense. Every step is checked: the script ends with an error where a click or a key did not do what the guide says.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class Tour:
     def point(self, widget: QWidget, place: QPoint | QPointF | None = None) -> None:
         """Move the mouse over a widget."""
         inside = widget.rect().center() if place is None else QPointF(place).toPoint()
-        goal = widget.mapToGlobal(inside)
+        goal = widget.mapToGlobal(inside) * self.window.devicePixelRatioF()
         self.hand("mousemove", goal.x(), goal.y())
 
     def click(self, widget: QWidget, place: QPoint | QPointF | None = None) -> None:
@@ -107,8 +107,9 @@ class Tour:
         """Keep what is on the screen, the mouse's place included in what the widgets show."""
         self.rest(0.3)
         picture = (window or self.window).grab().toImage()
-        if picture.width() > WIDTH:
-            picture = picture.scaledToWidth(WIDTH, Qt.TransformationMode.SmoothTransformation)
+        width = round(WIDTH * self.window.devicePixelRatioF())
+        if picture.width() > width:
+            picture = picture.scaledToWidth(width, Qt.TransformationMode.SmoothTransformation)
         picture.convertToFormat(QImage.Format.Format_RGB888).save(str(self.folder / f"{name}.png"))
         print(f"{name}: {self.panel.status.text.text()}", flush=True)
 
@@ -188,6 +189,7 @@ class Tour:
         row = self.panel.inspector.shapes.row_of("seam_bridge")
         self.click(tree.viewport(), tree.visualItemRect(row).center())
         assert self.session.selection.shape == "seam_bridge"
+        self.rename("nose bridge")
         self.click(tabs, tabs.tabRect(2).center())
         self.click(seam.width_px)
         self.press("ctrl+a")
@@ -208,6 +210,14 @@ class Tour:
         self.rest(1.0)
         self.keep("11_wipe")
         self.press("w")
+
+    def rename(self, given: str) -> None:
+        """F2 renames the shape that is selected."""
+        self.press("F2")
+        self.press("ctrl+a")
+        self.hand("type", given)
+        self.press("Return")
+        self.wait("the name", lambda: self.session.state.names == {"seam_bridge": given})
 
     def touch_up(self) -> None:
         """Copy skin from below the seam over what the fill has left."""

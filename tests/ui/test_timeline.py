@@ -14,7 +14,7 @@ from rotopaint_ui.reel import Reel
 from rotopaint_ui.session import Session
 from rotopaint_ui.timeline import Timeline
 from rotopaint_ui.timeline.axis import LEFT, RIGHT, Axis
-from rotopaint_ui.timeline.heat import columns
+from rotopaint_ui.timeline.heat import BARS, SETTLED, columns
 from rotopaint_ui.timeline.keys import key_sources
 from rotopaint_ui.timeline.ramp import ramp
 from rotopaint_ui.timeline.reach import Reach, end_at
@@ -158,3 +158,23 @@ def test_the_error_ramp_runs_from_blue_to_orange() -> None:
     assert sure.blue() > sure.red()
     assert doubtful.red() > doubtful.blue()
     assert ramp(5.0) == doubtful
+
+
+def test_frames_that_a_person_is_done_with_lose_their_colour(timeline: Timeline, session: Session) -> None:
+    def colours(frame: int) -> set[int]:
+        picture = timeline.grab().toImage()
+        x, middle = round(timeline.x_of(frame) + 8), round(timeline.place_of("bars"))
+        return {picture.pixelColor(x, y).rgb() for y in range(middle - BARS // 2, middle + BARS // 2)}
+
+    assert SETTLED.rgb() not in colours(1003)
+    session.mark([1003], "accepted")
+    assert SETTLED.rgb() in colours(1003)
+    assert SETTLED.rgb() not in colours(1002)
+    session.mark([1003], None)
+    session.select("seam")
+    assert session.document is not None
+    moved = edits.move_points(session.document, "seam", [1005], [0], 1, 0)
+    session.act("move points", replace(session.state, document=moved))
+    assert SETTLED.rgb() in colours(1005)
+    session.select("eye")  # nobody has keyed the eye there
+    assert SETTLED.rgb() not in colours(1005)

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from functools import partial
 
 from PySide6.QtCore import QPoint, QSize, Qt, QTimer, Signal
-from PySide6.QtGui import QBrush
+from PySide6.QtGui import QBrush, QColor
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QHeaderView,
@@ -27,6 +27,7 @@ from rotopaint_ui.timeline.ramp import BAD_SHARE, ramp
 
 NAME, EYE, LOCK, ERROR, KEYS = range(5)
 OWN_NAME = int(Qt.ItemDataRole.UserRole)  # of the shape, whatever it is called
+_BY_HAND = QColor("#ffb454")  # as a person's diamonds on the timeline
 _GROUPS = {"seam": "Seams", "matte": "Mattes"}
 _EMPTY = "No shapes yet. Drag a box around the face and press Run: shapes come in from the playhead outwards."
 
@@ -135,15 +136,20 @@ class ShapesTab(QWidget):
     def _show(self, item: QTreeWidgetItem, shape: RotoShape) -> None:
         session = self._session
         shown, locked = shape.name not in session.hidden, shape.name in session.locked
-        error = session.run.error_at(session.frame, shape.name)
-        if self._told.get(shape.name) == (shown, locked, error, shape.keys):
+        key = shape.keys.get(session.frame)
+        by_hand = key is not None and key.source == "human"
+        error = None if by_hand else session.run.error_at(session.frame, shape.name)
+        if self._told.get(shape.name) == (shown, locked, by_hand, error, shape.keys):
             return  # icons and texts cost a millisecond a row, and this is called at every frame
-        self._told[shape.name] = shown, locked, error, shape.keys
+        self._told[shape.name] = shown, locked, by_hand, error, shape.keys
         item.setIcon(EYE, icon("eye" if shown else "eye_off"))
         item.setIcon(LOCK, icon("lock" if locked else "lock_off"))
         item.setData(EYE, Qt.ItemDataRole.AccessibleTextRole, "shown" if shown else "hidden")
         item.setData(LOCK, Qt.ItemDataRole.AccessibleTextRole, "locked" if locked else "free")
         self._show_error(item, error)
+        if by_hand:
+            item.setText(ERROR, "by hand")
+            item.setForeground(ERROR, QBrush(_BY_HAND))
         n_human = len(human_keys(shape))
         item.setText(KEYS, f"{len(shape.keys)}  \u25c6{n_human} " if n_human else f"{len(shape.keys)} ")
 

@@ -12,6 +12,7 @@ from PySide6.QtCore import QPointF, QSize, Qt, Signal
 from PySide6.QtGui import QColor, QMouseEvent, QPainter, QPaintEvent, QResizeEvent, QWheelEvent
 from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
 
+from rotopaint_ai.shapes.human import human_keys
 from rotopaint_ai.shapes.roto import RotoDocument
 from rotopaint_ui.moved import Moved
 from rotopaint_ui.reel import PLATE, Reel
@@ -20,7 +21,7 @@ from rotopaint_ui.session import Session
 from rotopaint_ui.shot import PlateFacts
 from rotopaint_ui.timeline import strips
 from rotopaint_ui.timeline.axis import Axis
-from rotopaint_ui.timeline.heat import BARS, ROW, HeatRows, Rows, paint_bars
+from rotopaint_ui.timeline.heat import BARS, ROW, HeatRows, Rows, Settled, paint_bars
 from rotopaint_ui.timeline.keys import KEYS, key_sources, paint_keys, paint_moved
 from rotopaint_ui.timeline.marks import MARKS, paint_marks
 from rotopaint_ui.timeline.ramp import BAD_SHARE
@@ -28,6 +29,7 @@ from rotopaint_ui.timeline.reach import REACH, End, Reach, end_at, paint_reach
 from rotopaint_ui.timeline.strips import GAP, GROUND, RULER, THUMBS
 
 MOST_ROWS = 24
+_FAINT = 0.35  # brackets of other frames
 
 
 class Timeline(QWidget):
@@ -45,6 +47,7 @@ class Timeline(QWidget):
         self._session, self._reel = session, reel
         self._rows = HeatRows()
         self._axis: Axis | None = None
+        self._done: tuple[object, object, Settled] | None = None
         self._keys: tuple[RotoDocument | None, str | None, dict[int, str]] = (None, None, {})
         self._held_end: End | None = None
         self._pan: float | None = None
@@ -165,18 +168,40 @@ class Timeline(QWidget):
         broken = {frame for name, frame in self._reel.broken if name == PLATE}
         strips.paint_thumbs(painter, axis, tops["thumbs"], plate, thumbs, broken)
         strips.paint_holds(painter, axis, tops["thumbs"] + 1, session.run.held)
-        paint_bars(painter, axis, tops["bars"], self._errors(axis), BAD_SHARE * plate.width)
+        settled, bad_px = self._settled(), BAD_SHARE * plate.width
+        done = settled.get(session.selection.shape or "", frozenset())
+        paint_bars(painter, axis, tops["bars"], self._errors(axis), bad_px, done)
         names = self._shape_names()[:MOST_ROWS]
         if names:
-            rows = Rows(session.run, names, axis, BAD_SHARE * plate.width)
+            rows = Rows(session.run, names, axis, bad_px, settled)
             painter.drawImage(strips.strip(axis, tops["rows"], 0).topLeft(), self._rows.image(rows))
             self._paint_chosen_row(painter, axis, tops["rows"], names)
         paint_keys(painter, axis, tops["keys"], self._key_sources(), session.state.crops)
         if self.moved is not None:
             paint_moved(painter, axis, tops["keys"], self.moved.by_frame)
+        self._paint_other_spreads(painter, axis, tops["reach"])
         if self.reach is not None:
             paint_reach(painter, axis, tops["reach"], self.reach, is_held=self._held_end is not None)
         paint_marks(painter, axis, tops["marks"], session.state.marks)
+
+    def _paint_other_spreads(self, painter: QPainter, axis: Axis, y: float) -> None:
+        """What was spread from other frames, faintly."""
+        painter.setOpacity(_FAINT)
+        for each in self._session.state.spreads:
+            if self.reach is None or each.frame != self.reach.frame:
+                paint_reach(painter, axis, y, Reach(each.frame, each.first, each.last, is_spread=True), is_held=False)
+        painter.setOpacity(1.0)
+
+    def _settled(self) -> Settled:
+        """Frames that a person is done with: by shape, and ("") those that N passes over."""
+        state = self._session.state
+        if self._done is None or self._done[0] is not state.document or self._done[1] is not state.marks:
+            accepted = frozenset(frame for frame, mark in state.marks.items() if mark == "accepted")
+            shapes = () if state.document is None else state.document.shapes
+            by_shape = {shape.name: accepted | human_keys(shape).keys() for shape in shapes}
+            by_shape[""] = accepted | self._session.corrected_frames()
+            self._done = state.document, state.marks, by_shape
+        return self._done[2]
 
     def _paint_chosen_row(self, painter: QPainter, axis: Axis, y: float, names: tuple[str, ...]) -> None:
         chosen = self._session.selection.shape

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from PySide6.QtCore import QPointF, QRectF, Qt
@@ -13,6 +13,9 @@ from rotopaint_ui.timeline.axis import LEFT, Axis
 from rotopaint_ui.timeline.ramp import LOST, ramp
 
 BARS, ROW = 24, 5
+_LOW = 4.0  # height of a bar that is done with
+SETTLED = QColor("#3d4656")
+Settled = Mapping[str, frozenset[int]]  # frames that a person has keyed or accepted, by shape
 _EMPTY = QColor("#0f1013")
 
 
@@ -24,6 +27,7 @@ class Rows:
     names: tuple[str, ...]
     axis: Axis
     bad_px: float
+    settled: Settled
 
 
 class HeatRows:
@@ -35,18 +39,26 @@ class HeatRows:
 
     def image(self, rows: Rows) -> QImage:
         """One pixel column per screen pixel, `ROW` pixel rows per shape."""
-        if self._key is None or self._key.run is not rows.run or self._key != rows:
+        key = self._key
+        if key is None or key.run is not rows.run or key.settled is not rows.settled or key != rows:
             self._key, self._image = rows, _drawn(rows)
         return self._image
 
 
-def paint_bars(painter: QPainter, axis: Axis, y: float, errors: Mapping[int, float], bad_px: float) -> None:
-    """A bar per frame: its colour says how large the error may be, its height how it ranks; a cross where lost."""
+def paint_bars(
+    painter: QPainter, axis: Axis, y: float, errors: Mapping[int, float], bad_px: float, settled: Collection[int]
+) -> None:
+    """A bar per frame: its colour says how large the error may be, its height how it ranks; a cross where lost.
+
+    Frames that a person has `settled` are grey and low: what is left in colour is what there is to do.
+    """
     tallest = max([bad_px, *(error for error in errors.values() if error != float("inf"))])
     gap = 1.0 if axis.cell > 4 else 0.0
     for frame, error in errors.items():
         left, width = axis.x_of(frame), max(axis.cell - gap, 1.0)
-        if error == float("inf"):
+        if frame in settled:
+            painter.fillRect(QRectF(left, y + BARS - _LOW, width, _LOW), SETTLED)
+        elif error == float("inf"):
             painter.fillRect(QRectF(left, y, width, BARS), LOST)
             _paint_cross(painter, QPointF(left + width / 2, y + BARS / 2))
         else:
@@ -69,8 +81,12 @@ def _drawn(rows: Rows) -> QImage:
     for left, frames in columns(rows.axis):
         width = max(rows.axis.cell * len(frames) - (1.0 if rows.axis.cell > 4 else 0.0), 1.0)
         for index, name in enumerate(rows.names):
-            found = [error for frame in frames if (error := rows.run.error_at(frame, name)) is not None]
-            if found:
+            done = rows.settled.get(name, frozenset())
+            left_over = [frame for frame in frames if frame not in done]
+            found = [error for frame in left_over if (error := rows.run.error_at(frame, name)) is not None]
+            if not left_over:
+                painter.fillRect(QRectF(left - LEFT, ROW * index, width, ROW - 1), SETTLED)
+            elif found:
                 worst = max(found)
                 colour = LOST if worst == float("inf") else ramp(worst / rows.bad_px)
                 painter.fillRect(QRectF(left - LEFT, ROW * index, width, ROW - 1), colour)

@@ -172,7 +172,8 @@ class Stack:
 
     def _paint_still(self, painter: QPainter, scene: Scene) -> None:
         session, view, overlay = self._session, scene.shown.view, scene.shown.overlay
-        painter.setOpacity(FADED if session.is_dragging else 1.0)
+        is_painted = scene.shown.shows_clean  # lines over the paint would hide what there is to judge
+        painter.setOpacity(FADED if session.is_dragging or is_painted else 1.0)
         if overlay.mattes:
             for outline in scene.still:
                 paint_matte(painter, outline.shape, session.frame, view, outline.colour)
@@ -181,7 +182,7 @@ class Stack:
         own = session.selection.shape
         if overlay.splines:
             for outline in scene.still:
-                if outline.shape.name != own:
+                if outline.shape.name != own and not (is_painted and outline.shape.role == "seam"):
                     paint_path(painter, outline.path, view, outline.colour, style=_style(outline))
         painter.setOpacity(1.0)
         if overlay.onion and session.shape is not None and own not in session.hidden:
@@ -189,7 +190,7 @@ class Stack:
                 paint_path(painter, path, view, colour, style="thin")
         for outline in scene.still:
             if outline.shape.name == own and overlay.splines:
-                self._paint_selected(painter, outline, view)
+                self._paint_selected(painter, outline, view, is_painted=is_painted)
 
     def _paint_moving(self, painter: QPainter, scene: Scene) -> None:
         session, view, overlay = self._session, scene.shown.view, scene.shown.overlay
@@ -208,7 +209,12 @@ class Stack:
             paint_landmarks(painter, scene.moving_marks, view)
         self._paint_crop(painter, scene)
 
-    def _paint_selected(self, painter: QPainter, outline: Outline, view: View) -> None:
+    def _paint_selected(self, painter: QPainter, outline: Outline, view: View, *, is_painted: bool) -> None:
+        if is_painted and outline.shape.role == "seam":
+            painter.setOpacity(FADED)
+            paint_path(painter, outline.path, view, outline.colour, style="thin")
+            painter.setOpacity(1.0)
+            return
         style: Style = "bold" if outline.is_shown else "dashed"
         paint_path(painter, outline.path, view, outline.colour.lighter(118), style=style)
         if outline.shape.name not in self._session.locked and not self._session.is_dragging:
