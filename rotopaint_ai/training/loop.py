@@ -21,11 +21,11 @@ import torch
 from torch import Tensor, nn
 
 from rotopaint_ai.errors import TrainingError
-from rotopaint_ai.files import replacing
 from rotopaint_ai.training import losses
 from rotopaint_ai.training.activations import Activations, is_out_of_memory
 from rotopaint_ai.training.augment import Augmenter, Batch, Geometry
 from rotopaint_ai.training.batches import ahead
+from rotopaint_ai.training.checkpoint import read_checkpoint, write_checkpoint
 from rotopaint_ai.training.dataset import Memory, joined, shrunk
 from rotopaint_ai.training.held_out import as_input, precision, predict_held_out, seen_error
 from rotopaint_ai.training.log import LOG, NOT_MEASURED, HeldOutError, Row, Window, write_log
@@ -329,18 +329,14 @@ class Run:
             **{name: getattr(self, name) for name in ("at", "seconds", "since_best", "has_joined")},
             "rows": [tuple(row) for row in self.rows],
         }
-        with replacing(self.folder / CHECKPOINT) as beside:
-            torch.save(state, beside)
+        write_checkpoint(self.folder / CHECKPOINT, state)
 
     def load(self) -> None:
         """Go on from the folder's checkpoint; start anew where there is none. Raises TrainingError."""
         path = self.folder / CHECKPOINT
         if not path.is_file():
             return
-        try:
-            state = torch.load(path, map_location="cpu", weights_only=True)
-        except Exception as error:  # torch raises many kinds on a damaged file
-            raise TrainingError(f"{path}: cannot be read ({error}); train again without --resume") from error
+        state = read_checkpoint(path)
         if state["recipe"] != self.recipe.to_yaml():
             raise TrainingError(
                 f"{path}: was made with another recipe; train again without --resume, or with that recipe"

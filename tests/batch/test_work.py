@@ -181,6 +181,24 @@ def test_single_tasks_wait_for_what_they_need(show: Path, capsys: pytest.Capture
     assert "1 of 5 tasks done" in page.read_text()
 
 
+def test_a_farm_s_task_that_was_killed_is_done_when_its_claim_has_lapsed(
+    show: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["batch", str(show), "--task", "track", "--shot", "a"]
+    board = plan_show(read_show(show)).board
+    task = next(task for task in board.tasks if task.key == "a/track")
+    killed = board.ledger.claim(task)  # by a worker that is never heard of again
+    assert killed is not None
+    assert main(words) == 2
+    assert "is at it; try again later" in capsys.readouterr().err
+    os.utime(killed.path, (1, 1))
+    assert main(words) == 0
+    assert board.ledger.is_done(task)
+    when = board.ledger._path(task, "done").stat().st_mtime_ns
+    assert main(words) == 0  # a farm that asks again gets it as it is
+    assert board.ledger._path(task, "done").stat().st_mtime_ns == when
+
+
 def test_openjd_runs_the_whole_show(show: Path) -> None:
     template = show.with_name("farm.yaml")
     assert main(["batch", str(show), "--openjd", str(template)]) == 3  # one shot's plates are not there

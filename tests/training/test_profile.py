@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,10 @@ import numpy as np
 import pytest
 import torch
 
-from rotopaint_ai.training import loop, losses
+from rotopaint_ai.errors import TrainingError
+from rotopaint_ai.training import checkpoint, loop, losses
 from rotopaint_ai.training.augment import Batch
+from rotopaint_ai.training.checkpoint import read_checkpoint, write_checkpoint
 from rotopaint_ai.training.dataset import load_pictures, read_dataset
 from rotopaint_ai.training.log import HeldOutError, Row, Window
 from rotopaint_ai.training.loop import Run, Task, build_net, fit_landmarks
@@ -77,6 +80,25 @@ def test_a_training_says_what_bound_it(faces: Path, tmp_path: Path) -> None:
     assert found.device == "processor"
     assert found.copied_gb_per_s > 0
     assert 0 < (found.busy or 0) <= 1
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="writes to Linux's disk that is always full")
+def test_a_full_disk_is_one_line_and_the_checkpoint_before_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "checkpoint.pt"
+    write_checkpoint(path, {"at": 1})
+
+    @contextlib.contextmanager
+    def full(path: Path) -> Iterator[Path]:
+        yield Path("/dev/full")
+
+    monkeypatch.setattr(checkpoint, "replacing", full)
+    with pytest.raises(
+        TrainingError, match=r"checkpoint.pt: cannot be written \(.+\); make room and go on with --resume"
+    ):
+        write_checkpoint(path, {"at": 2, "net": torch.zeros(100_000)})
+    assert read_checkpoint(path) == {"at": 1}
 
 
 def test_a_step_keeps_everything_on_the_rank_s_device(

@@ -59,6 +59,21 @@ def test_a_bucket_gives_what_the_folder_gives(faces: Path, bucket: str, tmp_path
     assert os.environ["AWS_ENDPOINT_URL"]
 
 
+def test_a_server_that_gives_other_bytes_is_not_believed(faces: Path, bucket: str, tmp_path: Path) -> None:
+    import boto3
+
+    pack_dataset(faces, tmp_path / "packed", shard_mb=0.02)
+    for path in sorted((tmp_path / "packed").rglob("*.*")):
+        boto3.client("s3").upload_file(str(path), "show", f"pip/{path.relative_to(tmp_path / 'packed')}")
+    right = (tmp_path / "packed/shards/000000.tar").read_bytes()
+    boto3.client("s3").put_object(Bucket="show", Key="pip/shards/000000.tar", Body=right[::-1])
+    with pytest.raises(TrainingError, match=r"000000.tar: the bytes are not those of the index \(4 tries\)"):
+        read_dataset(bucket).picture(0)
+    assert not list((tmp_path / "cache").rglob("*.tar"))
+    boto3.client("s3").put_object(Bucket="show", Key="pip/shards/000000.tar", Body=right)
+    np.testing.assert_array_equal(read_dataset(bucket).picture(0), read_dataset(faces).picture(0))
+
+
 def test_a_bucket_that_is_not_there_is_one_line(bucket: str) -> None:
     with pytest.raises(TrainingError, match=r"s3://nowhere/x/dataset.json: .*NoSuchBucket.*4 tries"):
         read_dataset("s3://nowhere/x")
