@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import ctypes
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,11 +10,13 @@ from typing import Any
 from rotopaint_ai.files import write_json
 from rotopaint_ai.frames import summarise
 from rotopaint_ai.jobs import Event, Sink, warning
+from rotopaint_ai.pipeline import memory
 from rotopaint_ai.pipeline.content import run_content
 from rotopaint_ai.pipeline.document import build_document, n_keys
 from rotopaint_ai.pipeline.export import Exported, write_exports
 from rotopaint_ai.pipeline.pictures import Gallery, choose_worst, remove_others
 from rotopaint_ai.pipeline.plan import Plan
+from rotopaint_ai.pipeline.second import told
 from rotopaint_ai.pipeline.state import RunState
 from rotopaint_ai.report.page import write_report
 from rotopaint_ai.shapes.reduce import reduce_document
@@ -42,7 +41,7 @@ class Outcome:
 
 def conclude(plan: Plan, state: RunState, sink: Sink, *, wall_s: float, n_new: int) -> Outcome:
     """Write what needs the whole shot: shapes, exchange files, pictures, run.json, report."""
-    _give_memory_back()
+    memory.give_back()  # the document needs its own now
     document = plan.work.put_back(build_document(state.records(), plan))
     keys = {"before": n_keys(document)}
     if plan.job.key_tolerance_px:
@@ -71,15 +70,10 @@ def conclude(plan: Plan, state: RunState, sink: Sink, *, wall_s: float, n_new: i
                 f"{where}; mattes are empty there and the clean plate is the plate; add a box: --crop FRAME:X,Y,W,H"
             )
         )
+    if (doubt := told(content["second_opinion"])) is not None:
+        sink(warning(doubt))
     sink(_finished(outcome, content))
     return outcome
-
-
-def _give_memory_back() -> None:
-    """Return what the frames took to the system before the document needs its own; glibc keeps it otherwise."""
-    if sys.platform.startswith("linux"):
-        with contextlib.suppress(OSError, AttributeError):
-            ctypes.CDLL(None).malloc_trim(0)
 
 
 def _finished(outcome: Outcome, content: Mapping[str, Any]) -> Event:

@@ -20,6 +20,7 @@ from typing import Any, Protocol
 
 from rotopaint_ai.errors import PlateError
 from rotopaint_ai.jobs import Cancel
+from rotopaint_ai.pipeline import memory
 from rotopaint_ai.pipeline.clock import Times, timed
 from rotopaint_ai.pipeline.records import FrameRecord
 from rotopaint_ai.plates.plate import Frame
@@ -84,6 +85,7 @@ class Line:
 
         Raises: CancelledError when asked to stop, after the frames just being written; whatever a stage raises.
         """
+        memory.hold_no_frames()
         pool = ThreadPoolExecutor(self.threads, thread_name_prefix="line")
         try:
             yield from self._again(pool, start)

@@ -9,6 +9,7 @@ import mmap
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from io import BufferedReader
 from pathlib import Path
 from typing import Any
 
@@ -108,18 +109,26 @@ def stamp(path: Path) -> tuple[int, int]:
 @contextmanager
 def mapped(path: Path) -> Iterator[memoryview]:
     """The bytes of a file, read-only and without copying them. Raises DamagedFrameError for an empty file."""
-    try:
-        with path.open("rb") as stream, mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as map_:
+    with reading(path) as stream:
+        try:
+            map_ = mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)
+        except ValueError as error:
+            raise DamagedFrameError(f"{path.name}: the file is empty (0 bytes); render it again") from error
+        with map_:
             view = memoryview(map_)
             try:
                 yield view
             finally:
                 view.release()
+
+
+@contextmanager
+def reading(path: Path) -> Iterator[BufferedReader]:
+    """A file of a plate, opened to be read. Raises MissingFrameError; PlateError where the disk refuses."""
+    try:
+        with path.open("rb") as stream:
+            yield stream
     except FileNotFoundError as error:
         raise MissingFrameError(f"{path.name}: the file is not there; render it or leave the frame out") from error
-    except ValueError as error:
-        if "empty" not in str(error):
-            raise
-        raise DamagedFrameError(f"{path.name}: the file is empty (0 bytes); render it again") from error
     except OSError as error:
         raise PlateError(f"{path.name}: cannot be read ({error.strerror}); check disk and permissions") from error

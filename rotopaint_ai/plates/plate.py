@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from rotopaint_ai.errors import DamagedFrameError, MissingFrameError, PlateError
 from rotopaint_ai.plates import colour, exr, film, stills
 from rotopaint_ai.plates.kinds import Kind, kind_of
-from rotopaint_ai.plates.picture import Header, Picture, mapped, stamp
+from rotopaint_ai.plates.picture import Header, Picture, reading, stamp
 from rotopaint_ai.plates.sequence import Listing, find
 
 if TYPE_CHECKING:
@@ -191,7 +191,7 @@ class Plate:
             maximum=header.maximum,
             native=Native(self._kind, picture, self.colourspace, before) if keep_native else None,
             path=None if self.is_movie else path,
-            fingerprint=fingerprint(path) if not self.is_movie else _hash(picture.codes.data.cast("B")),
+            fingerprint=fingerprint(path) if not self.is_movie else _sha1(picture.codes.data.cast("B")).hexdigest(),
         )
 
     def _first_header(self) -> Header:
@@ -208,12 +208,12 @@ class Plate:
 
 def fingerprint(path: Path) -> str:
     """Hash of a file's content, to tell on resume whether a frame is still the one that was worked on."""
-    with mapped(path) as data:
-        return _hash(data)
+    with reading(path) as stream:
+        return hashlib.file_digest(stream, _sha1).hexdigest()
 
 
-def _hash(data: memoryview) -> str:
-    return hashlib.sha1(data, usedforsecurity=False).hexdigest()
+def _sha1(data: Any = b"") -> hashlib._Hash:
+    return hashlib.sha1(data, usedforsecurity=False)
 
 
 def open_plate(source: str | Path, *, colourspace: str | None = None, fps: float | None = None) -> Plate:
