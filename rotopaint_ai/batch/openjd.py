@@ -20,10 +20,15 @@ from rotopaint_ai.files import write_text
 
 VERSION = "jobtemplate-2023-09"
 LONGEST = 1024  # values of a task parameter (section 3.4.1)
+NAME = 64  # letters of a step's name
+MOST_SHOTS = 96  # of 100 steps, three and the summary are others
 
 
-def write_template(show: Show, planned: Planned, path: Path) -> int:
+def write_template(show: Show, planned: Planned, path: Path, *, chunked: bool = False) -> int:
     """Write the template of a show; returns the number of tasks.
+
+    `chunked`: frames as ranges that the farm divides as it sees fit (RFC 0001, task chunking), a step for each shot;
+    else a list of ranges.
 
     Raises: UsageError where no shot can be begun, where a step would have more tasks than the format allows, or where
     the template would not stand beside or above its jobs file, whose place it must tell relative to its own.
@@ -33,7 +38,9 @@ def write_template(show: Show, planned: Planned, path: Path) -> int:
     tasks = planned.board.tasks
     if not tasks:
         raise UsageError(f"{show.path.name}: no shot can be begun; correct its plates first")
-    template = _template(show, tasks, _relative(show.path, path))
+    if chunked and len({task.shot.name for task in tasks}) > MOST_SHOTS:
+        raise UsageError(f"--farm-chunks: {MOST_SHOTS} shots at most, each is a step; leave it out or divide the show")
+    template = _template(show, tasks, _relative(show.path, path), chunked)
     write_text(path, yaml.safe_dump(template, sort_keys=False, width=120, allow_unicode=True))
     return len(tasks) + 1
 
@@ -47,12 +54,13 @@ def _relative(jobs: Path, template: Path) -> str:
     return relative
 
 
-def _template(show: Show, tasks: Sequence[Task], jobs: str) -> dict[str, Any]:
+def _template(show: Show, tasks: Sequence[Task], jobs: str, chunked: bool) -> dict[str, Any]:
     shots = list(dict.fromkeys(task.shot.name for task in tasks))
     pieces = [task for task in tasks if task.kind == "paint"]
-    ranges = {"Shot": [task.shot.name for task in pieces], "Frames": [str(task.frames) for task in pieces]}
+    paint = _chunked(pieces) if chunked else [_listed(pieces)]
     return {
         "specificationVersion": VERSION,
+        **({"extensions": ["TASK_CHUNKING"]} if chunked else {}),
         "name": show.path.stem[:64],
         "description": f"RotoPaint AI: {len(shots)} shots; landmarks, shapes, seam mattes, clean plates, reports",
         "parameterDefinitions": [
@@ -65,15 +73,41 @@ def _template(show: Show, tasks: Sequence[Task], jobs: str) -> dict[str, Any]:
             },
         ],
         "steps": [
-            _step("Track", {"Shot": shots}, None),
-            _step("Paint", ranges, "Track"),
-            _step("Gather", {"Shot": shots}, "Paint"),
-            _step("Summary", {}, "Gather"),
+            _step("Track", {"Shot": shots}),
+            *paint,
+            _step("Gather", {"Shot": shots}, [step["name"] for step in paint]),
+            _step("Summary", {}, ["Gather"]),
         ],
     }
 
 
-def _step(name: str, ranges: Mapping[str, Sequence[str]], after: str | None) -> dict[str, Any]:
+def _listed(pieces: Sequence[Task]) -> dict[str, Any]:
+    """One step for all shots' ranges."""
+    ranges = {"Shot": [task.shot.name for task in pieces], "Frames": [str(task.frames) for task in pieces]}
+    return _step("Paint", ranges, ["Track"])
+
+
+def _chunked(pieces: Sequence[Task]) -> list[dict[str, Any]]:
+    """A step for each shot, whose frames are a range to be divided into chunks of about the shot's size."""
+    steps = []
+    for number, shot in enumerate(dict.fromkeys(task.shot for task in pieces), 1):
+        ranges = [task.frames for task in pieces if task.shot == shot and task.frames is not None]
+        frames = {
+            "name": "Frames",
+            "type": "CHUNK[INT]",
+            "range": f"{ranges[0].first}-{ranges[-1].last}",
+            "chunks": {"defaultTaskCount": shot.chunk, "rangeConstraint": "CONTIGUOUS"},
+        }
+        step = _step("Paint", {"Shot": [shot.name], "Frames": []}, ["Track"])
+        step["name"] = f"Paint {number} {shot.name}"[:NAME]
+        step["parameterSpace"] = {
+            "taskParameterDefinitions": [{"name": "Shot", "type": "STRING", "range": [shot.name]}, frames]
+        }
+        steps.append(step)
+    return steps
+
+
+def _step(name: str, ranges: Mapping[str, Sequence[str]], after: Sequence[str] = ()) -> dict[str, Any]:
     for values in ranges.values():
         if len(values) > LONGEST:
             raise UsageError(
@@ -82,8 +116,8 @@ def _step(name: str, ranges: Mapping[str, Sequence[str]], after: str | None) -> 
     words = [word for parameter in ranges for word in (f"--{parameter.lower()}", f"{{{{Task.Param.{parameter}}}}}")]
     arguments = ["batch", "{{Param.Jobs}}", "--task", name.lower(), *words]
     step: dict[str, Any] = {"name": name}
-    if after is not None:
-        step["dependencies"] = [{"dependsOn": after}]
+    if after:
+        step["dependencies"] = [{"dependsOn": other} for other in after]
     if ranges:
         step["parameterSpace"] = _space(ranges)
     step["script"] = {"actions": {"onRun": {"command": "{{Param.Program}}", "args": arguments}}}

@@ -53,6 +53,21 @@ def tasks_of(shot: Shot) -> tuple[Task, ...]:
     return (track, *paint, Task(shot, "gather", None, tuple(task.key for task in paint), work))
 
 
+def asked_for(tasks: Sequence[Task], shot: str, kind: str, frames: FrameRange | None) -> list[Task] | None:
+    """The tasks that a farm asks for; None where the shot has none such.
+
+    A farm may divide frames as it likes: a range stands for the paint tasks that begin in it, so that ranges that are
+    all frames together are all tasks together, each once. It may be none.
+    """
+    same = [task for task in tasks if task.shot.name == shot and task.kind == kind]
+    if kind != "paint":
+        return same if same and frames is None else None
+    pieces = [task.frames for task in same if task.frames is not None]
+    if frames is None or not pieces or frames.first < pieces[0].first or frames.last > pieces[-1].last:
+        return None
+    return [task for task in same if task.frames is not None and task.frames.first in frames]
+
+
 def chunks(frames: Sequence[int], size: int) -> list[FrameRange]:
     """Ranges that hold all frames, each at most `size` of those on disk."""
     return [FrameRange(part[0], part[-1]) for part in (frames[i : i + size] for i in range(0, len(frames), size))]

@@ -30,8 +30,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--workers", type=int, default=1, metavar="N", help="processes on this machine (1)")
     parser.add_argument("--shot", metavar="NAME", help="one task only: its shot")
     parser.add_argument("--task", choices=KINDS, help="one task only: its kind, for a farm")
-    parser.add_argument("--frames", metavar="A-B", help="one task only: the range of a paint task")
+    parser.add_argument("--frames", metavar="A-B", help="one task only: the paint tasks that begin in a range")
     parser.add_argument("--openjd", metavar="FILE", help="write an Open Job Description template and do nothing else")
+    parser.add_argument(
+        "--farm-chunks",
+        action="store_true",
+        help="with --openjd: each shot's frames as one range that the farm divides (extension TASK_CHUNKING)",
+    )
     parser.add_argument("--again", action="store_true", help="try again what was given up before")
     parser.add_argument("--second", action="store_true", help=argparse.SUPPRESS)  # beside another worker, which tells
     parser.add_argument("--events", action="store_true", help="print one JSON object per line (docs/events.md)")
@@ -48,7 +53,7 @@ def execute(arguments: argparse.Namespace) -> int:
     show = read_show(Path(arguments.jobs))
     planned = plan_show(show)
     if arguments.openjd:
-        return _write_template(show, planned, Path(arguments.openjd))
+        return _write_template(show, planned, Path(arguments.openjd), chunked=arguments.farm_chunks)
     if arguments.task:
         return _one_task(show, planned, arguments)
     if arguments.again:
@@ -57,17 +62,19 @@ def execute(arguments: argparse.Namespace) -> int:
     return _all(show, planned, arguments)
 
 
-def _write_template(show: Show, planned: Planned, path: Path) -> int:
+def _write_template(show: Show, planned: Planned, path: Path, *, chunked: bool) -> int:
     from rotopaint_ai.batch.openjd import write_template
 
-    n_tasks = write_template(show, planned, path)
+    n_tasks = write_template(show, planned, path, chunked=chunked)
     print(f"{path}: {n_tasks} tasks of {len(show.shots) - len(planned.refused)} shots; openjd run {path}")
     return _told(planned)
 
 
 def _one_task(show: Show, planned: Planned, arguments: argparse.Namespace) -> int:
     from rotopaint_ai.batch.summary import write_summary
+    from rotopaint_ai.batch.tasks import asked_for
     from rotopaint_ai.batch.work import do_one
+    from rotopaint_ai.frames import FrameRange
 
     if arguments.task == "summary":
         print(f"open {write_summary(show, planned)}")
@@ -75,14 +82,16 @@ def _one_task(show: Show, planned: Planned, arguments: argparse.Namespace) -> in
     name = show.shot(arguments.shot).name if arguments.shot else ""
     if name in planned.refused:
         raise UsageError(planned.refused[name])
-    key = f"{name}/{arguments.task}" + (f".{arguments.frames}" if arguments.frames else "")
-    task = next((task for task in planned.board.tasks if task.key == key), None)
-    if task is None:
+    frames = FrameRange.parse(arguments.frames) if arguments.frames else None
+    tasks = asked_for(planned.board.tasks, name, arguments.task, frames)
+    if tasks is None:
+        key = f"{name}/{arguments.task}" + (f".{frames}" if frames else "")
         known = [task.key for task in planned.board.tasks if task.shot.name == name] or [s.name for s in show.shots]
         raise UsageError(f"{show.path.name}: no task '{key}'; there are {', '.join(known[:8])}")
     cancel = Cancel()
     with stopping_on_signals(cancel):
-        do_one(task, planned.board, choose_sink(events=arguments.events, cancel=cancel), cancel)
+        for task in tasks:
+            do_one(task, planned.board, choose_sink(events=arguments.events, cancel=cancel), cancel)
     return 0
 
 

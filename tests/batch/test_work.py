@@ -20,7 +20,7 @@ import pytest
 from rotopaint_ai.batch.jobs_file import Shot, read_show
 from rotopaint_ai.batch.ledger import Ledger
 from rotopaint_ai.batch.summary import summarise_show, write_summary
-from rotopaint_ai.batch.tasks import Task
+from rotopaint_ai.batch.tasks import Task, asked_for
 from rotopaint_ai.batch.work import Board, plan_show, work
 from rotopaint_ai.cli import main
 from rotopaint_ai.frames import FrameRange
@@ -217,3 +217,21 @@ def test_openjd_runs_the_whole_show(show: Path) -> None:
     assert done.returncode == 0, done.stdout[-3000:]
     shots = json.loads((show.parent / "renders/show.json").read_text())["shots"]
     assert [(shot["name"], shot["state"], shot["frames"]) for shot in shots] == [("a", "done", 6)]
+
+
+@pytest.mark.parametrize("parts", [["1-12"], ["1-3", "4-4", "5-12"], [f"{n}-{n}" for n in range(1, 13)]])
+def test_however_a_farm_divides_the_frames_every_task_is_done_once(parts: list[str]) -> None:
+    asked = [asked_for(TASKS, "sh010", "paint", FrameRange.parse(part)) or [] for part in parts]
+    assert sorted(task.key for part in asked for task in part) == sorted(t.key for t in TASKS if t.kind == "paint")
+    assert asked_for(TASKS, "sh010", "paint", FrameRange(1, 13)) is None
+    assert asked_for(TASKS, "sh020", "paint", FrameRange(1, 2)) is None
+
+
+def test_a_template_whose_frames_the_farm_divides(show: Path) -> None:
+    template = show.with_name("farm.yaml")
+    assert main(["batch", str(show), "--openjd", str(template), "--farm-chunks"]) == 3
+    openjd = str(Path(sys.executable).with_name("openjd"))
+    subprocess.run([openjd, "check", str(template)], check=True, capture_output=True)
+    done = subprocess.run([openjd, "summary", str(template)], capture_output=True, text=True, check=True)
+    assert "Paint 1 a" in done.stdout
+    assert "Paint 2 b" in done.stdout
