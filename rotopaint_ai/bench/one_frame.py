@@ -65,6 +65,7 @@ def compare(pack: str | None, *, threads: int, rounds: int) -> dict[str, Any]:
         "peer_over_ours": {name: round(middle[name] / middle["ours"], 2) for name in peers},
         "peer_over_ours_once": {name: round(middle[name] / middle[ONCE], 2) for name in peers},
         "peer_over_ours_by_processor": {name: round(processor[name] / processor["ours"], 2) for name in peers},
+        "peer_over_ours_once_by_processor": {name: round(processor[name] / processor[ONCE], 2) for name in peers},
         "goal": f"{LIMIT_MS:g} ms beside a peer of 10 to 17 ms",
         "note": None if peers else "no peer: building one needs PyTorch",
     }
