@@ -108,6 +108,7 @@ def _one_model(task: str, arguments: argparse.Namespace) -> int:
                 Path(arguments.out),
                 arguments.recipe,
                 arguments.set,
+                arguments.init,
                 arguments.resume,
                 command,
                 sink,

@@ -105,6 +105,23 @@ class FaceModel:
 
 
 @dataclass(frozen=True, slots=True)
+class OpinionModel:
+    """`opine(crops)`: float32 (N,S,S,3) to the probability of a seam (N,S,S), the `Opine` of seams/opinion.py."""
+
+    session: Session
+
+    @property
+    def size_px(self) -> int:
+        """Side of the crops that it takes."""
+        side = self.session.signature.inputs["crop"].shape[1]
+        assert isinstance(side, int)  # the pack was checked
+        return side
+
+    def __call__(self, crops: Array) -> Array:
+        return _in_batches(self.session, "crop", ("seam",), crops)[0]
+
+
+@dataclass(frozen=True, slots=True)
 class Models:
     """The models of a pack, open on the same device."""
 
@@ -113,6 +130,7 @@ class Models:
     predict_shapes: ShapeModel
     find_seams: SeamModel | None = None
     fill: FillModel | None = None
+    opine: OpinionModel | None = None
 
     @property
     def device_note(self) -> str:
@@ -145,7 +163,7 @@ def open_models(pack: Pack, *, device: str = "auto", threads: int = 0, spinning:
     _check(pack.landmarks_path.name, found.expected_error_NL, (1, n_landmarks))
     _check(pack.landmarks_path.name, found.visible_NL, (1, n_landmarks))
     _check(pack.shapes_path.name, predicted.points_NPK, (1, pack.sheet.n_points, 6))
-    return Models(pack, detect, shapes, _seam_model(pack), open_fill(pack))
+    return Models(pack, detect, shapes, _seam_model(pack), open_fill(pack), open_opinion(pack))
 
 
 def open_fill(pack: Pack) -> FillModel | None:
@@ -165,6 +183,15 @@ def open_detector(pack: Pack, *, threads: int = 1) -> FaceModel | None:
     height, width = read_signature(pack.detector_path).inputs["picture"].shape[1:3]
     example = {"picture": np.full((1, height, width, 3), 0.5, np.float32)}  # type: ignore[arg-type]
     return FaceModel(open_session(pack.detector_path, device="cpu", threads=threads, example=example))
+
+
+def open_opinion(pack: Pack) -> OpinionModel | None:
+    """A pack's second opinion, where it has one, on one thread of the CPU. Raises as `open_models`."""
+    if pack.matte_path is None:
+        return None
+    side = read_signature(pack.matte_path).inputs["crop"].shape[1]
+    crop = {"crop": np.full((1, side, side, 3), 0.5, np.float32)}  # type: ignore[arg-type]
+    return OpinionModel(open_session(pack.matte_path, device="cpu", threads=1, example=crop))
 
 
 def _seam_model(pack: Pack) -> SeamModel | None:

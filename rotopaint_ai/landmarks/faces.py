@@ -104,14 +104,17 @@ def letterboxed(picture: Array, width: int, height: int) -> tuple[Picture, float
 
 
 def faces_of(rows: Sequence[Array], scale: float, *, lowest: float = SURE) -> list[FaceFound]:
-    """The faces of one picture's boxes (F, 4), scores (F,), masks and keypoints, in pixels `1 / scale` as large."""
+    """The faces of one picture's boxes (F, 4), scores (F,), masks and keypoints, in pixels `1 / scale` as large.
+
+    A box half of which lies in a surer one is part of that face.
+    """
     boxes, scores, masks, points = rows
     found = []
     for box, score, mask, places in zip(boxes, scores, masks, points):
         if score >= lowest and np.isfinite(box).all() and (box[2:] - box[:2]).min() >= 1:
             x0, y0, x1, y1 = (float(v) / scale for v in box)
             found.append(FaceFound((x0, y0, x1, y1), float(score), mask, np.asarray(places, float) / scale))
-    return found
+    return apart(found)
 
 
 def find_faces(

@@ -17,6 +17,7 @@ from typing import Any
 
 from rotopaint_ai import __version__
 from rotopaint_ai.jobs import RunJob
+from rotopaint_ai.pipeline import second
 from rotopaint_ai.pipeline.clock import STAGES
 from rotopaint_ai.pipeline.export import Exported
 from rotopaint_ai.pipeline.pictures import Gallery, Names
@@ -68,6 +69,7 @@ def run_content(
             "flicker": _flicker(found),
             "filled_by": _filled_by(found),
         },
+        "second_opinion": second.content(found),
         "matte_px": {str(record.frame): record.matte_px for record in found},
         "timing": _timing(plan, records, wall_s=wall_s, n_new=n_new),
         "pictures": pictures,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -31,6 +31,7 @@ from rotopaint_ai.plates.plate import Frame, Plate
 from rotopaint_ai.seams.learned import FillModel
 from rotopaint_ai.seams.strokes import Strokes
 from rotopaint_ai.seams.visibility import Seen
+from rotopaint_ai.shapes.rasterise import Region
 from rotopaint_ai.shapes.roto import ControlPoint, Key, RotoShape
 from rotopaint_ai.sheet import Sheet
 
@@ -85,6 +86,7 @@ class FrameWorks:
     paints: Mapping[str, Paint] = field(default_factory=dict)
     strokes: Mapping[int, Strokes] = field(default_factory=dict)
     repeats: Repeats = field(default_factory=Repeats)
+    agreed: Callable[[Frame, Crop, Region], float | None] | None = None  # the second opinion, asked of new exposures
 
     @classmethod
     def of(cls, job: RunJob, plate: Plate, sheet: Sheet, model: FillModel | None) -> FrameWorks:
@@ -158,6 +160,7 @@ class FrameWorks:
         with timed(ms, "measure"):
             before = seams.seen if seams is not None else None
             after = filled.seams.look(filled.after) if filled is not None else None
+            agreement = self._agreement(frame, settled, mattes)
         if settled.is_pictured:
             with timed(ms, "pictures"):
                 draw_pictures(self.out, frame, settled.crop, filled)
@@ -170,9 +173,15 @@ class FrameWorks:
             seam_contrast=_contrast(seams.names if seams is not None else (), before, after),
             seam_fill=filled.chosen if filled is not None else {},
             matte_px=round(mattes.seam_px, 1),
+            agreement=agreement,
             outputs={name: (self.out / name).stat().st_size for name in written},
             ms={stage: round(time, 2) for stage, time in ms.items()},
         )
+
+    def _agreement(self, frame: Frame, settled: Settled, mattes: Mattes) -> float | None:
+        if self.agreed is None or settled.lost is not None or settled.hold is not None:
+            return None
+        return self.agreed(frame, settled.crop, mattes.seam)
 
     def _mattes(self, frame: int, settled: Settled, shapes: Sequence[RotoShape]) -> tuple[Mattes, list[str]]:
         """Draw and write a frame's mattes, or copy those of the exposure that it repeats."""

@@ -25,6 +25,7 @@ from rotopaint_ai.pipeline.line import Line, Snapshot
 from rotopaint_ai.pipeline.pictures import Gallery
 from rotopaint_ai.pipeline.plan import Plan, make_plan
 from rotopaint_ai.pipeline.records import FrameRecord
+from rotopaint_ai.pipeline.second import second_opinion
 from rotopaint_ai.pipeline.snapshot import load_snapshot, save_snapshot
 from rotopaint_ai.pipeline.state import RunState, open_state
 from rotopaint_ai.pipeline.told import frame_event, started
@@ -56,6 +57,7 @@ def run(job: RunJob, sink: Sink, cancel: Cancel) -> Outcome:
 def _run(plan: Plan, state: RunState, note: str | None, sink: Sink, cancel: Cancel, start: float) -> Outcome:
     works = FrameWorks.of(plan.job, plan.plate, plan.pack.sheet, plan.models.fill)
     works = replace(works, paints=plan.work.paints, strokes=plan.work.strokes)
+    works = replace(works, agreed=second_opinion(plan.models.opine))
     if note is not None:
         sink(warning(f"--resume: {note}; starting from the first frame"))
     if changed := _changed_plates(state, works):

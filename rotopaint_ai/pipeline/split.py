@@ -19,9 +19,9 @@ from typing import Any
 from rotopaint_ai.errors import UsageError
 from rotopaint_ai.files import write_json
 from rotopaint_ai.frames import FrameRange, summarise
-from rotopaint_ai.inference.models import open_fill
+from rotopaint_ai.inference.models import open_fill, open_opinion
 from rotopaint_ai.inference.pack import Pack, load_pack
-from rotopaint_ai.jobs import Cancel, Event, RunJob, Sink, n_cores
+from rotopaint_ai.jobs import Cancel, Event, RunJob, Sink, n_cores, warning
 from rotopaint_ai.pipeline.artist import ArtistWork, ArtistWorks, work_for
 from rotopaint_ai.pipeline.clock import Eta, Times
 from rotopaint_ai.pipeline.conclude import Outcome, conclude
@@ -33,6 +33,7 @@ from rotopaint_ai.pipeline.paint import Painted
 from rotopaint_ai.pipeline.plan import make_plan
 from rotopaint_ai.pipeline.records import FrameRecord, Journal, read_journal
 from rotopaint_ai.pipeline.run import walk
+from rotopaint_ai.pipeline.second import second_opinion
 from rotopaint_ai.pipeline.state import CHUNKS, FOLDER, TRACKED, RunState, lock_folder, open_state
 from rotopaint_ai.pipeline.told import frame_event, started
 from rotopaint_ai.plates.plate import Frame, Plate, open_plate
@@ -96,6 +97,8 @@ def track(job: RunJob, sink: Sink, cancel: Cancel) -> tuple[int, ...]:
         state, _ = open_state(plan.out, plan.fingerprint(), resume=job.resume, stage=TRACKED)
         try:
             sink(started(plan, n_done=len(state.finished)))
+            if plan.note is not None:
+                sink(warning(plan.note))
             works = FrameWorks.of(plan.job, plan.plate, plan.pack.sheet, plan.models.fill)
             walk(plan, state, TrackWorks(works), sink, cancel)
             note = {
@@ -161,7 +164,8 @@ def _paint(
     out = Path(job.out)
     work = work_for(job)
     painter = FrameWorks.of(job, plate, work.sheet(pack.sheet), open_fill(pack) if job.clean else None)
-    works = ArtistWorks(replace(painter, paints=work.paints, strokes=work.strokes), work)
+    painter = replace(painter, paints=work.paints, strokes=work.strokes, agreed=second_opinion(open_opinion(pack)))
+    works = ArtistWorks(painter, work)
     known = _tracked(out, wanted)
     finished = _standing(path, out, work)
     journal = Journal(path)

@@ -59,6 +59,7 @@ def render(run: Json) -> str:
         "sheet": _sheet(run),
         "errors": _errors(run),
         "seam": _seam(run),
+        "opinion": _opinion(run),
         "timing": _timing(run["timing"]),
         "frames": _frames(run["frames"]),
         "exports": _exports(run),
@@ -290,6 +291,20 @@ def _seam(run: Json) -> str:
         curves.append(Curve("after", "#43c7b4", [rows[frame][1] for frame in frames]))
     chart = Chart("Seam visibility", "", frames, curves, _bands(run), _marks(run))
     return _section("Seam visibility", run["seam"]["meaning"] + _painted(run["seam"]), draw(chart))
+
+
+def _opinion(run: Json) -> str:
+    """How far a second network agrees with the seam mattes; nothing for packs without one."""
+    opinion = run.get("second_opinion")
+    if not opinion:
+        return ""
+    rows = _by_frame(opinion["by_frame"])
+    frames, limit = sorted(rows), float(opinion["limit"])
+    curve = Curve("agreement", "#59d0f2", [rows[frame] for frame in frames])
+    chart = Chart("Second opinion", "", frames, [curve], _bands(run), _marks(run), (limit, "below: look here"))
+    doubtful = summarise(opinion["doubtful"])
+    lead = "How far a network that sees seams agrees with the seam mattes, 1 in full; it changes none of them. "
+    return _section("Second opinion", lead + f"They part at: {doubtful}.", draw(chart))
 
 
 def _painted(seam: Json) -> str:

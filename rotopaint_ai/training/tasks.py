@@ -11,6 +11,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol
 
+import torch
+from torch import nn
+
 from rotopaint_ai.errors import TrainingError, UsageError
 from rotopaint_ai.files import write_json
 from rotopaint_ai.inference.pack import CARD, load_card, write_card
@@ -18,6 +21,7 @@ from rotopaint_ai.jobs import Cancel, Event, Sink
 from rotopaint_ai.training.fitting import Row, Schedule
 from rotopaint_ai.training.recipe import read_content
 from rotopaint_ai.training.registry import Registry
+from rotopaint_ai.training.warmstart import find_weights
 
 PACK_TASK = "pack"  # landmarks and shapes, which `train.train` does
 MODULES = {
@@ -34,6 +38,7 @@ class Order:
     out: Path
     recipe: str
     overrides: Sequence[str]
+    init: str | None
     resume: bool
     command: str
     sink: Sink
@@ -80,6 +85,22 @@ def check_place(out: Path) -> None:
         raise TrainingError(
             f"--out {out}: wanted a model pack to put the model into, or a file name that ends in .onnx"
         )
+
+
+def take_over(net: nn.Module, init: str | None) -> str:
+    """Start a network from what fits it of a pack's landmark network: its backbone and pyramid. Says what was taken.
+
+    `init` as in `rotopaint train`: a pack, `none`, or None for the shipped one. Raises: PackError, TrainingError.
+    """
+    weights = find_weights(init)
+    if weights is None:
+        return "nothing"
+    state = net.state_dict()
+    fits = {
+        name: torch.tensor(t) for name, t in weights.tensors.items() if name in state and state[name].shape == t.shape
+    }
+    net.load_state_dict({**state, **fits})
+    return f"{len(fits)} of {len(state)} tensors of the landmark network in {Path(weights.where).name}"
 
 
 def deliver(order: Order, name: str, write: Callable[[Path], float], facts: Mapping[str, Any]) -> float:

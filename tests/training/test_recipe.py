@@ -11,9 +11,10 @@ from rotopaint_ai.training import augment, losses
 from rotopaint_ai.training.loop import build_net
 from rotopaint_ai.training.optim import OPTIMISERS
 from rotopaint_ai.training.recipe import Recipe, load_recipe, recipe_names
+from rotopaint_ai.training.tasks import PACK_TASK, task_of
 
 
-@pytest.mark.parametrize("name", recipe_names())
+@pytest.mark.parametrize("name", [name for name in recipe_names() if task_of(name) == PACK_TASK])
 def test_every_shipped_recipe_builds(name: str) -> None:
     recipe = load_recipe(name)
     assert recipe.name == name
@@ -64,7 +65,7 @@ def test_a_wrong_setting_is_named(setting: str, said: str) -> None:
 
 
 def test_an_unknown_recipe_names_the_known_ones() -> None:
-    with pytest.raises(UsageError, match="character, shipped"):
+    with pytest.raises(UsageError, match="character, .*shipped"):
         load_recipe("nowhere.yaml")
 
 

@@ -47,14 +47,15 @@ class DetectorNet(nn.Module):
         self,
         *,
         backbone: str = "dense",
-        widths: Sequence[int] = (16, 32, 48, 64, 96),
+        widths: Sequence[int] = (16, 32, 64, 96, 128),
         depths: Sequence[int] = (1, 1, 1, 1),
         neck: int = 48,
     ) -> None:
         super().__init__()
         self.backbone = BACKBONES[backbone](widths, depths)
         self.laterals = nn.ModuleList(nn.Conv2d(width, neck, 1) for width in widths[1:])
-        self.smooth = nn.ModuleList(ConvNorm(neck, neck) for _ in STRIDES)
+        # named by stage, as in the landmark network, whose weights start these
+        self.smooth = nn.ModuleDict({str(stage): ConvNorm(neck, neck) for stage in (1, 2, 3)})
         self.dense = nn.ModuleList(ConvNorm(neck, neck) for _ in STRIDES)
         self.propose = nn.Conv2d(neck, 5, 3, padding=1)
         self.reach = nn.Parameter(torch.zeros(len(STRIDES)))
@@ -73,10 +74,10 @@ class DetectorNet(nn.Module):
     def features(self, picture_NCHW: Tensor) -> list[Tensor]:
         """The pyramid at strides 4, 8, 16 and 32 of pictures that are display-referred 0..1."""
         found = self.backbone((picture_NCHW - MEAN) / SPREAD)[1:]
-        path = self.smooth[2](self.laterals[3](found[3]))
+        path = self.smooth["3"](self.laterals[3](found[3]))
         levels = [path]
         for k in (2, 1):
-            path = self.smooth[k - 1](self.laterals[k](found[k]) + _twice(path))
+            path = self.smooth[str(k)](self.laterals[k](found[k]) + _twice(path))
             levels.append(path)
         levels.append(F.relu(self.laterals[0](found[0]) + _twice(path)))
         return levels[::-1]

@@ -32,7 +32,7 @@ from rotopaint_ai.training.detection.scenes import Scene, read_scenes
 from rotopaint_ai.training.export import save_onnx
 from rotopaint_ai.training.fitting import Fit, Schedule
 from rotopaint_ai.training.recipe import filled_from
-from rotopaint_ai.training.tasks import TASKS, Order, deliver, progress
+from rotopaint_ai.training.tasks import TASKS, Order, deliver, progress, take_over
 
 OUTPUTS = ("boxes", "scores", "masks", "keypoints")
 PARITY_PX, PARITY_SHARE = 0.02, 0.001
@@ -93,10 +93,12 @@ def train_detector(order: Order) -> Mapping[str, Any]:
     """Train, judge on held-out scenes, export, deliver."""
     plan = filled_from(DetectorRecipe(), order.recipe, order.overrides)
     learn, held = split(read_scenes(order.sources, check=order.cancel.check))
-    said = {"samples": len(learn), "held_out": len(held), "init": "nothing"}
+    net = build(plan)
+    taken = take_over(net, order.init)
+    said = {"samples": len(learn), "held_out": len(held), "init": taken}
     order.sink(Event("started", {"stage": "train", **said}))
     write_text(order.folder / "recipe.yaml", plan.to_yaml())
-    fit = make_fit(plan, learn, order.folder)
+    fit = make_fit(plan, net, learn, order.folder)
     if order.resume:
         fit.load()
     net = fit.run(lambda row: order.sink(progress(plan, row)), order.cancel.check)
@@ -104,6 +106,7 @@ def train_detector(order: Order) -> Mapping[str, Any]:
     facts = {
         "command": order.command,
         "recipe": plan.name,
+        "init": taken,
         "data": sorted({Path(source).name for source in order.sources}),
         "weights": n_weights(net),
         "steps": fit.at,
@@ -117,10 +120,16 @@ def train_detector(order: Order) -> Mapping[str, Any]:
     return found
 
 
-def make_fit(plan: DetectorRecipe, scenes: Sequence[Scene], folder: Path) -> Fit[DetectorNet, DetectorBatch]:
-    """A detector in training on some scenes."""
+def build(plan: DetectorRecipe) -> DetectorNet:
+    """The recipe's network with freshly drawn weights."""
     torch.manual_seed(plan.seed)
-    net = DetectorNet(backbone=plan.backbone, widths=plan.widths, depths=plan.depths, neck=plan.neck)
+    return DetectorNet(backbone=plan.backbone, widths=plan.widths, depths=plan.depths, neck=plan.neck)
+
+
+def make_fit(
+    plan: DetectorRecipe, net: DetectorNet, scenes: Sequence[Scene], folder: Path
+) -> Fit[DetectorNet, DetectorBatch]:
+    """A detector in training on some scenes."""
     zoom = (plan.zoom_low, plan.zoom_high)
     source = Batches(scenes, plan.width, plan.height, plan.augment, plan.together, zoom, plan.rotation_deg)
 

@@ -1,0 +1,88 @@
+"""`--crop auto` end to end: the face that is found is followed, said, and an error where there is none."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import pytest
+
+from rotopaint_ai.errors import CropError
+from rotopaint_ai.exchange import document
+from rotopaint_ai.jobs import Cancel, Event, RunJob
+from rotopaint_ai.pipeline import plan as plans
+from rotopaint_ai.pipeline.run import run
+
+SAMPLE = Path(__file__).resolve().parents[2] / "models" / "rotopaint_models" / "sample"
+
+
+class Coloured:
+    """A detector that takes what is coloured for a face; `seen` frames of the shot, in the order they are looked at."""
+
+    size = (160, 96)
+
+    def __init__(self, *seen: bool) -> None:
+        self.seen = list(seen)
+
+    def __call__(self, pictures: np.ndarray) -> tuple[np.ndarray, ...]:  # type: ignore[type-arg]
+        ys, xs = np.nonzero(np.ptp(pictures[0], axis=2) > 0.4)
+        box = np.array([[[xs.min(), ys.min(), xs.max() + 1, ys.max() + 1]]], np.float32)
+        score = 0.97 if not self.seen or self.seen.pop(0) else 0.0
+        return box, np.full((1, 1), score, np.float32), np.ones((1, 1, 4, 4)), np.zeros((1, 1, 5, 2))
+
+
+def _job(plates: str, pack: Path, out: Path, frames: str | None = None) -> RunJob:
+    return RunJob(plates=plates, out=str(out), crops=("auto",), model=str(pack), frames=frames, exports=(), clean=False)
+
+
+def test_the_found_face_is_followed_and_told(
+    puppet: ModuleType, plates: str, pack: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(plans, "open_detector", lambda pack: Coloured())
+    told: list[Event] = []
+    outcome = run(_job(plates, pack, tmp_path / "auto", "1001-1006"), told.append, Cancel())
+    assert outcome.is_whole
+    assert outcome.lost == ()
+    [note] = [event.facts["message"] for event in told if event.kind == "warning"]
+    assert "crop 'auto': took 1001:" in note
+    assert "found in 6 of 6 frames looked at" in note
+    found = document.read(tmp_path / "auto" / "shapes.roto.json").landmarks
+    by_hand = tmp_path / "hand"
+    job = RunJob(plates=plates, out=str(by_hand), crops=(puppet.crop_text(),), model=str(pack), frames="1001-1006")
+    run(job, lambda event: None, Cancel())
+    wanted = document.read(by_hand / "shapes.roto.json").landmarks
+    for frame in range(1001, 1007):
+        for a, b in zip(found.keys[frame], wanted.keys[frame]):
+            assert a is not None
+            assert b is not None
+            assert (a.x, a.y) == pytest.approx((b.x, b.y), abs=0.5)
+
+
+def test_holds_stay_holds(plates: str, pack: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every pose of the shot stands for two frames; that a box was found in the second must not tear them apart."""
+    monkeypatch.setattr(plans, "open_detector", lambda pack: Coloured())
+    run(_job(plates, pack, tmp_path, "1001-1004"), lambda event: None, Cancel())
+    marks = document.read(tmp_path / "shapes.roto.json").landmarks
+    assert marks.keys[1001] == marks.keys[1002]
+    assert marks.keys[1003] == marks.keys[1004]
+
+
+def test_no_face_is_one_clear_line(plates: str, pack: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plans, "open_detector", lambda pack: Coloured(*[False] * 100))
+    with pytest.raises(CropError) as refused:
+        run(_job(plates, pack, tmp_path, "1001-1004"), lambda event: None, Cancel())
+    assert str(refused.value).startswith("crop 'auto': no face found in 1001-1004 of plate (4 frames looked at)")
+    assert str(refused.value).endswith("draw a box: --crop X,Y,W,H")
+    assert "\n" not in str(refused.value)
+
+
+def test_nobody_asks_for_faces_where_a_box_is_given(
+    puppet: ModuleType, plates: str, pack: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(pack: object) -> None:
+        raise AssertionError("asked")
+
+    monkeypatch.setattr(plans, "open_detector", refuse)
+    job = RunJob(plates=plates, out=str(tmp_path), crops=(puppet.crop_text(),), model=str(pack), frames="1001")
+    assert run(job, lambda event: None, Cancel()).is_whole
