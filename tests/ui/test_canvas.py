@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
-from PySide6.QtCore import QPoint, QPointF, Qt
+from PySide6.QtCore import QEvent, QObject, QPoint, QPointF, Qt
 from PySide6.QtGui import QColor, QImage
 from pytestqt.qtbot import QtBot
 
 from rotopaint_ui.canvas import Canvas
+from rotopaint_ui.corrections import ShapesReply
 from rotopaint_ui.reel import CLEAN, PLATE, Look, Reel
 from rotopaint_ui.render import Overlay, View, paint_matte
 from rotopaint_ui.session import Session
@@ -171,3 +174,36 @@ def test_tapered_ends_narrow_to_nothing(session: Session) -> None:
     assert heights[0] < 6
     assert heights[1] == pytest.approx(20, abs=3)
     assert heights[2] == pytest.approx(40, abs=3)
+
+
+class Watch(QObject):
+    """At each picture of a widget: whether shapes were still awaited."""
+
+    def __init__(self, canvas: Canvas, session: Session) -> None:
+        super().__init__(canvas)
+        self.seen: list[bool] = []
+        self._session = session
+        canvas.installEventFilter(self)
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        if event.type() == QEvent.Type.Paint:
+            self.seen.append(self._session.awaits_shapes)
+        return False
+
+
+def test_a_landmark_and_its_shapes_are_painted_together(qtbot: QtBot, canvas: Canvas, session: Session) -> None:
+    """One picture for one move; an engine that does not answer holds the landmark up for a moment only."""
+    replies: list[ShapesReply] = []
+    session.live = SimpleNamespace(drag=lambda question, reply: replies.append(reply))  # type: ignore[assignment]
+    session.listeners[:] = [canvas.refresh]
+    canvas.tool = "landmark"
+    qtbot.wait(10)
+    watch = Watch(canvas, session)
+    session.begin("move landmark")
+    session.move_landmarks(1001, {0: (33.0, 22.0)})
+    assert session.awaits_shapes
+    replies.pop()({"seam": session.state.document.shape("seam").at(1001)})  # type: ignore[union-attr]
+    qtbot.waitUntil(lambda: bool(watch.seen))
+    assert watch.seen == [False]
+    session.move_landmarks(1001, {0: (34.0, 22.0)})
+    qtbot.waitUntil(lambda: watch.seen == [False, True])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QPointF, QRectF, Qt, Signal
+from PySide6.QtCore import QPointF, QRectF, Qt, QTimer, Signal
 from PySide6.QtGui import (
     QContextMenuEvent,
     QEnterEvent,
@@ -30,6 +30,7 @@ from rotopaint_ui.viewer.stack import BACKGROUND, Shown, Stack
 from rotopaint_ui.viewer.wipe import Grip, Wipe
 
 ZOOM_STEP = 2**0.5
+LATE_MS = 12  # how long a moved landmark waits for its shapes before it is painted without them
 _QUIET_TOOLS = ("select", "landmark", "points")  # draw nothing of their own beside what is dragged
 
 
@@ -57,6 +58,8 @@ class Canvas(QWidget):
         self._values: tuple[int, int, int, tuple[float, ...]] | None = None  # frame, column, row, plate values
         self._is_fitted = True
         self._rate = ""
+        self._late = QTimer(self, singleShot=True, interval=LATE_MS)
+        self._late.timeout.connect(self._paint_damage)
         self._stack = Stack(session, reel, Pictures(session, reel, self.update, self))
         reel.pixel_ready.connect(self._take_values)
         self.setMouseTracking(True)
@@ -173,6 +176,17 @@ class Canvas(QWidget):
         """Something in the session changed: paint again what that concerns, and no more."""
         if self._session.plate is None or not self._session.is_dragging or self._tool not in _QUIET_TOOLS:
             self.update()
+            return
+        if self._session.awaits_shapes:  # landmark and shapes are painted together: one picture for one move
+            if not self._late.isActive():
+                self._late.start()
+            return
+        self._paint_damage()
+
+    def _paint_damage(self) -> None:
+        """Paint again what a drag has changed."""
+        self._late.stop()
+        if self._session.plate is None:
             return
         damage = self._stack.damage(self._stack.scene(self._shown(), self._loupe()))
         if damage is None:

@@ -62,9 +62,11 @@ class Corrections:
             return
         frames = session.hold_frames(frame)
         document = _placed(session.state.document or before, before, frames, places)
+        question = _question(frame, before, document)
+        self._asked = question if session.live is not None else None
         session.preview(replace(session.state, document=document))
         if session.live is not None:
-            self._ask(session.live, frame, before, document)
+            session.live.drag(question, lambda shapes: self._follow(question, shapes))
 
     def end_landmarks(self) -> None:
         """The hand let go: one step, once the engine has answered for the last place."""
@@ -72,6 +74,11 @@ class Corrections:
             self._session.commit()
         else:
             self._is_ending = True
+
+    @property
+    def is_asking(self) -> bool:
+        """Whether the engine is working on where the shapes go."""
+        return self._asked is not None
 
     @property
     def is_ending(self) -> bool:
@@ -88,28 +95,20 @@ class Corrections:
         """The gesture was taken back."""
         self._asked, self._is_ending = None, False
 
-    def _ask(self, live: Live, frame: int, before: RotoDocument, now: RotoDocument) -> None:
-        nothing: LandmarkRow = (None,) * len(before.landmarks.names)
-        question = LandmarkDrag(
-            frame, before.landmarks.keys.get(frame, nothing), now.landmarks.keys.get(frame, nothing), before
-        )
-        self._asked = question
-        live.drag(question, lambda shapes: self._follow(question, shapes))
-
     def _follow(self, question: LandmarkDrag, shapes: Mapping[str, Points] | None) -> None:
         if self._asked is None or self._asked.document is not question.document:
             return  # that drag is over
-        session = self._session
+        session, is_last = self._session, question is self._asked
+        if is_last:
+            self._asked = None
         document = session.state.document
         if shapes and document is not None:
             for name, points in shapes.items():
                 document = _followed(document, name, session.hold_frames(question.frame), points)
             session.preview(replace(session.state, document=document))
-        if question is self._asked:
-            self._asked = None
-            if self._is_ending:
-                self._is_ending = False
-                session.commit()
+        if is_last and self._is_ending:
+            self._is_ending = False
+            session.commit()
 
     # --- spread and refit
 
@@ -157,6 +156,12 @@ class Corrections:
 
 def _others(spreads: tuple[Spread, ...], spread: Spread) -> tuple[Spread, ...]:
     return tuple(each for each in spreads if each.frame != spread.frame)
+
+
+def _question(frame: int, before: RotoDocument, now: RotoDocument) -> LandmarkDrag:
+    nothing: LandmarkRow = (None,) * len(before.landmarks.names)
+    row, new = (document.landmarks.keys.get(frame, nothing) for document in (before, now))
+    return LandmarkDrag(frame, row, new, before)
 
 
 def _is_human(key: Key | None) -> bool:

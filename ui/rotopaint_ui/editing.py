@@ -226,6 +226,11 @@ class Editing:
         """The hand let go of the landmarks: one step, once the shapes have followed."""
         self._corrections.end_landmarks()
 
+    @property
+    def awaits_shapes(self) -> bool:
+        """Whether a landmark has moved whose shapes have not followed yet: the engine answers within milliseconds."""
+        return self._corrections.is_asking
+
     def proposed_reach(self, frame: int) -> tuple[int, int]:
         """First and last frame that a correction at `frame` is proposed for."""
         return self._corrections.proposed_reach(frame)

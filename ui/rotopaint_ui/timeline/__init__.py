@@ -195,13 +195,17 @@ class Timeline(QWidget):
     def _settled(self) -> Settled:
         """Frames that a person is done with: by shape, and ("") those that N passes over."""
         state = self._session.state
-        if self._done is None or self._done[0] is not state.document or self._done[1] is not state.marks:
+        done = self._done
+        if done is None or (
+            not self._session.is_dragging and (done[0] is not state.document or done[1] != state.marks)
+        ):
             accepted = frozenset(frame for frame, mark in state.marks.items() if mark == "accepted")
             shapes = () if state.document is None else state.document.shapes
             by_shape = {shape.name: accepted | human_keys(shape).keys() for shape in shapes}
             by_shape[""] = accepted | self._session.corrected_frames()
-            self._done = state.document, state.marks, by_shape
-        return self._done[2]
+            same = done is not None and done[2] == by_shape  # the rows are drawn anew for another one
+            done = self._done = state.document, state.marks, done[2] if done is not None and same else by_shape
+        return done[2]
 
     def _paint_chosen_row(self, painter: QPainter, axis: Axis, y: float, names: tuple[str, ...]) -> None:
         chosen = self._session.selection.shape
