@@ -33,7 +33,7 @@ FEWEST_SAMPLES = 12  # below, nobody knows what a face can do
 BELIEFS = (0.2, 0.35, 0.5, 0.7)  # how much of its expected error is a landmark's own, which the others can mend
 RESIDUALS = (0.003, 0.006, 0.012)  # what the basis leaves unexplained, in units of the face
 WORTH = 0.99  # a prior has to bring the held-out error below this share
-HIDDEN = 3.0  # how much more than its expected error a landmark that is surely hidden may be off
+HIDDEN = (3.0, 8.0, 20.0)  # how much more than its expected error a landmark that is surely hidden may be off
 _HIDDEN_WEIGHT = 0.5  # of hidden landmarks in the error that a prior is chosen by: shapes hang on them too
 _DOUBTED = 2.0  # deviations from the others at which a landmark counts half
 _FILLING_ROUNDS = 8
@@ -100,10 +100,13 @@ class FacePrior(nn.Module):
     usual: Tensor  # [L, L] what all others say of each landmark when all are as sure as they usually are
     noise: Tensor  # [L] those usual deviations
 
-    def __init__(self, basis: Basis, noise_L: Array64, *, belief: float, residual: float) -> None:
-        """`noise_L`: usual expected errors in units of the face."""
+    def __init__(
+        self, basis: Basis, noise_L: Array64, *, belief: float, residual: float, hidden: float = HIDDEN[0]
+    ) -> None:
+        """`noise_L`: usual expected errors in units of the face; `belief`, `residual`, `hidden`: one each of BELIEFS,
+        RESIDUALS and HIDDEN."""
         super().__init__()
-        self.noise_L, self.belief, self.residual = noise_L, belief, residual
+        self.noise_L, self.belief, self.residual, self.hidden = noise_L, belief, residual, hidden
         spread = np.maximum(belief * noise_L, _LEAST_NOISE)
         covariance = basis.modes.T @ basis.modes + residual**2 * np.eye(basis.n_landmarks)
         usual = covariance @ np.linalg.inv(covariance + np.diag(spread**2))
@@ -112,12 +115,12 @@ class FacePrior(nn.Module):
 
     def on(self, basis: Basis) -> FacePrior:
         """The same beliefs on another basis."""
-        return FacePrior(basis, self.noise_L, belief=self.belief, residual=self.residual)
+        return FacePrior(basis, self.noise_L, belief=self.belief, residual=self.residual, hidden=self.hidden)
 
     def forward(self, points: Tensor, error: Tensor, seen: Tensor) -> tuple[Tensor, Tensor]:
         """[N, L, 2], [N, L], [N, L] -> [N, L, 2], [N, L]."""
         points, error, seen = points.double(), error.double(), seen.double()  # two machines' floats would drift apart
-        error = error * (1 + HIDDEN * (1 - seen))
+        error = error * (1 + self.hidden * (1 - seen))
         weight = 1 / (error * error)
         centre = (points * weight[..., None]).sum(1, keepdim=True) / weight.sum(1)[:, None, None]
         away = points - centre
@@ -173,8 +176,8 @@ def choose_prior(
     size = np.sqrt(((points - points.mean(axis=1, keepdims=True)) ** 2).sum(axis=2).mean(axis=1))[:, None]
     usual = np.median(error / np.maximum(size, 1e-6), axis=0)
     best, least = None, WORTH * _mean_distance(points, truth, weight)
-    for belief, residual in product(BELIEFS, RESIDUALS):
-        prior = FacePrior(basis, usual, belief=belief, residual=residual)
+    for belief, residual, hidden in product(BELIEFS, RESIDUALS, HIDDEN):
+        prior = FacePrior(basis, usual, belief=belief, residual=residual, hidden=hidden)
         found, _ = apply(prior, points, error, seen)
         distance = _mean_distance(found, truth, weight)
         if distance < least:

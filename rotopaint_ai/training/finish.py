@@ -31,6 +31,8 @@ from rotopaint_ai.training.shapefit import ShapeModel, choose_guards, fit_shapes
 Array64 = npt.NDArray[np.float64]
 Check = Callable[[], None]
 
+_PRIOR = ("belief", "residual", "hidden")  # what of a prior was chosen
+
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
@@ -48,7 +50,7 @@ class Chosen:
         """What was chosen, for the card."""
         prior = self.prior
         return {
-            "prior": None if prior is None else {"belief": prior.belief, "residual": prior.residual},
+            "prior": None if prior is None else {name: getattr(prior, name) for name in _PRIOR},
             "shape_guards": dict(zip(sheet.shape_names, self.guards_K.tolist())),
         }
 

@@ -120,3 +120,15 @@ def test_a_prior_is_taken_only_where_it_helps() -> None:
     assert choose_prior(other, true, error, seen, true, seen) is None
     assert choose_prior(None, found, error, seen, true, seen) is None
     assert fit_basis(faces(5, 0), MIRROR) is None
+
+
+@pytest.mark.parametrize(("off_px", "wanted"), [(30.0, 20.0), (0.8, 3.0)])
+def test_how_little_hidden_landmarks_count_is_chosen(off_px: float, wanted: float) -> None:
+    true, rng = faces(40, 6), np.random.default_rng(7)
+    found = true + rng.normal(0, 0.8, true.shape)
+    found[:, :9] += rng.normal(0, off_px, (40, 1, 2))  # hidden ones slip together, as far off or as near as others
+    seen, error = np.ones((40, 30)), np.ones((40, 30))
+    seen[:, :9] = 0.1
+    prior = choose_prior(fit_basis(faces(60, 0), MIRROR), found, error, seen, true, seen)
+    assert prior is not None
+    assert prior.hidden == wanted
