@@ -24,7 +24,8 @@ Relight = Callable[[Array, Bools, Bools, float, FillModel | None], tuple[Array, 
 
 TABLES = (NARROW, TABLE)  # hairlines first: the table fitted on every width leaves them faintly visible
 STRETCH = 32
-EASY, HARD = 0.05, 0.08  # doubt, log light, at which the network begins to take a share, and from which it has all
+EASY, HARD = 0.03, 0.05  # doubt, log light, at which the network begins to take a share, and from which it has MOST
+MOST = 0.6  # half and half errs less than either alone, because they err in different places
 
 
 def two_bank(
@@ -49,10 +50,10 @@ def by_network(
 def automatic(
     light_TSC: Array, hole_TS: Bools, own_TS: Bools, floor: float, model: FillModel | None
 ) -> tuple[Array, Mapping[str, float]]:
-    """Stretches that look easy by the tables, the others mended by the network.
+    """Stretches that look easy by the tables, the others by a mean of theirs and the network's paint.
 
-    From EASY to HARD doubt the one gives way to the other, so that a stretch near the border does not hop over it from
-    frame to frame.
+    From EASY to HARD doubt the network's share grows, so that a stretch near the border does not hop over it from frame
+    to frame. What is told as `learned` is that share, over the whole length.
     """
     if model is None:
         return two_bank(light_TSC, hole_TS, own_TS, floor, model)
@@ -99,8 +100,8 @@ def per_stretch(field_TS: Array, wanted_TS: Bools, *, total: bool = False) -> Ar
 
 
 def shares(doubts: Array, n_columns: int) -> Array:
-    """The network's share (S,) of each column: 0 up to EASY doubt, 1 from HARD, straight lines between stretches."""
-    ramp = np.clip((doubts - EASY) / (HARD - EASY), 0.0, 1.0)
+    """The network's share (S,) of each column: 0 up to EASY doubt, MOST from HARD, straight lines between stretches."""
+    ramp = MOST * np.clip((doubts - EASY) / (HARD - EASY), 0.0, 1.0)
     middles = STRETCH * (np.arange(len(doubts)) + 0.5) - 0.5
     return np.interp(np.arange(n_columns), middles, ramp).astype(np.float32)
 
