@@ -48,6 +48,7 @@ def test_a_row_tells_apart_what_ranks_share_and_what_they_say() -> None:
     assert rows[1]["apart_ms"] == pytest.approx(1150)  # of each step the slower: 1.1 and 1.2
     assert rows[1]["together_ms"] == pytest.approx(1250)
     assert rows[1]["efficiency"] == pytest.approx(0.8)
+    assert rows[1]["least_disturbed"] == pytest.approx(0.8)
     assert rows[1]["of_apart"] == pytest.approx(0.92)
     assert rows[1]["by_processor_time"] == pytest.approx(0.5 / 0.6125, abs=1e-3)
     # two ranks share a core: a sum of 1 MB takes 2 x 2 x (1 ms + 5 ms), three numbers 2 x 3 x 2 x 1 ms

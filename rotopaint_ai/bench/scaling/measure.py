@@ -69,6 +69,11 @@ class Measured:
         """Images per second and rank over those of one rank alone, by the clock."""
         return float(np.median(self.alone_s / self.step_s(way)))
 
+    def least_disturbed(self, way: str) -> float:
+        """The same of the quickest tenth of all steps: others on the machine make steps longer, never shorter."""
+        alone, together = self.taken["alone"][:, 0, :, 0], self.taken[way][..., 0].max(axis=1)
+        return float(np.quantile(alone, 0.1) / np.quantile(together, 0.1))
+
     def by_processor(self, way: str) -> float:
         """The same, counting only processor time: what a core of its own for every rank would give."""
         alone = self.taken["alone"][:, 0, :, 1].mean(axis=1)
@@ -119,6 +124,7 @@ def _row(row: Measured, link: Link | None, crowd: float) -> dict[str, Any]:
         "talk_foretold_ms": _ms(talk),
         "efficiency": round(row.efficiency("none"), 3),
         "efficiency_rounds": [round(float(value), 3) for value in row.alone_s / together],
+        "least_disturbed": round(row.least_disturbed("none"), 3),
         "of_apart": round(float(np.median(apart / together)), 3),  # what is left of it by talking alone
         "by_processor_time": round(row.by_processor("none"), 3),
         "sums_ms": {
