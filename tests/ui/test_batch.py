@@ -11,6 +11,7 @@ from pytestqt.qtbot import QtBot
 
 from rotopaint_ai.batch.jobs_file import read_show
 from rotopaint_ai.errors import UsageError
+from rotopaint_ai.project import Box, Project, State
 from rotopaint_ui.batch import queue as queues
 from rotopaint_ui.batch.queue import MOST_ATTEMPTS, Queue, Shot, Status
 from rotopaint_ui.batch.window import BatchWindow
@@ -130,3 +131,26 @@ def test_dropped_plates_get_a_name_and_a_folder_of_their_own(tmp_path: Path) -> 
     assert found.name == "sh_010"
     assert found.out == str(tmp_path / "sh 010_rotopaint" / "sh_010")
     assert found.crops == ("auto",)
+
+
+def test_the_shot_of_a_project_keeps_what_its_artist_did(qtbot: QtBot, window: BatchWindow, tmp_path: Path) -> None:
+    path, plates = tmp_path / "sh010.rotopaint", write_plate(tmp_path / "plates")
+    window.add_path(str(path))
+    assert "sh010.rotopaint" in window.line.text()  # it is not there: told in one line
+    project = Project.create(path, State(crops={1001: Box(1, 2, 30, 40)}))
+    window.add_path(str(path))
+    assert "open it in the panel once" in window.line.text()
+    project.set_note("plate", {"source": plates, "colourspace": "sRGB"})
+    project.set_note("out", str(tmp_path / "out"))
+    project.close()
+    window.add_path(str(path))
+    (shot,) = window.queue.shots
+    words = shot.words()
+    assert words[:4] == ["run", plates, "--out", str(tmp_path / "out")]
+    assert words[words.index("--project") + 1] == str(path)
+    assert "--crop" not in words  # the project's own boxes
+    (tmp_path / "show.yaml").write_text(queues.jobs_file(window.queue, "renders"))
+    (there,) = read_show(tmp_path / "show.yaml").shots
+    assert (there.job.project, there.job.crops) == (str(path), ("1001:1,2,30,40",))
+    back = queues.shot_of_job({"name": there.name, **there.job.to_json()})
+    assert back.project == str(path)

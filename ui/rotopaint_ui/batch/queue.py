@@ -12,6 +12,7 @@ from typing import Any
 
 from rotopaint_ai.errors import UsageError
 from rotopaint_ai.files import write_text
+from rotopaint_ai.project import Project
 
 MOST_ATTEMPTS = 3
 
@@ -29,7 +30,11 @@ class Status(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Shot:
-    """One plate to be run, and how far it is. `worst_px` is the largest expected error of its last run."""
+    """One plate to be run, and how far it is.
+
+    `project` is a project file: what artists did in it stands, and it takes the results. `worst_px` is the largest
+    expected error of the last run.
+    """
 
     name: str
     plates: str
@@ -38,6 +43,7 @@ class Shot:
     model: str | None = None
     frames: str | None = None
     colourspace: str | None = None
+    project: str | None = None
     status: Status = Status.WAITING
     done: int = 0
     total: int = 0
@@ -51,7 +57,12 @@ class Shot:
         words = ["run", self.plates, "--out", self.out, "--events", "--resume"]
         for crop in self.crops:
             words += ["--crop", crop]
-        options = (("--model", self.model), ("--frames", self.frames), ("--colourspace", self.colourspace))
+        options = (
+            ("--model", self.model),
+            ("--frames", self.frames),
+            ("--colourspace", self.colourspace),
+            ("--project", self.project),
+        )
         return words + [word for name, value in options if value is not None for word in (name, value)]
 
     def took(self, facts: Mapping[str, Any]) -> Shot:
@@ -170,7 +181,8 @@ def jobs_file(queue: Queue, out: str) -> str:
     rows = []
     for shot in queue.shots:
         options = {name: getattr(shot, name) for name in _OPTIONS if getattr(shot, name) is not None}
-        rows.append({"name": shot.name, "plates": shot.plates, "crop": list(shot.crops), **options})
+        crops = {"crop": list(shot.crops)} if shot.crops else {}  # else those of the project
+        rows.append({"name": shot.name, "plates": shot.plates, **crops, **options})
     return json.dumps({"out": out, "shots": rows}, indent=1) + "\n"
 
 
@@ -182,13 +194,29 @@ def shot_of(plates: str) -> Shot:
     return Shot(name, plates, str(folder.parent / f"{folder.name}_rotopaint" / name))
 
 
+def shot_of_project(path: str) -> Shot:
+    """The shot of a project file: its plate, its folder, its crop boxes. Raises ProjectError, UsageError."""
+    project = Project.open(Path(path), write=False)
+    try:
+        plate, out, crops = project.note("plate"), project.note("out"), project.load().state.crops
+    finally:
+        project.close()
+    if plate is None:
+        raise UsageError(f"{Path(path).name}: its plate was never noted; open it in the panel once")
+    folder = str(out or Path(path).parent)
+    shot = shot_of(str(plate["source"]))
+    colourspace = plate.get("colourspace")
+    return replace(shot, out=folder, crops=() if crops else ("auto",), project=path, colourspace=colourspace)
+
+
 def shot_of_job(row: Mapping[str, Any]) -> Shot:
     """A shot of a jobs file, as the engine has read it."""
     shot = Shot(str(row["name"]), str(row["plates"]), str(row["out"]), tuple(map(str, row["crops"])))
-    return replace(shot, model=row.get("model"), frames=row.get("frames"), colourspace=row.get("colourspace"))
+    model, frames, colourspace, project = (row.get(name) for name in _OPTIONS)
+    return replace(shot, model=model, frames=frames, colourspace=colourspace, project=project)
 
 
-_OPTIONS = ("model", "frames", "colourspace")
+_OPTIONS = ("model", "frames", "colourspace", "project")
 _BAD = re.compile(r"[^A-Za-z0-9._-]")  # what a jobs file does not take in a name
 
 

@@ -22,6 +22,7 @@ from rotopaint_ui.clerk_client import ClerkClient
 from rotopaint_ui.errand import Errand
 from rotopaint_ui.host import Engine
 from rotopaint_ui.inspector.parts import note
+from rotopaint_ui.opening import is_project
 from rotopaint_ui.record import RunRecord
 from rotopaint_ui.shot import read_results
 from rotopaint_ui.worker import Worker
@@ -63,6 +64,15 @@ class BatchWindow(QWidget):
             self._show(self.queue.added(shots))
         except RotopaintError as error:
             self.say(str(error))
+
+    def add_path(self, path: str) -> None:
+        """Put a plate, or the shot of a project, at the end of the queue."""
+        try:
+            shot = queues.shot_of_project(path) if is_project(path) else queues.shot_of(path)
+        except RotopaintError as error:
+            self.say(str(error))
+            return
+        self.add([shot])
 
     def start(self) -> None:
         """Run what waits, one shot after the other."""
@@ -218,8 +228,8 @@ class BatchWindow(QWidget):
         self._show(self.queue.removed(self.table.chosen))
 
     def _ask_for_plates(self) -> None:
-        title = "A frame of the plate, or a movie"
-        layout.ask_for_file(self, title, lambda path: self.add([queues.shot_of(path)]))
+        title = "A frame of the plate, a movie, or a project"
+        layout.ask_for_file(self, title, self.add_path)
 
     def _ask_for_jobs(self) -> None:
         layout.ask_for_file(self, "A jobs file", self.open_jobs, "Jobs files (*.yaml *.yml *.json)")
@@ -240,7 +250,7 @@ class BatchWindow(QWidget):
             if path.lower().endswith((".yaml", ".yml")):
                 self.open_jobs(path)
             else:
-                self.add([queues.shot_of(path)])
+                self.add_path(path)
 
     def closeEvent(self, event: QCloseEvent) -> None:
         """The queue goes on in the background; closing the application stops it."""
