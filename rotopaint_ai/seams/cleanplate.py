@@ -141,7 +141,7 @@ def _fill_banks(
     height, width = scene.ribbon.size
     down = (y + np.float32(0.5)) * np.float32(height / hole.shape[0]) - np.float32(0.5)
     across = (x + np.float32(0.5)) * np.float32(width / hole.shape[1]) - np.float32(0.5)
-    relit = interpolate(fields, across, down).T.copy()
+    relit = np.ascontiguousarray(interpolate(fields, across, down).T)
     keep, floor = relit[3], np.float32(scene.floor)
     here = np.take(rgb.reshape(-1, 3), at, axis=0).T.copy()
     under = np.minimum(here, 0.0) if here.min() < 0.0 else None

@@ -91,13 +91,28 @@ def sources(light_TSC: Array, hole_TS: Bools) -> Sources:
     """The three sources of corrected light; `hole_TS` are samples in the matte or off the crop, not to be believed."""
     light_TCS = np.ascontiguousarray(light_TSC.transpose(0, 2, 1))
     n_columns = light_TCS.shape[2]
-    luma = _mean(light_TCS)
-    near, far = _along(luma, 1.5), _along(luma, 5.0)
-    groove = cv2.morphologyEx(near, cv2.MORPH_BLACKHAT, np.ones((2 * _GROOVE + 1, 1), np.uint8))
-    trust = np.concatenate([_trust(groove, hole_TS), (~hole_TS).astype(np.float32)], 1)
+    near, far, trust = _shading(light_TCS, hole_TS)
+    trust = np.concatenate([trust, (~hole_TS).astype(np.float32)], 1)
     joined = banks.join(np.concatenate([light_TCS, light_TCS], 2), trust)
     face_TCS, banks_TCS = _along_colours(joined[..., :n_columns], 1.0), _along_colours(joined[..., n_columns:], 2.0)
     return Sources(light_TCS, face_TCS, banks_TCS, near, far)
+
+
+def _relit(known: Sources, light_CN: Array, hole_TS: Bools, places: _Places) -> Sources:
+    """The sources once the samples at some places show other light. The banks do not: those are in the matte."""
+    light_TCS = known.own.copy()
+    for colour, light_N in enumerate(light_CN):
+        np.put(light_TCS.reshape(-1), places.of(colour), light_N)
+    near, far, trust = _shading(light_TCS, hole_TS)
+    return Sources(light_TCS, _along_colours(banks.join(light_TCS, trust), 1.0), known.banks, near, far)
+
+
+def _shading(light_TCS: Array, hole_TS: Bools) -> tuple[Array, Array, Array]:
+    """The mean over colours, smoothed a little and much along the seam, and how far each sample may be believed."""
+    luma = _mean(light_TCS)
+    near, far = _along(luma, 1.5), _along(luma, 5.0)
+    groove = cv2.morphologyEx(near, cv2.MORPH_BLACKHAT, np.ones((2 * _GROOVE + 1, 1), np.uint8))
+    return near, far, _trust(groove, hole_TS)
 
 
 def describe(known: Sources, hole_TS: Bools, own_TS: Bools) -> Described:
@@ -105,8 +120,9 @@ def describe(known: Sources, hole_TS: Bools, own_TS: Bools) -> Described:
     n_columns = known.own.shape[2]
     face, gap = _mean(known.face), _mean(known.banks)
     gap -= face
-    at = np.flatnonzero(own_TS)
-    own, face_here, banks_here = (colours(field, at) for field in (known.own, known.face, known.banks))
+    places = _Places.where(own_TS)
+    at = places.at
+    own, face_here, banks_here = (places.read(field) for field in (known.own, known.face, known.banks))
     near, far = known.near, known.far
     features = np.empty((N_FEATURES, len(at)), np.float32)
     rows = iter(features)
@@ -131,45 +147,7 @@ def relight(light_TSC: Array, hole_TS: Bools, own_TS: Bools, table: Table) -> Ar
 
     Corrected log light = base + keep * own log light. Outside `own_TS` base is 0 and keep 1.
     """
-    return relight_known(sources(light_TSC, hole_TS), hole_TS, own_TS, table)
-
-
-def relight_known(known: Sources, hole_TS: Bools, own_TS: Bools, table: Table) -> Array:
-    """`relight` of light whose sources are known.
-
-    Answers change slowly along the seam: every third column is asked, and those between take a mean of the two beside.
-    """
-    few = known.thinned()
-    asked_TS = np.ascontiguousarray(cv2.dilate(own_TS.view(np.uint8), _BETWEEN)[:, ::EVERY]).view(bool)
-    described = describe(few, np.ascontiguousarray(hole_TS[:, ::EVERY]), asked_TS)
-    shares_6N = shared(evaluate(described.features, table))
-    at = np.flatnonzero(own_TS)
-    answer = _between(shares_6N, asked_TS, at, own_TS.shape[1])
-    return mixed(answer, colours(known.face, at), colours(known.banks, at), own_TS)
-
-
-def shared(answer: Array) -> Array:
-    """Answers (6, N) with their first three rows turned from logits to shares."""
-    shares = np.exp(np.maximum(answer[:3] - answer[:3].max(0), -30.0))
-    answer[:3] = shares / (shares[0] + shares[1] + shares[2])
-    return answer
-
-
-def _between(answer: Array, asked_TS: Bools, at: Array, n_columns: int) -> Array:
-    """Answers (6, P) at places of the whole ribbon, from those (6, N) of every third column."""
-    rows, columns = np.divmod(at.astype(np.int32), np.int32(n_columns))
-    left, past = np.divmod(columns, np.int32(EVERY))
-    n_asked = asked_TS.shape[1]
-    number_TS = np.cumsum(asked_TS).reshape(-1) - 1
-    first = rows * np.intp(n_asked) + left
-    share = past * np.float32(1 / EVERY)
-    before, after = (np.take(number_TS, first + step, mode="clip") for step in (0, 1))
-    after = np.where(past > 0, after, before)
-    out = np.empty((len(answer), len(at)), np.float32)
-    for row, values in zip(out, answer):
-        np.take(values, before, out=row)
-        row += share * (np.take(values, after) - row)
-    return out
+    return relight_in_turn(light_TSC, hole_TS, own_TS, (table,))
 
 
 def relight_in_turn(
@@ -179,27 +157,85 @@ def relight_in_turn(
 
     known: the light's sources, where they are known already.
     """
-    total = relight_known(known or sources(light_TSC, hole_TS), hole_TS, own_TS, tables[0])
+    places = _Places.where(own_TS)
+    known = known or sources(light_TSC, hole_TS)
+    light_CN = places.read(known.own)
+    base_CN, keep_N = _paint(known, hole_TS, own_TS, places, tables[0])
     for table in tables[1:]:
-        left = total[..., :3] + total[..., 3:] * light_TSC
-        more = relight(left, hole_TS, own_TS, table)
-        total[..., :3] = more[..., :3] + more[..., 3:] * total[..., :3]
-        total[..., 3:] *= more[..., 3:]
-    return total
-
-
-def mixed(answer: Array, face: Array, banks_light: Array, own_TS: Bools) -> Array:
-    """Base and keep (T, S, 4), as `relight` gives them, from answers (6, N) and the two fills (C, N) in `own_TS`.
-
-    The first three answers are shares.
-    """
+        known = _relit(known, base_CN + keep_N * light_CN, hole_TS, places)
+        more_CN, keep = _paint(known, hole_TS, own_TS, places, table)
+        base_CN, keep_N = more_CN + keep * base_CN, keep * keep_N
     out = np.zeros((own_TS.size, 4), np.float32)
     out[:, 3] = 1.0
-    base = np.empty((answer.shape[1], 4), np.float32)
-    base[:, :3] = (answer[3:] + answer[1] * face + answer[2] * banks_light).T
-    base[:, 3] = answer[0]
-    out[np.flatnonzero(own_TS)] = base
+    out[places.at] = np.concatenate([base_CN, keep_N[None]]).T
     return out.reshape(*own_TS.shape, 4)
+
+
+@dataclass(frozen=True, slots=True)
+class _Places:
+    """Some samples of a ribbon, N, counted row by row."""
+
+    at: Array
+    rows: Array
+    columns: Array
+    n_columns: int
+
+    @classmethod
+    def where(cls, wanted_TS: Bools) -> _Places:
+        at = np.flatnonzero(wanted_TS)
+        rows, columns = np.divmod(at.astype(np.int32), np.int32(wanted_TS.shape[1]))
+        return cls(at, rows, columns, wanted_TS.shape[1])
+
+    def of(self, colour: int) -> Array:
+        """Where they stand in a field (T, C, S)."""
+        return self.at + self.n_columns * (2 * self.rows.astype(np.intp) + colour)
+
+    def read(self, field_TCS: Array) -> Array:
+        """A field (T, C, S) there: (C, N)."""
+        out = np.empty((3, len(self.at)), np.float32)
+        first = self.of(0)
+        for colour in range(3):
+            np.take(field_TCS, first + colour * self.n_columns, out=out[colour], mode="clip")
+        return out
+
+
+def _paint(known: Sources, hole_TS: Bools, own_TS: Bools, places: _Places, table: Table) -> tuple[Array, Array]:
+    """Base (C, N) and keep (N,) at the places of `own_TS`.
+
+    Answers change slowly along the seam: every third column is asked, and those between take a mean of the two beside.
+    """
+    asked_TS = np.ascontiguousarray(cv2.dilate(own_TS.view(np.uint8), _BETWEEN)[:, ::EVERY]).view(bool)
+    described = describe(known.thinned(), np.ascontiguousarray(hole_TS[:, ::EVERY]), asked_TS)
+    answer = _between(shared(evaluate(described.features, table)), asked_TS, places)
+    base = answer[1] * places.read(known.face)
+    base += answer[2] * places.read(known.banks)
+    base += answer[3:]
+    return base, answer[0]
+
+
+def shared(answer: Array) -> Array:
+    """Answers (6, N) with their first three rows turned from logits to shares."""
+    shares = np.exp(np.maximum(answer[:3] - answer[:3].max(0), -30.0))
+    answer[:3] = shares / (shares[0] + shares[1] + shares[2])
+    return answer
+
+
+def _between(answer: Array, asked_TS: Bools, places: _Places) -> Array:
+    """Answers (6, N) at places of the whole ribbon, from those of every third column."""
+    left, past = np.divmod(places.columns, np.int32(EVERY))
+    number_TS = np.cumsum(asked_TS, dtype=np.intp) - 1
+    first = places.rows * np.intp(asked_TS.shape[1]) + left
+    before = np.take(number_TS, first)
+    after = before + ((past > 0) & (left + 1 < asked_TS.shape[1]))
+    share = past * np.float32(1 / EVERY)
+    out = np.empty((len(answer), len(places.at)), np.float32)
+    for row, values in zip(out, answer):
+        np.take(values, before, out=row, mode="clip")
+        more = np.take(values, after, mode="clip")
+        more -= row
+        more *= share
+        row += more
+    return out
 
 
 def evaluate(features: Array, table: Table) -> Array:
