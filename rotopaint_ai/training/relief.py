@@ -22,6 +22,7 @@ Array64 = npt.NDArray[np.float64]
 
 FEWEST_SAMPLES = 8
 FEWEST_LANDMARKS = 8
+MOST_SAMPLES = 400  # evenly spread; more say nothing new of one head
 _ROUNDS = 40
 _UPGRADES = 20  # rounds in which depth is stretched at once; the rest settle
 _USUAL_DEPTH = 0.6  # of a face's half size, at the middle of the half ellipsoid
@@ -61,7 +62,8 @@ def fit_relief(landmarks_NLC: npt.NDArray[np.floating], mirror: Sequence[int] | 
     usable = known.mean(axis=1) > 0.5
     if usable.sum() < FEWEST_SAMPLES or landmarks_NLC.shape[1] < FEWEST_LANDMARKS:
         return None
-    faces, known = landmarks_NLC[usable].astype(np.float64), known[usable]
+    rows = np.flatnonzero(usable)[:: -(-int(usable.sum()) // MOST_SAMPLES)]
+    faces, known = landmarks_NLC[rows].astype(np.float64), known[rows]
     if mirror is not None:
         image = faces[:, list(mirror)] * np.array([-1.0, 1.0])
         faces, known = np.concatenate([faces, image]), np.concatenate([known, known[:, list(mirror)]])

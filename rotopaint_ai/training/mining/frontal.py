@@ -18,7 +18,6 @@ from rotopaint_ai.training.mining.outline import Array
 from rotopaint_ai.training.relief import fit_relief
 
 _FEWEST_PAIRS = 3
-_MOST_FRAMES = 400
 
 
 def frontal_places(places_FLC: Array, mean_LC: Array, names: Sequence[str]) -> Array:
@@ -30,8 +29,7 @@ def frontal_places(places_FLC: Array, mean_LC: Array, names: Sequence[str]) -> A
     known = np.flatnonzero(np.isfinite(mean_LC).all(axis=1))
     rows = [names[int(column)] for column in known]
     pairs = [(rows.index(one), rows.index(two)) for one, two in symmetry.name_pairs(rows)]
-    step = max(1, len(places_FLC) // _MOST_FRAMES)
-    relief = fit_relief(places_FLC[::step, known], None) if len(pairs) >= _FEWEST_PAIRS else None
+    relief = fit_relief(places_FLC[:, known], None) if len(pairs) >= _FEWEST_PAIRS else None
     if relief is None:
         return mean_LC
     left, right = (relief.places[[pair[side] for pair in pairs]] for side in (0, 1))
