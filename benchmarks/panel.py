@@ -273,15 +273,16 @@ def measure_drags(panel: Panel, document: RotoDocument, steps: int) -> dict[str,
 def _followed(panel: Panel, paints: Paints) -> Callable[[], bool]:
     """Whether the shapes have followed the landmark and been painted since."""
     session = panel.session
-    seen: list[tuple[Any, int]] = [(None, 0)]
+    seen: list[tuple[Any, int]] = [(session.state, paints.count)]
 
-    def settled() -> bool:
-        if session._corrections._asked is not None:
-            return False
+    def note() -> None:
         if seen[0][0] is not session.state:
             seen[0] = session.state, paints.count
-        return paints.count > seen[0][1] or not session.is_dragging
 
+    def settled() -> bool:
+        return not session.awaits_shapes and (paints.count > seen[0][1] or not session.is_dragging)
+
+    session.listeners.append(note)
     return settled
 
 
