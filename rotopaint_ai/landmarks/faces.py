@@ -20,7 +20,7 @@ from rotopaint_ai.landmarks.track import Picture
 Array = npt.NDArray[Any]
 Display = Callable[[Picture], Picture]
 
-SURE = 0.5  # score from which a detection counts as a face
+SURE = 0.75  # score from which a detection counts as a face: chosen on held-out plates of the stage
 GREY = np.float32(115 / 255)  # of what lies beside a plate that does not fill the detector's picture
 ROOM = 1.3  # side of a mask's rectangle over the box's
 CLOSER = 0.6  # of the plate's sides: the windows that are looked at where the whole plate shows no face

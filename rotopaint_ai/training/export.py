@@ -45,11 +45,13 @@ def write_pack(
     card: Mapping[str, Any],
     seam: Path | None = None,
     fill: Path | None = None,
+    others: Sequence[Path] = (),
 ) -> dict[str, float]:
     """Write a pack, whole or not at all; an old one in its place goes only once the new one has been checked.
 
     `samples`: real crops [N, S, S, 3] and landmarks [N, L, 2] on which the exported graphs are compared with torch.
-    `seam`, `fill`: a seam model and a learned fill to go along. Returns the largest differences in pixels.
+    `seam`, `fill`: a seam model and a learned fill to go along, `others`: more models, under their own names.
+    Returns the largest differences in pixels.
     Raises: TrainingError when they exceed `PARITY_PX`.
     """
     folder.parent.mkdir(parents=True, exist_ok=True)
@@ -64,6 +66,8 @@ def write_pack(
         for model, name in ((seam, SEAM), (fill, FILL)):
             if model is not None:
                 shutil.copyfile(model, beside / name)
+        for path in others:
+            shutil.copyfile(path, beside / path.name)
         save_weights(beside, crop_model.net, sheet.landmark_names, places)
         write_card(beside, {**card, "parity": parity})
         _take_place(beside, folder)

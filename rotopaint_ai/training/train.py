@@ -45,6 +45,7 @@ from rotopaint_ai.training.warmstart import (
     Taken,
     face_places,
     find_fill_model,
+    find_others,
     find_seam_model,
     find_weights,
     take_over,
@@ -139,6 +140,7 @@ def train(
             card=card,
             seam=seams.path,
             fill=find_fill_model(init),
+            others=find_others(init),
         )
 
     with watch.measuring("export"):

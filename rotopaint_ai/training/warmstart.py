@@ -18,7 +18,7 @@ import torch
 
 from rotopaint_ai.errors import PackError, TrainingError
 from rotopaint_ai.files import replacing
-from rotopaint_ai.inference.pack import FILL, SEAM, find_pack
+from rotopaint_ai.inference.pack import DETECTOR, FILL, MATTE, SEAM, find_pack
 from rotopaint_ai.training.dataset import Array, face_bounds
 from rotopaint_ai.training.nets import LandmarkNet
 
@@ -92,6 +92,11 @@ def find_seam_model(init: str | Path | None) -> Path | None:
 def find_fill_model(init: str | Path | None) -> Path | None:
     """The learned fill of the pack to start from: it sees straightened seams alone, whoever they belong to."""
     return _part_of(init, FILL)
+
+
+def find_others(init: str | Path | None) -> tuple[Path, ...]:
+    """What else the pack to start from has that serves any character: face detector and second opinion."""
+    return tuple(path for name in (DETECTOR, MATTE) if (path := _part_of(init, name)) is not None)
 
 
 def _part_of(init: str | Path | None, name: str) -> Path | None:

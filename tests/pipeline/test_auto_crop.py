@@ -10,9 +10,12 @@ import pytest
 
 from rotopaint_ai.errors import CropError
 from rotopaint_ai.exchange import document
+from rotopaint_ai.inference.models import Models, open_detector
+from rotopaint_ai.inference.pack import load_pack
 from rotopaint_ai.jobs import Cancel, Event, RunJob
 from rotopaint_ai.pipeline import plan as plans
 from rotopaint_ai.pipeline.run import run
+from rotopaint_ai.plates.plate import open_plate
 
 SAMPLE = Path(__file__).resolve().parents[2] / "models" / "rotopaint_models" / "sample"
 
@@ -86,3 +89,25 @@ def test_nobody_asks_for_faces_where_a_box_is_given(
     monkeypatch.setattr(plans, "open_detector", refuse)
     job = RunJob(plates=plates, out=str(tmp_path), crops=(puppet.crop_text(),), model=str(pack), frames="1001")
     assert run(job, lambda event: None, Cancel()).is_whole
+
+
+def test_the_shipped_detector_finds_the_face_of_the_sample_shot() -> None:
+    pack = load_pack()
+    detector = open_detector(pack)
+    assert detector is not None
+    truth = document.read(SAMPLE / "truth.roto.json")
+    with open_plate(str(SAMPLE)) as plate:
+        keys, note = plans.propose_crop(plate, plate.frames[::8], _models(pack))
+    assert note is not None
+    assert "found in 3 of 3 frames looked at" in note
+    for frame, crop in keys.keys.items():
+        at = np.array([(m.x, m.y) for m in truth.landmarks.keys[frame] if m is not None])
+        low, high = at.min(0), at.max(0)
+        assert crop.x == pytest.approx((low[0] + high[0]) / 2, abs=0.2 * crop.side)
+        assert crop.y == pytest.approx((low[1] + high[1]) / 2, abs=0.2 * crop.side)
+        assert 0.8 < crop.side / float((high - low).max()) < 1.8
+
+
+def _models(pack: object) -> Models:
+    """As far as proposing asks: the pack."""
+    return Models(pack, None, None)  # type: ignore[arg-type]

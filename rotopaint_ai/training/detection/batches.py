@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rotopaint_ai.training.augment import PARTS
+from rotopaint_ai.training.detection.distract import distracted
 from rotopaint_ai.training.detection.losses import MASK_SCALE
 from rotopaint_ai.training.detection.scenes import SEEN, Face, Picture, Scene
 
@@ -48,7 +49,8 @@ class _Placed(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class Batches:
     """Makes batches. `parts`: photometric parts and their probabilities; `together`: share of canvases of several
-    scenes; `zoom`: smallest and largest size of a scene against one that fits."""
+    scenes; `zoom`: smallest and largest size of a scene against one that fits; `things`: share of canvases with things
+    that are no faces."""
 
     scenes: Sequence[Scene]
     width: int
@@ -57,6 +59,7 @@ class Batches:
     together: float = 0.4
     zoom: tuple[float, float] = (0.45, 1.6)
     rotation_deg: float = 15.0
+    things: float = 0.0
 
     def batch(self, rows: Sequence[int], rng: Random) -> DetectorBatch:
         """A batch whose canvases begin with the scenes `rows`."""
@@ -72,6 +75,10 @@ class Batches:
             picture, faces = self._laid(scene, x1 - x0, y1 - y0, rng)
             square[y0:y1, x0:x1] = picture
             placed += [_shifted(face, x0, y0 - band[0], x1 - x0, y1 - y0) for face in faces]
+        if rng.random() < self.things:
+            other = self.scenes[int(rng.integers(len(self.scenes)))].picture
+            boxes = [np.concatenate((face.outline.min(0), face.outline.max(0))) for face in placed]
+            square[band[0] : band[1]] = distracted(square[band[0] : band[1]], boxes, other, rng)
         for name, probability in self.parts.items():
             if rng.random() < probability:
                 square, _ = PARTS[name](square, rng)

@@ -70,6 +70,7 @@ class DetectorRecipe(Schedule):
     zoom_low: float = 0.45
     zoom_high: float = 1.6
     rotation_deg: float = 15.0
+    things: float = 0.7
 
     def __post_init__(self) -> None:
         self.check()
@@ -82,6 +83,7 @@ class DetectorRecipe(Schedule):
             ),
             (0 < self.zoom_low <= self.zoom_high, "zoom_low, zoom_high: wanted 0 < low <= high"),
             (0 <= self.together <= 1, f"together {self.together}: wanted 0 to 1"),
+            (0 <= self.things <= 1, f"things {self.things}: wanted 0 to 1"),
             (any(self.losses.values()), "losses: wanted at least one above 0"),
         ):
             if not ok:
@@ -131,7 +133,7 @@ def make_fit(
 ) -> Fit[DetectorNet, DetectorBatch]:
     """A detector in training on some scenes."""
     zoom = (plan.zoom_low, plan.zoom_high)
-    source = Batches(scenes, plan.width, plan.height, plan.augment, plan.together, zoom, plan.rotation_deg)
+    source = Batches(scenes, plan.width, plan.height, plan.augment, plan.together, zoom, plan.rotation_deg, plan.things)
 
     def make_batch(step: int) -> DetectorBatch:
         rng = np.random.default_rng([plan.seed, step])

@@ -15,6 +15,7 @@ from rotopaint_ai.jobs import Cancel
 from rotopaint_ai.landmarks.faces import FaceFound, letterboxed
 from rotopaint_ai.training.detection import losses
 from rotopaint_ai.training.detection.batches import MIRRORED, Batches
+from rotopaint_ai.training.detection.distract import THINGS, distracted
 from rotopaint_ai.training.detection.figures import (
     average_precision,
     box_iou,
@@ -271,3 +272,17 @@ def test_pictures_are_fitted_into_the_corner() -> None:
     assert scale == pytest.approx(0.32)
     assert not fitted[:32].any()
     assert (fitted[32:] > 0.4).all()
+
+
+def test_things_beside_faces_leave_them_alone() -> None:
+    """Balls, lumps and scattered faces change the picture, but nothing where a face stands."""
+    rng = np.random.default_rng(0)
+    picture = np.full((96, 160, 3), 90, np.uint8)
+    other = rng.integers(0, 255, (80, 80, 3)).astype(np.uint8)
+    face = np.array([60.0, 20, 110, 80])
+    changed = [distracted(picture, [face], other, rng) for _ in range(20)]
+    assert all((each[20:80, 60:110] == 90).all() for each in changed)
+    assert sum((each != 90).any() for each in changed) >= 18
+    assert (picture == 90).all()
+    for thing in THINGS:
+        assert thing(picture[:30, :40], other, rng).shape == (30, 40, 3)
