@@ -29,7 +29,7 @@ NAME, EYE, LOCK, ERROR, KEYS = range(5)
 OWN_NAME = int(Qt.ItemDataRole.UserRole)  # of the shape, whatever it is called
 _BY_HAND = QColor("#ffb454")  # as a person's diamonds on the timeline
 _GROUPS = {"seam": "Seams", "matte": "Mattes"}
-_EMPTY = "No shapes yet. Drag a box around the face and press Run: shapes come in from the playhead outwards."
+_EMPTY = "No shapes yet. Drag a box around the face and press Run: shapes come in frame by frame."
 
 
 class ShapesTab(QWidget):

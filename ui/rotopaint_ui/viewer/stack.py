@@ -172,7 +172,7 @@ class Stack:
 
     def _paint_still(self, painter: QPainter, scene: Scene) -> None:
         session, view, overlay = self._session, scene.shown.view, scene.shown.overlay
-        is_painted = scene.shown.shows_clean  # lines over the paint would hide what there is to judge
+        is_painted = scene.shown.shows_clean or scene.shown.wipe is not None  # lines over the paint would hide it
         painter.setOpacity(FADED if session.is_dragging or is_painted else 1.0)
         if overlay.mattes:
             for outline in scene.still:
