@@ -25,7 +25,7 @@ Relight = Callable[[Array, Bools, Bools, float, FillModel | None], tuple[Array, 
 TABLES = (NARROW, TABLE)  # hairlines first: the table fitted on every width leaves them faintly visible
 STRETCH = 32
 EASY, HARD = 0.03, 0.05  # doubt, log light, at which the network begins to take a share, and from which it has MOST
-MOST = 0.5  # the mean of both errs less than either alone, because they err in different places
+MOST = 1 / 3  # a mean of both errs less than either alone, because they err in different places
 
 
 def two_bank(
