@@ -113,6 +113,20 @@ def test_what_a_person_placed_or_something_hides_stays() -> None:
         assert placed is predicted
 
 
+def test_a_seam_that_is_partly_hidden_moves_no_further_than_it_may_be_off() -> None:
+    partly = np.array([1.0, 0.6, 1.0, 1.0])
+    for at, visible, moves in ((102.5, np.ones(4), True), (102.5, partly, False), (101.2, partly, True)):
+        line = placer()
+        line.see(marks(1), plate(at), (0, 0))
+        found = marks(1, visible_L=visible)
+        landmarks, placed = line.place(found, shapes(1))
+        wanted = at if moves else 100.0
+        np.testing.assert_allclose(placed.points_PK[3:, 1], wanted, atol=0.3)
+        if not moves:
+            assert placed.expected_error_px_S[1] == 2.0
+            assert np.array_equal(landmarks.points_LC, found.points_LC)
+
+
 def test_lost_faces_and_crops_outside_the_plate_are_not_looked_at() -> None:
     line = placer()
     line.see(marks(1, lost="gone"), plate(102.0), (0, 0))
