@@ -98,7 +98,8 @@ def _score(found: Sequence[tuple[float, float, int] | None]) -> float:
 
 
 def tone_of(rgb: NDArray[np.floating]) -> Array:
-    luma = np.nan_to_num(np.asarray(rgb, np.float32).mean(2), posinf=65504.0, neginf=0.0)
+    r, g, b = np.moveaxis(np.asarray(rgb, np.float32), 2, 0)
+    luma = np.nan_to_num((r + g + b) / np.float32(3.0), posinf=65504.0, neginf=0.0)
     luma = np.maximum(luma, 0.0)
     tone: Array = np.log(luma + np.float32(_FLOOR * max(float(luma.mean()), 1e-4)))
     return tone
