@@ -69,7 +69,8 @@ def lump(part: Array, other: Array, rng: Random) -> Array:
     corners = np.stack((w / 2 * (1 + radius * np.cos(turn)), h / 2 * (1 + radius * np.sin(turn))), 1)
     cover = np.zeros((h, w), np.uint8)
     cv2.fillPoly(cover, [corners.round().astype(np.int32)], 255, cv2.LINE_AA)
-    ramp = np.linspace(*rng.uniform(0.4, 1.2, 2), w)[None, :, None]
+    left, right = rng.uniform(0.4, 1.2, 2)
+    ramp = np.linspace(left, right, w)[None, :, None]
     filling = rng.uniform(0, 255, 3) * ramp if rng.random() < 0.6 else _turned(_cut(other, w, h, rng), rng)
     share = cover[..., None] / 255
     return np.asarray(np.clip(part * (1 - share) + filling * share, 0, 255), np.uint8)

@@ -243,9 +243,9 @@ def _found(face: Face, score: float, *, aside: float = 0.0) -> FaceFound:
 def test_detections_are_judged_by_hand() -> None:
     one, other = _face(30, 32, 20), _face(90, 32, 30)
     scene = _scene(one, other)
-    said = [_found(one, 0.9), _found(one, 0.8), _found(other, 0.7, aside=25), _found(other, 0.6)]
+    said = [_found(one, 0.99), _found(one, 0.98), _found(other, 0.97, aside=25), _found(other, 0.96)]
     result = summary(matched(said, scene), 2)
-    # at a score of 0.5: two faces, both found, four detections; hits in order of score: 1 0 0 1
+    # two faces, both found, four detections; hits in order of score: 1 0 0 1
     assert (result["recall"], result["precision"]) == (1.0, 0.5)
     assert result["average_precision"] == pytest.approx(0.5 * 1 + 0.5 * 0.5)
     assert result["mask_iou"] > 0.95
