@@ -38,7 +38,6 @@ NEAR_TIME = 0.5  # of frames close in time
 CLOSE = 12.0  # frames
 OWN = 0.1  # share of the noise that a frame's own prediction is taken to have
 LEAST_PX = 1.0  # error of the models across the curve, where they expect as much, that is reckoned with at the least
-PROFILE = 0.5  # exponent on the expected errors: they tell bad frames from good ones, less how bad
 FREE = 10.0  # how far from the models' mean a spline may be altogether, in units of its own variance
 LEAST_WALK = 0.1  # share of the motion between neighbouring holds that is never taken for noise
 LEAST_NOISE = 0.05  # and of its square that always is
@@ -224,8 +223,7 @@ def _posterior(
     variance = max(float((abs(said - mean) ** 2).mean()), noise)
     truth = walk * np.minimum(time[:, None], time[None]) - walk * time.min() + FREE * variance
     found = np.array(list(known.values()))
-    scale = (error_H / np.median(error_H)) ** PROFILE
-    scale /= np.sqrt((scale**2).mean())
+    scale = error_H / np.sqrt((error_H**2).mean())
     least = min(LEAST_PX**2, float((error_H**2).mean()))
     size = max(least, float((_across(said[at], found) / scale[at] ** 2).max()))
     of_said = truth + size * np.outer(scale, scale) * space.kernel(rows) + np.diag(OWN * noise * scale**2)
