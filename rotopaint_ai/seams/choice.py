@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
+import cv2
 import numpy as np
 from numpy.typing import NDArray
 
@@ -63,9 +64,7 @@ def automatic(
     used = own_TS.any(0)
     share = float(share_S[used].mean()) if used.any() else 0.0
     mended = relit.copy()
-    edges = np.flatnonzero(np.diff(np.r_[0, (share_S > 0).astype(np.int8), 0]))
-    for first, end in edges.reshape(-1, 2):
-        part = slice(int(first), int(end))
+    for part in _parts(share_S > 0):
         there = learned.mend(relit, known, hole_TS, own_TS, floor, model, part)
         mended[:, part] += share_S[part, None] * (there - relit[:, part])
     return mended, {"two-bank": round(1.0 - share, 4), "learned": round(share, 4)}
@@ -104,6 +103,14 @@ def shares(doubts: Array, n_columns: int) -> Array:
     ramp = MOST * np.clip((doubts - EASY) / (HARD - EASY), 0.0, 1.0)
     middles = STRETCH * (np.arange(len(doubts)) + 0.5) - 0.5
     return np.interp(np.arange(n_columns), middles, ramp).astype(np.float32)
+
+
+def _parts(wanted_S: Bools) -> list[slice]:
+    """Runs of columns; those that stand nearer to each other than what each would be shown beside it are one."""
+    around = np.ones((2 * learned.CONTEXT + 1, 1), np.uint8)
+    runs = cv2.morphologyEx(np.pad(wanted_S.astype(np.uint8), learned.CONTEXT)[:, None], cv2.MORPH_CLOSE, around)[:, 0]
+    edges = np.flatnonzero(np.diff(np.r_[0, runs[learned.CONTEXT : -learned.CONTEXT].astype(np.int8), 0]))
+    return [slice(int(first), int(end)) for first, end in edges.reshape(-1, 2)]
 
 
 METHODS: Mapping[str, Relight] = MappingProxyType({"auto": automatic, "two-bank": two_bank, "learned": by_network})

@@ -127,6 +127,14 @@ def test_the_networks_share_grows_with_doubt_and_never_hops() -> None:
     assert np.abs(a_little_more - share).max() < 0.03
 
 
+def test_stretches_that_would_be_shown_the_same_columns_twice_are_one() -> None:
+    wanted = np.zeros(300, bool)
+    wanted[[*range(10, 40), *range(60, 90), *range(200, 230), *range(290, 300)]] = True
+    assert choice._parts(wanted) == [slice(10, 90), slice(200, 230), slice(290, 300)]
+    assert choice._parts(np.zeros(50, bool)) == []
+    assert choice._parts(np.ones(50, bool)) == [slice(0, 50)]
+
+
 def test_a_stretch_gets_the_same_answer_whether_it_is_seen_alone_or_with_the_others() -> None:
     rng = np.random.default_rng(0)
     light_TSC = rng.standard_normal((30, 202, 3)).astype(np.float32)
