@@ -6,6 +6,7 @@ Through torch.distributed: gloo between processors, NCCL between GPUs.
 from __future__ import annotations
 
 import datetime
+import inspect
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -109,7 +110,7 @@ class Group:
         wrapped = nn.parallel.DistributedDataParallel(
             net,
             device_ids=[self.device] if self.device.type == "cuda" else None,
-            broadcast_buffers=False,
+            **_buffers_stay(),
             gradient_as_bucket_view=True,
         )
         HOOKS[compression](wrapped)
@@ -122,6 +123,12 @@ class Group:
 
 
 ALONE = Group()
+
+
+def _buffers_stay() -> dict[str, Any]:
+    """Buffers are not sent round; the argument's name by PyTorch's version (2.13 warns of the older one)."""
+    known = inspect.signature(nn.parallel.DistributedDataParallel.__init__).parameters
+    return {"forward_sync_buffers" if "forward_sync_buffers" in known else "broadcast_buffers": False}
 
 
 def _own_device() -> torch.device:
