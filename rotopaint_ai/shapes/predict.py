@@ -23,7 +23,7 @@ Numbers = npt.NDArray[np.float32]
 # matte (N,S) in the same unit, or None where the model does not know widths.
 PredictShapes = Callable[[Numbers], tuple[Numbers, Numbers | None]]
 
-_DOUBT_SHARE = 0.3  # of a seam's width: how much doubt about its place may widen its matte on each side
+_DOUBT_SHARE = 0.2  # of a seam's width: how much doubt about its place may widen its matte on each side
 _WIDTH_QUANTILE = 0.9  # one width serves the whole shot, so it has to cover the frames where the face is large
 
 
@@ -91,7 +91,7 @@ def expected_errors(frame: FrameLandmarks, points_PK: Array, sheet: Sheet) -> Ar
 def covering_widths(shapes: FrameShapes) -> Array:
     """Full widths (S,) that mattes need to cover the seams although their curves may be a little off.
 
-    The width of the seam itself, and on either side the curve's expected error, up to three tenths of the width.
+    The width of the seam itself, and on either side the curve's expected error, up to a fifth of the width.
     """
     return np.asarray(shapes.width_px_S + 2 * np.minimum(shapes.expected_error_px_S, _DOUBT_SHARE * shapes.width_px_S))
 

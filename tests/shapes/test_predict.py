@@ -145,4 +145,4 @@ def test_no_frames_make_an_empty_document() -> None:
 def test_a_doubtful_seam_gets_a_wider_matte() -> None:
     errors, widths = np.array([0.5, 10.0, 1.0]), np.array([6.0, 6.0, np.nan])
     shapes = FrameShapes(1, np.zeros((3, 6)), errors, widths, np.ones(3, bool))
-    np.testing.assert_allclose(covering_widths(shapes), [7.0, 6.0 + 2 * 0.3 * 6.0, np.nan])
+    np.testing.assert_allclose(covering_widths(shapes), [7.0, 6.0 + 2 * 0.2 * 6.0, np.nan])
