@@ -18,7 +18,7 @@ from rotopaint_ai.errors import UsageError
 from rotopaint_ai.seams import choice, membrane
 from rotopaint_ai.seams import grain as grains
 from rotopaint_ai.seams.learned import FillModel
-from rotopaint_ai.seams.ribbon import ROWS_WIDE, Curve, Ribbon, interpolate, straighten
+from rotopaint_ai.seams.ribbon import Curve, Ribbon, interpolate, shrinkage, straighten
 
 Array = NDArray[Any]  # float32
 Index = NDArray[Any]  # intp
@@ -111,9 +111,10 @@ def _lay_in(out: Array, paint_P: Array, part: Array, cover: Array, at: Index, co
     if share.min() < 1.0:
         before = np.take(part.reshape(-1, 3), at, axis=0)
         paint_P = before + np.minimum(share, 1.0)[:, None] * (paint_P - before)
-    y, x = np.divmod(at.astype(np.int32), np.int32(cover.shape[1]))
-    whole = (y + corner[1]) * np.intp(out.shape[1]) + (x + corner[0])
-    np.put(_triples(out), whole, _triples(np.ascontiguousarray(paint_P, np.float32)))
+    if cover.shape != out.shape[:2]:
+        y, x = np.divmod(at.astype(np.int32), np.int32(cover.shape[1]))
+        at = (y + corner[1]) * np.intp(out.shape[1]) + (x + corner[0])
+    np.put(_triples(out), at, _triples(np.ascontiguousarray(paint_P, np.float32)))
 
 
 def _triples(rgb: Array) -> NDArray[np.void]:
@@ -260,7 +261,7 @@ def window_of(matte: NDArray[np.floating], curves: Sequence[Curve]) -> tuple[sli
     if not width:
         return None
     widest = max([2.0 * float(half) for _, half in curves], default=0.0)
-    margin = int(_MARGIN * max(1.0, widest / ROWS_WIDE))
+    margin = int(_MARGIN * shrinkage(widest))
     rows, columns = (max(0, top - margin), top + height + margin), (max(0, left - margin), left + width + margin)
     if 2 * (rows[1] - rows[0]) * (columns[1] - columns[0]) > matte.size:
         rows, columns = (0, matte.shape[0]), (0, matte.shape[1])

@@ -23,7 +23,7 @@ _AROUND = np.ones((3, 3), np.uint8)
 _GRAIN_SIGMA = 1.2  # px: what is finer than this counts as grain where an artist wants less of it
 _LIMIT = 2.5  # in standard deviations of the band: a freckle or a lash in the band is not carried over
 _LOST = 0.8  # pixels that keep more than this of the plate keep its grain
-_ENOUGH = 2000  # samples that a spread is measured on
+_ENOUGH = 1000  # samples that a spread is measured on
 
 
 def add(rgb: Array, hole: Bools, light_CP: Array, way: Way, keep: Array, floor: np.float32) -> None:

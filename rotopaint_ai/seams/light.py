@@ -39,7 +39,7 @@ _GAPS = (-4, -2, 0, 2, 4)  # rows away at which the two fills are compared
 N_PROFILE = (2 * REACH + 1) + (REACH + 1)
 N_FEATURES = N_PROFILE + len(_GAPS) + 2 * len(_VALLEYS) + 2 + len(_EDGES) + 4
 N_ANSWERS = 6
-EVERY = 3  # columns from one that is asked to the next
+EVERY = 4  # columns from one that is asked to the next
 _BETWEEN = np.ones((1, 2 * EVERY - 1), np.uint8)
 _AT_ONCE = 160  # samples: products this small stay in cache and on one core, and leave the other to other threads
 
@@ -82,7 +82,7 @@ class Sources:
     far: Array
 
     def thinned(self) -> Sources:
-        """Every third column."""
+        """Every fourth column."""
         whole = (self.own, self.face, self.banks, self.near, self.far)
         return Sources(*(np.ascontiguousarray(field[..., ::EVERY]) for field in whole))
 
@@ -202,7 +202,7 @@ class _Places:
 def _paint(known: Sources, hole_TS: Bools, own_TS: Bools, places: _Places, table: Table) -> tuple[Array, Array]:
     """Base (C, N) and keep (N,) at the places of `own_TS`.
 
-    Answers change slowly along the seam: every third column is asked, and those between take a mean of the two beside.
+    Answers change slowly along the seam: every fourth column is asked, and those between take a mean of the two beside.
     """
     asked_TS = np.ascontiguousarray(cv2.dilate(own_TS.view(np.uint8), _BETWEEN)[:, ::EVERY]).view(bool)
     described = describe(known.thinned(), np.ascontiguousarray(hole_TS[:, ::EVERY]), asked_TS)
@@ -221,7 +221,7 @@ def shared(answer: Array) -> Array:
 
 
 def _between(answer: Array, asked_TS: Bools, places: _Places) -> Array:
-    """Answers (6, N) at places of the whole ribbon, from those of every third column."""
+    """Answers (6, N) at places of the whole ribbon, from those of every fourth column."""
     left, past = np.divmod(places.columns, np.int32(EVERY))
     number_TS = np.cumsum(asked_TS, dtype=np.intp) - 1
     first = places.rows * np.intp(asked_TS.shape[1]) + left

@@ -23,6 +23,7 @@ Curve = tuple[NDArray[np.floating], float]
 
 RUN_OUT = 12  # columns that continue a curve beyond its ends: the reach of the widest filter along the seam
 ROWS_WIDE = 10.0  # a matte wider than this many pixels, on average, is worked on in a copy shrunk to this width
+_LARGE = 1.35  # times shrunk from which on it is shrunk more than the matte grows: large plates hold less to a pixel
 BANK_ROWS = 9  # rows of untouched plate kept beyond the matte on each side
 _TANGENT_SIGMA = 2.0  # columns
 _SHORTEST = 2.0  # a run this many times as long as the seam is wide is a seam
@@ -89,6 +90,12 @@ def resample(polyline: NDArray[np.floating], spacing: float = 1.0) -> Array:
     return np.stack([np.interp(at, lengths, points[:, 0]), np.interp(at, lengths, points[:, 1])], 1).astype(np.float32)
 
 
+def shrinkage(wide: float) -> float:
+    """How many times a crop is shrunk whose matte is so many pixels wide."""
+    times = max(1.0, wide / ROWS_WIDE)
+    return float(times * max(1.0, times / _LARGE) ** 0.5)
+
+
 def _thinned(points: Array, spacing: float) -> Array:
     """Every so many points, both ends kept, of points at an even spacing of one pixel."""
     last = len(points) - 1
@@ -107,7 +114,7 @@ def straighten(hole: Bools, curves: Sequence[Curve]) -> Ribbon | None:
     runs = _runs(hole, curves)
     if not runs:
         return None
-    step = max(1.0, cv2.countNonZero(hole.view(np.uint8)) / sum(len(run) for run, _ in runs) / ROWS_WIDE)
+    step = shrinkage(cv2.countNonZero(hole.view(np.uint8)) / sum(len(run) for run, _ in runs))
     size = max(1, round(hole.shape[0] / step)), max(1, round(hole.shape[1] / step))
     centres_S, tangents_S, reach_S = _centre_line(runs, step)
     cover = _cover(hole, size, step)

@@ -161,3 +161,30 @@ def test_passes_in_turn_are_passes_one_after_the_other() -> None:
         left = relit[..., :3] + relit[..., 3:] * left
     # the banks' light is joined once: what a pass changes in the matte hardly reaches them
     assert np.allclose(both[..., :3] + both[..., 3:] * scene.light_TSC, left, atol=5e-3)
+
+
+def test_large_mattes_are_shrunk_more_than_they_grow_and_without_a_hop() -> None:
+    from rotopaint_ai.seams.ribbon import shrinkage
+
+    assert [shrinkage(wide) for wide in (4.0, 10.0)] == [1.0, 1.0]
+    assert shrinkage(13.0) == pytest.approx(1.3)
+    assert shrinkage(27.0) == pytest.approx(2.7 * 2**0.5)
+    assert abs(shrinkage(13.51) - shrinkage(13.49)) < 0.01
+
+
+def test_a_matte_far_beyond_its_curves_ends_is_asked_to_the_last_column() -> None:
+    from rotopaint_ai.seams import choice, light
+
+    assert light.EVERY == 4
+    rng = np.random.default_rng(3)
+    light_TSC = rng.normal(-1.0, 0.2, (25, 42, 3)).astype(np.float32)
+    hole_TS = np.zeros((25, 42), bool)
+    hole_TS[8:17] = True
+    relit = light.relight(light_TSC, hole_TS, hole_TS, choice.TABLES[1])
+    known = light.describe(light.sources(light_TSC, hole_TS), hole_TS, hole_TS)
+    answer = light.shared(light.evaluate(known.features, choice.TABLES[1])).reshape(6, 9, 42)
+    for column in (0, light.EVERY, 40):  # asked themselves
+        assert np.allclose(relit[8:17, column, 3], answer[0, :, column], atol=1e-5)
+    assert np.array_equal(relit[8:17, 41, 3], relit[8:17, 40, 3])  # none beyond it
+    middle = (3 * answer[0, :, 0] + answer[0, :, light.EVERY]) / 4
+    assert np.allclose(relit[8:17, 1, 3], middle, atol=1e-5)
