@@ -22,6 +22,7 @@ from rotopaint_ai.plates.plate import open_plate
 from rotopaint_ai.shapes.bezier import flatten
 from rotopaint_ai.shapes.rasterise import rasterise_open
 from rotopaint_ai.training.dataset import Dataset, read_dataset
+from rotopaint_ai.training.detection.scenes import split_of
 
 Array = npt.NDArray[Any]
 OUTLINE = "face_outline"
@@ -79,10 +80,17 @@ def _of_shot(folder: Path) -> Iterator[View]:
             shown = np.rint(np.clip(picture, 0, 1) * 255).astype(np.uint8)
             name = f"{folder.name}.{frame}"
             if len(marks) >= 5:
-                yield _tight(shown, np.asarray(seam), flatten(control, True, _TOLERANCE_PX), np.array(marks), name)
+                yield _tight(
+                    shown,
+                    np.asarray(seam),
+                    flatten(control, True, _TOLERANCE_PX),
+                    np.array(marks),
+                    name,
+                    split_of(folder),
+                )
 
 
-def _tight(picture: Array, seam: Array, outline: Array, landmarks: Array, name: str) -> View:
+def _tight(picture: Array, seam: Array, outline: Array, landmarks: Array, name: str, split: str) -> View:
     """The part of a plate round its face: plates are large."""
     low, high = np.minimum(outline.min(0), landmarks.min(0)), np.maximum(outline.max(0), landmarks.max(0))
     room = _ROOM * float((high - low).max())
@@ -90,7 +98,7 @@ def _tight(picture: Array, seam: Array, outline: Array, landmarks: Array, name: 
     x1, y1 = np.minimum(np.ceil(high + room).astype(int), picture.shape[1::-1])
     at = (float(x0), float(y0))
     part = (slice(y0, y1), slice(x0, x1))
-    return View(picture[part].copy(), seam[part].copy(), outline - at, landmarks - at, "train", name)
+    return View(picture[part].copy(), seam[part].copy(), outline - at, landmarks - at, split, name)
 
 
 def _of_dataset(data: Dataset) -> Iterator[View]:

@@ -18,7 +18,7 @@ from rotopaint_ai.training.augment import STRAIGHT, Geometry
 from rotopaint_ai.training.segmentation import losses
 from rotopaint_ai.training.segmentation.batches import Cutter
 from rotopaint_ai.training.segmentation.net import GatedConv, GatedNet, Said
-from rotopaint_ai.training.segmentation.task import SegmentationRecipe
+from rotopaint_ai.training.segmentation.task import SegmentationRecipe, split
 from rotopaint_ai.training.segmentation.views import View, read_views
 from rotopaint_ai.training.tasks import Order, run_task
 
@@ -153,3 +153,10 @@ def test_wrong_sources_are_told(tmp_path: Path) -> None:
         read_views([shot])
     with pytest.raises(UsageError, match="window: wanted 64 to input_size"):
         SegmentationRecipe(window=512)
+
+
+def test_test_shots_are_not_learned_from(tmp_path: Path) -> None:
+    views = read_views([_shot(tmp_path / "shot"), _shot(tmp_path / "test01")])
+    assert [view.split for view in views] == ["train"] * 4 + ["test"] * 4
+    learn, held = split(views)
+    assert {view.name.split(".")[0] for view in [*learn, *held]} == {"shot"}
