@@ -49,12 +49,12 @@ def test_every_format_that_can_be_written_is_offered_with_what_it_loses(qtbot: Q
 
 
 def test_the_count_follows_the_tolerance(qtbot: QtBot, panel: Panel, plate: str, out: Path) -> None:
-    with qtbot.waitSignal(panel.jobs.read, timeout=30000):
+    with qtbot.waitSignal(panel.jobs.read, timeout=120_000):
         panel.open_plate(PlateChoice(plate), out)
     panel.inspector.setCurrentWidget(panel.inspector.export)
     tab = panel.inspector.export
-    qtbot.waitUntil(lambda: tab.count.text() == "10 \u2192 3 keys, at most 0.00 px off", timeout=20000)
+    qtbot.waitUntil(lambda: tab.count.text() == "10 \u2192 3 keys, at most 0.00 px off", timeout=120_000)
     tab.reduces.setChecked(False)
-    qtbot.waitUntil(lambda: tab.count.text() == "10 keys, all kept", timeout=5000)
+    qtbot.waitUntil(lambda: tab.count.text() == "10 keys, all kept", timeout=120_000)
     assert tab.tolerance_px == 0.0
     assert Path(tab.folder.text()) == out / "export"

@@ -50,9 +50,9 @@ def window(qtbot: QtBot) -> Iterator[Window]:
 
 
 def open_shot(qtbot: QtBot, window: Window, path: Path) -> None:
-    with qtbot.waitSignal(window.panel.jobs.read, timeout=30000):
+    with qtbot.waitSignal(window.panel.jobs.read, timeout=120_000):
         window.panel.open_path(str(path))
-    qtbot.waitUntil(lambda: window.panel.reel.image(PLATE, window.panel.session.frame) is not None, timeout=10000)
+    qtbot.waitUntil(lambda: window.panel.reel.image(PLATE, window.panel.session.frame) is not None, timeout=120_000)
 
 
 def drag(qtbot: QtBot, window: Window, start: tuple[float, float], end: tuple[float, float]) -> None:
@@ -76,7 +76,7 @@ def document_of(window: Window) -> RotoDocument:
 
 
 def run_whole(qtbot: QtBot, window: Window) -> None:
-    with qtbot.waitSignal(window.panel.run_ended, timeout=60000) as ended:
+    with qtbot.waitSignal(window.panel.run_ended, timeout=120_000) as ended:
         key(qtbot, window, Qt.Key.Key_Return, CONTROL)
     assert ended.args == [True], window.panel.status.text.text()
 
@@ -93,7 +93,7 @@ def test_a_day_on_one_shot(qtbot: QtBot, window: Window, shot: Path) -> None:
     assert (box.x, box.y, box.width, box.height) == pytest.approx((338, 138, 288, 305), abs=3)
 
     panel.jobs.painted.connect(lambda frame: panel.jobs.stop())
-    with qtbot.waitSignal(panel.run_ended, timeout=60000) as ended:
+    with qtbot.waitSignal(panel.run_ended, timeout=120_000) as ended:
         key(qtbot, window, Qt.Key.Key_Return, CONTROL)
     assert ended.args == [False]
     assert say.text() == "Stopped; Run goes on from here"
@@ -138,8 +138,8 @@ def drag_a_landmark(qtbot: QtBot, window: Window, model: RotoDocument) -> None:
     mark = row[index]
     assert mark is not None
     drag(qtbot, window, (mark.x, mark.y), (mark.x, mark.y + 14))
-    qtbot.waitUntil(lambda: not panel.session.is_dragging, timeout=20000)
-    qtbot.waitUntil(lambda: document_of(window) != model, timeout=20000)
+    qtbot.waitUntil(lambda: not panel.session.is_dragging, timeout=120_000)
+    qtbot.waitUntil(lambda: document_of(window) != model, timeout=120_000)
     fixed = document_of(window)
     first, last = panel.session.run.hold_of(frame)
     assert last > first
@@ -165,7 +165,7 @@ def spread_it(qtbot: QtBot, window: Window, fixed: RotoDocument) -> None:
         qtbot.mouseRelease(timeline, LEFT, pos=goal)
     assert (timeline.reach.first, timeline.reach.last) == (1001, 1004)
     key(qtbot, window, Qt.Key.Key_Return)
-    qtbot.waitUntil(lambda: session.last_step == "spread", timeout=30000)
+    qtbot.waitUntil(lambda: session.last_step == "spread", timeout=120_000)
     spread = document_of(window).shape("face_outline")
     own = fixed.shape("face_outline")
     held = set(session.held_frames())
@@ -182,7 +182,7 @@ def set_the_seam(qtbot: QtBot, window: Window) -> None:
     session.select("seam_bridge")
     panel.inspector.setCurrentWidget(panel.inspector.seam)
     tab = panel.inspector.seam
-    with qtbot.waitSignal(panel.previewer.shown, timeout=30000, check_params_cb=lambda found: found is not None):
+    with qtbot.waitSignal(panel.previewer.shown, timeout=120_000, check_params_cb=lambda found: found is not None):
         tab.preview.click()
     assert tab.meter.before is not None
     assert tab.meter.after is not None
@@ -198,7 +198,7 @@ def set_the_seam(qtbot: QtBot, window: Window) -> None:
     assert tab.make.text() == "Make 4 frames"
     touch_up(qtbot, window)
     tab.preview.click()
-    with qtbot.waitSignal(panel.jobs.ended, timeout=60000) as ended:
+    with qtbot.waitSignal(panel.jobs.ended, timeout=120_000) as ended:
         tab.make.click()
     assert ended.args == ["clean", True], panel.status.text.text()
     assert panel.session.stale_frames() == []
@@ -211,7 +211,7 @@ def touch_up(qtbot: QtBot, window: Window) -> None:
     point = document_of(window).shape("seam_bridge").at(session.frame)[2]
     source = panel.canvas.view.to_screen(point.x, point.y + 20).toPoint()
     qtbot.mouseClick(panel.canvas, LEFT, CONTROL, source)
-    with qtbot.waitSignal(panel.previewer.shown, timeout=30000, check_params_cb=lambda found: found is not None):
+    with qtbot.waitSignal(panel.previewer.shown, timeout=120_000, check_params_cb=lambda found: found is not None):
         drag(qtbot, window, (point.x, point.y), (point.x + 12, point.y))
     assert session.last_step == "clone stroke"
     (stroke,) = session.state.strokes[session.frame]
@@ -225,10 +225,10 @@ def export_it(qtbot: QtBot, window: Window, shot: Path) -> None:
     panel = window.panel
     tab = panel.inspector.export
     panel.inspector.setCurrentWidget(tab)
-    qtbot.waitUntil(lambda: tab.count.text() not in ("", "Counting keys"), timeout=30000)
+    qtbot.waitUntil(lambda: tab.count.text() not in ("", "Counting keys"), timeout=120_000)
     assert "keys, at most" in tab.count.text()
     tab.formats[".svg"].setChecked(True)
-    with qtbot.waitSignal(panel.exports.ended, timeout=30000) as ended:
+    with qtbot.waitSignal(panel.exports.ended, timeout=120_000) as ended:
         key(qtbot, window, Qt.Key.Key_E, CONTROL)
     assert ended.args == [True], panel.status.text.text()
     out = panel.session.out

@@ -34,12 +34,12 @@ def reel(qtbot: QtBot) -> Iterator[Reel]:
 
 
 def test_frames_come_in_their_look_and_stay_within_the_budget(qtbot: QtBot, reel: Reel, plate: str) -> None:
-    with qtbot.waitSignal(reel.opened, timeout=30000):
+    with qtbot.waitSignal(reel.opened, timeout=120_000):
         reel.open(PLATE, plate)
     reel._budget = 2 * WIDTH * HEIGHT * 4
     wanted = (1001, 1002, 1003)
     reel.want((PLATE, frame) for frame in wanted)
-    qtbot.waitUntil(lambda: reel.image(PLATE, 1003) is not None, timeout=10000)
+    qtbot.waitUntil(lambda: reel.image(PLATE, 1003) is not None, timeout=120_000)
     assert reel.kept_bytes <= 2 * WIDTH * HEIGHT * 4
     assert reel.image(PLATE, 1001) is None
     image = reel.image(PLATE, 1003)
@@ -48,16 +48,16 @@ def test_frames_come_in_their_look_and_stay_within_the_budget(qtbot: QtBot, reel
     reel.look = Look(exposure=8.0)
     reel.want([(PLATE, 1003)])
     assert reel.image(PLATE, 1003) is not None  # the earlier look, until the new one is there
-    qtbot.waitUntil(lambda: reel.image(PLATE, 1003).pixelColor(20, 20).red() == 255, timeout=10000)
+    qtbot.waitUntil(lambda: reel.image(PLATE, 1003).pixelColor(20, 20).red() == 255, timeout=120_000)
 
 
 def test_a_frame_that_cannot_be_read_is_told_once_and_not_asked_again(
     qtbot: QtBot, reel: Reel, plate: str, tmp_path: Path
 ) -> None:
     (tmp_path / "shot" / "plates" / "plate.1002.png").write_bytes(b"\x89PNG\r\n\x1a\n nothing")
-    with qtbot.waitSignal(reel.opened, timeout=30000):
+    with qtbot.waitSignal(reel.opened, timeout=120_000):
         reel.open(PLATE, plate)
-    with qtbot.waitSignal(reel.failed, timeout=10000) as told:
+    with qtbot.waitSignal(reel.failed, timeout=120_000) as told:
         reel.want([(PLATE, 1002)])
     assert "plate.1002.png" in told.args[0]
     assert (PLATE, 1002) in reel.broken
@@ -68,26 +68,26 @@ def test_a_frame_that_cannot_be_read_is_told_once_and_not_asked_again(
 def test_a_plate_that_does_not_open_leaves_the_pictures_of_the_one_that_did(
     qtbot: QtBot, reel: Reel, plate: str
 ) -> None:
-    with qtbot.waitSignal(reel.opened, timeout=30000):
+    with qtbot.waitSignal(reel.opened, timeout=120_000):
         reel.open(PLATE, plate)
     reel.want([(PLATE, 1001)])
-    qtbot.waitUntil(lambda: reel.image(PLATE, 1001) is not None, timeout=10000)
-    with qtbot.waitSignal(reel.failed, timeout=10000):
+    qtbot.waitUntil(lambda: reel.image(PLATE, 1001) is not None, timeout=120_000)
+    with qtbot.waitSignal(reel.failed, timeout=120_000):
         reel.open(PLATE, "/no/such/plate.####.exr")
     assert reel.image(PLATE, 1001) is not None
     reel.want([(PLATE, 1002)])
-    qtbot.waitUntil(lambda: reel.image(PLATE, 1002) is not None, timeout=10000)
+    qtbot.waitUntil(lambda: reel.image(PLATE, 1002) is not None, timeout=120_000)
 
 
 def test_a_decoder_that_dies_is_started_again_with_its_plates(qtbot: QtBot, reel: Reel, plate: str) -> None:
-    with qtbot.waitSignal(reel.opened, timeout=30000):
+    with qtbot.waitSignal(reel.opened, timeout=120_000):
         reel.open(PLATE, plate)
     assert reel._process is not None
-    with qtbot.waitSignal(reel.failed, timeout=10000) as told:
+    with qtbot.waitSignal(reel.failed, timeout=120_000) as told:
         reel._process.kill()
     assert "started again" in told.args[0]
     reel.want([(PLATE, 1001)])
-    qtbot.waitUntil(lambda: reel.image(PLATE, 1001) is not None, timeout=30000)
+    qtbot.waitUntil(lambda: reel.image(PLATE, 1001) is not None, timeout=120_000)
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,7 @@ def test_events_and_outcome_of_a_run(
 ) -> None:
     worker, events = Worker(), []
     worker.happened.connect(events.append)
-    with qtbot.waitSignal(worker.finished, timeout=10000) as ended:
+    with qtbot.waitSignal(worker.finished, timeout=120_000) as ended:
         worker.start(engine_of(EVENTS), [str(exit_code), "run"])
     assert [event["event"] for event in events] == ["started", "error"]
     assert events[0]["words"] == [str(exit_code), "run"]
@@ -111,7 +111,7 @@ def test_events_and_outcome_of_a_run(
 def test_a_complaint_is_told_in_one_line(qtbot: QtBot, engine_of: Callable[[str], Engine]) -> None:
     worker = Worker()
     engine = engine_of("import sys; sys.exit('rotopaint run: crop 1,2: wanted X,Y,W,H')")
-    with qtbot.waitSignal(worker.finished, timeout=10000) as ended:
+    with qtbot.waitSignal(worker.finished, timeout=120_000) as ended:
         worker.start(engine, ["run"])
     assert ended.args == [False, "rotopaint run: crop 1,2: wanted X,Y,W,H"]
 
@@ -119,9 +119,9 @@ def test_a_complaint_is_told_in_one_line(qtbot: QtBot, engine_of: Callable[[str]
 def test_stopping_ends_the_run(qtbot: QtBot, engine_of: Callable[[str], Engine]) -> None:
     script = "import json, time\nprint(json.dumps({'event': 'started'}), flush=True)\ntime.sleep(60)"
     worker = Worker()
-    with qtbot.waitSignal(worker.happened, timeout=10000):
+    with qtbot.waitSignal(worker.happened, timeout=120_000):
         worker.start(engine_of(script), [])
-    with qtbot.waitSignal(worker.finished, timeout=5000) as ended:
+    with qtbot.waitSignal(worker.finished, timeout=120_000) as ended:
         worker.cancel()
     assert ended.args[0] is False
     assert ended.args[1].startswith("Stopped")
@@ -129,7 +129,7 @@ def test_stopping_ends_the_run(qtbot: QtBot, engine_of: Callable[[str], Engine])
 
 def test_an_engine_that_does_not_start_is_told(qtbot: QtBot) -> None:
     worker = Worker()
-    with qtbot.waitSignal(worker.finished, timeout=5000) as ended:
+    with qtbot.waitSignal(worker.finished, timeout=120_000) as ended:
         worker.start(Engine("/no/such/python", ()), ["run"])
     assert ended.args[0] is False
     assert "ROTOPAINT_PYTHON" in ended.args[1]

@@ -67,9 +67,9 @@ def test_a_pixel_is_read_as_the_plate_holds_it_whatever_the_look(tmp_path: Path)
 def test_the_reel_takes_pictures_and_pixels_from_the_process(qtbot: QtBot, tmp_path: Path) -> None:
     reel = Reel()
     reel.use(FakeHost().engine())
-    with qtbot.waitSignal(reel.opened, timeout=20000):
+    with qtbot.waitSignal(reel.opened, timeout=120_000):
         reel.open(PLATE, write_plate(tmp_path / "p"))
-    with qtbot.waitSignal(reel.image_ready, timeout=20000):
+    with qtbot.waitSignal(reel.image_ready, timeout=120_000):
         reel.want([(PLATE, 1003)])
     image = reel.image(PLATE, 1003)
     assert image is not None
@@ -78,6 +78,6 @@ def test_the_reel_takes_pictures_and_pixels_from_the_process(qtbot: QtBot, tmp_p
     told: list[tuple[object, ...]] = []
     reel.pixel_ready.connect(lambda *facts: told.append(facts))
     reel.ask_pixel(PLATE, 1003, 10, 5)
-    qtbot.waitUntil(lambda: bool(told), timeout=20000)
+    qtbot.waitUntil(lambda: bool(told), timeout=120_000)
     assert told == [(PLATE, 1003, 10, 5, pytest.approx((1.0, 1.0, 1.0)))]
     reel.shut_down()
