@@ -57,8 +57,9 @@ def test_a_row_tells_apart_what_ranks_share_and_what_they_say() -> None:
 
 def test_real_hosts_and_slow_links() -> None:
     rows = foretell([_measured(1, alone=[[0.5, 0.5]])])
-    slow = next(row for row in rows if row["network"].startswith("200 mbit") and row["compression"] == "none")
-    assert slow["efficiency"]["2"] == pytest.approx(0.5 / (0.5 + 2 * (1e-3 + 0.5e6 / 25e6) + 6e-3), abs=2e-3)
+    assert rows[0] == {"step_ms": 250.0, "gradient_bytes": 1_000_000}  # half a second, of which half was computed
+    slow = next(row for row in rows[1:] if row["network"].startswith("200 mbit") and row["compression"] == "none")
+    assert slow["efficiency"]["2"] == pytest.approx(0.25 / (0.25 + 2 * (1e-3 + 0.5e6 / 25e6) + 6e-3), abs=2e-3)
     assert slow["efficiency"]["16"] < slow["efficiency"]["2"]
     two = _measured(2, alone=[[0.5], [0]], apart=[[0.5], [0.5]], none=[[0.7], [0.7]], bf16=[[0.6], [0.6]])
     told = tell_link("8mbit", two)  # 1 MB/s: a megabyte goes once each way

@@ -135,9 +135,12 @@ def _row(row: Measured, link: Link | None, crowd: float) -> dict[str, Any]:
 
 
 def foretell(found: Sequence[Measured]) -> list[dict[str, Any]]:
-    """Efficiency on real hosts, a rank on each: the step of one rank as measured, over networks of several kinds."""
-    alone = float(np.median([np.median(row.alone_s) for row in found]))
-    told = []
+    """Efficiency on real hosts, a rank on each, over networks of several kinds.
+
+    The step of one rank is its processor time, as it has a core to itself there.
+    """
+    alone = float(np.median([np.median(row.taken["alone"][:, 0, :, 1]) for row in found]))
+    told: list[dict[str, Any]] = [{"step_ms": _ms(alone), "gradient_bytes": found[0].gradient_bytes}]
     for name, link in NETWORKS.items():
         for compression, share in (("none", 1.0), ("bf16", 0.5)):
             step = Step(alone, found[0].gradient_bytes * share)
