@@ -6,6 +6,8 @@ import argparse
 import io
 import json
 import re
+import signal
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -135,9 +137,19 @@ def test_sides_take_turns_until_all_are_over(tmp_path: Path, monkeypatch: pytest
         if text.startswith("turn 3/"):
             raise KeyboardInterrupt
 
+    wait = subprocess.Popen.communicate
+
+    def interrupt_again(process: subprocess.Popen[str]) -> tuple[str, str]:
+        signal.raise_signal(signal.SIGINT)
+        return wait(process)
+
+    monkeypatch.setattr(subprocess.Popen, "communicate", interrupt_again)
     part = race.run(race.Course(("data",), seconds=6.0), interrupt)
+    monkeypatch.undo()
     assert [len(side["curve"]) for side in part["sides"].values()] == [4, 4]
     assert not part["is_whole"]
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setattr(race, "MODULE", "fake_racer")
     with pytest.raises(TrainingError, match="stock: the loader broke"):
         race.run(race.Course(("fail",), seconds=6.0))
 

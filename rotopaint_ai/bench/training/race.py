@@ -12,12 +12,15 @@ falls on all; what counts is the processor time of training (decoding and augmen
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import IO, Any
@@ -101,11 +104,25 @@ def run(course: Course, tell: Told = lambda text: None) -> dict[str, Any]:
         except KeyboardInterrupt:
             is_whole = False
         finally:
-            for side in sides:
-                side.process.kill()
-                side.process.communicate()
-                side.errors.close()
+            with _undisturbed():
+                for side in sides:
+                    side.process.kill()
+                    side.process.communicate()
+                    side.errors.close()
     return {**_content(course, sides), "is_whole": is_whole}
+
+
+@contextlib.contextmanager
+def _undisturbed() -> Iterator[None]:
+    """A second interrupt, as some who stop a program send at once, must not cost what the first one left."""
+    if threading.current_thread() is not threading.main_thread():
+        yield  # only the main thread is interrupted
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _take_turns(course: Course, sides: Sequence[Side], tell: Told) -> None:
@@ -137,7 +154,8 @@ def _start(name: str, course: Course, scratch: Path) -> Side:
 
 
 def _progress(at: int, sides: Sequence[Side]) -> str:
-    seen = (f"{side.name} {side.curve[-1].percent:.2f} %" for side in sides if side.curve)
+    last = ((side.name, side.curve[-1]) for side in sides if side.curve)
+    seen = (f"{name} {seen.percent:.2f} % after {seen.cpu_s:.1f} s and {seen.images} images" for name, seen in last)
     return f"turn {at}/{_TURNS}: " + ", ".join(seen)
 
 
