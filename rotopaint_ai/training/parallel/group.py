@@ -20,6 +20,7 @@ from rotopaint_ai.errors import CancelledError
 from rotopaint_ai.training.parallel.launch import is_rank
 from rotopaint_ai.training.registry import Registry
 
+ONE_BUCKET_MB = 4096
 CPU = torch.device("cpu")
 TIMEOUT = datetime.timedelta(minutes=20)  # the first rank judges held-out samples while the others wait
 Hook = Callable[[nn.parallel.DistributedDataParallel], None]
@@ -112,6 +113,8 @@ class Group:
             device_ids=[self.device] if self.device.type == "cuda" else None,
             **_buffers_stay(),
             gradient_as_bucket_view=True,
+            # PowerSGD sends twice for each bucket, and with several of them gloo's ranks may not agree which is next
+            bucket_cap_mb=ONE_BUCKET_MB if compression == "powersgd" else None,
         )
         HOOKS[compression](wrapped)
         return wrapped
