@@ -187,8 +187,9 @@ class LiveEngine:
 
     def _crop(self, request: Mapping[str, Any]) -> Facts:
         frame = int(request["frame"])
-        box = propose_crop(self._need_plate(), (frame,), self._need_models())[0].at(frame)
-        return {"crop": [box.x - box.side / 2, box.y - box.side / 2, box.side, box.side]}
+        crops, note = propose_crop(self._need_plate(), (frame,), self._need_models())
+        box = crops.at(frame)
+        return {"crop": [box.x - box.side / 2, box.y - box.side / 2, box.side, box.side], "note": note}
 
     # --- parts
 

@@ -17,7 +17,7 @@ from rotopaint_ai.exchange import document as documents
 from rotopaint_ui.host import Engine, PlateChoice, package_folders
 from rotopaint_ui.panel import Panel
 from rotopaint_ui.reel import CLEAN, PLATE
-from rotopaint_ui.session import Box, State
+from rotopaint_ui.session import Box, PlateFacts, State
 
 from .conftest import make_document, run_json, write_plate
 
@@ -189,3 +189,23 @@ def test_the_seam_tab_knows_the_clean_plate_as_soon_as_it_is_opened(
     panel.inspector.setCurrentWidget(panel.inspector.seam)
     assert panel.inspector.seam.state.text() == "All 5 frames are up to date"
     assert not panel.inspector.seam.make.isEnabled()
+
+
+def test_the_face_is_found_on_demand_and_its_box_is_a_step(
+    panel: Panel, facts: PlateFacts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    panel.session.open(facts)
+    asked: list[int] = []
+    monkeypatch.setattr(panel.live, "load_pack", lambda pack: None)
+
+    def find(frame: int, reply: Callable[[Box | None, str], None]) -> None:
+        asked.append(frame)
+        reply(Box(10, 8, 30, 30), "took the largest of 2 faces")
+
+    monkeypatch.setattr(panel.live, "propose_crop", find)
+    panel.session.go_to(1002)
+    panel.commands["find_face"].trigger()
+    assert asked == [1002]
+    assert panel.session.state.crops == {1002: Box(10, 8, 30, 30)}
+    assert panel.session.last_step == "crop box"
+    assert "took the largest of 2 faces" in panel.status.text.text()

@@ -131,6 +131,7 @@ COMMANDS = (
     Command("spread_longer", "Reach one frame more on each side", "Review", ("Shift+]",)),
     Command("refit", "Refit shot", "Review", ("Ctrl+R",), "refit"),
     Command("run", "Run", "Shot", ("Ctrl+Return",)),
+    Command("find_face", "Find the face: a crop box here", "Shot", ("Shift+C",)),
     Command("preview_seam", "Preview the seam on this frame", "Shot", ("Shift+P",), "preview", True),
     Command("clear_touchup", "Take the touch-up off this frame", "Shot"),
     Command("make_clean", "Make the clean plate", "Shot", ("Ctrl+Shift+Return",)),

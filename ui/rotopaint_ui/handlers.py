@@ -13,6 +13,7 @@ from rotopaint_ui.commands import Command
 from rotopaint_ui.review import Visits
 
 if TYPE_CHECKING:
+    from rotopaint_ai.project.values import Box
     from rotopaint_ui.panel import Panel
 
 
@@ -66,6 +67,7 @@ def _handlers(panel: Panel) -> Mapping[str, Handler]:
         "spread_longer": lambda: panel.lengthen_reach(1),
         "refit": review.refit,
         "run": panel.run,
+        "find_face": lambda: _find_face(panel),
         "clear_touchup": lambda: _clear_touchup(panel),
         "preview_seam": panel.preview_seam,
         "make_clean": panel.make_clean,
@@ -105,6 +107,28 @@ def _rename(panel: Panel) -> None:
         return
     panel.inspector.setCurrentWidget(panel.inspector.shapes)
     panel.inspector.shapes.begin_rename()
+
+
+def _find_face(panel: Panel) -> None:
+    """Ask the pack where the face is on this frame; its box is a step like one that was drawn."""
+    session, say = panel.session, panel.status.say
+    plate, frame, asked = session.plate, session.frame, session.state
+
+    def take(box: Box | None, note: str) -> None:
+        if box is None:
+            return  # the engine has said why
+        if session.plate is not plate or session.state is not asked:
+            say("The shot was changed meanwhile; ask again")
+            return
+        session.act("crop box", replace(asked, crops=dict(sorted({**asked.crops, frame: box}.items()))))
+        say(f"The face on {frame}{': ' + note if note else ''}. Drag the box where it is wrong, then Run")
+
+    if plate is None:
+        say("Open a plate first", "trouble")
+        return
+    say(f"Looking for the face on {frame}")
+    panel.live.load_pack(panel.top.chosen_pack)
+    panel.live.propose_crop(frame, take)
 
 
 def _clear_touchup(panel: Panel) -> None:

@@ -306,7 +306,7 @@ class Panel(QWidget):
         has_plate, has_document = session.plate is not None, session.document is not None
         for name, on in (
             *(("undo", session.can_undo), ("redo", session.can_redo), ("refit", has_document)),
-            *((name, has_plate) for name in ("accept", "needs_work", "accept_next", "run", "play")),
+            *((name, has_plate) for name in ("accept", "needs_work", "accept_next", "run", "play", "find_face")),
             *((name, has_document) for name in ("make_clean", "preview_seam", "export")),
         ):
             get[name].setEnabled(on)
