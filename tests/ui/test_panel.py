@@ -200,7 +200,7 @@ def test_the_face_is_found_on_demand_and_its_box_is_a_step(
 
     def find(frame: int, reply: Callable[[Box | None, str], None]) -> None:
         asked.append(frame)
-        reply(Box(10, 8, 30, 30), "took the largest of 2 faces")
+        reply(Box(10, 8, 30, 30), "crop 'auto': took 1,2,3,3 (sure by 83%), the largest of 2 faces; --crop for another")
 
     monkeypatch.setattr(panel.live, "propose_crop", find)
     panel.session.go_to(1002)
@@ -208,4 +208,5 @@ def test_the_face_is_found_on_demand_and_its_box_is_a_step(
     assert asked == [1002]
     assert panel.session.state.crops == {1002: Box(10, 8, 30, 30)}
     assert panel.session.last_step == "crop box"
-    assert "took the largest of 2 faces" in panel.status.text.text()
+    text = panel.status.text.text()
+    assert text == "The face on 1002: sure by 83%, the largest of 2 faces. Drag the box where it is wrong, then Run"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
@@ -11,6 +12,8 @@ from rotopaint_ui import layout
 from rotopaint_ui.actions import Handler
 from rotopaint_ui.commands import Command
 from rotopaint_ui.review import Visits
+
+_OF_A_FACE = re.compile(r"the largest of \d+ faces|sure by \d+ ?%")  # what an artist wants to know of the choice
 
 if TYPE_CHECKING:
     from rotopaint_ai.project.values import Box
@@ -121,7 +124,8 @@ def _find_face(panel: Panel) -> None:
             say("The shot was changed meanwhile; ask again")
             return
         session.act("crop box", replace(asked, crops=dict(sorted({**asked.crops, frame: box}.items()))))
-        say(f"The face on {frame}{': ' + note if note else ''}. Drag the box where it is wrong, then Run")
+        told = ", ".join(_OF_A_FACE.findall(note))
+        say(f"The face on {frame}{': ' + told if told else ''}. Drag the box where it is wrong, then Run")
 
     if plate is None:
         say("Open a plate first", "trouble")
