@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 from rotopaint_ai.errors import UsageError
+from rotopaint_ai.inference.models import open_fill
+from rotopaint_ai.inference.pack import load_pack
 from rotopaint_ai.seams import choice, cleanplate, learned, light
 
 _spec = importlib.util.spec_from_file_location("made_up", Path(__file__).with_name("made_up.py"))
@@ -81,6 +83,21 @@ def test_strips_are_multiples_of_four_and_free_of_exposure() -> None:
     assert seen[0].shape[1] % learned.MULTIPLE == seen[0].shape[2] % learned.MULTIPLE == 0
     assert seen[0].shape[3] == learned.N_CHANNELS
     assert np.allclose(seen[0], seen[1], atol=2e-3)
+
+
+@pytest.mark.parametrize("method", ["auto", "learned"])
+def test_the_shipped_fill_keeps_exposure_hdr_and_everything_outside(method: str) -> None:
+    fill = open_fill(load_pack(None))
+    assert fill is not None
+    plate, clean = seamed()
+    painted = cleanplate.paint(plate, MATTE, CURVES, method, fill)
+    bright = cleanplate.paint(plate * np.float32(16.0), MATTE, CURVES, method, fill)
+    assert bright.rgb[MATTE > 0].max() > 1.0
+    assert np.allclose(bright.rgb, 16.0 * painted.rgb, rtol=5e-3)
+    assert np.array_equal(painted.rgb[MATTE == 0], plate[MATTE == 0])
+    assert np.array_equal(painted.rgb, cleanplate.paint(plate, MATTE, CURVES, method, fill).rgb)
+    assert made_up.rms(painted.rgb, clean, MATTE) < 0.35 * made_up.rms(plate, clean, MATTE)
+    assert sum(painted.chosen.values()) == pytest.approx(1.0)
 
 
 def test_auto_without_a_model_is_two_bank_and_says_so() -> None:
