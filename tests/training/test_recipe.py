@@ -65,7 +65,7 @@ def test_a_wrong_setting_is_named(setting: str, said: str) -> None:
 
 
 def test_an_unknown_recipe_names_the_known_ones() -> None:
-    with pytest.raises(UsageError, match="character, .*shipped"):
+    with pytest.raises(UsageError, match=r"character, .*shipped"):
         load_recipe("nowhere.yaml")
 
 
