@@ -5,7 +5,8 @@ libxkbcommon-x11-0 libxcb-cursor0 libxcb-icccm4 libxcb-image0 libxcb-keysyms1 li
 
     xvfb-run -s "-screen 0 1500x960x24" python scripts/guide.py docs/guide
 
-On a dense screen (`QT_SCALE_FACTOR=2`, twice the pixels) the pictures are as dense. Every step is checked: the script ends with an error where a click or a key did not do what the guide says.
+On a dense screen (`QT_SCALE_FACTOR=2`, twice the pixels) the pictures are as dense. Every step is checked: the script
+ends with an error where a click or a key did not do what the guide says.
 """
 
 from __future__ import annotations
