@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -180,8 +181,7 @@ def open_detector(pack: Pack, *, threads: int = 1) -> FaceModel | None:
     """A pack's face detector, where it has one, on the CPU; it sees a few frames of a shot. Raises as `open_models`."""
     if pack.detector_path is None:
         return None
-    height, width = read_signature(pack.detector_path).inputs["picture"].shape[1:3]
-    example = {"picture": np.full((1, height, width, 3), 0.5, np.float32)}  # type: ignore[arg-type]
+    example = {"picture": _grey(pack.detector_path, "picture")}
     return FaceModel(open_session(pack.detector_path, device="cpu", threads=threads, example=example))
 
 
@@ -189,9 +189,14 @@ def open_opinion(pack: Pack) -> OpinionModel | None:
     """A pack's second opinion, where it has one, on one thread of the CPU. Raises as `open_models`."""
     if pack.matte_path is None:
         return None
-    side = read_signature(pack.matte_path).inputs["crop"].shape[1]
-    crop = {"crop": np.full((1, side, side, 3), 0.5, np.float32)}  # type: ignore[arg-type]
-    return OpinionModel(open_session(pack.matte_path, device="cpu", threads=1, example=crop))
+    example = {"crop": _grey(pack.matte_path, "crop")}
+    return OpinionModel(open_session(pack.matte_path, device="cpu", threads=1, example=example))
+
+
+def _grey(path: Path, name: str) -> npt.NDArray[np.float32]:
+    """One grey picture of the fixed size that a model's input wants; a pack was refused where there is none."""
+    height, width = (int(side or 0) for side in read_signature(path).inputs[name].shape[1:3])
+    return np.full((1, height, width, 3), 0.5, np.float32)
 
 
 def _seam_model(pack: Pack) -> SeamModel | None:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import platform
-import resource
+import re
 import shlex
-import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -188,9 +187,20 @@ def _timing(plan: Plan, records: Sequence[FrameRecord], *, wall_s: float, n_new:
 
 
 def peak_memory_mb() -> float:
-    """The largest resident memory of this process so far, megabytes."""
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return round(peak / (1 << 20 if sys.platform == "darwin" else 1 << 10), 1)
+    """The largest resident memory of this process so far, megabytes; 0 where the system does not tell.
+
+    Linux's `getrusage` counts what the process that started this one held as well, so its own record is read there.
+    """
+    try:
+        told = re.search(r"^VmHWM:\s*(\d+) kB", Path("/proc/self/status").read_text(), re.MULTILINE)
+        return round(int(told[1]) / 1024, 1) if told else 0.0
+    except OSError:
+        pass
+    try:
+        import resource
+    except ImportError:
+        return 0.0
+    return round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1 << 20), 1)
 
 
 def _pictures(plan: Plan, state: RunState, frames: Sequence[int], worst: Sequence[int]) -> list[dict[str, Any]]:

@@ -23,13 +23,14 @@ pytestmark = pytest.mark.shared
 _SECONDS = 20.0
 _PEAK_MB = 1200
 _WORKER = """
-import json, resource, sys
+import json, sys
 from dataclasses import asdict
 from pathlib import Path
+from rotopaint_ai.pipeline.content import peak_memory_mb
 from rotopaint_ai.plates.survey import look
 for line in sys.stdin:
     row = asdict(look(Path(line.rstrip("\\n")), Path(sys.argv[1])))
-    print(json.dumps(row | {"peak": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10}), flush=True)
+    print(json.dumps(row | {"peak": peak_memory_mb()}), flush=True)
 """
 # What OpenImageIO decodes and this product refuses all the same, and why.
 _REFUSED_ON_PURPOSE = ("Trunks.exr", "composited.exr")  # deep
