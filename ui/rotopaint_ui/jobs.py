@@ -5,6 +5,7 @@ A job is started here, its events go into the session, and what it has left on d
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -20,7 +21,7 @@ from rotopaint_ui.errand import Errand
 from rotopaint_ui.host import Engine, PlateChoice
 from rotopaint_ui.preferences import Preferences
 from rotopaint_ui.session import Session
-from rotopaint_ui.shot import Results, read_results
+from rotopaint_ui.shot import SHAPES_NAME, Results, read_results
 from rotopaint_ui.words import clean_words, matte_words, run_words
 from rotopaint_ui.worker import Worker
 
@@ -47,6 +48,7 @@ class ShotJobs(QObject):
         self._kind = ""
         self._outcome = ""
         self._came: list[int] = []  # frames of the run under way
+        self._handed: tempfile.TemporaryDirectory[str] | None = None  # where the document lies that mattes are drawn of
         self._reading = Errand(self)
         self._live = QTimer(self, singleShot=True, interval=LIVE_REFRESH_MS)
         self._live.timeout.connect(session.show_live)
@@ -97,15 +99,19 @@ class ShotJobs(QObject):
             self._session.painting.begin(stale, self._session.state)
 
     def draw_mattes(self, document: RotoDocument, folder: Path, preferences: Preferences) -> None:
-        """Draw the mattes of a document into a folder."""
-        path = folder / "shapes.roto.json"
+        """Draw the mattes of a document into a folder; the document goes to the engine in a file of its own."""
+        if self.is_running:
+            self.said.emit("A job is under way; Esc stops it", "trouble")
+            return
+        self._handed = tempfile.TemporaryDirectory(prefix="rotopaint-", ignore_cleanup_errors=True)
+        path = Path(self._handed.name) / SHAPES_NAME
         try:
-            if not path.is_file():
-                documents.write(path, document)
+            documents.write(path, document)
         except (RotopaintError, OSError) as error:
             self.said.emit(str(error), "trouble")
             return
-        self._start(MATTES, matte_words(path, folder, preferences))
+        if not self._start(MATTES, matte_words(path, folder, preferences)):
+            self._forget_handed()
 
     def read_results(self) -> None:
         """Look for what an earlier run of this shot has left."""
@@ -117,6 +123,12 @@ class ShotJobs(QObject):
         """End what is under way."""
         self._reading.wait()
         self.worker.shut_down()
+        self._forget_handed()
+
+    def _forget_handed(self) -> None:
+        handed, self._handed = self._handed, None
+        if handed is not None:
+            handed.cleanup()
 
     def _start(self, kind: str, words: Sequence[str]) -> bool:
         if self.is_running:
@@ -177,6 +189,7 @@ class ShotJobs(QObject):
             self._keep_what_came()
         if kind == CLEAN:
             self._session.painting.end()
+        self._forget_handed()
         self.said.emit(text, "good" if is_done else "trouble")
         self.ended.emit(kind, is_done)
 
