@@ -50,6 +50,10 @@ class Exports(QObject):
         if not (tab.targets or tab.wants_host or tab.mattes.isChecked()):
             self.said.emit("Nothing is chosen: tick where the shapes should go in the Export tab", "trouble")
             return
+        why = self._session.refusal
+        if why is not None and self._writes_files and _is_inside(Path(tab.folder.text()), out):
+            self.said.emit(why, "trouble")
+            return
         tab.show_running()
         self.said.emit("Exporting", "plain")
         reduced = Path(tempfile.mkdtemp(prefix="rotopaint-")) / "reduced.roto.json"
@@ -60,6 +64,10 @@ class Exports(QObject):
             "reduced": str(reduced),
         }
         self._ask(self._writer, request, lambda facts: self._end(facts, reduced))
+
+    @property
+    def _writes_files(self) -> bool:
+        return bool(self._tab.targets) or self._tab.mattes.isChecked()
 
     def shut_down(self) -> None:
         """Leave no process behind."""
@@ -108,3 +116,8 @@ class Exports(QObject):
         if self._tab.mattes.isChecked():
             self.mattes_wanted.emit(document, Path(self._tab.folder.text()))
         return self._host.export(document, path) if self._tab.wants_host else ""
+
+
+def _is_inside(folder: Path, other: Path) -> bool:
+    """Whether a folder is another one or lies in it, whatever links lead there."""
+    return folder.resolve().is_relative_to(other.resolve())

@@ -75,6 +75,8 @@ class ShotJobs(QObject):
 
     def run(self, choice: PlateChoice, pack: str | None, preferences: Preferences) -> None:
         """Run the whole shot."""
+        if self._is_refused():
+            return
         try:
             self._session.prepare_run()
             words = run_words(self._session, choice, pack, preferences)
@@ -86,6 +88,8 @@ class ShotJobs(QObject):
 
     def make_clean(self, choice: PlateChoice, pack: str | None, preferences: Preferences, *, patch: bool) -> None:
         """Paint the frames again that no longer fit the shapes; `patch`: the paint alone as well."""
+        if self._is_refused():
+            return
         stale = self._session.stale_frames()
         if not stale:
             self.said.emit("Every frame of the clean plate fits the shapes already", "plain")
@@ -129,6 +133,13 @@ class ShotJobs(QObject):
         handed, self._handed = self._handed, None
         if handed is not None:
             handed.cleanup()
+
+    def _is_refused(self) -> bool:
+        """Whether the shot's folder is somebody else's; says whose."""
+        why = self._session.refusal
+        if why is not None:
+            self.said.emit(why, "trouble")
+        return why is not None
 
     def _start(self, kind: str, words: Sequence[str]) -> bool:
         if self.is_running:

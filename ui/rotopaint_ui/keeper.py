@@ -15,7 +15,10 @@ from rotopaint_ui.shot import write_document
 
 
 class Keeper(QObject):
-    """Writes the session's document. `may_write` says no while a run writes the same file."""
+    """Writes the session's document. `may_write` says no while a run writes the same file.
+
+    Where somebody else has the project nothing is written: `failed` says who, by itself once and whenever asked.
+    """
 
     kept = Signal()
     failed = Signal(str)
@@ -23,6 +26,7 @@ class Keeper(QObject):
     def __init__(self, session: Session, may_write: Callable[[], bool], parent: QObject) -> None:
         super().__init__(parent)
         self._session, self._may_write = session, may_write
+        self._refused: str | None = None
         self._writing = Errand(self)
         self._writing.done.connect(self._written)
         self._writing.failed.connect(lambda text: self.failed.emit(f"Not saved: {text}"))
@@ -43,6 +47,9 @@ class Keeper(QObject):
         self._writing.wait()
         if self._session.is_dragging or not self._may_write():
             return
+        if self._session.refusal is not None:
+            self._refuse(self._session.refusal)
+            return
         try:
             if self._session.save():
                 self.kept.emit()
@@ -57,6 +64,10 @@ class Keeper(QObject):
     def _write_beside(self) -> None:
         """A long shot takes a second to write, and the artist goes on."""
         session, document, path = self._session, self._session.document, self._session.shapes_path
+        if session.refusal is not None:
+            if session.refusal != self._refused:
+                self._refuse(session.refusal)
+            return
         if session.is_dragging or session.is_live or self._writing.is_running:
             self._rest.start()
         elif document is not None and path is not None and not session.is_saved and self._may_write():
@@ -66,6 +77,11 @@ class Keeper(QObject):
                 return path, document
 
             self._writing.start(write)
+
+    def _refuse(self, why: str) -> None:
+        self._refused = why
+        if not self._session.is_saved:
+            self.failed.emit(f"Not saved: {why}")
 
     def _written(self, result: tuple[Path, RotoDocument]) -> None:
         path, document = result

@@ -227,6 +227,16 @@ class Session(Editing):
         return self._projects.store is not None and self._projects.store.project.is_read_only
 
     @property
+    def refusal(self) -> str | None:
+        """Why nothing may be written into the shot's own folder, and what to do; None where it may."""
+        path, owner = self.project_path, self.lock_owner
+        if path is None or not self.is_read_only:
+            return None
+        if owner is None:
+            return f"{path.name}: the project may not be written; make it writable, or choose another folder"
+        return f"{path.name}: {owner} has the project open; close it there, or choose another folder"
+
+    @property
     def trouble(self) -> str | None:
         """Why steps do not reach the project file; None where they do."""
         return None if self._projects.store is None else self._projects.store.trouble
@@ -279,7 +289,7 @@ class Session(Editing):
         self._projects.keep_run()
         if before.document is not None and edits.has_followers(before.document) and self.live is not None:
             self.refit()  # what had been carried on from human keys is carried on again, over the new result
-        if self.is_saved:
+        if self.is_saved and not self.is_read_only:
             (results.out / HAND_NAME).unlink(missing_ok=True)
         self._tell()
 

@@ -1,0 +1,98 @@
+"""A project that another panel has open: nothing in the owner's folder is written, and one line says who has it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import QObject
+from pytestqt.qtbot import QtBot
+
+from rotopaint_ai.shapes import edit
+from rotopaint_ui.exports import Exports
+from rotopaint_ui.host import Engine, PlateChoice
+from rotopaint_ui.inspector.export import ExportTab
+from rotopaint_ui.jobs import ShotJobs
+from rotopaint_ui.keeper import Keeper
+from rotopaint_ui.preferences import Preferences
+from rotopaint_ui.session import PlateFacts, Session, read_results
+
+from .conftest import FakeHost
+
+
+@pytest.fixture
+def reader(session: Session, facts: PlateFacts, out: Path) -> Iterator[Session]:
+    """A second session on the project that the first one holds, with a change of its own."""
+    session.start_project(results=read_results(out))
+    path = session.project_path
+    assert path is not None
+    reader = Session()
+    reader.open_project(path)
+    reader.open(facts, out)
+    document = reader.document
+    assert document is not None
+    reader.act("seam", replace(reader.state, document=edit.set_seam(document, "seam", width_px=9.0)))
+    yield reader
+    reader.close()
+    session.close()
+
+
+def files_of(folder: Path) -> dict[Path, bytes]:
+    """What artists read; the project file itself is the owner's, who writes on it meanwhile."""
+    found = (path for path in folder.rglob("*") if path.is_file() and ".rotopaint" not in path.name)
+    return {path: path.read_bytes() for path in found}
+
+
+def test_the_line_names_who_has_it_and_the_way_out(reader: Session) -> None:
+    assert reader.refusal is not None
+    assert reader.project_path is not None
+    assert reader.refusal.startswith(f"{reader.project_path.name}: {reader.lock_owner} has the project open")
+    assert reader.refusal.endswith("close it there, or choose another folder")
+
+
+def test_run_and_make_are_refused(reader: Session, out: Path) -> None:
+    owner, said, before = QObject(), list[str](), files_of(out)
+
+    def engine() -> Engine:
+        raise AssertionError("the engine was asked for")
+
+    jobs = ShotJobs(reader, engine, owner)
+    jobs.said.connect(lambda text, kind: said.append(text))
+    jobs.run(PlateChoice("plate.####.png"), None, Preferences())
+    jobs.make_clean(PlateChoice("plate.####.png"), None, Preferences(), patch=False)
+    assert said == [reader.refusal] * 2
+    assert not jobs.is_running
+    assert files_of(out) == before
+
+
+def test_autosave_says_it_once_and_save_each_time(qtbot: QtBot, reader: Session, out: Path) -> None:
+    owner, said, before = QObject(), list[str](), files_of(out)
+    keeper = Keeper(reader, lambda: True, owner)
+    keeper.failed.connect(said.append)
+    keeper.set_rest(0)
+    keeper.touch()
+    qtbot.waitUntil(lambda: len(said) == 1, timeout=120_000)
+    keeper._write_beside()
+    assert said == [f"Not saved: {reader.refusal}"]
+    keeper.save()
+    assert said == [f"Not saved: {reader.refusal}"] * 2
+    assert files_of(out) == before
+
+
+def test_exports_go_anywhere_but_into_the_owners_folder(
+    qtbot: QtBot, reader: Session, out: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tab = ExportTab(reader, None)
+    qtbot.addWidget(tab)
+    tab.refresh()
+    exports, said, asked = Exports(reader, FakeHost(), tab, tab), list[str](), list[object]()
+    exports.said.connect(lambda text, kind: said.append(text))
+    monkeypatch.setattr(exports._writer, "ask", lambda *words: asked.append(words))
+    exports.export()
+    assert (said, asked) == ([reader.refusal], [])
+    tab.folder.setText(str(tmp_path / "mine"))
+    exports.export()
+    assert len(asked) == 1
+    exports.shut_down()
