@@ -22,14 +22,19 @@ BEAT_MS = 20_000
 
 
 class Opening(QObject):
-    """`opened` when a plate is in the session, `said` with a line and its kind."""
+    """`opened` when a plate is in the session, `put_back` when its pictures are there again after another was refused.
+
+    `said` gives a line and its kind. `choice` is the plate that is in the session, as somebody asked for it.
+    """
 
     opened = Signal(object)
+    put_back = Signal()
     said = Signal(str, str)
 
     def __init__(self, session: Session, reel: Reel, engine: Callable[[], Engine], parent: QObject) -> None:
         super().__init__(parent)
         self.choice: PlateChoice | None = None
+        self._asked: PlateChoice | None = None
         self._session, self._reel, self._engine = session, reel, engine
         self._out: Path | None = None
         self._crop: tuple[int, Box] | None = None
@@ -47,7 +52,7 @@ class Opening(QObject):
         except RotopaintError as error:
             self.said.emit(str(error), "trouble")
             return
-        self.choice, self._out, self._crop, self._is_relinking = choice, out, crop, False
+        self._asked, self._out, self._crop, self._is_relinking = choice, out, crop, False
         self.said.emit(f"Opening {choice.source}", "plain")
         self._reel.open(PLATE, choice.source, choice.colourspace)
 
@@ -58,6 +63,7 @@ class Opening(QObject):
         except RotopaintError as error:
             self.said.emit(str(error), "trouble")
             return
+        self.choice = None  # that of the shot before
         self._beat.start()
         if place.source is None:
             self.said.emit(f"{path.name}: its plate was never noted; File, Relink the plate", "trouble")
@@ -104,9 +110,13 @@ class Opening(QObject):
         self._session.close()
 
     def _take_facts(self, name: str, facts: Mapping[str, Any]) -> None:
-        if name != PLATE or self.choice is None:
+        if name != PLATE:
             return
-        plate = PlateFacts.from_json(self.choice.source, facts)
+        if self._asked is None:
+            self.put_back.emit()
+            return
+        choice, self._asked = self._asked, None
+        plate = PlateFacts.from_json(choice.source, facts)
         try:
             if self._is_relinking:
                 self._session.relink(plate)
@@ -114,9 +124,17 @@ class Opening(QObject):
                 self._session.open(plate, self._out)
         except RotopaintError as error:
             self.said.emit(self.explain(str(error)), "trouble")
+            self._put_back()
             return
-        self._is_relinking = False
+        self.choice, self._is_relinking = choice, False
         self.opened.emit(plate)
+
+    def _put_back(self) -> None:
+        """The refused plate's pictures are in the reel: those of the plate that is in the session come back."""
+        self._crop = None
+        self._reel.forget(PLATE)
+        if self.choice is not None:
+            self._reel.open(PLATE, self.choice.source, self.choice.colourspace)
 
 
 def is_project(path: str) -> bool:

@@ -92,7 +92,7 @@ class Panel(QWidget):
 
     @property
     def choice(self) -> PlateChoice | None:
-        """The plate that was asked for last."""
+        """The plate that is open, as it was asked for."""
         return self.opening.choice
 
     def open_plate(self, choice: PlateChoice, out: Path | None = None, crop: tuple[int, Box] | None = None) -> None:
@@ -250,6 +250,7 @@ class Panel(QWidget):
         say, jobs = self.status.say, self.jobs
         self.reel.opened.connect(self._clean_opened)
         self.opening.opened.connect(self._opened)
+        self.opening.put_back.connect(self._ask_for_pictures)
         self.reel.views.connect(self.view_bar.show_views)
         self.reel.packs.connect(self.top.show_packs)
         self.reel.image_ready.connect(self._image_ready)
@@ -352,7 +353,7 @@ class Panel(QWidget):
         self.canvas.view = View(aspect=plate.pixel_aspect)
         self.canvas.fit()
         self.reel.ask_choices()
-        self.reel.want_thumbs(self.timeline.thumb_frames())
+        self._ask_for_pictures()
         self._open_clean()
         self.take_tool("crop")
         self.status.say("Drag a box around the face, then press Run")
@@ -360,6 +361,10 @@ class Panel(QWidget):
         self.jobs.read_results()
         self.set_preferences(self.preferences.with_recent(plate.source))
         self.plate_opened.emit()
+
+    def _ask_for_pictures(self) -> None:
+        self._want_frames()
+        self.reel.want_thumbs(self.timeline.thumb_frames())
 
     def _results_read(self, results: Results, is_run: bool) -> None:
         session = self.session
