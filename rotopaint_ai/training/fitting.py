@@ -17,9 +17,9 @@ import torch
 import yaml
 from torch import Tensor, nn
 
-from rotopaint_ai.errors import TrainingError, UsageError
-from rotopaint_ai.files import replacing
+from rotopaint_ai.errors import CancelledError, TrainingError, UsageError
 from rotopaint_ai.training.activations import MODES, Activations, is_out_of_memory
+from rotopaint_ai.training.checkpoint import read_checkpoint, write_checkpoint
 from rotopaint_ai.training.nets import BACKBONES
 from rotopaint_ai.training.optim import OPTIMISERS, rate_at
 
@@ -134,7 +134,7 @@ class Fit(Generic[Net, AnyBatch]):
                 if self.at % self.plan.log_every == 0:
                     report(self._row())
                     self.save()
-        except BaseException:
+        except CancelledError:  # between two steps, so what is saved is whole
             if self.at:
                 self.save()
             raise
@@ -210,20 +210,19 @@ class Fit(Generic[Net, AnyBatch]):
             "at": self.at,
             "seconds": self.seconds,
         }
-        with replacing(self.folder / CHECKPOINT) as beside:
-            torch.save(state, beside)
+        write_checkpoint(self.folder / CHECKPOINT, state)
 
     def load(self) -> None:
         """Go on from the folder's checkpoint; start anew where there is none. Raises TrainingError."""
         path = self.folder / CHECKPOINT
         if not path.is_file():
             return
-        try:
-            state = torch.load(path, map_location="cpu", weights_only=True)
-        except Exception as error:  # torch raises many kinds on a damaged file
-            raise TrainingError(f"{path}: cannot be read ({error}); train again without --resume") from error
-        if state["recipe"] != self.plan.to_yaml():
+        state = read_checkpoint(path)
+        if state.get("recipe") != self.plan.to_yaml():
             raise TrainingError(f"{path}: was made with another recipe; train again without --resume")
-        for name in ("net", "ema", "optimiser"):
-            getattr(self, name).load_state_dict(state[name])
-        self.at, self.seconds = state["at"], state["seconds"]
+        try:
+            for name in ("net", "ema", "optimiser"):
+                getattr(self, name).load_state_dict(state[name])
+            self.at, self.seconds = state["at"], state["seconds"]
+        except (KeyError, TypeError, ValueError, RuntimeError) as error:
+            raise TrainingError(f"{path}: was made by another version; train again without --resume") from error

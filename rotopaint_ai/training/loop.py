@@ -343,8 +343,10 @@ class Run:
             )
         try:
             self._take(state)
-        except (KeyError, TypeError, ValueError) as error:
-            raise TrainingError(f"{path}: was made by another version; train again without --resume") from error
+        except (KeyError, TypeError, ValueError, RuntimeError) as error:
+            raise TrainingError(
+                f"{path}: was made by another version, or from data with other landmarks; train again without --resume"
+            ) from error
 
     def _take(self, state: dict[str, Any]) -> None:
         self.net.load_state_dict(state["net"])

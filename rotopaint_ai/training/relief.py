@@ -28,6 +28,7 @@ _UPGRADES = 20  # rounds in which depth is stretched at once; the rest settle
 _USUAL_DEPTH = 0.6  # of a face's half size, at the middle of the half ellipsoid
 _TOWARDS_USUAL = 3e-4  # weight of the half ellipsoid beside one sample
 _LEAST_MISS = 0.01
+_LEAST_WIDTH = 1e-3  # of a face's longer side: flatter ones tell nothing
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +60,7 @@ def fit_relief(landmarks_NLC: npt.NDArray[np.floating], mirror: Sequence[int] | 
     None with too few frames or landmarks, or with a landmark that no frame knows.
     """
     known = np.isfinite(landmarks_NLC).all(axis=2)
-    usable = known.mean(axis=1) > 0.5
+    usable = (known.mean(axis=1) > 0.5) & _have_width(landmarks_NLC, known)
     if usable.sum() < FEWEST_SAMPLES or landmarks_NLC.shape[1] < FEWEST_LANDMARKS:
         return None
     rows = np.flatnonzero(usable)[:: -(-int(usable.sum()) // MOST_SAMPLES)]
@@ -74,6 +75,13 @@ def fit_relief(landmarks_NLC: npt.NDArray[np.floating], mirror: Sequence[int] | 
     faces = np.where(known[..., None], faces - (faces.sum(axis=1) / count)[:, None], 0.0)
     faces = faces / np.sqrt((faces**2).sum(axis=(1, 2)) / count[:, 0])[:, None, None]
     return _solved(faces, known)
+
+
+def _have_width(landmarks_NLC: npt.NDArray[np.floating], known: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+    """Which faces are more than a point or a line."""
+    low = np.where(known[..., None], landmarks_NLC, np.inf).min(axis=1)
+    reach = np.where(known[..., None], landmarks_NLC, -np.inf).max(axis=1) - low
+    return np.asarray(reach.min(axis=1) > _LEAST_WIDTH * np.maximum(reach.max(axis=1), 1e-9))
 
 
 def _solved(faces: Array64, known: npt.NDArray[np.bool_]) -> Relief:

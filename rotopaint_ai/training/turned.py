@@ -30,6 +30,7 @@ _REACH = 1.0  # half the square, in longest sides of the face
 _NODE_PX = 8  # of the crop, between places whose source is computed
 _NEAR = 0.12  # longest sides of the face over which a landmark tells the depth around it
 _BEHIND = 0.01  # longest sides: so far behind what is nearer, a place is hidden
+_APART = 0.02  # of the face: a place whose picture comes from further off is hidden by what stands there
 _FEWEST = 8  # landmarks that tell the surface
 
 
@@ -97,6 +98,10 @@ def turned(relief: Relief, landmarks_LC: Points, visible_L: Points, yaw: float, 
     columns = np.broadcast_to(nodes, (GRID, GRID))
     source[..., 0] = _at(first.source, columns, second.source.T, nodes) + middle[0]
     moved, gone = _moved(marks - middle, np.where(seen, np.nan, depths), surface, first, second, nodes, (yaw, pitch))
+    shown = np.stack(
+        [_at(source[..., axis].astype(np.float64), moved[:, 0], moved[:, 1], nodes) for axis in (0, 1)], axis=1
+    )
+    gone |= np.linalg.norm(shown - marks, axis=1) > _APART * side
     visible = np.where(np.logical_and(gone, seen), np.minimum(visible_L, 0.0), visible_L)
     landmarks = moved + middle
     landmarks[~known] = np.nan

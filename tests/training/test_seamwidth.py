@@ -80,3 +80,12 @@ def test_what_is_told_or_not_to_be_seen_stays(tmp_path: Path) -> None:
     own = replace(SHEET, shapes=tuple(replace(spec, width_share=0.03) for spec in SHEET.shapes))
     named = replace(grooves(tmp_path / "named", {"wide": 4.0, "thin": 2.0}), sheet=own)
     assert with_seam_widths(named) is named
+
+
+def test_a_face_a_little_larger_than_is_looked_at_is_measured_on_its_seam(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = grooves(tmp_path, {"wide": 6.0, "thin": 3.0})
+    usual = shares(data)
+    monkeypatch.setattr("rotopaint_ai.training.seamwidth.FACE_PX", FACE * 0.985)
+    assert shares(data) == pytest.approx(usual, rel=0.15)

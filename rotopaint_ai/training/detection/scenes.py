@@ -85,9 +85,13 @@ def _scenes(folder: Path) -> Iterator[Scene]:
 
 
 def _plates(folder: Path) -> Iterator[Scene]:
-    head = json.loads((folder / "dataset.json").read_text(encoding="utf-8"))
-    if head.get("format") != FORMAT:
-        raise TrainingError(f"{folder}: format {head.get('format')!r}; wanted '{FORMAT}', made by the stage")
+    try:
+        head = json.loads((folder / "dataset.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise TrainingError(f"{folder}/dataset.json: cannot be read ({error}); make the plates again") from error
+    found = head.get("format") if isinstance(head, dict) else None
+    if found != FORMAT:
+        raise TrainingError(f"{folder}: format {found!r}; wanted '{FORMAT}', made by the stage")
     for number, line in enumerate((folder / "plates.jsonl").read_text(encoding="utf-8").splitlines(), 1):
         try:
             record = json.loads(line)

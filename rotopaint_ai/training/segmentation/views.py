@@ -48,7 +48,9 @@ def read_views(sources: Sequence[str | Path]) -> list[View]:
     """Views of folders: shots, folders of shots, data sets. Raises: TrainingError where there are none."""
     found = [view for source in sources for folder in _folders(Path(source)) for view in _views(folder)]
     if not found:
-        raise TrainingError(f"{', '.join(map(str, sources))}: no pictures with seams; wanted shots or a data set")
+        raise TrainingError(
+            f"{', '.join(map(str, sources))}: no pictures with seams whose width is known; wanted shots or a data set"
+        )
     return found
 
 
@@ -109,8 +111,16 @@ def _of_dataset(data: Dataset) -> Iterator[View]:
         marks = [names.index(m) for k in seams for m in data.sheet.shapes[k].on_landmarks.values()]
         seen = np.nan_to_num(data.truth.visible[n, marks], nan=0.0)
         known = np.isfinite(data.truth.landmarks[n]).all(axis=1)
+        width = data.truth.width[n, seams]
         outline = data.truth.points[n, rows[OUTLINE]] if OUTLINE in rows else None
-        if not seams or seen.mean() < _SEEN or outline is None or not np.isfinite(outline).all() or known.sum() < 5:
+        if (
+            not seams
+            or not np.isfinite(width).all()
+            or seen.mean() < _SEEN
+            or outline is None
+            or not np.isfinite(outline).all()
+            or known.sum() < 5
+        ):
             continue
         seam = np.zeros((sample.height, sample.width), np.float32)
         for k in seams:

@@ -227,6 +227,10 @@ def test_damaged_plates_are_told(tmp_path: Path) -> None:
     (folder / "plates.jsonl").write_text('{"image": "images/0.png", "split": "train"}\n')
     with pytest.raises(TrainingError, match=r"plates.jsonl: line 1: KeyError\('faces'\); make the plates again"):
         read_scenes([folder])
+    for text, said in (("", "cannot be read"), ("[]", "format None; wanted")):
+        (folder / "dataset.json").write_text(text)
+        with pytest.raises(TrainingError, match=said):
+            read_scenes([folder])
     with pytest.raises(TrainingError, match="nothing to train on"):
         split([_scene(_face(1, 1, 9))])
 
