@@ -26,7 +26,7 @@ Picture = npt.NDArray[np.float32]
 CROP_MARGIN = 1.3  # crop side / longest side of the landmarks' bounding box
 AUTO: Literal["auto"] = "auto"
 
-_NUMBER = r"\s*([-+]?\d*\.?\d+)\s*"
+_NUMBER = r"\s*([-+]?\d*\.?\d+(?:[eE][-+]?\d+)?)\s*"
 _BOX = re.compile(rf"^(?:\s*(-?\d+)\s*:)?{_NUMBER},{_NUMBER},{_NUMBER},{_NUMBER}$")
 _HINT = "~"
 _EASE = 0.5  # share of a change in size that a crop takes over from one frame to the next

@@ -75,10 +75,14 @@ def test_parsing() -> None:
     assert parse_crop("100,50,300,320") == (None, Box(100, 50, 300, 320))
     assert parse_crop("1007: 10.5,-5,30,32") == (1007, Box(10.5, -5, 30, 32))
     assert parse_crop("auto") == AUTO
+    assert parse_crop("1001:5e-05,-1E1,3.2e+1,32") == (1001, Box(5e-05, -10, 32, 32))
+    assert parse_crop(Crop(20.00001, 20, 40).word(1001)) == (1001, Box(20.00001 - 20, 0, 40, 40))
     assert Box(100, 50, 300, 320).crop() == Crop(250, 210, 320)
 
 
-@pytest.mark.parametrize("text", ["", "1,2,3", "a,b,c,d", "1,2,3,0", "1,2,-5,9", "1001;1,2,3,4", "1,2,nan,4"])
+@pytest.mark.parametrize(
+    "text", ["", "1,2,3", "a,b,c,d", "1,2,3,0", "1,2,-5,9", "1001;1,2,3,4", "1,2,nan,4", "1e,2,30,40"]
+)
 def test_nonsense_is_refused(text: str) -> None:
     with pytest.raises(CropError, match="wanted X,Y,W,H"):
         parse_crop(text)
