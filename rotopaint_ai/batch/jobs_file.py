@@ -15,6 +15,7 @@ Paths are relative to the file's own folder. Every setting of a shot may stand a
 from __future__ import annotations
 
 import difflib
+import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -170,7 +171,13 @@ def _crops_of(project: Path) -> list[str]:
 
 def _once(shots: tuple[Shot, ...], path: Path) -> None:
     seen: set[str] = set()
+    owners: dict[str, str] = {}  # the file that a project is -> the shot that it is of
     for shot in shots:
         if shot.name.lower() in seen:
             raise UsageError(f"{path.name}: two shots are called '{shot.name}'; each wants a folder of its own")
         seen.add(shot.name.lower())
+        project = shot.job.project
+        if project is not None and (other := owners.setdefault(os.path.realpath(project), shot.name)) != shot.name:
+            raise UsageError(
+                f"{path.name}: '{other}' and '{shot.name}' share the project {Path(project).name}; give each its own"
+            )

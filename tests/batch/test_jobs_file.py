@@ -53,6 +53,11 @@ def test_shots_take_the_defaults_and_paths_are_relative_to_the_file(tmp_path: Pa
         ("out: x\nshots: [{name: a, plates: p, crop: auto, frames: 9-1}]", "a: frames 9-1"),
         ("out: x\nshots: [{name: a, plates: p, crop: auto, chunk: 0}]", "a: chunk 0"),
         ("out: x\nshots: [{name: a, plates: p, crop: auto}, {name: A, plates: q, crop: auto}]", "two shots"),
+        (
+            "out: x\ndefaults: {crop: auto, project: p.rotopaint}\nshots: [{name: a, plates: p}, "
+            "{name: b, plates: q, project: ./p.rotopaint}]",
+            "'a' and 'b' share the project p.rotopaint; give each its own",
+        ),
         ("out: [", "is not YAML"),
         ("- 1", "wanted names with values"),
     ],
