@@ -42,8 +42,12 @@ def _folded(name: str) -> str:
 
 
 def renamed(document: RotoDocument, names: Mapping[str, str]) -> RotoDocument:
-    """The document with its shapes under their given names, as it is handed to others."""
-    if not any(shape.name in names for shape in document.shapes):
+    """The document with its shapes under their given names, as it is handed to others.
+
+    Where a given name has become another shape's own, as by another pack, all keep their own: files want them apart.
+    """
+    shown = {_folded(names.get(shape.name, shape.name)) for shape in document.shapes}
+    if len(shown) < len(document.shapes) or not any(shape.name in names for shape in document.shapes):
         return document
     shapes = tuple(replace(shape, name=names.get(shape.name, shape.name)) for shape in document.shapes)
     return replace(document, shapes=shapes)

@@ -38,6 +38,13 @@ def test_typing_in_the_tree_renames_in_one_step(qtbot: QtBot, tab: ShapesTab, se
     assert tab.row_of("seam").text(NAME) == "seam"
 
 
+def test_given_names_that_meet_another_shapes_own_name_are_not_handed_on() -> None:
+    document = make_document()
+    assert renamed(document, {"seam": "Bridge"}).shape("Bridge").role == "seam"
+    for meets in ("eye", "EYE"):  # given when the pack's shapes were other ones
+        assert renamed(document, {"seam": meets}) == document
+
+
 def test_a_name_that_another_shape_has_is_refused_in_one_line(qtbot: QtBot, tab: ShapesTab, session: Session) -> None:
     said: list[str] = []
     session.said.append(said.append)
