@@ -87,11 +87,13 @@ def keep_results(open_project: OpenProject, plan: Plan, state: RunState) -> None
 
 
 def _painted(plan: Plan, state: RunState, written: RotoDocument) -> dict[str, str]:
-    """What the clean plates that a run has written show; a run by another method than the shot's own fits nothing."""
+    """What the clean plates that a run has written show; a run by another method than the shot's own fits nothing, nor
+    does a frame that was painted before somebody's last work on it."""
     drawn = State(document=plan.work.put_back(written), seams=plan.work.seams, strokes=plan.work.strokes)
     whole = [frame for frame, record in state.finished.items() if record.status != "failed"]
-    prints = Prints().of(drawn, whole)
-    return {str(frame): each if plan.job.method == "auto" else "" for frame, each in prints.items()}
+    fits = {frame for frame in whole if state.finished[frame].work == plan.work.digest(frame)}
+    is_own = plan.job.method == "auto"
+    return {str(f): each if is_own and f in fits else "" for f, each in Prints().of(drawn, whole).items()}
 
 
 def _as_said(record: FrameRecord) -> FrameRecord:

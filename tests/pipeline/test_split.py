@@ -17,7 +17,8 @@ from rotopaint_ai.pipeline import split
 from rotopaint_ai.pipeline.artist import work_for
 from rotopaint_ai.pipeline.run import run
 from rotopaint_ai.plates import open_plate
-from rotopaint_ai.project import Project
+from rotopaint_ai.project import Project, State
+from rotopaint_ai.project.prints import NOTE, Prints
 from rotopaint_ai.shapes.roto import Key
 
 
@@ -120,10 +121,9 @@ def test_tasks_respect_what_people_did_and_fill_the_project(
         state = project.load().state
         assert state.document is not None
         seam = state.document.shape("seam_middle")
-        down = tuple(p._replace(y=p.y + 9) for p in seam.at(1003))
-        moved = seam.with_keys({**seam.keys, 1003: Key(down, "human")})
-        shapes = tuple(moved if shape is seam else shape for shape in state.document.shapes)
-        new = replace(state, document=replace(state.document, shapes=shapes))
+        new = _pushed_down(state, 1003)
+        assert new.document is not None
+        moved = new.document.shape("seam_middle")
         project.append("fix", state, new)
     _in_tasks(job)
     with closing(Project.open(path, write=False)) as project:
@@ -134,6 +134,34 @@ def test_tasks_respect_what_people_did_and_fill_the_project(
     tops = [_top(tmp_path / "out", frame) - min(p.y for p in seam.at(frame)) for frame in (1003, 1005)]
     assert tops[0] - tops[1] == pytest.approx(9, abs=2)  # the matte is where the hand put the seam
     assert work_for(job).fingerprint() != ""  # what makes a batch do the shot again
+
+
+def test_paint_from_before_an_edit_is_not_noted_as_fitting(
+    puppet: ModuleType, plates: str, pack: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "shot.rotopaint"
+    job = _job(puppet, plates, pack, tmp_path / "out", project=str(path), frames="1001-1003")
+    Project.create(path).close()
+    split.track(job, _nobody, Cancel())
+    split.paint(job, FrameRange(1001, 1003), _nobody, Cancel())
+    split.gather(job, _nobody)
+    with closing(Project.open(path)) as project:
+        state = project.load().state
+        project.append("fix", state, _pushed_down(state, 1003))
+    split.gather(job, _nobody)  # what lies on disk was painted before the seam was pushed
+    with closing(Project.open(path, write=False)) as project:
+        painted = {int(frame): each for frame, each in project.note(NOTE).items()}
+        assert Prints().stale(project.load().state, range(1001, 1004), painted) == [1003]
+
+
+def _pushed_down(state: State, frame: int) -> State:
+    """The seam 9 px lower at a frame, by hand."""
+    assert state.document is not None
+    seam = state.document.shape("seam_middle")
+    down = tuple(p._replace(y=p.y + 9) for p in seam.at(frame))
+    moved = seam.with_keys({**seam.keys, frame: Key(down, "human")})
+    shapes = tuple(moved if shape is seam else shape for shape in state.document.shapes)
+    return replace(state, document=replace(state.document, shapes=shapes))
 
 
 def _in_tasks(job: RunJob) -> None:
