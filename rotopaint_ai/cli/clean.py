@@ -82,8 +82,7 @@ def _paint(arguments: argparse.Namespace, plate: Plate, project: Repaint | None,
     threads = n_threads(arguments.threads)
     sink = choose_sink(events=arguments.events, cancel=cancel)
     if project is not None:
-        project.begin(arguments.frames)
-        sink = project.sink(sink)
+        sink = project.sink(sink, arguments.frames)
     painted = paint_clean(plate, job, threads=threads, sink=sink, cancel=cancel)
     if project is not None and _is_as_it_says(arguments):
         project.end(painted.done)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from rotopaint_ai.errors import UsageError
 from rotopaint_ai.frames import FrameRange
-from rotopaint_ai.jobs import Sink
+from rotopaint_ai.jobs import Event, Sink
 from rotopaint_ai.pipeline.artist import ArtistWork, work_of
 from rotopaint_ai.pipeline.keep import OpenProject
 from rotopaint_ai.project import Project, State
@@ -25,9 +25,16 @@ class Repaint:
     notes: OpenProject | None
     out: Path
 
-    def sink(self, sink: Sink) -> Sink:
-        """A sink that also tells the project that somebody is here."""
-        return sink if self.notes is None else self.notes.sink(sink)
+    def sink(self, sink: Sink, frames: str | None) -> Sink:
+        """A sink that also tells the project that somebody is here, and when painting these frames, or all, begins."""
+        inner = sink if self.notes is None else self.notes.sink(sink)
+
+        def tell(event: Event) -> None:
+            if event.kind == "started":  # not before: a job that is refused leaves every frame as it was
+                self.begin(frames)
+            inner(event)
+
+        return tell
 
     def begin(self, frames: str | None) -> None:
         """These frames, or all, are about to be painted: until they are, nothing is known of them."""

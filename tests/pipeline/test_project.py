@@ -220,6 +220,15 @@ def test_clean_takes_shapes_from_the_project_and_notes_what_it_painted(
     assert 1004 in stale(path)  # somebody else takes note of it
 
 
+def test_a_clean_that_is_refused_leaves_what_is_noted(
+    run_project: Project, plates: str, pack: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run_project.close()
+    assert clean(plates, pack, tmp_path, "--frames", "7-9") == 2
+    assert "--frames 7-9" in capsys.readouterr().err
+    assert stale(tmp_path / "shot.rotopaint") == []
+
+
 def test_without_a_box_the_line_says_what_to_do(
     plates: str, pack: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
