@@ -6,14 +6,17 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
+from pytestqt.qtbot import QtBot
 
 from rotopaint_ai.project.values import Spread, State
 from rotopaint_ai.shapes.roto import Key
 from rotopaint_ui import edits
 from rotopaint_ui.corrections import KeysReply, LandmarkDrag, ShapesReply
 from rotopaint_ui.moved import moved_keys
+from rotopaint_ui.reel import Reel
 from rotopaint_ui.review import ReviewLoop, Visits
 from rotopaint_ui.session import Session
+from rotopaint_ui.timeline import Timeline
 from rotopaint_ui.timeline.reach import Reach
 
 
@@ -52,10 +55,10 @@ def loop(session: Session, said: list[str]) -> ReviewLoop:
     return loop
 
 
-def correct(session: Session, frame: int) -> None:
-    """A person moves a point of the seam."""
+def correct(session: Session, frame: int, shape: str = "seam") -> None:
+    """A person moves a point of a shape."""
     session.go_to(frame)
-    document = edits.move_points(session.document, "seam", [frame], {0}, 1, 0)  # type: ignore[arg-type]
+    document = edits.move_points(session.document, shape, [frame], {0}, 1, 0)  # type: ignore[arg-type]
     session.act("move points", replace(session.state, document=document))
 
 
@@ -65,6 +68,37 @@ def test_n_goes_from_worst_to_less_bad_and_skips_what_is_accepted(loop: ReviewLo
     loop.accept_and_go_on()
     assert session.frame == 1003  # 2.0 px
     assert session.worst() == [1003, 1005, 1002, 1001]
+
+
+def test_a_keyed_shape_is_settled_and_the_frame_stays_by_the_others(loop: ReviewLoop, session: Session) -> None:
+    """At 1003 the run expects 2.0 px of the seam and 1.0 of the eye, at 1002 0.5 and 0.25, at 1005 1.0 and 0.5."""
+    assert session.worst() == [1006, 1003, 1005, 1002, 1001]
+    correct(session, 1005)
+    assert session.worst() == [1006, 1003, 1002, 1005, 1001]  # 0.5 px of the eye, as the seam at 1002
+    assert session.settled_frames() == set()
+    correct(session, 1005, "eye")
+    assert session.worst() == [1006, 1003, 1002, 1001]
+    assert session.settled_frames() == {1005}
+    correct(session, 1006)
+    assert session.worst()[0] == 1006  # lost, and the eye is not where it should be
+    session.mark([1006], "accepted")
+    assert session.worst() == [1003, 1002, 1001]
+    assert session.settled_frames() == {1005, 1006}
+
+
+def test_the_error_strip_shows_what_is_left(qtbot: QtBot, session: Session) -> None:
+    timeline = Timeline(session, Reel())
+    qtbot.addWidget(timeline)
+    timeline.resize(600, 200)
+    axis = timeline.axis
+    assert axis is not None
+    assert timeline._errors(axis)[1003] == 2.0
+    correct(session, 1003)
+    session.select(None)
+    assert timeline._errors(axis)[1003] == 1.0
+    assert 1003 not in timeline._settled()[""]
+    correct(session, 1003, "eye")
+    assert 1003 in timeline._settled()[""]
 
 
 def test_the_filter_leaves_marked_frames_in_order(loop: ReviewLoop, session: Session) -> None:

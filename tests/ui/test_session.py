@@ -77,7 +77,7 @@ def test_an_edit_in_a_hold_reaches_all_of_it(facts: PlateFacts, out: Path) -> No
     assert [x_at(session, frame) for frame in (1001, 1002, 1003, 1005)] == [10, 14, 14, 10]
 
 
-def test_worst_frames_lost_first_then_by_error_and_without_those_keyed_by_hand(session: Session) -> None:
+def test_worst_frames_lost_first_then_by_error_of_what_is_not_keyed_by_hand(session: Session) -> None:
     assert session.worst() == [1006, 1003, 1005, 1002, 1001]
     session.step_worst(1)
     assert session.frame == 1006
@@ -89,7 +89,9 @@ def test_worst_frames_lost_first_then_by_error_and_without_those_keyed_by_hand(s
     session.step_worst(1)
     assert session.frame == 1006
     session.go_to(1003)
-    drag(session, 1.0)
+    drag(session, 2.0)
+    assert session.worst() == [1006, 1003, 1005, 1002, 1001]  # the eye, 1.0 px, as the seam at 1005
+    session.mark([1003], "accepted")
     assert session.worst() == [1006, 1005, 1002, 1001]
 
 
@@ -97,6 +99,7 @@ def test_of_a_hold_the_first_frame_stands_for_all() -> None:
     run = record.RunRecord(errors={1: {"a": 1.0}, 2: {"a": 3.0}, 3: {"a": 2.0}}, held=((1, 2),))
     assert run.worst((1, 2, 3)) == [1, 3]
     assert run.worst((1, 2, 3), settled=frozenset({2})) == [3]
+    assert run.worst((1, 2, 3), keyed={"a": frozenset({2})}) == [3]
 
 
 def test_save_writes_once_and_marks_human_keys(session: Session, out: Path) -> None:

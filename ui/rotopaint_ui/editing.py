@@ -77,6 +77,17 @@ class Editing:
             return set()
         return {f for shape in document.shapes for f in edits.human_keys(shape)} | set(document.landmarks.hand)
 
+    def keyed_frames(self) -> dict[str, frozenset[int]]:
+        """For every shape the frames where a person has keyed it."""
+        document = self.document
+        return {} if document is None else {each.name: frozenset(edits.human_keys(each)) for each in document.shapes}
+
+    def settled_frames(self) -> set[int]:
+        """Frames that a person is done with: accepted, or corrected with no shape left that they have not keyed."""
+        keyed = self.keyed_frames()
+        done = {frame for frame in set().union(*keyed.values()) if self.run.error_left(frame, keyed) is None}
+        return done | {frame for frame, mark in self._state.marks.items() if mark == "accepted"}
+
     def held_frames(self) -> range:
         """The frames that an edit here changes: this frame, or the whole hold that it belongs to."""
         return self.hold_frames(self.frame)

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from rotopaint_ai.errors import DocumentError
@@ -34,6 +35,20 @@ class RunRecord:
             return None
         return errors.get(shape) if shape is not None else max(errors.values())
 
+    def error_left(self, frame: int, keyed: Mapping[str, frozenset[int]]) -> float | None:
+        """The worst expected error at a frame of the shapes that a person has not keyed anywhere in its hold.
+
+        `keyed`: for every shape the frames where a person has keyed it. Infinite where the face was lost and a shape is
+        left; None where nothing is left or known.
+        """
+        first, last = self.hold_of(frame)
+        hold = range(first, last + 1)
+        by_hand = {name for name, at in keyed.items() if at and not at.isdisjoint(hold)}
+        if frame in self.lost or frame in self.failed:
+            return None if by_hand and len(by_hand) == len(keyed) else float("inf")
+        left = [error for name, error in self.errors.get(frame, {}).items() if name not in by_hand]
+        return max(left, default=None)
+
     def hold_of(self, frame: int) -> tuple[int, int]:
         """First and last frame of the hold that a frame belongs to; the frame itself where it is not held."""
         for first, last in self.held:
@@ -41,15 +56,21 @@ class RunRecord:
                 return first, last
         return frame, frame
 
-    def worst(self, frames: Iterable[int], *, settled: frozenset[int] = frozenset()) -> list[int]:
+    def worst(
+        self,
+        frames: Iterable[int],
+        *,
+        settled: frozenset[int] = frozenset(),
+        keyed: Mapping[str, frozenset[int]] = MappingProxyType({}),
+    ) -> list[int]:
         """Frames by falling expected error, lost and failed ones first; of a hold the first frame only.
 
-        `settled` frames, which a person has keyed, are left out.
+        `settled` frames, which a person has accepted, are left out. `keyed`: as in `error_left`.
         """
         found: dict[int, float] = {}
         for frame in frames:
             first, last = self.hold_of(frame)
-            error = self.error_at(frame)
+            error = self.error_left(frame, keyed)
             if error is not None and not any(each in settled for each in range(first, last + 1)):
                 found[first] = max(error, found.get(first, 0.0))
         return [frame for frame, _ in sorted(found.items(), key=lambda item: (-item[1], item[0]))]

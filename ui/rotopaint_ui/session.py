@@ -66,6 +66,7 @@ class Session(Editing):
         self.plate: PlateFacts | None = None
         self.out: Path | None = None
         self._saved: RotoDocument | None = None
+        self._asked: State | None = None  # what the run that is under way was told
         self._stepped_to: int | None = None
         self._projects = Projects(self)
         self.painting = Painting(self._projects.keep_painted)
@@ -143,10 +144,10 @@ class Session(Editing):
         return True
 
     def worst(self) -> list[int]:
-        """Frames that need eyes, the worst first; frames that a person has keyed or accepted are done."""
+        """Frames that need eyes, worst first, by the worst shape that no person has keyed; accepted ones are done."""
         frames = self.plate.frames if self.plate is not None else ()
-        accepted = {frame for frame, mark in self._state.marks.items() if mark == "accepted"}
-        return self.run.worst(frames, settled=frozenset(self.corrected_frames() | accepted))
+        accepted = frozenset(frame for frame, mark in self._state.marks.items() if mark == "accepted")
+        return self.run.worst(frames, settled=accepted, keyed=self.keyed_frames())
 
     # --- the project file
 
@@ -270,6 +271,7 @@ class Session(Editing):
     def prepare_run(self) -> None:
         """Before a run writes its shapes over ours: put the artist's keys in safety, on disk."""
         self.flush()
+        self._asked = self._state
         document, out = self._state.document, self.out
         if document is not None and out is not None and any(edits.human_keys(shape) for shape in document.shapes):
             write_text(out / HAND_NAME, documents.dumps(document))
@@ -305,8 +307,9 @@ class Session(Editing):
     def _note_run(self, results: Results, before: State) -> None:
         """A run has painted every frame, with what people had set where it read the project."""
         if results.has_clean:
-            drawn = State() if self.project_path is None else before
+            drawn = State() if self.project_path is None else self._asked or before
             self.painting.note(self._whole_frames(), replace(drawn, document=results.document))
+        self._asked = None
 
     def _whole_frames(self) -> list[int]:
         """Frames of the plate that the last run did not fail on."""
@@ -339,5 +342,5 @@ class Session(Editing):
         """Another shot, or none: what was selected, hidden or held is no more."""
         self.selection, self.hidden, self.locked = Selection(), frozenset(), frozenset()
         self.painting.show({})
-        self._state, self._saved, self._gesture = state, None, None
+        self._state, self._saved, self._asked, self._gesture = state, None, None, None
         self._corrections.forget()

@@ -15,6 +15,7 @@ from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
 from rotopaint_ai.shapes.human import human_keys
 from rotopaint_ai.shapes.roto import RotoDocument
 from rotopaint_ui.moved import Moved
+from rotopaint_ui.record import RunRecord
 from rotopaint_ui.reel import PLATE, Reel
 from rotopaint_ui.render import resized
 from rotopaint_ui.session import Session
@@ -47,7 +48,8 @@ class Timeline(QWidget):
         self._session, self._reel = session, reel
         self._rows = HeatRows()
         self._axis: Axis | None = None
-        self._done: tuple[object, object, Settled] | None = None
+        self._done: tuple[object, object, Settled, RunRecord] | None = None
+        self._left: tuple[Settled, RunRecord, str | None, range, dict[int, float]] | None = None
         self._keys: tuple[RotoDocument | None, str | None, dict[int, str]] = (None, None, {})
         self._held_end: End | None = None
         self._pan: float | None = None
@@ -194,17 +196,18 @@ class Timeline(QWidget):
 
     def _settled(self) -> Settled:
         """Frames that a person is done with: by shape, and ("") those that N passes over."""
-        state = self._session.state
+        state, run = self._session.state, self._session.run
         done = self._done
         if done is None or (
-            not self._session.is_dragging and (done[0] is not state.document or done[1] != state.marks)
+            not self._session.is_dragging
+            and (done[0] is not state.document or done[1] != state.marks or done[3] is not run)
         ):
             accepted = frozenset(frame for frame, mark in state.marks.items() if mark == "accepted")
             shapes = () if state.document is None else state.document.shapes
             by_shape = {shape.name: accepted | human_keys(shape).keys() for shape in shapes}
-            by_shape[""] = accepted | self._session.corrected_frames()
+            by_shape[""] = accepted | self._session.settled_frames()
             same = done is not None and done[2] == by_shape  # the rows are drawn anew for another one
-            done = self._done = state.document, state.marks, done[2] if done is not None and same else by_shape
+            done = self._done = state.document, state.marks, done[2] if done is not None and same else by_shape, run
         return done[2]
 
     def _paint_chosen_row(self, painter: QPainter, axis: Axis, y: float, names: tuple[str, ...]) -> None:
@@ -224,9 +227,18 @@ class Timeline(QWidget):
             strips.paint_label(painter, "shapes", tops["rows"], min(self._n_rows, MOST_ROWS) * ROW)
 
     def _errors(self, axis: Axis) -> Mapping[int, float]:
-        name, run = self._session.selection.shape, self._session.run
-        found = {frame: run.error_at(frame, name) for frame in axis.frames}
-        return {frame: error for frame, error in found.items() if error is not None}
+        """Of the selected shape; of none, the worst that no person has keyed, or of all where nothing is left."""
+        name, run, settled = self._session.selection.shape, self._session.run, self._settled()
+        old = self._left
+        if old is None or old[0] is not settled or old[1] is not run or old[2:4] != (name, axis.frames):
+            found = {frame: run.error_at(frame, name) for frame in axis.frames}
+            if name is None:
+                keyed = {shape: frames for shape, frames in settled.items() if shape}
+                left = {frame: run.error_left(frame, keyed) for frame in axis.frames}
+                found |= {frame: error for frame, error in left.items() if error is not None}
+            errors = {frame: error for frame, error in found.items() if error is not None}
+            old = self._left = settled, run, name, axis.frames, errors
+        return old[4]
 
     def _key_sources(self) -> dict[int, str]:
         """Keys of the selected shape, or of all; found once for each document."""
