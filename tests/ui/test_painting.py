@@ -16,6 +16,7 @@ from rotopaint_ui.host import PlateChoice
 from rotopaint_ui.painting import Painting
 from rotopaint_ui.preferences import Preferences
 from rotopaint_ui.session import Session
+from rotopaint_ui.shot import read_results
 from rotopaint_ui.words import clean_words, run_words
 
 from .conftest import FRAMES
@@ -93,6 +94,18 @@ def test_a_run_that_is_stopped_leaves_only_what_it_painted_stale(session: Sessio
     assert session.stale_frames() == []
     painting.forget([1005])
     assert session.stale_frames() == [1005]
+
+
+def test_what_is_undone_while_a_run_paints_makes_its_frames_stale(session: Session, out: Path, tmp_path: Path) -> None:
+    session.start_project(tmp_path / "shot.rotopaint", results=read_results(out))
+    session.act("seam settings", replace(session.state, seams={"seam": SeamSettings(grain=0.2)}))
+    session.prepare_run()
+    session.painting.suspend()
+    session.undo()  # the run goes on painting with a grain of 0.2
+    session.take_run(read_results(out))
+    assert session.state.seam("seam").grain != 0.2
+    assert session.stale_frames() == list(FRAMES)
+    session.close()
 
 
 def test_the_jobs_are_command_lines(session: Session) -> None:
