@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -127,11 +128,14 @@ def _joined_shape(before: RotoShape | None, new: RotoShape, asked: set[int]) -> 
 
 
 def _notes(plan: Plan, state: RunState) -> Mapping[str, Any]:
-    """What the panel wants to know of the run beside its shapes: the record that it keeps itself."""
+    """What the panel wants to know of the run beside its shapes: the record that it keeps itself.
+
+    Paths are absolute: whoever reads them stands in another folder.
+    """
     plate, records = plan.plate, [state.finished[frame] for frame in sorted(state.finished)]
     return {
         "plate": {
-            "source": plan.job.plates,
+            "source": os.path.abspath(plan.job.plates),
             "name": plate.name,
             "width": plate.width,
             "height": plate.height,
@@ -139,7 +143,7 @@ def _notes(plan: Plan, state: RunState) -> Mapping[str, Any]:
             "fps": plate.fps,
             "colourspace": plate.colourspace,
         },
-        "out": str(plan.out),
+        "out": str(plan.out.absolute()),
         "shapes": _digest(plan.out / "shapes.roto.json"),
         "run": {
             "errors": {str(record.frame): dict(record.errors) for record in records if record.errors},

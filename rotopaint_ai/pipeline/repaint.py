@@ -50,8 +50,10 @@ class Repaint:
 
     def _is_ours(self) -> bool:
         """Whether the project takes note of what lies in this folder."""
-        noted = None if self.notes is None else self.notes.project.note("out")
-        return noted is not None and Path(noted).resolve() == self.out.resolve()
+        if self.notes is None or (noted := self.notes.project.note("out")) is None:
+            return False
+        folder = self.notes.project.path.absolute().parent  # older projects may name theirs relative to some folder
+        return (folder / Path(noted)).resolve() == self.out.resolve()
 
     def _known(self) -> dict[int, str]:
         assert self.notes is not None

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 
+import cv2
+import numpy as np
 import pytest
 
 from rotopaint_ai.cli import main
@@ -166,11 +170,11 @@ def test_a_project_that_somebody_works_on_is_not_run_over(
         Project.open(tmp_path / "shot.rotopaint").append("x", before, State())
 
 
-def stale(path: Path) -> list[int]:
+def stale(path: Path, first: int = 1001, last: int = 1012) -> list[int]:
     """Frames whose clean plate is not what a project says."""
     project = Project.open(path, write=False)
     painted = {int(frame): each for frame, each in project.note(NOTE).items()}
-    found = Prints().stale(project.load().state, range(1001, 1013), painted)
+    found = Prints().stale(project.load().state, range(first, last + 1), painted)
     project.close()
     return found
 
@@ -224,9 +228,31 @@ def test_a_clean_that_is_refused_leaves_what_is_noted(
     run_project: Project, plates: str, pack: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run_project.close()
-    assert clean(plates, pack, tmp_path, "--frames", "7-9") == 2
-    assert "--frames 7-9" in capsys.readouterr().err
+    other = str(tmp_path / "other.1001.png")
+    cv2.imwrite(other, np.zeros((8, 8, 3), np.uint8))
+    assert clean(other, pack, tmp_path) == 2
+    assert "take the shapes of this plate" in capsys.readouterr().err
     assert stale(tmp_path / "shot.rotopaint") == []
+
+
+@pytest.mark.parametrize("is_old", [False, True])
+def test_a_run_with_relative_paths_is_found_from_another_folder(
+    plates: str, pack: Path, tmp_path: Path, box: Box, monkeypatch: pytest.MonkeyPatch, is_old: bool
+) -> None:
+    path = tmp_path / "shot.rotopaint"
+    Project.create(path, State(crops={1001: box})).close()
+    monkeypatch.chdir(tmp_path)
+    assert main(words(os.path.relpath(plates), pack, Path(), "--frames", "1001-1002")) == 0
+    with closing(Project.open(path)) as project:
+        assert project.note("out") == str(tmp_path / "out")
+        assert project.note("plate")["source"] == plates
+        if is_old:  # as it was written once
+            project.set_note("out", "out")
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    assert stale(path, 1001, 1002) == []
+    assert clean(plates, pack, tmp_path, "--frames", "1001", "--method", "telea") == 0
+    assert stale(path, 1001, 1002) == [1001]  # painted otherwise than the project says
 
 
 def test_without_a_box_the_line_says_what_to_do(

@@ -154,3 +154,12 @@ def test_the_shot_of_a_project_keeps_what_its_artist_did(qtbot: QtBot, window: B
     assert (there.job.project, there.job.crops) == (str(path), ("1001:1,2,30,40",))
     back = queues.shot_of_job({"name": there.name, **there.job.to_json()})
     assert back.project == str(path)
+
+
+def test_a_project_that_names_its_places_relative_to_itself(tmp_path: Path) -> None:
+    project = Project.create(tmp_path / "sh010.rotopaint")
+    project.set_note("plate", {"source": "plates/p.####.exr"})
+    project.set_note("out", "out")
+    project.close()
+    shot = queues.shot_of_project(str(tmp_path / "sh010.rotopaint"))
+    assert (shot.plates, shot.out) == (str(tmp_path / "plates" / "p.####.exr"), str(tmp_path / "out"))

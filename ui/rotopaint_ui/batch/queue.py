@@ -203,10 +203,11 @@ def shot_of_project(path: str) -> Shot:
         project.close()
     if plate is None:
         raise UsageError(f"{Path(path).name}: its plate was never noted; open it in the panel once")
-    folder = str(out or Path(path).parent)
-    shot = shot_of(str(plate["source"]))
+    folder = Path(path).absolute().parent  # older projects may name theirs relative to some folder
+    shot = shot_of(str(folder / plate["source"]))
     colourspace = plate.get("colourspace")
-    return replace(shot, out=folder, crops=() if crops else ("auto",), project=path, colourspace=colourspace)
+    out = str(folder / (out or ""))
+    return replace(shot, out=out, crops=() if crops else ("auto",), project=path, colourspace=colourspace)
 
 
 def shot_of_job(row: Mapping[str, Any]) -> Shot:
