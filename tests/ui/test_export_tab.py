@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import pytest
+from PySide6.QtCore import QObject
 from pytestqt.qtbot import QtBot
 
+from rotopaint_ai.errors import UsageError
 from rotopaint_ai.exchange import document as documents
 from rotopaint_ai.exchange.formats import FORMATS
 from rotopaint_ui import clerk
-from rotopaint_ui.host import PlateChoice
-from rotopaint_ui.inspector.export import count_text, file_text
+from rotopaint_ui.exports import Exports
+from rotopaint_ui.host import Engine, PlateChoice
+from rotopaint_ui.inspector.export import ExportTab, count_text, file_text
+from rotopaint_ui.jobs import ShotJobs
 from rotopaint_ui.panel import Panel
+from rotopaint_ui.preferences import Preferences
+from rotopaint_ui.session import Session
 
-from .conftest import make_document
+from .conftest import FakeHost, make_document
 
 
 def test_keys_that_move_in_a_line_are_needed_only_at_its_ends() -> None:
@@ -58,3 +66,95 @@ def test_the_count_follows_the_tolerance(qtbot: QtBot, panel: Panel, plate: str,
     qtbot.waitUntil(lambda: tab.count.text() == "10 keys, all kept", timeout=120_000)
     assert tab.tolerance_px == 0.0
     assert Path(tab.folder.text()) == out / "export"
+
+
+def test_the_panel_ends_an_export_with_its_mattes(qtbot: QtBot, panel: Panel, plate: str, out: Path) -> None:
+    with qtbot.waitSignal(panel.jobs.read, timeout=120_000):
+        panel.open_plate(PlateChoice(plate), out)
+    tab = panel.inspector.export
+    tab.mattes.setChecked(True)
+    tab.host.setChecked(False)
+    with qtbot.waitSignal(panel.exports.ended, timeout=120_000) as ended:
+        panel.export()
+    assert ended.args == [True], panel.status.text.text()
+    assert list((out / "export" / "matte").rglob("*.exr"))
+    assert panel.status.text.text().startswith(f"Mattes in {out / 'export' / 'matte'}; ")
+
+
+@pytest.fixture
+def exports(qtbot: QtBot, session: Session) -> Iterator[Exports]:
+    """Exports of the session; nothing but mattes is ticked."""
+    tab = ExportTab(session, None)
+    qtbot.addWidget(tab)
+    tab.refresh()
+    tab.formats[".nk"].setChecked(False)
+    tab.mattes.setChecked(True)
+    exports = Exports(session, FakeHost(), tab, tab)
+    yield exports
+    exports.shut_down()
+
+
+def mattes_exported(qtbot: QtBot, exports: Exports, jobs: ShotJobs) -> tuple[list[tuple[str, str]], bool]:
+    """What was said by the exports, and whether they ended well."""
+    said: list[tuple[str, str]] = []
+    exports.said.connect(lambda text, kind: said.append((text, kind)))
+    exports.mattes_wanted.connect(lambda document, folder: jobs.draw_mattes(document, folder, Preferences()))
+    jobs.drew.connect(exports.take_mattes)
+    with qtbot.waitSignal(exports.ended, timeout=120_000) as ended:
+        exports.export()
+    jobs.shut_down()
+    return said, ended.args == [True]
+
+
+def test_mattes_alone_are_told_when_they_are_drawn(
+    qtbot: QtBot, exports: Exports, session: Session, engine_of: Callable[[str], Engine], out: Path
+) -> None:
+    owner = QObject()
+    jobs = ShotJobs(session, lambda: engine_of(""), owner)
+    said, is_good = mattes_exported(qtbot, exports, jobs)
+    assert is_good
+    text = f"Mattes in {out / 'export' / 'matte'}; 10 \u2192 3 keys, at most 0.00 px off"
+    assert said[-1] == (text, "good")
+    assert not exports.is_running
+
+
+def test_mattes_that_fail_fail_the_export(
+    qtbot: QtBot, exports: Exports, session: Session, engine_of: Callable[[str], Engine]
+) -> None:
+    owner = QObject()
+    jobs = ShotJobs(session, lambda: engine_of("import sys; sys.exit('the disk is full; make room')"), owner)
+    said, is_good = mattes_exported(qtbot, exports, jobs)
+    assert not is_good
+    assert said[-1] == ("Mattes: the disk is full; make room", "trouble")
+
+
+def test_mattes_that_cannot_begin_fail_the_export(qtbot: QtBot, exports: Exports, session: Session) -> None:
+    def engine() -> Engine:
+        raise UsageError("no engine; set ROTOPAINT_PYTHON")
+
+    owner = QObject()
+    said, is_good = mattes_exported(qtbot, exports, ShotJobs(session, engine, owner))
+    assert not is_good
+    assert said[-1] == ("Mattes: no engine; set ROTOPAINT_PYTHON", "trouble")
+
+
+def test_a_folder_that_is_none_is_refused_before_anything_is_written(exports: Exports, tmp_path: Path) -> None:
+    said: list[str] = []
+    exports.said.connect(lambda text, kind: said.append(text))
+    (tmp_path / "a file").touch()
+    for given in ("  ", str(tmp_path / "a file")):
+        exports._tab.folder.setText(given)
+        exports.export()
+        assert not exports.is_running
+    assert said[0] == "Export: no folder is given; name one in the Export tab"
+    assert said[1].startswith(f"{tmp_path / 'a file'}: is no folder that can be written to (")
+    assert said[1].endswith("choose another folder")
+
+
+def test_a_file_that_the_disk_refuses_is_told_without_numbers_of_errors(tmp_path: Path) -> None:
+    (tmp_path / "a file").touch()
+    target = str(tmp_path / "a file" / "shapes.svg")
+    request = {"ask": "export", "tolerance_px": 0.0, "targets": [target], "reduced": None}
+    (row,) = clerk.answer(request, documents.dumps(make_document()))["files"]
+    assert row["error"].startswith(f"{target}: cannot be written (")
+    assert "Errno" not in row["error"]

@@ -35,7 +35,10 @@ def answer(request: Mapping[str, Any], text: str) -> Facts:
     """The reply to one question; an error becomes a reply with a field `error`, one line."""
     try:
         return _ANSWERS[request["ask"]](request, text)
-    except (RotopaintError, OSError) as error:
+    except OSError as error:
+        why = error.strerror or str(error)
+        return {"error": f"{error.filename or 'Files'}: {why}; check the disk and its permissions, and ask again"}
+    except RotopaintError as error:
         return {"error": str(error)}
     except MemoryError:
         return {"error": "out of memory; close other programs and ask again"}
@@ -86,7 +89,10 @@ def reduced(document: RotoDocument, tolerance_px: float) -> tuple[RotoDocument, 
 def _written(path: str, document: RotoDocument) -> Facts:
     try:
         error, losses = formats.write(path, document)
-    except (RotopaintError, OSError) as trouble:
+    except OSError as trouble:
+        why = trouble.strerror or str(trouble)
+        return {"path": path, "error": f"{path}: cannot be written ({why}); choose another folder, or make room"}
+    except RotopaintError as trouble:
         return {"path": path, "error": str(trouble)}
     return {"path": path, "error_px": error, "losses": list(losses)}
 

@@ -12,6 +12,7 @@ from PySide6.QtCore import QObject, Signal
 from rotopaint_ai.errors import RotopaintError
 from rotopaint_ai.exchange import document as documents
 from rotopaint_ai.project.names import renamed
+from rotopaint_ai.shapes.roto import RotoDocument
 from rotopaint_ui.clerk_client import ClerkClient
 from rotopaint_ui.host import Host
 from rotopaint_ui.inspector.export import ExportTab, count_text
@@ -22,12 +23,13 @@ class Exports(QObject):
     """Works beside the screen; `said` gives a line and its kind for the status."""
 
     said = Signal(str, str)
-    mattes_wanted = Signal(object, object)  # the document to be drawn, the folder
+    mattes_wanted = Signal(object, object)  # the document to be drawn, the folder; `take_mattes` takes the answer
     ended = Signal(bool)
 
     def __init__(self, session: Session, host: Host, tab: ExportTab, parent: QObject) -> None:
         super().__init__(parent)
         self._session, self._host, self._tab = session, host, tab
+        self._open: tuple[Mapping[str, Any], str] | None = None  # written, while mattes are still being drawn
         self._counter, self._writer = ClerkClient(self), ClerkClient(self)
         tab.count_wanted.connect(self._count)
         tab.wanted.connect(self.export)
@@ -35,7 +37,7 @@ class Exports(QObject):
     @property
     def is_running(self) -> bool:
         """Whether an export is under way."""
-        return self._writer.is_busy
+        return self._writer.is_busy or self._open is not None
 
     def export(self) -> None:
         """Write what the tab says."""
@@ -50,8 +52,8 @@ class Exports(QObject):
         if not (tab.targets or tab.wants_host or tab.mattes.isChecked()):
             self.said.emit("Nothing is chosen: tick where the shapes should go in the Export tab", "trouble")
             return
-        why = self._session.refusal
-        if why is not None and self._writes_files and _is_inside(Path(tab.folder.text()), out):
+        why = self._refusal(out) if self._writes_files else None
+        if why is not None:
             self.said.emit(why, "trouble")
             return
         tab.show_running()
@@ -68,6 +70,31 @@ class Exports(QObject):
     @property
     def _writes_files(self) -> bool:
         return bool(self._tab.targets) or self._tab.mattes.isChecked()
+
+    def _refusal(self, out: Path) -> str | None:
+        """Why nothing can be written into the chosen folder; None where it can. The folder is made."""
+        given = self._tab.folder.text().strip()
+        if not given:
+            return "Export: no folder is given; name one in the Export tab"
+        if self._session.refusal is not None and _is_inside(Path(given), out):
+            return self._session.refusal
+        try:
+            Path(given).mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            return f"{given}: is no folder that can be written to ({error.strerror}); choose another folder"
+        return None
+
+    def take_mattes(self, is_drawn: bool, text: str) -> None:
+        """The mattes that were wanted are drawn, or why they are not: the export has ended."""
+        if self._open is None:
+            return
+        (facts, told), self._open = self._open, None
+        where = Path(self._tab.folder.text().strip()) / "matte"
+        if is_drawn:
+            self._tell(facts, told, f"Mattes in {where}")
+        else:
+            row = {"path": str(where), "error": f"Mattes: {text}"}
+            self._tell({**facts, "files": [*facts.get("files", ()), row]}, told)
 
     def shut_down(self) -> None:
         """Leave no process behind."""
@@ -93,29 +120,38 @@ class Exports(QObject):
 
     def _end(self, facts: Mapping[str, Any], reduced: Path) -> None:
         """Files are written: now the host, which only this thread may talk to."""
-        told = ""
+        told, document = "", None
         try:
             if "error" not in facts and (self._tab.wants_host or self._tab.mattes.isChecked()):
-                told = self._hand_over(reduced)
+                document = documents.read(reduced)
+                told = self._hand_over(document) if self._tab.wants_host else ""
         except (RotopaintError, OSError) as error:
             facts = {**facts, "error": str(error)}
         finally:
             reduced.unlink(missing_ok=True)
             reduced.parent.rmdir()
-        failed = [row["error"] for row in facts.get("files", ()) if "error" in row]
+        if document is None or "error" in facts or not self._tab.mattes.isChecked():
+            self._tell(facts, told)
+            return
+        self._open = facts, told
+        self.mattes_wanted.emit(document, Path(self._tab.folder.text().strip()))
+
+    def _tell(self, facts: Mapping[str, Any], told: str, mattes: str = "") -> None:
+        """Everything is written: say so, or say the first trouble."""
+        rows = facts.get("files", ())
+        failed = [row["error"] for row in rows if "error" in row]
         trouble = facts.get("error") or (failed[0] if failed else None)
-        self._tab.show_result(facts, told)
-        n = len(facts.get("files", ()))
-        good = told or f"Wrote {n} file{'' if n == 1 else 's'}; {count_text(facts) if 'before' in facts else ''}"
+        self._tab.show_result(facts, "\n".join(part for part in (told, mattes) if part))
+        wrote = f"Wrote {len(rows)} file{'' if len(rows) == 1 else 's'}" if rows else ""
+        count = count_text(facts) if "before" in facts and not told else ""
+        good = "; ".join(part for part in (told, wrote, mattes, count) if part)
         self.said.emit(str(trouble) if trouble else good, "trouble" if trouble else "good")
         self.ended.emit(trouble is None)
 
-    def _hand_over(self, reduced: Path) -> str:
-        document, path = documents.read(reduced), self._session.shapes_path
+    def _hand_over(self, document: RotoDocument) -> str:
+        path = self._session.shapes_path
         assert path is not None
-        if self._tab.mattes.isChecked():
-            self.mattes_wanted.emit(document, Path(self._tab.folder.text()))
-        return self._host.export(document, path) if self._tab.wants_host else ""
+        return self._host.export(document, path)
 
 
 def _is_inside(folder: Path, other: Path) -> bool:

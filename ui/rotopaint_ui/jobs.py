@@ -37,6 +37,7 @@ class ShotJobs(QObject):
     progressed = Signal(int, int, str)
     started = Signal(str)
     ended = Signal(str, bool)
+    drew = Signal(bool, str)  # whether all mattes that were asked for are drawn, and how it went; once for each asking
     painted = Signal(int)  # a frame of the clean plate is on disk
     device = Signal(str)
     read = Signal(object, bool)  # results that are in the session, and whether of this very run
@@ -47,6 +48,7 @@ class ShotJobs(QObject):
         self._session, self._engine = session, engine
         self._kind = ""
         self._outcome = ""
+        self._why = ""  # the last job was not begun
         self._came: list[int] = []  # frames of the run under way
         self._handed: tempfile.TemporaryDirectory[str] | None = None  # where the document lies that mattes are drawn of
         self._reading = Errand(self)
@@ -105,17 +107,19 @@ class ShotJobs(QObject):
     def draw_mattes(self, document: RotoDocument, folder: Path, preferences: Preferences) -> None:
         """Draw the mattes of a document into a folder; the document goes to the engine in a file of its own."""
         if self.is_running:
-            self.said.emit("A job is under way; Esc stops it", "trouble")
+            self.drew.emit(False, self._refuse("A job is under way; Esc stops it"))
             return
         self._handed = tempfile.TemporaryDirectory(prefix="rotopaint-", ignore_cleanup_errors=True)
         path = Path(self._handed.name) / SHAPES_NAME
         try:
             documents.write(path, document)
         except (RotopaintError, OSError) as error:
-            self.said.emit(str(error), "trouble")
+            self._forget_handed()
+            self.drew.emit(False, self._refuse(str(error)))
             return
         if not self._start(MATTES, matte_words(path, folder, preferences)):
             self._forget_handed()
+            self.drew.emit(False, self._why)
 
     def read_results(self) -> None:
         """Look for what an earlier run of this shot has left."""
@@ -143,12 +147,12 @@ class ShotJobs(QObject):
 
     def _start(self, kind: str, words: Sequence[str]) -> bool:
         if self.is_running:
-            self.said.emit("A job is under way; Esc stops it", "trouble")
+            self._refuse("A job is under way; Esc stops it")
             return False
         try:
             engine = self._engine()
         except RotopaintError as error:
-            self.said.emit(str(error), "trouble")
+            self._refuse(str(error))
             return False
         self._session.flush()
         self._kind, self._came = kind, []
@@ -157,6 +161,11 @@ class ShotJobs(QObject):
         self.worker.start(engine, words)
         self.started.emit(kind)
         return True
+
+    def _refuse(self, why: str) -> str:
+        self._why = why
+        self.said.emit(why, "trouble")
+        return why
 
     # --- events
 
@@ -202,6 +211,8 @@ class ShotJobs(QObject):
             self._session.painting.end()
         self._forget_handed()
         self.said.emit(text, "good" if is_done else "trouble")
+        if kind == MATTES:
+            self.drew.emit(is_done and text == "Done", text)
         self.ended.emit(kind, is_done)
 
     def _keep_what_came(self) -> None:

@@ -265,6 +265,7 @@ class Panel(QWidget):
         jobs.read.connect(self._results_read)
         jobs.ended.connect(self._job_ended)
         self.exports.mattes_wanted.connect(lambda document, out: jobs.draw_mattes(document, out, self.preferences))
+        jobs.drew.connect(self.exports.take_mattes)
         self.live.said.connect(lambda text: say(text, "trouble"))
         self.live.lost.connect(lambda text: say(text, "trouble"))
         self.previewer.shown.connect(self._show_preview)

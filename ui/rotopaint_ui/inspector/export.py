@@ -55,7 +55,7 @@ class ExportTab(QWidget):
     @property
     def targets(self) -> list[Path]:
         """Files to be written."""
-        folder = Path(self.folder.text())
+        folder = Path(self.folder.text().strip())
         return [folder / f"shapes{suffix}" for suffix, box in self.formats.items() if box.isChecked()]
 
     @property
