@@ -24,6 +24,7 @@ from rotopaint_ui.commands import Keys, keys_of
 from rotopaint_ui.diagnostics import report
 from rotopaint_ui.dropping import Importer, dropped
 from rotopaint_ui.exports import Exports
+from rotopaint_ui.focus import Guard
 from rotopaint_ui.handlers import handler_of
 from rotopaint_ui.host import Host, PlateChoice
 from rotopaint_ui.inspector import Inspector
@@ -219,6 +220,7 @@ class Panel(QWidget):
             if f"overlay.{each.name}" in get:
                 get[f"overlay.{each.name}"].setChecked(getattr(self.canvas.overlay, each.name))
         self.take_tool("select")
+        self._guard = Guard(self)
         self.canvas.setFocus()
 
     def _connect(self) -> None:

@@ -1,0 +1,130 @@
+"""Keys in fields, lists and on buttons are theirs; in the viewer, and with Ctrl anywhere, they are shortcuts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QApplication, QLineEdit, QWidget
+from pytestqt.qtbot import QtBot
+
+from rotopaint_ui import edits
+from rotopaint_ui.panel import Panel
+from rotopaint_ui.session import PlateFacts, read_results
+
+from .conftest import FRAMES
+
+K = Qt.Key
+
+
+@pytest.fixture
+def fired(qtbot: QtBot, panel: Panel, facts: PlateFacts, out: Path) -> list[str]:
+    """The commands that were carried out, while a shot with corrected shapes is in the panel."""
+    panel.session.open(facts, out)
+    panel.session.take_results(read_results(out))
+    state = panel.session.state
+    assert state.document is not None
+    moved = edits.move_points(state.document, "seam", FRAMES, [0], 2.0, 0.0)
+    panel.session.act("move points", replace(state, document=moved))  # there is something to spread
+    panel.activateWindow()
+    qtbot.waitUntil(panel.isActiveWindow)
+    names: list[str] = []
+    for name, made in panel.commands.items():
+        made.triggered.connect(noter(names, name))
+    return names
+
+
+def noter(names: list[str], name: str) -> Callable[[bool], None]:
+    def note(checked: bool) -> None:
+        names.append(name)
+
+    return note
+
+
+def focus(qtbot: QtBot, widget: QWidget) -> None:
+    widget.setFocus()
+    qtbot.waitUntil(lambda: QApplication.focusWidget() is widget)
+
+
+def press(qtbot: QtBot, widget: QWidget, *keys: Qt.Key) -> None:
+    focus(qtbot, widget)
+    for key in keys:
+        qtbot.keyClick(widget, key)
+
+
+def test_a_number_is_typed_and_stepped(qtbot: QtBot, panel: Panel, fired: list[str]) -> None:
+    box = panel.review_bar.frame
+    focus(qtbot, box)
+    box.selectAll()
+    press(qtbot, box, K.Key_1, K.Key_0, K.Key_0, K.Key_2, K.Key_Return)
+    assert panel.session.frame == 1002
+    press(qtbot, box, K.Key_Up)
+    assert panel.session.frame == 1003
+    press(qtbot, box, K.Key_Home, K.Key_Left, K.Key_Right, K.Key_End, K.Key_Backspace, K.Key_Space, K.Key_T)
+    assert fired == []
+
+
+def test_a_list_and_a_choice_are_walked_with_the_arrows(qtbot: QtBot, panel: Panel, fired: list[str]) -> None:
+    tree, choice = panel.inspector.shapes.tree, panel.review_bar.visits
+    panel.inspector.setCurrentWidget(panel.inspector.shapes)
+    tree.setCurrentItem(panel.inspector.shapes.row_of("seam"))
+    press(qtbot, tree, K.Key_Up, K.Key_Down)
+    assert tree.currentItem() is panel.inspector.shapes.row_of("seam")
+    start = choice.currentIndex()
+    press(qtbot, choice, K.Key_Down)
+    assert choice.currentIndex() == start + 1
+    press(qtbot, choice, K.Key_Up, K.Key_T, K.Key_Return)
+    assert panel.canvas.tool != "transform"
+    assert fired == []
+
+
+def test_a_choice_that_is_open_is_walked_with_the_arrows(qtbot: QtBot, panel: Panel, fired: list[str]) -> None:
+    choice = panel.review_bar.visits
+    focus(qtbot, choice)
+    choice.showPopup()
+    view = choice.view()
+    qtbot.waitUntil(view.isVisible)
+    qtbot.keyClick(view, K.Key_Down)
+    qtbot.keyClick(view, K.Key_Return)
+    assert choice.currentIndex() == 1
+    assert fired == []
+
+
+def test_a_name_is_typed_and_taken_with_return(qtbot: QtBot, panel: Panel, fired: list[str]) -> None:
+    shapes = panel.inspector.shapes
+    panel.inspector.setCurrentWidget(shapes)
+    panel.session.select("seam")
+    shapes.begin_rename()
+    editor = shapes.tree.findChild(QLineEdit)
+    assert isinstance(editor, QLineEdit)
+    press(qtbot, editor, K.Key_C, K.Key_T, K.Key_Home, K.Key_Delete, K.Key_Return)
+    qtbot.waitUntil(lambda: panel.session.name_of("seam") == "t")
+    assert fired == []
+
+
+def test_space_presses_the_button_that_tab_has_reached(qtbot: QtBot, panel: Panel, fired: list[str]) -> None:
+    panel.inspector.setCurrentWidget(panel.inspector.export)
+    tick = panel.inspector.export.mattes
+    was = tick.isChecked()
+    press(qtbot, tick, K.Key_Space, K.Key_Return)
+    assert tick.isChecked() is not was
+    assert fired == []
+    press(qtbot, tick, K.Key_Right)  # a button has no use for it
+    assert fired == ["next"]
+
+
+def test_a_click_on_a_button_leaves_the_keys_to_the_viewer(qtbot: QtBot, panel: Panel, fired: list[str]) -> None:
+    focus(qtbot, panel.canvas)
+    qtbot.mouseClick(panel.top.run, Qt.MouseButton.LeftButton)
+    assert QApplication.focusWidget() is panel.canvas
+
+
+def test_the_viewer_keeps_every_shortcut_and_ctrl_works_anywhere(qtbot: QtBot, panel: Panel, fired: list[str]) -> None:
+    press(qtbot, panel.canvas, K.Key_Up, K.Key_Right, K.Key_T, K.Key_Return, K.Key_Space)
+    assert fired == ["worst", "next", "tool.transform", "spread", "play"]
+    focus(qtbot, panel.review_bar.frame)
+    qtbot.keyClick(panel.review_bar.frame, K.Key_I, Qt.KeyboardModifier.ControlModifier)
+    assert fired[-1] == "range_all"

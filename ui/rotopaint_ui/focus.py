@@ -1,0 +1,60 @@
+"""Whose a key is while a widget inside the panel has the focus: the widget's own, or the shortcuts'.
+
+Shortcuts win over widgets in Qt unless somebody takes the key first. Numbers, names and lists are worked with the keys
+that a widget of that kind answers to everywhere; with Ctrl or Alt a key stays the panel's, whoever has the focus.
+"""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QEvent, QObject, Qt
+from PySide6.QtGui import QKeyEvent
+from PySide6.QtWidgets import (
+    QAbstractButton,
+    QAbstractItemView,
+    QAbstractSpinBox,
+    QApplication,
+    QComboBox,
+    QLineEdit,
+    QWidget,
+)
+
+_K = Qt.Key
+_RETURN = frozenset({_K.Key_Return, _K.Key_Enter})
+_PRESSING = _RETURN | {_K.Key_Space}
+_WALKING = frozenset({_K.Key_Up, _K.Key_Down, _K.Key_Left, _K.Key_Right, _K.Key_Home, _K.Key_End})
+_EDITING = _PRESSING | _WALKING | {_K.Key_Backspace, _K.Key_Delete}
+_PLAIN = Qt.KeyboardModifier.ShiftModifier | Qt.KeyboardModifier.KeypadModifier
+
+
+class Guard(QObject):
+    """Keeps the shortcuts of a panel from the keys that belong to its fields, lists and buttons."""
+
+    def __init__(self, panel: QWidget) -> None:
+        super().__init__(panel)
+        panel.installEventFilter(self)  # what nobody inside has taken comes up to it
+        for choice in panel.findChildren(QComboBox):
+            choice.view().installEventFilter(self)  # in a window of its own
+        for button in panel.findChildren(QAbstractButton):
+            if button.focusPolicy() & Qt.FocusPolicy.ClickFocus == Qt.FocusPolicy.ClickFocus:
+                button.setFocusPolicy(Qt.FocusPolicy.TabFocus)  # one that was clicked leaves the keys to the viewer
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        """Take a key before it becomes a shortcut, so that it comes to the widget."""
+        if event.type() != QEvent.Type.ShortcutOverride or not isinstance(event, QKeyEvent):
+            return False
+        in_choice = watched if isinstance(watched, QAbstractItemView) else None
+        is_taken = takes(in_choice or QApplication.focusWidget(), event)
+        if is_taken:
+            event.accept()
+        return is_taken and not (in_choice and event.key() in _RETURN)  # Qt takes the row upon this very event
+
+
+def takes(widget: QWidget | None, event: QKeyEvent) -> bool:
+    """Whether a key goes to the widget that has the focus, and no shortcut may have it."""
+    if event.modifiers() & ~_PLAIN:
+        return False
+    if isinstance(widget, QAbstractItemView) and widget.window().windowType() != Qt.WindowType.Popup:
+        return event.key() in _WALKING
+    if isinstance(widget, QAbstractSpinBox | QLineEdit | QComboBox | QAbstractItemView):
+        return event.key() in _EDITING or (event.text().isprintable() and bool(event.text()))
+    return isinstance(widget, QAbstractButton) and event.key() in _PRESSING
