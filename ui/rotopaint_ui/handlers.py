@@ -176,4 +176,7 @@ def _leave(panel: Panel) -> None:
 
 
 def _told(panel: Panel, what: str, label: str | None) -> None:
+    if label is None and (panel.session.is_dragging or panel.canvas.is_held):
+        panel.status.say("Let go of the drag first, or leave it with Esc")
+        return
     panel.status.say(f"{what}: {label}" if label is not None else f"Nothing to be {what.lower()}")

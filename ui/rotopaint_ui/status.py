@@ -21,6 +21,13 @@ from PySide6.QtWidgets import (
 )
 
 N_KEPT = 200
+_PANEL_WORDS = (  # what the engine calls by its command line, as the panel calls it
+    ("the same command with --resume goes on from here", "Run goes on from here"),
+    ("--resume: ", "The earlier run is not gone on with: "),
+    ("use --device cpu", "choose cpu as Device in Preferences"),
+    ("name one with --model", "choose one at the top of the panel"),
+    ("add a box: --crop FRAME:X,Y,W,H", "draw a box around the face there"),
+)
 _SIGNS = {"plain": "\u00b7", "good": "\u2713", "trouble": "\u26a0"}
 
 
@@ -70,6 +77,7 @@ class StatusLine(QFrame):
 
     def say(self, text: str, kind: str = "plain") -> None:
         """Show one line; `kind` is plain, good or trouble."""
+        text = in_panel_words(text)
         line = " ".join(text.split())
         if kind == "trouble":
             self._n_troubles += 1
@@ -96,6 +104,13 @@ class StatusLine(QFrame):
 
     def _show_log(self) -> None:
         self.messages.show_above(self.log, self._said)
+
+
+def in_panel_words(text: str) -> str:
+    """A message of the engine with the panel's commands in place of the command line's options."""
+    for said, meant in _PANEL_WORDS:
+        text = text.replace(said, meant)
+    return text
 
 
 class Messages(QFrame):
