@@ -146,6 +146,16 @@ def _blocks(module: nn.Module) -> Iterator[nn.Module]:
             yield from _blocks(child)
 
 
+def top_down(laterals: nn.ModuleList, smooth: nn.ModuleList, features: Sequence[Tensor]) -> Tensor:
+    """The pyramid's path from the coarsest feature to the finest one, at the finest one's size [N, neck, H, W]."""
+    path: Tensor | None = None
+    for feature, lateral, even in zip(reversed(features), reversed(laterals), reversed(smooth)):
+        here = lateral(feature)
+        path = even(here if path is None else here + F.interpolate(path, scale_factor=2.0, mode="nearest"))
+    assert path is not None
+    return path
+
+
 class LandmarkNet(nn.Module):
     """Crops to landmarks, with the error to be expected of each and whether it is seen.
 
@@ -191,7 +201,7 @@ class LandmarkNet(nn.Module):
         that training shows them misses of the coarse heat-map."""
         x = (crop_NCHW - MEAN) / SPREAD
         features = self.backbone(x)
-        neck = self._top_down(features[1:])
+        neck = top_down(self.laterals, self.smooth, features[1:])
         logits = F.conv2d(neck, self.heat_of_landmark[..., None, None])
         place, spread, coarse_log = mean_place(logits)
         coarse = place * COARSE_STRIDE
@@ -201,14 +211,6 @@ class LandmarkNet(nn.Module):
             points, fine_spread, fine_log, corner = self._refine(features[0], neck, centre)
         log_scale, visible = self._judge(neck, coarse, points, spread, fine_spread)
         return Prediction(points, coarse, log_scale, visible, coarse_log, fine_log, corner)
-
-    def _top_down(self, features: Sequence[Tensor]) -> Tensor:
-        path: Tensor | None = None
-        for feature, lateral, smooth in zip(reversed(features), reversed(self.laterals), reversed(self.smooth)):
-            here = lateral(feature)
-            path = smooth(here if path is None else here + F.interpolate(path, scale_factor=2.0, mode="nearest"))
-        assert path is not None
-        return path
 
     def _refine(self, early: Tensor, neck: Tensor, centre: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         both = self.sharp(early) + F.interpolate(self.from_neck(neck), scale_factor=2.0, mode="nearest")

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import torch
 from torch import nn
@@ -56,6 +56,8 @@ class Task(Protocol):
     def __call__(self, order: Order) -> Mapping[str, Any]: ...
 
 
+_HELD_BACK = 0.1
+
 TASKS: Registry[Task] = Registry("task")
 
 
@@ -85,6 +87,28 @@ def check_place(out: Path) -> None:
         raise TrainingError(
             f"--out {out}: wanted a model pack to put the model into, or a file name that ends in .onnx"
         )
+
+
+class Sample(Protocol):
+    """A picture with its truth, marked for training (`train`), for judging (`val`) or kept out of both (`test`)."""
+
+    @property
+    def split(self) -> str: ...
+
+
+S = TypeVar("S", bound=Sample)
+
+
+def split(samples: Sequence[S]) -> tuple[list[S], list[S]]:
+    """Samples to learn from and held-out ones: those marked `val`, else the last ones. Raises TrainingError."""
+    held = [sample for sample in samples if sample.split == "val"]
+    learn = [sample for sample in samples if sample.split == "train"]
+    if not held and len(learn) > 1:
+        count = max(1, round(len(learn) * _HELD_BACK))
+        learn, held = learn[:-count], learn[-count:]
+    if not learn or not held:
+        raise TrainingError("nothing to train on and hold back; wanted at least 2 pictures of split 'train'")
+    return learn, held
 
 
 def take_over(net: nn.Module, init: str | None) -> str:

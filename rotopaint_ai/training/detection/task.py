@@ -32,11 +32,10 @@ from rotopaint_ai.training.detection.scenes import Scene, read_scenes
 from rotopaint_ai.training.export import save_onnx
 from rotopaint_ai.training.fitting import Fit, Schedule
 from rotopaint_ai.training.recipe import filled_from
-from rotopaint_ai.training.tasks import TASKS, Order, deliver, progress, take_over
+from rotopaint_ai.training.tasks import TASKS, Order, deliver, progress, split, take_over
 
 OUTPUTS = ("boxes", "scores", "masks", "keypoints")
 PARITY_PX, PARITY_SHARE = 0.02, 0.001
-_HELD_BACK = 0.1
 
 
 def _augment() -> dict[str, float]:
@@ -150,18 +149,6 @@ def as_tensors(batch: DetectorBatch) -> tuple[Tensor, losses.Target]:
     """Pictures [N, 3, H, W] 0..1 and the target."""
     pictures = torch.from_numpy(batch.pictures).permute(0, 3, 1, 2).float() / 255
     return pictures, losses.Target(*(torch.from_numpy(part) for part in batch[1:]))
-
-
-def split(scenes: Sequence[Scene]) -> tuple[list[Scene], list[Scene]]:
-    """Scenes to learn from and held-out ones: those marked `val`, else the last ones. Raises TrainingError."""
-    held = [scene for scene in scenes if scene.split == "val"]
-    learn = [scene for scene in scenes if scene.split == "train"]
-    if not held and len(learn) > 1:
-        count = max(1, round(len(learn) * _HELD_BACK))
-        learn, held = learn[:-count], learn[-count:]
-    if not learn or not held:
-        raise TrainingError("nothing to train on and hold back; wanted at least 2 pictures of split 'train'")
-    return learn, held
 
 
 def fitted(scene: Scene, width: int, height: int) -> tuple[npt.NDArray[np.uint8], float]:

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from rotopaint_ai.training.nets import BACKBONES, MEAN, SPREAD, ConvNorm
+from rotopaint_ai.training.nets import BACKBONES, MEAN, SPREAD, ConvNorm, top_down
 
 CLASSES = ("seam", "face")
 STRIDE = 2  # of what the network gives; the logits are enlarged to the crop
@@ -99,18 +99,10 @@ class GatedNet(nn.Module):
         for step, feature in zip(self.steps, features[1:4]):
             shape = step(shape, feature)
         edges = self.edge(shape)
-        path = self._top_down(features[1:])
+        path = top_down(self.laterals, self.smooth, features[1:])
         wide = F.interpolate(path, scale_factor=2.0, mode="nearest")
         fused = self.fuse(torch.cat((wide, shape, features[0], torch.sigmoid(edges)), 1))
         return Said(_twice(self.classify(fused)).float(), _twice(edges).float()[:, 0])
-
-    def _top_down(self, features: Sequence[Tensor]) -> Tensor:
-        path: Tensor | None = None
-        for feature, lateral, smooth in zip(reversed(features), reversed(self.laterals), reversed(self.smooth)):
-            here = lateral(feature)
-            path = smooth(here if path is None else here + F.interpolate(path, scale_factor=2.0, mode="nearest"))
-        assert path is not None
-        return path
 
 
 def slope(crop: Tensor, like: Tensor) -> Tensor:

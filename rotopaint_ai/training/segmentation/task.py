@@ -29,11 +29,10 @@ from rotopaint_ai.training.segmentation.batches import Crops, Cutter
 from rotopaint_ai.training.segmentation.figures import figures
 from rotopaint_ai.training.segmentation.net import GatedNet, OpinionModel
 from rotopaint_ai.training.segmentation.views import View, read_views
-from rotopaint_ai.training.tasks import TASKS, Order, deliver, progress, take_over
+from rotopaint_ai.training.tasks import TASKS, Order, deliver, progress, split, take_over
 
 OUTPUTS = ("seam", "face", "edges")
 PARITY = 0.001
-_HELD_BACK = 0.1
 
 
 def _augment() -> dict[str, float]:
@@ -141,18 +140,6 @@ def make_fit(plan: SegmentationRecipe, net: GatedNet, views: Sequence[View], fol
         return losses.total(net(pictures), target, plan.losses)
 
     return Fit(plan, net, folder, make_batch=make_batch, loss_of=loss_of, blocks=net.blocks())
-
-
-def split(views: Sequence[View]) -> tuple[list[View], list[View]]:
-    """Views to learn from and held-out ones: those marked `val`, else the last characters. Raises TrainingError."""
-    held = [view for view in views if view.split == "val"]
-    learn = [view for view in views if view.split == "train"]
-    if not held and len(learn) > 1:
-        count = max(1, round(len(learn) * _HELD_BACK))
-        learn, held = learn[:-count], learn[-count:]
-    if not learn or not held:
-        raise TrainingError("nothing to train on and hold back; wanted at least 2 pictures of split 'train'")
-    return learn, held
 
 
 def as_arrays(model: OpinionModel) -> Any:

@@ -18,9 +18,9 @@ from rotopaint_ai.training.augment import STRAIGHT, Geometry
 from rotopaint_ai.training.segmentation import losses
 from rotopaint_ai.training.segmentation.batches import Cutter
 from rotopaint_ai.training.segmentation.net import GatedConv, GatedNet, Said
-from rotopaint_ai.training.segmentation.task import SegmentationRecipe, split
+from rotopaint_ai.training.segmentation.task import SegmentationRecipe
 from rotopaint_ai.training.segmentation.views import View, read_views
-from rotopaint_ai.training.tasks import Order, run_task
+from rotopaint_ai.training.tasks import Order, run_task, split
 
 
 def test_a_gate_keeps_the_shape_streams_size() -> None:
