@@ -17,7 +17,7 @@ from __future__ import annotations
 import difflib
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -60,23 +60,33 @@ class Shot:
 
 @dataclass(frozen=True, slots=True)
 class Show:
-    """A jobs file: where everything goes, and the shots in their order."""
+    """A jobs file: where everything goes, and the shots in their order.
+
+    `refused`: shots that cannot be begun as they stand, with the reason; they are not among `shots`, but in `names`.
+    """
 
     path: Path
     out: Path
     shots: tuple[Shot, ...] = field(default_factory=tuple)
+    names: tuple[str, ...] = field(default_factory=tuple)
+    refused: Mapping[str, str] = field(default_factory=dict)
 
     def shot(self, name: str) -> Shot:
-        """A shot by its name. Raises UsageError for one that is not in the file."""
+        """A shot by its name. Raises UsageError for one that is not in the file, or is refused."""
         for shot in self.shots:
             if shot.name == name:
                 return shot
-        near = difflib.get_close_matches(name, [shot.name for shot in self.shots], 1)
+        if name in self.refused:
+            raise UsageError(f"{self.path.name}: {name}: {self.refused[name]}")
+        near = difflib.get_close_matches(name, self.names, 1)
         raise UsageError(f"{self.path.name}: no shot '{name}'" + (f"; did you mean '{near[0]}'?" if near else ""))
 
 
 def read_show(path: Path) -> Show:
-    """Read a jobs file. Raises UsageError in one line that names the shot and the setting."""
+    """Read a jobs file. Raises UsageError in one line that names the shot and the setting.
+
+    A shot whose project cannot be read, or that has no crop box anywhere, is refused alone: the others can go on.
+    """
     content = _yaml(path)
     _known(content, _SHOW, path.name)
     defaults = _mapping(content.get("defaults") or {}, f"{path.name}: defaults")
@@ -87,9 +97,23 @@ def read_show(path: Path) -> Show:
     if not isinstance(rows, list) or not rows:
         raise UsageError(f"{path.name}: 'shots' is empty; wanted a list with name, plates and crop of each shot")
     out = path.parent / content["out"]
-    shots = tuple(_shot(row, defaults, path, out) for row in rows)
-    _once(shots, path)
-    return Show(path, out, shots)
+    shots, refused = [], {}
+    for row in rows:
+        try:
+            shots.append(_shot(row, defaults, path, out))
+        except _ShotRefusedError as refusal:
+            refused[refusal.name] = str(refusal)
+    names = tuple(row["name"] for row in rows)
+    _once(names, shots, path)
+    return Show(path, out, tuple(shots), names, refused)
+
+
+class _ShotRefusedError(Exception):
+    """Something that is wrong with one shot, and with nothing else in the file."""
+
+    def __init__(self, name: str, reason: str) -> None:
+        super().__init__(reason)
+        self.name = name
 
 
 def _yaml(path: Path) -> Mapping[str, Any]:
@@ -131,7 +155,7 @@ def _shot(row: Any, defaults: Mapping[str, Any], path: Path, out: Path) -> Shot:
     )
     if chunk == 0:
         raise UsageError(f"{where}: chunk 0: wanted how many frames one task paints")
-    return Shot(name, _job(settings, where, path.parent, out / name), chunk, retries)
+    return Shot(name, _job(name, settings, where, path.parent, out / name), chunk, retries)
 
 
 def _count(value: Any, name: str, where: str) -> int:
@@ -140,11 +164,11 @@ def _count(value: Any, name: str, where: str) -> int:
     return value
 
 
-def _job(settings: Mapping[str, Any], where: str, folder: Path, out: Path) -> RunJob:
+def _job(name: str, settings: Mapping[str, Any], where: str, folder: Path, out: Path) -> RunJob:
     fields = {_WORDS.get(name, name): value for name, value in settings.items()}
-    for name in ("crops", "exports"):
-        if isinstance(fields.get(name), str):
-            fields[name] = [fields[name]]
+    for word in ("crops", "exports"):
+        if isinstance(fields.get(word), str):
+            fields[word] = [fields[word]]
     if isinstance(fields.get("frames"), int):
         fields["frames"] = str(fields["frames"])
     if isinstance(fields.get("plates"), str):
@@ -154,28 +178,38 @@ def _job(settings: Mapping[str, Any], where: str, folder: Path, out: Path) -> Ru
     model = fields.get("model")
     if isinstance(model, str) and (folder / model / "card.json").is_file():
         fields["model"] = str(folder / model)
+    if "crops" not in fields:
+        fields["crops"] = _crops_of(name, fields.get("project"))
     try:
-        if isinstance(fields.get("project"), str) and "crops" not in fields:
-            fields["crops"] = _crops_of(Path(fields["project"]))
         return RunJob.from_json({**fields, "out": str(out), "resume": True})
-    except (UsageError, ProjectError) as error:
+    except UsageError as error:
         raise UsageError(f"{where}: {error}") from error
 
 
-def _crops_of(project: Path) -> list[str]:
-    """The crop boxes that a project has. Raises ProjectError, UsageError."""
-    from rotopaint_ai.pipeline.artist import crop_words
+def _crops_of(name: str, project: object) -> list[str]:
+    """The crop boxes that a shot's project has. Raises _ShotRefusedError."""
+    from rotopaint_ai.pipeline.artist import read_work
 
-    return list(crop_words(project))
+    advice = "add 'crop: X,Y,W,H' around the face to the shot, or 'crop: auto' to have it looked for"
+    if not isinstance(project, str):
+        raise _ShotRefusedError(name, f"has no crop box; {advice}")
+    try:
+        crops = read_work(Path(project))[1]
+    except ProjectError as error:
+        raise _ShotRefusedError(name, str(error)) from error
+    if not crops:
+        raise _ShotRefusedError(name, f"{Path(project).name} has no crop box yet; draw one in the panel, or {advice}")
+    return list(crops)
 
 
-def _once(shots: tuple[Shot, ...], path: Path) -> None:
+def _once(names: Sequence[str], shots: Sequence[Shot], path: Path) -> None:
     seen: set[str] = set()
     owners: dict[str, str] = {}  # the file that a project is -> the shot that it is of
+    for name in names:
+        if name.lower() in seen:
+            raise UsageError(f"{path.name}: two shots are called '{name}'; each wants a folder of its own")
+        seen.add(name.lower())
     for shot in shots:
-        if shot.name.lower() in seen:
-            raise UsageError(f"{path.name}: two shots are called '{shot.name}'; each wants a folder of its own")
-        seen.add(shot.name.lower())
         project = shot.job.project
         if project is not None and (other := owners.setdefault(os.path.realpath(project), shot.name)) != shot.name:
             raise UsageError(

@@ -48,7 +48,7 @@ class ShotSummary:
 
 def summarise_show(show: Show, planned: Planned) -> tuple[ShotSummary, ...]:
     """What has become of every shot so far."""
-    return tuple(_shot(shot, show, planned) for shot in show.shots)
+    return tuple(_summary(name, show, planned) for name in show.names)
 
 
 def write_summary(show: Show, planned: Planned) -> Path:
@@ -60,9 +60,13 @@ def write_summary(show: Show, planned: Planned) -> Path:
     return page
 
 
+def _summary(name: str, show: Show, planned: Planned) -> ShotSummary:
+    if name in planned.refused:
+        return ShotSummary(name, "failed", message=planned.refused[name])
+    return _shot(show.shot(name), show, planned)
+
+
 def _shot(shot: Shot, show: Show, planned: Planned) -> ShotSummary:
-    if shot.name in planned.refused:
-        return ShotSummary(shot.name, "failed", message=planned.refused[shot.name])
     ledger = planned.board.ledger
     tasks = [task for task in planned.board.tasks if task.shot.name == shot.name]
     seconds = sum(float(ledger.facts(task).get("seconds", 0.0)) for task in tasks)

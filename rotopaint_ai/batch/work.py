@@ -67,9 +67,9 @@ class Planned:
 
 
 def plan_show(show: Show) -> Planned:
-    """Find the frames of every shot; one whose plates cannot be opened does not keep the others from being done."""
+    """Find the frames of every shot; one that cannot be begun does not keep the others from being done."""
     tasks: list[Task] = []
-    refused: dict[str, str] = {}
+    refused = dict(show.refused)
     for shot in show.shots:
         try:
             tasks += tasks_of(shot)

@@ -66,7 +66,7 @@ def _write_template(show: Show, planned: Planned, path: Path, *, chunked: bool) 
     from rotopaint_ai.batch.openjd import write_template
 
     n_tasks = write_template(show, planned, path, chunked=chunked)
-    print(f"{path}: {n_tasks} tasks of {len(show.shots) - len(planned.refused)} shots; openjd run {path}")
+    print(f"{path}: {n_tasks} tasks of {len(show.names) - len(planned.refused)} shots; openjd run {path}")
     return _told(planned)
 
 
@@ -86,7 +86,7 @@ def _one_task(show: Show, planned: Planned, arguments: argparse.Namespace) -> in
     tasks = asked_for(planned.board.tasks, name, arguments.task, frames)
     if tasks is None:
         key = f"{name}/{arguments.task}" + (f".{frames}" if frames else "")
-        known = [task.key for task in planned.board.tasks if task.shot.name == name] or [s.name for s in show.shots]
+        known = [task.key for task in planned.board.tasks if task.shot.name == name] or list(show.names)
         raise UsageError(f"{show.path.name}: no task '{key}'; there are {', '.join(known[:8])}")
     cancel = Cancel()
     with stopping_on_signals(cancel):
@@ -99,6 +99,8 @@ def _all(show: Show, planned: Planned, arguments: argparse.Namespace) -> int:
     from rotopaint_ai.batch.summary import write_summary
     from rotopaint_ai.batch.work import work
 
+    if not arguments.second:
+        _told(planned)  # now, when somebody may still be watching, and once more at the end
     cancel = Cancel()
     others = [_another(arguments) for _ in range(arguments.workers - 1)]
     try:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
 from rotopaint_ai.batch.jobs_file import read_show
+from rotopaint_ai.batch.summary import summarise_show
 from rotopaint_ai.batch.tasks import chunks
+from rotopaint_ai.batch.work import plan_show
 from rotopaint_ai.errors import UsageError
 from rotopaint_ai.frames import FrameRange
 
@@ -48,7 +51,6 @@ def test_shots_take_the_defaults_and_paths_are_relative_to_the_file(tmp_path: Pa
         ("out: x\nshot: []", "'shot' is no setting; did you mean 'shots'"),
         ("out: x\nshots: [{name: a, plates: p, crops: auto}]", "a: 'crops' is no setting; did you mean 'crop'"),
         ("out: x\nshots: [{name: ../a, plates: p, crop: auto}]", "it names a folder"),
-        ("out: x\nshots: [{name: a, plates: p}]", "a: job: field 'crops' is missing"),
         ("out: x\nshots: [{name: a, plates: 3, crop: auto}]", "a: job: field 'plates' is 3"),
         ("out: x\nshots: [{name: a, plates: p, crop: auto, frames: 9-1}]", "a: frames 9-1"),
         ("out: x\nshots: [{name: a, plates: p, crop: auto, chunk: 0}]", "a: chunk 0"),
@@ -77,3 +79,22 @@ def test_chunks_hold_every_frame_once() -> None:
         FrameRange(1003, 1007),
         FrameRange(1008, 1008),
     ]
+
+
+def test_a_shot_without_a_crop_is_refused_alone(tmp_path: Path) -> None:
+    path = tmp_path / "show.yaml"
+    path.write_text(
+        "out: x\nshots:\n- {name: a, plates: p}\n- {name: b, plates: q, crop: auto}\n"
+        "- {name: c, plates: r, project: gone.rotopaint}\n"
+    )
+    show = read_show(path)
+    assert [shot.name for shot in show.shots] == ["b"]
+    assert show.names == ("a", "b", "c")
+    assert re.search("no crop box; add 'crop: X,Y,W,H'.*'crop: auto'", show.refused["a"])
+    assert "gone.rotopaint" in show.refused["c"]
+    with pytest.raises(UsageError, match=r"show\.yaml: a: has no crop box"):
+        show.shot("a")
+    planned = plan_show(show)
+    assert {"a", "c"} < set(planned.refused)
+    first, *_ = summarise_show(show, planned)
+    assert (first.name, first.state, first.message) == ("a", "failed", show.refused["a"])
