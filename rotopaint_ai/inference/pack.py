@@ -240,9 +240,15 @@ def check_seam_signature(signature: Signature, where: str) -> None:
 
 def check_fill_signature(signature: Signature, where: str) -> None:
     """Raise PackError unless a learned fill takes and gives what a pack promises."""
-    _check_tensor(signature.inputs, "strip", (None, None, None, FILL_CHANNELS), f"{where}: input")
-    _check_only(signature.inputs, {"strip"}, where)
-    _check_tensor(signature.outputs, "answer", (None, None, None, FILL_ANSWERS), f"{where}: output")
+    try:
+        _check_tensor(signature.inputs, "strip", (None, None, None, FILL_CHANNELS), f"{where}: input")
+        _check_only(signature.inputs, {"strip"}, where)
+        _check_tensor(signature.outputs, "answer", (None, None, None, FILL_ANSWERS), f"{where}: output")
+    except PackError as error:
+        raise PackError(
+            f"{error}; the fill is of another version of the product: train the pack again, or put a fill of this "
+            "version into it (python -m rotopaint_ai.training.fill.into)"
+        ) from error
 
 
 def check_detector_signature(signature: Signature, where: str) -> None:

@@ -37,6 +37,14 @@ def test_a_seam_model_is_optional_and_has_to_fit(make_pack: PackMaker) -> None:
         load_pack(folder)
 
 
+def test_a_fill_of_another_version_is_refused_with_what_to_do(make_pack: PackMaker) -> None:
+    folder = make_pack()
+    (folder / "fill.onnx").write_bytes((folder / "shapes.onnx").read_bytes())
+    write_card(folder, json.loads((folder / "card.json").read_text(encoding="utf-8")))
+    with pytest.raises(PackError, match=r"fill\.onnx: input 'strip' is missing.*train the pack again, or put a fill"):
+        load_pack(folder)
+
+
 def test_an_altered_file_is_refused_by_name(make_pack: PackMaker) -> None:
     folder = make_pack()
     sheet = folder / "sheet.yaml"

@@ -19,7 +19,7 @@ Ahead = Callable[
 def fetching(pictures: Sequence[Picture], ahead: Ahead, depth: int = WINDOW) -> Iterator[Callable[[int], None]]:
     """Fetch the next `depth` shards while the block runs; it is told each step, and nothing is left half done.
 
-    What cannot be fetched is left to whoever asks for the picture, who then hears why.
+    What cannot be fetched is left to whoever asks for the picture, who then hears why; the shards after it still come.
     """
     told = _Told()
     if not ahead(0):
@@ -35,11 +35,20 @@ def fetching(pictures: Sequence[Picture], ahead: Ahead, depth: int = WINDOW) -> 
 
 
 def _work(pictures: Sequence[Picture], ahead: Ahead, depth: int, told: _Told) -> None:
-    with contextlib.suppress(CancelledError, RotopaintError, OSError):
+    with contextlib.suppress(CancelledError):
         while (step := told.wait()) is not None:
             for row in ahead(step)[:depth]:
-                fetch(pictures, row, told.check)
+                _fetch(pictures, row, told)
                 told.check()
+
+
+def _fetch(pictures: Sequence[Picture], row: int, told: _Told) -> None:
+    try:
+        fetch(pictures, row, told.check)
+    except CancelledError:
+        raise
+    except (RotopaintError, OSError):
+        return
 
 
 class _Told:

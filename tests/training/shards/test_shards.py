@@ -29,7 +29,7 @@ from rotopaint_ai.training.shards.ahead import fetching
 from rotopaint_ai.training.shards.index import INDEX, parse_index
 from rotopaint_ai.training.shards.order import Order
 from rotopaint_ai.training.shards.read import Packed
-from rotopaint_ai.training.shards.store import Folder, Server
+from rotopaint_ai.training.shards.store import TRIES, Folder, Server
 from rotopaint_ai.training.shards.stream import sizes_of
 from rotopaint_ai.training.shards.write import Recoder, pack_dataset
 
@@ -314,6 +314,19 @@ def test_what_cannot_be_fetched_ahead_is_told_to_who_wants_it(packed: Path, tmp_
         assert moody.asked.wait(20)
     with pytest.raises(TrainingError, match="connection reset"):
         memory.pictures[0]
+
+
+def test_after_a_shard_that_cannot_be_fetched_the_next_ones_still_come(packed: Path, tmp_path: Path) -> None:
+    memory, moody = _streamed(packed, tmp_path, *["gone"] * TRIES)
+    with fetching(memory.pictures, lambda step: [0, N - 1]) as tell:
+        tell(0)
+        while not list(tmp_path.glob("*.tar")):  # ends, or pytest's own limit ends it
+            time.sleep(0.005)
+    assert moody.n_asked == TRIES + 1
+    memory.pictures[N - 1]
+    assert moody.n_asked == TRIES + 1  # the second is there
+    memory.pictures[0]
+    assert moody.n_asked == TRIES + 2  # and the first, whose server is well again, comes when it is wanted
 
 
 def test_sets_of_both_kinds_join(folder: Path, packed: Path) -> None:
