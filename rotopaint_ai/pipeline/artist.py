@@ -21,8 +21,7 @@ from rotopaint_ai.pipeline.settings import Paint
 from rotopaint_ai.plates.plate import Frame
 from rotopaint_ai.project import Project, SeamSettings, State
 from rotopaint_ai.seams.strokes import Strokes
-from rotopaint_ai.shapes.human import with_human_keys
-from rotopaint_ai.shapes.refit import corrected_frames
+from rotopaint_ai.shapes.human import corrected_frames, with_human_keys
 from rotopaint_ai.shapes.roto import RotoDocument
 from rotopaint_ai.sheet import ShapeSpec, Sheet
 

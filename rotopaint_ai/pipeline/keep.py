@@ -21,8 +21,9 @@ from rotopaint_ai.project import Project, State
 from rotopaint_ai.project.owner import BEAT_S
 from rotopaint_ai.project.prints import NOTE, Prints
 from rotopaint_ai.shapes.human import with_human_keys
+from rotopaint_ai.shapes.join import joined
 from rotopaint_ai.shapes.refit import again
-from rotopaint_ai.shapes.roto import RotoDocument, RotoShape
+from rotopaint_ai.shapes.roto import RotoDocument
 
 
 class OpenProject:
@@ -72,9 +73,9 @@ def keep_results(open_project: OpenProject, plan: Plan, state: RunState) -> None
     written = build_document(state.records(), plan)
     document = plan.work.put_back(written)
     if before.predicted is not None:
-        predicted = _joined(before.predicted, predicted, plan.frames)
+        predicted = joined(before.predicted, predicted, plan.frames)
     if before.document is not None:
-        document = _joined(before.document, document, plan.frames)
+        document = joined(before.document, document, plan.frames)
         document = with_human_keys(document, before.document)
         spreads = [(spread.frame, spread.first, spread.last) for spread in before.spreads]
         document = again(predicted, document, before.document, spreads)
@@ -101,30 +102,6 @@ def _as_said(record: FrameRecord) -> FrameRecord:
     """A record as the models alone would have it."""
     marks = record.landmarks if record.said_landmarks is None else record.said_landmarks
     return replace(record, shapes={**record.shapes, **record.said}, landmarks=marks)
-
-
-def _joined(before: RotoDocument, new: RotoDocument, frames: Iterable[int]) -> RotoDocument:
-    """A new document with what an earlier one says of frames that the new one was not asked for."""
-    asked = set(frames)
-    old = {shape.name: shape for shape in before.shapes}
-    rows = {f: row for f, row in before.landmarks.keys.items() if f not in asked}
-    is_same = before.landmarks.names == new.landmarks.names
-    keys = {**rows, **new.landmarks.keys} if is_same else new.landmarks.keys
-    return replace(
-        new,
-        first_frame=min(before.first_frame, new.first_frame),
-        last_frame=max(before.last_frame, new.last_frame),
-        landmarks=replace(new.landmarks, keys=dict(sorted(keys.items()))),
-        shapes=tuple(_joined_shape(old.get(shape.name), shape, asked) for shape in new.shapes),
-    )
-
-
-def _joined_shape(before: RotoShape | None, new: RotoShape, asked: set[int]) -> RotoShape:
-    if before is None or (before.n_points, before.closed) != (new.n_points, new.closed):
-        return new
-    keys = {**{f: key for f, key in before.keys.items() if f not in asked}, **new.keys}
-    seen = {**{f: shown for f, shown in before.visible.items() if f not in asked}, **new.visible}
-    return replace(new, keys=dict(sorted(keys.items())), visible=dict(sorted(seen.items())))
 
 
 def _notes(plan: Plan, state: RunState) -> Mapping[str, Any]:

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rotopaint_ai.shapes import poses
-from rotopaint_ai.shapes.human import with_keys
+from rotopaint_ai.shapes.human import corrected_frames, with_keys
 from rotopaint_ai.shapes.roto import ControlPoint, Key, LandmarkKeys, RotoDocument, RotoShape
 
 Complex = NDArray[np.complex128]
@@ -145,16 +145,6 @@ def again(
     for frame, first, last in spreads:
         document = with_keys(document, spread(predicted, document, frame, first, last))
     return document
-
-
-def corrected_frames(predicted: RotoShape, shape: RotoShape, document: RotoDocument) -> list[int]:
-    """Frames where a person's hand is in a shape: human keys, and keys that followed a landmark placed by hand."""
-    found = [frame for frame, key in shape.keys.items() if key.source == "human"]
-    for frame in document.landmarks.hand:
-        key = shape.keys.get(frame)
-        if key is not None and key.source == "model" and key != predicted.keys.get(frame):
-            found.append(frame)
-    return sorted(found)
 
 
 # --- parts ------------------------------------------------------------------------------------------------------------

@@ -57,3 +57,62 @@ def test_a_plate_that_cannot_be_opened_gives_nothing_to_the_next_run(
     qtbot.waitUntil(lambda: any("⚠" in line for line in panel.status.history[n_said:]), timeout=20_000)
     assert panel.session.plate == shot
     assert panel.choice == PlateChoice(plate, "1001-1003", "sRGB")
+
+
+def begun(qtbot: QtBot, panel: Panel, plate: str, out: Path) -> Path:
+    """A project of a plate that has been moved away since, and how its picture looked."""
+    open_shot(qtbot, panel, plate, out)
+    project = panel.session.project_path
+    assert project is not None
+    assert panel.session.plate is not None
+    panel.session.take_witnesses(look_at_witnesses(panel.session.plate))
+    panel.session.mark([1002], "accepted")
+    return project
+
+
+def test_a_project_without_its_plate_shows_nothing_of_the_shot_before_it(
+    qtbot: QtBot, panel: Panel, plate: str, out: Path, tmp_path: Path
+) -> None:
+    project = begun(qtbot, panel, plate, out)
+    open_shot(qtbot, panel, write_plate(tmp_path / "before", add=60), tmp_path / "before_out")
+    shapes = tmp_path / "before_out" / "shapes.roto.json"
+    Path(plate).parent.rename(tmp_path / "moved")
+    panel.open_path(str(project))
+    qtbot.waitUntil(lambda: "Relink the plate tells" in panel.status.text.text(), timeout=20_000)
+    session = panel.session
+    assert session.state.marks == {1002: "accepted"}
+    assert (session.plate, panel.choice, panel.timeline.axis) == (None, None, None)
+    assert (panel.reel.image(PLATE, 1001), panel.reel.thumb(1001)) == (None, None)
+    assert (panel.top.facts.text(), panel.top.facts.toolTip()) == ("waits for its plate", "")
+    assert panel.canvas._waiting.isVisible()
+    assert project.name in panel.canvas._waiting._text.text()
+    picture = panel.canvas.grab().toImage()
+    assert picture.pixelColor(5, 5) == picture.pixelColor(picture.width() - 6, picture.height() - 6)
+    panel.run()
+    assert "Open a plate first" in panel.status.text.text()
+    panel.keeper.save()
+    assert not shapes.exists()  # the shapes of this project are not written into the other shot's folder
+    panel.opening.relink(str(tmp_path / "moved" / "plate.1001.png"))
+    qtbot.waitUntil(lambda: session.plate is not None and panel.reel.has(PLATE, 1001), timeout=20_000)
+    assert session.project_path == project
+    assert not panel.canvas._waiting.isVisible()
+
+
+def test_another_plate_is_a_shot_of_its_own_and_the_moved_one_is_known_again(
+    qtbot: QtBot, panel: Panel, plate: str, out: Path, tmp_path: Path
+) -> None:
+    project = begun(qtbot, panel, plate, out)
+    Path(plate).parent.rename(tmp_path / "moved")
+    session = panel.session
+    panel.open_path(str(project))
+    qtbot.waitUntil(lambda: session.awaits_plate and "Relink" in panel.status.text.text(), timeout=20_000)
+    panel.open_path(write_plate(tmp_path / "other", add=60))
+    qtbot.waitUntil(lambda: session.plate is not None and session.project_path is not None, timeout=20_000)
+    assert session.project_path != project
+    assert session.state.marks == {}
+    assert any(f"{project.name} was closed: plate is not its plate" in line for line in panel.status.history)
+    panel.open_path(str(project))
+    qtbot.waitUntil(lambda: session.awaits_plate and "Relink" in panel.status.text.text(), timeout=20_000)
+    panel.open_path(str(tmp_path / "moved" / "plate.1001.png"))  # dropped, not relinked
+    qtbot.waitUntil(lambda: session.plate is not None, timeout=20_000)
+    assert (session.project_path, session.state.marks) == (project, {1002: "accepted"})

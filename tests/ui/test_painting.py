@@ -17,7 +17,7 @@ from rotopaint_ui.painting import Painting
 from rotopaint_ui.preferences import Preferences
 from rotopaint_ui.session import Session
 from rotopaint_ui.shot import read_results
-from rotopaint_ui.words import clean_words, run_words
+from rotopaint_ui.words import clean_words, run_frames, run_words
 
 from .conftest import FRAMES
 
@@ -110,9 +110,9 @@ def test_what_is_undone_while_a_run_paints_makes_its_frames_stale(session: Sessi
 
 def test_the_jobs_are_command_lines(session: Session) -> None:
     choice, preferences = PlateChoice("p", "1001-1006", "sRGB"), Preferences(threads=2, device="cpu")
-    words = run_words(session, choice, "pip", preferences)
+    words = run_words(session, choice, "pip", preferences, run_frames(session, PlateChoice("p", "1001-1003")))
     assert "--resume" not in words  # nothing to go on from
-    for pair in (("--crop", "auto"), ("--model", "pip"), ("--frames", "1001-1006"), ("--colourspace", "sRGB")):
+    for pair in (("--crop", "auto"), ("--model", "pip"), ("--frames", "1001-1003"), ("--colourspace", "sRGB")):
         assert words[words.index(pair[0]) + 1] == pair[1]
     assert words[words.index("--threads") + 1] == "2"
     assert words[words.index("--device") + 1] == "cpu"

@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from pytestqt.qtbot import QtBot
 
+from rotopaint_ai.exchange import document as documents
+from rotopaint_ai.pipeline.artist import work_of
+from rotopaint_ai.pipeline.records import FrameRecord
+from rotopaint_ai.pipeline.second import content
 from rotopaint_ai.project.values import Spread, State
 from rotopaint_ai.shapes.roto import Key
-from rotopaint_ui import edits
+from rotopaint_ui import edits, record
 from rotopaint_ui.corrections import KeysReply, LandmarkDrag, ShapesReply
 from rotopaint_ui.moved import moved_keys
 from rotopaint_ui.reel import Reel
 from rotopaint_ui.review import ReviewLoop, Visits
-from rotopaint_ui.session import Session
+from rotopaint_ui.session import Session, read_results
 from rotopaint_ui.timeline import Timeline
 from rotopaint_ui.timeline.reach import Reach
+
+from .conftest import run_json
 
 
 class FakeLive:
@@ -84,6 +92,110 @@ def test_a_keyed_shape_is_settled_and_the_frame_stays_by_the_others(loop: Review
     session.mark([1006], "accepted")
     assert session.worst() == [1003, 1002, 1001]
     assert session.settled_frames() == {1005, 1006}
+
+
+class Follows(FakeLive):
+    """Every landmark that is dragged takes the seam along, by a pixel down."""
+
+    def drag(self, question: LandmarkDrag, reply: ShapesReply) -> None:
+        seam = question.document.shape("seam").at(question.frame)
+        reply({"seam": tuple(p._replace(y=p.y + 1) for p in seam)})
+
+
+def place(session: Session, frame: int) -> None:
+    """A person places the nose."""
+    session.live = Follows()
+    session.go_to(frame)
+    session.begin("move landmark")
+    session.move_landmarks(frame, {0: (31.0, 22.0)})
+    session.end_landmarks()
+
+
+def test_shapes_that_followed_a_landmark_are_settled(loop: ReviewLoop, session: Session, qtbot: QtBot) -> None:
+    """At 1003 the run expects 2.0 px of the seam, which follows, and 1.0 of the eye, which does not."""
+    timeline = Timeline(session, Reel())
+    qtbot.addWidget(timeline)
+    place(session, 1003)
+    assert session.document is not None
+    assert session.document.shape("seam").keys[1003].source == "model"  # the next landmark moves it as well
+    assert session.run.error_left(1003, session.keyed_frames()) == 1.0
+    assert timeline._settled()["seam"] == {1003}
+    assert timeline._settled()["eye"] == frozenset()
+    assert loop.reason() == "eye may be 1.0 px off"
+    correct(session, 1003, "eye")
+    assert session.worst() == [1006, 1005, 1002, 1001]
+    assert loop.reason() == ""
+    session.undo()
+    session.undo()
+    assert session.worst()[:2] == [1006, 1003]
+    assert timeline._settled()["seam"] == frozenset()
+
+
+def test_shapes_that_followed_a_landmark_stay_settled_after_a_run(
+    loop: ReviewLoop, session: Session, out: Path
+) -> None:
+    """A run takes the artist's shapes over (`pipeline.artist`): what it writes there is no prediction of the models."""
+    place(session, 1003)
+    session.live = None
+    assert session.document is not None
+    documents.write(out / "shapes.roto.json", session.document)
+    session.take_run(read_results(out))
+    assert session.keyed_frames()["seam"] == {1003}
+    session.take_run(read_results(out))
+    assert session.keyed_frames()["seam"] == {1003}
+    assert work_of(session.state).splines.keys() == {1003}
+
+
+def doubted(session: Session) -> None:
+    session.run = replace(session.run, agreement={1001: 0.9, 1003: 0.2, 1005: 0.4}, limit=0.5)
+
+
+def test_a_second_opinion_is_a_reason_and_can_be_visited(loop: ReviewLoop, session: Session) -> None:
+    assert loop.doubted() == []
+    doubted(session)
+    assert loop.doubted() == [1003, 1005]
+    session.go_to(1005)
+    assert loop.reason() == "seam may be 1.0 px off; second opinion: 40% of the seam agrees"
+    session.go_to(1001)
+    assert loop.reason() == "seam may be 0.2 px off"
+    loop.visits = Visits.DOUBTED
+    assert loop.step(1)
+    assert session.frame == 1003
+    loop.accept_and_go_on()
+    assert session.frame == 1005
+    loop.accept_and_go_on()
+    assert loop.doubted() == []
+    session.go_to(1006)
+    assert loop.reason() == "face not found"
+
+
+def test_doubts_stand_over_the_bars_in_a_form_of_their_own(qtbot: QtBot, session: Session) -> None:
+    timeline = Timeline(session, Reel())
+    qtbot.addWidget(timeline)
+    timeline.resize(600, 200)
+    x, y = (round(timeline.x_of(1003.5)), round(timeline._tops()["bars"] + 2))
+    plain = timeline.grab().toImage().pixelColor(x, y)
+    doubted(session)
+    timeline.doubted = ReviewLoop(session, print).doubted()
+    marked = timeline.grab().toImage()
+    assert marked.pixelColor(x, y).lightness() > 200 > plain.lightness()
+    assert marked.pixelColor(round(timeline.x_of(1001.5)), y).lightness() < 200
+    assert "second opinion: 20% of the seam agrees" in timeline.tip(1003)
+
+
+def test_the_second_opinion_is_read_from_run_json_and_kept(tmp_path: Path) -> None:
+    opinion = content([FrameRecord(1001, "done", agreement=0.9), FrameRecord(1002, "done", agreement=0.3)])
+    path = tmp_path / "run.json"
+    path.write_text(json.dumps({**run_json(), "second_opinion": opinion}))
+    run = record.read(path)
+    assert (run.agreement, [run.is_doubted(frame) for frame in (1001, 1002, 1003)]) == (
+        {1001: 0.9, 1002: 0.3},
+        [False, True, False],
+    )
+    assert record.from_json(json.loads(json.dumps(record.to_json(run)))) == run
+    old = record.to_json(run)
+    del old["agreement"], old["limit"]  # of a project from before
+    assert record.from_json(old) == replace(run, agreement={}, limit=0.0)
 
 
 def test_the_error_strip_shows_what_is_left(qtbot: QtBot, session: Session) -> None:

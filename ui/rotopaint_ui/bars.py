@@ -48,7 +48,10 @@ class TopBar(QFrame):
         self.pack.addItem(DEFAULT_PACK)
         self.device = _named(QLabel(""), "device_line")
         self.run = _named(QPushButton("Run"), "run")
-        self.run.setToolTip("Landmarks, shapes, mattes and clean plate of the whole shot (Ctrl+Return)")
+        self.run_all = QPushButton("Run all")
+        self.run_all.setToolTip("The whole shot, whatever In and Out are (Ctrl+Alt+Return)")
+        self.run_all.hide()
+        self._range, self._is_running = "", False
         self.export = QPushButton(export_label)
         row = QHBoxLayout(self)
         row.setContentsMargins(10, 6, 10, 6)
@@ -58,8 +61,9 @@ class TopBar(QFrame):
             row.addWidget(button_of(action, 18))
         row.addWidget(self.name)
         row.addWidget(self.facts, 1)
-        for widget in (self.device, self.pack, self.run, self.export):
+        for widget in (self.device, self.pack, self.run, self.run_all, self.export):
             row.addWidget(widget)
+        self._label_run()
 
     def show_plate(self, plate: PlateFacts) -> None:
         """Name and facts of the open plate."""
@@ -74,9 +78,28 @@ class TopBar(QFrame):
 
     def show_running(self, running: bool) -> None:
         """Run becomes Stop while a run is under way."""
-        self.run.setText("Stop" if running else "Run")
+        self._is_running = running
+        self._label_run()
         self.run.setProperty("running", running)
         _polish(self.run)
+
+    def show_range(self, text: str) -> None:
+        """In and Out, where Run means no more than the frames between them."""
+        if text != self._range:
+            self._range = text
+            self._label_run()
+
+    def show_waiting(self, project: str) -> None:
+        """A project is open whose plate is not there."""
+        self.name.setText(project)
+        self.facts.setText("waits for its plate")
+        self.facts.setToolTip("")
+
+    def _label_run(self) -> None:
+        what = f"frames {self._range}, between In and Out" if self._range else "the whole shot"
+        self.run.setText("Stop" if self._is_running else f"Run {self._range}".strip())
+        self.run.setToolTip(f"Landmarks, shapes, mattes and clean plate of {what} (Ctrl+Return)")
+        self.run_all.setVisible(bool(self._range) and not self._is_running)
 
     def show_device(self, text: str, wanted: str = "auto") -> None:
         """What really ran; told as trouble where another device was asked for."""

@@ -27,6 +27,7 @@ from rotopaint_ui.viewer.loupe import MOST_ZOOM, Loupe, loupe_at
 from rotopaint_ui.viewer.pictures import Pictures
 from rotopaint_ui.viewer.readout import landmark_note, words
 from rotopaint_ui.viewer.stack import BACKGROUND, Shown, Stack
+from rotopaint_ui.viewer.waiting import Waiting
 from rotopaint_ui.viewer.wipe import Grip, Wipe
 
 ZOOM_STEP = 2**0.5
@@ -39,6 +40,7 @@ class Canvas(QWidget):
 
     cursor_moved = Signal(float, float)  # plate space
     readout_changed = Signal(str)  # what is under the mouse
+    relink_wanted = Signal()  # the plate of a project that waits for it
     reach_changed = Signal()  # how far edits reach: `hand.reach`
 
     def __init__(self, session: Session, reel: Reel, parent: QWidget | None = None) -> None:
@@ -62,6 +64,8 @@ class Canvas(QWidget):
         self._late.timeout.connect(self._paint_damage)
         self._stack = Stack(session, reel, Pictures(session, reel, self.update, self))
         reel.pixel_ready.connect(self._take_values)
+        self._waiting = Waiting(self, session)
+        self._waiting.wanted.connect(self.relink_wanted)
         self.setMouseTracking(True)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
@@ -103,7 +107,7 @@ class Canvas(QWidget):
 
     def set_span(self, span: tuple[int, int] | None) -> None:
         """The frames, both included, that multi-frame edits reach; None: all of the shot."""
-        self.hand.span = span
+        self._session.set_span(span)
         self.reach_changed.emit()
 
     def show_rate(self, shown: float, dropped: int) -> None:
@@ -174,6 +178,7 @@ class Canvas(QWidget):
 
     def refresh(self) -> None:
         """Something in the session changed: paint again what that concerns, and no more."""
+        self._waiting.refresh()
         if self._session.plate is None or not self._session.is_dragging or self._tool not in _QUIET_TOOLS:
             self.update()
             return
@@ -219,6 +224,8 @@ class Canvas(QWidget):
         painter = QPainter(self)
         if self._session.plate is None:
             painter.fillRect(self.rect(), BACKGROUND)
+            if self._session.awaits_plate:
+                return
             paint_empty(painter, QRectF(self.rect()))
             return
         painter.setClipRect(event.rect())
@@ -335,6 +342,7 @@ class Canvas(QWidget):
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """A fitted plate stays fitted; otherwise what is in the middle stays there."""
+        self._waiting.place()
         if self._is_fitted:
             self.fit()
         elif event.oldSize().isValid():

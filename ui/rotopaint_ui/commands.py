@@ -118,9 +118,9 @@ COMMANDS = (
     Command("previous_key", "Previous key", "Playback", ("Ctrl+Left",), "", False, None, ("Ctrl+Left", "Shift+Left")),
     Command("first", "First frame", "Playback", ("Home",), "first"),
     Command("last", "Last frame", "Playback", ("End",), "last"),
-    Command("range_in", "Play and edit from here", "Playback", ("I",)),
-    Command("range_out", "Play and edit up to here", "Playback", ("O",)),
-    Command("range_all", "Play and edit all frames", "Playback", ("Ctrl+I",)),
+    Command("range_in", "In: play, edit and run from here", "Playback", ("I",)),
+    Command("range_out", "Out: play, edit and run up to here", "Playback", ("O",)),
+    Command("range_all", "No In and Out: all frames", "Playback", ("Ctrl+I",)),
     Command("worst", "Worst frame, then the next", "Review", ("N", "Up"), "worst"),
     Command("worst_back", "Back to a worse frame", "Review", ("Shift+N", "Down"), "worst_back"),
     Command("accept", "Accept", "Review", ("Y",), "accept", True),
@@ -130,11 +130,13 @@ COMMANDS = (
     Command("spread_shorter", "Reach one frame less on each side", "Review", ("Shift+[",)),
     Command("spread_longer", "Reach one frame more on each side", "Review", ("Shift+]",)),
     Command("refit", "Refit shot", "Review", ("Ctrl+R",), "refit"),
-    Command("run", "Run", "Shot", ("Ctrl+Return",)),
+    Command("run", "Run (between In and Out)", "Shot", ("Ctrl+Return",)),
+    Command("run_all", "Run all frames", "Shot", ("Ctrl+Alt+Return",)),
     Command("find_face", "Find the face: a crop box here", "Shot", ("Shift+C",)),
     Command("preview_seam", "Preview the seam on this frame", "Shot", ("Shift+P",), "preview", True),
     Command("clear_touchup", "Take the touch-up off this frame", "Shot"),
-    Command("make_clean", "Make the clean plate", "Shot", ("Ctrl+Shift+Return",)),
+    Command("make_clean", "Make the clean plate (between In and Out)", "Shot", ("Ctrl+Shift+Return",)),
+    Command("make_all", "Make all frames of the clean plate", "Shot", ("Ctrl+Alt+Shift+Return",)),
 )
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from rotopaint_ai.errors import ProjectError, UsageError
 from rotopaint_ai.project.names import with_name
 from rotopaint_ai.project.values import Mark, SeamSettings, State
+from rotopaint_ai.shapes.human import corrected_in
 from rotopaint_ai.shapes.roto import RotoDocument, RotoShape
 from rotopaint_ui import edits, seam_settings
 from rotopaint_ui.corrections import Corrections, Live, Place
@@ -78,9 +79,10 @@ class Editing:
         return {f for shape in document.shapes for f in edits.human_keys(shape)} | set(document.landmarks.hand)
 
     def keyed_frames(self) -> dict[str, frozenset[int]]:
-        """For every shape the frames where a person has keyed it."""
+        """For every shape the frames where a person has keyed it, or moved it by a landmark that they placed."""
         document = self.document
-        return {} if document is None else {each.name: frozenset(edits.human_keys(each)) for each in document.shapes}
+        predicted = None if self.is_live else self._state.predicted
+        return {} if document is None else corrected_in(predicted, document)
 
     def settled_frames(self) -> set[int]:
         """Frames that a person is done with: accepted, or corrected with no shape left that they have not keyed."""

@@ -12,6 +12,7 @@ from rotopaint_ui import layout
 from rotopaint_ui.actions import Handler
 from rotopaint_ui.commands import Command
 from rotopaint_ui.review import Visits
+from rotopaint_ui.words import range_text
 
 _OF_A_FACE = re.compile(r"the largest of \d+ faces|sure by \d+ ?%")  # what an artist wants to know of the choice
 
@@ -70,10 +71,12 @@ def _handlers(panel: Panel) -> Mapping[str, Handler]:
         "spread_longer": lambda: panel.lengthen_reach(1),
         "refit": review.refit,
         "run": panel.run,
+        "run_all": panel.run_all,
         "find_face": lambda: _find_face(panel),
         "clear_touchup": lambda: _clear_touchup(panel),
         "preview_seam": panel.preview_seam,
         "make_clean": panel.make_clean,
+        "make_all": panel.make_all,
     }
 
 
@@ -155,17 +158,15 @@ def _set_range(panel: Panel, first: int | None, last: int | None) -> None:
     plate = panel.session.plate
     if plate is None:
         return
-    if first is None and last is None:
-        panel.player.set_range(None, None)
-    else:
-        begin, end = panel.canvas.hand.span or (plate.first, plate.last)
+    span = None
+    if first is not None or last is not None:
+        begin, end = panel.session.span or (plate.first, plate.last)
         begin, end = (begin if first is None else first), (end if last is None else last)
-        panel.player.set_range(*((begin, max(begin, end)) if last is None else (min(begin, end), end)))
-    panel.canvas.set_span(panel.player.range)
-    panel.timeline.span = panel.player.range
-    panel.timeline.update()
-    shown = panel.player.range
-    panel.status.say("Plays and edits all frames" if shown is None else f"Plays and edits {shown[0]}-{shown[1]}")
+        span = (begin, max(begin, end)) if last is None else (min(begin, end), end)
+    panel.canvas.set_span(span)
+    text = range_text(span)
+    also = f"{text}; Ctrl+I takes all frames again" if text else "all frames"
+    panel.status.say(f"Plays, edits, runs and paints {also}")
 
 
 def _leave(panel: Panel) -> None:

@@ -22,7 +22,7 @@ from rotopaint_ui.host import Engine, PlateChoice
 from rotopaint_ui.preferences import Preferences
 from rotopaint_ui.session import Session
 from rotopaint_ui.shot import SHAPES_NAME, Results, read_results
-from rotopaint_ui.words import clean_words, matte_words, run_words
+from rotopaint_ui.words import clean_words, matte_words, run_frames, run_words
 from rotopaint_ui.worker import Worker
 
 LIVE_REFRESH_MS = 200
@@ -75,26 +75,42 @@ class ShotJobs(QObject):
             self.worker.cancel()
             self.said.emit("Stopping after the frames that are being written", "plain")
 
-    def run(self, choice: PlateChoice, pack: str | None, preferences: Preferences) -> None:
-        """Run the whole shot."""
+    def run(
+        self, choice: PlateChoice, pack: str | None, preferences: Preferences, *, ignores_range: bool = False
+    ) -> None:
+        """Run the frames between In and Out, or the whole shot."""
         if self._is_refused():
             return
         try:
-            self._session.prepare_run()
-            words = run_words(self._session, choice, pack, preferences)
+            frames = run_frames(self._session, choice, ignores_range=ignores_range)
+            self._session.prepare_run(frames)
+            words = run_words(self._session, choice, pack, preferences, frames)
         except (RotopaintError, OSError) as error:
             self.said.emit(str(error), "trouble")
             return
         if self._start(RUN, words):
             self._session.painting.suspend()
 
-    def make_clean(self, choice: PlateChoice, pack: str | None, preferences: Preferences, *, patch: bool) -> None:
-        """Paint the frames again that no longer fit the shapes; `patch`: the paint alone as well."""
+    def make_clean(
+        self,
+        choice: PlateChoice,
+        pack: str | None,
+        preferences: Preferences,
+        *,
+        patch: bool,
+        ignores_range: bool = False,
+    ) -> None:
+        """Paint the frames again that no longer fit the shapes, between In and Out or all of them.
+
+        `patch`: the paint alone as well.
+        """
         if self._is_refused():
             return
-        stale = self._session.stale_frames()
+        all_stale, wanted = self._session.stale_frames(), set(self._session.wanted_frames)
+        stale = [frame for frame in all_stale if ignores_range or frame in wanted]
         if not stale:
-            self.said.emit("Every frame of the clean plate fits the shapes already", "plain")
+            left = f"; {len(all_stale)} outside In and Out do not" if all_stale else ""
+            self.said.emit(f"Every frame {'between In and Out ' if left else ''}fits the shapes already{left}", "plain")
             return
         try:
             words = clean_words(self._session, choice, pack, preferences, stale, patch=patch)

@@ -24,11 +24,13 @@ BEAT_MS = 20_000
 class Opening(QObject):
     """`opened` when a plate is in the session, `put_back` when its pictures are there again after another was refused.
 
-    `said` gives a line and its kind. `choice` is the plate that is in the session, as somebody asked for it.
+    `said` gives a line and its kind; `waits` says that a project is open without its plate. `choice` is the plate that
+    is in the session, as somebody asked for it.
     """
 
     opened = Signal(object)
     put_back = Signal()
+    waits = Signal(str)  # a project is open, its plate is not: the project's name
     said = Signal(str, str)
 
     def __init__(self, session: Session, reel: Reel, engine: Callable[[], Engine], parent: QObject) -> None:
@@ -38,7 +40,7 @@ class Opening(QObject):
         self._session, self._reel, self._engine = session, reel, engine
         self._out: Path | None = None
         self._crop: tuple[int, Box] | None = None
-        self._is_relinking = False
+        self._is_relinking = self._is_own = False
         self._looking = Errand(self)
         self._looking.done.connect(session.take_witnesses)
         self._beat = QTimer(self, interval=BEAT_MS)
@@ -46,13 +48,21 @@ class Opening(QObject):
         reel.opened.connect(self._take_facts)
 
     def open_plate(self, choice: PlateChoice, out: Path | None = None, crop: tuple[int, Box] | None = None) -> None:
-        """Ask for a plate; `crop` is a box to begin with where nobody has drawn one."""
+        """Ask for a plate; `crop` is a box to begin with where nobody has drawn one.
+
+        A project that waits for its plate takes it where it is that very one; any other is a shot of its own.
+        """
+        self._ask(choice, out, crop, is_own=False)
+
+    def _ask(self, choice: PlateChoice, out: Path | None, crop: tuple[int, Box] | None, *, is_own: bool) -> None:
+        """`is_own`: the plate is meant for the project that waits, and no other shot is to be opened for it."""
         try:
             self._reel.use(self._engine())
         except RotopaintError as error:
             self.said.emit(str(error), "trouble")
             return
         self._asked, self._out, self._crop, self._is_relinking = choice, out, crop, False
+        self._is_own = is_own
         self.said.emit(f"Opening {choice.source}", "plain")
         self._reel.open(PLATE, choice.source, choice.colourspace)
 
@@ -64,11 +74,12 @@ class Opening(QObject):
             self.said.emit(str(error), "trouble")
             return
         self.choice = None  # that of the shot before
+        self.waits.emit(path.stem)
         self._beat.start()
         if place.source is None:
             self.said.emit(f"{path.name}: its plate was never noted; File, Relink the plate", "trouble")
             return
-        self.open_plate(PlateChoice(place.source, colourspace=place.colourspace), place.out)
+        self._ask(PlateChoice(place.source, colourspace=place.colourspace), place.out, None, is_own=True)
 
     def relink(self, source: str) -> None:
         """The plate of the open project lies somewhere else now."""
@@ -76,10 +87,10 @@ class Opening(QObject):
         if session.project_path is None:
             self.said.emit("No project is open: open the plate itself", "trouble")
         elif session.awaits_plate:
-            self.open_plate(PlateChoice(source), self._out)
+            self._ask(PlateChoice(source), self._session.out, None, is_own=True)
         else:
             colourspace = None if self.choice is None else self.choice.colourspace
-            self.open_plate(PlateChoice(source, colourspace=colourspace), self._out)
+            self._ask(PlateChoice(source, colourspace=colourspace), self._out, None, is_own=True)
             self._is_relinking = True
 
     def explain(self, text: str) -> str:
@@ -121,6 +132,7 @@ class Opening(QObject):
             if self._is_relinking:
                 self._session.relink(plate)
             else:
+                self._leave_waiting(plate)
                 self._session.open(plate, self._out)
         except RotopaintError as error:
             self.said.emit(self.explain(str(error)), "trouble")
@@ -128,6 +140,13 @@ class Opening(QObject):
             return
         self.choice, self._is_relinking = choice, False
         self.opened.emit(plate)
+
+    def _leave_waiting(self, plate: PlateFacts) -> None:
+        """A plate was asked for that the waiting project does not know: the project is closed, the plate a new shot."""
+        session, path = self._session, self._session.project_path
+        if session.awaits_plate and not self._is_own and path is not None and not session.knows(plate):
+            session.close()
+            self.said.emit(f"{path.name} was closed: {plate.name} is not its plate", "plain")
 
     def _put_back(self) -> None:
         """The refused plate's pictures are in the reel: those of the plate that is in the session come back."""

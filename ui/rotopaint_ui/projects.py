@@ -43,8 +43,11 @@ class Projects:
         """The project file that is open."""
         return None if self.store is None else self.store.path
 
-    def open(self, path: Path) -> PlatePlace:
-        """Open a project: its state is shown at once, its plate is for the caller to open. Raises ProjectError."""
+    def open(self, path: Path, *, keeps_plate: bool = False) -> PlatePlace:
+        """Open a project: its state is shown at once, its plate is for the caller to open. Raises ProjectError.
+
+        `keeps_plate`: the plate that is open is the project's.
+        """
         project = Project.open(path)
         try:
             store = ProjectStore(project, self._session.say)
@@ -54,6 +57,8 @@ class Projects:
             project.close()
             raise
         self.close()
+        if not keeps_plate:
+            self._session.leave_plate(Path(out) if out else None)
         prints = {int(frame): each for frame, each in (painted or {}).items()}
         self._session.show_project(store, state, behind, ahead, prints)
         self.store, self._awaits_plate = store, True
@@ -69,7 +74,7 @@ class Projects:
         session = self._session
         plate, out, shown, run = session.plate, session.out, session.state, session.run
         if path.exists():
-            self.open(path)
+            self.open(path, keeps_plate=True)
             self._awaits_plate = False
             if plate is not None:
                 self.join(plate, out)
@@ -99,6 +104,17 @@ class Projects:
         project.set_note("plate", {name: getattr(plate, name) for name in _PLATE_FIELDS})
         if out is not None:
             project.set_note("out", str(out))
+
+    def knows(self, plate: PlateFacts) -> bool:
+        """Whether the project remembers a plate's files, by size and content."""
+        if self.store is None:
+            return False
+        project = self._idle()
+        known, remembered = project.note("plate"), files.chosen(project.files(), plate.frames)
+        if known is None or not remembered:
+            return False
+        is_sized = (plate.width, plate.height) == (known["width"], known["height"])
+        return is_sized and files.compare(remembered, frame_paths(plate, tuple(remembered))).is_same_plate
 
     @property
     def awaits_plate(self) -> bool:

@@ -3,26 +3,34 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeVar
 
 from rotopaint_ai.errors import DocumentError
 
 FORMAT = "rotopaint-run"
+Spans = tuple[tuple[int, int], ...]
+V = TypeVar("V")
 
 
 @dataclass(frozen=True, slots=True)
 class RunRecord:
-    """Per frame: expected error of each shape in pixels, lost and failed frames, seam visibility; holds as spans."""
+    """Per frame: expected error of each shape in pixels, lost and failed frames, seam visibility; holds as spans.
+
+    `agreement` is how far the pack's second opinion agrees with a frame's seam matte, 0 to 1; below `limit` the two
+    part. Empty where the pack has none.
+    """
 
     errors: Mapping[int, Mapping[str, float]] = field(default_factory=dict)
     lost: frozenset[int] = frozenset()
     failed: Mapping[int, str] = field(default_factory=dict)
-    held: tuple[tuple[int, int], ...] = ()
+    held: Spans = ()
     seam: Mapping[int, tuple[float | None, float | None]] = field(default_factory=dict)
+    agreement: Mapping[int, float] = field(default_factory=dict)
+    limit: float = 0.0
     device: str = ""
     ms_per_frame: float | None = None
 
@@ -48,6 +56,10 @@ class RunRecord:
             return None if by_hand and len(by_hand) == len(keyed) else float("inf")
         left = [error for name, error in self.errors.get(frame, {}).items() if name not in by_hand]
         return max(left, default=None)
+
+    def is_doubted(self, frame: int) -> bool:
+        """Whether a second opinion sees the seams of a frame elsewhere than its splines."""
+        return self.agreement.get(frame, 1.0) < self.limit
 
     def hold_of(self, frame: int) -> tuple[int, int]:
         """First and last frame of the hold that a frame belongs to; the frame itself where it is not held."""
@@ -75,6 +87,23 @@ class RunRecord:
                 found[first] = max(error, found.get(first, 0.0))
         return [frame for frame, _ in sorted(found.items(), key=lambda item: (-item[1], item[0]))]
 
+    def joined(self, before: RunRecord, frames: Collection[int]) -> RunRecord:
+        """This run's record of some frames, with what an earlier one says of the others."""
+
+        def others(old: Mapping[int, V], new: Mapping[int, V]) -> dict[int, V]:
+            return dict(sorted({**{f: value for f, value in old.items() if f not in frames}, **new}.items()))
+
+        return replace(
+            self,
+            errors=others(before.errors, self.errors),
+            lost=frozenset(frame for frame in before.lost if frame not in frames) | self.lost,
+            failed=others(before.failed, self.failed),
+            held=_spans(before.held, self.held, frames),
+            seam=others(before.seam, self.seam),
+            agreement=others(before.agreement, self.agreement),
+            limit=self.limit if self.agreement else before.limit,
+        )
+
     def with_frame(self, facts: Mapping[str, Any]) -> RunRecord:
         """The record after one `frame` event."""
         frame, status = int(facts["frame"]), facts.get("status", "done")
@@ -84,6 +113,12 @@ class RunRecord:
             failed[frame] = str(facts.get("message") or "failed")
         errors = {**self.errors, frame: dict(facts.get("expected_error_px") or {})}
         return replace(self, lost=lost, failed=failed, errors=errors)
+
+
+def _spans(old: Spans, new: Spans, frames: Collection[int]) -> Spans:
+    """Holds of an earlier run that none of these frames is in, and the new ones."""
+    kept = (span for span in old if not any(frame in frames for frame in range(span[0], span[1] + 1)))
+    return tuple(sorted({*kept, *new}))
 
 
 def read(path: Path) -> RunRecord:
@@ -105,13 +140,15 @@ def _from_json(run: Mapping[str, Any]) -> RunRecord:
         if values is not None
     }
     seam = {int(frame): (pair[0], pair[1]) for frame, pair in (run.get("seam") or {}).get("by_frame", {}).items()}
-    device = run["device"]
+    device, second = run["device"], run.get("second_opinion") or {}
     return RunRecord(
         errors=errors,
         lost=frozenset(int(frame) for frame in frames["lost"]),
         failed={int(frame): str(text) for frame, text in frames["failed"].items()},
         held=tuple((int(first), int(last)) for first, last in frames["held"]),
         seam=seam,
+        agreement={int(frame): float(score) for frame, score in second.get("by_frame", {}).items()},
+        limit=float(second.get("limit", 0.0)),
         device=str(device.get("note") or device.get("used") or ""),
         ms_per_frame=float(run["timing"]["ms_per_frame"]),
     )
@@ -125,6 +162,8 @@ def to_json(run: RunRecord) -> dict[str, Any]:
         "failed": {str(frame): text for frame, text in run.failed.items()},
         "held": [list(span) for span in run.held],
         "seam": {str(frame): list(pair) for frame, pair in run.seam.items()},
+        "agreement": {str(frame): score for frame, score in run.agreement.items()},
+        "limit": run.limit,
         "device": run.device,
         "ms_per_frame": run.ms_per_frame,
     }
@@ -138,6 +177,8 @@ def from_json(value: Mapping[str, Any]) -> RunRecord:
         failed={int(frame): text for frame, text in value["failed"].items()},
         held=tuple((first, last) for first, last in value["held"]),
         seam={int(frame): (before, after) for frame, (before, after) in value["seam"].items()},
+        agreement={int(frame): float(score) for frame, score in value.get("agreement", {}).items()},
+        limit=float(value.get("limit", 0.0)),
         device=value["device"],
         ms_per_frame=value["ms_per_frame"],
     )

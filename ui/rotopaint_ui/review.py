@@ -20,6 +20,7 @@ class Visits(StrEnum):
     WORST = "worst first"
     NEEDS_WORK = "needs work"
     UNMARKED = "not looked at"
+    DOUBTED = "second opinion"
 
 
 class ReviewLoop:
@@ -72,8 +73,37 @@ class ReviewLoop:
         plate, marks = session.plate, session.state.marks
         if plate is None:
             return []
+        if self.visits is Visits.DOUBTED:
+            return [frame for frame in self.doubted() if session.run.hold_of(frame)[0] == frame]
         wanted: Mark | None = "needs work" if self.visits is Visits.NEEDS_WORK else None
         return [f for f in plate.frames if marks.get(f) == wanted and session.run.hold_of(f)[0] == f]
+
+    def doubted(self) -> list[int]:
+        """Frames where a second opinion sees the seams elsewhere, of a hold all, less those a person is done with."""
+        session, run = self._session, self._session.run
+        if session.plate is None or not run.agreement:
+            return []
+        found = {each for frame in run.agreement if run.is_doubted(frame) for each in session.hold_frames(frame)}
+        return [frame for frame in session.plate.frames if frame in found - session.settled_frames()]
+
+    def reason(self) -> str:
+        """Why somebody should look at the frame that is shown; empty where there is no reason left."""
+        session, run, frame = self._session, self._session.run, self._session.frame
+        if session.plate is None or frame in session.settled_frames():
+            return ""
+        if frame in run.failed:
+            return "failed"
+        if frame in run.lost:
+            return "face not found"
+        keyed = session.keyed_frames()
+        held = set(session.held_frames())
+        left = {name: e for name, e in run.errors.get(frame, {}).items() if not held & keyed.get(name, frozenset())}
+        worst = max(left, key=left.__getitem__, default=None)
+        told = [] if worst is None else [f"{session.name_of(worst)} may be {left[worst]:.1f} px off"]
+        score = next((run.agreement[each] for each in held if run.is_doubted(each)), None)
+        if score is not None:
+            told.append(f"second opinion: {score:.0%} of the seam agrees")
+        return "; ".join(told)
 
     # --- marks
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QAction
-from PySide6.QtWidgets import QComboBox, QFrame, QHBoxLayout, QLabel, QSpinBox, QToolButton
+from PySide6.QtWidgets import QComboBox, QFrame, QHBoxLayout, QLabel, QSizePolicy, QSpinBox, QToolButton
 
 from rotopaint_ui.bars import button_of
 from rotopaint_ui.review import Visits
@@ -35,6 +35,10 @@ class ReviewBar(QFrame):
         self.visits.addItems([each.value for each in Visits])
         self.visits.setToolTip("Which frames N goes to")
         self.visits.setAccessibleName("Frames that N goes to")
+        self.reason = QLabel()
+        self.reason.setObjectName("note")
+        self.reason.setToolTip("Why this frame wants to be looked at: the worst shape that nobody has keyed here")
+        self.reason.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
         self.summary = QLabel()
         self.summary.setObjectName("note")
         self.buttons: dict[str, QToolButton] = {}
@@ -49,7 +53,8 @@ class ReviewBar(QFrame):
         row.addSpacing(12)
         self._add(row, actions, "accept", "needs_work")
         row.addWidget(self.summary)
-        row.addStretch(1)
+        row.addSpacing(8)
+        row.addWidget(self.reason, 1)
         self._add(row, actions, "spread", "refit")
         self.frame.valueChanged.connect(self.frame_wanted)
         self.visits.currentTextChanged.connect(self.visits_changed)
@@ -63,6 +68,13 @@ class ReviewBar(QFrame):
         if not self.frame.hasFocus() or self.frame.value() != frame:
             self.frame.setValue(frame)
         self.frame.blockSignals(False)
+
+    def show_reason(self, text: str, *, has_opinion: bool) -> None:
+        """Why this frame wants to be looked at; `has_opinion`: whether the pack's second opinion can be visited."""
+        self.reason.setText(text)
+        model, row = self.visits.model(), list(Visits).index(Visits.DOUBTED)
+        flags = Qt.ItemFlag.ItemIsEnabled | Qt.ItemFlag.ItemIsSelectable if has_opinion else Qt.ItemFlag.NoItemFlags
+        model.setData(model.index(row, 0), int(flags.value), Qt.ItemDataRole.UserRole - 1)
 
     def show_reach(self, reach: Reach | None) -> None:
         """What Spread would do."""

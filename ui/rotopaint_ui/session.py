@@ -16,7 +16,7 @@ from rotopaint_ai.files import write_text
 from rotopaint_ai.project.files import Facts
 from rotopaint_ai.project.values import MARKS, Box, Mark, SeamSettings, Spread, State
 from rotopaint_ai.shapes.roto import RotoDocument
-from rotopaint_ui import edits, seam_settings
+from rotopaint_ui import edits, taking
 from rotopaint_ui.editing import Editing, Selection
 from rotopaint_ui.history import MAX_UNDO, Step, Store
 from rotopaint_ui.painting import Painting
@@ -65,8 +65,10 @@ class Session(Editing):
         super().__init__()
         self.plate: PlateFacts | None = None
         self.out: Path | None = None
+        self.span: tuple[int, int] | None = None  # In and Out, see `set_span`
         self._saved: RotoDocument | None = None
         self._asked: State | None = None  # what the run that is under way was told
+        self._asked_frames: frozenset[int] | None = None  # and for which frames; None: for all
         self._stepped_to: int | None = None
         self._projects = Projects(self)
         self.painting = Painting(self._projects.keep_painted)
@@ -91,6 +93,18 @@ class Session(Editing):
             self.run = RunRecord()
             self._history.clear()
         self._tell()
+
+    def set_span(self, span: tuple[int, int] | None) -> None:
+        """In and Out: the frames, both included, that are played, run, painted and edited together; None: all."""
+        if span != self.span:
+            self.span = span
+            self._tell()
+
+    @property
+    def wanted_frames(self) -> tuple[int, ...]:
+        """The plate's frames that lie between In and Out."""
+        frames = () if self.plate is None else self.plate.frames
+        return frames if self.span is None else tuple(f for f in frames if self.span[0] <= f <= self.span[1])
 
     def take_results(self, results: Results) -> None:
         """Take what an earlier run of this shot left; the artist's keys from a run that was cut off are put back."""
@@ -158,6 +172,10 @@ class Session(Editing):
         """
         return self._projects.open(path)
 
+    def leave_plate(self, out: Path | None) -> None:
+        """A project is being opened: the plate of the shot before it is not its own. `out` is where its runs wrote."""
+        self.plate, self.out = None, out
+
     def start_project(self, path: Path | None = None, results: Results | None = None) -> None:
         """Keep the open shot in a project file from now on: one that is there is opened, else one is made.
 
@@ -216,6 +234,10 @@ class Session(Editing):
         """Whether a project is open whose plate is not."""
         return self._projects.awaits_plate
 
+    def knows(self, plate: PlateFacts) -> bool:
+        """Whether a plate is, by the content of its files, the one that the open project was made on."""
+        return self._projects.knows(plate)
+
     @property
     def lock_owner(self) -> str | None:
         """Who else works on the project, as "name on host"."""
@@ -268,26 +290,31 @@ class Session(Editing):
         self._saved = document
         self._projects.keep_shapes()
 
-    def prepare_run(self) -> None:
-        """Before a run writes its shapes over ours: put the artist's keys in safety, on disk."""
+    def prepare_run(self, frames: Collection[int] | None = None) -> None:
+        """Before a run writes its shapes over ours: put the artist's keys in safety, on disk.
+
+        `frames` are those that it is asked for; None is all of them.
+        """
         self.flush()
         self._asked = self._state
+        self._asked_frames = None if frames is None or self.plate is None else frozenset(frames)
         document, out = self._state.document, self.out
         if document is not None and out is not None and any(edits.human_keys(shape) for shape in document.shapes):
             write_text(out / HAND_NAME, documents.dumps(document))
 
     def take_run(self, results: Results) -> None:
-        """After a run: take its shapes with the artist's keys and seam settings put back, in one step, to be saved."""
+        """After a run: take its shapes with the artist's keys and seam settings put back, in one step, to be saved.
+
+        Frames that the run was not asked for stay as they are.
+        """
         if results.out != self.out or results.document is None:
             return
-        new = self._saved = results.document
-        if self._state.document is not None:
-            new = edits.with_human_keys(new, self._state.document)
-        new = seam_settings.put_back(new, self._state.seams)
-        self.run = results.run
+        asked, self._asked_frames = self._asked_frames, None
+        self._saved = results.document
         before = self._state
-        self.act("run", replace(before, document=new, predicted=edits.model_keys(results.document)))
-        self._note_run(results, before)
+        self.run = results.run if asked is None else results.run.joined(self.run, asked)
+        self.act("run", taking.after_run(before, results.document, asked))
+        self._note_run(results, before, asked)
         self._projects.keep_run()
         if before.document is not None and edits.has_followers(before.document) and self.live is not None:
             self.refit()  # what had been carried on from human keys is carried on again, over the new result
@@ -304,11 +331,12 @@ class Session(Editing):
         self.painting.note(frames, state)
         self._tell()
 
-    def _note_run(self, results: Results, before: State) -> None:
-        """A run has painted every frame, with what people had set where it read the project."""
-        if results.has_clean:
+    def _note_run(self, results: Results, before: State, asked: Collection[int] | None) -> None:
+        """A run has painted the frames that it was asked for, with what people had set where it read the project."""
+        if results.has_clean and results.document is not None:
             drawn = State() if self.project_path is None else self._asked or before
-            self.painting.note(self._whole_frames(), replace(drawn, document=results.document))
+            frames = [frame for frame in self._whole_frames() if asked is None or frame in asked]
+            self.painting.note(frames, taking.as_drawn(drawn, results.document, asked))
         self._asked = None
 
     def _whole_frames(self) -> list[int]:
@@ -328,9 +356,7 @@ class Session(Editing):
     def show_live(self) -> None:
         """Show the shapes that have come so far, the artist's own keys among them."""
         if self._stream is not None:
-            live = self._stream.document()
-            own = self._state.document
-            self._live_document = live if own is None else edits.with_human_keys(live, own)
+            self._live_document = taking.under_way(self._state.document, self._stream)
             self._tell()
 
     def end_live(self) -> None:
@@ -341,6 +367,8 @@ class Session(Editing):
     def _forget(self, state: State) -> None:
         """Another shot, or none: what was selected, hidden or held is no more."""
         self.selection, self.hidden, self.locked = Selection(), frozenset(), frozenset()
+        self.span = None
         self.painting.show({})
         self._state, self._saved, self._asked, self._gesture = state, None, None, None
+        self._asked_frames = None
         self._corrections.forget()

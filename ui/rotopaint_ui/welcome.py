@@ -40,6 +40,7 @@ class Welcome(QFrame):
         self.open.clicked.connect(panel.open_chosen)
         self.sample.clicked.connect(sample)
         panel.plate_opened.connect(self.hide)
+        panel.opening.waits.connect(self.hide)
         self._canvas.installEventFilter(self)
         self._place()
 

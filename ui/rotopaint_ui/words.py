@@ -6,8 +6,9 @@ import json
 from collections.abc import Collection, Mapping
 from pathlib import Path
 
+from rotopaint_ai.errors import UsageError
 from rotopaint_ai.files import write_text
-from rotopaint_ai.frames import summarise
+from rotopaint_ai.frames import FrameRange, summarise
 from rotopaint_ai.project.prints import seams_of
 from rotopaint_ai.project.values import SeamSettings
 from rotopaint_ai.seams import strokes
@@ -20,11 +21,36 @@ TOUCHUP_NAME = "touchup.json"
 STATE_FOLDER = ".rotopaint"  # what a run leaves for the next one to go on from
 
 
-def run_words(session: Session, choice: PlateChoice, pack: str | None, preferences: Preferences) -> list[str]:
-    """A run of the whole shot; what people have done stands, where a project keeps it."""
+def range_text(span: tuple[int, int] | None) -> str:
+    """In and Out as buttons say them; empty where there are none."""
+    return "" if span is None else f"{span[0]}" if span[0] == span[1] else f"{span[0]}\u2013{span[1]}"
+
+
+def run_frames(session: Session, choice: PlateChoice, *, ignores_range: bool = False) -> tuple[int, ...] | None:
+    """The plate's frames that a run is for: those that the host points at, between In and Out; None: all of them.
+
+    Raises: UsageError where none is left.
+    """
+    assert session.plate is not None
+    frames = session.plate.frames if ignores_range else session.wanted_frames
+    if choice.frames is not None:
+        frames = tuple(frame for frame in frames if frame in FrameRange.parse(choice.frames))
+    if not frames:
+        raise UsageError("In and Out: no frame of the plate lies between them; Ctrl+I takes all frames again")
+    return None if frames == session.plate.frames else frames
+
+
+def run_words(
+    session: Session,
+    choice: PlateChoice,
+    pack: str | None,
+    preferences: Preferences,
+    frames: Collection[int] | None = None,
+) -> list[str]:
+    """A run of some frames, or of all; what people have done stands, where a project keeps it."""
     assert session.plate is not None
     words = ["run", session.plate.source, "--out", str(session.out), "--events"]
-    if session.out is not None and (session.out / STATE_FOLDER).is_dir():
+    if session.out is not None and _goes_on(session.out, session.plate.frames if frames is None else frames):
         words.append("--resume")
     crops = [box.word(frame) for frame, box in sorted(session.state.crops.items())]
     for crop in crops or ["auto"]:
@@ -33,11 +59,21 @@ def run_words(session: Session, choice: PlateChoice, pack: str | None, preferenc
         words += ["--project", str(session.project_path), "--leave-project"]
     if pack is not None:
         words += ["--model", pack]
-    if choice.frames is not None:
-        words += ["--frames", choice.frames]
+    wanted = choice.frames if frames is None else str(FrameRange(min(frames), max(frames)))
+    if wanted is not None:
+        words += ["--frames", wanted]
     if preferences.device != "auto":
         words += ["--device", preferences.device]
     return words + _plate_words(choice, preferences)
+
+
+def _goes_on(out: Path, frames: Collection[int]) -> bool:
+    """Whether a run of these frames was begun in a folder; what else may have changed the engine says itself."""
+    try:
+        job = json.loads((out / STATE_FOLDER / "job.json").read_text(encoding="utf-8"))
+        return bool(job["frames"] == [summarise(frames)])
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
 
 
 def clean_words(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from PySide6.QtCore import QRectF, QSize, Qt, Signal
@@ -23,6 +23,7 @@ from rotopaint_ai.shapes.roto import RotoShape
 from rotopaint_ui.inspector.parts import footer, heading, level, note, number, put, scrolling
 from rotopaint_ui.render import DEFAULT_WIDTH_PX
 from rotopaint_ui.session import Session
+from rotopaint_ui.words import range_text
 
 METHODS = ("auto", "two-bank", "temporal", "learned", "telea")
 _ABOUT = {
@@ -81,6 +82,7 @@ class SeamTab(QWidget):
     """Each change is one undo step and means every seam that is chosen."""
 
     make_wanted = Signal()
+    make_all_wanted = Signal()
 
     def __init__(self, session: Session) -> None:
         super().__init__()
@@ -134,8 +136,10 @@ class SeamTab(QWidget):
         self._previewed = pair
         self._show_visibility()
 
-    def show_stale(self, stale: Sequence[int], n_frames: int, is_running: bool) -> None:
-        """How many frames of the clean plate no longer fit the shapes."""
+    def show_stale(
+        self, stale: Sequence[int], n_frames: int, is_running: bool, between: Collection[int] | None = None
+    ) -> None:
+        """How many frames of the clean plate no longer fit the shapes; `between`: the frames from In to Out."""
         if is_running:
             text = "Painting; Esc stops"
         elif not n_frames:
@@ -144,9 +148,17 @@ class SeamTab(QWidget):
             text = f"{len(stale)} of {n_frames} frames no longer fit the shapes"
         else:
             text = f"All {n_frames} frames are up to date"
+        wanted = stale if between is None else [frame for frame in stale if frame in between]
+        if between is not None and stale and not is_running:
+            text += f"; {len(wanted)} of them between In and Out"
         self.state.setText(text)
-        self.make.setText(f"Make {len(stale)} frames" if stale else "Make the clean plate")
-        self.make.setEnabled(bool(stale) and not is_running)
+        plural = "frame" if len(wanted) == 1 else "frames"
+        where = f", {range_text((min(between), max(between)))}" if between and wanted else ""
+        self.make.setText(f"Make {len(wanted)} {plural}{where}" if wanted else "Make the clean plate")
+        self.make.setEnabled(bool(wanted) and not is_running)
+        self.make_all.setText(f"Make all {len(stale)}")
+        self.make_all.setVisible(len(stale) > len(wanted))
+        self.make_all.setEnabled(not is_running)
 
     # --- building
 
@@ -168,6 +180,9 @@ class SeamTab(QWidget):
         self.preview.setCheckable(True)
         self.make = QPushButton("Make the clean plate")
         self.make.setToolTip("Paint the frames that no longer fit, and only those (rotopaint clean)")
+        self.make_all = QPushButton()
+        self.make_all.setToolTip("Those outside In and Out as well (Ctrl+Alt+Shift+Return)")
+        self.make_all.hide()
         self.patch = QCheckBox("Patch layer as well")
         self.patch.setToolTip("The paint alone, premultiplied RGBA over the plate, in the folder patch")
         self.state = note("No clean plate yet")
@@ -178,6 +193,7 @@ class SeamTab(QWidget):
         self.method.activated.connect(lambda index: self._edit(self.method))
         self.reset.clicked.connect(self._reset)
         self.make.clicked.connect(self.make_wanted)
+        self.make_all.clicked.connect(self.make_all_wanted)
 
     def _lay_out(self) -> None:
         """Fields that scroll; below them, always in sight, what makes the paint."""
@@ -199,7 +215,7 @@ class SeamTab(QWidget):
         column.setSpacing(0)
         level(form)
         column.addWidget(scrolling(self.hint, form), 1)
-        column.addWidget(footer(self.meter, self.preview, self.state, self.patch, self.make))
+        column.addWidget(footer(self.meter, self.preview, self.state, self.patch, self.make, self.make_all))
 
     # --- showing
 

@@ -6,13 +6,12 @@ the frame numbers shows the whole shot. The ends of the reach bracket can be dra
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from PySide6.QtCore import QPointF, QSize, Qt, Signal
 from PySide6.QtGui import QColor, QMouseEvent, QPainter, QPaintEvent, QResizeEvent, QWheelEvent
 from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
 
-from rotopaint_ai.shapes.human import human_keys
 from rotopaint_ai.shapes.roto import RotoDocument
 from rotopaint_ui.moved import Moved
 from rotopaint_ui.record import RunRecord
@@ -22,7 +21,7 @@ from rotopaint_ui.session import Session
 from rotopaint_ui.shot import PlateFacts
 from rotopaint_ui.timeline import strips
 from rotopaint_ui.timeline.axis import Axis
-from rotopaint_ui.timeline.heat import BARS, ROW, HeatRows, Rows, Settled, paint_bars
+from rotopaint_ui.timeline.heat import BARS, ROW, HeatRows, Rows, Settled, paint_bars, paint_doubts
 from rotopaint_ui.timeline.keys import KEYS, key_sources, paint_keys, paint_moved
 from rotopaint_ui.timeline.marks import MARKS, paint_marks
 from rotopaint_ui.timeline.ramp import BAD_SHARE
@@ -43,8 +42,8 @@ class Timeline(QWidget):
     def __init__(self, session: Session, reel: Reel, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.reach: Reach | None = None
-        self.span: tuple[int, int] | None = None  # the frames that are played and edited together
         self.moved: Moved | None = None  # by the last spread or refit
+        self.doubted: Collection[int] = ()  # where a second opinion sees the seams elsewhere
         self._session, self._reel = session, reel
         self._rows = HeatRows()
         self._axis: Axis | None = None
@@ -164,8 +163,8 @@ class Timeline(QWidget):
         for name, height in (("thumbs", THUMBS), ("bars", BARS), ("keys", KEYS), ("reach", REACH), ("marks", MARKS)):
             painter.fillRect(strips.strip(axis, tops[name], height), GROUND)
         strips.paint_ruler(painter, axis, tops["ruler"])
-        if self.span is not None:
-            strips.paint_span(painter, axis, tops["ruler"], self.span)
+        if session.span is not None:
+            strips.paint_span(painter, axis, tops["ruler"], session.span)
         thumbs = {frame: self._reel.thumb(frame) for frame in self.thumb_frames()}
         broken = {frame for name, frame in self._reel.broken if name == PLATE}
         strips.paint_thumbs(painter, axis, tops["thumbs"], plate, thumbs, broken)
@@ -173,6 +172,7 @@ class Timeline(QWidget):
         settled, bad_px = self._settled(), BAD_SHARE * plate.width
         done = settled.get(session.selection.shape or "", frozenset())
         paint_bars(painter, axis, tops["bars"], self._errors(axis), bad_px, done)
+        paint_doubts(painter, axis, tops["bars"], self.doubted)
         names = self._shape_names()[:MOST_ROWS]
         if names:
             rows = Rows(session.run, names, axis, bad_px, settled)
@@ -203,8 +203,7 @@ class Timeline(QWidget):
             and (done[0] is not state.document or done[1] != state.marks or done[3] is not run)
         ):
             accepted = frozenset(frame for frame, mark in state.marks.items() if mark == "accepted")
-            shapes = () if state.document is None else state.document.shapes
-            by_shape = {shape.name: accepted | human_keys(shape).keys() for shape in shapes}
+            by_shape = {name: accepted | frames for name, frames in self._session.keyed_frames().items()}
             by_shape[""] = accepted | self._session.settled_frames()
             same = done is not None and done[2] == by_shape  # the rows are drawn anew for another one
             done = self._done = state.document, state.marks, done[2] if done is not None and same else by_shape, run
@@ -311,7 +310,7 @@ class Timeline(QWidget):
 
     def tip(self, frame: int) -> str:
         """What is known of a frame, one line for each fact."""
-        session, plate = self._session, self._session.plate
+        session, plate, run = self._session, self._session.plate, self._session.run
         lines = [f"Frame {frame}"]
         if plate is not None and frame not in plate.frames:
             lines.append("not on disk")
@@ -324,6 +323,9 @@ class Timeline(QWidget):
         first, last = session.run.hold_of(frame)
         if last > first:
             lines.append(f"held {first}-{last}")
+        if frame in self.doubted:
+            score = next(run.agreement[each] for each in range(first, last + 1) if run.is_doubted(each))
+            lines.append(f"second opinion: {score:.0%} of the seam agrees")
         if self.moved is not None and frame in self.moved.by_frame:
             lines.append(f"moved by up to {self.moved.by_frame[frame]:.1f} px just now")
         if frame in session.state.marks:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from PySide6.QtCore import QPointF, QRectF, Qt
-from PySide6.QtGui import QColor, QImage, QPainter, QPen
+from PySide6.QtGui import QColor, QImage, QPainter, QPen, QPolygonF
 
 from rotopaint_ui.record import RunRecord
 from rotopaint_ui.timeline.axis import LEFT, Axis
@@ -16,6 +16,7 @@ BARS, ROW = 24, 5
 _LOW = 4.0  # height of a bar that is done with
 SETTLED = QColor("#3d4656")
 Settled = Mapping[str, frozenset[int]]  # frames that a person has keyed or accepted, by shape
+_DOUBT = QColor("#f0f2f6")
 _EMPTY = QColor("#0f1013")
 
 
@@ -64,6 +65,18 @@ def paint_bars(
         else:
             height = BARS * (0.15 + 0.85 * error / tallest)
             painter.fillRect(QRectF(left, y + BARS - height, width, height), ramp(error / bad_px))
+
+
+def paint_doubts(painter: QPainter, axis: Axis, y: float, frames: Iterable[int]) -> None:
+    """A triangle over the frames where a second opinion sees the seams elsewhere: a form, whatever the bar's colour."""
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+    painter.setPen(QPen(QColor("#0f1013"), 1.0))
+    painter.setBrush(_DOUBT)
+    for frame in frames:
+        if axis.begin - 1 < frame < axis.end:
+            x = axis.middle_of(frame)
+            painter.drawPolygon(QPolygonF([QPointF(x - 4, y), QPointF(x + 4, y), QPointF(x, y + 6)]))
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing, on=False)
 
 
 def columns(axis: Axis) -> Sequence[tuple[float, range]]:

@@ -27,7 +27,6 @@ class Hand:
     def __init__(self, session: Session) -> None:
         self.session = session
         self.mode: Carry | None = None  # how edits reach other keys; None: not at all
-        self.span: tuple[int, int] | None = None  # the frames that are played and edited together; None: all
         self.copied: dict[str, Points] = {}
 
     @property
@@ -36,7 +35,7 @@ class Hand:
         plate = self.session.plate
         if self.mode is None or plate is None:
             return None
-        first, last = self.span or (plate.first, plate.last)
+        first, last = self.session.span or (plate.first, plate.last)
         return Reach(first, last, self.mode)
 
     # --- what may be touched

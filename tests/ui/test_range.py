@@ -1,0 +1,164 @@
+"""In and Out: a run and the clean plate mean the frames between them, say so, and leave the other frames alone."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from pytestqt.qtbot import QtBot
+
+from rotopaint_ai.errors import UsageError
+from rotopaint_ai.exchange import document as documents
+from rotopaint_ai.shapes.roto import Key, RotoDocument
+from rotopaint_ui.host import PlateChoice
+from rotopaint_ui.panel import Panel
+from rotopaint_ui.preferences import Preferences
+from rotopaint_ui.record import RunRecord
+from rotopaint_ui.session import PlateFacts, Session, read_results
+from rotopaint_ui.words import range_text, run_frames, run_words
+
+from .conftest import FRAMES, make_document
+
+CHOICE = PlateChoice("plate.####.png")
+
+
+def y(document: RotoDocument | None, frame: int) -> float:
+    assert document is not None
+    return document.shape("seam").at(frame)[0].y
+
+
+def between(first: int, last: int, down: float, width_px: float = 4.0) -> RotoDocument:
+    """What a run of some frames finds: the seam lies lower, and is of another width."""
+    document = make_document()
+    seam = document.shape("seam")
+    keys = {
+        frame: Key(tuple(p._replace(y=p.y + down) for p in key.points))
+        for frame, key in seam.keys.items()
+        if first <= frame <= last
+    }
+    eye = document.shape("eye")
+    shapes = (
+        replace(seam, keys=keys, width_px=width_px),
+        eye.with_keys({f: key for f, key in eye.keys.items() if f in keys}),
+    )
+    return replace(document, first_frame=first, last_frame=last, shapes=shapes)
+
+
+def test_a_run_is_asked_for_the_frames_between_in_and_out(session: Session) -> None:
+    assert run_frames(session, CHOICE) is None
+    session.set_span((1002, 1005))
+    assert run_frames(session, CHOICE) == (1002, 1003, 1005)  # 1004 is not on disk
+    assert run_frames(session, replace(CHOICE, frames="1003-1006")) == (1003, 1005)  # and what the Read node says
+    assert run_frames(session, CHOICE, ignores_range=True) is None
+    words = run_words(session, CHOICE, None, Preferences(), run_frames(session, CHOICE))
+    assert words[words.index("--frames") + 1] == "1002-1005"
+    session.set_span((1004, 1004))
+    with pytest.raises(UsageError, match="no frame of the plate lies between them"):
+        run_frames(session, CHOICE)
+
+
+def test_a_run_goes_on_only_where_one_of_the_same_frames_was_begun(session: Session, out: Path) -> None:
+    (out / ".rotopaint").mkdir()
+    (out / ".rotopaint" / "job.json").write_text(json.dumps({"frames": ["1001-1003, 1005-1006"]}))
+    assert "--resume" in run_words(session, CHOICE, None, Preferences())
+    assert "--resume" not in run_words(session, CHOICE, None, Preferences(), (1002, 1003))
+    (out / ".rotopaint" / "job.json").write_text(json.dumps({"frames": ["1002-1003"]}))
+    assert "--resume" in run_words(session, CHOICE, None, Preferences(), (1002, 1003))
+    (out / ".rotopaint" / "job.json").write_text("torn")
+    assert "--resume" not in run_words(session, CHOICE, None, Preferences())
+
+
+def test_frames_that_were_not_run_stay_as_they_were(session: Session, out: Path) -> None:
+    session.start_project(out / "shot.rotopaint", read_results(out))
+    painted = dict(session.painting.painted)
+    session.mark([1006], "accepted")
+    session.set_span((1002, 1003))
+    session.prepare_run(run_frames(session, CHOICE))
+    found = between(1002, 1003, down=3.0, width_px=9.0)
+    documents.write(out / "shapes.roto.json", found)
+    run = json.loads((out / "run.json").read_text())
+    run["errors"]["by_frame"] = {"1002": [7.0, 1.0], "1003": [6.0, 1.0]}
+    run["frames"]["lost"] = []
+    (out / "run.json").write_text(json.dumps(run))
+    session.take_run(read_results(out))
+    assert [y(session.document, frame) for frame in FRAMES] == [20.0, 24.0, 25.0, 24.0, 25.0]
+    assert [y(session.state.predicted, frame) for frame in FRAMES] == [20.0, 24.0, 25.0, 24.0, 25.0]
+    assert session.document is not None
+    assert (session.document.first_frame, session.document.last_frame) == (1001, 1006)
+    assert session.document.shape("seam").width_px == 4.0  # of the shot: two frames do not change it
+    assert [session.run.error_at(frame) for frame in FRAMES] == [0.2, 7.0, 6.0, 1.0, float("inf")]
+    assert session.stale_frames() == []  # the run has painted what it found, the others show what they showed
+    assert {f: each for f, each in session.painting.painted.items() if f not in (1002, 1003)} == {
+        f: each for f, each in painted.items() if f not in (1002, 1003)
+    }
+    assert session.undo() == "run"
+    assert y(session.document, 1002) == 21.0
+    session.close()
+
+
+def test_a_run_under_way_leaves_the_other_frames_in_sight(session: Session) -> None:
+    specs = [{"name": "seam", "closed": False, "role": "seam"}, {"name": "eye", "closed": True, "role": "matte"}]
+    head = {"width": 64, "height": 48, "pixel_aspect": 1.0, "fps": 24.0, "first_frame": 1002, "last_frame": 1003}
+    session.take_event({"event": "started", "landmarks": ["nose", "chin"], "shapes": specs, **head})
+    rows = [list(p._replace(y=40.0)) for p in make_document().shape("seam").at(1002)]
+    session.take_event({"event": "frame", "frame": 1002, "landmarks": [[1, 1, 1], None], "shapes": {"seam": rows}})
+    session.show_live()
+    assert [y(session.document, frame) for frame in FRAMES] == [20.0, 40.0, 22.0, 24.0, 25.0]
+    session.end_live()
+
+
+def test_records_are_joined_frame_by_frame() -> None:
+    old = RunRecord(
+        errors={1: {"a": 1.0}, 2: {"a": 2.0}, 3: {"a": 3.0}},
+        lost=frozenset({1, 2}),
+        failed={3: "torn"},
+        held=((1, 2), (4, 5)),
+        seam={2: (3.0, 1.0), 3: (4.0, 1.0)},
+        agreement={1: 0.9, 2: 0.1},
+        limit=0.5,
+    )
+    new = RunRecord(errors={2: {"a": 0.5}}, seam={2: (3.0, 0.5)}, held=((2, 3),), device="CPU")
+    joined = new.joined(old, {2, 3})
+    assert joined.errors == {1: {"a": 1.0}, 2: {"a": 0.5}}
+    assert (joined.lost, joined.failed, joined.held) == (frozenset({1}), {}, ((2, 3), (4, 5)))
+    assert (joined.seam, joined.device) == ({2: (3.0, 0.5)}, "CPU")
+    assert (joined.agreement, joined.limit) == ({1: 0.9}, 0.5)
+
+
+def test_buttons_say_the_range_and_how_to_do_it_all(qtbot: QtBot, panel: Panel, facts: PlateFacts, out: Path) -> None:
+    session, seam, top = panel.session, panel.inspector.seam, panel.top
+    session.open(facts, out)
+    session.take_results(read_results(out))
+    panel.inspector.setCurrentWidget(seam)
+    session.set_seam("seam", replace(session.seam("seam"), grain=0.5))  # every frame is stale
+    assert (top.run.text(), top.run_all.isVisible()) == ("Run", False)
+    assert (seam.make.text(), seam.make_all.isVisible()) == ("Make 5 frames", False)
+    session.go_to(1002)
+    panel.commands["range_in"].trigger()
+    session.go_to(1003)
+    panel.commands["range_out"].trigger()
+    assert (top.run.text(), top.run_all.isVisible()) == (f"Run {range_text((1002, 1003))}", True)
+    assert (seam.make.text(), seam.make_all.text()) == (f"Make 2 frames, {range_text((1002, 1003))}", "Make all 5")
+    assert seam.make_all.isVisible()
+    assert "runs and paints" in panel.status.text.text()
+    panel.commands["range_all"].trigger()
+    assert (top.run.text(), top.run_all.isVisible(), seam.make.text()) == ("Run", False, "Make 5 frames")
+    session.set_span((1001, 1002))
+    session.open(replace(facts, name="other"), out)
+    assert session.span is None  # In and Out are of one shot
+
+
+def test_the_jobs_get_what_the_buttons_say(panel: Panel, facts: PlateFacts, out: Path) -> None:
+    session, started = panel.session, []
+    session.open(facts, out)
+    session.take_results(read_results(out))
+    session.set_seam("seam", replace(session.seam("seam"), grain=0.5))
+    session.set_span((1002, 1003))
+    panel.opening.choice = CHOICE
+    panel.jobs.worker.start = lambda engine, words: started.append(list(words))  # type: ignore[method-assign]
+    for command in ("run", "run_all", "make_clean", "make_all"):
+        panel.commands[command].trigger()
+    frames = [words[words.index("--frames") + 1] if "--frames" in words else "all" for words in started]
+    assert frames == ["1002-1003", "all", "1002-1003", "1001-1003,1005-1006"]
