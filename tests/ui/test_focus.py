@@ -8,11 +8,14 @@ from pathlib import Path
 
 import pytest
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QApplication, QLineEdit, QWidget
+from PySide6.QtWidgets import QAbstractButton, QApplication, QLineEdit, QWidget
 from pytestqt.qtbot import QtBot
 
 from rotopaint_ui import edits
+from rotopaint_ui.batch.window import BatchWindow
 from rotopaint_ui.panel import Panel
+from rotopaint_ui.preferences import default_path
+from rotopaint_ui.preferences_window import PreferencesWindow
 from rotopaint_ui.session import PlateFacts, read_results
 
 from .conftest import FRAMES
@@ -109,8 +112,10 @@ def test_space_presses_the_button_that_tab_has_reached(qtbot: QtBot, panel: Pane
     panel.inspector.setCurrentWidget(panel.inspector.export)
     tick = panel.inspector.export.mattes
     was = tick.isChecked()
-    press(qtbot, tick, K.Key_Space, K.Key_Return)
+    press(qtbot, tick, K.Key_Space)
     assert tick.isChecked() is not was
+    press(qtbot, tick, K.Key_Return)
+    assert tick.isChecked() is was
     assert fired == []
     press(qtbot, tick, K.Key_Right)  # a button has no use for it
     assert fired == ["next"]
@@ -128,3 +133,67 @@ def test_the_viewer_keeps_every_shortcut_and_ctrl_works_anywhere(qtbot: QtBot, p
     focus(qtbot, panel.review_bar.frame)
     qtbot.keyClick(panel.review_bar.frame, K.Key_I, Qt.KeyboardModifier.ControlModifier)
     assert fired[-1] == "range_all"
+
+
+def buttons_of(window: QWidget) -> list[QAbstractButton]:
+    """The buttons that Tab reaches in what is seen of a window."""
+    return [
+        each
+        for each in window.findChildren(QAbstractButton)
+        if each.isVisibleTo(window) and each.isEnabled() and each.focusPolicy() & Qt.FocusPolicy.TabFocus
+    ]
+
+
+def returned(qtbot: QtBot, window: QWidget) -> list[str]:
+    """Buttons that Return did not press once; what they would do is not done."""
+    missed = []
+    for button in buttons_of(window):
+        clicks: list[str] = []
+        button.click = lambda clicks=clicks: clicks.append("click")  # type: ignore[method-assign]
+        focus(qtbot, button)
+        qtbot.keyClick(button, K.Key_Return)
+        if clicks != ["click"]:
+            missed.append(button.text() or button.accessibleName())
+    return missed
+
+
+def test_return_presses_every_button_of_the_panel_and_nothing_else(
+    qtbot: QtBot, panel: Panel, fired: list[str]
+) -> None:
+    found = 0
+    for index in range(panel.inspector.count()):
+        panel.inspector.setCurrentIndex(index)
+        found += len(buttons_of(panel))
+        assert returned(qtbot, panel) == []
+    assert found > 4 * 25
+    assert fired == []
+
+
+def test_return_presses_the_buttons_of_the_other_windows_and_esc_closes_them(qtbot: QtBot, panel: Panel) -> None:
+    queue = BatchWindow(Path(default_path()).with_name("batch.json"), panel.host.engine)
+    preferences = PreferencesWindow(panel.preferences, [], lambda changed: None, panel)
+    preferences.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose, False)
+    preferences.tabs.setCurrentIndex(1)
+    for window in (queue, preferences):
+        qtbot.addWidget(window)
+        window.show()
+        window.activateWindow()
+        qtbot.waitUntil(window.isActiveWindow)
+        assert buttons_of(window)
+        assert returned(qtbot, window) == []
+        qtbot.keyClick(window, K.Key_Escape)
+        assert not window.isVisible()
+
+
+def test_sliders_and_tabs_are_moved_with_the_arrows(qtbot: QtBot, panel: Panel, fired: list[str]) -> None:
+    slider, tabs = panel.view_bar.exposure._slider, panel.inspector.tabBar()
+    was = slider.value()
+    press(qtbot, slider, K.Key_Right, K.Key_Up)
+    assert slider.value() == was + 2
+    panel.inspector.setCurrentIndex(0)
+    press(qtbot, tabs, K.Key_Right)
+    assert panel.inspector.currentIndex() == 1
+    assert fired == []
+    focus(qtbot, panel.canvas)
+    qtbot.mouseClick(slider, Qt.MouseButton.LeftButton)
+    assert QApplication.focusWidget() is panel.canvas

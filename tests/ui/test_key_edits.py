@@ -44,6 +44,64 @@ def test_a_landmark_is_dragged_and_its_shapes_follow_in_one_step(
     assert not session.can_undo
 
 
+def nose(session: Session, frame: int = 1001) -> tuple[float, float]:
+    assert session.document is not None
+    mark = session.document.landmarks.keys[frame][0]
+    assert mark is not None
+    return mark.x, mark.y
+
+
+def test_landmarks_are_nudged_and_their_shapes_follow_in_one_step(canvas: Canvas, session: Session) -> None:
+    engine = Engine()
+    session.live, session.run = engine, replace(session.run, held=((1001, 1002),))
+    session.select("seam", frozenset({1}))
+    canvas.tool = "landmark"
+    assert not canvas.edit("nudge_down")  # none is selected, and the points of the shape are not meant
+    assert canvas.edit("next_shape")
+    assert canvas.hand.landmarks == {0}
+    assert canvas.edit("next_shape")
+    assert canvas.hand.landmarks == {0}  # the chin is hidden
+    for name in ("nudge_down", "nudge_down_far", "nudge_right_fine"):
+        assert canvas.edit(name)
+        engine.answer()
+    assert nose(session) == pytest.approx((30.1, 31))
+    assert nose(session, 1002) == pytest.approx((30.1, 31))  # the whole hold
+    assert places(session) == Near([(10, 31), (30, 31), (50, 31)])
+    session.end_burst()
+    assert session.last_step == "nudge landmark"
+    assert canvas.edit("nudge_up")  # after a rest: a step of its own, which waits for its shapes
+    session.end_burst()
+    assert session.last_step == "nudge landmark"
+    assert session.is_dragging
+    engine.answer()
+    assert not session.is_dragging
+    assert places(session)[0] == (10, 30)
+    assert [session.undo(), session.undo(), session.undo()] == ["nudge landmark", "nudge landmark", None]
+    assert (nose(session), places(session)[0]) == ((30, 20), (10, 20))
+    assert canvas.edit("select_none")
+    assert canvas.edit("select_all")
+    assert canvas.hand.landmarks == {0}
+
+
+@pytest.mark.parametrize("end", ["rest", "frame", "selection", "act", "flush", "undo"])
+def test_nudges_are_one_step_until_something_else_is_done(canvas: Canvas, session: Session, end: str) -> None:
+    session.select("seam", frozenset({0}))
+    for _ in range(3):
+        assert canvas.edit("nudge_left")
+    {
+        "rest": session.end_burst,
+        "frame": lambda: session.go_to(1002),
+        "selection": lambda: (session.select("seam", frozenset({1})), canvas.edit("nudge_up"), session.undo()),
+        "act": lambda: (session.mark([1001], "accepted"), session.undo()),
+        "flush": session.flush,
+        "undo": lambda: (session.undo(), session.redo()),
+    }[end]()
+    assert places(session) == Near([(7, 20), (30, 20), (50, 20)])
+    assert session.undo() == "nudge"
+    assert places(session)[0] == (10, 20)
+    assert not session.can_undo
+
+
 def test_escape_puts_landmark_and_shapes_back(qtbot: QtBot, canvas: Canvas, session: Session) -> None:
     engine = Engine()
     session.live = engine
@@ -187,7 +245,7 @@ def test_keys_reach_the_edits_through_the_panel(qtbot: QtBot, panel: Panel, sess
     assert press(Qt.Key.Key_Z)[2] < 0
     press(Qt.Key.Key_Delete)
     assert len(points(panel.session)) == 2
-    for _ in range(6):
+    while panel.session.last_step in ("nudge", "cusp points", "smooth points", "delete point"):
         qtbot.keyClick(panel.canvas, Qt.Key.Key_Z, CTRL)
     assert points(panel.session)[1] == (30, 20, -5, 0, 5, 0)
     qtbot.keyClick(panel.canvas, Qt.Key.Key_R)

@@ -31,6 +31,7 @@ from rotopaint_ui.viewer.waiting import Waiting
 from rotopaint_ui.viewer.wipe import Grip, Wipe
 
 ZOOM_STEP = 2**0.5
+BURST_MS = 700  # of rest, after which the next nudge is a step of its own
 LATE_MS = 12  # how long a moved landmark waits for its shapes before it is painted without them
 _QUIET_TOOLS = ("select", "landmark", "points")  # draw nothing of their own beside what is dragged
 
@@ -60,6 +61,8 @@ class Canvas(QWidget):
         self._values: tuple[int, int, int, tuple[float, ...]] | None = None  # frame, column, row, plate values
         self._is_fitted = True
         self._rate = ""
+        self._burst = QTimer(self, singleShot=True, interval=BURST_MS)
+        self._burst.timeout.connect(session.end_burst)
         self._late = QTimer(self, singleShot=True, interval=LATE_MS)
         self._late.timeout.connect(self._paint_damage)
         self._stack = Stack(session, reel, Pictures(session, reel, self.update, self))
@@ -81,7 +84,9 @@ class Canvas(QWidget):
     @tool.setter
     def tool(self, name: str) -> None:
         self._tools[self._tool].cancel()
+        self._session.end_burst()
         self._tool = name
+        self.hand.takes_landmarks = name == "landmark"
         self.update()
 
     @property
@@ -97,6 +102,8 @@ class Canvas(QWidget):
         done = ACTS[name](self.hand)
         if self.hand.reach != had:
             self.reach_changed.emit()
+        if name.startswith("nudge"):
+            self._burst.start()
         self.update()
         return done
 
@@ -172,6 +179,7 @@ class Canvas(QWidget):
 
     def cancel_gesture(self) -> None:
         """Leave the drag that is going on."""
+        self._session.end_burst()
         self._is_held = False
         self._tools[self._tool].cancel()
         self.update()

@@ -45,6 +45,7 @@ class Editing:
         self._live_document: RotoDocument | None = None
         self._state = State()
         self._gesture: Step | None = None
+        self._burst: object = None  # what the keys that are pressed one after the other move
         self._history = History()
         self._corrections = Corrections(self)
 
@@ -124,7 +125,7 @@ class Editing:
 
     def act(self, label: str, new: State) -> None:
         """Go to a new state in one step that can be undone."""
-        self._corrections.settle()
+        self.settle()
         if new != self._state:
             self._push(Step(label, self._state), new)
             self._state = new
@@ -132,8 +133,30 @@ class Editing:
 
     def begin(self, label: str) -> None:
         """Begin a gesture: the states shown until `commit` become one step."""
-        self._corrections.settle()
+        self.settle()
         self._gesture = Step(label, self._state)
+
+    def begin_burst(self, label: str, what: object) -> bool:
+        """Begin a gesture of keys pressed one after the other, or go on with it; whether it goes on.
+
+        It lasts until `end_burst`, until something else is done, or until `what` they move is another thing.
+        """
+        if self._burst is not None and self._burst == what:
+            return True
+        self.begin(label)
+        self._burst = what
+        return False
+
+    def end_burst(self) -> None:
+        """The keys rest: what they did becomes one step, once the shapes have followed."""
+        if self._burst is not None:
+            self._burst = None
+            self._corrections.end_landmarks()
+
+    def settle(self) -> None:
+        """Something else begins: keys and drags whose last answer has not come end with what is on the screen."""
+        self.end_burst()
+        self._corrections.settle()
 
     @property
     def before_gesture(self) -> State:
@@ -160,6 +183,7 @@ class Editing:
 
     def abort(self) -> None:
         """End the gesture and take it back."""
+        self._burst = None
         step, self._gesture = self._gesture, None
         self._corrections.forget()
         if step is not None and step.before is not None:
@@ -260,7 +284,7 @@ class Editing:
         """Wait until every step is on disk: somebody else is about to read it."""
 
     def _swap(self, move: Callable[[State], tuple[str, State] | None]) -> str | None:
-        self._corrections.settle()
+        self.settle()
         try:
             moved = move(self._state) if self._gesture is None else None
         except ProjectError as error:

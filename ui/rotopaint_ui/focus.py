@@ -2,6 +2,7 @@
 
 Shortcuts win over widgets in Qt unless somebody takes the key first. Numbers, names and lists are worked with the keys
 that a widget of that kind answers to everywhere; with Ctrl or Alt a key stays the panel's, whoever has the focus.
+Return presses the button that has the focus, in every window.
 """
 
 from __future__ import annotations
@@ -11,10 +12,12 @@ from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import (
     QAbstractButton,
     QAbstractItemView,
+    QAbstractSlider,
     QAbstractSpinBox,
     QApplication,
     QComboBox,
     QLineEdit,
+    QTabBar,
     QWidget,
 )
 
@@ -22,8 +25,38 @@ _K = Qt.Key
 _RETURN = frozenset({_K.Key_Return, _K.Key_Enter})
 _PRESSING = _RETURN | {_K.Key_Space}
 _WALKING = frozenset({_K.Key_Up, _K.Key_Down, _K.Key_Left, _K.Key_Right, _K.Key_Home, _K.Key_End})
+_SLIDING = _WALKING | {_K.Key_PageUp, _K.Key_PageDown}
 _EDITING = _PRESSING | _WALKING | {_K.Key_Backspace, _K.Key_Delete}
 _PLAIN = Qt.KeyboardModifier.ShiftModifier | Qt.KeyboardModifier.KeypadModifier
+
+
+class Presser(QObject):
+    """Return presses the button of a window that has the focus; Qt leaves that to dialogs."""
+
+    def __init__(self, window: QWidget, *, closes: bool = False) -> None:
+        """`closes`: Esc closes the window."""
+        super().__init__(window)
+        self._window, self._closes = window, closes
+        window.installEventFilter(self)  # what nobody inside has taken comes up to it
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        """Take a key that no widget wanted."""
+        if event.type() != QEvent.Type.KeyPress or not isinstance(event, QKeyEvent):
+            return False
+        if self._closes and event.key() == _K.Key_Escape:
+            self._window.close()
+            return True
+        return pressed(event)
+
+
+def pressed(event: QKeyEvent) -> bool:
+    """Whether Return has pressed the button that has the focus."""
+    button = QApplication.focusWidget()
+    if event.key() not in _RETURN or event.modifiers() & ~_PLAIN or not isinstance(button, QAbstractButton):
+        return False
+    if not event.isAutoRepeat():
+        button.click()
+    return True
 
 
 class Guard(QObject):
@@ -35,11 +68,14 @@ class Guard(QObject):
         for choice in panel.findChildren(QComboBox):
             choice.view().installEventFilter(self)  # in a window of its own
         for button in panel.findChildren(QAbstractButton):
-            if button.focusPolicy() & Qt.FocusPolicy.ClickFocus == Qt.FocusPolicy.ClickFocus:
-                button.setFocusPolicy(Qt.FocusPolicy.TabFocus)  # one that was clicked leaves the keys to the viewer
+            _leave_to_tab(button)
+        for slider in panel.findChildren(QAbstractSlider):
+            _leave_to_tab(slider)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         """Take a key before it becomes a shortcut, so that it comes to the widget."""
+        if event.type() == QEvent.Type.KeyPress and isinstance(event, QKeyEvent):
+            return pressed(event)
         if event.type() != QEvent.Type.ShortcutOverride or not isinstance(event, QKeyEvent):
             return False
         in_choice = watched if isinstance(watched, QAbstractItemView) else None
@@ -47,6 +83,12 @@ class Guard(QObject):
         if is_taken:
             event.accept()
         return is_taken and not (in_choice and event.key() in _RETURN)  # Qt takes the row upon this very event
+
+
+def _leave_to_tab(widget: QWidget) -> None:
+    """One that was clicked leaves the keys to the viewer."""
+    if widget.focusPolicy() & Qt.FocusPolicy.ClickFocus == Qt.FocusPolicy.ClickFocus:
+        widget.setFocusPolicy(Qt.FocusPolicy.TabFocus)
 
 
 def takes(widget: QWidget | None, event: QKeyEvent) -> bool:
@@ -57,4 +99,6 @@ def takes(widget: QWidget | None, event: QKeyEvent) -> bool:
         return event.key() in _WALKING
     if isinstance(widget, QAbstractSpinBox | QLineEdit | QComboBox | QAbstractItemView):
         return event.key() in _EDITING or (event.text().isprintable() and bool(event.text()))
+    if isinstance(widget, QAbstractSlider | QTabBar):
+        return event.key() in _SLIDING
     return isinstance(widget, QAbstractButton) and event.key() in _PRESSING

@@ -45,6 +45,7 @@ class Keeper(QObject):
     def save(self) -> None:
         """Write now."""
         self._writing.wait()
+        self._session.end_burst()
         if self._session.is_dragging or not self._may_write():
             return
         if self._session.refusal is not None:

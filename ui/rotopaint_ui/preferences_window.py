@@ -18,6 +18,7 @@ from PySide6.QtWidgets import (
 )
 
 from rotopaint_ui import layout
+from rotopaint_ui.focus import Presser
 from rotopaint_ui.preferences import SETTINGS, Preferences, Setting, default_path
 from rotopaint_ui.shortcuts_editor import ShortcutsEditor
 
@@ -46,6 +47,7 @@ class PreferencesWindow(QWidget):
         column.addWidget(tabs)
         self.tabs = tabs
         self.resize(720, 560)
+        Presser(self, closes=True)
 
     def _general(self) -> QWidget:
         page = QWidget()

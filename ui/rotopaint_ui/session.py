@@ -129,6 +129,7 @@ class Session(Editing):
 
         While a hand drags the frame stays: what is dragged belongs to it.
         """
+        self.end_burst()
         if self.plate is not None and (self._gesture is None or self._corrections.is_ending):
             frame = min(max(frame, self.plate.first), self.plate.last)
             if frame != self.frame:
@@ -209,12 +210,13 @@ class Session(Editing):
 
     def flush(self) -> None:
         """Wait until every step is in the project file: somebody else is about to read it."""
+        self.settle()
         if self._projects.store is not None:
             self._projects.store.flush()
 
     def close(self) -> None:
         """Let go of the project file; the shot stays on the screen, without it."""
-        self._corrections.settle()
+        self.settle()
         if self._gesture is not None:
             self.abort()
         self._projects.close()
@@ -370,5 +372,5 @@ class Session(Editing):
         self.span = None
         self.painting.show({})
         self._state, self._saved, self._asked, self._gesture = state, None, None, None
-        self._asked_frames = None
+        self._asked_frames = self._burst = None
         self._corrections.forget()

@@ -20,6 +20,8 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from rotopaint_ui.focus import Presser
+
 N_KEPT = 200
 _PANEL_WORDS = (  # what the engine calls by its command line, as the panel calls it
     ("the same command with --resume goes on from here", "Run goes on from here"),
@@ -126,6 +128,7 @@ class Messages(QFrame):
         column = QVBoxLayout(self)
         column.addWidget(self.list, 1)
         column.addWidget(self.copy, 0, Qt.AlignmentFlag.AlignRight)
+        Presser(self)
 
     def show_above(self, anchor: QWidget, said: deque[tuple[str, str, str]]) -> None:
         """Fill and show it over a button."""

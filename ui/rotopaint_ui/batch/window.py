@@ -20,6 +20,7 @@ from rotopaint_ui.batch.queue import Queue, Shot, Status
 from rotopaint_ui.batch.table import QueueTable
 from rotopaint_ui.clerk_client import ClerkClient
 from rotopaint_ui.errand import Errand
+from rotopaint_ui.focus import Presser
 from rotopaint_ui.host import Engine
 from rotopaint_ui.inspector.parts import note
 from rotopaint_ui.opening import is_project
@@ -52,6 +53,7 @@ class BatchWindow(QWidget):
         self._reading.done.connect(self._take_worst)
         self._lay_out()
         self._restore()
+        Presser(self, closes=True)
 
     @property
     def is_running(self) -> bool:

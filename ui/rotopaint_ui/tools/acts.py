@@ -12,6 +12,7 @@ from rotopaint_ai.shapes.edit import set_seam
 from rotopaint_ai.shapes.edit_frames import Carry
 from rotopaint_ai.shapes.edit_transform import moved, transform
 from rotopaint_ai.shapes.roto import Interpolation, RotoDocument
+from rotopaint_ui.tools import landmark_acts as landmarks
 from rotopaint_ui.tools.hand import Hand
 from rotopaint_ui.tools.points import delete_points
 
@@ -20,9 +21,18 @@ FEATHER_STEP_PX = 1.0
 
 
 def nudge(hand: Hand, dx: float, dy: float) -> bool:
-    """Move the selected points by plate pixels; the whole shape where none is selected."""
-    chosen = hand.chosen
-    return hand.act("nudge", lambda points: transform(points, moved(dx, dy), chosen))
+    """Move the selected points by plate pixels, the whole shape where none is selected; with their tool landmarks.
+
+    Nudges one after the other are one step.
+    """
+    if hand.takes_landmarks:
+        return landmarks.nudge(hand, dx, dy)
+    shape, chosen = hand.shape, hand.chosen
+    if shape is None or not shape.keys or not hand.is_free:
+        return False
+    x, y = hand.nudge("nudge", dx, dy, (hand.session.frame, shape.name, chosen, hand.reach))
+    hand.preview(shape.name, lambda points: transform(points, moved(x, y), chosen))
+    return True
 
 
 def smooth(hand: Hand) -> bool:
@@ -51,18 +61,25 @@ def mirror(hand: Hand) -> bool:
 
 
 def delete(hand: Hand) -> bool:
-    """Take the selected points away; never the whole shape."""
+    """Take the selected points away; never the whole shape, never a landmark."""
+    if hand.takes_landmarks:
+        hand.session.say("Landmarks are the sheet's: none can be taken away. Move it where it belongs")
+        return False
     return delete_points(hand, hand.session.selection.points & frozenset(range(len(hand.points))))
 
 
 def select_all(hand: Hand) -> bool:
-    """All points of the selected shape."""
+    """All points of the selected shape, or all landmarks."""
+    if hand.takes_landmarks:
+        return landmarks.select_all(hand)
     hand.session.select(hand.session.selection.shape, frozenset(range(len(hand.points))))
     return bool(hand.points)
 
 
 def select_none(hand: Hand) -> bool:
-    """No point; then no shape."""
+    """No point; then no shape. With their tool, no landmark."""
+    if hand.takes_landmarks:
+        return landmarks.select_none(hand)
     session = hand.session
     had = session.selection.shape is not None
     session.select(session.selection.shape if session.selection.points else None)
@@ -70,7 +87,9 @@ def select_none(hand: Hand) -> bool:
 
 
 def select_next(hand: Hand, step: int) -> bool:
-    """The next shape in the order of the document that can be taken hold of."""
+    """The next shape in the order of the document that can be taken hold of; with their tool, the next landmark."""
+    if hand.takes_landmarks:
+        return landmarks.select_next(hand, step)
     document = hand.session.document
     names = [shape.name for shape in document.shapes if hand.can_grab(shape)] if document is not None else []
     if not names:

@@ -9,6 +9,7 @@ from rotopaint_ai.errors import RotopaintError
 from rotopaint_ai.shapes import edit_frames
 from rotopaint_ai.shapes.edit_frames import Carry, Change
 from rotopaint_ai.shapes.roto import Points, RotoDocument, RotoShape
+from rotopaint_ui.corrections import LandmarkRow
 from rotopaint_ui.session import Session
 
 
@@ -28,6 +29,9 @@ class Hand:
         self.session = session
         self.mode: Carry | None = None  # how edits reach other keys; None: not at all
         self.copied: dict[str, Points] = {}
+        self.landmarks: frozenset[int] = frozenset()  # those that are selected
+        self.takes_landmarks = False  # what keys act on: landmarks, or the points of the selected shape
+        self._offset = 0.0, 0.0  # of the keys that are pressed one after the other
 
     @property
     def reach(self) -> Reach | None:
@@ -37,6 +41,12 @@ class Hand:
             return None
         first, last = self.session.span or (plate.first, plate.last)
         return Reach(first, last, self.mode)
+
+    @property
+    def landmark_row(self) -> LandmarkRow:
+        """The landmarks at the frame that is shown; None where one is hidden."""
+        document = self.session.document
+        return document.landmarks.keys.get(self.session.frame, ()) if document is not None else ()
 
     # --- what may be touched
 
@@ -108,6 +118,12 @@ class Hand:
             return False
         self.session.act(label, replace(self.session.state, document=new))
         return True
+
+    def nudge(self, label: str, dx: float, dy: float, what: object) -> tuple[float, float]:
+        """One key of several that move a thing; how far all of them have moved it, plate pixels."""
+        x, y = self._offset if self.session.begin_burst(label, what) else (0.0, 0.0)
+        self._offset = x + dx, y + dy
+        return self._offset
 
     def preview(self, name: str, change: Change) -> None:
         """Inside a gesture: show a shape changed from what it was when the gesture began."""

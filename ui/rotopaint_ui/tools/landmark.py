@@ -18,7 +18,6 @@ class LandmarkTool:
 
     def __init__(self, hand: Hand) -> None:
         self._hand, self._session = hand, hand.session
-        self.chosen: frozenset[int] = frozenset()
         self._held: dict[int, Landmark] = {}
         self._way: Way | None = None
 
@@ -34,10 +33,12 @@ class LandmarkTool:
         if index is None:
             return
         if touch.shift:
-            self.chosen = self.chosen ^ {index}
-        elif index not in self.chosen:
-            self.chosen = frozenset({index})
-        self._held = {i: mark for i, mark in enumerate(self._row()) if i in self.chosen and mark is not None}
+            self._hand.landmarks = self._hand.landmarks ^ {index}
+        elif index not in self._hand.landmarks:
+            self._hand.landmarks = frozenset({index})
+        self._held = {
+            i: mark for i, mark in enumerate(self._hand.landmark_row) if i in self._hand.landmarks and mark is not None
+        }
 
     def drag(self, touch: Touch) -> None:
         """Move what is held."""
@@ -76,27 +77,27 @@ class LandmarkTool:
 
     def paint(self, painter: QPainter, view: View) -> None:
         """Rings around the selected landmarks, and the rubber band."""
-        row = self._row()
+        row = self._hand.landmark_row
         painter.setBrush(Qt.BrushStyle.NoBrush)
-        for index in self.chosen:
+        for index in self._hand.landmarks:
             mark = row[index] if index < len(row) else None
             if mark is not None:
                 _ring(painter, view.to_screen(mark.x, mark.y))
         if self._way is not None and self._way.has_begun and not self._held:
             paint_band(painter, self._way.start.point, self._way.last.point)
 
-    def _row(self) -> tuple[Landmark | None, ...]:
-        document = self._session.document
-        return document.landmarks.keys.get(self._session.frame, ()) if document is not None else ()
-
     def _take_inside(self, touch: Touch) -> None:
         assert self._way is not None
         band = QRectF(self._way.start.point, touch.point).normalized()
         inside: frozenset[int] = frozenset()
         if max(band.width(), band.height()) >= CLICK_PX:
-            marks = [(i, mark) for i, mark in enumerate(self._row()) if mark is not None]
+            marks = [(i, mark) for i, mark in enumerate(self._hand.landmark_row) if mark is not None]
             inside = frozenset(i for i, mark in marks if band.contains(touch.view.to_screen(mark.x, mark.y)))
-        self.chosen = self.chosen - inside if touch.ctrl else inside | (self.chosen if touch.shift else frozenset())
+        self._hand.landmarks = (
+            self._hand.landmarks - inside
+            if touch.ctrl
+            else inside | (self._hand.landmarks if touch.shift else frozenset())
+        )
 
 
 def _ring(painter: QPainter, centre: QPointF) -> None:
