@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -33,8 +33,13 @@ def replacing(path: Path) -> Iterator[Path]:
 
 def write_text(path: Path, text: str) -> None:
     """Write UTF-8 text to `path` in one step that either happens whole or not at all."""
+    write_parts(path, [text])
+
+
+def write_parts(path: Path, parts: Iterable[str]) -> None:
+    """As `write_text`, for text that is never in memory as a whole."""
     with replacing(path) as beside, beside.open("w", encoding="utf-8", newline="\n") as stream:
-        stream.write(text)
+        stream.writelines(parts)
         stream.flush()
         os.fsync(stream.fileno())
 

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, NoReturn, cast, get_args
 
 from rotopaint_ai.errors import DocumentError
 from rotopaint_ai.exchange.limits import MOST_WIDTH_PX as MOST_WIDTH_PX
 from rotopaint_ai.exchange.limits import check_frames, check_range, check_size
-from rotopaint_ai.files import write_text
+from rotopaint_ai.files import write_parts
 from rotopaint_ai.shapes.roto import (
     ControlPoint,
     Interpolation,
@@ -61,7 +61,7 @@ def read(path: Path | str) -> RotoDocument:
 
 def write(path: Path | str, document: RotoDocument) -> None:
     """Write a `*.roto.json` in one step. Raises DocumentError on numbers that are not finite."""
-    write_text(Path(path), dumps(document))
+    write_parts(Path(path), _pieces(document))
 
 
 # --- reading ----------------------------------------------------------------------------------------------------------
@@ -304,6 +304,11 @@ def _frames(value: Any, where: str) -> dict[int, Any]:
 
 def dumps(document: RotoDocument) -> str:
     """The document as JSON text, one key to a line; `loads` gives the same document back. Raises DocumentError."""
+    return "".join(_pieces(document))
+
+
+def _pieces(document: RotoDocument) -> Iterator[str]:
+    """The text in pieces of a key or so: that of a long shot is large. Raises DocumentError."""
     _unique((shape.name for shape in document.shapes), "document: shapes")
     check_frames(document, "document")
     head = {
@@ -316,11 +321,14 @@ def dumps(document: RotoDocument) -> str:
         "first_frame": document.first_frame,
         "last_frame": document.last_frame,
     }
-    lines = [f" {_json(name)}: {_json(value)}" for name, value in head.items()]
-    lines.append(' "landmarks": ' + _landmarks_text(document.landmarks))
-    shapes = ",\n".join("  " + _shape_text(shape) for shape in document.shapes)
-    lines.append(f' "shapes": [\n{shapes}\n ]' if document.shapes else ' "shapes": []')
-    return "{\n" + ",\n".join(lines) + "\n}\n"
+    yield "{\n" + "".join(f" {_json(name)}: {_json(value)},\n" for name, value in head.items())
+    yield ' "landmarks": '
+    yield from _landmarks_pieces(document.landmarks)
+    yield ',\n "shapes": [' + ("\n" if document.shapes else "]")
+    for number, shape in enumerate(document.shapes):
+        yield ",\n  " if number else "  "
+        yield from _shape_pieces(shape)
+    yield "\n ]\n}\n" if document.shapes else "\n}\n"
 
 
 def _json(value: Any) -> str:
@@ -330,22 +338,26 @@ def _json(value: Any) -> str:
         raise DocumentError(f"document: {_short(value)} cannot be written ({error}); numbers must be finite") from error
 
 
-def _table(rows: Mapping[int, Any], indent: str) -> str:
+def _table(rows: Mapping[int, Any], indent: str, shown: Callable[[Any], Any] = lambda row: row) -> Iterator[str]:
     if not rows:
-        return "{}"
-    body = ",\n".join(f'{indent} "{frame}": {_json(rows[frame])}' for frame in sorted(rows))
-    return "{\n" + body + "\n" + indent + "}"
+        yield "{}"
+        return
+    for number, frame in enumerate(sorted(rows)):
+        yield ",\n" if number else "{\n"
+        yield f'{indent} "{frame}": {_json(shown(rows[frame]))}'
+    yield "\n" + indent + "}"
 
 
-def _landmarks_text(landmarks: LandmarkKeys) -> str:
-    fields = [f'"names": {_json(landmarks.names)}', f'"keys": {_table(landmarks.keys, "  ")}']
+def _landmarks_pieces(landmarks: LandmarkKeys) -> Iterator[str]:
+    yield f'{{\n  "names": {_json(landmarks.names)},\n  "keys": '
+    yield from _table(landmarks.keys, "  ")
     if landmarks.hand:
-        hand = {frame: sorted(names) for frame, names in landmarks.hand.items()}
-        fields.append(f'"hand": {_table(hand, "  ")}')
-    return "{\n  " + ",\n  ".join(fields) + "\n }"
+        yield ',\n  "hand": '
+        yield from _table(landmarks.hand, "  ", sorted)
+    yield "\n }"
 
 
-def _shape_text(shape: RotoShape) -> str:
+def _shape_pieces(shape: RotoShape) -> Iterator[str]:
     counts = {len(key.points) for key in shape.keys.values()}
     if len(counts) > 1 or 0 in counts:
         raise DocumentError(
@@ -364,5 +376,6 @@ def _shape_text(shape: RotoShape) -> str:
     held = {str(frame): "hold" for frame in frames if shape.keys[frame].interpolation == "hold"}
     if held:
         fields["interpolation"] = _json(held)
-    fields["keys"] = _table({frame: shape.keys[frame].points for frame in frames}, "   ")
-    return "{" + ",\n   ".join(f'"{name}": {text}' for name, text in fields.items()) + "}"
+    yield "{" + "".join(f'"{name}": {text},\n   ' for name, text in fields.items()) + '"keys": '
+    yield from _table(shape.keys, "   ", lambda key: key.points)
+    yield "}"

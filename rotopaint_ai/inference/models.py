@@ -133,6 +133,12 @@ class Models:
     fill: FillModel | None = None
     opine: OpinionModel | None = None
 
+    def close(self) -> None:
+        """Give back the models' memory; what is known of them stays."""
+        for model in (self.detect, self.predict_shapes, self.find_seams, self.fill, self.opine):
+            if isinstance(session := getattr(model, "session", None), Session):
+                session.close()
+
     @property
     def device_note(self) -> str:
         """Which device ran the landmark model, in words."""

@@ -79,6 +79,10 @@ class Session:
         """Median time of the last calls in milliseconds; None before the first."""
         return median(self._times_ms) if self._times_ms else None
 
+    def close(self) -> None:
+        """Give back the model's memory; what is known of it stays."""
+        self._run = _closed
+
     def run(self, outputs: Sequence[str], inputs: Mapping[str, Array]) -> list[Array]:
         """Outputs of those names for those inputs (float32). Raises InferenceError."""
         start = time.perf_counter()
@@ -88,6 +92,10 @@ class Session:
             raise InferenceError(f"{self.path.name}: could not run on {self.device} ({error})") from error
         self._times_ms.append((time.perf_counter() - start) * 1000)
         return [np.asarray(result, dtype=np.float32) for result in results]
+
+
+def _closed(outputs: Sequence[str], inputs: Mapping[str, Array]) -> list[Any]:
+    raise RuntimeError("it was closed")
 
 
 def read_signature(path: Path) -> Signature:

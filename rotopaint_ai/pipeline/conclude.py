@@ -41,6 +41,7 @@ class Outcome:
 
 def conclude(plan: Plan, state: RunState, sink: Sink, *, wall_s: float, n_new: int) -> Outcome:
     """Write what needs the whole shot: shapes, exchange files, pictures, run.json, report."""
+    plan.models.close()
     memory.give_back()  # the document needs its own now
     document = plan.work.put_back(build_document(state.records(), plan))
     keys = {"before": n_keys(document)}

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
-from rotopaint_ai.pipeline.frame import key_of
+from rotopaint_ai.pipeline.packed import PackedKeys, PackedLandmarks
 from rotopaint_ai.pipeline.plan import Plan
-from rotopaint_ai.pipeline.records import FrameRecord, PointRow
-from rotopaint_ai.shapes.roto import Key, Landmark, LandmarkKeys, RotoDocument, RotoShape
+from rotopaint_ai.pipeline.records import FrameRecord
+from rotopaint_ai.shapes.roto import LandmarkKeys, RotoDocument, RotoShape
 
 WIDTH_SHARE = 0.9
 
@@ -18,22 +18,17 @@ def build_document(records: Iterable[FrameRecord], plan: Plan) -> RotoDocument:
     One width serves the whole shot, so it covers 9 of 10 frames; a shape is hidden in frames where the face was lost.
     """
     names = [spec.name for spec in plan.pack.sheet.shapes]
-    landmarks: dict[int, tuple[Landmark | None, ...]] = {}
-    keys: dict[str, dict[int, Key]] = {name: {} for name in names}
+    landmarks, keys = PackedLandmarks(), {name: PackedKeys() for name in names}
     widths: dict[str, list[float]] = {name: [] for name in names}
-    last_rows: dict[str, Sequence[PointRow]] = {}
-    last_key: dict[str, Key] = {}
     hidden: dict[str, set[int]] = {name: set() for name in names}
     for record in records:
         for name in names if record.status == "lost" else record.hidden:
             hidden[name].add(record.frame)
         if not record.shapes:
             continue
-        landmarks[record.frame] = tuple(Landmark(*row) if row else None for row in record.landmarks or ())
+        landmarks.put(record.frame, record.landmarks or ())
         for name, rows in record.shapes.items():
-            if rows != last_rows.get(name):
-                last_rows[name], last_key[name] = rows, key_of(rows)
-            keys[name][record.frame] = last_key[name]  # one value for all frames of a hold: half the memory on twos
+            keys[name].put(record.frame, rows)
         for name, width in record.widths.items():
             widths[name].append(width)
     return RotoDocument(
@@ -43,13 +38,13 @@ def build_document(records: Iterable[FrameRecord], plan: Plan) -> RotoDocument:
         last_frame=max([*plan.frames, *plan.missing]),
         pixel_aspect=plan.plate.pixel_aspect,
         fps=plan.plate.fps,
-        landmarks=LandmarkKeys(plan.pack.sheet.landmark_names, dict(sorted(landmarks.items()))),
+        landmarks=LandmarkKeys(plan.pack.sheet.landmark_names, landmarks),
         shapes=tuple(
             RotoShape(
                 name=spec.name,
                 closed=spec.closed,
                 role=spec.role,
-                keys=dict(sorted(keys[spec.name].items())),
+                keys=keys[spec.name],
                 width_px=_width(widths[spec.name]) if not spec.closed else None,
                 feather_px=spec.feather_px,
                 taper=spec.taper,

@@ -18,6 +18,7 @@ from typing import IO, Any
 
 from rotopaint_ai.errors import UsageError
 from rotopaint_ai.files import write_json
+from rotopaint_ai.pipeline.finished import Finished
 from rotopaint_ai.pipeline.records import FrameRecord, Journal, read_journal
 
 try:
@@ -51,12 +52,12 @@ class RunState:
     journal: Journal
     lock: IO[str]
     stage: str = FRAMES
-    finished: dict[int, FrameRecord] = field(default_factory=dict)
+    finished: Finished = field(default_factory=Finished)
 
     def add(self, record: FrameRecord) -> None:
         """Mark a frame as finished; in memory it stays without its points."""
         self.journal.append(record)
-        self.finished[record.frame] = record.light()
+        self.finished[record.frame] = record
 
     def clear(self) -> None:
         """Forget all frames."""
@@ -100,7 +101,7 @@ def open_state(out: Path, job: Mapping[str, Any], *, resume: bool, stage: str = 
     _remove_torn(out)
     path = folder / f"{stage}.journal"
     journal = Journal(path)
-    finished = {record.frame: record.light() for record in read_journal(path)}
+    finished = Finished(read_journal(path))
     write_json(folder / "job.json", content)
     return RunState(folder, journal, lock, stage, finished), note
 

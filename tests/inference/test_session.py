@@ -41,6 +41,17 @@ def test_models_give_the_numbers_of_their_graphs(make_pack: PackMaker, batch: st
     assert 0 < models.ms_per_frame < 1000
 
 
+def test_a_closed_model_still_says_what_it_was_and_runs_no_more(make_pack: PackMaker) -> None:
+    models = open_models(load_pack(make_pack()), device="cpu", threads=1)
+    models.detect(EXAMPLE["crop"])
+    note = models.device_note
+    models.close()
+    assert models.device_note == note
+    assert models.detect.session.ms_per_call is not None
+    with pytest.raises(InferenceError, match=r"landmarks\.onnx: could not run on cpu \(it was closed\)"):
+        models.detect(EXAMPLE["crop"])
+
+
 def test_cpu_is_called_cpu(make_pack: PackMaker) -> None:
     session = open_session(make_pack() / "landmarks.onnx", device="cpu", threads=1, example=EXAMPLE)
     assert (session.device, session.provider, session.note) == ("cpu", "CPUExecutionProvider", "CPU")
