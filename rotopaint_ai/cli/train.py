@@ -12,6 +12,7 @@ from typing import Any
 
 from rotopaint_ai.cli.shared import needs_training
 from rotopaint_ai.cli.watch import choose_sink, stopping_on_signals
+from rotopaint_ai.errors import UsageError
 from rotopaint_ai.jobs import Cancel, Event
 
 
@@ -97,6 +98,7 @@ def _one_model(task: str, arguments: argparse.Namespace) -> int:
     """Train one more model for a pack, in this process, and print its metrics."""
     from rotopaint_ai.training.tasks import Order, run_task
 
+    _refuse_for(task, arguments)
     cancel = Cancel()
     sink = choose_sink(events=arguments.events, cancel=cancel)
     command = shlex.join(["rotopaint", *sys.argv[1:]])
@@ -118,6 +120,22 @@ def _one_model(task: str, arguments: argparse.Namespace) -> int:
     if not arguments.events:
         print(json.dumps(metrics, indent=1))
     return 0
+
+
+def _refuse_for(task: str, arguments: argparse.Namespace) -> None:
+    """Raises UsageError for what is only done where a whole pack is trained."""
+    given = {
+        "--learning-curve": arguments.learning_curve,
+        f"--strategy {arguments.strategy}": arguments.strategy not in ("auto", "single", "1"),
+        "--name": arguments.name is not None,
+        "--licence": arguments.licence is not None,
+    }
+    for option, is_given in given.items():
+        if is_given:
+            raise UsageError(
+                f"{option}: not with recipe '{arguments.recipe}', which trains one {task} in one process and puts it "
+                "into a pack that has its own card; leave it out"
+            )
 
 
 def _silent(event: Event) -> None:

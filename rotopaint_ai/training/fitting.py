@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar, cast
@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from rotopaint_ai.errors import CancelledError, TrainingError, UsageError
 from rotopaint_ai.training.activations import MODES, Activations, is_out_of_memory
-from rotopaint_ai.training.checkpoint import read_checkpoint, write_checkpoint
+from rotopaint_ai.training.checkpoint import taking, to_go_on_from, write_checkpoint
 from rotopaint_ai.training.nets import BACKBONES
 from rotopaint_ai.training.optim import OPTIMISERS, rate_at
 
@@ -72,11 +72,23 @@ class Schedule:
             (self.batch >= 2, f"batch {self.batch}: wanted 2 or more, which batch normalisation needs"),
             (self.activations in MODES, f"activations {self.activations}: wanted one of {', '.join(MODES)}"),
             (0 <= self.ema < 1, f"ema {self.ema}: wanted 0 to below 1"),
-            (self.learning_rate > 0, f"learning_rate {self.learning_rate}: wanted more than 0"),
+            (0 < self.learning_rate <= 1, f"learning_rate {self.learning_rate}: wanted more than 0, up to 1"),
+            (0 <= self.warmup < 1, f"warmup {self.warmup}: wanted 0 to below 1"),
+            (0 <= self.weight_decay <= 1, f"weight_decay {self.weight_decay}: wanted 0 to 1"),
+            (self.clip > 0, f"clip {self.clip}: wanted more than 0"),
+            (self.seed >= 0, f"seed {self.seed}: wanted 0 or more"),
             (self.threads >= 1 and self.log_every >= 1, "threads, log_every: wanted 1 or more"),
         ):
             if not ok:
                 raise UsageError(message)
+
+
+def check_parts(augment: Mapping[str, float], losses: Mapping[str, float]) -> None:
+    """Raises UsageError unless augmentations are given as probabilities and losses as weights."""
+    if not all(0 <= probability <= 1 for probability in augment.values()):
+        raise UsageError("augment: wanted probabilities from 0 to 1")
+    if not (all(weight >= 0 for weight in losses.values()) and any(losses.values())):
+        raise UsageError("losses: wanted weights of 0 or more, at least one above 0")
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,8 +116,11 @@ class Fit(Generic[Net, AnyBatch]):
         make_batch: Callable[[int], AnyBatch],
         loss_of: Callable[[Net, AnyBatch, torch.Generator], tuple[Tensor, dict[str, float]]],
         blocks: tuple[nn.Module, ...],
+        data: str = "",
     ) -> None:
+        """`data`: what tells the data of this run from others (`checkpoint.data_print`)."""
         torch.set_num_threads(plan.threads)
+        self.data = data
         self.plan, self.folder, self.make_batch, self.loss_of = plan, folder, make_batch, loss_of
         self.net = cast(Net, cast(Any, net).to(memory_format=torch.channels_last))
         self.ema = copy.deepcopy(self.net).eval()
@@ -206,6 +221,7 @@ class Fit(Generic[Net, AnyBatch]):
         """Write the checkpoint beside and rename."""
         state = {
             "recipe": self.plan.to_yaml(),
+            "data": self.data,
             **{name: getattr(self, name).state_dict() for name in ("net", "ema", "optimiser")},
             "at": self.at,
             "seconds": self.seconds,
@@ -215,14 +231,10 @@ class Fit(Generic[Net, AnyBatch]):
     def load(self) -> None:
         """Go on from the folder's checkpoint; start anew where there is none. Raises TrainingError."""
         path = self.folder / CHECKPOINT
-        if not path.is_file():
+        state = to_go_on_from(path, recipe=self.plan.to_yaml(), data=self.data)
+        if state is None:
             return
-        state = read_checkpoint(path)
-        if state.get("recipe") != self.plan.to_yaml():
-            raise TrainingError(f"{path}: was made with another recipe; train again without --resume")
-        try:
+        with taking(path):
             for name in ("net", "ema", "optimiser"):
                 getattr(self, name).load_state_dict(state[name])
             self.at, self.seconds = state["at"], state["seconds"]
-        except (KeyError, TypeError, ValueError, RuntimeError) as error:
-            raise TrainingError(f"{path}: was made by another version; train again without --resume") from error

@@ -13,6 +13,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from rotopaint_ai.errors import TrainingError
 from rotopaint_ai.training.augment import straight_batch
 from rotopaint_ai.training.dataset import Memory, face_side
 from rotopaint_ai.training.log import HeldOutError
@@ -62,10 +63,18 @@ def predict_held_out(
 
 def seen_error(held: Held, faces_px: npt.NDArray[np.float64]) -> HeldOutError:
     """Distances of the visible landmarks, where there are any: percent of the face's longest side, and pixels of the
-    plate, in which the faces are `faces_px` [N] long."""
+    plate, in which the faces are `faces_px` [N] long.
+
+    Raises: TrainingError where no distance is finite.
+    """
     share = held.distance / held.face[:, None]
     seen = np.isfinite(share) & (held.visible > 0.5)
     chosen = seen if seen.any() else np.isfinite(share)
+    if not chosen.any():
+        raise TrainingError(
+            "held-out samples: no landmark of theirs has both a known place and a finite prediction; hold out others "
+            "(mine --val SHOT), or lower learning_rate"
+        )
     px = (share * faces_px[:, None])[chosen]
     return HeldOutError(float(share[chosen].mean() * 100), float(px.mean()), float(np.percentile(px, 95)))
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import copy
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -25,7 +25,7 @@ from rotopaint_ai.training import losses
 from rotopaint_ai.training.activations import Activations, is_out_of_memory
 from rotopaint_ai.training.augment import Augmenter, Batch, Geometry
 from rotopaint_ai.training.batches import ahead
-from rotopaint_ai.training.checkpoint import read_checkpoint, write_checkpoint
+from rotopaint_ai.training.checkpoint import data_print, taking, to_go_on_from, write_checkpoint
 from rotopaint_ai.training.dataset import Memory, joined, shrunk
 from rotopaint_ai.training.held_out import as_input, precision, predict_held_out, seen_error
 from rotopaint_ai.training.log import LOG, NOT_MEASURED, HeldOutError, Row, Window, write_log
@@ -39,7 +39,7 @@ from rotopaint_ai.training.recipe import Recipe
 from rotopaint_ai.training.relief import Relief
 from rotopaint_ai.training.shards.ahead import fetching
 from rotopaint_ai.training.shards.order import Order
-from rotopaint_ai.training.shards.stream import reading_s
+from rotopaint_ai.training.shards.stream import reading_s, sizes_of
 from rotopaint_ai.training.turned import Turner
 
 CHECKPOINT = "checkpoint.pt"
@@ -59,6 +59,12 @@ class Task:
     splines: Splines | None = None  # to draw previews with
     faces_px: npt.NDArray[np.float64] | None = None
     relief: Relief | None = None  # of the character's head, to show it from other sides
+
+    def arrays(self) -> Iterator[npt.NDArray[Any]]:
+        """What tells these samples from others: their number, order, sizes and labels."""
+        for memory in (self.train, self.held_out):
+            yield np.array(sizes_of(memory.pictures))
+            yield from (memory.truth.landmarks, memory.truth.visible, memory.truth.points)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +138,7 @@ class Run:
 
     def __init__(self, recipe: Recipe, net: LandmarkNet, task: Task, folder: Path, group: Group) -> None:
         self.recipe, self.task, self.folder, self.group = recipe, task, folder, group
+        self.data = data_print(task.arrays())
         layout = torch.channels_last if recipe.channels_last else torch.contiguous_format
         self.device = group.device
         self.net = cast(LandmarkNet, cast(Any, net).to(self.device, memory_format=layout))
@@ -321,6 +328,7 @@ class Run:
             return
         state = {
             "recipe": self.recipe.to_yaml(),
+            "data": self.data,
             "net": self.net.state_dict(),
             "ema": self.ema.state_dict(),
             "best_state": self.best_state,
@@ -334,19 +342,10 @@ class Run:
     def load(self) -> None:
         """Go on from the folder's checkpoint; start anew where there is none. Raises TrainingError."""
         path = self.folder / CHECKPOINT
-        if not path.is_file():
-            return
-        state = read_checkpoint(path)
-        if state["recipe"] != self.recipe.to_yaml():
-            raise TrainingError(
-                f"{path}: was made with another recipe; train again without --resume, or with that recipe"
-            )
-        try:
-            self._take(state)
-        except (KeyError, TypeError, ValueError, RuntimeError) as error:
-            raise TrainingError(
-                f"{path}: was made by another version, or from data with other landmarks; train again without --resume"
-            ) from error
+        state = to_go_on_from(path, recipe=self.recipe.to_yaml(), data=self.data)
+        if state is not None:
+            with taking(path):
+                self._take(state)
 
     def _take(self, state: dict[str, Any]) -> None:
         self.net.load_state_dict(state["net"])

@@ -6,11 +6,12 @@ A task's part reads its own recipe and data and puts one more model into a pack 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
+import numpy.typing as npt
 import torch
 from torch import nn
 
@@ -18,6 +19,7 @@ from rotopaint_ai.errors import TrainingError, UsageError
 from rotopaint_ai.files import write_json
 from rotopaint_ai.inference.pack import CARD, load_card, write_card
 from rotopaint_ai.jobs import Cancel, Event, Sink
+from rotopaint_ai.training.checkpoint import data_print
 from rotopaint_ai.training.fitting import Row, Schedule
 from rotopaint_ai.training.recipe import read_content
 from rotopaint_ai.training.registry import Registry
@@ -43,11 +45,13 @@ class Order:
     command: str
     sink: Sink
     cancel: Cancel
+    task: str = ""
 
     @property
     def folder(self) -> Path:
-        """Where checkpoint, log and report lie: beside what is written."""
-        return self.out.with_name(self.out.name + ".run")
+        """Where checkpoint, log and report lie: beside what is written, not with those of the pack's own training."""
+        task = f".{self.task}" if self.task and self.out.suffix != ".onnx" else ""
+        return self.out.with_name(f"{self.out.name}{task}.run")
 
 
 class Task(Protocol):
@@ -77,6 +81,7 @@ def run_task(task: str, order: Order) -> Mapping[str, Any]:
     """Train. Raises: UsageError, TrainingError; CancelledError when asked to stop."""
     import_module(MODULES[task])  # it enters itself in the table
     check_place(order.out)
+    order = replace(order, task=task)
     order.folder.mkdir(parents=True, exist_ok=True)
     return TASKS[task](order)
 
@@ -95,20 +100,47 @@ class Sample(Protocol):
     @property
     def split(self) -> str: ...
 
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def picture(self) -> npt.NDArray[Any]: ...
+
 
 S = TypeVar("S", bound=Sample)
 
 
 def split(samples: Sequence[S]) -> tuple[list[S], list[S]]:
-    """Samples to learn from and held-out ones: those marked `val`, else the last ones. Raises TrainingError."""
+    """Samples to learn from and held-out ones: those marked `val`, else the last ones.
+
+    Raises: TrainingError where there are too few, or where a picture that is held out is learnt from as well. Where no
+    sample is marked, frames of a hold may stand on both sides of the line; they are not learnt from then.
+    """
     held = [sample for sample in samples if sample.split == "val"]
     learn = [sample for sample in samples if sample.split == "train"]
+    is_marked = bool(held)
     if not held and len(learn) > 1:
         count = max(1, round(len(learn) * _HELD_BACK))
         learn, held = learn[:-count], learn[-count:]
     if not learn or not held:
         raise TrainingError("nothing to train on and hold back; wanted at least 2 pictures of split 'train'")
+    twins = _twins(learn, held)
+    if twins and is_marked:
+        one, other = next(iter(twins.items()))
+        raise TrainingError(
+            f"{held[other].name} is held out and learnt from as {learn[one].name}, the same picture; keep one of them"
+        )
+    learn = [sample for row, sample in enumerate(learn) if row not in twins]
+    if not learn:
+        raise TrainingError("nothing to train on: all pictures are the same as those held back; wanted others")
     return learn, held
+
+
+def _twins(learn: Sequence[Sample], held: Sequence[Sample]) -> dict[int, int]:
+    """Rows of samples to learn from whose very picture is held out, each with the held-out sample's row."""
+    known = {data_print([sample.picture]): row for row, sample in enumerate(held)}
+    found = {row: known.get(data_print([sample.picture])) for row, sample in enumerate(learn)}
+    return {row: other for row, other in found.items() if other is not None}
 
 
 def take_over(net: nn.Module, init: str | None) -> str:

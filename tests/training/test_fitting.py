@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
 
-from rotopaint_ai.errors import TrainingError
+from rotopaint_ai.errors import TrainingError, UsageError
+from rotopaint_ai.training.checkpoint import data_print
 from rotopaint_ai.training.fitting import CHECKPOINT, Fit, Schedule
 
 
@@ -25,7 +29,7 @@ class Small(nn.Module):
         return found
 
 
-def fit(folder: Path, *, spoilt_at: int) -> Fit[Small, Tensor]:
+def fit(folder: Path, *, spoilt_at: int, data: str = "") -> Fit[Small, Tensor]:
     def batch(step: int) -> Tensor:
         crops = torch.randn(2, 3, 8, 8, generator=torch.Generator().manual_seed(step))
         return crops * float("nan") if step == spoilt_at else crops
@@ -34,7 +38,7 @@ def fit(folder: Path, *, spoilt_at: int) -> Fit[Small, Tensor]:
         return net(crops).square().mean(), {"all": 1.0}
 
     plan = Schedule(name="small", minutes=None, steps=10, log_every=5, bf16=False)
-    return Fit(plan, Small(), folder, make_batch=batch, loss_of=loss, blocks=())
+    return Fit(plan, Small(), folder, make_batch=batch, loss_of=loss, blocks=(), data=data)
 
 
 def test_a_loss_that_is_no_number_leaves_the_checkpoint_before_it(tmp_path: Path) -> None:
@@ -50,5 +54,34 @@ def test_a_checkpoint_of_something_else_is_refused_in_a_line(tmp_path: Path) -> 
     with pytest.raises(TrainingError, match="another recipe; train again without --resume"):
         fit(tmp_path, spoilt_at=-1).load()
     torch.save({"recipe": fit(tmp_path, spoilt_at=-1).plan.to_yaml()}, tmp_path / CHECKPOINT)
-    with pytest.raises(TrainingError, match="another version; train again without --resume"):
+    with pytest.raises(TrainingError, match="another version, or from data with other landmarks; train again"):
         fit(tmp_path, spoilt_at=-1).load()
+
+
+def test_other_data_under_the_same_recipe_are_not_gone_on_from(tmp_path: Path) -> None:
+    fit(tmp_path, spoilt_at=-1, data="one").save()
+    fit(tmp_path, spoilt_at=-1, data="one").load()
+    with pytest.raises(TrainingError, match="was made from other data; train again without --resume"):
+        fit(tmp_path, spoilt_at=-1, data="two").load()
+
+
+def test_data_are_told_apart_by_shape_kind_bytes_and_order() -> None:
+    one, two = np.zeros((2, 3), np.float32), np.ones((2, 3), np.float32)
+    assert data_print([one, two]) == data_print([one.copy(), two[::-1][::-1]])
+    others = ([two, one], [one], [one.reshape(3, 2), two], [one.astype(np.float64), two])
+    assert len({data_print([one, two]), *map(data_print, others)}) == 5
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"warmup": 1.0}, "warmup 1.0: wanted 0 to below 1"),
+        ({"weight_decay": -0.1}, "weight_decay -0.1"),
+        ({"clip": 0.0}, "clip 0.0"),
+        ({"learning_rate": 3.0}, "learning_rate 3.0"),
+        ({"seed": -1}, "seed -1"),
+    ],
+)
+def test_fields_out_of_range_are_named(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(UsageError, match=re.escape(message)):
+        Schedule(**changes).check()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from rotopaint_ai.jobs import Cancel, Event
 from rotopaint_ai.training.allocator import DONE, SETTINGS, wanted_environment
 from rotopaint_ai.training.dataset import read_dataset
 from rotopaint_ai.training.evaluate import evaluate
+from rotopaint_ai.training.held_out import Held, seen_error
 from rotopaint_ai.training.loop import build_net
 from rotopaint_ai.training.recipe import load_recipe
 from rotopaint_ai.training.train import TrainReport, split_held_out, train
@@ -119,6 +121,11 @@ def test_a_run_that_was_stopped_goes_on_to_the_same_end(faces: Path, tmp_path: P
         np.testing.assert_array_equal(parts.tensors[name], value)
     with pytest.raises(TrainingError, match="another recipe"):
         train([faces], tmp_path / "parts", overrides=[*settings, "batch=6"], init="none", resume=True)
+    fewer = shutil.copytree(faces, tmp_path / "fewer")
+    samples = (fewer / "samples.jsonl").read_text()
+    (fewer / "samples.jsonl").write_text(samples.split("\n", 1)[1])
+    with pytest.raises(TrainingError, match="was made from other data"):
+        train([fewer], tmp_path / "parts", overrides=settings, init="none", resume=True)
 
 
 def _is_judged_before_it_learns_all(report: TrainReport, faces: Path) -> None:
@@ -178,3 +185,10 @@ def test_the_allocator_is_set_once_and_only_on_linux() -> None:
     assert wanted_environment({DONE: "1"}, "linux") is None
     assert wanted_environment({}, "darwin") is None
     assert wanted_environment({"LD_PRELOAD": "libtcmalloc.so"}, "linux") is None
+
+
+def test_held_out_samples_that_tell_nothing_are_named() -> None:
+    nothing = np.full((2, 3), np.nan)
+    held = Held(nothing, nothing, nothing, nothing, np.ones(2), nothing[..., None], nothing[..., None])
+    with pytest.raises(TrainingError, match="held-out samples: no landmark of theirs"):
+        seen_error(held, np.ones(2))

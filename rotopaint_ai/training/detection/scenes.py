@@ -60,6 +60,12 @@ class Scene:
     split: str
     name: str
 
+    def arrays(self) -> Iterator[Array]:
+        """What tells it from another."""
+        yield self.picture
+        for face in self.faces:
+            yield from (face.outline, face.points, np.array([face.seen]))
+
 
 def read_scenes(sources: Sequence[str | Path], *, check: Callable[[], None] = lambda: None) -> list[Scene]:
     """Scenes of folders: plates of the stage, data sets, shots with a `truth.roto.json`.

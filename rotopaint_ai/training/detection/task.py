@@ -23,6 +23,7 @@ from rotopaint_ai.files import replacing, write_json, write_text
 from rotopaint_ai.inference.session import open_session
 from rotopaint_ai.jobs import Event
 from rotopaint_ai.training.augment import PARTS
+from rotopaint_ai.training.checkpoint import data_print
 from rotopaint_ai.training.detection import losses
 from rotopaint_ai.training.detection.batches import Batches, DetectorBatch
 from rotopaint_ai.training.detection.figures import figures
@@ -30,7 +31,7 @@ from rotopaint_ai.training.detection.net import DetectorModel, DetectorNet, n_we
 from rotopaint_ai.training.detection.ops import translations
 from rotopaint_ai.training.detection.scenes import Scene, read_scenes
 from rotopaint_ai.training.export import save_onnx
-from rotopaint_ai.training.fitting import Fit, Schedule
+from rotopaint_ai.training.fitting import Fit, Schedule, check_parts
 from rotopaint_ai.training.recipe import filled_from
 from rotopaint_ai.training.tasks import TASKS, Order, deliver, progress, split, take_over
 
@@ -80,13 +81,14 @@ class DetectorRecipe(Schedule):
                 64 <= self.height <= self.width <= 1024,
                 "width, height: wanted 64 to 1024, and no more height than width",
             ),
-            (0 < self.zoom_low <= self.zoom_high, "zoom_low, zoom_high: wanted 0 < low <= high"),
+            (0.05 <= self.zoom_low <= self.zoom_high <= 8, "zoom_low, zoom_high: wanted 0.05 <= low <= high <= 8"),
+            (0 <= self.rotation_deg <= 180, f"rotation_deg {self.rotation_deg}: wanted 0 to 180"),
             (0 <= self.together <= 1, f"together {self.together}: wanted 0 to 1"),
             (0 <= self.things <= 1, f"things {self.things}: wanted 0 to 1"),
-            (any(self.losses.values()), "losses: wanted at least one above 0"),
         ):
             if not ok:
                 raise UsageError(message)
+        check_parts(self.augment, self.losses)
 
 
 @TASKS.register("detector")
@@ -142,7 +144,8 @@ def make_fit(
         pictures, target = as_tensors(batch)
         return losses.total(losses.say(net, pictures, target, noise), target, plan.losses)
 
-    return Fit(plan, net, folder, make_batch=make_batch, loss_of=loss_of, blocks=net.blocks())
+    data = data_print(part for scene in scenes for part in scene.arrays())
+    return Fit(plan, net, folder, make_batch=make_batch, loss_of=loss_of, blocks=net.blocks(), data=data)
 
 
 def as_tensors(batch: DetectorBatch) -> tuple[Tensor, losses.Target]:

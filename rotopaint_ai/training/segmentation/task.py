@@ -21,8 +21,9 @@ from rotopaint_ai.files import replacing, write_json, write_text
 from rotopaint_ai.inference.session import open_session
 from rotopaint_ai.jobs import Event
 from rotopaint_ai.training.augment import PARTS, Geometry
+from rotopaint_ai.training.checkpoint import data_print
 from rotopaint_ai.training.export import save_onnx
-from rotopaint_ai.training.fitting import Fit, Schedule
+from rotopaint_ai.training.fitting import Fit, Schedule, check_parts
 from rotopaint_ai.training.recipe import filled_from
 from rotopaint_ai.training.segmentation import losses
 from rotopaint_ai.training.segmentation.batches import Crops, Cutter
@@ -78,18 +79,20 @@ class SegmentationRecipe(Schedule):
             (self.window % 32 == 0 and 64 <= self.window <= self.input_size, "window: wanted 64 to input_size, by 32"),
             (1.0 <= self.crop_margin <= 3.0, f"crop_margin {self.crop_margin}: wanted 1 to 3"),
             (self.shape > 0 and self.shape % 8 == 0, f"shape {self.shape}: wanted a multiple of 8"),
-            (0 < self.scale_low <= self.scale_high, "scale_low, scale_high: wanted 0 < low <= high"),
-            (any(self.losses.values()), "losses: wanted at least one above 0"),
+            (0.1 <= self.scale_low <= self.scale_high <= 4, "scale_low, scale_high: wanted 0.1 <= low <= high <= 4"),
+            (0 <= self.shift <= 1, f"shift {self.shift}: wanted 0 to 1"),
+            (0 <= self.rotation_deg <= 180, f"rotation_deg {self.rotation_deg}: wanted 0 to 180"),
         ):
             if not ok:
                 raise UsageError(message)
+        check_parts(self.augment, self.losses)
 
 
 @TASKS.register("segmentation")
 def train_segmentation(order: Order) -> Mapping[str, Any]:
     """Train, judge on held-out views, export, deliver."""
     plan = filled_from(SegmentationRecipe(), order.recipe, order.overrides)
-    learn, held = split(read_views(order.sources))
+    learn, held = split(read_views(order.sources, check=order.cancel.check))
     net = build(plan)
     taken = take_over(net, order.init)
     said = {"samples": len(learn), "held_out": len(held), "init": taken}
@@ -139,7 +142,8 @@ def make_fit(plan: SegmentationRecipe, net: GatedNet, views: Sequence[View], fol
         target = losses.make_target(torch.from_numpy(batch.seam), torch.from_numpy(batch.face))
         return losses.total(net(pictures), target, plan.losses)
 
-    return Fit(plan, net, folder, make_batch=make_batch, loss_of=loss_of, blocks=net.blocks())
+    data = data_print(part for view in views for part in view.arrays())
+    return Fit(plan, net, folder, make_batch=make_batch, loss_of=loss_of, blocks=net.blocks(), data=data)
 
 
 def as_arrays(model: OpinionModel) -> Any:

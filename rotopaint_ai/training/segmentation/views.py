@@ -6,7 +6,7 @@ seam are left out.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -43,10 +43,20 @@ class View:
     split: str
     name: str
 
+    def arrays(self) -> Iterator[Array]:
+        """What tells it from another."""
+        yield from (self.picture, self.seam, self.outline, self.landmarks)
 
-def read_views(sources: Sequence[str | Path]) -> list[View]:
-    """Views of folders: shots, folders of shots, data sets. Raises: TrainingError where there are none."""
-    found = [view for source in sources for folder in _folders(Path(source)) for view in _views(folder)]
+
+def read_views(sources: Sequence[str | Path], *, check: Callable[[], None] = lambda: None) -> list[View]:
+    """Views of folders: shots, folders of shots, data sets; `check` is called for each and may raise to stop.
+
+    Raises: TrainingError where there are none.
+    """
+    found: list[View] = []
+    for view in (view for source in sources for folder in _folders(Path(source)) for view in _views(folder)):
+        found.append(view)
+        check()
     if not found:
         raise TrainingError(
             f"{', '.join(map(str, sources))}: no pictures with seams whose width is known; wanted shots or a data set"

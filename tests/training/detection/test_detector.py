@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import argparse
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import cv2
@@ -10,6 +12,7 @@ import numpy as np
 import pytest
 import torch
 
+from rotopaint_ai.cli import train as cli
 from rotopaint_ai.errors import TrainingError, UsageError
 from rotopaint_ai.jobs import Cancel
 from rotopaint_ai.landmarks.faces import FaceFound, letterboxed
@@ -220,6 +223,39 @@ def test_wrong_words_are_told(tmp_path: Path) -> None:
         DetectorRecipe(width=300)
     with pytest.raises(UsageError, match="unknown; wanted one of propose"):
         DetectorRecipe(losses={"boxes": 1.0})
+    with pytest.raises(UsageError, match="augment: wanted probabilities"):
+        DetectorRecipe(augment={"blur": 2.0})
+    with pytest.raises(UsageError, match="losses: wanted weights of 0 or more"):
+        DetectorRecipe(losses={"mask": -1.0})
+    with pytest.raises(UsageError, match="zoom_low, zoom_high"):
+        DetectorRecipe(zoom_low=0.0)
+
+
+def test_what_only_a_whole_pack_can_have_is_refused(tmp_path: Path) -> None:
+    parser = argparse.ArgumentParser()
+    cli.add_arguments(parser)
+    for words in (["--learning-curve"], ["--strategy", "4"], ["--name", "pip"], ["--licence", "CC0"]):
+        asked = parser.parse_args(["plates", "--out", str(tmp_path), "--recipe", "detector", *words])
+        with pytest.raises(
+            UsageError, match=rf"^{' '.join(words)}.*: not with recipe 'detector'|^{words[0]}: not with"
+        ):
+            cli._one_model("detector", asked)
+
+
+def test_a_model_that_goes_into_a_pack_has_a_run_folder_of_its_own(tmp_path: Path) -> None:
+    order = replace(_order(tmp_path), out=tmp_path / "pip", task="detector")
+    assert order.folder == tmp_path / "pip.detector.run"
+    assert replace(order, out=tmp_path / "face.onnx").folder == tmp_path / "face.onnx.run"
+
+
+def test_a_picture_on_both_sides_is_told(tmp_path: Path) -> None:
+    scene = _scene(_face(40, 30, 30))
+    learn, held = replace(scene, split="train", name="a.png"), replace(scene, split="val", name="b.png")
+    with pytest.raises(TrainingError, match=r"b\.png is held out and learnt from as a\.png, the same picture"):
+        split([learn, held])
+    others = [replace(_scene(_face(40 + k, 30, 30)), split="train") for k in range(9)]
+    ours, theirs = split([*others, replace(others[-1], name="held again")])  # the last is held back, and so its twin
+    assert (len(ours), len(theirs)) == (8, 1)
 
 
 def test_damaged_plates_are_told(tmp_path: Path) -> None:
