@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 import torch
 from torch import Tensor, nn
@@ -68,8 +69,13 @@ def test_other_data_under_the_same_recipe_are_not_gone_on_from(tmp_path: Path) -
 def test_data_are_told_apart_by_shape_kind_bytes_and_order() -> None:
     one, two = np.zeros((2, 3), np.float32), np.ones((2, 3), np.float32)
     assert data_print([one, two]) == data_print([one.copy(), two[::-1][::-1]])
-    others = ([two, one], [one], [one.reshape(3, 2), two], [one.astype(np.float64), two])
-    assert len({data_print([one, two]), *map(data_print, others)}) == 5
+    others: list[list[npt.NDArray[Any]]] = [
+        [two, one],
+        [one],
+        [one.reshape(3, 2), two],
+        [one.astype(np.float64), two],
+    ]
+    assert len({data_print(each) for each in ([one, two], *others)}) == 5
 
 
 @pytest.mark.parametrize(
