@@ -27,6 +27,7 @@ Bools = NDArray[Any]  # bool
 _MARGIN = 16  # pixels of plate kept round the matte, in shrunk pixels
 _FLOOR = 0.02  # of the plate's mean: the light below which log light turns into plain light
 _TELEA_RADIUS = 3.0
+_SOME = 4  # rows of a crop from one that tells how bright it is to the next
 _TOUCH = 5  # of 255: a sample that the matte reaches less than this is clear of it
 _NOTHING = 1 / 1024  # a matte fainter than this is a rounding error or the last of a feather, and changes nothing
 
@@ -114,12 +115,7 @@ def _lay_in(out: Array, paint_P: Array, part: Array, cover: Array, at: Index, co
     if cover.shape != out.shape[:2]:
         y, x = np.divmod(at.astype(np.int32), np.int32(cover.shape[1]))
         at = (y + corner[1]) * np.intp(out.shape[1]) + (x + corner[0])
-    np.put(_triples(out), at, _triples(np.ascontiguousarray(paint_P, np.float32)))
-
-
-def _triples(rgb: Array) -> NDArray[np.void]:
-    """Pixels as single values that are moved whole; a view."""
-    return rgb.reshape(-1, 3).view(np.dtype((np.void, 3 * rgb.itemsize))).reshape(-1)
+    np.put(grains.pixels(out), at, grains.pixels(np.ascontiguousarray(paint_P, np.float32)))
 
 
 def _fill_banks(
@@ -142,24 +138,20 @@ def _fill_banks(
     height, width = scene.ribbon.size
     down = (y + np.float32(0.5)) * np.float32(height / hole.shape[0]) - np.float32(0.5)
     across = (x + np.float32(0.5)) * np.float32(width / hole.shape[1]) - np.float32(0.5)
-    relit = np.ascontiguousarray(interpolate(fields, across, down).T)
+    relit = cv2.transpose(interpolate(fields, across, down))
     keep, floor = relit[3], np.float32(scene.floor)
-    here = np.take(rgb.reshape(-1, 3), at, axis=0).T.copy()
+    here = cv2.transpose(grains.texels(grains.pixels(rgb).take(at)))
     under = np.minimum(here, 0.0) if here.min() < 0.0 else None
     light_CP = np.log(np.maximum(here, 0.0, out=here) + floor)
     light_CP *= keep
     light_CP += relit[:3]
-
-    def way(some: Array) -> tuple[Array, Array]:
-        away = interpolate(mirror, across[some], down[some]) + np.float32(0.5)
-        return x[some] + away[:, 0], y[some] + away[:, 1]
-
-    grains.add(rgb, hole, light_CP, way, keep, floor)
+    away_x, away_y = cv2.transpose(interpolate(mirror, across, down)) + np.float32(0.5)
+    grains.add(rgb, hole, light_CP, x + away_x, y + away_y, keep, floor)
     out: Array = np.exp(light_CP, out=light_CP)
     out -= floor
     if under is not None:
         out += keep * under
-    return out.T, chosen
+    return cv2.transpose(out), chosen
 
 
 def _fields(scene: Straightened, relit_TSC: Array) -> tuple[Array, Array]:
@@ -171,16 +163,28 @@ def _fields(scene: Straightened, relit_TSC: Array) -> tuple[Array, Array]:
     fields = np.zeros((*ribbon.size, 4), np.float32)
     fields.reshape(-1, 4)[ribbon.at_P] = ribbon.read(relit_TSC)
     if len(ribbon.left_P):
-        left = np.zeros(ribbon.size, bool)
-        left.reshape(-1)[ribbon.left_P] = True
-        smooth = membrane.fill(scene.small, left, ribbon.cover == 0).reshape(-1, 3)[ribbon.left_P]
-        fields.reshape(-1, 4)[ribbon.left_P, :3] = np.log(np.maximum(smooth, 0.0) + np.float32(scene.floor))
+        fields.reshape(-1, 4)[ribbon.left_P, :3] = _smooth_light(scene)
     column = np.rint(ribbon.along_P).astype(np.intp)
     up = _mirrored(scene, column) - ribbon.across_P
     steps = np.stack([ribbon.map_x_TS[1] - ribbon.map_x_TS[0], ribbon.map_y_TS[1] - ribbon.map_y_TS[0]], 1)
     mirror = np.zeros((*ribbon.size, 2), np.float32)
     mirror.reshape(-1, 2)[ribbon.at_P] = np.take(steps, column, axis=0) * (up * np.float32(ribbon.step))[:, None]
     return fields, mirror
+
+
+def _smooth_light(scene: Straightened) -> Array:
+    """Log light (P, 3) of the shrunk crop's matte pixels that no curve runs near, from their rim."""
+    ribbon = scene.ribbon
+    y, x = np.divmod(ribbon.left_P, ribbon.size[1])
+    top, left, end, right = (int(v) for v in (y.min(), x.min(), y.max() + 1, x.max() + 1))
+    margin = membrane.MARGIN + min(end - top, right - left) // 2
+    window = slice(max(0, top - margin), end + margin), slice(max(0, left - margin), right + margin)
+    hole = np.zeros(scene.small[window].shape[:2], bool)
+    y, x = y - window[0].start, x - window[1].start
+    hole[y, x] = True
+    light = np.ascontiguousarray(scene.small[window][..., :3])
+    smooth = membrane.fill(light, hole, ribbon.cover[window] == 0)[y, x]
+    return np.asarray(np.log(np.maximum(smooth, 0.0) + np.float32(scene.floor)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,34 +199,33 @@ class Straightened:
 
 
 def lay(rgb: Array, hole: Bools, curves: Sequence[Curve]) -> Straightened | None:
-    """Straighten a crop along its seams; None where no matte pixel belongs to a curve."""
+    """Straighten a crop (H, W, 3) along its seams; None where no matte pixel belongs to a curve."""
     ribbon = straighten(hole, curves)
     if ribbon is None:
         return None
-    small = ribbon.shrink(rgb)
-    clear = (ribbon.cover == 0).view(np.uint8)
-    floor = _FLOOR * max(float(np.mean(cv2.mean(small, clear if clear.any() else None)[:3])), 1e-4)
+    small = cv2.cvtColor(ribbon.shrink(rgb), cv2.COLOR_RGB2RGBA)  # four channels are sampled faster than three
+    some, clear = small[::_SOME], (ribbon.cover[::_SOME] == 0).view(np.uint8)
+    floor = _FLOOR * max(float(np.mean(cv2.mean(some, clear if clear.any() else None)[:3])), 1e-4)
     light_TSC = ribbon.sample(small)
     np.maximum(light_TSC, 0.0, out=light_TSC)
     light_TSC += np.float32(floor)
     np.log(light_TSC, out=light_TSC)
     hole_TS = (ribbon.sample(ribbon.cover) > _TOUCH) | ~ribbon.inside_TS
-    return Straightened(ribbon, light_TSC, hole_TS, floor, small)
+    return Straightened(ribbon, light_TSC[..., :3], hole_TS, floor, small)
 
 
 def _mirrored(scene: Straightened, column_P: Array) -> Array:
     """Rows (fractional) of the matte pixels reflected in the nearer rim of the matte, two full pixels out.
 
-    The mirror keeps neighbours neighbours, so that grain keeps its own texture.
+    The mirror keeps neighbours neighbours, so that grain keeps its own texture. Rows may lie beyond the ribbon's own.
     """
     across, centre = scene.ribbon.across_P, scene.ribbon.centre
     clear = ~scene.hole_TS
     above = (centre - np.argmax(clear[centre::-1], axis=0))[column_P]
     below = (centre + np.argmax(clear[centre:], axis=0))[column_P]
     out = 2.0 / scene.ribbon.step
-    row = np.where(across - above < below - across, 2 * above - out - across, 2 * below + out - across)
-    out_rows: Array = np.clip(row, 0, len(scene.hole_TS) - 1).astype(np.float32)
-    return out_rows
+    rows = np.where(across - above < below - across, 2 * above - out - across, 2 * below + out - across)
+    return np.asarray(rows, np.float32)
 
 
 def fill_telea(rgb: Array, hole: Bools) -> Array:

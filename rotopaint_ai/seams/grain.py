@@ -7,7 +7,6 @@ seam. Nothing is drawn by chance: every frame's grain comes from its own pixels,
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import cv2
@@ -17,8 +16,6 @@ from numpy.typing import NDArray
 Array = NDArray[Any]  # float32
 Bools = NDArray[Any]  # bool
 
-Way = Callable[[Array], tuple[Array, Array]]
-
 _AROUND = np.ones((3, 3), np.uint8)
 _GRAIN_SIGMA = 1.2  # px: what is finer than this counts as grain where an artist wants less of it
 _LIMIT = 2.5  # in standard deviations of the band: a freckle or a lash in the band is not carried over
@@ -26,55 +23,80 @@ _LOST = 0.8  # pixels that keep more than this of the plate keep its grain
 _ENOUGH = 1000  # samples that a spread is measured on
 
 
-def add(rgb: Array, hole: Bools, light_CP: Array, way: Way, keep: Array, floor: np.float32) -> None:
+def add(plate: Array, hole: Bools, light_CP: Array, x: Array, y: Array, keep: Array, floor: np.float32) -> None:
     """Add what the paint lacks in grain to its log light (3, P), in place.
 
-    way: says for some of the hole's pixels the place in the crop (corner origin) whose grain to carry; keep: the share
-    of its own grain that each pixel still has. Independent grains add up by their squares, so a pixel that kept a
-    share k gets sqrt(1 - k^2) of the band's, which brings both together to the strength beside the seam.
+    plate: (H, W, 3). x, y: for each of the hole's pixels the place in the crop (corner
+    origin) whose grain to carry; keep: the share of its own grain that the pixel still has. Independent grains add up
+    by their squares, so a pixel that kept a share k gets sqrt(1 - k^2) of the band's, which brings both together to
+    the strength beside the seam.
     """
-    lost = np.flatnonzero(keep < _LOST)
-    if not len(lost) or min(hole.shape) < 3:
+    if min(hole.shape) < 3 or not (keep < _LOST).any():
         return
-    detail, usable = band(rgb, hole, *way(lost), floor)
-    if not usable.any():
+    detail, usable = band(plate, hole, x, y, floor)
+    some = np.flatnonzero(usable)
+    if not len(some):
         return
-    some = np.flatnonzero(usable)[:: 1 + len(usable) // _ENOUGH]
-    limit = np.float32(_LIMIT) * spread(detail[:, some])[:, None]
+    limit = np.float32(_LIMIT) * spread(detail[:, some[:: 1 + len(some) // _ENOUGH]])[:, None]
     detail = np.clip(detail, -limit, limit, out=detail)
-    detail *= np.sqrt(np.clip(1.0 - keep[lost] ** 2, 0.0, 1.0))
-    for colour in range(3):
-        light_CP[colour, lost] += detail[colour]
+    detail *= np.sqrt(np.clip(1.0 - keep * keep, 0.0, 1.0)) * (keep < _LOST)
+    light_CP += detail
 
 
-def band(rgb: Array, hole: Bools, x: Array, y: Array, floor: np.float32) -> tuple[Array, Bools]:
+def band(plate: Array, hole: Bools, x: Array, y: Array, floor: np.float32) -> tuple[Array, Bools]:
     """Detail (3, P) at places in the crop, and which places have any: none in the matte, beside it, or off the crop."""
     height, width = hole.shape
-    columns, rows = np.floor(x).astype(np.intp), np.floor(y).astype(np.intp)
+    columns, rows = x.astype(np.int32), y.astype(np.int32)
     usable = (columns > 0) & (rows > 0) & (columns < width - 1) & (rows < height - 1)
-    at = np.where(usable, rows * width + columns, width + 1)
-    usable &= np.take(cv2.dilate(hole.view(np.uint8), _AROUND), at) == 0
-    return _detail(rgb, at, floor) * usable, usable
+    columns, rows = np.where(usable, columns, 1), np.where(usable, rows, 1)
+    at = rows * np.intp(width) + columns
+    usable &= cv2.dilate(hole.view(np.uint8), _AROUND).reshape(-1).take(at) == 0
+    detail = _detail(plate, at, floor)
+    detail *= usable
+    return detail, usable
 
 
 def spread(detail: Array) -> Array:
     """Standard deviation of each colour (3,), by the median, so that a few lashes do not count."""
-    out: Array = (1.4826 * np.median(np.abs(detail), axis=1)).astype(np.float32)
+    middle = detail.shape[1] // 2
+    out: Array = np.float32(1.4826) * np.partition(np.abs(detail), middle, axis=1)[:, middle]
     return out
 
 
-def _detail(rgb: Array, at: Array, floor: np.float32) -> Array:
+def _detail(plate: Array, at: Array, floor: np.float32) -> Array:
     """Log light (3, P) of pixels against the 3 x 3 around each, weighted 1 2 1 both ways."""
-    flat, width = rgb.reshape(-1, 3), rgb.shape[1]
-    here = np.take(flat, at, axis=0)
-    around = np.float32(4.0) * here
-    for step, weight in ((1, 2.0), (width, 2.0), (width - 1, 1.0), (width + 1, 1.0)):
-        both = np.take(flat, at - step, axis=0)
-        both += np.take(flat, at + step, axis=0)
-        around += np.float32(weight) * both
-    around *= np.float32(1 / 16)
-    out: Array = np.log((np.maximum(here, 0.0) + floor) / (np.maximum(around, 0.0) + floor)).T
-    return out
+    flat, width = pixels(plate), plate.shape[1]
+    here = texels(flat.take(at))
+    sides, corners = (-1, 1, -width, width), (-width - 1, 1 - width, width - 1, width + 1)
+    beside, across = (_sum(flat, at, steps) for steps in (sides, corners))
+    beside += here
+    beside += here
+    beside *= np.float32(2 / 16)
+    around = cv2.scaleAdd(across, 1 / 16, beside)
+    for light in (here, around):
+        np.maximum(light, 0.0, out=light)
+        light += floor
+    here /= around
+    out: Array = cv2.transpose(here)
+    return np.log(out, out=out)
+
+
+def _sum(flat: NDArray[np.void], at: Array, steps: tuple[int, ...]) -> Array:
+    """Light (P, 3) added up over pixels some steps away."""
+    total = texels(flat.take(at + steps[0]))
+    for step in steps[1:]:
+        total += texels(flat.take(at + step))
+    return total
+
+
+def pixels(plate: Array) -> NDArray[np.void]:
+    """Light (..., 3) of float32 as single values that are moved whole, in one row; a view."""
+    return plate.reshape(-1).view(np.dtype((np.void, 3 * plate.itemsize)))
+
+
+def texels(some: NDArray[np.void]) -> Array:
+    """Pixels moved whole (P,) as light again (P, 3); a view."""
+    return some.view(np.float32).reshape(-1, 3)
 
 
 def smoothed(rgb: Array, paint_P: Array, hole: Bools, share: float) -> Array:

@@ -39,9 +39,24 @@ _GAPS = (-4, -2, 0, 2, 4)  # rows away at which the two fills are compared
 N_PROFILE = (2 * REACH + 1) + (REACH + 1)
 N_FEATURES = N_PROFILE + len(_GAPS) + 2 * len(_VALLEYS) + 2 + len(_EDGES) + 4
 N_ANSWERS = 6
-EVERY = 4  # columns from one that is asked to the next
+EVERY = 6  # columns from one that is asked to the next
 _BETWEEN = np.ones((1, 2 * EVERY - 1), np.uint8)
 _AT_ONCE = 160  # samples: products this small stay in cache and on one core, and leave the other to other threads
+_NEAR = 1.5  # columns: how far the profile is smoothed along the seam
+_FAR = (5.0**2 - _NEAR**2) ** 0.5  # and how much further the other one, whose deviation is 5 columns
+_RESIDUAL = 4 + 2 * (len(_VALLEYS) + 1)  # fields of `_described`: near, far, gap, edge, forms, three residuals, step
+_STEP = _RESIDUAL + 3
+
+
+def _stencil() -> Array:
+    """Which field each feature is read from, and how many rows away: (2, Q)."""
+    parts = [(0, range(-REACH, REACH + 1)), (1, range(-REACH, REACH + 1, 2)), (2, _GAPS)]
+    parts += [(form, (0,)) for form in range(4, _RESIDUAL)] + [(3, _EDGES)]
+    parts += [(field, (0,)) for field in range(_RESIDUAL, _STEP + 1)]
+    return np.array([(field, row) for field, rows in parts for row in rows]).T
+
+
+_STENCIL = _stencil()
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +97,7 @@ class Sources:
     far: Array
 
     def thinned(self) -> Sources:
-        """Every fourth column."""
+        """Every sixth column."""
         whole = (self.own, self.face, self.banks, self.near, self.far)
         return Sources(*(np.ascontiguousarray(field[..., ::EVERY]) for field in whole))
 
@@ -91,55 +106,65 @@ def sources(light_TSC: Array, hole_TS: Bools) -> Sources:
     """The three sources of corrected light; `hole_TS` are samples in the matte or off the crop, not to be believed."""
     light_TCS = np.ascontiguousarray(light_TSC.transpose(0, 2, 1))
     n_columns = light_TCS.shape[2]
-    near, far, trust = _shading(light_TCS, hole_TS)
+    near, trust = _shading(light_TCS, hole_TS)
     trust = np.concatenate([trust, (~hole_TS).astype(np.float32)], 1)
     joined = banks.join(np.concatenate([light_TCS, light_TCS], 2), trust)
     face_TCS, banks_TCS = _along_colours(joined[..., :n_columns], 1.0), _along_colours(joined[..., n_columns:], 2.0)
-    return Sources(light_TCS, face_TCS, banks_TCS, near, far)
+    return Sources(light_TCS, face_TCS, banks_TCS, near, _along(near, _FAR))
 
 
 def _relit(known: Sources, light_CN: Array, hole_TS: Bools, places: _Places) -> Sources:
     """The sources once the samples at some places show other light. The banks do not: those are in the matte."""
     light_TCS = known.own.copy()
-    for colour, light_N in enumerate(light_CN):
-        np.put(light_TCS.reshape(-1), places.of(colour), light_N)
-    near, far, trust = _shading(light_TCS, hole_TS)
-    return Sources(light_TCS, _along_colours(banks.join(light_TCS, trust), 1.0), known.banks, near, far)
+    np.put(light_TCS, places.of_CN, light_CN)
+    near, trust = _shading(light_TCS, hole_TS)
+    return Sources(light_TCS, _along_colours(banks.join(light_TCS, trust), 1.0), known.banks, near, _along(near, _FAR))
 
 
-def _shading(light_TCS: Array, hole_TS: Bools) -> tuple[Array, Array, Array]:
-    """The mean over colours, smoothed a little and much along the seam, and how far each sample may be believed."""
-    luma = _mean(light_TCS)
-    near, far = _along(luma, 1.5), _along(luma, 5.0)
+def _shading(light_TCS: Array, hole_TS: Bools) -> tuple[Array, Array]:
+    """The mean over colours, smoothed a little along the seam, and how far each sample may be believed."""
+    near = _along(_mean(light_TCS), _NEAR)
     groove = cv2.morphologyEx(near, cv2.MORPH_BLACKHAT, np.ones((2 * _GROOVE + 1, 1), np.uint8))
-    return near, far, _trust(groove, hole_TS)
+    return near, _trust(groove, hole_TS)
 
 
 def describe(known: Sources, hole_TS: Bools, own_TS: Bools) -> Described:
     """Describe the samples in `own_TS`, which stand at least REACH rows away from the ribbon's edges."""
-    n_columns = known.own.shape[2]
-    face, gap = _mean(known.face), _mean(known.banks)
-    gap -= face
     places = _Places.where(own_TS)
-    at = places.at
-    own, face_here, banks_here = (places.read(field) for field in (known.own, known.face, known.banks))
-    near, far = known.near, known.far
-    features = np.empty((N_FEATURES, len(at)), np.float32)
-    rows = iter(features)
-    for field, offsets in ((near, range(-REACH, REACH + 1)), (far, range(-REACH, REACH + 1, 2)), (gap, _GAPS)):
-        for offset in offsets:
-            np.take(field, at + offset * n_columns, out=next(rows), mode="clip")
-    features[:N_PROFILE] -= np.take(face, at)
-    forms = [form for half in _VALLEYS for form in _valley_and_ridge(near, half)] + _valley_and_ridge(far, REACH)
-    edge = hole_TS.astype(np.float32)
-    for field, offset in [(form, 0) for form in forms] + [(edge, offset) for offset in _EDGES]:
-        np.take(field, at + offset * n_columns, out=next(rows), mode="clip")
-    residual = own - face_here
-    mean = (residual[0] + residual[1] + residual[2]) * np.float32(1 / 3)
-    for row in (residual[0] - mean, residual[2] - mean, mean, np.take(far - face - gap, at)):
-        next(rows)[:] = row
-    np.clip(features, -2.0, 2.0, out=features)
-    return Described(features, own, face_here, banks_here)
+    features = _features(known, hole_TS, places.at)
+    return Described(features, *(places.read(field) for field in (known.own, known.face, known.banks)))
+
+
+def _features(known: Sources, hole_TS: Bools, at: Array) -> Array:
+    """Features (..., Q, N) of samples `at` (..., N), counted row by row."""
+    fields, face = _described(known, hole_TS)
+    n_rows, n_columns = hole_TS.shape
+    steps = _STENCIL[0] * (n_rows * n_columns) + _STENCIL[1] * n_columns
+    features: Array = fields.reshape(-1).take(at[..., None, :] + steps[:, None], mode="clip")
+    features[..., :N_PROFILE, :] -= face.reshape(-1).take(at)[..., None, :]
+    return np.clip(features, -2.0, 2.0, out=features)
+
+
+def _described(known: Sources, hole_TS: Bools) -> tuple[Array, Array]:
+    """The fields (K, T, S) whose samples are features, and the mean over colours of the joined face (T, S)."""
+    face = _mean(known.face)
+    fields = np.empty((_STEP + 1, *face.shape), np.float32)
+    near, far, gap, edge = fields[:4]
+    near[:], far[:] = known.near, known.far
+    np.subtract(_mean(known.banks), face, out=gap)
+    edge[:] = hole_TS
+    forms = [(near, half) for half in _VALLEYS] + [(far, REACH)]
+    for (field, half), valley, ridge in zip(forms, fields[4:_RESIDUAL:2], fields[5:_RESIDUAL:2]):
+        element = np.ones((2 * half + 1, 1), np.uint8)
+        cv2.morphologyEx(field, cv2.MORPH_BLACKHAT, element, dst=valley)
+        cv2.morphologyEx(field, cv2.MORPH_TOPHAT, element, dst=ridge)
+    residual = known.own - known.face
+    mean = _mean(residual)
+    np.subtract(residual[:, 0], mean, out=fields[_RESIDUAL])
+    np.subtract(residual[:, 2], mean, out=fields[_RESIDUAL + 1])
+    fields[_RESIDUAL + 2] = mean
+    np.subtract(far - face, gap, out=fields[_STEP])
+    return fields, face
 
 
 def relight(light_TSC: Array, hole_TS: Bools, own_TS: Bools, table: Table) -> Array:
@@ -158,12 +183,14 @@ def relight_in_turn(
     known: the light's sources, where they are known already.
     """
     places = _Places.where(own_TS)
+    asked = _Asked.where(own_TS, places.at)
     known = known or sources(light_TSC, hole_TS)
-    light_CN = places.read(known.own)
-    base_CN, keep_N = _paint(known, hole_TS, own_TS, places, tables[0])
+    light_CN, banks_CN = places.read(known.own), places.read(known.banks)
+    thinned_TS = np.ascontiguousarray(hole_TS[:, ::EVERY])
+    base_CN, keep_N = _paint(known, thinned_TS, asked, tables[0], places, banks_CN)
     for table in tables[1:]:
         known = _relit(known, base_CN + keep_N * light_CN, hole_TS, places)
-        more_CN, keep = _paint(known, hole_TS, own_TS, places, table)
+        more_CN, keep = _paint(known, thinned_TS, asked, table, places, banks_CN)
         base_CN, keep_N = more_CN + keep * base_CN, keep * keep_N
     out = np.zeros((own_TS.size, 4), np.float32)
     out[:, 3] = 1.0
@@ -173,42 +200,69 @@ def relight_in_turn(
 
 @dataclass(frozen=True, slots=True)
 class _Places:
-    """Some samples of a ribbon, N, counted row by row."""
+    """Some samples of a ribbon, N, counted row by row, and where they stand in a field (T, C, S): (C, N)."""
 
     at: Array
-    rows: Array
-    columns: Array
-    n_columns: int
+    of_CN: Array
 
     @classmethod
     def where(cls, wanted_TS: Bools) -> _Places:
         at = np.flatnonzero(wanted_TS)
-        rows, columns = np.divmod(at.astype(np.int32), np.int32(wanted_TS.shape[1]))
-        return cls(at, rows, columns, wanted_TS.shape[1])
-
-    def of(self, colour: int) -> Array:
-        """Where they stand in a field (T, C, S)."""
-        return self.at + self.n_columns * (2 * self.rows.astype(np.intp) + colour)
+        n_columns = wanted_TS.shape[1]
+        first = at + 2 * n_columns * (at // n_columns)
+        return cls(at, first + n_columns * np.arange(3)[:, None])
 
     def read(self, field_TCS: Array) -> Array:
         """A field (T, C, S) there: (C, N)."""
-        out = np.empty((3, len(self.at)), np.float32)
-        first = self.of(0)
-        for colour in range(3):
-            np.take(field_TCS, first + colour * self.n_columns, out=out[colour], mode="clip")
+        return np.asarray(np.ascontiguousarray(field_TCS).reshape(-1).take(self.of_CN))
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """The samples that are asked, and how those of the whole ribbon lie between them.
+
+    Answers change slowly along the seam: every sixth column is asked, and those between take a mean of the two beside.
+    at: (blocks, _AT_ONCE), counted row by row on every sixth column; the last block is filled up with its first.
+    before, after: for each sample of the ribbon's N the two that were asked; share: how far towards the second.
+    """
+
+    at: Array
+    before_N: Array
+    after_N: Array
+    share_N: Array
+
+    @classmethod
+    def where(cls, own_TS: Bools, at_N: Array) -> _Asked:
+        """own_TS: the ribbon's samples; at_N: the same, counted row by row."""
+        asked_TS = np.ascontiguousarray(cv2.dilate(own_TS.view(np.uint8), _BETWEEN)[:, ::EVERY])
+        asked = np.flatnonzero(asked_TS)
+        at = np.full((-(-len(asked) // _AT_ONCE), _AT_ONCE), asked[0] if len(asked) else 0)
+        at.reshape(-1)[: len(asked)] = asked
+        rows, columns = np.divmod(at_N.astype(np.int32), np.int32(own_TS.shape[1]))
+        left, past = np.divmod(columns, np.int32(EVERY))
+        n_columns = asked_TS.shape[1]
+        before = (np.cumsum(asked_TS, dtype=np.intp) - 1).take(rows * np.intp(n_columns) + left)
+        after = before + ((past > 0) & (left + 1 < n_columns))
+        return cls(at, before, after, past * np.float32(1 / EVERY))
+
+    def between(self, answer: Array) -> Array:
+        """Answers (6, N) of the whole ribbon's samples, from those of the samples that were asked."""
+        out: Array = answer.take(self.before_N, axis=1)
+        more = answer.take(self.after_N, axis=1)
+        more -= out
+        more *= self.share_N
+        out += more
         return out
 
 
-def _paint(known: Sources, hole_TS: Bools, own_TS: Bools, places: _Places, table: Table) -> tuple[Array, Array]:
-    """Base (C, N) and keep (N,) at the places of `own_TS`.
-
-    Answers change slowly along the seam: every fourth column is asked, and those between take a mean of the two beside.
-    """
-    asked_TS = np.ascontiguousarray(cv2.dilate(own_TS.view(np.uint8), _BETWEEN)[:, ::EVERY]).view(bool)
-    described = describe(known.thinned(), np.ascontiguousarray(hole_TS[:, ::EVERY]), asked_TS)
-    answer = _between(shared(evaluate(described.features, table)), asked_TS, places)
+def _paint(
+    known: Sources, thinned_TS: Bools, asked: _Asked, table: Table, places: _Places, banks_CN: Array
+) -> tuple[Array, Array]:
+    """Base (C, N) and keep (N,) at some places."""
+    answers = evaluate(_features(known.thinned(), thinned_TS, asked.at), table)
+    answer = asked.between(shared(answers.transpose(1, 0, 2).reshape(N_ANSWERS, -1)))
     base = answer[1] * places.read(known.face)
-    base += answer[2] * places.read(known.banks)
+    base += answer[2] * banks_CN
     base += answer[3:]
     return base, answer[0]
 
@@ -220,39 +274,18 @@ def shared(answer: Array) -> Array:
     return answer
 
 
-def _between(answer: Array, asked_TS: Bools, places: _Places) -> Array:
-    """Answers (6, N) at places of the whole ribbon, from those of every fourth column."""
-    left, past = np.divmod(places.columns, np.int32(EVERY))
-    number_TS = np.cumsum(asked_TS, dtype=np.intp) - 1
-    first = places.rows * np.intp(asked_TS.shape[1]) + left
-    before = np.take(number_TS, first)
-    after = before + ((past > 0) & (left + 1 < asked_TS.shape[1]))
-    share = past * np.float32(1 / EVERY)
-    out = np.empty((len(answer), len(places.at)), np.float32)
-    for row, values in zip(out, answer):
-        np.take(values, before, out=row, mode="clip")
-        more = np.take(values, after, mode="clip")
-        more -= row
-        more *= share
-        row += more
-    return out
-
-
 def evaluate(features: Array, table: Table) -> Array:
-    """The fitted function: (Q, N) -> (6, N), logits of the shares of own, face and banks, an offset per colour."""
+    """The fitted function: (..., Q, N) -> (..., 6, N): logits of the shares of own, face, banks; an offset per colour.
+
+    Blocks of _AT_ONCE samples stay in cache and on one core, whatever the linear algebra at work is set to.
+    """
     first = np.ascontiguousarray((table.weights[0] * table.scale[:, None]).T)
-    second, third = np.ascontiguousarray(table.weights[1].T), np.ascontiguousarray(table.weights[2].T)
-    biases = [bias[:, None] for bias in (table.biases[0] - first @ table.mean, *table.biases[1:])]
-    out = np.empty((N_ANSWERS, features.shape[1]), np.float32)
-    for start in range(0, features.shape[1], _AT_ONCE):
-        part = slice(start, start + _AT_ONCE)
-        x = first @ features[:, part]
-        x += biases[0]
-        x = second @ np.maximum(x, 0.0, out=x)
-        x += biases[1]
-        np.matmul(third, np.maximum(x, 0.0, out=x), out=out[:, part])
-    out += biases[2]
-    return out
+    x = first @ features
+    x += (table.biases[0] - first @ table.mean)[:, None]
+    for weights, bias in zip(table.weights[1:], table.biases[1:]):
+        x = np.ascontiguousarray(weights.T) @ np.maximum(x, 0.0, out=x)
+        x += bias[:, None]
+    return np.asarray(x)
 
 
 def colours(field_TCS: Array, at: Array) -> Array:
@@ -261,7 +294,9 @@ def colours(field_TCS: Array, at: Array) -> Array:
 
 
 def _mean(field_TCS: Array) -> Array:
-    out: Array = (field_TCS[:, 0] + field_TCS[:, 1] + field_TCS[:, 2]) * np.float32(1 / 3)
+    out: Array = field_TCS[:, 0] + field_TCS[:, 1]
+    out += field_TCS[:, 2]
+    out *= np.float32(1 / 3)
     return out
 
 
@@ -280,12 +315,6 @@ def _along(field: Array, sigma: float) -> Array:
     width = 2 * round(3 * sigma) + 1
     out: Array = cv2.GaussianBlur(field, (width, 1), sigma, borderType=cv2.BORDER_REPLICATE)
     return out
-
-
-def _valley_and_ridge(field: Array, half: int) -> list[Array]:
-    """How far a sample lies below the closing, and above the opening, across the seam (Serra's top-hats)."""
-    element = np.ones((2 * half + 1, 1), np.uint8)
-    return [cv2.morphologyEx(field, cv2.MORPH_BLACKHAT, element), cv2.morphologyEx(field, cv2.MORPH_TOPHAT, element)]
 
 
 def unpack(numbers: str, units: int) -> Table:

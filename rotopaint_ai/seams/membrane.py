@@ -12,7 +12,7 @@ Array = NDArray[Any]  # float32
 Bools = NDArray[Any]  # bool
 
 _CELL = 8  # px: holes in cells of this size that touch are filled together
-_MARGIN = 8  # px of rim taken with each, besides half its smaller side
+MARGIN = 8  # px of rim taken with each, besides half its smaller side
 
 
 def fill(rgb: Array, hole: Bools, known: Bools) -> Array:
@@ -24,7 +24,7 @@ def fill(rgb: Array, hole: Bools, known: Bools) -> Array:
     """
     out = rgb.copy()
     for x, y, width, height in _boxes(hole):
-        margin = _MARGIN + min(width, height) // 2
+        margin = MARGIN + min(width, height) // 2
         window = slice(max(0, y - margin), y + height + margin), slice(max(0, x - margin), x + width + margin)
         weight = known[window].astype(np.float32)[:, :, None]
         if weight.any():

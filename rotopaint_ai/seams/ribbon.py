@@ -24,7 +24,7 @@ Curve = tuple[NDArray[np.floating], float]
 RUN_OUT = 12  # columns that continue a curve beyond its ends: the reach of the widest filter along the seam
 ROWS_WIDE = 10.0  # a matte wider than this many pixels, on average, is worked on in a copy shrunk to this width
 _LARGE = 1.35  # times shrunk from which on it is shrunk more than the matte grows: large plates hold less to a pixel
-BANK_ROWS = 9  # rows of untouched plate kept beyond the matte on each side
+BANK_ROWS = 7  # rows of untouched plate kept beyond the matte on each side
 _TANGENT_SIGMA = 2.0  # columns
 _SHORTEST = 2.0  # a run this many times as long as the seam is wide is a seam
 _BEYOND = 6.0  # columns past the last one at which a pixel still belongs to the run
@@ -84,10 +84,15 @@ def interpolate(field_TSC: Array, along: Array, across: Array) -> Array:
 def resample(polyline: NDArray[np.floating], spacing: float = 1.0) -> Array:
     """Points at an even spacing (about `spacing` pixels) along a polyline (N, 2); both ends are kept."""
     points = np.asarray(polyline, np.float64)
-    lengths = np.r_[0.0, np.cumsum(np.hypot(*np.diff(points, axis=0).T))]
+    apart = points[1:] - points[:-1]
+    lengths = np.zeros(len(points))
+    np.cumsum(np.sqrt((apart * apart).sum(1)), out=lengths[1:])
     n = max(2, round(lengths[-1] / spacing) + 1)
-    at = np.linspace(0.0, lengths[-1], n)
-    return np.stack([np.interp(at, lengths, points[:, 0]), np.interp(at, lengths, points[:, 1])], 1).astype(np.float32)
+    at = np.arange(n) * (lengths[-1] / (n - 1))
+    out = np.empty((n, 2), np.float32)
+    for axis in (0, 1):
+        out[:, axis] = np.interp(at, lengths, points[:, axis])
+    return out
 
 
 def shrinkage(wide: float) -> float:
@@ -99,7 +104,8 @@ def shrinkage(wide: float) -> float:
 def _thinned(points: Array, spacing: float) -> Array:
     """Every so many points, both ends kept, of points at an even spacing of one pixel."""
     last = len(points) - 1
-    at = np.linspace(0.0, last, max(2, round(last / spacing) + 1), dtype=np.float32)
+    n = max(2, round(last / spacing) + 1)
+    at = np.arange(n, dtype=np.float32) * np.float32(last / (n - 1))
     first = np.minimum(at.astype(np.intp), last - 1)
     out: Array = points[first] + (at - first.astype(np.float32))[:, None] * (points[first + 1] - points[first])
     return out
@@ -120,7 +126,7 @@ def straighten(hole: Bools, curves: Sequence[Curve]) -> Ribbon | None:
     cover = _cover(hole, size, step)
     at_P = np.flatnonzero(hole if size == hole.shape else cv2.dilate(cover, np.ones((3, 3), np.uint8)) > 0)
     y, x = np.divmod(at_P.astype(np.int32), np.int32(size[1]))
-    nearest = _nearest_column(centres_S, size, at_P)
+    nearest = _nearest_column(centres_S, x, y)
     along, across, gap = _place(x + np.float32(0.5), y + np.float32(0.5), nearest, centres_S, tangents_S)
     column = np.rint(along).astype(np.intp)
     owned = (gap < _BEYOND) & (np.abs(across) < np.take(reach_S, column))
@@ -161,18 +167,20 @@ def _runs(hole: Bools, curves: Sequence[Curve]) -> list[Curve]:
     A run shorter than the matte is wide is another seam's curve crossing; it is left out where longer ones exist.
     """
     height, width = hole.shape
+    lines = [(resample(polyline), half) for polyline, half in curves if len(polyline) > 1]
+    if not lines:
+        return []
+    x, y = np.floor(np.concatenate([line for line, _ in lines])).astype(np.int32).T
+    on = (x >= 0) & (y >= 0) & (x < width) & (y < height)
+    on &= hole.reshape(-1).take(np.where(on, y * np.intp(width) + x, 0))
     found: list[tuple[float, Curve]] = []
-    for polyline, half in curves:
-        if len(polyline) < 2:
-            continue
-        points = resample(polyline)
-        x, y = np.floor(points).astype(np.intp).T
-        on = (x >= 0) & (y >= 0) & (x < width) & (y < height)
-        on &= hole[np.clip(y, 0, height - 1), np.clip(x, 0, width - 1)]
-        on = cv2.morphologyEx(on.view(np.uint8)[None], cv2.MORPH_CLOSE, np.ones((1, 2 * RUN_OUT + 1), np.uint8))
-        edges = np.flatnonzero(np.diff(np.r_[0, on[0], 0]))
-        for first, end in edges.reshape(-1, 2):
-            run = points[max(0, first - 2) : end + 2]
+    start, wide = 0, np.ones((1, 2 * RUN_OUT + 1), np.uint8)
+    for line, half in lines:
+        row = np.zeros(len(line) + 2, np.int8)
+        row[1:-1] = cv2.morphologyEx(on[None, start : start + len(line)].view(np.uint8), cv2.MORPH_CLOSE, wide)[0]
+        start += len(line)
+        for first, end in np.flatnonzero(row[1:] != row[:-1]).reshape(-1, 2):
+            run = line[max(0, first - 2) : end + 2]
             if len(run) > 1:
                 found.append(((end - first) / max(2.0 * half, 1.0), (run, half)))
     longest = max([length for length, _ in found], default=0.0)
@@ -181,19 +189,23 @@ def _runs(hole: Bools, curves: Sequence[Curve]) -> list[Curve]:
 
 def _centre_line(runs: Sequence[Curve], step: float) -> tuple[Array, Array, Array]:
     """Points and unit tangents (S, 2) of all runs in a row, and how far each reaches across, in shrunk pixels."""
-    centres, tangents, reaches = [], [], []
+    away = np.arange(1, RUN_OUT + 1, dtype=np.float32)[:, None]
+    centres, smooth, reaches = [], [], []
     for run, half in runs:
         points = _thinned(run, step) / np.float32(step)
         reach = min(4, len(points) - 1)
-        away = np.arange(1, RUN_OUT + 1, dtype=np.float32)[:, None]
-        before = points[0] + _unit(points[0] - points[reach]) * away[::-1]
-        after = points[-1] + _unit(points[-1] - points[-1 - reach]) * away
-        line = np.concatenate([before, points, after])
-        smooth = cv2.GaussianBlur(line, (1, 13), _TANGENT_SIGMA, borderType=cv2.BORDER_REPLICATE)
+        before, after = _unit(np.stack([points[0] - points[reach], points[-1] - points[-1 - reach]]))
+        line = np.concatenate([points[0] + before * away[::-1], points, points[-1] + after * away])
         centres.append(line)
-        tangents.append(_unit(np.gradient(smooth, axis=0)))
+        smooth.append(cv2.GaussianBlur(line, (1, 13), _TANGENT_SIGMA, borderType=cv2.BORDER_REPLICATE))
         reaches.append(np.full(len(line), max(_WIDER * half / step, ROWS_WIDE), np.float32))
-    return np.concatenate(centres), np.concatenate(tangents), np.concatenate(reaches)
+    row: Array = np.concatenate(smooth)
+    tangents: Array = np.empty_like(row)
+    np.subtract(row[2:], row[:-2], out=tangents[1:-1])
+    last = np.cumsum([len(line) for line in centres]) - 1
+    first = np.r_[0, last[:-1] + 1]
+    tangents[first], tangents[last] = tangents[first + 1], tangents[last - 1]
+    return np.concatenate(centres), _unit(tangents), np.concatenate(reaches)
 
 
 def _unit(vectors: NDArray[np.floating]) -> Array:
@@ -202,30 +214,31 @@ def _unit(vectors: NDArray[np.floating]) -> Array:
     return out
 
 
-def _nearest_column(centres_S: Array, size: tuple[int, int], at_P: Index) -> Index:
+def _nearest_column(centres_S: Array, x_P: Index, y_P: Index) -> Index:
     """For some pixels of the shrunk crop the column nearest to them, up to the pixel grid of the distance transform."""
-    height, width = size
-    x, y = np.floor(centres_S).astype(np.intp).T
+    left, top = int(x_P.min()), int(y_P.min())
+    width, height = int(x_P.max()) + 1 - left, int(y_P.max()) + 1 - top
+    x, y = np.floor(centres_S - (left, top)).astype(np.intp).T
     on = np.flatnonzero((x >= 0) & (y >= 0) & (x < width) & (y < height))
     if not len(on):
-        return np.zeros(len(at_P), np.intp)
-    seeds = np.full(size, 255, np.uint8)
+        return np.zeros(len(x_P), np.intp)
+    seeds = np.full((height, width), 255, np.uint8)
     seeds[y[on], x[on]] = 0
     _, labels = cv2.distanceTransformWithLabels(seeds, cv2.DIST_L2, 3, labelType=cv2.DIST_LABEL_PIXEL)
     of_label = np.zeros(len(on) + 1, np.intp)
     of_label[labels[y[on], x[on]]] = on
-    out: Index = of_label[np.take(labels, at_P)]
+    out: Index = of_label.take(labels.reshape(-1).take((y_P - top) * np.intp(width) + (x_P - left)))
     return out
 
 
 def _place(x_P: Array, y_P: Array, column_P: Index, centres_S: Array, tangents_S: Array) -> tuple[Array, Array, Array]:
     """Fractional column, signed offset along the normal, and how far a point lies beyond the reach of the ribbon."""
     last = len(centres_S) - 1
-    centre_x, centre_y, tangent_x, tangent_y = (np.ascontiguousarray(v) for v in (*centres_S.T, *tangents_S.T))
+    line = np.concatenate([centres_S, tangents_S], 1).reshape(-1).view(np.complex128)  # 16 bytes, moved whole
 
     def ahead_of(column: Index) -> tuple[Array, Array]:
-        dx, dy = x_P - centre_x[column], y_P - centre_y[column]
-        tx, ty = tangent_x[column], tangent_y[column]
+        x, y, tx, ty = cv2.transpose(line.take(column).view(np.float32).reshape(-1, 4))
+        dx, dy = x_P - x, y_P - y
         return dx * tx + dy * ty, dy * tx - dx * ty
 
     for _ in range(2):
@@ -233,4 +246,4 @@ def _place(x_P: Array, y_P: Array, column_P: Index, centres_S: Array, tangents_S
         column_P = np.clip(column_P + np.rint(np.clip(ahead, -2.0, 2.0)).astype(np.intp), 0, last)
     ahead, across = ahead_of(column_P)
     along = np.clip(column_P + np.clip(ahead, -0.5, 0.5), 0, last)
-    return along.astype(np.float32), across.astype(np.float32), np.abs(ahead)
+    return along.astype(np.float32), across, np.abs(ahead)
