@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 
 from rotopaint_ai.bench.loading.readers import absent, forget, readers_of
-from rotopaint_ai.bench.loading.sources import AS_TRUE, N_COMPARED, RAW, Source, encode_all, psnr_db, shot
+from rotopaint_ai.bench.loading.sources import AS_TRUE, N_COMPARED, PLANES, RAW, Source, encode_all, psnr_db, shot
 
 CLIP = 16
-OURS, PEER = ("shards of JPEG", AS_TRUE, RAW), "PyAV"
+OURS, PEER = ("shards of JPEG", AS_TRUE, PLANES, RAW), "PyAV"
 READER = "mapped tar"
 WANTED = {"mp4 h264, default keys": 10.0, "mp4 h264, key every 12": 3.0}  # goal P4
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import cv2
 import numpy as np
@@ -25,6 +25,7 @@ QUALITY = 92  # of JPEG where nothing else is said: the grain stays
 AS_TRUE = (
     "shards of JPEG, as true as mp4"  # as far from the shot as the movie with default keys is, which loses its grain
 )
+PLANES = "shards of planes"  # brightness whole, colour at half size, as in the movies
 RAW = "shards of raw pictures"
 N_COMPARED = 24
 
@@ -86,7 +87,8 @@ def encode_all(folder: Path, n_frames: int, size: int, only: Sequence[str] = ())
         ("EXR files, half, ZIP", "files", _exr_files),
         ("shards of JPEG", "shards", _shards),
         (AS_TRUE, "shards", lambda p, s: _shards(p, s, quality)),
-        (RAW, "shards", lambda p, s: _shards(p, s, raw=True)),
+        (PLANES, "shards", lambda p, s: _shards(p, s, coding="planes")),
+        (RAW, "shards", lambda p, s: _shards(p, s, coding="raw")),
     ]
     makers = [row for row in makers if not only or any(text in row[0] for text in only)]
     found: list[Source] = []
@@ -158,15 +160,21 @@ def _exr_files(folder: Path, pictures: Iterator[Picture]) -> None:
         oiio_save(folder / f"{at:05}.exr", spec, np.asarray(picture / np.float32(255), np.float16))
 
 
-def _shards(folder: Path, pictures: Iterator[Picture], quality: int = QUALITY, *, raw: bool = False) -> None:
-    """As `rotopaint mine --shards` leaves them, and with `--shard-quality raw`."""
+def _shards(
+    folder: Path,
+    pictures: Iterator[Picture],
+    quality: int = QUALITY,
+    *,
+    coding: Literal["planes", "raw"] | None = None,
+) -> None:
+    """As `rotopaint mine --shards` leaves them: files as they are cut, or coded anew from what was before that."""
     loose = folder.with_name(folder.name + "-loose")
-    _files(loose / "images", pictures, ".png" if raw else ".jpg", quality)
+    _files(loose / "images", pictures, ".jpg" if coding is None else ".png", quality)
     names = sorted(path.name for path in (loose / "images").iterdir())
     height, width = read_picture(loose / "images" / names[0]).shape[:2]
     places = {"a": (1.0, 1.0, 1.0), "b": (width - 1.0, height - 1.0, 1.0)}
     samples = [Sample(f"images/{name}", width, height, "a", "s", at, "train", places) for at, name in enumerate(names)]
     sheet = Sheet(name="two", landmarks=(LandmarkSpec("a"), LandmarkSpec("b")), shapes=())
     write_dataset(loose, name="shot", licence="CC0", sheet=sheet, samples=samples)
-    pack_dataset(loose, folder, recode=Recoder(None) if raw else None)
+    pack_dataset(loose, folder, recode=None if coding is None else Recoder(coding))
     shutil.rmtree(loose)

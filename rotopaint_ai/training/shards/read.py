@@ -105,7 +105,7 @@ def _map(path: Path, shard: Shard) -> mmap.mmap:
 
 _RAW_HEAD = re.compile(
     rb"\x93NUMPY\x01\x00(?P<length>..)"
-    rb"\{'descr': '\|u1', 'fortran_order': False, 'shape': \((?P<rows>\d+), (?P<columns>\d+), 3\), \} *\n",
+    rb"\{'descr': '\|u1', 'fortran_order': False, 'shape': \((?P<rows>\d+), (?P<columns>\d+)(?P<rgb>, 3)?\), \} *\n",
     re.DOTALL,
 )
 
@@ -113,10 +113,12 @@ _RAW_HEAD = re.compile(
 def decode(data: memoryview | bytes) -> Picture | None:
     """An encoded picture as (H, W, 3) RGB, None where it is none; JPEG by the fastest decoder that is installed.
 
-    A raw one (.npy) is no copy: it lies where `data` does, and cannot be written to.
+    A raw one (.npy of three dimensions) is no copy: it lies where `data` does, and cannot be written to. One of two
+    dimensions holds planes: the brightness of every pixel, then both colour differences at half size (I420).
     """
     if bytes(data[:6]) == RAW:
-        return _raw(data)
+        stored = _stored(data)
+        return stored if stored is None or stored.ndim == 3 else _from_planes(stored)
     fast = _fast_jpeg()
     if fast is not None and bytes(data[:2]) == b"\xff\xd8":
         try:
@@ -127,19 +129,39 @@ def decode(data: memoryview | bytes) -> Picture | None:
     return None if found is None else cast(Picture, cv2.cvtColor(found, cv2.COLOR_BGR2RGB))
 
 
-def _raw(data: memoryview | bytes) -> Picture | None:
+def planes(picture: Picture) -> Picture | None:
+    """A picture (H, W, 3) as planes (H * 3 / 2, W), as movies keep theirs; None where a side is odd."""
+    height, width = picture.shape[:2]
+    return None if height % 2 or width % 2 else cast(Picture, cv2.cvtColor(picture, cv2.COLOR_RGB2YUV_I420))
+
+
+def _from_planes(stored: Picture, place: Picture | None = None) -> Picture | None:
+    """The picture of its planes, in an array of its size where one is given; None where they are those of none."""
+    try:
+        return cast(Picture, cv2.cvtColor(stored, cv2.COLOR_YUV2RGB_I420, dst=place))
+    except cv2.error:
+        return None
+
+
+def _stored(data: memoryview | bytes) -> Picture | None:
+    """The array in a .npy file."""
     # numpy's own reader takes the header for Python source; its parser fails at random under Python 3.11
     head = _RAW_HEAD.match(bytes(data[:256]))
     if head is None or head.end() != 10 + int.from_bytes(head["length"], "little"):
         return None
     try:
-        return np.frombuffer(data, np.uint8, offset=head.end()).reshape(int(head["rows"]), int(head["columns"]), 3)
+        shape = (int(head["rows"]), int(head["columns"]), *((3,) if head["rgb"] else ()))
+        return np.frombuffer(data, np.uint8, offset=head.end()).reshape(shape)
     except ValueError:
         return None
 
 
 def _decode_into(data: memoryview, place: Picture) -> bool:
-    """Decode a JPEG of just that size into an array; False, and nothing of worth in it, where that cannot be."""
+    """Decode a JPEG or planes of just that size into an array; False, and nothing of worth in it, where not."""
+    if bytes(data[:6]) == RAW:
+        stored = _stored(data)
+        fits = stored is not None and stored.shape == (place.shape[0] * 3 // 2, place.shape[1])
+        return stored is not None and fits and _from_planes(stored, place) is not None
     fast = _fast_jpeg()
     try:
         if fast is None or fast.decode_jpeg_header(data)[:2] != place.shape[:2]:

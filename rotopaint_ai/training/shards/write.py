@@ -9,6 +9,7 @@ import tarfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
 import cv2
 import numpy as np
@@ -17,16 +18,20 @@ from rotopaint_ai.errors import TrainingError
 from rotopaint_ai.files import replacing, write_text
 from rotopaint_ai.training.dataset import Dataset, read_dataset
 from rotopaint_ai.training.shards.index import FOLDER, INDEX, Index, Shard
-from rotopaint_ai.training.shards.read import Picture, decode
+from rotopaint_ai.training.shards.read import Picture, decode, planes
 
 SHARD_MB = 64  # large enough that a server's delay per file is nothing beside its bytes
 
 
 @dataclass(slots=True)
 class Recoder:
-    """Codes pictures anew, as JPEG of a quality (1 to 100) or, for None, raw; and keeps account of what that loses."""
+    """Codes pictures anew and keeps account of what that loses.
 
-    quality: int | None
+    `coding`: the quality of a JPEG (1 to 100); `planes`, brightness whole and colour at half size, as movies and most
+    JPEGs have it, which takes next to nothing to read; or `raw`. A side that is odd makes planes raw.
+    """
+
+    coding: int | Literal["planes", "raw"]
     n: int = 0
     n_bytes_before: int = 0
     n_bytes: int = 0
@@ -35,7 +40,7 @@ class Recoder:
     @property
     def suffix(self) -> str:
         """Of a picture's name in a tar."""
-        return ".npy" if self.quality is None else ".jpg"
+        return ".jpg" if isinstance(self.coding, int) else ".npy"
 
     def __call__(self, data: bytes) -> bytes:
         """A picture's file, coded anew. Raises ValueError for one that cannot be read."""
@@ -55,11 +60,11 @@ class Recoder:
         return made
 
     def _coded(self, picture: Picture) -> bytes:
-        if self.quality is None:
-            raw = io.BytesIO()
-            np.save(raw, picture)
+        if not isinstance(self.coding, int):
+            stored, raw = planes(picture) if self.coding == "planes" else None, io.BytesIO()
+            np.save(raw, picture if stored is None else stored)
             return raw.getvalue()
-        options = [cv2.IMWRITE_JPEG_QUALITY, self.quality]
+        options = [cv2.IMWRITE_JPEG_QUALITY, self.coding]
         return bytes(cv2.imencode(".jpg", cv2.cvtColor(picture, cv2.COLOR_RGB2BGR), options)[1])
 
 

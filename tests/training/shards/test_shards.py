@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import threading
 import time
@@ -9,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+import cv2
 import numpy as np
 import pytest
 
@@ -28,7 +30,7 @@ from rotopaint_ai.training.dataset import (
 from rotopaint_ai.training.shards.ahead import fetching
 from rotopaint_ai.training.shards.index import INDEX, parse_index
 from rotopaint_ai.training.shards.order import Order
-from rotopaint_ai.training.shards.read import Packed
+from rotopaint_ai.training.shards.read import Packed, decode, planes
 from rotopaint_ai.training.shards.store import TRIES, Folder, Server
 from rotopaint_ai.training.shards.stream import sizes_of
 from rotopaint_ai.training.shards.write import Recoder, pack_dataset
@@ -138,7 +140,7 @@ def test_pictures_that_are_coded_anew_are_smaller_and_the_loss_is_told(
 
 
 def test_raw_pictures_are_the_same_ones_and_need_no_decoding(packed: Path, folder: Path, tmp_path: Path) -> None:
-    recode = Recoder(None)
+    recode = Recoder("raw")
     index = pack_dataset(folder, tmp_path, recode=recode)
     plain, raw = read_dataset(packed), read_dataset(tmp_path)
     for row in range(N):
@@ -153,6 +155,48 @@ def test_raw_pictures_are_the_same_ones_and_need_no_decoding(packed: Path, folde
     tar.write_bytes(broken)
     with pytest.raises(TrainingError, match="cannot be read as a picture; copy the shard again"):
         read_dataset(tmp_path).picture(0)
+
+
+def test_planes_keep_brightness_whole_and_colour_at_half_size(folder: Path, packed: Path, tmp_path: Path) -> None:
+    recode = Recoder("planes")
+    index = pack_dataset(folder, tmp_path, recode=recode)
+    plain, coded = read_dataset(packed), read_dataset(tmp_path)
+    for row in range(4):
+        meant, found = (data.picture(row).astype(float) @ (0.299, 0.587, 0.114) for data in (plain, coded))
+        assert np.median(np.abs(meant - found)) < 1  # all but where colour leaves the cube: these are noise
+    names = [sample.image for sample in coded.samples[:4]]
+    pack = coded.packs[0]
+    np.testing.assert_array_equal(pack.clip(names, (60, 40))[3], coded.picture(3))
+    _, size = index.shards[0].members[names[0]]
+    assert size == 128 + 60 * 40 * 3 // 2  # numpy's header and the planes
+    with pytest.raises(TrainingError, match="is 60x40; wanted 40x60"):
+        pack.clip(names, (40, 60))
+
+
+def test_planes_of_an_odd_picture_are_raw_ones() -> None:
+    picture = np.arange(7 * 5 * 3, dtype=np.uint8).reshape(7, 5, 3)
+    png = bytes(cv2.imencode(".png", picture[..., ::-1])[1])
+    found = decode(Recoder("planes")(png))
+    assert found is not None
+    np.testing.assert_array_equal(found, picture)
+
+
+def test_planes_of_one_colour_come_back_as_it_was() -> None:
+    """By the formulas of BT.601: grey 126 is Y 124, and red (200, 0, 0) is Y 67, U 98, V 216, to a step of rounding."""
+    for colour in ((126, 126, 126), (200, 0, 0), (10, 220, 90)):
+        picture = np.full((4, 6, 3), colour, np.uint8)
+        found = decode(Recoder("planes")(bytes(cv2.imencode(".png", picture[..., ::-1])[1])))
+        assert found is not None
+        assert np.abs(found.astype(int) - picture).max() <= 2
+    stored = planes(np.full((4, 6, 3), 126, np.uint8))
+    assert stored is not None
+    assert (stored[:4] == 124).all()
+
+
+def test_damaged_planes_are_no_picture() -> None:
+    raw = io.BytesIO()
+    np.save(raw, np.zeros((7, 6), np.uint8))  # seven rows are no three halves of any height
+    assert decode(raw.getvalue()) is None
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"format": "x"}', '{"format": "rotopaint-shards", "version": 1}'])
