@@ -18,12 +18,15 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from math import hypot
 from pathlib import Path
 
 from PySide6.QtCore import QPoint, QPointF, Qt
 from PySide6.QtGui import QImage
 from PySide6.QtWidgets import QApplication, QWidget
 
+from rotopaint_ai.cli.demo import find_sample
+from rotopaint_ai.exchange import document as documents
 from rotopaint_ui.app import Window
 from rotopaint_ui.batch.queue import Shot, Status
 from rotopaint_ui.reel import PLATE
@@ -39,6 +42,7 @@ class Tour:
     def __init__(self, application: QApplication, window: Window, folder: Path) -> None:
         self.application, self.window, self.folder = application, window, folder
         self.panel, self.session = window.panel, window.panel.session
+        self.truth = documents.read(find_sample() / "truth.roto.json")
 
     # --- the hand
 
@@ -145,23 +149,46 @@ class Tour:
         self.rest(1.0)
         self.keep("04_worst")
 
-    def correct(self) -> None:
-        """Drag a landmark; shapes follow; Return spreads the correction as far as the bracket says."""
-        self.press("l")
-        document = self.session.document
+    def worst_landmark(self) -> tuple[str, QPointF, QPointF]:
+        """Of the shape that N came for, the landmark that is farthest from where the renderer knows it to be."""
+        document, frame = self.session.document, self.session.frame
         assert document is not None
-        mark = document.landmarks.keys[self.session.frame][document.landmarks.names.index("mouth_outer_0")]
-        assert mark is not None
-        self.drag(self.panel.canvas, self.place(mark.x, mark.y), self.place(mark.x - 9, mark.y + 5), "05_landmark")
-        self.wait("the shapes", lambda: self.session.can_undo and not self.session.is_dragging)
+        errors, keyed = self.session.run.errors[frame], self.session.keyed_frames()
+        worst = max((name for name in errors if frame not in keyed[name]), key=errors.__getitem__)
+        points = document.shape(worst).at(frame)
+        truth = dict(zip(self.truth.landmarks.names, self.truth.landmarks.keys[frame]))
+        found = []
+        for name, mark in zip(document.landmarks.names, document.landmarks.keys[frame]):
+            place = truth.get(name)
+            if mark is not None and place is not None and min(hypot(p.x - mark.x, p.y - mark.y) for p in points) < 1:
+                a, b = self.place(mark.x, mark.y), self.place(place.x, place.y)
+                found.append((hypot(b.x() - a.x(), b.y() - a.y()), name, a, b))
+        return max(found)[1:]
+
+    def drag_worst(self, picture: str = "") -> None:
+        """Put that landmark where it belongs."""
+        name, start, end = self.worst_landmark()
+        steps = self.session.state
+        self.press("l")
+        self.drag(self.panel.canvas, start, end, picture)
+        self.wait("the shapes", lambda: self.session.state is not steps and not self.session.is_dragging)
+        assert self.session.document is not None
+        assert name in self.session.document.landmarks.hand[self.session.frame]
+
+    def correct(self) -> None:
+        """Drag a landmark, its shapes follow; on the next worst frame spread one as far as the bracket says."""
+        self.drag_worst("05_landmark")
+        self.press("y")
+        self.press("n")
+        self.drag_worst()
         timeline = self.panel.timeline
         self.wait("the bracket", lambda: timeline.reach is not None)
         assert timeline.reach is not None
         y = timeline.place_of("reach")
-        end = QPointF(timeline.x_of(timeline.reach.last + 1) - 1, y)
-        to = min(timeline.reach.last + 4, 1024)
-        self.drag(timeline, end, QPointF(timeline.x_of(to + 1) - 4, y), "06_reach")
-        assert timeline.reach.last == to
+        to = max(timeline.reach.first - 4, 1001)
+        start = QPointF(timeline.x_of(timeline.reach.first) + 1, y)
+        self.drag(timeline, start, QPointF(timeline.x_of(to) + 4, y), "06_reach")
+        assert timeline.reach.first == to
         self.press("Return")
         self.wait("the spread", lambda: self.session.last_step == "spread")
         self.keep("07_spread")

@@ -66,8 +66,27 @@ def test_a_number_is_typed_and_stepped(qtbot: QtBot, panel: Panel, fired: list[s
     assert panel.session.frame == 1002
     press(qtbot, box, K.Key_Up)
     assert panel.session.frame == 1003
-    press(qtbot, box, K.Key_Home, K.Key_Left, K.Key_Right, K.Key_End, K.Key_Backspace, K.Key_Space, K.Key_T)
+    press(qtbot, box, K.Key_Home, K.Key_Left, K.Key_Right, K.Key_End, K.Key_Backspace, K.Key_Space, K.Key_Minus)
     assert fired == []
+    press(qtbot, box, K.Key_T)  # no number has a letter
+    assert fired == ["tool.transform"]
+
+
+def test_a_click_on_a_button_takes_what_was_typed_and_the_keys_from_a_field(
+    qtbot: QtBot, panel: Panel, fired: list[str]
+) -> None:
+    seam = panel.inspector.seam
+    panel.inspector.setCurrentWidget(seam)
+    panel.session.select("seam")
+    focus(qtbot, seam.width_px)
+    seam.width_px.selectAll()
+    qtbot.keyClicks(seam.width_px, "11")
+    assert panel.session.seam("seam").width_px is None
+    qtbot.mouseClick(seam.patch, Qt.MouseButton.LeftButton)
+    assert panel.session.seam("seam").width_px == 11.0
+    assert QApplication.focusWidget() is panel.canvas
+    qtbot.keyClick(panel.canvas, K.Key_T)
+    assert fired == ["tool.transform"]
 
 
 def test_a_list_and_a_choice_are_walked_with_the_arrows(qtbot: QtBot, panel: Panel, fired: list[str]) -> None:

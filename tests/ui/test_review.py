@@ -18,6 +18,8 @@ from rotopaint_ai.project.values import Spread, State
 from rotopaint_ai.shapes.roto import Key
 from rotopaint_ui import edits, record
 from rotopaint_ui.corrections import KeysReply, LandmarkDrag, ShapesReply
+from rotopaint_ui.inspector.frame import FrameTab
+from rotopaint_ui.inspector.shapes import ShapesTab
 from rotopaint_ui.moved import moved_keys
 from rotopaint_ui.reel import Reel
 from rotopaint_ui.review import ReviewLoop, Visits
@@ -118,6 +120,12 @@ def test_shapes_that_followed_a_landmark_are_settled(loop: ReviewLoop, session: 
     place(session, 1003)
     assert session.document is not None
     assert session.document.shape("seam").keys[1003].source == "model"  # the next landmark moves it as well
+    shapes, frame_tab = ShapesTab(session), FrameTab(session)
+    for tab in (shapes, frame_tab):
+        qtbot.addWidget(tab)
+        tab.refresh()
+    assert [shapes.row_of(name).text(3) for name in ("seam", "eye")] == ["followed", "1.00"]
+    assert "\u25c6 followed" in {row[2] for row in frame_tab._shape_rows(session.document)}
     assert session.run.error_left(1003, session.keyed_frames()) == 1.0
     assert timeline._settled()["seam"] == {1003}
     assert timeline._settled()["eye"] == frozenset()

@@ -6,9 +6,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from PySide6.QtCore import QMimeData, QPoint, QPointF, Qt, QUrl
+from PySide6.QtGui import QDragEnterEvent, QDropEvent
+from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 import rotopaint_ai
+from rotopaint_ai.project.values import SeamSettings
 from rotopaint_ui import edits
 from rotopaint_ui.panel import Panel
 from rotopaint_ui.session import PlateFacts, State, read_results
@@ -66,3 +70,56 @@ def test_the_engine_still_says_what_is_put_into_other_words() -> None:
     sources = [path.read_text(encoding="utf-8") for path in Path(rotopaint_ai.__file__).parent.rglob("*.py")]
     for said, _ in _PANEL_WORDS:
         assert any(said in source for source in sources), said
+
+
+def test_the_work_is_called_saved_where_it_is(panel: Panel, facts: PlateFacts, out: Path) -> None:
+    session, saved = panel.session, panel.status.saved
+    assert saved.text() == ""
+    session.open(facts, out)
+    session.take_results(read_results(out))
+    session.set_seam("seam", SeamSettings(grain=0.5))
+    session.set_seam("seam", SeamSettings(width_px=9.0))
+    assert saved.text() == "Not saved yet"  # nothing but shapes.roto.json keeps it
+    session.start_project(out / "shot.rotopaint")
+    panel.display.refresh()
+    assert saved.text() == "Saved"
+    assert str(out / "shot.rotopaint") in saved.toolTip()
+    panel.keeper.save()
+    assert saved.toolTip().endswith("shapes.roto.json is written")
+
+
+def test_a_device_that_was_wanted_and_not_had_is_told_as_trouble(panel: Panel) -> None:
+    line = panel.top.device
+    panel.top.show_device("CPU (no CUDA provider in this onnxruntime), 8 ms/frame", "cuda")
+    assert line.text() == "cuda was asked for: CPU (no CUDA provider in this onnxruntime), 8 ms/frame"
+    assert line.property("kind") == "trouble"
+    panel.top.show_device("CPU, 8 ms/frame", "auto")
+    assert (line.text(), line.property("kind")) == ("CPU, 8 ms/frame", "plain")
+
+
+def test_diagnostics_hold_versions_shot_and_what_was_said(panel: Panel, facts: PlateFacts, out: Path) -> None:
+    panel.session.open(facts, out)
+    panel.status.say("plate.1043.exr: torn; render it again", "trouble")
+    assert panel.status.copy.isVisible()
+    panel.status.copy.click()
+    text = QApplication.clipboard().text()
+    for part in ("RotoPaint AI", "Qt", "Plate plate.####.png: 64 x 48", "plate.1043.exr: torn", "numpy"):
+        assert part in text
+    assert "on the clipboard" in panel.status.text.text()
+
+
+def test_what_is_dropped_is_opened(panel: Panel, plate: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[str] = []
+    monkeypatch.setattr(panel, "open_path", opened.append)
+    data = QMimeData()
+    place, left, none = QPoint(5, 5), Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier
+    enter = QDragEnterEvent(place, Qt.DropAction.CopyAction, data, left, none)
+    enter.ignore()
+    QApplication.sendEvent(panel, enter)
+    assert not enter.isAccepted()  # a text is nothing to open
+    data.setUrls([QUrl.fromLocalFile(plate)])
+    enter = QDragEnterEvent(place, Qt.DropAction.CopyAction, data, left, none)
+    QApplication.sendEvent(panel, enter)
+    assert enter.isAccepted()
+    QApplication.sendEvent(panel, QDropEvent(QPointF(place), Qt.DropAction.CopyAction, data, left, none))
+    assert opened == [plate]

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 from PySide6.QtCore import QPoint, Qt
-from PySide6.QtGui import QImage
+from PySide6.QtGui import QImage, QPainter
 from pytestqt.qtbot import QtBot
 
 from rotopaint_ui import edits
@@ -14,7 +14,7 @@ from rotopaint_ui.reel import Reel
 from rotopaint_ui.session import Session
 from rotopaint_ui.timeline import Timeline
 from rotopaint_ui.timeline.axis import LEFT, RIGHT, Axis
-from rotopaint_ui.timeline.heat import BARS, SETTLED, columns
+from rotopaint_ui.timeline.heat import BARS, SETTLED, columns, paint_bars
 from rotopaint_ui.timeline.keys import key_sources
 from rotopaint_ui.timeline.ramp import ramp
 from rotopaint_ui.timeline.reach import Reach, end_at
@@ -178,3 +178,22 @@ def test_frames_that_a_person_is_done_with_lose_their_colour(timeline: Timeline,
     assert SETTLED.rgb() in colours(1005)
     session.select("eye")  # nobody has keyed the eye there
     assert SETTLED.rgb() not in colours(1005)
+
+
+def test_bars_rank_the_frames_and_do_not_blow_up_small_differences() -> None:
+    axis = Axis.whole(1, 3, 64 + 3 * 20)
+
+    def heights(errors: dict[int, float], bad_px: float) -> list[int]:
+        picture = QImage(200, 40, QImage.Format.Format_RGB32)
+        picture.fill(Qt.GlobalColor.black)
+        painter = QPainter(picture)
+        paint_bars(painter, axis, 0.0, errors, bad_px, ())
+        painter.end()
+        columns = (round(axis.middle_of(frame)) for frame in errors)
+        return [sum(picture.pixelColor(x, y) != Qt.GlobalColor.black for y in range(BARS)) for x in columns]
+
+    low, middle, high = heights({1: 7.0, 2: 9.5, 3: 12.0}, 2.4)  # all far beyond what is good: they differ all the same
+    assert low == pytest.approx(BARS / 4, abs=1)
+    assert middle == pytest.approx(BARS * 5 / 8, abs=1)
+    assert high == BARS
+    assert max(heights({1: 0.2, 2: 0.22, 3: 0.21}, 2.4)) == pytest.approx(BARS / 4, abs=1)

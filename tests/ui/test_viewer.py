@@ -345,6 +345,19 @@ def test_the_readout_tells_values_place_frame_and_magnification(
     assert told[-1].startswith("x 10.5")
 
 
+def test_the_readout_follows_frame_and_magnification_under_a_mouse_at_rest(canvas: Canvas, session: Session) -> None:
+    told: list[str] = []
+    canvas.readout_changed.connect(told.append)
+    canvas._hover = QPointF(105, 55)
+    session.go_to(1002)
+    assert "frame 1002" in told[-1]
+    canvas.zoom_to(canvas.view.zoom * 2)
+    assert "2000 %" in told[-1]
+    canvas._hover, n = None, len(told)
+    session.go_to(1003)
+    assert len(told) == n  # no mouse, no readout
+
+
 def test_a_landmark_under_the_mouse_tells_its_name_and_error(session: Session) -> None:
     view = View(zoom=10.0)
     assert landmark_note(session, view, QPointF(303, 202)) == "nose  \u00b11.0 px"

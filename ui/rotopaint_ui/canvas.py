@@ -60,6 +60,7 @@ class Canvas(QWidget):
         self._hover: QPointF | None = None
         self._values: tuple[int, int, int, tuple[float, ...]] | None = None  # frame, column, row, plate values
         self._is_fitted = True
+        self._said_at: int | None = None  # the frame that the readout tells of
         self._rate = ""
         self._burst = QTimer(self, singleShot=True, interval=BURST_MS)
         self._burst.timeout.connect(session.end_burst)
@@ -187,6 +188,8 @@ class Canvas(QWidget):
     def refresh(self) -> None:
         """Something in the session changed: paint again what that concerns, and no more."""
         self._waiting.refresh()
+        if self._said_at != self._session.frame:
+            self._renew_readout()
         if self._session.plate is None or not self._session.is_dragging or self._tool not in _QUIET_TOOLS:
             self.update()
             return
@@ -223,6 +226,7 @@ class Canvas(QWidget):
 
     def _set_view(self, view: View) -> None:
         self.view, self._is_fitted = view.snapped(self.devicePixelRatioF()), False
+        self._renew_readout()
         self.update()
 
     # --- painting
@@ -388,6 +392,12 @@ class Canvas(QWidget):
         if 0 <= x < plate.width and 0 <= y < plate.height and frame in plate.frames:
             self._reel.ask_pixel(PLATE, frame, int(x), int(y))
         self._say_readout(x, y)
+
+    def _renew_readout(self) -> None:
+        """The mouse rests, and another frame or magnification lies under it."""
+        self._said_at = self._session.frame
+        if self._hover is not None and self._session.plate is not None:
+            self._read_out(Touch(self._hover, self.view, Qt.KeyboardModifier.NoModifier))
 
     def _take_values(self, plate: str, frame: int, x: int, y: int, values: tuple[float, ...]) -> None:
         self._values = frame, x, y, values

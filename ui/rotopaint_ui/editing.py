@@ -7,6 +7,7 @@ changes goes through `act` or a gesture, one step each, and is told to the liste
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 
 from rotopaint_ai.errors import ProjectError, UsageError
@@ -19,6 +20,8 @@ from rotopaint_ui.corrections import Corrections, Live, Place
 from rotopaint_ui.history import History, Step
 from rotopaint_ui.record import RunRecord
 from rotopaint_ui.stream import Stream
+
+_NOTHING: dict[str, frozenset[int]] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +48,8 @@ class Editing:
         self._live_document: RotoDocument | None = None
         self._state = State()
         self._gesture: Step | None = None
+        self._keyed: tuple[RotoDocument, RotoDocument | None, dict[str, frozenset[int]]] | None = None
+        self._settled: tuple[object, object, object, AbstractSet[int]] | None = None
         self._burst: object = None  # what the keys that are pressed one after the other move
         self._history = History()
         self._corrections = Corrections(self)
@@ -81,15 +86,23 @@ class Editing:
 
     def keyed_frames(self) -> dict[str, frozenset[int]]:
         """For every shape the frames where a person has keyed it, or moved it by a landmark that they placed."""
-        document = self.document
-        predicted = None if self.is_live else self._state.predicted
-        return {} if document is None else corrected_in(predicted, document)
+        document, predicted = self.document, None if self.is_live else self._state.predicted
+        if document is None:
+            return _NOTHING
+        known = self._keyed
+        if known is None or known[0] is not document or known[1] is not predicted:
+            known = self._keyed = document, predicted, corrected_in(predicted, document)
+        return known[2]
 
-    def settled_frames(self) -> set[int]:
+    def settled_frames(self) -> AbstractSet[int]:
         """Frames that a person is done with: accepted, or corrected with no shape left that they have not keyed."""
-        keyed = self.keyed_frames()
-        done = {frame for frame in set().union(*keyed.values()) if self.run.error_left(frame, keyed) is None}
-        return done | {frame for frame, mark in self._state.marks.items() if mark == "accepted"}
+        keyed, marks, run = self.keyed_frames(), self._state.marks, self.run
+        known = self._settled
+        if known is None or any(a is not b for a, b in zip(known, (keyed, marks, run))):
+            done = {frame for frame in set().union(*keyed.values()) if run.error_left(frame, keyed) is None}
+            done |= {frame for frame, mark in marks.items() if mark == "accepted"}
+            known = self._settled = keyed, marks, run, done
+        return known[3]
 
     def held_frames(self) -> range:
         """The frames that an edit here changes: this frame, or the whole hold that it belongs to."""

@@ -25,8 +25,10 @@ _K = Qt.Key
 _RETURN = frozenset({_K.Key_Return, _K.Key_Enter})
 _PRESSING = _RETURN | {_K.Key_Space}
 _WALKING = frozenset({_K.Key_Up, _K.Key_Down, _K.Key_Left, _K.Key_Right, _K.Key_Home, _K.Key_End})
+_NUMERALS = "0123456789.,+-"
 _SLIDING = _WALKING | {_K.Key_PageUp, _K.Key_PageDown}
 _EDITING = _PRESSING | _WALKING | {_K.Key_Backspace, _K.Key_Delete}
+_FIELDS = QAbstractSpinBox | QLineEdit | QComboBox
 _PLAIN = Qt.KeyboardModifier.ShiftModifier | Qt.KeyboardModifier.KeypadModifier
 
 
@@ -62,18 +64,26 @@ def pressed(event: QKeyEvent) -> bool:
 class Guard(QObject):
     """Keeps the shortcuts of a panel from the keys that belong to its fields, lists and buttons."""
 
-    def __init__(self, panel: QWidget) -> None:
+    def __init__(self, panel: QWidget, viewer: QWidget) -> None:
         super().__init__(panel)
+        self._viewer = viewer
         panel.installEventFilter(self)  # what nobody inside has taken comes up to it
         for choice in panel.findChildren(QComboBox):
             choice.view().installEventFilter(self)  # in a window of its own
-        for button in panel.findChildren(QAbstractButton):
-            _leave_to_tab(button)
-        for slider in panel.findChildren(QAbstractSlider):
-            _leave_to_tab(slider)
+        for each in panel.findChildren(QAbstractButton) + panel.findChildren(QAbstractSlider):
+            _leave_to_tab(each)
+            each.installEventFilter(self)
+        for box in panel.findChildren(QAbstractSpinBox):
+            box.installEventFilter(self)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         """Take a key before it becomes a shortcut, so that it comes to the widget."""
+        is_number = isinstance(watched, QAbstractSpinBox)
+        if is_number and event.type() == QEvent.Type.ShortcutOverride and isinstance(event, QKeyEvent):
+            return _is_left(event)
+        is_click = event.type() == QEvent.Type.MouseButtonPress and not is_number
+        if is_click and isinstance(QApplication.focusWidget(), _FIELDS):
+            self._viewer.setFocus()  # what was typed holds, and the keys that follow are the viewer's
         if event.type() == QEvent.Type.KeyPress and isinstance(event, QKeyEvent):
             return pressed(event)
         if event.type() != QEvent.Type.ShortcutOverride or not isinstance(event, QKeyEvent):
@@ -83,6 +93,14 @@ class Guard(QObject):
         if is_taken:
             event.accept()
         return is_taken and not (in_choice and event.key() in _RETURN)  # Qt takes the row upon this very event
+
+
+def _is_left(event: QKeyEvent) -> bool:
+    """Whether a box for numbers leaves a key to the shortcuts: a letter, which the box would only swallow."""
+    is_letter = event.text().isalpha() and not event.modifiers() & ~_PLAIN
+    if is_letter:
+        event.ignore()
+    return is_letter
 
 
 def _leave_to_tab(widget: QWidget) -> None:
@@ -97,7 +115,9 @@ def takes(widget: QWidget | None, event: QKeyEvent) -> bool:
         return False
     if isinstance(widget, QAbstractItemView) and widget.window().windowType() != Qt.WindowType.Popup:
         return event.key() in _WALKING
-    if isinstance(widget, QAbstractSpinBox | QLineEdit | QComboBox | QAbstractItemView):
+    if isinstance(widget, QAbstractSpinBox):
+        return event.key() in _EDITING or (bool(event.text()) and event.text() in _NUMERALS)  # letters are no numbers
+    if isinstance(widget, QLineEdit | QComboBox | QAbstractItemView):
         return event.key() in _EDITING or (event.text().isprintable() and bool(event.text()))
     if isinstance(widget, QAbstractSlider | QTabBar):
         return event.key() in _SLIDING

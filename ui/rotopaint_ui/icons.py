@@ -10,14 +10,20 @@ from PySide6.QtGui import QColor, QIcon, QPainter, QPainterPath, QPen, QPixmap, 
 
 _SIZE = 24
 _SCALE = 3
-_INK, _INK_ON = "#b9c0cc", "#ffffff"
+_INK, _INK_ON, _INK_OFF = "#b9c0cc", "#ffffff", "#565d69"
+_STATES = (
+    (_INK, QIcon.Mode.Normal, QIcon.State.Off),
+    (_INK_ON, QIcon.Mode.Normal, QIcon.State.On),
+    (_INK_OFF, QIcon.Mode.Disabled, QIcon.State.Off),
+    (_INK_OFF, QIcon.Mode.Disabled, QIcon.State.On),
+)
 
 
 @cache
 def icon(name: str) -> QIcon:
-    """The icon of that name; brighter where its button is checked."""
+    """The icon of that name; brighter where its button is checked, darker where it is disabled."""
     made = QIcon()
-    for ink, state in ((_INK, QIcon.State.Off), (_INK_ON, QIcon.State.On)):
+    for ink, mode, state in _STATES:
         pixmap = QPixmap(_SIZE * _SCALE, _SIZE * _SCALE)
         pixmap.fill(Qt.GlobalColor.transparent)
         painter = QPainter(pixmap)
@@ -29,7 +35,7 @@ def icon(name: str) -> QIcon:
         painter.setPen(pen)
         _DRAWINGS[name](painter, QColor(ink))
         painter.end()
-        made.addPixmap(pixmap, QIcon.Mode.Normal, state)
+        made.addPixmap(pixmap, mode, state)
     return made
 
 

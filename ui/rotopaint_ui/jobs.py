@@ -49,6 +49,7 @@ class ShotJobs(QObject):
         self._kind = ""
         self._outcome = ""
         self._why = ""  # the last job was not begun
+        self._n_painted = 0
         self._came: list[int] = []  # frames of the run under way
         self._handed: tempfile.TemporaryDirectory[str] | None = None  # where the document lies that mattes are drawn of
         self._reading = Errand(self)
@@ -171,7 +172,7 @@ class ShotJobs(QObject):
             self._refuse(str(error))
             return False
         self._session.flush()
-        self._kind, self._came = kind, []
+        self._kind, self._came, self._n_painted = kind, [], 0
         self.said.emit(_BEGINS[kind], "plain")
         self.progressed.emit(0, 0, "")
         self.worker.start(engine, words)
@@ -206,6 +207,7 @@ class ShotJobs(QObject):
 
     def _take_frame(self, frame: int) -> None:
         if self._kind == CLEAN:
+            self._n_painted += 1
             self._session.painting.take_frame(frame)
         elif self._kind == RUN:
             self._came.append(frame)
@@ -225,6 +227,7 @@ class ShotJobs(QObject):
             self._keep_what_came()
         if kind == CLEAN:
             self._session.painting.end()
+            text = f"Painted {self._n_painted} frame{'' if self._n_painted == 1 else 's'}" if text == "Done" else text
         self._forget_handed()
         self.said.emit(text, "good" if is_done else "trouble")
         if kind == MATTES:

@@ -230,7 +230,7 @@ class Panel(QWidget):
             if f"overlay.{each.name}" in get:
                 get[f"overlay.{each.name}"].setChecked(getattr(self.canvas.overlay, each.name))
         self.take_tool("select")
-        self._guard = Guard(self)
+        self._guard = Guard(self, self.canvas)
         self.canvas.setFocus()
 
     # --- commands

@@ -19,6 +19,7 @@ from PySide6.QtWidgets import (
 
 from rotopaint_ui import layout
 from rotopaint_ui.focus import Presser
+from rotopaint_ui.inspector.parts import level
 from rotopaint_ui.preferences import SETTINGS, Preferences, Setting, default_path
 from rotopaint_ui.shortcuts_editor import ShortcutsEditor
 
@@ -63,6 +64,7 @@ class PreferencesWindow(QWidget):
             about = QLabel(setting.about)
             about.setObjectName("note")
             form.addRow("", about)
+        level(form)
         where = QLabel(f"Kept in {default_path()}")
         where.setObjectName("note")
         where.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)

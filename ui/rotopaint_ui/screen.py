@@ -17,6 +17,19 @@ if TYPE_CHECKING:
     from rotopaint_ui.panel import Panel
 
 COALESCE_MS = 100  # of a hand at rest, after which the slower widgets look at what a drag has done
+_OF_A_PLATE = (
+    *("accept", "needs_work", "accept_next", "run", "run_all", "play", "find_face", "worst", "worst_back"),
+    *(
+        "first",
+        "previous",
+        "next",
+        "last",
+        "wipe",
+        "flip",
+        "canvas.fit_face",
+        "canvas.fit",
+    ),
+)
 PREFETCH = (1, -1, 2, -2, 3, 4)
 
 
@@ -55,8 +68,7 @@ class Screen(QObject):
         panel.timeline.refresh()
         self._refresh_range()
         self._refresh_commands()
-        if not session.is_live and session.document is not None:
-            panel.status.saved.setText("Saved" if session.is_saved else "Not saved yet")
+        panel.status.show_saved(*self._saved())
         if panel.inspector.currentWidget() is panel.inspector.seam and not session.is_dragging:
             panel.inspector.seam.show_stale(
                 session.stale_frames(),
@@ -64,6 +76,21 @@ class Screen(QObject):
                 panel.jobs.kind == CLEAN_JOB,
                 session.wanted_frames if session.span is not None else None,
             )
+
+    def _saved(self) -> tuple[str, str]:
+        """Whether the work is safe, in a word, and where it lies."""
+        session = self._panel.session
+        path, trouble = session.project_path, session.trouble
+        shapes = "" if session.shapes_path is None else session.shapes_path.name
+        written = f"{shapes} is {'written' if session.is_saved else 'written when the hand rests'}"
+        if path is None:
+            known = session.document is not None and not session.is_live
+            return ("Saved" if session.is_saved else "Not saved yet", written) if known else ("", "")
+        if session.is_read_only:
+            return "Read only", f"{path}: nothing is written"
+        if trouble is not None:
+            return "Not saved", trouble
+        return "Saved", f"Every gesture is in {path}; {written}"
 
     def _refresh_range(self) -> None:
         """In and Out, wherever they count."""
@@ -78,8 +105,8 @@ class Screen(QObject):
         has_plate, has_document = session.plate is not None, session.document is not None
         for name, on in (
             *(("undo", session.can_undo), ("redo", session.can_redo), ("refit", has_document)),
-            *((name, has_plate) for name in ("accept", "needs_work", "accept_next", "run", "run_all", "play")),
-            ("find_face", has_plate),
+            *((name, has_plate) for name in _OF_A_PLATE),
+            ("relink", session.project_path is not None),
             *((name, has_document) for name in ("make_clean", "make_all", "preview_seam", "export")),
         ):
             get[name].setEnabled(on)
@@ -89,6 +116,7 @@ class Screen(QObject):
         panel.review_bar.show_reason(panel.review.reason(), has_opinion=bool(session.run.agreement))
         panel.review_bar.summary.setText(panel.review.summary())
         panel.top.export.setEnabled(has_document)
+        panel.top.run.setEnabled(has_plate)
 
     # --- the bracket
 

@@ -104,6 +104,11 @@ class StatusLine(QFrame):
         self.progress.hide()
         self.eta.setText("")
 
+    def show_saved(self, word: str, where: str) -> None:
+        """Whether the work is safe, and where it lies."""
+        self.saved.setText(word)
+        self.saved.setToolTip(where)
+
     def _show_log(self) -> None:
         self.messages.show_above(self.log, self._said)
 

@@ -28,6 +28,7 @@ from rotopaint_ui.record import RunRecord
 from rotopaint_ui.shot import read_results
 from rotopaint_ui.worker import Worker
 
+_AGAIN = (Status.FAILED, Status.FRAMES_FAILED, Status.STOPPED)
 _BUTTONS = ("Add plates", "Open jobs file", "Start", "Stop", "Retry failed", "Up", "Down", "Remove", "Save jobs file")
 
 
@@ -147,6 +148,7 @@ class BatchWindow(QWidget):
             row.addWidget(button)
             self.buttons[text] = button
         self.buttons["Start"].setObjectName("strong")
+        self.table.itemSelectionChanged.connect(self._show_chosen)
         row.addStretch(1)
         column = QVBoxLayout(self)
         column.addLayout(row)
@@ -174,11 +176,20 @@ class BatchWindow(QWidget):
         self.say(changed.summary())
         self.buttons["Start"].setEnabled(not self.is_running and changed.next() is not None)
         self.buttons["Stop"].setEnabled(self.is_running)
+        self.buttons["Retry failed"].setEnabled(any(shot.status in _AGAIN for shot in changed.shots))
+        self.buttons["Save jobs file"].setEnabled(bool(changed.shots))
+        self._show_chosen()
         if not is_kept:
             try:
                 queues.write(self._path, changed)
             except OSError as error:
                 self.say(f"The queue is not kept: {error}")
+
+    def _show_chosen(self) -> None:
+        """What can be done with the rows that are selected."""
+        n = len(self.table.chosen)
+        for name, on in (("Up", n == 1), ("Down", n == 1), ("Remove", n > 0)):
+            self.buttons[name].setEnabled(on)
 
     def _next(self) -> None:
         shot = self.queue.next() if self._goes_on else None

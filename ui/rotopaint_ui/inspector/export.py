@@ -20,11 +20,12 @@ from PySide6.QtWidgets import (
 
 from rotopaint_ai.exchange.formats import FORMATS
 from rotopaint_ai.shapes.roto import RotoDocument
-from rotopaint_ui.inspector.parts import footer, heading, note, number, scrolling
+from rotopaint_ui.inspector.parts import footer, heading, note, number, scrolling, told
 from rotopaint_ui.session import Session
 
 REST_MS = 500  # of stillness before keys are counted again
 DEFAULT_TOLERANCE_PX = 0.5
+RESULT_PX = 150  # of height that what came of an export may take
 _EMPTY = "Nothing to export yet: open a plate, drag a box around the face, press Run."
 
 
@@ -174,7 +175,7 @@ class ExportTab(QWidget):
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
         column.addWidget(scrolling(self.empty, choices), 1)
-        column.addWidget(footer(self.count, self.export, self.result))
+        column.addWidget(footer(self.count, self.export, told(self.result, RESULT_PX)))
 
 
 def count_text(facts: Mapping[str, Any]) -> str:

@@ -120,7 +120,11 @@ class FrameTab(QWidget):
 
     def _shape_rows(self, document: RotoDocument) -> list[tuple[str, float | None, str]]:
         run, frame = self._session.run, self._session.frame
-        rows = [(shape.name, run.error_at(frame, shape.name), source_at(shape, frame)) for shape in document.shapes]
+        followed = {name for name, frames in self._session.keyed_frames().items() if frame in frames}
+        rows = [
+            (shape.name, run.error_at(frame, shape.name), source_at(shape, frame, has_followed=shape.name in followed))
+            for shape in document.shapes
+        ]
         return sorted(rows, key=lambda row: -(row[1] or 0.0))
 
     def _landmark_rows(self, document: RotoDocument) -> list[tuple[str, float | None, str]]:
@@ -140,9 +144,14 @@ class FrameTab(QWidget):
             self._session.select(name)
 
 
-def source_at(shape: RotoShape, frame: int) -> str:
-    """Where a shape at a frame comes from: the maker of its key, or the keys it stands between."""
+def source_at(shape: RotoShape, frame: int, *, has_followed: bool = False) -> str:
+    """Where a shape at a frame comes from: the maker of its key, or the keys it stands between.
+
+    `has_followed`: it followed a landmark that a person placed, or is a person's own.
+    """
     key = shape.keys.get(frame)
+    if key is not None and key.source == "model" and has_followed:
+        return "\u25c6 followed"
     if key is not None:
         return SOURCES[key.source]
     before = max((each for each in shape.keys if each < frame), default=None)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QEvent, QObject, QSize, Qt
 from PySide6.QtGui import QColor, QIcon, QPainter, QPixmap
 from PySide6.QtWidgets import (
     QDoubleSpinBox,
@@ -24,7 +24,7 @@ def number(low: float, high: float, unit: str, about: str, step: float = 0.5) ->
     """A box for a number; it tells of a change when the change is finished."""
     box = QDoubleSpinBox()
     box.setRange(low, high)
-    box.setDecimals(2)
+    box.setDecimals(0 if unit == " %" else 2)
     box.setSuffix(unit)
     box.setSingleStep(step)
     box.setKeyboardTracking(False)
@@ -70,6 +70,38 @@ def scrolling(hint: QWidget, fields: QLayout) -> QScrollArea:
     area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
     area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
     return area
+
+
+def told(label: QLabel, most_px: int) -> QScrollArea:
+    """A text of any length in no more than some height; it scrolls beyond that."""
+    area = _Told(label, most_px)
+    area.setWidget(label)
+    area.setWidgetResizable(True)
+    area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+    area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+    label.setAlignment(Qt.AlignmentFlag.AlignTop)
+    return area
+
+
+class _Told(QScrollArea):
+    """As high as its text needs, up to a limit."""
+
+    def __init__(self, label: QLabel, most_px: int) -> None:
+        super().__init__()
+        self._label, self._most_px = label, most_px
+        self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
+        label.installEventFilter(self)
+
+    def sizeHint(self) -> QSize:
+        """The text's height at this width."""
+        wanted = self._label.heightForWidth(max(self.viewport().width(), 1)) if self._label.text() else 0
+        return QSize(200, min(max(wanted, 0), self._most_px))
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        """Another text or width, another height."""
+        if event.type() in (QEvent.Type.LayoutRequest, QEvent.Type.Resize):
+            self.updateGeometry()
+        return False
 
 
 def level(form: QFormLayout) -> None:

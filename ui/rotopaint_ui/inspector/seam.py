@@ -236,10 +236,10 @@ class SeamTab(QWidget):
     def _show(self, shape: RotoShape, settings: SeamSettings) -> None:
         put(self.width_px, DEFAULT_WIDTH_PX if shape.width_px is None else shape.width_px)
         put(self.feather_px, shape.feather_px)
-        put(self.taper_start, shape.taper[0] * 100)
-        put(self.taper_end, shape.taper[1] * 100)
-        put(self.grain, settings.grain * 100)
-        put(self.strength, settings.strength * 100)
+        put(self.taper_start, round(shape.taper[0] * 100))
+        put(self.taper_end, round(shape.taper[1] * 100))
+        put(self.grain, round(settings.grain * 100))
+        put(self.strength, round(settings.strength * 100))
         self.method.setCurrentText(settings.method)
 
     def _show_visibility(self) -> None:

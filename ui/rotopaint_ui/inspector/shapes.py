@@ -137,7 +137,9 @@ class ShapesTab(QWidget):
         session = self._session
         shown, locked = shape.name not in session.hidden, shape.name in session.locked
         key = shape.keys.get(session.frame)
-        by_hand = key is not None and key.source == "human"
+        by_hand = "by hand" if key is not None and key.source == "human" else ""
+        if not by_hand and session.frame in session.keyed_frames().get(shape.name, ()):
+            by_hand = "followed"  # a landmark that a person placed
         error = None if by_hand else session.run.error_at(session.frame, shape.name)
         if self._told.get(shape.name) == (shown, locked, by_hand, error, shape.keys):
             return  # icons and texts cost a millisecond a row, and this is called at every frame
@@ -148,7 +150,7 @@ class ShapesTab(QWidget):
         item.setData(LOCK, Qt.ItemDataRole.AccessibleTextRole, "locked" if locked else "free")
         self._show_error(item, error)
         if by_hand:
-            item.setText(ERROR, "by hand")
+            item.setText(ERROR, by_hand)
             item.setForeground(ERROR, QBrush(_BY_HAND))
         n_human = len(human_keys(shape))
         item.setText(KEYS, f"{len(shape.keys)}  \u25c6{n_human} " if n_human else f"{len(shape.keys)} ")

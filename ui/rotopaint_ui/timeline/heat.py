@@ -14,6 +14,7 @@ from rotopaint_ui.timeline.ramp import LOST, ramp
 
 BARS, ROW = 24, 5
 _LOW = 4.0  # height of a bar that is done with
+_LEAST = 0.25  # of the strip's height, of the bar with the least error
 SETTLED = QColor("#3d4656")
 Settled = Mapping[str, frozenset[int]]  # frames that a person has keyed or accepted, by shape
 _DOUBT = QColor("#f0f2f6")
@@ -49,11 +50,14 @@ class HeatRows:
 def paint_bars(
     painter: QPainter, axis: Axis, y: float, errors: Mapping[int, float], bad_px: float, settled: Collection[int]
 ) -> None:
-    """A bar per frame: its colour says how large the error may be, its height how it ranks; a cross where lost.
+    """A bar per frame: its colour says how large the error may be, its height how it ranks among the others; a cross
+    where lost. Differences smaller than `bad_px` are not blown up.
 
     Frames that a person has `settled` are grey and low: what is left in colour is what there is to do.
     """
-    tallest = max([bad_px, *(error for error in errors.values() if error != float("inf"))])
+    known = [error for frame, error in errors.items() if error != float("inf") and frame not in settled]
+    least, most = min(known, default=0.0), max(known, default=0.0)
+    room = max(most - least, bad_px)
     gap = 1.0 if axis.cell > 4 else 0.0
     for frame, error in errors.items():
         left, width = axis.x_of(frame), max(axis.cell - gap, 1.0)
@@ -63,7 +67,7 @@ def paint_bars(
             painter.fillRect(QRectF(left, y, width, BARS), LOST)
             _paint_cross(painter, QPointF(left + width / 2, y + BARS / 2))
         else:
-            height = BARS * (0.15 + 0.85 * error / tallest)
+            height = BARS * (_LEAST + (1 - _LEAST) * (error - least) / room)
             painter.fillRect(QRectF(left, y + BARS - height, width, height), ramp(error / bad_px))
 
 

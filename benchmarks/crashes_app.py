@@ -1,0 +1,321 @@
+"""The standalone app killed (SIGKILL) at random instants while a mouse and keys work in it.
+
+    python benchmarks/crashes_app.py [--kills 50] [--seed 1] [--json FILE]
+
+The real window, offscreen, on a small plate: points, tangents, crop boxes, seam widths, clone strokes and landmarks are
+dragged, points and landmarks nudged, frames marked, shapes renamed, all by Qt's own mouse and key events, some of it
+undone and done again. The window says on a pipe what each act has led to. The same script, not killed, says what it
+ought to have led to. After a kill the project is opened again: it must hold the state after the last act that was said,
+or after the one under way, and undo must go back through the same states to the first. Landmarks are answered by a
+stand-in for the live engine. What is kept of a run is told by `benchmarks/crashes.py`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import os
+import random
+import signal
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
+
+from PySide6.QtCore import QEvent, QPointF, Qt
+from PySide6.QtGui import QColor, QImage, QMouseEvent
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication
+
+from rotopaint_ai.exchange import document as documents
+from rotopaint_ai.project import State, packing
+from rotopaint_ai.project.values import Spread
+from rotopaint_ai.shapes.roto import ControlPoint, Key, Landmark, LandmarkKeys, RotoDocument, RotoShape
+from rotopaint_ui.corrections import KeysReply, LandmarkDrag, ShapesReply
+from rotopaint_ui.session import Session
+
+FRAMES, SIZE = range(1001, 1009), (320, 240)
+N_ACTS = 90
+LEFT, NO = Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier
+CTRL, SHIFT = Qt.KeyboardModifier.ControlModifier, Qt.KeyboardModifier.ShiftModifier
+KINDS = ("point", "landmark", "nudge", "nudge landmark", "crop", "width", "clone", "mark", "rename", "undo", "redo")
+PATIENCE_S = 120.0
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What the window said after an act: its kind, and a print of the state."""
+
+    kind: str
+    state: str
+
+
+@dataclass(frozen=True, slots=True)
+class Crash:
+    """One kill: after how many acts, how many of those are on disk, and what undo went back through."""
+
+    acts: int
+    on_disk: int
+    undone: int
+    integrity: str
+    is_right: bool
+
+
+def state_print(state: State) -> str:
+    """A print of all that a state holds."""
+    digest = hashlib.blake2b(digest_size=12)
+    for place, value in packing.changes(State(), state):
+        digest.update(repr(place).encode() + packing.pack(place.track.kind, value))
+    return digest.hexdigest()
+
+
+# --- the window -------------------------------------------------------------------------------------------------------
+
+
+class StandIn:
+    """Shapes move by what the first landmark moved."""
+
+    def drag(self, question: LandmarkDrag, reply: ShapesReply) -> None:
+        a, b = question.before[0], question.after[0]
+        assert a is not None
+        assert b is not None
+        seam = question.document.shape("seam").at(question.frame)
+        reply({"seam": tuple(p._replace(x=p.x + b.x - a.x, y=p.y + b.y - a.y) for p in seam)})
+
+    def refit(self, state: State, spread: Spread | None, reply: KeysReply) -> None:
+        reply(None)
+
+
+def make_shot(folder: Path) -> Path:
+    """A plate of grey frames and what a run has left beside it; returns its first frame."""
+    (folder / "plates").mkdir(parents=True)
+    picture = QImage(*SIZE, QImage.Format.Format_RGB32)
+    for frame in FRAMES:
+        picture.fill(QColor(80 + frame - FRAMES[0], 80, 80))
+        picture.save(str(folder / "plates" / f"plate.{frame}.png"))
+
+    def key(frame: int) -> Key:
+        y = 120.0 + frame - FRAMES[0]
+        return Key(tuple(ControlPoint(x, y, -9, 0, 9, 0) for x in (80.0, 130.0, 180.0, 230.0)))
+
+    marks = {frame: (Landmark(130.0, 60.0, 1.0), Landmark(200.0, 60.0, 1.0)) for frame in FRAMES}
+    seam = RotoShape("seam", False, "seam", {frame: key(frame) for frame in FRAMES}, width_px=8.0)
+    document = RotoDocument(*SIZE, FRAMES[0], FRAMES[-1], landmarks=LandmarkKeys(("a", "b"), marks), shapes=(seam,))
+    (folder / "out").mkdir()
+    documents.write(folder / "out" / "shapes.roto.json", document)
+    return folder / "plates" / f"plate.{FRAMES[0]}.png"
+
+
+class Hands:
+    """A mouse and keys in the viewer of a window."""
+
+    def __init__(self, window: object, application: QApplication) -> None:
+        self.panel = window.panel  # type: ignore[attr-defined]
+        self.session: Session = self.panel.session
+        self.application = application
+
+    def wait(self, holds: Callable[[], object]) -> None:
+        """Let the window work until something holds."""
+        end = time.monotonic() + PATIENCE_S
+        while not holds():
+            self.application.processEvents()
+            time.sleep(0.002)
+            if time.monotonic() > end:
+                sys.exit(f"did not come; the status says: {self.panel.status.text.text()}")
+
+    def drag(self, start: tuple[float, float], way: tuple[float, float], held: Qt.KeyboardModifier = NO) -> None:
+        """Press, move in three steps, let go; places of the plate."""
+        canvas = self.panel.canvas
+        a = canvas.view.to_screen(*start).toPoint()
+        b = canvas.view.to_screen(start[0] + way[0], start[1] + way[1]).toPoint()
+        QTest.mousePress(canvas, LEFT, held, a)
+        for share in (0.3, 0.6, 1.0):
+            point = QPointF(a) + (QPointF(b) - QPointF(a)) * share
+            button = Qt.MouseButton.NoButton
+            event = QMouseEvent(QEvent.Type.MouseMove, point, canvas.mapToGlobal(point), button, LEFT, held)
+            self.application.sendEvent(canvas, event)
+        QTest.mouseRelease(canvas, LEFT, held, b)
+
+    def key(self, key: Qt.Key, held: Qt.KeyboardModifier = NO) -> None:
+        """A key in the viewer."""
+        QTest.keyClick(self.panel.canvas, key, held)
+
+
+def act(hands: Hands, draw: random.Random) -> str:
+    """One act of a script that is the same for a seed; its kind."""
+    session, kind = hands.session, draw.choice(KINDS)
+    session.go_to(draw.choice(FRAMES))
+    way = draw.uniform(-14, 14), draw.choice((-9.0, 9.0))
+    document = session.document
+    assert document is not None
+    p = document.shape("seam").at(session.frame)[draw.randrange(4)]
+    if kind in ("point", "nudge"):
+        hands.panel.take_tool("select")
+        session.select("seam")
+        if kind == "point":
+            hands.drag((p.x, p.y), way, CTRL if draw.random() < 0.3 else NO)
+        else:
+            for _ in range(3):
+                hands.key(Qt.Key.Key_Right, Qt.KeyboardModifier.AltModifier)
+    elif kind in ("landmark", "nudge landmark"):
+        hands.panel.take_tool("landmark")
+        mark = document.landmarks.keys[session.frame][0]
+        assert mark is not None
+        hands.drag((mark.x, mark.y), way if kind == "landmark" else (0, 0))
+        if kind == "nudge landmark":
+            for _ in range(3):
+                hands.key(Qt.Key.Key_Down, Qt.KeyboardModifier.AltModifier)
+    elif kind == "crop":
+        hands.panel.take_tool("crop")
+        hands.drag((20 + draw.uniform(0, 20), 20), (180, 150))
+    elif kind == "width":
+        hands.panel.take_tool("width")
+        session.select("seam")
+        hands.drag((p.x + 20, p.y + 4), (0, way[1] / 3), SHIFT if draw.random() < 0.5 else NO)
+    elif kind == "clone":
+        hands.panel.canvas.tool = "clone"
+        QTest.mouseClick(hands.panel.canvas, LEFT, CTRL, hands.panel.canvas.view.to_screen(60, 200).toPoint())
+        hands.drag((p.x, p.y), way)
+    elif kind == "mark":
+        hands.key(draw.choice((Qt.Key.Key_Y, Qt.Key.Key_X)))
+    elif kind == "rename":
+        session.rename("seam", f"seam {draw.randrange(1000)}")
+    else:
+        hands.key(Qt.Key.Key_Z, CTRL if kind == "undo" else CTRL | SHIFT)
+    session.settle()
+    return kind
+
+
+def perform(folder: Path, seed: int) -> None:
+    """The child: work until somebody kills us, or the script ends."""
+    os.environ["ROTOPAINT_PREFERENCES"] = str(folder / "preferences.json")
+    from rotopaint_ui.app import Window
+
+    application = QApplication([])
+    window = Window()
+    window.resize(1000, 760)
+    window.show()
+    hands, draw = Hands(window, application), random.Random(seed)
+    hands.panel.open_path(str(make_shot(folder)), folder / "out")
+    hands.wait(lambda: hands.session.project_path is not None and hands.session.document is not None)
+    hands.wait(lambda: hands.panel.canvas.tool == "select")
+    hands.session.live = StandIn()
+    _say("begin", hands.session.state)
+    for _ in range(N_ACTS):
+        kind = act(hands, draw)
+        application.processEvents()
+        _say(kind, hands.session.state)
+    window.close()
+
+
+def _say(kind: str, state: State) -> None:
+    os.write(1, f"{kind.replace(' ', '_')} {state_print(state)}\n".encode())
+
+
+# --- the judge --------------------------------------------------------------------------------------------------------
+
+
+def work(folder: Path, seed: int, kill_after_s: float | None) -> list[Said]:
+    """Start a window, kill it some time after its shot is open (None: let it end); what it said."""
+    folder.mkdir()
+    words = [sys.executable, __file__, "--perform", str(folder), "--seed", str(seed)]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as child:
+        assert child.stdout is not None
+        said = child.stdout.readline()
+        if kill_after_s is not None:
+            time.sleep(kill_after_s)
+            child.send_signal(signal.SIGKILL)
+        said += child.stdout.read()
+    rows = (line.split() for line in said.decode().split("\n")[:-1])
+    return [Said(kind, state) for kind, state in rows]
+
+
+def undo_chain(said: Sequence[Said]) -> list[str]:
+    """The states that undo goes back to, the nearest last, by what was said of each act."""
+    behind: list[str] = []
+    ahead: list[str] = []
+    shown = said[0].state
+    for each in said[1:]:
+        if each.kind in ("undo", "redo"):
+            source, target = (behind, ahead) if each.kind == "undo" else (ahead, behind)
+            if source:
+                target.append(shown)
+                shown = source.pop()
+        elif each.state != shown:
+            behind.append(shown)
+            ahead.clear()
+            shown = each.state
+        assert shown == each.state, f"{each.kind} led to another state than its undo says"
+    return behind
+
+
+def look(project: Path, whole: Sequence[Said], n: int) -> Crash:
+    """What a killed window left, compared with what the whole script said; `n` is how much the killed one said."""
+    session = Session()
+    session.open_project(project)
+    found = state_print(session.state)
+    on_disk = next((k for k in (n, n + 1) if k <= len(whole) and whole[k - 1].state == found), -1)
+    is_right, undone = on_disk > 0, 0
+    for wanted in reversed(undo_chain(whole[:on_disk])) if is_right else ():
+        session.undo()
+        undone += 1
+        is_right = is_right and state_print(session.state) == wanted
+    is_right = is_right and not session.can_undo
+    session.close()
+    connection = sqlite3.connect(project)
+    integrity = str(connection.execute("PRAGMA integrity_check").fetchone()[0])
+    connection.close()
+    return Crash(n - 1, on_disk - 1, undone, integrity, is_right and integrity == "ok")
+
+
+def measure(folder: Path, kills: int, seed: int) -> Iterator[Crash]:
+    """Kills at instants of the script's whole length, ten to a script."""
+    draw = random.Random(seed)
+    whole: list[Said] = []
+    for k in range(kills):
+        if k % 10 == 0:
+            script, start = draw.randrange(1 << 30), time.monotonic()
+            whole = work(folder / f"whole{k}", script, None)
+            took = max(time.monotonic() - start - 1.5, 0.5)  # less the start of the program
+        said = work(folder / f"{k}", script, draw.uniform(0, took))
+        assert said == whole[: len(said)], "the script does not repeat itself"
+        yield look(next((folder / f"{k}" / "out").glob("*.rotopaint")), whole, len(said))
+
+
+def main() -> int:
+    """Measure and print; 1 where a crash lost something."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--kills", type=int, default=50)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--json", type=Path)
+    parser.add_argument("--perform", type=Path, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.perform is not None:
+        perform(options.perform, options.seed)
+        return 0
+    with tempfile.TemporaryDirectory() as folder:
+        found = list(measure(Path(folder), options.kills, options.seed))
+    content = {
+        "kills": len(found),
+        "right": sum(each.is_right for each in found),
+        "acts_before_the_kill": sorted(each.acts for each in found),
+        "acts_lost": sum(max(each.acts - each.on_disk, 0) for each in found),
+        "steps_undone": sum(each.undone for each in found),
+        "wrong": [asdict(each) for each in found if not each.is_right],
+    }
+    text = json.dumps(content, indent=1)
+    print(text)
+    if options.json is not None:
+        options.json.write_text(text + "\n", encoding="utf-8")
+    return 0 if content["right"] == len(found) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
