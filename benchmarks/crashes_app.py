@@ -70,10 +70,12 @@ class Crash:
 
 def state_print(state: State) -> str:
     """A print of all that a state holds."""
-    digest = hashlib.blake2b(digest_size=12)
-    for place, value in packing.changes(State(), state):
-        digest.update(repr(place).encode() + packing.pack(place.track.kind, value))
-    return digest.hexdigest()
+    rows = sorted(repr(place).encode() + packing.pack(place.track.kind, value) for place, value in _places(state))
+    return hashlib.blake2b(b"".join(rows), digest_size=12).hexdigest()
+
+
+def _places(state: State) -> Iterator[tuple[packing.Place, object]]:
+    return packing.changes(State(), state)
 
 
 # --- the window -------------------------------------------------------------------------------------------------------
