@@ -12,6 +12,7 @@ from pytestqt.qtbot import QtBot
 from rotopaint_ai.errors import UsageError
 from rotopaint_ai.exchange import document as documents
 from rotopaint_ai.exchange.formats import FORMATS
+from rotopaint_ai.project.corrections import corrections
 from rotopaint_ui import clerk
 from rotopaint_ui.exports import Exports
 from rotopaint_ui.host import Engine, PlateChoice
@@ -19,7 +20,7 @@ from rotopaint_ui.inspector.export import ExportTab, count_text, file_text
 from rotopaint_ui.jobs import ShotJobs
 from rotopaint_ui.panel import Panel
 from rotopaint_ui.preferences import Preferences
-from rotopaint_ui.session import Session
+from rotopaint_ui.session import PlateFacts, Session, read_results
 
 from .conftest import FakeHost, make_document
 
@@ -158,3 +159,16 @@ def test_a_file_that_the_disk_refuses_is_told_without_numbers_of_errors(tmp_path
     (row,) = clerk.answer(request, documents.dumps(make_document()))["files"]
     assert row["error"].startswith(f"{target}: cannot be written (")
     assert "Errno" not in row["error"]
+
+
+def test_the_tab_says_what_waits_for_training(panel: Panel, facts: PlateFacts, out: Path) -> None:
+    session, tab = panel.session, panel.inspector.export
+    session.open(facts, out)
+    session.take_results(read_results(out))
+    panel.inspector.setCurrentWidget(tab)
+    assert tab.training.text() == "Frames that you correct or accept wait in the project for training."
+    session.start_project(out / "shot.rotopaint")
+    session.mark([1001, 1002], "accepted")
+    session.mark([1003], "needs work")
+    assert tab.training.text() == "2 corrected or accepted frames wait in the project: rotopaint mine shot.rotopaint"
+    assert [each.frame for each in corrections(out / "shot.rotopaint").frames] == [1001, 1002]

@@ -9,6 +9,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QMenu
 from pytestqt.qtbot import QtBot
 
+from rotopaint_ai.project.values import Box
 from rotopaint_ai.shapes.roto import ControlPoint, Key, RotoShape
 from rotopaint_ui.canvas import Canvas
 from rotopaint_ui.commands import COMMANDS
@@ -81,6 +82,27 @@ def test_landmarks_are_nudged_and_their_shapes_follow_in_one_step(canvas: Canvas
     assert canvas.edit("select_none")
     assert canvas.edit("select_all")
     assert canvas.hand.landmarks == {0}
+
+
+def test_the_crop_box_is_nudged_and_taken_away_by_key(canvas: Canvas, session: Session) -> None:
+    said: list[str] = []
+    session.said.append(said.append)
+    canvas.tool = "crop"
+    assert not canvas.edit("nudge_left")
+    assert "Shift+C finds the face" in said[-1]
+    boxes = {1001: Box(0, 0, 30, 30), 1003: Box(20, 0, 30, 30)}
+    session.act("crop box", replace(session.state, crops=boxes))
+    session.go_to(1002)
+    assert not canvas.edit("delete")
+    assert said[-1] == "No crop box was drawn at this frame: it comes from another"
+    for name in ("nudge_down", "nudge_down", "nudge_right_far"):
+        assert canvas.edit(name)
+    session.end_burst()
+    assert session.state.crops == {**boxes, 1002: Box(20, 2, 30, 30)}  # halfway between the two, and 10 and 2 pixels
+    assert session.last_step == "nudge crop box"
+    assert canvas.edit("delete")
+    assert session.state.crops == boxes
+    assert [session.undo() for _ in range(3)] == ["delete crop box", "nudge crop box", "crop box"]
 
 
 @pytest.mark.parametrize("end", ["rest", "frame", "selection", "act", "flush", "undo"])

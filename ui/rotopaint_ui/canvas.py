@@ -87,7 +87,7 @@ class Canvas(QWidget):
         self._tools[self._tool].cancel()
         self._session.end_burst()
         self._tool = name
-        self.hand.takes_landmarks = name == "landmark"
+        self.hand.takes = "landmarks" if name == "landmark" else "crop" if name == "crop" else "points"
         self.update()
 
     @property

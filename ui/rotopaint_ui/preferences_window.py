@@ -19,7 +19,7 @@ from PySide6.QtWidgets import (
 
 from rotopaint_ui import layout
 from rotopaint_ui.focus import Presser
-from rotopaint_ui.inspector.parts import level
+from rotopaint_ui.inspector.parts import level, padded
 from rotopaint_ui.preferences import SETTINGS, Preferences, Setting, default_path
 from rotopaint_ui.shortcuts_editor import ShortcutsEditor
 
@@ -77,12 +77,12 @@ class PreferencesWindow(QWidget):
             return self._choice(setting, value)
         box: QSpinBox | QDoubleSpinBox
         if isinstance(value, int):
-            whole = box = QSpinBox()
+            whole = box = padded(QSpinBox())
             whole.setRange(int(setting.low), int(setting.high))
             whole.setSingleStep(int(setting.step))
             whole.setValue(value)
         else:
-            real = box = QDoubleSpinBox()
+            real = box = padded(QDoubleSpinBox())
             real.setRange(setting.low, setting.high)
             real.setSingleStep(setting.step)
             real.setDecimals(1)

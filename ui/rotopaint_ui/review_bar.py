@@ -9,6 +9,7 @@ from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QComboBox, QFrame, QHBoxLayout, QLabel, QSizePolicy, QSpinBox, QToolButton
 
 from rotopaint_ui.bars import button_of
+from rotopaint_ui.inspector.parts import padded
 from rotopaint_ui.review import Visits
 from rotopaint_ui.shot import PlateFacts
 from rotopaint_ui.timeline.reach import Reach
@@ -25,7 +26,7 @@ class ReviewBar(QFrame):
     def __init__(self, actions: Mapping[str, QAction]) -> None:
         super().__init__()
         self.setObjectName("review_bar")
-        self.frame = QSpinBox()
+        self.frame = padded(QSpinBox())
         self.frame.setKeyboardTracking(False)
         self.frame.setRange(0, 0)
         self.frame.setMinimumWidth(76)

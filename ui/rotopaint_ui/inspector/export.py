@@ -19,6 +19,7 @@ from PySide6.QtWidgets import (
 )
 
 from rotopaint_ai.exchange.formats import FORMATS
+from rotopaint_ai.project.corrections import corrected_frames
 from rotopaint_ai.shapes.roto import RotoDocument
 from rotopaint_ui.inspector.parts import footer, heading, note, number, scrolling, told
 from rotopaint_ui.session import Session
@@ -76,6 +77,7 @@ class ExportTab(QWidget):
         if out is not None and out != self._folder_of:
             self._folder_of = out
             self.folder.setText(str(out / "export"))
+        self.training.setText(training_text(self._session))
         if document is None:
             self.count.setText("")
         elif has_document and self.isVisible() and self._counted != (document, self.tolerance_px):
@@ -140,6 +142,7 @@ class ExportTab(QWidget):
         self.browse.setToolTip("Choose the folder")
         self.export = QPushButton("Export")
         self.export.setObjectName("strong")
+        self.training = note()
         self.result = note()
         self.result.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         self.reduces.toggled.connect(self.tolerance.setEnabled)
@@ -171,11 +174,21 @@ class ExportTab(QWidget):
         folder.addWidget(self.folder, 1)
         folder.addWidget(self.browse)
         choices.addLayout(folder)
+        choices.addWidget(heading("Training"))
+        choices.addWidget(self.training)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
         column.addWidget(scrolling(self.empty, choices), 1)
         column.addWidget(footer(self.count, self.export, told(self.result, RESULT_PX)))
+
+
+def training_text(session: Session) -> str:
+    """Which frames training may learn from, and how it gets them."""
+    path, frames = session.project_path, corrected_frames(session.state)
+    if path is None or not frames:
+        return "Frames that you correct or accept wait in the project for training."
+    return f"{len(frames)} corrected or accepted frames wait in the project: rotopaint mine {path.name}"
 
 
 def count_text(facts: Mapping[str, Any]) -> str:

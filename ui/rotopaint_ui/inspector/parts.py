@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 from PySide6.QtCore import QEvent, QObject, QSize, Qt
 from PySide6.QtGui import QColor, QIcon, QPainter, QPixmap
 from PySide6.QtWidgets import (
+    QAbstractSpinBox,
     QDoubleSpinBox,
     QFormLayout,
     QFrame,
@@ -16,6 +19,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+B = TypeVar("B", bound=QAbstractSpinBox)
 _SIDE, _SCALE = 18, 3
 _FIELD, _LABEL = QFormLayout.ItemRole.FieldRole, QFormLayout.ItemRole.LabelRole
 
@@ -29,6 +33,12 @@ def number(low: float, high: float, unit: str, about: str, step: float = 0.5) ->
     box.setSingleStep(step)
     box.setKeyboardTracking(False)
     box.setToolTip(about)
+    return padded(box)
+
+
+def padded(box: B) -> B:
+    """A box for numbers whose text keeps off its edge; style sheets cannot do that."""
+    box.lineEdit().setTextMargins(5, 0, 5, 0)
     return box
 
 

@@ -12,6 +12,7 @@ from rotopaint_ai.shapes.edit import set_seam
 from rotopaint_ai.shapes.edit_frames import Carry
 from rotopaint_ai.shapes.edit_transform import moved, transform
 from rotopaint_ai.shapes.roto import Interpolation, RotoDocument
+from rotopaint_ui.tools import crop_acts as crop
 from rotopaint_ui.tools import landmark_acts as landmarks
 from rotopaint_ui.tools.hand import Hand
 from rotopaint_ui.tools.points import delete_points
@@ -21,12 +22,16 @@ FEATHER_STEP_PX = 1.0
 
 
 def nudge(hand: Hand, dx: float, dy: float) -> bool:
-    """Move the selected points by plate pixels, the whole shape where none is selected; with their tool landmarks.
+    """Move the selected points by plate pixels, the whole shape where none is selected.
+
+    With their tools landmarks or the crop box.
 
     Nudges one after the other are one step.
     """
-    if hand.takes_landmarks:
+    if hand.takes == "landmarks":
         return landmarks.nudge(hand, dx, dy)
+    if hand.takes == "crop":
+        return crop.nudge(hand, dx, dy)
     shape, chosen = hand.shape, hand.chosen
     if shape is None or not shape.keys or not hand.is_free:
         return False
@@ -61,8 +66,10 @@ def mirror(hand: Hand) -> bool:
 
 
 def delete(hand: Hand) -> bool:
-    """Take the selected points away; never the whole shape, never a landmark."""
-    if hand.takes_landmarks:
+    """Take the selected points away, with its tool the crop box; never the whole shape, never a landmark."""
+    if hand.takes == "crop":
+        return crop.delete(hand)
+    if hand.takes == "landmarks":
         hand.session.say("Landmarks are the sheet's: none can be taken away. Move it where it belongs")
         return False
     return delete_points(hand, hand.session.selection.points & frozenset(range(len(hand.points))))
@@ -70,7 +77,7 @@ def delete(hand: Hand) -> bool:
 
 def select_all(hand: Hand) -> bool:
     """All points of the selected shape, or all landmarks."""
-    if hand.takes_landmarks:
+    if hand.takes == "landmarks":
         return landmarks.select_all(hand)
     hand.session.select(hand.session.selection.shape, frozenset(range(len(hand.points))))
     return bool(hand.points)
@@ -78,7 +85,7 @@ def select_all(hand: Hand) -> bool:
 
 def select_none(hand: Hand) -> bool:
     """No point; then no shape. With their tool, no landmark."""
-    if hand.takes_landmarks:
+    if hand.takes == "landmarks":
         return landmarks.select_none(hand)
     session = hand.session
     had = session.selection.shape is not None
@@ -88,7 +95,7 @@ def select_none(hand: Hand) -> bool:
 
 def select_next(hand: Hand, step: int) -> bool:
     """The next shape in the order of the document that can be taken hold of; with their tool, the next landmark."""
-    if hand.takes_landmarks:
+    if hand.takes == "landmarks":
         return landmarks.select_next(hand, step)
     document = hand.session.document
     names = [shape.name for shape in document.shapes if hand.can_grab(shape)] if document is not None else []

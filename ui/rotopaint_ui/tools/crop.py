@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from PySide6.QtCore import Qt
@@ -95,9 +96,12 @@ class CropTool:
         return None
 
 
-def crop_at(session: Session) -> Box | None:
-    """The box at the session's frame: drawn there, else in a straight line between its neighbours, else the nearest."""
-    crops, frame = session.state.crops, session.frame
+def crop_at(session: Session, crops: Mapping[int, Box] | None = None) -> Box | None:
+    """The box at the session's frame: drawn there, else in a straight line between its neighbours, else the nearest.
+
+    `crops`: other boxes than those that are shown.
+    """
+    crops, frame = session.state.crops if crops is None else crops, session.frame
     before = max((each for each in crops if each <= frame), default=None)
     after = min((each for each in crops if each >= frame), default=None)
     if before is None or after is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Literal
 
 from rotopaint_ai.errors import RotopaintError
 from rotopaint_ai.shapes import edit_frames
@@ -11,6 +12,8 @@ from rotopaint_ai.shapes.edit_frames import Carry, Change
 from rotopaint_ai.shapes.roto import Points, RotoDocument, RotoShape
 from rotopaint_ui.corrections import LandmarkRow
 from rotopaint_ui.session import Session
+
+Taken = Literal["points", "landmarks", "crop"]  # points: of the selected shape
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +33,7 @@ class Hand:
         self.mode: Carry | None = None  # how edits reach other keys; None: not at all
         self.copied: dict[str, Points] = {}
         self.landmarks: frozenset[int] = frozenset()  # those that are selected
-        self.takes_landmarks = False  # what keys act on: landmarks, or the points of the selected shape
+        self.takes: Taken = "points"  # what keys act on
         self._offset = 0.0, 0.0  # of the keys that are pressed one after the other
 
     @property
