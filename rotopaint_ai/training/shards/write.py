@@ -16,7 +16,7 @@ import numpy as np
 
 from rotopaint_ai.errors import TrainingError
 from rotopaint_ai.files import replacing, write_text
-from rotopaint_ai.training.dataset import Dataset, read_dataset
+from rotopaint_ai.training.dataset import Dataset, Sample, read_dataset
 from rotopaint_ai.training.shards.index import FOLDER, INDEX, Index, Shard
 from rotopaint_ai.training.shards.read import Picture, decode, planes
 
@@ -59,6 +59,11 @@ class Recoder:
         )
         return made
 
+    def size_of(self, sample: Sample, n_bytes_before: int) -> int:
+        """About how many bytes a sample's picture will take: exact but for JPEG, which is taken to stay as it is."""
+        pixels = sample.width * sample.height
+        return n_bytes_before if isinstance(self.coding, int) else pixels * (6 if self.coding == "raw" else 3) // 2
+
     def _coded(self, picture: Picture) -> bytes:
         if not isinstance(self.coding, int):
             stored, raw = planes(picture) if self.coding == "planes" else None, io.BytesIO()
@@ -91,7 +96,7 @@ def pack_dataset(
     data = read_dataset(folder)
     lines = [line for line in (folder / "samples.jsonl").read_text(encoding="utf-8").splitlines() if line.strip()]
     shards = []
-    for number, rows in enumerate(_groups(data, folder, shard_mb * 1e6)):
+    for number, rows in enumerate(_groups(data, folder, shard_mb * 1e6, recode)):
         shards.append(_write(out / FOLDER / f"{number:06}.tar", data, folder, rows, lines, recode, check))
     for name in ("sheet.yaml", "samples.jsonl", "dataset.json"):
         if (folder / name).resolve() != (out / name).resolve():
@@ -101,7 +106,7 @@ def pack_dataset(
     return index
 
 
-def _groups(data: Dataset, folder: Path, limit: float) -> Iterator[list[int]]:
+def _groups(data: Dataset, folder: Path, limit: float, recode: Recoder | None) -> Iterator[list[int]]:
     """Rows of samples, shard by shard; a picture that several samples share is packed with the first."""
     rows: list[int] = []
     filled = 0.0
@@ -112,6 +117,7 @@ def _groups(data: Dataset, folder: Path, limit: float) -> Iterator[list[int]]:
             raise TrainingError(
                 f"{folder / sample.image}: is missing ({error.strerror}); mine the data set again"
             ) from error
+        size = size if recode is None else recode.size_of(sample, size)
         if rows and filled + size > limit:
             yield rows
             rows, filled = [], 0.0

@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Literal
 
 import cv2
 import numpy as np
@@ -171,6 +172,16 @@ def test_planes_keep_brightness_whole_and_colour_at_half_size(folder: Path, pack
     assert size == 128 + 60 * 40 * 3 // 2  # numpy's header and the planes
     with pytest.raises(TrainingError, match="is 60x40; wanted 40x60"):
         pack.clip(names, (40, 60))
+
+
+@pytest.mark.parametrize(("coding", "most"), [("planes", 3600 + 128), ("raw", 7200 + 128)])
+def test_a_tar_is_as_large_as_was_asked_for_whatever_the_coding(
+    folder: Path, tmp_path: Path, coding: Literal["planes", "raw"], most: int
+) -> None:
+    index = pack_dataset(folder, tmp_path, shard_mb=0.03, recode=Recoder(coding))
+    for shard in index.shards:
+        assert sum(size for _, size in shard.members.values()) <= 30_000 + 128 * len(shard.members)
+        assert len(shard.members) <= 30_000 // (most - 128)
 
 
 def test_planes_of_an_odd_picture_are_raw_ones() -> None:
