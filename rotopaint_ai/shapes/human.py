@@ -90,8 +90,3 @@ def with_keys(document: RotoDocument, keys: Mapping[str, Mapping[int, Key]]) -> 
         merged = {**shape.keys, **new}
         shapes.append(shape.with_keys({frame: merged[frame] for frame in sorted(merged)}) if new else shape)
     return replace(document, shapes=tuple(shapes))
-
-
-def has_followers(document: RotoDocument) -> bool:
-    """Whether corrections have been carried on to frames that nobody keyed."""
-    return any(key.source == "propagated" for shape in document.shapes for key in shape.keys.values())

@@ -118,6 +118,7 @@ def test_a_day_on_one_shot(qtbot: QtBot, window: Window, shot: Path) -> None:
     assert set(session.state.marks.values()) == {"accepted"}
 
     set_the_seam(qtbot, window)
+    run_a_part(qtbot, window)
     export_it(qtbot, window, shot)
     undo_everything(qtbot, window, model)
     assert not [each for each in QApplication.topLevelWidgets() if isinstance(each, QDialog)]
@@ -150,7 +151,27 @@ def drag_a_landmark(qtbot: QtBot, window: Window, model: RotoDocument) -> None:
         assert names[index] in fixed.landmarks.hand[each]
         assert fixed.shape("face_outline").at(each)[lowest].y > outline[lowest].y + 4
     other = next(each for each in FRAMES if not first <= each <= last)
+    nudge_it(qtbot, window, index)
     assert fixed.shape("face_outline").keys[other] == model.shape("face_outline").keys[other]
+
+
+def nudge_it(qtbot: QtBot, window: Window, index: int) -> None:
+    """The selected landmark goes three pixels to the right by key, its outline with it; one undo takes all back."""
+    session, before = window.panel.session, document_of(window)
+    assert window.panel.canvas.hand.landmarks == {index}
+    for _ in range(3):
+        key(qtbot, window, Qt.Key.Key_Right, Qt.KeyboardModifier.AltModifier)
+    session.end_burst()
+    qtbot.waitUntil(lambda: not session.is_dragging, timeout=120_000)
+    after, frame = document_of(window), session.frame
+    a, b = before.landmarks.keys[frame][index], after.landmarks.keys[frame][index]
+    assert a is not None
+    assert b is not None
+    assert (b.x - a.x, b.y - a.y) == pytest.approx((3, 0))
+    moved = [q.x - p.x for p, q in zip(before.shape("face_outline").at(frame), after.shape("face_outline").at(frame))]
+    assert max(moved) > 1
+    key(qtbot, window, Qt.Key.Key_Z, CONTROL)
+    assert document_of(window) == before
 
 
 def spread_it(qtbot: QtBot, window: Window, fixed: RotoDocument) -> None:
@@ -220,6 +241,35 @@ def touch_up(qtbot: QtBot, window: Window) -> None:
     key(qtbot, window, Qt.Key.Key_V)
 
 
+def run_a_part(qtbot: QtBot, window: Window) -> None:
+    """Between In and Out two frames are run again: the artist's work stands there, no other frame is touched."""
+    panel, session = window.panel, window.panel.session
+    before, record = session.state, session.run
+    session.go_to(1003)
+    key(qtbot, window, Qt.Key.Key_I)
+    session.go_to(1004)
+    key(qtbot, window, Qt.Key.Key_O)
+    assert panel.top.run.text() == "Run 1003\u20131004"
+    run_whole(qtbot, window)
+    qtbot.waitUntil(lambda: session.last_step == "carry on corrections", timeout=120_000)  # what was spread there
+    assert any("2 frames with puppet" in line for line in panel.status.history)
+    after = document_of(window)
+    assert before.document is not None
+    for shape in before.document.shapes:
+        assert set(after.shape(shape.name).keys) == set(FRAMES)
+        for frame in (1001, 1002):
+            assert after.shape(shape.name).keys[frame] == shape.keys[frame]
+    held = next(iter(before.document.landmarks.hand))
+    assert after.shape("face_outline").at(held) == before.document.shape("face_outline").at(held)
+    assert {frame: session.run.errors[frame] for frame in (1001, 1002)} == {f: record.errors[f] for f in (1001, 1002)}
+    assert (session.state.marks, session.state.strokes) == (before.marks, before.strokes)
+    assert set(session.stale_frames()) <= {1003, 1004}
+    key(qtbot, window, Qt.Key.Key_I, CONTROL)
+    while session.last_step != "clone stroke":
+        key(qtbot, window, Qt.Key.Key_Z, CONTROL)
+    assert session.state == before
+
+
 def export_it(qtbot: QtBot, window: Window, shot: Path) -> None:
     """Keys are counted before they are written; the file for Nuke is read back to what was meant."""
     panel = window.panel
@@ -255,7 +305,7 @@ def undo_everything(qtbot: QtBot, window: Window, model: RotoDocument) -> None:
         assert n < 50
     assert session.state.document is None
     assert session.state.crops == {}
-    while session.can_redo:
+    while session.last_step != "clone stroke":  # what comes after it was undone before
         key(qtbot, window, Qt.Key.Key_Z, CONTROL | Qt.KeyboardModifier.ShiftModifier)
     assert document_of(window) == done
 

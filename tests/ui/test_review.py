@@ -154,6 +154,32 @@ def test_shapes_that_followed_a_landmark_stay_settled_after_a_run(
     assert work_of(session.state).splines.keys() == {1003}
 
 
+def test_a_run_carries_on_what_had_been_carried_on_and_no_more(loop: ReviewLoop, session: Session, out: Path) -> None:
+    live = session.live
+    assert isinstance(live, FakeLive)
+    correct(session, 1003)
+    loop.drag(Reach(1003, 1002, 1005), has_let_go=False)
+    loop.spread()
+    live.asked.clear()
+    session.take_run(read_results(out))
+    (spread,) = live.asked  # and no refit of the shot, which nobody had asked for
+    assert spread is not None
+    assert (spread.first, spread.last) == (1002, 1005)
+    assert session.document is not None
+    sources = {frame: key.source for frame, key in session.document.shape("seam").keys.items()}
+    assert sources == {1001: "model", 1002: "propagated", 1003: "human", 1005: "propagated", 1006: "model"}
+    assert [session.undo(), session.undo()] == ["carry on corrections", "run"]
+    loop.refit()
+    live.asked.clear()
+    session.prepare_run([1006])
+    kept = session.document.shape("seam").keys[1002] if session.document is not None else None
+    session.take_run(read_results(out))
+    assert live.asked == [None]  # the shot had been refitted, and no spread reaches there
+    assert session.document is not None
+    assert session.document.shape("seam").keys[1006].source == "propagated"
+    assert session.document.shape("seam").keys[1002] == kept  # that frame was not run
+
+
 def doubted(session: Session) -> None:
     session.run = replace(session.run, agreement={1001: 0.9, 1003: 0.2, 1005: 0.4}, limit=0.5)
 

@@ -5,7 +5,7 @@ Numbers are worked out by the live engine, a process of its own; here its answer
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
@@ -131,6 +131,37 @@ class Corrections:
         """Fit the whole shot again from the keys that people made."""
         self._session.say("Refitting the shot")
         self._refit("refit shot", None)
+
+    def again(self, before: RotoDocument, frames: Collection[int] | None) -> None:
+        """After a run of some frames (None: of all): carry on again what had been carried on in the document before it.
+
+        Each spread that reached there is made again, and the shot is refitted where it had been; a step each, that
+        changes these frames alone. `pipeline.keep` does the same for runs outside the panel.
+        """
+        followed = {f for shape in before.shapes for f, key in shape.keys.items() if key.source == "propagated"}
+        followed = followed if frames is None else followed & set(frames)
+        spreads = [each for each in self._session.state.spreads if followed & set(range(each.first, each.last + 1))]
+        covered = {frame for each in spreads for frame in range(each.first, each.last + 1)}
+        self._carry([*([None] if followed - covered else []), *spreads], frames)
+
+    def _carry(self, questions: Sequence[Spread | None], frames: Collection[int] | None) -> None:
+        session, asked = self._session, self._session.state
+        if not questions or session.live is None:
+            return
+        session.flush()
+
+        def take(keys: Mapping[str, Mapping[int, Key]] | None) -> None:
+            if keys is None or asked.document is None or session.state is not asked:
+                session.say("Corrections were not carried on over the run; Refit shot does it")
+                return
+            wanted = {
+                name: {frame: key for frame, key in row.items() if frames is None or frame in frames}
+                for name, row in keys.items()
+            }
+            session.act("carry on corrections", replace(asked, document=with_keys(asked.document, wanted)))
+            self._carry(questions[1:], frames)
+
+        session.live.refit(asked, questions[0], take)
 
     def _refit(self, label: str, spread: Spread | None) -> None:
         session, asked = self._session, self._session.state

@@ -15,7 +15,6 @@ from rotopaint_ai.shapes.roto import ControlPoint, RotoDocument
 Handle = Literal["point", "in", "out"]
 
 human_keys, model_keys, with_human_keys = human.human_keys, human.model_keys, human.with_human_keys
-has_followers = human.has_followers
 
 _SMOOTH_COSINE = -0.995  # tangents less than about 6 degrees off a straight line turn together
 

@@ -318,8 +318,8 @@ class Session(Editing):
         self.act("run", taking.after_run(before, results.document, asked))
         self._note_run(results, before, asked)
         self._projects.keep_run()
-        if before.document is not None and edits.has_followers(before.document) and self.live is not None:
-            self.refit()  # what had been carried on from human keys is carried on again, over the new result
+        if before.document is not None and self.live is not None:
+            self._corrections.again(before.document, asked)
         if self.is_saved and not self.is_read_only:
             (results.out / HAND_NAME).unlink(missing_ok=True)
         self._tell()

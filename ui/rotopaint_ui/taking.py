@@ -5,8 +5,9 @@ Pure functions from states and documents to new ones. No Qt.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import replace
+from typing import TypeVar
 
 from rotopaint_ai.project.values import State
 from rotopaint_ai.shapes.human import corrected_in, model_keys, with_human_keys
@@ -15,6 +16,7 @@ from rotopaint_ai.shapes.roto import RotoDocument
 from rotopaint_ui import seam_settings
 from rotopaint_ui.stream import Stream
 
+V = TypeVar("V")
 Frames = Collection[int] | None  # those that a run was asked for; None: all
 
 
@@ -58,7 +60,7 @@ def _among(before: RotoDocument | None, found: RotoDocument, asked: Collection[i
     """Some frames found anew among those that stay; what is said of the whole shot (widths, softness) stays too."""
     if before is None:
         return found
-    new = joined(before, found, asked)
+    new = joined(before, _only(found, asked), asked)
     old = {shape.name: shape for shape in before.shapes}
     kept = tuple(
         replace(shape, width_px=was.width_px, feather_px=was.feather_px, taper=was.taper)
@@ -67,3 +69,14 @@ def _among(before: RotoDocument | None, found: RotoDocument, asked: Collection[i
         for shape in new.shapes
     )
     return replace(new, shapes=(*kept, *old.values()))
+
+
+def _only(found: RotoDocument, frames: Collection[int]) -> RotoDocument:
+    """Some frames of a document."""
+
+    def kept(rows: Mapping[int, V]) -> dict[int, V]:
+        return {frame: row for frame, row in rows.items() if frame in frames}
+
+    shapes = tuple(replace(each, keys=kept(each.keys), visible=kept(each.visible)) for each in found.shapes)
+    marks = replace(found.landmarks, keys=kept(found.landmarks.keys), hand=kept(found.landmarks.hand))
+    return replace(found, shapes=shapes, landmarks=marks)
