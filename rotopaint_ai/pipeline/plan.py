@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from rotopaint_ai import __version__
-from rotopaint_ai.crops import AUTO, CropKeys
+from rotopaint_ai.crops import AUTO, CropKeys, around
 from rotopaint_ai.errors import CropError, PlateError, UsageError
 from rotopaint_ai.frames import FrameRange, summarise
 from rotopaint_ai.inference.models import Models, open_detector, open_models
 from rotopaint_ai.inference.pack import Pack, load_pack
 from rotopaint_ai.jobs import RunJob, n_cores
-from rotopaint_ai.landmarks.detect import propose
+from rotopaint_ai.landmarks.detect import propose, read
 from rotopaint_ai.landmarks.faces import FaceFound, find_faces, followed, spread
 from rotopaint_ai.pipeline.artist import NOBODYS, ArtistWork, work_for
 from rotopaint_ai.pipeline.build import code_digest
@@ -25,6 +25,9 @@ from rotopaint_ai.plates.plate import Frame, Plate, open_plate
 LARGEST_CROP = 2.0  # times the plate's longer side: a face that fills the plate and more
 TRIES = 8  # frames at the start of a shot that may be broken before 'auto' gives up
 LOOKS = 8  # frames of a shot in which 'auto' looks for faces; the tracker follows in between
+# Expected error, as a share of the crop, up to which landmarks are those of a face. On 68 plates of the stage on which
+# nothing was trained it is at most 0.055 in the 70 faces that the detector finds, at least 0.085 in 8 things it mistakes.
+READABLE = 0.07
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,23 +129,41 @@ def propose_crop(plate: Plate, frames: tuple[int, ...], models: Models) -> tuple
     if find is None:
         return _proposed_by_landmarks(plate, frames, models), None
     seen: dict[int, list[FaceFound]] = {}
+    n_others = 0
     refused: PlateError | None = None
     for frame in spread(frames, LOOKS):
         try:
-            read = plate.read(frame, keep_native=False)
+            looked = plate.read(frame, keep_native=False)
         except PlateError as error:
             refused = refused or error
             continue
-        seen[frame] = find_faces(read.rgb, read.origin, find, to_display)
+        found = find_faces(looked.rgb, looked.origin, find, to_display)
+        seen[frame] = [face for face in found if _is_readable(face, looked, models)]
+        n_others += len(found) - len(seen[frame])
     if refused is not None and not seen:
         raise refused
     face = followed(seen)
     if face is None:
         raise CropError(
-            f"crop 'auto': no face found in {summarise(sorted(seen))} of {plate.name} ({len(seen)} frames looked at); "
-            "draw a box: --crop X,Y,W,H"
+            f"crop 'auto': no face found in {summarise(sorted(seen))} of {plate.name} ({len(seen)} frames looked at"
+            f"{_others(n_others)}); draw a box: --crop X,Y,W,H"
         )
     return face.keys(), face.note
+
+
+def _is_readable(face: FaceFound, frame: Frame, models: Models) -> bool:
+    """Whether the landmark model reads a face where the detector sees one."""
+    crop, pack = face.crop(), models.pack
+    for _ in range(2):  # the second time in the crop that the first one asks for, as in a run
+        (reading,) = read(
+            frame.rgb, frame.origin, [crop], detect=models.detect, size_px=pack.input_size, display=to_display
+        )
+        crop = around(reading.points_LC, margin=pack.crop_margin)
+    return reading.is_finite and reading.error_share <= READABLE
+
+
+def _others(count: int) -> str:
+    return f", {count} finds in which the landmark model reads no face" if count else ""
 
 
 def _proposed_by_landmarks(plate: Plate, frames: tuple[int, ...], models: Models) -> CropKeys:

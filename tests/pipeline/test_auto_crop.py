@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import numpy as np
 import pytest
 
 from rotopaint_ai.errors import CropError
 from rotopaint_ai.exchange import document
-from rotopaint_ai.inference.models import Models, open_detector
+from rotopaint_ai.inference.models import Detection, LandmarkModel, Models, open_detector, open_models
 from rotopaint_ai.inference.pack import load_pack
 from rotopaint_ai.jobs import Cancel, Event, RunJob
 from rotopaint_ai.pipeline import plan as plans
@@ -81,6 +83,40 @@ def test_no_face_is_one_clear_line(plates: str, pack: Path, tmp_path: Path, monk
     assert "\n" not in str(refused.value)
 
 
+def test_what_the_landmark_model_cannot_read_is_no_face(
+    plates: str, pack: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A ball that the detector takes for a face, in every frame."""
+    opened = plans.open_models
+
+    def unsure(*given: Any, **named: Any) -> Models:
+        models = opened(*given, **named)
+        known = models.detect
+
+        def detect(crops: np.ndarray) -> Detection:  # type: ignore[type-arg]
+            said = known(crops)
+            return said._replace(expected_error_NL=np.full_like(said.expected_error_NL, 0.09 * crops.shape[1]))
+
+        return replace(models, detect=_Unsure(known.session, known.input_size, detect))
+
+    monkeypatch.setattr(plans, "open_models", unsure)
+    monkeypatch.setattr(plans, "open_detector", lambda pack: Coloured())
+    with pytest.raises(CropError) as refused:
+        run(_job(plates, pack, tmp_path, "1001-1004"), lambda event: None, Cancel())
+    assert "(4 frames looked at, 4 finds in which the landmark model reads no face)" in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+@dataclass(frozen=True, slots=True)
+class _Unsure(LandmarkModel):
+    """A landmark model whose answers are made up."""
+
+    say: Callable[..., Detection]
+
+    def __call__(self, crops: np.ndarray) -> Detection:  # type: ignore[type-arg]
+        return self.say(crops)
+
+
 def test_nobody_asks_for_faces_where_a_box_is_given(
     puppet: ModuleType, plates: str, pack: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -98,7 +134,7 @@ def test_the_shipped_detector_finds_the_face_of_the_sample_shot() -> None:
     assert detector is not None
     truth = document.read(SAMPLE / "truth.roto.json")
     with open_plate(str(SAMPLE)) as plate:
-        keys, note = plans.propose_crop(plate, plate.frames[::8], _models(pack))
+        keys, note = plans.propose_crop(plate, plate.frames[::8], open_models(pack, device="cpu", threads=1))
     assert note is not None
     assert "found in 3 of 3 frames looked at" in note
     for frame, crop in keys.keys.items():
@@ -107,11 +143,6 @@ def test_the_shipped_detector_finds_the_face_of_the_sample_shot() -> None:
         assert crop.x == pytest.approx((low[0] + high[0]) / 2, abs=0.2 * crop.side)
         assert crop.y == pytest.approx((low[1] + high[1]) / 2, abs=0.2 * crop.side)
         assert 0.8 < crop.side / float((high - low).max()) < 1.8
-
-
-def _models(pack: object) -> Models:
-    """As far as proposing asks: the pack."""
-    return Models(pack, None, None)  # type: ignore[arg-type]
 
 
 class SaysNothing:
