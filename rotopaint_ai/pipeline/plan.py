@@ -26,7 +26,7 @@ LARGEST_CROP = 2.0  # times the plate's longer side: a face that fills the plate
 TRIES = 8  # frames at the start of a shot that may be broken before 'auto' gives up
 LOOKS = 8  # frames of a shot in which 'auto' looks for faces; the tracker follows in between
 # Expected error, as a share of the crop, up to which landmarks are those of a face. On 68 plates of the stage on which
-# nothing was trained it is at most 0.055 in the 70 faces that the detector finds, at least 0.085 in 8 things it mistakes.
+# nothing was trained it is at most 0.055 in the 70 faces that the detector finds, at least 0.085 in 8 other finds.
 READABLE = 0.07
 
 
