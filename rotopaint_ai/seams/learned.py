@@ -15,10 +15,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from rotopaint_ai.seams import light
 from rotopaint_ai.seams.light import Sources
 
 Array = NDArray[Any]  # float32
@@ -29,30 +29,56 @@ N_CHANNELS = 11
 N_ANSWERS = 7
 MULTIPLE = 4
 CONTEXT = 16  # columns that a stretch is shown beside its own
+ROWS = 32  # rows that it is shown at least, as in training
+BESIDE = 5  # rows on either side of the matte that it is shown at least
 _LIMIT = 3.0
+_ALL = slice(None)
 
 
-def strip_of(known: Sources, relit_TSC: Array, hole_TS: Bools, floor: float, columns: slice = slice(None)) -> Array:
-    """What the network sees of some columns of a ribbon: (T, s, 11).
+def strip_of(
+    known: Sources, relit_TSC: Array, hole_TS: Bools, floor: float, rows: slice = _ALL, columns: slice = _ALL
+) -> Array:
+    """What the network sees of some rows and columns of a ribbon: (t, s, 11).
 
     Plate, joined face and the tables' paint against the banks' light (3 + 3 + 3), the matte, and how far the banks'
     light is above the floor. relit_TSC: (T, S, 4), base and keep, as `light.relight` gives them.
     """
-    own, face, banks = (field[..., columns].transpose(0, 2, 1) for field in (known.own, known.face, known.banks))
-    relit = relit_TSC[:, columns]
-    strip = np.empty((*own.shape[:2], N_CHANNELS), np.float32)
-    np.subtract(own, banks, out=strip[..., 0:3])
-    np.subtract(face, banks, out=strip[..., 3:6])
-    np.subtract(relit[..., :3] + relit[..., 3:] * own, banks, out=strip[..., 6:9])
-    strip[..., 9] = hole_TS[:, columns]
-    strip[..., 10] = np.float32(0.25) * (banks.mean(2) - np.float32(np.log(floor)))
-    return np.clip(strip, -_LIMIT, _LIMIT, out=strip)
+    own, face, banks = (field[rows, :, columns].transpose(1, 0, 2) for field in (known.own, known.face, known.banks))
+    relit = np.ascontiguousarray(relit_TSC[rows, columns])
+    table = cv2.transpose(relit.reshape(-1, 4)).reshape(4, *relit.shape[:2])
+    planes: Array = np.empty((N_CHANNELS, *relit.shape[:2]), np.float32)
+    np.subtract(own, banks, out=planes[0:3])
+    np.subtract(face, banks, out=planes[3:6])
+    np.multiply(table[3], own, out=planes[6:9])
+    planes[6:9] += table[:3]
+    planes[6:9] -= banks
+    planes[9] = hole_TS[rows, columns]
+    planes[10] = banks[0] + banks[1] + banks[2]
+    planes[10] *= np.float32(0.25 / 3)
+    planes[10] -= np.float32(0.25 * np.log(floor))
+    np.clip(planes, -_LIMIT, _LIMIT, out=planes)
+    return np.asarray(cv2.transpose(planes.reshape(N_CHANNELS, -1)).reshape(*relit.shape[:2], N_CHANNELS))
 
 
-def padded(strip_TSC: Array) -> Array:
-    """A strip with its edges repeated until both sides are multiples of 4."""
-    n_rows, n_columns = strip_TSC.shape[:2]
-    return np.pad(strip_TSC, ((0, -n_rows % MULTIPLE), (0, -n_columns % MULTIPLE), (0, 0)), "edge")
+def padded(strip_TSC: Array, before: int, n_rows: int) -> Array:
+    """A strip with its edges repeated: `before` rows above, up to `n_rows`, and columns up to a multiple of 4."""
+    more = -strip_TSC.shape[1] % MULTIPLE
+    around = (before, n_rows - before - len(strip_TSC)), (0, more), (0, 0)
+    return np.pad(strip_TSC, around, "edge") if before or more or n_rows > len(strip_TSC) else strip_TSC
+
+
+def rows_of(own_TS: Bools) -> tuple[slice, int, int]:
+    """Rows of a ribbon that the network is shown, how many come before them, and how many that makes.
+
+    The curve stands in the middle, as it does in training.
+    """
+    n_ribbon = len(own_TS)
+    centre, used = n_ribbon // 2, np.flatnonzero(own_TS.any(1))
+    reach = max(int(np.abs(used - centre).max()), 0) + BESIDE if len(used) else 0
+    n_rows = max(ROWS, -(-(2 * reach + 1) // MULTIPLE) * MULTIPLE)
+    first = centre - n_rows // 2
+    shown = slice(max(0, first), min(n_ribbon, first + n_rows))
+    return shown, shown.start - first, n_rows
 
 
 def mend(
@@ -63,24 +89,29 @@ def mend(
     It is shown CONTEXT columns on either side, on the same grid of MULTIPLE columns wherever the stretch begins.
     """
     first = max(0, columns.start - CONTEXT) // MULTIPLE * MULTIPLE
-    last = min(own_TS.shape[1], columns.stop + CONTEXT)
-    strip = strip_of(known, relit_TSC, hole_TS, floor, slice(first, last))
-    answer = model(padded(strip)[None])[0][: len(own_TS), columns.start - first : columns.stop - first]
-    own = own_TS[:, columns]
-    at = np.flatnonzero(own)
-    face, banks = (light.colours(np.ascontiguousarray(field[..., columns]), at) for field in (known.face, known.banks))
-    return mixed(answer.reshape(-1, N_ANSWERS)[at].T.copy(), relit_TSC[:, columns], face, banks, own)
+    last = min(own_TS.shape[1], -(-(columns.stop + CONTEXT) // MULTIPLE) * MULTIPLE)
+    rows, before, n_rows = rows_of(own_TS)
+    strip = padded(strip_of(known, relit_TSC, hole_TS, floor, rows, slice(first, last)), before, n_rows)
+    asked = np.ascontiguousarray(own_TS[:, columns])
+    row, column = np.divmod(np.flatnonzero(asked), asked.shape[1])
+    place = (row - rows.start + before) * strip.shape[1] + column + (columns.start - first)
+    answer = cv2.transpose(model(strip[None])[0].reshape(-1, N_ANSWERS).take(place, axis=0))
+    at = row * (3 * own_TS.shape[1]) + column + columns.start + own_TS.shape[1] * np.arange(3)[:, None]
+    face, banks = (field.reshape(-1).take(at) for field in (known.face, known.banks))
+    return mixed(answer, relit_TSC[:, columns], face, banks, asked)
 
 
 def mixed(answer: Array, relit_TSC: Array, face: Array, banks_light: Array, own_TS: Bools) -> Array:
     """Base and keep (T, S, 4) from answers (7, N), the tables' base and keep and the two fills (C, N) in `own_TS`."""
     shares = np.exp(np.clip(answer[:4] - answer[:4].max(0), -30.0, 0.0))
     shares /= shares.sum(0)
-    out = relit_TSC.reshape(-1, 4).copy()
+    out: Array = np.array(relit_TSC, np.float32)
     at = np.flatnonzero(own_TS)
-    table = out[at].T
-    base = np.empty_like(table)
-    base[:3] = answer[4:] + shares[0] * table[:3] + shares[2] * face + shares[3] * banks_light
-    base[3] = shares[0] * table[3] + shares[1]
-    out[at] = base.T
-    return out.reshape(relit_TSC.shape)
+    table = cv2.transpose(out.reshape(-1, 4).take(at, axis=0))
+    table *= shares[0]
+    table[:3] += answer[4:]
+    table[:3] += shares[2] * face
+    table[:3] += shares[3] * banks_light
+    table[3] += shares[1]
+    out.reshape(-1, 4)[at] = cv2.transpose(table)
+    return out

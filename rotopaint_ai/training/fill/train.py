@@ -39,7 +39,7 @@ from rotopaint_ai.training.fill.table import FAINT, GAMMA
 
 Array = npt.NDArray[Any]
 
-ROWS, COLUMNS = 40, 96  # of a strip to learn from
+ROWS, COLUMNS = learned.ROWS, 96  # of a strip to learn from
 BATCH = 16
 RATE = 3e-3
 SLOPES, LINES = 1.0, 8.0  # weights of errors of slope, and of errors that run on along the seam
