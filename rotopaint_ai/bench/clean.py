@@ -55,7 +55,7 @@ def measure(arguments: argparse.Namespace) -> dict[str, Any]:
             refused |= not_asked
         result = {
             "cases": [content for content, _, _ in found],
-            "speed": speed(cases[0], _methods(arguments), repeats=max(1, arguments.repeats), model=arguments.model),
+            "speed": speed(cases, _methods(arguments), repeats=max(1, arguments.repeats), model=arguments.model),
             "refused": refused,
         }
     if arguments.page:
