@@ -6,18 +6,19 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QApplication, QDialog
+from PySide6.QtWidgets import QAbstractButton, QApplication, QComboBox, QDialog, QLabel, QWidget
 from pytestqt.qtbot import QtBot
 
 from rotopaint_ai.exchange import document as documents
 from rotopaint_ui.host import Engine, PlateChoice, package_folders
 from rotopaint_ui.panel import Panel
 from rotopaint_ui.reel import CLEAN, PLATE
-from rotopaint_ui.session import Box, PlateFacts, State
+from rotopaint_ui.session import Box, PlateFacts, State, read_results
 
 from .conftest import make_document, run_json, write_plate
 
@@ -210,3 +211,26 @@ def test_the_face_is_found_on_demand_and_its_box_is_a_step(
     assert panel.session.last_step == "crop box"
     text = panel.status.text.text()
     assert text == "The face on 1002: sure by 83%, the largest of 2 faces. Drag the box where it is wrong, then Run"
+
+
+def test_nothing_is_cut_off_in_a_small_window(panel: Panel, facts: PlateFacts, out: Path) -> None:
+    """The longest device line there is gives way, with its whole in the tip; buttons and labels keep their words."""
+    panel.session.open(facts, out)
+    panel.session.take_results(read_results(out))
+    panel.top.show_plate(facts)
+    text = "cuda was asked for: CPU (no CUDA provider in this onnxruntime), 309 ms/frame"
+    panel.top.show_device(text.partition(": ")[2], "cuda")
+    panel.session.set_span((1002, 1003))
+    panel.session.select("seam")
+    panel.session.set_seam("seam", replace(panel.session.seam("seam"), grain=0.5))
+    panel.resize(panel.minimumSizeHint().width(), 620)
+    assert panel.width() <= 1150
+    assert panel.top.device.toolTip().startswith(text)
+    for index in range(panel.inspector.count()):
+        panel.inspector.setCurrentIndex(index)
+        QApplication.processEvents()
+        shown = [each for each in panel.findChildren(QWidget) if each.isVisible()]
+        words = [each for each in shown if isinstance(each, QAbstractButton | QComboBox)]
+        words += [each for each in shown if type(each) is QLabel and each.text() and not each.wordWrap()]
+        assert [each for each in words if each.width() < each.minimumSizeHint().width()] == []
+        assert len(words) > 25

@@ -22,6 +22,7 @@ from PySide6.QtWidgets import (
 )
 
 from rotopaint_ai.frames import summarise
+from rotopaint_ui.inspector.parts import Elided
 from rotopaint_ui.reel import Look
 from rotopaint_ui.session import PlateFacts
 
@@ -39,14 +40,14 @@ class TopBar(QFrame):
         self.setObjectName("top_bar")
         self.open = QPushButton(open_label)
         self.name = _named(QLabel("No plate"), "shot_name")
-        self.facts = _named(QLabel(""), "shot_facts")
+        self.facts = _named(Elided(""), "shot_facts")
         self.facts.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
         self.pack = QComboBox()
         self.pack.setEditable(True)
         self.pack.setMinimumWidth(150)
         self.pack.setToolTip("Model pack: a name, or a folder")
         self.pack.addItem(DEFAULT_PACK)
-        self.device = _named(QLabel(""), "device_line")
+        self.device = _named(Elided(""), "device_line")
         self.run = _named(QPushButton("Run"), "run")
         self.run_all = QPushButton("Run all")
         self.run_all.setToolTip("The whole shot, whatever In and Out are (Ctrl+Alt+Return)")
@@ -105,7 +106,7 @@ class TopBar(QFrame):
         """What really ran; told as trouble where another device was asked for."""
         is_other = bool(text) and wanted not in ("auto", "cpu") and text.lower().startswith("cpu")
         self.device.setText(f"{wanted} was asked for: {text}" if is_other else text)
-        self.device.setToolTip("The device that the last run really used, and its speed")
+        self.device.setToolTip(f"{self.device.text()}\nThe device that the last run really used, and its speed")
         self.device.setProperty("kind", "trouble" if is_other else "plain")
         _polish(self.device)
 

@@ -9,7 +9,7 @@ from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QComboBox, QFrame, QHBoxLayout, QLabel, QSizePolicy, QSpinBox, QToolButton
 
 from rotopaint_ui.bars import button_of
-from rotopaint_ui.inspector.parts import padded
+from rotopaint_ui.inspector.parts import Elided, padded
 from rotopaint_ui.review import Visits
 from rotopaint_ui.shot import PlateFacts
 from rotopaint_ui.timeline.reach import Reach
@@ -36,9 +36,8 @@ class ReviewBar(QFrame):
         self.visits.addItems([each.value for each in Visits])
         self.visits.setToolTip("Which frames N goes to")
         self.visits.setAccessibleName("Frames that N goes to")
-        self.reason = QLabel()
+        self.reason = Elided()
         self.reason.setObjectName("note")
-        self.reason.setToolTip("Why this frame wants to be looked at: the worst shape that nobody has keyed here")
         self.reason.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
         self.summary = QLabel()
         self.summary.setObjectName("note")
@@ -73,6 +72,8 @@ class ReviewBar(QFrame):
     def show_reason(self, text: str, *, has_opinion: bool) -> None:
         """Why this frame wants to be looked at; `has_opinion`: whether the pack's second opinion can be visited."""
         self.reason.setText(text)
+        about = "Why this frame wants to be looked at: the worst shape that nobody has keyed here"
+        self.reason.setToolTip(f"{text}\n{about}" if text else about)
         model, row = self.visits.model(), list(Visits).index(Visits.DOUBTED)
         flags = Qt.ItemFlag.ItemIsEnabled | Qt.ItemFlag.ItemIsSelectable if has_opinion else Qt.ItemFlag.NoItemFlags
         model.setData(model.index(row, 0), int(flags.value), Qt.ItemDataRole.UserRole - 1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TypeVar
 
 from PySide6.QtCore import QEvent, QObject, QSize, Qt
-from PySide6.QtGui import QColor, QIcon, QPainter, QPixmap
+from PySide6.QtGui import QColor, QIcon, QPainter, QPaintEvent, QPalette, QPixmap
 from PySide6.QtWidgets import (
     QAbstractSpinBox,
     QDoubleSpinBox,
@@ -107,11 +107,30 @@ class _Told(QScrollArea):
         wanted = self._label.heightForWidth(max(self.viewport().width(), 1)) if self._label.text() else 0
         return QSize(200, min(max(wanted, 0), self._most_px))
 
+    def minimumSizeHint(self) -> QSize:
+        """No less than the text needs."""
+        return QSize(0, self.sizeHint().height())
+
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         """Another text or width, another height."""
         if event.type() in (QEvent.Type.LayoutRequest, QEvent.Type.Resize):
             self.updateGeometry()
         return False
+
+
+class Elided(QLabel):
+    """One line that ends in dots where there is no room for all of it; the tip then holds the whole."""
+
+    def minimumSizeHint(self) -> QSize:
+        """It gives way to what stands beside it."""
+        return QSize(0, super().minimumSizeHint().height())
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        """As much as there is room for."""
+        painter = QPainter(self)
+        painter.setPen(self.palette().color(QPalette.ColorRole.WindowText))
+        shown = self.fontMetrics().elidedText(self.text(), Qt.TextElideMode.ElideRight, self.width())
+        painter.drawText(self.rect(), int(Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft), shown)
 
 
 def level(form: QFormLayout) -> None:
