@@ -113,8 +113,8 @@ def _rate(source: Source, way: Way, settings: Settings, round_: int) -> Rate:
 
 def _used_s() -> float:
     """Processor time of this process and of the programs that it started and that have ended."""
-    times = os.times()
-    return times.user + times.system + times.children_user + times.children_system
+    times = os.times()  # counts in hundredths of a second, which is too coarse for ourselves
+    return time.process_time() + times.children_user + times.children_system
 
 
 def _rate_of_many(source: Source, way: Way, starts: Sequence[int]) -> Rate:
