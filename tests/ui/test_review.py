@@ -189,7 +189,7 @@ def test_a_second_opinion_is_a_reason_and_can_be_visited(loop: ReviewLoop, sessi
     doubted(session)
     assert loop.doubted() == [1003, 1005]
     session.go_to(1005)
-    assert loop.reason() == "seam may be 1.0 px off; second opinion: 40% of the seam agrees"
+    assert loop.reason() == "seam may be 1.0 px off; second opinion agrees to 40%"
     session.go_to(1001)
     assert loop.reason() == "seam may be 0.2 px off"
     loop.visits = Visits.DOUBTED
@@ -214,7 +214,7 @@ def test_doubts_stand_over_the_bars_in_a_form_of_their_own(qtbot: QtBot, session
     marked = timeline.grab().toImage()
     assert marked.pixelColor(x, y).lightness() > 200 > plain.lightness()
     assert marked.pixelColor(round(timeline.x_of(1001.5)), y).lightness() < 200
-    assert "second opinion: 20% of the seam agrees" in timeline.tip(1003)
+    assert "second opinion agrees to 20%" in timeline.tip(1003)
 
 
 def test_the_second_opinion_is_read_from_run_json_and_kept(tmp_path: Path) -> None:

@@ -102,7 +102,7 @@ class ReviewLoop:
         told = [] if worst is None else [f"{session.name_of(worst)} may be {left[worst]:.1f} px off"]
         score = next((run.agreement[each] for each in held if run.is_doubted(each)), None)
         if score is not None:
-            told.append(f"second opinion: {score:.0%} of the seam agrees")
+            told.append(f"second opinion agrees to {score:.0%}")
         return "; ".join(told)
 
     # --- marks

@@ -107,7 +107,8 @@ class Screen(QObject):
             *(("undo", session.can_undo), ("redo", session.can_redo), ("refit", has_document)),
             *((name, has_plate) for name in _OF_A_PLATE),
             ("relink", session.project_path is not None),
-            *((name, has_document) for name in ("make_clean", "make_all", "preview_seam", "export")),
+            *((name, has_plate and has_document) for name in ("make_clean", "make_all", "preview_seam")),
+            ("export", has_document),
         ):
             get[name].setEnabled(on)
         get["accept"].setChecked(mark == "accepted")

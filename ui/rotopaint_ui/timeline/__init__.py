@@ -325,7 +325,7 @@ class Timeline(QWidget):
             lines.append(f"held {first}-{last}")
         if frame in self.doubted:
             score = next(run.agreement[each] for each in range(first, last + 1) if run.is_doubted(each))
-            lines.append(f"second opinion: {score:.0%} of the seam agrees")
+            lines.append(f"second opinion agrees to {score:.0%}")
         if self.moved is not None and frame in self.moved.by_frame:
             lines.append(f"moved by up to {self.moved.by_frame[frame]:.1f} px just now")
         if frame in session.state.marks:

@@ -79,7 +79,7 @@ def paint_doubts(painter: QPainter, axis: Axis, y: float, frames: Iterable[int])
     for frame in frames:
         if axis.begin - 1 < frame < axis.end:
             x = axis.middle_of(frame)
-            painter.drawPolygon(QPolygonF([QPointF(x - 4, y), QPointF(x + 4, y), QPointF(x, y + 6)]))
+            painter.drawPolygon(QPolygonF([QPointF(x - 5.5, y), QPointF(x + 5.5, y), QPointF(x, y + 8)]))
     painter.setRenderHint(QPainter.RenderHint.Antialiasing, on=False)
 
 

@@ -19,7 +19,6 @@ class Waiting(QFrame):
         self._viewer, self._session = viewer, session
         self._text = QLabel()
         self._text.setAlignment(Qt.AlignmentFlag.AlignCenter)
-        self._text.setWordWrap(True)
         self.relink = QPushButton("Where does it lie now?")
         self.relink.setObjectName("strong")
         self.relink.setToolTip("Choose one frame of the plate: it is compared with what the project remembers")
