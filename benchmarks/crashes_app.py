@@ -209,9 +209,7 @@ def perform(folder: Path, seed: int) -> None:
     hands.wait(lambda: hands.session.project_path is not None and hands.session.document is not None)
     hands.wait(lambda: hands.panel.canvas.tool == "select")
     hands.session.live = StandIn()
-    hands.panel.canvas._burst.setInterval(
-        10_000_000
-    )  # a burst of nudges ends with the act, however slow the machine is
+    hands.panel.canvas._burst.setInterval(10_000_000)  # it ends with the act
     _say("begin", hands.session.state)
     for _ in range(N_ACTS):
         kind = act(hands, draw)
