@@ -113,9 +113,16 @@ class Journal:
         self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
 
     def append(self, record: FrameRecord) -> None:
-        """Add a record."""
+        """Add a record, whole or not at all. Raises OSError where the disk refuses."""
         body = json.dumps(record.to_json(), allow_nan=False, separators=(",", ":")).encode()
-        os.write(self._descriptor, b"%08x " % zlib.crc32(body) + body + b"\n")
+        line, before = b"%08x " % zlib.crc32(body) + body + b"\n", os.fstat(self._descriptor).st_size
+        try:
+            while line:  # a disk that is filling up takes a part first, and refuses the rest
+                line = line[os.write(self._descriptor, line) :]
+        except OSError as error:
+            os.ftruncate(self._descriptor, before)
+            error.filename = str(self._path)
+            raise
 
     def close(self) -> None:
         """Flush to the disk and let go of the file."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,8 @@ from rotopaint_ai.plates.picture import Patch, stamp
 from rotopaint_ai.plates.plate import Frame, Native, Plate
 
 Array = NDArray[Any]
+
+_FULL = (errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC))
 
 
 def clean_suffix(plate: Plate) -> str:
@@ -38,7 +41,8 @@ def write_clean(path: Path, frame: Frame, rgb: Array, changed: Array, *, at: tup
     pixel is `at` in plate space. Changed pixels are converted to the plate's colour space and rounded to nearest, no
     dither. Channels, layers, parts, compression, windows and metadata stay. EXR, DPX and Cineon are patched: only
     what holds changed pixels is written anew. Lossy plates are written as PNG of the decoded codes. Atomic.
-    Raises: UsageError (shapes, suffix), PlateError (the plate changed on disk since it was read, disk full).
+    Raises: UsageError (shapes, suffix); PlateError (the plate changed on disk since it was read, no right to write);
+    OSError where the disk is full, which no other frame would survive.
     """
     native = frame.native
     if native is None:
@@ -52,6 +56,8 @@ def write_clean(path: Path, frame: Frame, rgb: Array, changed: Array, *, at: tup
         with files.replacing(path) as beside:
             _write(beside, frame, native, patch)
     except OSError as error:
+        if error.errno in _FULL:
+            raise
         raise PlateError(f"{path.name}: cannot be written ({error.strerror}); check disk and permissions") from error
 
 

@@ -114,12 +114,12 @@ def mapped(path: Path) -> Iterator[memoryview]:
             map_ = mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)
         except ValueError as error:
             raise DamagedFrameError(f"{path.name}: the file is empty (0 bytes); render it again") from error
-        with map_:
-            view = memoryview(map_)
-            try:
-                yield view
-            finally:
-                view.release()
+    with map_:  # what goes wrong from here on is not the reading of this file
+        view = memoryview(map_)
+        try:
+            yield view
+        finally:
+            view.release()
 
 
 @contextmanager
