@@ -154,8 +154,8 @@ def test_stretches_that_would_be_shown_the_same_columns_twice_are_one() -> None:
 
 def test_a_stretch_gets_the_same_answer_whether_it_is_seen_alone_or_with_the_others() -> None:
     rng = np.random.default_rng(0)
-    light_TSC = rng.standard_normal((30, 202, 3)).astype(np.float32)
-    hole = np.zeros((30, 202), bool)
+    light_TSC = rng.standard_normal((31, 202, 3)).astype(np.float32)
+    hole = np.zeros((31, 202), bool)
     hole[10:20] = True
     known, own = light.sources(light_TSC, hole), hole.copy()
     relit = light.relight(light_TSC, hole, own, choice.TABLES[-1])
