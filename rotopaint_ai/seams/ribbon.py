@@ -21,7 +21,8 @@ Index = NDArray[Any]  # intp
 Bools = NDArray[Any]  # bool
 Curve = tuple[NDArray[np.floating], float]
 
-RUN_OUT = 12  # columns that continue a curve beyond its ends: the reach of the widest filter along the seam
+RUN_OUT = 8  # columns that continue a curve beyond its ends, for pixels and filters that reach past them
+GAP = 12  # px: where a curve leaves the matte for no longer, before an end too, its run goes on
 ROWS_WIDE = 10.0  # a matte wider than this many pixels, on average, is worked on in a copy shrunk to this width
 _LARGE = 1.35  # times shrunk from which on it is shrunk more than the matte grows: large plates hold less to a pixel
 BANK_ROWS = 7  # rows of untouched plate kept beyond the matte on each side
@@ -174,7 +175,7 @@ def _runs(hole: Bools, curves: Sequence[Curve]) -> list[Curve]:
     on = (x >= 0) & (y >= 0) & (x < width) & (y < height)
     on &= hole.reshape(-1).take(np.where(on, y * np.intp(width) + x, 0))
     found: list[tuple[float, Curve]] = []
-    start, wide = 0, np.ones((1, 2 * RUN_OUT + 1), np.uint8)
+    start, wide = 0, np.ones((1, 2 * GAP + 1), np.uint8)
     for line, half in lines:
         row = np.zeros(len(line) + 2, np.int8)
         row[1:-1] = cv2.morphologyEx(on[None, start : start + len(line)].view(np.uint8), cv2.MORPH_CLOSE, wide)[0]
