@@ -24,7 +24,7 @@ from rotopaint_ai.seams.learned import FillModel
 from rotopaint_ai.seams.strokes import Strokes
 from rotopaint_ai.shapes.roto import RotoDocument
 
-Work = Callable[[int], None]
+Work = Callable[[int], Mapping[str, float] | None]  # what there is to tell of a frame that was done
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,10 +173,10 @@ def _each(
     done: list[int] = []
     failed: dict[int, str] = {}
     eta = Eta(total=len(frames), done=0)
-    for frame, message in _through(frames, work, threads, cancel):
+    for frame, message, facts in _through(frames, work, threads, cancel):
         if message is None:
             done.append(frame)
-            sink(Event("frame", {"frame": frame, "status": "done"}))
+            sink(Event("frame", {"frame": frame, "status": "done", **facts}))
         else:
             failed[frame] = message
             sink(Event("error", {"frame": frame, "message": message}))
@@ -197,20 +197,23 @@ def _told(absent: Mapping[int, str]) -> list[str]:
     return [reason.replace("{}", summarise(frames)) + advice for reason, frames in by_reason.items()]
 
 
-def _through(frames: Sequence[int], work: Work, threads: int, cancel: Cancel) -> Iterator[tuple[int, str | None]]:
+def _through(
+    frames: Sequence[int], work: Work, threads: int, cancel: Cancel
+) -> Iterator[tuple[int, str | None, Mapping[str, float]]]:
     with ThreadPoolExecutor(threads, thread_name_prefix="paint") as pool:
         numbers = iter(frames)
-        ahead: deque[tuple[int, Future[None]]] = deque()
+        ahead: deque[tuple[int, Future[Mapping[str, float] | None]]] = deque()
         while True:
             more = 0 if cancel.requested else threads + 1 - len(ahead)
             ahead.extend((frame, pool.submit(work, frame)) for frame in islice(numbers, more))
             if not ahead:
                 return
             frame, future = ahead.popleft()
-            yield frame, _message(frame, future)
+            message = _message(frame, future)
+            yield frame, message, {} if message is not None else future.result() or {}
 
 
-def _message(frame: int, future: Future[None]) -> str | None:
+def _message(frame: int, future: Future[Mapping[str, float] | None]) -> str | None:
     try:
         future.result()
     except RotopaintError as error:

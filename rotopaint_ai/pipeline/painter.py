@@ -70,8 +70,8 @@ class Painter:
         kept = 4 * threads + 8 * temporal.REACH
         return replace(painter, neighbours=Neighbours(frames, painter.still, kept=kept))
 
-    def paint(self, number: int) -> None:
-        """Write a frame's clean plate, and its patch where that is wanted."""
+    def paint(self, number: int) -> Mapping[str, float]:
+        """Write a frame's clean plate, and its patch where that is wanted; how much its seams show before and after."""
         frame, format = self.plate.read(number), Format.of(self.plate)
         seams = self.look(frame)
         filled = self.settled(number, seams.filled(self.model)) if seams is not None else None
@@ -80,6 +80,7 @@ class Painter:
         write_filled(self.out / format.clean_name(number), frame, filled)
         if self.patch:
             write_patch(self.out / patch_name(number, format), filled, format)
+        return {} if filled is None else _shown(filled)
 
     def look(self, frame: Frame) -> Seams | None:
         """The region around a frame's seams; None where none is to be seen."""
@@ -116,6 +117,13 @@ class Painter:
         after = temporal.settle(now, *self.neighbours.of(number, now))
         theirs = np.max([part.matte for part in parts], axis=0) > 0
         return replace(filled, after=np.where(theirs[..., None], after, filled.after))
+
+
+def _shown(filled: Filled) -> dict[str, float]:
+    """How much the seams of a region show, in the plate and painted; as the events of `run` name it."""
+    seams = filled.seams
+    before = seams.seen if seams.seen is not None else seams.look(seams.rgb)
+    return {"seam_before": round(before.score, 4), "seam_after": round(seams.look(filled.after).score, 4)}
 
 
 def _still(filled: Filled) -> temporal.Still:

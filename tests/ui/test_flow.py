@@ -215,7 +215,7 @@ def set_the_seam(qtbot: QtBot, window: Window) -> None:
     assert plate.size() == painted.size()
     assert plate != painted
     tab.width_px.setValue(tab.width_px.value() + 3)
-    stale = panel.session.stale_frames()
+    stale, seen = panel.session.stale_frames(), panel.session.run.seam
     assert stale == list(FRAMES)
     assert tab.make.text() == "Make 4 frames"
     touch_up(qtbot, window)
@@ -223,6 +223,8 @@ def set_the_seam(qtbot: QtBot, window: Window) -> None:
     with qtbot.waitSignal(panel.jobs.ended, timeout=120_000) as ended:
         tab.make.click()
     assert ended.args == ["clean", True], panel.status.text.text()
+    assert all(panel.session.run.seam[frame] != seen[frame] for frame in FRAMES)  # measured as it is painted now
+    assert (tab.meter.before, tab.meter.after) == panel.session.run.seam[session.frame]
     assert panel.session.stale_frames() == []
 
 

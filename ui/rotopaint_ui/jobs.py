@@ -194,6 +194,8 @@ class ShotJobs(QObject):
         if event == "started":
             self._tell_start(facts)
         elif event == "frame" and "frame" in facts:
+            if self._kind == CLEAN:
+                self._session.take_visibility(facts)
             self._take_frame(int(facts["frame"]))
         elif event == "progress" and "done" in facts:
             self.progressed.emit(int(facts["done"]), int(facts["total"]), _note(facts))
@@ -227,6 +229,7 @@ class ShotJobs(QObject):
             self._keep_what_came()
         if kind == CLEAN:
             self._session.painting.end()
+            self._session.keep_run()
             text = f"Painted {self._n_painted} frame{'' if self._n_painted == 1 else 's'}" if text == "Done" else text
         self._forget_handed()
         self.said.emit(text, "good" if is_done else "trouble")

@@ -104,6 +104,10 @@ class RunRecord:
             limit=self.limit if self.agreement else before.limit,
         )
 
+    def with_seam(self, frame: int, before: float, after: float) -> RunRecord:
+        """The record after a frame's seam was painted anew: how much it shows before and after."""
+        return replace(self, seam={**self.seam, frame: (before, after)})
+
     def with_frame(self, facts: Mapping[str, Any]) -> RunRecord:
         """The record after one `frame` event."""
         frame, status = int(facts["frame"]), facts.get("status", "done")

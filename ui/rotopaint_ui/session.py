@@ -324,6 +324,10 @@ class Session(Editing):
             (results.out / HAND_NAME).unlink(missing_ok=True)
         self._tell()
 
+    def keep_run(self) -> None:
+        """Keep what is known of the shot's frames in the project."""
+        self._projects.keep_run()
+
     def stale_frames(self) -> list[int]:
         """Frames whose clean plate on disk is not what the shot says now: edited since, or never made."""
         return [] if self.plate is None else self.painting.stale(self._state, self.plate.frames)
@@ -354,6 +358,11 @@ class Session(Editing):
             self.run = self.run.with_frame(facts)
         elif facts["event"] == "error" and "frame" in facts:
             self.run = self.run.with_frame({**facts, "status": "failed"})
+
+    def take_visibility(self, facts: Mapping[str, Any]) -> None:
+        """Take an event of a job that paints frames again: how much the seam shows now."""
+        if facts.get("seam_after") is not None:
+            self.run = self.run.with_seam(int(facts["frame"]), facts["seam_before"], facts["seam_after"])
 
     def show_live(self) -> None:
         """Show the shapes that have come so far, the artist's own keys among them."""
