@@ -16,10 +16,9 @@ its landmarks from their mean is 1.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import product
-from typing import cast
+from typing import NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -32,10 +31,14 @@ MOST_MODES = 24
 FEWEST_SAMPLES = 12  # below, nobody knows what a face can do
 BELIEFS = (0.2, 0.35, 0.5, 0.7)  # how much of its expected error is a landmark's own, which the others can mend
 RESIDUALS = (0.003, 0.006, 0.012)  # what the basis leaves unexplained, in units of the face
+SLANTS = (0.0, 1.0, 1.5)  # how much of the slant that errors were seen to have is believed
 WORTH = 0.99  # a prior has to bring the held-out error below this share
 HIDDEN = (3.0, 8.0, 20.0)  # how much more than its expected error a landmark that is surely hidden may be off
+_CHOICES = {"belief": BELIEFS, "residual": RESIDUALS, "hidden": HIDDEN, "slant": SLANTS}
 _HIDDEN_WEIGHT = 0.5  # of hidden landmarks in the error that a prior is chosen by: shapes hang on them too
 _DOUBTED = 2.0  # deviations from the others at which a landmark counts half
+_MOST_SLANT = 3.5  # logarithm of the ratio of the longer to the shorter deviation
+_FOLDS = 3
 _FILLING_ROUNDS = 8
 _LEAST_NOISE = 1e-3
 
@@ -90,10 +93,11 @@ def _filled(rows: Array64) -> Array64:
 
 
 class FacePrior(nn.Module):
-    """Draws landmarks [N, L, 2] with their expected errors [N, L], both in one unit, and the probability [N, L] that
-    each is seen towards the basis.
+    """Draws landmarks [N, L, 2] with their expected errors [N, L], both in one unit, the probability [N, L] that each
+    is seen, and the slants [N, L, 2] of those errors (`nets.slant_of`) towards the basis.
 
-    Gives the landmarks, and the errors that are left [N, L] as deviations per axis of the posterior.
+    Gives the landmarks, and the errors that are left [N, L] as deviations per axis of the posterior. A point on an edge
+    errs along it more than across it, so it is drawn along the edge, which no picture tells, more than off it.
     """
 
     modes: Tensor  # [K, L]
@@ -101,12 +105,20 @@ class FacePrior(nn.Module):
     noise: Tensor  # [L] those usual deviations
 
     def __init__(
-        self, basis: Basis, noise_L: Array64, *, belief: float, residual: float, hidden: float = HIDDEN[0]
+        self,
+        basis: Basis,
+        noise_L: Array64,
+        *,
+        belief: float,
+        residual: float,
+        hidden: float = HIDDEN[0],
+        slant: float = SLANTS[0],
     ) -> None:
-        """`noise_L`: usual expected errors in units of the face; `belief`, `residual`, `hidden`: one each of BELIEFS,
-        RESIDUALS and HIDDEN."""
+        """`noise_L`: usual expected errors in units of the face; `belief`, `residual`, `hidden`, `slant`: one each of
+        BELIEFS, RESIDUALS, HIDDEN and SLANTS."""
         super().__init__()
         self.noise_L, self.belief, self.residual, self.hidden = noise_L, belief, residual, hidden
+        self.slant = slant
         spread = np.maximum(belief * noise_L, _LEAST_NOISE)
         covariance = basis.modes.T @ basis.modes + residual**2 * np.eye(basis.n_landmarks)
         usual = covariance @ np.linalg.inv(covariance + np.diag(spread**2))
@@ -115,10 +127,12 @@ class FacePrior(nn.Module):
 
     def on(self, basis: Basis) -> FacePrior:
         """The same beliefs on another basis."""
-        return FacePrior(basis, self.noise_L, belief=self.belief, residual=self.residual, hidden=self.hidden)
+        return FacePrior(
+            basis, self.noise_L, belief=self.belief, residual=self.residual, hidden=self.hidden, slant=self.slant
+        )
 
-    def forward(self, points: Tensor, error: Tensor, seen: Tensor) -> tuple[Tensor, Tensor]:
-        """[N, L, 2], [N, L], [N, L] -> [N, L, 2], [N, L]."""
+    def forward(self, points: Tensor, error: Tensor, seen: Tensor, slant: Tensor) -> tuple[Tensor, Tensor]:
+        """[N, L, 2], [N, L], [N, L], [N, L, 2] -> [N, L, 2], [N, L]."""
         points, error, seen = points.double(), error.double(), seen.double()  # two machines' floats would drift apart
         error = error * (1 + self.hidden * (1 - seen))
         weight = 1 / (error * error)
@@ -128,18 +142,71 @@ class FacePrior(nn.Module):
         rows = away / size[..., None]
         doubt = (rows - torch.matmul(self.usual, rows)).square().sum(2) / (_DOUBTED * self.noise) ** 2
         noise = (self.belief * error / size).clamp_min(_LEAST_NOISE) ** 2 * (1 + doubt)
-        total = noise + self.residual**2
-        scaled = self.modes / total[:, None]  # [N, K, L]
-        inside = torch.matmul(scaled, self.modes.T) + torch.eye(len(self.modes), dtype=torch.float64)
-        inverse = swept(inside, len(self.modes))
-        mixed = torch.matmul(inverse, torch.matmul(scaled, rows))  # [N, K, 2]
-        modelled = torch.matmul(self.modes.T, mixed)
-        own = (self.residual**2 / total)[..., None]
-        left = (torch.matmul(inverse, self.modes) * self.modes).sum(1)  # [N, L]
-        share = noise / total
-        deviation = torch.sqrt(share * self.residual**2 + share * share * left.clamp_min(0))
-        drawn = (modelled + own * (rows - modelled)) * size[..., None] + centre
-        return drawn.float(), (deviation * size).float()
+        drawn, left = self._drawn(rows, _spread(noise, self.slant * slant.double()))
+        return (drawn * size[..., None] + centre).float(), (left * size).float()
+
+    def _drawn(self, rows: Tensor, noise: _Symmetric) -> tuple[Tensor, Tensor]:
+        """Posterior mean [N, L, 2] and deviation per axis [N, L] of rows [N, L, 2] that have some noise."""
+        base = self.residual**2
+        sure = noise.plus(base).inverse()  # of what the basis does not explain
+        n_modes, eye = len(self.modes), torch.eye(2 * len(self.modes), dtype=torch.float64)
+        xx, xy, yy = (torch.matmul(self.modes * part[:, None], self.modes.T) for part in sure)
+        inside = torch.cat((torch.cat((xx, xy), 2), torch.cat((xy, yy), 2)), 1) + eye
+        inverse = swept(inside, 2 * n_modes)
+        asked = torch.matmul(self.modes, sure.times(rows)).transpose(1, 2).flatten(1)  # [N, 2 K]
+        mixed = torch.matmul(inverse, asked[..., None]).view(-1, 2, n_modes)
+        modelled = torch.matmul(mixed, self.modes).transpose(1, 2)
+        drawn = modelled + base * sure.times(rows - modelled)
+        corner = slice(None, n_modes), slice(n_modes, None)
+        told = _Symmetric(*(self._diagonal(inverse[:, i, j]) for i, j in (corner[:1] * 2, corner, corner[1:] * 2)))
+        left = (base - base**2 * sure.trace / 2) + noise.within(sure, told) / 2
+        return drawn, torch.sqrt(left.clamp_min(0))
+
+    def _diagonal(self, block: Tensor) -> Tensor:
+        """Diagonal [N, L] of a block [N, K, K] of the modes' covariance, seen at the landmarks."""
+        return (torch.matmul(block, self.modes) * self.modes).sum(1)
+
+
+class _Symmetric(NamedTuple):
+    """Symmetric 2 x 2 matrices, each entry [N, L]."""
+
+    xx: Tensor
+    xy: Tensor
+    yy: Tensor
+
+    @property
+    def trace(self) -> Tensor:
+        return self.xx + self.yy
+
+    def plus(self, variance: float) -> _Symmetric:
+        """With a variance added to both axes."""
+        return _Symmetric(self.xx + variance, self.xy, self.yy + variance)
+
+    def inverse(self) -> _Symmetric:
+        over = 1 / (self.xx * self.yy - self.xy * self.xy)
+        return _Symmetric(self.yy * over, -self.xy * over, self.xx * over)
+
+    def times(self, rows: Tensor) -> Tensor:
+        """Products with vectors [N, L, 2]."""
+        x, y = rows[..., 0], rows[..., 1]
+        return torch.stack((self.xx * x + self.xy * y, self.xy * x + self.yy * y), 2)
+
+    def within(self, sure: _Symmetric, told: _Symmetric) -> Tensor:
+        """Trace [N, L] of (N S) T (N S)^T, N being this, S `sure` and T `told`."""
+        a, b = self.xx * sure.xx + self.xy * sure.xy, self.xx * sure.xy + self.xy * sure.yy
+        c, d = self.xy * sure.xx + self.yy * sure.xy, self.xy * sure.xy + self.yy * sure.yy
+        first = a * a * told.xx + 2 * a * b * told.xy + b * b * told.yy
+        return first + c * c * told.xx + 2 * c * d * told.xy + d * d * told.yy
+
+
+def _spread(variance: Tensor, slant: Tensor) -> _Symmetric:
+    """Variances [N, L] made to lean as slants [N, L, 2] say: variance times the exponential of [[a, b], [b, -a]]."""
+    length = torch.sqrt((slant * slant).sum(2) + 1e-9)
+    capped = length.clamp(max=_MOST_SLANT)
+    even = (torch.exp(capped) + torch.exp(-capped)) / 2
+    along = (torch.exp(capped) - torch.exp(-capped)) / 2 / length
+    a, b = slant[..., 0] * along, slant[..., 1] * along
+    return _Symmetric(variance * (even + a), variance * b, variance * (even - a))
 
 
 def swept(matrix: Tensor, n: int) -> Tensor:
@@ -157,32 +224,89 @@ def swept(matrix: Tensor, n: int) -> Tensor:
     return -matrix * scale
 
 
+@dataclass(frozen=True, slots=True)
+class Fold:
+    """Rows of held-out samples, and a basis from samples among which they are not."""
+
+    rows: npt.NDArray[np.intp]
+    basis: Basis
+
+
+def folds(
+    learn_NLC: npt.NDArray[np.floating], held_NLC: npt.NDArray[np.floating], mirror: Sequence[int], *, joins: bool
+) -> tuple[Fold, ...]:
+    """The held-out samples [n, L, 2] in runs, each with a basis from the keyed frames [N, L, 2] and, where held-out
+    samples join those in the end, from the other runs; none with too few frames.
+
+    What ships knows the held-out poses too. A prior that is chosen by a basis without them believes too little in it.
+    """
+    runs = np.array_split(np.arange(len(held_NLC)), min(_FOLDS, len(held_NLC)) if joins else 1)
+    found = []
+    for rows in runs:
+        others = np.delete(held_NLC, rows, axis=0)
+        basis = fit_basis(np.concatenate([learn_NLC, others]) if joins else learn_NLC, mirror)
+        if basis is None:
+            return ()
+        found.append(Fold(rows, basis))
+    return tuple(found)
+
+
 def choose_prior(
-    basis: Basis | None,
+    parts: Sequence[Fold],
     points: npt.NDArray[np.floating],
     error: npt.NDArray[np.floating],
     seen: npt.NDArray[np.floating],
+    slant: npt.NDArray[np.floating],
     truth: npt.NDArray[np.floating],
     visible: npt.NDArray[np.floating],
 ) -> FacePrior | None:
     """The prior that brings held-out landmarks [n, L, 2] closest to the truth, hidden ones counting half.
 
-    `error` [n, L]: expected errors; `seen` [n, L]: probabilities; `visible` [n, L]: the truth about it. None where none
-    does so by a worthwhile share.
+    `error` [n, L]: expected errors; `seen` [n, L]: probabilities; `slant` [n, L, 2]: of the errors; `visible` [n, L]:
+    the truth about it. None where none does so by a worthwhile share.
     """
     weight = np.isfinite(truth).all(axis=2) * np.where(visible > 0.5, 1.0, _HIDDEN_WEIGHT)
-    if basis is None or not weight.any():
+    if not parts or not weight.any():
         return None
     size = np.sqrt(((points - points.mean(axis=1, keepdims=True)) ** 2).sum(axis=2).mean(axis=1))[:, None]
     usual = np.median(error / np.maximum(size, 1e-6), axis=0)
-    best, least = None, WORTH * _mean_distance(points, truth, weight)
-    for belief, residual, hidden in product(BELIEFS, RESIDUALS, HIDDEN):
-        prior = FacePrior(basis, usual, belief=belief, residual=residual, hidden=hidden)
-        found, _ = apply(prior, points, error, seen)
-        distance = _mean_distance(found, truth, weight)
-        if distance < least:
-            best, least = prior, distance
+
+    def distance(beliefs: dict[str, float]) -> float:
+        prior = FacePrior(parts[0].basis, usual, **beliefs)
+        return _mean_distance(apply_in_parts(prior, parts, points, error, seen, slant)[0], truth, weight)
+
+    best = _descended({name: values[len(values) // 2] for name, values in _CHOICES.items()}, distance)
+    is_worth_it = distance(best) < WORTH * _mean_distance(points, truth, weight)
+    return FacePrior(parts[0].basis, usual, **best) if is_worth_it else None
+
+
+def _descended(start: dict[str, float], distance: Callable[[dict[str, float]], float]) -> dict[str, float]:
+    """The beliefs, of all _CHOICES, from which no single change brings the distance down."""
+    best, least = start, distance(start)
+    is_better = True
+    while is_better:
+        is_better = False
+        for name, value in ((name, value) for name, values in _CHOICES.items() for value in values):
+            other = {**best, name: value}
+            if other != best and (found := distance(other)) < least:
+                best, least, is_better = other, found, True
     return best
+
+
+def apply_in_parts(
+    prior: FacePrior,
+    parts: Sequence[Fold],
+    points: npt.NDArray[np.floating],
+    error: npt.NDArray[np.floating],
+    seen: npt.NDArray[np.floating],
+    slant: npt.NDArray[np.floating],
+) -> tuple[Array64, Array64]:
+    """As `apply`, each part of the samples on its own basis."""
+    found, left = np.empty(points.shape), np.empty(error.shape)
+    for part in parts:
+        rows = part.rows
+        found[rows], left[rows] = apply(prior.on(part.basis), points[rows], error[rows], seen[rows], slant[rows])
+    return found, left
 
 
 def apply(
@@ -190,9 +314,10 @@ def apply(
     points: npt.NDArray[np.floating],
     error: npt.NDArray[np.floating],
     seen: npt.NDArray[np.floating],
+    slant: npt.NDArray[np.floating],
 ) -> tuple[Array64, Array64]:
     """Landmarks [n, L, 2] and errors [n, L] through a prior."""
-    given = (torch.tensor(np.asarray(part, np.float32)) for part in (points, error, seen))
+    given = (torch.tensor(np.asarray(part, np.float32)) for part in (points, error, seen, slant))
     with torch.no_grad():
         found, left = prior(*given)
     return cast(Array64, found.double().numpy()), cast(Array64, left.double().numpy())

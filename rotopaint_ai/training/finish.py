@@ -31,7 +31,7 @@ from rotopaint_ai.training.shapefit import ShapeModel, choose_guards, fit_shapes
 Array64 = npt.NDArray[np.float64]
 Check = Callable[[], None]
 
-_PRIOR = ("belief", "residual", "hidden")  # what of a prior was chosen
+_PRIOR = ("belief", "residual", "hidden", "slant")  # what of a prior was chosen
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,12 +59,15 @@ def choose(recipe: Recipe, learn: Dataset, held: Held, held_memory: Memory) -> C
     """Choose on the held-out samples what the training samples give."""
     calibration = calibrate(held.distance.ravel(), held.log_scale.ravel())
     error = np.exp(calibration[0] + calibration[1] * held.log_scale)
-    basis = faceprior.fit_basis(learn.truth.landmarks, mirror_permutation(learn.sheet)) if recipe.prior else None
+    parts: tuple[faceprior.Fold, ...] = ()
+    if recipe.prior:
+        mirror = mirror_permutation(learn.sheet)
+        parts = faceprior.folds(learn.truth.landmarks, held.truth, mirror, joins=recipe.learn_all > 0)
     seen = 1 / (1 + np.exp(-held.visible_logit))
-    prior = faceprior.choose_prior(basis, held.points, error, seen, held.truth, held.visible)
+    prior = faceprior.choose_prior(parts, held.points, error, seen, held.slant, held.truth, held.visible)
     left, points, after = (0.0, 1.0), held.points, held
     if prior is not None:
-        points, remaining = faceprior.apply(prior, held.points, error, seen)
+        points, remaining = faceprior.apply_in_parts(prior, parts, held.points, error, seen, held.slant)
         after = held._replace(points=points, distance=np.linalg.norm(points - held.truth, axis=2))
         left = calibrate(after.distance.ravel(), np.log(remaining).ravel())
     noise = landmark_noise(after)

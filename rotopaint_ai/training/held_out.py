@@ -31,6 +31,7 @@ class Held(NamedTuple):
     face: npt.NDArray[np.float64]  # [N]
     points: npt.NDArray[np.float64]  # [N, L, 2]
     truth: npt.NDArray[np.float64]  # [N, L, 2]
+    slant: npt.NDArray[np.float64]  # [N, L, 2] of the errors' spread
 
 
 CPU = torch.device("cpu")
@@ -54,10 +55,12 @@ def predict_held_out(
         batch = straight_batch(memory, chosen.tolist(), recipe.input_size, recipe.crop_margin)
         with contextlib.nullcontext() if exact else precision(recipe, device):
             said = net(as_input(batch.crops, device))
-        points, log_scale, visible = (value.cpu() for value in (said.points, said.log_scale, said.visible))
+        points, log_scale, visible, slant = (
+            value.cpu() for value in (said.points, said.log_scale, said.visible, said.slant)
+        )
         distance = (points - torch.from_numpy(batch.landmarks)).norm(dim=2)
         seen, sides = torch.from_numpy(batch.visible), face_side(batch.landmarks)
-        found.append((distance, log_scale, visible, seen, sides, points, batch.landmarks))
+        found.append((distance, log_scale, visible, seen, sides, points, batch.landmarks, slant))
     return Held(*(np.concatenate([np.asarray(part, np.float64) for part in parts]) for parts in zip(*found)))
 
 

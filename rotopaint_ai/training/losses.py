@@ -46,10 +46,11 @@ def total(
 ) -> tuple[Tensor, dict[str, float]]:
     """The weighted sum of the parts, and each part's own mean for the log.
 
-    `norm` is the weight to divide by where other ranks hold other parts of the batch (None: this batch's own).
+    `norm` is the weight to divide by where other ranks hold other parts of the batch (None: this batch's own). A part
+    that counts for nothing is worked out all the same: ranks wait for a gradient of every weight.
     """
     norm = max(float(target.weight.sum()) if norm is None else norm, 1e-6)
-    values = {name: (LOSSES[name](said, target) * target.weight).sum() / norm for name, share in parts.items() if share}
+    values = {name: (LOSSES[name](said, target) * target.weight).sum() / norm for name in parts}
     loss = torch.stack([parts[name] * value for name, value in values.items()]).sum()
     return loss, {name: float(value.detach()) for name, value in values.items()}
 
@@ -128,3 +129,19 @@ def expected_error(said: Prediction, target: Target) -> Tensor:
 def visible(said: Prediction, target: Target) -> Tensor:
     """Cross entropy of being seen."""
     return torch.as_tensor(F.binary_cross_entropy_with_logits(said.visible, target.visible, reduction="none"))
+
+
+@LOSSES.register("slant")
+def slant(said: Prediction, target: Target) -> Tensor:
+    """Length of the error, in units of the expected one, once its slanted spread is made round.
+
+    Neither the error nor the expected one carries a gradient. A point on an edge errs along it more than across.
+    """
+    off = (said.points - target.points).detach()
+    expected = torch.exp(said.log_scale.detach().clamp(-5, 6))
+    lean = said.slant
+    length = torch.sqrt((lean * lean).sum(2) + 1e-6)
+    straight, turned = torch.cosh(length / 2), torch.sinh(length / 2) / length
+    x, y, a, b = off[..., 0], off[..., 1], lean[..., 0] * turned, lean[..., 1] * turned
+    round_x, round_y = straight * x - (a * x + b * y), straight * y - (b * x - a * y)
+    return torch.as_tensor(torch.sqrt(round_x**2 + round_y**2 + 1e-4) / (expected + 0.02))

@@ -112,6 +112,7 @@ class Prediction(NamedTuple):
     coarse_log: Tensor  # [N, L, H, W] log-probabilities of the coarse heat-map
     fine_log: Tensor | None  # [N, L, p, p] log-probabilities of the fine window
     corner: Tensor  # [N, L, 2] top-left corner of the fine windows
+    slant: Tensor  # [N, L, 2] of the errors' spread, as `slant_of` gives it
 
 
 def mean_place(logits: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -129,6 +130,28 @@ def mean_place(logits: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     x, y = (along_x * xs).sum(2), (along_y * ys).sum(2)
     variance = (along_x * (xs - x[..., None]) ** 2).sum(2) + (along_y * (ys - y[..., None]) ** 2).sum(2)
     return torch.stack((x, y), 2), torch.sqrt(variance + 1e-4), log_p
+
+
+def slant_of(log_p: Tensor) -> Tensor:
+    """How much further [N, L, H, W] log-probabilities spread one way than across it, and which way: [N, L, 2].
+
+    (a, b) of the symmetric matrix [[a, b], [b, -a]] whose exponential is their covariance over the root of its
+    determinant: its length is the logarithm of the ratio of the two deviations, and twice the angle of the longer one
+    is its own.
+    """
+    p = log_p.exp()
+    xs = torch.arange(p.shape[3], device=p.device, dtype=p.dtype) + 0.5
+    ys = torch.arange(p.shape[2], device=p.device, dtype=p.dtype) + 0.5
+    along_x, along_y = p.sum(2), p.sum(3)
+    x, y = (along_x * xs).sum(2), (along_y * ys).sum(2)
+    xx = (along_x * (xs - x[..., None]) ** 2).sum(2)
+    yy = (along_y * (ys - y[..., None]) ** 2).sum(2)
+    xy = ((p * xs).sum(3) * ys).sum(2) - x * y
+    half, across = (xx - yy) / 2, (xx + yy) / 2 + 1e-4
+    length = torch.sqrt(half**2 + xy**2 + 1e-12)
+    share = (length / across).clamp(max=0.98)
+    stretch = torch.log((1 + share) / (1 - share)) / 2 / length
+    return torch.stack((half * stretch, xy * stretch), 2)
 
 
 def sample_map(features: Tensor, points: Tensor, stride: int) -> Tensor:
@@ -191,6 +214,10 @@ class LandmarkNet(nn.Module):
         self.local = nn.Linear(neck + 3, 32)
         self.local_of_landmark = nn.Parameter(torch.zeros(n_landmarks, 32))
         self.verdict = nn.Linear(32, 2)
+        self.lean = nn.Linear(32, 2)
+        nn.init.zeros_(self.lean.weight)
+        nn.init.zeros_(self.lean.bias)
+        self.lean_of_heat = nn.Parameter(torch.full((1,), 2.0))
 
     def blocks(self) -> tuple[nn.Module, ...]:
         """The convolutional blocks, each of which can be computed again from its input."""
@@ -209,8 +236,10 @@ class LandmarkNet(nn.Module):
         points, fine_spread, fine_log, corner = coarse, spread, None, centre
         if self.has_fine:
             points, fine_spread, fine_log, corner = self._refine(features[0], neck, centre)
-        log_scale, visible = self._judge(neck, coarse, points, spread, fine_spread)
-        return Prediction(points, coarse, log_scale, visible, coarse_log, fine_log, corner)
+        heat = slant_of((coarse_log if fine_log is None else fine_log).detach())
+        log_scale, visible, lean = self._judge(neck, coarse, points, spread, fine_spread)
+        slant = self.lean_of_heat * heat + lean
+        return Prediction(points, coarse, log_scale, visible, coarse_log, fine_log, corner, slant)
 
     def _refine(self, early: Tensor, neck: Tensor, centre: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         both = self.sharp(early) + F.interpolate(self.from_neck(neck), scale_factor=2.0, mode="nearest")
@@ -250,20 +279,20 @@ class LandmarkNet(nn.Module):
 
     def _judge(
         self, neck: Tensor, coarse: Tensor, points: Tensor, spread: Tensor, fine_spread: Tensor
-    ) -> tuple[Tensor, Tensor]:
+    ) -> tuple[Tensor, Tensor, Tensor]:
         at = sample_map(neck, points.detach()[:, :, None], COARSE_STRIDE)[..., 0].transpose(1, 2)
         moved = (points - coarse).detach().norm(dim=2)
         signs = torch.stack((spread.detach().log(), fine_spread.detach().log(), (moved + 0.1).log()), 2)
         hidden = F.relu(self.local(torch.cat((at, signs), 2)) + self.local_of_landmark)
         log_scale, visible = self.verdict(hidden).float().unbind(2)
-        return log_scale, visible
+        return log_scale, visible, self.lean(hidden).float()
 
 
 class CropModel(nn.Module):
     """The graph that a pack ships: NHWC crops in, landmarks, calibrated expected errors and visibilities out.
 
-    `prior` draws landmarks [N, L, 2] by their expected errors and visibilities [N, L] towards what the character's
-    face can do, and gives the errors that are left, which `left` calibrates.
+    `prior` draws landmarks [N, L, 2] by their expected errors and visibilities [N, L] and the slants [N, L, 2] of those
+    errors towards what the character's face can do, and gives the errors that are left, which `left` calibrates.
     """
 
     calibration: Tensor
@@ -288,6 +317,6 @@ class CropModel(nn.Module):
         points, error = said.points, torch.exp(self.calibration[0] + self.calibration[1] * said.log_scale)
         seen = torch.sigmoid(said.visible)
         if self.prior is not None:
-            points, remaining = self.prior(points, error, seen)
+            points, remaining = self.prior(points, error, seen, said.slant)
             error = torch.exp(self.left[0] + self.left[1] * torch.log(remaining))
         return points, error, seen

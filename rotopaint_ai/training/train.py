@@ -263,7 +263,7 @@ def _said(taken: Taken | None) -> str:
     if taken is None:
         return "nothing"
     said = f"{taken.n_fitted} tensors, {taken.by_name} landmarks by name, {taken.by_place} by place"
-    return said + (f", {len(taken.left_out)} tensors did not fit" if taken.left_out else "")
+    return said + (f", {len(taken.left_out)} tensors start anew" if taken.left_out else "")
 
 
 def _weights(sheet: Sheet) -> npt.NDArray[np.float32]:

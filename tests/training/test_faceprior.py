@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from rotopaint_ai.training.faceprior import FacePrior, apply, choose_prior, fit_basis, swept
+from rotopaint_ai.training.faceprior import FacePrior, Fold, _Symmetric, apply, choose_prior, fit_basis, folds, swept
 
 HEAD = np.random.default_rng(5).normal(0, 1, (30, 3)) * [1.0, 1.2, 0.6]
 MIRROR = list(range(30))
@@ -28,6 +28,21 @@ def all_seen(found: np.ndarray) -> np.ndarray:
     return np.ones(found.shape[:2])
 
 
+def even(found: np.ndarray) -> np.ndarray:
+    """Errors as large one way as the other."""
+    return np.zeros(found.shape)
+
+
+def whole(found: np.ndarray, known: np.ndarray | None = None) -> tuple[Fold, ...]:
+    """All samples as one part, on a basis of the keyed frames."""
+    return folds(faces(60, 0) if known is None else known, found, MIRROR, joins=False)
+
+
+def turned_by(vectors: np.ndarray, angles: np.ndarray) -> np.ndarray:
+    x, y, cos, sin = vectors[..., 0], vectors[..., 1], np.cos(angles), np.sin(angles)
+    return np.stack([cos * x - sin * y, sin * x + cos * y], axis=-1)
+
+
 def test_a_hidden_landmark_is_told_by_the_others() -> None:
     basis = fit_basis(faces(60, 0), MIRROR)
     assert basis is not None
@@ -37,7 +52,9 @@ def test_a_hidden_landmark_is_told_by_the_others() -> None:
     seen = np.ones((40, 30))
     seen[:, :8] = 0.05
     prior = FacePrior(basis, np.full(30, 0.02), belief=0.7, residual=0.003)
-    known, unknown = (apply(prior, found, np.ones((40, 30)), part)[0] for part in (seen, np.ones((40, 30))))
+    known, unknown = (
+        apply(prior, found, np.ones((40, 30)), part, even(found))[0] for part in (seen, np.ones((40, 30)))
+    )
     off = [np.linalg.norm(points - true, axis=2)[:, :8].mean() for points in (known, unknown)]
     assert off[0] < 0.6 * off[1]
 
@@ -59,7 +76,7 @@ def test_noise_that_no_head_could_show_is_taken_away() -> None:
     error[:, :6] = 4.0  # six landmarks are found badly, and the network knows
     found = true + rng.normal(0, 0.8, true.shape) * error[..., None]
     prior = FacePrior(basis, np.median(error, axis=0) / 60, belief=0.8, residual=0.003)
-    drawn, left = apply(prior, found, error, all_seen(found))
+    drawn, left = apply(prior, found, error, all_seen(found), even(found))
     before, after = (np.linalg.norm(points - true, axis=2) for points in (found, drawn))
     assert after[:, :6].mean() < 0.25 * before[:, :6].mean()  # the other 24 tell where a rigid head has them
     assert after[:, 6:].mean() < before[:, 6:].mean()
@@ -73,7 +90,7 @@ def test_a_landmark_that_contradicts_all_others_counts_less() -> None:
     found = true.copy()
     found[:, 4] += 15.0  # sure of itself, and wrong
     prior = FacePrior(basis, np.full(30, 0.01), belief=1.0, residual=0.003)
-    drawn, _ = apply(prior, found, np.full((20, 30), 0.6), all_seen(found))
+    drawn, _ = apply(prior, found, np.full((20, 30), 0.6), all_seen(found), even(found))
     off = np.linalg.norm(drawn - true, axis=2)
     assert off[:, 4].mean() < 3.0
     assert np.delete(off, 4, axis=1).mean() < 0.5
@@ -84,11 +101,51 @@ def test_places_turns_and_sizes_make_no_difference() -> None:
     assert basis is not None
     prior = FacePrior(basis, np.full(30, 0.01), belief=0.5, residual=0.004)
     found = faces(5, 4) + np.random.default_rng(0).normal(0, 1, (5, 30, 2))
-    drawn, left = apply(prior, found, np.ones((5, 30)), all_seen(found))
+    drawn, left = apply(prior, found, np.ones((5, 30)), all_seen(found), even(found))
     turn = 1.7 * np.array([[0.8, -0.6], [0.6, 0.8]])
-    moved, moved_left = apply(prior, found @ turn.T + [40, -7], np.full((5, 30), 1.7), all_seen(found))
+    moved, moved_left = apply(prior, found @ turn.T + [40, -7], np.full((5, 30), 1.7), all_seen(found), even(found))
     np.testing.assert_allclose(moved, drawn @ turn.T + [40, -7], atol=0.02)
     np.testing.assert_allclose(moved_left, left * 1.7, rtol=1e-3)
+
+
+def test_points_are_drawn_along_their_edges_more_than_off_them() -> None:
+    basis = fit_basis(faces(60, 0), MIRROR)
+    assert basis is not None
+    true, rng = faces(40, 11), np.random.default_rng(12)
+    angle = rng.uniform(0, np.pi, (40, 30))
+    off = rng.normal(0, 1.0, true.shape) * (4.0, 0.3)  # found on edges, but anywhere along them
+    found = true + turned_by(off, angle)
+    lean = np.log(4.0 / 0.3) * np.stack([np.cos(2 * angle), np.sin(2 * angle)], axis=-1)
+    error = np.full((40, 30), 2.0)
+    noise = np.full(30, 0.04)
+    blind, told = (
+        apply(FacePrior(basis, noise, belief=0.7, residual=0.003, slant=slant), found, error, all_seen(found), lean)[0]
+        for slant in (0.0, 1.0)
+    )
+    errors = [np.linalg.norm(points - true, axis=2).mean() for points in (blind, told)]
+    assert errors[1] < 0.5 * errors[0]
+    assert choose_prior(whole(found), found, error, all_seen(found), lean, true, all_seen(found)).slant > 0  # type: ignore[union-attr]
+
+
+def test_the_posterior_is_that_of_a_gaussian() -> None:
+    basis = fit_basis(faces(60, 0), MIRROR)
+    assert basis is not None
+    rng = np.random.default_rng(3)
+    rows, residual = rng.normal(0, 1, (1, 30, 2)), 0.05
+    prior = FacePrior(basis, np.full(30, 0.02), belief=1.0, residual=residual)
+    half = rng.normal(0, 0.1, (30, 2, 2))
+    noise = half @ half.transpose(0, 2, 1) + 0.01 * np.eye(2)
+    spread = _Symmetric(*(torch.tensor(noise[None, :, i, j]) for i, j in ((0, 0), (0, 1), (1, 1))))
+    drawn, left = prior._drawn(torch.tensor(rows), spread)
+    covariance = basis.modes.T @ basis.modes + residual**2 * np.eye(30)
+    zero = np.zeros_like(covariance)
+    signal = np.block([[covariance, zero], [zero, covariance]])
+    joint = np.block([[np.diag(noise[:, i, j]) for j in (0, 1)] for i in (0, 1)])
+    gain = signal @ np.linalg.inv(signal + joint)
+    wanted = (gain @ rows[0].T.ravel()).reshape(2, 30).T
+    after = np.diag(signal - gain @ signal).reshape(2, 30)
+    np.testing.assert_allclose(drawn[0].numpy(), wanted, atol=1e-6)
+    np.testing.assert_allclose(left[0].numpy(), np.sqrt(after.mean(axis=0)), atol=1e-6)
 
 
 def test_unknown_landmarks_of_some_frames_do_no_harm() -> None:
@@ -101,7 +158,9 @@ def test_unknown_landmarks_of_some_frames_do_no_harm() -> None:
     true, error = faces(20, 5), np.full((20, 30), 1.0)
     found = true + np.random.default_rng(1).normal(0, 1.0, true.shape)
     drawn = [
-        apply(FacePrior(basis, np.full(30, 0.02), belief=0.7, residual=0.004), found, error, all_seen(found))[0]
+        apply(
+            FacePrior(basis, np.full(30, 0.02), belief=0.7, residual=0.004), found, error, all_seen(found), even(found)
+        )[0]
         for basis in (whole, patched)
     ]
     errors = [np.linalg.norm(points - true, axis=2).mean() for points in drawn]
@@ -112,14 +171,29 @@ def test_a_prior_is_taken_only_where_it_helps() -> None:
     true = faces(40, 6)
     seen, error = np.ones((40, 30)), np.full((40, 30), 1.5)
     found = true + np.random.default_rng(7).normal(0, 1.2, true.shape)
-    prior = choose_prior(fit_basis(faces(60, 0), MIRROR), found, error, seen, true, seen)
+    prior = choose_prior(whole(found), found, error, seen, even(found), true, seen)
     assert prior is not None
-    drawn, _ = apply(prior, found, error, seen)
+    drawn, _ = apply(prior, found, error, seen, even(found))
     assert np.linalg.norm(drawn - true, axis=2).mean() < 0.75 * np.linalg.norm(found - true, axis=2).mean()
-    other = fit_basis(np.random.default_rng(8).normal(0, 40, (40, 30, 2)), MIRROR)  # frames that share nothing
-    assert choose_prior(other, true, error, seen, true, seen) is None
-    assert choose_prior(None, found, error, seen, true, seen) is None
+    other = whole(found, np.random.default_rng(8).normal(0, 40, (40, 30, 2)))  # frames that share nothing
+    assert choose_prior(other, true, error, seen, even(true), true, seen) is None
+    assert choose_prior((), found, error, seen, even(found), true, seen) is None
     assert fit_basis(faces(5, 0), MIRROR) is None
+    assert folds(faces(5, 0), found, MIRROR, joins=False) == ()
+
+
+def test_a_prior_whose_basis_will_know_the_held_out_poses_is_believed_more() -> None:
+    """Held-out views from sides that were never keyed: without each other the basis can do little with them."""
+    near = HEAD[:, :2] * 50 + np.random.default_rng(1).normal(0, 0.3, (40, 30, 2)) + 100.0  # keyed from one side only
+    true = faces(40, 6)
+    found = true + np.random.default_rng(7).normal(0, 1.5, true.shape)
+    seen, error = np.ones((40, 30)), np.full((40, 30), 2.0)
+    alone = choose_prior(folds(near, true, MIRROR, joins=False), found, error, seen, even(found), true, seen)
+    joined = choose_prior(folds(near, true, MIRROR, joins=True), found, error, seen, even(found), true, seen)
+    assert joined is not None
+    assert alone is None or joined.belief > alone.belief or joined.residual < alone.residual
+    parts = folds(near, true, MIRROR, joins=True)
+    assert sorted(np.concatenate([part.rows for part in parts]).tolist()) == list(range(40))
 
 
 @pytest.mark.parametrize(("off_px", "wanted"), [(30.0, 20.0), (0.8, 3.0)])
@@ -129,6 +203,6 @@ def test_how_little_hidden_landmarks_count_is_chosen(off_px: float, wanted: floa
     found[:, :9] += rng.normal(0, off_px, (40, 1, 2))  # hidden ones slip together, as far off or as near as others
     seen, error = np.ones((40, 30)), np.ones((40, 30))
     seen[:, :9] = 0.1
-    prior = choose_prior(fit_basis(faces(60, 0), MIRROR), found, error, seen, true, seen)
+    prior = choose_prior(whole(found), found, error, seen, even(found), true, seen)
     assert prior is not None
     assert prior.hidden == wanted

@@ -189,6 +189,8 @@ def test_the_allocator_is_set_once_and_only_on_linux() -> None:
 
 def test_held_out_samples_that_tell_nothing_are_named() -> None:
     nothing = np.full((2, 3), np.nan)
-    held = Held(nothing, nothing, nothing, nothing, np.ones(2), nothing[..., None], nothing[..., None])
+    held = Held(
+        nothing, nothing, nothing, nothing, np.ones(2), nothing[..., None], nothing[..., None], nothing[..., None]
+    )
     with pytest.raises(TrainingError, match="held-out samples: no landmark of theirs"):
         seen_error(held, np.ones(2))

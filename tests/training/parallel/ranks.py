@@ -52,7 +52,11 @@ def low_rank(group: Group) -> None:
         net.zero_grad(set_to_none=True)
         said = model(crops)
         (
-            (said.points**2).mean() + (said.log_scale**2).mean() + (said.visible**2).mean() + said.coarse_log.mean()
+            (said.points**2).mean()
+            + (said.log_scale**2).mean()
+            + (said.visible**2).mean()
+            + (said.slant**2).mean()
+            + said.coarse_log.mean()
         ).backward()
     total = float(sum(p.grad.abs().sum() for p in net.parameters() if p.grad is not None))
     assert abs(group.first_says(total) - total) <= 1e-6 * total  # all ranks have the same
