@@ -138,11 +138,10 @@ def test_an_untrained_network_keeps_nearly_what_the_tables_painted(laid: list[ri
     lit = torch.from_numpy(strips.light.astype(np.float32))
     with torch.no_grad():
         got = net.mixed(untrained(torch.from_numpy(strips.strip.astype(np.float32))), lit[:, :4])
-    apart, plate_apart = (float((x - lit[:, 0]).abs()[strips.wanted].mean()) for x in (got, lit[:, 1]))
-    assert apart < 0.25 * plate_apart  # the tables' share is e^3 to 1, 1 and 1 of the others
+    apart = float((got - lit[:, 0]).abs()[strips.wanted].mean())
+    assert apart < 0.1  # log light: the others have 13 % at first, and offsets are small
     found = train.figures(untrained, strips)
     assert found["strips"] == len(strips.strip)
-    assert found["tables"] < found["learned"]
 
 
 def test_the_truth_has_no_error_and_a_line_costs_more_than_the_same_error_spread_out(laid: list[ribbons.Laid]) -> None:
