@@ -291,7 +291,7 @@ def main() -> int:
     torch.set_num_threads(1)
     state = options.out.with_suffix(".state.pt")
     try:
-        strips = _strips(options.out.with_suffix(".strips.npz"), options.shots, options.seed, sizes=4, made_up=1)
+        strips = _strips(options.out.with_suffix(".strips.npz"), options.shots, options.seed, sizes=4, made_up=2)
         held_back = _strips(options.out.with_suffix(".val.npz"), options.val, 1, sizes=2, made_up=1)
         training = Training.start(options.seed)
         if state.exists():
