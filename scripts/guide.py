@@ -231,13 +231,37 @@ class Tour:
         self.touch_up()
         self.click(seam.preview)
         self.wait("stale frames", lambda: seam.make.isEnabled())
+        self.make_a_part()
         self.click(seam.make)
         self.wait("the clean plate", lambda: not self.panel.jobs.is_running and not self.panel.session.stale_frames())
         self.click(self.panel.canvas, self.place(100, 100))
         self.press("w")
         self.rest(1.0)
-        self.keep("11_wipe")
+        self.keep("12_wipe")
         self.press("w")
+
+    def make_a_part(self) -> None:
+        """In and Out around the last frames: only they are painted, then the rest."""
+        frame, seam = self.session.frame, self.panel.inspector.seam
+        self.go_to(1019)
+        self.press("i")
+        self.go_to(1024)
+        self.press("o")
+        self.go_to(frame)
+        assert self.session.span == (1019, 1024)
+        assert seam.make.text().startswith("Make 6 frames")
+        self.keep("11_range")
+        self.click(seam.make)
+        outside = list(range(1001, 1019))
+        self.wait("the range", lambda: not self.panel.jobs.is_running and self.session.stale_frames() == outside)
+        self.press("ctrl+i")
+        assert self.session.span is None
+
+    def go_to(self, frame: int) -> None:
+        """A click on the timeline."""
+        timeline = self.panel.timeline
+        self.click(timeline, QPointF(timeline.x_of(frame + 0.5), timeline.place_of("thumbs")))
+        assert self.session.frame == frame
 
     def rename(self, given: str) -> None:
         """F2 renames the shape that is selected."""
@@ -264,10 +288,10 @@ class Tour:
         tabs, tab = self.panel.inspector.tabBar(), self.panel.inspector.export
         self.click(tabs, tabs.tabRect(3).center())
         self.wait("the count", lambda: "keys, at most" in tab.count.text())
-        self.keep("12_export")
+        self.keep("13_export")
         self.click(self.panel.top.export)
         self.wait("the export", lambda: "read back" in tab.result.text())
-        self.keep("13_exported")
+        self.keep("14_exported")
         out = Path(tab.folder.text())
         assert (out / "shapes.nk").is_file()
 
@@ -277,14 +301,14 @@ class Tour:
         self.wait("preferences", lambda: self.window.preferences_window is not None)
         preferences = self.window.preferences_window
         assert preferences is not None
-        self.keep("14_preferences", preferences)
+        self.keep("15_preferences", preferences)
         preferences.tabs.setCurrentIndex(1)
-        self.keep("15_shortcuts", preferences)
+        self.keep("16_shortcuts", preferences)
         preferences.close()
         done = Shot("sq010_sh020", "plates", "/renders/sh020", status=Status.DONE, done=24, total=24, worst_px=7.4)
         self.window.batch.add([done, Shot("sq010_sh030", "plates", "/renders/sh030")])
         self.window.show_batch()
-        self.keep("16_batch", self.window.batch)
+        self.keep("17_batch", self.window.batch)
 
 
 def main() -> int:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 
 from rotopaint_ai.shapes.roto import Key, LandmarkKeys, RotoDocument, RotoShape
+
+SITS_PX = 0.5  # how near a landmark lies to the control point that it sits on, rounding and snapping included
 
 
 def human_keys(shape: RotoShape) -> dict[int, Key]:
@@ -79,6 +82,26 @@ def corrected_in(predicted: RotoDocument | None, document: RotoDocument) -> dict
     return {
         each.name: frozenset(corrected_frames(said.get(each.name, each), each, document)) for each in document.shapes
     }
+
+
+def settled_in(predicted: RotoDocument | None, document: RotoDocument) -> dict[str, frozenset[int]]:
+    """For every shape the frames where a person has keyed it, or has moved it by a landmark that sits on it.
+
+    A shape that only moved along, because it is predicted from a landmark beside it, is nobody's judgement.
+    """
+    shapes = {shape.name: shape for shape in document.shapes}
+    return {
+        name: frozenset(frame for frame in frames if _is_settled(shapes[name].keys[frame], frame, document.landmarks))
+        for name, frames in corrected_in(predicted, document).items()
+    }
+
+
+def _is_settled(key: Key, frame: int, marks: LandmarkKeys) -> bool:
+    if key.source == "human":
+        return True
+    hand, row = marks.hand.get(frame, frozenset()), marks.keys.get(frame, ())
+    placed = [mark for name, mark in zip(marks.names, row) if mark is not None and name in hand]
+    return any(math.hypot(p.x - mark.x, p.y - mark.y) <= SITS_PX for p in key.points for mark in placed)
 
 
 def with_keys(document: RotoDocument, keys: Mapping[str, Mapping[int, Key]]) -> RotoDocument:

@@ -109,7 +109,7 @@ def place(session: Session, frame: int) -> None:
     session.live = Follows()
     session.go_to(frame)
     session.begin("move landmark")
-    session.move_landmarks(frame, {0: (31.0, 22.0)})
+    session.move_landmarks(frame, {0: (30.0, 23.0)})  # on the seam's second point, once that has followed
     session.end_landmarks()
 
 
@@ -137,6 +137,17 @@ def test_shapes_that_followed_a_landmark_are_settled(loop: ReviewLoop, session: 
     session.undo()
     assert session.worst()[:2] == [1006, 1003]
     assert timeline._settled()["seam"] == frozenset()
+
+
+def test_a_shape_that_moved_along_beside_its_landmark_is_not_settled(loop: ReviewLoop, session: Session) -> None:
+    session.live = Follows()
+    session.go_to(1003)
+    session.begin("move landmark")
+    session.move_landmarks(1003, {0: (30.0, 34.0)})  # far from the seam, which is predicted from it
+    session.end_landmarks()
+    assert session.keyed_frames()["seam"] == frozenset()
+    assert work_of(session.state).splines.keys() == {1003}  # a run leaves it where it went all the same
+    assert loop.reason() == "seam may be 2.0 px off"
 
 
 def test_shapes_that_followed_a_landmark_stay_settled_after_a_run(

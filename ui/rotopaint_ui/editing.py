@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from rotopaint_ai.errors import ProjectError, UsageError
 from rotopaint_ai.project.names import with_name
 from rotopaint_ai.project.values import Mark, SeamSettings, State
-from rotopaint_ai.shapes.human import corrected_in
+from rotopaint_ai.shapes.human import settled_in
 from rotopaint_ai.shapes.roto import RotoDocument, RotoShape
 from rotopaint_ui import edits, seam_settings
 from rotopaint_ui.corrections import Corrections, Live, Place
@@ -85,13 +85,13 @@ class Editing:
         return {f for shape in document.shapes for f in edits.human_keys(shape)} | set(document.landmarks.hand)
 
     def keyed_frames(self) -> dict[str, frozenset[int]]:
-        """For every shape the frames where a person has keyed it, or moved it by a landmark that they placed."""
+        """For every shape the frames where a person has keyed it, or moved it by a landmark that sits on it."""
         document, predicted = self.document, None if self.is_live else self._state.predicted
         if document is None:
             return _NOTHING
         known = self._keyed
         if known is None or known[0] is not document or known[1] is not predicted:
-            known = self._keyed = document, predicted, corrected_in(predicted, document)
+            known = self._keyed = document, predicted, settled_in(predicted, document)
         return known[2]
 
     def settled_frames(self) -> AbstractSet[int]:
