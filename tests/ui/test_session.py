@@ -210,3 +210,13 @@ def test_the_report_room_and_the_screens_read_one_run_json(out: Path) -> None:
     assert run.error_at(1004) is None
     assert run.seam[1001] == (2.5, 0.5)
     assert run.device == "CPU (no GPU in this machine)"
+
+
+def test_a_gesture_that_leads_back_is_no_step_and_leaves_no_trace(session: Session) -> None:
+    before = session.state
+    session.begin("move points")
+    session.preview(replace(before, marks={1001: "accepted"}))
+    session.preview(replace(before, marks={}))
+    session.commit()
+    assert session.state is before
+    assert not session.can_undo

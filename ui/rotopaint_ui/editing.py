@@ -188,11 +188,13 @@ class Editing:
         self._tell()
 
     def commit(self) -> None:
-        """End the gesture."""
+        """End the gesture; one that has led back to where it began was none."""
         step, self._gesture = self._gesture, None
         if step is not None and step.before != self._state:
             self._push(step, self._state)
             self._tell()
+        elif step is not None and step.before is not None:
+            self._state = step.before
 
     def abort(self) -> None:
         """End the gesture and take it back."""

@@ -104,4 +104,4 @@ class WidthTool:
 
 
 def _kept(value: float) -> float:
-    return min(max(round(value, 2), 0.0), MOST_WIDTH_PX)
+    return min(max(0.0, round(value, 2)), MOST_WIDTH_PX)  # never minus nought
