@@ -4,7 +4,8 @@
     caller:              track -> window of few frames ->
 
 Reading and finishing share one pool of threads; tracking, which needs its frames in order, runs in the calling thread.
-However long the shot, no more than the frames read ahead, the tracker's window and those being finished are in memory.
+However long the shot, no more than the frames read ahead, the tracker's window and those being finished are in memory,
+and of those that have been tracked only the rows round the face.
 
 A `Snapshot` holds all that the line knows between two frames, so that a killed run goes on to the same result.
 """
@@ -40,6 +41,10 @@ class Tracker(Protocol):
 
     def flush(self) -> Settled:
         """Settle what is left."""
+
+    @property
+    def reach(self) -> tuple[float, float] | None:
+        """Rows of the plate, from y to y, that will be looked at again of the frame that was pushed last; None: any."""
 
 
 @dataclass(slots=True)
@@ -138,7 +143,10 @@ class Line:
         if read.frame is None:
             return tracker.skip(read.number)
         self._waiting[read.number] = read
-        return tracker.push(read.frame, read.ms)
+        settled = tracker.push(read.frame, read.ms)
+        if tracker.reach is not None:
+            read.frame = read.frame.narrowed(*tracker.reach)
+        return settled
 
     def _finish(self, pool: ThreadPoolExecutor, settled: Settled) -> Iterator[FrameRecord]:
         for number, known in settled:

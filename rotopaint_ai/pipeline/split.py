@@ -81,6 +81,10 @@ class Replay:
         """A frame that cannot be read any more."""
         return ()
 
+    @property
+    def reach(self) -> None:
+        """A frame is finished at once."""
+
     def flush(self) -> SettledFrames:
         """Nothing is left."""
         return ()

@@ -27,6 +27,8 @@ from rotopaint_ai.sheet import Sheet, mirror_permutation
 
 Array = npt.NDArray[Any]
 
+REACH = 1.15  # times the crop's side: pictures of the report show half as much again as the seams are high
+AIR_PX = 16
 DIGITS = 4  # coordinates are rounded to 1/10,000 px once, here, so that files, mattes and a resumed run agree exactly
 
 
@@ -64,6 +66,7 @@ class FaceTracker:
             mirror=_mirror(models.pack.sheet),
         )
         self._dejitter = Dejitter()
+        self.reach: tuple[float, float] | None = None  # see `line.Tracker`
         still = frozenset(models.pack.card.get(STILL, ()))
         self._placer = SeamPlacer(models.pack.sheet, models.find_seams, to_display, still)
 
@@ -74,6 +77,7 @@ class FaceTracker:
             found = self._follower.step(frame.number, cast(Array, pixels), frame.origin)
         with timed(ms, "shapes"):
             self._placer.see(found, pixels, frame.origin)
+        self.reach = _reach(found)
         with timed(ms, "de-jitter"):
             ready = self._dejitter.push(found)
         with timed(ms, "shapes"):
@@ -115,6 +119,14 @@ class FaceTracker:
             hidden=tuple(name for name, seen in zip(self._sheet.shape_names, shapes.is_visible_S) if not seen),
             is_pictured=self._gallery.wants(landmarks.frame, worst, is_repeat=hold is not None),
         )
+
+
+def _reach(found: FrameLandmarks) -> tuple[float, float] | None:
+    """Rows that a frame's mattes, fills, measures and pictures may look at: the crop's, and air around seams in it."""
+    if found.crop is None:
+        return None
+    half = found.crop.side * REACH / 2 + AIR_PX
+    return found.crop.y - half, found.crop.y + half
 
 
 def _mirror(sheet: Sheet) -> tuple[int, ...] | None:

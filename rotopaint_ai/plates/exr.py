@@ -149,6 +149,13 @@ def _names(source: Any, part: int, path: Path) -> list[str]:
     return [str(name) for name in source.spec().channelnames]
 
 
+def lines_written(picture: Picture) -> int | None:
+    """Rows of a picture that are written together where one of them changes; None for tiles."""
+    detail: Detail = picture.header.detail
+    part = detail.exr.parts[detail.choice.part]
+    return None if part.tile is not None else part.lines_per_chunk
+
+
 def write(target: Path, source: Path, picture: Picture, patch: Patch) -> None:
     """Copy `source`, which `picture` was read from, with the pixels of `patch`. Raises DamagedFrameError, OSError."""
     with mapped(source) as data, target.open("wb") as out:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from math import ceil, floor
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 
 from rotopaint_ai.errors import DamagedFrameError, MissingFrameError, PlateError
 from rotopaint_ai.plates import colour, exr, film, stills
+from rotopaint_ai.plates.band import Band
 from rotopaint_ai.plates.kinds import Kind, kind_of
 from rotopaint_ai.plates.picture import Header, Picture, reading, stamp
 from rotopaint_ai.plates.sequence import Listing, find
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 Array = NDArray[Any]
 
 _DEFAULT_FPS = 24.0
+_WORTH = 0.85  # share of the rows above which keeping some of them is not worth the copy
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +83,7 @@ class Frame:
     @cached_property
     def rgb(self) -> Array:
         """Scene-linear float32 (H, W, 3) of the data window. Treat as read-only: it is kept for the next caller."""
-        return self._linear(self.codes)
+        return self._linear(np.asarray(self.codes))  # all rows of a band
 
     def region(self, x: int, y: int, width: int, height: int) -> tuple[Array, tuple[int, int]]:
         """Scene-linear pixels of a plate-space rectangle, cut to the data window, and their top-left pixel (x, y).
@@ -94,9 +97,40 @@ class Frame:
         cut = self.rgb[y0:y1, x0:x1] if "rgb" in self.__dict__ else self._linear(self.codes[y0:y1, x0:x1])
         return cut, (x0 + self.origin[0], y0 + self.origin[1])
 
+    def narrowed(self, top: float, bottom: float) -> Frame:
+        """The same frame with only some of its rows in memory (y in plate space); others are read again when wanted.
+
+        As it is where that would save little, or where its file is written from more than the rows that change.
+        Whoever asks for other rows is told (PlateError) where the file has changed by then.
+        """
+        lines = 1 if self.native is None else _lines_written(self.native)
+        if self.native is None or self.path is None or lines is None:
+            return self
+        height = self.codes.shape[0]
+        first = max(0, floor((top - self.origin[1]) / lines) * lines)
+        end = min(height, ceil((bottom - self.origin[1]) / lines) * lines)
+        if end <= first or end - first > _WORTH * height:
+            return self
+        again = partial(_read_again, self.path, self.native.kind, self.native.stamp)  # not the pixels themselves
+        band: Any = Band(self.codes, first, end, again)
+        return replace(self, codes=band, native=replace(self.native, picture=replace(self.native.picture, codes=band)))
+
     def _linear(self, codes: Array) -> Array:
         linear = colour.linearise(codes, self.colourspace, maximum=self.maximum)
         return linear if linear.shape[2] == 3 else np.repeat(linear, 3, axis=2)
+
+
+def _lines_written(native: Native) -> int | None:
+    """Rows that are written together where some of them change; None where all are, or tiles."""
+    if native.kind in (Kind.DPX, Kind.CINEON):
+        return 1
+    return exr.lines_written(native.picture) if native.kind is Kind.EXR else None
+
+
+def _read_again(path: Path, kind: Kind, before: tuple[int, int]) -> Array:
+    if stamp(path) != before:
+        raise PlateError(f"{path.name}: was written anew while it was worked on; run this frame again")
+    return READERS[kind].read(path).codes
 
 
 class Plate:
