@@ -70,12 +70,14 @@ def test_a_run_goes_on_only_where_one_of_the_same_frames_was_begun(session: Sess
     assert "--resume" not in run_words(session, CHOICE, None, Preferences())
 
 
-def test_frames_that_were_not_run_stay_as_they_were(session: Session, out: Path) -> None:
+@pytest.mark.parametrize("is_own", [True, False], ids=["run in the panel", "run outside"])
+def test_frames_that_were_not_run_stay_as_they_were(session: Session, out: Path, is_own: bool) -> None:
     session.start_project(out / "shot.rotopaint", read_results(out))
     painted = dict(session.painting.painted)
     session.mark([1006], "accepted")
     session.set_span((1002, 1003))
-    session.prepare_run(run_frames(session, CHOICE))
+    if is_own:
+        session.prepare_run(run_frames(session, CHOICE))
     found = between(1002, 1003, down=3.0, width_px=9.0)
     documents.write(out / "shapes.roto.json", found)
     run = json.loads((out / "run.json").read_text())

@@ -68,7 +68,7 @@ class Session(Editing):
         self.span: tuple[int, int] | None = None  # In and Out, see `set_span`
         self._saved: RotoDocument | None = None
         self._asked: State | None = None  # what the run that is under way was told
-        self._asked_frames: frozenset[int] | None = None  # and for which frames; None: for all
+        self._asked_frames: Collection[int] | None = None  # and for which frames; None: for all
         self._stepped_to: int | None = None
         self._projects = Projects(self)
         self.painting = Painting(self._projects.keep_painted)
@@ -311,9 +311,11 @@ class Session(Editing):
         """
         if results.out != self.out or results.document is None:
             return
-        asked, self._asked_frames = self._asked_frames, None
+        before, asked = self._state, self._asked_frames
+        self._asked_frames = None
+        if asked is None:  # a run of all, or one from outside the panel
+            asked = taking.frames_of(results.document, before.document)
         self._saved = results.document
-        before = self._state
         self.run = results.run if asked is None else results.run.joined(self.run, asked)
         self.act("run", taking.after_run(before, results.document, asked))
         self._note_run(results, before, asked)

@@ -30,6 +30,13 @@ def after_run(before: State, found: RotoDocument, asked: Frames) -> State:
     return replace(before, document=seam_settings.put_back(new, before.seams), predicted=predicted)
 
 
+def frames_of(found: RotoDocument, own: RotoDocument | None) -> Frames:
+    """The frames that a run was asked for, by what it wrote, where they are not all of the shot's; else None."""
+    if own is None or (found.first_frame <= own.first_frame and own.last_frame <= found.last_frame):
+        return None
+    return range(found.first_frame, found.last_frame + 1)
+
+
 def as_drawn(told: State, found: RotoDocument, asked: Frames) -> State:
     """What a run has drawn: its shapes, painted as it was told. One of some frames leaves the shot its widths."""
     return replace(told, document=found if asked is None else _among(told.document, found, asked))
