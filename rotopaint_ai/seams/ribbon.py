@@ -3,7 +3,7 @@
 Dimensions: T rows across (offset along the normal), S columns along, P matte pixels, C colour components.
 Convention: curves are in the crop's own pixels, corner origin, centres at +0.5. The ribbon is sampled on a copy of
 the crop shrunk by `step`, so that a seam is about as many rows wide at 4K as at video size. Every curve is continued
-straight by `RUN_OUT` columns at both ends; the columns of one curve follow those of another without a gap.
+straight at both ends, as far as the matte goes on (`RUN_OUT`); the columns of one curve follow those of another.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ Index = NDArray[Any]  # intp
 Bools = NDArray[Any]  # bool
 Curve = tuple[NDArray[np.floating], float]
 
-RUN_OUT = 8  # columns that continue a curve beyond its ends, for pixels and filters that reach past them
+RUN_OUT = 8, 20  # columns, least and most, that continue a curve beyond its ends: as far as the matte does, and SPARE
+SPARE = 6
 GAP = 12  # px: where a curve leaves the matte for no longer, before an end too, its run goes on
 ROWS_WIDE = 10.0  # a matte wider than this many pixels, on average, is worked on in a copy shrunk to this width
 _LARGE = 1.35  # times shrunk from which on it is shrunk more than the matte grows: large plates hold less to a pixel
@@ -123,7 +124,7 @@ def straighten(hole: Bools, curves: Sequence[Curve]) -> Ribbon | None:
         return None
     step = shrinkage(cv2.countNonZero(hole.view(np.uint8)) / sum(len(run) for run, _ in runs))
     size = max(1, round(hole.shape[0] / step)), max(1, round(hole.shape[1] / step))
-    centres_S, tangents_S, reach_S = _centre_line(runs, step)
+    centres_S, tangents_S, reach_S = _centre_line(runs, hole, step)
     cover = _cover(hole, size, step)
     at_P = np.flatnonzero(hole if size == hole.shape else cv2.dilate(cover, np.ones((3, 3), np.uint8)) > 0)
     y, x = np.divmod(at_P.astype(np.int32), np.int32(size[1]))
@@ -188,25 +189,35 @@ def _runs(hole: Bools, curves: Sequence[Curve]) -> list[Curve]:
     return [run for length, run in found if length >= min(_SHORTEST, longest)]
 
 
-def _centre_line(runs: Sequence[Curve], step: float) -> tuple[Array, Array, Array]:
+def _centre_line(runs: Sequence[Curve], hole: Bools, step: float) -> tuple[Array, Array, Array]:
     """Points and unit tangents (S, 2) of all runs in a row, and how far each reaches across, in shrunk pixels."""
-    away = np.arange(1, RUN_OUT + 1, dtype=np.float32)[:, None]
-    centres, smooth, reaches = [], [], []
-    for run, half in runs:
-        points = _thinned(run, step) / np.float32(step)
-        reach = min(4, len(points) - 1)
-        before, after = _unit(np.stack([points[0] - points[reach], points[-1] - points[-1 - reach]]))
-        line = np.concatenate([points[0] + before * away[::-1], points, points[-1] + after * away])
-        centres.append(line)
-        smooth.append(cv2.GaussianBlur(line, (1, 13), _TANGENT_SIGMA, borderType=cv2.BORDER_REPLICATE))
-        reaches.append(np.full(len(line), max(_WIDER * half / step, ROWS_WIDE), np.float32))
+    lines = [_thinned(run, step) for run, _ in runs]
+    reach = [min(4, len(line) - 1) for line in lines]
+    ends = np.concatenate([line[[0, -1]] for line in lines])
+    out = _unit(np.concatenate([[line[0] - line[k], line[-1] - line[-1 - k]] for line, k in zip(lines, reach)]))
+    steps = np.arange(1, RUN_OUT[1] + 1, dtype=np.float32)[:, None] * np.float32(step)
+    beyond = [end + steps[:n] * way for end, way, n in zip(ends, out, _run_out(ends, out, hole, steps))]
+    whole = [np.concatenate([beyond[2 * k][::-1], line, beyond[2 * k + 1]]) for k, line in enumerate(lines)]
+    centres: Array = np.concatenate(whole) / np.float32(step)
+    smooth = [cv2.GaussianBlur(line, (1, 13), _TANGENT_SIGMA, borderType=cv2.BORDER_REPLICATE) for line in whole]
     row: Array = np.concatenate(smooth)
     tangents: Array = np.empty_like(row)
     np.subtract(row[2:], row[:-2], out=tangents[1:-1])
-    last = np.cumsum([len(line) for line in centres]) - 1
+    last = np.cumsum([len(line) for line in whole]) - 1
     first = np.r_[0, last[:-1] + 1]
     tangents[first], tangents[last] = tangents[first + 1], tangents[last - 1]
-    return np.concatenate(centres), _unit(tangents), np.concatenate(reaches)
+    wide = [max(_WIDER * half / step, ROWS_WIDE) for _, half in runs]
+    return centres, _unit(tangents), np.repeat(np.array(wide, np.float32), [len(line) for line in whole])
+
+
+def _run_out(ends: Array, ways: Array, hole: Bools, steps: Array) -> Index:
+    """By how many columns to go on at some ends (N, 2), each its way (N, 2)."""
+    height, width = hole.shape
+    x, y = np.moveaxis(np.floor(ends[:, None] + steps * ways[:, None]).astype(np.intp), 2, 0)
+    on = (x >= 0) & (y >= 0) & (x < width) & (y < height)
+    on &= hole.reshape(-1).take(np.where(on, y * width + x, 0))
+    inside = np.minimum.accumulate(on, axis=1).sum(1)
+    return np.asarray(np.clip(inside + SPARE, *RUN_OUT))
 
 
 def _unit(vectors: NDArray[np.floating]) -> Array:

@@ -188,3 +188,19 @@ def test_a_matte_far_beyond_its_curves_ends_is_asked_to_the_last_column() -> Non
     assert np.array_equal(relit[8:17, 39, 3], relit[8:17, 36, 3])  # none beyond it
     middle = (5 * answer[0, :, 0] + answer[0, :, light.EVERY]) / 6
     assert np.allclose(relit[8:17, 1, 3], middle, atol=1e-5)
+
+
+def test_a_ribbon_goes_on_as_far_as_the_matte_does_beyond_its_curves_end() -> None:
+    from rotopaint_ai.seams.ribbon import RUN_OUT, SPARE, straighten
+
+    line = np.stack([np.linspace(60.0, 120.0, 61), np.full(61, 40.0)], 1)
+    columns = {}
+    for beyond in (0, 10, 60):
+        hole = np.zeros((80, 200), bool)
+        hole[38:41, 60 - beyond : 121 + beyond] = True
+        ribbon = straighten(hole, [(line, 1.5)])
+        assert ribbon is not None
+        assert ribbon.step == 1.0
+        columns[beyond] = ribbon.map_x_TS.shape[1]
+    wanted = {0: RUN_OUT[0], 10: 10 + SPARE, 60: RUN_OUT[1]}
+    assert columns == {beyond: 61 + 2 * n for beyond, n in wanted.items()}
