@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from PySide6.QtCore import QEvent, QPointF, Qt
 from PySide6.QtGui import QMouseEvent
@@ -12,6 +14,7 @@ from rotopaint_ai.shapes.roto import ControlPoint
 from rotopaint_ui.canvas import Canvas
 from rotopaint_ui.session import Session
 from rotopaint_ui.tools import ReshapeTool, Touch
+from rotopaint_ui.tools.clone import CloneTool
 from rotopaint_ui.tools.select import select_under
 
 from .conftest import FRAMES
@@ -343,3 +346,30 @@ def test_feather_by_key(canvas: Canvas, session: Session) -> None:
         assert session.shape.feather_px == 2
         assert canvas.edit("feather_none")
         assert session.shape.feather_px == 0
+
+
+def test_the_clone_brush_copies_from_where_ctrl_was_clicked(qtbot: QtBot, canvas: Canvas, session: Session) -> None:
+    said: list[str] = []
+    session.said.append(said.append)
+    session.run = replace(session.run, held=((1001, 1002),))
+    canvas.tool = "clone"
+    drag(qtbot, canvas, (20, 20), (30, 20))
+    assert said[-1] == "Ctrl+click where to copy from, then drag"
+    assert session.state.strokes == {}
+    brush = canvas._tools["clone"]
+    assert isinstance(brush, CloneTool)
+    drag(qtbot, canvas, (20, 40), (17, 40), held=SHIFT)  # three plate pixels to the left
+    assert brush.radius_px == pytest.approx(5.0)
+    qtbot.mouseClick(canvas, LEFT, CTRL, spot(canvas, (20, 35)))
+    drag(qtbot, canvas, (22, 20), (26, 20), (30, 20))
+    (stroke,) = session.state.strokes[1001]
+    assert (stroke.dx, stroke.dy, stroke.radius_px) == (-2, 15, 5.0)
+    assert [place for x, y in stroke.points for place in (x, y)] == pytest.approx([22, 20, 26, 20, 30, 20])
+    assert session.state.strokes[1002] == session.state.strokes[1001]  # the whole hold
+    drag(qtbot, canvas, (40, 20), (44, 20))  # goes on beside it, as brushes do
+    assert [(s.dx, s.dy) for s in session.state.strokes[1001]] == [(-2, 15), (-2, 15)]
+    assert [session.undo(), session.undo(), session.undo()] == ["clone stroke", "clone stroke", None]
+    qtbot.mousePress(canvas, LEFT, NONE, spot(canvas, (40, 20)))
+    move(qtbot, canvas, (44, 20))
+    canvas.cancel_gesture()
+    assert (session.state.strokes, session.can_undo) == ({}, False)
