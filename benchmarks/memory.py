@@ -4,8 +4,8 @@
 
 The sample shot's files stand again and again under new numbers, forwards and backwards. Each run is a process of its
 own; its peak is what the kernel says of it. With `--slice N` a run is stopped and resumed after every N frames, for
-machines where nothing may run for long: the largest peak of all its processes counts. `--large N`: the same shot
-enlarged to 1920 x 1080, N frames.
+machines where nothing may run for long: the largest peak of all its processes counts. `--large N`: N frames of
+1920 x 1080, the shot enlarged until it fills them, and as it is in their middle.
 """
 
 from __future__ import annotations
@@ -84,10 +84,10 @@ def main() -> int:
         for n in asked.frames:
             found[f"{n} frames"] = round(peak_mb(plates, crop, Path(scratch) / f"out{n}", n, asked.slice), 1)
         if asked.large:
-            large, crops = enlarge(sample, [crop], Path(scratch) / "large", n_frames=asked.large)
-            found[f"{asked.large} frames of 1920 x 1080"] = round(
-                peak_mb(large, crops[0], Path(scratch) / "big", asked.large, 0), 1
-            )
+            for name, scale in (("filling the plate", None), ("as large as it is", 1.0)):
+                large, crops = enlarge(sample, [crop], Path(scratch) / name, n_frames=asked.large, scale=scale)
+                peak = peak_mb(large, crops[0], Path(scratch) / f"{name}-out", asked.large, 0)
+                found[f"{asked.large} frames of 1920 x 1080, the shot {name}"] = round(peak, 1)
     print(json.dumps({"benchmark": "memory", "peak_mb": found}, indent=1))
     return 0
 

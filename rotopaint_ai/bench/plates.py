@@ -20,9 +20,11 @@ GRAIN = 0.01  # standard deviation of the grain over the light, as of a fine fil
 
 
 def enlarge(
-    source: Path | str, crops: Sequence[str], folder: Path, *, n_frames: int = 48
+    source: Path | str, crops: Sequence[str], folder: Path, *, n_frames: int = 48, scale: float | None = None
 ) -> tuple[str, tuple[str, ...]]:
     """Write the plates into `folder`; returns their pattern and the crops that fit them.
+
+    `scale`: how much larger the shot becomes (None: until it fills the plate); what is beside it continues its rim.
 
     The shot runs forwards and backwards until there are `n_frames`, numbered from 1001. Without grain ZIP would pack an
     enlarged picture far too well and make reading and writing look cheap.
@@ -31,7 +33,7 @@ def enlarge(
     with open_plate(source) as plate:
         there = list(plate.frames)
         swing = there + there[-2:0:-1]
-        scale = max(WIDTH / plate.width, HEIGHT / plate.height)
+        scale = scale or max(WIDTH / plate.width, HEIGHT / plate.height)
         shift = ((WIDTH - plate.width * scale) / 2, (HEIGHT - plate.height * scale) / 2)
         with ThreadPoolExecutor(n_cores()) as pool:
             for _ in pool.map(
