@@ -12,6 +12,7 @@ from pytestqt.qtbot import QtBot
 from rotopaint_ai.errors import UsageError
 from rotopaint_ai.exchange import document as documents
 from rotopaint_ai.shapes.roto import Key, RotoDocument
+from rotopaint_ui.app import Window
 from rotopaint_ui.host import PlateChoice
 from rotopaint_ui.panel import Panel
 from rotopaint_ui.preferences import Preferences
@@ -164,3 +165,14 @@ def test_the_jobs_get_what_the_buttons_say(panel: Panel, facts: PlateFacts, out:
         panel.commands[command].trigger()
     frames = [words[words.index("--frames") + 1] if "--frames" in words else "all" for words in started]
     assert frames == ["1002-1003", "all", "1002-1003", "1001-1003,1005-1006"]
+
+
+def test_a_shot_goes_into_the_batch_from_in_to_out(qtbot: QtBot, facts: PlateFacts, out: Path) -> None:
+    window = Window()
+    qtbot.addWidget(window)
+    window.panel.session.open(facts, out)
+    window.panel.opening.choice = CHOICE
+    window.panel.session.set_span((1002, 1003))
+    window.add_to_batch()
+    assert [shot.frames for shot in window.batch.queue.shots] == ["1002-1003"]
+    window.close()

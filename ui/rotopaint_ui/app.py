@@ -24,6 +24,7 @@ from rotopaint_ui.preferences import default_path
 from rotopaint_ui.preferences_window import PreferencesWindow
 from rotopaint_ui.session import Box
 from rotopaint_ui.welcome import Welcome
+from rotopaint_ui.words import run_frames, wanted_text
 
 QUEUE_NAME = "batch.json"
 
@@ -86,13 +87,18 @@ class Window(QMainWindow):
         self.batch.raise_()
 
     def add_to_batch(self) -> None:
-        """Put the shot that is open at the end of the queue, with its crop boxes and pack."""
+        """Put the shot that is open, from In to Out, at the end of the queue, with its crop boxes and pack."""
         panel, session = self.panel, self.panel.session
         if session.plate is None or panel.choice is None:
             panel.status.say("Open a plate first", "trouble")
             return
         crops = tuple(box.word(frame) for frame, box in sorted(session.state.crops.items())) or ("auto",)
         choice = panel.choice
+        try:
+            frames = wanted_text(choice, run_frames(session, choice))
+        except RotopaintError as error:
+            panel.status.say(str(error), "trouble")
+            return
         name = session.plate.name or "plate"
         self.batch.add(
             [
@@ -102,7 +108,7 @@ class Window(QMainWindow):
                     str(session.out),
                     crops,
                     panel.top.chosen_pack,
-                    choice.frames,
+                    frames,
                     choice.colourspace,
                 )
             ]

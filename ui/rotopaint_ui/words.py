@@ -40,6 +40,11 @@ def run_frames(session: Session, choice: PlateChoice, *, ignores_range: bool = F
     return None if frames == session.plate.frames else frames
 
 
+def wanted_text(choice: PlateChoice, frames: Collection[int] | None) -> str | None:
+    """Frames of a run as `--frames` takes them: those of `run_frames`, else what the host points at; None: all."""
+    return choice.frames if frames is None else str(FrameRange(min(frames), max(frames)))
+
+
 def run_words(
     session: Session,
     choice: PlateChoice,
@@ -59,7 +64,7 @@ def run_words(
         words += ["--project", str(session.project_path), "--leave-project"]
     if pack is not None:
         words += ["--model", pack]
-    wanted = choice.frames if frames is None else str(FrameRange(min(frames), max(frames)))
+    wanted = wanted_text(choice, frames)
     if wanted is not None:
         words += ["--frames", wanted]
     if preferences.device != "auto":
