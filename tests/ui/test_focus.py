@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QPoint, Qt
 from PySide6.QtWidgets import QAbstractButton, QApplication, QLineEdit, QWidget
 from pytestqt.qtbot import QtBot
 
@@ -87,6 +87,9 @@ def test_a_click_on_a_button_takes_what_was_typed_and_the_keys_from_a_field(
     assert QApplication.focusWidget() is panel.canvas
     qtbot.keyClick(panel.canvas, K.Key_T)
     assert fired == ["tool.transform"]
+    focus(qtbot, panel.review_bar.frame)
+    qtbot.mouseClick(panel.timeline, Qt.MouseButton.LeftButton, pos=QPoint(int(panel.timeline.x_of(1002)) + 5, 40))
+    assert (panel.session.frame, QApplication.focusWidget()) == (1002, panel.canvas)
 
 
 def test_a_list_and_a_choice_are_walked_with_the_arrows(qtbot: QtBot, panel: Panel, fired: list[str]) -> None:

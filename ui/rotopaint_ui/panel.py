@@ -231,6 +231,7 @@ class Panel(QWidget):
                 get[f"overlay.{each.name}"].setChecked(getattr(self.canvas.overlay, each.name))
         self.take_tool("select")
         self._guard = Guard(self, self.canvas)
+        self.timeline.installEventFilter(self._guard)  # a click there leaves fields, too
         self.canvas.setFocus()
 
     # --- commands
