@@ -27,11 +27,11 @@ from torch import Tensor, nn
 
 Array64 = npt.NDArray[np.float64]
 
-MOST_MODES = 24
+MOST_MODES = 32
 FEWEST_SAMPLES = 12  # below, nobody knows what a face can do
 BELIEFS = (0.2, 0.35, 0.5, 0.7)  # how much of its expected error is a landmark's own, which the others can mend
 RESIDUALS = (0.003, 0.006, 0.012)  # what the basis leaves unexplained, in units of the face
-SLANTS = (0.0, 1.0, 1.5)  # how much of the slant that errors were seen to have is believed
+SLANTS = (0.0, 1.0, 1.5, 2.2)  # how much of the slant that errors were seen to have is believed
 WORTH = 0.99  # a prior has to bring the held-out error below this share
 HIDDEN = (3.0, 8.0, 20.0)  # how much more than its expected error a landmark that is surely hidden may be off
 _CHOICES = {"belief": BELIEFS, "residual": RESIDUALS, "hidden": HIDDEN, "slant": SLANTS}
