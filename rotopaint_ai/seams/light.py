@@ -23,7 +23,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from rotopaint_ai.seams import banks
+from rotopaint_ai.seams import banks, glint
 
 Array = NDArray[Any]  # float32
 Bools = NDArray[Any]  # bool
@@ -113,12 +113,21 @@ def sources(light_TSC: Array, hole_TS: Bools) -> Sources:
     return Sources(light_TCS, face_TCS, banks_TCS, near, _along(near, _FAR))
 
 
-def _relit(known: Sources, light_CN: Array, hole_TS: Bools, places: _Places) -> Sources:
-    """The sources once the samples at some places show other light. The banks do not: those are in the matte."""
+def _relit(known: Sources, light_CN: Array, hole_TS: Bools, places: _Places) -> tuple[Sources, Array | None]:
+    """The sources once the samples at some places show other light, and how far each of those is a bright line.
+
+    The banks do not change: the places are in the matte. Bright lines (`glint`) are not believed.
+    """
     light_TCS = known.own.copy()
     np.put(light_TCS, places.of_CN, light_CN)
     near, trust = _shading(light_TCS, hole_TS)
-    return Sources(light_TCS, _along_colours(banks.join(light_TCS, trust), 1.0), known.banks, near, _along(near, _FAR))
+    far = _along(near, _FAR)
+    bright = glint.lines(far, hole_TS)
+    if bright is not None:
+        trust *= (1.0 - bright) ** 2
+    face = _along_colours(banks.join(light_TCS, trust), 1.0)
+    bright_N = None if bright is None else bright.reshape(-1).take(places.at)
+    return Sources(light_TCS, face, known.banks, near, far), bright_N
 
 
 def _shading(light_TCS: Array, hole_TS: Bools) -> tuple[Array, Array]:
@@ -189,8 +198,8 @@ def relight_in_turn(
     thinned_TS = np.ascontiguousarray(hole_TS[:, ::EVERY])
     base_CN, keep_N = _paint(known, thinned_TS, asked, tables[0], places, banks_CN)
     for table in tables[1:]:
-        known = _relit(known, base_CN + keep_N * light_CN, hole_TS, places)
-        more_CN, keep = _paint(known, thinned_TS, asked, table, places, banks_CN)
+        known, bright_N = _relit(known, base_CN + keep_N * light_CN, hole_TS, places)
+        more_CN, keep = _paint(known, thinned_TS, asked, table, places, banks_CN, bright_N)
         base_CN, keep_N = more_CN + keep * base_CN, keep * keep_N
     out = np.zeros((own_TS.size, 4), np.float32)
     out[:, 3] = 1.0
@@ -256,11 +265,21 @@ class _Asked:
 
 
 def _paint(
-    known: Sources, thinned_TS: Bools, asked: _Asked, table: Table, places: _Places, banks_CN: Array
+    known: Sources,
+    thinned_TS: Bools,
+    asked: _Asked,
+    table: Table,
+    places: _Places,
+    banks_CN: Array,
+    bright_N: Array | None = None,
 ) -> tuple[Array, Array]:
-    """Base (C, N) and keep (N,) at some places."""
+    """Base (C, N) and keep (N,) at some places; where they are bright lines the joined face takes the plate's share."""
     answers = evaluate(_features(known.thinned(), thinned_TS, asked.at), table)
     answer = asked.between(shared(answers.transpose(1, 0, 2).reshape(N_ANSWERS, -1)))
+    if bright_N is not None:
+        answer[1] += bright_N * answer[0]
+        answer[0] *= 1.0 - bright_N
+        answer[3:] *= 1.0 - bright_N
     base = answer[1] * places.read(known.face)
     base += answer[2] * banks_CN
     base += answer[3:]

@@ -1,0 +1,51 @@
+"""Bright lines in a matte that the face has not: light that falls through the gap, bare print at its edge.
+
+The tables of `light` take what is bright for face, for folds and lips shine. Between banks that are smooth nothing
+shines in a thin line along the seam, so there such a line is taken for the seam's.
+
+Dimensions: T rows across, S columns along.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]  # float32
+Bools = NDArray[Any]  # bool
+
+_LINE = np.ones((7, 1), np.uint8)  # rows: lines are thinner than this
+_AROUND = np.ones((3, 3), np.uint8)
+_EVERY = 4  # columns from one that is looked at to the next: they are smoothed over more
+_TIMES = 3.0  # times the lines beside the seam from which on one stands out; twice that is certain
+_SMOOTH = 0.02  # log light: banks whose own lines are fainter than this are smooth
+_LEAST = 0.002  # log light of lines that any bank has
+_FAR = 4.0  # of them, over which banks are looked at
+
+
+def lines(far: Array, hole_TS: Bools) -> Array | None:
+    """How sure it is that a sample belongs to such a line, (T, S) from 0 to 1; None where there is none.
+
+    far: log light (T, S), smoothed along the seam; hole_TS: samples in the matte or off the crop.
+    """
+    n_columns, few, hole = far.shape[1], np.ascontiguousarray(far[:, ::_EVERY]), hole_TS[:, ::_EVERY]
+    ridge: Array = cv2.morphologyEx(few, cv2.MORPH_TOPHAT, _LINE)
+    clear = (~hole).astype(np.float32)
+    power, count = (_along(row) for row in ((ridge * ridge * clear).sum(0), clear.sum(0)))
+    beside = np.sqrt(power / np.maximum(count, np.float32(1e-3))) + np.float32(_LEAST)
+    smooth = np.clip((_SMOOTH - beside) / np.float32(0.3 * _SMOOTH), 0.0, 1.0)
+    if not smooth.any():
+        return None
+    found = np.clip(ridge / (np.float32(_TIMES) * beside) - 1.0, 0.0, 1.0) * (smooth * hole)
+    if not found.any():
+        return None
+    whole = np.repeat(cv2.dilate(found.astype(np.float32), _AROUND), _EVERY, axis=1)[:, :n_columns]
+    return np.asarray(whole * hole_TS)
+
+
+def _along(row_S: Array) -> Array:
+    width = 2 * round(2 * _FAR) + 1
+    return np.asarray(cv2.GaussianBlur(row_S[None], (width, 1), _FAR, borderType=cv2.BORDER_REPLICATE)[0])
