@@ -28,6 +28,7 @@ from torch import Tensor, nn
 Array64 = npt.NDArray[np.float64]
 
 MOST_MODES = 32
+MOST_SAMPLES = 1500  # evenly spread; more say nothing new of what faces can do
 FEWEST_SAMPLES = 12  # below, nobody knows what a face can do
 BELIEFS = (0.2, 0.35, 0.5, 0.7)  # how much of its expected error is a landmark's own, which the others can mend
 RESIDUALS = (0.003, 0.006, 0.012)  # what the basis leaves unexplained, in units of the face
@@ -61,7 +62,7 @@ def fit_basis(landmarks_NLC: npt.NDArray[np.floating], mirror: Sequence[int]) ->
     None with too few frames.
     """
     usable = np.isfinite(landmarks_NLC).all(axis=2).mean(axis=1) > 0.5
-    faces = landmarks_NLC[usable].astype(np.float64)
+    faces = landmarks_NLC[usable][:: max(1, -(-int(usable.sum()) // MOST_SAMPLES))].astype(np.float64)
     if len(faces) < FEWEST_SAMPLES or faces.shape[1] < 6:
         return None
     faces = faces - np.nanmean(faces, axis=1, keepdims=True)
