@@ -64,7 +64,8 @@ def _nest(text: str, where: str) -> list[Any]:
     """Braces as lists, everything else as words."""
     top: list[Any] = []
     current, stack = top, []
-    for token in _TOKEN.findall(text):
+    for found in _TOKEN.finditer(text):  # one after the other: a long shot has millions
+        token = found[0]
         if token == "{":
             inner: list[Any] = []
             current.append(inner)
@@ -162,7 +163,9 @@ def _cubic_block(block: Any, where: str) -> Cubic:
     if len(points) < 2:
         _refuse(where, "px without key times")
     times = _times(points[1], where)
-    return Cubic(flags, times, tuple(_point(each, times, where) for each in points[2:]))
+    rows = points[:1:-1]
+    del points[2:]  # each is let go as soon as it is read: as words a long shot's points take more than all else
+    return Cubic(flags, times, tuple(_point(rows.pop(), times, where) for _ in range(len(rows))))
 
 
 def _point(block: Any, times: Times | None, where: str) -> CurvePoint:

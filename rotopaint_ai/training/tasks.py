@@ -16,11 +16,11 @@ import torch
 from torch import nn
 
 from rotopaint_ai.errors import TrainingError, UsageError
-from rotopaint_ai.files import write_json
+from rotopaint_ai.files import write_json, write_text
 from rotopaint_ai.inference.pack import CARD, load_card, write_card
 from rotopaint_ai.jobs import Cancel, Event, Sink
 from rotopaint_ai.training.checkpoint import data_print
-from rotopaint_ai.training.fitting import Row, Schedule
+from rotopaint_ai.training.fitting import Fit, Row, Schedule
 from rotopaint_ai.training.recipe import read_content
 from rotopaint_ai.training.registry import Registry
 from rotopaint_ai.training.warmstart import find_weights
@@ -108,6 +108,7 @@ class Sample(Protocol):
 
 
 S = TypeVar("S", bound=Sample)
+Net = TypeVar("Net", bound=nn.Module)
 
 
 def split(samples: Sequence[S]) -> tuple[list[S], list[S]]:
@@ -157,6 +158,47 @@ def take_over(net: nn.Module, init: str | None) -> str:
     }
     net.load_state_dict({**state, **fits})
     return f"{len(fits)} of {len(state)} tensors of the landmark network in {Path(weights.where).name}"
+
+
+def conduct(
+    order: Order,
+    plan: Schedule,
+    net: Net,
+    samples: Sequence[S],
+    *,
+    fit: Callable[[Net, Sequence[S]], Fit[Net, Any]],
+    judge: Callable[[Net, Sequence[S]], Mapping[str, Any]],
+    write: Callable[[Net, Path, Sequence[S]], float],
+    name: str,
+) -> Mapping[str, Any]:
+    """A whole training: hold samples back, start from the landmark network, fit, judge on the held-back, deliver.
+
+    `write` writes the model `name` and returns how far it is from the network. Returns what `judge` finds.
+    """
+    learn, held = split(samples)
+    taken = take_over(net, order.init)
+    said = {"samples": len(learn), "held_out": len(held), "init": taken}
+    order.sink(Event("started", {"stage": "train", **said}))
+    write_text(order.folder / "recipe.yaml", plan.to_yaml())
+    fitting = fit(net, learn)
+    if order.resume:
+        fitting.load()
+    net = fitting.run(lambda row: order.sink(progress(plan, row)), order.cancel.check)
+    found = judge(net, held)
+    facts = {
+        "command": order.command,
+        "recipe": plan.name,
+        "init": taken,
+        "data": sorted({Path(source).name for source in order.sources}),
+        "weights": sum(parameter.numel() for parameter in net.parameters()),
+        "steps": fitting.at,
+        "minutes": round(fitting.seconds / 60, 2),
+        "metrics": found,
+    }
+    deliver(order, name, lambda path: write(net, path, held), facts)
+    write_json(order.folder / "report.json", facts)
+    order.sink(Event("finished", {"stage": "train", "pack": str(order.out), "metrics": found}))
+    return found
 
 
 def deliver(order: Order, name: str, write: Callable[[Path], float], facts: Mapping[str, Any]) -> float:

@@ -7,21 +7,19 @@ PACK is a pack or a detector's .onnx file; every source gets a line.
 
 from __future__ import annotations
 
-import argparse
-import json
 import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from rotopaint_ai.errors import PackError, RotopaintError
-from rotopaint_ai.files import write_json
+from rotopaint_ai.errors import PackError
 from rotopaint_ai.inference.models import FaceModel
 from rotopaint_ai.inference.pack import check_detector_signature, load_pack
 from rotopaint_ai.inference.session import open_session, read_signature
 from rotopaint_ai.training.detection.figures import figures
 from rotopaint_ai.training.detection.scenes import Scene, read_scenes
+from rotopaint_ai.training.judging import Judge, main
 
 
 def open_model(pack: str) -> FaceModel:
@@ -44,26 +42,13 @@ def held_out(scenes: list[Scene]) -> list[Scene]:
     return scenes
 
 
-def main() -> int:
-    """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("pack", help="pack or detector.onnx")
-    parser.add_argument("sources", nargs="+", type=Path, help="plates, data sets, shots")
-    parser.add_argument("--json", type=Path, help="write all numbers to a file")
-    options = parser.parse_args()
-    try:
-        model = open_model(options.pack)
-        found: dict[str, Any] = {}
-        for source in options.sources:
-            found[str(source)] = figures(model, held_out(read_scenes([source])), *model.size)
-            print(source, json.dumps(found[str(source)]))
-        if options.json:
-            write_json(options.json, {**found, "ms_per_picture": model.session.ms_per_call})
-    except RotopaintError as error:
-        print(error, file=sys.stderr)
-        return 2
-    return 0
+def open_judge(pack: str) -> Judge:
+    """The detector of a pack, or of a file, and how it is judged. Raises PackError where there is none."""
+    model = open_model(pack)
+    return Judge(
+        model.session, lambda source: figures(model, held_out(read_scenes([source])), *model.size), per="picture"
+    )
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(__doc__ or "", "detector.onnx", "plates, data sets, shots", open_judge))

@@ -19,21 +19,20 @@ import torch
 from torch import Tensor
 
 from rotopaint_ai.errors import TrainingError, UsageError
-from rotopaint_ai.files import replacing, write_json, write_text
+from rotopaint_ai.files import replacing
 from rotopaint_ai.inference.session import open_session
-from rotopaint_ai.jobs import Event
 from rotopaint_ai.training.augment import PARTS
 from rotopaint_ai.training.checkpoint import data_print
 from rotopaint_ai.training.detection import losses
 from rotopaint_ai.training.detection.batches import Batches, DetectorBatch
 from rotopaint_ai.training.detection.figures import figures
-from rotopaint_ai.training.detection.net import DetectorModel, DetectorNet, n_weights
+from rotopaint_ai.training.detection.net import DetectorModel, DetectorNet
 from rotopaint_ai.training.detection.ops import translations
 from rotopaint_ai.training.detection.scenes import Scene, read_scenes
 from rotopaint_ai.training.export import save_onnx
 from rotopaint_ai.training.fitting import Fit, Schedule, check_parts
 from rotopaint_ai.training.recipe import filled_from
-from rotopaint_ai.training.tasks import TASKS, Order, deliver, progress, split, take_over
+from rotopaint_ai.training.tasks import TASKS, Order, conduct
 
 OUTPUTS = ("boxes", "scores", "masks", "keypoints")
 PARITY_PX, PARITY_SHARE = 0.02, 0.001
@@ -95,32 +94,22 @@ class DetectorRecipe(Schedule):
 def train_detector(order: Order) -> Mapping[str, Any]:
     """Train, judge on held-out scenes, export, deliver."""
     plan = filled_from(DetectorRecipe(), order.recipe, order.overrides)
-    learn, held = split(read_scenes(order.sources, check=order.cancel.check))
-    net = build(plan)
-    taken = take_over(net, order.init)
-    said = {"samples": len(learn), "held_out": len(held), "init": taken}
-    order.sink(Event("started", {"stage": "train", **said}))
-    write_text(order.folder / "recipe.yaml", plan.to_yaml())
-    fit = make_fit(plan, net, learn, order.folder)
-    if order.resume:
-        fit.load()
-    net = fit.run(lambda row: order.sink(progress(plan, row)), order.cancel.check)
-    found = figures(DetectorModel(net), held, plan.width, plan.height)
-    facts = {
-        "command": order.command,
-        "recipe": plan.name,
-        "init": taken,
-        "data": sorted({Path(source).name for source in order.sources}),
-        "weights": n_weights(net),
-        "steps": fit.at,
-        "minutes": round(fit.seconds / 60, 2),
-        "metrics": found,
-    }
-    sample = np.stack([fitted(scene, plan.width, plan.height)[0] for scene in held[:4]])
-    deliver(order, "detector", lambda path: export(net, path, sample.astype(np.float32) / 255), facts)
-    write_json(order.folder / "report.json", facts)
-    order.sink(Event("finished", {"stage": "train", "pack": str(order.out), "metrics": found}))
-    return found
+    return conduct(
+        order,
+        plan,
+        build(plan),
+        read_scenes(order.sources, check=order.cancel.check),
+        fit=lambda net, learn: make_fit(plan, net, learn, order.folder),
+        judge=lambda net, held: figures(DetectorModel(net), held, plan.width, plan.height),
+        write=lambda net, path, held: export(net, path, _sample(plan, held)),
+        name="detector",
+    )
+
+
+def _sample(plan: DetectorRecipe, scenes: Sequence[Scene]) -> npt.NDArray[np.float32]:
+    """Some pictures as the detector sees them at run time."""
+    pictures = np.stack([fitted(scene, plan.width, plan.height)[0] for scene in scenes[:4]])
+    return pictures.astype(np.float32) / np.float32(255)
 
 
 def build(plan: DetectorRecipe) -> DetectorNet:

@@ -7,8 +7,6 @@ PACK is a pack or a matte.onnx file; every source gets a line. Pixels are those 
 
 from __future__ import annotations
 
-import argparse
-import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,10 +16,10 @@ import numpy as np
 import numpy.typing as npt
 
 from rotopaint_ai.crops import CROP_MARGIN
-from rotopaint_ai.errors import PackError, RotopaintError
-from rotopaint_ai.files import write_json
+from rotopaint_ai.errors import PackError
 from rotopaint_ai.inference.pack import check_matte_signature, load_pack
 from rotopaint_ai.inference.session import Session, open_session, read_signature
+from rotopaint_ai.training.judging import Judge, main
 from rotopaint_ai.training.segmentation.figures import figures
 from rotopaint_ai.training.segmentation.views import read_views
 
@@ -39,30 +37,15 @@ def open_model(pack: str) -> tuple[Session, int]:
     return open_session(path, device="cpu", threads=1, example=example), side
 
 
-def main() -> int:
-    """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("pack", help="pack or matte.onnx")
-    parser.add_argument("sources", nargs="+", type=Path, help="shots, folders of shots, data sets")
-    parser.add_argument("--json", type=Path, help="write all numbers to a file")
-    options = parser.parse_args()
-    try:
-        session, side = open_model(options.pack)
+def open_judge(pack: str) -> Judge:
+    """The second opinion of a pack, or of a file, and how it is judged. Raises PackError where there is none."""
+    session, side = open_model(pack)
 
-        def opine(crops: npt.NDArray[Any]) -> Sequence[npt.NDArray[Any]]:
-            return session.run(("seam", "face"), {"crop": crops})
+    def opine(crops: npt.NDArray[Any]) -> Sequence[npt.NDArray[Any]]:
+        return session.run(("seam", "face"), {"crop": crops})
 
-        found: dict[str, Any] = {}
-        for source in options.sources:
-            found[str(source)] = figures(opine, read_views([source]), side, CROP_MARGIN)
-            print(source, json.dumps(found[str(source)]))
-        if options.json:
-            write_json(options.json, {**found, "ms_per_crop": session.ms_per_call})
-    except RotopaintError as error:
-        print(error, file=sys.stderr)
-        return 2
-    return 0
+    return Judge(session, lambda source: figures(opine, read_views([source]), side, CROP_MARGIN), per="crop")
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(__doc__ or "", "matte.onnx", "shots, folders of shots, data sets", open_judge))

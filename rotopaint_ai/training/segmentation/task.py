@@ -17,9 +17,8 @@ import torch
 from torch import Tensor
 
 from rotopaint_ai.errors import TrainingError, UsageError
-from rotopaint_ai.files import replacing, write_json, write_text
+from rotopaint_ai.files import replacing
 from rotopaint_ai.inference.session import open_session
-from rotopaint_ai.jobs import Event
 from rotopaint_ai.training.augment import PARTS, Geometry
 from rotopaint_ai.training.checkpoint import data_print
 from rotopaint_ai.training.export import save_onnx
@@ -30,7 +29,7 @@ from rotopaint_ai.training.segmentation.batches import Crops, Cutter
 from rotopaint_ai.training.segmentation.figures import figures
 from rotopaint_ai.training.segmentation.net import GatedNet, OpinionModel
 from rotopaint_ai.training.segmentation.views import View, read_views
-from rotopaint_ai.training.tasks import TASKS, Order, deliver, progress, split, take_over
+from rotopaint_ai.training.tasks import TASKS, Order, conduct
 
 OUTPUTS = ("seam", "face", "edges")
 PARITY = 0.001
@@ -92,33 +91,23 @@ class SegmentationRecipe(Schedule):
 def train_segmentation(order: Order) -> Mapping[str, Any]:
     """Train, judge on held-out views, export, deliver."""
     plan = filled_from(SegmentationRecipe(), order.recipe, order.overrides)
-    learn, held = split(read_views(order.sources, check=order.cancel.check))
-    net = build(plan)
-    taken = take_over(net, order.init)
-    said = {"samples": len(learn), "held_out": len(held), "init": taken}
-    order.sink(Event("started", {"stage": "train", **said}))
-    write_text(order.folder / "recipe.yaml", plan.to_yaml())
-    fit = make_fit(plan, net, learn, order.folder)
-    if order.resume:
-        fit.load()
-    net = fit.run(lambda row: order.sink(progress(plan, row)), order.cancel.check)
-    found = figures(as_arrays(OpinionModel(net)), held, plan.input_size, plan.crop_margin)
-    facts = {
-        "command": order.command,
-        "recipe": plan.name,
-        "init": taken,
-        "data": sorted({Path(source).name for source in order.sources}),
-        "weights": sum(parameter.numel() for parameter in net.parameters()),
-        "steps": fit.at,
-        "minutes": round(fit.seconds / 60, 2),
-        "metrics": found,
-    }
-    straight = Cutter(held, plan.input_size, plan.crop_margin, Geometry((1, 1), 0, 0, 0, 0, 0), {})
-    sample = straight.batch(range(min(4, len(held))), np.random.default_rng(0)).pictures.astype(np.float32) / 255
-    deliver(order, "matte", lambda path: export(net, path, sample), facts)
-    write_json(order.folder / "report.json", facts)
-    order.sink(Event("finished", {"stage": "train", "pack": str(order.out), "metrics": found}))
-    return found
+    return conduct(
+        order,
+        plan,
+        build(plan),
+        read_views(order.sources, check=order.cancel.check),
+        fit=lambda net, learn: make_fit(plan, net, learn, order.folder),
+        judge=lambda net, held: figures(as_arrays(OpinionModel(net)), held, plan.input_size, plan.crop_margin),
+        write=lambda net, path, held: export(net, path, _sample(plan, held)),
+        name="matte",
+    )
+
+
+def _sample(plan: SegmentationRecipe, views: Sequence[View]) -> npt.NDArray[np.float32]:
+    """Some crops as a run cuts them."""
+    straight = Cutter(views, plan.input_size, plan.crop_margin, Geometry((1, 1), 0, 0, 0, 0, 0), {})
+    crops = straight.batch(range(min(4, len(views))), np.random.default_rng(0)).pictures
+    return crops.astype(np.float32) / np.float32(255)
 
 
 def build(plan: SegmentationRecipe) -> GatedNet:
