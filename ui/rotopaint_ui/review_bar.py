@@ -52,6 +52,7 @@ class ReviewBar(QFrame):
         row.addWidget(self.visits)
         row.addSpacing(12)
         self._add(row, actions, "accept", "needs_work")
+        row.addSpacing(8)
         row.addWidget(self.summary)
         row.addSpacing(8)
         row.addWidget(self.reason, 1)
