@@ -14,7 +14,7 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
-from rotopaint_ui.reel import PLATE, Reel
+from rotopaint_ui.reel import Reel
 from rotopaint_ui.render import Overlay, View
 from rotopaint_ui.session import Session
 from rotopaint_ui.tools import TOOLS, Hand, ReshapeTool, Tool, Touch, crop_at
@@ -25,7 +25,7 @@ from rotopaint_ui.viewer.empty import paint_empty
 from rotopaint_ui.viewer.labels import paint_label
 from rotopaint_ui.viewer.loupe import MOST_ZOOM, Loupe, loupe_at
 from rotopaint_ui.viewer.pictures import Pictures
-from rotopaint_ui.viewer.readout import landmark_note, words
+from rotopaint_ui.viewer.readout import Readout, landmark_note
 from rotopaint_ui.viewer.stack import BACKGROUND, Shown, Stack
 from rotopaint_ui.viewer.waiting import Waiting
 from rotopaint_ui.viewer.wipe import Grip, Wipe
@@ -39,7 +39,6 @@ _QUIET_TOOLS = ("select", "landmark", "points")  # draw nothing of their own bes
 class Canvas(QWidget):
     """The viewer. Wheel zooms at the cursor, middle button or Alt drags the plate, the left button is the tool's."""
 
-    cursor_moved = Signal(float, float)  # plate space
     readout_changed = Signal(str)  # what is under the mouse
     relink_wanted = Signal()  # the plate of a project that waits for it
     reach_changed = Signal()  # how far edits reach: `hand.reach`
@@ -58,16 +57,15 @@ class Canvas(QWidget):
         self._pan: QPointF | None = None
         self._wiping: Grip | None = None
         self._hover: QPointF | None = None
-        self._values: tuple[int, int, int, tuple[float, ...]] | None = None  # frame, column, row, plate values
         self._is_fitted = True
-        self._said_at: int | None = None  # the frame that the readout tells of
         self._rate = ""
         self._burst = QTimer(self, singleShot=True, interval=BURST_MS)
         self._burst.timeout.connect(session.end_burst)
         self._late = QTimer(self, singleShot=True, interval=LATE_MS)
         self._late.timeout.connect(self._paint_damage)
         self._stack = Stack(session, reel, Pictures(session, reel, self.update, self))
-        reel.pixel_ready.connect(self._take_values)
+        self._readout = Readout(session, reel, self)
+        self._readout.told.connect(self.readout_changed)
         self._waiting = Waiting(self, session)
         self._waiting.wanted.connect(self.relink_wanted)
         self.setMouseTracking(True)
@@ -188,8 +186,8 @@ class Canvas(QWidget):
     def refresh(self) -> None:
         """Something in the session changed: paint again what that concerns, and no more."""
         self._waiting.refresh()
-        if self._said_at != self._session.frame:
-            self._renew_readout()
+        if self._readout.frame != self._session.frame:
+            self._read_out()
         if self._session.plate is None or not self._session.is_dragging or self._tool not in _QUIET_TOOLS:
             self.update()
             return
@@ -226,7 +224,7 @@ class Canvas(QWidget):
 
     def _set_view(self, view: View) -> None:
         self.view, self._is_fitted = view.snapped(self.devicePixelRatioF()), False
-        self._renew_readout()
+        self._read_out()
         self.update()
 
     # --- painting
@@ -289,7 +287,7 @@ class Canvas(QWidget):
         """Go on with what the press began."""
         self._hover = event.position()
         touch = self._touch(event)
-        self._read_out(touch)
+        self._read_out()
         if self._is_held and not event.buttons() & Qt.MouseButton.LeftButton:  # the release went to another window
             self._is_held = False
             self._tools[self._tool].release(touch)
@@ -341,7 +339,7 @@ class Canvas(QWidget):
     def leaveEvent(self, event: object) -> None:
         """No mouse, no hover."""
         self._hover = None
-        self.readout_changed.emit("")
+        self._read_out()
         self.update()
 
     def enterEvent(self, event: QEnterEvent) -> None:
@@ -383,29 +381,7 @@ class Canvas(QWidget):
         else:
             self.wipe = self.wipe.moved(touch.point, area)
 
-    def _read_out(self, touch: Touch) -> None:
-        x, y = touch.plate
-        self.cursor_moved.emit(x, y)
-        plate, frame = self._session.plate, self._session.frame
-        if plate is None:
-            return
-        if 0 <= x < plate.width and 0 <= y < plate.height and frame in plate.frames:
-            self._reel.ask_pixel(PLATE, frame, int(x), int(y))
-        self._say_readout(x, y)
-
-    def _renew_readout(self) -> None:
-        """The mouse rests, and another frame or magnification lies under it."""
-        self._said_at = self._session.frame
-        if self._hover is not None and self._session.plate is not None:
-            self._read_out(Touch(self._hover, self.view, Qt.KeyboardModifier.NoModifier))
-
-    def _take_values(self, plate: str, frame: int, x: int, y: int, values: tuple[float, ...]) -> None:
-        self._values = frame, x, y, values
-        if self._hover is not None:
-            self._say_readout(*self.view.to_plate(self._hover))
-
-    def _say_readout(self, x: float, y: float) -> None:
-        values = self._values
-        is_here = values is not None and values[:3] == (self._session.frame, int(x), int(y))
-        zoom = self.view.zoom * self.devicePixelRatioF()
-        self.readout_changed.emit(words(self._session.frame, x, y, zoom, values[3] if is_here and values else None))
+    def _read_out(self) -> None:
+        """Tell what is under the mouse; nothing without one."""
+        place = None if self._hover is None or self._session.plate is None else self.view.to_plate(self._hover)
+        self._readout.look(place, self.view.zoom * self.devicePixelRatioF())

@@ -4,12 +4,51 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from PySide6.QtCore import QPointF
+from PySide6.QtCore import QObject, QPointF, Signal
 
+from rotopaint_ui.reel import PLATE, Reel
 from rotopaint_ui.render import View
 from rotopaint_ui.session import Session
 
 _HOVER_PX = 10.0
+
+
+class Readout(QObject):
+    """Says where the mouse is and asks the reel for the plate's values there."""
+
+    told = Signal(str)
+
+    def __init__(self, session: Session, reel: Reel, parent: QObject) -> None:
+        super().__init__(parent)
+        self.frame: int | None = None  # that was told of last
+        self._session, self._reel = session, reel
+        self._place: tuple[float, float] | None = None
+        self._zoom = 1.0
+        self._values: tuple[int, int, int, tuple[float, ...]] | None = None  # frame, column, row, plate values
+        reel.pixel_ready.connect(self._take)
+
+    def look(self, place: tuple[float, float] | None, zoom: float) -> None:
+        """The mouse is over a place of the plate (None: nowhere), at so many device pixels for one of the plate's."""
+        had, self._place, self._zoom = self._place, place, zoom
+        plate, self.frame = self._session.plate, self._session.frame
+        if place is None:
+            if had is not None:
+                self.told.emit("")
+            return
+        x, y = place
+        if plate is not None and 0 <= x < plate.width and 0 <= y < plate.height and self.frame in plate.frames:
+            self._reel.ask_pixel(PLATE, self.frame, int(x), int(y))
+        self._tell(x, y)
+
+    def _take(self, plate: str, frame: int, x: int, y: int, values: tuple[float, ...]) -> None:
+        self._values = frame, x, y, values
+        if self._place is not None:
+            self._tell(*self._place)
+
+    def _tell(self, x: float, y: float) -> None:
+        found, frame = self._values, self._session.frame
+        is_here = found is not None and found[:3] == (frame, int(x), int(y))
+        self.told.emit(words(frame, x, y, self._zoom, found[3] if is_here and found is not None else None))
 
 
 def words(frame: int, x: float, y: float, zoom: float, values: Sequence[float] | None) -> str:
