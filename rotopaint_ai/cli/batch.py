@@ -78,7 +78,7 @@ def _one_task(show: Show, planned: Planned, arguments: argparse.Namespace) -> in
 
     if arguments.task == "summary":
         print(f"open {write_summary(show, planned)}")
-        return _exit_code(show, planned)
+        return _told(planned) or _exit_code(show, planned)  # a farm shows why its last task failed
     name = show.shot(arguments.shot).name if arguments.shot else ""
     if name in planned.refused:
         raise UsageError(planned.refused[name])
