@@ -237,10 +237,13 @@ def folds(
     learn_NLC: npt.NDArray[np.floating], held_NLC: npt.NDArray[np.floating], mirror: Sequence[int], *, joins: bool
 ) -> tuple[Fold, ...]:
     """The held-out samples [n, L, 2] in runs, each with a basis from the keyed frames [N, L, 2] and, where held-out
-    samples join those in the end, from the other runs; none with too few frames.
+    samples join those in the end, from the other runs; none where the keyed frames alone are too few: the pack that is
+    judged is made of no others.
 
     What ships knows the held-out poses too. A prior that is chosen by a basis without them believes too little in it.
     """
+    if fit_basis(learn_NLC, mirror) is None:
+        return ()
     runs = np.array_split(np.arange(len(held_NLC)), min(_FOLDS, len(held_NLC)) if joins else 1)
     found = []
     for rows in runs:

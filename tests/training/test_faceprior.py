@@ -182,6 +182,13 @@ def test_a_prior_is_taken_only_where_it_helps() -> None:
     assert folds(faces(5, 0), found, MIRROR, joins=False) == ()
 
 
+def test_keyed_frames_that_are_too_few_alone_get_no_prior_from_held_out_ones() -> None:
+    """The pack that is judged is made of the keyed frames alone, and would have no basis for it."""
+    for n_keyed in (10, 11, 12):
+        has_basis = fit_basis(faces(n_keyed, 0), MIRROR) is not None
+        assert bool(folds(faces(n_keyed, 0), faces(9, 6), MIRROR, joins=True)) == has_basis == (n_keyed == 12)
+
+
 def test_a_prior_whose_basis_will_know_the_held_out_poses_is_believed_more() -> None:
     """Held-out views from sides that were never keyed: without each other the basis can do little with them."""
     near = HEAD[:, :2] * 50 + np.random.default_rng(1).normal(0, 0.3, (40, 30, 2)) + 100.0  # keyed from one side only
