@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from PySide6.QtCore import QPoint, Qt
-from PySide6.QtWidgets import QAbstractButton, QApplication, QLineEdit, QWidget
+from PySide6.QtWidgets import QAbstractButton, QApplication, QDoubleSpinBox, QLineEdit, QWidget
 from pytestqt.qtbot import QtBot
 
 from rotopaint_ui import edits
@@ -90,6 +90,67 @@ def test_a_click_on_a_button_takes_what_was_typed_and_the_keys_from_a_field(
     focus(qtbot, panel.review_bar.frame)
     qtbot.mouseClick(panel.timeline, Qt.MouseButton.LeftButton, pos=QPoint(int(panel.timeline.x_of(1002)) + 5, 40))
     assert (panel.session.frame, QApplication.focusWidget()) == (1002, panel.canvas)
+
+
+@pytest.fixture
+def width(qtbot: QtBot, panel: Panel, fired: list[str]) -> QDoubleSpinBox:
+    """The box for the seam's width, with the focus and 11 typed over its 4 px."""
+    panel.inspector.setCurrentWidget(panel.inspector.seam)
+    panel.session.select("seam")
+    box = panel.inspector.seam.width_px
+    focus(qtbot, box)
+    box.selectAll()
+    qtbot.keyClicks(box, "11")
+    assert panel.session.seam("seam").width_px is None
+    return box
+
+
+def test_undo_takes_back_a_number_that_was_set_and_the_box_shows_it(
+    qtbot: QtBot, panel: Panel, fired: list[str], width: QDoubleSpinBox
+) -> None:
+    qtbot.keyClick(width, K.Key_Return)
+    assert panel.session.seam("seam").width_px == 11.0
+    qtbot.keyClick(width, K.Key_Z, Qt.KeyboardModifier.ControlModifier)
+    assert fired == ["undo"]
+    assert panel.session.seam("seam").width_px is None
+    assert (width.value(), width.text()) == (4.0, "4.00 px")
+    qtbot.keyClick(width, K.Key_Up)  # goes on from what is shown
+    assert panel.session.seam("seam").width_px == 4.5
+
+
+def test_undo_while_a_number_is_typed_is_the_boxs_own(
+    qtbot: QtBot, panel: Panel, fired: list[str], width: QDoubleSpinBox
+) -> None:
+    qtbot.keyClick(width, K.Key_Z, Qt.KeyboardModifier.ControlModifier)
+    assert fired == []
+    assert panel.session.last_step == "move points"
+
+
+def test_escape_leaves_a_number_that_was_typed_and_stops_nothing(
+    qtbot: QtBot, panel: Panel, fired: list[str], width: QDoubleSpinBox
+) -> None:
+    qtbot.keyClick(width, K.Key_Escape)
+    assert fired == []
+    assert width.text() == "4.00 px"
+    assert QApplication.focusWidget() is panel.canvas
+    assert panel.session.seam("seam").width_px is None
+    qtbot.keyClick(panel.canvas, K.Key_Escape)
+    assert fired == ["leave"]
+
+
+def test_a_number_that_was_typed_is_the_shape_s_that_it_was_typed_for(
+    qtbot: QtBot, panel: Panel, fired: list[str], width: QDoubleSpinBox
+) -> None:
+    falloff = panel.inspector.seam.feather_px
+    focus(qtbot, falloff)
+    falloff.selectAll()
+    qtbot.keyClicks(falloff, "7")
+    qtbot.keyClick(falloff, K.Key_PageDown)
+    assert fired == ["edit.next_shape"]
+    assert panel.session.selection.shape == "eye"
+    assert panel.session.state.document is not None
+    widths = {shape.name: shape.feather_px for shape in panel.session.state.document.shapes}
+    assert widths == {"seam": 7.0, "eye": 0.0}
 
 
 def test_a_list_and_a_choice_are_walked_with_the_arrows(qtbot: QtBot, panel: Panel, fired: list[str]) -> None:

@@ -1,14 +1,15 @@
 """Whose a key is while a widget inside the panel has the focus: the widget's own, or the shortcuts'.
 
 Shortcuts win over widgets in Qt unless somebody takes the key first. Numbers, names and lists are worked with the keys
-that a widget of that kind answers to everywhere; with Ctrl or Alt a key stays the panel's, whoever has the focus.
+that a widget of that kind answers to everywhere; with Ctrl or Alt a key stays the panel's, whoever has the focus. A
+shortcut takes the number that was being typed first; Esc leaves what is typed, Ctrl+Z then undoes the typing alone.
 Return presses the button that has the focus, in every window.
 """
 
 from __future__ import annotations
 
 from PySide6.QtCore import QEvent, QObject, Qt
-from PySide6.QtGui import QKeyEvent
+from PySide6.QtGui import QKeyEvent, QKeySequence
 from PySide6.QtWidgets import (
     QAbstractButton,
     QAbstractItemView,
@@ -16,7 +17,9 @@ from PySide6.QtWidgets import (
     QAbstractSpinBox,
     QApplication,
     QComboBox,
+    QDoubleSpinBox,
     QLineEdit,
+    QSpinBox,
     QTabBar,
     QWidget,
 )
@@ -30,6 +33,11 @@ _SLIDING = _WALKING | {_K.Key_PageUp, _K.Key_PageDown}
 _EDITING = _PRESSING | _WALKING | {_K.Key_Backspace, _K.Key_Delete}
 _FIELDS = QAbstractSpinBox | QLineEdit | QComboBox
 _PLAIN = Qt.KeyboardModifier.ShiftModifier | Qt.KeyboardModifier.KeypadModifier
+_STANDARD = QKeySequence.StandardKey
+_HISTORY = (_STANDARD.Undo, _STANDARD.Redo)
+_CLIPBOARD = (_STANDARD.Copy, _STANDARD.Cut, _STANDARD.Paste, _STANDARD.SelectAll)
+_MODIFIERS = frozenset({_K.Key_Shift, _K.Key_Control, _K.Key_Alt, _K.Key_AltGr, _K.Key_Meta})
+Number = QSpinBox | QDoubleSpinBox
 
 
 class Presser(QObject):
@@ -78,10 +86,9 @@ class Guard(QObject):
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         """Take a key before it becomes a shortcut, so that it comes to the widget."""
-        is_number = isinstance(watched, QAbstractSpinBox)
-        if is_number and event.type() == QEvent.Type.ShortcutOverride and isinstance(event, QKeyEvent):
-            return _is_left(event)
-        is_click = event.type() == QEvent.Type.MouseButtonPress and not is_number
+        if isinstance(watched, QSpinBox | QDoubleSpinBox):
+            return isinstance(event, QKeyEvent) and self._in_number(watched, event)
+        is_click = event.type() == QEvent.Type.MouseButtonPress
         if is_click and isinstance(QApplication.focusWidget(), _FIELDS):
             self._viewer.setFocus()  # what was typed holds, and the keys that follow are the viewer's
         if event.type() == QEvent.Type.KeyPress and isinstance(event, QKeyEvent):
@@ -94,13 +101,38 @@ class Guard(QObject):
             event.accept()
         return is_taken and not (in_choice and event.key() in _RETURN)  # Qt takes the row upon this very event
 
+    def _in_number(self, box: Number, event: QKeyEvent) -> bool:
+        """Whether a key that comes to a box for numbers is not for the box."""
+        leaves = event.key() == _K.Key_Escape and is_typed(box)
+        if event.type() == QEvent.Type.KeyPress:
+            if leaves:
+                box.setValue(box.value())  # type: ignore[arg-type]  # what stood there before it was typed over
+                self._viewer.setFocus()
+            return leaves
+        if event.type() != QEvent.Type.ShortcutOverride:
+            return False
+        if leaves:
+            event.accept()
+            return True
+        return _is_left(box, event)
 
-def _is_left(event: QKeyEvent) -> bool:
-    """Whether a box for numbers leaves a key to the shortcuts: a letter, which the box would only swallow."""
+
+def _is_left(box: Number, event: QKeyEvent) -> bool:
+    """Whether a box leaves a key to the shortcuts that it would only swallow: letters, undo where nothing is typed."""
+    is_history = any(event.matches(each) for each in _HISTORY)
     is_letter = event.text().isalpha() and not event.modifiers() & ~_PLAIN
-    if is_letter:
+    is_ours = is_letter or (is_history and not is_typed(box))
+    if is_ours:
         event.ignore()
-    return is_letter
+    is_typing = takes(box, event) or any(event.matches(each) for each in (*_HISTORY, *_CLIPBOARD))
+    if not is_typing and event.key() not in _MODIFIERS:
+        box.interpretText()  # before a shortcut shows another shape or frame
+    return is_ours
+
+
+def is_typed(box: Number) -> bool:
+    """Whether a number is being typed that the box has not told of yet."""
+    return box.hasFocus() and box.cleanText() != box.textFromValue(box.value())  # type: ignore[arg-type]  # its own kind
 
 
 def _leave_to_tab(widget: QWidget) -> None:

@@ -19,6 +19,8 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from rotopaint_ui.focus import is_typed
+
 B = TypeVar("B", bound=QAbstractSpinBox)
 _SIDE, _SCALE = 18, 3
 _FIELD, _LABEL = QFormLayout.ItemRole.FieldRole, QFormLayout.ItemRole.LabelRole
@@ -44,7 +46,7 @@ def padded(box: B) -> B:
 
 def put(box: QDoubleSpinBox, value: float) -> None:
     """Show a value, unless the artist is typing one; the box does not take it for a change of theirs."""
-    if not box.hasFocus() or box.value() == value:
+    if not is_typed(box):
         box.blockSignals(True)
         box.setValue(value)
         box.blockSignals(False)
