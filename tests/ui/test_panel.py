@@ -234,3 +234,32 @@ def test_nothing_is_cut_off_in_a_small_window(panel: Panel, facts: PlateFacts, o
         words += [each for each in shown if type(each) is QLabel and each.text() and not each.wordWrap()]
         assert [each for each in words if each.width() < each.minimumSizeHint().width()] == []
         assert len(words) > 25
+
+
+@pytest.fixture
+def shot(qtbot: QtBot, panel: Panel, facts: PlateFacts, out: Path) -> Panel:
+    """A panel with the results of a run, nothing done yet, in front."""
+    panel.session.open(facts, out)
+    panel.session.take_results(read_results(out))
+    panel.activateWindow()
+    qtbot.waitUntil(panel.isActiveWindow)
+    return panel
+
+
+def test_the_very_first_nudge_can_be_undone_at_once(qtbot: QtBot, shot: Panel) -> None:
+    session, before = shot.session, shot.session.state
+    shot.canvas._burst.setInterval(10_000_000)  # a slow machine must not end the burst by itself
+    shot.take_tool("select")
+    session.select("seam")
+    qtbot.keyClick(shot.canvas, Qt.Key.Key_Right, Qt.KeyboardModifier.AltModifier)
+    assert session.is_dragging
+    qtbot.keyClick(shot.canvas, Qt.Key.Key_Z, Qt.KeyboardModifier.ControlModifier)
+    assert shot.status.text.text() == "Undone: nudge"
+    assert session.state == before
+
+
+def test_the_tool_in_hand_stays_there_after_a_run(shot: Panel, out: Path) -> None:
+    for tool, then in (("landmark", "landmark"), ("clone", "clone"), ("crop", "select")):
+        shot.canvas.tool = tool
+        shot.arrivals.take_results(read_results(out), True)
+        assert shot.canvas.tool == then

@@ -16,6 +16,7 @@ from rotopaint_ui.host import Engine, PlateChoice
 from rotopaint_ui.inspector.export import ExportTab
 from rotopaint_ui.jobs import ShotJobs
 from rotopaint_ui.keeper import Keeper
+from rotopaint_ui.panel import Panel
 from rotopaint_ui.preferences import Preferences
 from rotopaint_ui.session import PlateFacts, Session, read_results
 
@@ -65,6 +66,31 @@ def test_run_and_make_are_refused(reader: Session, out: Path) -> None:
     assert said == [reader.refusal] * 2
     assert not jobs.is_running
     assert files_of(out) == before
+
+
+def test_what_would_be_lost_is_refused_and_nothing_looks_as_if_it_were_done(
+    qtbot: QtBot, reader: Session, panel: Panel
+) -> None:
+    path, plate = reader.project_path, reader.plate
+    assert path is not None
+    assert plate is not None
+    session = panel.session
+    session.open_project(path)
+    session.open(plate)
+    session.select("seam")
+    state, width = session.state, panel.inspector.seam.width_px
+    panel.commands["accept"].trigger()
+    width.setValue(9.0)
+    assert not session.rename("seam", "Nose")
+    session.refit()
+    session.spread(1001, 1001, 1003)
+    panel.commands["find_face"].trigger()
+    panel.commands["clear_touchup"].trigger()
+    assert session.state is state
+    assert not panel.commands["accept"].isChecked()
+    assert width.value() == 4.0
+    lines = [line for line in panel.status.history if f"Read only: {session.lock_owner} has the project open" in line]
+    assert len(lines) == 7
 
 
 def test_autosave_says_it_once_and_save_each_time(qtbot: QtBot, reader: Session, out: Path) -> None:

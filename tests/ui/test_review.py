@@ -286,6 +286,15 @@ def test_a_mark_means_the_whole_hold_and_again_takes_it_back(loop: ReviewLoop, s
     assert session.state.marks == {1002: "accepted", 1003: "accepted"}
 
 
+def test_a_frame_that_is_missing_is_not_judged(loop: ReviewLoop, session: Session) -> None:
+    session.run = replace(session.run, held=((1003, 1005),))
+    for frame in (1001, 1002, 1004, 1006):  # 1004 is not on disk; its hold is
+        session.go_to(frame)
+        loop.mark("accepted")
+    assert list(session.state.marks) == [1001, 1002, 1003, 1005, 1006]
+    assert loop.summary() == "5 of 5 accepted"
+
+
 def test_the_bracket_appears_with_a_correction_and_stays_as_dragged(loop: ReviewLoop, session: Session) -> None:
     assert loop.reach is None
     correct(session, 1003)

@@ -55,7 +55,8 @@ class Arrivals(QObject):
         speed = "" if session.run.ms_per_frame is None else f", {session.run.ms_per_frame:.0f} ms/frame"
         panel.top.show_device(f"{session.run.device}{speed}" if session.run.device else "", panel.preferences.device)
         if session.document is not None:
-            panel.take_tool("select")
+            if panel.canvas.tool == "crop":
+                panel.take_tool("select")
             self.load_pack()
             if not is_run:
                 panel.status.say("The shapes of the last run. N jumps to the worst frame")

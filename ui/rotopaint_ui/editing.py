@@ -215,8 +215,8 @@ class Editing:
 
     @property
     def can_undo(self) -> bool:
-        """Whether there is a step to take back."""
-        return self._history.can_undo
+        """Whether there is a step to take back, or one is being made."""
+        return self._history.can_undo or self.is_dragging
 
     @property
     def can_redo(self) -> bool:
@@ -232,6 +232,9 @@ class Editing:
 
     def mark(self, frames: Collection[int], mark: Mark | None) -> None:
         """Judge frames: accepted, needs work, or (None) not looked at. One step."""
+        if self.refuses():
+            self._tell()  # what was pressed shows again what is
+            return
         marks = {frame: old for frame, old in self._state.marks.items() if frame not in frames}
         if mark is not None:
             marks |= dict.fromkeys(sorted(frames), mark)
@@ -258,7 +261,7 @@ class Editing:
 
     def rename(self, shape: str, given: str) -> bool:
         """Call a shape something else, in one step; False, and a line that says why, where that cannot be."""
-        if self._state.document is None or self.is_live:
+        if self._state.document is None or self.is_live or self.refuses():
             return False
         try:
             names = with_name(self._state.names, self._state.document, shape, given)
@@ -289,11 +292,17 @@ class Editing:
 
     def spread(self, frame: int, first: int, last: int) -> None:
         """Spread the correction at `frame` over `first` to `last`; human keys stay. One step, when it is worked out."""
-        self._corrections.spread(frame, first, last)
+        if not self.refuses():
+            self._corrections.spread(frame, first, last)
 
     def refit(self) -> None:
         """Refit the whole shot from the keys that people made. One step, when it is worked out."""
-        self._corrections.refit()
+        if not self.refuses():
+            self._corrections.refit()
+
+    def refuses(self) -> bool:
+        """Whether nothing may be changed; says why."""
+        return False
 
     def flush(self) -> None:
         """Wait until every step is on disk: somebody else is about to read it."""

@@ -133,12 +133,16 @@ def _find_face(panel: Panel) -> None:
     if plate is None:
         say("Open a plate first", "trouble")
         return
+    if session.refuses():
+        return
     say(f"Looking for the face on {frame}")
     panel.live.load_pack(panel.top.chosen_pack)
     panel.live.propose_crop(frame, take)
 
 
 def _clear_touchup(panel: Panel) -> None:
+    if panel.session.refuses():
+        return
     state, held = panel.session.state, set(panel.session.held_frames())
     left = {frame: row for frame, row in state.strokes.items() if frame not in held}
     panel.session.act("clear touch-up", replace(state, strokes=left))

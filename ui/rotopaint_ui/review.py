@@ -113,14 +113,19 @@ class ReviewLoop:
         if session.plate is None:
             return
         same = session.state.marks.get(session.frame) == mark
-        session.mark(session.held_frames(), None if same else mark)
+        session.mark(self._judged(), None if same else mark)
+
+    def _judged(self) -> list[int]:
+        """This frame and its hold, less what is missing on disk: there is nothing to look at."""
+        plate, held = self._session.plate, self._session.held_frames()
+        return [] if plate is None else [frame for frame in held if frame in plate.frames]
 
     def accept_and_go_on(self) -> None:
         """Accept this frame, and go to the next one."""
         session = self._session
         if session.plate is None:
             return
-        session.mark(session.held_frames(), "accepted")
+        session.mark(self._judged(), "accepted")
         if not self.step(1):
             self._say("No frame is left to check")
 

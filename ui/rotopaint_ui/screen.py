@@ -50,6 +50,7 @@ class Screen(QObject):
         panel.previewer.refresh()
         if session.is_dragging:
             self._slow.start()  # again and again: the slower widgets follow when the hand rests
+            panel.commands["undo"].setEnabled(session.can_undo)  # of keys pressed one after the other
         else:
             self.refresh_slow()
             panel.keeper.touch()

@@ -251,6 +251,13 @@ class Session(Editing):
         """Whether steps are kept in memory only, because somebody else works on the project or the disk forbids."""
         return self._projects.store is not None and self._projects.store.project.is_read_only
 
+    def refuses(self) -> bool:
+        """Whether nothing may be changed, since it would be lost: the project is read only. Says so."""
+        if self.is_read_only:
+            owner = self.lock_owner
+            self.say(f"Read only: {owner} has the project open" if owner else "The project is open read only")
+        return self.is_read_only
+
     @property
     def refusal(self) -> str | None:
         """Why nothing may be written into the shot's own folder, and what to do; None where it may."""

@@ -259,7 +259,8 @@ class SeamTab(QWidget):
         """One field, for every chosen shape, in one step."""
         shapes = self._shapes()
         session = self._session
-        if not shapes or session.is_live:
+        if not shapes or session.is_live or session.refuses():
+            self.refresh()  # the field shows again what is
             return
         session.begin("seam settings")
         for shape in shapes:
@@ -282,6 +283,8 @@ class SeamTab(QWidget):
 
     def _reset(self) -> None:
         shapes = self._shapes()
+        if self._session.is_live or self._session.refuses():
+            return
         self._session.begin("seam settings")
         for shape in shapes:
             self._session.set_seam(shape.name, SeamSettings())

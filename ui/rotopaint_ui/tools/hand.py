@@ -59,11 +59,7 @@ class Hand:
         if self.session.is_live:
             self.session.say("The run is under way: look, and edit when it has ended")
             return False
-        if self.session.is_read_only:
-            owner = self.session.lock_owner
-            self.session.say(f"Read only: {owner} has the project open" if owner else "The project is open read only")
-            return False
-        return True
+        return not self.session.refuses()
 
     @property
     def is_free(self) -> bool:
