@@ -82,7 +82,9 @@ def keep_results(open_project: OpenProject, plan: Plan, state: RunState) -> None
     project.append("run", before, replace(before, document=document, predicted=predicted))
     if plan.job.clean:
         project.set_note(NOTE, {**(project.note(NOTE) or {}), **_painted(plan, state, written)})
-    for name, value in _notes(plan, state).items():
+    notes = dict(_notes(plan, state))
+    notes["run"] = _among(project.note("run") or {}, notes["run"], plan.frames)
+    for name, value in notes.items():
         project.set_note(name, value)
     sources = {record.frame: record.source for record in state.finished.values() if record.source is not None}
     project.set_files({frame: (s.path, s.size, s.mtime_ns, s.fingerprint) for frame, s in sources.items()})
@@ -132,6 +134,18 @@ def _notes(plan: Plan, state: RunState) -> Mapping[str, Any]:
             "ms_per_frame": None,
         },
     }
+
+
+def _among(known: Mapping[str, Any], found: Mapping[str, Any], frames: Iterable[int]) -> dict[str, Any]:
+    """What a run says of its frames, with what was known of the shot's others."""
+    asked = set(frames)
+    by_frame = {
+        name: {f: row for f, row in (known.get(name) or {}).items() if int(f) not in asked} | found[name]
+        for name in ("errors", "failed", "seam")
+    }
+    lost = [frame for frame in known.get("lost", ()) if frame not in asked] + found["lost"]
+    held = [[a, b] for a, b in known.get("held", ()) if asked.isdisjoint(range(a, b + 1))] + found["held"]
+    return {**found, **by_frame, "lost": sorted(lost), "held": sorted(held)}
 
 
 def _holds(records: Iterable[FrameRecord]) -> list[list[int]]:

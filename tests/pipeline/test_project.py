@@ -124,10 +124,16 @@ def test_resume_makes_only_the_frames_again_that_a_hand_was_on(
 def test_a_run_can_be_undone_and_other_frames_stay(
     run_project: Project, plates: str, pack: Path, tmp_path: Path
 ) -> None:
-    before = corrected(run_project)
+    before, known = corrected(run_project), run_project.note("run")
     run_project.close()
     assert main(words(plates, pack, tmp_path, "--frames", "1007-1008")) == 0
     project = Project.open(tmp_path / "shot.rotopaint")
+    told = project.note("run")
+    assert told["held"] == known["held"]
+    assert set(told["errors"]) == set(known["errors"])
+    assert {f: row for f, row in told["errors"].items() if f not in ("1007", "1008")} == {
+        f: row for f, row in known["errors"].items() if f not in ("1007", "1008")
+    }
     loaded = project.load()
     assert loaded.state.document is not None
     assert before.document is not None

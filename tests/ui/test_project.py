@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -10,13 +11,14 @@ import pytest
 
 from rotopaint_ai.errors import PlateError, ProjectError
 from rotopaint_ai.exchange import document as documents
-from rotopaint_ai.project import Project, SeamSettings
+from rotopaint_ai.project import Project, SeamSettings, State
 from rotopaint_ui import edits
 from rotopaint_ui.projects import look_at_witnesses
+from rotopaint_ui.record import RunRecord
 from rotopaint_ui.session import Box, PlateFacts, Session, read_results
 from rotopaint_ui.shot import frame_paths
 
-from .conftest import FRAMES, make_document, write_plate
+from .conftest import FRAMES, make_document, run_json, write_plate
 
 
 def drag(session: Session, dx: float) -> None:
@@ -100,6 +102,31 @@ def test_the_run_record_comes_with_the_project(kept: Session) -> None:
     again = reopened(path)
     assert again.run == kept.run
     assert worst[0] == 1006
+    again.close()
+
+
+def test_a_project_without_a_record_takes_none_of_the_shot_before_it(kept: Session, tmp_path: Path) -> None:
+    kept.run = replace(kept.run, held=((1001, 1003),))
+    Project.create(tmp_path / "other.rotopaint", State()).close()
+    kept.open_project(tmp_path / "other.rotopaint")
+    assert kept.run == RunRecord()  # another shot's holds would move its keys
+    kept.close()
+
+
+def test_holds_outlive_a_run_of_some_frames_and_the_plate_opened_anew(
+    kept: Session, facts: PlateFacts, out: Path
+) -> None:
+    kept.run = replace(kept.run, held=((1002, 1003),))
+    kept.prepare_run((1005, 1006))
+    part = run_json()
+    part["errors"]["by_frame"] = {"1005": [4.0, 2.0]}
+    (out / "run.json").write_text(json.dumps(part))
+    kept.take_run(read_results(out))
+    kept.save()
+    kept.close()
+    again = started(facts, out)
+    assert again.hold_frames(1002) == range(1002, 1004)
+    assert [again.run.error_at(frame) for frame in FRAMES] == [0.2, 0.5, 2.0, 4.0, float("inf")]
     again.close()
 
 

@@ -10,9 +10,11 @@ from PySide6.QtCore import QObject
 from pytestqt.qtbot import QtBot
 
 from rotopaint_ai.exchange import document as documents
-from rotopaint_ui.host import Engine
-from rotopaint_ui.jobs import MATTES, ShotJobs
+from rotopaint_ai.project.values import State
+from rotopaint_ui.host import Engine, PlateChoice
+from rotopaint_ui.jobs import MATTES, RUN, ShotJobs
 from rotopaint_ui.preferences import Preferences
+from rotopaint_ui.record import RunRecord
 from rotopaint_ui.session import Session
 
 from .conftest import make_document
@@ -24,6 +26,44 @@ out = pathlib.Path(words[words.index("--out") + 1])
 out.mkdir(parents=True, exist_ok=True)
 shutil.copy(words[1], out / "drawn.roto.json")
 """
+
+
+LOSES_A_FACE_AND_STOPS = """
+import json, sys
+plate = {"width": 64, "height": 48, "pixel_aspect": 1.0, "fps": 24.0, "first_frame": 1001, "last_frame": 1006}
+shapes = [{"name": "seam", "closed": False, "role": "seam", "points": 3}]
+print(json.dumps({"event": "started", "total": 5, "landmarks": [], "shapes": shapes, **plate}))
+rows = [[x, 20, 0, 0, 0, 0] for x in (10, 30, 50)]
+frame = {"event": "frame", "status": "done", "shapes": {"seam": rows}, "expected_error_px": {"seam": 9.0}}
+print(json.dumps({**frame, "frame": 1001}))
+print(json.dumps({**frame, "frame": 1002, "status": "lost", "shapes": {}}))
+sys.exit(1)
+"""
+
+
+def test_what_a_stopped_run_said_goes_with_its_shapes(
+    qtbot: QtBot, session: Session, out: Path, engine_of: Callable[[str], Engine]
+) -> None:
+    owner, before = QObject(), session.run
+    jobs = ShotJobs(session, lambda: engine_of(LOSES_A_FACE_AND_STOPS), owner)
+    for is_first in (False, True):
+        if is_first:
+            session.start_project(out / "shot.rotopaint")
+            session.act("none", State())
+            session.run = RunRecord()
+        with qtbot.waitSignal(jobs.ended, timeout=120_000) as ended:
+            jobs.run(PlateChoice("plate.####.png"), None, Preferences())
+        assert ended.args == [RUN, False]
+        if not is_first:
+            assert session.document == make_document()
+            assert session.run == before  # the new run's errors are of shapes that nobody sees
+    assert (session.last_step, session.run.lost) == ("stopped run", {1002})
+    session.close()
+    again = Session()
+    again.open_project(out / "shot.rotopaint")
+    assert (again.run.error_at(1001), again.run.lost) == (9.0, {1002})
+    again.close()
+    jobs.shut_down()
 
 
 def test_mattes_are_drawn_of_the_shapes_as_they_are_now(

@@ -51,6 +51,7 @@ class ShotJobs(QObject):
         self._why = ""  # the last job was not begun
         self._n_painted = 0
         self._came: list[int] = []  # frames of the run under way
+        self._known = session.run  # what was known of the frames before it
         self._handed: tempfile.TemporaryDirectory[str] | None = None  # where the document lies that mattes are drawn of
         self._reading = Errand(self)
         self._live = QTimer(self, singleShot=True, interval=LIVE_REFRESH_MS)
@@ -89,6 +90,7 @@ class ShotJobs(QObject):
         except (RotopaintError, OSError) as error:
             self.said.emit(str(error), "trouble")
             return
+        self._known = self._session.run
         if self._start(RUN, words):
             self._session.painting.suspend()
 
@@ -242,11 +244,14 @@ class ShotJobs(QObject):
         session = self._session
         session.show_live()
         came = session.document if session.is_live else None
+        if session.state.document is not None:
+            session.run = self._known  # the shapes are those of before, and so is what is known of them
         session.end_live()
         session.painting.forget(self._came)  # they show the run's shapes, which are not the shot's
         if came is not None and session.state.document is None and any(shape.keys for shape in came.shapes):
             session.act("stopped run", replace(session.state, document=came, predicted=model_keys(came)))
             session.note_painted(self._came, session.state)
+            session.keep_run()
 
     def _take_results(self, results: Results) -> None:
         """What a run left has been read: that of an earlier one, or of the one that has just ended."""

@@ -62,8 +62,7 @@ class Projects:
         prints = {int(frame): each for frame, each in (painted or {}).items()}
         self._session.show_project(store, state, behind, ahead, prints)
         self.store, self._awaits_plate = store, True
-        if run is not None:
-            self._session.run = record.from_json(run)
+        self._session.run = record.RunRecord() if run is None else record.from_json(run)
         if project.left_behind is not None:
             steps = f"{len(behind)} steps" if len(behind) != 1 else "1 step"
             self._session.say(f"Recovered: the last session ended without closing; {steps} can be undone")
@@ -78,7 +77,8 @@ class Projects:
             self._awaits_plate = False
             if plate is not None:
                 self.join(plate, out)
-            session.run = run if run != record.RunRecord() else session.run
+            if session.run == record.RunRecord():  # else the project knows more: the disk's is of the last run alone
+                session.run = run
             self._take_newer(shown, results)
             return
         self.close()
