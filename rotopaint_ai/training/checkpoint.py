@@ -32,11 +32,16 @@ def write_checkpoint(path: Path, state: dict[str, Any]) -> None:
 
 
 def read_checkpoint(path: Path) -> dict[str, Any]:
-    """The state that was written. Raises TrainingError for a file that is damaged."""
+    """The state that was written. Raises TrainingError for a file that is damaged, or something else."""
+    damaged = f"{path}: cannot be read, it is damaged or no checkpoint; train again without --resume"
     try:
-        state: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
-    except Exception as error:  # torch raises many kinds on a damaged file
-        raise TrainingError(f"{path}: cannot be read ({error}); train again without --resume") from error
+        state = torch.load(path, map_location="cpu", weights_only=True)
+    except OSError as error:
+        raise TrainingError(f"{path}: cannot be read ({error.strerror or error}); check its permissions") from error
+    except Exception as error:  # torch raises many kinds on a damaged file, and advises its own users
+        raise TrainingError(damaged) from error
+    if not isinstance(state, dict):
+        raise TrainingError(damaged)
     return state
 
 

@@ -59,6 +59,16 @@ def test_a_checkpoint_of_something_else_is_refused_in_a_line(tmp_path: Path) -> 
         fit(tmp_path, spoilt_at=-1).load()
 
 
+@pytest.mark.parametrize("content", [b"", b"no checkpoint" * 40, "a list"], ids=["empty", "damaged", "of another kind"])
+def test_a_checkpoint_that_is_none_is_told_without_a_librarys_advice(tmp_path: Path, content: bytes | str) -> None:
+    path = tmp_path / CHECKPOINT
+    path.write_bytes(content) if isinstance(content, bytes) else torch.save([content], path)
+    with pytest.raises(TrainingError) as refused:
+        fit(tmp_path, spoilt_at=-1).load()
+    told = "cannot be read, it is damaged or no checkpoint; train again without --resume"
+    assert str(refused.value) == f"{path}: {told}"
+
+
 def test_other_data_under_the_same_recipe_are_not_gone_on_from(tmp_path: Path) -> None:
     fit(tmp_path, spoilt_at=-1, data="one").save()
     fit(tmp_path, spoilt_at=-1, data="one").load()
