@@ -178,7 +178,7 @@ def _job(name: str, settings: Mapping[str, Any], where: str, folder: Path, out: 
     model = fields.get("model")
     if isinstance(model, str) and (folder / model / "card.json").is_file():
         fields["model"] = str(folder / model)
-    if "crops" not in fields:
+    if not fields.get("crops"):
         fields["crops"] = _crops_of(name, fields.get("project"))
     try:
         return RunJob.from_json({**fields, "out": str(out), "resume": True})

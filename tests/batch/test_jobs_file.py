@@ -85,16 +85,17 @@ def test_a_shot_without_a_crop_is_refused_alone(tmp_path: Path) -> None:
     path = tmp_path / "show.yaml"
     path.write_text(
         "out: x\nshots:\n- {name: a, plates: p}\n- {name: b, plates: q, crop: auto}\n"
-        "- {name: c, plates: r, project: gone.rotopaint}\n"
+        "- {name: c, plates: r, project: gone.rotopaint}\n- {name: d, plates: s, crop: }\n"
     )
     show = read_show(path)
     assert [shot.name for shot in show.shots] == ["b"]
-    assert show.names == ("a", "b", "c")
+    assert show.names == ("a", "b", "c", "d")
     assert re.search("no crop box; add 'crop: X,Y,W,H'.*'crop: auto'", show.refused["a"])
+    assert show.refused["d"] == show.refused["a"]
     assert "gone.rotopaint" in show.refused["c"]
     with pytest.raises(UsageError, match=r"show\.yaml: a: has no crop box"):
         show.shot("a")
     planned = plan_show(show)
-    assert {"a", "c"} < set(planned.refused)
+    assert {"a", "c", "d"} < set(planned.refused)
     first, *_ = summarise_show(show, planned)
     assert (first.name, first.state, first.message) == ("a", "failed", show.refused["a"])
