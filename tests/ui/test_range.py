@@ -146,6 +146,10 @@ def test_buttons_say_the_range_and_how_to_do_it_all(qtbot: QtBot, panel: Panel, 
     assert (seam.make.text(), seam.make_all.text()) == (f"Make 2 frames, {range_text((1002, 1003))}", "Make all 5")
     assert seam.make_all.isVisible()
     assert "runs and paints" in panel.status.text.text()
+    assert seam.state.text() == "5 of 5 frames no longer fit the shapes; 2 of them between In and Out"
+    session.painting.show({})
+    panel.display.refresh()
+    assert seam.state.text() == "No clean plate yet"
     panel.commands["range_all"].trigger()
     assert (top.run.text(), top.run_all.isVisible(), seam.make.text()) == ("Run", False, "Make 5 frames")
     session.set_span((1001, 1002))

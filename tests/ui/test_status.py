@@ -43,6 +43,31 @@ def test_undo_in_a_drag_says_that_the_drag_comes_first(panel: Panel, facts: Plat
     assert panel.status.text.text() == "Nothing to be undone"
 
 
+def test_a_line_without_room_ends_in_dots_and_is_whole_in_its_tip(qtbot: QtBot) -> None:
+    long = "plate.1003.exr: the file ends after 17 of 4,096 lines; copy it again, or leave it out with In and Out"
+    line, other = StatusLine(), StatusLine()
+    for each in (line, other):
+        qtbot.addWidget(each)
+        each.resize(500, 30)
+        each.show()
+    line.say(long)
+    room = line.text.width()
+    dots = line.text.fontMetrics().elidedText(long, Qt.TextElideMode.ElideRight, room)
+    assert dots.endswith("\u2026")
+    other.say(dots)
+    assert other.text.width() == room
+    assert line.text.grab().toImage() == other.text.grab().toImage()
+    assert line.text.toolTip() == long
+
+
+def test_a_long_name_makes_no_window_wider(panel: Panel, facts: PlateFacts) -> None:
+    panel.top.show_plate(facts)
+    narrow = panel.minimumSizeHint().width()
+    panel.top.show_plate(replace(facts, name="v017_" * 40))
+    assert panel.minimumSizeHint().width() == narrow
+    assert panel.top.name.toolTip() == facts.source
+
+
 @pytest.mark.parametrize(
     ("engine", "panel_says"),
     [

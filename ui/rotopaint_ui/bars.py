@@ -39,7 +39,7 @@ class TopBar(QFrame):
         super().__init__()
         self.setObjectName("top_bar")
         self.open = QPushButton(open_label)
-        self.name = _named(QLabel("No plate"), "shot_name")
+        self.name = _named(Elided("No plate"), "shot_name")
         self.facts = _named(Elided(""), "shot_facts")
         self.facts.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
         self.pack = QComboBox()
@@ -69,6 +69,7 @@ class TopBar(QFrame):
     def show_plate(self, plate: PlateFacts) -> None:
         """Name and facts of the open plate."""
         self.name.setText(plate.name)
+        self.name.setToolTip(plate.source)
         facts = f"{plate.width} x {plate.height}   {plate.first}-{plate.last}   {plate.colourspace}, {plate.bit_depth}"
         if plate.pixel_aspect != 1.0:
             facts += f"   pixel aspect {plate.pixel_aspect:g}"
@@ -93,6 +94,7 @@ class TopBar(QFrame):
     def show_waiting(self, project: str) -> None:
         """A project is open whose plate is not there."""
         self.name.setText(project)
+        self.name.setToolTip(project)
         self.facts.setText("waits for its plate")
         self.facts.setToolTip("")
 

@@ -21,6 +21,7 @@ from PySide6.QtWidgets import (
 )
 
 from rotopaint_ui.focus import Presser
+from rotopaint_ui.inspector.parts import Elided
 
 N_KEPT = 200
 _PANEL_WORDS = (  # what the engine calls by its command line, as the panel calls it
@@ -43,7 +44,7 @@ class StatusLine(QFrame):
         self.setObjectName("status_line")
         self._said: deque[tuple[str, str, str]] = deque(maxlen=N_KEPT)
         self._n_troubles = 0
-        self.text = QLabel()
+        self.text = Elided()
         self.text.setObjectName("status_text")
         self.text.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         self.text.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)

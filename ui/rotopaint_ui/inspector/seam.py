@@ -149,7 +149,7 @@ class SeamTab(QWidget):
         else:
             text = f"All {n_frames} frames are up to date"
         wanted = stale if between is None else [frame for frame in stale if frame in between]
-        if between is not None and stale and not is_running:
+        if between is not None and stale and n_frames and not is_running:
             text += f"; {len(wanted)} of them between In and Out"
         self.state.setText(text)
         plural = "frame" if len(wanted) == 1 else "frames"
