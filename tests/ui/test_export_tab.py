@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from PySide6.QtCore import QObject
@@ -137,6 +139,29 @@ def test_mattes_that_cannot_begin_fail_the_export(qtbot: QtBot, exports: Exports
     said, is_good = mattes_exported(qtbot, exports, ShotJobs(session, engine, owner))
     assert not is_good
     assert said[-1] == ("Mattes: no engine; set ROTOPAINT_PYTHON", "trouble")
+
+
+def test_an_export_goes_where_it_was_sent_whatever_is_typed_or_opened_meanwhile(
+    qtbot: QtBot, session: Session, facts: PlateFacts, out: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tab, host = ExportTab(session, "Export"), FakeHost()
+    qtbot.addWidget(tab)
+    for box in tab.formats.values():
+        box.setChecked(False)
+    tab.mattes.setChecked(True)
+    tab.folder.setText(str(tmp_path / "first"))
+    exports, asked, drawn = Exports(session, host, tab, tab), list[Any](), list[Path]()
+    exports.mattes_wanted.connect(lambda document, folder: drawn.append(folder))
+    monkeypatch.setattr(exports._writer, "ask", lambda engine, request, reply, *more: asked.append((request, reply)))
+    exports.export()
+    session.open(replace(facts, name="other"), tmp_path / "other")
+    tab.folder.setText(str(tmp_path / "second"))
+    request, reply = asked[0]
+    documents.write(Path(request["reduced"]), make_document())
+    reply({"files": []})
+    assert drawn == [tmp_path / "first"]
+    assert host.exported == [(make_document(), out / "shapes.roto.json")]
+    exports.shut_down()
 
 
 def test_a_folder_that_is_none_is_refused_before_anything_is_written(exports: Exports, tmp_path: Path) -> None:

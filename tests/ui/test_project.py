@@ -130,6 +130,30 @@ def test_holds_outlive_a_run_of_some_frames_and_the_plate_opened_anew(
     again.close()
 
 
+def test_undo_of_a_run_brings_its_record_back_and_redo_too(kept: Session, out: Path) -> None:
+    before, path = kept.run, kept.project_path
+    assert path is not None
+    kept.prepare_run()
+    kept.run = kept.run.with_frame({"frame": 1001, "status": "lost"})  # as it comes while the run goes on
+    (out / "run.json").write_text(json.dumps(run_json(held=[[1001, 1003]])))
+    documents.write(out / "shapes.roto.json", replace(make_document(), fps=25.0))
+    kept.take_run(read_results(out))
+    after = kept.run
+    kept.mark([1005], "accepted")
+    kept.undo()
+    assert kept.run == after
+    assert kept.undo() == "run"
+    assert kept.run == before
+    assert kept.hold_frames(1002) == range(1002, 1003)  # an edit here moves the keys of this frame alone again
+    kept.redo()
+    assert kept.run == after
+    kept.undo()
+    kept.close()
+    again = reopened(path)
+    assert again.run == before
+    again.close()
+
+
 def test_a_width_set_by_hand_outlives_a_run(kept: Session) -> None:
     kept.set_seam("seam", SeamSettings(width_px=7.0, taper=(0.1, 0.0)))
     kept.take_run(read_results(kept.out or Path()))

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from PySide6.QtGui import QTextDocument
 from pytestqt.qtbot import QtBot
 
 from rotopaint_ai.exchange import document as documents
@@ -361,3 +362,13 @@ def test_moved_keys_are_measured_at_their_control_points(session: Session) -> No
     assert found.n_keys == 2
     assert found.shapes == {"seam"}
     assert moved_keys(document, document).text("Refit") == "Refit: every key already fits, none was moved"
+
+
+def test_what_failed_is_shown_as_it_was_said(qtbot: QtBot, session: Session) -> None:
+    tab = FrameTab(session)
+    qtbot.addWidget(tab)
+    session.run = replace(session.run, failed={1001: "plate <1001> & co"})
+    tab.refresh()
+    shown = QTextDocument()
+    shown.setHtml(tab._text.text())
+    assert "plate <1001> & co" in shown.toPlainText()

@@ -52,6 +52,7 @@ class Editing:
         self._settled: tuple[object, object, object, AbstractSet[int]] | None = None
         self._burst: object = None  # what the keys that are pressed one after the other move
         self._history = History()
+        self._runs: list[tuple[RotoDocument | None, RunRecord]] = []  # records by what the models had said
         self._corrections = Corrections(self)
 
     @property
@@ -309,6 +310,7 @@ class Editing:
 
     def _swap(self, move: Callable[[State], tuple[str, State] | None]) -> str | None:
         self.settle()
+        said = self._state.predicted
         try:
             moved = move(self._state) if self._gesture is None else None
         except ProjectError as error:
@@ -316,9 +318,27 @@ class Editing:
             return None
         if moved is None:
             return None
+        self._remember_run()
         label, self._state = moved
+        if self._state.predicted is not said:
+            self._recall_run()
         self._tell()
         return label
+
+    def _remember_run(self) -> None:
+        """What is known of the frames belongs to what the models have said: a run that is undone takes both away."""
+        said = self._state.predicted
+        self._runs = [*(row for row in self._runs if row[0] is not said), (said, self.run)]
+
+    def _recall_run(self) -> None:
+        """What was known of the frames in the state that undo has brought back, where this session saw it."""
+        run = next((run for said, run in self._runs if said is self._state.predicted), None)
+        if run is not None:
+            self.run = run
+            self.keep_run()
+
+    def keep_run(self) -> None:
+        """Keep what is known of the shot's frames."""
 
     def _push(self, step: Step, state: State) -> None:
         self._history.push(step, state)

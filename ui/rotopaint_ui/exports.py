@@ -29,6 +29,7 @@ class Exports(QObject):
     def __init__(self, session: Session, host: Host, tab: ExportTab, parent: QObject) -> None:
         super().__init__(parent)
         self._session, self._host, self._tab = session, host, tab
+        self._folder, self._shapes = Path(), Path()  # where the export that is under way goes, whatever is open by then
         self._open: tuple[Mapping[str, Any], str] | None = None  # written, while mattes are still being drawn
         self._counter, self._writer = ClerkClient(self), ClerkClient(self)
         tab.count_wanted.connect(self._count)
@@ -56,6 +57,7 @@ class Exports(QObject):
         if why is not None:
             self.said.emit(why, "trouble")
             return
+        self._folder, self._shapes = Path(tab.folder.text().strip()), self._session.shapes_path or out
         tab.show_running()
         self.said.emit("Exporting", "plain")
         reduced = Path(tempfile.mkdtemp(prefix="rotopaint-")) / "reduced.roto.json"
@@ -89,7 +91,7 @@ class Exports(QObject):
         if self._open is None:
             return
         (facts, told), self._open = self._open, None
-        where = Path(self._tab.folder.text().strip()) / "matte"
+        where = self._folder / "matte"
         if is_drawn:
             self._tell(facts, told, f"Mattes in {where}")
         else:
@@ -134,7 +136,7 @@ class Exports(QObject):
             self._tell(facts, told)
             return
         self._open = facts, told
-        self.mattes_wanted.emit(document, Path(self._tab.folder.text().strip()))
+        self.mattes_wanted.emit(document, self._folder)
 
     def _tell(self, facts: Mapping[str, Any], told: str, mattes: str = "") -> None:
         """Everything is written: say so, or say the first trouble."""
@@ -149,9 +151,7 @@ class Exports(QObject):
         self.ended.emit(trouble is None)
 
     def _hand_over(self, document: RotoDocument) -> str:
-        path = self._session.shapes_path
-        assert path is not None
-        return self._host.export(document, path)
+        return self._host.export(document, self._shapes)
 
 
 def _is_inside(folder: Path, other: Path) -> bool:

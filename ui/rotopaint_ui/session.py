@@ -305,6 +305,7 @@ class Session(Editing):
         `frames` are those that it is asked for; None is all of them.
         """
         self.flush()
+        self._remember_run()
         self._asked = self._state
         self._asked_frames = None if frames is None or self.plate is None else frozenset(frames)
         document, out = self._state.document, self.out
@@ -323,6 +324,8 @@ class Session(Editing):
         if asked is None:  # a run of all, or one from outside the panel
             asked = taking.frames_of(results.document, before.document)
         self._saved = results.document
+        if self._asked is None:  # events of a run of our own have changed the record since
+            self._remember_run()
         self.run = results.run if asked is None else results.run.joined(self.run, asked)
         self.act("run", taking.after_run(before, results.document, asked))
         self._note_run(results, before, asked)
@@ -391,4 +394,5 @@ class Session(Editing):
         self.painting.show({})
         self._state, self._saved, self._asked, self._gesture = state, None, None, None
         self._asked_frames = self._burst = None
+        self._runs = []
         self._corrections.forget()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from html import escape
+
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QBrush
 from PySide6.QtWidgets import QHeaderView, QLabel, QTreeWidget, QTreeWidgetItem, QVBoxLayout, QWidget
@@ -40,7 +42,7 @@ class FrameTab(QWidget):
         self._empty.setVisible(not rows)
         self._text.setVisible(bool(rows))
         cells = "".join(
-            f'<tr><td style="color:#9aa1ae; padding:2px 14px 2px 0">{label}</td><td>{value}</td></tr>'
+            f'<tr><td style="color:#9aa1ae; padding:2px 14px 2px 0">{label}</td><td>{escape(value)}</td></tr>'
             for label, value in rows
         )
         self._text.setText(f"<table>{cells}</table>")
