@@ -3,9 +3,9 @@
 Film grain hardly packs, so time counts and not the last percent: on chunks of a 1080p half-float plate with grain ISA-L
 takes less than half the time of zlib's run-length mode.
 
-Not its levels 1 and 2: of some data (noise between zeros: one chunk in fifty) they write other bytes in another process,
-as many and decoding to the same, and a resumed run would not give the same files (version 2.32.1; levels 0 and 3 gave the
-same for 400 such chunks in 16 processes).
+Not its levels 1 and 2: of some data (one chunk in fifty of noise between zeros) they write other bytes in another
+process, as many and decoding to the same, and a resumed run would not give the same files (version 2.32.1; levels 0 and
+3 gave the same for 400 such chunks in 16 processes).
 """
 
 from __future__ import annotations
