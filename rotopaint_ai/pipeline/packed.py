@@ -37,9 +37,11 @@ class Packed(Mapping[int, V], Generic[V]):
 
     def __getitem__(self, frame: int) -> V:
         row = self._row[frame]
-        if self._last is None or self._last[0] != row:
-            self._last = row, self._make(self._numbers[self._ends[row] : self._ends[row + 1]].tolist())
-        return self._last[1]
+        last = self._last
+        if last is None or last[0] != row:
+            last = row, self._make(self._numbers[self._ends[row] : self._ends[row + 1]].tolist())
+            self._last = last
+        return last[1]
 
     def __iter__(self) -> Iterator[int]:
         return iter(sorted(self._row))

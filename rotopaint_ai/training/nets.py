@@ -144,9 +144,9 @@ def slant_of(log_p: Tensor) -> Tensor:
     ys = torch.arange(p.shape[2], device=p.device, dtype=p.dtype) + 0.5
     along_x, along_y = p.sum(2), p.sum(3)
     x, y = (along_x * xs).sum(2), (along_y * ys).sum(2)
-    xx = (along_x * (xs - x[..., None]) ** 2).sum(2)
-    yy = (along_y * (ys - y[..., None]) ** 2).sum(2)
-    xy = ((p * xs).sum(3) * ys).sum(2) - x * y
+    away_x, away_y = xs - x[..., None], ys - y[..., None]
+    xx, yy = (along_x * away_x**2).sum(2), (along_y * away_y**2).sum(2)
+    xy = (torch.matmul(p, away_x[..., None])[..., 0] * away_y).sum(2)
     half, across = (xx - yy) / 2, (xx + yy) / 2 + 1e-4
     length = torch.sqrt(half**2 + xy**2 + 1e-12)
     share = (length / across).clamp(max=0.98)
