@@ -100,6 +100,21 @@ def test_a_project_without_its_plate_shows_nothing_of_the_shot_before_it(
     assert not panel.canvas._waiting.isVisible()
 
 
+def test_the_look_of_one_plate_never_goes_into_the_project_of_another(
+    qtbot: QtBot, panel: Panel, plate: str, out: Path, tmp_path: Path
+) -> None:
+    project = begun(qtbot, panel, plate, out)
+    other = open_shot(qtbot, panel, write_plate(tmp_path / "other", add=60), tmp_path / "other_out")
+    late = other, look_at_witnesses(other)
+    Path(plate).parent.rename(tmp_path / "moved")
+    session = panel.session
+    panel.open_path(str(project))
+    panel.opening._take_witnesses(late)
+    panel.opening.relink(str(tmp_path / "moved" / "plate.1001.png"))
+    qtbot.waitUntil(lambda: session.plate is not None, timeout=120_000)
+    assert (session.project_path, session.state.marks) == (project, {1002: "accepted"})
+
+
 def test_another_plate_is_a_shot_of_its_own_and_the_moved_one_is_known_again(
     qtbot: QtBot, panel: Panel, plate: str, out: Path, tmp_path: Path
 ) -> None:

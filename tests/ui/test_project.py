@@ -105,6 +105,16 @@ def test_the_run_record_comes_with_the_project(kept: Session) -> None:
     again.close()
 
 
+def test_a_project_that_is_open_is_opened_again_to_be_written(kept: Session) -> None:
+    drag(kept, 4.0)
+    path = kept.project_path
+    assert path is not None
+    kept.open_project(path)
+    assert not kept.is_read_only
+    assert (kept.undo(), x(kept)) == ("move points", 10.0)
+    kept.close()
+
+
 def test_a_project_without_a_record_takes_none_of_the_shot_before_it(kept: Session, tmp_path: Path) -> None:
     kept.run = replace(kept.run, held=((1001, 1003),))
     Project.create(tmp_path / "other.rotopaint", State()).close()

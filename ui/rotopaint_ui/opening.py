@@ -10,7 +10,7 @@ from typing import Any
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from rotopaint_ai.errors import RotopaintError
-from rotopaint_ai.project import SUFFIX
+from rotopaint_ai.project import SUFFIX, files
 from rotopaint_ui.errand import Errand
 from rotopaint_ui.host import Engine, PlateChoice
 from rotopaint_ui.projects import look_at_witnesses
@@ -42,7 +42,7 @@ class Opening(QObject):
         self._crop: tuple[int, Box] | None = None
         self._is_relinking = self._is_own = False
         self._looking = Errand(self)
-        self._looking.done.connect(session.take_witnesses)
+        self._looking.done.connect(self._take_witnesses)
         self._beat = QTimer(self, interval=BEAT_MS)
         self._beat.timeout.connect(session.beat)
         reel.opened.connect(self._take_facts)
@@ -108,11 +108,17 @@ class Opening(QObject):
         self._beat.start()
         plate = session.plate
         if plate is not None and session.project_path is not None and not session.is_read_only:
-            self._looking.start(lambda: look_at_witnesses(plate))
+            self._looking.start(lambda: (plate, look_at_witnesses(plate)))
         if self._crop is not None and not session.state.crops and session.document is None:
             frame, box = self._crop
             session.act("crop box", replace(session.state, crops={frame: box}))
         self._crop = None
+
+    def _take_witnesses(self, found: tuple[PlateFacts, Mapping[int, files.Facts]]) -> None:
+        """What a plate's files look like; another project that was opened meanwhile is not told of this one's."""
+        plate, facts = found
+        if plate is self._session.plate:
+            self._session.take_witnesses(facts)
 
     def shut_down(self) -> None:
         """Let go of the project file."""

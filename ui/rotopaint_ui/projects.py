@@ -48,6 +48,8 @@ class Projects:
 
         `keeps_plate`: the plate that is open is the project's.
         """
+        if self.path is not None and self.path.resolve() == path.resolve():
+            self.close()  # else it would be found locked, by ourselves
         project = Project.open(path)
         try:
             store = ProjectStore(project, self._session.say)
