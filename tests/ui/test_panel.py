@@ -15,12 +15,14 @@ from PySide6.QtWidgets import QAbstractButton, QApplication, QComboBox, QDialog,
 from pytestqt.qtbot import QtBot
 
 from rotopaint_ai.exchange import document as documents
+from rotopaint_ui.editing import LET_GO
 from rotopaint_ui.host import Engine, PlateChoice, package_folders
 from rotopaint_ui.panel import Panel
 from rotopaint_ui.reel import CLEAN, PLATE
 from rotopaint_ui.session import Box, PlateFacts, State, read_results
 
 from .conftest import make_document, run_json, write_plate
+from .mouse import LEFT, NONE, move, spot
 
 ENGINE = """
 import json, pathlib, shutil, sys
@@ -263,3 +265,29 @@ def test_the_tool_in_hand_stays_there_after_a_run(shot: Panel, out: Path) -> Non
         shot.canvas.tool = tool
         shot.arrivals.take_results(read_results(out), True)
         assert shot.canvas.tool == then
+
+
+def test_nothing_else_is_done_while_a_hand_drags(qtbot: QtBot, shot: Panel, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Done in the midst of a drag it was lost with the next move, and undo went back to a point half moved."""
+    session, canvas, before = shot.session, shot.canvas, shot.session.state
+    monkeypatch.setattr(shot.jobs, "_start", lambda *words: pytest.fail("a job was begun"))
+    shot.opening.choice = PlateChoice("plate.####.png")
+    shot.take_tool("select")
+    session.select("seam")
+    canvas.fit()
+    qtbot.mousePress(canvas, LEFT, NONE, spot(canvas, (10, 20)))
+    move(qtbot, canvas, (12, 24))
+    move(qtbot, canvas, (13, 25))
+    assert session.is_dragging
+    shot.commands["accept"].trigger()
+    shot.inspector.seam.strength.setValue(50.0)
+    shot.commands["run"].trigger()
+    shot.commands["make_clean"].trigger()
+    assert [line.endswith(LET_GO) for line in shot.status.history[-4:]] == [True] * 4
+    move(qtbot, canvas, (14, 26))
+    qtbot.mouseRelease(canvas, LEFT, NONE, spot(canvas, (14, 26)))
+    assert (session.last_step, session.state.marks, session.seam("seam").strength) == ("move points", {}, 1.0)
+    assert not shot.commands["accept"].isChecked()
+    assert session.undo() == "move points"
+    assert session.state == before
+    assert not session.can_undo

@@ -21,6 +21,7 @@ from rotopaint_ui.history import History, Step
 from rotopaint_ui.record import RunRecord
 from rotopaint_ui.stream import Stream
 
+LET_GO = "Let go of the drag first, or leave it with Esc"
 _NOTHING: dict[str, frozenset[int]] = {}
 
 
@@ -138,9 +139,10 @@ class Editing:
     # --- acts and undo
 
     def act(self, label: str, new: State) -> None:
-        """Go to a new state in one step that can be undone."""
-        self.settle()
-        if new != self._state:
+        """Go to a new state in one step that can be undone. While a hand drags nothing is done, and it is said."""
+        if self.is_in_hand():
+            self._tell()  # what was pressed shows again what is
+        elif new != self._state:
             self._push(Step(label, self._state), new)
             self._state = new
             self._tell()
@@ -172,6 +174,13 @@ class Editing:
         self.end_burst()
         self._corrections.settle()
 
+    def is_in_hand(self) -> bool:
+        """Whether a hand drags, which must end before anything else is done; says so."""
+        self.settle()
+        if self._gesture is not None:
+            self.say(LET_GO)
+        return self._gesture is not None
+
     @property
     def before_gesture(self) -> State:
         """The state when the gesture began; the current one without a gesture."""
@@ -184,9 +193,10 @@ class Editing:
         return self._gesture is not None and self._gesture.before is not self._state
 
     def preview(self, new: State) -> None:
-        """Show a state while a gesture goes on."""
-        self._state = new
-        self._tell()
+        """Show a state while a gesture goes on; one that was ended by something else shows nothing more."""
+        if self._gesture is not None:
+            self._state = new
+            self._tell()
 
     def commit(self) -> None:
         """End the gesture; one that has led back to where it began was none."""

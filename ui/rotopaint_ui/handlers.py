@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from rotopaint_ui import layout
 from rotopaint_ui.actions import Handler
 from rotopaint_ui.commands import Command
+from rotopaint_ui.editing import LET_GO
 from rotopaint_ui.review import Visits
 from rotopaint_ui.words import range_text
 
@@ -182,6 +183,6 @@ def _leave(panel: Panel) -> None:
 
 def _told(panel: Panel, what: str, label: str | None) -> None:
     if label is None and (panel.session.is_dragging or panel.canvas.is_held):
-        panel.status.say("Let go of the drag first, or leave it with Esc")
+        panel.status.say(LET_GO)
         return
     panel.status.say(f"{what}: {label}" if label is not None else f"Nothing to be {what.lower()}")

@@ -158,7 +158,9 @@ class ShotJobs(QObject):
             handed.cleanup()
 
     def _is_refused(self) -> bool:
-        """Whether the shot's folder is somebody else's; says whose."""
+        """Whether a hand still drags, or the shot's folder is somebody else's; says which."""
+        if self._session.is_in_hand():
+            return True
         why = self._session.refusal
         if why is not None:
             self.said.emit(why, "trouble")

@@ -259,7 +259,7 @@ class SeamTab(QWidget):
         """One field, for every chosen shape, in one step."""
         shapes = self._shapes()
         session = self._session
-        if not shapes or session.is_live or session.refuses():
+        if not shapes or session.is_live or session.refuses() or session.is_in_hand():
             self.refresh()  # the field shows again what is
             return
         session.begin("seam settings")
@@ -283,7 +283,7 @@ class SeamTab(QWidget):
 
     def _reset(self) -> None:
         shapes = self._shapes()
-        if self._session.is_live or self._session.refuses():
+        if self._session.is_live or self._session.refuses() or self._session.is_in_hand():
             return
         self._session.begin("seam settings")
         for shape in shapes:
