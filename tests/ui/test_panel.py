@@ -291,3 +291,20 @@ def test_nothing_else_is_done_while_a_hand_drags(qtbot: QtBot, shot: Panel, monk
     assert session.undo() == "move points"
     assert session.state == before
     assert not session.can_undo
+
+
+def test_a_pack_is_asked_for_when_its_name_is_typed_to_the_end(
+    qtbot: QtBot, shot: Panel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked, name = list[str | None](), shot.top.pack.lineEdit()
+    monkeypatch.setattr(shot.live, "load_pack", asked.append)
+    monkeypatch.setattr(shot.clerk, "ask", lambda *words: None)
+    name.setFocus()
+    name.selectAll()
+    qtbot.keyClicks(name, "abc")
+    assert asked == []
+    qtbot.keyClick(name, Qt.Key.Key_Return)
+    shot.canvas.setFocus()
+    assert asked == ["abc"]
+    shot.top.show_packs(["abc", "other"])  # the list alone changes nothing
+    assert asked == ["abc"]

@@ -35,6 +35,8 @@ W = TypeVar("W", bound=QWidget)
 class TopBar(QFrame):
     """The shot, the model pack, the device that ran, Run and Export."""
 
+    pack_chosen = Signal()  # another one, once its name is typed to the end
+
     def __init__(self, open_label: str, export_label: str, history: Sequence[QAction]) -> None:
         super().__init__()
         self.setObjectName("top_bar")
@@ -52,7 +54,7 @@ class TopBar(QFrame):
         self.run_all = QPushButton("Run all")
         self.run_all.setToolTip("The whole shot, whatever In and Out are (Ctrl+Alt+Return)")
         self.run_all.hide()
-        self._range, self._is_running = "", False
+        self._range, self._is_running, self._told_pack = "", False, self.chosen_pack
         self.export = QPushButton(export_label)
         row = QHBoxLayout(self)
         row.setContentsMargins(10, 6, 10, 6)
@@ -64,7 +66,16 @@ class TopBar(QFrame):
         row.addWidget(self.facts, 1)
         for widget in (self.device, self.pack, self.run, self.run_all, self.export):
             row.addWidget(widget)
+        self.pack.textActivated.connect(lambda text: self._tell_pack())
+        typed = self.pack.lineEdit()
+        assert typed is not None
+        typed.editingFinished.connect(self._tell_pack)
         self._label_run()
+
+    def _tell_pack(self) -> None:
+        if self.chosen_pack != self._told_pack:
+            self._told_pack = self.chosen_pack
+            self.pack_chosen.emit()
 
     def show_plate(self, plate: PlateFacts) -> None:
         """Name and facts of the open plate."""

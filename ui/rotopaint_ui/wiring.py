@@ -26,7 +26,7 @@ def _connect_widgets(panel: Panel) -> None:
     panel.top.run.clicked.connect(panel.run)
     panel.top.run_all.clicked.connect(panel.run_all)
     panel.top.export.clicked.connect(panel.export)
-    panel.top.pack.currentTextChanged.connect(lambda text: panel.arrivals.load_pack())
+    panel.top.pack_chosen.connect(panel.arrivals.load_pack)
     panel.status.diagnostics_wanted.connect(panel.copy_diagnostics)
     panel.view_bar.look_changed.connect(screen.change_look)
     panel.canvas.readout_changed.connect(panel.view_bar.show_readout)
