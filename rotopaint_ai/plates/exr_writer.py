@@ -52,7 +52,7 @@ def write(
 
 def _chunk(stack: Sequence[Array], top: int, first_row: int) -> bytes:
     raw = np.concatenate([plane[top : top + _ROWS] for plane in stack], axis=1).ravel()
-    packed = deflate.compress(predict(raw))
+    packed = deflate.compress(predict(raw), flat=True)
     payload = packed if len(packed) < raw.size else raw.tobytes()
     return struct.pack("<ii", first_row + top, len(payload)) + payload
 
