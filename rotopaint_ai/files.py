@@ -20,8 +20,8 @@ def user_cache() -> Path:
 def replacing(path: Path) -> Iterator[Path]:
     """Give a path beside `path` to write to; on success it takes `path`'s place, on failure it is removed.
 
-    The temporary name keeps the suffix, because image writers choose their format by it. An OSError that does not say
-    what file it is about (a full disk's) says `path` when it leaves here.
+    The temporary name keeps the suffix, because image writers choose their format by it. An OSError of the system
+    that does not say what file it is about (a full disk's) says `path` when it leaves here.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     beside = path.with_name(f".{path.stem}.{secrets.token_hex(4)}.part{path.suffix}")
@@ -29,7 +29,8 @@ def replacing(path: Path) -> Iterator[Path]:
         yield beside
         os.replace(beside, path)
     except OSError as error:
-        error.filename = error.filename or str(path)
+        if error.errno is not None:  # one of words alone would lose them
+            error.filename = error.filename or str(path)
         raise
     finally:
         beside.unlink(missing_ok=True)
