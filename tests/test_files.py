@@ -16,7 +16,7 @@ def test_an_error_of_the_system_names_the_file_and_one_of_words_keeps_them(tmp_p
     with pytest.raises(OSError, match="no space") as full, replacing(path):
         raise OSError(errno.ENOSPC, "no space")
     assert full.value.filename == str(path)
-    with pytest.raises(OSError, match="^connection reset$"), replacing(path):
+    with pytest.raises(OSError, match=r"^connection reset$"), replacing(path):
         raise OSError("connection reset")
     assert path.read_text() == "old"
     assert list(tmp_path.iterdir()) == [path]
