@@ -20,9 +20,10 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Any, TypeVar
 
 from rotopaint_ai.project import Box, Project, SeamSettings, State
 from rotopaint_ai.shapes.roto import ControlPoint, Key, Landmark, LandmarkKeys, RotoDocument, RotoShape
@@ -32,6 +33,8 @@ from rotopaint_ui.session import Session
 FRAMES = range(1001, 1049)
 N_SHAPES, N_POINTS = 6, 12
 MOST_ACTS = 5000
+
+AnyCrash = TypeVar("AnyCrash")
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,20 +161,8 @@ def measure(folder: Path, kills: int, seed: int, longest_s: float = 0.6) -> list
     return [crash(folder / f"{k}.rotopaint", draw.randrange(1 << 30), draw.uniform(0, longest_s)) for k in range(kills)]
 
 
-def main() -> int:
-    """Measure and print; 1 where a crash lost something."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--kills", type=int, default=50)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--json", type=Path)
-    parser.add_argument("--perform", type=Path, help=argparse.SUPPRESS)
-    options = parser.parse_args()
-    if options.perform is not None:
-        perform(options.perform, options.seed)
-        return 0
-    with tempfile.TemporaryDirectory() as folder:
-        found = measure(Path(folder), options.kills, options.seed)
-    content = {
+def _told(found: Sequence[Crash]) -> dict[str, Any]:
+    return {
         "kills": len(found),
         "right": sum(each.is_right for each in found),
         "whole": sum(each.integrity == "ok" for each in found),
@@ -181,12 +172,32 @@ def main() -> int:
         "reopened_ms_median": sorted(each.reopened_ms for each in found)[len(found) // 2],
         "wrong": [asdict(each) for each in found if not each.is_right],
     }
+
+
+def command_line(
+    doc: str | None,
+    perform: Callable[[Path, int], None],
+    measure: Callable[[Path, int, int], Iterable[AnyCrash]],
+    told: Callable[[Sequence[AnyCrash]], dict[str, Any]],
+) -> int:
+    """Measure and print what is `told` of the kills; 1 where not all of them are right. `perform` is what is killed."""
+    parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--kills", type=int, default=50)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--json", type=Path)
+    parser.add_argument("--perform", type=Path, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.perform is not None:
+        perform(options.perform, options.seed)
+        return 0
+    with tempfile.TemporaryDirectory() as folder:
+        content = told(list(measure(Path(folder), options.kills, options.seed)))
     text = json.dumps(content, indent=1)
     print(text)
     if options.json is not None:
         options.json.write_text(text + "\n", encoding="utf-8")
-    return 0 if content["right"] == len(found) else 1
+    return 0 if content["right"] == content["kills"] else 1
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(command_line(__doc__, perform, measure, _told))

@@ -12,23 +12,22 @@ stand-in for the live engine. What is kept of a run is told by `benchmarks/crash
 
 from __future__ import annotations
 
-import argparse
 import hashlib
-import json
 import os
 import random
 import signal
 import sqlite3
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
 
+from crashes import command_line
 from PySide6.QtCore import QEvent, QPointF, Qt
 from PySide6.QtGui import QColor, QImage, QMouseEvent
 from PySide6.QtTest import QTest
@@ -292,20 +291,8 @@ def measure(folder: Path, kills: int, seed: int) -> Iterator[Crash]:
         yield look(next((folder / f"{k}" / "out").glob("*.rotopaint")), whole, len(said))
 
 
-def main() -> int:
-    """Measure and print; 1 where a crash lost something."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--kills", type=int, default=50)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--json", type=Path)
-    parser.add_argument("--perform", type=Path, help=argparse.SUPPRESS)
-    options = parser.parse_args()
-    if options.perform is not None:
-        perform(options.perform, options.seed)
-        return 0
-    with tempfile.TemporaryDirectory() as folder:
-        found = list(measure(Path(folder), options.kills, options.seed))
-    content = {
+def _told(found: Sequence[Crash]) -> dict[str, Any]:
+    return {
         "kills": len(found),
         "right": sum(each.is_right for each in found),
         "acts_before_the_kill": sorted(each.acts for each in found),
@@ -313,12 +300,7 @@ def main() -> int:
         "steps_undone": sum(each.undone for each in found),
         "wrong": [asdict(each) for each in found if not each.is_right],
     }
-    text = json.dumps(content, indent=1)
-    print(text)
-    if options.json is not None:
-        options.json.write_text(text + "\n", encoding="utf-8")
-    return 0 if content["right"] == len(found) else 1
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(command_line(__doc__, perform, measure, _told))

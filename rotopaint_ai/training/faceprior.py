@@ -242,13 +242,14 @@ def folds(
 
     What ships knows the held-out poses too. A prior that is chosen by a basis without them believes too little in it.
     """
-    if fit_basis(learn_NLC, mirror) is None:
+    alone, whole = fit_basis(learn_NLC, mirror), np.arange(len(held_NLC))
+    if alone is None:
         return ()
-    runs = np.array_split(np.arange(len(held_NLC)), min(_FOLDS, len(held_NLC)) if joins else 1)
+    if not joins:
+        return (Fold(whole, alone),)
     found = []
-    for rows in runs:
-        others = np.delete(held_NLC, rows, axis=0)
-        basis = fit_basis(np.concatenate([learn_NLC, others]) if joins else learn_NLC, mirror)
+    for rows in np.array_split(whole, min(_FOLDS, len(held_NLC))):
+        basis = fit_basis(np.concatenate([learn_NLC, np.delete(held_NLC, rows, axis=0)]), mirror)
         if basis is None:
             return ()
         found.append(Fold(rows, basis))
@@ -279,13 +280,15 @@ def choose_prior(
         prior = FacePrior(parts[0].basis, usual, **beliefs)
         return _mean_distance(apply_in_parts(prior, parts, points, error, seen, slant)[0], truth, weight)
 
-    best = _descended({name: values[len(values) // 2] for name, values in _CHOICES.items()}, distance)
-    is_worth_it = distance(best) < WORTH * _mean_distance(points, truth, weight)
+    best, least = _descended({name: values[len(values) // 2] for name, values in _CHOICES.items()}, distance)
+    is_worth_it = least < WORTH * _mean_distance(points, truth, weight)
     return FacePrior(parts[0].basis, usual, **best) if is_worth_it else None
 
 
-def _descended(start: dict[str, float], distance: Callable[[dict[str, float]], float]) -> dict[str, float]:
-    """The beliefs, of all _CHOICES, from which no single change brings the distance down."""
+def _descended(
+    start: dict[str, float], distance: Callable[[dict[str, float]], float]
+) -> tuple[dict[str, float], float]:
+    """The beliefs, of all _CHOICES, from which no single change brings the distance down, and that distance."""
     best, least = start, distance(start)
     is_better = True
     while is_better:
@@ -294,7 +297,7 @@ def _descended(start: dict[str, float], distance: Callable[[dict[str, float]], f
             other = {**best, name: value}
             if other != best and (found := distance(other)) < least:
                 best, least, is_better = other, found, True
-    return best
+    return best, least
 
 
 def apply_in_parts(

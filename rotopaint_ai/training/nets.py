@@ -124,12 +124,25 @@ def mean_place(logits: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     n, n_landmarks, height, width = logits.shape
     log_p = F.log_softmax(logits.float().flatten(2), dim=2).view(n, n_landmarks, height, width)
     p = log_p.exp()
-    xs = torch.arange(width, device=p.device, dtype=p.dtype) + 0.5
-    ys = torch.arange(height, device=p.device, dtype=p.dtype) + 0.5
-    along_x, along_y = p.sum(2), p.sum(3)
-    x, y = (along_x * xs).sum(2), (along_y * ys).sum(2)
-    variance = (along_x * (xs - x[..., None]) ** 2).sum(2) + (along_y * (ys - y[..., None]) ** 2).sum(2)
-    return torch.stack((x, y), 2), torch.sqrt(variance + 1e-4), log_p
+    x, y = _Axis.of(p, 3), _Axis.of(p, 2)
+    return torch.stack((x.mean, y.mean), 2), torch.sqrt(x.variance + y.variance + 1e-4), log_p
+
+
+class _Axis(NamedTuple):
+    """One axis of maps [N, L, H, W] of probabilities."""
+
+    mean: Tensor  # [N, L] in cells, with the centre of the first at 0.5
+    away: Tensor  # [N, L, W or H] of each cell from it
+    variance: Tensor  # [N, L]
+
+    @classmethod
+    def of(cls, p: Tensor, dim: int) -> _Axis:
+        """Columns (`dim` 3) or rows (2)."""
+        cells = torch.arange(p.shape[dim], device=p.device, dtype=p.dtype) + 0.5
+        along = p.sum(5 - dim)
+        mean = (along * cells).sum(2)
+        away = cells - mean[..., None]
+        return cls(mean, away, (along * away**2).sum(2))
 
 
 def slant_of(log_p: Tensor) -> Tensor:
@@ -140,14 +153,9 @@ def slant_of(log_p: Tensor) -> Tensor:
     is its own.
     """
     p = log_p.exp()
-    xs = torch.arange(p.shape[3], device=p.device, dtype=p.dtype) + 0.5
-    ys = torch.arange(p.shape[2], device=p.device, dtype=p.dtype) + 0.5
-    along_x, along_y = p.sum(2), p.sum(3)
-    x, y = (along_x * xs).sum(2), (along_y * ys).sum(2)
-    away_x, away_y = xs - x[..., None], ys - y[..., None]
-    xx, yy = (along_x * away_x**2).sum(2), (along_y * away_y**2).sum(2)
-    xy = (torch.matmul(p, away_x[..., None])[..., 0] * away_y).sum(2)
-    half, across = (xx - yy) / 2, (xx + yy) / 2 + 1e-4
+    x, y = _Axis.of(p, 3), _Axis.of(p, 2)
+    xy = (torch.matmul(p, x.away[..., None])[..., 0] * y.away).sum(2)
+    half, across = (x.variance - y.variance) / 2, (x.variance + y.variance) / 2 + 1e-4
     length = torch.sqrt(half**2 + xy**2 + 1e-12)
     share = (length / across).clamp(max=0.98)
     stretch = torch.log((1 + share) / (1 - share)) / 2 / length

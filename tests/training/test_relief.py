@@ -9,7 +9,7 @@ import pytest
 
 from rotopaint_ai.training.mining.frontal import frontal_places
 from rotopaint_ai.training.mining.symmetry import partners
-from rotopaint_ai.training.relief import fit_relief
+from rotopaint_ai.training.relief import Relief, fit_relief
 from rotopaint_ai.training.turned import cut_turned, turned
 
 Array = npt.NDArray[np.float64]
@@ -130,11 +130,17 @@ def test_a_turned_picture_and_its_landmarks_are_what_the_head_would_show(yaw: fl
     assert np.max(off) < 1.5
 
 
-def test_what_a_turn_takes_behind_the_face_is_hidden() -> None:
-    rng = np.random.default_rng(5)
+def learned(rng: np.random.Generator) -> Relief:
+    """The head as 60 keyed frames from many sides tell it."""
     keyed, _ = seen(rng.uniform(-20, 20, 60), rng.uniform(-12, 12, 60), noise=0.2, rng=rng)
     relief = fit_relief(keyed, MIRROR)
     assert relief is not None
+    return relief
+
+
+def test_what_a_turn_takes_behind_the_face_is_hidden() -> None:
+    rng = np.random.default_rng(5)
+    relief = learned(rng)
     marks = seen(np.array([25.0]), np.array([0.0]), noise=0.0, rng=rng)[0][0] + 200
     turn = turned(relief, marks, np.ones(len(marks)), np.radians(45), 0.0)
     assert turn is not None
@@ -145,9 +151,7 @@ def test_what_a_turn_takes_behind_the_face_is_hidden() -> None:
 
 def test_what_is_visible_after_a_turn_is_what_the_picture_shows_there() -> None:
     rng = np.random.default_rng(5)
-    keyed, _ = seen(rng.uniform(-20, 20, 60), rng.uniform(-12, 12, 60), noise=0.2, rng=rng)
-    relief = fit_relief(keyed, MIRROR)
-    assert relief is not None
+    relief = learned(rng)
     marks = seen(np.array([20.0]), np.array([0.0]), noise=0.0, rng=rng)[0][0] + 200
     side = np.ptp(marks, axis=0).max()
     for yaw in (-30, 15, 30, 45):
