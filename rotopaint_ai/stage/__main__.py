@@ -15,6 +15,7 @@ def _arguments() -> argparse.Namespace:
     dataset.add_argument("--characters", type=int, default=1500)
     dataset.add_argument("--seed", type=int, default=0)
     dataset.add_argument("--workers", type=int, default=1)
+    dataset.add_argument("--reach", type=float, default=1.0, help="how much further heads turn than in a talking shot")
     shot = verbs.add_parser("shot", help="one shot: plates, clean plates, seam coverage and truth")
     shot.add_argument("folder", type=Path)
     shot.add_argument("--seed", type=int, default=1)
@@ -45,7 +46,7 @@ def _dataset(options: argparse.Namespace) -> None:
     def progress(done: int, total: int) -> None:
         sys.stderr.write(f"\r{done}/{total} characters")
 
-    order = Order(options.characters, options.seed, workers=options.workers)
+    order = Order(options.characters, options.seed, workers=options.workers, reach=options.reach)
     count = make_dataset(options.folder, order, progress=progress)
     sys.stderr.write(f"\n{count} samples in {options.folder}\n")
 

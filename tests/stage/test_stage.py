@@ -113,6 +113,12 @@ def test_a_shot_on_disk(tmp_path: Path) -> None:
     assert len(json.loads((tmp_path / "crop.json").read_text())["crop"]) == 4
 
 
+def test_heads_turn_further_by_the_reach() -> None:
+    plain, far = (draw_pose(np.random.default_rng(3), reach=reach) for reach in (1.0, 1.4))
+    assert plain.yaw != 0.0
+    assert far == replace(plain, yaw=1.4 * plain.yaw, pitch=1.4 * plain.pitch, roll=1.4 * plain.roll)
+
+
 def test_a_dataset_goes_on_where_it_stopped(tmp_path: Path) -> None:
     order = Order(characters=1, seed=70, held_back=0.0)
     assert make_dataset(tmp_path, order) == 4
