@@ -1,4 +1,4 @@
-"""The jobs file of a show: YAML, checked at the door.
+"""The jobs file of a show: YAML or JSON, checked at the door.
 
     out: renders                      # one folder per shot under it
     defaults: {model: pip, export: [nuke], chunk: 50}
@@ -22,13 +22,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from rotopaint_ai.batch.text import read_text
 from rotopaint_ai.errors import ProjectError, UsageError
 from rotopaint_ai.jobs import RunJob
 
 CHUNK = 50
 RETRIES = 2
 _SHOW = ("out", "defaults", "shots")
-_NAME = re.compile(r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$")
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+_TAKEN = ("index.html", "show.json")  # what lies beside the shots' folders
+_PLACES = ("plates", "model", "project")  # settings that may be paths
 _WORDS = {"crop": "crops", "export": "exports", "reduce_keys": "key_tolerance_px"}  # a shot's word -> a job's field
 _SETTINGS = (
     "plates",
@@ -50,12 +53,16 @@ _SETTINGS = (
 
 @dataclass(frozen=True, slots=True)
 class Shot:
-    """One plate of a show: its job, how many frames a task paints, and how often a failed task is tried again."""
+    """One plate of a show: its job, how many frames a task paints, and how often a failed task is tried again.
+
+    `places` are the job's paths as the file has them: every machine reads those alike, wherever it sees the file.
+    """
 
     name: str
     job: RunJob
     chunk: int
     retries: int
+    places: Mapping[str, str] = field(default_factory=dict, hash=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,23 +94,19 @@ def read_show(path: Path) -> Show:
 
     A shot whose project cannot be read, or that has no crop box anywhere, is refused alone: the others can go on.
     """
-    content = _yaml(path)
+    content = _mapping(read_text(path), path.name)
     _known(content, _SHOW, path.name)
     defaults = _mapping(content.get("defaults") or {}, f"{path.name}: defaults")
     _known(defaults, _SETTINGS, f"{path.name}: defaults")
-    if not isinstance(content.get("out"), str):
-        raise UsageError(f"{path.name}: 'out' is missing; wanted the folder that the shots are written to")
-    rows = content.get("shots")
-    if not isinstance(rows, list) or not rows:
-        raise UsageError(f"{path.name}: 'shots' is empty; wanted a list with name, plates and crop of each shot")
-    out = path.parent / content["out"]
+    out = path.parent / _out(content, path)
     shots, refused = [], {}
+    rows = _rows(content, path)
     for row in rows:
         try:
             shots.append(_shot(row, defaults, path, out))
         except _ShotRefusedError as refusal:
             refused[refusal.name] = str(refusal)
-    names = tuple(row["name"] for row in rows)
+    names = tuple(str(row["name"]) for row in rows)
     _once(names, shots, path)
     return Show(path, out, tuple(shots), names, refused)
 
@@ -116,14 +119,19 @@ class _ShotRefusedError(Exception):
         self.name = name
 
 
-def _yaml(path: Path) -> Mapping[str, Any]:
-    import yaml
+def _out(content: Mapping[str, Any], path: Path) -> str:
+    out = content.get("out")
+    if not isinstance(out, str) or not out.strip():
+        raise UsageError(f"{path.name}: 'out' is missing; wanted the folder that the shots are written to")
+    return out
 
-    try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
-        raise UsageError(f"{path.name}: is not YAML ({' '.join(str(error).split())[:160]}); correct it") from error
-    return _mapping(content, path.name)
+
+def _rows(content: Mapping[str, Any], path: Path) -> list[Any]:
+    rows = content.get("shots")
+    if not isinstance(rows, list) or not rows:
+        got = "is empty" if not rows else "is no list"
+        raise UsageError(f"{path.name}: 'shots' {got}; wanted a list with name, plates and crop of each shot")
+    return rows
 
 
 def _mapping(value: Any, where: str) -> Mapping[str, Any]:
@@ -142,11 +150,7 @@ def _known(content: Mapping[str, Any], names: tuple[str, ...], where: str) -> No
 
 def _shot(row: Any, defaults: Mapping[str, Any], path: Path, out: Path) -> Shot:
     given = _mapping(row, f"{path.name}: a shot")
-    name = given.get("name")
-    if not isinstance(name, str) or not _NAME.match(name):
-        raise UsageError(
-            f"{path.name}: shot name {name!r}: wanted letters, digits, '.', '_' and '-', it names a folder"
-        )
+    name = _name(given.get("name"), path)
     where = f"{path.name}: {name}"
     _known(given, ("name", *_SETTINGS), where)
     settings = {**defaults, **{key: value for key, value in given.items() if key != "name"}}
@@ -155,7 +159,22 @@ def _shot(row: Any, defaults: Mapping[str, Any], path: Path, out: Path) -> Shot:
     )
     if chunk == 0:
         raise UsageError(f"{where}: chunk 0: wanted how many frames one task paints")
-    return Shot(name, _job(name, settings, where, path.parent, out / name), chunk, retries)
+    job = _job(name, settings, where, path.parent, out / name)
+    places = {word: settings[word] for word in _PLACES if isinstance(settings.get(word), str)}
+    return Shot(name, job, chunk, retries, places)
+
+
+def _name(name: Any, path: Path) -> str:
+    """A shot's name; a whole number is one that nobody put in quotes."""
+    text = str(name) if isinstance(name, int) and not isinstance(name, bool) else name
+    if not isinstance(text, str) or not _NAME.fullmatch(text):
+        quotes = "" if isinstance(name, str | None) else ", in quotes"
+        raise UsageError(
+            f"{path.name}: shot name {name!r}: wanted letters, digits, '.', '_' and '-'{quotes}, it names a folder"
+        )
+    if text.lower() in _TAKEN:
+        raise UsageError(f"{path.name}: shot name '{text}': so is a file of the show called; wanted another name")
+    return text
 
 
 def _count(value: Any, name: str, where: str) -> int:
@@ -166,9 +185,9 @@ def _count(value: Any, name: str, where: str) -> int:
 
 def _job(name: str, settings: Mapping[str, Any], where: str, folder: Path, out: Path) -> RunJob:
     fields = {_WORDS.get(name, name): value for name, value in settings.items()}
-    for word in ("crops", "exports"):
-        if isinstance(fields.get(word), str):
-            fields[word] = [fields[word]]
+    for word in ("crop", "export"):
+        if word in settings:
+            fields[_WORDS[word]] = _texts(settings[word], word, where)
     if isinstance(fields.get("frames"), int):
         fields["frames"] = str(fields["frames"])
     if isinstance(fields.get("plates"), str):
@@ -184,6 +203,21 @@ def _job(name: str, settings: Mapping[str, Any], where: str, folder: Path, out: 
         return RunJob.from_json({**fields, "out": str(out), "resume": True})
     except UsageError as error:
         raise UsageError(f"{where}: {error}") from error
+
+
+def _texts(value: Any, word: str, where: str) -> list[str]:
+    """A text or a list of texts; a crop may also be the four numbers themselves. Null is none."""
+    if word == "crop" and isinstance(value, list) and len(value) == 4 and all(map(_is_number, value)):
+        value = ",".join(f"{number:.15g}" for number in value)
+    texts = [value] if isinstance(value, str) else value or []
+    if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
+        wanted = "X,Y,W,H, a list of FRAME:X,Y,W,H, or auto" if word == "crop" else "names of formats, as a list"
+        raise UsageError(f"{where}: {word} {value!r}: wanted {wanted}")
+    return texts
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _crops_of(name: str, project: object) -> list[str]:

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from rotopaint_ai.batch.tasks import Task
+from rotopaint_ai.batch.written import is_there
 from rotopaint_ai.files import write_json
 
 LEASE_S = 60.0
@@ -60,9 +61,9 @@ class Ledger:
         return None if content is None else str(content.get("worker", "a worker"))
 
     def is_done(self, task: Task) -> bool:
-        """Whether a task is done, for the job as it is now."""
+        """Whether a task is done, for the job as it is now, and what it wrote is still there."""
         content = _read(self._path(task, "done"))
-        return content is not None and content.get("fingerprint") == task.fingerprint
+        return content is not None and content.get("fingerprint") == task.fingerprint and is_there(task, content)
 
     def finish(self, task: Task, facts: Mapping[str, Any]) -> None:
         """Note that a task is done."""
@@ -134,10 +135,13 @@ class Claim:
 
         def beating() -> None:
             while not self._stop.wait(self.lease_s / BEATS_PER_LEASE):
-                if not self.is_ours():
-                    lost()
-                    return
-                os.utime(self.path)
+                try:
+                    if not self.is_ours():
+                        lost()
+                        return
+                    os.utime(self.path)
+                except OSError:  # a network disk that is away for a moment; the next beat may be in time
+                    continue
 
         thread = threading.Thread(target=beating, name="claim", daemon=True)
         thread.start()

@@ -113,8 +113,9 @@ def _step(name: str, ranges: Mapping[str, Sequence[str]], after: Sequence[str] =
             raise UsageError(
                 f"--openjd: {len(values)} tasks in step {name}, the format allows {LONGEST}; raise 'chunk'"
             )
-    words = [word for parameter in ranges for word in (f"--{parameter.lower()}", f"{{{{Task.Param.{parameter}}}}}")]
-    arguments = ["batch", "{{Param.Jobs}}", "--task", name.lower(), *words]
+    words = [f"--{parameter.lower()}={{{{Task.Param.{parameter}}}}}" for parameter in ranges]
+    keep_going = ["--keep-going"] if ranges else []  # a shot that fails shall not keep the farm from the others
+    arguments = ["batch", "{{Param.Jobs}}", "--task", name.lower(), *words, *keep_going]
     step: dict[str, Any] = {"name": name}
     if after:
         step["dependencies"] = [{"dependsOn": other} for other in after]

@@ -45,6 +45,15 @@ class ShotSummary:
     report: str | None = None
     picture: str | None = None
 
+    @property
+    def trouble(self) -> str:
+        """What a person has to know of a shot that is not done, in a line; empty where it is."""
+        failed = [f"{frame}: {text}" for frame, text in (self.failed or {}).items()]
+        parts = [self.message] if self.message else []
+        parts += [f"{len(failed)} frames failed, first {failed[0]}"] if failed else []
+        parts += [f"not on disk: frames {self.missing}"] if self.missing else []
+        return "; ".join(parts) if self.state != "done" else ""
+
 
 def summarise_show(show: Show, planned: Planned) -> tuple[ShotSummary, ...]:
     """What has become of every shot so far."""
@@ -80,7 +89,11 @@ def _shot(shot: Shot, show: Show, planned: Planned) -> ShotSummary:
 
 
 def _finished(name: str, out: Path, seconds: float) -> ShotSummary:
-    content = json.loads((out / name / "run.json").read_text(encoding="utf-8"))
+    path = out / name / "run.json"
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError:
+        return ShotSummary(name, "failed", message=f"{path}: is damaged; delete it, and the shot is gathered again")
     frames, errors = content["frames"], content["errors"]["by_frame"]
     worst = sorted(((int(f), max(row)) for f, row in errors.items() if row), key=lambda item: -item[1])[:N_WORST]
     seams = [pair for pair in content["seam"]["by_frame"].values() if None not in pair]

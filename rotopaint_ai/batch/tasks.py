@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
+from rotopaint_ai import __version__
 from rotopaint_ai.batch.jobs_file import Shot
-from rotopaint_ai.frames import FrameRange
+from rotopaint_ai.crops import CropKeys
+from rotopaint_ai.frames import FrameRange, summarise
+from rotopaint_ai.inference.pack import Pack, load_pack
 from rotopaint_ai.pipeline.artist import work_for
+from rotopaint_ai.pipeline.build import code_digest
+from rotopaint_ai.pipeline.export import check_exports
 from rotopaint_ai.pipeline.plan import choose_frames
-from rotopaint_ai.plates.plate import open_plate
+from rotopaint_ai.plates.plate import Plate, open_plate
 
 Kind = Literal["track", "paint", "gather"]
+_NOT_DECIDING = ("out", "threads", "resume")  # of a job's fields; its paths count as the jobs file has them
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +32,8 @@ class Task:
     frames: FrameRange | None = None
     needs: tuple[str, ...] = ()
     work: str = ""  # what people have done on the shot, where its project says so
+    given: str = ""  # its plates and its pack, as they lie on the disk
+    build: str = ""  # of the program; a finished shot has none, and stays finished when the program is renewed
 
     @property
     def key(self) -> str:
@@ -34,23 +42,41 @@ class Task:
 
     @property
     def fingerprint(self) -> str:
-        """Changes with all that decides the task, by people too: done under another fingerprint is not done."""
-        facts = [self.shot.job.to_json(), str(self.frames), *([self.work] if self.work else [])]
-        text = json.dumps(facts, sort_keys=True)
-        return hashlib.sha256(text.encode()).hexdigest()[:16]
+        """Changes with all that decides the task, by people too: done under another fingerprint is not done.
+
+        It is the same on every machine, wherever that sees the jobs file.
+        """
+        settings = {name: value for name, value in self.shot.job.to_json().items() if name not in _NOT_DECIDING}
+        facts = [{**settings, **self.shot.places}, str(self.frames), self.work, self.given, self.build]
+        return _digest(facts)
 
 
-def tasks_of(shot: Shot) -> tuple[Task, ...]:
+def tasks_of(shot: Shot, open_pack: Callable[[str | None], Pack] = load_pack) -> tuple[Task, ...]:
     """The tasks of a shot, in an order in which they can be done.
 
-    Raises: PlateError or UsageError for its plates, ProjectError.
+    Raises: RotopaintError for what cannot be done whoever tries: its plates, pack, project, crop or formats.
     """
-    work = work_for(shot.job).fingerprint()
-    with open_plate(shot.job.plates, colourspace=shot.job.colourspace) as plate:
-        frames, _ = choose_frames(plate, shot.job.frames)
-    track = Task(shot, "track")
-    paint = tuple(Task(shot, "paint", piece, (track.key,), work) for piece in chunks(frames, shot.chunk))
-    return (track, *paint, Task(shot, "gather", None, tuple(task.key for task in paint), work))
+    job = shot.job
+    check_exports(job.exports)
+    work = work_for(job).fingerprint()
+    with open_plate(job.plates, colourspace=job.colourspace) as plate:
+        frames, _ = choose_frames(plate, job.frames)
+        CropKeys.parse(job.crops, first_frame=frames[0])
+        given = _digest([summarise(frames), _print(plate, frames), dict(open_pack(job.model).card["files"])])
+    build = _digest([__version__, code_digest()])
+    track = Task(shot, "track", given=given, build=build)
+    paint = tuple(Task(shot, "paint", piece, (track.key,), work, given, build) for piece in chunks(frames, shot.chunk))
+    return (track, *paint, Task(shot, "gather", None, tuple(task.key for task in paint), work, given))
+
+
+def _print(plate: Plate, frames: Sequence[int]) -> str:
+    """Changes when somebody renders plates anew; times in whole seconds, because disks tell finer ones differently."""
+    facts = [path.stat() for path in dict.fromkeys(map(plate.path_of, frames))]
+    return _digest([(fact.st_size, int(fact.st_mtime)) for fact in facts])
+
+
+def _digest(facts: Any) -> str:
+    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def asked_for(tasks: Sequence[Task], shot: str, kind: str, frames: FrameRange | None) -> list[Task] | None:

@@ -5,17 +5,21 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 from rotopaint_ai.batch.jobs_file import Show
 from rotopaint_ai.batch.ledger import Claim, Ledger
-from rotopaint_ai.batch.tasks import Task, tasks_of
+from rotopaint_ai.batch.tasks import Kind, Task, tasks_of
+from rotopaint_ai.batch.written import written_by
 from rotopaint_ai.errors import CancelledError, RotopaintError, UsageError
+from rotopaint_ai.inference.pack import load_pack
 from rotopaint_ai.jobs import Cancel, Event, Sink, warning
 from rotopaint_ai.pipeline import split
 
 POLL_S = 0.5
 LEDGER = ".rotopaint/tasks"
+BEFORE: Mapping[Kind, tuple[Kind, ...]] = {"track": (), "paint": ("track",), "gather": ("track", "paint")}
 
 
 Do = Callable[[Task, Sink, Cancel], Mapping[str, Any]]
@@ -28,15 +32,19 @@ class Board:
     tasks: tuple[Task, ...]
     ledger: Ledger
     _by_key: dict[str, Task] = field(init=False, default_factory=dict)
+    _last: dict[str, Task] = field(init=False, default_factory=dict)  # of each shot, the task that ends it
     _done: set[str] = field(init=False, default_factory=set)
 
     def __post_init__(self) -> None:
         self._by_key.update({task.key: task for task in self.tasks})
+        self._last.update({task.shot.name: task for task in self.tasks})
 
     def is_done(self, key: str) -> bool:
-        """Whether a task is done."""
-        if key not in self._done and self.ledger.is_done(self._by_key[key]):
-            self._done.add(key)
+        """Whether a task is done. With its shot all of a shot's tasks are, however it was divided then."""
+        if key not in self._done:
+            task = self._by_key[key]
+            if self.ledger.is_done(self._last[task.shot.name]) or self.ledger.is_done(task):
+                self._done.add(key)
         return key in self._done
 
     def ready(self) -> Iterator[Task]:
@@ -66,15 +74,16 @@ class Planned:
     refused: Mapping[str, str]
 
 
-def plan_show(show: Show) -> Planned:
-    """Find the frames of every shot; one that cannot be begun does not keep the others from being done."""
+def plan_show(show: Show, only: str | None = None) -> Planned:
+    """Find the frames of every shot, or of one; one that cannot be begun does not keep the others from being done."""
     tasks: list[Task] = []
     refused = dict(show.refused)
-    for shot in show.shots:
+    open_pack = cache(load_pack)
+    for shot in show.shots if only is None else [show.shot(only)]:
         try:
-            tasks += tasks_of(shot)
-        except RotopaintError as error:
-            refused[shot.name] = str(error)
+            tasks += tasks_of(shot, open_pack)
+        except (RotopaintError, OSError) as error:
+            refused[shot.name] = " ".join(str(error).split())
     return Planned(Board(tuple(tasks), Ledger(show.out / LEDGER)), refused)
 
 
@@ -87,23 +96,43 @@ def work(board: Board, sink: Sink, cancel: Cancel, do: Do | None = None) -> None
             time.sleep(POLL_S)  # others are at all that could be done now
 
 
-def do_one(task: Task, board: Board, sink: Sink, cancel: Cancel) -> None:
-    """Do one task that a farm chose. Raises UsageError where it waits for others or somebody is at it."""
+def do_one(task: Task, board: Board, sink: Sink, cancel: Cancel, do: Do | None = None) -> str | None:
+    """Do one task that a farm chose, as often as its shot allows; returns why it could not be done.
+
+    Where another worker is at it, waits until that one is done, or is silent: a farm that has lost a machine asks at
+    once. Raises UsageError where the task waits for others, CancelledError.
+    """
     ledger = board.ledger
     if board.is_done(task.key):
-        return
+        return None
     waiting = [key for key in task.needs if not board.is_done(key)]
     if waiting:
         raise UsageError(f"{task.key}: waits for {waiting[0]}; do that first")
-    claim = ledger.claim(task)
-    if claim is None:
-        if ledger.is_done(task):
-            return
-        raise UsageError(f"{task.key}: {ledger.holder(task) or 'another worker'} is at it; try again later")
     ledger.forgive(task)
-    _under_claim(task, claim, ledger, sink, cancel, perform_task)
-    if reasons := ledger.failures(task):
-        raise UsageError(f"{task.key}: {reasons[-1]}")
+    told: str | None = None
+    while not board.is_done(task.key) and not ledger.has_given_up(task):
+        cancel.check()
+        if not _try(task, ledger, sink, cancel, do or perform_task):
+            told = _tell_holder(task, ledger, sink, told)
+            time.sleep(POLL_S)
+    return None if board.is_done(task.key) else ledger.failures(task)[-1]
+
+
+def given_up(task: Task, board: Board) -> str | None:
+    """Why a task that a farm asks for cannot be done: something of its shot that it waits for has failed for good."""
+    for other in board.tasks:
+        if other.shot.name != task.shot.name or other.kind not in BEFORE[task.kind]:
+            continue
+        if not board.is_done(other.key) and board.ledger.has_given_up(other):
+            return f"{other.key} failed: {board.ledger.failures(other)[-1]}"
+    return None
+
+
+def _tell_holder(task: Task, ledger: Ledger, sink: Sink, told: str | None) -> str | None:
+    holder = ledger.holder(task)
+    if holder is not None and holder != told:
+        sink(warning(f"{task.key}: {holder} is at it; waiting until that is done, or silent for {ledger.lease_s:g} s"))
+    return holder or told
 
 
 def perform_task(task: Task, sink: Sink, cancel: Cancel) -> Mapping[str, Any]:
@@ -124,6 +153,7 @@ def perform_task(task: Task, sink: Sink, cancel: Cancel) -> Mapping[str, Any]:
         "frames": n_done,
         "failed": {str(frame): text for frame, text in failed.items()},
         "seconds": round(time.monotonic() - began, 2),
+        **written_by(task),
     }
 
 

@@ -52,7 +52,7 @@ class TerseLines:
         if event.kind == "started":
             return _started_text(facts)
         if event.kind in ("warning", "error"):
-            return f"{event.kind}: {facts['message']}"
+            return f"{event.kind}: {_shot(facts)}{facts['message']}"
         if event.kind == "progress" and time.monotonic() - self._last >= TERSE_INTERVAL_S:
             self._last = time.monotonic()
             return _progress_text(facts)
@@ -87,17 +87,25 @@ class Bar:
                 self._task,
                 total=facts.get("total", 100),
                 completed=facts.get("done", 0),
-                description=str(facts.get("name", facts.get("stage"))),
+                description=_shot(facts) + str(facts.get("name", facts.get("stage"))),
             )
             self._print(_started_text(facts), "dim")
         elif event.kind in ("warning", "error"):
-            self._print(f"{event.kind}: {facts['message']}", "yellow" if event.kind == "warning" else "red")
+            text = f"{event.kind}: {_shot(facts)}{facts['message']}"
+            self._print(text, "yellow" if event.kind == "warning" else "red")
         elif "share" in facts:
             self._progress.update(self._task, completed=100 * facts["share"], rate=_progress_text(facts))
         elif event.kind == "progress":
             rate = f"{facts['ms_per_frame']:.0f} ms/frame"
             eta = f"{_clock(facts['eta_s'])} to go"
-            self._progress.update(self._task, completed=facts["done"], rate=rate, eta=eta)
+            self._progress.update(
+                self._task,
+                total=facts["total"],
+                completed=facts["done"],
+                description=facts.get("task"),
+                rate=rate,
+                eta=eta,
+            )
         else:
             self._close(event)
 
@@ -109,13 +117,18 @@ class Bar:
             self._progress.stop()
 
 
+def _shot(facts: Any) -> str:
+    """Which of a show's shots an event is about."""
+    return f"{facts['shot']}: " if "shot" in facts else ""
+
+
 def _started_text(facts: Any) -> str:
     if "stage" in facts:  # a training
         return (
             f"{facts['stage']}: {facts['samples']} samples, {facts['held_out']} held out, starts from {facts['init']}"
         )
     done = f", {facts['done']} done before" if facts["done"] else ""
-    line = f"{facts['name']}: {facts['total']} frames{done}"
+    line = f"{_shot(facts)}{facts['name']}: {facts['total']} frames{done}"
     return f"{line}, pack {facts['pack']}, {facts['device']}" if "pack" in facts else line
 
 
@@ -123,7 +136,8 @@ def _progress_text(facts: Any) -> str:
     if "share" in facts:
         told = ", ".join(f"{name} {value}" for name, value in facts.items() if name not in ("stage", "share"))
         return f"{facts['stage']}: {facts['share']:.0%}, {told}"
-    return f"{facts['done']} of {facts['total']} frames, {_clock(facts['eta_s'])} to go"
+    what = f"{facts['task']}: " if "task" in facts else ""
+    return f"{what}{facts['done']} of {facts['total']} frames, {_clock(facts['eta_s'])} to go"
 
 
 def _clock(seconds: float | None) -> str:
@@ -146,7 +160,9 @@ def stopping_on_signals(cancel: Cancel) -> Iterator[None]:
     """Turn Ctrl-C and a farm's SIGTERM into a clean stop; the second Ctrl-C stops at once."""
 
     def ask(number: int, frame: FrameType | None) -> None:
-        if cancel.requested:
+        if (
+            cancel.requested and number == signal.SIGINT
+        ):  # SIGTERM may follow Ctrl-C: from who started us, who got it too
             raise KeyboardInterrupt
         cancel.request()
 

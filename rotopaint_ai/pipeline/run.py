@@ -60,13 +60,7 @@ def _run(plan: Plan, state: RunState, note: str | None, sink: Sink, cancel: Canc
     works = replace(works, agreed=second_opinion(plan.models.opine))
     if note is not None:
         sink(warning(f"--resume: {note}; starting from the first frame"))
-    if changed := _changed_plates(state, works):
-        sink(
-            warning(
-                f"--resume: {plan.plate.name} changed on disk at {summarise(changed)}; starting from the first frame"
-            )
-        )
-        state.clear()
+    forget_changed(state, works, sink)
     sink(started(plan, n_done=len(state.finished)))
     if plan.note is not None:
         sink(warning(plan.note))
@@ -79,6 +73,14 @@ def _run(plan: Plan, state: RunState, note: str | None, sink: Sink, cancel: Canc
         sink(Event("cancelled", {"done": len(state.finished), "total": len(plan.frames)}))
         raise
     return conclude(plan, state, sink, wall_s=time.monotonic() - start, n_new=len(state.finished) - n_before)
+
+
+def forget_changed(state: RunState, works: FrameWorks, sink: Sink) -> None:
+    """Start from the first frame where a finished frame's plate is no longer what was worked on."""
+    if changed := _changed_plates(state, works):
+        where = f"{works.plate.name} changed on disk at {summarise(changed)}"
+        sink(warning(f"--resume: {where}; starting from the first frame"))
+        state.clear()
 
 
 def _changed_plates(state: RunState, works: FrameWorks) -> list[int]:

@@ -32,7 +32,7 @@ from rotopaint_ai.pipeline.line import Settled as SettledFrames
 from rotopaint_ai.pipeline.paint import Painted
 from rotopaint_ai.pipeline.plan import make_plan
 from rotopaint_ai.pipeline.records import FrameRecord, Journal, read_journal
-from rotopaint_ai.pipeline.run import walk
+from rotopaint_ai.pipeline.run import forget_changed, walk
 from rotopaint_ai.pipeline.second import second_opinion
 from rotopaint_ai.pipeline.state import CHUNKS, FOLDER, TRACKED, RunState, lock_folder, open_state
 from rotopaint_ai.pipeline.told import frame_event, started
@@ -100,10 +100,11 @@ def track(job: RunJob, sink: Sink, cancel: Cancel) -> tuple[int, ...]:
     with plan.plate:
         state, _ = open_state(plan.out, plan.fingerprint(), resume=job.resume, stage=TRACKED)
         try:
+            works = FrameWorks.of(plan.job, plan.plate, plan.pack.sheet, plan.models.fill)
+            forget_changed(state, works, sink)
             sink(started(plan, n_done=len(state.finished)))
             if plan.note is not None:
                 sink(warning(plan.note))
-            works = FrameWorks.of(plan.job, plan.plate, plan.pack.sheet, plan.models.fill)
             walk(plan, state, TrackWorks(works), sink, cancel)
             note = {
                 "began": began,
@@ -215,7 +216,9 @@ def _standing(path: Path, out: Path, work: ArtistWork) -> dict[int, FrameRecord]
 def _collect(state: RunState, frames: Sequence[int]) -> None:
     """Take the records of all ranges into the run's own journal. Raises UsageError for frames that have none."""
     records: dict[int, Path] = {}
-    for path in sorted((state.folder / CHUNKS).glob("*.journal")):
+    for path in sorted(
+        (state.folder / CHUNKS).glob("*.journal"), key=_age
+    ):  # divided otherwise before: the last counts
         records.update({record.frame: path for record in read_journal(path)})
     if lacking := sorted(set(frames) - set(records)):
         raise UsageError(
@@ -225,6 +228,10 @@ def _collect(state: RunState, frames: Sequence[int]) -> None:
         for record in read_journal(path):
             if records[record.frame] == path and state.finished.get(record.frame) != record.light():
                 state.add(record)
+
+
+def _age(path: Path) -> tuple[int, str]:
+    return path.stat().st_mtime_ns, path.name
 
 
 def _note(out: Path, plate: Plate, pack: Pack, job: RunJob) -> dict[str, Any]:

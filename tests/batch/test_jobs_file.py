@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 
 import pytest
 
 from rotopaint_ai.batch.jobs_file import read_show
+from rotopaint_ai.batch.owner import NOTE, own
 from rotopaint_ai.batch.summary import summarise_show
 from rotopaint_ai.batch.tasks import chunks
 from rotopaint_ai.batch.work import plan_show
@@ -62,6 +64,14 @@ def test_shots_take_the_defaults_and_paths_are_relative_to_the_file(tmp_path: Pa
         ),
         ("out: [", "is not YAML"),
         ("- 1", "wanted names with values"),
+        ("out: ''\nshots: [{name: a, plates: p, crop: auto}]", "'out' is missing"),
+        ("out: x\nshots: {a: {plates: p}}", "'shots' is no list"),
+        ("out: x\nshots: [{name: a, plates: p, crop: auto}]\nshots: [{name: b}]", "'shots' stands 2 times"),
+        ('{"out": "x", "shots": [{"name": "a", "crop": "auto", "crop": "1,1,9,9"}]}', "'crop' stands 2 times"),
+        ("out: x\nshots: [{name: show.json, plates: p, crop: auto}]", "so is a file of the show called"),
+        ("out: x\nshots: [{name: 1.50, plates: p, crop: auto}]", "shot name 1.5: .*, in quotes"),
+        ("out: x\nshots: [{name: a, plates: p, crop: {1001: '1,1,9,9'}}]", "a: crop .*: wanted X,Y,W,H"),
+        ("out: x\nshots: [{name: a, plates: p, crop: auto, frames: 1:30}]", "a: frames '1:30'"),
     ],
 )
 def test_refusals(tmp_path: Path, text: str, message: str) -> None:
@@ -71,6 +81,40 @@ def test_refusals(tmp_path: Path, text: str, message: str) -> None:
         read_show(path)
     assert str(refused.value).startswith("show.yaml")
     assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "\ufeffout: x\r\nshots:\r\n  - name: 010\r\n    plates: p\r\n    crop: [1, 2.5, 30, 40]\r\n",
+        '{\n\t"out": "x",\n\t"shots": [{"name": "010", "plates": "p", "crop": ["1,2.5,30,40"]}]\n}',
+    ],
+    ids=["YAML of a Windows editor", "JSON with tabs"],
+)
+def test_a_name_stays_as_it_is_written(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "show.yaml"
+    path.write_bytes(text.encode())
+    (shot,) = read_show(path).shots
+    assert (shot.name, shot.job.crops) == ("010", ("1,2.5,30,40",))
+
+
+def test_a_jobs_file_that_is_not_there(tmp_path: Path) -> None:
+    for path in (tmp_path / "gone.yaml", tmp_path):
+        with pytest.raises(UsageError, match="no such jobs file"):
+            read_show(path)
+
+
+def test_a_folder_belongs_to_one_jobs_file(tmp_path: Path) -> None:
+    one, other = tmp_path / "one.yaml", tmp_path / "other.yaml"
+    for path in (one, other):
+        path.write_text("out: x\nshots: [{name: a, plates: p, crop: auto}]")
+    own(read_show(one))
+    own(read_show(one))
+    own(read_show(Path(os.path.relpath(one))))
+    with pytest.raises(UsageError, match=r"other\.yaml: .* holds the show of \.\./one\.yaml; choose another 'out'"):
+        own(read_show(other))
+    (tmp_path / "x" / NOTE).unlink()
+    own(read_show(other))
 
 
 def test_chunks_hold_every_frame_once() -> None:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections import Counter
@@ -17,14 +20,19 @@ from typing import Any
 
 import pytest
 
+from rotopaint_ai.batch import tasks as tasks_module
 from rotopaint_ai.batch.jobs_file import Shot, read_show
 from rotopaint_ai.batch.ledger import Ledger
 from rotopaint_ai.batch.summary import summarise_show, write_summary
 from rotopaint_ai.batch.tasks import Task, asked_for
-from rotopaint_ai.batch.work import Board, plan_show, work
+from rotopaint_ai.batch.work import Board, do_one, given_up, plan_show, work
 from rotopaint_ai.cli import main
 from rotopaint_ai.frames import FrameRange
+from rotopaint_ai.inference.pack import write_card
 from rotopaint_ai.jobs import Cancel, Event, RunJob, Sink
+from rotopaint_ai.pipeline import split
+from rotopaint_ai.pipeline.records import FrameRecord, Journal
+from rotopaint_ai.pipeline.state import CHUNKS, open_state
 
 SHOT = Shot("sh010", RunJob("a.####.exr", "out", ("auto",)), chunk=2, retries=2)
 TASKS = (
@@ -176,27 +184,162 @@ def test_single_tasks_wait_for_what_they_need(show: Path, capsys: pytest.Capture
     assert main(["batch", str(show), "--task", "paint", "--shot", "a", "--frames", "1-9"]) == 2
     assert "there are a/track, a/paint.1001-1002" in capsys.readouterr().err
     assert main(["batch", str(show), "--task", "track", "--shot", "a"]) == 0
-    assert main(["batch", str(show), "--task", "track", "--shot", "gone"]) == 2
+    capsys.readouterr()
+    assert main(["batch", str(show), "--task", "track", "--shot", "gone"]) == 3
+    assert "rotopaint batch: gone: " in capsys.readouterr().err
+    assert main(["batch", str(show), "--task", "track"]) == 2
+    assert "--task track: wanted --shot NAME" in capsys.readouterr().err
     page = write_summary(read_show(show), plan_show(read_show(show)))
     assert "1 of 5 tasks done" in page.read_text()
 
 
-def test_a_farm_s_task_that_was_killed_is_done_when_its_claim_has_lapsed(
+def test_a_farm_s_task_whose_worker_was_killed_waits_until_the_claim_has_lapsed(tmp_path: Path) -> None:
+    board = Board(TASKS, Ledger(tmp_path, lease_s=0.5))
+    killed = board.ledger.claim(TASKS[0])  # by a worker that is never heard of again
+    assert killed is not None
+    done, told = Done(), list[Event]()
+    for _ in range(2):  # a farm that asks again gets it as it is
+        assert do_one(TASKS[0], board, told.append, Cancel(), done) is None
+    assert done.count == Counter({"sh010/track": 1})
+    assert [event.kind for event in told] == ["warning"]
+    assert "is at it; waiting until that is done, or silent for 0.5 s" in told[0].facts["message"]
+
+
+def test_a_farm_s_task_is_tried_as_often_as_its_shot_allows(tmp_path: Path) -> None:
+    board = Board(TASKS, Ledger(tmp_path))
+    assert do_one(TASKS[0], board, _nobody, Cancel(), Done({"sh010/track": 2})) is None
+    hopeless = Done({"sh010/paint.1-2": 99})
+    assert do_one(TASKS[1], board, _nobody, Cancel(), hopeless) == "the disk is full"
+    assert hopeless.count["sh010/paint.1-2"] == 3
+    assert given_up(TASKS[2], board) is None  # other ranges go on
+    assert given_up(TASKS[-1], board) == "sh010/paint.1-2 failed: the disk is full"
+
+
+def test_what_nobody_has_foreseen_ends_a_shot_and_not_the_show(
+    show: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def stumble(job: RunJob, sink: Sink, cancel: Cancel) -> None:
+        raise ValueError("odd")
+
+    monkeypatch.setattr(split, "track", stumble)
+    monkeypatch.setattr(tempfile, "tempdir", str(show.parent))
+    assert main(["batch", str(show), "--shot", "a"]) == 3
+    told = capsys.readouterr().err
+    assert "error: a/track: ValueError: odd. Please send us" in told
+    assert "rotopaint batch: a: ValueError: odd" in told  # and again at the end, as on a run that finds it given up
+    assert main(["batch", str(show), "--shot", "a"]) == 3
+    assert "rotopaint batch: a: ValueError: odd" in capsys.readouterr().err
+
+
+def test_a_farm_goes_on_beside_a_broken_frame_and_a_shot_that_cannot_be_done(
     show: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    words = ["batch", str(show), "--task", "track", "--shot", "a"]
-    board = plan_show(read_show(show)).board
-    task = next(task for task in board.tasks if task.key == "a/track")
-    killed = board.ledger.claim(task)  # by a worker that is never heard of again
-    assert killed is not None
-    assert main(words) == 2
-    assert "is at it; try again later" in capsys.readouterr().err
-    os.utime(killed.path, (1, 1))
+    words = ["batch", str(show), "--keep-going", "--task"]
+    assert main([*words, "track", "--shot", "gone"]) == 0
+    assert main([*words, "track", "--shot=b"]) == 0
+    assert main([*words, "paint", "--shot=b", "--frames=1001-1003"]) == 0
+    assert main([*words, "gather", "--shot=b"]) == 0
+    capsys.readouterr()
+    assert main(["batch", str(show), "--task", "summary"]) == 3
+    told = capsys.readouterr().err.splitlines()
+    assert told[0] == "rotopaint batch: a: 0 of 5 tasks done"
+    assert re.match("rotopaint batch: b: 1 frames failed, first 1002: .*plate.1002.exr", told[1])
+    assert told[2].startswith("rotopaint batch: gone: ")
+    assert len(list((show.parent / "renders/b/clean").glob("*.exr"))) == 2
+
+
+def _once(show: Path, puppet_pack: Path, **settings: object) -> list[Task]:
+    """The tasks of a show of one shot, with a pack of its own that tests may change."""
+    pack = show.parent / "pip"
+    if not pack.exists():
+        shutil.copytree(puppet_pack, pack)
+    entry = {"name": "a", "plates": "a/plate.####.exr", "crop": "1,1,9,9", "model": "pip", "chunk": 3, **settings}
+    show.write_text(json.dumps({"out": "renders", "shots": [entry]}))
+    return list(plan_show(read_show(show)).board.tasks)
+
+
+def test_a_show_is_the_same_wherever_it_is_seen_from(
+    show: Path, puppet_pack: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tasks = _once(show, puppet_pack)
+    monkeypatch.chdir(show.parent)
+    near = plan_show(read_show(Path("show.yaml"))).board.tasks
+    assert [task.fingerprint for task in near] == [task.fingerprint for task in tasks]
+    threads = _once(show, puppet_pack, threads=3, retries=5)
+    assert [task.fingerprint for task in threads] == [task.fingerprint for task in tasks]
+
+
+def test_plates_and_packs_that_change_make_a_shot_be_done_again(show: Path, puppet_pack: Path) -> None:
+    def prints() -> list[str]:
+        return [task.fingerprint for task in _once(show, puppet_pack)]
+
+    seen = [prints()]
+    plate = show.parent / "a/plate.1006.exr"
+    os.utime(plate, (1, 1))
+    seen.append(prints())
+    plate.unlink()
+    seen.append(prints())
+    card = show.parent / "pip/card.json"
+    (show.parent / "pip/sheet.yaml").write_text((show.parent / "pip/sheet.yaml").read_text() + "\n")
+    write_card(card.parent, json.loads(card.read_text()))
+    seen.append(prints())
+    assert all(len({row[place] for row in seen}) == len(seen) for place in (0, 1, -1))
+
+
+def test_a_finished_shot_stays_so_when_the_program_is_renewed(
+    show: Path, puppet_pack: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger = Ledger(show.parent)
+    for task in _once(show, puppet_pack):
+        ledger.finish(task, {})
+    monkeypatch.setattr(tasks_module, "code_digest", lambda: "renewed")
+    renewed = _once(show, puppet_pack)
+    assert all(Board(tuple(renewed), ledger).is_done(task.key) for task in renewed)
+    ledger._path(renewed[-1], "done").unlink()  # not finished: what was begun is begun anew
+    assert not any(Board(tuple(renewed), ledger).is_done(task.key) for task in renewed)
+
+
+def test_what_is_deleted_is_made_again(show: Path) -> None:
+    words = ["batch", str(show), "--shot", "a"]
     assert main(words) == 0
-    assert board.ledger.is_done(task)
-    when = board.ledger._path(task, "done").stat().st_mtime_ns
-    assert main(words) == 0  # a farm that asks again gets it as it is
-    assert board.ledger._path(task, "done").stat().st_mtime_ns == when
+    out = show.parent / "renders/a"
+    before = {path: path.stat().st_mtime_ns for path in out.rglob("*.exr")}
+    gone = sorted(before)[-1]
+    gone.unlink()
+    assert main(words) == 0
+    after = {path: path.stat().st_mtime_ns for path in out.rglob("*.exr")}
+    frame = gone.name.split(".")[-2]
+    assert {path for path in before if after[path] != before[path]} == {p for p in before if f".{frame}." in p.name}
+    shutil.rmtree(out)
+    assert main(words) == 0
+    assert set(out.rglob("*.exr")) == set(before)
+
+
+def test_plates_that_are_rendered_anew_are_tracked_anew(show: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["batch", str(show), "--shot", "a"]
+    assert main(words) == 0
+    folder = show.parent / "a"
+    shutil.copy(folder / "plate.1006.exr", folder / "plate.1001.exr")
+    os.utime(folder / "plate.1001.exr", (1, 1))
+    shutil.copy(folder / "plate.1006.exr", folder / "plate.1007.exr")  # and one that came late
+    assert main(words) == 0
+    assert "a: plate: 7 frames, pack" in capsys.readouterr().err
+    assert len(list((show.parent / "renders/a/clean").glob("*.exr"))) == 7
+
+
+def test_of_ranges_that_were_divided_otherwise_the_one_painted_last_counts(tmp_path: Path) -> None:
+    state, _ = open_state(tmp_path, {}, resume=True)
+    (state.folder / CHUNKS).mkdir()
+    for name, frames, age in (("1-4", (1, 2, 3, 4), 20), ("3-4", (3, 4), 10)):  # seconds after 1970
+        path = state.folder / CHUNKS / f"{name}.journal"
+        journal = Journal(path)
+        for frame in frames:
+            journal.append(FrameRecord(frame, "done", work=name))
+        journal.close()
+        os.utime(path, (age, age))
+    split._collect(state, (1, 2, 3, 4))
+    assert [record.work for record in state.records()] == ["1-4"] * 4
+    state.close()
 
 
 def test_openjd_runs_the_whole_show(show: Path) -> None:

@@ -1,0 +1,79 @@
+"""The text of a jobs file, YAML or JSON, read without surprises.
+
+As YAML 1.2 has it, only plain decimals are whole numbers: a shot called 010 keeps its name, and `1:30` is no number of
+base 60. A name that stands twice in one place is refused, because the first of them would be lost.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Hashable, Mapping
+from pathlib import Path
+from typing import Any, ClassVar
+
+import yaml
+
+from rotopaint_ai.errors import UsageError
+
+_PLAIN = ("tag:yaml.org,2002:int", "tag:yaml.org,2002:timestamp")  # resolved otherwise, or not at all
+
+
+class _Loader(yaml.SafeLoader):  # type: ignore[misc]  # PyYAML has no types
+    """PyYAML's safe loader with those two differences."""
+
+    yaml_implicit_resolvers: ClassVar[Any] = {
+        sign: [(tag, pattern) for tag, pattern in rows if tag not in _PLAIN]
+        for sign, rows in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    }
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
+        names = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode) and key.value != "<<"]
+        for name in names:
+            _once(name, names.count(name))
+        mapping: dict[Hashable, Any] = super().construct_mapping(node, deep)
+        return mapping
+
+
+_Loader.add_implicit_resolver(_PLAIN[0], re.compile(r"^(?:0|-?[1-9][0-9]*)$"), list("-0123456789"))
+
+
+class _TwiceError(ValueError):
+    pass
+
+
+def read_text(path: Path) -> Any:
+    """What a jobs file holds. Raises UsageError in one line where it is absent, neither YAML nor JSON, or ambiguous."""
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
+        raise UsageError(f"{path}: no such jobs file; check the path (docs/batch.md tells what it holds)") from None
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{path.name}: is not UTF-8 text ({error.reason}); save it as UTF-8") from error
+    try:
+        return _parse(text)
+    except _TwiceError as error:
+        raise UsageError(f"{path.name}: {error}; keep one of them") from error
+    except (yaml.YAMLError, RecursionError) as error:
+        raise UsageError(f"{path.name}: is not YAML ({' '.join(str(error).split())[:160]}); correct it") from error
+
+
+def _parse(text: str) -> Any:
+    if text.lstrip().startswith("{"):  # JSON may be indented with tabs, which are no YAML
+        try:
+            return json.loads(text, object_pairs_hook=_pairs)
+        except json.JSONDecodeError:  # YAML's own braces
+            pass
+    return yaml.load(text, _Loader)
+
+
+def _pairs(pairs: list[tuple[str, Any]]) -> Mapping[str, Any]:
+    names = [name for name, _ in pairs]
+    for name in names:
+        _once(name, names.count(name))
+    return dict(pairs)
+
+
+def _once(name: str, count: int) -> None:
+    if count > 1:
+        raise _TwiceError(f"'{name}' stands {count} times in one place")
