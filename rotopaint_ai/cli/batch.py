@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from rotopaint_ai.cli.shared import one_thread_per_frame
 from rotopaint_ai.cli.watch import TerseLines, choose_sink, stopping_on_signals
-from rotopaint_ai.errors import RotopaintError, UsageError
+from rotopaint_ai.errors import CancelledError, RotopaintError, UsageError
 from rotopaint_ai.jobs import Cancel, Sink
 
 if TYPE_CHECKING:
@@ -51,6 +51,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace) -> int:
     """Do it and return the exit code."""
+    from rotopaint_ai.cli import STOPPED
+
+    try:
+        return _execute(arguments)
+    except CancelledError:
+        if arguments.second:
+            return STOPPED  # who started it tells
+        raise CancelledError("stopped because somebody asked; the same command goes on from here") from None
+
+
+def _execute(arguments: argparse.Namespace) -> int:
     _check(arguments)
     one_thread_per_frame()
     from rotopaint_ai.batch.jobs_file import read_show

@@ -178,6 +178,22 @@ def test_a_killed_worker_costs_nothing_but_its_task(show: Path) -> None:
     assert len(list((show.parent / "renders/a/clean").glob("*.exr"))) == 6
 
 
+def test_a_show_that_was_stopped_says_how_to_go_on(
+    show: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def stop(job: RunJob, sink: Sink, cancel: Cancel) -> None:
+        cancel.check()
+        os.kill(os.getpid(), signal.SIGINT)  # Ctrl-C, and a farm that stops the whole group after it
+        os.kill(os.getpid(), signal.SIGTERM)
+        cancel.check()
+
+    monkeypatch.setattr(split, "track", stop)
+    assert main(["batch", str(show), "--shot", "a"]) == 130
+    assert "rotopaint batch: stopped because somebody asked; the same command goes on" in capsys.readouterr().err
+    assert not list((show.parent / "renders").rglob("*.claim"))
+    assert "0 of 5 tasks done" in (show.parent / "renders/index.html").read_text()
+
+
 def test_single_tasks_wait_for_what_they_need(show: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["batch", str(show), "--task", "paint", "--shot", "a", "--frames", "1001-1002"]) == 2
     assert "a/paint.1001-1002: waits for a/track" in capsys.readouterr().err
