@@ -29,6 +29,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--out", required=True, metavar="DATASET", help="folder of the data set")
     parser.add_argument("--sheet", metavar="FILE", help="character sheet to follow; without it one is proposed")
+    parser.add_argument(
+        "--rename",
+        action="append",
+        default=[],
+        metavar="OLD=NEW",
+        help="call a shape or landmark otherwise, so that it is the same one in every shot; repeats",
+    )
     parser.add_argument("--character", metavar="NAME", help="character of all sources (else the plates' folder tells)")
     parser.add_argument("--name", metavar="NAME", help="name of the data set and its sheet")
     parser.add_argument("--licence", default="not stated", metavar="TEXT", help="licence of the pictures and the roto")
@@ -73,6 +80,7 @@ def execute(arguments: argparse.Namespace) -> int:
     from rotopaint_ai.errors import UsageError
     from rotopaint_ai.training.mining import residuals
     from rotopaint_ai.training.mining.mine import MineOrder, mine
+    from rotopaint_ai.training.mining.naming import renames_of
     from rotopaint_ai.training.mining.order import Exclusion
 
     if arguments.shards is not None and not 0 < arguments.shards < 1e5:
@@ -97,6 +105,7 @@ def execute(arguments: argparse.Namespace) -> int:
             tolerance_px=arguments.tolerance,
             val=tuple(arguments.val),
             exclude=Exclusion.parse(arguments.exclude),
+            renames=renames_of(arguments.rename),
         ),
         progress=_progress(),
     )

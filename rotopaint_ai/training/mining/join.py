@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import MappingProxyType
 
 from rotopaint_ai.errors import DocumentError, PlateError, UsageError
 from rotopaint_ai.frames import summarise
 from rotopaint_ai.plates import Plate, open_plate
 from rotopaint_ai.plates.kinds import kind_of
 from rotopaint_ai.plates.sequence import Listing
-from rotopaint_ai.training.mining.sources import FrameTruth, Take, plate_of, read_source
+from rotopaint_ai.training.mining import naming
+from rotopaint_ai.training.mining.sources import NUKE_SUFFIXES, FrameTruth, Take, plate_of, read_source
 
 _NUMBERED = re.compile(r"^(.*?)[._-]?(\d+)$")
 
@@ -85,10 +88,17 @@ class _Pictures:
         return self.files.get(path)
 
 
-def join(sources: Sequence[Path], plates: str | None, *, character: str | None = None) -> Joined:
+def join(
+    sources: Sequence[Path],
+    plates: str | None,
+    *,
+    character: str | None = None,
+    renames: Mapping[str, str] = MappingProxyType({}),
+) -> Joined:
     """Read sources and lay them on their plates. Raises UsageError, DocumentError, PlateError.
 
-    Frames without a picture are left out and named in the notes.
+    Frames without a picture are left out and named in the notes. `renames`: shapes and landmarks by the names of the
+    sources, with the names that they get.
     """
     pictures = _Pictures()
     notes: list[str] = []
@@ -96,6 +106,7 @@ def join(sources: Sequence[Path], plates: str | None, *, character: str | None =
     names: dict[str, None] = {}
     takes = [take for source in sources for take in _takes(source, plates, pictures)]
     takes.sort(key=lambda take: take.plate is None)  # the plate of a roto names its shots
+    takes = naming.renamed(takes, renames)
     for take in takes:
         names.update(dict.fromkeys(take.landmark_names))
         notes += [f"{take.source.name}: {note}" for note in take.notes]
@@ -103,9 +114,10 @@ def join(sources: Sequence[Path], plates: str | None, *, character: str | None =
     if not found:
         said = f" ({notes[-1]})" if notes else ""
         raise UsageError(f"no frame with both roto and a picture was found{said}; check --plates and the frame numbers")
-    rows = sorted(found.values(), key=lambda row: (row.character, row.shot, row.frame))
+    laid = _distinct(_numbered(list(found.values())))
+    rows = sorted(laid, key=lambda row: (row.character, row.shot, row.frame))
     seen = {name for row in rows for name in row.truth.landmarks}
-    return Joined(tuple(_distinct(rows)), tuple(name for name in names if name in seen), tuple(notes))
+    return Joined(tuple(rows), tuple(name for name in names if name in seen), tuple(notes))
 
 
 def still(path: Path, frame: int) -> Plate:
@@ -116,12 +128,28 @@ def still(path: Path, frame: int) -> Plate:
 
 def _takes(source: Path, plates: str | None, pictures: _Pictures) -> list[Take]:
     try:
-        return read_source(source, plates)
+        takes = read_source(source, plates)
+        if not _tells_other_sizes(takes, pictures):
+            return takes
     except DocumentError:
         if plates is None:
             raise
-        plate = pictures.open(plate_of(source, plates))  # a script that does not tell its size: the plate does
+        takes = []
+    plate = pictures.open(plate_of(source, plates))  # of the sizes that a script tells, or does not, the plate's
+    try:
         return read_source(source, plates, size=(plate.width, plate.height))
+    except DocumentError:
+        if not takes:
+            raise
+        return takes
+
+
+def _tells_other_sizes(takes: Iterable[Take], pictures: _Pictures) -> bool:
+    """Whether a Nuke script was read with another size than its plate's: it may tell several."""
+    told = (take for take in takes if take.plate is not None and take.source.suffix.lower() in NUKE_SUFFIXES)
+    return any(
+        take.size != (pictures.open(str(take.plate)).width, pictures.open(str(take.plate)).height) for take in told
+    )
 
 
 def _lay(
@@ -138,14 +166,17 @@ def _lay(
             without.append(str(truth.picture.name if truth.picture else number))
             continue
         plate, frame = place
+        truth = _on_plate(take, truth, plate, notes)
         key = (id(plate), frame)
         if key in found:
             found[key] = _merged(found[key], truth, take, notes)
         else:
-            folder = _folder(plate)
+            shot, owner = naming.shot_and_character(_folder(plate))
+            if plate.is_movie:
+                shot, owner = plate.name, shot
             found[key] = Row(
-                character or take.character or folder.parent.name or "character",
-                take.shot or (plate.name if plate.is_movie else folder.name) or plate.name,
+                character or take.character or owner or "character",
+                take.shot or shot or plate.name,
                 frame,
                 plate,
                 truth,
@@ -164,7 +195,31 @@ def _place(take: Take, number: int, truth: FrameTruth, pictures: _Pictures) -> t
 
 
 def _folder(plate: Plate) -> Path:
-    return plate.path_of(plate.frames[0]).resolve().parent
+    """Where a plate lies by the names that lead there: what links point to is called otherwise."""
+    return Path(os.path.abspath(plate.path_of(plate.frames[0]))).parent
+
+
+def _on_plate(take: Take, truth: FrameTruth, plate: Plate, notes: list[str]) -> FrameTruth:
+    """What was drawn on a plate of another size, scaled to this one.
+
+    A picture that a source says the size of may be of another shape (a photograph turned on its side), and is believed.
+    Raises: DocumentError where roto was drawn on a plate of another shape.
+    """
+    size = truth.size or take.size
+    if size is None or size == (plate.width, plate.height):
+        return truth
+    x, y = plate.width / size[0], plate.height / size[1]
+    was, now = f"{size[0]} x {size[1]}", f"{plate.width} x {plate.height}"
+    is_proxy = abs(x / y - 1) <= 2.0 / min(*size, plate.width, plate.height)
+    if not is_proxy and truth.size is None:
+        raise DocumentError(
+            f"{take.source.name}: drawn on {was}, but {plate.name} is {now}, which is no proxy of it; give the plates "
+            "that it was drawn on"
+        )
+    said = f"it was drawn on {was} and is scaled" if is_proxy else f"not {was}; points are taken as they are"
+    if (note := f"{take.source.name}: its plate {plate.name} is {now}, {said}") not in notes:
+        notes.append(note)
+    return naming.scaled(truth, (x, y)) if is_proxy else truth
 
 
 def _merged(row: Row, truth: FrameTruth, take: Take, notes: list[str]) -> Row:
@@ -183,17 +238,37 @@ def _merged(row: Row, truth: FrameTruth, take: Take, notes: list[str]) -> Row:
     return replace(row, truth=merged, split=row.split or take.split)
 
 
-def _distinct(rows: Iterable[Row]) -> list[Row]:
-    """Two plates of one character must not share a shot's name, except single pictures that lie side by side."""
-    owners: dict[tuple[str, str], list[int]] = {}
-    out = []
+def _is_still(row: Row) -> bool:
+    """Whether it is a single picture that its source names."""
+    return len(row.plate.frames) == 1 and row.truth.picture is not None
+
+
+def _numbered(rows: list[Row]) -> list[Row]:
+    """Single pictures of one shot get numbers of their own where their names hold none, or the same ones."""
+    at = [place for place, row in enumerate(rows) if _is_still(row)]
+    stills = [rows[place] for place in at]
+    paths = [row.plate.path_of(row.frame) for row in stills]
+    numbers = naming.numbered([(row.character, row.shot, row.frame, str(path)) for row, path in zip(stills, paths)])
+    for place, row, path, number in zip(at, stills, paths, numbers):
+        if number != row.frame:
+            rows[place] = replace(row, plate=still(path, number), frame=number)
+    return rows
+
+
+def _distinct(rows: Sequence[Row]) -> list[Row]:
+    """Two plates of one character must not share a shot's name, except single pictures that lie side by side: they get
+    their own names where these differ, else numbers."""
+    owners: dict[tuple[str, str], dict[int, str]] = {}
     for row in rows:
-        if len(row.plate.frames) == 1 and row.truth.picture is not None:
-            out.append(row)
-            continue
-        plates = owners.setdefault((row.character, row.shot), [])
-        if id(row.plate) not in plates:
-            plates.append(id(row.plate))
-        at = plates.index(id(row.plate))
-        out.append(row if at == 0 else replace(row, shot=f"{row.shot}_{at + 1}"))
-    return out
+        if not _is_still(row):
+            owners.setdefault((row.character, row.shot), {}).setdefault(id(row.plate), row.plate.name)
+    return [row if _is_still(row) else _told_apart(row, owners[(row.character, row.shot)]) for row in rows]
+
+
+def _told_apart(row: Row, plates: Mapping[int, str]) -> Row:
+    if len(plates) == 1:
+        return row
+    if len(set(plates.values())) == len(plates):
+        return replace(row, shot=plates[id(row.plate)])
+    at = list(plates).index(id(row.plate))
+    return row if at == 0 else replace(row, shot=f"{row.shot}_{at + 1}")

@@ -11,7 +11,7 @@ import numpy as np
 from rotopaint_ai.errors import UsageError
 from rotopaint_ai.sheet import Sheet, load_sheet
 from rotopaint_ai.training.dataset import write_dataset
-from rotopaint_ai.training.mining import bare, check, crop, families, propose, residuals, write
+from rotopaint_ai.training.mining import bare, check, crop, families, namesakes, propose, residuals, write
 from rotopaint_ai.training.mining.faces import Faces
 from rotopaint_ai.training.mining.frontal import frontal_places
 from rotopaint_ai.training.mining.join import Joined, join
@@ -41,6 +41,7 @@ class MineOrder:
     tolerance_px: float = propose.TOLERANCE_PX
     val: tuple[str, ...] = ()
     exclude: Exclusion = field(default_factory=Exclusion)
+    renames: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +63,10 @@ def mine(order: MineOrder, *, progress: Callable[[int, int], None] = lambda done
     Besides the data set the folder gets `mining/residuals.txt` and `.json`, `mining/suspicious.json` and pictures of
     suspicious frames. Raises: UsageError, DocumentError, PlateError, PackError (the sheet), TrainingError.
     """
-    return mine_joined(join(order.sources, order.plates, character=order.character), order, progress=progress)
+    if order.out.exists() and not order.out.is_dir():
+        raise UsageError(f"--out {order.out}: is a file; wanted a folder for the data set")
+    joined = join(order.sources, order.plates, character=order.character, renames=order.renames)
+    return mine_joined(joined, order, progress=progress)
 
 
 def mine_joined(
@@ -87,6 +91,7 @@ def mine_joined(
     notes = list(joined.notes)
     if len(usable) < len(samples):
         notes.append(f"{len(samples) - len(usable)} frames have fewer than 2 landmarks and were left out")
+    notes += namesakes.notes(truth, rows)
     name = order.name or "-".join(dict.fromkeys(row.character for row in rows))
     table = check.table(truth)
     check.report(truth, pictures, table, findings, order.out / "mining")

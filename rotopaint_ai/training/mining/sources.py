@@ -5,15 +5,15 @@ A source gives takes: frames of one plate with the shapes and landmarks somebody
 
 from __future__ import annotations
 
-import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
-from rotopaint_ai.errors import DocumentError, UsageError
+from rotopaint_ai.errors import UsageError
 from rotopaint_ai.exchange import document, nuke
 from rotopaint_ai.project import SUFFIX as PROJECT_SUFFIX
 from rotopaint_ai.project import CorrectedFrame, Corrections, corrections
@@ -25,6 +25,7 @@ from rotopaint_ai.training.mining.outline import Array
 NUKE_SUFFIXES: Final = (".nk", ".gizmo")
 NUKE_DEFAULT_WIDTH_PX: Final = 10.0  # what Nuke gives every new open spline
 _WANTED: Final = f"a Nuke script, *.roto.json, a project (*{PROJECT_SUFFIX}), COCO *.json or a puppet folder"
+_PLACEHOLDER: Final = re.compile(r"\{\w*\}")
 SHORTEST_PX = 2.0  # a curve shorter than this is a dot, no shape
 
 
@@ -60,12 +61,14 @@ class Take:
 
     `plate`: what `open_plate` takes; None where each frame names its own picture. `shot` and `character`: as far as the
     source tells. `split`: where the source itself keeps the frames for tests or gives them for training alone.
-    `notes`: what was left out.
+    `size`: width and height of the plate that it was drawn on, where the source says so for all frames. `notes`: what
+    was left out.
     """
 
     source: Path
     frames: Mapping[int, FrameTruth]
     plate: str | None = None
+    size: tuple[int, int] | None = None
     shot: str | None = None
     character: str | None = None
     split: str | None = None
@@ -92,7 +95,9 @@ def read_source(path: Path, plates: str | None, *, size: tuple[int, int] | None 
     if path.suffix.lower() == PROJECT_SUFFIX:
         return [_read_project(path, plates)]
     if path.suffix.lower() == ".json":
-        return [_read_coco(path)]
+        from rotopaint_ai.training.mining.coco import read_coco
+
+        return [read_coco(path)]
     raise UsageError(f"{path.name}: cannot be mined; wanted {_WANTED}")
 
 
@@ -106,6 +111,9 @@ def plate_of(path: Path, plates: str | None) -> str:
     """The plate of a source: `{dir}` stands for its folder, `{stem}` for its name without suffixes."""
     if plates is None:
         raise UsageError(f"{path.name}: its plates are not known; give --plates, e.g. '{{dir}}/plate.####.exr'")
+    unknown = [name for name in _PLACEHOLDER.findall(plates) if name not in ("{dir}", "{stem}")]
+    if unknown and not Path(plates).parent.is_dir():
+        raise UsageError(f"--plates {plates}: {unknown[0]} is not known; wanted {{dir}} or {{stem}}")
     stem = path.name[: -len(document.SUFFIX)] if path.name.lower().endswith(document.SUFFIX) else path.stem
     return plates.replace("{dir}", str(path.parent)).replace("{stem}", stem)
 
@@ -116,6 +124,7 @@ def _document_take(path: Path, roto: RotoDocument, plates: str | None, losses: S
         path,
         {frame: truth for frame, truth in frames.items() if truth.shapes or truth.landmarks},
         plate=plate_of(path, plates),
+        size=(roto.width, roto.height),
         landmark_names=roto.landmarks.names,
         notes=tuple(losses),
     )
@@ -172,45 +181,3 @@ def _corrected(found: Corrections, each: CorrectedFrame) -> FrameTruth:
             shapes[shape.name] = _raw(shape, points)
     marks = zip(found.document.landmarks.names, each.landmarks)
     return FrameTruth(shapes, {name: (mark.x, mark.y, 1.0) for name, mark in marks if mark is not None})
-
-
-# --- COCO -------------------------------------------------------------------------------------------------------------
-
-
-def _read_coco(path: Path) -> Take:
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-        names = tuple(str(name) for name in content["categories"][0]["keypoints"])
-        pictures = {image["id"]: image for image in content["images"]}
-        annotations = content["annotations"]
-        if len({tuple(category["keypoints"]) for category in content["categories"] if "keypoints" in category}) > 1:
-            raise DocumentError(f"{path.name}: holds several keypoint categories; wanted one face layout a file")
-        frames: dict[int, FrameTruth] = {}
-        seen: set[Any] = set()
-        for row, annotation in enumerate(annotations):
-            image = pictures[annotation["image_id"]]
-            numbers = np.asarray(annotation["keypoints"], dtype=np.float64).reshape(-1, 3)
-            if len(numbers) != len(names):
-                raise DocumentError(
-                    f"{path.name}: annotation {annotation.get('id', row)} has {len(numbers)} keypoints; the category "
-                    f"names {len(names)}"
-                )
-            if annotation["image_id"] in seen:
-                raise DocumentError(
-                    f"{path.name}: {image['file_name']} is annotated twice; wanted one face a picture: keep one, or "
-                    "crop the faces apart"
-                )
-            seen.add(annotation["image_id"])
-            frames[row] = FrameTruth(
-                landmarks={
-                    name: (float(x), float(y), float(v >= 2)) for name, (x, y, v) in zip(names, numbers) if v > 0
-                },
-                picture=path.parent / str(image["file_name"]),
-                size=(int(image["width"]), int(image["height"])) if "width" in image and "height" in image else None,
-            )
-    except (OSError, UnicodeDecodeError, ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
-        said = f"field {error} is missing" if isinstance(error, KeyError) else str(error)
-        raise DocumentError(
-            f"{path.name}: is no COCO keypoint file ({said}); wanted images, annotations, categories"
-        ) from error
-    return Take(path, frames, landmark_names=names)

@@ -1,0 +1,152 @@
+"""What sources leave unsaid or say differently: shots, sizes, names of shapes, COCO's other annotations."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+import pytest
+
+from rotopaint_ai.errors import DocumentError, UsageError
+from rotopaint_ai.exchange import document
+from rotopaint_ai.training.mining import naming
+from rotopaint_ai.training.mining.join import join
+from rotopaint_ai.training.mining.mine import MineOrder, mine
+from rotopaint_ai.training.mining.sources import read_source
+
+from .conftest import HEIGHT, WIDTH, Character
+
+
+@pytest.mark.parametrize(
+    ("folder", "names"),
+    [
+        ("/jobs/pip/train01", ("train01", "pip")),
+        ("/jobs/pip/sh010/plate", ("sh010", "pip")),
+        ("/jobs/pip/sh010/plates/v003/1920x1080", ("sh010", "pip")),
+        ("/jobs/pip/shot 010 a", ("shot 010 a", "pip")),
+        ("/plates", ("plates", "")),
+    ],
+)
+def test_a_shot_is_the_folder_that_does_not_just_say_plates(folder: str, names: tuple[str, str]) -> None:
+    assert naming.shot_and_character(Path(folder)) == names
+
+
+def test_plates_in_a_folder_below_their_shots_and_side_by_side_keep_their_shots(
+    character: Character, tmp_path: Path
+) -> None:
+    below, beside = [], tmp_path / "pip" / "plates"
+    beside.mkdir(parents=True)
+    for shot in (1, 2):
+        target = tmp_path / "pip" / f"sh0{shot}0"
+        shutil.copytree(character.roto(shot).parent, target / "plate")
+        shutil.move(target / "plate" / "roto.roto.json", target / "roto.roto.json")
+        below.append(target / "roto.roto.json")
+        shutil.copy(target / "roto.roto.json", beside / f"sh0{shot}0.roto.json")
+        for path in (target / "plate").glob("plate.*"):
+            shutil.copy(path, beside / path.name.replace("plate", f"sh0{shot}0"))
+    pattern = next((tmp_path / "pip" / "sh010" / "plate").glob("plate.*")).suffix
+    rows = join(below, f"{{dir}}/plate/plate.####{pattern}").rows
+    assert {(row.character, row.shot) for row in rows} == {("pip", "sh010"), ("pip", "sh020")}
+    rows = join(sorted(beside.glob("*.roto.json")), f"{{dir}}/{{stem}}.####{pattern}").rows
+    assert {row.shot for row in rows} == {"sh010", "sh020"}
+
+
+def test_roto_of_a_larger_plate_is_scaled_to_its_proxy_and_else_refused(character: Character, tmp_path: Path) -> None:
+    path = tmp_path / "roto.roto.json"
+    content = json.loads(character.roto(1).read_text())
+    path.write_text(json.dumps({**content, "width": 2 * WIDTH, "height": 2 * HEIGHT}))
+    plates = character.plates.replace("{dir}", str(character.roto(1).parent))
+    joined = join([path], plates)
+    own = read_source(character.roto(1), plates)[0].frames[1001].shapes["seam"]
+    assert joined.rows[0].truth.shapes["seam"].points == pytest.approx(own.points / 2)
+    assert f"drawn on {2 * WIDTH} x {2 * HEIGHT} and is scaled" in joined.notes[0]
+    path.write_text(json.dumps({**content, "width": WIDTH, "height": WIDTH}))
+    with pytest.raises(DocumentError, match="no proxy of it; give the plates that it was drawn on"):
+        join([path], plates)
+
+
+def _with_names(character: Character, folder: Path, names: dict[str, str]) -> Path:
+    """The second shot's roto with shapes by other names, plates beside it."""
+    shutil.copytree(character.roto(2).parent, folder)
+    path = folder / character.roto(2).name
+    roto = document.read(path)
+    shapes = tuple(replace(shape, name=names.get(shape.name, shape.name)) for shape in roto.shapes)
+    document.write(path, replace(roto, shapes=shapes))
+    return path
+
+
+def test_a_layer_before_a_shapes_name_makes_no_other_shape(character: Character, tmp_path: Path) -> None:
+    path = _with_names(character, tmp_path / "hero" / "shot9", {"mouth": "Roto2/face/mouth"})
+    joined = join([character.roto(1), path], character.plates)
+    assert {name for row in joined.rows for name in row.truth.shapes} == {"eye_right", "eye_left", "mouth", "seam"}
+    assert any("Roto2/face/mouth is taken for mouth" in note for note in joined.notes)
+
+
+def test_a_shape_under_another_name_is_pointed_out_and_can_be_renamed(character: Character, tmp_path: Path) -> None:
+    path = _with_names(character, tmp_path / "hero" / "shot9", {"mouth": "lips"})
+    order = MineOrder((character.roto(1), path), tmp_path / "set", plates=character.plates, val=("none",))
+    mined = mine(order)
+    assert any("--rename 'lips=mouth'" in note for note in mined.notes)
+    assert not any("eye" in note for note in mined.notes)
+    again = join(order.sources, order.plates, renames=naming.renames_of(["lips=mouth"]))
+    assert {name for row in again.rows for name in row.truth.shapes} == {"eye_right", "eye_left", "mouth", "seam"}
+    assert not again.notes
+
+
+@pytest.mark.parametrize("text", ["lips", "=mouth", "lips="])
+def test_a_rename_that_says_nothing_is_refused(text: str) -> None:
+    with pytest.raises(UsageError, match="wanted OLD=NEW"):
+        naming.renames_of([text])
+
+
+def test_renames_of_what_is_not_there_or_would_stand_twice_are_refused(character: Character) -> None:
+    for renames, said in (({"ear": "mouth"}, "no such shape or landmark"), ({"mouth": "seam"}, "'seam' twice")):
+        with pytest.raises(UsageError, match=said):
+            join([character.roto(1)], character.plates, renames=renames)
+
+
+def _coco(folder: Path, names: list[str]) -> dict[str, Any]:
+    """A face in each of some pictures, whose names hold no frame numbers."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for at, name in enumerate(names):
+        cv2.imwrite(str(folder / name), np.full((80, 100, 3), 40 + 10 * at, np.uint8))
+    return {
+        "categories": [{"id": 1, "name": "face", "keypoints": ["eye_right", "eye_left", "chin"]}],
+        "images": [{"id": at, "file_name": name, "width": 100, "height": 80} for at, name in enumerate(names)],
+        "annotations": [
+            {"id": at, "image_id": at, "category_id": 1, "keypoints": [20, 20, 2, 60 + at, 20, 2, 40, 60, 1]}
+            for at in range(len(names))
+        ],
+    }
+
+
+def test_coco_files_hold_more_than_faces(tmp_path: Path) -> None:
+    content = _coco(tmp_path, ["a.png", "b.png"])
+    content["categories"].insert(0, {"id": 9, "name": "person"})
+    content["annotations"].append({"id": 7, "image_id": 0, "category_id": 9, "bbox": [1, 2, 3, 4]})
+    content["annotations"][1]["keypoints"] = [0] * 9
+    path = tmp_path / "faces.json"
+    path.write_text(json.dumps(content))
+    take = read_source(path, None)[0]
+    assert [frame.landmarks["chin"] for frame in take.frames.values()] == [(40.0, 60.0, 0.0)]
+    assert take.notes == ("1 faces without a single marked keypoint were left out",)
+
+
+def test_pictures_without_numbers_in_one_folder_stay_apart(tmp_path: Path) -> None:
+    path = tmp_path / "set" / "faces.json"
+    content = _coco(path.parent, ["alice.png", "bob.png", "carol_1.png"])
+    path.write_text(json.dumps(content))
+    rows = join([path], None).rows
+    assert [(row.shot, row.frame) for row in rows] == [("set", 1), ("set", 2), ("set", 3)]
+    shades = [round(float(row.plate.read(row.frame).codes[0, 0, 0])) for row in rows]
+    assert shades == [40, 50, 60]
+
+
+def test_an_unknown_placeholder_is_named(character: Character) -> None:
+    with pytest.raises(UsageError, match=r"\{shot\} is not known; wanted \{dir\} or \{stem\}"):
+        join([character.roto(1)], "{shot}/plate.####.png")
