@@ -19,6 +19,7 @@ from rotopaint_ai.pipeline.frame import FrameWorks, Settled
 from rotopaint_ai.pipeline.records import FrameRecord, PointRow
 from rotopaint_ai.pipeline.settings import Paint
 from rotopaint_ai.plates.plate import Frame
+from rotopaint_ai.plates.window import Area
 from rotopaint_ai.project import Project, SeamSettings, State
 from rotopaint_ai.seams.strokes import Strokes
 from rotopaint_ai.shapes.human import corrected_frames, with_human_keys
@@ -156,9 +157,9 @@ class ArtistWorks:
     inner: FrameWorks
     work: ArtistWork
 
-    def read(self, frame: int) -> Frame:
+    def read(self, frame: int, near: Area | None = None) -> Frame:
         """The frame from disk."""
-        return self.inner.read(frame)
+        return self.inner.read(frame, near)
 
     def finish(self, frame: Frame, settled: Settled, ms: Times) -> FrameRecord:
         """Write a frame's files; what the models said where people were is kept in the record."""

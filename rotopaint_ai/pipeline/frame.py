@@ -28,6 +28,7 @@ from rotopaint_ai.pipeline.repeats import Drawn, Repeats, copy_files
 from rotopaint_ai.pipeline.settings import Paint, Paints
 from rotopaint_ai.pipeline.state import FOLDER
 from rotopaint_ai.plates.plate import Frame, Plate
+from rotopaint_ai.plates.window import Area
 from rotopaint_ai.seams.learned import FillModel
 from rotopaint_ai.seams.strokes import Strokes
 from rotopaint_ai.seams.visibility import Seen
@@ -98,9 +99,9 @@ class FrameWorks:
         """What decides the names of files."""
         return Format.of(self.plate)
 
-    def read(self, frame: int) -> Frame:
+    def read(self, frame: int, near: Area | None = None) -> Frame:
         """A frame of the plate, ready to be written again. Raises PlateError."""
-        return self.plate.read(frame)
+        return self.plate.read(frame, near=near)
 
     def finish(self, frame: Frame, settled: Settled, ms: Times) -> FrameRecord:
         """Write a frame's files; a frame that refuses is recorded as failed and does not stop the others.

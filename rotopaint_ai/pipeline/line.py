@@ -5,7 +5,8 @@
 
 Reading and finishing share one pool of threads; tracking, which needs its frames in order, runs in the calling thread.
 However long the shot, no more than the frames read ahead, the tracker's window and those being finished are in memory,
-and of those that have been tracked only the rows round the face.
+and of each only the surroundings of the face: of frames that are read ahead those of where it was last, with room to
+move, of tracked ones those that will be looked at again.
 
 A `Snapshot` holds all that the line knows between two frames, so that a killed run goes on to the same result.
 """
@@ -25,9 +26,11 @@ from rotopaint_ai.pipeline import memory
 from rotopaint_ai.pipeline.clock import Times, timed
 from rotopaint_ai.pipeline.records import FrameRecord
 from rotopaint_ai.plates.plate import Frame
+from rotopaint_ai.plates.window import Area
 
 Known = Any  # what the tracker says of a frame; the line only carries it
 Settled = Sequence[tuple[int, Known]]
+ROOM = 0.2  # times its height: how much further than the tracker's last reach a frame is read
 
 
 class Tracker(Protocol):
@@ -43,8 +46,8 @@ class Tracker(Protocol):
         """Settle what is left."""
 
     @property
-    def reach(self) -> tuple[float, float] | None:
-        """Rows of the plate, from y to y, that will be looked at again of the frame that was pushed last; None: any."""
+    def reach(self) -> Area | None:
+        """What will be looked at again of the frame that was pushed last; None: anything."""
 
 
 @dataclass(slots=True)
@@ -72,16 +75,19 @@ class Snapshot:
 class Line:
     """The stages of a run. `read` and `finish` are called from several threads, the others from the calling one.
 
+    `read` is told where the tracker will look at a frame, if all goes well.
+
     `is_finished` says which frames need no finishing because an earlier process did it; `keep` is called with a
     snapshot after every frame that went through the tracker.
     """
 
-    read: Callable[[int], Frame]
+    read: Callable[[int, Area | None], Frame]
     finish: Callable[[Frame, Known, dict[str, float]], FrameRecord]
     fail: Callable[[int, str], FrameRecord]
     is_finished: Callable[[int], bool]
     keep: Callable[[Snapshot], None]
     threads: int
+    _near: Area | None = None
     _waiting: dict[int, Read] = field(default_factory=dict)
     _finishing: deque[tuple[int, Known, Future[FrameRecord]]] = field(default_factory=deque)
 
@@ -124,17 +130,17 @@ class Line:
     def _reads(self, pool: ThreadPoolExecutor, frames: Sequence[int]) -> Iterator[Read]:
         """Frames in order, read ahead by as many as there are threads."""
         numbers = iter(frames)
-        ahead = deque(pool.submit(self._read, number) for number in islice(numbers, self.threads))
+        ahead = deque(pool.submit(self._read, number, self._near) for number in islice(numbers, self.threads))
         while ahead:
             read = ahead.popleft().result()
-            ahead.extend(pool.submit(self._read, number) for number in islice(numbers, 1))
+            ahead.extend(pool.submit(self._read, number, self._near) for number in islice(numbers, 1))
             yield read
 
-    def _read(self, number: int) -> Read:
+    def _read(self, number: int, near: Area | None) -> Read:
         read = Read(number)
         with timed(read.ms, "decode"):
             try:
-                read.frame = self.read(number)
+                read.frame = self.read(number, near)
             except PlateError as error:
                 read.error = error
         return read
@@ -144,8 +150,10 @@ class Line:
             return tracker.skip(read.number)
         self._waiting[read.number] = read
         settled = tracker.push(read.frame, read.ms)
-        if tracker.reach is not None:
-            read.frame = read.frame.narrowed(*tracker.reach)
+        reach = tracker.reach
+        if reach is not None:
+            read.frame = read.frame.narrowed(reach)
+        self._near = None if reach is None else reach.grown(ROOM * (reach.bottom - reach.top))
         return settled
 
     def _finish(self, pool: ThreadPoolExecutor, settled: Settled) -> Iterator[FrameRecord]:

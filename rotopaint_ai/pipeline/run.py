@@ -32,6 +32,7 @@ from rotopaint_ai.pipeline.told import frame_event, started
 from rotopaint_ai.pipeline.track import FaceTracker
 from rotopaint_ai.plates.colour import to_display
 from rotopaint_ai.plates.plate import Frame, fingerprint
+from rotopaint_ai.plates.window import Area
 
 SNAPSHOT_INTERVAL_S = 2.0
 
@@ -105,8 +106,8 @@ def _same_content(record: FrameRecord, works: FrameWorks) -> bool:
 class Works(Protocol):
     """What is done with each frame of a run."""
 
-    def read(self, frame: int) -> Frame:
-        """The frame from disk. Raises PlateError."""
+    def read(self, frame: int, near: Area | None = None) -> Frame:
+        """The frame from disk; `near` is where it will be looked at, see `Plate.read`. Raises PlateError."""
 
     def finish(self, frame: Frame, settled: Settled, ms: Times) -> FrameRecord:
         """What becomes of a settled frame."""

@@ -37,6 +37,7 @@ from rotopaint_ai.pipeline.second import second_opinion
 from rotopaint_ai.pipeline.state import CHUNKS, FOLDER, TRACKED, RunState, lock_folder, open_state
 from rotopaint_ai.pipeline.told import frame_event, started
 from rotopaint_ai.plates.plate import Frame, Plate, open_plate
+from rotopaint_ai.plates.window import Area
 
 NOTE = "tracked.json"
 
@@ -52,9 +53,9 @@ class TrackWorks:
         """The plate."""
         return self.painter.plate
 
-    def read(self, frame: int) -> Frame:
+    def read(self, frame: int, near: Area | None = None) -> Frame:
         """A frame whose file will not be written again."""
-        return self.plate.read(frame, keep_native=False)
+        return self.plate.read(frame, keep_native=False, near=near)
 
     def finish(self, frame: Frame, settled: Settled, ms: Times) -> FrameRecord:
         """The record of a tracked frame."""

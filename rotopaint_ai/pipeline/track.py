@@ -22,12 +22,14 @@ from rotopaint_ai.pipeline.pictures import Gallery
 from rotopaint_ai.pipeline.snap import STILL, SeamPlacer
 from rotopaint_ai.plates.colour import to_display
 from rotopaint_ai.plates.plate import Frame
+from rotopaint_ai.plates.window import Area
 from rotopaint_ai.shapes.predict import FrameShapes, ShapePredictor, covering_widths
 from rotopaint_ai.sheet import Sheet, mirror_permutation
 
 Array = npt.NDArray[Any]
 
-REACH = 1.15  # times the crop's side: pictures of the report show half as much again as the seams are high
+REACH = 1.15  # times the crop's side: pictures of the report show half as much again as the seams are high ...
+BROAD = 4 / 3  # ... and are at least as much broader
 AIR_PX = 16
 DIGITS = 4  # coordinates are rounded to 1/10,000 px once, here, so that files, mattes and a resumed run agree exactly
 
@@ -66,7 +68,7 @@ class FaceTracker:
             mirror=_mirror(models.pack.sheet),
         )
         self._dejitter = Dejitter()
-        self.reach: tuple[float, float] | None = None  # see `line.Tracker`
+        self.reach: Area | None = None  # see `line.Tracker`
         still = frozenset(models.pack.card.get(STILL, ()))
         self._placer = SeamPlacer(models.pack.sheet, models.find_seams, to_display, still)
 
@@ -121,12 +123,14 @@ class FaceTracker:
         )
 
 
-def _reach(found: FrameLandmarks) -> tuple[float, float] | None:
-    """Rows that a frame's mattes, fills, measures and pictures may look at: the crop's, and air around seams in it."""
-    if found.crop is None:
+def _reach(found: FrameLandmarks) -> Area | None:
+    """What a frame's mattes, fills, measures and pictures may look at: the crop, and air around seams in it."""
+    crop = found.crop
+    if crop is None:
         return None
-    half = found.crop.side * REACH / 2 + AIR_PX
-    return found.crop.y - half, found.crop.y + half
+    high = crop.side * REACH / 2 + AIR_PX
+    broad = BROAD * high
+    return Area(crop.x - broad, crop.y - high, crop.x + broad, crop.y + high)
 
 
 def _mirror(sheet: Sheet) -> tuple[int, ...] | None:

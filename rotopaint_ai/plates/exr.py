@@ -11,22 +11,25 @@ the unchanged picture.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rotopaint_ai.errors import DamagedFrameError, UnsupportedPlateError
 from rotopaint_ai.plates import deflate, oiio
+from rotopaint_ai.plates.exr_chunks import UNPACKED_HERE, ZIP, ZIPS, Chunks, predict
 from rotopaint_ai.plates.exr_header import TYPE_NAMES, ExrHeader, Part, parse, tile_levels
-from rotopaint_ai.plates.picture import Header, Patch, Picture, mapped
+from rotopaint_ai.plates.picture import Bytes, Contents, Header, Patch, Picture, contents
+from rotopaint_ai.plates.window import Area, Cut, Window, own_memory
 
 Array = NDArray[Any]
 
-_NONE, _ZIPS, _ZIP = 0, 2, 3
+_PIECE = 1 << 18  # bytes that are copied at once
+_LARGEST_CHUNK = 1 << 26  # bytes; no plate has larger ones, and OpenImageIO keeps limits of its own
 _PREFERRED = ("", "rgba", "rgb", "beauty", "left", "right", "main", "default")
 
 
@@ -48,8 +51,12 @@ class Detail:
 
 def header(path: Path) -> Header:
     """Geometry of an EXR file; nothing is decoded. Raises DamagedFrameError, UnsupportedPlateError."""
-    with mapped(path) as data:
-        exr = parse(data, path.name)
+    with contents(path) as data:
+        return _header(data, path)
+
+
+def _header(data: Bytes, path: Path) -> Header:
+    exr = parse(data, path.name)
     choice = choose(exr, path.name)
     part = exr.parts[choice.part]
     left, top, right, bottom = part.display_window
@@ -124,23 +131,93 @@ def _no_picture(exr: ExrHeader, name: str) -> UnsupportedPlateError:
 
 def read(path: Path) -> Picture:
     """The colour channels in their own type, half or float. Raises DamagedFrameError, UnsupportedPlateError."""
-    found = header(path)
+    with contents(path) as data:
+        found = _header(data, path)
+        if _is_plain(found.detail):
+            return Picture(found, _unpacked(data, path, found, _all_of(found)))
+    return Picture(found, _by_library(path, found))
+
+
+def read_within(path: Path, area: Area, again: Callable[[], Array]) -> Picture:
+    """The same, with only the pixels of an area in memory where the file can be read so; `again` reads all of them.
+
+    What lies beside them is unpacked as well, so that a damaged file is refused as ever.
+    """
+    with contents(path) as data:
+        found = _header(data, path)
+        shape = (found.data_height, found.data_width, len(found.detail.choice.channels))
+        cut = area.cut((found.x, found.y), shape)
+        if cut != _all_of(found) and _is_plain(found.detail):
+            codes: Any = Window(shape, cut, _unpacked(data, path, found, cut), again)
+            return Picture(found, codes)
+    return read(path)
+
+
+def _all_of(found: Header) -> Cut:
+    return Cut(0, found.data_height, 0, found.data_width)
+
+
+def _is_plain(detail: Detail) -> bool:
+    """Whether the picture lies in rows that are stored plainly or as ZIP, which are unpacked here: OpenImageIO takes
+    twice the time, and 30 MB for its tables."""
+    part = detail.exr.parts[detail.choice.part]
+    names = {channel.name for channel in part.channels}
+    is_known = part.tile is None and part.compression in UNPACKED_HERE and len(names) == len(part.channels)
+    return is_known and part.lines_per_chunk * part.width * part.pixel_bytes <= _LARGEST_CHUNK
+
+
+def _dtype(detail: Detail) -> str:
+    types = {channel.name: TYPE_NAMES[channel.type] for channel in detail.exr.parts[detail.choice.part].channels}
+    return max((types[name] for name in detail.choice.channels), key=("float16", "float32").index)
+
+
+def _unpacked(data: Contents, path: Path, found: Header, cut: Cut) -> Array:
+    """The chosen channels of some pixels, from chunks of rows."""
+    detail: Detail = found.detail
+    chunks = Chunks(data, path.name, detail.exr, detail.choice.part)
+    part, lines = chunks.part, chunks.part.lines_per_chunk
+    codes = own_memory((cut.bottom - cut.top, cut.right - cut.left, len(detail.choice.channels)), _dtype(detail))
+    places = _places(part)
+    for index in range(part.n_chunks):
+        top = index * lines
+        end = min(top + lines, part.height)
+        first, last = max(top, cut.top), min(end, cut.bottom)
+        raw = chunks.rows(index, top, (end - top) * part.width * part.pixel_bytes, is_wanted=first < last)
+        if raw is None:
+            continue
+        rows = raw.reshape(end - top, -1)[first - top : last - top]
+        for place, name in enumerate(detail.choice.channels):
+            at, dtype = places[name]
+            wanted = rows[:, at + cut.left * dtype.itemsize : at + cut.right * dtype.itemsize]
+            codes[first - cut.top : last - cut.top, :, place] = wanted.view(dtype)
+    return codes
+
+
+def _places(part: Part) -> dict[str, tuple[int, np.dtype[Any]]]:
+    """Where each channel's codes begin in the bytes of a row, and their type."""
+    places, at = {}, 0
+    for channel in part.channels:
+        dtype = np.dtype(TYPE_NAMES[channel.type]).newbyteorder("<")
+        places[channel.name] = (at, dtype)
+        at += part.width * dtype.itemsize
+    return places
+
+
+def _by_library(path: Path, found: Header) -> Array:
+    """The chosen channels through OpenImageIO."""
     choice: Choice = found.detail.choice
-    part: Part = found.detail.exr.parts[choice.part]
-    types = {channel.name: TYPE_NAMES[channel.type] for channel in part.channels}
-    dtype = max((types[name] for name in choice.channels), key=("float16", "float32").index)
     with oiio.reading(path) as source:
         names = _names(source, choice.part, path)
         places = [names.index(name) if name in names else -1 for name in choice.channels]
         if min(places) < 0:
             raise DamagedFrameError(f"{path.name}: channels differ between header and reader; render it again")
         first, end = min(places), max(places) + 1
-        codes = oiio.pixels(source, path, first=first, end=end, dtype=dtype, subimage=choice.part)
+        codes = oiio.pixels(source, path, first=first, end=end, dtype=_dtype(found.detail), subimage=choice.part)
     if codes.shape[:2] != (found.data_height, found.data_width):
         raise DamagedFrameError(f"{path.name}: size differs between header and pixels; render it again")
     if places != list(range(first, end)):
         codes = np.ascontiguousarray(codes[..., [place - first for place in places]])
-    return Picture(found, codes)
+    return codes
 
 
 def _names(source: Any, part: int, path: Path) -> list[str]:
@@ -150,35 +227,42 @@ def _names(source: Any, part: int, path: Path) -> list[str]:
 
 
 def lines_written(picture: Picture) -> int | None:
-    """Rows of a picture that are written together where one of them changes; None for tiles."""
+    """Rows of a picture that are written from its codes together where one of them changes: 0 where chunks are written
+    from the file's; None for tiles.
+    """
     detail: Detail = picture.header.detail
     part = detail.exr.parts[detail.choice.part]
+    if part.compression in UNPACKED_HERE:
+        return 0
     return None if part.tile is not None else part.lines_per_chunk
 
 
 def write(target: Path, source: Path, picture: Picture, patch: Patch) -> None:
     """Copy `source`, which `picture` was read from, with the pixels of `patch`. Raises DamagedFrameError, OSError."""
-    with mapped(source) as data, target.open("wb") as out:
+    with contents(source) as data, target.open("wb") as out:
         _write(out, data, source, picture, patch)
 
 
-def _write(out: BinaryIO, data: memoryview, source: Path, picture: Picture, patch: Patch) -> None:
+def _write(out: BinaryIO, data: Contents, source: Path, picture: Picture, patch: Patch) -> None:
     detail: Detail = picture.header.detail
     exr, number = detail.exr, detail.choice.part
     n_chunks = sum(part.n_chunks for part in exr.parts)
     tables_end = exr.tables_at + 8 * n_chunks
     offsets = np.frombuffer(data[exr.tables_at : tables_end], "<u8").astype(np.int64)
     before = sum(part.n_chunks for part in exr.parts[:number])
-    chunks = _Chunks(data, source, picture, offsets[before : before + exr.parts[number].n_chunks])
-    replaced = chunks.patched(patch)
+    patcher = _Patcher(Chunks(data, source.name, exr, number), source, picture)
+    replaced = patcher.patched(patch)
     out.write(data[: exr.tables_at])
     out.write(bytes(8 * n_chunks))
-    _copy(out, data, offsets, {before + index: chunk for index, chunk in replaced.items()}, chunks.size_of)
+    placed = {before + index: chunk for index, chunk in replaced.items()}
+    _copy(out, data, offsets, placed, patcher.chunks.size_of)
     out.seek(exr.tables_at)
     out.write(offsets.astype("<u8").tobytes())
 
 
-def _copy(out: BinaryIO, data: memoryview, offsets: Array, replaced: dict[int, bytes], size_of: Any) -> None:
+def _copy(
+    out: BinaryIO, data: Contents, offsets: Array, replaced: dict[int, bytes], size_of: Callable[[int], int]
+) -> None:
     """Write all chunks in file order, and put where they now stand into `offsets`."""
     order = np.argsort(offsets, kind="stable")
     position = out.tell()
@@ -190,59 +274,42 @@ def _copy(out: BinaryIO, data: memoryview, offsets: Array, replaced: dict[int, b
         if new is None and at == run_to:
             run_to = end
         else:
-            out.write(data[run_from:run_to])
+            _copy_run(out, data, run_from, run_to)
             run_from, run_to = (end, end) if new is not None else (at, end)
             if new is not None:
                 out.write(new)
         offsets[index] = position
         position += end - at if new is None else len(new)
-    out.write(data[run_from:run_to])
+    _copy_run(out, data, run_from, run_to)
 
 
-class _Chunks:
-    """The chunks of the picture's part: where they are, and how they look with a patch in them."""
+def _copy_run(out: BinaryIO, data: Contents, first: int, end: int) -> None:
+    for at in range(first, end, _PIECE):
+        out.write(data[at : min(at + _PIECE, end)])
 
-    def __init__(self, data: memoryview, source: Path, picture: Picture, offsets: Array) -> None:
+
+class _Patcher:
+    """How the chunks of a picture look with a patch in them."""
+
+    def __init__(self, chunks: Chunks, source: Path, picture: Picture) -> None:
         detail: Detail = picture.header.detail
-        self.data, self.source, self.offsets = data, source, offsets
-        self.is_multipart = detail.exr.is_multipart
-        self.number, self.part = detail.choice.part, detail.exr.parts[detail.choice.part]
+        self.chunks, self.source, self.part = chunks, source, chunks.part
         self.channels = detail.choice.channels
-        self.codes = picture.codes if self._has_every_channel(picture.codes) else None
-        self.tiled = {part for part, found in enumerate(detail.exr.parts) if found.tile is not None}
-        self.deep = {part for part, found in enumerate(detail.exr.parts) if found.is_deep}
+        self.places = _places(self.part)
+        self.codes = picture.codes if self._are_all(picture.codes) else None
 
-    def _has_every_channel(self, codes: Array) -> bool:
+    def _are_all(self, codes: Array) -> bool:
         """Whether the picture's codes are all that the part holds, so that chunks need not be taken apart."""
         types = {TYPE_NAMES[channel.type] for channel in self.part.channels}
         return len(self.part.channels) == len(self.channels) and types == {codes.dtype.name}
-
-    def size_of(self, at: int) -> int:
-        """Bytes of the chunk at `at`, its own header included."""
-        try:
-            part = struct.unpack_from("<i", self.data, at)[0] if self.is_multipart else 0
-            head = (4 if self.is_multipart else 0) + (16 if part in self.tiled else 4)
-            if part in self.deep:
-                table, samples = struct.unpack_from("<qq", self.data, at + head)
-                size = head + 24 + int(table) + int(samples)
-            else:
-                size = head + 4 + int(struct.unpack_from("<i", self.data, at + head)[0])
-        except struct.error as error:
-            raise self.damaged() from error
-        if size < head or at + size > len(self.data):
-            raise self.damaged()
-        return size
-
-    def damaged(self) -> DamagedFrameError:
-        return DamagedFrameError(f"{self.source.name}: some of its pixels are missing or cut off; render it again")
 
     def patched(self, patch: Patch) -> dict[int, bytes]:
         """New chunks, with their headers, for those that the patch touches; by their place in the part."""
         jobs = list(self._touched(patch))
         if not jobs:
             return {}
-        if self.codes is not None or self.part.compression in (_NONE, _ZIPS, _ZIP):
-            return dict(map(self._rebuilt, jobs))
+        if self.codes is not None or self.part.compression in UNPACKED_HERE:
+            return {job.index: self._stored(job, self._raw(job)) for job in jobs}
         with oiio.reading(self.source) as decoder:
             return {job.index: self._stored(job, self._decoded(decoder, job)) for job in jobs}
 
@@ -262,34 +329,13 @@ class _Chunks:
             width, rows = min(tile[0], self.part.width - x), min(tile[1], self.part.height - y)
             yield _Job(index, x, y, width, rows, patch.inside(x, y, width, rows))
 
-    def _rebuilt(self, job: _Job) -> tuple[int, bytes]:
-        if self.codes is not None:
-            order = [self.channels.index(channel.name) for channel in self.part.channels]
-            codes = self.codes[job.y : job.y + job.rows, job.x : job.x + job.width, order]
-            return job.index, self._stored(job, np.ascontiguousarray(codes.transpose(0, 2, 1)).view(np.uint8).ravel())
-        at = int(self.offsets[job.index])
-        payload = bytes(self.data[at + self._head_bytes() + 4 : at + self.size_of(at)])
-        return job.index, self._stored(job, self._unpacked(payload, job))
-
-    def _head_bytes(self) -> int:
-        return (4 if self.is_multipart else 0) + (16 if self.part.tile else 4)
-
-    def _unpacked(self, payload: bytes, job: _Job) -> Array:
-        wanted = job.width * job.rows * self.part.pixel_bytes
-        if len(payload) != wanted:
-            if self.part.compression == _NONE:
-                raise self.damaged()
-            payload = self._inflated(payload, wanted)
-        return np.frombuffer(bytearray(payload), np.uint8)
-
-    def _inflated(self, payload: bytes, wanted: int) -> bytes:
-        try:
-            packed = deflate.decompress(payload, wanted + 1)
-        except ValueError as error:
-            raise self.damaged() from error
-        if len(packed) != wanted:
-            raise self.damaged()
-        return unpredict(packed)
+    def _raw(self, job: _Job) -> Array:
+        """A chunk's bytes as the file would hold them uncompressed: the file's own, or made of the picture's codes."""
+        if self.codes is None or self.part.compression in UNPACKED_HERE:
+            return cast(Array, self.chunks.unpacked(job.index, job.width * job.rows * self.part.pixel_bytes))
+        order = [self.channels.index(channel.name) for channel in self.part.channels]
+        codes = self.codes[job.y : job.y + job.rows, job.x : job.x + job.width, order]
+        return np.ascontiguousarray(codes.transpose(0, 2, 1)).view(np.uint8).ravel()
 
     def _stored(self, job: _Job, raw: Array) -> bytes:
         """The chunk with the patch in it, compressed where that is lossless and makes it smaller."""
@@ -302,14 +348,13 @@ class _Chunks:
                 place = min(self.channels.index(channel.name), job.patch.codes.shape[1] - 1)
                 rows[:, at:end].view(dtype)[job.patch.rows, job.patch.columns] = job.patch.codes[:, place]
             at = end
-        packed = deflate.compress(predict(raw)) if self.part.compression in (_ZIPS, _ZIP) else None
+        packed = deflate.compress(predict(raw)) if self.part.compression in (ZIPS, ZIP) else None
         payload = packed if packed is not None and len(packed) < raw.size else raw.tobytes()
-        start = int(self.offsets[job.index])
-        return bytes(self.data[start : start + self._head_bytes()]) + struct.pack("<i", len(payload)) + payload
+        return self.chunks.head(job.index) + struct.pack("<i", len(payload)) + payload
 
     def _decoded(self, decoder: Any, job: _Job) -> Array:
         """All channels of a chunk as the file would hold them uncompressed, through the reader."""
-        names = _names(decoder, self.number, self.source)
+        names = _names(decoder, self.chunks.number, self.source)
         place = {name: index for index, name in enumerate(names)}
         rows = []
         cache: dict[str, Array] = {}
@@ -322,7 +367,7 @@ class _Chunks:
     def _run(self, decoder: Any, job: _Job, names: list[str], first: int) -> dict[str, Array]:
         """Neighbouring channels of one type, read in that type so that their bits survive."""
         if first < 0:
-            raise self.damaged()
+            raise self.chunks.damaged()
         types = {channel.name: channel.type for channel in self.part.channels}
         end = first + 1
         while end < len(names) and types.get(names[end]) == types[names[first]]:
@@ -331,12 +376,14 @@ class _Chunks:
         left, top = self.part.data_window[0] + job.x, self.part.data_window[1] + job.y
         common = (first, end, oiio.type_of(dtype))
         if self.part.tile is None:
-            found = decoder.read_scanlines(self.number, 0, top, top + job.rows, 0, *common)
+            found = decoder.read_scanlines(self.chunks.number, 0, top, top + job.rows, 0, *common)
         else:
-            found = decoder.read_tiles(self.number, 0, left, left + job.width, top, top + job.rows, 0, 1, *common)
+            found = decoder.read_tiles(
+                self.chunks.number, 0, left, left + job.width, top, top + job.rows, 0, 1, *common
+            )
         if found is None or decoder.has_error:
             oiio.error_text(decoder, self.source)
-            raise self.damaged()
+            raise self.chunks.damaged()
         array = np.asarray(found).reshape(job.rows, job.width, end - first)
         return {names[first + i]: np.ascontiguousarray(array[..., i]) for i in range(end - first)}
 
@@ -351,24 +398,3 @@ class _Job:
     width: int
     rows: int
     patch: Patch
-
-
-def predict(raw: Array) -> Array:
-    """Bytes as OpenEXR's ZIP compresses them: even bytes, then odd ones, each as difference to the one before."""
-    half = (raw.size + 1) // 2
-    parted, steps = np.empty(raw.size, np.uint8), np.empty(raw.size, np.uint8)
-    parted[:half], parted[half:] = raw[0::2], raw[1::2]
-    steps[0] = parted[0]
-    np.subtract(parted[1:], parted[:-1], out=steps[1:])
-    steps[1:] ^= np.uint8(128)  # plus 128
-    return steps
-
-
-def unpredict(packed: bytes) -> bytes:
-    """The inverse of `predict`."""
-    parted = np.frombuffer(packed, np.uint8).cumsum(dtype=np.uint8)
-    parted[1::2] ^= np.uint8(128)  # minus 128 for every step: only odd places differ
-    half = (parted.size + 1) // 2
-    raw = np.empty(parted.size, np.uint8)
-    raw[0::2], raw[1::2] = parted[:half], parted[half:]
-    return raw.tobytes()

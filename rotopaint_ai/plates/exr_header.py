@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from rotopaint_ai.errors import DamagedFrameError, UnsupportedPlateError
-from rotopaint_ai.plates.picture import check_size
+from rotopaint_ai.plates.picture import Bytes, check_size
 
 COMPRESSIONS: Final = (
     "none",
@@ -102,7 +102,7 @@ class ExrHeader:
 class _Reader:
     """Walks over bytes and says what is missing in words."""
 
-    def __init__(self, data: memoryview, name: str) -> None:
+    def __init__(self, data: Bytes, name: str) -> None:
         self.data, self.name, self.at = data, name, 0
 
     def take(self, count: int, what: str) -> bytes:
@@ -129,7 +129,7 @@ def _shown(text: str) -> str:
     return ascii(text if len(text) <= 24 else text[:24] + "...")
 
 
-def parse(data: memoryview, name: str) -> ExrHeader:
+def parse(data: Bytes, name: str) -> ExrHeader:
     """Read and check the header of an EXR file. Raises DamagedFrameError, UnsupportedPlateError."""
     reader = _Reader(data, name)
     if reader.take(4, "magic number") != b"\x76\x2f\x31\x01":
@@ -153,11 +153,11 @@ def parse(data: memoryview, name: str) -> ExrHeader:
     return header
 
 
-def _check_chunks(header: ExrHeader, data: memoryview, name: str) -> None:
+def _check_chunks(header: ExrHeader, data: Bytes, name: str) -> None:
     """Refuse a file whose chunks are not all there, before memory is asked for."""
     n_chunks = sum(part.n_chunks for part in header.parts)
     first = header.tables_at + 8 * n_chunks
-    offsets = struct.unpack_from(f"<{n_chunks}Q", data, header.tables_at)
+    offsets = struct.unpack(f"<{n_chunks}Q", data[header.tables_at : first])
     there = sum(first <= offset <= len(data) - 8 for offset in offsets)
     if there < n_chunks:
         raise DamagedFrameError(f"{name}: {there} of {n_chunks} chunks of pixels are there; render it again")

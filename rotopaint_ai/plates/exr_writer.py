@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rotopaint_ai.plates import deflate
-from rotopaint_ai.plates.exr import predict
+from rotopaint_ai.plates.exr_chunks import predict
 
 Array = NDArray[Any]
 

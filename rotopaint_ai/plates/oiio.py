@@ -1,14 +1,17 @@
-"""OpenImageIO without its traps: error texts that are not text, global limits, alpha that comes back multiplied."""
+"""OpenImageIO without its traps: error texts that are not text, global limits, alpha that comes back multiplied.
+
+It is loaded when a file wants it: its tables take 25 MB, and EXR files of the usual kinds are read without it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import OpenImageIO
 from numpy.typing import NDArray
 
 from rotopaint_ai.errors import DamagedFrameError, PlateError
@@ -16,9 +19,16 @@ from rotopaint_ai.plates.picture import MAX_PIXELS, MAX_SIDE
 
 Array = NDArray[Any]
 
-OpenImageIO.attribute("limits:resolution", MAX_SIDE)
-OpenImageIO.attribute("limits:imagesize_MB", (MAX_PIXELS >> 20) * 16)
-OpenImageIO.attribute("limits:channels", 1024)
+
+@cache
+def library() -> Any:
+    """OpenImageIO with our limits."""
+    import OpenImageIO
+
+    OpenImageIO.attribute("limits:resolution", MAX_SIDE)
+    OpenImageIO.attribute("limits:imagesize_MB", (MAX_PIXELS >> 20) * 16)
+    OpenImageIO.attribute("limits:channels", 1024)
+    return OpenImageIO
 
 
 def error_text(source: Any, path: Path) -> str:
@@ -38,15 +48,15 @@ def reading(path: Path) -> Iterator[Any]:
 
     Raises: DamagedFrameError with the reader's reason.
     """
-    config = OpenImageIO.ImageSpec()
+    config = library().ImageSpec()
     config.attribute("oiio:UnassociatedAlpha", 1)
     config.attribute("oiio:reorient", 0)
     try:
-        source = OpenImageIO.ImageInput.open(str(path), config)
+        source = library().ImageInput.open(str(path), config)
     except (UnicodeError, TypeError) as error:
         raise PlateError(f"{path.name!a}: the file name is not plain text; rename the file") from error
     if source is None:
-        raise DamagedFrameError(f"{path.name}: cannot be opened ({error_text(OpenImageIO, path)}); render it again")
+        raise DamagedFrameError(f"{path.name}: cannot be opened ({error_text(library(), path)}); render it again")
     try:
         yield source
     finally:
@@ -67,7 +77,7 @@ def pixels(source: Any, path: Path, *, first: int, end: int, dtype: Any, subimag
 
 def type_of(dtype: Any) -> Any:
     """OpenImageIO's name of a numpy type."""
-    return OpenImageIO.TypeDesc(_TYPES[np.dtype(dtype).name])
+    return library().TypeDesc(_TYPES[np.dtype(dtype).name])
 
 
 _TYPES = {"uint8": "uint8", "uint16": "uint16", "uint32": "uint", "float16": "half", "float32": "float"}
@@ -79,9 +89,9 @@ def save(path: Path, spec: Any, codes: Array, *, mode: str = "Create") -> None:
 
     Raises: PlateError with the writer's reason.
     """
-    output = OpenImageIO.ImageOutput.create(str(path))
+    output = library().ImageOutput.create(str(path))
     if output is None:
-        raise PlateError(f"{path.name}: no writer for {path.suffix} ({error_text(OpenImageIO, path)})")
+        raise PlateError(f"{path.name}: no writer for {path.suffix} ({error_text(library(), path)})")
     written = bool(output.open(str(path), spec, mode)) and bool(output.write_image(np.ascontiguousarray(codes)))
     reason = "" if written else error_text(output, path)
     closed = bool(output.close())

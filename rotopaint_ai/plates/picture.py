@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import mmap
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from io import BufferedReader
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,14 @@ MAX_SIDE = 65536
 _MOST_PER_BYTE = 4096  # four times what deflate can reach
 _ANYWAY = 1 << 26
 MAX_PIXELS = 1 << 28  # 16384 x 16384: beyond any plate, and 3 GB as float32 RGB
+
+
+class Bytes(Protocol):
+    """Bytes of a file that are looked at by slices."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, part: slice, /) -> bytes | memoryview: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +121,7 @@ def mapped(path: Path) -> Iterator[memoryview]:
         try:
             map_ = mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)
         except ValueError as error:
-            raise DamagedFrameError(f"{path.name}: the file is empty (0 bytes); render it again") from error
+            raise _empty(path) from error
     with map_:  # what goes wrong from here on is not the reading of this file
         view = memoryview(map_)
         try:
@@ -122,13 +130,58 @@ def mapped(path: Path) -> Iterator[memoryview]:
             view.release()
 
 
+class Contents:
+    """The bytes of an open file, fetched when they are looked at: of a file that is mapped all count as memory."""
+
+    def __init__(self, stream: BufferedReader, path: Path) -> None:
+        self._stream, self._path = stream, path
+        self._size = stream.seek(0, 2)
+
+    def __len__(self) -> int:
+        return self._size
+
+    def __getitem__(self, part: slice, /) -> bytes:
+        """Fewer than asked for where the file became shorter. Raises PlateError where the disk refuses."""
+        first, end, _ = part.indices(self._size)
+        try:
+            self._stream.seek(first)
+            return self._stream.read(max(end - first, 0))
+        except OSError as error:
+            raise _refused(self._path, error) from error
+
+
+@contextmanager
+def contents(path: Path) -> Iterator[Contents]:
+    """The bytes of a file, read-only. Raises DamagedFrameError for an empty file; else as `reading`."""
+    with ExitStack() as stack:
+        found = Contents(stack.enter_context(_opened(path)), path)
+        if len(found) == 0:
+            raise _empty(path)
+        yield found
+
+
 @contextmanager
 def reading(path: Path) -> Iterator[BufferedReader]:
     """A file of a plate, opened to be read. Raises MissingFrameError; PlateError where the disk refuses."""
     try:
-        with path.open("rb") as stream:
+        with _opened(path) as stream:
             yield stream
+    except OSError as error:
+        raise _refused(path, error) from error
+
+
+def _opened(path: Path) -> BufferedReader:
+    try:
+        return path.open("rb")
     except FileNotFoundError as error:
         raise MissingFrameError(f"{path.name}: the file is not there; render it or leave the frame out") from error
     except OSError as error:
-        raise PlateError(f"{path.name}: cannot be read ({error.strerror}); check disk and permissions") from error
+        raise _refused(path, error) from error
+
+
+def _refused(path: Path, error: OSError) -> PlateError:
+    return PlateError(f"{path.name}: cannot be read ({error.strerror}); check disk and permissions")
+
+
+def _empty(path: Path) -> DamagedFrameError:
+    return DamagedFrameError(f"{path.name}: the file is empty (0 bytes); render it again")

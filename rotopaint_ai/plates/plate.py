@@ -6,7 +6,6 @@ import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from math import ceil, floor
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -16,10 +15,10 @@ from numpy.typing import NDArray
 
 from rotopaint_ai.errors import DamagedFrameError, MissingFrameError, PlateError
 from rotopaint_ai.plates import colour, exr, film, stills
-from rotopaint_ai.plates.band import Band
 from rotopaint_ai.plates.kinds import Kind, kind_of
 from rotopaint_ai.plates.picture import Header, Picture, reading, stamp
 from rotopaint_ai.plates.sequence import Listing, find
+from rotopaint_ai.plates.window import Area, Window, own_copy
 
 if TYPE_CHECKING:
     from rotopaint_ai.plates.movie import Movie  # PyAV is imported for movies only: 18 MB, and its start
@@ -27,20 +26,20 @@ if TYPE_CHECKING:
 Array = NDArray[Any]
 
 _DEFAULT_FPS = 24.0
-_WORTH = 0.85  # share of the rows above which keeping some of them is not worth the copy
 
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """How one kind of file is looked at and read."""
+    """How one kind of file is looked at and read; `within`: so that only some of its pixels are in memory."""
 
     header: Callable[[Path], Header]
     read: Callable[[Path], Picture]
+    within: Callable[[Path, Area, Callable[[], Array]], Picture] | None = None
 
 
 _STILL = Reader(stills.header, stills.read)
 READERS: dict[Kind, Reader] = {
-    Kind.EXR: Reader(exr.header, exr.read),
+    Kind.EXR: Reader(exr.header, exr.read, exr.read_within),
     Kind.DPX: Reader(film.header, film.read),
     Kind.CINEON: Reader(film.header, film.read),
     Kind.TIFF: _STILL,
@@ -83,7 +82,7 @@ class Frame:
     @cached_property
     def rgb(self) -> Array:
         """Scene-linear float32 (H, W, 3) of the data window. Treat as read-only: it is kept for the next caller."""
-        return self._linear(np.asarray(self.codes))  # all rows of a band
+        return self._linear(np.asarray(self.codes))  # all pixels of a window
 
     def region(self, x: int, y: int, width: int, height: int) -> tuple[Array, tuple[int, int]]:
         """Scene-linear pixels of a plate-space rectangle, cut to the data window, and their top-left pixel (x, y).
@@ -97,23 +96,28 @@ class Frame:
         cut = self.rgb[y0:y1, x0:x1] if "rgb" in self.__dict__ else self._linear(self.codes[y0:y1, x0:x1])
         return cut, (x0 + self.origin[0], y0 + self.origin[1])
 
-    def narrowed(self, top: float, bottom: float) -> Frame:
-        """The same frame with only some of its rows in memory (y in plate space); others are read again when wanted.
+    def narrowed(self, area: Area) -> Frame:
+        """The same frame with only some of its pixels in memory; others are read again when wanted.
 
-        As it is where that would save little, or where its file is written from more than the rows that change.
-        Whoever asks for other rows is told (PlateError) where the file has changed by then.
+        As it is where that would save little, or where its file is written from more than the pixels that change.
+        Whoever asks for other pixels is told (PlateError) where the file has changed by then.
         """
-        lines = 1 if self.native is None else _lines_written(self.native)
+        lines = None if self.native is None else _lines_written(self.native)
         if self.native is None or self.path is None or lines is None:
             return self
-        height = self.codes.shape[0]
-        first = max(0, floor((top - self.origin[1]) / lines) * lines)
-        end = min(height, ceil((bottom - self.origin[1]) / lines) * lines)
-        if end <= first or end - first > _WORTH * height:
+        shape = self.codes.shape
+        cut = area.cut(self.origin, shape, lines=max(lines, 1), whole_rows=lines > 0)
+        if cut.n_pixels == shape[0] * shape[1]:
             return self
-        again = partial(_read_again, self.path, self.native.kind, self.native.stamp)  # not the pixels themselves
-        band: Any = Band(self.codes, first, end, again)
-        return replace(self, codes=band, native=replace(self.native, picture=replace(self.native.picture, codes=band)))
+        codes: Any = self.codes
+        if isinstance(codes, Window):
+            codes = codes.narrowed(cut)
+        else:
+            again = partial(_read_again, self.path, self.native.kind, self.native.stamp)  # not the pixels themselves
+            codes = Window(shape, cut, own_copy(cut.of(codes)), again)
+        return replace(
+            self, codes=codes, native=replace(self.native, picture=replace(self.native.picture, codes=codes))
+        )
 
     def _linear(self, codes: Array) -> Array:
         linear = colour.linearise(codes, self.colourspace, maximum=self.maximum)
@@ -121,9 +125,11 @@ class Frame:
 
 
 def _lines_written(native: Native) -> int | None:
-    """Rows that are written together where some of them change; None where all are, or tiles."""
+    """Rows that are written from a frame's codes together where some of them change; 0 where the file's own are taken,
+    None where all are written, or tiles.
+    """
     if native.kind in (Kind.DPX, Kind.CINEON):
-        return 1
+        return 0
     return exr.lines_written(native.picture) if native.kind is Kind.EXR else None
 
 
@@ -179,10 +185,11 @@ class Plate:
         """The file that holds `frame`. Raises MissingFrameError."""
         return self._listing.path_of(1 if self._movie is not None else frame)
 
-    def read(self, frame: int, *, keep_native: bool = True) -> Frame:
+    def read(self, frame: int, *, keep_native: bool = True, near: Area | None = None) -> Frame:
         """Read one frame; a movie is fastest in order.
 
-        `keep_native=False` gives up `write_clean` and keeps only the pixels. Raises: MissingFrameError,
+        `keep_native=False` gives up `write_clean` and keeps only the pixels. `near`: where somebody will look; other
+        pixels may then be read again when wanted, see `Frame.narrowed`. Raises: MissingFrameError,
         DamagedFrameError, UnsupportedPlateError, each naming the file; PlateError for a frame of another size.
         """
         if self._movie is not None:
@@ -191,8 +198,11 @@ class Plate:
         kind = kind_of(path)
         if kind is not self._kind:
             raise PlateError(f"{path.name}: is {kind} where the plate is {self._kind}; render it like the others")
-        before = stamp(path)
-        return self._frame(frame, READERS[kind].read(path), path, before, keep_native)
+        before, reader = stamp(path), READERS[kind]
+        if near is None or reader.within is None:
+            return self._frame(frame, reader.read(path), path, before, keep_native)
+        picture = reader.within(path, near, partial(_read_again, path, kind, before))
+        return self._frame(frame, picture, path, before, keep_native)
 
     def close(self) -> None:
         """Give files back; reading afterwards opens them again."""
@@ -214,7 +224,8 @@ class Plate:
                 f"{path.name}: {header.width} x {header.height} pixels where the plate is {self.width} x {self.height};"
                 " render it in the plate's format"
             )
-        picture.codes.flags.writeable = False
+        if isinstance(picture.codes, np.ndarray):
+            picture.codes.flags.writeable = False
         return Frame(
             number=number,
             codes=picture.codes,

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import OpenImageIO
 from numpy.typing import NDArray
 
 from rotopaint_ai.errors import DamagedFrameError, UnsupportedPlateError
@@ -131,7 +130,7 @@ def write(target: Path, source: Path, picture: Picture, patch: Patch) -> None:
 
 
 def _same_form(found: Any, dtype: Any) -> Any:
-    spec = OpenImageIO.ImageSpec(found)
+    spec = oiio.library().ImageSpec(found)
     spec.set_format(oiio.type_of(dtype))
     spec.attribute("oiio:UnassociatedAlpha", 1)
     return spec

@@ -11,7 +11,6 @@ import pytest
 
 from rotopaint_ai.errors import DamagedFrameError, PlateError, UnsupportedPlateError, UsageError
 from rotopaint_ai.plates import Frame, open_plate, write_clean
-from rotopaint_ai.plates.exr import predict, unpredict
 
 from .writers import load, metadata, picture, save, spots
 
@@ -225,10 +224,3 @@ def test_a_clean_plate_may_replace_its_plate(tmp_path: Path) -> None:
     path = save(tmp_path / "p.exr", picture(16, 16).astype(np.float16))
     changed = _clean(path, path, 0.75)
     assert (_frame(path).codes[changed] == 0.75).all()
-
-
-def test_zip_differences_are_undone() -> None:
-    raw = np.random.default_rng(3).integers(0, 256, 1001).astype(np.uint8)
-    assert unpredict(predict(raw).tobytes()) == raw.tobytes()
-    # by hand: even bytes 1, 3, then odd byte 2, as differences plus 128
-    assert predict(np.array([1, 2, 3], np.uint8)).tobytes() == bytes((1, 130, 127))

@@ -1,0 +1,135 @@
+"""A rectangle of a picture in memory, which looks like the whole.
+
+A run holds a dozen frames until their landmarks have settled, and looks at no more of them than the surroundings of the
+face. Whoever asks for other pixels gets them, from the file, and pays for reading it again.
+"""
+
+from __future__ import annotations
+
+import mmap
+from collections.abc import Callable
+from math import ceil, floor
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+
+_WORTH = 0.85  # share of the pixels above which keeping some of them is not worth the copy
+
+
+class Area(NamedTuple):
+    """A rectangle in plate space, pixels."""
+
+    left: float
+    top: float
+    right: float
+    bottom: float
+
+    def grown(self, px: float) -> Area:
+        """The same with that much more on every side."""
+        return Area(self.left - px, self.top - px, self.right + px, self.bottom + px)
+
+    def cut(self, origin: tuple[int, int], shape: tuple[int, ...], *, lines: int = 1, whole_rows: bool = False) -> Cut:
+        """The pixels of a data window (top-left pixel `origin`, of that shape) that it covers, down to whole `lines`.
+
+        All of the window where it covers none, or so many that the others are not worth leaving out.
+        """
+        rows, columns = shape[:2]
+        left, right = (0, columns) if whole_rows else _span(self.left - origin[0], self.right - origin[0], columns, 1)
+        top, bottom = _span(self.top - origin[1], self.bottom - origin[1], rows, lines)
+        found = Cut(top, bottom, left, right)
+        return found if 0 < found.n_pixels <= _WORTH * rows * columns else Cut(0, rows, 0, columns)
+
+
+class Cut(NamedTuple):
+    """Rows `top` to `bottom` and columns `left` to `right` of a data window; the latter of each are not included."""
+
+    top: int
+    bottom: int
+    left: int
+    right: int
+
+    @property
+    def n_pixels(self) -> int:
+        """How many pixels it has."""
+        return max(self.bottom - self.top, 0) * max(self.right - self.left, 0)
+
+    def holds(self, other: Cut) -> bool:
+        """Whether all pixels of another are among its own."""
+        is_high = self.top <= other.top and other.bottom <= self.bottom
+        return is_high and self.left <= other.left and other.right <= self.right
+
+    def of(self, codes: Array) -> Array:
+        """These pixels of a whole picture."""
+        return codes[self.top : self.bottom, self.left : self.right]
+
+
+def _span(low: float, high: float, size: int, step: int) -> tuple[int, int]:
+    return max(0, floor(low / step) * step), min(size, ceil(high / step) * step)
+
+
+class Window:
+    """The pixels `cut` of codes (R, K, C); `again` reads all of them. Not to be written to, nor shared by threads."""
+
+    def __init__(self, shape: tuple[int, ...], cut: Cut, codes: Array, again: Callable[[], Array]) -> None:
+        self.shape, self.dtype, self.ndim = shape, codes.dtype, len(shape)
+        self._cut, self._codes, self.again = cut, codes, again
+        self._codes.flags.writeable = False
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that are in memory."""
+        return int(self._codes.nbytes)
+
+    def __getitem__(self, key: Any) -> Array:
+        asked = self._asked(key)
+        if asked is None or not (asked.n_pixels == 0 or self._cut.holds(asked)):
+            return np.asarray(self._whole()[key])
+        if asked.n_pixels == 0:
+            return np.asarray(np.broadcast_to(np.zeros((), self.dtype), self.shape)[key])
+        top, bottom, left, right = asked
+        y, x = self._cut.top, self._cut.left
+        rest = key[2:] if isinstance(key, tuple) else ()
+        found: Array = self._codes[(slice(top - y, bottom - y), slice(left - x, right - x), *rest)]
+        return found
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        return np.asarray(self._whole(), dtype)
+
+    def narrowed(self, cut: Cut) -> Window:
+        """The same picture with fewer pixels in memory; as it is where it does not hold them itself."""
+        if not self._cut.holds(cut) or cut == self._cut:
+            return self
+        y, x = self._cut.top, self._cut.left
+        part = self._codes[cut.top - y : cut.bottom - y, cut.left - x : cut.right - x]
+        return Window(self.shape, cut, own_copy(part), self.again)
+
+    def _asked(self, key: Any) -> Cut | None:
+        """The pixels that a key of slices speaks of; None for any other key."""
+        parts = (*key[:2], slice(None))[:2] if isinstance(key, tuple) else (key, slice(None))
+        if not all(isinstance(part, slice) and part.step in (None, 1) for part in parts):
+            return None
+        (top, bottom, _), (left, right, _) = (part.indices(size) for part, size in zip(parts, self.shape))
+        return Cut(top, bottom, left, right)
+
+    def _whole(self) -> Array:
+        """All pixels, which stay: who asked once asks again."""
+        if self._codes.shape != self.shape:
+            self._codes, self._cut = self.again(), Cut(0, self.shape[0], 0, self.shape[1])
+        return self._codes
+
+
+def own_memory(shape: tuple[int, ...], dtype: Any) -> Array:
+    """Zeros that go back to the system with the array: blocks of this size lie scattered in the C library's memory."""
+    n_bytes = int(np.prod(shape)) * np.dtype(dtype).itemsize
+    found: Array = np.ndarray(shape, dtype, mmap.mmap(-1, max(n_bytes, 1)))
+    return found
+
+
+def own_copy(codes: Array) -> Array:
+    """A copy in memory of its own."""
+    copied = own_memory(codes.shape, codes.dtype)
+    copied[...] = codes
+    return copied

@@ -1,0 +1,70 @@
+"""The line tells who reads where the face was last, so that frames in flight hold its surroundings and no more."""
+
+from __future__ import annotations
+
+from collections.abc import MutableMapping
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import numpy as np
+import OpenImageIO
+
+from rotopaint_ai.jobs import Cancel
+from rotopaint_ai.pipeline.line import ROOM, Line, Settled, Snapshot
+from rotopaint_ai.pipeline.records import FrameRecord
+from rotopaint_ai.plates import oiio
+from rotopaint_ai.plates.plate import Frame, open_plate
+from rotopaint_ai.plates.window import Area
+
+FACE = Area(20.0, 40.0, 60.0, 90.0)
+
+
+class _Tracker:
+    """Looks at a face that stands still; settles each frame two frames later."""
+
+    def __init__(self) -> None:
+        self.waiting: list[int] = []
+        self.means: dict[int, float] = {}
+
+    @property
+    def reach(self) -> Area:
+        return FACE
+
+    def push(self, frame: Frame, ms: MutableMapping[str, float]) -> Settled:
+        self.means[frame.number] = float(frame.region(20, 40, 40, 50)[0].mean())
+        self.waiting.append(frame.number)
+        return [(self.waiting.pop(0), None)] if len(self.waiting) > 2 else []
+
+    def skip(self, frame: int) -> Settled:
+        return ()
+
+    def flush(self) -> Settled:
+        return [(frame, None) for frame in self.waiting]
+
+
+def test_frames_are_read_near_where_the_face_was(tmp_path: Path) -> None:
+    spec = OpenImageIO.ImageSpec(128, 128, 3, OpenImageIO.HALF)
+    spec.attribute("compression", "zip")
+    for frame in range(1, 9):
+        oiio.save(tmp_path / f"p.{frame:04d}.exr", spec, np.full((128, 128, 3), frame / 8, np.float16))
+    asked: dict[int, Area | None] = {}
+    kept: dict[int, int] = {}
+    with open_plate(str(tmp_path / "p.####.exr")) as plate:
+
+        def read(frame: int, near: Area | None) -> Frame:
+            asked[frame] = near
+            return plate.read(frame, near=near)
+
+        def finish(frame: Frame, known: Any, ms: dict[str, float]) -> FrameRecord:
+            kept[frame.number] = frame.codes.nbytes
+            return cast(FrameRecord, SimpleNamespace(frame=frame.number))
+
+        tracker = _Tracker()
+        line = Line(read, finish, lambda *_: None, lambda _: False, lambda _: None, threads=2)  # type: ignore[arg-type, return-value]
+        done = [record.frame for record in line.run(plate.frames, Snapshot(0, tracker), Cancel())]
+    assert done == list(range(1, 9))
+    assert tracker.means == {frame: frame / 8 for frame in range(1, 9)}
+    assert asked[1] is None  # nobody knows yet
+    assert asked[8] == FACE.grown(ROOM * 50.0)
+    assert set(kept.values()) == {40 * 50 * 3 * 2}
