@@ -16,7 +16,7 @@ its landmarks from their mean is 1.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, cast
 
@@ -46,9 +46,12 @@ _LEAST_NOISE = 1e-3
 
 @dataclass(frozen=True, slots=True)
 class Basis:
-    """Rows that mix to a face: `modes` [K, L] scaled by their deviations, the last one moving the whole face."""
+    """Rows that mix to a face: `modes` [K, L] scaled by their deviations, the last one moving the whole face.
+
+    `mirrored`: mirrored faces are among those that they are from."""
 
     modes: Array64
+    mirrored: bool
 
     @property
     def n_landmarks(self) -> int:
@@ -56,8 +59,9 @@ class Basis:
         return int(self.modes.shape[1])
 
 
-def fit_basis(landmarks_NLC: npt.NDArray[np.floating], mirror: Sequence[int]) -> Basis | None:
-    """The basis of a character from its keyed frames [n, L, 2], mirrored ones included; NaN where unknown.
+def fit_basis(landmarks_NLC: npt.NDArray[np.floating], mirror: Sequence[int] | None) -> Basis | None:
+    """The basis of a character from its keyed frames [n, L, 2], and from mirrored ones where `mirror` says how; NaN
+    where unknown.
 
     None with too few frames.
     """
@@ -67,14 +71,13 @@ def fit_basis(landmarks_NLC: npt.NDArray[np.floating], mirror: Sequence[int]) ->
         return None
     faces = faces - np.nanmean(faces, axis=1, keepdims=True)
     faces = faces / np.sqrt(np.nanmean((faces**2).sum(axis=2), axis=1))[:, None, None]
-    image = faces[:, list(mirror)] * np.array([-1.0, 1.0])
-    rows = np.concatenate([faces, image]).transpose(0, 2, 1).reshape(-1, faces.shape[1])
-    rows = _filled(rows)
+    shown = faces if mirror is None else np.concatenate([faces, faces[:, list(mirror)] * np.array([-1.0, 1.0])])
+    rows = _filled(shown.transpose(0, 2, 1).reshape(-1, faces.shape[1]))
     rows = rows - rows.mean(axis=1, keepdims=True)
     values, vectors = np.linalg.eigh(rows.T @ rows / len(rows))
     n_modes = min(MOST_MODES, len(values) - 2, max(2, len(faces) // 2))
     modes = (vectors[:, ::-1] * np.sqrt(np.maximum(values[::-1], 0.0)))[:, :n_modes].T
-    return Basis(np.concatenate([modes, np.ones((1, modes.shape[1]))]))
+    return Basis(np.concatenate([modes, np.ones((1, modes.shape[1]))]), mirror is not None)
 
 
 def _filled(rows: Array64) -> Array64:
@@ -119,7 +122,7 @@ class FacePrior(nn.Module):
         BELIEFS, RESIDUALS, HIDDEN and SLANTS."""
         super().__init__()
         self.noise_L, self.belief, self.residual, self.hidden = noise_L, belief, residual, hidden
-        self.slant = slant
+        self.slant, self.mirrored = slant, basis.mirrored
         spread = np.maximum(belief * noise_L, _LEAST_NOISE)
         covariance = basis.modes.T @ basis.modes + residual**2 * np.eye(basis.n_landmarks)
         usual = covariance @ np.linalg.inv(covariance + np.diag(spread**2))
@@ -234,13 +237,18 @@ class Fold:
 
 
 def folds(
-    learn_NLC: npt.NDArray[np.floating], held_NLC: npt.NDArray[np.floating], mirror: Sequence[int], *, joins: bool
+    learn_NLC: npt.NDArray[np.floating],
+    held_NLC: npt.NDArray[np.floating],
+    mirror: Sequence[int] | None,
+    *,
+    joins: bool,
 ) -> tuple[Fold, ...]:
     """The held-out samples [n, L, 2] in runs, each with a basis from the keyed frames [N, L, 2] and, where held-out
     samples join those in the end, from the other runs; none where the keyed frames alone are too few: the pack that is
     judged is made of no others.
 
     What ships knows the held-out poses too. A prior that is chosen by a basis without them believes too little in it.
+    `mirror` as in `fit_basis`.
     """
     alone, whole = fit_basis(learn_NLC, mirror), np.arange(len(held_NLC))
     if alone is None:
@@ -256,33 +264,44 @@ def folds(
     return tuple(found)
 
 
+class Choice(NamedTuple):
+    """A prior, and the parts on whose bases it was chosen."""
+
+    prior: FacePrior
+    parts: Sequence[Fold]
+
+
 def choose_prior(
-    parts: Sequence[Fold],
+    candidates: Iterable[Sequence[Fold]],
     points: npt.NDArray[np.floating],
     error: npt.NDArray[np.floating],
     seen: npt.NDArray[np.floating],
     slant: npt.NDArray[np.floating],
     truth: npt.NDArray[np.floating],
     visible: npt.NDArray[np.floating],
-) -> FacePrior | None:
+) -> Choice | None:
     """The prior that brings held-out landmarks [n, L, 2] closest to the truth, hidden ones counting half.
 
-    `error` [n, L]: expected errors; `seen` [n, L]: probabilities; `slant` [n, L, 2]: of the errors; `visible` [n, L]:
-    the truth about it. None where none does so by a worthwhile share.
+    `candidates`: the parts on one kind of bases, and on another (with mirrored faces, and without: those of a lopsided
+    head are another's); of equals the first. `error` [n, L]: expected errors; `seen` [n, L]: probabilities; `slant`
+    [n, L, 2]: of the errors; `visible` [n, L]: the truth about it. None where none does so by a worthwhile share.
     """
     weight = np.isfinite(truth).all(axis=2) * np.where(visible > 0.5, 1.0, _HIDDEN_WEIGHT)
-    if not parts or not weight.any():
+    if not weight.any():
         return None
     size = np.sqrt(((points - points.mean(axis=1, keepdims=True)) ** 2).sum(axis=2).mean(axis=1))[:, None]
     usual = np.median(error / np.maximum(size, 1e-6), axis=0)
+    best, least = None, WORTH * _mean_distance(points, truth, weight)
+    for parts in filter(None, candidates):
 
-    def distance(beliefs: dict[str, float]) -> float:
-        prior = FacePrior(parts[0].basis, usual, **beliefs)
-        return _mean_distance(apply_in_parts(prior, parts, points, error, seen, slant)[0], truth, weight)
+        def distance(beliefs: dict[str, float], parts: Sequence[Fold] = parts) -> float:
+            prior = FacePrior(parts[0].basis, usual, **beliefs)
+            return _mean_distance(apply_in_parts(prior, parts, points, error, seen, slant)[0], truth, weight)
 
-    best, least = _descended({name: values[len(values) // 2] for name, values in _CHOICES.items()}, distance)
-    is_worth_it = least < WORTH * _mean_distance(points, truth, weight)
-    return FacePrior(parts[0].basis, usual, **best) if is_worth_it else None
+        beliefs, found = _descended({name: values[len(values) // 2] for name, values in _CHOICES.items()}, distance)
+        if found < least:
+            best, least = Choice(FacePrior(parts[0].basis, usual, **beliefs), parts), found
+    return best
 
 
 def _descended(

@@ -31,7 +31,7 @@ from rotopaint_ai.training.shapefit import ShapeModel, choose_guards, fit_shapes
 Array64 = npt.NDArray[np.float64]
 Check = Callable[[], None]
 
-_PRIOR = ("belief", "residual", "hidden", "slant")  # what of a prior was chosen
+_PRIOR = ("belief", "residual", "hidden", "slant", "mirrored")  # what of a prior was chosen
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,15 +59,14 @@ def choose(recipe: Recipe, learn: Dataset, held: Held, held_memory: Memory) -> C
     """Choose on the held-out samples what the training samples give."""
     calibration = calibrate(held.distance.ravel(), held.log_scale.ravel())
     error = np.exp(calibration[0] + calibration[1] * held.log_scale)
-    parts: tuple[faceprior.Fold, ...] = ()
-    if recipe.prior:
-        mirror = mirror_permutation(learn.sheet)
-        parts = faceprior.folds(learn.truth.landmarks, held.truth, mirror, joins=recipe.learn_all > 0)
+    kinds = (mirror_permutation(learn.sheet), None) if recipe.prior else ()
+    joins = recipe.learn_all > 0
+    candidates = [faceprior.folds(learn.truth.landmarks, held.truth, mirror, joins=joins) for mirror in kinds]
     seen = 1 / (1 + np.exp(-held.visible_logit))
-    prior = faceprior.choose_prior(parts, held.points, error, seen, held.slant, held.truth, held.visible)
+    best = faceprior.choose_prior(candidates, held.points, error, seen, held.slant, held.truth, held.visible)
     left, points, after = (0.0, 1.0), held.points, held
-    if prior is not None:
-        points, remaining = faceprior.apply_in_parts(prior, parts, held.points, error, seen, held.slant)
+    if best is not None:
+        points, remaining = faceprior.apply_in_parts(*best, held.points, error, seen, held.slant)
         after = held._replace(points=points, distance=np.linalg.norm(points - held.truth, axis=2))
         left = calibrate(after.distance.ravel(), np.log(remaining).ravel())
     noise = landmark_noise(after)
@@ -75,7 +74,7 @@ def choose(recipe: Recipe, learn: Dataset, held: Held, held_memory: Memory) -> C
         noise = np.full(len(learn.sheet.landmarks), recipe.shape_noise)
     places = _in_pictures(points, held_memory, recipe)
     guards = choose_guards(learn.sheet, _more(recipe, learn.truth), noise, places, held_memory.truth)
-    return Chosen(calibration, prior, left, noise, guards, places)
+    return Chosen(calibration, best and best.prior, left, noise, guards, places)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +117,8 @@ def crop_model(net: LandmarkNet, chosen: Chosen, data: Dataset) -> CropModel:
     """The landmark model of a pack, its prior from the samples of `data`."""
     if chosen.prior is None:
         return CropModel(net, chosen.calibration)
-    basis = faceprior.fit_basis(data.truth.landmarks, mirror_permutation(data.sheet))
+    mirror = mirror_permutation(data.sheet) if chosen.prior.mirrored else None
+    basis = faceprior.fit_basis(data.truth.landmarks, mirror)
     assert basis is not None  # there was one with fewer samples
     return CropModel(net, chosen.calibration, chosen.prior.on(basis), chosen.left)
 

@@ -12,7 +12,7 @@ Crop space: pixels 0..S, origin at the outer corner of the top-left pixel; a map
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import torch
 from torch import Tensor, nn
@@ -42,13 +42,20 @@ class ConvNorm(nn.Sequential):
 
 
 class Residual(nn.Module):
-    """Two dense 3 x 3 convolutions beside a skip connection (He et al. 2016, the basic block)."""
+    """Two dense 3 x 3 convolutions beside a skip connection (He et al. 2016, the basic block).
+
+    One that keeps the shape does nothing at first (Goyal et al. 2017, section 5.1), so that a deeper network starts
+    where a shallower one ended.
+    """
 
     def __init__(self, n_in: int, n_out: int, stride: int) -> None:
         super().__init__()
-        self.body = nn.Sequential(ConvNorm(n_in, n_out, 3, stride), ConvNorm(n_out, n_out, 3, act=False))
+        last = ConvNorm(n_out, n_out, 3, act=False)
+        self.body = nn.Sequential(ConvNorm(n_in, n_out, 3, stride), last)
         same = n_in == n_out and stride == 1
         self.skip = nn.Identity() if same else ConvNorm(n_in, n_out, 1, stride, act=False)
+        if same:
+            nn.init.zeros_(cast(Tensor, last[1].weight))
 
     def forward(self, x: Tensor) -> Tensor:
         return F.relu(self.body(x) + self.skip(x))

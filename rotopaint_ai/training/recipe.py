@@ -70,7 +70,7 @@ class Recipe:
     # the network
     backbone: str = "dense"
     widths: tuple[int, ...] = (16, 32, 64, 96, 128)
-    depths: tuple[int, ...] = (1, 1, 1, 1)
+    depths: tuple[int, ...] = (1, 1, 2, 3)
     neck: int = 48
     fine: int = 16
     window: int = 9

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
 import torch
@@ -12,15 +14,15 @@ HEAD = np.random.default_rng(5).normal(0, 1, (30, 3)) * [1.0, 1.2, 0.6]
 MIRROR = list(range(30))
 
 
-def faces(n: int, seed: int) -> np.ndarray:
+def faces(n: int, seed: int, head: np.ndarray = HEAD, yaws: tuple[float, float] = (-0.6, 0.6)) -> np.ndarray:
     """Orthographic views [n, 30, 2] of one rigid head, turned by up to 35 degrees, in pixels."""
     rng = np.random.default_rng(seed)
     views = []
     for _ in range(n):
-        yaw, pitch = rng.uniform(-0.6, 0.6), rng.uniform(-0.3, 0.3)
+        yaw, pitch = rng.uniform(*yaws), rng.uniform(-0.3, 0.3)
         x = np.array([np.cos(yaw), 0, np.sin(yaw)])
         y = np.array([np.sin(yaw) * np.sin(pitch), np.cos(pitch), -np.cos(yaw) * np.sin(pitch)])
-        views.append(HEAD @ np.stack([x, y], 1) * rng.uniform(45, 55) + rng.uniform(90, 110, 2))
+        views.append(head @ np.stack([x, y], 1) * rng.uniform(45, 55) + rng.uniform(90, 110, 2))
     return np.array(views)
 
 
@@ -36,6 +38,11 @@ def even(found: np.ndarray) -> np.ndarray:
 def whole(found: np.ndarray, known: np.ndarray | None = None) -> tuple[Fold, ...]:
     """All samples as one part, on a basis of the keyed frames."""
     return folds(faces(60, 0) if known is None else known, found, MIRROR, joins=False)
+
+
+def chosen(parts: Sequence[Fold], *held: np.ndarray) -> FacePrior | None:
+    choice = choose_prior([parts], *held)
+    return choice and choice.prior
 
 
 def turned_by(vectors: np.ndarray, angles: np.ndarray) -> np.ndarray:
@@ -124,7 +131,7 @@ def test_points_are_drawn_along_their_edges_more_than_off_them() -> None:
     )
     errors = [np.linalg.norm(points - true, axis=2).mean() for points in (blind, told)]
     assert errors[1] < 0.5 * errors[0]
-    assert choose_prior(whole(found), found, error, all_seen(found), lean, true, all_seen(found)).slant > 0  # type: ignore[union-attr]
+    assert chosen(whole(found), found, error, all_seen(found), lean, true, all_seen(found)).slant > 0  # type: ignore[union-attr]
 
 
 def test_the_posterior_is_that_of_a_gaussian() -> None:
@@ -171,13 +178,13 @@ def test_a_prior_is_taken_only_where_it_helps() -> None:
     true = faces(40, 6)
     seen, error = np.ones((40, 30)), np.full((40, 30), 1.5)
     found = true + np.random.default_rng(7).normal(0, 1.2, true.shape)
-    prior = choose_prior(whole(found), found, error, seen, even(found), true, seen)
+    prior = chosen(whole(found), found, error, seen, even(found), true, seen)
     assert prior is not None
     drawn, _ = apply(prior, found, error, seen, even(found))
     assert np.linalg.norm(drawn - true, axis=2).mean() < 0.75 * np.linalg.norm(found - true, axis=2).mean()
     other = whole(found, np.random.default_rng(8).normal(0, 40, (40, 30, 2)))  # frames that share nothing
-    assert choose_prior(other, true, error, seen, even(true), true, seen) is None
-    assert choose_prior((), found, error, seen, even(found), true, seen) is None
+    assert chosen(other, true, error, seen, even(true), true, seen) is None
+    assert chosen((), found, error, seen, even(found), true, seen) is None
     assert fit_basis(faces(5, 0), MIRROR) is None
     assert folds(faces(5, 0), found, MIRROR, joins=False) == ()
 
@@ -195,12 +202,27 @@ def test_a_prior_whose_basis_will_know_the_held_out_poses_is_believed_more() -> 
     true = faces(40, 6)
     found = true + np.random.default_rng(7).normal(0, 1.5, true.shape)
     seen, error = np.ones((40, 30)), np.full((40, 30), 2.0)
-    alone = choose_prior(folds(near, true, MIRROR, joins=False), found, error, seen, even(found), true, seen)
-    joined = choose_prior(folds(near, true, MIRROR, joins=True), found, error, seen, even(found), true, seen)
+    alone = chosen(folds(near, true, MIRROR, joins=False), found, error, seen, even(found), true, seen)
+    joined = chosen(folds(near, true, MIRROR, joins=True), found, error, seen, even(found), true, seen)
     assert joined is not None
     assert alone is None or joined.belief > alone.belief or joined.residual < alone.residual
     parts = folds(near, true, MIRROR, joins=True)
     assert sorted(np.concatenate([part.rows for part in parts]).tolist()) == list(range(40))
+
+
+@pytest.mark.parametrize("is_even", [True, False])
+def test_mirrored_faces_count_where_a_head_is_even(is_even: bool) -> None:
+    """Keyed from one side, found from the other: mirrored faces of an even head show it; a lopsided one's mislead."""
+    half = HEAD[:15] + [2.0, 0, 0]
+    head = np.concatenate([half, half * [-1, 1, 1]]) if is_even else HEAD
+    mirror = [*range(15, 30), *range(15)]
+    keyed, true = faces(60, 0, head, (0.1, 0.6)), faces(40, 6, head, (-0.6, -0.1) if is_even else (0.1, 0.6))
+    found = true + np.random.default_rng(7).normal(0, 1.5, true.shape)
+    seen, error = np.ones((40, 30)), np.full((40, 30), 2.0)
+    kinds = [folds(keyed, true, kind, joins=False) for kind in (mirror, None)]
+    choice = choose_prior(kinds, found, error, seen, even(found), true, seen)
+    assert choice is not None
+    assert choice.prior.mirrored == choice.parts[0].basis.mirrored == is_even
 
 
 @pytest.mark.parametrize(("off_px", "wanted"), [(30.0, 20.0), (0.8, 3.0)])
@@ -210,6 +232,6 @@ def test_how_little_hidden_landmarks_count_is_chosen(off_px: float, wanted: floa
     found[:, :9] += rng.normal(0, off_px, (40, 1, 2))  # hidden ones slip together, as far off or as near as others
     seen, error = np.ones((40, 30)), np.ones((40, 30))
     seen[:, :9] = 0.1
-    prior = choose_prior(whole(found), found, error, seen, even(found), true, seen)
+    prior = chosen(whole(found), found, error, seen, even(found), true, seen)
     assert prior is not None
     assert prior.hidden == wanted

@@ -33,6 +33,15 @@ def test_every_backbone_gives_points_errors_and_visibilities(backbone: str, fine
     assert bool(((points >= 0) & (points <= 64)).all())
 
 
+def test_a_deeper_network_starts_where_a_shallower_one_ended() -> None:
+    shallow, deep = LandmarkNet(3, **TINY).eval(), LandmarkNet(3, **{**TINY, "depths": (1, 1, 2, 3)}).eval()
+    for norm in (m for m in shallow.modules() if isinstance(m, torch.nn.BatchNorm2d)):
+        torch.nn.init.uniform_(norm.weight, 0.5, 1.5)
+    assert not deep.load_state_dict(shallow.state_dict(), strict=False).unexpected_keys
+    crop = torch.rand(2, 3, 64, 64)
+    torch.testing.assert_close(deep(crop).points, shallow(crop).points)
+
+
 def test_fine_windows_read_the_cells_that_they_stand_on() -> None:
     net = LandmarkNet(2, **TINY)
     rows, corner = net._window_rows(torch.tensor([[[21.0, 13.0], [0.0, 63.9]]]), 32, 32)
