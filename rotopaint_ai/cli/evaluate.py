@@ -5,12 +5,14 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from rotopaint_ai.cli.watch import stopping_on_signals
 from rotopaint_ai.jobs import Cancel
 
 EXIT_CODES = "exit codes: 0 measured, and not worse than --against; 2 wrong use; 4 worse than --against (see the table)"
+SPLITS: Final = ("train", "val", "test")
+ALL: Final = "all"
 LINES = (
     ("landmarks mean", "px", ("landmarks_px", "mean")),
     ("landmarks 95 %", "px", ("landmarks_px", "p95")),
@@ -36,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EXIT_CODES
     parser.add_argument("pack", metavar="PACK", help="folder or name of a model pack")
     parser.add_argument("dataset", metavar="DATASET", help="data set to measure on; its test samples where it has some")
-    parser.add_argument("--split", choices=("train", "val", "test"), help="samples of this split instead")
+    parser.add_argument("--split", choices=(*SPLITS, ALL), help="samples of this split instead")
     parser.add_argument("--json", metavar="FILE", help="write all numbers to a file")
     parser.add_argument("--html", metavar="FILE", help="write a page with tables, plots and the worst samples")
     parser.add_argument("--contact", metavar="FILE.jpg", help="write a contact sheet of the worst 24 samples")
@@ -60,6 +62,8 @@ def execute(arguments: argparse.Namespace) -> int:
     compared = gate.compare(results[0], results[1], arguments.tolerance) if len(results) > 1 else []
     _write(arguments, found[0], compared, results)
     print(table(results))
+    if left := not_measured(arguments, found[0].dataset):
+        print(left)
     if len(results) > 1:
         print(gate.text(compared, (results[0]["pack"], results[1]["pack"])))
     return WORSE if any(each.is_worse for each in compared) else OK
@@ -90,10 +94,28 @@ def _measured(arguments: argparse.Namespace, pack: str, eyes: tuple[str, str] | 
     dataset = read_dataset(arguments.dataset)
     if arguments.split is None:
         return measured(pack, dataset, check=check, eyes=eyes)
+    if arguments.split == ALL:
+        return measured(pack, dataset, splits=SPLITS, check=check, eyes=eyes)
     if not len(dataset.rows_of(arguments.split)):
         have = sorted({sample.split for sample in dataset.samples})
         raise UsageError(f"--split {arguments.split}: data set '{dataset.name}' has none; it has {', '.join(have)}")
     return measured(pack, dataset, splits=(arguments.split,), check=check, eyes=eyes)
+
+
+def not_measured(arguments: argparse.Namespace, measured: Any) -> str:
+    """A line on samples that were left alone, where nobody chose."""
+    from rotopaint_ai.training.dataset import read_dataset
+
+    samples = read_dataset(arguments.dataset).samples
+    splits = {sample.split for sample in measured.samples}
+    shots = dict.fromkeys(sample.shot for sample in samples if sample.split not in splits)
+    if arguments.split is not None or not shots or "test" in splits:
+        return ""
+    left = sum(sample.split not in splits for sample in samples)
+    return (
+        f"not measured: {left} samples to learn from ({', '.join(list(shots)[:6])}); --split all takes them too, and "
+        "'mine --test SHOT' marks shots for tests"
+    )
 
 
 def _write(

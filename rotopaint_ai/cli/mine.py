@@ -51,6 +51,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="shot to hold out; 'none' for none; else the last one",
     )
     parser.add_argument(
+        "--test",
+        action="append",
+        default=[],
+        metavar="SHOT",
+        help="shot that 'evaluate' measures on and 'train' never learns from; 'all' for all; COCO pictures may say it "
+        'themselves ("split": "test")',
+    )
+    parser.add_argument(
         "--shards",
         type=float,
         metavar="MB",
@@ -104,6 +112,7 @@ def execute(arguments: argparse.Namespace) -> int:
             size=arguments.size,
             tolerance_px=arguments.tolerance,
             val=tuple(arguments.val),
+            test=tuple(arguments.test),
             exclude=Exclusion.parse(arguments.exclude),
             renames=renames_of(arguments.rename),
         ),

@@ -51,7 +51,12 @@ def _take(path: Path, content: Any) -> Take:
                 "crop the faces apart"
             )
         seen.add(annotation["image_id"])
-        frames[row] = FrameTruth(landmarks=landmarks, picture=path.parent / str(image["file_name"]), size=_size(image))
+        frames[row] = FrameTruth(
+            landmarks=landmarks,
+            picture=path.parent / str(image["file_name"]),
+            size=_size(image),
+            is_test=image.get("split") == "test",
+        )
     empty = len(marked) - len(frames)
     notes = (f"{empty} faces without a single marked keypoint were left out",) if empty else ()
     return Take(path, frames, landmark_names=names, notes=notes)

@@ -114,7 +114,7 @@ def join(
     if not found:
         said = f" ({notes[-1]})" if notes else ""
         raise UsageError(f"no frame with both roto and a picture was found{said}; check --plates and the frame numbers")
-    laid = _distinct(_numbered(list(found.values())))
+    laid = _tests_whole(_distinct(_numbered(list(found.values()))))
     rows = sorted(laid, key=lambda row: (row.character, row.shot, row.frame))
     seen = {name for row in rows for name in row.truth.landmarks}
     return Joined(tuple(rows), tuple(name for name in names if name in seen), tuple(notes))
@@ -180,7 +180,7 @@ def _lay(
                 frame,
                 plate,
                 truth,
-                take.split,
+                "test" if truth.is_test else take.split,
             )
     if without:
         shown = summarise(map(int, without)) if all(text.isdigit() for text in without) else ", ".join(without[:5])
@@ -234,8 +234,15 @@ def _merged(row: Row, truth: FrameTruth, take: Take, notes: list[str]) -> Row:
         row.truth.picture,
         row.truth.size,
         row.truth.is_cut_out,
+        row.truth.is_test or truth.is_test,
     )
-    return replace(row, truth=merged, split=row.split or take.split)
+    return replace(row, truth=merged, split="test" if merged.is_test else row.split or take.split)
+
+
+def _tests_whole(rows: Sequence[Row]) -> list[Row]:
+    """A shot of which a source keeps frames for tests is one for tests, single pictures apart."""
+    tests = {(row.character, row.shot) for row in rows if row.split == "test" and not _is_still(row)}
+    return [replace(row, split="test") if (row.character, row.shot) in tests else row for row in rows]
 
 
 def _is_still(row: Row) -> bool:

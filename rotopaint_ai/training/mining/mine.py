@@ -15,7 +15,7 @@ from rotopaint_ai.training.mining import bare, check, crop, families, namesakes,
 from rotopaint_ai.training.mining.faces import Faces
 from rotopaint_ai.training.mining.frontal import frontal_places
 from rotopaint_ai.training.mining.join import Joined, join
-from rotopaint_ai.training.mining.order import Exclusion, choose_val
+from rotopaint_ai.training.mining.order import Exclusion, choose_tests, choose_val
 from rotopaint_ai.training.mining.outline import Array
 from rotopaint_ai.training.mining.propose import Plan
 from rotopaint_ai.training.mining.residuals import Residual
@@ -27,7 +27,8 @@ SIZE = 400  # pixels of a picture's side
 
 @dataclass(frozen=True, slots=True)
 class MineOrder:
-    """What to mine. `plates` may hold `{dir}` and `{stem}`; `val` names shots to hold out (`none` for none)."""
+    """What to mine. `plates` may hold `{dir}` and `{stem}`; `val` names shots to hold out (`none` for none),
+    `test` those that are only measured on (`all` for all)."""
 
     sources: tuple[Path, ...]
     out: Path
@@ -40,6 +41,7 @@ class MineOrder:
     face_share: float = crop.FACE_SHARE
     tolerance_px: float = propose.TOLERANCE_PX
     val: tuple[str, ...] = ()
+    test: tuple[str, ...] = ()
     exclude: Exclusion = field(default_factory=Exclusion)
     renames: Mapping[str, str] = field(default_factory=dict)
 
@@ -77,6 +79,8 @@ def mine_joined(
     rows = tuple(row for row in joined.rows if not order.exclude.covers(row.shot, row.frame))
     if not rows:
         raise UsageError("--exclude: leaves no frame; name fewer")
+    tests = choose_tests([row.shot for row in rows], order.test)
+    rows = tuple(replace(row, split="test") if row.shot in tests else row for row in rows)
     val = choose_val([(row.character, row.shot) for row in rows if row.split is None], order.val)
     truth = vectorise(replace(joined, rows=rows), order)
     write.clear(order.out)

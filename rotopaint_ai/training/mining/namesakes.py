@@ -37,7 +37,7 @@ def notes(truth: Truth, rows: Sequence[Row]) -> list[str]:
 
 
 def _beside_sheet(truth: Truth, rows: Sequence[Row]) -> list[str]:
-    """Shapes that the roto has and the sheet has not, and the other way round."""
+    """Shapes and landmarks that the sources have and the sheet has not, and the other way round."""
     drawn = dict.fromkeys(name for row in rows for name in row.truth.shapes)
     unknown = [name for name in drawn if name not in truth.sheet.shape_names]
     absent = [name for name in truth.sheet.shape_names if name not in drawn]
@@ -46,6 +46,14 @@ def _beside_sheet(truth: Truth, rows: Sequence[Row]) -> list[str]:
         said.append(f"shapes that the sheet does not name were left out: {_listed(unknown)}; map them by --rename")
     if absent:
         said.append(f"shapes of the sheet that no source has: {_listed(absent)}")
+    given = dict.fromkeys(name for row in rows for name in row.truth.landmarks)
+    known = [name for name, column in zip(truth.names, truth.marks.transpose(1, 0, 2)) if np.isfinite(column).any()]
+    unknown = [name for name in given if name not in truth.sheet.landmark_names]
+    absent = [name for name in truth.sheet.landmark_names if name not in known]
+    if unknown:
+        said.append(f"landmarks that the sheet does not name were left out: {_listed(unknown)}; map them by --rename")
+    if absent:
+        said.append(f"landmarks of the sheet that no source has: {_listed(absent)}; they cannot be learnt from this")
     return said
 
 

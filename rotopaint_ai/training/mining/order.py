@@ -11,6 +11,7 @@ from rotopaint_ai.frames import FrameRange
 from rotopaint_ai.training.mining.suspicious import KINDS
 
 ALL_KINDS = "suspicious"
+ALL = "all"  # shots
 HARMLESS = ("twisted", "held", "outside")  # put right, or true all the same
 
 
@@ -65,12 +66,22 @@ def _lines(text: str) -> list[str]:
     return [line.partition("#")[0] for line in content.splitlines()]
 
 
+def choose_tests(shots: Sequence[str], wanted: Sequence[str]) -> set[str]:
+    """Shots that are only measured on: those wanted, or `all`. Raises UsageError for one that is not there."""
+    for name in wanted:
+        if name not in (*shots, ALL):
+            raise UsageError(f"--test {name}: no such shot; shots are {', '.join(sorted(set(shots)))}, {ALL}")
+    return set(shots) if ALL in wanted else set(wanted)
+
+
 def choose_val(shots: Sequence[tuple[str, str]], wanted: Sequence[str]) -> set[tuple[str, str]]:
     """Which (character, shot) are held out: those wanted; `none`; else the last shot of each character that has two.
 
     Raises UsageError for a shot that is not there, and when nothing would be left to train on.
     """
     distinct = list(dict.fromkeys(shots))
+    if not distinct:
+        return set()
     names = {shot for _, shot in distinct}
     asked = [name for name in wanted if name != "none"]
     for name in asked:

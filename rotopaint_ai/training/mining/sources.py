@@ -45,7 +45,7 @@ class FrameTruth:
     """What a source knows of one frame. Landmarks: x, y, and 1 seen or 0 hidden.
 
     `picture`: its own file, if any; `size`: the width and height that the source says it has. `is_cut_out`: its alpha
-    says what is face; the rest wants a background.
+    says what is face; the rest wants a background. `is_test`: the source keeps it for tests.
     """
 
     shapes: Mapping[str, RawShape] = field(default_factory=dict)
@@ -53,6 +53,7 @@ class FrameTruth:
     picture: Path | None = None
     size: tuple[int, int] | None = None
     is_cut_out: bool = False
+    is_test: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import shutil
 from dataclasses import replace
@@ -12,8 +13,10 @@ import cv2
 import numpy as np
 import pytest
 
+from rotopaint_ai.cli.evaluate import not_measured
 from rotopaint_ai.errors import DocumentError, UsageError
 from rotopaint_ai.exchange import document
+from rotopaint_ai.training.dataset import read_dataset
 from rotopaint_ai.training.mining import naming
 from rotopaint_ai.training.mining.join import join
 from rotopaint_ai.training.mining.mine import MineOrder, mine
@@ -150,3 +153,35 @@ def test_pictures_without_numbers_in_one_folder_stay_apart(tmp_path: Path) -> No
 def test_an_unknown_placeholder_is_named(character: Character) -> None:
     with pytest.raises(UsageError, match=r"\{shot\} is not known; wanted \{dir\} or \{stem\}"):
         join([character.roto(1)], "{shot}/plate.####.png")
+
+
+def test_pictures_that_coco_keeps_for_tests_take_their_shots_along(character: Character, tmp_path: Path) -> None:
+    content = json.loads(character.coco.read_text())
+    for image in content["images"]:
+        if image["file_name"].startswith("shot2"):
+            image["split"] = "test"
+    del content["annotations"][-1]  # a frame with roto alone
+    path = character.folder / "split.coco.json"
+    path.write_text(json.dumps(content))
+    rows = join([character.roto(1), character.roto(2), path], character.plates).rows
+    assert {(row.shot, row.split) for row in rows} == {("shot1", None), ("shot2", "test")}
+
+
+def test_shots_are_for_tests_where_a_person_says_so(tmp_path: Path) -> None:
+    path = tmp_path / "set" / "faces.json"
+    path.parent.mkdir()
+    path.write_text(json.dumps(_coco(path.parent, ["alice.png", "bob.png"])))
+    mined = mine(MineOrder((path,), tmp_path / "data", test=("all",)))
+    assert mined.n_samples == {"train": 0, "val": 0, "test": 2}
+    with pytest.raises(UsageError, match="--test nobody: no such shot; shots are set, all"):
+        mine(MineOrder((path,), tmp_path / "data", test=("nobody",)))
+
+
+def test_evaluate_says_which_samples_it_left_alone(character: Character, tmp_path: Path) -> None:
+    mine(MineOrder((character.coco,), tmp_path / "set"))
+    data = read_dataset(tmp_path / "set")
+    asked = argparse.Namespace(dataset=str(tmp_path / "set"), split=None)
+    held_out = data.subset(data.rows_of("val"))
+    assert not_measured(asked, held_out).startswith("not measured: 10 samples to learn from (shot1); --split all")
+    asked.split = "val"
+    assert not_measured(asked, held_out) == ""
