@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import shlex
 import sys
 from collections.abc import Mapping
@@ -13,7 +14,7 @@ from typing import Any
 from rotopaint_ai.cli.shared import needs_training
 from rotopaint_ai.cli.watch import choose_sink, stopping_on_signals
 from rotopaint_ai.errors import UsageError
-from rotopaint_ai.jobs import Cancel, Event
+from rotopaint_ai.jobs import Cancel, Event, warning
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -56,33 +57,70 @@ def execute(arguments: argparse.Namespace) -> int:
     if task != PACK_TASK:
         return _one_model(task, arguments)
     if arguments.learning_curve:
+        if arguments.strategy not in ("auto", "single", "1"):
+            raise UsageError(f"--strategy {arguments.strategy}: not with --learning-curve, which takes one process")
         return _learning_curve(arguments)
-    from rotopaint_ai.training.parallel.launch import has_restarted, is_rank, launch
-    from rotopaint_ai.training.parallel.topology import bind, choose, look
+    from rotopaint_ai.training.parallel.launch import is_rank, launch
+    from rotopaint_ai.training.parallel.topology import choose, look
 
-    if not is_rank():
-        layout = choose(look(), arguments.strategy)
-        print(f"strategy: {layout.reason}", file=sys.stderr)
-        if layout.n_ranks > 1:
-            return launch(layout, sys.argv[1:])
-    bind()
+    if is_rank():
+        return _as_rank(arguments)
+    layout = choose(look(), arguments.strategy)
+    print(f"strategy: {layout.reason}", file=sys.stderr)
+    if layout.n_ranks > 1:
+        return launch(layout, sys.argv[1:])
+    return _pack(arguments)
+
+
+def _as_rank(arguments: argparse.Namespace) -> int:
+    """Train as one of several. What ends all of them is left for whoever started them, and told there once."""
+    from rotopaint_ai.cli import told
+    from rotopaint_ai.training.parallel import words
+
+    folder = words.folder_of()
+    if folder is None:  # started by torchrun, by hand
+        return _pack(arguments)
+    if words.left(folder, words.LAST) is not None:
+        return 0
+    try:
+        return _pack(arguments)
+    except (Exception, KeyboardInterrupt) as error:
+        mended = words.may_be_mended(error)
+        text, code = told(error, sys.argv[1:])
+        words.leave(folder, words.LOST if mended else words.LAST, text, code)
+        return code if mended else 0
+
+
+def _pack(arguments: argparse.Namespace) -> int:
+    """Train both models of a pack in this process, which may be one of several."""
+    from rotopaint_ai.cli.evaluate import table
     from rotopaint_ai.training.parallel.group import Group
+    from rotopaint_ai.training.parallel.launch import has_restarted
+    from rotopaint_ai.training.parallel.topology import bind, told_by_torchrun
+    from rotopaint_ai.training.parallel.words import folder_of
     from rotopaint_ai.training.train import train
 
+    bound = bind()
     group = Group.join()
+    if group.is_first and group.ranks > 1 and folder_of() is None:
+        print(f"strategy: {told_by_torchrun(os.environ, group.device.type, bound)}", file=sys.stderr)
     cancel = Cancel()
+    sink = choose_sink(events=arguments.events, cancel=cancel) if group.is_first else _silent
     with stopping_on_signals(cancel):
+        again = group.any_says(has_restarted())
+        if again:
+            sink(warning("a rank was lost; all of them go on from the last checkpoint"))
         report = train(
             arguments.datasets,
             arguments.out,
             recipe=arguments.recipe,
             overrides=tuple(arguments.set),
             init=arguments.init,
-            resume=arguments.resume or group.any_says(has_restarted()),
+            resume=arguments.resume or again,
             name=arguments.name,
             licence=arguments.licence,
             command=shlex.join(["rotopaint", *sys.argv[1:]]),
-            sink=choose_sink(events=arguments.events, cancel=cancel) if group.is_first else _silent,
+            sink=sink,
             cancel=cancel,
             group=group,
         )
@@ -90,7 +128,8 @@ def execute(arguments: argparse.Namespace) -> int:
         print(f"{report.pack}: {report.steps} steps, {report.images_per_s:.0f} images/s")
         if report.profile is not None:
             print(report.profile.line())
-        print(json.dumps(report.metrics, indent=1))
+        print(table([report.metrics]))
+        print(f"all figures: {Path(arguments.out).name}.run/report.json and the pack's card.json")
     return 0
 
 

@@ -14,8 +14,8 @@ from rotopaint_ai.training.dataset import write_dataset
 from rotopaint_ai.training.mining import bare, check, crop, families, namesakes, propose, residuals, write
 from rotopaint_ai.training.mining.faces import Faces
 from rotopaint_ai.training.mining.frontal import frontal_places
-from rotopaint_ai.training.mining.join import Joined, join
-from rotopaint_ai.training.mining.order import Exclusion, choose_tests, choose_val
+from rotopaint_ai.training.mining.join import Joined, Row, join
+from rotopaint_ai.training.mining.order import Exclusion, Shot, choose_tests, choose_val
 from rotopaint_ai.training.mining.outline import Array
 from rotopaint_ai.training.mining.propose import Plan
 from rotopaint_ai.training.mining.residuals import Residual
@@ -81,7 +81,8 @@ def mine_joined(
         raise UsageError("--exclude: leaves no frame; name fewer")
     tests = choose_tests([row.shot for row in rows], order.test)
     rows = tuple(replace(row, split="test") if row.shot in tests else row for row in rows)
-    val = choose_val([(row.character, row.shot) for row in rows if row.split is None], order.val)
+    shots = _names_of_shots(rows)
+    val = choose_val(shots, order.val)
     truth = vectorise(replace(joined, rows=rows), order)
     write.clear(order.out)
     pictures, thumbs, failed = write.cut_all(
@@ -92,10 +93,11 @@ def mine_joined(
     kept = [row for row in sorted(pictures) if row not in dropped]
     samples = [write.sample(truth, row, pictures[row], val) for row in kept]
     usable = [sample for sample in samples if len(sample.landmarks) >= 2]
-    notes = list(joined.notes)
+    notes = [*joined.notes, *namesakes.notes(truth, rows), *_held_out_said(shots, val, order)]
+    if samples and not usable:
+        raise UsageError("; ".join(["no frame has 2 landmarks of the sheet", *notes[-1:]]))
     if len(usable) < len(samples):
         notes.append(f"{len(samples) - len(usable)} frames have fewer than 2 landmarks and were left out")
-    notes += namesakes.notes(truth, rows)
     name = order.name or "-".join(dict.fromkeys(row.character for row in rows))
     table = check.table(truth)
     check.report(truth, pictures, table, findings, order.out / "mining")
@@ -107,6 +109,25 @@ def mine_joined(
     named = tuple((rows[each.row].shot, rows[each.row].frame, each) for each in findings)
     excluded = len(joined.rows) - len(rows) + len(dropped & set(pictures))
     return Mined(truth.sheet, counts, tuple(table), named, tuple(notes), tuple(failed), excluded)
+
+
+def _names_of_shots(rows: Sequence[Row]) -> dict[Shot, set[str]]:
+    """Names of shapes and landmarks of each shot of which nobody has said what it is for."""
+    found: dict[Shot, set[str]] = {}
+    for row in rows:
+        if row.split is None:
+            found.setdefault((row.character, row.shot), set()).update(row.truth.shapes, row.truth.landmarks)
+    return found
+
+
+def _held_out_said(shots: Mapping[Shot, Set[str]], val: Set[Shot], order: MineOrder) -> list[str]:
+    """Why no shot is held out, where several of one character could be."""
+    if val or order.val or len({character for character, _ in shots}) == len(shots):
+        return []
+    return [
+        "no shot is held out, each has shapes or landmarks of its own: training holds out the ends of shots; --val "
+        "SHOT chooses one"
+    ]
 
 
 def _dropped(truth: Truth, findings: Sequence[Finding], kinds: Set[str]) -> set[int]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -74,12 +74,16 @@ def choose_tests(shots: Sequence[str], wanted: Sequence[str]) -> set[str]:
     return set(shots) if ALL in wanted else set(wanted)
 
 
-def choose_val(shots: Sequence[tuple[str, str]], wanted: Sequence[str]) -> set[tuple[str, str]]:
-    """Which (character, shot) are held out: those wanted; `none`; else the last shot of each character that has two.
+Shot = tuple[str, str]  # character and name
+
+
+def choose_val(shots: Mapping[Shot, Set[str]], wanted: Sequence[str]) -> set[Shot]:
+    """Which shots are held out: those wanted; `none`; else the last shot of each character that has two of them, and
+    whose shapes and landmarks (`shots` names each one's) are all to be learnt from shots that are left.
 
     Raises UsageError for a shot that is not there, and when nothing would be left to train on.
     """
-    distinct = list(dict.fromkeys(shots))
+    distinct = list(shots)
     if not distinct:
         return set()
     names = {shot for _, shot in distinct}
@@ -90,10 +94,19 @@ def choose_val(shots: Sequence[tuple[str, str]], wanted: Sequence[str]) -> set[t
     if wanted:
         held = {pair for pair in distinct if pair[1] in asked}
     else:
-        by_character: dict[str, list[tuple[str, str]]] = {}
-        for pair in distinct:
-            by_character.setdefault(pair[0], []).append(pair)
-        held = {max(pairs) for pairs in by_character.values() if len(pairs) > 1}
+        held = _last_of_each(shots)
     if len(held) == len(distinct):
         raise UsageError("--val: every shot is held out; leave one to train on")
+    return held
+
+
+def _last_of_each(shots: Mapping[Shot, Set[str]]) -> set[Shot]:
+    held: set[Shot] = set()
+    for character in dict.fromkeys(character for character, _ in shots):
+        own = sorted((pair for pair in shots if pair[0] == character), reverse=True)
+        for pair in own if len(own) > 1 else ():
+            left = set().union(*(names for other, names in shots.items() if other != pair and other not in held))
+            if shots[pair] <= left:
+                held.add(pair)
+                break
     return held

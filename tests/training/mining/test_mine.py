@@ -213,11 +213,18 @@ def test_exclusions_and_held_out_shots(tmp_path: Path) -> None:
     assert read.kinds == {"held"}
     with pytest.raises(UsageError, match="the file cannot be read"):
         Exclusion.parse(["@nowhere.txt"])
-    shots = [("a", "1"), ("a", "2"), ("b", "1")]
+    shots = {("a", "1"): {"eye"}, ("a", "2"): {"eye"}, ("b", "1"): {"eye"}}
     assert choose_val(shots, []) == {("a", "2")}
     assert choose_val(shots, ["1"]) == {("a", "1"), ("b", "1")}
     with pytest.raises(UsageError, match="every shot"):
-        choose_val(shots[:1], ["1"])
+        choose_val({("a", "1"): {"eye"}}, ["1"])
+
+
+def test_a_shot_that_alone_has_a_shape_is_not_held_out() -> None:
+    shots = {("a", "1"): {"eye"}, ("a", "2"): {"eye"}, ("a", "3"): {"eye", "ear"}}
+    assert choose_val(shots, []) == {("a", "2")}
+    assert choose_val({("a", "1"): {"eye"}, ("a", "2"): {"ear"}}, []) == set()
+    assert choose_val({}, []) == set()
 
 
 def test_plates_may_name_the_source() -> None:
