@@ -35,7 +35,6 @@ from rotopaint_ai.crops import Box, around, cut
 from rotopaint_ai.files import write_json
 from rotopaint_ai.inference.models import Models, open_models
 from rotopaint_ai.inference.pack import load_pack
-from rotopaint_ai.sheet import mirror_permutation
 from rotopaint_ai.training.allocator import wanted_environment
 from rotopaint_ai.training.mining.mine import MineOrder, mine
 from rotopaint_ai.training.train import train
@@ -121,11 +120,10 @@ def ours(pack: Path, faces: Sequence[Face], boxes: Sequence[tuple[float, float, 
     """[N, 68, 2] landmarks in picture pixels, found as `rotopaint run` finds them: in two passes, each crop read as it
     is and mirrored."""
     models = open_models(load_pack(pack), device="cpu", threads=1)
-    mirror = list(mirror_permutation(models.pack.sheet))
-    return np.stack([_found(models, mirror, face, box) for face, box in zip(faces, boxes)])
+    return np.stack([_found(models, face, box) for face, box in zip(faces, boxes)])
 
 
-def _found(models: Models, mirror: list[int], face: Face, box: tuple[float, float, float, float]) -> Array:
+def _found(models: Models, face: Face, box: tuple[float, float, float, float]) -> Array:
     decoded = cv2.imread(str(face.picture), cv2.IMREAD_COLOR)
     picture = cv2.cvtColor(decoded, cv2.COLOR_BGR2RGB).astype(np.float32) / np.float32(255)
     size, margin = models.pack.input_size, models.pack.crop_margin
@@ -133,8 +131,7 @@ def _found(models: Models, mirror: list[int], face: Face, box: tuple[float, floa
     crop = type(crop)(crop.x, crop.y, crop.side * margin)
     for _ in range(2):
         seen = cut(picture, (0, 0), crop, size)
-        straight, mirrored = models.detect(np.stack([seen, seen[:, ::-1]])).landmarks_NLC
-        points = crop.to_plate((straight + (mirrored * (-1, 1) + (size, 0))[mirror]) / 2, size)
+        points = crop.to_plate(models.detect(seen[None]).landmarks_NLC[0], size)
         crop = around(points, margin=margin)
     return np.asarray(points)
 

@@ -114,6 +114,12 @@ def mirror_permutation(sheet: Sheet) -> tuple[int, ...]:
     return tuple(names.index(landmark.mirror or landmark.name) for landmark in sheet.landmarks)
 
 
+def mirrored_order(sheet: Sheet) -> tuple[int, ...] | None:
+    """`mirror_permutation`, or None where the sheet knows no pairs."""
+    order = mirror_permutation(sheet)
+    return None if order == tuple(range(len(order))) else order
+
+
 def load_sheet(path: Path) -> Sheet:
     """Read a sheet file. Raises PackError, in one line, on anything that is not a sheet."""
     try:

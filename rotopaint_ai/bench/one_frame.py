@@ -1,8 +1,8 @@
 """One frame's landmarks and shapes: our pack and published networks take turns on the same 1080p plate.
 
 Each turn cuts the face out of scene-linear pixels, turns the crop into what the network sees, runs it and decodes
-landmarks; ours goes on to shapes. `ours` reads the crop as it is and mirrored, as a run does; `ours, read once` as
-peers do. A peer's weights are drawn at random: only its time means anything.
+landmarks; ours reads the crop as it is and mirrored, as a run does, and goes on to shapes. A peer's weights are drawn
+at random: only its time means anything.
 """
 
 from __future__ import annotations
@@ -25,12 +25,10 @@ from rotopaint_ai.inference.pack import load_pack
 from rotopaint_ai.inference.session import open_session
 from rotopaint_ai.landmarks.detect import Follower
 from rotopaint_ai.plates.colour import to_display
-from rotopaint_ai.sheet import mirror_permutation
 
 WIDTH, HEIGHT = 1920, 1080
 FACE = Crop(960.0, 540.0, 620.0)
 LIMIT_MS = 6.0  # goal P8, beside a peer of 10 to 17 ms on the same machine
-ONCE = "ours, read once"
 _WARM_UP = 5
 
 Picture = npt.NDArray[np.float32]
@@ -44,14 +42,13 @@ def compare(pack: str | None, *, threads: int, rounds: int) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as scratch:
         turns: dict[str, Turn] = {
             "ours": lambda rgb: ours(models, rgb),
-            ONCE: lambda rgb: read_once(models, rgb),
             "crop alone": lambda rgb: _crop(models, rgb),
         }
         turns |= _peers(Path(scratch), models, threads)
         times = take_turns(turns, plate, rounds)
     middle = {name: median(wall for wall, _ in values) for name, values in times.items()}
     processor = {name: median(cpu for _, cpu in values) for name, values in times.items()}
-    peers = [name for name in times if name not in ("ours", ONCE, "crop alone")]
+    peers = [name for name in times if name not in ("ours", "crop alone")]
     return {
         "benchmark": "infer",
         "machine": platform.processor() or platform.machine(),
@@ -63,9 +60,7 @@ def compare(pack: str | None, *, threads: int, rounds: int) -> dict[str, Any]:
         "fastest_ms": {name: round(min(wall for wall, _ in values), 3) for name, values in times.items()},
         "processor_ms": {name: round(value, 3) for name, value in processor.items()},
         "peer_over_ours": {name: round(middle[name] / middle["ours"], 2) for name in peers},
-        "peer_over_ours_once": {name: round(middle[name] / middle[ONCE], 2) for name in peers},
         "peer_over_ours_by_processor": {name: round(processor[name] / processor["ours"], 2) for name in peers},
-        "peer_over_ours_once_by_processor": {name: round(processor[name] / processor[ONCE], 2) for name in peers},
         "goal": f"{LIMIT_MS:g} ms beside a peer of 10 to 17 ms",
         "note": None if peers else "no peer: building one needs PyTorch",
     }
@@ -94,17 +89,9 @@ def _crop(models: Models, plate: Picture) -> Picture:
 
 def ours(models: Models, plate: Picture) -> npt.NDArray[np.float32]:
     """Control points of all shapes in plate space, from a plate, as a run reads it."""
-    size, sheet = models.pack.input_size, models.pack.sheet
-    mirror = mirror_permutation(sheet)
-    follower = Follower(models.detect, size, CropKeys(), to_display, mirror=mirror, holds=None)
+    pack = models.pack
+    follower = Follower(models.detect, pack.input_size, CropKeys(), to_display, mirror=pack.mirror, holds=None)
     landmarks = follower._read(plate, (0, 0), FACE).points_LC
-    return models.predict_shapes(landmarks[None].astype(np.float32)).points_NPK
-
-
-def read_once(models: Models, plate: Picture) -> npt.NDArray[np.float32]:
-    """Control points of all shapes in plate space, from a plate, of one reading."""
-    found = models.detect(_crop(models, plate))
-    landmarks = FACE.to_plate(found.landmarks_NLC[0], models.pack.input_size)
     return models.predict_shapes(landmarks[None].astype(np.float32)).points_NPK
 
 

@@ -24,7 +24,7 @@ from rotopaint_ai.plates.colour import to_display
 from rotopaint_ai.plates.plate import Frame
 from rotopaint_ai.plates.window import Area
 from rotopaint_ai.shapes.predict import FrameShapes, ShapePredictor, covering_widths
-from rotopaint_ai.sheet import Sheet, mirror_permutation
+from rotopaint_ai.sheet import Sheet
 
 Array = npt.NDArray[Any]
 
@@ -65,7 +65,7 @@ class FaceTracker:
             crops,
             to_display,
             margin=models.pack.crop_margin,
-            mirror=_mirror(models.pack.sheet),
+            mirror=models.pack.mirror,
         )
         self._dejitter = Dejitter()
         self.reach: Area | None = None  # see `line.Tracker`
@@ -131,12 +131,6 @@ def _reach(found: FrameLandmarks) -> Area | None:
     high = crop.side * REACH / 2 + AIR_PX
     broad = BROAD * high
     return Area(crop.x - broad, crop.y - high, crop.x + broad, crop.y + high)
-
-
-def _mirror(sheet: Sheet) -> tuple[int, ...] | None:
-    """The order of landmarks in a mirrored picture; None where the sheet knows no pairs."""
-    order = mirror_permutation(sheet)
-    return None if order == tuple(range(len(order))) else order
 
 
 def _named(sheet: Sheet, values_S: Array) -> dict[str, float]:

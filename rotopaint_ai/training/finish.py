@@ -18,7 +18,7 @@ import numpy.typing as npt
 import torch
 
 from rotopaint_ai.inference.pack import SEAM
-from rotopaint_ai.sheet import Sheet, mirror_permutation
+from rotopaint_ai.sheet import Sheet, mirror_permutation, mirrored_order
 from rotopaint_ai.training import faceprior, seamline, seamtune
 from rotopaint_ai.training.augment import nominal_crop
 from rotopaint_ai.training.calibrate import calibrate
@@ -115,12 +115,13 @@ def teach_seams(
 
 def crop_model(net: LandmarkNet, chosen: Chosen, data: Dataset) -> CropModel:
     """The landmark model of a pack, its prior from the samples of `data`."""
+    mirrored = mirrored_order(data.sheet)
     if chosen.prior is None:
-        return CropModel(net, chosen.calibration)
+        return CropModel(net, chosen.calibration, mirror=mirrored)
     mirror = mirror_permutation(data.sheet) if chosen.prior.mirrored else None
     basis = faceprior.fit_basis(data.truth.landmarks, mirror)
     assert basis is not None  # there was one with fewer samples
-    return CropModel(net, chosen.calibration, chosen.prior.on(basis), chosen.left)
+    return CropModel(net, chosen.calibration, chosen.prior.on(basis), chosen.left, mirrored)
 
 
 def shape_model(recipe: Recipe, chosen: Chosen, data: Dataset) -> ShapeModel | None:

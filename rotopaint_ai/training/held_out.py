@@ -6,6 +6,7 @@ N samples, L landmarks.
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,12 +18,12 @@ from rotopaint_ai.errors import TrainingError
 from rotopaint_ai.training.augment import straight_batch
 from rotopaint_ai.training.dataset import Memory, face_side
 from rotopaint_ai.training.log import HeldOutError
-from rotopaint_ai.training.nets import LandmarkNet
+from rotopaint_ai.training.nets import LandmarkNet, Reader
 from rotopaint_ai.training.recipe import Recipe
 
 
 class Held(NamedTuple):
-    """Predictions for straight crops: distance, expected error (uncalibrated), face size, places; crop pixels."""
+    """Predictions for upright crops: distance, expected error (uncalibrated), face size, places; crop pixels."""
 
     distance: npt.NDArray[np.float64]  # [N, L]
     log_scale: npt.NDArray[np.float64]
@@ -44,17 +45,24 @@ def as_input(crops: npt.NDArray[np.uint8], device: torch.device = CPU) -> Tensor
 
 @torch.no_grad()
 def predict_held_out(
-    net: LandmarkNet, memory: Memory, rows: npt.NDArray[np.intp], recipe: Recipe, *, exact: bool
+    net: LandmarkNet,
+    memory: Memory,
+    rows: npt.NDArray[np.intp],
+    recipe: Recipe,
+    *,
+    exact: bool,
+    mirror: Sequence[int] | None = None,
 ) -> Held:
-    """Predictions of straight crops at the recipe's input size; `exact` computes in float32."""
-    net.eval()
+    """Predictions of upright crops at the recipe's input size; `exact` computes in float32, `mirror` reads them
+    mirrored as well, as `nets.Reader` does."""
     device = device_of(net)
+    read = Reader(net, mirror).to(device).eval()
     found: list[tuple[Any, ...]] = []
     for start in range(0, len(rows), 32):
         chosen = rows[start : start + 32]
         batch = straight_batch(memory, chosen.tolist(), recipe.input_size, recipe.crop_margin)
         with contextlib.nullcontext() if exact else precision(recipe, device):
-            said = net(as_input(batch.crops, device))
+            said = read(as_input(batch.crops, device))
         points, log_scale, visible, slant = (
             value.cpu() for value in (said.points, said.log_scale, said.visible, said.slant)
         )

@@ -303,11 +303,60 @@ class LandmarkNet(nn.Module):
         return log_scale, visible, self.lean(hidden).float()
 
 
+class Reading(NamedTuple):
+    """What is made of the network's answers for a batch; coordinates in crop pixels."""
+
+    points: Tensor  # [N, L, 2]
+    log_scale: Tensor  # [N, L] logarithm of the expected distance
+    visible: Tensor  # [N, L] logit
+    slant: Tensor  # [N, L, 2]
+
+
+class Reader(nn.Module):
+    """Reads crops [N, 3, S, S] as they are and mirrored: what a network does to one side it undoes on the other.
+
+    `mirror`: the order of landmarks in a mirrored picture; None reads once. Where half of a crop's landmarks lie
+    further apart in the two than AGREE of its side, the mirrored one speaks of something else and does not count.
+    """
+
+    AGREE = 0.05
+    order: Tensor
+
+    def __init__(self, net: LandmarkNet, mirror: Sequence[int] | None) -> None:
+        super().__init__()
+        self.net, self.reads_mirrored = net, mirror is not None
+        self.register_buffer("order", torch.tensor(mirror or (), dtype=torch.long))
+
+    def forward(self, crop_NCHW: Tensor) -> Reading:
+        """Of both readings the mean."""
+        if not self.reads_mirrored:
+            said = self.net(crop_NCHW)
+            return Reading(said.points, said.log_scale, said.visible, said.slant)
+        said = self.net(torch.cat((crop_NCHW, torch.flip(crop_NCHW, (3,)))))
+        halves = [part.chunk(2) for part in (said.points, said.log_scale, said.visible, said.slant)]
+        straight, mirrored = (Reading(*(half[at] for half in halves)) for at in (0, 1))
+        other = self._turned_back(mirrored, crop_NCHW.shape[3])
+        apart = (other.points - straight.points).norm(dim=2) > self.AGREE * crop_NCHW.shape[3]
+        share = 0.5 * (apart.float().mean(1) < 0.5).float()[:, None, None]
+        return Reading(*(_between(one, two, share) for one, two in zip(straight, other)))
+
+    def _turned_back(self, mirrored: Reading, side: int) -> Reading:
+        points, log_scale, visible, slant = (part.index_select(1, self.order) for part in mirrored)
+        turned = torch.stack((side - points[..., 0], points[..., 1]), 2)
+        return Reading(turned, log_scale, visible, torch.stack((slant[..., 0], -slant[..., 1]), 2))
+
+
+def _between(one: Tensor, two: Tensor, share: Tensor) -> Tensor:
+    """From one tensor [N, L, ...] so far to the other as `share` [N, 1, 1] says."""
+    return one + (share if one.dim() == 3 else share[..., 0]) * (two - one)
+
+
 class CropModel(nn.Module):
     """The graph that a pack ships: NHWC crops in, landmarks, calibrated expected errors and visibilities out.
 
     `prior` draws landmarks [N, L, 2] by their expected errors and visibilities [N, L] and the slants [N, L, 2] of those
     errors towards what the character's face can do, and gives the errors that are left, which `left` calibrates.
+    `mirror`: as `Reader` has it.
     """
 
     calibration: Tensor
@@ -319,16 +368,22 @@ class CropModel(nn.Module):
         calibration: tuple[float, float] = (0.0, 1.0),
         prior: nn.Module | None = None,
         left: tuple[float, float] = (0.0, 1.0),
+        mirror: Sequence[int] | None = None,
     ) -> None:
         super().__init__()
-        self.net, self.prior = net, prior
+        self.read, self.prior = Reader(net, mirror), prior
         self.register_buffer("calibration", torch.tensor(calibration, dtype=torch.float32))
         self.register_buffer("left", torch.tensor(left, dtype=torch.float32))
+
+    @property
+    def net(self) -> LandmarkNet:
+        """The network that it reads with."""
+        return self.read.net
 
     def forward(self, crop: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """`crop` [N, S, S, 3] display-referred 0..1 -> landmarks [N, L, 2] crop px, expected_error [N, L] crop px,
         visible [N, L] probability."""
-        said = self.net(crop.permute(0, 3, 1, 2))
+        said = self.read(crop.permute(0, 3, 1, 2))
         points, error = said.points, torch.exp(self.calibration[0] + self.calibration[1] * said.log_scale)
         seen = torch.sigmoid(said.visible)
         if self.prior is not None:

@@ -77,6 +77,28 @@ def fit_relief(landmarks_NLC: npt.NDArray[np.floating], mirror: Sequence[int] | 
     return _solved(faces, known)
 
 
+def choose_relief(
+    learn_NLC: npt.NDArray[np.floating], held_NLC: npt.NDArray[np.floating], mirror: Sequence[int]
+) -> Relief | None:
+    """The head from keyed frames [n, L, 2], with mirrored ones or without, whichever shows held-out ones [m, L, 2]
+    better: the mirror image of a lopsided head is another's. None as in `fit_relief`."""
+    even, own = (fit_relief(learn_NLC, order) for order in (mirror, None))
+    if even is None or own is None:
+        return even
+    return even if _miss(even, held_NLC) <= _miss(own, held_NLC) else own
+
+
+def _miss(relief: Relief, landmarks_NLC: npt.NDArray[np.floating]) -> float:
+    """Median distance between landmarks and the head's views of them, in sizes of the face."""
+    off = [np.zeros(0)]
+    for landmarks in landmarks_NLC[np.isfinite(landmarks_NLC).all(axis=2).sum(axis=1) >= FEWEST_LANDMARKS]:
+        turn, middle, scale = relief.view(landmarks)
+        away = np.linalg.norm(landmarks - middle - scale * relief.places @ turn[:2].T, axis=1) / max(scale, 1e-9)
+        off.append(away[np.isfinite(away)])
+    every = np.concatenate(off)
+    return float(np.median(every)) if len(every) else 0.0
+
+
 def _have_width(landmarks_NLC: npt.NDArray[np.floating], known: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
     """Which faces are more than a point or a line."""
     low = np.where(known[..., None], landmarks_NLC, np.inf).min(axis=1)

@@ -20,11 +20,11 @@ import numpy.typing as npt
 
 from rotopaint_ai.errors import TrainingError
 from rotopaint_ai.files import write_json, write_text
-from rotopaint_ai.inference.pack import CARD, write_card
+from rotopaint_ai.inference.pack import CARD, READS_MIRRORED, write_card
 from rotopaint_ai.jobs import Cancel, Event, Sink, warning
 from rotopaint_ai.pipeline.snap import STILL
 from rotopaint_ai.plates.colour import DISPLAY
-from rotopaint_ai.sheet import Sheet, mirror_permutation
+from rotopaint_ai.sheet import Sheet, mirror_permutation, mirrored_order
 from rotopaint_ai.training import refusals, threads
 from rotopaint_ai.training.augment import straight_batch
 from rotopaint_ai.training.dataset import Dataset, Memory, face_side, join, load_pictures, read_dataset
@@ -39,7 +39,7 @@ from rotopaint_ai.training.parallel.group import ALONE, Group
 from rotopaint_ai.training.preview import Splines
 from rotopaint_ai.training.profile import Profile
 from rotopaint_ai.training.recipe import Recipe, load_recipe
-from rotopaint_ai.training.relief import fit_relief
+from rotopaint_ai.training.relief import choose_relief
 from rotopaint_ai.training.seamwidth import with_seam_widths
 from rotopaint_ai.training.warmstart import (
     Taken,
@@ -121,7 +121,8 @@ def train(
     if not group.is_first:
         return TrainReport(folder, {}, {}, watch.seconds, trained.steps, 0.0)
     with watch.measuring("fitting"):
-        found = predict_held_out(trained.judged, held_memory, np.arange(n_held), plan, exact=True)
+        mirror = mirrored_order(data.sheet)
+        found = predict_held_out(trained.judged, held_memory, np.arange(n_held), plan, exact=True, mirror=mirror)
         chosen = choose(plan, learn, found, held_memory)
     with watch.measuring("seams"):
         seams = teach_seams(plan, data, chosen, held_memory, find_seam_model(init), run_folder, stop.check)
@@ -194,7 +195,7 @@ def prepare(
     net = build_net(recipe, len(data.sheet.landmarks))
     taken = _start(net, init, data.sheet, face_places(learn.truth.landmarks))
     mirror, splines = mirror_permutation(data.sheet), Splines.of(data.sheet, memory.truth)
-    relief = fit_relief(learn.truth.landmarks, mirror) if recipe.turned else None
+    relief = choose_relief(learn.truth.landmarks, held.truth.landmarks, mirror) if recipe.turned else None
     task = Task(memory, held_memory, _weights(data.sheet), mirror, splines, _faces_px(held), relief)
     return Prepared(recipe, data, learn, net, taken, task)
 
@@ -305,6 +306,7 @@ def _card(
         "face_width": FACE_WIDTH,
         "licence": licence or data.licence,
         STILL: list(seams.still),
+        READS_MIRRORED: mirrored_order(data.sheet) is not None,
         "training": {
             "command": command,
             "recipe": recipe.name,

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from rotopaint_ai.training import losses
-from rotopaint_ai.training.nets import BACKBONES, CropModel, LandmarkNet, mean_place, slant_of
+from rotopaint_ai.training.nets import BACKBONES, CropModel, LandmarkNet, Reader, mean_place, slant_of
 from rotopaint_ai.training.optim import OPTIMISERS, rate_at
 
 TINY = {"widths": (8, 8, 8, 8, 8), "depths": (1, 1, 1, 1), "neck": 8, "fine": 8, "window": 5}
@@ -40,6 +40,27 @@ def test_a_deeper_network_starts_where_a_shallower_one_ended() -> None:
     assert not deep.load_state_dict(shallow.state_dict(), strict=False).unexpected_keys
     crop = torch.rand(2, 3, 64, 64)
     torch.testing.assert_close(deep(crop).points, shallow(crop).points)
+
+
+def test_a_crop_and_its_mirror_image_are_read_alike() -> None:
+    order = (1, 0, 2)
+    read = Reader(LandmarkNet(3, **TINY).eval(), order)
+    read.AGREE = 2.0  # an untrained network's two readings are of one thing all the same
+    torch.nn.init.normal_(read.net.lean.weight)
+    crop = torch.rand(2, 3, 64, 64)
+    one, other = read(crop), read(torch.flip(crop, (3,)))
+    torch.testing.assert_close(
+        other.points[:, list(order)] * torch.tensor([-1.0, 1.0]), one.points - torch.tensor([64.0, 0.0])
+    )
+    torch.testing.assert_close(other.log_scale[:, list(order)], one.log_scale)
+    torch.testing.assert_close(other.slant[:, list(order)] * torch.tensor([1.0, -1.0]), one.slant)
+
+
+def test_a_mirrored_reading_of_something_else_does_not_count() -> None:
+    read = Reader(LandmarkNet(3, **TINY).eval(), (1, 0, 2))
+    read.AGREE = 0.0
+    crop = torch.rand(2, 3, 64, 64)
+    torch.testing.assert_close(read(crop).points, read.net(crop).points)
 
 
 def test_fine_windows_read_the_cells_that_they_stand_on() -> None:

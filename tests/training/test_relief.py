@@ -9,7 +9,7 @@ import pytest
 
 from rotopaint_ai.training.mining.frontal import frontal_places
 from rotopaint_ai.training.mining.symmetry import partners
-from rotopaint_ai.training.relief import Relief, fit_relief
+from rotopaint_ai.training.relief import Relief, choose_relief, fit_relief
 from rotopaint_ai.training.turned import cut_turned, turned
 
 Array = npt.NDArray[np.float64]
@@ -45,6 +45,31 @@ def seen(yaw_deg: Array, pitch_deg: Array, *, noise: float, rng: np.random.Gener
         frames.append(120 * view[:, :2] + rng.uniform(-40, 40, 2) + rng.normal(0, noise, (len(places), 2)))
         depths.append(120 * view[:, 2])
     return np.array(frames), np.array(depths)
+
+
+@pytest.mark.parametrize("is_even", [True, False])
+def test_mirrored_frames_tell_of_an_even_head_alone(is_even: bool) -> None:
+    """Keyed from one side, asked for the other: an even head's mirror images show it, a lopsided one's do not."""
+    rng = np.random.default_rng(5)
+    keyed, _ = seen(rng.uniform(5, 12, 30), rng.uniform(-2, 2, 30), noise=0.6, rng=rng)
+    asked, _ = seen(rng.uniform(-30, -20, 10), rng.uniform(-8, 8, 10), noise=0.0, rng=rng)
+    if not is_even:
+        crooked = np.array([(14.0, 6.0) if name.endswith("right") else (0.0, 0.0) for name in NAMES])
+        keyed, asked = keyed + crooked, asked + crooked
+    even, own, chosen = fit_relief(keyed, MIRROR), fit_relief(keyed, None), choose_relief(keyed, asked, MIRROR)
+    assert even is not None
+    assert own is not None
+    assert chosen is not None
+    np.testing.assert_array_equal(chosen.places, (even if is_even else own).places)
+
+
+def test_held_out_frames_without_landmarks_choose_nothing() -> None:
+    rng = np.random.default_rng(5)
+    keyed, _ = seen(rng.uniform(-20, 20, 30), rng.uniform(-8, 8, 30), noise=0.3, rng=rng)
+    chosen, even = choose_relief(keyed, np.full((3, len(NAMES), 2), np.nan), MIRROR), fit_relief(keyed, MIRROR)
+    assert chosen is not None
+    assert even is not None
+    np.testing.assert_array_equal(chosen.places, even.places)
 
 
 @pytest.mark.parametrize("side", [0.0, 22.0])
