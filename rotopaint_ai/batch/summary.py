@@ -50,7 +50,7 @@ class ShotSummary:
         """What a person has to know of a shot that is not done, in a line; empty where it is."""
         failed = [f"{frame}: {text}" for frame, text in (self.failed or {}).items()]
         parts = [self.message] if self.message else []
-        parts += [f"{len(failed)} frames failed, first {failed[0]}"] if failed else []
+        parts += [f"{len(failed)} frame{'s' if len(failed) > 1 else ''} failed, first {failed[0]}"] if failed else []
         parts += [f"not on disk: frames {self.missing}"] if self.missing else []
         return "; ".join(parts) if self.state != "done" else ""
 

@@ -60,27 +60,30 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _dispatch(words)
     except SystemExit as leaving:
         return leaving.code if isinstance(leaving.code, int) else WRONG_USE
-    except CancelledError as error:
-        return _say(words, str(error), STOPPED)
-    except KeyboardInterrupt:
-        return _say(words, "stopped", STOPPED)
-    except DeviceError as error:
-        return _say(words, str(error), WRONG_USE)
-    except (FitError, InferenceError) as error:
-        return _say(words, str(error), UNEXPECTED)
-    except RotopaintError as error:
-        return _say(words, str(error), WRONG_USE)
-    except BrokenPipeError:
-        return _say(words, "whoever read the output has gone; stopped", STOPPED)
-    except OSError as error:
-        return _say(words, _disk_text(error), UNEXPECTED)
-    except MemoryError:
-        return _say(words, "out of memory; close other programs or give --threads a smaller number", UNEXPECTED)
-    except Exception as error:
-        from rotopaint_ai.cli.diagnostics import save_diagnostics
+    except (Exception, KeyboardInterrupt) as error:
+        return _say(words, *told(error, words))
 
-        saved = save_diagnostics(error, words)
-        return _say(words, f"{type(error).__name__}: {_one_line(error)}. Please send us {saved}", UNEXPECTED)
+
+def told(error: BaseException, words: Sequence[str]) -> tuple[str, int]:
+    """What a person is told of an error, in a line, and the exit code. What nobody has foreseen is kept in a file."""
+    match error:
+        case CancelledError():
+            return str(error), STOPPED
+        case KeyboardInterrupt():
+            return "stopped", STOPPED
+        case FitError() | InferenceError() if not isinstance(error, DeviceError):
+            return str(error), UNEXPECTED
+        case RotopaintError():
+            return str(error), WRONG_USE
+        case BrokenPipeError():
+            return "whoever read the output has gone; stopped", STOPPED
+        case OSError():
+            return _disk_text(error), UNEXPECTED
+        case MemoryError():
+            return "out of memory; close other programs or give --threads a smaller number", UNEXPECTED
+    from rotopaint_ai.cli.diagnostics import save_diagnostics
+
+    return f"{type(error).__name__}: {_one_line(error)}. Please send us {save_diagnostics(error, words)}", UNEXPECTED
 
 
 def _dispatch(words: list[str]) -> int:

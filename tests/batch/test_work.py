@@ -259,7 +259,7 @@ def test_a_farm_goes_on_beside_a_broken_frame_and_a_shot_that_cannot_be_done(
     assert main(["batch", str(show), "--task", "summary"]) == 3
     told = capsys.readouterr().err.splitlines()
     assert told[0] == "rotopaint batch: a: 0 of 5 tasks done"
-    assert re.match("rotopaint batch: b: 1 frames failed, first 1002: .*plate.1002.exr", told[1])
+    assert re.match("rotopaint batch: b: 1 frame failed, first 1002: .*plate.1002.exr", told[1])
     assert told[2].startswith("rotopaint batch: gone: ")
     assert len(list((show.parent / "renders/b/clean").glob("*.exr"))) == 2
 

@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
 
+from rotopaint_ai.training.parallel import words
 from rotopaint_ai.training.parallel.topology import Layout
 
+STOPPED = 130
+SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
 RESTARTS = 3  # of all ranks, from the last checkpoint, when one of them is lost
 # The ranks meet through a store. PyTorch's launcher else keeps one store for all lives of a run, in which ranks that
 # start again find the addresses of those that are gone.
@@ -22,20 +30,54 @@ def is_rank(environment: Mapping[str, str] = os.environ) -> bool:
 
 def launcher_words(layout: Layout, arguments: Sequence[str], *, restarts: int = RESTARTS) -> list[str]:
     """The command that starts every rank with `python -m rotopaint_ai` and these arguments."""
-    words = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
-    words += ["--nproc-per-node", str(layout.n_ranks), "--max-restarts", str(restarts)]
-    return [*words, "-m", "rotopaint_ai", *arguments]
+    launcher = [sys.executable, "-m", "rotopaint_ai.training.parallel.agent", "--standalone"]
+    launcher += ["--nproc-per-node", str(layout.n_ranks), "--max-restarts", str(restarts)]
+    return [*launcher, "-m", "rotopaint_ai", *arguments]
 
 
 def launch(layout: Layout, arguments: Sequence[str], *, restarts: int = RESTARTS) -> int:
-    """Start the ranks, wait for them, and return the exit code."""
-    environment = {**os.environ, **NEW_STORE, **layout.environment()}
-    process = subprocess.Popen(launcher_words(layout, arguments, restarts=restarts), env=environment)
-    while True:
-        try:
-            return process.wait()
-        except KeyboardInterrupt:  # the ranks got it too, and end after their step
-            continue
+    """Start the ranks, wait for them, tell in a line what ended them early, and return the exit code."""
+    with tempfile.TemporaryDirectory(prefix="rotopaint-ranks-") as folder:
+        environment = {**os.environ, **NEW_STORE, **layout.environment(), words.FOLDER: folder}
+        command = launcher_words(layout, arguments, restarts=restarts)
+        process = subprocess.Popen(command, env=environment, start_new_session=True)
+        with _passing_on(process):
+            code = process.wait()
+        return _concluded(Path(folder), code, restarts)
+
+
+@contextmanager
+def _passing_on(process: subprocess.Popen[bytes]) -> Iterator[None]:
+    """Pass the first signal to stop on to the launcher, which is in a session of its own; it knows how long to wait."""
+    n_asked = 0
+
+    def ask(number: int, frame: FrameType | None) -> None:
+        nonlocal n_asked
+        n_asked += 1
+        if n_asked == 1:
+            process.send_signal(number)
+
+    heard = [number for number in SIGNALS if signal.getsignal(number) != signal.SIG_IGN]  # nohup keeps one away
+    before = {number: signal.signal(number, ask) for number in heard}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _concluded(folder: Path, code: int, restarts: int) -> int:
+    last, lost = words.left(folder, words.LAST), words.left(folder, words.LOST)
+    if last is not None:
+        print(f"rotopaint train: {last[0]}", file=sys.stderr, flush=True)
+        return last[1]
+    if code == STOPPED:
+        print("rotopaint train: stopped; --resume goes on from the last checkpoint", file=sys.stderr, flush=True)
+    elif code:
+        reason = f"; the last reason: {lost[0]}" if lost is not None else ", each time by the system (out of memory?)"
+        told = f"a rank was lost {restarts + 1} times{reason}; --resume goes on from the last checkpoint"
+        print(f"rotopaint train: {told}", file=sys.stderr, flush=True)
+    return code
 
 
 def has_restarted(environment: Mapping[str, str] = os.environ) -> bool:

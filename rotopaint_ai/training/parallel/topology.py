@@ -92,14 +92,38 @@ def choose(topology: Topology, strategy: str = "auto") -> Layout:
     return Layout(topology.nodes, "gloo", reason)
 
 
-def bind(environment: Mapping[str, str] = os.environ) -> tuple[int, ...]:
-    """Keep this rank on its cores, where it was told them; memory that it touches first then lies on their node."""
+def bind(environment: Mapping[str, str] = os.environ, topology: Topology | None = None) -> tuple[int, ...]:
+    """Keep this rank on its cores; memory that it touches first then lies on their node.
+
+    They are what it was told or, where a person started torchrun, a NUMA node or an equal part of the machine for each
+    rank - unless somebody has bound it already. Returns the cores; none where it stays free.
+    """
+    if not hasattr(os, "sched_setaffinity"):
+        return ()
     shares = [parse_cpus(part) for part in environment.get(CPUS, "").split(";") if part]
-    if not shares or not hasattr(os, "sched_setaffinity"):
+    shares = shares or [list(cores) for cores in _own_shares(environment, topology or look())]
+    if not shares:
         return ()
     mine = shares[int(environment.get("LOCAL_RANK", "0")) % len(shares)]
     os.sched_setaffinity(0, mine)
     return tuple(mine)
+
+
+def _own_shares(environment: Mapping[str, str], topology: Topology) -> tuple[tuple[int, ...], ...]:
+    n_ranks = int(environment.get("LOCAL_WORLD_SIZE", "1"))
+    if n_ranks == 1 or len(topology.cores) < (os.cpu_count() or 1):
+        return ()
+    return topology.nodes if n_ranks == len(topology.nodes) else _split(topology.cores, n_ranks)
+
+
+def told_by_torchrun(environment: Mapping[str, str], device: str, bound: Sequence[int]) -> str:
+    """How ranks that a person started with torchrun are laid out, in a line for the artist's TD."""
+    ranks, here = (int(environment.get(name, "1")) for name in ("WORLD_SIZE", "LOCAL_WORLD_SIZE"))
+    hosts = int(environment.get("GROUP_WORLD_SIZE", "1"))
+    over = "NCCL" if device == "cuda" else "gloo"
+    cores = f", this one on cores {bound[0]}-{bound[-1]}" if bound else ""
+    where = f"{hosts} host{'s' if hosts > 1 else ''} over {over}, {here} on this one"
+    return f"{ranks} ranks on {where}, as torchrun has it{cores}"
 
 
 def remote_share(maps: Path = Path("/proc/self/numa_maps"), nodes: Path = NODES) -> float | None:

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
 from rotopaint_ai.errors import UsageError
 from rotopaint_ai.training.parallel.launch import launcher_words
-from rotopaint_ai.training.parallel.topology import Topology, choose, look, parse_cpus, remote_share
+from rotopaint_ai.training.parallel.topology import (
+    Topology,
+    bind,
+    choose,
+    look,
+    parse_cpus,
+    remote_share,
+    told_by_torchrun,
+)
 
 ONE = Topology(((0, 1),), 1)
 TWO = Topology(((0, 1, 2, 3), (4, 5, 6, 7)), 2)
@@ -58,6 +67,21 @@ def test_the_launcher_gets_every_rank_its_cores() -> None:
     assert words[words.index("--nproc-per-node") + 1] == "2"
     assert words[-4:] == ["-m", "rotopaint_ai", "train", "data"]
     assert layout.environment() == {"ROTOPAINT_RANK_CPUS": "0,1,2,3;4,5,6,7", "OMP_NUM_THREADS": "4"}
+
+
+def test_ranks_of_torchrun_bind_themselves_unless_somebody_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    bound: list[tuple[int, ...]] = []
+    monkeypatch.setattr(os, "sched_setaffinity", lambda _, cores: bound.append(tuple(cores)), raising=False)
+    monkeypatch.setattr(os, "cpu_count", lambda: 8)
+    for local, ranks in ((1, 2), (3, 4), (0, 1)):
+        bind({"LOCAL_RANK": str(local), "LOCAL_WORLD_SIZE": str(ranks)}, TWO)
+    assert bound == [(4, 5, 6, 7), (6, 7)]
+    assert bind({"LOCAL_RANK": "1", "LOCAL_WORLD_SIZE": "2"}, ONE) == ()  # two of eight cores: bound before
+    assert bind({"ROTOPAINT_RANK_CPUS": "0,1;2,3", "LOCAL_RANK": "1"}, ONE) == (2, 3)
+    words = {"WORLD_SIZE": "4", "LOCAL_WORLD_SIZE": "2", "GROUP_WORLD_SIZE": "2"}
+    assert told_by_torchrun(words, "cpu", (4, 5)) == (
+        "4 ranks on 2 hosts over gloo, 2 on this one, as torchrun has it, this one on cores 4-5"
+    )
 
 
 def test_memory_on_other_nodes_is_counted(tmp_path: Path) -> None:
