@@ -22,6 +22,7 @@ from rotopaint_ai.training.mining.truth import Truth
 from rotopaint_ai.training.mining.write import Picture, Thumb, safe
 
 _MOST_PICTURES = 60  # of suspicious frames
+_MOST_LINES = 6  # of writing on one of them
 
 
 def findings(truth: Truth, thumbs: Mapping[int, Thumb], tolerance_px: float) -> list[Finding]:
@@ -167,7 +168,8 @@ def report(
         source = truth.rows[each.row]
         if each.row in pictures and each.row not in shown and len(shown) < _MOST_PICTURES:
             name = f"{safe(source.shot)}_{source.frame:04d}.jpg"
-            picture = _drawn(truth, each.row, pictures[each.row], folder.parent)
+            own = [other for other in findings if other.row == each.row]
+            picture = _drawn(truth, each.row, pictures[each.row], folder.parent, own)
             write_picture(folder / name, picture)
             shown[each.row] = name
         content = {
@@ -196,8 +198,9 @@ def _excluding(truth: Truth, findings: Sequence[Finding], row: int) -> str:
     return f"{source.shot if whole else f'{source.shot}:{source.frame}'}  # {words}"
 
 
-def _drawn(truth: Truth, row: int, picture: Picture, folder: Path) -> npt.NDArray[np.uint8]:
-    """A picture twice as large with the new splines, their control points and the landmarks drawn on it (RGB)."""
+def _drawn(truth: Truth, row: int, picture: Picture, folder: Path, found: Sequence[Finding]) -> npt.NDArray[np.uint8]:
+    """A picture twice as large with the new splines, where they start and the landmarks drawn on it (RGB); what is
+    suspicious is drawn thicker and written at the top."""
     decoded = cv2.imread(str(folder / picture.image), cv2.IMREAD_COLOR)
     if decoded is None:
         raise TrainingError(f"{folder / picture.image}: written a moment ago and cannot be read; is the disk full?")
@@ -207,9 +210,25 @@ def _drawn(truth: Truth, row: int, picture: Picture, folder: Path) -> npt.NDArra
         hue = np.array([[[number * 37 % 180, 200, 255]]], dtype=np.uint8)
         colour = tuple(int(v) for v in cv2.cvtColor(hue, cv2.COLOR_HSV2RGB)[0, 0])
         places = np.rint(picture.where.points(line) * 2 * 8).astype(np.int32)
-        cv2.polylines(canvas, [places[:, None]], closed, colour, 1, cv2.LINE_AA, 3)
+        thick = 3 if any(_is_about(each, name) for each in found) else 1
+        cv2.polylines(canvas, [places[:, None]], closed, colour, thick, cv2.LINE_AA, 3)
         cv2.circle(canvas, [int(v) for v in places[0]], 24, colour, -1, cv2.LINE_AA, 3)
-    for x, y in picture.where.points(truth.marks[row, :, :2]):
+    for name, (x, y) in zip(truth.names, picture.where.points(truth.marks[row, :, :2])):
         if np.isfinite(x):
-            cv2.circle(canvas, (round(x * 16), round(y * 16)), 12, (255, 255, 255), 1, cv2.LINE_AA, 3)
-    return np.asarray(canvas, dtype=np.uint8)
+            told = any(_is_about(each, name) for each in found)
+            size, colour, thick = (80, (255, 60, 60), 2) if told else (12, (255, 255, 255), 1)
+            cv2.circle(canvas, (round(x * 16), round(y * 16)), size, colour, thick, cv2.LINE_AA, 3)
+    return _captioned(np.asarray(canvas, dtype=np.uint8), found)
+
+
+def _is_about(finding: Finding, name: str) -> bool:
+    return name in finding.about.removesuffix(" ...").split(", ")
+
+
+def _captioned(canvas: npt.NDArray[np.uint8], found: Sequence[Finding]) -> npt.NDArray[np.uint8]:
+    """What is suspicious, a line each, dark behind so that it reads on any plate."""
+    for line, each in enumerate(found[:_MOST_LINES]):
+        text = f"{each.kind}: {each.about}: {each.text}".encode("ascii", "replace").decode()
+        for colour, thick in (((0, 0, 0), 4), ((255, 255, 255), 1)):
+            cv2.putText(canvas, text, (8, 20 + 18 * line), cv2.FONT_HERSHEY_SIMPLEX, 0.42, colour, thick, cv2.LINE_AA)
+    return canvas

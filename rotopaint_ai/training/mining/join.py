@@ -184,7 +184,8 @@ def _lay(
             )
     if without:
         shown = summarise(map(int, without)) if all(text.isdigit() for text in without) else ", ".join(without[:5])
-        notes.append(f"{take.source.name}: {len(without)} frames have no picture and were left out ({shown})")
+        have = "" if take.plate is None else f"; the plate has {summarise(pictures.open(take.plate).frames)}"
+        notes.append(f"{take.source.name}: {len(without)} frames have no picture and were left out ({shown}){have}")
 
 
 def _place(take: Take, number: int, truth: FrameTruth, pictures: _Pictures) -> tuple[Plate, int] | None:
@@ -217,7 +218,7 @@ def _on_plate(take: Take, truth: FrameTruth, plate: Plate, notes: list[str]) -> 
             "that it was drawn on"
         )
     said = f"it was drawn on {was} and is scaled" if is_proxy else f"not {was}; points are taken as they are"
-    if (note := f"{take.source.name}: its plate {plate.name} is {now}, {said}") not in notes:
+    if (note := f"{take.source.name}: plate '{plate.name}' is {now}, {said}") not in notes:
         notes.append(note)
     return naming.scaled(truth, (x, y)) if is_proxy else truth
 

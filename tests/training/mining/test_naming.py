@@ -67,7 +67,7 @@ def test_roto_of_a_larger_plate_is_scaled_to_its_proxy_and_else_refused(characte
     joined = join([path], plates)
     own = read_source(character.roto(1), plates)[0].frames[1001].shapes["seam"]
     assert joined.rows[0].truth.shapes["seam"].points == pytest.approx(own.points / 2)
-    assert f"drawn on {2 * WIDTH} x {2 * HEIGHT} and is scaled" in joined.notes[0]
+    assert joined.notes[0].endswith(f"is {WIDTH} x {HEIGHT}, it was drawn on {2 * WIDTH} x {2 * HEIGHT} and is scaled")
     path.write_text(json.dumps({**content, "width": WIDTH, "height": WIDTH}))
     with pytest.raises(DocumentError, match="no proxy of it; give the plates that it was drawn on"):
         join([path], plates)
@@ -148,6 +148,17 @@ def test_pictures_without_numbers_in_one_folder_stay_apart(tmp_path: Path) -> No
     assert [(row.shot, row.frame) for row in rows] == [("set", 1), ("set", 2), ("set", 3)]
     shades = [round(float(row.plate.read(row.frame).codes[0, 0, 0])) for row in rows]
     assert shades == [40, 50, 60]
+
+
+def test_frames_without_a_picture_are_named_beside_those_that_have_one(character: Character, tmp_path: Path) -> None:
+    folder = tmp_path / "hero" / "late"
+    folder.mkdir(parents=True)
+    for path in character.roto(1).parent.glob("plate.*"):
+        number = int(path.suffixes[0][1:]) + 4
+        shutil.copy(path, folder / f"plate.{number}{path.suffix}")
+    shutil.copy(character.roto(1), folder)
+    note = join([folder / character.roto(1).name], character.plates).notes[-1]
+    assert note.endswith("4 frames have no picture and were left out (1001-1004); the plate has 1005-1014")
 
 
 def test_an_unknown_placeholder_is_named(character: Character) -> None:
