@@ -22,6 +22,7 @@ from rotopaint_ai.training.mining.truth import Truth
 from rotopaint_ai.training.mining.write import Picture, Thumb, safe
 
 _MOST_PICTURES = 60  # of suspicious frames
+_FONT = cv2.FONT_HERSHEY_SIMPLEX
 _MOST_LINES = 6  # of writing on one of them
 
 
@@ -226,9 +227,11 @@ def _is_about(finding: Finding, name: str) -> bool:
 
 
 def _captioned(canvas: npt.NDArray[np.uint8], found: Sequence[Finding]) -> npt.NDArray[np.uint8]:
-    """What is suspicious, a line each, dark behind so that it reads on any plate."""
-    for line, each in enumerate(found[:_MOST_LINES]):
+    """What is suspicious, a line each, on a darkened band so that it reads on any plate."""
+    said = found[:_MOST_LINES]
+    band = canvas[: 10 + 18 * len(said)]
+    band[:] = band // 3
+    for line, each in enumerate(said):
         text = f"{each.kind}: {each.about}: {each.text}".encode("ascii", "replace").decode()
-        for colour, thick in (((0, 0, 0), 4), ((255, 255, 255), 1)):
-            cv2.putText(canvas, text, (8, 20 + 18 * line), cv2.FONT_HERSHEY_SIMPLEX, 0.42, colour, thick, cv2.LINE_AA)
+        cv2.putText(canvas, text, (8, 20 + 18 * line), _FONT, 0.42, (255, 255, 255), 1, cv2.LINE_AA)
     return canvas
