@@ -77,8 +77,7 @@ def keep_results(open_project: OpenProject, plan: Plan, state: RunState) -> None
     if before.document is not None:
         document = joined(before.document, document, plan.frames)
         document = with_human_keys(document, before.document)
-        spreads = [(spread.frame, spread.first, spread.last) for spread in before.spreads]
-        document = again(predicted, document, before.document, spreads)
+        document = again(predicted, document, before.document, before.spreads, frozenset(plan.frames))
     project.append("run", before, replace(before, document=document, predicted=predicted))
     if plan.job.clean:
         project.set_note(NOTE, {**(project.note(NOTE) or {}), **_painted(plan, state, written)})

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from typing import Protocol, TypeVar
 
 from rotopaint_ai.shapes.roto import Key, LandmarkKeys, RotoDocument, RotoShape
 
@@ -102,6 +103,42 @@ def _is_settled(key: Key, frame: int, marks: LandmarkKeys) -> bool:
     hand, row = marks.hand.get(frame, frozenset()), marks.keys.get(frame, ())
     placed = [mark for name, mark in zip(marks.names, row) if mark is not None and name in hand]
     return any(math.hypot(p.x - mark.x, p.y - mark.y) <= SITS_PX for p in key.points for mark in placed)
+
+
+class Carried(Protocol):
+    """A correction made at `frame` and carried from `first` to `last`, both included."""
+
+    @property
+    def frame(self) -> int: ...
+    @property
+    def first(self) -> int: ...
+    @property
+    def last(self) -> int: ...
+
+
+Spread = TypeVar("Spread", bound=Carried)
+
+
+def to_carry_on(
+    before: RotoDocument, spreads: Sequence[Spread], frames: Collection[int] | None = None
+) -> list[Spread | None]:
+    """What was carried on in a document, and has to be again after a run of some frames (None: of all), in this order.
+
+    A spread of which nothing is to be seen in those frames any more stays away, as whoever undid it wants. None stands
+    for a refit of the whole shot, where keys were carried to that no spread reaches.
+    """
+    followed = {f for shape in before.shapes for f, key in shape.keys.items() if key.source == "propagated"}
+    followed = followed if frames is None else followed & set(frames)
+    seen = [each for each in spreads if followed & set(range(each.first, each.last + 1))]
+    covered = {frame for each in seen for frame in range(each.first, each.last + 1)}
+    return [*([None] if followed - covered else []), *seen]
+
+
+def within(keys: Mapping[str, Mapping[int, Key]], frames: Collection[int] | None) -> Mapping[str, Mapping[int, Key]]:
+    """Keys of some frames (None: of all), by shape."""
+    if frames is None:
+        return keys
+    return {name: {frame: key for frame, key in row.items() if frame in frames} for name, row in keys.items()}
 
 
 def with_keys(document: RotoDocument, keys: Mapping[str, Mapping[int, Key]]) -> RotoDocument:

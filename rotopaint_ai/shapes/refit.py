@@ -13,14 +13,14 @@ complex numbers x + iy in plate space; a spline is its 3 P points, ends of incom
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rotopaint_ai.shapes import poses
-from rotopaint_ai.shapes.human import corrected_frames, with_keys
+from rotopaint_ai.shapes.human import Carried, corrected_frames, to_carry_on, with_keys, within
 from rotopaint_ai.shapes.roto import ControlPoint, Key, LandmarkKeys, RotoDocument, RotoShape
 
 Complex = NDArray[np.complex128]
@@ -132,18 +132,20 @@ def spread(predicted: RotoDocument, document: RotoDocument, frame: int, first: i
 
 
 def again(
-    predicted: RotoDocument, document: RotoDocument, before: RotoDocument, spreads: Sequence[tuple[int, int, int]]
+    predicted: RotoDocument,
+    document: RotoDocument,
+    before: RotoDocument,
+    spreads: Sequence[Carried],
+    frames: Collection[int],
 ) -> RotoDocument:
-    """A new run's document with the corrections carried on as they were in the one before it.
-
-    Each spread (frame, first, last) is made again, and the whole shot is refitted where it had been.
-    """
-    covered = {frame for _, first, last in spreads for frame in range(first, last + 1)}
-    followed = {f for shape in before.shapes for f, key in shape.keys.items() if key.source == "propagated"}
-    if followed - covered:
-        document = with_keys(document, refit(predicted, document))
-    for frame, first, last in spreads:
-        document = with_keys(document, spread(predicted, document, frame, first, last))
+    """A new run's document with the corrections carried on as they were in the one before it; only `frames` change."""
+    for each in to_carry_on(before, spreads, frames):
+        keys = (
+            refit(predicted, document)
+            if each is None
+            else spread(predicted, document, each.frame, each.first, each.last)
+        )
+        document = with_keys(document, within(keys, frames))
     return document
 
 

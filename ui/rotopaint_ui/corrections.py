@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from rotopaint_ai.project.values import Spread, State
 from rotopaint_ai.shapes import edit
-from rotopaint_ai.shapes.human import with_keys
+from rotopaint_ai.shapes.human import to_carry_on, with_keys, within
 from rotopaint_ai.shapes.reach import propose
 from rotopaint_ai.shapes.roto import Key, Landmark, Points, RotoDocument, Source
 
@@ -135,14 +135,9 @@ class Corrections:
     def again(self, before: RotoDocument, frames: Collection[int] | None) -> None:
         """After a run of some frames (None: of all): carry on again what had been carried on in the document before it.
 
-        Each spread that reached there is made again, and the shot is refitted where it had been; a step each, that
-        changes these frames alone. `pipeline.keep` does the same for runs outside the panel.
+        A step each, that changes these frames alone. `pipeline.keep` does the same for runs outside the panel.
         """
-        followed = {f for shape in before.shapes for f, key in shape.keys.items() if key.source == "propagated"}
-        followed = followed if frames is None else followed & set(frames)
-        spreads = [each for each in self._session.state.spreads if followed & set(range(each.first, each.last + 1))]
-        covered = {frame for each in spreads for frame in range(each.first, each.last + 1)}
-        self._carry([*([None] if followed - covered else []), *spreads], frames)
+        self._carry(to_carry_on(before, self._session.state.spreads, frames), frames)
 
     def _carry(self, questions: Sequence[Spread | None], frames: Collection[int] | None) -> None:
         session, asked = self._session, self._session.state
@@ -154,11 +149,8 @@ class Corrections:
             if keys is None or asked.document is None or session.state is not asked:
                 session.say("Corrections were not carried on over the run; Refit shot does it")
                 return
-            wanted = {
-                name: {frame: key for frame, key in row.items() if frames is None or frame in frames}
-                for name, row in keys.items()
-            }
-            session.act("carry on corrections", replace(asked, document=with_keys(asked.document, wanted)))
+            document = with_keys(asked.document, within(keys, frames))
+            session.act("carry on corrections", replace(asked, document=document))
             self._carry(questions[1:], frames)
 
         session.live.refit(asked, questions[0], take)

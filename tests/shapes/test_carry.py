@@ -1,0 +1,42 @@
+"""What is carried on again after a run: what is still to be seen of spreads and refits, in the frames that were run."""
+
+from __future__ import annotations
+
+import pytest
+
+from rotopaint_ai.project.values import Spread
+from rotopaint_ai.shapes.human import to_carry_on, within
+from rotopaint_ai.shapes.roto import ControlPoint, Key, LandmarkKeys, RotoDocument, RotoShape, Source
+
+NEAR, FAR = Spread(3, 1, 5), Spread(12, 10, 14)
+
+
+def _key(source: Source) -> Key:
+    return Key((ControlPoint(1.0, 1.0), ControlPoint(2.0, 2.0)), source)
+
+
+def _document(followed: set[int]) -> RotoDocument:
+    keys = {frame: _key("propagated" if frame in followed else "model") for frame in range(1, 21)}
+    keys[3] = keys[12] = _key("human")
+    return RotoDocument(64, 48, 1, 20, landmarks=LandmarkKeys(), shapes=(RotoShape("seam", False, keys=keys),))
+
+
+@pytest.mark.parametrize(
+    ("followed", "frames", "wanted"),
+    [
+        ({2, 4, 11}, None, [NEAR, FAR]),
+        ({2, 4}, None, [NEAR]),  # the far one was undone: a run does not bring it back
+        ({2, 4, 11}, range(9, 21), [FAR]),  # a run of some frames leaves the others alone
+        ({2, 4, 17}, None, [None, NEAR]),  # no spread reaches 17: the shot was refitted
+        ({2, 4, 17}, range(1, 9), [NEAR]),
+        (set(), None, []),
+    ],
+)
+def test_what_is_carried_on_again(followed: set[int], frames: range | None, wanted: list[Spread | None]) -> None:
+    assert to_carry_on(_document(followed), (NEAR, FAR), frames) == wanted
+
+
+def test_keys_of_some_frames() -> None:
+    keys = {"seam": {1: _key("propagated"), 2: _key("propagated")}}
+    assert within(keys, None) == keys
+    assert within(keys, {2}) == {"seam": {2: keys["seam"][2]}}
