@@ -1,11 +1,16 @@
 """A shot corrected from a few human keys: the difference to what the models said, carried to all its other frames.
 
-Two things are unknown: where a spline truly is at every frame, and by how much the models are wrong there. The first
-moves from frame to frame as a random walk; the second is a difference in face space, turned and sized with the head,
-that varies with the pose of the face and slowly with time, and some noise as large as the models expect it to be. Human
-keys tell the first exactly, the models' splines the sum. The best estimate of the first is then closed-form (a Gaussian
-process, Rasmussen and Williams, "Gaussian Processes for Machine Learning", eq. 2.23), and goes through the human keys.
-A hold is one pose at one time, so that all its frames move as one.
+How the models are wrong is of three kinds, and a shot's corrections tell which (`_beliefs`).
+
+Models that never saw the character lean: where a spline truly is moves from frame to frame as a random walk, and by how
+much the models are wrong there is a difference in face space, turned and sized with the head, that varies with the pose
+of the face and slowly with time, and some noise as large as the models expect it to be. Human keys tell the first
+exactly, the models' splines the sum. The best estimate of the first is then closed-form (a Gaussian process, Rasmussen
+and Williams, "Gaussian Processes for Machine Learning", eq. 2.23), and goes through the human keys.
+
+Models that learnt the character are wrong pose by pose, and a correction holds where the face looks the same round the
+shape (`alike`). Or errors have nothing to do with each other, and all that is known besides the keys is how splines
+walk. A hold is one pose at one time, so that all its frames move as one.
 
 Convention: F frames, H holds, N corrected holds, L landmarks, P control points of a shape. Splines and landmarks are
 complex numbers x + iy in plate space; a spline is its 3 P points, ends of incoming and ends of outgoing tangents.
@@ -13,18 +18,16 @@ complex numbers x + iy in plate space; a spline is its 3 P points, ends of incom
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from rotopaint_ai.shapes import poses
+from rotopaint_ai.shapes import alike, poses
+from rotopaint_ai.shapes.facespace import Array, Complex, FaceSpace, Rows, face_space
 from rotopaint_ai.shapes.human import Carried, corrected_frames, to_carry_on, with_keys, within
-from rotopaint_ai.shapes.roto import ControlPoint, Key, LandmarkKeys, RotoDocument, RotoShape
+from rotopaint_ai.shapes.roto import ControlPoint, Key, RotoDocument, RotoShape
 
-Complex = NDArray[np.complex128]
-Array = NDArray[np.float64]
 Keys = Mapping[str, Mapping[int, Key]]
 
 Errors = Mapping[str, Mapping[int, float]]  # expected error in pixels by shape and frame
@@ -42,59 +45,13 @@ FREE = 10.0  # how far from the models' mean a spline may be altogether, in unit
 LEAST_WALK = 0.1  # share of the motion between neighbouring holds that is never taken for noise
 LEAST_NOISE = 0.05  # and of its square that always is
 WINDOW, MARGIN = 400, 80  # holds solved together, and those beside them that have a say
+LEANING = 0.5  # how likely it is, before two corrections of a shape tell, that the models lean
+LEANING_OWN = 0.05  # share of its error that each hold then has for itself
+ALONE = 0.1  # how likely it is that errors have nothing to do with each other (`alike.BELIEF` is the rest)
+COLUMNS = 3.0  # how many independent errors the points of a shape count for
 _EXACT = 1e-4  # of the noise: what a human key may be off
+_UNLIKELY = 0.005  # a view that is believed less has no say
 _STILL_PX = 0.01  # a key that would move by less stays the model's
-_TOO_FEW = 3  # landmarks that a similarity needs
-_ROUNDS = 4
-
-
-@dataclass(frozen=True, slots=True)
-class FaceSpace:
-    """Where the head is at every frame, and what its face looks like there.
-
-    `factor_F`: size and turn of the head as one complex number; `look_FL`: landmarks less the mean face, in units of
-    the face's size; `time_F`: the frame, of a hold its first one.
-    """
-
-    frames: tuple[int, ...]
-    factor_F: Complex
-    look_FL: Complex
-    time_F: Array
-
-    def rows(self, frames: Sequence[int]) -> NDArray[np.intp]:
-        """Rows of frames; of one without landmarks that of the nearest frame with some."""
-        known = np.array(self.frames)
-        after = np.clip(np.searchsorted(known, frames), 0, len(known) - 1)
-        before = np.maximum(after - 1, 0)
-        nearer = np.abs(known[before] - frames) < np.abs(known[after] - frames)
-        return np.asarray(np.where(nearer, before, after), dtype=np.intp)
-
-    def kernel(self, rows: NDArray[np.intp]) -> Complex:
-        """How much the models' errors at rows have to do with each other (len rows, len rows), turned with the head."""
-        look, time = self.look_FL[rows], self.time_F[rows]
-        shared = np.real(look @ look.conj().T)
-        square = np.diag(shared)
-        apart = np.maximum(square[:, None] + square[None] - 2 * shared, 0.0)
-        spread = max(float((abs(self.look_FL) ** 2).sum(1).mean()), 1e-12)
-        lag = abs(time[:, None] - time[None])
-        turn = self.factor_F[rows] / abs(self.factor_F).mean()
-        alike = (
-            SAME
-            + WITH_POSE * shared / spread
-            + NEAR_POSE * np.exp(-apart / (2 * ALIKE**2))
-            + NEAR_TIME * np.exp(-lag / CLOSE)
-        )
-        return np.asarray(turn[:, None] * turn[None].conj() * alike)
-
-
-def face_space(landmarks: LandmarkKeys) -> FaceSpace | None:
-    """The face space of a shot; None where no frame has landmarks enough."""
-    rows = {frame: row for frame, row in sorted(landmarks.keys.items()) if sum(p is not None for p in row) >= _TOO_FEW}
-    if not rows:
-        return None
-    points = np.array([[complex(p.x, p.y) if p else complex("nan") for p in row] for row in rows.values()])
-    factor, look = _aligned(points)
-    return FaceSpace(tuple(rows), factor, look / np.sqrt(look.shape[1]), _hold_starts(tuple(rows), points))
 
 
 def refit(predicted: RotoDocument, document: RotoDocument, errors: Errors | None = None) -> Keys:
@@ -111,11 +68,12 @@ def refit(predicted: RotoDocument, document: RotoDocument, errors: Errors | None
         frame: float(np.mean([p.expected_error_px for p in row if p is not None] or [1.0]))
         for frame, row in predicted.landmarks.keys.items()
     }
-
-    def correct(base: RotoShape, shape: RotoShape, hand: list[int]) -> dict[int, Key]:
-        return _refitted(space, base, shape, hand, (errors or {}).get(shape.name) or of_face)
-
-    return _each(predicted, document, correct)
+    tasks = [
+        _task(space, base, shape, hand, (errors or {}).get(shape.name) or of_face)
+        for base, shape, hand in _corrected(predicted, document)
+    ]
+    beliefs = _beliefs(space, tasks)
+    return {task.shape.name: _refitted(space, task, beliefs) for task in tasks}
 
 
 def spread(predicted: RotoDocument, document: RotoDocument, frame: int, first: int, last: int) -> Keys:
@@ -128,7 +86,9 @@ def spread(predicted: RotoDocument, document: RotoDocument, frame: int, first: i
     if space is None:
         return {}
     bounds = frame, first, last
-    return _each(predicted, document, lambda base, shape, hand: _spread(space, base, shape, hand, bounds))
+    return {
+        shape.name: _spread(space, base, shape, hand, bounds) for base, shape, hand in _corrected(predicted, document)
+    }
 
 
 def again(
@@ -151,62 +111,149 @@ def again(
 
 # --- parts ------------------------------------------------------------------------------------------------------------
 
-Correct = Callable[[RotoShape, RotoShape, list[int]], dict[int, Key]]
 
-
-def _each(predicted: RotoDocument, document: RotoDocument, correct: Correct) -> Keys:
+def _corrected(predicted: RotoDocument, document: RotoDocument) -> Iterator[tuple[RotoShape, RotoShape, list[int]]]:
+    """Shapes that people have corrected, before and after, with the frames where they did; none that they rebuilt."""
     model = {shape.name: shape for shape in predicted.shapes}
-    new: dict[str, dict[int, Key]] = {}
     for shape in document.shapes:
         base = model.get(shape.name)
         if base is None or not base.keys:
             continue
         hand = corrected_frames(base, shape, document)
         if hand and (shape.n_points, shape.closed) == (base.n_points, base.closed):
-            new[shape.name] = correct(base, shape, hand)
-    return new
+            yield base, shape, hand
 
 
-def _refitted(
-    space: FaceSpace, base: RotoShape, shape: RotoShape, hand: list[int], errors: Mapping[int, float]
-) -> dict[int, Key]:
+@dataclass(frozen=True, slots=True)
+class _Task:
+    """A shape to be refitted: what the models `said` (H, 3 P) at its holds, and what is `true` (3 P,) at some.
+
+    `hold_F`: the hold of each of `frames`; `rows_H`: the holds' rows of the face space.
+    """
+
+    base: RotoShape
+    shape: RotoShape
+    hand: list[int]
+    frames: list[int]
+    hold_F: Rows
+    rows_H: Rows
+    said: Complex
+    error_H: Array
+    true: Mapping[int, Complex]
+
+    @property
+    def at_N(self) -> Rows:
+        """The corrected holds."""
+        return np.array(sorted(self.true), dtype=np.intp)
+
+    @property
+    def wrong(self) -> Complex:
+        """The models' errors found at them (N, 3 P)."""
+        return np.array([self.true[hold] for hold in self.at_N]) - self.said[self.at_N]
+
+    @property
+    def scale_H(self) -> Array:
+        """Expected errors, of mean square 1."""
+        return np.asarray(self.error_H / np.sqrt((self.error_H**2).mean()))
+
+
+def _task(space: FaceSpace, base: RotoShape, shape: RotoShape, hand: list[int], errors: Mapping[int, float]) -> _Task:
     frames = sorted({*base.keys, *shape.keys})
-    time = space.time_F[space.rows(frames)]
-    starts, hold_F = np.unique(time, return_inverse=True)
+    starts, hold_F = np.unique(space.time_F[space.rows(frames)], return_inverse=True)
     first = [frames[int(np.argmax(hold_F == hold))] for hold in range(len(starts))]
-    said = _splines(base, first)
     keyed = {int(hold_F[frames.index(frame)]): frame for frame in hand}
     true = dict(zip(keyed, _splines(shape, list(keyed.values()))))
     usual = float(np.median(list(errors.values()) or [1.0]))
     error_H = np.maximum([errors.get(frame, usual) for frame in first], 1e-3)
-    estimate = _estimated(space, space.rows(first), said, error_H, true)
-    others = [frame for frame in frames if frame not in set(hand)]
-    rows = hold_F[np.searchsorted(frames, others)]
-    return _moved_keys(base, shape, others, estimate[rows]) if others else {}
+    return _Task(base, shape, hand, frames, hold_F, space.rows(first), _splines(base, first), error_H, true)
 
 
-def _estimated(
-    space: FaceSpace, rows: NDArray[np.intp], said: Complex, error_H: Array, true: Mapping[int, Complex]
-) -> Complex:
-    """Where a spline truly is at every hold, (H, 3 P), from what the models said of it and what people know of some.
+def _beliefs(space: FaceSpace, tasks: Sequence[_Task]) -> Array:
+    """How much to believe each view of the models' errors, of sum 1: leaning, alone, and each of `alike.OWN`.
+
+    By Bayes' rule, from how alike the errors are that were found so far, those of all shapes together.
+    """
+    log = np.log([LEANING, ALONE, *alike.BELIEF])
+    for task in tasks:
+        own = task.scale_H[task.at_N] ** 2
+        sized = np.sqrt(np.outer(own, own)) * _kernel(space, task.rows_H[task.at_N])
+        among = _near(space, task)[task.at_N]
+        views = [
+            alike.with_own(sized, LEANING_OWN * own),
+            np.diag(own).astype(complex),
+            *(alike.with_own(among, share * own) for share in alike.OWN),
+        ]
+        log -= COLUMNS * np.array([alike.surprise(view, task.wrong) for view in views])
+    weight = np.exp(log - log.max())
+    return np.asarray(weight / weight.sum())
+
+
+def _refitted(space: FaceSpace, task: _Task, beliefs: Array) -> dict[int, Key]:
+    """Keys by all views of the models' errors, each as far as it is believed."""
+    estimate = task.said.copy()
+    for belief, leaning in zip(beliefs, (True, False)):
+        estimate += belief * (_by_walk(space, task, leaning) - task.said) if belief > _UNLIKELY else 0
+    across, own = _near(space, task), task.scale_H[task.at_N] ** 2
+    for belief, share in zip(beliefs[2:], alike.OWN):
+        among = alike.with_own(across[task.at_N], share * own)
+        estimate += belief * (across @ np.linalg.solve(among, task.wrong))
+    others = [frame for frame in task.frames if frame not in set(task.hand)]
+    rows = task.hold_F[np.searchsorted(task.frames, others)]
+    return _moved_keys(task.base, task.shape, others, estimate[rows]) if others else {}
+
+
+def _near(space: FaceSpace, task: _Task) -> Complex:
+    """Covariance (H, N) of errors that are the same where the face looks the same round the shape."""
+    turn = space.factor_F[task.rows_H] / abs(space.factor_F).mean()
+    likeness = alike.likeness(space, task.rows_H, task.said, task.at_N)
+    return alike.kernel(likeness, turn, task.scale_H, task.at_N)
+
+
+def _kernel(space: FaceSpace, rows: Rows) -> Complex:
+    """How much the errors of models that lean have to do with each other (len rows, len rows), turned with the head."""
+    look, time = space.look_FL[rows], space.time_F[rows]
+    shared = np.real(look @ look.conj().T)
+    square = np.diag(shared)
+    apart = np.maximum(square[:, None] + square[None] - 2 * shared, 0.0)
+    spread = max(float((abs(space.look_FL) ** 2).sum(1).mean()), 1e-12)
+    lag = abs(time[:, None] - time[None])
+    turn = space.factor_F[rows] / abs(space.factor_F).mean()
+    together = (
+        SAME
+        + WITH_POSE * shared / spread
+        + NEAR_POSE * np.exp(-apart / (2 * ALIKE**2))
+        + NEAR_TIME * np.exp(-lag / CLOSE)
+    )
+    return np.asarray(turn[:, None] * turn[None].conj() * together)
+
+
+def _by_walk(space: FaceSpace, task: _Task, leaning: bool) -> Complex:
+    """Where a spline truly is at every hold, (H, 3 P), if the models lean and splines walk from frame to frame.
 
     A long shot is solved in overlapping windows, each with the keys nearest to it.
     """
-    estimate = said.copy()
-    for start in range(0, len(rows), WINDOW):
-        low, high = max(start - MARGIN, 0), min(start + WINDOW + MARGIN, len(rows))
-        outside = sorted((hold for hold in true if not low <= hold < high), key=lambda hold: abs(hold - start))
-        holds = np.array(sorted({*range(low, high), *outside[:MARGIN]}), dtype=np.intp)
-        known = {int(np.searchsorted(holds, hold)): true[hold] for hold in true if hold in set(holds.tolist())}
+    estimate = task.said.copy()
+    for start in range(0, len(task.said), WINDOW):
+        holds, inner = _window(task, start)
+        known = {
+            int(np.searchsorted(holds, hold)): task.true[hold] for hold in task.true if hold in set(holds.tolist())
+        }
         if known:
-            part = _posterior(space, rows[holds], said[holds], error_H[holds], known)
-            inner = slice(start, min(start + WINDOW, len(rows)))
+            part = _posterior(space, task.rows_H[holds], task.said[holds], task.error_H[holds], known, leaning)
             estimate[inner] = part[np.searchsorted(holds, np.arange(inner.start, inner.stop))]
     return estimate
 
 
+def _window(task: _Task, start: int) -> tuple[Rows, slice]:
+    """Holds that are solved together, and those of them that it is done for."""
+    n = len(task.said)
+    low, high = max(start - MARGIN, 0), min(start + WINDOW + MARGIN, n)
+    outside = sorted((hold for hold in task.true if not low <= hold < high), key=lambda hold: abs(hold - start))
+    return np.array(sorted({*range(low, high), *outside[:MARGIN]}), dtype=np.intp), slice(start, min(start + WINDOW, n))
+
+
 def _posterior(
-    space: FaceSpace, rows: NDArray[np.intp], said: Complex, error_H: Array, known: Mapping[int, Complex]
+    space: FaceSpace, rows: Rows, said: Complex, error_H: Array, known: Mapping[int, Complex], leaning: bool
 ) -> Complex:
     """The Gaussian process itself: mean of the true splines given the models' at all holds and people's at some."""
     at, mean = np.array(list(known), dtype=np.intp), said.mean(axis=0)
@@ -217,8 +264,10 @@ def _posterior(
     found = np.array(list(known.values()))
     scale = error_H / np.sqrt((error_H**2).mean())
     least = min(LEAST_PX**2, float((error_H**2).mean()))
-    size = max(least, float((_across(said[at], found) / scale[at] ** 2).max()))
-    of_said = truth + size * np.outer(scale, scale) * space.kernel(rows) + np.diag(OWN * noise * scale**2)
+    wrong = _across(said[at], found) / scale[at] ** 2
+    size = max(least, float(wrong.max() if leaning else wrong.mean()))
+    together = _kernel(space, rows) if leaning else np.eye(len(rows))
+    of_said = truth + size * np.outer(scale, scale) * together + np.diag(OWN * noise * scale**2)
     whole = np.block([[of_said, truth[:, at]], [truth[at], truth[np.ix_(at, at)]]])
     whole += _EXACT * noise * np.eye(len(whole))
     observed = np.concatenate([said, found]) - mean
@@ -309,40 +358,3 @@ def _points(spline: Complex) -> tuple[ControlPoint, ...]:
     back, out = back - at, out - at
     columns = np.round(np.stack([at.real, at.imag, back.real, back.imag, out.real, out.imag], axis=1), 4)
     return tuple(ControlPoint(*row) for row in columns.tolist())
-
-
-def _aligned(points_FL: Complex) -> tuple[Complex, Complex]:
-    """Similarity of the head at each frame (its factor), and landmarks less the mean face, hidden ones 0.
-
-    The mean face has root mean square radius 1. Generalised Procrustes analysis by turns: faces to the mean, mean of
-    the faces (Gower 1975).
-    """
-    seen = ~np.isnan(points_FL)
-    first = points_FL[int(seen.sum(1).argmax())]
-    mean = np.where(np.isnan(first), np.nanmean(first), first)
-    for _ in range(_ROUNDS):
-        mean = (mean - mean.mean()) / max(np.sqrt((abs(mean) ** 2).mean()), 1e-9)
-        factor, faces = _to_mean(points_FL, seen, mean)
-        count = seen.sum(0)
-        mean = np.where(count > 0, np.where(seen, faces, 0).sum(0) / np.maximum(count, 1), mean)
-    return factor, np.where(seen, faces - mean, 0)
-
-
-def _to_mean(points_FL: Complex, seen: NDArray[np.bool_], mean_L: Complex) -> tuple[Complex, Complex]:
-    """Each frame's similarity z = factor * mean + shift by least squares, and its landmarks undone of it."""
-    count = seen.sum(1)[:, None]
-    z, m = np.where(seen, points_FL, 0), np.where(seen, mean_L[None], 0)
-    z_mean, m_mean = z.sum(1, keepdims=True) / count, m.sum(1, keepdims=True) / count
-    z_c, m_c = np.where(seen, z - z_mean, 0), np.where(seen, m - m_mean, 0)
-    factor = (m_c.conj() * z_c).sum(1) / np.maximum((abs(m_c) ** 2).sum(1), 1e-12)
-    factor = np.where(abs(factor) > 1e-9, factor, 1)
-    return factor, (z - z_mean) / factor[:, None] + m_mean
-
-
-def _hold_starts(frames: tuple[int, ...], points_FL: Complex) -> Array:
-    """For each frame the first one of its hold: landmarks that repeat exactly."""
-    same = (points_FL[1:] == points_FL[:-1]) | (np.isnan(points_FL[1:]) & np.isnan(points_FL[:-1]))
-    starts = [frames[0]]
-    for frame, is_held in zip(frames[1:], same.all(axis=1)):
-        starts.append(starts[-1] if is_held else frame)
-    return np.array(starts, dtype=np.float64)

@@ -1,0 +1,83 @@
+"""What a correction says of other frames where the models are wrong pose by pose.
+
+A character's trained models are wrong where a pose was never learnt: their error is the same wherever the face looks
+the same round the shape, and has nothing to do with other poses. So a correction is carried, in face space, as far as
+the landmarks near the shape lie alike (a Gaussian process on the errors, Rasmussen and Williams, "Gaussian Processes
+for Machine Learning", eq. 2.25), and what is unlike every corrected frame is left alone.
+
+Convention: H holds, N of them corrected (rows `at_N` of H), L landmarks, P control points of a shape. Points are
+complex numbers x + iy in plate space; a spline is its 3 P points.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from rotopaint_ai.shapes.facespace import TOO_FEW, Array, Complex, FaceSpace, Rows
+
+# By how corrections of rendered shots of `rotopaint_ai.stage` fit frames alike. Shares of the models' error, squared.
+NEAR = 0.7  # of frames whose face looks the same round the shape
+SAME = 0.05  # of all frames of a shot
+OWN = (0.05, 0.4)  # that a frame has for itself: hardly any, or a good part
+BELIEF = (0.3, 0.1)  # how likely each of these is before corrections tell
+ALIKE = 0.02  # of the face's size: how far landmarks may lie apart and still be alike
+ROUND = 0.6  # of the face's size: how far from the shape landmarks have a say
+
+_EXACT = 1e-4  # share of the error that a human key may be off
+
+
+def likeness(space: FaceSpace, rows_H: Rows, splines: Complex, at_N: Rows) -> Array:
+    """How alike (H, N) the face is round a shape at holds and at the corrected ones, 0 to 1.
+
+    What the best similarity (shift, turn, size) leaves between two frames' landmarks, weighed by how near they lie to
+    the shape's `splines` (H, 3 P); landmarks hidden in either are left out.
+    """
+    points = space.points_FL[rows_H]
+    seen = ~np.isnan(points)
+    size_H: Array = np.abs(space.factor_F[rows_H])
+    z = np.where(seen, points - np.nanmean(points, axis=1, keepdims=True), 0)
+    a, both = z[at_N], seen[at_N].astype(float)
+    say = seen * _say(points, splines, size_H)
+    total = np.maximum(say @ both.T, 1e-9)  # these are sums over the landmarks that both frames of a pair show
+    sum_a, sum_b = say @ a.T, (say * z) @ both.T
+    var_a = say @ (abs(a) ** 2).T - abs(sum_a) ** 2 / total
+    var_b = (say * abs(z) ** 2) @ both.T - abs(sum_b) ** 2 / total
+    product = (say * z.conj()) @ a.T - sum_b.conj() * sum_a / total
+    both_vary = np.sqrt(np.maximum(var_a, 1e-9) * np.maximum(var_b, 1e-9))
+    apart = np.maximum(both_vary - abs(product) ** 2 / both_vary, 0) / total / np.outer(size_H, size_H[at_N])
+    told = seen @ both.T >= TOO_FEW
+    alike = np.where(told, np.exp(-apart / (2 * ALIKE**2)), 0.0)
+    alike[at_N, np.arange(len(at_N))] = 1.0
+    return np.asarray(alike)
+
+
+def kernel(alike: Array, turn_H: Complex, scale_H: Array, at_N: Rows) -> Complex:
+    """Covariance (H, N) of the models' errors, turned and sized with the head, without what a hold has for itself."""
+    sized = scale_H * turn_H
+    return np.asarray((SAME + NEAR * alike) * np.outer(sized, sized[at_N].conj()))
+
+
+def surprise(covariance_NN: Complex, errors: Complex) -> float:
+    """How unlikely errors (N, 3 P) are that vary together so, whatever their size: minus the log likelihood of a point.
+
+    Of all sizes the likeliest is taken; so a single hold is as likely under every covariance.
+    """
+    n = len(errors)
+    inside = np.real((errors.conj() * np.linalg.solve(covariance_NN, errors)).sum(axis=0)).mean()
+    return float(n * np.log(max(inside / n, 1e-12)) + np.linalg.slogdet(covariance_NN)[1])
+
+
+def with_own(covariance_NN: Complex, own_N: Array) -> Complex:
+    """A covariance of corrected holds with what each has for itself, positive even where likeness is no distance."""
+    values, vectors = np.linalg.eigh(covariance_NN)
+    sound = (vectors * np.maximum(values, 0)) @ vectors.conj().T
+    return np.asarray(sound + np.diag(own_N + _EXACT * own_N.mean()))
+
+
+def _say(points: Complex, splines: Complex, size_H: Array) -> Array:
+    """How much each landmark (L,) has to say about a shape, by its usual distance from the shape's points."""
+    at = splines[:, : splines.shape[1] // 3]
+    apart = abs(points[:, :, None] - at[:, None]).min(axis=2) / size_H[:, None]
+    known = ~np.isnan(apart)
+    usual = np.where(known, apart, 0).sum(axis=0) / np.maximum(known.sum(axis=0), 1)
+    return np.asarray(np.where(known.any(axis=0), np.exp(-(usual**2) / (2 * ROUND**2)), 0.0))

@@ -1,0 +1,92 @@
+"""Where the head is at every frame of a shot, and what its face looks like there, from the landmarks alone.
+
+Convention: F frames, L landmarks, as complex numbers x + iy in plate space.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rotopaint_ai.shapes.roto import LandmarkKeys
+
+Complex = NDArray[np.complex128]
+Array = NDArray[np.float64]
+Rows = NDArray[np.intp]
+
+TOO_FEW = 3  # landmarks that a similarity needs
+_ROUNDS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class FaceSpace:
+    """Where the head is at every frame, and what its face looks like there.
+
+    `factor_F`: size (root mean square radius of the mean face in pixels) and turn of the head as one complex number;
+    `look_FL`: landmarks less the mean face, in units of the face's size; `time_F`: the frame, of a hold its first one;
+    `points_FL`: the landmarks in plate space, NaN where hidden.
+    """
+
+    frames: tuple[int, ...]
+    factor_F: Complex
+    look_FL: Complex
+    time_F: Array
+    points_FL: Complex
+
+    def rows(self, frames: Sequence[int]) -> Rows:
+        """Rows of frames; of one without landmarks that of the nearest frame with some."""
+        known = np.array(self.frames)
+        after = np.clip(np.searchsorted(known, frames), 0, len(known) - 1)
+        before = np.maximum(after - 1, 0)
+        nearer = np.abs(known[before] - frames) < np.abs(known[after] - frames)
+        return np.asarray(np.where(nearer, before, after), dtype=np.intp)
+
+
+def face_space(landmarks: LandmarkKeys) -> FaceSpace | None:
+    """The face space of a shot; None where no frame has landmarks enough."""
+    rows = {frame: row for frame, row in sorted(landmarks.keys.items()) if sum(p is not None for p in row) >= TOO_FEW}
+    if not rows:
+        return None
+    points = np.array([[complex(p.x, p.y) if p else complex("nan") for p in row] for row in rows.values()])
+    factor, look = _aligned(points)
+    return FaceSpace(tuple(rows), factor, look / np.sqrt(look.shape[1]), _hold_starts(tuple(rows), points), points)
+
+
+def _aligned(points_FL: Complex) -> tuple[Complex, Complex]:
+    """Similarity of the head at each frame (its factor), and landmarks less the mean face, hidden ones 0.
+
+    The mean face has root mean square radius 1. Generalised Procrustes analysis by turns: faces to the mean, mean of
+    the faces (Gower 1975).
+    """
+    seen = ~np.isnan(points_FL)
+    first = points_FL[int(seen.sum(1).argmax())]
+    mean = np.where(np.isnan(first), np.nanmean(first), first)
+    for _ in range(_ROUNDS):
+        mean = (mean - mean.mean()) / max(np.sqrt((abs(mean) ** 2).mean()), 1e-9)
+        factor, faces = _to_mean(points_FL, seen, mean)
+        count = seen.sum(0)
+        mean = np.where(count > 0, np.where(seen, faces, 0).sum(0) / np.maximum(count, 1), mean)
+    return factor, np.where(seen, faces - mean, 0)
+
+
+def _to_mean(points_FL: Complex, seen: NDArray[np.bool_], mean_L: Complex) -> tuple[Complex, Complex]:
+    """Each frame's similarity z = factor * mean + shift by least squares, and its landmarks undone of it."""
+    count = seen.sum(1)[:, None]
+    z, m = np.where(seen, points_FL, 0), np.where(seen, mean_L[None], 0)
+    z_mean, m_mean = z.sum(1, keepdims=True) / count, m.sum(1, keepdims=True) / count
+    z_c, m_c = np.where(seen, z - z_mean, 0), np.where(seen, m - m_mean, 0)
+    factor = (m_c.conj() * z_c).sum(1) / np.maximum((abs(m_c) ** 2).sum(1), 1e-12)
+    factor = np.where(abs(factor) > 1e-9, factor, 1)
+    return factor, (z - z_mean) / factor[:, None] + m_mean
+
+
+def _hold_starts(frames: tuple[int, ...], points_FL: Complex) -> Array:
+    """For each frame the first one of its hold: landmarks that repeat exactly."""
+    same = (points_FL[1:] == points_FL[:-1]) | (np.isnan(points_FL[1:]) & np.isnan(points_FL[:-1]))
+    starts = [frames[0]]
+    for frame, is_held in zip(frames[1:], same.all(axis=1)):
+        starts.append(starts[-1] if is_held else frame)
+    return np.array(starts, dtype=np.float64)
