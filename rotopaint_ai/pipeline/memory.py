@@ -6,19 +6,23 @@ import contextlib
 import ctypes
 import sys
 
-_MMAP_THRESHOLD = -3  # M_MMAP_THRESHOLD of mallopt(3)
+_TRIM_THRESHOLD, _MMAP_THRESHOLD, _ARENA_MAX = -1, -3, -8  # M_... of mallopt(3)
 _LARGE = 8 << 20  # bytes; with a megabyte, arrays of a crop too are fetched anew each time: a sixth more work
+_SPARE = 16 << 20  # bytes that stay at hand; with the 128 KB that they are else, a tenth more work for no less memory
 
 
 def hold_no_frames() -> None:
-    """Let large blocks, such as frames, go back to the system as soon as they are free.
+    """Let large blocks, such as frames, go back to the system as soon as they are free; to be called before threads
+    begin.
 
     glibc raises the size from which it does so to that of the largest block it has seen, and frames of a run then lie
-    scattered in its arenas.
+    scattered in its arenas. Of those one is enough: what one thread has done with serves the next.
     """
     if sys.platform.startswith("linux"):
         with contextlib.suppress(OSError, AttributeError):
-            ctypes.CDLL(None).mallopt(_MMAP_THRESHOLD, _LARGE)
+            library = ctypes.CDLL(None)
+            for what, value in ((_MMAP_THRESHOLD, _LARGE), (_TRIM_THRESHOLD, _SPARE), (_ARENA_MAX, 1)):
+                library.mallopt(what, value)
 
 
 def give_back() -> None:
