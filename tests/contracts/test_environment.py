@@ -1,0 +1,33 @@
+"""The environment that nodes share pins everything that the product wants, in versions that it allows."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+
+@pytest.fixture
+def environment() -> ModuleType:
+    path = Path(__file__).resolve().parents[2] / "scripts/environment.py"
+    spec = importlib.util.spec_from_file_location("environment", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_every_dependency_is_pinned_within_its_range(environment: ModuleType) -> None:
+    pins = environment.pinned()
+    wanted = {environment.canonicalize_name(each.name): each for each in environment.wanted()}
+    assert wanted.keys() <= pins.keys()
+    assert all(each.specifier.contains(pins[name]) for name, each in wanted.items())
+
+
+def test_what_differs_here_is_named(environment: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
+    here, other = environment.installed("numpy"), environment.Version("1.0")
+    assert environment.differences({"numpy": here, "no-such-package": other}) == []
+    assert environment.differences({"numpy": other}) == [f"numpy {here}: wanted 1.0"]
