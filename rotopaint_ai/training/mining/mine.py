@@ -15,7 +15,7 @@ from rotopaint_ai.training.mining import bare, check, crop, families, namesakes,
 from rotopaint_ai.training.mining.faces import Faces
 from rotopaint_ai.training.mining.frontal import frontal_places
 from rotopaint_ai.training.mining.join import Joined, Row, join
-from rotopaint_ai.training.mining.order import Exclusion, Shot, choose_tests, choose_val
+from rotopaint_ai.training.mining.order import Content, Exclusion, Shot, choose_tests, choose_val
 from rotopaint_ai.training.mining.outline import Array
 from rotopaint_ai.training.mining.propose import Plan
 from rotopaint_ai.training.mining.residuals import Residual
@@ -81,7 +81,7 @@ def mine_joined(
         raise UsageError("--exclude: leaves no frame; name fewer")
     tests = choose_tests([row.shot for row in rows], order.test)
     rows = tuple(replace(row, split="test") if row.shot in tests else row for row in rows)
-    shots = _names_of_shots(rows)
+    shots = _contents(rows)
     val = choose_val(shots, order.val)
     truth = vectorise(replace(joined, rows=rows), order)
     write.clear(order.out)
@@ -111,16 +111,19 @@ def mine_joined(
     return Mined(truth.sheet, counts, tuple(table), named, tuple(notes), tuple(failed), excluded)
 
 
-def _names_of_shots(rows: Sequence[Row]) -> dict[Shot, set[str]]:
-    """Names of shapes and landmarks of each shot of which nobody has said what it is for."""
-    found: dict[Shot, set[str]] = {}
+def _contents(rows: Sequence[Row]) -> dict[Shot, Content]:
+    """What is in each shot of which nobody has said what it is for."""
+    found: dict[Shot, list[Row]] = {}
     for row in rows:
         if row.split is None:
-            found.setdefault((row.character, row.shot), set()).update(row.truth.shapes, row.truth.landmarks)
-    return found
+            found.setdefault((row.character, row.shot), []).append(row)
+    return {
+        shot: Content(len(own), {name for row in own for name in (*row.truth.shapes, *row.truth.landmarks)})
+        for shot, own in found.items()
+    }
 
 
-def _held_out_said(shots: Mapping[Shot, Set[str]], val: Set[Shot], order: MineOrder) -> list[str]:
+def _held_out_said(shots: Mapping[Shot, Content], val: Set[Shot], order: MineOrder) -> list[str]:
     """Why no shot is held out, where several of one character could be."""
     if val or order.val or len({character for character, _ in shots}) == len(shots):
         return []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
@@ -75,38 +76,50 @@ def choose_tests(shots: Sequence[str], wanted: Sequence[str]) -> set[str]:
 
 
 Shot = tuple[str, str]  # character and name
+HELD_OUT = 0.1  # share of a character's frames that held-out shots come to, at least
 
 
-def choose_val(shots: Mapping[Shot, Set[str]], wanted: Sequence[str]) -> set[Shot]:
-    """Which shots are held out: those wanted; `none`; else the last shot of each character that has two of them, and
-    whose shapes and landmarks (`shots` names each one's) are all to be learnt from shots that are left.
+@dataclass(frozen=True, slots=True)
+class Content:
+    """What is known of a shot: how many frames, and the names of shapes and landmarks that they have."""
+
+    n_frames: int
+    names: Set[str]
+
+
+def choose_val(shots: Mapping[Shot, Content], wanted: Sequence[str]) -> set[Shot]:
+    """Which shots are held out: those wanted; `none`; else the last ones of each character that has two or more, as
+    many as come to a tenth of its frames, of those whose shapes and landmarks other shots have as well.
 
     Raises UsageError for a shot that is not there, and when nothing would be left to train on.
     """
-    distinct = list(shots)
-    if not distinct:
+    if not shots:
         return set()
-    names = {shot for _, shot in distinct}
+    names = {shot for _, shot in shots}
     asked = [name for name in wanted if name != "none"]
     for name in asked:
         if name not in names:
             raise UsageError(f"--val {name}: no such shot; shots are {', '.join(sorted(names))}")
-    if wanted:
-        held = {pair for pair in distinct if pair[1] in asked}
-    else:
-        held = _last_of_each(shots)
-    if len(held) == len(distinct):
+    held = {pair for pair in shots if pair[1] in asked} if wanted else _last_of_each(shots)
+    if len(held) == len(shots):
         raise UsageError("--val: every shot is held out; leave one to train on")
     return held
 
 
-def _last_of_each(shots: Mapping[Shot, Set[str]]) -> set[Shot]:
+def _last_of_each(shots: Mapping[Shot, Content]) -> set[Shot]:
     held: set[Shot] = set()
+    users = Counter(name for content in shots.values() for name in content.names)  # shots left that have each name
     for character in dict.fromkeys(character for character, _ in shots):
         own = sorted((pair for pair in shots if pair[0] == character), reverse=True)
+        total, taken = sum(shots[pair].n_frames for pair in own), 0
         for pair in own if len(own) > 1 else ():
-            left = set().union(*(names for other, names in shots.items() if other != pair and other not in held))
-            if shots[pair] <= left:
-                held.add(pair)
+            content = shots[pair]
+            is_too_much = taken > 0 and 2 * (taken + content.n_frames) > total
+            if is_too_much or any(users[name] == 1 for name in content.names):
+                continue
+            held.add(pair)
+            users.subtract(content.names)
+            taken += content.n_frames
+            if taken >= HELD_OUT * total:
                 break
     return held

@@ -18,7 +18,7 @@ from rotopaint_ai.exchange import document, nuke
 from rotopaint_ai.shapes import bezier
 from rotopaint_ai.training.dataset import read_dataset
 from rotopaint_ai.training.mining.mine import Mined, MineOrder, mine
-from rotopaint_ai.training.mining.order import Exclusion, choose_val
+from rotopaint_ai.training.mining.order import Content, Exclusion, choose_val
 from rotopaint_ai.training.mining.sources import plate_of, read_source
 from rotopaint_ai.training.mining.suspicious import held, lag_of
 
@@ -213,18 +213,26 @@ def test_exclusions_and_held_out_shots(tmp_path: Path) -> None:
     assert read.kinds == {"held"}
     with pytest.raises(UsageError, match="the file cannot be read"):
         Exclusion.parse(["@nowhere.txt"])
-    shots = {("a", "1"): {"eye"}, ("a", "2"): {"eye"}, ("b", "1"): {"eye"}}
+    shots = {key: Content(5, {"eye"}) for key in (("a", "1"), ("a", "2"), ("b", "1"))}
     assert choose_val(shots, []) == {("a", "2")}
     assert choose_val(shots, ["1"]) == {("a", "1"), ("b", "1")}
     with pytest.raises(UsageError, match="every shot"):
-        choose_val({("a", "1"): {"eye"}}, ["1"])
+        choose_val({("a", "1"): Content(5, {"eye"})}, ["1"])
 
 
 def test_a_shot_that_alone_has_a_shape_is_not_held_out() -> None:
     shots = {("a", "1"): {"eye"}, ("a", "2"): {"eye"}, ("a", "3"): {"eye", "ear"}}
-    assert choose_val(shots, []) == {("a", "2")}
-    assert choose_val({("a", "1"): {"eye"}, ("a", "2"): {"ear"}}, []) == set()
+    assert choose_val({key: Content(9, names) for key, names in shots.items()}, []) == {("a", "2")}
+    apart = {("a", "1"): Content(9, {"eye"}), ("a", "2"): Content(9, {"ear"})}
+    assert choose_val(apart, []) == set()
     assert choose_val({}, []) == set()
+
+
+def test_of_many_small_shots_a_tenth_of_the_frames_is_held_out() -> None:
+    groups = {("people", f"group{at:02d}"): Content(2, {"eye"}) for at in range(30)}
+    assert choose_val(groups, []) == {("people", f"group{at}") for at in (27, 28, 29)}
+    uneven = {("a", "1"): Content(100, {"eye"}), ("a", "2"): Content(5, {"eye"})}
+    assert choose_val(uneven, []) == {("a", "2")}  # the other one is more than half
 
 
 def test_plates_may_name_the_source() -> None:
