@@ -177,11 +177,19 @@ def _under_claim(task: Task, claim: Claim, ledger: Ledger, sink: Sink, cancel: C
         cancel.check()
         sink(warning(f"{task.key}: taken over by another worker, because this one was silent for too long"))
     except (RotopaintError, OSError) as error:
-        message = " ".join(str(error).split())
+        message = _message(error)
         n = ledger.fail(task, message)
         sink(Event("error", {"task": task.key, "message": f"{task.key}: {message} (attempt {n})"}))
     finally:
         claim.release()
+
+
+def _message(error: Exception) -> str:
+    """One line; the system's own words with the file that they are about."""
+    if isinstance(error, OSError) and error.strerror:
+        where = f"{error.filename}: " if error.filename else ""
+        return f"{where}{error.strerror}; check the disk, its space and its permissions"
+    return " ".join(str(error).split())
 
 
 def _note(task: Task, facts: Mapping[str, Any], ledger: Ledger) -> None:

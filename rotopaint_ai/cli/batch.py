@@ -229,5 +229,7 @@ def _exit_code(show: Show, planned: Planned, only: str | None = None) -> int:
     shots = [shot for shot in summarise_show(show, planned) if only in (None, shot.name)]
     for shot in shots:
         if shot.state != "done":
-            print(f"rotopaint batch: {shot.name}: {shot.trouble}", file=sys.stderr)
+            is_given_up = shot.state == "failed" and shot.name not in planned.refused
+            advice = "; --again tries once more" if is_given_up else ""
+            print(f"rotopaint batch: {shot.name}: {shot.trouble}{advice}", file=sys.stderr)
     return OK if all(shot.state == "done" for shot in shots) else FRAMES_FAILED

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
@@ -244,7 +245,15 @@ def test_what_nobody_has_foreseen_ends_a_shot_and_not_the_show(
     assert "error: a/track: ValueError: odd. Please send us" in told
     assert "rotopaint batch: a: ValueError: odd" in told  # and again at the end, as on a run that finds it given up
     assert main(["batch", str(show), "--shot", "a"]) == 3
-    assert "rotopaint batch: a: ValueError: odd" in capsys.readouterr().err
+    assert re.search("rotopaint batch: a: ValueError: odd.*; --again tries once more\n", capsys.readouterr().err)
+
+
+def test_a_full_disk_is_told_with_its_file(tmp_path: Path) -> None:
+    def fill(task: Task, sink: Sink, cancel: Cancel) -> Mapping[str, Any]:
+        raise OSError(errno.ENOSPC, "No space left on device", "clean/plate.1001.exr")
+
+    reason = do_one(TASKS[0], Board(TASKS, Ledger(tmp_path)), _nobody, Cancel(), fill)
+    assert reason == "clean/plate.1001.exr: No space left on device; check the disk, its space and its permissions"
 
 
 def test_a_farm_goes_on_beside_a_broken_frame_and_a_shot_that_cannot_be_done(
