@@ -16,7 +16,7 @@ from rotopaint_ai.shapes.roto import ControlPoint, Key, Landmark, LandmarkKeys, 
 POSES, FRAMES = 10, range(1001, 1021)
 SEAM = np.array([-45, -5 + 3j, 40 - 2j])
 FACE = np.array([-40 - 30j, 40 - 30j, 0, -25 + 40j, 25 + 40j, 60j, -50 + 10j, 50 + 12j, -20 - 10j, 20 - 8j])
-TURNED = np.random.default_rng(3).normal(0, 5, (POSES, len(FACE), 2)) @ [1, 1j]
+TURNED: Complex = np.array(np.random.default_rng(3).normal(0, 5, (POSES, len(FACE), 2)) @ [1, 1j], dtype=complex)
 WRONG = np.random.default_rng(8).normal(0, 4, (POSES, 2)) @ [1, 1j]
 
 
@@ -38,10 +38,11 @@ def model(wrong: Callable[[int], complex]) -> tuple[RotoDocument, RotoDocument]:
     marks, said, true = {}, {}, {}
     for frame in FRAMES:
         pose = (frame - 1001) // 2
-        head = SEAM + TURNED[pose, :3]
+        head: Complex = SEAM + TURNED[pose, :3]
+        face: Complex = FACE + TURNED[pose]
         true[frame] = Key(points(camera(frame, head)))
         said[frame] = Key(points(camera(frame, head) + wrong(frame) * zoom(frame)))
-        marks[frame] = tuple(Landmark(z.real, z.imag, 2.0) for z in camera(frame, FACE + TURNED[pose]).tolist())
+        marks[frame] = tuple(Landmark(z.real, z.imag, 2.0) for z in camera(frame, face).tolist())
     names = tuple(f"l{k}" for k in range(len(FACE)))
 
     def document(keys: dict[int, Key]) -> RotoDocument:
