@@ -14,6 +14,8 @@ NOTE = ".rotopaint/show.json"
 
 def own(show: Show) -> None:
     """Take the show's folder for its jobs file. Raises UsageError where it is another one's; OSError."""
+    if show.out.is_file():
+        raise UsageError(f"{show.path.name}: out {show.out}: is a file; wanted a folder for the shots")
     path, mine = show.out / NOTE, _place(show)
     path.parent.mkdir(parents=True, exist_ok=True)
     try:

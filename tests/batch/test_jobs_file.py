@@ -115,6 +115,9 @@ def test_a_folder_belongs_to_one_jobs_file(tmp_path: Path) -> None:
         own(read_show(other))
     (tmp_path / "x" / NOTE).unlink()
     own(read_show(other))
+    other.write_text("out: one.yaml\nshots: [{name: a, plates: p, crop: auto}]")
+    with pytest.raises(UsageError, match=r"one\.yaml: is a file; wanted a folder"):
+        own(read_show(other))
 
 
 def test_chunks_hold_every_frame_once() -> None:
