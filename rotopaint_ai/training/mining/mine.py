@@ -11,7 +11,7 @@ import numpy as np
 from rotopaint_ai.errors import UsageError
 from rotopaint_ai.sheet import Sheet, load_sheet
 from rotopaint_ai.training.dataset import write_dataset
-from rotopaint_ai.training.mining import bare, check, crop, families, namesakes, propose, residuals, write
+from rotopaint_ai.training.mining import bare, check, crop, families, namesakes, propose, reference, residuals, write
 from rotopaint_ai.training.mining.faces import Faces
 from rotopaint_ai.training.mining.frontal import frontal_places
 from rotopaint_ai.training.mining.join import Joined, Row, join
@@ -143,7 +143,9 @@ def _dropped(truth: Truth, findings: Sequence[Finding], kinds: Set[str]) -> set[
 def vectorise(joined: Joined, order: MineOrder) -> Truth:
     """Every shape on fixed control points, and the landmarks that go with them; no picture is looked at."""
     rows, names = joined.rows, list(joined.landmark_names)
-    sheet = None if order.sheet is None else load_sheet(order.sheet)
+    n_rows, sheet = len(rows), None if order.sheet is None else load_sheet(order.sheet)
+    if order.sheet is not None:
+        rows = (*rows, *reference.rows_of(order.sheet, rows[0].plate))
     faces, marks = families.find_faces(rows, names)
     keys = [(row.character, row.shot) for row in rows]
     shots = np.unique([list(dict.fromkeys(keys)).index(key) for key in keys], return_inverse=True)[1].astype(np.intp)
@@ -154,7 +156,13 @@ def vectorise(joined: Joined, order: MineOrder) -> Truth:
     stepped = families.bring_into_step(
         shapes, names, marks, faces, fixed={k: v for k, v in fixed.items() if k in names}
     )
-    plans = [plan for family in stepped for plan in _planned(family, sheet, order.tolerance_px)]
+    plans = [
+        reference.plan_without(plan, n_rows)
+        for family in stepped
+        for plan in _planned(family, sheet, order.tolerance_px, rows, n_rows)
+        if plan.shape.rows[0] < n_rows
+    ]
+    rows, shots, marks, faces = rows[:n_rows], shots[:n_rows], marks[:n_rows], reference.faces_without(faces, n_rows)
     plans.sort(key=lambda plan: [shape.name for shape in shapes].index(plan.shape.name))
     if sheet is None:
         if names:
@@ -175,7 +183,10 @@ def vectorise(joined: Joined, order: MineOrder) -> Truth:
     return Truth(rows, shots, tuple(names), marks, faces, tuple(plans), distances, sheet)
 
 
-def _planned(family: families.Family, sheet: Sheet | None, tolerance_px: float) -> list[Plan]:
+def _planned(
+    family: families.Family, sheet: Sheet | None, tolerance_px: float, rows: Sequence[Row], first: int
+) -> list[Plan]:
+    """Plans of a family; rows from `first` on are frames that a sheet comes from."""
     if sheet is None:
         return propose.plan_family(family, tolerance_px=tolerance_px)
     specs = {spec.name: spec for spec in sheet.shapes}
@@ -188,7 +199,8 @@ def _planned(family: families.Family, sheet: Sheet | None, tolerance_px: float) 
             )
     plans = []
     for at, spec in enumerate(own[:1] if family.own_mirror else own):
-        plans.append(propose.plan_as_told(family, at, spec))
+        known = reference.places_on(family.members[at], rows, first)
+        plans.append(propose.plan_as_told(family, at, spec, known))
     return plans
 
 

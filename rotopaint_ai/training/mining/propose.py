@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 import numpy as np
 
@@ -78,12 +79,15 @@ def plan_family(family: Family, *, tolerance_px: float, n_points: int | None = N
     ]
 
 
-def plan_as_told(family: Family, at: int, spec: ShapeSpec) -> Plan:
-    """A member with the control points that a sheet asks for: on its landmarks where they lie on the shape, the others
-    between them. The direction of the spline is the one in which the sheet's landmarks follow each other."""
+def plan_as_told(family: Family, at: int, spec: ShapeSpec, known: Mapping[int, float] = MappingProxyType({})) -> Plan:
+    """A member with the control points that a sheet asks for: where they are `known` to lie on the mean, else on its
+    landmarks where these lie on the shape, the others between them. The direction of the spline is the one in which the
+    sheet's points follow each other."""
     member = family.members[at]
     closed = member.shape.closed
-    found = {point: member.anchors[name] for point, name in spec.on_landmarks.items() if name in member.anchors}
+    found = dict(known) or {
+        point: member.anchors[name] for point, name in spec.on_landmarks.items() if name in member.anchors
+    }
     backwards = _descends(found, closed)
     told = {_point(point, spec.n_points, closed, backwards): share for point, share in found.items()}
     if not told or (not closed and set(told) <= {0, spec.n_points - 1}):
