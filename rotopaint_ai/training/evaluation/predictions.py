@@ -81,16 +81,37 @@ def _match(sheet: Sheet, dataset: Dataset, pack: str) -> _Columns:
     names = {name: row for row, name in enumerate(sheet.landmark_names)}
     specs = {(shape.name, shape.closed): row for row, shape in enumerate(sheet.shapes)}
     theirs = dataset.sheet
-    landmarks = np.array([names.get(name, -1) for name in theirs.landmark_names], dtype=np.intp)
+    ours, own = _own_points(sheet), _own_points(theirs)
+    alike = [name not in own or ours.get(name) == own[name] for name in theirs.landmark_names]
+    landmarks = np.array(
+        [names.get(name, -1) if same else -1 for name, same in zip(theirs.landmark_names, alike)], dtype=np.intp
+    )
     shapes = np.array([specs.get((shape.name, shape.closed), -1) for shape in theirs.shapes], dtype=np.intp)
     missing = [name for name, row in zip(theirs.landmark_names, landmarks) if row < 0]
     if len(names) and (landmarks >= 0).sum() < _FEWEST:
         raise TrainingError(
             f"pack '{pack}' and data set '{dataset.name}': {int((landmarks >= 0).sum())} landmarks in common "
-            f"({', '.join(missing[:3])} are not in the pack); evaluate on a data set mined with the pack's sheet"
+            f"({', '.join(missing[:3])} are not in the pack); evaluate on one that "
+            "was mined with the sheet of those it learnt from (mine --sheet DATASET/sheet.yaml)"
         )
     missing += [shape.name for shape, row in zip(theirs.shapes, shapes) if row < 0]
     return _Columns(landmarks, shapes, tuple(missing))
+
+
+def _own_points(sheet: Sheet) -> dict[str, tuple[object, ...]]:
+    """Landmarks that are nothing but control points of a shape, numbered by its layout, each with that layout: the same
+    number is another place in another one. `mine` calls them `<shape>_p<point>` beside landmarks of a source, and
+    `<shape>_<point>` where no source has any.
+    """
+    numbered = {
+        name: (shape.name, shape.n_points, tuple(sorted(shape.on_landmarks.items())), f"{shape.name}_p{point}" == name)
+        for shape in sheet.shapes
+        for point, name in shape.on_landmarks.items()
+        if name in (f"{shape.name}_p{point}", f"{shape.name}_{point}")
+    }
+    if set(numbered) == set(sheet.landmark_names):
+        return {name: layout[:-1] for name, layout in numbered.items()}
+    return {name: layout[:-1] for name, layout in numbered.items() if layout[-1]}
 
 
 def _crop(models: Models, dataset: Dataset, row: int) -> Crop:
