@@ -236,6 +236,7 @@ def _merged(row: Row, truth: FrameTruth, take: Take, notes: list[str]) -> Row:
         row.truth.size,
         row.truth.is_cut_out,
         row.truth.is_test or truth.is_test,
+        truth.is_on_sheet or (row.truth.is_on_sheet and not truth.shapes),
     )
     return replace(row, truth=merged, split="test" if merged.is_test else row.split or take.split)
 

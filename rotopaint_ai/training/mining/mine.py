@@ -199,7 +199,7 @@ def _planned(
             )
     plans = []
     for at, spec in enumerate(own[:1] if family.own_mirror else own):
-        known = reference.places_on(family.members[at], rows, first)
+        known = reference.places_on(family.members[at], rows, spec.n_points, first)
         plans.append(propose.plan_as_told(family, at, spec, known))
     return plans
 

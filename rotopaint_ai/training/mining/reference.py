@@ -65,16 +65,20 @@ def _truth(data: Dataset, row: int) -> FrameTruth:
     return FrameTruth(shapes, marks)
 
 
-def places_on(member: Member, rows: Sequence[Row], first: int) -> dict[int, float]:
-    """Shares of the mean at which a sheet's control points stand, by the frames from row `first` on; empty without."""
+def places_on(member: Member, rows: Sequence[Row], n_points: int, first: int) -> dict[int, float]:
+    """Shares of the mean at which a sheet's control points stand: by the frames from row `first` on, else by those of
+    projects, which a pack drew with as many points; empty without."""
     shape = member.shape
+    truths = [rows[row].truth for row in shape.rows]
+    drawn = np.array([each.is_on_sheet and len(each.shapes[shape.name].points) == n_points for each in truths])
     inside = np.flatnonzero(shape.rows >= first)
+    inside = inside if len(inside) else np.flatnonzero(drawn)[:_MOST]
     if not len(inside):
         return {}
     part = member.registration.part(inside)
     grid = np.arange(_GRID) / _GRID if shape.closed else np.linspace(0, 1, _GRID)
     curves = part.curves.at(part.at(grid))
-    points = np.stack([rows[row].truth.shapes[shape.name].points[:, :2] for row in shape.rows[inside]])
+    points = np.stack([truths[at].shapes[shape.name].points[:, :2] for at in inside])
     away = np.stack([np.linalg.norm(own[:, None] - curve, axis=2) for own, curve in zip(points, curves)])
     found = grid[away.argmin(axis=2)]
     return {point: _middle(found[:, point], shape.closed) for point in range(found.shape[1])}

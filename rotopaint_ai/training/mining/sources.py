@@ -45,7 +45,8 @@ class FrameTruth:
     """What a source knows of one frame. Landmarks: x, y, and 1 seen or 0 hidden.
 
     `picture`: its own file, if any; `size`: the width and height that the source says it has. `is_cut_out`: its alpha
-    says what is face; the rest wants a background. `is_test`: the source keeps it for tests.
+    says what is face; the rest wants a background. `is_test`: the source keeps it for tests. `is_on_sheet`: its
+    control points are those of the pack that drew it.
     """
 
     shapes: Mapping[str, RawShape] = field(default_factory=dict)
@@ -54,6 +55,7 @@ class FrameTruth:
     size: tuple[int, int] | None = None
     is_cut_out: bool = False
     is_test: bool = False
+    is_on_sheet: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,4 +183,5 @@ def _corrected(found: Corrections, each: CorrectedFrame) -> FrameTruth:
         if points is not None and shape.is_visible(each.frame) and is_curve(points, shape.closed):
             shapes[shape.name] = _raw(shape, points)
     marks = zip(found.document.landmarks.names, each.landmarks)
-    return FrameTruth(shapes, {name: (mark.x, mark.y, 1.0) for name, mark in marks if mark is not None})
+    places = {name: (mark.x, mark.y, 1.0) for name, mark in marks if mark is not None}
+    return FrameTruth(shapes, places, is_on_sheet=True)

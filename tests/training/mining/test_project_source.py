@@ -14,6 +14,7 @@ from rotopaint_ai.exchange import document
 from rotopaint_ai.project import Project, State
 from rotopaint_ai.shapes import bezier
 from rotopaint_ai.shapes.roto import Landmark, LandmarkKeys
+from rotopaint_ai.sheet import LandmarkSpec, ShapeSpec, Sheet, dump_sheet
 from rotopaint_ai.training.dataset import read_dataset
 from rotopaint_ai.training.mining.mine import MineOrder, mine
 from rotopaint_ai.training.mining.sources import read_source
@@ -77,6 +78,25 @@ def test_a_project_is_mined(character: Character, tmp_path: Path) -> None:
     ]
     assert set(mined.sheet.shape_names) == {"eye_right", "eye_left", "mouth", "seam"}
     assert {"nose", "chin"} <= set(mined.sheet.landmark_names)
+
+
+def test_a_projects_points_are_those_of_the_pack_that_drew_it(character: Character, tmp_path: Path) -> None:
+    human = {"mouth": set(range(1001, 1011))}
+    path = project_of(character, tmp_path / "sh010.rotopaint", human=human, marks={})
+    roto = document.read(character.roto(1))
+    shapes = tuple(
+        ShapeSpec(shape.name, shape.closed, shape.n_points, shape.role, {}, ("nose", "chin")) for shape in roto.shapes
+    )
+    sheet = tmp_path / "pack" / "sheet.yaml"
+    sheet.parent.mkdir()
+    sheet.write_text(dump_sheet(Sheet("hero", (LandmarkSpec("nose"), LandmarkSpec("chin")), shapes)), encoding="utf-8")
+    mine(MineOrder((path,), tmp_path / "set", val=("none",), sheet=sheet))
+    data = read_dataset(tmp_path / "set")
+    for shape in roto.shapes:
+        for row, sample in enumerate(data.samples):
+            found = data.truth.points[row, data.sheet.point_rows()[shape.name], :2] / sample.pixel_scale
+            drawn = bezier.as_array(shape.at(sample.frame))[:, :2]
+            np.testing.assert_allclose(found - found.mean(axis=0), drawn - drawn.mean(axis=0), atol=0.5)
 
 
 def test_projects_without_work_are_refused_in_one_line(character: Character, tmp_path: Path) -> None:
