@@ -146,7 +146,8 @@ class FacePrior(nn.Module):
         rows = away / size[..., None]
         doubt = (rows - torch.matmul(self.usual, rows)).square().sum(2) / (_DOUBTED * self.noise) ** 2
         noise = (self.belief * error / size).clamp_min(_LEAST_NOISE) ** 2 * (1 + doubt)
-        drawn, left = self._drawn(rows, _spread(noise, self.slant * slant.double()))
+        spread = _spread(noise, self.slant * slant.double()) if self.slant else _even(noise)
+        drawn, left = self._drawn(rows, spread)
         return (drawn * size[..., None] + centre).float(), (left * size).float()
 
     def _drawn(self, rows: Tensor, noise: _Symmetric) -> tuple[Tensor, Tensor]:
@@ -201,6 +202,11 @@ class _Symmetric(NamedTuple):
         c, d = self.xy * sure.xx + self.yy * sure.xy, self.xy * sure.xy + self.yy * sure.yy
         first = a * a * told.xx + 2 * a * b * told.xy + b * b * told.yy
         return first + c * c * told.xx + 2 * c * d * told.xy + d * d * told.yy
+
+
+def _even(variance: Tensor) -> _Symmetric:
+    """Variances [N, L] that lean nowhere; onnxruntime makes no number of a slant that is nought."""
+    return _Symmetric(variance, torch.zeros_like(variance), variance)
 
 
 def _spread(variance: Tensor, slant: Tensor) -> _Symmetric:

@@ -36,7 +36,7 @@ class Schedule:
     name: str = ""
     backbone: str = "dense"
     widths: tuple[int, ...] = (16, 32, 64, 96, 128)  # those of the landmark network, whose weights start these
-    depths: tuple[int, ...] = (1, 1, 2, 3)
+    depths: tuple[int, ...] = (1, 1, 1, 1)
     neck: int = 48
     minutes: float | None = 11.0
     steps: int | None = None

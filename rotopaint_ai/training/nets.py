@@ -333,7 +333,7 @@ class Reader(nn.Module):
             said = self.net(crop_NCHW)
             return Reading(said.points, said.log_scale, said.visible, said.slant)
         said = self.net(torch.cat((crop_NCHW, torch.flip(crop_NCHW, (3,)))))
-        halves = [part.chunk(2) for part in (said.points, said.log_scale, said.visible, said.slant)]
+        halves = [part.unflatten(0, (2, -1)) for part in (said.points, said.log_scale, said.visible, said.slant)]
         straight, mirrored = (Reading(*(half[at] for half in halves)) for at in (0, 1))
         other = self._turned_back(mirrored, crop_NCHW.shape[3])
         apart = (other.points - straight.points).norm(dim=2) > self.AGREE * crop_NCHW.shape[3]

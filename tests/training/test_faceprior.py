@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
+from rotopaint_ai.training.export import export_checked
 from rotopaint_ai.training.faceprior import FacePrior, Fold, _Symmetric, apply, choose_prior, fit_basis, folds, swept
+from rotopaint_ai.training.nets import CropModel, LandmarkNet
 
 HEAD = np.random.default_rng(5).normal(0, 1, (30, 3)) * [1.0, 1.2, 0.6]
 MIRROR = list(range(30))
@@ -153,6 +156,18 @@ def test_the_posterior_is_that_of_a_gaussian() -> None:
     after = np.diag(signal - gain @ signal).reshape(2, 30)
     np.testing.assert_allclose(drawn[0].numpy(), wanted, atol=1e-6)
     np.testing.assert_allclose(left[0].numpy(), np.sqrt(after.mean(axis=0)), atol=1e-6)
+
+
+@pytest.mark.parametrize("slant", [0.0, 1.5])
+def test_the_model_with_its_mirrored_reading_and_prior_is_exported_for_any_batch(slant: float, tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    net = LandmarkNet(30, widths=(8, 8, 8, 8, 8), neck=8, fine=8, window=5)
+    basis = fit_basis(faces(60, 0), None)
+    assert basis is not None
+    prior = FacePrior(basis, np.full(30, 0.02), belief=0.5, residual=0.003, slant=slant)
+    model = CropModel(net, prior=prior, mirror=[1, 0, *range(2, 30)])
+    crops = np.random.default_rng(0).random((5, 64, 64, 3), dtype=np.float32)
+    assert export_checked(model, tmp_path / "landmarks.onnx", "crop", ("landmarks", "expected_error"), crops) < 0.01
 
 
 def test_unknown_landmarks_of_some_frames_do_no_harm() -> None:
