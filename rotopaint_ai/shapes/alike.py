@@ -15,7 +15,8 @@ import numpy as np
 
 from rotopaint_ai.shapes.facespace import TOO_FEW, Array, Complex, FaceSpace, Rows
 
-# By how corrections of rendered shots of `rotopaint_ai.stage` fit frames alike. Shares of the models' error, squared.
+# By how corrections fit frames alike: shots of the stage, held-out training shots of two puppets of another renderer.
+# Shares of the models' error, squared.
 NEAR = 0.7  # of frames whose face looks the same round the shape
 SAME = 0.05  # of all frames of a shot
 OWN = (0.05, 0.4)  # that a frame has for itself: hardly any, or a good part

@@ -32,7 +32,8 @@ Keys = Mapping[str, Mapping[int, Key]]
 
 Errors = Mapping[str, Mapping[int, float]]  # expected error in pixels by shape and frame
 
-# Chosen on rendered shots of `rotopaint_ai.stage` alone (benchmarks/keys.py), in units of the expected error's square.
+# Chosen by `benchmarks/keys.py` on shots of the stage and on held-out training shots of two puppets of another
+# renderer; in units of the expected error's square.
 SAME = 0.3  # variance of the models' error that all frames share
 WITH_POSE = 0.3  # that grows in proportion to the pose
 NEAR_POSE = 0.5  # of poses alike
