@@ -93,19 +93,26 @@ def curves(found: RotoDocument, truth: RotoDocument, frames: list[int]) -> dict[
     return {"shapes": table, **summary}
 
 
-def frames_within(found: RotoDocument, truth: RotoDocument, frames: list[int], percent: float) -> dict[str, float]:
-    """Share of frames whose seams lie, on average over the seams, within `percent` of the face's width."""
-    names = {s.name for s in found.shapes}
-    good = []
-    for frame in frames:
-        shares = [
-            curve_distance(as_array(found.shape(t.name).at(frame)), as_array(t.at(frame)), t.closed)[0]
-            / face_width(truth, frame)
-            for t in truth.shapes
-            if t.role == "seam" and t.name in names and found.shape(t.name).keys
-        ]
-        good.append(bool(shares) and float(np.mean(shares)) * 100 <= percent)
-    return {"frames": len(frames), "share": float(np.mean(good)) if good else float("nan")}
+def seams_of_frames(found: RotoDocument, truth: RotoDocument, frames: list[int]) -> list[float]:
+    """Distance in pixels of each frame's seams, the mean over its seams; infinite where none was found."""
+    names = {s.name for s in found.shapes if s.keys}
+    seams = [t for t in truth.shapes if t.role == "seam" and t.name in names]
+    return [
+        float(
+            np.mean(
+                [curve_distance(as_array(found.shape(t.name).at(f)), as_array(t.at(f)), t.closed)[0] for t in seams]
+            )
+        )
+        if seams
+        else float("inf")
+        for f in frames
+    ]
+
+
+def frames_within(off: list[float], limits: list[float]) -> dict[str, float]:
+    """Share of frames whose seams lie within each frame's limit, both in pixels."""
+    good = [px <= limit for px, limit in zip(off, limits)]
+    return {"frames": len(good), "share": float(np.mean(good)) if good else float("nan")}
 
 
 def mattes(run: Path, seams: str, names: list[str], frames: list[int]) -> dict[str, float]:
@@ -162,11 +169,13 @@ def main() -> int:
     options = parser.parse_args()
     found, truth = document.read(options.run / "shapes.roto.json"), document.read(options.truth)
     frames = sorted({f for s in truth.shapes for f in s.keys} & set(range(found.first_frame, found.last_frame + 1)))
+    off = seams_of_frames(found, truth, frames)
     result: dict[str, Any] = {
         "frames": len(frames),
         "landmarks": landmarks(found, truth, frames),
         "curves": curves(found, truth, frames),
-        "frames_within_3_percent": frames_within(found, truth, frames, 3.0),
+        "frames_within_3_percent": frames_within(off, [0.03 * face_width(truth, f) for f in frames]),
+        "frames_within_1.5_px": frames_within(off, [1.5] * len(frames)),
     }
     if options.seam:
         seams = [s.name for s in found.shapes if s.role == "seam"]
