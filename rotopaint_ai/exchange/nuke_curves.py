@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import re
 import struct
+from collections.abc import Iterable
 from dataclasses import replace
 from itertools import pairwise, repeat
 from typing import Any, NoReturn
@@ -29,8 +30,8 @@ from rotopaint_ai.exchange.nuke_tree import (
     Transform,
     Tree,
 )
+from rotopaint_ai.exchange.nuke_words import nest, unfolded
 
-_TOKEN = re.compile(r'[{}]|"(?:[^"\\]|\\.)*"|(?:\\.|[^{}\s\\])+', re.DOTALL)
 _PLAIN = {"0": "00000000", "1": "3f800000"}
 _UNPACK = struct.Struct(">f").unpack  # NUM is `x` and eight digits, big-endian
 _MAX_REPEAT = 1_000_000
@@ -41,8 +42,9 @@ def parse(text: str, *, where: str = "curves") -> Tree:
     """The tree in a `curves` value (the text between its outer braces). Raises DocumentError."""
     if is_nuke6(text):
         raise DocumentError(f"{where}: written by Nuke 6; open and save the script in Nuke 7 or later")
-    lists = _nest(text, where)
-    if "{r" in text:
+    has_runs = "{r" in text
+    lists = nest(text, where, folded=not has_runs)
+    if has_runs:
         _check_runs(lists, where)
     try:
         return _tree(lists, where)
@@ -58,28 +60,6 @@ def _tree(lists: list[Any], where: str) -> Tree:
     _expect(flags, "f", 2, where)
     _expect(layers, "n", 2, where)
     return Tree(_number(version[1], where), _integer(flags[1], where), _layer(layers[1], where))
-
-
-def _nest(text: str, where: str) -> list[Any]:
-    """Braces as lists, everything else as words."""
-    top: list[Any] = []
-    current, stack = top, []
-    for found in _TOKEN.finditer(text):  # one after the other: a long shot has millions
-        token = found[0]
-        if token == "{":
-            inner: list[Any] = []
-            current.append(inner)
-            stack.append(current)
-            current = inner
-        elif token == "}":
-            if not stack:
-                _refuse(where, "a brace closes that was never opened")
-            current = stack.pop()
-        else:
-            current.append(token)
-    if stack:
-        _refuse(where, f"{len(stack)} braces are never closed; the file may be cut short")
-    return top
 
 
 def _check_runs(lists: list[Any], where: str) -> None:
@@ -164,8 +144,8 @@ def _cubic_block(block: Any, where: str) -> Cubic:
         _refuse(where, "px without key times")
     times = _times(points[1], where)
     rows = points[:1:-1]
-    del points[2:]  # each is let go as soon as it is read: as words a long shot's points take more than all else
-    return Cubic(flags, times, tuple(_point(rows.pop(), times, where) for _ in range(len(rows))))
+    del points[2:]  # each is let go as soon as it is read
+    return Cubic(flags, times, tuple(_point(unfolded(rows.pop(), where), times, where) for _ in range(len(rows))))
 
 
 def _point(block: Any, times: Times | None, where: str) -> CurvePoint:
@@ -330,8 +310,17 @@ def _plain_keys(block: list[Any], times: Times) -> tuple[CurveKey, ...] | None:
         return None
     if sum(n) - sum(n) != 0.0:  # something is not finite
         return None
-    five = zip(times, n[::5], n[1::5], n[2::5], n[3::5], n[4::5], repeat(False), repeat(None))
+    left, right = n[1::5], n[3::5]
+    if digits[6::5] == digits[3:-5:5]:  # straight from key to key: one object for both slopes
+        left = (left[0], *right[:-1])
+    before, after = (_shared(n[at::5], digits[at::5]) for at in (2, 4))  # weights are 1, as a rule
+    five = zip(times, n[::5], left, before, right, after, repeat(False), repeat(None))
     return tuple(map(CurveKey._make, five))
+
+
+def _shared(values: tuple[float, ...], digits: list[str]) -> Iterable[float]:
+    """The same values, as one object where their digits are all the same."""
+    return repeat(values[0], len(values)) if digits.count(digits[0]) == len(digits) else values
 
 
 def _items(block: Any, where: str, depth: int = 0) -> list[list[Any]]:

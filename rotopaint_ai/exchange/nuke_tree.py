@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import struct
 from bisect import bisect_right
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -128,7 +129,7 @@ class Cubic:
 
     flags: int
     times: Times | None
-    points: tuple[CurvePoint, ...]
+    points: Sequence[CurvePoint]
 
 
 @dataclass(frozen=True, slots=True)

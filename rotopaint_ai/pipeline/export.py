@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TextIO
 
 from rotopaint_ai.errors import UsageError
 from rotopaint_ai.exchange import document as roto_json
@@ -91,16 +92,24 @@ def write_nuke_in_parts(path: Path, document: RotoDocument) -> tuple[Proof, tupl
     with replacing(path) as beside, beside.open("w", encoding="utf-8", newline="\n") as stream:
         for shape in document.shapes:
             alone = replace(document, shapes=(shape,))
-            text = nuke.dumps(alone)
-            found = nuke_reader.read_text(text, where=path.name).document
-            parts.append(proof.prove(alone, found, loses=nuke.NOT_KEPT).require(path.name))
-            start = _n_common(empty, text)
-            if not cut:
-                stream.write(text[:start])
+            start, found = _written_part(stream, alone, empty, path.name, is_first=not cut)
             cut = start
-            stream.write(text[start : len(text) - (len(empty) - start)])
+            parts.append(proof.prove(alone, found, loses=nuke.NOT_KEPT).require(path.name))
+            del found  # before the next shape's is made
         stream.write(empty[cut:])
     return Proof.joined(parts), tuple(lost)
+
+
+def _written_part(
+    stream: TextIO, alone: RotoDocument, empty: str, where: str, *, is_first: bool
+) -> tuple[int, RotoDocument]:
+    """Write what a document of one shape adds to the `empty` script; returns where in that, and the text read back."""
+    text = nuke.dumps(alone)
+    start = _n_common(empty, text)
+    if is_first:
+        stream.write(text[:start])
+    stream.write(text[start : len(text) - (len(empty) - start)])
+    return start, nuke_reader.read_text(text, where=where).document
 
 
 def _n_common(a: str, b: str) -> int:
