@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from html import escape
 
 WIDTH, HEIGHT = 1120.0, 300.0
@@ -22,7 +23,7 @@ class Curve:
     dim: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Chart:
     """Curves over frames, with bands of frames to shade (held) and frames to mark (failed, lost)."""
 
@@ -34,7 +35,7 @@ class Chart:
     marks: Mapping[int, str] | None = None
     limit: tuple[float, str] | None = None
 
-    @property
+    @cached_property  # asked for at every point: anew, a chart of 2,000 frames took seconds
     def top(self) -> float:
         """The value at the chart's upper edge: a round number above every value."""
         values = [v for curve in self.curves for v in curve.values if v is not None]
