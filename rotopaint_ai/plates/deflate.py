@@ -41,9 +41,13 @@ def packer() -> Any:
 
 
 def decompress(packed: Buffer, most: int) -> bytes:
-    """The data of a zlib stream, cut after `most` bytes (1 or more). Raises ValueError for what is none."""
-    library: Any = zlib if isal_zlib is None else isal_zlib
+    """The data of a zlib stream, cut after `most` bytes (1 or more). Raises ValueError for what is none, or no whole
+    one."""
+    stream: Any = (zlib if isal_zlib is None else isal_zlib).decompressobj()
     try:
-        return bytes(library.decompressobj().decompress(packed, most))
+        found = bytes(stream.decompress(packed, most))
     except (zlib.error, _ISAL_ERROR) as error:
         raise ValueError(str(error)) from error
+    if len(found) < most and not stream.eof:
+        raise ValueError("the stream ends before its check")
+    return found

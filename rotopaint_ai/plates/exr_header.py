@@ -9,6 +9,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from operator import itemgetter
 from typing import Final
 
 from rotopaint_ai.errors import DamagedFrameError, UnsupportedPlateError
@@ -294,16 +295,17 @@ def _channels(found: Mapping[str, tuple[str, bytes]], name: str) -> tuple[Channe
         raise DamagedFrameError(f"{name}: its header has no list of channels; it is damaged, render it again")
     reader, channels = _Reader(memoryview(value), name), []
     while True:
+        at = reader.at
         label = reader.text("channel name")
         if not label:
             break
         type_, _, x_sampling, y_sampling = struct.unpack("<iIii", reader.take(16, f"channel {_shown(label)}"))
         if type_ not in (0, 1, 2) or x_sampling < 1 or y_sampling < 1:
             raise DamagedFrameError(f"{name}: channel {_shown(label)} is malformed; it is damaged, render it again")
-        channels.append(Channel(label, type_, x_sampling, y_sampling))
+        channels.append((value[at:].partition(b"\0")[0], Channel(label, type_, x_sampling, y_sampling)))
     if not 0 < len(channels) <= _MAX_CHANNELS:
         raise DamagedFrameError(f"{name}: {len(channels)} channels; wanted 1 to {_MAX_CHANNELS}; render it again")
-    return tuple(channels)
+    return tuple(channel for _, channel in sorted(channels, key=itemgetter(0)))  # as OpenEXR takes their pixels to lie
 
 
 def _text(found: Mapping[str, tuple[str, bytes]], key: str) -> str:

@@ -141,13 +141,20 @@ class Contents:
         return self._size
 
     def __getitem__(self, part: slice, /) -> bytes:
-        """Fewer than asked for where the file became shorter. Raises PlateError where the disk refuses."""
+        """As of bytes of the size that the file had when it was opened.
+
+        Raises: DamagedFrameError where it has become shorter; PlateError where the disk refuses.
+        """
         first, end, _ = part.indices(self._size)
+        wanted = max(end - first, 0)
         try:
             self._stream.seek(first)
-            return self._stream.read(max(end - first, 0))
+            found = self._stream.read(wanted)
         except OSError as error:
             raise _refused(self._path, error) from error
+        if len(found) < wanted:
+            raise DamagedFrameError(f"{self._path.name}: became shorter while it was read; run this frame again")
+        return found
 
 
 @contextmanager

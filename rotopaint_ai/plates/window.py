@@ -125,7 +125,10 @@ class Window:
 def own_memory(shape: tuple[int, ...], dtype: Any) -> Array:
     """Zeros that go back to the system with the array: blocks of this size lie scattered in the C library's memory."""
     n_bytes = int(np.prod(shape)) * np.dtype(dtype).itemsize
-    found: Array = np.ndarray(shape, dtype, _pages(max(n_bytes, 1)))
+    try:
+        found: Array = np.ndarray(shape, dtype, _pages(max(n_bytes, 1)))
+    except OSError as error:
+        raise MemoryError(f"no {n_bytes >> 20} MB of memory for pixels") from error
     return found
 
 

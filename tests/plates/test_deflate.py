@@ -43,3 +43,9 @@ def test_no_more_comes_out_than_asked_for() -> None:
 def test_what_is_no_stream_is_refused() -> None:
     with pytest.raises(ValueError, match=r"\w"):
         deflate.decompress(b"abcdefgh", 100)
+
+
+@pytest.mark.parametrize("n_lost", [1, 4, 5])
+def test_a_stream_without_its_end_is_none(n_lost: int) -> None:
+    with pytest.raises(ValueError, match="ends before its check"):
+        deflate.decompress(zlib.compress(bytes(10_000))[:-n_lost], 10_001)

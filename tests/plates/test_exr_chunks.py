@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from os import truncate
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,8 @@ import pytest
 from rotopaint_ai.errors import DamagedFrameError
 from rotopaint_ai.plates import exr, open_plate
 from rotopaint_ai.plates.exr_chunks import predict, unpredict
+from rotopaint_ai.plates.exr_header import parse
+from rotopaint_ai.plates.picture import contents
 from rotopaint_ai.plates.window import Area
 
 from .writers import load, picture, save
@@ -49,7 +52,7 @@ def test_half_and_float_side_by_side(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("near", [None, TOP_LEFT])
 @pytest.mark.parametrize("at", [0, -1])  # inside what is looked at, and far from it
-@pytest.mark.parametrize("damage", ["row", "size", "bytes"])
+@pytest.mark.parametrize("damage", ["row", "size", "bytes", "check"])
 def test_a_damaged_chunk_is_refused_wherever_it_lies(tmp_path: Path, near: Area | None, at: int, damage: str) -> None:
     path = save(tmp_path / "p.0001.exr", picture(64, 80).astype(np.float16), attributes={"compression": "zip"})
     data = bytearray(path.read_bytes())
@@ -58,6 +61,8 @@ def test_a_damaged_chunk_is_refused_wherever_it_lies(tmp_path: Path, near: Area 
         offset = struct.unpack_from("<5Q", data, table)[at]
         if damage == "row":
             struct.pack_into("<i", data, offset, 7)
+        elif damage == "check":  # the stream's last four bytes are not counted as its own
+            struct.pack_into("<i", data, offset + 4, struct.unpack_from("<i", data, offset + 4)[0] - 4)
         elif damage == "size":
             struct.pack_into("<i", data, offset + 4, 1 << 30)
         else:
@@ -65,6 +70,29 @@ def test_a_damaged_chunk_is_refused_wherever_it_lies(tmp_path: Path, near: Area 
         path.write_bytes(data)
         with pytest.raises(DamagedFrameError, match=r"p\.0001\.exr: some of its pixels are missing or cut off"):
             plate.read(1, near=near)
+
+
+@pytest.mark.parametrize("compression", ["zip", "none"])
+def test_channels_lie_in_the_order_of_their_names(tmp_path: Path, compression: str) -> None:
+    """Whatever the order of their list, as OpenEXR has it: the names of the first and the last are exchanged."""
+    path = save(tmp_path / "p.exr", picture(20, 20).astype(np.float16), attributes={"compression": compression})
+    data = bytearray(path.read_bytes())
+    at = data.index(b"chlist\0") + 11
+    assert bytes((data[at], data[at + 36])) == b"BR"
+    data[at], data[at + 36] = data[at + 36], data[at]
+    path.write_bytes(data)
+    assert exr.read(path).codes.tobytes() == load(path, "half")[0].tobytes()
+
+
+def test_a_file_that_becomes_shorter_while_it_is_read(tmp_path: Path) -> None:
+    path = save(tmp_path / "p.exr", picture(64, 64).astype(np.float16), attributes={"compression": "zip"})
+    with contents(path) as data:
+        truncate(path, 300)
+        assert len(data[200:300]) == 100
+        with pytest.raises(DamagedFrameError, match=r"p\.exr: became shorter while it was read"):
+            data[299:301]
+        with pytest.raises(DamagedFrameError, match=r"p\.exr: became shorter while it was read"):
+            parse(data, path.name)
 
 
 @pytest.mark.parametrize("n", [0, 1, 2, 1001, 1 << 16])

@@ -12,7 +12,7 @@ from rotopaint_ai.errors import PlateError
 from rotopaint_ai.plates import oiio
 from rotopaint_ai.plates.clean import write_clean
 from rotopaint_ai.plates.plate import Frame, open_plate
-from rotopaint_ai.plates.window import Area, Cut, Window
+from rotopaint_ai.plates.window import Area, Cut, Window, own_memory
 
 HEIGHT, WIDTH = 200, 48
 AREA = Area(10.5, 55.0, 30.0, 87.0)
@@ -114,3 +114,14 @@ def test_a_plate_that_changed_meanwhile_is_told(tmp_path: Path) -> None:
     np.testing.assert_array_equal(narrow.region(12, 70, 4, 4)[0].shape, (4, 4, 3))
     with pytest.raises(PlateError, match=r"plate\.1001\.exr: was written anew while it was worked on"):
         narrow.region(0, 0, 4, 4)
+
+
+def test_pixels_for_which_there_is_no_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A mapping's refusal has nothing to do with a disk."""
+
+    def refuse(n_bytes: int) -> None:
+        raise OSError(12, "Cannot allocate memory")
+
+    monkeypatch.setattr("rotopaint_ai.plates.window._pages", refuse)
+    with pytest.raises(MemoryError, match="no 1144 MB"):
+        own_memory((10_000, 10_000, 3), "float32")
