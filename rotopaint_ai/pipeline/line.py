@@ -149,7 +149,12 @@ class Line:
         if read.frame is None:
             return tracker.skip(read.number)
         self._waiting[read.number] = read
-        settled = tracker.push(read.frame, read.ms)
+        try:
+            settled = tracker.push(read.frame, read.ms)
+        except PlateError as error:  # it looked further than was read, and the file is no longer the same
+            read.error = error
+            del self._waiting[read.number]
+            return tracker.skip(read.number)
         reach = tracker.reach
         if reach is not None:
             read.frame = read.frame.narrowed(reach)

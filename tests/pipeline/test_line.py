@@ -68,3 +68,41 @@ def test_frames_are_read_near_where_the_face_was(tmp_path: Path) -> None:
     assert asked[1] is None  # nobody knows yet
     assert asked[8] == FACE.grown(ROOM * 50.0)
     assert set(kept.values()) == {40 * 50 * 3 * 2}
+
+
+class _Wide(_Tracker):
+    """Looks at all of a frame, as a tracker does that has lost the face."""
+
+    def push(self, frame: Frame, ms: MutableMapping[str, float]) -> Settled:
+        frame.region(0, 0, 128, 128)
+        return super().push(frame, ms)
+
+
+def test_a_frame_that_is_no_longer_there_when_more_of_it_is_wanted(tmp_path: Path) -> None:
+    """It fails like one that cannot be read, and the others go on."""
+    spec = OpenImageIO.ImageSpec(128, 128, 3, OpenImageIO.HALF)
+    spec.attribute("compression", "zip")
+    for number in (1, 2, 3, 4):
+        oiio.save(tmp_path / f"p.{number:04d}.exr", spec, np.full((128, 128, 3), 0.5, np.float16))
+    failed: dict[int, str] = {}
+
+    def record(frame: int) -> FrameRecord:
+        return cast(FrameRecord, SimpleNamespace(frame=frame))
+
+    def fail(frame: int, message: str) -> FrameRecord:
+        failed[frame] = message
+        return record(frame)
+
+    with open_plate(str(tmp_path / "p.####.exr")) as plate:
+
+        def read(number: int, near: Area | None) -> Frame:
+            frame = plate.read(number, near=FACE)
+            if number == 2:
+                plate.path_of(number).unlink()
+            return frame
+
+        line = Line(read, lambda frame, *_: record(frame.number), fail, lambda _: False, lambda _: None, threads=1)
+        done = sorted(record.frame for record in line.run(plate.frames, Snapshot(0, _Wide()), Cancel()))
+    assert done == [1, 2, 3, 4]
+    assert list(failed) == [2]
+    assert "p.0002.exr" in failed[2]
