@@ -54,7 +54,7 @@ def read_text(path: Path) -> Any:
         return _parse(text)
     except _TwiceError as error:
         raise UsageError(f"{path.name}: {error}; keep one of them") from error
-    except (yaml.YAMLError, RecursionError) as error:
+    except (yaml.YAMLError, RecursionError, ValueError, LookupError, AttributeError) as error:  # of tags: `!!int x`
         raise UsageError(f"{path.name}: is not YAML ({' '.join(str(error).split())[:160]}); correct it") from error
 
 
