@@ -72,6 +72,7 @@ def refit(predicted: RotoDocument, document: RotoDocument, errors: Errors | None
     tasks = [
         _task(space, base, shape, hand, (errors or {}).get(shape.name) or of_face)
         for base, shape, hand in _corrected(predicted, document)
+        if not set(hand).isdisjoint(_spoken_of(space, base, shape))
     ]
     beliefs = _beliefs(space, tasks)
     return {task.shape.name: _refitted(space, task, beliefs) for task in tasks}
@@ -158,11 +159,16 @@ class _Task:
         return np.asarray(self.error_H / np.sqrt((self.error_H**2).mean()))
 
 
+def _spoken_of(space: FaceSpace, base: RotoShape, shape: RotoShape) -> list[int]:
+    """Frames of a shape of which the models said something: where the face was lost, no key tells how wrong they are."""
+    return sorted({*base.keys, *(shape.keys.keys() & set(space.frames))})
+
+
 def _task(space: FaceSpace, base: RotoShape, shape: RotoShape, hand: list[int], errors: Mapping[int, float]) -> _Task:
-    frames = sorted({*base.keys, *shape.keys})
+    frames = _spoken_of(space, base, shape)
     starts, hold_F = np.unique(space.time_F[space.rows(frames)], return_inverse=True)
     first = [frames[int(np.argmax(hold_F == hold))] for hold in range(len(starts))]
-    keyed = {int(hold_F[frames.index(frame)]): frame for frame in hand}
+    keyed = {int(hold_F[frames.index(frame)]): frame for frame in hand if frame in frames}
     true = dict(zip(keyed, _splines(shape, list(keyed.values()))))
     usual = float(np.median(list(errors.values()) or [1.0]))
     error_H = np.maximum([errors.get(frame, usual) for frame in first], 1e-3)

@@ -202,6 +202,21 @@ def test_a_dragged_landmarks_frame_counts_as_corrected() -> None:
     assert apart(model.shapes[0].keys[1009].points, 1009) > 4
 
 
+def test_keys_where_the_face_was_lost_pull_nothing_beside_them() -> None:
+    lost = range(1015, 1020)
+    model = shot()
+    shape, marks = model.shapes[0], model.landmarks
+    model = replace(
+        model,
+        landmarks=replace(marks, keys={frame: row for frame, row in marks.keys.items() if frame not in lost}),
+        shapes=(shape.with_keys({frame: key for frame, key in shape.keys.items() if frame not in lost}),),
+    )
+    assert refit(model, keyed(model, *lost)) == {}
+    new = refit(model, keyed(model, *lost, 1001))["seam"]
+    assert not set(new) & {*lost, 1001}
+    assert max(apart(key.points, frame) for frame, key in new.items()) < 0.1
+
+
 def test_a_spline_that_a_person_rebuilt_is_left_alone() -> None:
     model = shot(wrong=4)
     rebuilt = RotoShape("seam", False, "seam", {1001: Key((ControlPoint(0, 0), ControlPoint(1, 1)), "human")})
