@@ -6,6 +6,7 @@ Convention: F frames, P control points, D = 6 P numbers of a key, M curve sample
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +19,8 @@ def rows(shape: RotoShape, frames: Iterable[float] | NDArray[np.intp]) -> Array:
     """Key numbers (F, D) at every frame, as `RotoShape.at` gives them. The shape has a key."""
     at = np.asarray(list(frames) if not isinstance(frames, np.ndarray) else frames, dtype=np.float64)
     keyed = np.array(shape.frames)
-    numbers = np.array([shape.keys[frame].points for frame in shape.frames], dtype=np.float64).reshape(len(keyed), -1)
+    points = (point for frame in shape.frames for point in shape.keys[frame].points)  # never all at once
+    numbers = np.fromiter(chain.from_iterable(points), dtype=np.float64).reshape(len(keyed), -1)
     holds = np.array([shape.keys[frame].interpolation == "hold" for frame in shape.frames])
     left = np.clip(np.searchsorted(keyed, at, side="right") - 1, 0, len(keyed) - 1)
     right = np.minimum(left + 1, len(keyed) - 1)
@@ -60,11 +62,11 @@ def distances(a: RotoShape, b: RotoShape, frames: Iterable[float], *, per_segmen
     It bounds the distance of the two curves from above. Both shapes have keys, and equally many control points.
     """
     at = np.asarray(list(frames), dtype=np.float64)
-    step = max(1, 2_000_000 // (max(a.n_points, 1) * per_segment * 4))  # frames at a time: memory stays flat
+    step = max(1, 400_000 // (max(a.n_points, 1) * per_segment * 4))  # frames at a time: memory stays flat
+    left, right = rows(a, at), rows(b, at)
     parts = [
         farthest(
-            samples(rows(a, at[i : i + step]), a.closed, per_segment)
-            - samples(rows(b, at[i : i + step]), a.closed, per_segment)
+            samples(left[i : i + step], a.closed, per_segment) - samples(right[i : i + step], a.closed, per_segment)
         )
         for i in range(0, len(at), step)
     ]
