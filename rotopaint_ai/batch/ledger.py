@@ -91,7 +91,12 @@ class Ledger:
 
     def has_given_up(self, task: Task) -> bool:
         """Whether a task has failed as often as its shot allows."""
-        return len(self.failures(task)) > task.shot.retries
+        return self.verdict(task) is not None
+
+    def verdict(self, task: Task) -> str | None:
+        """Why a task was given up, one look at a file that others may delete meanwhile; None where it was not."""
+        reasons = self.failures(task)
+        return reasons[-1] if len(reasons) > task.shot.retries else None
 
     def _drop_stale(self, task: Task) -> None:
         path = self._path(task, "claim")

@@ -80,7 +80,7 @@ def _shot(shot: Shot, show: Show, planned: Planned) -> ShotSummary:
     tasks = [task for task in planned.board.tasks if task.shot.name == shot.name]
     seconds = sum(float(ledger.facts(task).get("seconds", 0.0)) for task in tasks)
     if not ledger.is_done(tasks[-1]):
-        reasons = [ledger.failures(task)[-1] for task in tasks if ledger.has_given_up(task)]
+        reasons = [reason for reason in map(ledger.verdict, tasks) if reason is not None]
         if reasons:
             return ShotSummary(shot.name, "failed", seconds=seconds, message=reasons[0])
         n_done = sum(map(ledger.is_done, tasks))

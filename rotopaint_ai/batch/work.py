@@ -110,12 +110,14 @@ def do_one(task: Task, board: Board, sink: Sink, cancel: Cancel, do: Do | None =
         raise UsageError(f"{task.key}: waits for {waiting[0]}; do that first")
     ledger.forgive(task)
     told: str | None = None
-    while not board.is_done(task.key) and not ledger.has_given_up(task):
+    while not board.is_done(task.key):
+        if (reason := ledger.verdict(task)) is not None:
+            return reason
         cancel.check()
         if not _try(task, ledger, sink, cancel, do or perform_task):
             told = _tell_holder(task, ledger, sink, told)
             time.sleep(POLL_S)
-    return None if board.is_done(task.key) else ledger.failures(task)[-1]
+    return None
 
 
 def given_up(task: Task, board: Board) -> str | None:
@@ -123,8 +125,9 @@ def given_up(task: Task, board: Board) -> str | None:
     for other in board.tasks:
         if other.shot.name != task.shot.name or other.kind not in BEFORE[task.kind]:
             continue
-        if not board.is_done(other.key) and board.ledger.has_given_up(other):
-            return f"{other.key} failed: {board.ledger.failures(other)[-1]}"
+        reason = None if board.is_done(other.key) else board.ledger.verdict(other)
+        if reason is not None:
+            return f"{other.key} failed: {reason}"
     return None
 
 

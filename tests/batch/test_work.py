@@ -14,7 +14,7 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -41,6 +41,9 @@ TASKS = (
     *(Task(SHOT, "paint", FrameRange(n, n + 1), ("sh010/track",)) for n in range(1, 13, 2)),
     Task(SHOT, "gather", None, tuple(f"sh010/paint.{FrameRange(n, n + 1)}" for n in range(1, 13, 2))),
 )
+
+
+TROUBLE = {"sh010/track": 99}
 
 
 class Done:
@@ -230,6 +233,25 @@ def test_a_farm_s_task_is_tried_as_often_as_its_shot_allows(tmp_path: Path) -> N
     assert hopeless.count["sh010/paint.1-2"] == 3
     assert given_up(TASKS[2], board) is None  # other ranges go on
     assert given_up(TASKS[-1], board) == "sh010/paint.1-2 failed: the disk is full"
+
+
+@pytest.mark.parametrize("ask", [given_up, lambda task, board: do_one(task, board, _nobody, Cancel(), Done(TROUBLE))])
+def test_a_farm_that_asks_again_while_another_machine_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ask: Callable[[Task, Board], str | None]
+) -> None:
+    """Who asks again forgives what failed, and that just after the other has looked."""
+    board, looked = Board(TASKS, Ledger(tmp_path)), Ledger.failures
+
+    def failures(ledger: Ledger, task: Task) -> list[str]:
+        found = looked(ledger, task)
+        if len(found) > task.shot.retries:
+            ledger.forgive(task)
+        return found
+
+    do_one(TASKS[0], board, _nobody, Cancel(), Done(TROUBLE))
+    monkeypatch.setattr(Ledger, "failures", failures)
+    task = TASKS[1] if ask is given_up else TASKS[0]
+    assert (ask(task, board) or "").endswith("the disk is full")
 
 
 def test_what_nobody_has_foreseen_ends_a_shot_and_not_the_show(
