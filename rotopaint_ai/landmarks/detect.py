@@ -168,8 +168,7 @@ class Follower:
         if self.mirror is None:
             return self._read_all(rgb, origin, [crop])[0]
         picture = self.display(cut(rgb, origin, crop, self.size_px))
-        straight, mirrored = read_pictures([picture, picture[:, ::-1]], [crop] * 2, self.detect, self.size_px)
-        return _mean(straight, _turned_back(mirrored, self.mirror))
+        return read_mirrored(picture, crop, self.detect, self.size_px, self.mirror)
 
     def _read_all(self, rgb: Picture, origin: tuple[int, int], crops: Sequence[Crop]) -> list[_Reading]:
         return read(rgb, origin, crops, detect=self.detect, size_px=self.size_px, display=self.display)
@@ -216,6 +215,12 @@ def read_pictures(pictures: Sequence[Picture], crops: Sequence[Crop], detect: De
         _reading(crop, np.asarray(points[row]), np.asarray(errors[row]), np.asarray(visible[row]), size_px)
         for row, crop in enumerate(crops)
     ]
+
+
+def read_mirrored(picture: Picture, crop: Crop, detect: Detect, size_px: int, mirror: tuple[int, ...]) -> _Reading:
+    """What the model says of a picture as it is and mirrored, in plate space."""
+    straight, mirrored = read_pictures([picture, picture[:, ::-1]], [crop] * 2, detect, size_px)
+    return _mean(straight, _turned_back(mirrored, mirror))
 
 
 def _reading(crop: Crop, points: Picture, errors: Picture, visible: Picture, size_px: int) -> _Reading:

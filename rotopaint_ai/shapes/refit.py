@@ -160,7 +160,7 @@ class _Task:
 
 
 def _spoken_of(space: FaceSpace, base: RotoShape, shape: RotoShape) -> list[int]:
-    """Frames of a shape of which the models said something: where the face was lost, no key tells how wrong they are."""
+    """Frames of which the models said something: where the face was lost, no key tells how wrong they are."""
     return sorted({*base.keys, *(shape.keys.keys() & set(space.frames))})
 
 
