@@ -148,18 +148,21 @@ class Line:
     def _track(self, tracker: Tracker, read: Read) -> Settled:
         if read.frame is None:
             return tracker.skip(read.number)
-        self._waiting[read.number] = read
         try:
             settled = tracker.push(read.frame, read.ms)
-        except PlateError as error:  # it looked further than was read, and the file is no longer the same
-            read.error = error
-            del self._waiting[read.number]
-            return tracker.skip(read.number)
-        reach = tracker.reach
-        if reach is not None:
-            read.frame = read.frame.narrowed(reach)
-        self._near = None if reach is None else reach.grown(ROOM * (reach.bottom - reach.top))
+        except PlateError:  # it looked further than was read, and the file is no longer the same
+            anew = self._read(read.number, None)
+            read.frame, read.error = anew.frame, anew.error
+            if read.frame is None:
+                return tracker.skip(read.number)
+            settled = tracker.push(read.frame, read.ms)
+        self._keep_waiting(read, read.frame, tracker.reach)
         return settled
+
+    def _keep_waiting(self, read: Read, frame: Frame, reach: Area | None) -> None:
+        read.frame = frame if reach is None else frame.narrowed(reach)
+        self._waiting[read.number] = read
+        self._near = None if reach is None else reach.grown(ROOM * (reach.bottom - reach.top))
 
     def _finish(self, pool: ThreadPoolExecutor, settled: Settled) -> Iterator[FrameRecord]:
         for number, known in settled:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import MutableMapping
 from pathlib import Path
 from types import SimpleNamespace
@@ -78,31 +79,38 @@ class _Wide(_Tracker):
         return super().push(frame, ms)
 
 
-def test_a_frame_that_is_no_longer_there_when_more_of_it_is_wanted(tmp_path: Path) -> None:
-    """It fails like one that cannot be read, and the others go on."""
+def test_a_file_that_is_another_one_when_more_of_it_is_wanted(tmp_path: Path) -> None:
+    """It is read anew; where it has gone, its frame fails alone."""
     spec = OpenImageIO.ImageSpec(128, 128, 3, OpenImageIO.HALF)
     spec.attribute("compression", "zip")
+
+    def save(number: int, value: float) -> None:
+        oiio.save(tmp_path / f"p.{number:04d}.exr", spec, np.full((128, 128, 3), value, np.float16))
+
+    def record(frame: int, message: str) -> FrameRecord:
+        return cast(FrameRecord, SimpleNamespace(frame=frame, message=message))
+
     for number in (1, 2, 3, 4):
-        oiio.save(tmp_path / f"p.{number:04d}.exr", spec, np.full((128, 128, 3), 0.5, np.float16))
-    failed: dict[int, str] = {}
-
-    def record(frame: int) -> FrameRecord:
-        return cast(FrameRecord, SimpleNamespace(frame=frame))
-
-    def fail(frame: int, message: str) -> FrameRecord:
-        failed[frame] = message
-        return record(frame)
-
+        save(number, 0.5)
+    tracker = _Wide()
     with open_plate(str(tmp_path / "p.####.exr")) as plate:
 
         def read(number: int, near: Area | None) -> Frame:
-            frame = plate.read(number, near=FACE)
+            is_first = number not in seen
+            seen.add(number)
+            frame = plate.read(number, near=FACE if is_first else near)
             if number == 2:
                 plate.path_of(number).unlink()
+            if number == 3 and is_first:
+                save(number, 0.25)
+                os.utime(plate.path_of(number), (1, 1))
             return frame
 
-        line = Line(read, lambda frame, *_: record(frame.number), fail, lambda _: False, lambda _: None, threads=1)
-        done = sorted(record.frame for record in line.run(plate.frames, Snapshot(0, _Wide()), Cancel()))
-    assert done == [1, 2, 3, 4]
-    assert list(failed) == [2]
-    assert "p.0002.exr" in failed[2]
+        seen: set[int] = set()
+        line = Line(
+            read, lambda frame, *_: record(frame.number, ""), record, lambda _: False, lambda _: None, threads=1
+        )
+        found = {each.frame: each.message or "" for each in line.run(plate.frames, Snapshot(0, tracker), Cancel())}
+    assert {frame for frame, message in found.items() if not message} == {1, 3, 4}
+    assert "p.0002.exr" in found[2]
+    assert tracker.means == {1: 0.5, 3: 0.25, 4: 0.5}
