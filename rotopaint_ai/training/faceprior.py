@@ -63,9 +63,12 @@ def fit_basis(landmarks_NLC: npt.NDArray[np.floating], mirror: Sequence[int] | N
     """The basis of a character from its keyed frames [n, L, 2], and from mirrored ones where `mirror` says how; NaN
     where unknown.
 
-    None with too few frames.
+    None with too few frames, and without mirrored ones where a landmark is never keyed: its twin alone tells of it.
     """
-    usable = np.isfinite(landmarks_NLC).all(axis=2).mean(axis=1) > 0.5
+    known = np.isfinite(landmarks_NLC).all(axis=2)
+    usable = known.mean(axis=1) > 0.5
+    if mirror is None and not known[usable].any(axis=0).all():
+        return None
     faces = landmarks_NLC[usable][:: max(1, -(-int(usable.sum()) // MOST_SAMPLES))].astype(np.float64)
     if len(faces) < FEWEST_SAMPLES or faces.shape[1] < 6:
         return None

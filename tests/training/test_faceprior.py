@@ -250,3 +250,14 @@ def test_how_little_hidden_landmarks_count_is_chosen(off_px: float, wanted: floa
     prior = chosen(whole(found), found, error, seen, even(found), true, seen)
     assert prior is not None
     assert prior.hidden == wanted
+
+
+def test_a_landmark_that_only_its_twin_tells_of_has_a_basis_with_mirrored_faces_alone() -> None:
+    keyed = faces(40, 0)
+    keyed[:, 1] = np.nan
+    twins = [1, 0, *range(2, 30)]
+    assert fit_basis(keyed, None) is None
+    assert fit_basis(keyed, twins) is not None
+    assert folds(keyed, keyed[:6], None, joins=True) == ()
+    keyed[3, 1] = 100.0
+    assert fit_basis(keyed, None) is not None
