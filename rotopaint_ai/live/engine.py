@@ -132,7 +132,7 @@ class LiveEngine:
         else:
             keys = spread(state.predicted, state.document, *request["spread"])
         if not keys:
-            raise UsageError("no shape has a human key yet; correct one frame first")
+            raise UsageError("no shape has a human key where the face was found; correct one such frame first")
         return self._packed(keys)
 
     def _packed(self, keys: Keys) -> Facts:
