@@ -375,8 +375,8 @@ def test_after_a_shard_that_cannot_be_fetched_the_next_ones_still_come(packed: P
     memory, moody = _streamed(packed, tmp_path, *["gone"] * TRIES)
     with fetching(memory.pictures, lambda step: [0, N - 1]) as tell:
         tell(0)
-        while not list(tmp_path.glob("*.tar")):  # ends, or pytest's own limit ends it
-            time.sleep(0.005)
+        while not list(tmp_path.glob("[!.]*.tar")):  # one that is still being written has a dot before its name
+            time.sleep(0.005)  # ends, or pytest's own limit ends it
     assert moody.n_asked == TRIES + 1
     memory.pictures[N - 1]
     assert moody.n_asked == TRIES + 1  # the second is there
