@@ -245,7 +245,7 @@ def touch_up(qtbot: QtBot, window: Window) -> None:
 
 
 def run_a_part(qtbot: QtBot, window: Window) -> None:
-    """Between In and Out the two frames that were spread to are run again: the artist's work stands there, the other two
+    """Between In and Out the frames that were spread to are run again: the artist's work stands there, the other two
     are not touched."""
     panel, session = window.panel, window.panel.session
     before, record = session.state, session.run
