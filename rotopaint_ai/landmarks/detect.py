@@ -22,7 +22,7 @@ Display = Callable[[Picture], Picture]
 Hand = Mapping[int, tuple[float, float]]
 
 _MAX_PASSES = 3
-_AGREE = 0.05  # of the crop: median distance up to which a mirrored reading speaks of the same face
+AGREE = 0.05  # of the crop: median distance up to which a mirrored reading speaks of the same face
 _SEARCH_STEPS = (-0.5, 0.0, 0.5)
 _SEARCH_SCALES = (1.0, 1.6)
 _PROPOSE_SHARES = (0.9, 0.55, 0.33)  # crop sides tried by `propose`, as shares of the plate's height
@@ -320,7 +320,7 @@ def _mean(straight: _Reading, mirrored: _Reading) -> _Reading:
     The expected error stays the mean, because readings of one frame err alike.
     """
     apart = np.median(np.linalg.norm(straight.points_LC - mirrored.points_LC, axis=1))
-    if not (straight.is_finite and mirrored.is_finite) or apart > _AGREE * straight.crop.side:
+    if not (straight.is_finite and mirrored.is_finite) or apart > AGREE * straight.crop.side:
         return straight
     return replace(
         straight,

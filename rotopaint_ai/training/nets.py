@@ -18,6 +18,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from rotopaint_ai.landmarks.detect import AGREE
 from rotopaint_ai.training.registry import Registry
 
 COARSE_STRIDE = 4
@@ -316,10 +317,10 @@ class Reader(nn.Module):
     """Reads crops [N, 3, S, S] as they are and mirrored: what a network does to one side it undoes on the other.
 
     `mirror`: the order of landmarks in a mirrored picture; None reads once. Where half of a crop's landmarks lie
-    further apart in the two than AGREE of its side, the mirrored one speaks of something else and does not count.
+    further apart in the two than `agree` of its side, the mirrored one speaks of something else and does not count.
     """
 
-    AGREE = 0.05
+    agree = AGREE
     order: Tensor
 
     def __init__(self, net: LandmarkNet, mirror: Sequence[int] | None) -> None:
@@ -336,7 +337,7 @@ class Reader(nn.Module):
         halves = [part.unflatten(0, (2, -1)) for part in (said.points, said.log_scale, said.visible, said.slant)]
         straight, mirrored = (Reading(*(half[at] for half in halves)) for at in (0, 1))
         other = self._turned_back(mirrored, crop_NCHW.shape[3])
-        apart = (other.points - straight.points).norm(dim=2) > self.AGREE * crop_NCHW.shape[3]
+        apart = (other.points - straight.points).norm(dim=2) > self.agree * crop_NCHW.shape[3]
         share = 0.5 * (apart.float().mean(1) < 0.5).float()[:, None, None]
         return Reading(*(_between(one, two, share) for one, two in zip(straight, other)))
 

@@ -45,7 +45,7 @@ def test_a_deeper_network_starts_where_a_shallower_one_ended() -> None:
 def test_a_crop_and_its_mirror_image_are_read_alike() -> None:
     order = (1, 0, 2)
     read = Reader(LandmarkNet(3, **TINY).eval(), order)
-    read.AGREE = 2.0  # an untrained network's two readings are of one thing all the same
+    read.agree = 2.0  # an untrained network's two readings are of one thing all the same
     torch.nn.init.normal_(read.net.lean.weight)
     crop = torch.rand(2, 3, 64, 64)
     one, other = read(crop), read(torch.flip(crop, (3,)))
@@ -58,7 +58,7 @@ def test_a_crop_and_its_mirror_image_are_read_alike() -> None:
 
 def test_a_mirrored_reading_of_something_else_does_not_count() -> None:
     read = Reader(LandmarkNet(3, **TINY).eval(), (1, 0, 2))
-    read.AGREE = 0.0
+    read.agree = 0.0
     crop = torch.rand(2, 3, 64, 64)
     torch.testing.assert_close(read(crop).points, read.net(crop).points)
 
