@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
-import sys
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 from hypothesis import settings
+
+from module_file import module_at
 
 os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
 
@@ -31,14 +31,7 @@ def shared() -> Path:
 @pytest.fixture(scope="session")
 def puppet() -> ModuleType:
     """Draws plates of a made-up puppet, and makes the pack that sees it (`pipeline/puppet.py`)."""
-    name = "line_puppet"
-    if name not in sys.modules:
-        spec = importlib.util.spec_from_file_location(name, Path(__file__).parent / "pipeline" / "puppet.py")
-        assert spec is not None
-        assert spec.loader is not None
-        sys.modules[name] = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(sys.modules[name])
-    return sys.modules[name]
+    return module_at(Path(__file__).parent / "pipeline" / "puppet.py")
 
 
 @pytest.fixture(scope="session")

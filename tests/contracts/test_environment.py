@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import importlib.util
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
+from module_file import module_at
+
 
 @pytest.fixture
 def environment() -> ModuleType:
-    path = Path(__file__).resolve().parents[2] / "scripts/environment.py"
-    spec = importlib.util.spec_from_file_location("environment", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return module_at(Path(__file__).parents[2] / "scripts" / "environment.py")
 
 
 def test_every_dependency_is_pinned_within_its_range(environment: ModuleType) -> None:

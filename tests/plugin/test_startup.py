@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import importlib.util
 import json
 import os
 import shutil
@@ -12,6 +11,8 @@ import sys
 from pathlib import Path
 
 import pytest
+
+from module_file import module_at
 
 ROOT = Path(__file__).resolve().parents[2]
 PARTS = {"rotopaint_ai": ROOT, "rotopaint_ui": ROOT / "ui", "rotopaint_nuke": ROOT / "plugin"}
@@ -155,11 +156,7 @@ def test_the_standalone_app_is_opened_by_the_products_own_python(
     monkeypatch.setenv("ROTOPAINT_PYTHON", str(other)) if named else monkeypatch.delenv("ROTOPAINT_PYTHON", False)
     monkeypatch.setenv("PYTHONHOME", "/nuke")
     path = checkout / "plugin" / "rotopaint_nuke" / "startup" / "rotopaint_nuke_bootstrap.py"
-    spec = importlib.util.spec_from_file_location("bootstrap_under_test", path)
-    assert spec is not None
-    assert spec.loader is not None
-    bootstrap = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(bootstrap)
+    bootstrap = module_at(path)
     assert bootstrap._python() == str(other if named else python)
     environment = bootstrap._environment()
     assert "PYTHONHOME" not in environment

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import sys
 from pathlib import Path
 from types import ModuleType
 
 import pytest
+
+from module_file import module_at
 
 BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "crashes.py"
 
@@ -17,13 +18,7 @@ BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "crashes.py"
 def crashes(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     """The benchmark, whose child processes find the product as this one does."""
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))
-    spec = importlib.util.spec_from_file_location("crashes", BENCHMARK)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    monkeypatch.setitem(sys.modules, "crashes", module)
-    spec.loader.exec_module(module)
-    return module
+    return module_at(BENCHMARK)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="kills with a signal")

@@ -2,29 +2,18 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import re
 from html.parser import HTMLParser
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
+from module_file import module_at
 from rotopaint_ai.report.curves import Chart, Curve, draw, nice_ceiling, script_safe
 from rotopaint_ai.report.page import render, spline_path, write_report
 
-
-def _content() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("run_content", Path(__file__).with_name("run_content.py"))
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-run_content = _content().run_content
+run_content = module_at(Path(__file__).with_name("run_content.py")).run_content
 
 VOID = {"meta", "img", "br", "link", "input", "hr"}
 

@@ -2,27 +2,16 @@
 
 from __future__ import annotations
 
-import importlib.util
 from pathlib import Path
-from types import ModuleType
 
 import numpy as np
 import pytest
 
+from module_file import module_at
 from rotopaint_ai.errors import UsageError
 from rotopaint_ai.seams import cleanplate
 
-
-def _load(name: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-made_up = _load("made_up")
+made_up = module_at(Path(__file__).with_name("made_up.py"))
 LINE = made_up.curve()
 MATTE = made_up.matte(LINE, 5.0)
 

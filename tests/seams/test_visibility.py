@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import importlib.util
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from module_file import module_at
 from rotopaint_ai.seams import cleanplate, visibility
 
-_spec = importlib.util.spec_from_file_location("made_up", Path(__file__).with_name("made_up.py"))
-assert _spec is not None
-assert _spec.loader is not None
-made_up = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(made_up)
+made_up = module_at(Path(__file__).with_name("made_up.py"))
 
 LINE = made_up.curve()
 CURVES = [(LINE, 5.0)]

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.util
 from pathlib import Path
-from types import ModuleType
 
 import numpy as np
 import numpy.typing as npt
 
+from module_file import module_at
 from rotopaint_ai.shapes import bezier
 from rotopaint_ai.training.mining import outline
 from rotopaint_ai.training.mining.register import N_PLACES, register, shares_at
@@ -18,19 +17,7 @@ from rotopaint_ai.training.mining.tracks import tracks
 Array = npt.NDArray[np.float64]
 
 
-def _load() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("mining_character", Path(__file__).with_name("conftest.py"))
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    import sys
-
-    sys.modules["mining_character"] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-hero = _load()
+hero = module_at(Path(__file__).with_name("conftest.py"))
 
 
 def _raw(name: str, shot: int, **how: object) -> list[Array]:
