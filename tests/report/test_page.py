@@ -9,11 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from module_file import module_at
 from rotopaint_ai.report.curves import Chart, Curve, draw, nice_ceiling, script_safe
 from rotopaint_ai.report.page import render, spline_path, write_report
 
-run_content = module_at(Path(__file__).with_name("run_content.py")).run_content
+from .run_content import run_content
 
 VOID = {"meta", "img", "br", "link", "input", "hr"}
 

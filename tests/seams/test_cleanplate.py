@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
-from module_file import module_at
 from rotopaint_ai.errors import UsageError
 from rotopaint_ai.seams import cleanplate
 
-made_up = module_at(Path(__file__).with_name("made_up.py"))
+from . import made_up
+
 LINE = made_up.curve()
 MATTE = made_up.matte(LINE, 5.0)
 

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
-from module_file import module_at
 from rotopaint_ai.seams import cleanplate, visibility
 
-made_up = module_at(Path(__file__).with_name("made_up.py"))
+from . import made_up
 
 LINE = made_up.curve()
 CURVES = [(LINE, 5.0)]

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import numpy.typing as npt
 
-from module_file import module_at
 from rotopaint_ai.shapes import bezier
 from rotopaint_ai.training.mining import outline
 from rotopaint_ai.training.mining.register import N_PLACES, register, shares_at
 from rotopaint_ai.training.mining.symmetry import other_side, partners
 from rotopaint_ai.training.mining.tracks import tracks
 
+from . import conftest as hero
+
 Array = npt.NDArray[np.float64]
-
-
-hero = module_at(Path(__file__).with_name("conftest.py"))
 
 
 def _raw(name: str, shot: int, **how: object) -> list[Array]:

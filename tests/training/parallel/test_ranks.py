@@ -11,10 +11,11 @@ from typing import Any
 import pytest
 import torch
 
-from module_file import module_at
 from rotopaint_ai.bench.scaling import hosts
 from rotopaint_ai.training.parallel.group import ALONE
 from rotopaint_ai.training.parallel.launch import NEW_STORE, RESTARTS
+
+from . import ranks
 
 RANKS = Path(__file__).with_name("ranks.py")
 
@@ -40,7 +41,7 @@ def _apart(first: dict[str, torch.Tensor], second: dict[str, torch.Tensor]) -> f
 
 
 def test_gradients_of_ranks_are_those_of_one_process(tmp_path: Path) -> None:
-    module_at(RANKS).gradients(tmp_path, ALONE, "none")
+    ranks.gradients(tmp_path, ALONE, "none")
     one = torch.load(tmp_path / "gradients.1.none.pt")
     _run(2, "gradients", tmp_path, "none", "bf16", "fp16")
     assert _apart(one, torch.load(tmp_path / "gradients.2.none.pt")) < 1e-5
@@ -86,6 +87,6 @@ def test_a_rank_lost_on_one_of_two_hosts_costs_no_step(
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(path for path in sys.path if path))
     hosts.run([str(RANKS), "training", str(tmp_path), str(faces), "pack", "4"], restarts=2)
     _assert_same(whole, _checkpoint(tmp_path))
-    module_at(RANKS).gradients(tmp_path, ALONE, "none")
+    ranks.gradients(tmp_path, ALONE, "none")
     one, two = (torch.load(tmp_path / f"gradients.{ranks}.none.pt") for ranks in (1, 2))
     assert _apart(one, two) < 1e-5
