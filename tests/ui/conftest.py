@@ -17,6 +17,7 @@ from pytestqt.qtbot import QtBot
 
 from rotopaint_ai.exchange import document as documents
 from rotopaint_ai.shapes.roto import ControlPoint, Key, Landmark, LandmarkKeys, RotoDocument, RotoShape
+from rotopaint_ui.app import Window
 from rotopaint_ui.canvas import Canvas
 from rotopaint_ui.host import Engine, PlateChoice, package_folders
 from rotopaint_ui.panel import Panel
@@ -170,6 +171,16 @@ def canvas(qtbot: QtBot, session: Session) -> Canvas:
     reel._images[PLATE, 1001] = (Look(), image)
     session.listeners.append(canvas.refresh)
     return canvas
+
+
+@pytest.fixture
+def window(qtbot: QtBot) -> Iterator[Window]:
+    """The panel as a program of its own, shown, with its processes ended afterwards."""
+    window = Window()
+    qtbot.addWidget(window)
+    window.show()
+    yield window
+    window.close()
 
 
 @pytest.fixture

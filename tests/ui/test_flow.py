@@ -10,7 +10,6 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -38,15 +37,6 @@ def shot(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for frame in FRAMES:
         shutil.copy(find_sample() / f"plate.{frame}.exr", folder)
     return folder
-
-
-@pytest.fixture
-def window(qtbot: QtBot) -> Iterator[Window]:
-    window = Window()
-    qtbot.addWidget(window)
-    window.show()
-    yield window
-    window.close()
 
 
 def open_shot(qtbot: QtBot, window: Window, path: Path) -> None:
@@ -82,8 +72,7 @@ def run_whole(qtbot: QtBot, window: Window) -> None:
 
 
 def test_a_day_on_one_shot(qtbot: QtBot, window: Window, shot: Path) -> None:
-    panel = window.panel
-    session, say = panel.session, panel.status.text
+    panel, session = window.panel, window.panel.session
     open_shot(qtbot, window, shot / "plate.1001.exr")
     assert panel.top.facts.text().startswith("960 x 540   1001-1004")
     assert session.project_path is not None
@@ -92,15 +81,6 @@ def test_a_day_on_one_shot(qtbot: QtBot, window: Window, shot: Path) -> None:
     box = session.state.crops[1001]
     assert (box.x, box.y, box.width, box.height) == pytest.approx((338, 138, 288, 305), abs=3)
 
-    panel.jobs.painted.connect(lambda frame: panel.jobs.stop())
-    with qtbot.waitSignal(panel.run_ended, timeout=120_000) as ended:
-        key(qtbot, window, Qt.Key.Key_Return, CONTROL)
-    if ended.args == [False]:  # four frames can be done before a busy machine has heard of the stop
-        assert say.text() == "Stopped; Run goes on from here"
-    panel.jobs.painted.disconnect()
-    came = document_of(window)
-    assert all(set(shape.keys) <= set(FRAMES) for shape in came.shapes)
-    assert all(shape.keys for shape in came.shapes)
     run_whole(qtbot, window)
     assert set(session.run.errors) == set(FRAMES)
     assert "CPU" in panel.top.device.text()
