@@ -3,9 +3,10 @@
     python benchmarks/memory.py [--frames 2000 200] [--slice 0] [--large 24]
 
 The sample shot's files stand again and again under new numbers, forwards and backwards. Each run is a process of its
-own; its peak is what the kernel says of it. With `--slice N` a run is stopped and resumed after every N frames, for
-machines where nothing may run for long: the largest peak of all its processes counts. `--large N`: N frames of
-1920 x 1080, the shot enlarged until it fills them, and as it is in their middle.
+own; its peak is what the kernel says of it alone, whatever the process that measures has held. With `--slice N` a run
+is stopped and resumed after every N frames, for machines where nothing may run for long: the largest peak of all its
+processes counts. `--large N`: N frames of 1920 x 1080, the shot enlarged until it fills them, and as it is in their
+middle.
 """
 
 from __future__ import annotations
@@ -22,11 +23,12 @@ from rotopaint_ai.bench.plates import enlarge
 from rotopaint_ai.cli.demo import CROP_FILE, find_sample, read_crops
 
 RUN = """
-import resource, sys
+import sys
 from rotopaint_ai.cli.shared import one_thread_per_frame
 one_thread_per_frame()
 from rotopaint_ai.errors import CancelledError
 from rotopaint_ai.jobs import Cancel, RunJob
+from rotopaint_ai.pipeline.content import peak_memory_mb
 from rotopaint_ai.pipeline.run import run
 
 plates, crop, out, frames, most, resume = sys.argv[1:]
@@ -43,7 +45,7 @@ try:
     done = True
 except CancelledError:
     done = False
-print(done, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+print(done, peak_memory_mb())
 """
 
 
