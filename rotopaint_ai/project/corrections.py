@@ -13,6 +13,7 @@ from pathlib import Path
 
 from rotopaint_ai.errors import DocumentError
 from rotopaint_ai.project.file import Project
+from rotopaint_ai.project.files import Facts
 from rotopaint_ai.project.values import Mark, State
 from rotopaint_ai.shapes.roto import Landmark, Points, RotoDocument
 
@@ -38,14 +39,19 @@ class CorrectedFrame:
 
 @dataclass(frozen=True, slots=True)
 class Corrections:
-    """A project's corrected frames. `document` is the whole shot; `plate` says where its pictures are, as it was
-    opened (None where the project has not seen one)."""
+    """A project's corrected frames. `document` is the whole shot, `predicted` what the models had said of it; `plate`
+    says where its pictures are, as it was opened (None where the project has not seen one), `files` how some of them
+    looked. `widths`: full widths in pixels of the seams whose width a person set; all others are a model's, widened by
+    its doubt."""
 
     project: Path
     plate: str | None
     colourspace: str | None
     document: RotoDocument
     frames: tuple[CorrectedFrame, ...]
+    predicted: RotoDocument | None = None
+    widths: Mapping[str, float] = field(default_factory=dict)
+    files: Mapping[int, Facts] = field(default_factory=dict)
 
 
 def corrections(path: Path) -> Corrections:
@@ -56,13 +62,16 @@ def corrections(path: Path) -> Corrections:
     """
     project = Project.open(path, write=False)
     try:
-        state, plate = project.load().state, project.note("plate") or {}
+        state, plate, files = project.load().state, project.note("plate") or {}, project.files()
     finally:
         project.close()
     if state.document is None:
         raise DocumentError(f"{path.name}: holds no shapes yet; press Run in the panel, correct some frames, then mine")
     frames = tuple(_corrected(state, state.document, frame) for frame in corrected_frames(state))
-    return Corrections(path, plate.get("source"), plate.get("colourspace"), state.document, frames)
+    widths = {name: seam.width_px for name, seam in state.seams.items() if seam.width_px is not None}
+    return Corrections(
+        path, plate.get("source"), plate.get("colourspace"), state.document, frames, state.predicted, widths, files
+    )
 
 
 def corrected_frames(state: State) -> list[int]:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
+from typing import TypeVar
 
 from rotopaint_ai.errors import DocumentError, PlateError, UsageError
 from rotopaint_ai.frames import summarise
@@ -15,8 +16,9 @@ from rotopaint_ai.plates import Plate, open_plate
 from rotopaint_ai.plates.kinds import kind_of
 from rotopaint_ai.plates.sequence import Listing
 from rotopaint_ai.training.mining import naming
-from rotopaint_ai.training.mining.sources import NUKE_SUFFIXES, FrameTruth, Take, plate_of, read_source
+from rotopaint_ai.training.mining.sources import NUKE_SUFFIXES, FrameTruth, RawShape, Take, Word, plate_of, read_source
 
+_Said = TypeVar("_Said")
 _NUMBERED = re.compile(r"^(.*?)[._-]?(\d+)$")
 
 
@@ -43,20 +45,30 @@ class Joined:
 
 @dataclass
 class _Pictures:
-    """Plates opened once, and where each file of theirs belongs."""
+    """Plates opened once, by name and by their files, and where each file of theirs belongs."""
 
     plates: dict[str, Plate] = field(default_factory=dict)
+    listed: dict[tuple[Path, ...], Plate] = field(default_factory=dict)
     files: dict[Path, tuple[Plate, int]] = field(default_factory=dict)
     stills: dict[Path, Plate] = field(default_factory=dict)
 
     def open(self, source: str) -> Plate:
+        """A plate; the one that is open already where another name led to the same files."""
         if source not in self.plates:
             plate = open_plate(source)
-            self.plates[source] = plate
-            if not plate.is_movie:
+            self.plates[source] = self.listed.setdefault(_files_of(plate), plate)
+            if not plate.is_movie and self.plates[source] is plate:
                 for frame in plate.frames:
                     self.files.setdefault(plate.path_of(frame).resolve(), (plate, frame))
         return self.plates[source]
+
+    def read_as(self, source: str, colourspace: str) -> None:
+        """Read a plate in a colour space that a person chose; before anything is laid on it."""
+        known, plate = self.open(source), open_plate(source, colourspace=colourspace)
+        if plate.colourspace != known.colourspace:
+            self.plates = {name: plate if each is known else each for name, each in self.plates.items()}
+            self.listed = {files: plate if each is known else each for files, each in self.listed.items()}
+            self.files = {path: (plate if each is known else each, n) for path, (each, n) in self.files.items()}
 
     def find(self, picture: Path, size: tuple[int, int] | None = None) -> tuple[Plate, int] | None:
         """The plate that holds a picture: its own file, or the same frame of a plate beside it in another format.
@@ -88,6 +100,10 @@ class _Pictures:
         return self.files.get(path)
 
 
+def _files_of(plate: Plate) -> tuple[Path, ...]:
+    return tuple(dict.fromkeys(plate.path_of(frame).resolve() for frame in plate.frames))
+
+
 def join(
     sources: Sequence[Path],
     plates: str | None,
@@ -107,6 +123,9 @@ def join(
     takes = [take for source in sources for take in _takes(source, plates, pictures)]
     takes.sort(key=lambda take: take.plate is None)  # the plate of a roto names its shots
     takes = naming.renamed(takes, renames)
+    for take in takes:
+        if take.plate is not None and take.colourspace is not None:
+            pictures.read_as(take.plate, take.colourspace)
     for take in takes:
         names.update(dict.fromkeys(take.landmark_names))
         notes += [f"{take.source.name}: {note}" for note in take.notes]
@@ -224,21 +243,41 @@ def _on_plate(take: Take, truth: FrameTruth, plate: Plate, notes: list[str]) -> 
 
 
 def _merged(row: Row, truth: FrameTruth, take: Take, notes: list[str]) -> Row:
-    again = set(row.truth.shapes) & set(truth.shapes)
-    if again:
-        said = f"{take.source.name}: shapes {', '.join(sorted(again))} of {row.shot} come from here"
-        if said not in notes:
-            notes.append(said)
-    merged = FrameTruth(
-        {**row.truth.shapes, **truth.shapes},
-        {**row.truth.landmarks, **truth.landmarks},
-        row.truth.picture,
-        row.truth.size,
-        row.truth.is_cut_out,
-        row.truth.is_test or truth.is_test,
-        truth.is_on_sheet or (row.truth.is_on_sheet and not truth.shapes),
+    old = row.truth
+    shapes = _said_last(old.shapes, truth.shapes, lambda name: (old.shapes[name].word, truth.shapes[name].word))
+    notes += [note for note in _said_twice(row, truth, shapes, take) if note not in notes]
+    marks = _said_last(old.landmarks, truth.landmarks, lambda name: (old.word(name), truth.word(name)))
+    merged = replace(
+        old,
+        shapes={name: _with_width(shape, old.shapes.get(name)) for name, shape in shapes.items()},
+        landmarks=marks,
+        is_test=old.is_test or truth.is_test,
+        words={name: max(each.word(name) for each in (old, truth) if name in each.landmarks) for name in marks},
     )
     return replace(row, truth=merged, split="test" if merged.is_test else row.split or take.split)
+
+
+def _said_twice(row: Row, new: FrameTruth, kept: Mapping[str, RawShape], take: Take) -> list[str]:
+    """Whose shapes stand where two sources drew them; what a model said and nobody touched is worth no word."""
+    old = row.truth.shapes
+    both = sorted(old.keys() & new.shapes.keys())
+    here = [n for n in both if kept[n] is new.shapes[n] and old[n].word != Word.LET_STAND]
+    there = [n for n in both if kept[n] is old[n] and new.shapes[n].word != Word.LET_STAND]
+    said = {"come from here": here, "come from a project where a person corrected them": there}
+    return [f"{take.source.name}: shapes {', '.join(own)} of {row.shot} {text}" for text, own in said.items() if own]
+
+
+def _said_last(
+    old: Mapping[str, _Said], new: Mapping[str, _Said], words: Callable[[str], tuple[Word, Word]]
+) -> dict[str, _Said]:
+    """What two sources say of a frame together: of one thing whoever counts more, of equals the later one."""
+    beaten = {name for name in old.keys() & new.keys() if words(name)[0] > words(name)[1]}
+    return {**old, **{name: value for name, value in new.items() if name not in beaten}}
+
+
+def _with_width(shape: RawShape, other: RawShape | None) -> RawShape:
+    """A shape with the width that another source knows, where its own does not say."""
+    return shape if other is None or shape.width_px is not None else replace(shape, width_px=other.width_px)
 
 
 def _tests_whole(rows: Sequence[Row]) -> list[Row]:

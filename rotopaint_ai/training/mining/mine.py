@@ -170,13 +170,13 @@ def vectorise(joined: Joined, order: MineOrder) -> Truth:
             plans = bare.covered(plans, _mean_places(marks, faces), faces)
         else:
             plans = propose.with_own_landmarks(plans)
-        names, marks = _with_points(names, marks, plans)
+        names, marks = _with_points(names, marks, plans, rows)
         title = order.name or "-".join(dict.fromkeys(row.character for row in rows))
         mean = _mean_places(marks, faces)
         frontal = frontal_places(faces.to_face(marks[..., :2], np.arange(len(marks))), mean, names)
         sheet = propose.build_sheet(title, plans, names, mean, frontal, faces)
     else:
-        names, marks = _with_points(names, marks, plans)
+        names, marks = _with_points(names, marks, plans, rows)
         marks = _in_order(marks, names, sheet.landmark_names)
         names = list(sheet.landmark_names)
     distances = tuple(residuals.distances(plan.shape.raw, plan.points_FP6, plan.shape.closed) for plan in plans)
@@ -204,9 +204,14 @@ def _planned(
     return plans
 
 
-def _with_points(names: Sequence[str], marks: Array, plans: Sequence[Plan]) -> tuple[list[str], Array]:
-    """Landmarks with those added that are control points and that no source gives."""
-    names, columns = list(names), [marks]
+def _with_points(
+    names: Sequence[str], marks: Array, plans: Sequence[Plan], rows: Sequence[Row]
+) -> tuple[list[str], Array]:
+    """Landmarks with those added that are control points and that no source gives.
+
+    Where every landmark is one, frames whose sources give none have theirs by their shapes as well.
+    """
+    names, columns = list(names), [_filled(names, marks, plans, rows)]
     for plan in plans:
         for point, name in plan.on_landmarks.items():
             if name in names:
@@ -217,6 +222,20 @@ def _with_points(names: Sequence[str], marks: Array, plans: Sequence[Plan]) -> t
             names.append(name)
             columns.append(column)
     return names, np.concatenate(columns, axis=1)
+
+
+def _filled(names: Sequence[str], marks: Array, plans: Sequence[Plan], rows: Sequence[Row]) -> Array:
+    bare = np.array([not row.truth.landmarks for row in rows])
+    if not bare.any() or set(names) - {name for plan in plans for name in plan.on_landmarks.values()}:
+        return marks
+    out = marks.copy()
+    for plan in plans:
+        own = bare[plan.shape.rows]
+        for point, name in plan.on_landmarks.items() if own.any() else ():
+            if name in names:
+                out[plan.shape.rows[own], names.index(name), :2] = plan.points_FP6[own, point, :2]
+                out[plan.shape.rows[own], names.index(name), 2] = 1.0
+    return out
 
 
 def _in_order(marks: Array, names: Sequence[str], wanted: Sequence[str]) -> Array:

@@ -74,7 +74,7 @@ def _changed(take: Take, names: Mapping[str, str]) -> Take:
         return found
 
     frames = {
-        number: replace(frame, shapes=moved(frame.shapes), landmarks=moved(frame.landmarks))
+        number: replace(frame, shapes=moved(frame.shapes), landmarks=moved(frame.landmarks), words=moved(frame.words))
         for number, frame in take.frames.items()
     }
     return replace(take, frames=frames, landmark_names=tuple(names.get(name, name) for name in take.landmark_names))

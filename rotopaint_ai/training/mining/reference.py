@@ -70,7 +70,8 @@ def places_on(member: Member, rows: Sequence[Row], n_points: int, first: int) ->
     projects, which a pack drew with as many points; empty without."""
     shape = member.shape
     truths = [rows[row].truth for row in shape.rows]
-    drawn = np.array([each.is_on_sheet and len(each.shapes[shape.name].points) == n_points for each in truths])
+    own = [each.shapes[shape.name] for each in truths]
+    drawn = np.array([each.is_on_sheet and len(each.points) == n_points for each in own])
     inside = np.flatnonzero(shape.rows >= first)
     inside = inside if len(inside) else np.flatnonzero(drawn)[:_MOST]
     if not len(inside):
@@ -78,8 +79,8 @@ def places_on(member: Member, rows: Sequence[Row], n_points: int, first: int) ->
     part = member.registration.part(inside)
     grid = np.arange(_GRID) / _GRID if shape.closed else np.linspace(0, 1, _GRID)
     curves = part.curves.at(part.at(grid))
-    points = np.stack([truths[at].shapes[shape.name].points[:, :2] for at in inside])
-    away = np.stack([np.linalg.norm(own[:, None] - curve, axis=2) for own, curve in zip(points, curves)])
+    points = np.stack([own[at].points[:, :2] for at in inside])
+    away = np.stack([np.linalg.norm(row[:, None] - curve, axis=2) for row, curve in zip(points, curves)])
     found = grid[away.argmin(axis=2)]
     return {point: _middle(found[:, point], shape.closed) for point in range(found.shape[1])}
 

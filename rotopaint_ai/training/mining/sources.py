@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from enum import IntEnum
 from pathlib import Path
 from typing import Final
 
@@ -16,7 +17,6 @@ import numpy as np
 from rotopaint_ai.errors import UsageError
 from rotopaint_ai.exchange import document, nuke
 from rotopaint_ai.project import SUFFIX as PROJECT_SUFFIX
-from rotopaint_ai.project import CorrectedFrame, Corrections, corrections
 from rotopaint_ai.shapes import bezier
 from rotopaint_ai.shapes.roto import RotoDocument, RotoShape
 from rotopaint_ai.sheet import Role
@@ -29,24 +29,38 @@ _PLACEHOLDER: Final = re.compile(r"\{\w*\}")
 SHORTEST_PX = 2.0  # a curve shorter than this is a dot, no shape
 
 
+class Word(IntEnum):
+    """How much what a source says of a frame counts, where another says otherwise: what a person let stand of a
+    model's, finished roto, what a person corrected by hand."""
+
+    LET_STAND = 0
+    FINISHED = 1
+    CORRECTED = 2
+
+
 @dataclass(frozen=True, slots=True)
 class RawShape:
-    """A shape at one frame as the artist left it: control points (P, 6) in plate space."""
+    """A shape at one frame as the artist left it: control points (P, 6) in plate space.
+
+    `is_on_sheet`: its control points are those of the pack that drew it.
+    """
 
     points: Array
     closed: bool
     role: Role = "matte"
     width_px: float | None = None
     feather_px: float = 0.0
+    word: Word = Word.FINISHED
+    is_on_sheet: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class FrameTruth:
-    """What a source knows of one frame. Landmarks: x, y, and 1 seen or 0 hidden.
+    """What a source knows of one frame. Landmarks: x, y, and 1 seen or 0 hidden; `words` of those that are not finished
+    roto's.
 
     `picture`: its own file, if any; `size`: the width and height that the source says it has. `is_cut_out`: its alpha
-    says what is face; the rest wants a background. `is_test`: the source keeps it for tests. `is_on_sheet`: its
-    control points are those of the pack that drew it.
+    says what is face; the rest wants a background. `is_test`: the source keeps it for tests.
     """
 
     shapes: Mapping[str, RawShape] = field(default_factory=dict)
@@ -55,7 +69,11 @@ class FrameTruth:
     size: tuple[int, int] | None = None
     is_cut_out: bool = False
     is_test: bool = False
-    is_on_sheet: bool = False
+    words: Mapping[str, Word] = field(default_factory=dict)
+
+    def word(self, landmark: str) -> Word:
+        """How much is to be given on a landmark."""
+        return self.words.get(landmark, Word.FINISHED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,14 +82,15 @@ class Take:
 
     `plate`: what `open_plate` takes; None where each frame names its own picture. `shot` and `character`: as far as the
     source tells. `split`: where the source itself keeps the frames for tests or gives them for training alone.
-    `size`: width and height of the plate that it was drawn on, where the source says so for all frames. `notes`: what
-    was left out.
+    `size`: width and height of the plate that it was drawn on, where the source says so for all frames. `colourspace`:
+    the one that its plate was worked on in, where a person may have chosen it. `notes`: what was left out.
     """
 
     source: Path
     frames: Mapping[int, FrameTruth]
     plate: str | None = None
     size: tuple[int, int] | None = None
+    colourspace: str | None = None
     shot: str | None = None
     character: str | None = None
     split: str | None = None
@@ -96,7 +115,9 @@ def read_source(path: Path, plates: str | None, *, size: tuple[int, int] | None 
     if path.name.lower().endswith(document.SUFFIX):
         return [_document_take(path, document.read(path), plates, ())]
     if path.suffix.lower() == PROJECT_SUFFIX:
-        return [_read_project(path, plates)]
+        from rotopaint_ai.training.mining.corrected import read_project
+
+        return [read_project(path, plates)]
     if path.suffix.lower() == ".json":
         from rotopaint_ai.training.mining.coco import read_coco
 
@@ -150,38 +171,3 @@ def _raw(shape: RotoShape, points: Array) -> RawShape:
 def is_curve(points: Array, closed: bool) -> bool:
     """Whether control points make a curve, and no dot."""
     return len(points) >= 2 and bool(np.isfinite(points).all()) and bezier.length(points, closed) > SHORTEST_PX
-
-
-# --- project files ----------------------------------------------------------------------------------------------------
-
-
-def _read_project(path: Path, plates: str | None) -> Take:
-    """What artists corrected or accepted in a shot: those frames whole, as they stand; no other frame.
-
-    In a frame that a person's hand was on, what was left standing was seen and found right; frames marked "needs work"
-    are never taken. Raises: ProjectError; DocumentError where nothing was run yet.
-    """
-    found = corrections(path)
-    source = found.plate if plates is None else plate_of(path, plates)
-    if source is None:
-        raise UsageError(f"{path.name}: has not seen its plates yet; give --plates, e.g. '{{dir}}/plate.####.exr'")
-    frames = {each.frame: _corrected(found, each) for each in found.frames}
-    if not frames:
-        raise UsageError(f"{path.name}: no frame was corrected or accepted; there is nothing to learn from it")
-    n_keys = sum(len(each.human_shapes) for each in found.frames)
-    n_points = sum(len(each.hand_landmarks) for each in found.frames)
-    note = (
-        f"{len(frames)} corrected frames taken: {n_keys} shapes and {n_points} landmarks by hand, the rest as accepted"
-    )
-    return Take(path, frames, plate=source, landmark_names=found.document.landmarks.names, notes=(note,))
-
-
-def _corrected(found: Corrections, each: CorrectedFrame) -> FrameTruth:
-    shapes = {}
-    for shape in found.document.shapes:
-        points = bezier.as_array(each.shapes[shape.name]) if shape.name in each.shapes else None
-        if points is not None and shape.is_visible(each.frame) and is_curve(points, shape.closed):
-            shapes[shape.name] = _raw(shape, points)
-    marks = zip(found.document.landmarks.names, each.landmarks)
-    places = {name: (mark.x, mark.y, 1.0) for name, mark in marks if mark is not None}
-    return FrameTruth(shapes, places, is_on_sheet=True)

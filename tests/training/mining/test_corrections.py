@@ -1,0 +1,207 @@
+"""Corrected projects as a source: whose word counts where a person, finished roto and a model speak of one frame."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+import pytest
+
+from rotopaint_ai.errors import DocumentError, UsageError
+from rotopaint_ai.exchange import document
+from rotopaint_ai.project import Project, SeamSettings, State
+from rotopaint_ai.project.files import look
+from rotopaint_ai.shapes import bezier, edit
+from rotopaint_ai.shapes.roto import Landmark, LandmarkKeys, RotoDocument
+from rotopaint_ai.training.dataset import Dataset, read_dataset
+from rotopaint_ai.training.mining.join import Row, join
+from rotopaint_ai.training.mining.mine import MineOrder, mine
+from rotopaint_ai.training.mining.sources import read_source
+
+CORNER, CHIN = "mouth_corner", "chin"  # the first sits on the mouth's first control point, the second on nothing
+FIXED, TOUCHED = 1004, 1006  # frames that a person corrected
+
+
+class Character(Protocol):
+    """What the fixture of that name gives."""
+
+    folder: Path
+    plates: str
+
+    def roto(self, shot: int) -> Path: ...
+
+
+def as_the_model_said(roto: RotoDocument) -> RotoDocument:
+    """The shot as a run leaves it: all keys the model's, two landmarks in every frame, no frame like the one before."""
+    shapes = tuple(
+        shape.with_keys({frame: replace(key, source="model") for frame, key in shape.keys.items()})
+        for shape in roto.shapes
+    )
+    mouth = roto.shape("mouth")
+    rows = {
+        frame: (Landmark(*mouth.keys[frame].points[0][:2], 1.0), Landmark(120.0, 150.0 + frame - 1001, 1.0))
+        for frame in mouth.keys
+    }
+    rows[FIXED] = (rows[FIXED][0], Landmark(*mouth.keys[FIXED].points[4][:2], 1.0))  # by chance on a point, once
+    return replace(roto, shapes=shapes, landmarks=LandmarkKeys((CORNER, CHIN), rows))
+
+
+def corrected(said: RotoDocument) -> RotoDocument:
+    """An artist pulls points of the mouth by 6 px in one frame and places the chin in another."""
+    done = edit.move_points(said, "mouth", FIXED, {0: (6.0, 0.0), 4: (0.0, 6.0)})
+    return edit.place_landmark(done, TOUCHED, CHIN, 125.0, 160.0)
+
+
+def save(
+    path: Path,
+    said: RotoDocument,
+    done: RotoDocument,
+    plate: Path,
+    *,
+    seams: Mapping[str, SeamSettings] | None = None,
+    colourspace: str | None = None,
+) -> Path:
+    """A project file as the panel leaves it."""
+    project = Project.create(path, State(document=done, predicted=said, seams=seams or {}))
+    project.set_note("plate", {"source": str(plate), "colourspace": colourspace})
+    project.set_files(look({frame: Path(str(plate).replace("####", str(frame))) for frame in (1001, 1005, 1010)}))
+    project.close()
+    return path
+
+
+@pytest.fixture
+def shot(character: Character) -> Path:
+    """The plate of the first shot."""
+    return character.folder / "shot1" / "plate.####.png"
+
+
+@pytest.fixture
+def work(character: Character, shot: Path, tmp_path: Path) -> Path:
+    """A project of the first shot, somewhere else than its plates."""
+    said = as_the_model_said(document.read(character.roto(1)))
+    (tmp_path / "work").mkdir()
+    return save(tmp_path / "work" / "sh010.rotopaint", said, corrected(said), shot)
+
+
+def at(rows: tuple[Row, ...], frame: int) -> Row:
+    (found,) = [row for row in rows if row.frame == frame]
+    return found
+
+
+def test_a_landmark_goes_with_the_point_that_a_person_moved_it_sits_on(work: Path, character: Character) -> None:
+    (take,) = read_source(work, None)
+    mouth = document.read(character.roto(1)).shape("mouth")
+    marks, was = take.frames[FIXED].landmarks, mouth.keys[FIXED].points
+    assert marks[CORNER] == pytest.approx((was[0].x + 6, was[0].y, 1.0))
+    assert marks[CHIN] == pytest.approx((was[4].x, was[4].y, 1.0))  # near that point in this frame alone
+    assert take.frames[TOUCHED].landmarks[CHIN] == (125.0, 160.0, 1.0)
+
+
+def test_a_landmark_placed_by_hand_stays_where_it_was_placed(character: Character, shot: Path, tmp_path: Path) -> None:
+    said = as_the_model_said(document.read(character.roto(1)))
+    done = edit.place_landmark(corrected(said), FIXED, CORNER, 80.0, 120.0)
+    (take,) = read_source(save(tmp_path / "a.rotopaint", said, done, shot), None)
+    assert take.frames[FIXED].landmarks[CORNER] == (80.0, 120.0, 1.0)
+
+
+def test_a_width_is_taken_only_where_a_person_set_it(character: Character, shot: Path, tmp_path: Path) -> None:
+    said = as_the_model_said(document.read(character.roto(1)))
+    assert said.shape("seam").width_px is not None  # a run widens its mattes by doubt: no truth
+    set_by_hand = {"seam": SeamSettings(width_px=3.0)}
+    for name, seams, wanted in (("run", {}, None), ("hand", set_by_hand, 3.0)):
+        (take,) = read_source(save(tmp_path / f"{name}.rotopaint", said, corrected(said), shot, seams=seams), None)
+        assert {truth.shapes["seam"].width_px for truth in take.frames.values()} == {wanted}
+
+
+@pytest.mark.parametrize("project_first", [True, False])
+def test_beside_finished_roto_only_what_a_person_did_counts(
+    work: Path, character: Character, project_first: bool
+) -> None:
+    roto = character.roto(1)
+    sources = (work, roto) if project_first else (roto, work)
+    joined = join(sources, character.plates)  # leads nowhere from the project, which knows its plates itself
+    assert [row.frame for row in joined.rows] == list(range(1001, 1011))
+    assert {row.shot for row in joined.rows} == {"shot1"}
+    truth, finished = at(joined.rows, FIXED).truth, document.read(roto)
+    moved = bezier.as_array(finished.shape("mouth").keys[FIXED].points)
+    moved[0, 0] += 6
+    moved[4, 1] += 6
+    np.testing.assert_allclose(truth.shapes["mouth"].points, moved)
+    assert truth.shapes["seam"].width_px == finished.shape("seam").width_px
+    assert [name for name, shape in truth.shapes.items() if shape.is_on_sheet] == ["mouth"]
+    assert [note for note in joined.notes if "eye_left" in note] == []
+    assert [note for note in joined.notes if "shapes mouth of shot1 come from " in note] == [
+        "roto.roto.json: shapes mouth of shot1 come from a project where a person corrected them"
+        if project_first
+        else "sh010.rotopaint: shapes mouth of shot1 come from here"
+    ]
+
+
+def as_a_pack_of(show: Dataset, roto: RotoDocument, shot: str) -> RotoDocument:
+    """A run of a pack that learnt from a data set: the landmarks of its sheet, where the data set has them."""
+    rows = {}
+    for row, sample in enumerate(show.samples):
+        if sample.shot == shot:
+            drawn = show.truth.points[row, show.sheet.point_rows()["seam"], :2] / sample.pixel_scale
+            corner = drawn[0] - roto.shape("seam").keys[sample.frame].points[0][:2]
+            places = show.truth.landmarks[row] / sample.pixel_scale - corner
+            rows[sample.frame] = tuple(Landmark(float(x), float(y), 1.0) for x, y in places)
+    return replace(as_the_model_said(roto), landmarks=LandmarkKeys(show.sheet.landmark_names, rows))
+
+
+def test_frames_of_roto_alone_keep_the_landmarks_that_their_shapes_carry(character: Character, tmp_path: Path) -> None:
+    finished = character.roto(2)
+    mine(MineOrder((finished,), tmp_path / "show", plates=character.plates))
+    show, roto = read_dataset(tmp_path / "show"), document.read(finished)
+    said = as_a_pack_of(show, roto, "shot2")
+    done = edit.move_points(said, "mouth", FIXED, {0: (6.0, 0.0)})
+    work = save(tmp_path / "a.rotopaint", said, done, character.folder / "shot2" / "plate.####.png")
+    sheet = tmp_path / "show" / "sheet.yaml"
+    mine(MineOrder((finished, work), tmp_path / "both", plates=character.plates, sheet=sheet))
+    both = read_dataset(tmp_path / "both")
+    assert [(s.shot, s.frame) for s in both.samples] == [(s.shot, s.frame) for s in show.samples]
+    plain = [row for row, sample in enumerate(both.samples) if sample.frame != FIXED]
+    off = both.truth.landmarks[plain] - show.truth.landmarks[plain]
+    off -= off.mean(axis=1, keepdims=True)  # the pictures may be cut a pixel aside
+    assert np.abs(off).max() < 1.5  # or they slid along the shapes a little, for the sake of the corrected frame
+
+
+def test_a_project_whose_plates_have_moved_says_so_and_takes_them_where_it_is_told(
+    work: Path, character: Character, shot: Path
+) -> None:
+    there = shot.parent.rename(shot.parent.with_name("shot1_moved"))
+    with pytest.raises(UsageError, match=r"sh010\.rotopaint: its plates are no longer at .*shot1.*; give --plates"):
+        join((work,), None)
+    (take,) = read_source(work, str(there / "plate.####.png"))
+    assert take.plate == str(there / "plate.####.png")
+
+
+def test_other_pictures_in_the_place_of_the_plates_are_told(work: Path, character: Character, shot: Path) -> None:
+    other = str(shot.parent.with_name("shot2") / "plate.####.png")
+    (take,) = read_source(work, other)  # one pattern for all sources, and the project knows better
+    assert take.plate == str(shot)
+    shot.parent.rename(shot.parent.with_name("gone"))
+    (take,) = read_source(work, other)
+    assert take.plate == other
+    assert any("other pictures" in note for note in take.notes)
+
+
+def test_corrections_drawn_on_a_plate_of_another_shape_are_refused(
+    character: Character, shot: Path, tmp_path: Path
+) -> None:
+    said = replace(as_the_model_said(document.read(character.roto(1))), width=1920, height=1080)
+    path = save(tmp_path / "big.rotopaint", said, corrected(said), shot)
+    with pytest.raises(DocumentError, match=r"big\.rotopaint: drawn on 1920 x 1080, but plate is 240 x 180"):
+        join((path,), None)
+
+
+def test_plates_are_read_in_the_colour_space_that_was_worked_in(
+    character: Character, shot: Path, tmp_path: Path
+) -> None:
+    said = as_the_model_said(document.read(character.roto(1)))
+    path = save(tmp_path / "a.rotopaint", said, corrected(said), shot, colourspace="ACEScg")
+    rows = join((character.roto(1), path), character.plates).rows
+    assert {row.plate.colourspace for row in rows} == {"ACEScg"}
