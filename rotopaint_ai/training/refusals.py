@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NoReturn
 
@@ -12,8 +12,12 @@ import numpy as np
 import numpy.typing as npt
 
 from rotopaint_ai.errors import TrainingError
+from rotopaint_ai.frames import summarise
+from rotopaint_ai.shapes import bezier
 from rotopaint_ai.training.dataset import Dataset, Sample, Split
 
+_SAMPLES = 12  # of a curve between two control points
+_MOST_SPANS = 40
 AGREE = 0.02  # of the face: two labels of one frame may differ by this much; beyond it one of them is wrong
 
 Array = npt.NDArray[np.float64]
@@ -38,33 +42,67 @@ def _check_labels(data: Dataset) -> None:
     for row, sample in enumerate(data.samples):
         if sample.character or sample.shot:
             frames[(sample.character, sample.shot, sample.frame)].append(row)
-    for rows in frames.values():
-        for other in rows[1:]:
-            off = disagreement(data, rows[0], other)
-            if off > AGREE:
-                _contradict(data, rows[0], other, off)
+    pairs = [(rows[0], other) for rows in frames.values() for other in rows[1:]]
+    apart = [(one, other, off) for one, other in pairs if (off := disagreement(data, one, other)) > AGREE]
+    if apart:
+        _contradict(data, apart)
 
 
 def disagreement(data: Dataset, one: int, other: int) -> float:
     """How far two labels of one frame are apart: the largest distance as a share of the face, wherever both were cut.
 
-    The two pictures may be cut differently: places and sizes are compared after the landmarks' middle and spread.
+    The two pictures may be cut differently: places and sizes are compared after the landmarks' middle and spread. Of
+    shapes it is how far control points lie off the other one's curve: along it they may have slid.
     """
     a, b = (data.truth.landmarks[row].astype(np.float64) for row in (one, other))
     known = np.isfinite(a).all(axis=1) & np.isfinite(b).all(axis=1)
     if known.sum() < 2:
         return 0.0
     a, b = a[known] / data.samples[one].pixel_scale, b[known] / data.samples[other].pixel_scale
-    apart = (a - np.median(a, axis=0)) - (b - np.median(b, axis=0))
-    return float(np.linalg.norm(apart, axis=1).max() / max(float(np.ptp(a, axis=0).max()), 1e-9))
+    middles = np.median(a, axis=0), np.median(b, axis=0)
+    apart = np.linalg.norm((a - middles[0]) - (b - middles[1]), axis=1).max()
+    apart = max(apart, _curves_apart(data, (one, other), middles))
+    return float(apart / max(float(np.ptp(a, axis=0).max()), 1e-9))
 
 
-def _contradict(data: Dataset, one: int, other: int, off: float) -> NoReturn:
-    sample, where = data.samples[one], f"{data.samples[one].image} and {data.samples[other].image}"
+def _curves_apart(data: Dataset, rows: tuple[int, int], middles: tuple[Array, Array]) -> float:
+    """The largest distance in plate pixels of a control point to the other label's curve, laid on their middles."""
+    found = 0.0
+    scales = [data.samples[row].pixel_scale for row in rows]
+    for spec in data.sheet.shapes:
+        slot = data.sheet.point_rows()[spec.name]
+        a, b = (data.truth.points[row, slot] / scale for row, scale in zip(rows, scales))
+        if np.isfinite(a).all() and np.isfinite(b).all():
+            curve = bezier.sample(b, spec.closed, per_segment=_SAMPLES) - middles[1]
+            away = np.linalg.norm((a[:, None, :2] - middles[0]) - curve[None], axis=2)
+            found = max(found, float(away.min(axis=1).max()))
+    return found
+
+
+def _contradict(data: Dataset, apart: Sequence[tuple[int, int, float]]) -> NoReturn:
+    one, other, _ = apart[0]
+    sample, where = data.samples[one], " and ".join(_place(data, row) for row in (one, other))
+    more = f" (and {len(apart) - 1} more)" if len(apart) > 1 else ""
     raise TrainingError(
-        f"data set '{data.name}': {sample.character} {sample.shot} frame {sample.frame} is labelled twice, {off:.0%} "
-        f"of the face apart ({where}); mine one of them again with --exclude {sample.shot}:{sample.frame}"
+        f"data set '{data.name}': {sample.character} {sample.shot} frame {sample.frame}{more} is labelled twice, "
+        f"{max(off for *_, off in apart):.0%} of the face apart ({where}); mine one of them again with --exclude "
+        f"{_exclusion([data.samples[row] for row, *_ in apart])}"
     )
+
+
+def _place(data: Dataset, row: int) -> str:
+    """Where the picture of a sample lies, so that two data sets are told apart."""
+    folder, image = data.folders[row], data.samples[row].image
+    return f"{folder.name}/{image}" if isinstance(folder, Path) else image
+
+
+def _exclusion(samples: Sequence[Sample]) -> str:
+    """Frames as `mine --exclude` takes them, the first few shots."""
+    shots: dict[str, list[int]] = defaultdict(list)
+    for sample in samples:
+        shots[sample.shot].append(sample.frame)
+    spans = [f"{shot}:{span.strip()}" for shot, own in shots.items() for span in summarise(own).split(",")]
+    return ",".join(spans[:_MOST_SPANS]) + (",..." if len(spans) > _MOST_SPANS else "")
 
 
 def _shots(samples: Iterable[Sample], *splits: Split) -> set[Shot]:

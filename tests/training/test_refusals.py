@@ -38,11 +38,38 @@ def test_two_labels_of_one_frame(faces: Path, tmp_path: Path) -> None:
     assert "disc shot1 frame 1006 is labelled twice" in refused(twice)
     assert "--exclude shot1:1006" in refused(twice)
     # a frame that is there twice with the same label, cut elsewhere, contradicts nothing
-    shifted = replace(data, truth=replace(data.truth, landmarks=data.truth.landmarks + np.float32(3.5)))
+    points = data.truth.points.copy()
+    points[..., :2] += np.float32(3.5)
+    truth = replace(data.truth, landmarks=data.truth.landmarks + np.float32(3.5), points=points)
+    shifted = replace(data, truth=truth)
     assert disagreement(join([data, shifted]), 2, 2 + len(data)) == pytest.approx(0, abs=1e-6)
     # samples that say neither who they show nor in which shot are not compared
     nameless = replace(twice, samples=tuple(replace(s, character="", shot="") for s in twice.samples))
     check(nameless)
+
+
+def test_all_frames_that_are_labelled_twice_are_named_at_once(faces: Path) -> None:
+    data = read_dataset(faces)
+    data = replace(data, samples=tuple(replace(sample, shot="shot1") for sample in data.samples))
+    landmarks = data.truth.landmarks.copy()
+    landmarks[[2, 3, 4, 7], 2] += 6.0  # frames 1003, 1004, 1005 and 1008
+    said = refused(join([data, replace(data, truth=replace(data.truth, landmarks=landmarks))]))
+    assert "disc shot1 frame 1003 (and 3 more) is labelled twice" in said
+    assert said.endswith("--exclude shot1:1003-1005,shot1:1008")
+
+
+def test_two_shapes_in_one_frame(faces: Path) -> None:
+    data = read_dataset(faces)
+    spec = data.sheet.shapes[0]
+    side = float(np.ptp(data.truth.landmarks[5], axis=0).max())
+
+    def with_shape_off(share: float) -> Dataset:
+        points = data.truth.points.copy()
+        points[5, data.sheet.point_rows()[spec.name], :2] += np.float32(share * side)  # aside and down
+        return join([data, replace(data, truth=replace(data.truth, points=points))])
+
+    assert f"{data.samples[5].shot} frame {data.samples[5].frame} is labelled twice" in refused(with_shape_off(0.08))
+    check(with_shape_off(0.01))  # 1.4 % apart at most
 
 
 def test_a_shot_on_both_sides(faces: Path) -> None:
