@@ -115,12 +115,12 @@ def perform(path: Path, seed: int) -> None:
     time.sleep(60)
 
 
-def crash(path: Path, seed: int, after_s: float) -> Crash:
-    """Start a session, kill it, open what it left."""
+def crash(path: Path, seed: int, after_s: float, *, fewest: int = 1) -> Crash:
+    """Start a session, kill it some time after its first acts, open what it left."""
     words = [sys.executable, __file__, "--perform", str(path), "--seed", str(seed)]
     with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as child:
         assert child.stdout is not None
-        said = child.stdout.read(1)  # it is at work
+        said = child.stdout.read(fewest)  # it is at work
         time.sleep(after_s)
         child.send_signal(signal.SIGKILL)
         said += child.stdout.read()
@@ -155,10 +155,13 @@ def look(path: Path, seed: int, returned: int) -> Crash:
     return Crash(returned, on_disk, integrity, undone, is_right, round(reopened, 1))
 
 
-def measure(folder: Path, kills: int, seed: int, longest_s: float = 0.6) -> list[Crash]:
-    """Many crashes, each of a session of its own at an instant of its own."""
+def measure(folder: Path, kills: int, seed: int, longest_s: float = 0.6, *, fewest: int = 1) -> list[Crash]:
+    """Many crashes, each of a session of its own at an instant of its own, behind the `fewest` acts."""
     draw = random.Random(seed)
-    return [crash(folder / f"{k}.rotopaint", draw.randrange(1 << 30), draw.uniform(0, longest_s)) for k in range(kills)]
+    return [
+        crash(folder / f"{k}.rotopaint", draw.randrange(1 << 30), draw.uniform(0, longest_s), fewest=fewest)
+        for k in range(kills)
+    ]
 
 
 def _told(found: Sequence[Crash]) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from types import ModuleType
 
 import pytest
 
+import told_command
 from rotopaint_ai import cli
 from rotopaint_ai.cli import main
 from rotopaint_ai.errors import DeviceError, InferenceError
@@ -169,17 +170,31 @@ def test_altered_pack_is_refused(
     assert not (tmp_path / "out").exists()
 
 
-def test_interrupt_stops_cleanly_and_resume_goes_on(puppet: ModuleType, pack: Path, tmp_path: Path) -> None:
-    pattern = puppet.make_plates(tmp_path / "plates", range(1001, 1061))
-    arguments = ["run", pattern, "--crop", puppet.crop_text(), "--out", str(tmp_path / "out"), "--model", str(pack)]
-    command = [sys.executable, "-m", "rotopaint_ai", *arguments, "--events"]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment, text=True)
+def _waiting_at(n: int, arguments: list[str]) -> subprocess.Popen[str]:
+    """A run that goes on behind its n-th event when it is sent a line; that many lines of it have been read."""
+    process = subprocess.Popen(
+        told_command.command([*arguments, "--events"], at=f"n == {n}", deed=told_command.WAIT),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        text=True,
+    )
     assert process.stdout is not None
-    for _ in range(4):
-        process.stdout.readline()
+    assert all(process.stdout.readline() for _ in range(n))
+    return process
+
+
+def _long_run(puppet: ModuleType, pack: Path, folder: Path) -> list[str]:
+    pattern = puppet.make_plates(folder / "plates", range(1001, 1061))
+    return ["run", pattern, "--crop", puppet.crop_text(), "--out", str(folder / "out"), "--model", str(pack)]
+
+
+def test_interrupt_stops_cleanly_and_resume_goes_on(puppet: ModuleType, pack: Path, tmp_path: Path) -> None:
+    arguments = _long_run(puppet, pack, tmp_path)
+    process = _waiting_at(4, arguments)
     process.send_signal(signal.SIGINT)
-    rest, errors = process.communicate(timeout=60)
+    rest, errors = process.communicate("\n")
     assert process.returncode == 130
     assert json.loads(rest.splitlines()[-1])["event"] == "cancelled"
     assert errors.count("\n") == 1
@@ -189,18 +204,12 @@ def test_interrupt_stops_cleanly_and_resume_goes_on(puppet: ModuleType, pack: Pa
 
 
 def test_reader_of_events_that_goes_away_stops_the_run(puppet: ModuleType, pack: Path, tmp_path: Path) -> None:
-    pattern = puppet.make_plates(tmp_path / "plates", range(1001, 1061))
-    arguments = ["run", pattern, "--crop", puppet.crop_text(), "--out", str(tmp_path / "out"), "--model", str(pack)]
-    command = [sys.executable, "-m", "rotopaint_ai", *arguments, "--events"]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment, text=True)
+    process = _waiting_at(1, _long_run(puppet, pack, tmp_path))
     assert process.stdout is not None
-    assert process.stderr is not None
-    process.stdout.readline()
     process.stdout.close()
-    errors = process.stderr.read()
-    process.stderr.close()
-    assert process.wait(60) == 130
+    process.stdout = None  # for `communicate`
+    _, errors = process.communicate("\n")
+    assert process.returncode == 130
     assert "Traceback" not in errors
 
 

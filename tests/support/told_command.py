@@ -1,0 +1,36 @@
+"""`rotopaint` in a process of its own, to which something happens at one of the events that it tells.
+
+What a test does from outside comes some time after an event, on a busy machine long after it; this comes at once.
+"""
+
+from __future__ import annotations
+
+import sys
+
+WAIT = "sys.stdin.readline()"  # until it is sent a line
+DIE = "os.kill(os.getpid(), signal.SIGKILL)"
+
+_MAIN = """
+import os, signal, sys
+from rotopaint_ai.cli import main, watch
+
+tell, n = watch.JsonLines.__call__, 0
+
+def tell_and_act(lines, event):
+    global n
+    tell(lines, event)
+    n += 1
+    if {at}:
+        {deed}
+
+watch.JsonLines.__call__ = tell_and_act
+sys.exit(main())
+"""
+
+
+def command(words: list[str], *, at: str, deed: str) -> list[str]:
+    """The command line of `rotopaint WORDS`, which does `deed` where `at` holds of the `event` told last, the `n`-th.
+
+    Both are Python; `--events` is among the words.
+    """
+    return [sys.executable, "-c", _MAIN.format(at=at, deed=deed), *words]
