@@ -7,14 +7,15 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from module_file import module_at
 
 os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
 
-settings.register_profile("repeatable", derandomize=True)  # the same examples on every machine ...
-settings.register_profile("explore")  # ... and new ones with HYPOTHESIS_PROFILE=explore
+UNHURRIED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])  # however busy the machine is
+settings.register_profile("repeatable", UNHURRIED, derandomize=True)  # the same examples on every machine ...
+settings.register_profile("explore", UNHURRIED)  # ... and new ones with HYPOTHESIS_PROFILE=explore
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
 
 SHARED = Path(__file__).resolve().parents[2] / "shared"

@@ -48,7 +48,7 @@ def test_the_example_of_the_specification_is_read() -> None:
     assert seam.keys[1002] == Key((ControlPoint(1.5, 2, 3, 4, 5, 6),), "human", "linear")
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(st.lists(shapes, max_size=3, unique_by=lambda shape: shape.name), numbers)
 def test_everything_comes_back(some: list[RotoShape], x: float) -> None:
     marks = LandmarkKeys(("a", "b"), {5: (None, Landmark(x, -x, 1.0))}, {5: frozenset({"b"})})

@@ -42,7 +42,7 @@ def documents(draw: st.DrawFn) -> RotoDocument:
     return RotoDocument(960, HEIGHT, FIRST, LAST, aspect, shapes=tuple(found))
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(documents())
 def test_our_own_reader_gives_the_document_back_and_a_second_trip_changes_nothing(meant: RotoDocument) -> None:
     found = nuke_reader.read_text(nuke.dumps(meant)).document
@@ -55,7 +55,7 @@ def test_our_own_reader_gives_the_document_back_and_a_second_trip_changes_nothin
     assert nuke_curves.parse(nuke_text.serialise(tree)) == tree
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(documents())
 def test_a_strict_reader_of_another_hand_sees_everything_that_was_meant(meant: RotoDocument) -> None:
     text = nuke.dumps(meant)

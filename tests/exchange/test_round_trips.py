@@ -39,7 +39,7 @@ MODULES = {"ssf": ssf, "setting": fusion, "jsx": aftereffects, "py": blender, "f
 def test_what_is_written_comes_back_or_is_told(form: Format, tmp_path: Path) -> None:
     drawn = form.name in ("COCO", "labelme")  # every frame of theirs is a drawing
 
-    @settings(max_examples=2 if drawn else 5, deadline=None, phases=PHASES)
+    @settings(max_examples=2 if drawn else 5, phases=PHASES)
     @given(meant=shots.documents())
     def check(meant: RotoDocument) -> None:
         _check_round_trip(form, tmp_path, meant)
@@ -56,7 +56,7 @@ def _check_round_trip(form: Format, tmp_path: Path, meant: RotoDocument) -> None
 
 
 @pytest.mark.parametrize("module", MODULES.values(), ids=MODULES)
-@settings(max_examples=4, deadline=None, phases=PHASES)
+@settings(max_examples=4, phases=PHASES)
 @given(meant=shots.documents())
 def test_written_again_it_is_the_same_file(module: object, meant: RotoDocument) -> None:
     """Reading loses nothing that the file holds: what was read writes the same keys and points again."""
@@ -147,7 +147,7 @@ def test_damaged_files_are_told_in_one_line(name: str) -> None:
         assert said is None or (said.startswith("damaged") and len(said) < 300)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(text=st.text(alphabet='{}[]()=,;"\\-. \n0123456789eEabXYtrue', max_size=200))
 def test_any_text_is_a_table_or_a_line(text: str) -> None:
     said = _complaint(lambda: lua.loads(text, where="any"))

@@ -51,7 +51,7 @@ def test_bounds_reach_between_control_points() -> None:
     assert bezier.bounds(ARCH, False) == pytest.approx((0.0, 0.0, 1.0, 0.75))
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(curves, st.booleans())
 def test_bounds_hold_every_sample(points: Array, closed: bool) -> None:
     x0, y0, x1, y1 = bezier.bounds(points, closed)
@@ -60,7 +60,7 @@ def test_bounds_hold_every_sample(points: Array, closed: bool) -> None:
     assert (line <= np.array([x1, y1]) + 1e-6).all()
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(curves, st.booleans(), st.floats(0.05, 0.95))
 def test_a_point_more_leaves_the_curve_where_it_was(points: Array, closed: bool, t: float) -> None:
     segment = len(points) - (1 if closed else 2)
@@ -73,7 +73,7 @@ def test_a_point_more_leaves_the_curve_where_it_was(points: Array, closed: bool,
     assert np.allclose(more[0, :2], points[0, :2])
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(curves, st.booleans())
 def test_reversing_twice_changes_nothing(points: Array, closed: bool) -> None:
     assert np.array_equal(bezier.reverse(bezier.reverse(points, closed), closed), points)
@@ -85,7 +85,7 @@ def test_reversing_runs_the_same_curve_the_other_way() -> None:
     assert np.allclose(there, back[::-1])
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(curves, st.booleans())
 def test_segments_and_back(points: Array, closed: bool) -> None:
     points = points.copy()

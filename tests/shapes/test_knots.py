@@ -50,7 +50,7 @@ def test_what_cannot_be_thinned_stays_as_it_is() -> None:
     assert np.array_equal(found.values[:, 0], x)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.data())
 def test_any_mix_of_moves_holds_and_human_keys_is_kept(data: st.DataObject) -> None:
     """Tolerance everywhere, what stood still stands still, and a person's keys are untouched."""

@@ -40,7 +40,7 @@ def exact(shape: shapely.Geometry) -> NDArray[np.float64]:
     return np.asarray(shapely.area(shapely.intersection(grid, shape)))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.lists(st.tuples(st.floats(-20, 84), st.floats(-20, 68)), min_size=3, max_size=3, unique=True))
 @example([(0.0, 0.0), (0.0, 2.2250738585072014e-308), (4.0, 0.0)])
 def test_triangles_match_clipped_areas(corners: list[tuple[float, float]]) -> None:

@@ -203,7 +203,7 @@ def test_a_landmark_and_its_shapes_are_painted_together(qtbot: QtBot, canvas: Ca
     session.move_landmarks(1001, {0: (33.0, 22.0)})
     assert session.awaits_shapes
     replies.pop()({"seam": session.state.document.shape("seam").at(1001)})  # type: ignore[union-attr]
-    qtbot.waitUntil(lambda: bool(watch.seen))
+    qtbot.waitUntil(lambda: bool(watch.seen), timeout=120_000)
     assert not any(watch.seen)
     session.move_landmarks(1001, {0: (34.0, 22.0)})
-    qtbot.waitUntil(lambda: watch.seen[-1])
+    qtbot.waitUntil(lambda: watch.seen[-1], timeout=120_000)

@@ -33,7 +33,7 @@ def fired(qtbot: QtBot, panel: Panel, facts: PlateFacts, out: Path) -> list[str]
     moved = edits.move_points(state.document, "seam", FRAMES, [0], 2.0, 0.0)
     panel.session.act("move points", replace(state, document=moved))  # there is something to spread
     panel.activateWindow()
-    qtbot.waitUntil(panel.isActiveWindow)
+    qtbot.waitUntil(panel.isActiveWindow, timeout=120_000)
     names: list[str] = []
     for name, made in panel.commands.items():
         made.triggered.connect(noter(names, name))
@@ -49,7 +49,7 @@ def noter(names: list[str], name: str) -> Callable[[bool], None]:
 
 def focus(qtbot: QtBot, widget: QWidget) -> None:
     widget.setFocus()
-    qtbot.waitUntil(lambda: QApplication.focusWidget() is widget)
+    qtbot.waitUntil(lambda: QApplication.focusWidget() is widget, timeout=120_000)
 
 
 def press(qtbot: QtBot, widget: QWidget, *keys: Qt.Key) -> None:
@@ -172,7 +172,7 @@ def test_a_choice_that_is_open_is_walked_with_the_arrows(qtbot: QtBot, panel: Pa
     focus(qtbot, choice)
     choice.showPopup()
     view = choice.view()
-    qtbot.waitUntil(view.isVisible)
+    qtbot.waitUntil(view.isVisible, timeout=120_000)
     qtbot.keyClick(view, K.Key_Down)
     qtbot.keyClick(view, K.Key_Return)
     assert choice.currentIndex() == 1
@@ -187,7 +187,7 @@ def test_a_name_is_typed_and_taken_with_return(qtbot: QtBot, panel: Panel, fired
     editor = shapes.tree.findChild(QLineEdit)
     assert isinstance(editor, QLineEdit)
     press(qtbot, editor, K.Key_C, K.Key_T, K.Key_Home, K.Key_Delete, K.Key_Return)
-    qtbot.waitUntil(lambda: panel.session.name_of("seam") == "t")
+    qtbot.waitUntil(lambda: panel.session.name_of("seam") == "t", timeout=120_000)
     assert fired == []
 
 
@@ -261,7 +261,7 @@ def test_return_presses_the_buttons_of_the_other_windows_and_esc_closes_them(qtb
         qtbot.addWidget(window)
         window.show()
         window.activateWindow()
-        qtbot.waitUntil(window.isActiveWindow)
+        qtbot.waitUntil(window.isActiveWindow, timeout=120_000)
         assert buttons_of(window)
         assert returned(qtbot, window) == []
         qtbot.keyClick(window, K.Key_Escape)

@@ -254,7 +254,7 @@ def test_keys_reach_the_edits_through_the_panel(qtbot: QtBot, panel: Panel, sess
     panel.take_tool("select")
     panel.activateWindow()
     panel.canvas.setFocus()
-    qtbot.waitUntil(panel.canvas.hasFocus)
+    qtbot.waitUntil(panel.canvas.hasFocus, timeout=120_000)
 
     def press(key: Qt.Key, held: Qt.KeyboardModifier = NONE) -> ControlPoint:
         qtbot.keyClick(panel.canvas, key, held)

@@ -29,7 +29,7 @@ def tab(qtbot: QtBot, session: Session) -> ShapesTab:
 
 def test_typing_in_the_tree_renames_in_one_step(qtbot: QtBot, tab: ShapesTab, session: Session) -> None:
     tab.row_of("seam").setText(NAME, "Bridge")
-    qtbot.waitUntil(lambda: session.state.names == {"seam": "Bridge"})
+    qtbot.waitUntil(lambda: session.state.names == {"seam": "Bridge"}, timeout=120_000)
     assert session.last_step == "rename shape"
     assert tab.row_of("seam").text(NAME) == "Bridge"
     tab.tree.itemClicked.emit(tab.row_of("seam"), 1)
@@ -49,7 +49,7 @@ def test_a_name_that_another_shape_has_is_refused_in_one_line(qtbot: QtBot, tab:
     said: list[str] = []
     session.said.append(said.append)
     tab.row_of("seam").setText(NAME, "Eye")
-    qtbot.waitUntil(lambda: bool(said))
+    qtbot.waitUntil(lambda: bool(said), timeout=120_000)
     assert said == ["seam: another shape is called Eye; choose a name that none has"]
     assert tab.row_of("seam").text(NAME) == "seam"
     assert not session.can_undo

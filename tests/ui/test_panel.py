@@ -244,7 +244,7 @@ def shot(qtbot: QtBot, panel: Panel, facts: PlateFacts, out: Path) -> Panel:
     panel.session.open(facts, out)
     panel.session.take_results(read_results(out))
     panel.activateWindow()
-    qtbot.waitUntil(panel.isActiveWindow)
+    qtbot.waitUntil(panel.isActiveWindow, timeout=120_000)
     return panel
 
 

@@ -35,7 +35,7 @@ def timeline(qtbot: QtBot, session: Session) -> Timeline:
 def test_frames_have_places_and_holes_are_told(qtbot: QtBot, timeline: Timeline) -> None:
     for frame in range(1001, 1007):
         assert timeline.frame_at(timeline.x_of(frame) + 1) == frame
-    with qtbot.waitSignal(timeline.frame_wanted) as asked:
+    with qtbot.waitSignal(timeline.frame_wanted, timeout=120_000) as asked:
         qtbot.mouseClick(timeline, BUTTON, pos=QPoint(int(timeline.x_of(1003)) + 5, 40))
     assert asked.args == [1003]
     assert "not on disk" in timeline.tip(1004)
@@ -72,7 +72,7 @@ def test_rows_of_shapes_show_their_own_errors_and_select(qtbot: QtBot, timeline:
     y = int(timeline.place_of("rows"))
     assert image.pixelColor(x, y - 4) == ramp(0.2 / bad)  # the seam's row, then the eye's
     assert image.pixelColor(x, y + 3) == ramp(0.1 / bad)
-    with qtbot.waitSignal(timeline.shape_wanted) as asked:
+    with qtbot.waitSignal(timeline.shape_wanted, timeout=120_000) as asked:
         qtbot.mouseClick(timeline, BUTTON, pos=QPoint(x, y + 3))
     assert asked.args == ["eye"]
 

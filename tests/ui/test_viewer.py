@@ -91,7 +91,7 @@ def test_a_smaller_picture_is_averaged_when_the_eye_rests(qtbot: QtBot, canvas: 
     canvas.resize(240, 160)
     canvas._set_view(View(0.25, 20, 20))
     canvas.grab()
-    qtbot.waitUntil(lambda: canvas._stack._pictures.version > 0)
+    qtbot.waitUntil(lambda: canvas._stack._pictures.version > 0, timeout=120_000)
     shown = grabbed(canvas)[22:30, 22:34]
     assert np.abs(shown - 127).max() <= 2  # a chequerboard is grey from afar
 
