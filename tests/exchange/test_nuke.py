@@ -90,9 +90,9 @@ def test_flags_widths_and_frames() -> None:
 def test_moving_points_never_get_bare_values() -> None:
     document = sample()
     group = oracle.groups(oracle.lists(nuke.dumps(document)))["eye"]
-    for row in group[4][0][2][2:]:
-        for items in row:
-            assert all(len(item) == 5 for item in items)
+    moving = [item for row in group[4][0][2][2:] for items in row for item in items]
+    assert moving
+    assert all(len(item) == 5 for item in moving)
 
 
 def test_layers_per_character_and_names_without_blanks(tmp_path: Path) -> None:
@@ -104,7 +104,7 @@ def test_layers_per_character_and_names_without_blanks(tmp_path: Path) -> None:
     assert sum("is called" in line for line in proof.losses) == 3
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.data())
 def test_any_mix_of_holds_and_moves_survives(data: st.DataObject) -> None:
     frames = sorted(data.draw(st.sets(st.integers(1001, 1020), min_size=1, max_size=7)))
@@ -431,7 +431,7 @@ def test_numbers_are_written_as_nuke_writes_them() -> None:
     ]
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.floats(width=32, allow_nan=False, allow_infinity=False))
 def test_numbers_come_back_bit_for_bit(value: float) -> None:
     back = oracle.number(nuke_text.number(value))

@@ -22,7 +22,10 @@ pytestmark = pytest.mark.shared
 @pytest.fixture(scope="module")
 def scripts(shared: Path) -> list[Path]:
     real = [path for path in sorted((shared / "formats/nuke").iterdir()) if path.suffix in (".nk", ".gizmo")]
-    return real + sorted((shared / "data/puppets").glob("*/t*1/roto.nk"))
+    ours = sorted((shared / "data/puppets").glob("*/t*1/roto.nk"))
+    assert real
+    assert ours
+    return real + ours
 
 
 def elements(layer: Layer) -> Counter[str]:

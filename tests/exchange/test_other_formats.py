@@ -367,6 +367,7 @@ def test_every_real_file_converts_or_is_answered_in_one_line(
     shared: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     files = [p for p in sorted((shared / "formats").rglob("*")) if p.is_file() and p.suffix not in (".md", ".tsv")]
+    assert files
     for path in files:
         size = ["--width", "1280", "--height", "720"] if path.suffix == ".ssf" else []
         code = main(["convert", str(path), str(tmp_path / "out.roto.json"), *size])

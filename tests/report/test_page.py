@@ -72,7 +72,7 @@ def test_page_of_a_run_without_shapes_or_clean_plates() -> None:
     content = run_content()
     content.update(pictures=[], errors={"shapes": [], "by_frame": {}}, exports=[])
     content["seam"]["by_frame"] = {}
-    _parsed(render(content))
+    assert _parsed(render(content)).loads == []
 
 
 def test_page_is_written_beside_its_pictures(tmp_path: Path) -> None:

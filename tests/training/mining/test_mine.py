@@ -107,6 +107,7 @@ def test_control_points_are_the_same_anatomy_in_both_hands(character: Character,
     mine(_order(character, tmp_path / "set"))
     data = read_dataset(tmp_path / "set")
     slots = data.sheet.point_rows()
+    assert any(spec.on_landmarks for spec in data.sheet.shapes)
     for spec in data.sheet.shapes:
         for point, name in spec.on_landmarks.items():
             off = (
