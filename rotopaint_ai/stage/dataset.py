@@ -22,8 +22,9 @@ from rotopaint_ai.plates.colour import encode
 from rotopaint_ai.sheet import dump_sheet
 from rotopaint_ai.stage import anatomy
 from rotopaint_ai.stage.puppet import Build, draw_build, draw_pose
-from rotopaint_ai.stage.scene import Camera, Picture, render
+from rotopaint_ai.stage.scene import Picture, render
 from rotopaint_ai.stage.studio import Studio, draw_studio
+from rotopaint_ai.stage.view import Camera
 
 F32 = npt.NDArray[Any]  # float32
 

@@ -23,8 +23,9 @@ from rotopaint_ai.shapes.bezier import flatten
 from rotopaint_ai.stage import anatomy
 from rotopaint_ai.stage.dataset import to_srgb
 from rotopaint_ai.stage.puppet import draw_build, draw_pose
-from rotopaint_ai.stage.scene import Camera, CutOut, cut_out
+from rotopaint_ai.stage.scene import CutOut, cut_out
 from rotopaint_ai.stage.studio import Studio, backdrop, develop, draw_studio
+from rotopaint_ai.stage.view import Camera
 
 F32 = npt.NDArray[Any]  # float32
 Array = npt.NDArray[Any]

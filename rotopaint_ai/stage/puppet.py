@@ -11,10 +11,14 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
+import numpy.typing as npt
 
+Array = npt.NDArray[Any]
 Colour = tuple[float, float, float]
 Hair = Literal["tufts", "strands", "cap", "none"]
 Hat = Literal["none", "witch", "bowler", "beanie"]
+
+NECK = np.array([0.0, -0.55, -0.1])  # the head turns about this point of head space
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +112,28 @@ class Pose:
     eye_open: tuple[float, float] = (1.0, 1.0)
     gaze: tuple[float, float] = (0.0, 0.0)
     squint: float = 0.0
+
+
+def turn(pose: Pose) -> Array:
+    """Rotation (3, 3) of the head: roll, then pitch, then yaw; positive yaw looks to the right of the picture."""
+    cy, sy, cp, sp, cr, sr = (
+        np.cos(pose.yaw),
+        np.sin(pose.yaw),
+        np.cos(pose.pitch),
+        np.sin(pose.pitch),
+        np.cos(pose.roll),
+        np.sin(pose.roll),
+    )
+    yaw = np.array([[cy, 0, sy], [0, 1, 0], [-sy, 0, cy]])
+    pitch = np.array([[1, 0, 0], [0, cp, -sp], [0, sp, cp]])
+    roll = np.array([[cr, -sr, 0], [sr, cr, 0], [0, 0, 1]])
+    return np.asarray(roll @ yaw @ pitch)
+
+
+def place(pose: Pose) -> tuple[Array, Array]:
+    """Where the head stands: rotation (3, 3) and shift (3,) of head space into the stage's."""
+    rotation = turn(pose)
+    return rotation, NECK - rotation @ NECK
 
 
 def _hsv(

@@ -17,8 +17,9 @@ from rotopaint_ai.shapes.roto import ControlPoint, Key, Landmark, LandmarkKeys, 
 from rotopaint_ai.stage import anatomy
 from rotopaint_ai.stage.looks import draw_look
 from rotopaint_ai.stage.puppet import Build, Pose, draw_build, draw_pose
-from rotopaint_ai.stage.scene import Camera, Picture, render, render_looks
+from rotopaint_ai.stage.scene import Picture, render, render_looks
 from rotopaint_ai.stage.studio import Studio, draw_studio
+from rotopaint_ai.stage.view import Camera
 
 F32 = npt.NDArray[Any]  # float32
 

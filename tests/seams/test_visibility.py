@@ -93,8 +93,9 @@ def test_rendered_seams_rank_as_their_known_contrast_does() -> None:
     from rotopaint_ai.shapes import bezier
     from rotopaint_ai.stage.looks import draw_look
     from rotopaint_ai.stage.puppet import Pose, draw_build
-    from rotopaint_ai.stage.scene import Camera, render_looks
+    from rotopaint_ai.stage.scene import render_looks
     from rotopaint_ai.stage.studio import draw_studio
+    from rotopaint_ai.stage.view import Camera
 
     for seed in (5, 12):
         base = draw_look(seed)

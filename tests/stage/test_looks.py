@@ -14,9 +14,10 @@ from rotopaint_ai.exchange import document
 from rotopaint_ai.plates import oiio
 from rotopaint_ai.stage.looks import Look, draw_look
 from rotopaint_ai.stage.puppet import Pose, draw_build
-from rotopaint_ai.stage.scene import Camera, Picture, render_looks
+from rotopaint_ai.stage.scene import Picture, render_looks
 from rotopaint_ai.stage.shot import write_looks
 from rotopaint_ai.stage.studio import draw_studio
+from rotopaint_ai.stage.view import Camera
 
 CAMERA = Camera(140, 140, 46, (70, 70), 9.0)
 PLAIN = replace(

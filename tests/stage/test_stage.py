@@ -19,9 +19,10 @@ from rotopaint_ai.stage import anatomy
 from rotopaint_ai.stage.dataset import Order, make_dataset
 from rotopaint_ai.stage.face import Face
 from rotopaint_ai.stage.puppet import Pose, draw_build, draw_pose
-from rotopaint_ai.stage.scene import Camera, Picture, render
+from rotopaint_ai.stage.scene import Picture, render
 from rotopaint_ai.stage.shot import Shot, poses, write_shot
 from rotopaint_ai.stage.studio import draw_studio
+from rotopaint_ai.stage.view import Camera
 
 CAMERA = Camera(160, 160, 52, (80, 80), 9.0)
 
