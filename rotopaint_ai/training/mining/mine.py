@@ -12,6 +12,7 @@ from rotopaint_ai.errors import UsageError
 from rotopaint_ai.sheet import Sheet, load_sheet
 from rotopaint_ai.training.dataset import write_dataset
 from rotopaint_ai.training.mining import bare, check, crop, families, namesakes, propose, reference, residuals, write
+from rotopaint_ai.training.mining.drawn import as_drawn
 from rotopaint_ai.training.mining.faces import Faces
 from rotopaint_ai.training.mining.frontal import frontal_places
 from rotopaint_ai.training.mining.join import Joined, Row, join
@@ -19,6 +20,7 @@ from rotopaint_ai.training.mining.order import Content, Exclusion, Shot, choose_
 from rotopaint_ai.training.mining.outline import Array
 from rotopaint_ai.training.mining.propose import Plan
 from rotopaint_ai.training.mining.residuals import Residual
+from rotopaint_ai.training.mining.sources import FrameTruth, Word
 from rotopaint_ai.training.mining.suspicious import Finding
 from rotopaint_ai.training.mining.truth import Truth
 
@@ -156,12 +158,11 @@ def vectorise(joined: Joined, order: MineOrder) -> Truth:
     stepped = families.bring_into_step(
         shapes, names, marks, faces, fixed={k: v for k, v in fixed.items() if k in names}
     )
-    plans = [
-        reference.plan_without(plan, n_rows)
-        for family in stepped
-        for plan in _planned(family, sheet, order.tolerance_px, rows, n_rows)
-        if plan.shape.rows[0] < n_rows
-    ]
+    planned = [plan for family in stepped for plan in _planned(family, sheet, order.tolerance_px, rows, n_rows)]
+    if sheet is not None:
+        specs = {spec.name: spec for spec in sheet.shapes}
+        planned = [as_drawn(plan, specs[plan.shape.name], rows, n_rows, faces, marks) for plan in planned]
+    plans = [reference.plan_without(plan, n_rows) for plan in planned if plan.shape.rows[0] < n_rows]
     rows, shots, marks, faces = rows[:n_rows], shots[:n_rows], marks[:n_rows], reference.faces_without(faces, n_rows)
     plans.sort(key=lambda plan: [shape.name for shape in shapes].index(plan.shape.name))
     if sheet is None:
@@ -207,10 +208,7 @@ def _planned(
 def _with_points(
     names: Sequence[str], marks: Array, plans: Sequence[Plan], rows: Sequence[Row]
 ) -> tuple[list[str], Array]:
-    """Landmarks with those added that are control points and that no source gives.
-
-    Where every landmark is one, frames whose sources give none have theirs by their shapes as well.
-    """
+    """Landmarks with those added that are control points and that no source gives."""
     names, columns = list(names), [_filled(names, marks, plans, rows)]
     for plan in plans:
         for point, name in plan.on_landmarks.items():
@@ -225,17 +223,33 @@ def _with_points(
 
 
 def _filled(names: Sequence[str], marks: Array, plans: Sequence[Plan], rows: Sequence[Row]) -> Array:
-    bare = np.array([not row.truth.landmarks for row in rows])
-    if not bare.any() or set(names) - {name for plan in plans for name in plan.on_landmarks.values()}:
-        return marks
-    out = marks.copy()
+    """Landmarks of finished roto by its control points, where a model alone has said where they are, or nobody has."""
+    out, nobody = marks.copy(), _without_landmarks(rows)
     for plan in plans:
-        own = bare[plan.shape.rows]
-        for point, name in plan.on_landmarks.items() if own.any() else ():
-            if name in names:
-                out[plan.shape.rows[own], names.index(name), :2] = plan.points_FP6[own, point, :2]
-                out[plan.shape.rows[own], names.index(name), 2] = 1.0
+        for point, name in plan.on_landmarks.items() if names else ():
+            at = [
+                place
+                for place, row in enumerate(plan.shape.rows)
+                if row in nobody or _is_let_stand(rows[row].truth, name, plan.shape.name)
+            ]
+            if at and name in names:
+                out[plan.shape.rows[at], names.index(name), :2] = plan.points_FP6[at, point, :2]
+                out[plan.shape.rows[at], names.index(name), 2] = 1.0
     return out
+
+
+def _without_landmarks(rows: Sequence[Row]) -> set[int]:
+    """Frames without a landmark, where only corrected projects give any: in a show of bare roto shapes carry them."""
+    marked = [row.truth for row in rows if row.truth.landmarks]
+    if any(truth.word(name) == Word.FINISHED for truth in marked for name in truth.landmarks):
+        return set()
+    return {at for at, row in enumerate(rows) if not row.truth.landmarks}
+
+
+def _is_let_stand(truth: FrameTruth, landmark: str, shape: str) -> bool:
+    """Whether a model's word for a landmark stands against a finished shape."""
+    known = landmark in truth.landmarks and truth.word(landmark) == Word.LET_STAND
+    return known and truth.shapes[shape].word == Word.FINISHED
 
 
 def _in_order(marks: Array, names: Sequence[str], wanted: Sequence[str]) -> Array:
