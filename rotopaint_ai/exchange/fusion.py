@@ -48,8 +48,7 @@ def losses_of(document: RotoDocument) -> list[Loss]:
 
 def names_of(document: RotoDocument) -> dict[str, str]:
     """How each shape's node is called."""
-    taken: set[str] = set()
-    return {shape.name: reading.free_name(_word(shape.name), taken) for shape in document.shapes if shape.keys}
+    return reading.names_of(document, _word)
 
 
 def _word(name: str) -> str:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from rotopaint_ai.errors import DocumentError
-from rotopaint_ai.exchange import nuke_curves, nuke_script
+from rotopaint_ai.exchange import nuke_curves, nuke_script, reading
 from rotopaint_ai.exchange.limits import check_range, check_size
 from rotopaint_ai.exchange.nuke_keys import keys_of
 from rotopaint_ai.exchange.nuke_motion import Motion
@@ -84,6 +84,7 @@ def _trees(nodes: Sequence[nuke_script.Node], where: str, losses: list[str]) -> 
     """Every roto node's tree under a name of its own. Nodes of Nuke 6 are left out where others can be read."""
     trees: list[tuple[str, Tree]] = []
     old: list[str] = []
+    taken: set[str] = set()
     for node in nodes:
         curves = node.text("curves")
         if node.kind.startswith("SplineWarp"):
@@ -95,20 +96,12 @@ def _trees(nodes: Sequence[nuke_script.Node], where: str, losses: list[str]) -> 
             continue
         if node.text("disable") == "true":
             losses.append(f"{node.full_name}: is disabled in the script; its shapes were read all the same")
-        name = _free(node.full_name, [each for each, _ in trees])
+        name = reading.free_name(node.full_name, taken)
         trees.append((name, nuke_curves.parse(curves, where=f"{where}: {name}")))
     if old and not trees:
         raise DocumentError(f"{where}: {old[0]}: written by Nuke 6; open and save the script in Nuke 7 or later")
     losses += [f"{name}: written by Nuke 6, not read; open and save the script in Nuke 7 or later" for name in old]
     return trees
-
-
-def _free(name: str, taken: Sequence[str]) -> str:
-    free, count = name, 1
-    while free in taken:
-        count += 1
-        free = f"{name}_{count}"
-    return free
 
 
 # --- format and frames ------------------------------------------------------------------------------------------------

@@ -8,17 +8,17 @@ from __future__ import annotations
 import json
 import math
 import xml.etree.ElementTree as ElementTree
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from rotopaint_ai.errors import DocumentError
+from rotopaint_ai.exchange.limits import FAR_PX
 from rotopaint_ai.frames import MOST_FRAMES
 from rotopaint_ai.shapes.roto import Key, Points, Role, RotoDocument, RotoShape
 
 MOST_BYTES: Final = 1 << 29  # of a text file: no shot's shapes are larger, and reading takes some ten times as much
-FAR_PX: Final = 1e9  # farther out nothing is a shape, and 32-bit floats lose whole pixels
 LARGEST_PLATE_PX: Final = 1_000_000
 
 
@@ -109,6 +109,12 @@ def whole(where: str, value: object, *, limit: float = FAR_PX) -> int:
     if found != int(found):
         raise DocumentError(f"{where}: is {found:g}; wanted a whole number")
     return int(found)
+
+
+def names_of(document: RotoDocument, word: Callable[[str], str]) -> dict[str, str]:
+    """How each shape that has keys is called in a format that takes a `word` of a name: no two alike."""
+    taken: set[str] = set()
+    return {shape.name: free_name(word(shape.name), taken) for shape in document.shapes if shape.keys}
 
 
 def role_of(name: str, closed: bool) -> Role:

@@ -10,7 +10,6 @@ import math
 import re
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import Final
@@ -19,6 +18,7 @@ from xml.sax.saxutils import quoteattr
 from rotopaint_ai.errors import DocumentError
 from rotopaint_ai.exchange.features import Feature
 from rotopaint_ai.exchange.limits import FAR_PX, MOST_WIDTH_PX, check_range, check_size
+from rotopaint_ai.exchange.reading import Reading
 from rotopaint_ai.files import write_text
 from rotopaint_ai.shapes.roto import DEFAULT_WIDTH_PX, ControlPoint, Key, Points, RotoDocument, RotoShape
 
@@ -78,14 +78,6 @@ def _xy(x: float, y: float) -> str:
 
 
 # --- reading ----------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Reading:
-    """What a picture held, and what of it a document cannot hold."""
-
-    document: RotoDocument
-    losses: tuple[str, ...]
 
 
 def read(path: Path | str, *, width: int | None = None, height: int | None = None) -> RotoDocument:
