@@ -127,6 +127,14 @@ def crash(path: Path, seed: int, after_s: float, *, fewest: int = 1) -> Crash:
     return look(path, seed, len(said))
 
 
+def integrity_of(path: Path) -> str:
+    """What SQLite says of a file: `ok`, or the fault."""
+    connection = sqlite3.connect(path)
+    said = str(connection.execute("PRAGMA integrity_check").fetchone()[0])
+    connection.close()
+    return said
+
+
 def look(path: Path, seed: int, returned: int) -> Crash:
     """What a killed session left: compared with the same script in memory."""
     start = time.perf_counter()
@@ -146,9 +154,7 @@ def look(path: Path, seed: int, returned: int) -> Crash:
         is_right = session.undo() == twin.undo() and session.state == twin.state
         undone += 1
     session.close()
-    connection = sqlite3.connect(path)
-    integrity = str(connection.execute("PRAGMA integrity_check").fetchone()[0])
-    connection.close()
+    integrity = integrity_of(path)
     reread = Project.open(path, write=False)
     is_right = is_right and integrity == "ok" and reread.load().state == session.state
     reread.close()

@@ -16,7 +16,6 @@ import hashlib
 import os
 import random
 import signal
-import sqlite3
 import subprocess
 import sys
 import time
@@ -27,7 +26,7 @@ from typing import Any
 
 os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
 
-from crashes import command_line
+from crashes import command_line, integrity_of
 from PySide6.QtCore import QEvent, QPointF, Qt
 from PySide6.QtGui import QColor, QImage, QMouseEvent
 from PySide6.QtTest import QTest
@@ -271,9 +270,7 @@ def look(project: Path, whole: Sequence[Said], n: int) -> Crash:
         is_right = is_right and state_print(session.state) == wanted
     is_right = is_right and not session.can_undo
     session.close()
-    connection = sqlite3.connect(project)
-    integrity = str(connection.execute("PRAGMA integrity_check").fetchone()[0])
-    connection.close()
+    integrity = integrity_of(project)
     return Crash(n - 1, on_disk - 1, undone, integrity, is_right and integrity == "ok")
 
 

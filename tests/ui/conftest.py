@@ -21,7 +21,7 @@ from rotopaint_ui.app import Window
 from rotopaint_ui.canvas import Canvas
 from rotopaint_ui.host import Engine, PlateChoice, package_folders
 from rotopaint_ui.panel import Panel
-from rotopaint_ui.reel import PLATE, Look, Reel
+from rotopaint_ui.reel import CLEAN, PLATE, Look, Reel
 from rotopaint_ui.session import PlateFacts, Session, read_results
 
 WIDTH, HEIGHT = 64, 48
@@ -157,18 +157,30 @@ def engine_of(tmp_path: Path) -> Callable[[str], Engine]:
     return make
 
 
+def picture(colour: str = "#404040") -> QImage:
+    """A picture of the plate's size in one colour."""
+    image = QImage(WIDTH, HEIGHT, QImage.Format.Format_RGB32)
+    image.fill(QColor(colour))
+    return image
+
+
 @pytest.fixture
-def canvas(qtbot: QtBot, session: Session) -> Canvas:
-    """A viewer of 640 x 480 on the session's plate, all of it shown: one plate pixel is 10 of the screen's."""
+def reel() -> Reel:
+    """Pictures of the first frame, plate and clean plate."""
     reel = Reel()
+    reel._images[PLATE, 1001] = (Look(), picture())
+    reel._images[CLEAN, 1001] = (Look(), picture("#a0a0a0"))
+    return reel
+
+
+@pytest.fixture
+def canvas(qtbot: QtBot, session: Session, reel: Reel) -> Canvas:
+    """A viewer of 640 x 480 on the session's plate, all of it shown: one plate pixel is 10 of the screen's."""
     canvas = Canvas(session, reel)
     qtbot.addWidget(canvas)
     canvas.resize(640, 480)
     canvas.show()
     canvas.fit()
-    image = QImage(WIDTH, HEIGHT, QImage.Format.Format_RGB32)
-    image.fill(QColor("#404040"))
-    reel._images[PLATE, 1001] = (Look(), image)
     session.listeners.append(canvas.refresh)
     return canvas
 

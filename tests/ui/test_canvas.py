@@ -11,31 +11,11 @@ from pytestqt.qtbot import QtBot
 
 from rotopaint_ui.canvas import Canvas
 from rotopaint_ui.corrections import ShapesReply
-from rotopaint_ui.reel import CLEAN, PLATE, Look, Reel
 from rotopaint_ui.render import Overlay, View, paint_matte
 from rotopaint_ui.session import Session
 from rotopaint_ui.tools import crop_at
 
-from .conftest import HEIGHT, WIDTH
-
 LEFT = Qt.MouseButton.LeftButton
-
-
-@pytest.fixture
-def canvas(qtbot: QtBot, session: Session) -> Canvas:
-    """A viewer of 640 x 480 on a plate of 64 x 48: fitted, one plate pixel is 10 screen pixels."""
-    reel = Reel()
-    canvas = Canvas(session, reel)
-    qtbot.addWidget(canvas)
-    canvas.resize(640, 480)
-    canvas.show()
-    canvas.fit()
-    for name, colour in ((PLATE, "#404040"), (CLEAN, "#a0a0a0")):
-        image = QImage(WIDTH, HEIGHT, QImage.Format.Format_RGB32)
-        image.fill(QColor(colour))
-        reel._images[name, 1001] = (Look(), image)
-    session.listeners.append(canvas.update)
-    return canvas
 
 
 def spot(canvas: Canvas, x: float, y: float) -> QPoint:

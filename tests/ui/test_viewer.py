@@ -15,7 +15,7 @@ from rotopaint_ai.shapes.roto import ControlPoint, Key
 from rotopaint_ui.canvas import Canvas
 from rotopaint_ui.panel import Panel
 from rotopaint_ui.player import Player
-from rotopaint_ui.reel import CLEAN, PLATE, Look, Reel
+from rotopaint_ui.reel import PLATE, Look, Reel
 from rotopaint_ui.render import MATTE_COLOURS, SEAM_COLOURS, Overlay, View, paint_matte
 from rotopaint_ui.session import PlateFacts, Session
 from rotopaint_ui.viewer.loupe import loupe_at
@@ -23,37 +23,10 @@ from rotopaint_ui.viewer.outlines import Outlines
 from rotopaint_ui.viewer.readout import landmark_note, words
 from rotopaint_ui.viewer.wipe import Wipe
 
-from .conftest import FRAMES, HEIGHT, WIDTH
+from .conftest import FRAMES, HEIGHT, WIDTH, picture
 
 LEFT = Qt.MouseButton.LeftButton
 PLAIN = QColor("#404040")
-
-
-def picture(colour: str = "#404040") -> QImage:
-    image = QImage(WIDTH, HEIGHT, QImage.Format.Format_RGB32)
-    image.fill(QColor(colour))
-    return image
-
-
-@pytest.fixture
-def reel() -> Reel:
-    """Pictures of the first frame, plate and clean plate."""
-    reel = Reel()
-    reel._images[PLATE, 1001] = (Look(), picture())
-    reel._images[CLEAN, 1001] = (Look(), picture("#a0a0a0"))
-    return reel
-
-
-@pytest.fixture
-def canvas(qtbot: QtBot, session: Session, reel: Reel) -> Canvas:
-    """A viewer of 640 x 480: one plate pixel is 10 of the screen's."""
-    canvas = Canvas(session, reel)
-    qtbot.addWidget(canvas)
-    canvas.resize(640, 480)
-    canvas.show()
-    canvas.fit()
-    session.listeners.append(canvas.refresh)
-    return canvas
 
 
 def grabbed(canvas: Canvas) -> np.ndarray:
