@@ -52,7 +52,6 @@ def table(shared: Path, index: dict[str, dict[str, str]], tmp_path_factory: pyte
         input="".join(f"{file}\n" for file in files),
         capture_output=True,
         text=True,
-        timeout=280,
         check=False,
         env={**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[2])},
     )

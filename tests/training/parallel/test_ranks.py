@@ -69,13 +69,11 @@ def _assert_same(whole: dict[str, Any], broken: dict[str, Any]) -> None:
         assert torch.equal(value, broken["ema"][name]), name
 
 
-@pytest.mark.timeout(300)
 def test_a_lost_rank_costs_no_step(faces: Path, tmp_path: Path, whole: dict[str, Any]) -> None:
     _run(2, "training", tmp_path, faces, "pack", 4)
     _assert_same(whole, _checkpoint(tmp_path))
 
 
-@pytest.mark.timeout(300)
 @pytest.mark.skipif(
     "ROTOPAINT_TWO_HOSTS" not in os.environ, reason="ROTOPAINT_TWO_HOSTS=1 tries two network namespaces"
 )

@@ -355,7 +355,7 @@ def test_fetching_stops_in_the_middle_of_a_shard_and_leaves_nothing(packed: Path
     memory, moody = _streamed(packed, tmp_path, gate=gate)
     with fetching(memory.pictures, lambda step: [0, N - 1]) as tell:
         tell(0)
-        assert moody.asked.wait(20)  # the server has begun to answer, and does not come to an end
+        assert moody.asked.wait(200)  # the server has begun to answer, and does not come to an end
     assert not list(tmp_path.glob("*.tar"))
     assert moody.n_asked == 1
     gate.set()
@@ -367,7 +367,7 @@ def test_what_cannot_be_fetched_ahead_is_told_to_who_wants_it(packed: Path, tmp_
     memory, moody = _streamed(packed, tmp_path, *["gone"] * 99)
     with fetching(memory.pictures, lambda step: [0]) as tell:
         tell(0)
-        assert moody.asked.wait(20)
+        assert moody.asked.wait(200)
     with pytest.raises(TrainingError, match="connection reset"):
         memory.pictures[0]
 
