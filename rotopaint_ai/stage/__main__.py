@@ -90,7 +90,7 @@ def _say(text: str) -> None:
 
 
 def main() -> int:
-    """Do as asked; 0 when done, 2 when something is missing."""
+    """Do as asked; 0 when done, 2 when something is missing or wrong, 130 when stopped."""
     options = _arguments()
     from rotopaint_ai.errors import RotopaintError
 
@@ -104,6 +104,9 @@ def main() -> int:
     except (RotopaintError, ValueError) as error:
         _say(f"{error}\n")
         return 2
+    except KeyboardInterrupt:
+        _say("\nstopped; the same command goes on with what is missing\n")
+        return 130
     return 0
 
 

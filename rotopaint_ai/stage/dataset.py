@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import multiprocessing
 import os
+import signal
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +18,7 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
+from rotopaint_ai.errors import UsageError
 from rotopaint_ai.files import write_json, write_text
 from rotopaint_ai.plates.colour import encode
 from rotopaint_ai.sheet import dump_sheet
@@ -30,6 +32,8 @@ F32 = npt.NDArray[Any]  # float32
 
 SIZE = 320  # pixels of a stored crop's side
 POSES = 4  # frames of each character
+_HEAD = "dataset.json"  # written last
+_ORDER = "order.json"  # written first
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,25 +123,51 @@ def _make(task: tuple[Path, int, str, float]) -> list[dict[str, Any]]:
     return made
 
 
+def _leave_stopping() -> None:
+    """Ctrl+C is for the one who waits for the workers, and told once."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def _check_order(folder: Path, order: Order) -> None:
+    """Pictures that are kept are those that would be made: none of another reach."""
+    known = next((made["reach"] for name in (_ORDER, _HEAD) if "reach" in (made := _read(folder / name))), None)
+    if known is not None and known != order.reach and any(folder.glob("images/*.json")):
+        raise UsageError(
+            f"{folder}: holds pictures made with --reach {known:g}, asked for is {order.reach:g}; name another folder "
+            f"(train takes several), or go on with --reach {known:g}"
+        )
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return content if isinstance(content, dict) else {}
+
+
 def make_dataset(folder: Path, order: Order, *, progress: Callable[[int, int], None] = lambda done, total: None) -> int:
     """Make (or go on making) a data set at `folder`; returns the number of samples.
 
-    `progress` is told how many characters are done, and how many there are.
+    `progress` is told how many characters are done, and how many there are. Raises: UsageError where the pictures that
+    lie there were made with another reach.
     """
+    _check_order(folder, order)
     (folder / "images").mkdir(parents=True, exist_ok=True)
+    write_json(folder / _ORDER, {"reach": order.reach})
     first_held = round(order.characters * (1 - order.held_back))
     splits = ("train" if k < first_held else "val" for k in range(order.characters))
     tasks = [(folder, order.seed + k, split, order.reach) for k, split in enumerate(splits)]
     records: list[dict[str, Any]] = []
     os.environ.setdefault("OMP_NUM_THREADS", "1")
-    with multiprocessing.get_context("spawn").Pool(order.workers) as pool:
+    with multiprocessing.get_context("spawn").Pool(order.workers, _leave_stopping) as pool:
         for k, (task, made) in enumerate(zip(tasks, pool.imap(_make, tasks))):
             records += [{**record, "split": task[2]} for record in made]
             progress(k + 1, len(tasks))
     write_text(folder / "sheet.yaml", dump_sheet(anatomy.sheet()))
     write_text(folder / "samples.jsonl", "".join(json.dumps(r) + "\n" for r in records))
     write_json(
-        folder / "dataset.json",
+        folder / _HEAD,
         {
             "format": "rotopaint-dataset",
             "version": 1,

@@ -11,6 +11,7 @@ import pytest
 
 pytest.importorskip("numba")
 
+from rotopaint_ai.errors import UsageError
 from rotopaint_ai.exchange import document
 from rotopaint_ai.shapes.bezier import distance_to_polyline, flatten
 from rotopaint_ai.shapes.fit import fit_segments
@@ -130,3 +131,15 @@ def test_a_dataset_goes_on_where_it_stopped(tmp_path: Path) -> None:
     assert (tmp_path / "samples.jsonl").read_text() == first
     assert (tmp_path / "images/000070_0.jpg").stat().st_mtime_ns == kept
     assert parse_sheet((tmp_path / "sheet.yaml").read_text()) == anatomy.sheet()
+
+
+def test_a_dataset_does_not_go_on_with_heads_that_turn_further(tmp_path: Path) -> None:
+    (tmp_path / "images").mkdir()
+    (tmp_path / "images" / "000070_0.json").write_text("{}")  # of a run that was stopped
+    (tmp_path / "order.json").write_text('{"reach": 1.0}')
+    with pytest.raises(UsageError, match=r"made with --reach 1, asked for is 1\.4; name another folder"):
+        make_dataset(tmp_path, Order(characters=1, seed=70, reach=1.4))
+    (tmp_path / "order.json").unlink()
+    (tmp_path / "dataset.json").write_text('{"reach": 1.0}')  # of one that ended, as earlier versions left it
+    with pytest.raises(UsageError, match="--reach 1,"):
+        make_dataset(tmp_path, Order(characters=1, seed=70, reach=1.4))
