@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from rotopaint_ai.report.curves import Chart, Curve, draw, nice_ceiling, script_safe
-from rotopaint_ai.report.page import render, spline_path, write_report
+from rotopaint_ai.report.page import render, write_report
+from rotopaint_ai.report.pictures import spline_path
 
 from .run_content import run_content
 

@@ -8,7 +8,7 @@ import pytest
 from rotopaint_ai.crops import Crop
 from rotopaint_ai.pipeline.records import FrameRecord
 from rotopaint_ai.pipeline.second import content, told
-from rotopaint_ai.report.page import _opinion
+from rotopaint_ai.report.charts import opinion
 from rotopaint_ai.seams.opinion import NEAR, agreement, in_crop
 from rotopaint_ai.shapes.rasterise import EMPTY, Region
 
@@ -82,7 +82,7 @@ def test_the_report_draws_it() -> None:
         "second_opinion": content(_records(0.9, 0.2)),
         "frames": {"held": [], "failed": {}, "missing": [], "lost": []},
     }
-    page = _opinion(run)
+    page = opinion(run)
     assert "Second opinion" in page
     assert "They part at: 1002." in page
-    assert _opinion({**run, "second_opinion": {}}) == ""
+    assert opinion({**run, "second_opinion": {}}) == ""

@@ -1,0 +1,88 @@
+"""Curves over the frames: expected errors, visibility of the seams, the second opinion."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rotopaint_ai.frames import summarise
+from rotopaint_ai.report.curves import Chart, Curve, draw
+from rotopaint_ai.report.parts import Json, colours, section
+
+
+def errors(run: Json) -> str:
+    """The expected error of every shape over the frames."""
+    names, rows = run["errors"]["shapes"], _by_frame(run["errors"]["by_frame"])
+    if not rows:
+        return ""
+    colour, frames = colours(run["shapes"]), sorted(rows)
+    curves = [
+        Curve(
+            name,
+            colour[name],
+            [rows[frame][column] if rows[frame] else None for frame in frames],
+            dim=run["shapes"][name]["role"] != "seam",
+        )
+        for column, name in enumerate(names)
+    ]
+    chart = Chart(
+        "Expected error per shape", "px", frames, curves, _bands(run), _marks(run), (2.0, "2 px: worth a look")
+    )
+    return section(
+        "Expected error per shape",
+        "What the models expect to be wrong, in pixels of the plate. Grey bars under the curves are holds, red marks "
+        "are frames that failed, are missing or lost the face. Click a name to hide its curve.",
+        draw(chart),
+    )
+
+
+def seam(run: Json) -> str:
+    """How visible the seams are, before and after."""
+    rows = _by_frame(run["seam"]["by_frame"])
+    frames = sorted(rows)
+    if not any(pair[0] is not None for pair in rows.values()):
+        return ""
+    curves = [Curve("before", "#f2a541", [rows[frame][0] for frame in frames])]
+    if any(pair[1] is not None for pair in rows.values()):
+        curves.append(Curve("after", "#43c7b4", [rows[frame][1] for frame in frames]))
+    chart = Chart("Seam visibility", "", frames, curves, _bands(run), _marks(run))
+    return section("Seam visibility", run["seam"]["meaning"] + _painted(run["seam"]), draw(chart))
+
+
+def opinion(run: Json) -> str:
+    """How far a second network agrees with the seam mattes; nothing for packs without one."""
+    opinion = run.get("second_opinion")
+    if not opinion:
+        return ""
+    rows = _by_frame(opinion["by_frame"])
+    frames, limit = sorted(rows), float(opinion["limit"])
+    curve = Curve("agreement", "#59d0f2", [rows[frame] for frame in frames])
+    chart = Chart("Second opinion", "", frames, [curve], _bands(run), _marks(run), (limit, "below: look here"))
+    doubtful = summarise(opinion["doubtful"])
+    lead = "How far a network that sees seams agrees with the seam mattes, 1 in full; it changes none of them. "
+    return section("Second opinion", lead + f"They part at: {doubtful}.", draw(chart))
+
+
+def _painted(seam: Json) -> str:
+    """Who painted how much of the seams, and how they flicker; nothing for runs that did not say."""
+    words = []
+    if shares := seam.get("filled_by"):
+        words.append("Painted by " + ", ".join(f"{name} {share:.0%}" for name, share in shares.items()) + ".")
+    pair = seam.get("flicker", {})
+    if pair.get("before") is not None:
+        after = f", {pair['after']:.3f} after" if pair.get("after") is not None else ""
+        words.append(f"Contrast of the seams changes by {pair['before']:.3f} (log light) a frame before{after}.")
+    return "".join(f" {word}" for word in words)
+
+
+def _by_frame(table: Json) -> dict[int, Any]:
+    return {int(frame): row for frame, row in table.items()}
+
+
+def _bands(run: Json) -> list[tuple[int, int]]:
+    return [(first, last) for first, last in run["frames"]["held"]]
+
+
+def _marks(run: Json) -> dict[int, str]:
+    frames = run["frames"]
+    marks = {int(frame): "failed" for frame in frames["failed"]}
+    return {**marks, **dict.fromkeys(frames["missing"], "missing"), **dict.fromkeys(frames["lost"], "face lost")}
