@@ -222,6 +222,8 @@ def _cast(kind: Any, value: Any, where: str) -> Any:
         if isinstance(value, list) and all(isinstance(item, int) and not isinstance(item, bool) for item in value):
             return tuple(value)
         raise UsageError(f"{where} is {value!r}; wanted a list of whole numbers such as [16, 32]")
+    if kind is float and isinstance(value, str):
+        value = _number(value)
     if kind is float and isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
         return float(value)
     if kind in (int, bool, str) and type(value) is kind:
@@ -230,8 +232,36 @@ def _cast(kind: Any, value: Any, where: str) -> Any:
     raise UsageError(f"{where} is {value!r}; wanted {wanted}")
 
 
+def _number(text: str) -> Any:
+    """What a person writes for a number and YAML takes for text, such as 1e-3; the text where it is none."""
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+_RANGES: Mapping[str, tuple[float, float]] = {
+    **{"batch": (2, 65_536), "seed": (0, 2**32 - 1), "threads": (0, 1024), "patience": (1, math.inf)},
+    **{"learning_rate": (0, 1), "warmup": (0, 0.9), "weight_decay": (0, 1), "clip": (1e-3, math.inf)},
+    **{"hidden_weight": (0, 10), "centre_jitter": (0, 4), "small_size": (32, 1024)},
+    **{"scale_low": (0.1, 10), "scale_high": (0.1, 10), "shift": (0, 0.5), "rotation_deg": (0, 180)},
+    **{"flip": (0, 1), "shear": (0, 1), "perspective": (0, 1)},
+    **{"shape_copies": (0, 100), "shape_warp": (0, 1), "shape_noise": (0, 1)},
+}
+_PLACING = ("coarse_heat", "coarse_place", "fine_heat", "place", "wing")  # losses that ask where a landmark is
+
+
+def _check_ranges(recipe: Recipe) -> None:
+    for name, (low, high) in _RANGES.items():
+        value = getattr(recipe, name)
+        if value is not None and not low <= value <= high:
+            wanted = f"{low:g} or more" if math.isinf(high) else f"{low:g} to {high:g}"
+            raise UsageError(f"{name} {value}: wanted {wanted}")
+
+
 def _check(recipe: Recipe) -> None:
     r = recipe
+    _check_ranges(r)
     _ = BACKBONES[r.backbone], OPTIMISERS[r.optimiser], HOOKS[r.compression], *(PARTS[name] for name in r.augment)
     _ = tuple(LOSSES[name] for name in r.losses)
     for ok, message in (
@@ -265,7 +295,11 @@ def _check(recipe: Recipe) -> None:
         ),
         (r.shape_copies >= 0, f"shape_copies {r.shape_copies}: wanted 0 or more"),
         (all(0 <= p <= 1 for p in r.augment.values()), "augment: wanted probabilities from 0 to 1"),
-        (all(w >= 0 for w in r.losses.values()) and any(r.losses.values()), "losses: wanted weights of 0 or more"),
+        (all(w >= 0 for w in r.losses.values()), "losses: wanted weights of 0 or more"),
+        (
+            any(r.losses.get(name) for name in _PLACING),
+            f"losses: none asks where landmarks are; wanted one of {', '.join(_PLACING)} above 0",
+        ),
     ):
         if not ok:
             raise UsageError(message)

@@ -41,6 +41,10 @@ def test_overrides_reach_into_tables_and_the_yaml_reads_back(tmp_path: Path) -> 
     assert load_recipe(path) == recipe
 
 
+def test_numbers_are_read_as_people_write_them() -> None:
+    assert load_recipe(None, ["learning_rate=1e-3"]).learning_rate == 0.001  # text, by YAML 1.1
+
+
 @pytest.mark.parametrize(
     ("setting", "said"),
     [
@@ -56,6 +60,19 @@ def test_overrides_reach_into_tables_and_the_yaml_reads_back(tmp_path: Path) -> 
         ("widths=[10, 16, 16, 16, 16]", "wanted multiples of 8"),
         ("minutes=null", "minutes and steps are both null"),
         ("input_size=250", "input_size 250: wanted a multiple of 32"),
+        ("batch=100000000", "batch 100000000: wanted 2 to 65536"),
+        ("learning_rate=5", "learning_rate 5.0: wanted 0 to 1"),
+        ("weight_decay=-1", "weight_decay -1.0: wanted 0 to 1"),
+        ("warmup=2", "warmup 2.0: wanted 0 to 0.9"),
+        ("clip=-1", "clip -1.0: wanted 0.001 or more"),
+        ("rotation_deg=900", "rotation_deg 900.0: wanted 0 to 180"),
+        ("shift=-3", "shift -3.0: wanted 0 to 0.5"),
+        ("flip=7", "flip 7.0: wanted 0 to 1"),
+        ("seed=-1", "seed -1: wanted 0 to"),
+        ("patience=0", "patience 0: wanted 1 or more"),
+        ("small_size=2048", "small_size 2048: wanted 32 to 1024"),
+        ("shape_warp=-1", "shape_warp -1.0: wanted 0 to 1"),
+        ("losses={coarse_heat: 0, coarse_place: 0, fine_heat: 0, place: 0}", "losses: none asks where landmarks are"),
     ],
 )
 def test_a_wrong_setting_is_named(setting: str, said: str) -> None:
