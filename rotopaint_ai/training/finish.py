@@ -19,10 +19,12 @@ import torch
 
 from rotopaint_ai.inference.pack import SEAM
 from rotopaint_ai.sheet import Sheet, mirror_permutation, mirrored_order
-from rotopaint_ai.training import faceprior, seamline, seamtune
+from rotopaint_ai.training import priorchoice, seamline, seamtune
 from rotopaint_ai.training.augment import nominal_crop
 from rotopaint_ai.training.calibrate import calibrate
 from rotopaint_ai.training.dataset import Dataset, Memory, Truth
+from rotopaint_ai.training.faceprior import FacePrior
+from rotopaint_ai.training.headmodel import fit_head
 from rotopaint_ai.training.held_out import Held
 from rotopaint_ai.training.nets import CropModel, LandmarkNet
 from rotopaint_ai.training.recipe import Recipe
@@ -40,7 +42,7 @@ class Chosen:
     landmark is then (share of the face, [L]), and how much more careful than that each shape has to be ([K])."""
 
     calibration: tuple[float, float]
-    prior: faceprior.FacePrior | None
+    prior: FacePrior | None
     left: tuple[float, float]
     noise_L: Array64
     guards_K: Array64
@@ -61,12 +63,12 @@ def choose(recipe: Recipe, learn: Dataset, held: Held, held_memory: Memory) -> C
     error = np.exp(calibration[0] + calibration[1] * held.log_scale)
     kinds = (mirror_permutation(learn.sheet), None) if recipe.prior else ()
     joins = recipe.learn_all > 0
-    candidates = [faceprior.folds(learn.truth.landmarks, held.truth, mirror, joins=joins) for mirror in kinds]
+    candidates = [priorchoice.folds(learn.truth.landmarks, held.truth, mirror, joins=joins) for mirror in kinds]
     seen = 1 / (1 + np.exp(-held.visible_logit))
-    best = faceprior.choose_prior(candidates, held.points, error, seen, held.slant, held.truth, held.visible)
+    best = priorchoice.choose_prior(candidates, held.points, error, seen, held.slant, held.truth, held.visible)
     left, points, after = (0.0, 1.0), held.points, held
     if best is not None:
-        points, remaining = faceprior.apply_in_parts(*best, held.points, error, seen, held.slant)
+        points, remaining = priorchoice.apply_in_parts(*best, held.points, error, seen, held.slant)
         after = held._replace(points=points, distance=np.linalg.norm(points - held.truth, axis=2))
         left = calibrate(after.distance.ravel(), np.log(remaining).ravel())
     noise = landmark_noise(after)
@@ -119,9 +121,9 @@ def crop_model(net: LandmarkNet, chosen: Chosen, data: Dataset) -> CropModel:
     if chosen.prior is None:
         return CropModel(net, chosen.calibration, mirror=mirrored)
     mirror = mirror_permutation(data.sheet) if chosen.prior.mirrored else None
-    basis = faceprior.fit_basis(data.truth.landmarks, mirror)
-    assert basis is not None  # there was one with fewer samples
-    return CropModel(net, chosen.calibration, chosen.prior.on(basis), chosen.left, mirrored)
+    head = fit_head(data.truth.landmarks, mirror)
+    assert head is not None  # there was one with fewer samples
+    return CropModel(net, chosen.calibration, chosen.prior.on(head), chosen.left, mirrored)
 
 
 def shape_model(recipe: Recipe, chosen: Chosen, data: Dataset) -> ShapeModel | None:

@@ -43,8 +43,8 @@ class Relief:
         known = np.isfinite(landmarks_LC).all(axis=1)
         weight = np.where(known, self.weight, 0.0)[None]
         faces = np.where(known[:, None], landmarks_LC, 0.0)[None].astype(np.float64)
-        affine, middles = _affine_views(faces, self.places, weight)
-        turns, scales = _nearest_turns(affine)
+        affine, middles = affine_views(faces, self.places, weight)
+        turns, scales = nearest_turns(affine)
         return turns[0], middles[0], float(scales[0])
 
     def depths(self, landmarks_LC: npt.NDArray[np.floating]) -> Array64:
@@ -59,6 +59,15 @@ def fit_relief(landmarks_NLC: npt.NDArray[np.floating], mirror: Sequence[int] | 
 
     None with too few frames or landmarks, or with a landmark that no frame knows.
     """
+    even = even_faces(landmarks_NLC, mirror)
+    return None if even is None else solved_relief(*even)
+
+
+def even_faces(
+    landmarks_NLC: npt.NDArray[np.floating], mirror: Sequence[int] | None
+) -> tuple[Array64, npt.NDArray[np.bool_]] | None:
+    """Faces [n, L, 2] of landmarks, and of mirrored ones where `mirror` says how, about their means and of size 1,
+    unknown places at 0, and which are known [n, L]. None as in `fit_relief`."""
     known = np.isfinite(landmarks_NLC).all(axis=2)
     usable = (known.mean(axis=1) > 0.5) & _have_width(landmarks_NLC, known)
     if usable.sum() < FEWEST_SAMPLES or landmarks_NLC.shape[1] < FEWEST_LANDMARKS:
@@ -73,8 +82,7 @@ def fit_relief(landmarks_NLC: npt.NDArray[np.floating], mirror: Sequence[int] | 
     faces = np.where(known[..., None], faces, 0.0)
     count = known.sum(axis=1)[:, None]
     faces = np.where(known[..., None], faces - (faces.sum(axis=1) / count)[:, None], 0.0)
-    faces = faces / np.sqrt((faces**2).sum(axis=(1, 2)) / count[:, 0])[:, None, None]
-    return _solved(faces, known)
+    return faces / np.sqrt((faces**2).sum(axis=(1, 2)) / count[:, 0])[:, None, None], known
 
 
 def choose_relief(
@@ -106,15 +114,16 @@ def _have_width(landmarks_NLC: npt.NDArray[np.floating], known: npt.NDArray[np.b
     return np.asarray(reach.min(axis=1) > _LEAST_WIDTH * np.maximum(reach.max(axis=1), 1e-9))
 
 
-def _solved(faces: Array64, known: npt.NDArray[np.bool_]) -> Relief:
+def solved_relief(faces: Array64, known: npt.NDArray[np.bool_]) -> Relief:
+    """The relief of what `even_faces` gives."""
     usual = _half_ellipsoid(faces, known)
     places, weight = usual, np.ones(len(usual))
     for at in range(_ROUNDS):
-        affine, middles = _affine_views(faces, places, known * weight)
+        affine, middles = affine_views(faces, places, known * weight)
         if at < _UPGRADES:
             places = places @ _metric(affine).T
-            affine, middles = _affine_views(faces, places, known * weight)
-        turns, scales = _nearest_turns(affine)
+            affine, middles = affine_views(faces, places, known * weight)
+        turns, scales = nearest_turns(affine)
         sight = turns[:, :2] * scales[:, None, None]
         places = _places(faces - middles[:, None], sight, known * weight, usual)
         off = faces - middles[:, None] - np.einsum("nck,lk->nlc", sight, places)
@@ -134,12 +143,13 @@ def _half_ellipsoid(faces: Array64, known: npt.NDArray[np.bool_]) -> Array64:
     return np.concatenate([flat, (depth - depth.mean())[:, None]], axis=1)
 
 
-def _affine_views(faces: Array64, places: Array64, weights: Array64) -> tuple[Array64, Array64]:
-    """Affine views [n, 2, 3] that lay places [L, 3] on faces [n, L, 2] by least squares, and where 0 comes to lie."""
+def affine_views(faces: Array64, places: Array64, weights: Array64) -> tuple[Array64, Array64]:
+    """Affine views [n, 2, 3] that lay places [L, 3], or each sample's own [n, L, 3], on faces [n, L, 2] by least
+    squares with weights [n, L], and where 0 comes to lie [n, 2]."""
     total = np.maximum(weights.sum(axis=1), 1e-9)[:, None]
     middle_of_faces = (weights[..., None] * faces).sum(axis=1) / total
-    middle_of_places = weights @ places / total
-    away = places[None] - middle_of_places[:, None]
+    middle_of_places = (weights[..., None] * places).sum(axis=1) / total
+    away = places - middle_of_places[:, None]
     weighed = away * weights[..., None]
     inside = np.einsum("nlj,nlk->njk", weighed, away)
     inside = inside + 1e-6 * np.trace(inside, axis1=1, axis2=2)[:, None, None] * np.eye(3)
@@ -148,7 +158,7 @@ def _affine_views(faces: Array64, places: Array64, weights: Array64) -> tuple[Ar
     return affine, middle_of_faces - np.einsum("nck,nk->nc", affine, middle_of_places)
 
 
-def _nearest_turns(affine: Array64) -> tuple[Array64, Array64]:
+def nearest_turns(affine: Array64) -> tuple[Array64, Array64]:
     """Rotations [n, 3, 3] and scales [n] nearest to affine views [n, 2, 3]."""
     left, sizes, right = np.linalg.svd(affine, full_matrices=False)
     sight = left @ right
