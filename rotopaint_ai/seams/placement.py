@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rotopaint_ai.crops import Crop, cut
+from rotopaint_ai.seams.path import N_OFFSETS, OFFSETS, slide, smooth_path
 from rotopaint_ai.shapes.bezier import evaluate, segments
 from rotopaint_ai.shapes.fit import fit_segments
 
@@ -33,11 +34,9 @@ Evidence = Callable[[Array], Array]
 
 ALONG = 80  # places on the face's longest side
 ACROSS = 160  # offsets on the face's longest side
-N_OFFSETS = 40
 BEYOND = 8  # places looked at past either end
 GAP = 8
 MULTIPLE = 8
-OFFSETS = np.arange(N_OFFSETS) - (N_OFFSETS - 1) / 2  # in steps of 1 / ACROSS of the face
 PICTURE_PX = 208  # side of the picture that strips are cut from; a crop of 1.3 faces has one pixel a step
 
 LARGEST_PX = 1024  # pictures of larger faces are halved
@@ -53,11 +52,6 @@ COARSE_PX = 2.5  # steps of the strip below which it tells the place better than
 BLIND_PX = 3.0  # how far a crease is searched without a network
 CLEAR = 2.5  # classical evidence, in deviations of the strip's own noise, from which on a place counts as seen
 STRONG = 8.0  # classical evidence above which more does not count
-TRUST = 0.6  # exponent on the network's probabilities: neighbouring places share their pixels
-NEAR = 12.0  # weight of the prediction, as if so many places had said it
-LEAST_SPREAD = 1.0  # steps that a prediction may be off whatever it says of itself
-BEND = 1.0  # typical change of the offset from one pair to the next, in steps
-JUMP = 0.002  # weight of any other change
 _NOISE = 1.4826  # median absolute deviation to standard deviation of a normal distribution
 _NORMAL_PLACES = 3.0  # places over which normals are smoothed
 
@@ -222,80 +216,6 @@ def strips(
         start += len(strip) + GAP
     parts.append(np.zeros((-start % MULTIPLE, N_OFFSETS, 3), np.float32))
     return np.concatenate(parts)[None], rows
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Path:
-    """Offsets (S,) in steps, probability that nothing is to be seen (S,), share of the curve's own places that were
-    seen, and the mean error to be expected there, in steps."""
-
-    moves: Array
-    hidden: Array
-    seen: float
-    doubt: float
-
-
-def smooth_path(logits: Array, expected_error: float, beyond: int = 0) -> Path:
-    """The smooth path through a strip's logits (S, D + 1); `expected_error` in steps; the first
-    and last `beyond` places are not the curve's own.
-
-    Posterior means of a hidden Markov chain (forward and backward sums, Rabiner 1989): offsets change little from
-    place to place, lie near the prediction, and show in the pixels, except where nothing is to be seen.
-    """
-    peak = logits.max(axis=1, keepdims=True)
-    odds = np.exp(logits.astype(np.float64) - peak)
-    nothing = odds[:, -1:] / odds.sum(axis=1, keepdims=True)
-    near = np.exp(-0.5 * (OFFSETS / max(1.25 * expected_error, LEAST_SPREAD)) ** 2) + 0.02
-    seen_at = odds[:, :-1] / odds.sum(axis=1, keepdims=True)
-    emit = (seen_at + nothing / N_OFFSETS + 1e-5) ** TRUST * near ** (NEAR / len(logits))
-    emit /= emit.max(axis=1, keepdims=True)
-    forward, backward = _sums(emit), _sums(emit[::-1])[::-1]
-    posterior = forward * backward / emit
-    posterior /= posterior.sum(axis=1, keepdims=True)
-    best = posterior.argmax(axis=1)
-    around = np.abs(np.arange(N_OFFSETS) - best[:, None]) <= 2
-    local = posterior * around
-    moves = (local * OFFSETS).sum(axis=1) / local.sum(axis=1)
-    doubt = (posterior * np.abs(OFFSETS - moves[:, None])).sum(axis=1)
-    own = slice(beyond, len(logits) - beyond)
-    return Path(moves, nothing[:, 0], float((nothing[own] < 0.5).mean()), float(doubt[own].mean()))
-
-
-def slide(hidden: Array, beyond: int, spread: float) -> int:
-    """By how many pairs the end of a seam lies further out (negative: further in) than predicted.
-
-    `hidden` (S,) from the middle of the seam outwards, the last `beyond` of them past the predicted end, which may be
-    `spread` pairs off. The end is where places that are seen turn into places that are not; 0 where the seam is not
-    seen up to there.
-    """
-    window = hidden[-2 * beyond :]
-    gone, there = np.log(np.clip(window, 0.02, 0.98)), np.log(np.clip(1 - window, 0.02, 0.98))
-    cuts = np.arange(len(window) + 1)
-    score = np.concatenate([[0.0], np.cumsum(there)]) + np.concatenate([np.cumsum(gone[::-1])[::-1], [0.0]])
-    cut = int((score - 0.5 * ((cuts - beyond) / max(spread, 0.4)) ** 2).argmax())
-    is_clear = cut >= 3 and float(window[max(0, cut - 4) : cut].mean()) < 0.35
-    return cut - beyond if is_clear else 0
-
-
-def _kernel() -> Array:
-    change = OFFSETS[:, None] - OFFSETS
-    kernel = np.exp(-0.5 * (change / BEND) ** 2)
-    return np.asarray(kernel / kernel.sum(axis=0) + JUMP / N_OFFSETS)
-
-
-_KERNEL = _kernel()
-
-
-def _sums(emit: Array) -> Array:
-    """Forward sums of the chain, each place scaled to one."""
-    sums = np.empty_like(emit)
-    now = emit[0] / emit[0].sum()
-    sums[0] = now
-    for row in range(1, len(emit)):
-        now = (_KERNEL @ now) * emit[row]
-        now /= now.sum()
-        sums[row] = now
-    return sums
 
 
 def _read(ribbons: Sequence[Ribbon], seen: Look, step: float, evidence: Evidence) -> list[Array]:

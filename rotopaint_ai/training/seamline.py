@@ -31,14 +31,13 @@ from rotopaint_ai.crops import CROP_MARGIN, Crop, around, cut
 from rotopaint_ai.errors import RotopaintError, TrainingError
 from rotopaint_ai.files import replacing
 from rotopaint_ai.inference.session import open_session
+from rotopaint_ai.seams.path import N_OFFSETS, OFFSETS
 from rotopaint_ai.seams.placement import (
     ACROSS,
     ALONG,
     BEYOND,
     GAP,
     MULTIPLE,
-    N_OFFSETS,
-    OFFSETS,
     PICTURE_PX,
     Ribbon,
     ribbon,

@@ -27,7 +27,8 @@ from torch import nn
 
 from rotopaint_ai.crops import CROP_MARGIN, around
 from rotopaint_ai.errors import TrainingError
-from rotopaint_ai.seams.placement import OFFSETS, Evidence, Look, Seam, look, place
+from rotopaint_ai.seams.path import OFFSETS
+from rotopaint_ai.seams.placement import Evidence, Look, Seam, look, place
 from rotopaint_ai.shapes.bezier import curve_distance
 from rotopaint_ai.training.dataset import Dataset, Picture
 from rotopaint_ai.training.seamline import Example, Examples, SeamNet, batch_of, learn

@@ -11,12 +11,11 @@ import numpy.typing as npt
 import pytest
 
 from rotopaint_ai.crops import Crop
+from rotopaint_ai.seams.path import N_OFFSETS, OFFSETS, slide, smooth_path
 from rotopaint_ai.seams.placement import (
     ACROSS,
     ALONG,
     MULTIPLE,
-    N_OFFSETS,
-    OFFSETS,
     Look,
     Placed,
     Ribbon,
@@ -24,8 +23,6 @@ from rotopaint_ai.seams.placement import (
     look,
     place,
     ribbon,
-    slide,
-    smooth_path,
 )
 from rotopaint_ai.shapes.bezier import curve_distance, flatten
 

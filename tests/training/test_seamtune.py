@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from rotopaint_ai.errors import TrainingError
 from rotopaint_ai.inference.session import open_session
-from rotopaint_ai.seams.placement import N_OFFSETS
+from rotopaint_ai.seams.path import N_OFFSETS
 from rotopaint_ai.training.dataset import Dataset, Truth, read_dataset
 from rotopaint_ai.training.seamline import SeamNet
 from rotopaint_ai.training.seamtune import left_as_predicted, seam_net, tune
