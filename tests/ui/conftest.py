@@ -164,6 +164,13 @@ def picture(colour: str = "#404040") -> QImage:
     return image
 
 
+def grabbed(canvas: Canvas) -> np.ndarray:
+    """What is on the screen, (H, W, 3) red, green, blue."""
+    image = canvas.grab().toImage().convertToFormat(QImage.Format.Format_RGB888)
+    rows = np.frombuffer(image.constBits(), np.uint8).reshape(image.height(), image.bytesPerLine())
+    return rows[:, : 3 * image.width()].reshape(image.height(), image.width(), 3).astype(int)
+
+
 @pytest.fixture
 def reel() -> Reel:
     """Pictures of the first frame, plate and clean plate."""

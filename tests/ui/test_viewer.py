@@ -1,39 +1,29 @@
-"""What the viewer draws and keeps: layers, lines, wipe, loupe, onion skin, missing frames, readout, playing."""
+"""What the viewer draws and keeps: layers, lines, wipe, loupe, onion skin, missing frames, readout."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from PySide6.QtCore import QObject, QPoint, QPointF, QRectF, QSize, Qt
+from PySide6.QtCore import QPoint, QPointF, QRectF, QSize, Qt
 from PySide6.QtGui import QColor, QImage, QPainter
 from pytestqt.qtbot import QtBot
 
 from rotopaint_ai.shapes.roto import ControlPoint, Key
 from rotopaint_ui.canvas import Canvas
-from rotopaint_ui.panel import Panel
-from rotopaint_ui.player import Player
 from rotopaint_ui.reel import PLATE, Look, Reel
 from rotopaint_ui.render import MATTE_COLOURS, SEAM_COLOURS, Overlay, View, paint_matte
-from rotopaint_ui.session import PlateFacts, Session
+from rotopaint_ui.session import Session
 from rotopaint_ui.viewer.loupe import loupe_at
 from rotopaint_ui.viewer.outlines import Outlines
 from rotopaint_ui.viewer.readout import landmark_note, words
 from rotopaint_ui.viewer.wipe import Wipe
 
-from .conftest import FRAMES, HEIGHT, WIDTH, picture
+from .conftest import HEIGHT, WIDTH, grabbed, picture
 
 LEFT = Qt.MouseButton.LeftButton
 PLAIN = QColor("#404040")
-
-
-def grabbed(canvas: Canvas) -> np.ndarray:
-    """What is on the screen, (H, W, 3) red, green, blue."""
-    image = canvas.grab().toImage().convertToFormat(QImage.Format.Format_RGB888)
-    rows = np.frombuffer(image.constBits(), np.uint8).reshape(image.height(), image.bytesPerLine())
-    return rows[:, : 3 * image.width()].reshape(image.height(), image.width(), 3).astype(int)
 
 
 # --- pixels -----------------------------------------------------------------------------------------------------------
@@ -337,126 +327,3 @@ def test_a_landmark_under_the_mouse_tells_its_name_and_error(session: Session) -
     view = View(zoom=10.0)
     assert landmark_note(session, view, QPointF(303, 202)) == "nose  \u00b11.0 px"
     assert landmark_note(session, view, QPointF(350, 202)) == ""
-
-
-# --- playing ----------------------------------------------------------------------------------------------------------
-
-
-class Clock:
-    """A clock that the test winds."""
-
-    def __init__(self) -> None:
-        self.now = 100.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
-@pytest.fixture
-def player(qtbot: QtBot, session: Session, reel: Reel) -> Iterator[tuple[Player, Clock, QObject]]:
-    """A player of the shot at 24 frames a second, its timer idle: the test ticks."""
-    clock, parent = Clock(), QObject()
-    player = Player(session, reel, parent, clock)
-    player.play(True)
-    player._timer.setInterval(10**6)
-    for frame in FRAMES:
-        reel._images[PLATE, frame] = (Look(), picture())
-    yield player, clock, parent
-    player.play(False)
-
-
-def test_playing_keeps_the_clock_and_comes_round(session: Session, player: tuple[Player, Clock, QObject]) -> None:
-    play, clock, _ = player
-    seen = []
-    for _ in range(13):
-        play.tick()
-        seen.append(session.frame)
-        clock.now += 1 / 24 + 1e-9
-    assert seen == [1001, 1002, 1003, 1004, 1005, 1006, *range(1001, 1007), 1001]
-
-
-def test_frames_that_are_not_there_in_time_are_dropped_and_the_clock_goes_on(
-    session: Session, reel: Reel, player: tuple[Player, Clock, QObject]
-) -> None:
-    play, clock, _ = player
-    for frame in (1002, 1003, 1005):
-        del reel._images[PLATE, frame]
-    play.tick()
-    clock.now += 2.5 / 24  # 1003 is due, and is not there; nor is 1002
-    play.tick()
-    assert session.frame == 1001
-    clock.now += 2 / 24  # 1005 is due; the newest that can be shown is the hole before it
-    play.tick()
-    assert session.frame == 1004
-    clock.now += 1 / 24
-    play.tick()
-    assert session.frame == 1006
-    assert [dropped for _, dropped in play._shown] == [2, 1]
-
-
-def test_the_rate_is_measured_over_a_second_and_shown(
-    canvas: Canvas, session: Session, player: tuple[Player, Clock, QObject]
-) -> None:
-    play, clock, _ = player
-    told: list[tuple[float, int]] = []
-    play.measured.connect(lambda shown, dropped: told.append((shown, dropped)))
-    play.measured.connect(canvas.show_rate)
-    for _ in range(60):  # every other frame is late: 12 a second, 12 dropped
-        clock.now += 2 / 24 + 1e-9
-        play.tick()
-    assert told[-1][0] == pytest.approx(12, abs=1)
-    assert told[-1][1] == pytest.approx(12, abs=1)
-    canvas.overlay = Overlay(splines=False, landmarks=False)
-    session.go_to(1001)
-    assert grabbed(canvas)[10:30, 480:].max() > 200
-    play.play(False)
-    assert told[-1] == (0.0, 0)
-    assert (grabbed(canvas)[10:30, 480:] == 0x40).all()
-
-
-def test_a_range_is_played_over_and_over_and_a_jump_is_followed(
-    session: Session, player: tuple[Player, Clock, QObject]
-) -> None:
-    play, clock, _ = player
-    play.set_range(1005, 1002)
-    assert play.range == (1002, 1005)
-    seen = []
-    for _ in range(6):
-        play.tick()
-        seen.append(session.frame)
-        clock.now += 1 / 24 + 1e-9
-    assert seen == [1002, 1003, 1004, 1005, 1002, 1003]
-    session.go_to(1005)
-    clock.now += 5.0  # the artist went elsewhere: no leap to where the clock would be
-    play.tick()
-    assert session.frame == 1005
-    assert play.play(False) is False
-
-
-def test_the_cache_keeps_to_its_budget_and_drops_the_oldest(reel: Reel) -> None:
-    for frame in range(1, 40):
-        reel._images[PLATE, frame] = (Look(), picture())
-    one = picture().sizeInBytes()
-    reel.image(PLATE, 1)  # seen just now
-    reel.set_budget(5 * one)
-    assert reel.kept_bytes == 5 * one
-    assert [frame for _, frame in reel._images] == [36, 37, 38, 39, 1]
-    reel.set_budget(0)
-    assert len(reel._images) == 1
-
-
-def test_in_and_out_bound_what_is_played_and_edited(panel: Panel, facts: PlateFacts) -> None:
-    panel.session.open(facts)
-    ranges = []
-    for frame, command in ((1002, "range_in"), (1005, "range_out"), (1006, "range_in"), (1003, "range_out")):
-        panel.session.go_to(frame)
-        panel.commands[command].trigger()
-        assert panel.session.span == panel.player.range
-        ranges.append(panel.player.range)
-    assert ranges == [(1002, 1006), (1002, 1005), (1006, 1006), (1003, 1003)]
-    panel.commands["range_all"].trigger()
-    assert panel.player.range is None
-    panel.canvas.edit("ripple")
-    reach = panel.canvas.hand.reach
-    assert reach is not None
-    assert (reach.first, reach.last) == (1001, 1006)
