@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import threading
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal, get_args
@@ -44,19 +43,22 @@ def warning(message: str, *, frame: int | None = None) -> Event:
 
 
 class Cancel:
-    """A flag that somebody else may raise to stop work; safe to raise from a signal handler."""
+    """A flag that somebody else may raise to stop work; safe to raise from a signal handler.
+
+    A plain value: `threading.Event` waits for itself when a handler interrupts it while it is set.
+    """
 
     def __init__(self) -> None:
-        self._event = threading.Event()
+        self._requested = False
 
     def request(self) -> None:
         """Ask the work to stop after the frames that it is just writing."""
-        self._event.set()
+        self._requested = True
 
     @property
     def requested(self) -> bool:
         """Whether somebody asked."""
-        return self._event.is_set()
+        return self._requested
 
     def check(self) -> None:
         """Raises CancelledError when somebody asked."""
