@@ -64,6 +64,8 @@ def execute(arguments: argparse.Namespace) -> int:
     print(table(results))
     if left := not_measured(arguments, found[0].dataset):
         print(left)
+    for line in _learned(found, _packs(arguments)):
+        print(line)
     if len(results) > 1:
         print(gate.text(compared, (results[0]["pack"], results[1]["pack"])))
     return WORSE if any(each.is_worse for each in compared) else OK
@@ -116,6 +118,19 @@ def not_measured(arguments: argparse.Namespace, measured: Any) -> str:
         f"not measured: {left} samples to learn from ({', '.join(list(shots)[:6])}); --split all takes them too, and "
         "'mine --test SHOT' marks shots for tests"
     )
+
+
+def _learned(found: Sequence[Any], packs: Sequence[str]) -> list[str]:
+    """What to know of figures that are of samples learned from."""
+    lines = []
+    for result, pack in ((each.result, pack) for each, pack in zip(found, packs) if each.result["has_learned_them"]):
+        judged = Path(f"{pack.rstrip('/')}.run") / "judged"
+        before = f"; {judged} is the pack before it learned from held-out ones" if judged.is_dir() else ""
+        lines.append(
+            f"{result['pack']} has learned from some of these samples, its figures flatter it: 'mine --test SHOT' keeps "
+            f"shots for tests{before}"
+        )
+    return lines
 
 
 def _write(

@@ -5,7 +5,7 @@ Distances are in plate pixels and in percent of the face's width. No torch: see 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -18,7 +18,7 @@ from rotopaint_ai.training.evaluation.figures import FACE_WIDTH, metrics
 from rotopaint_ai.training.evaluation.predictions import Predictions, predict
 from rotopaint_ai.training.evaluation.sheets import worst_cases
 
-__all__ = ["FACE_WIDTH", "Evaluated", "choose", "evaluate", "measured"]
+__all__ = ["FACE_WIDTH", "Evaluated", "choose", "evaluate", "has_learned", "measured"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,9 +67,19 @@ def measured(
         "pack": loaded.name,
         "dataset": chosen.name,
         "splits": sorted({s.split for s in chosen.samples}),
+        "has_learned_them": has_learned(loaded.card, chosen),
         **metrics(chosen, said, eyes=eyes, most_mattes=most_mattes),
     }
     return Evaluated(chosen, said, result)
+
+
+def has_learned(card: Mapping[str, Any], measured: Dataset) -> bool:
+    """Whether a pack's card says that it has learned from some of the samples that it is measured on."""
+    training = card.get("training")
+    if not isinstance(training, Mapping) or not set(str(training.get("data")).split(" + ")) & {measured.name}:
+        return False
+    seen = {"train", "val"} if training.get("learned_held_out_at_last") is True else {"train"}
+    return any(sample.split in seen for sample in measured.samples)
 
 
 def choose(dataset: Dataset, splits: tuple[Split, ...]) -> Dataset:

@@ -138,7 +138,7 @@ def train(
             places=face_places(learn.truth.landmarks),
             recipe_yaml=plan.to_yaml(),
             samples=_real_samples(held_memory, plan),
-            card=card,
+            card=card if net is trained.net else _not_yet(card),
             seam=seams.path,
             fill=find_fill_model(init),
             others=find_others(init),
@@ -326,6 +326,11 @@ def _card(
             else 0.0,
         },
     }
+
+
+def _not_yet(card: dict[str, Any]) -> dict[str, Any]:
+    """The card of a pack before it learns from held-out samples as well."""
+    return {**card, "training": {**card["training"], "learned_held_out_at_last": False}}
 
 
 def _judge(

@@ -59,7 +59,11 @@ def render(result: Json, worst: Picture, gate: Sequence[Compared] = (), against:
 def _subtitle(result: Json) -> str:
     missing = result["missing"]
     lacks = f"; the pack lacks {escape(', '.join(missing[:6]))}{' ...' if len(missing) > 6 else ''}" if missing else ""
-    return f"{result['n_samples']} samples ({', '.join(result['splits'])}), {len(result['per_shot'])} shots{lacks}"
+    shots = f"{len(result['per_shot'])} shot{'' if len(result['per_shot']) == 1 else 's'}"
+    learned = (
+        "; the pack has learned from some of them, its figures flatter it" if result.get("has_learned_them") else ""
+    )
+    return f"{result['n_samples']} samples ({', '.join(result['splits'])}), {shots}{lacks}{learned}"
 
 
 def _state(gate: Sequence[Compared], against: Json | None) -> tuple[str, str]:
