@@ -127,8 +127,8 @@ def _learned(found: Sequence[Any], packs: Sequence[str]) -> list[str]:
         judged = Path(f"{pack.rstrip('/')}.run") / "judged"
         before = f"; {judged} is the pack before it learned from held-out ones" if judged.is_dir() else ""
         lines.append(
-            f"{result['pack']} has learned from some of these samples, its figures flatter it: 'mine --test SHOT' keeps "
-            f"shots for tests{before}"
+            f"{result['pack']} has learned from some of these samples, its figures flatter it: 'mine --test SHOT' "
+            f"keeps shots for tests{before}"
         )
     return lines
 
