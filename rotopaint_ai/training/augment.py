@@ -19,6 +19,7 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
+from rotopaint_ai.training.bend import Bend, cut_bent
 from rotopaint_ai.training.dataset import Array, Memory, Picture, face_bounds
 from rotopaint_ai.training.registry import Registry
 from rotopaint_ai.training.turned import Turner, cut_turned
@@ -32,7 +33,8 @@ class Geometry:
     """How far crops stray from the nominal one (`margin` times the face, upright, centred).
 
     `scale`: smallest and largest crop side over the nominal. `shift`: standard deviation over the nominal side.
-    `rotation_deg`: largest angle. `flip`, `perspective`: probabilities. `shear`: largest.
+    `rotation_deg`: largest angle. `flip`, `perspective`, `bent`: probabilities. `shear`: largest. `bend`: standard
+    deviation of a bent crop's shifts over its side.
     """
 
     scale: tuple[float, float] = (0.85, 1.35)
@@ -41,6 +43,8 @@ class Geometry:
     flip: float = 0.5
     shear: float = 0.1
     perspective: float = 0.3
+    bent: float = 0.0
+    bend: float = 0.012
 
 
 STRAIGHT = Geometry(scale=(1.0, 1.0), shift=0.0, rotation_deg=0.0, flip=0.0, shear=0.0, perspective=0.0)
@@ -153,11 +157,15 @@ class Augmenter:
                 landmarks[at], visible[at] = turn.landmarks, turn.visible
             matrix, flips = random_matrix(nominal_crop(landmarks[at], self.margin), size_px, self.geometry, rng)
             border = _border(rng, bool(self.parts))
-            if turn is None:
-                crop = warp_picture(memory.pictures[row], matrix, size_px, border)
+            bend = Bend.draw(size_px, self.geometry.bend, rng) if _happens(self.geometry.bent, rng) else None
+            picture, moved = memory.pictures[row], move_points(landmarks[at], matrix)
+            if turn is not None:
+                crop = cut_turned(picture, turn, matrix, size_px, border, bend)
+            elif bend is not None:
+                crop = cut_bent(picture, bend, matrix, size_px, border)
             else:
-                crop = cut_turned(memory.pictures[row], turn, matrix, size_px, border)
-            moved = move_points(landmarks[at], matrix)
+                crop = warp_picture(picture, matrix, size_px, border)
+            moved = moved if bend is None else bend.moved(moved)
             order = list(self.mirror) if flips else slice(None)
             landmarks[at], visible[at] = moved[order], visible[at][order]
             crops[at], visible[at] = self._harden(crop, landmarks[at], visible[at], rng)
@@ -177,6 +185,11 @@ def straight_batch(memory: Memory, rows: Sequence[int], size_px: int, margin: fl
     """The nominal crops of some rows, as `run` cuts them once it follows the face."""
     identity = range(memory.truth.landmarks.shape[1])
     return Augmenter(STRAIGHT, {}, margin, identity).batch(memory, rows, size_px, np.random.default_rng(0))
+
+
+def _happens(probability: float, rng: Random) -> bool:
+    """Nothing is drawn for what never happens."""
+    return probability > 0 and bool(rng.random() < probability)
 
 
 def _border(rng: Random, vary: bool) -> int:

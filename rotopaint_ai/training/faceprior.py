@@ -28,6 +28,7 @@ from rotopaint_ai.training.headmodel import Head
 BELIEFS = (0.1, 0.15, 0.25, 0.4, 0.6)  # how much of its expected error is a landmark's own, which the others can mend
 RESIDUALS = (0.001, 0.003, 0.008)  # what the head leaves unexplained of a new frame, in units of the face
 SLANTS = (0.0, 1.0, 1.5, 2.2)  # how much of the slant that errors were seen to have is believed
+STRETCHES = (0.0, 0.01, 0.02)  # of a turn: networks see turns too small that they were not shown
 HIDDEN = (3.0, 8.0, 20.0)  # how much more than its expected error a landmark that is surely hidden may be off
 _DOUBTED = 3.0  # deviations from the others at which a landmark counts half
 _MOST_SLANT = 3.5  # logarithm of the ratio of the longer to the shorter deviation
@@ -60,11 +61,19 @@ class FacePrior(nn.Module):
     precision: Tensor  # [P] of a face's numbers, before anything is seen
 
     def __init__(
-        self, head: Head, *, belief: float, residual: float, hidden: float = HIDDEN[0], slant: float = SLANTS[0]
+        self,
+        head: Head,
+        *,
+        belief: float,
+        residual: float,
+        hidden: float = HIDDEN[0],
+        slant: float = SLANTS[0],
+        stretch: float = STRETCHES[0],
     ) -> None:
-        """`belief`, `residual`, `hidden`, `slant`: one each of BELIEFS, RESIDUALS, HIDDEN and SLANTS."""
+        """`belief`, `residual`, `hidden`, `slant`, `stretch`: one each of BELIEFS, RESIDUALS, HIDDEN, SLANTS and
+        STRETCHES."""
         super().__init__()
-        self.belief, self.residual, self.hidden, self.slant = belief, residual, hidden, slant
+        self.belief, self.residual, self.hidden, self.slant, self.stretch = belief, residual, hidden, slant, stretch
         self.mirrored, self.n_motions = head.mirrored, len(head.motions)
         for name, value in (
             ("places", head.places),
@@ -76,7 +85,14 @@ class FacePrior(nn.Module):
 
     def on(self, head: Head) -> FacePrior:
         """The same beliefs on another head."""
-        return FacePrior(head, belief=self.belief, residual=self.residual, hidden=self.hidden, slant=self.slant)
+        return FacePrior(
+            head,
+            belief=self.belief,
+            residual=self.residual,
+            hidden=self.hidden,
+            slant=self.slant,
+            stretch=self.stretch,
+        )
 
     def forward(self, points: Tensor, error: Tensor, seen: Tensor, slant: Tensor) -> tuple[Tensor, Tensor]:
         """[N, L, 2], [N, L], [N, L], [N, L, 2] -> [N, L, 2], [N, L]."""
@@ -100,7 +116,7 @@ class FacePrior(nn.Module):
         spread = self._spread(noise * (1 + doubt), lean)
         sure = spread.plus(self.base).inverse()
         last = self._stepped(rows, sure, first.face)
-        modelled = self._shown(last.face)
+        modelled = self._shown(self._stretched(last.face))
         drawn = modelled + self.base[:, None] * sure.times(rows - modelled)
         told = _Symmetric(*(self._told(last, i, j) for i, j in ((0, 0), (0, 1), (1, 1))))
         left = self.base - self.base**2 * sure.trace / 2 + spread.within(sure, told) / 2
@@ -146,6 +162,14 @@ class FacePrior(nn.Module):
         pulled = F.pad(face.moved, (0, _VIEW))
         step = torch.matmul(inverse, asked - pulled[..., None])[..., 0]
         return _Step(_moved_on(face, step, self.n_motions), inverse, across, down)
+
+    def _stretched(self, face: _Face) -> _Face:
+        """A face that has turned a little further from the front: its turn's axis, as long as the angle's sine."""
+        if not self.stretch:
+            return face
+        t = face.turn
+        axis = torch.stack((t[:, 2, 1] - t[:, 1, 2], t[:, 0, 2] - t[:, 2, 0], t[:, 1, 0] - t[:, 0, 1]), 1) / 2
+        return _moved_on(face, F.pad(axis * self.stretch, (self.n_motions, _VIEW - 3)), self.n_motions)
 
     def _slopes(self, face: _Face, turned: Tensor) -> tuple[Tensor, Tensor]:
         """How x and y of the landmarks change [N, P, L] with each number of the face."""

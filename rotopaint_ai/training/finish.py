@@ -33,7 +33,7 @@ from rotopaint_ai.training.shapefit import ShapeModel, choose_guards, fit_shapes
 Array64 = npt.NDArray[np.float64]
 Check = Callable[[], None]
 
-_PRIOR = ("belief", "residual", "hidden", "slant", "mirrored")  # what of a prior was chosen
+_PRIOR = ("belief", "residual", "hidden", "slant", "stretch", "mirrored")  # what of a prior was chosen
 
 
 @dataclass(frozen=True, slots=True)

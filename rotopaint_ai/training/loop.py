@@ -386,6 +386,8 @@ def make_augmenter(recipe: Recipe, mirror: tuple[int, ...], relief: Relief | Non
         flip=recipe.flip,
         shear=recipe.shear,
         perspective=recipe.perspective,
+        bent=recipe.bent,
+        bend=recipe.bend,
     )
     turner = Turner(relief, recipe.turned, recipe.turned_yaw_deg, recipe.turned_pitch_deg) if relief else None
     return Augmenter(geometry, recipe.augment, recipe.crop_margin, mirror, turner)

@@ -13,13 +13,13 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from rotopaint_ai.training.faceprior import BELIEFS, HIDDEN, RESIDUALS, SLANTS, FacePrior
+from rotopaint_ai.training.faceprior import BELIEFS, HIDDEN, RESIDUALS, SLANTS, STRETCHES, FacePrior
 from rotopaint_ai.training.headmodel import Head, fit_head
 
 Array64 = npt.NDArray[np.float64]
 
 WORTH = 0.99  # a prior has to bring the held-out error below this share
-_CHOICES = {"belief": BELIEFS, "residual": RESIDUALS, "hidden": HIDDEN, "slant": SLANTS}
+_CHOICES = {"belief": BELIEFS, "residual": RESIDUALS, "hidden": HIDDEN, "slant": SLANTS, "stretch": STRETCHES}
 _HIDDEN_WEIGHT = 0.5  # of hidden landmarks in the error that a prior is chosen by: shapes hang on them too
 _FOLDS = 3
 

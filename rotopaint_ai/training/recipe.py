@@ -70,7 +70,7 @@ class Recipe:
     # the network
     backbone: str = "dense"
     widths: tuple[int, ...] = (16, 32, 64, 96, 128)
-    depths: tuple[int, ...] = (1, 1, 2, 3)
+    depths: tuple[int, ...] = (1, 1, 3, 4)
     neck: int = 48
     fine: int = 16
     window: int = 9
@@ -109,6 +109,8 @@ class Recipe:
     flip: float = 0.5
     shear: float = 0.1
     perspective: float = 0.3
+    bent: float = 0.0  # share of the samples that are bent smoothly ...
+    bend: float = 0.012  # ... each place by so much of the crop's side, as a deviation
     turned: float = 0.0  # share of the samples that are shown from another side, by the character's own relief ...
     turned_yaw_deg: float = 12.0  # ... turned by angles with these deviations
     turned_pitch_deg: float = 7.0
@@ -245,7 +247,7 @@ _RANGES: Mapping[str, tuple[float, float]] = {
     **{"learning_rate": (0, 1), "warmup": (0, 0.9), "weight_decay": (0, 1), "clip": (1e-3, math.inf)},
     **{"hidden_weight": (0, 10), "centre_jitter": (0, 4), "small_size": (32, 1024)},
     **{"scale_low": (0.1, 10), "scale_high": (0.1, 10), "shift": (0, 0.5), "rotation_deg": (0, 180)},
-    **{"flip": (0, 1), "shear": (0, 1), "perspective": (0, 1)},
+    **{"flip": (0, 1), "shear": (0, 1), "perspective": (0, 1), "bent": (0, 1), "bend": (0, 0.1)},
     **{"shape_copies": (0, 100), "shape_warp": (0, 1), "shape_noise": (0, 1)},
 }
 _PLACING = ("coarse_heat", "coarse_place", "fine_heat", "place", "wing")  # losses that ask where a landmark is

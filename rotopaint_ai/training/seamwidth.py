@@ -46,13 +46,17 @@ _GAMMA = 2.2
 
 
 def with_seam_widths(data: Dataset) -> Dataset:
-    """The data set with widths in its sheet measured for open seams that have none but the usual one."""
+    """The data set with widths in its sheet for open seams that have none but the usual one: as some samples tell, such
+    as those of a project where a person set it, else measured."""
     rows = _near(data, np.concatenate([data.rows_of("train"), data.rows_of("val")]))
     rows = rows[np.unique(np.linspace(0, len(rows) - 1, min(MOST_SAMPLES, len(rows))).round().astype(np.intp))]
     unknown = [spec for k, spec in enumerate(data.sheet.shapes) if _is_unknown(data, spec, k)]
-    if not unknown or not len(rows):
+    if not len(rows):
         return data
     found = {name: share for name, share in measured(data, unknown, rows).items() if share is not None}
+    found |= told(data)
+    if not found:
+        return data
     shapes = tuple(replace(spec, width_share=found.get(spec.name, spec.width_share)) for spec in data.sheet.shapes)
     return replace(data, sheet=replace(data.sheet, shapes=shapes))
 
@@ -66,8 +70,24 @@ def _near(data: Dataset, rows: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
 
 
 def _is_unknown(data: Dataset, spec: ShapeSpec, k: int) -> bool:
-    told = spec.width_share is not None and spec.width_share != USUAL_SEAM_SHARE
-    return spec.role == "seam" and not spec.closed and not told and not np.isfinite(data.truth.width[:, k]).any()
+    return _is_usual(spec) and not np.isfinite(data.truth.width[:, k]).any()
+
+
+def _is_usual(spec: ShapeSpec) -> bool:
+    own = spec.width_share is not None and spec.width_share != USUAL_SEAM_SHARE
+    return spec.role == "seam" and not spec.closed and not own
+
+
+def told(data: Dataset) -> dict[str, float]:
+    """Full widths as shares of the face of seams that have the usual one in the sheet and another in some samples only:
+    for the others."""
+    sides, found = face_side(data.truth.landmarks), {}
+    for k, spec in enumerate(data.sheet.shapes):
+        width = data.truth.width[:, k]
+        known = np.isfinite(width) & (width > 0)
+        if _is_usual(spec) and known.any() and not known.all():
+            found[spec.name] = float(np.median(width[known] / sides[known]).round(5))
+    return found
 
 
 def measured(data: Dataset, specs: Sequence[ShapeSpec], rows: npt.NDArray[np.intp]) -> dict[str, float | None]:

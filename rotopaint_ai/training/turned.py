@@ -19,6 +19,7 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
+from rotopaint_ai.training.bend import Bend, node_places, whole_map
 from rotopaint_ai.training.relief import Relief
 
 Array64 = npt.NDArray[np.float64]
@@ -27,7 +28,6 @@ Random = np.random.Generator
 
 GRID = 33  # nodes on each side of a square over the face
 _REACH = 1.0  # half the square, in longest sides of the face
-_NODE_PX = 8  # of the crop, between places whose source is computed
 _NEAR = 0.12  # longest sides of the face over which a landmark tells the depth around it
 _BEHIND = 0.01  # longest sides: so far behind what is nearer, a place is hidden
 _APART = 0.02  # of the face: a place whose picture comes from further off is hidden by what stands there
@@ -45,18 +45,17 @@ class Turn:
     landmarks: npt.NDArray[np.float32]
     visible: npt.NDArray[np.float32]
 
-    def maps(self, matrix: Array64, size_px: int) -> npt.NDArray[np.float32]:
+    def maps(self, matrix: Array64, size_px: int, bend: Bend | None = None) -> npt.NDArray[np.float32]:
         """Where the pixels of a crop (size_px, size_px, 2) lie in the picture; `matrix` (3, 3) leads from the turned
-        picture to the crop, both with corner origin. Sizes are multiples of _NODE_PX."""
-        nodes = np.arange(-1, size_px // _NODE_PX + 1) * _NODE_PX + _NODE_PX / 2
-        at = np.stack([*np.meshgrid(nodes, nodes), np.ones((len(nodes),) * 2)], axis=-1) @ np.linalg.inv(matrix).T
+        picture to the crop, both with corner origin. Sizes are multiples of `bend.NODE_PX`."""
+        places = node_places(size_px, bend)
+        at = np.concatenate([places, np.ones((*places.shape[:2], 1))], axis=-1) @ np.linalg.inv(matrix).T
         there = at[..., :2] / at[..., 2:]
         cells = ((there - self.corner) / self.step).astype(np.float32)
         inside = np.clip(cells, 0, GRID - 1)
         found = cv2.remap(self.source, inside[..., 0], inside[..., 1], cv2.INTER_LINEAR)
         found = found + (cells - inside) * np.float32(self.step)  # beyond the square everything moves with its rim
-        whole = cv2.resize(found, (len(nodes) * _NODE_PX,) * 2, interpolation=cv2.INTER_LINEAR)
-        return cast(npt.NDArray[np.float32], whole[_NODE_PX:-_NODE_PX, _NODE_PX:-_NODE_PX])
+        return whole_map(found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,10 +186,10 @@ def _at(grid: Array64, x: Array64, y: Array64, nodes: Array64) -> Array64:
 
 
 def cut_turned(
-    picture: npt.NDArray[np.uint8], turn: Turn, matrix: Array64, size_px: int, border: int
+    picture: npt.NDArray[np.uint8], turn: Turn, matrix: Array64, size_px: int, border: int, bend: Bend | None = None
 ) -> npt.NDArray[np.uint8]:
-    """The crop of a turned picture."""
-    maps = turn.maps(matrix, size_px) - np.float32(0.5)
+    """The crop of a turned picture, bent if that is wanted."""
+    maps = turn.maps(matrix, size_px, bend) - np.float32(0.5)
     return cast(
         npt.NDArray[np.uint8], cv2.remap(picture, maps[..., 0], maps[..., 1], cv2.INTER_LINEAR, borderMode=border)
     )

@@ -178,6 +178,35 @@ def test_the_posterior_is_that_of_a_gaussian(monkeypatch: pytest.MonkeyPatch) ->
     np.testing.assert_allclose(drawn[0].numpy(), wanted, atol=2e-3)  # a turn is not quite its slope
 
 
+def test_turns_that_are_seen_too_small_are_stretched() -> None:
+    """Found landmarks are those of a head that has turned 2 % less than it has."""
+    head = fit_head(faces(60, 0), None)
+    assert head is not None
+    rng = np.random.default_rng(4)
+    shown = []
+    for share in (1.0, 0.98):
+        views = []
+        for yaw, pitch in np.random.default_rng(9).uniform(-0.8, 0.8, (40, 2)) * (1.0, 0.4):
+            angle = share * np.hypot(yaw, pitch)
+            axis = np.array([pitch, yaw, 0.0]) / np.hypot(yaw, pitch)
+            cross = np.cross(np.eye(3), -axis)
+            turn = np.eye(3) + np.sin(angle) * cross + (1 - np.cos(angle)) * cross @ cross
+            views.append(HEAD @ turn.T[:, :2] * 50 + 100)
+        shown.append(np.array(views))
+    true, found = shown[0], shown[1] + rng.normal(0, 0.2, shown[1].shape)
+    seen, error = np.ones((40, 30)), np.full((40, 30), 1.0)
+    parts = folds(faces(60, 0), found, None, joins=False)
+    best = choose_prior([parts], found, error, seen, even(found), true, seen)
+    assert best is not None
+    assert best.prior.stretch == 0.02
+    drawn = [
+        apply(FacePrior(parts[0].head, belief=0.4, residual=0.003, stretch=stretch), found, error, seen, even(found))[0]
+        for stretch in (0.0, 0.02)
+    ]
+    off = [np.linalg.norm(points - true, axis=2).mean() for points in drawn]
+    assert off[1] < 0.7 * off[0]
+
+
 def test_landmarks_that_are_no_face_are_drawn_to_finite_places() -> None:
     head = fit_head(smiling(60, 0), None)
     assert head is not None
