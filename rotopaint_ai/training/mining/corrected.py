@@ -11,7 +11,7 @@ from typing import Final
 
 import numpy as np
 
-from rotopaint_ai.errors import PlateError, UsageError
+from rotopaint_ai.errors import DocumentError, PlateError, UsageError
 from rotopaint_ai.plates.sequence import Listing, find
 from rotopaint_ai.project import CorrectedFrame, Corrections, corrections
 from rotopaint_ai.project.files import Match, chosen, compare
@@ -19,7 +19,7 @@ from rotopaint_ai.shapes import bezier
 from rotopaint_ai.shapes.human import SITS_PX
 from rotopaint_ai.shapes.roto import Landmark, RotoDocument, RotoShape
 from rotopaint_ai.training.mining.outline import Array
-from rotopaint_ai.training.mining.sources import FrameTruth, RawShape, Take, Word, is_curve, plate_of
+from rotopaint_ai.training.mining.sources import FrameTruth, NothingToLearn, RawShape, Take, Word, is_curve, plate_of
 
 _SITS_SHARE: Final = 0.9  # of the frames in which a landmark lies on a control point that it sits on, at least
 _MOST: Final = 48  # frames that are asked
@@ -32,13 +32,16 @@ def read_project(path: Path, plates: str | None) -> Take:
 
     In a frame that a person's hand was on, what was left standing was seen and found right; frames marked "needs work"
     are never taken. Landmarks go with the control points that sit on them, where a person moved these; a seam's width
-    is taken where a person set it. Raises: ProjectError; DocumentError where nothing was run yet; UsageError.
+    is taken where a person set it. Raises: ProjectError; UsageError; NothingToLearn where nothing was run or corrected.
     """
-    found = corrections(path)
+    try:
+        found = corrections(path)
+    except DocumentError as error:
+        raise NothingToLearn(str(error)) from error
     sits = sitting(found.predicted)
     frames = {each.frame: _corrected(found, each, sits) for each in found.frames}
     if not frames:
-        raise UsageError(f"{path.name}: no frame was corrected or accepted; there is nothing to learn from it")
+        raise NothingToLearn(f"{path.name}: no frame was corrected or accepted; there is nothing to learn from it")
     plate, is_own, said = _plate(path, found, plates)
     return Take(
         path,

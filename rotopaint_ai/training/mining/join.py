@@ -16,7 +16,16 @@ from rotopaint_ai.plates import Plate, open_plate
 from rotopaint_ai.plates.kinds import kind_of
 from rotopaint_ai.plates.sequence import Listing
 from rotopaint_ai.training.mining import naming
-from rotopaint_ai.training.mining.sources import NUKE_SUFFIXES, FrameTruth, RawShape, Take, Word, plate_of, read_source
+from rotopaint_ai.training.mining.sources import (
+    NUKE_SUFFIXES,
+    FrameTruth,
+    NothingToLearn,
+    RawShape,
+    Take,
+    Word,
+    plate_of,
+    read_source,
+)
 
 _Said = TypeVar("_Said")
 _NUMBERED = re.compile(r"^(.*?)[._-]?(\d+)$")
@@ -120,7 +129,7 @@ def join(
     notes: list[str] = []
     found: dict[tuple[int, int], Row] = {}
     names: dict[str, None] = {}
-    takes = [take for source in sources for take in _takes(source, plates, pictures)]
+    takes = _all_takes(sources, plates, pictures, notes)
     takes.sort(key=lambda take: take.plate is None)  # the plate of a roto names its shots
     takes = naming.renamed(takes, renames)
     for take in takes:
@@ -143,6 +152,21 @@ def still(path: Path, frame: int) -> Plate:
     """One picture as a plate of its own, whatever numbered files lie beside it. Raises PlateError."""
     listing = Listing(path.parent, path.stem, path.suffix, 0, {frame: path})
     return Plate(listing, kind_of(path), None, None)
+
+
+def _all_takes(sources: Sequence[Path], plates: str | None, pictures: _Pictures, notes: list[str]) -> list[Take]:
+    """What all sources hold. Of many, such as the projects of a show, those that hold nothing yet are left out."""
+    takes: list[Take] = []
+    nothing: list[NothingToLearn] = []
+    for source in sources:
+        try:
+            takes += _takes(source, plates, pictures)
+        except NothingToLearn as error:
+            nothing.append(error)
+    if nothing and not takes:
+        raise nothing[0]
+    notes += [f"left out: {error}" for error in nothing]
+    return takes
 
 
 def _takes(source: Path, plates: str | None, pictures: _Pictures) -> list[Take]:

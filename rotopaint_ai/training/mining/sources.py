@@ -29,6 +29,10 @@ _PLACEHOLDER: Final = re.compile(r"\{\w*\}")
 SHORTEST_PX = 2.0  # a curve shorter than this is a dot, no shape
 
 
+class NothingToLearn(UsageError):
+    """A source that is sound and holds nothing yet: one of many may be left out."""
+
+
 class Word(IntEnum):
     """How much what a source says of a frame counts, where another says otherwise: what a person let stand of a
     model's, finished roto, what a person corrected by hand."""

@@ -243,3 +243,15 @@ def test_plates_are_read_in_the_colour_space_that_was_worked_in(
     path = save(tmp_path / "a.rotopaint", said, corrected(said), shot, colourspace="ACEScg")
     rows = join((character.roto(1), path), character.plates).rows
     assert {row.plate.colourspace for row in rows} == {"ACEScg"}
+
+
+def test_of_many_projects_those_without_corrections_are_left_out(work: Path, character: Character) -> None:
+    said = as_the_model_said(document.read(character.roto(2)))
+    idle = save(work.with_name("sh020.rotopaint"), said, said, character.folder / "shot2" / "plate.####.png")
+    joined = join((idle, work), None)
+    assert {row.frame for row in joined.rows} == {FIXED, TOUCHED}
+    assert any(
+        note.startswith("left out: sh020.rotopaint: no frame was corrected or accepted") for note in joined.notes
+    )
+    with pytest.raises(UsageError, match=r"sh020\.rotopaint: no frame was corrected or accepted"):
+        join((idle,), None)

@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 import pytest
 
-from rotopaint_ai.errors import DocumentError, UsageError
+from rotopaint_ai.errors import UsageError
 from rotopaint_ai.exchange import document
 from rotopaint_ai.project import Project, State
 from rotopaint_ai.shapes import bezier
@@ -108,5 +108,5 @@ def test_projects_without_work_are_refused_in_one_line(character: Character, tmp
     with pytest.raises(UsageError, match=r"idle\.rotopaint: no frame was corrected or accepted"):
         read_source(path, None)
     Project.create(tmp_path / "empty.rotopaint", State()).close()
-    with pytest.raises(DocumentError, match="holds no shapes yet"):
+    with pytest.raises(UsageError, match="holds no shapes yet"):
         read_source(tmp_path / "empty.rotopaint", None)
