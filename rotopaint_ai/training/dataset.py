@@ -219,8 +219,8 @@ def join(datasets: Sequence[Dataset]) -> Dataset:
     for other in datasets[1:]:
         if _layout(other.sheet) != _layout(first.sheet):
             raise TrainingError(
-                f"data sets '{first.name}' and '{other.name}': their sheets name other landmarks or shapes; "
-                "mine both with one --sheet"
+                f"data sets '{first.name}'{_place(first)} and '{other.name}'{_place(other)}: their sheets name other "
+                f"landmarks or shapes ({_difference(first.sheet, other.sheet)}); mine both with one --sheet"
             )
     truths = [dataset.truth for dataset in datasets]
     return replace(
@@ -231,6 +231,26 @@ def join(datasets: Sequence[Dataset]) -> Dataset:
         samples=tuple(sample for dataset in datasets for sample in dataset.samples),
         truth=Truth(*(np.concatenate([getattr(t, name) for t in truths]) for name in Truth.__dataclass_fields__)),
     )
+
+
+def _place(data: Dataset) -> str:
+    """Where a data set lies, since those of one character have one name."""
+    folder = data.folders[0] if data.folders else None
+    return f" ({folder})" if isinstance(folder, Path) else ""
+
+
+def _difference(one: Sheet, other: Sheet) -> str:
+    """The first thing that two sheets do not have in common."""
+    for kind, a, b in (
+        ("landmark", one.landmark_names, other.landmark_names),
+        ("shape", one.shape_names, other.shape_names),
+    ):
+        if odd := [name for name in (*a, *b) if (name in a) != (name in b)]:
+            return f"{kind} '{odd[0]}' is in one alone"
+        if tuple(a) != tuple(b):
+            return f"{kind}s in another order"
+    shapes = next((a, b) for a, b in zip(one.shapes, other.shapes) if (a.n_points, a.closed) != (b.n_points, b.closed))
+    return f"shape '{shapes[0].name}' has {shapes[0].n_points} control points in one, {shapes[1].n_points} in the other"
 
 
 def write_dataset(folder: Path, *, name: str, licence: str, sheet: Sheet, samples: Iterable[Sample]) -> int:

@@ -117,7 +117,22 @@ def _check_shots(data: Dataset) -> None:
         raise TrainingError(
             f"data set '{data.name}': shot {shot} of {character or 'the character'}{more} is learnt from and held out; "
             "neighbouring frames are alike, the figures would flatter: hold out whole shots, mine --val SHOT"
+            f"{_sides(data, character, shot)}"
         )
+
+
+def _sides(data: Dataset, character: str, shot: str) -> str:
+    """Which data sets learn from a shot and which hold it out, where there are several."""
+    own = [
+        (folder, sample.split)
+        for folder, sample in zip(data.folders, data.samples)
+        if sample.shot == shot and sample.character == character and isinstance(folder, Path)
+    ]
+    learnt = {folder.name: None for folder, split in own if split == "train"}
+    held = {folder.name: None for folder, split in own if split != "train"}
+    if not learnt or not held or learnt.keys() == held.keys():
+        return ""
+    return f": {shot} for {', '.join(learnt)} as for {', '.join(held)}"
 
 
 def _check_characters(data: Dataset) -> None:

@@ -80,6 +80,25 @@ def test_a_shot_on_both_sides(faces: Path) -> None:
     assert "--val SHOT" in refused(data)
 
 
+def test_corrections_of_a_held_out_shot_name_both_data_sets(faces: Path) -> None:
+    data = read_dataset(faces)
+    held = tuple(replace(sample, split="val") for sample in data.samples)
+    fixed = tuple(replace(sample, frame=sample.frame + 500) for sample in data.samples)
+    show = replace(data, samples=held, folders=(Path("shows/hero"),) * len(data))
+    work = replace(data, samples=fixed, folders=(Path("shows/fixes"),) * len(data))
+    assert refused(join([show, work])).endswith("mine --val SHOT: shot0 for fixes as for hero")
+
+
+def test_sheets_that_differ_say_where(faces: Path) -> None:
+    data = read_dataset(faces)
+    shape = data.sheet.shapes[0]
+    more = replace(data.sheet, shapes=(replace(shape, n_points=shape.n_points + 1), *data.sheet.shapes[1:]))
+    with pytest.raises(TrainingError, match=rf"'{shape.name}' has {shape.n_points} control points in one, "):
+        join([data, replace(data, sheet=more)])
+    with pytest.raises(TrainingError, match=rf"\({faces}\) and .*landmarks in another order"):
+        join([data, replace(data, sheet=replace(data.sheet, landmarks=data.sheet.landmarks[::-1]))])
+
+
 def test_characters_held_out_by_halves(faces: Path) -> None:
     data = read_dataset(faces)
     split = [replace(s, split="val", shot="a") if row == 24 else s for row, s in enumerate(data.samples)]
