@@ -28,7 +28,7 @@ from rotopaint_ai.training.headmodel import Head
 BELIEFS = (0.1, 0.15, 0.25, 0.4, 0.6)  # how much of its expected error is a landmark's own, which the others can mend
 RESIDUALS = (0.001, 0.003, 0.008)  # what the head leaves unexplained of a new frame, in units of the face
 SLANTS = (0.0, 1.0, 1.5, 2.2)  # how much of the slant that errors were seen to have is believed
-STRETCHES = (0.0, 0.01, 0.02)  # of a turn: networks see turns too small that they were not shown
+STRETCHES = (0.0, 0.01)  # of a turn: networks see turns too small that they were not shown
 HIDDEN = (3.0, 8.0, 20.0)  # how much more than its expected error a landmark that is surely hidden may be off
 _DOUBTED = 3.0  # deviations from the others at which a landmark counts half
 _MOST_SLANT = 3.5  # logarithm of the ratio of the longer to the shorter deviation

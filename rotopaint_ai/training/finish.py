@@ -18,7 +18,7 @@ import numpy.typing as npt
 import torch
 
 from rotopaint_ai.inference.pack import SEAM
-from rotopaint_ai.sheet import Sheet, mirror_permutation, mirrored_order
+from rotopaint_ai.sheet import Sheet, mirror_permutation
 from rotopaint_ai.training import priorchoice, seamline, seamtune
 from rotopaint_ai.training.augment import nominal_crop
 from rotopaint_ai.training.calibrate import calibrate
@@ -47,6 +47,7 @@ class Chosen:
     noise_L: Array64
     guards_K: Array64
     places: Array64  # [N, L, 2] found in the pictures of the held-out samples
+    mirror: tuple[int, ...] | None  # how they were read, and how a pack reads that keeps to this: see `nets.Reader`
 
     def facts(self, sheet: Sheet) -> dict[str, Any]:
         """What was chosen, for the card."""
@@ -57,8 +58,8 @@ class Chosen:
         }
 
 
-def choose(recipe: Recipe, learn: Dataset, held: Held, held_memory: Memory) -> Chosen:
-    """Choose on the held-out samples what the training samples give."""
+def choose(recipe: Recipe, learn: Dataset, held: Held, held_memory: Memory, reads: tuple[int, ...] | None) -> Chosen:
+    """Choose on the held-out samples, which were read as `reads` says, what the training samples give."""
     calibration = calibrate(held.distance.ravel(), held.log_scale.ravel())
     error = np.exp(calibration[0] + calibration[1] * held.log_scale)
     kinds = (mirror_permutation(learn.sheet), None) if recipe.prior else ()
@@ -76,7 +77,7 @@ def choose(recipe: Recipe, learn: Dataset, held: Held, held_memory: Memory) -> C
         noise = np.full(len(learn.sheet.landmarks), recipe.shape_noise)
     places = _in_pictures(points, held_memory, recipe)
     guards = choose_guards(learn.sheet, _more(recipe, learn.truth), noise, places, held_memory.truth)
-    return Chosen(calibration, best and best.prior, left, noise, guards, places)
+    return Chosen(calibration, best and best.prior, left, noise, guards, places, reads)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,13 +118,12 @@ def teach_seams(
 
 def crop_model(net: LandmarkNet, chosen: Chosen, data: Dataset) -> CropModel:
     """The landmark model of a pack, its prior from the samples of `data`."""
-    mirrored = mirrored_order(data.sheet)
     if chosen.prior is None:
-        return CropModel(net, chosen.calibration, mirror=mirrored)
+        return CropModel(net, chosen.calibration, mirror=chosen.mirror)
     mirror = mirror_permutation(data.sheet) if chosen.prior.mirrored else None
     head = fit_head(data.truth.landmarks, mirror)
     assert head is not None  # there was one with fewer samples
-    return CropModel(net, chosen.calibration, chosen.prior.on(head), chosen.left, mirrored)
+    return CropModel(net, chosen.calibration, chosen.prior.on(head), chosen.left, chosen.mirror)
 
 
 def shape_model(recipe: Recipe, chosen: Chosen, data: Dataset) -> ShapeModel | None:

@@ -21,6 +21,7 @@ Array64 = npt.NDArray[np.float64]
 WORTH = 0.99  # a prior has to bring the held-out error below this share
 _CHOICES = {"belief": BELIEFS, "residual": RESIDUALS, "hidden": HIDDEN, "slant": SLANTS, "stretch": STRETCHES}
 _HIDDEN_WEIGHT = 0.5  # of hidden landmarks in the error that a prior is chosen by: shapes hang on them too
+_CLEARLY = 0.97  # of the error: by so much later candidates have to be better
 _FOLDS = 3
 
 
@@ -78,9 +79,10 @@ def choose_prior(
 ) -> Choice | None:
     """The prior that brings held-out landmarks [n, L, 2] closest to the truth, hidden ones counting half.
 
-    `candidates`: the parts on one kind of heads, and on another (with mirrored faces, and without: those of a lopsided
-    head are another's); of equals the first. `error` [n, L]: expected errors; `seen` [n, L]: probabilities; `slant`
-    [n, L, 2]: of the errors; `visible` [n, L]: the truth about it. None where none does so by a worthwhile share.
+    `candidates`: the parts on one kind of heads, and on another (with mirrored faces, which show twice as many turns,
+    and without: those of a very lopsided head mislead); the first, unless another is clearly better. `error` [n, L]:
+    expected errors; `seen` [n, L]: probabilities; `slant` [n, L, 2]: of the errors; `visible` [n, L]: the truth about
+    it. None where none does so by a worthwhile share.
     """
     weight = np.isfinite(truth).all(axis=2) * np.where(visible > 0.5, 1.0, _HIDDEN_WEIGHT)
     if not weight.any():
@@ -93,7 +95,7 @@ def choose_prior(
             return _mean_distance(apply_in_parts(prior, parts, points, error, seen, slant)[0], truth, weight)
 
         beliefs, found = _descended({name: values[len(values) // 2] for name, values in _CHOICES.items()}, distance)
-        if found < least:
+        if found < least * (1.0 if best is None else _CLEARLY):
             best, least = Choice(FacePrior(parts[0].head, **beliefs), parts), found
     return best
 

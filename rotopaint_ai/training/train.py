@@ -123,7 +123,7 @@ def train(
     with watch.measuring("fitting"):
         mirror = mirrored_order(data.sheet)
         found = predict_held_out(trained.judged, held_memory, np.arange(n_held), plan, exact=True, mirror=mirror)
-        chosen = choose(plan, learn, found, held_memory)
+        chosen = choose(plan, learn, found, held_memory, mirror)
     with watch.measuring("seams"):
         seams = teach_seams(plan, data, chosen, held_memory, find_seam_model(init), run_folder, stop.check)
     everything = data.subset(data.rows_of("train", "val"))
@@ -306,7 +306,7 @@ def _card(
         "face_width": FACE_WIDTH,
         "licence": licence or data.licence,
         STILL: list(seams.still),
-        READS_MIRRORED: mirrored_order(data.sheet) is not None,
+        READS_MIRRORED: chosen.mirror is not None,
         "training": {
             "command": command,
             "recipe": recipe.name,

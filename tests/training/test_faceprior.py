@@ -198,7 +198,7 @@ def test_turns_that_are_seen_too_small_are_stretched() -> None:
     parts = folds(faces(60, 0), found, None, joins=False)
     best = choose_prior([parts], found, error, seen, even(found), true, seen)
     assert best is not None
-    assert best.prior.stretch == 0.02
+    assert best.prior.stretch == 0.01
     drawn = [
         apply(FacePrior(parts[0].head, belief=0.4, residual=0.003, stretch=stretch), found, error, seen, even(found))[0]
         for stretch in (0.0, 0.02)
