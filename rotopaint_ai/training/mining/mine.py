@@ -84,7 +84,7 @@ def mine_joined(
     tests = choose_tests([row.shot for row in rows], order.test)
     rows = tuple(replace(row, split="test") if row.shot in tests else row for row in rows)
     shots = _contents(rows)
-    val = choose_val(shots, order.val)
+    val, said = _held_out(rows, shots, order)
     truth = vectorise(replace(joined, rows=rows), order)
     write.clear(order.out)
     pictures, thumbs, failed = write.cut_all(
@@ -95,7 +95,7 @@ def mine_joined(
     kept = [row for row in sorted(pictures) if row not in dropped]
     samples = [write.sample(truth, row, pictures[row], val) for row in kept]
     usable = [sample for sample in samples if len(sample.landmarks) >= 2]
-    notes = [*joined.notes, *namesakes.notes(truth, rows), *_held_out_said(shots, val, order)]
+    notes = [*joined.notes, *namesakes.notes(truth, rows), *said]
     if samples and not usable:
         raise UsageError("; ".join(["no frame has 2 landmarks of the sheet", *notes[-1:]]))
     if len(usable) < len(samples):
@@ -123,6 +123,23 @@ def _contents(rows: Sequence[Row]) -> dict[Shot, Content]:
         shot: Content(len(own), {name for row in own for name in (*row.truth.shapes, *row.truth.landmarks)})
         for shot, own in found.items()
     }
+
+
+def _held_out(rows: Sequence[Row], shots: Mapping[Shot, Content], order: MineOrder) -> tuple[set[Shot], list[str]]:
+    """Shots to hold out, and what is to be said of it. Corrections are there to be learnt from: of them only what the
+    data set holds out that they are mined for, by its sheet."""
+    if order.val or not all(_is_correction(row.truth) for row in rows):
+        val = choose_val(shots, order.val)
+        return val, _held_out_said(shots, val, order)
+    val = set(shots) & (set() if order.sheet is None else reference.held_out(order.sheet))
+    names = ", ".join(sorted(shot for _, shot in val))
+    return val, [f"{names}: held out, as in the data set of the sheet"] if val else []
+
+
+def _is_correction(truth: FrameTruth) -> bool:
+    """Whether all that is known of a frame comes from a project."""
+    words = {*(shape.word for shape in truth.shapes.values()), *map(truth.word, truth.landmarks)}
+    return Word.FINISHED not in words
 
 
 def _held_out_said(shots: Mapping[Shot, Content], val: Set[Shot], order: MineOrder) -> list[str]:

@@ -42,6 +42,15 @@ def rows_of(sheet: Path, plate: Plate) -> tuple[Row, ...]:
     return tuple(Row(_SHOT, _SHOT, number, plate, _truth(data, number)) for number in _chosen(data))
 
 
+def held_out(sheet: Path) -> set[tuple[str, str]]:
+    """Character and shot of what the data set whose sheet this is does not learn from; nothing where it lies alone."""
+    try:
+        data = read_dataset(sheet.parent) if sheet.name == "sheet.yaml" else None
+    except TrainingError:
+        return set()
+    return set() if data is None else {(s.character, s.shot) for s in data.samples if s.split != "train"}
+
+
 def _chosen(data: Dataset) -> list[int]:
     """Samples spread evenly over those that have each shape; all that may be learnt from, else any."""
     usable = data.rows_of("train", "val")

@@ -72,8 +72,12 @@ def safe(name: str) -> str:
 
 
 def clear(folder: Path) -> None:
-    """Remove the pictures of a data set that was mined here before; a folder that is none is left as it is."""
+    """Remove the pictures of a data set that was mined here before; a folder that is none is left as it is.
+
+    It is no data set from here on: stopped before the new one is whole, its old lines would tell of new pictures.
+    """
     if (folder / "dataset.json").is_file():
+        (folder / "dataset.json").unlink()
         for old in [*(folder / "images").glob("*.jpg"), *(folder / "mining").glob("*.jpg")]:
             old.unlink()
 

@@ -11,13 +11,14 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from rotopaint_ai.errors import DocumentError, UsageError
+from rotopaint_ai.errors import DocumentError, TrainingError, UsageError
 from rotopaint_ai.exchange import document
 from rotopaint_ai.project import Project, SeamSettings, State
 from rotopaint_ai.project.files import look
 from rotopaint_ai.shapes import bezier, edit
 from rotopaint_ai.shapes.roto import Key, Landmark, LandmarkKeys, RotoDocument, RotoShape
-from rotopaint_ai.training.dataset import Dataset, read_dataset
+from rotopaint_ai.training.dataset import Dataset, read_dataset, write_dataset
+from rotopaint_ai.training.mining import write
 from rotopaint_ai.training.mining.join import Row, join
 from rotopaint_ai.training.mining.mine import MineOrder, mine
 from rotopaint_ai.training.mining.sources import read_source
@@ -255,3 +256,34 @@ def test_of_many_projects_those_without_corrections_are_left_out(work: Path, cha
     )
     with pytest.raises(UsageError, match=r"sh020\.rotopaint: no frame was corrected or accepted"):
         join((idle,), None)
+
+
+def test_corrections_are_learnt_from_unless_their_shot_is_held_out_where_they_belong(
+    character: Character, work: Path, tmp_path: Path
+) -> None:
+    said = as_the_model_said(document.read(character.roto(2)))
+    other = save(
+        work.with_name("sh020.rotopaint"), said, corrected(said), character.folder / "shot2" / "plate.####.png"
+    )
+    plain = mine(MineOrder((work, other), tmp_path / "set"))
+    assert plain.n_samples == {"train": 4, "val": 0, "test": 0}  # both shots: roto would hold out the second
+    samples = [
+        replace(s, split="val" if s.shot == "shot2" else "train") for s in read_dataset(tmp_path / "set").samples
+    ]
+    write_dataset(tmp_path / "set", name="show", licence="own", sheet=plain.sheet, samples=samples)
+    mined = mine(MineOrder((work, other), tmp_path / "fixes", sheet=tmp_path / "set" / "sheet.yaml"))
+    assert {(s.shot, s.split) for s in read_dataset(tmp_path / "fixes").samples} == {
+        ("shot1", "train"),
+        ("shot2", "val"),
+    }
+    assert "shot2: held out, as in the data set of the sheet" in mined.notes
+
+
+def test_a_data_set_whose_pictures_are_being_cut_anew_is_none(tmp_path: Path) -> None:
+    (tmp_path / "images").mkdir()
+    for name in ("dataset.json", "samples.jsonl", "images/hero_shot1_1001.jpg"):
+        (tmp_path / name).write_text("{}")
+    write.clear(tmp_path)  # the longest part of mining comes after this, and may be stopped
+    assert list((tmp_path / "images").iterdir()) == []
+    with pytest.raises(TrainingError, match=r"no dataset\.json"):
+        read_dataset(tmp_path)
