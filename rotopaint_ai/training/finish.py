@@ -120,8 +120,7 @@ def crop_model(net: LandmarkNet, chosen: Chosen, data: Dataset) -> CropModel:
     """The landmark model of a pack, its prior from the samples of `data`."""
     if chosen.prior is None:
         return CropModel(net, chosen.calibration, mirror=chosen.mirror)
-    mirror = mirror_permutation(data.sheet) if chosen.prior.mirrored else None
-    head = fit_head(data.truth.landmarks, mirror)
+    head = fit_head(data.truth.landmarks, mirror_permutation(data.sheet) if chosen.prior.mirrored else None)
     assert head is not None  # there was one with fewer samples
     return CropModel(net, chosen.calibration, chosen.prior.on(head), chosen.left, chosen.mirror)
 

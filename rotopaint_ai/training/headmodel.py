@@ -14,7 +14,7 @@ Letters: n samples, L landmarks, K motions. Head space and units as in `relief`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -36,7 +36,7 @@ _HOLD_MOTIONS = 0.1  # samples that show no motion: depth that was never seen to
 @dataclass(frozen=True, slots=True)
 class Head:
     """Places [L, 3] of the landmarks, their motions [K, L, 3] by one deviation each, and the variance [L] per axis of
-    what these leave unexplained. `mirrored`: mirrored faces are among those that it is from."""
+    what these leave unexplained. `mirrored`: mirrored faces tell of it too."""
 
     places: Array64
     motions: Array64
@@ -53,8 +53,9 @@ def fit_head(landmarks_NLC: npt.NDArray[np.floating], mirror: Sequence[int] | No
     """The head of a character from its keyed frames [n, L, 2], and from mirrored ones where `mirror` says how; NaN
     where unknown.
 
-    None with too few frames or landmarks, and without mirrored ones where a landmark is never keyed: its twin alone
-    tells of it.
+    Mirrored faces tell the same depths, turned the other way. What makes a lopsided head differ from its mirror image
+    is one motion more, and how much of each motion there is is told by the keyed frames themselves. None with too few
+    frames or landmarks, and without mirrored ones where a landmark is never keyed: its twin alone tells of it.
     """
     even = even_faces(landmarks_NLC, mirror)
     if even is None or len(even[0]) < FEWEST_SAMPLES * (1 if mirror is None else 2):
@@ -63,7 +64,18 @@ def fit_head(landmarks_NLC: npt.NDArray[np.floating], mirror: Sequence[int] | No
     state = _started(faces, known, solved_relief(faces, known))
     for _ in range(_ROUNDS):
         state = _improved(faces, known, state)
-    return Head(state.places, state.motions, state.unexplained, mirror is not None)
+    n_own = len(faces) if mirror is None else len(faces) // 2
+    places, motions = _of_first(faces[:n_own], known[:n_own], state)
+    return Head(places, motions, state.unexplained, mirror is not None)
+
+
+def _of_first(faces: Array64, known: npt.NDArray[np.bool_], state: _State) -> tuple[Array64, Array64]:
+    """Places and motions by the mean and the spread of the first samples' motions alone."""
+    first = replace(state, sight=state.sight[: len(faces)], middles=state.middles[: len(faces)])
+    moved, doubt = _moved(faces, known, first)
+    values, vectors = np.linalg.eigh(np.cov(moved.T, bias=True).reshape(doubt.shape[1:]) + doubt.mean(axis=0))
+    motions = np.tensordot((vectors * np.sqrt(np.maximum(values, 0.0))).T, state.motions, 1)
+    return state.places + np.tensordot(moved.mean(axis=0), state.motions, 1), motions
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,7 +52,6 @@ def test_a_head_explains_views_that_it_has_not_seen() -> None:
     assert head is not None
     assert off(head, views(30, 1)) < 0.3
     assert off(head, views(30, 2, yaw=0.9)) < 0.5
-    assert not head.mirrored
 
 
 def test_depth_is_told_by_turns() -> None:
