@@ -25,7 +25,7 @@ from torch.nn import functional as F
 
 from rotopaint_ai.training.headmodel import Head
 
-BELIEFS = (0.1, 0.15, 0.25, 0.4, 0.6)  # how much of its expected error is a landmark's own, which the others can mend
+BELIEFS = (0.3, 0.4, 0.6)  # how much of its expected error is a landmark's own, which the others can mend
 RESIDUALS = (0.001, 0.003, 0.008)  # what the head leaves unexplained of a new frame, in units of the face
 SLANTS = (0.0, 1.0, 1.5, 2.2)  # how much of the slant that errors were seen to have is believed
 STRETCHES = (0.0, 0.01)  # of a turn: networks see turns too small that they were not shown
