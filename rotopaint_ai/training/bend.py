@@ -55,11 +55,14 @@ class Bend:
         return there
 
 
-def node_places(size_px: int, bend: Bend | None = None) -> npt.NDArray[np.float64]:
-    """Places (n, n, 2) of the straight crop shown at the nodes of a crop, one node beyond each rim."""
+def node_places(matrix: npt.NDArray[np.float64], size_px: int, bend: Bend | None) -> npt.NDArray[np.float64]:
+    """Places (n, n, 2) of the picture shown at the nodes of a crop, one node beyond each rim; `matrix` (3, 3) leads
+    from the picture to the straight crop, corner origin."""
     nodes = np.arange(-1, size_px // NODE_PX + 1) * NODE_PX + NODE_PX / 2
     grid = np.stack(np.meshgrid(nodes, nodes), axis=-1)
-    return grid if bend is None else grid + bend.at(grid)
+    places = grid if bend is None else grid + bend.at(grid)
+    there = np.concatenate([places, np.ones((*places.shape[:2], 1))], axis=-1) @ np.linalg.inv(matrix).T
+    return np.asarray(there[..., :2] / there[..., 2:])
 
 
 def whole_map(nodes: npt.NDArray[np.floating[Any]]) -> Places:
@@ -72,10 +75,8 @@ def whole_map(nodes: npt.NDArray[np.floating[Any]]) -> Places:
 def cut_bent(
     picture: npt.NDArray[np.uint8], bend: Bend, matrix: npt.NDArray[np.float64], size_px: int, border: int
 ) -> npt.NDArray[np.uint8]:
-    """The bent crop of a picture; `matrix` (3, 3) leads from the picture to the straight crop, corner origin."""
-    places = node_places(size_px, bend)
-    there = np.concatenate([places, np.ones((*places.shape[:2], 1))], axis=-1) @ np.linalg.inv(matrix).T
-    maps = whole_map(there[..., :2] / there[..., 2:]) - np.float32(0.5)
+    """The bent crop of a picture; `matrix` as `node_places` has it."""
+    maps = whole_map(node_places(matrix, size_px, bend)) - np.float32(0.5)
     return cast(
         npt.NDArray[np.uint8], cv2.remap(picture, maps[..., 0], maps[..., 1], cv2.INTER_LINEAR, borderMode=border)
     )

@@ -111,9 +111,9 @@ class FacePrior(nn.Module):
     def _drawn(self, rows: Tensor, noise: Tensor, lean: Tensor | None) -> tuple[Tensor, Tensor]:
         """Posterior mean [N, L, 2] and deviation per axis [N, L] of rows [N, L, 2] whose noise has variances [N, L]
         that lean, after one step that told which of them contradict the others."""
-        first = self._stepped(rows, self._spread(noise, lean).plus(self.base).inverse(), self._started(rows, noise))
+        first = self._stepped(rows, _spread(noise, lean).plus(self.base).inverse(), self._started(rows, noise))
         doubt = (rows - self._shown(first.face)).square().sum(2) / (_DOUBTED**2 * noise)
-        spread = self._spread(noise * (1 + doubt), lean)
+        spread = _spread(noise * (1 + doubt), lean)
         sure = spread.plus(self.base).inverse()
         last = self._stepped(rows, sure, first.face)
         modelled = self._shown(self._stretched(last.face))
@@ -121,10 +121,6 @@ class FacePrior(nn.Module):
         told = _Symmetric(*(self._told(last, i, j) for i, j in ((0, 0), (0, 1), (1, 1))))
         left = self.base - self.base**2 * sure.trace / 2 + spread.within(sure, told) / 2
         return drawn, torch.sqrt(left.clamp_min(0))
-
-    @staticmethod
-    def _spread(noise: Tensor, lean: Tensor | None) -> _Symmetric:
-        return _even(noise) if lean is None else _spread(noise, lean)
 
     def _started(self, rows: Tensor, noise: Tensor) -> _Face:
         """The unmoved head as it is seen best: the scaled rotation nearest to the affine view of least squares."""
@@ -161,7 +157,7 @@ class FacePrior(nn.Module):
         asked = torch.matmul(across, off[..., :1]) + torch.matmul(down, off[..., 1:])
         pulled = F.pad(face.moved, (0, _VIEW))
         step = torch.matmul(inverse, asked - pulled[..., None])[..., 0]
-        return _Step(_moved_on(face, step, self.n_motions), inverse, across, down)
+        return _Step(_moved_on(face, step), inverse, across, down)
 
     def _stretched(self, face: _Face) -> _Face:
         """A face that has turned a little further from the front: its turn's axis, as long as the angle's sine."""
@@ -169,7 +165,7 @@ class FacePrior(nn.Module):
             return face
         t = face.turn
         axis = torch.stack((t[:, 2, 1] - t[:, 1, 2], t[:, 0, 2] - t[:, 2, 0], t[:, 1, 0] - t[:, 0, 1]), 1) / 2
-        return _moved_on(face, F.pad(axis * self.stretch, (self.n_motions, _VIEW - 3)), self.n_motions)
+        return _moved_on(face, F.pad(axis * self.stretch, (self.n_motions, _VIEW - 3)))
 
     def _slopes(self, face: _Face, turned: Tensor) -> tuple[Tensor, Tensor]:
         """How x and y of the landmarks change [N, P, L] with each number of the face."""
@@ -206,8 +202,9 @@ def _product(left: Tensor, weight: Tensor, right: Tensor) -> Tensor:
     return torch.matmul(left * weight[:, None], right.transpose(1, 2))
 
 
-def _moved_on(face: _Face, step: Tensor, n_motions: int) -> _Face:
+def _moved_on(face: _Face, step: Tensor) -> _Face:
     """A face after a step [N, P]; the turn is Cayley's, which needs no angle functions."""
+    n_motions = face.moved.shape[1]
     a, b, c = (step[:, n_motions + at].clamp(-_LONGEST_STEP, _LONGEST_STEP) / 2 for at in range(3))
     zero = torch.zeros_like(a)
     cross = torch.stack((zero, -c, b, c, zero, -a, -b, a, zero), 1).view(-1, 3, 3)
@@ -265,13 +262,12 @@ class _Symmetric(NamedTuple):
         return first + c * c * told.xx + 2 * c * d * told.xy + d * d * told.yy
 
 
-def _even(variance: Tensor) -> _Symmetric:
-    """Variances [N, L] that lean nowhere; onnxruntime makes no number of a slant that is nought."""
-    return _Symmetric(variance, torch.zeros_like(variance), variance)
+def _spread(variance: Tensor, slant: Tensor | None) -> _Symmetric:
+    """Variances [N, L] made to lean as slants [N, L, 2] say: variance times the exponential of [[a, b], [b, -a]].
 
-
-def _spread(variance: Tensor, slant: Tensor) -> _Symmetric:
-    """Variances [N, L] made to lean as slants [N, L, 2] say: variance times the exponential of [[a, b], [b, -a]]."""
+    None leans nowhere; onnxruntime makes no number of a slant that is nought."""
+    if slant is None:
+        return _Symmetric(variance, torch.zeros_like(variance), variance)
     length = torch.sqrt((slant * slant).sum(2) + 1e-9)
     capped = length.clamp(max=_MOST_SLANT)
     even = (torch.exp(capped) + torch.exp(-capped)) / 2

@@ -43,11 +43,6 @@ class Head:
     unexplained: Array64
     mirrored: bool
 
-    @property
-    def n_landmarks(self) -> int:
-        """L."""
-        return len(self.places)
-
 
 def fit_head(landmarks_NLC: npt.NDArray[np.floating], mirror: Sequence[int] | None) -> Head | None:
     """The head of a character from its keyed frames [n, L, 2], and from mirrored ones where `mirror` says how; NaN
@@ -57,8 +52,8 @@ def fit_head(landmarks_NLC: npt.NDArray[np.floating], mirror: Sequence[int] | No
     is one motion more, and how much of each motion there is is told by the keyed frames themselves. None with too few
     frames or landmarks, and without mirrored ones where a landmark is never keyed: its twin alone tells of it.
     """
-    even = even_faces(landmarks_NLC, mirror)
-    if even is None or len(even[0]) < FEWEST_SAMPLES * (1 if mirror is None else 2):
+    even = _enough_faces(landmarks_NLC, mirror)
+    if even is None:
         return None
     faces, known = even
     state = _started(faces, known, solved_relief(faces, known))
@@ -67,6 +62,19 @@ def fit_head(landmarks_NLC: npt.NDArray[np.floating], mirror: Sequence[int] | No
     n_own = len(faces) if mirror is None else len(faces) // 2
     places, motions = _of_first(faces[:n_own], known[:n_own], state)
     return Head(places, motions, state.unexplained, mirror is not None)
+
+
+def has_head(landmarks_NLC: npt.NDArray[np.floating], mirror: Sequence[int] | None) -> bool:
+    """Whether `fit_head` gives a head, without the work."""
+    return _enough_faces(landmarks_NLC, mirror) is not None
+
+
+def _enough_faces(
+    landmarks_NLC: npt.NDArray[np.floating], mirror: Sequence[int] | None
+) -> tuple[Array64, npt.NDArray[np.bool_]] | None:
+    even = even_faces(landmarks_NLC, mirror)
+    fewest = FEWEST_SAMPLES * (1 if mirror is None else 2)
+    return None if even is None or len(even[0]) < fewest else even
 
 
 def _of_first(faces: Array64, known: npt.NDArray[np.bool_], state: _State) -> tuple[Array64, Array64]:

@@ -14,7 +14,7 @@ import numpy.typing as npt
 import torch
 
 from rotopaint_ai.training.faceprior import BELIEFS, HIDDEN, RESIDUALS, SLANTS, STRETCHES, FacePrior
-from rotopaint_ai.training.headmodel import Head, fit_head
+from rotopaint_ai.training.headmodel import Head, fit_head, has_head
 
 Array64 = npt.NDArray[np.float64]
 
@@ -47,13 +47,10 @@ def folds(
     What ships knows the held-out poses too. A prior that is chosen by a head without them believes too little in it.
     `mirror` as in `fit_head`.
     """
-    alone, whole = fit_head(learn_NLC, mirror), np.arange(len(held_NLC))
-    if alone is None:
+    if not has_head(learn_NLC, mirror):
         return ()
-    if not joins:
-        return (Fold(whole, alone),)
-    found = []
-    for rows in np.array_split(whole, min(_FOLDS, len(held_NLC))):
+    whole, found = np.arange(len(held_NLC)), []
+    for rows in np.array_split(whole, min(_FOLDS, len(held_NLC))) if joins else [whole]:
         head = fit_head(np.concatenate([learn_NLC, np.delete(held_NLC, rows, axis=0)]), mirror)
         if head is None:
             return ()

@@ -48,14 +48,11 @@ class Turn:
     def maps(self, matrix: Array64, size_px: int, bend: Bend | None = None) -> npt.NDArray[np.float32]:
         """Where the pixels of a crop (size_px, size_px, 2) lie in the picture; `matrix` (3, 3) leads from the turned
         picture to the crop, both with corner origin. Sizes are multiples of `bend.NODE_PX`."""
-        places = node_places(size_px, bend)
-        at = np.concatenate([places, np.ones((*places.shape[:2], 1))], axis=-1) @ np.linalg.inv(matrix).T
-        there = at[..., :2] / at[..., 2:]
-        cells = ((there - self.corner) / self.step).astype(np.float32)
+        cells = ((node_places(matrix, size_px, bend) - self.corner) / self.step).astype(np.float32)
         inside = np.clip(cells, 0, GRID - 1)
         found = cv2.remap(self.source, inside[..., 0], inside[..., 1], cv2.INTER_LINEAR)
         found = found + (cells - inside) * np.float32(self.step)  # beyond the square everything moves with its rim
-        return whole_map(found)
+        return whole_map(cast(npt.NDArray[np.float32], found))
 
 
 @dataclass(frozen=True, slots=True)

@@ -162,7 +162,7 @@ def test_the_posterior_is_that_of_a_gaussian(monkeypatch: pytest.MonkeyPatch) ->
     first = prior._stepped(rows, spread.plus(prior.base).inverse(), prior._started(rows, noise)).face
     drawn, left = prior._drawn(rows, noise, lean)
     n_numbers, shown = len(prior.precision), prior._shown(first)
-    nudged = [prior._shown(_moved_on(first, 1e-6 * torch.eye(n_numbers)[at : at + 1].double(), len(head.motions)))
+    nudged = [prior._shown(_moved_on(first, 1e-6 * torch.eye(n_numbers)[at : at + 1].double()))
               for at in range(n_numbers)]  # fmt: skip
     slopes = torch.stack([(other - shown)[0].T.flatten() / 1e-6 for other in nudged], 1).numpy()
     base = np.tile(prior.base.numpy(), 2)
