@@ -35,9 +35,9 @@ from rotopaint_ai.crops import Box, around, cut
 from rotopaint_ai.files import write_json
 from rotopaint_ai.inference.models import Models, open_models
 from rotopaint_ai.inference.pack import load_pack
-from rotopaint_ai.training.allocator import wanted_environment
 from rotopaint_ai.training.mining.mine import MineOrder, mine
-from rotopaint_ai.training.train import train
+from rotopaint_ai.training.pack.train import train
+from rotopaint_ai.training.trainer.allocator import wanted_environment
 
 Array = npt.NDArray[np.float64]
 

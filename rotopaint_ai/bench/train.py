@@ -54,7 +54,7 @@ def _race(arguments: argparse.Namespace) -> dict[str, Any]:
     from rotopaint_ai.bench.training import picture, race
     from rotopaint_ai.errors import UsageError
     from rotopaint_ai.files import write_text
-    from rotopaint_ai.training.dataset import read_dataset
+    from rotopaint_ai.training.data.dataset import read_dataset
 
     if arguments.minutes <= 0 or arguments.times < 1 or arguments.cold < 0 or arguments.workers < 0:
         raise UsageError("bench train: wanted --minutes above 0, --times from 1, --cold and --workers from 0")

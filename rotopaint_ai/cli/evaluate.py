@@ -90,8 +90,8 @@ def _packs(arguments: argparse.Namespace) -> list[str]:
 
 def _measured(arguments: argparse.Namespace, pack: str, eyes: tuple[str, str] | None, check: Callable[[], None]) -> Any:
     from rotopaint_ai.errors import UsageError
-    from rotopaint_ai.training.dataset import read_dataset
-    from rotopaint_ai.training.evaluate import measured
+    from rotopaint_ai.training.data.dataset import read_dataset
+    from rotopaint_ai.training.evaluation.evaluate import measured
 
     dataset = read_dataset(arguments.dataset)
     if arguments.split is None:
@@ -106,7 +106,7 @@ def _measured(arguments: argparse.Namespace, pack: str, eyes: tuple[str, str] | 
 
 def not_measured(arguments: argparse.Namespace, measured: Any) -> str:
     """A line on samples that were left alone, where nobody chose."""
-    from rotopaint_ai.training.dataset import read_dataset
+    from rotopaint_ai.training.data.dataset import read_dataset
 
     samples = read_dataset(arguments.dataset).samples
     splits = {sample.split for sample in measured.samples}
@@ -137,7 +137,7 @@ def _write(
     arguments: argparse.Namespace, found: Any, compared: Sequence[Any], results: Sequence[Mapping[str, Any]]
 ) -> None:
     from rotopaint_ai.files import write_json
-    from rotopaint_ai.training.dataset import write_picture
+    from rotopaint_ai.training.data.dataset import write_picture
     from rotopaint_ai.training.evaluation import page, sheets
 
     against = results[1] if len(results) > 1 else None

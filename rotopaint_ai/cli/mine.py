@@ -143,7 +143,7 @@ def _pack(folder: Path, shard_mb: float, quality: str) -> None:
     """Put a data set's pictures into tars, and remove the single files once the index stands."""
     from shutil import rmtree
 
-    from rotopaint_ai.training.shards.write import Recoder, pack_dataset
+    from rotopaint_ai.training.data.shards.write import Recoder, pack_dataset
 
     coding: Any = quality if quality in (PLANES, RAW) else None if quality == CUT else int(quality)
     recode = None if coding is None else Recoder(coding)

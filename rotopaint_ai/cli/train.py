@@ -48,10 +48,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def execute(arguments: argparse.Namespace) -> int:
     """Do it and return the exit code."""
     needs_training()
-    from rotopaint_ai.training.allocator import start_again
+    from rotopaint_ai.training.trainer.allocator import start_again
 
     start_again()
-    from rotopaint_ai.training.tasks import PACK_TASK, task_of
+    from rotopaint_ai.training.trainer.tasks import PACK_TASK, task_of
 
     task = task_of(arguments.recipe)
     if task != PACK_TASK:
@@ -60,8 +60,8 @@ def execute(arguments: argparse.Namespace) -> int:
         if arguments.strategy not in ("auto", "single", "1"):
             raise UsageError(f"--strategy {arguments.strategy}: not with --learning-curve, which takes one process")
         return _learning_curve(arguments)
-    from rotopaint_ai.training.parallel.launch import is_rank, launch
-    from rotopaint_ai.training.parallel.topology import choose, look
+    from rotopaint_ai.training.trainer.parallel.launch import is_rank, launch
+    from rotopaint_ai.training.trainer.parallel.topology import choose, look
 
     if is_rank():
         return _as_rank(arguments)
@@ -75,30 +75,30 @@ def execute(arguments: argparse.Namespace) -> int:
 def _as_rank(arguments: argparse.Namespace) -> int:
     """Train as one of several. What ends all of them is left for whoever started them, and told there once."""
     from rotopaint_ai.cli import told
-    from rotopaint_ai.training.parallel import words
+    from rotopaint_ai.training.trainer.parallel import exit_reasons
 
-    folder = words.folder_of()
+    folder = exit_reasons.folder_of()
     if folder is None:  # started by torchrun, by hand
         return _pack(arguments)
-    if words.left(folder, words.LAST) is not None:
+    if exit_reasons.left(folder, exit_reasons.LAST) is not None:
         return 0
     try:
         return _pack(arguments)
     except (Exception, KeyboardInterrupt) as error:
-        mended = words.may_be_mended(error)
+        mended = exit_reasons.may_be_mended(error)
         text, code = told(error, sys.argv[1:])
-        words.leave(folder, words.LOST if mended else words.LAST, text, code)
+        exit_reasons.leave(folder, exit_reasons.LOST if mended else exit_reasons.LAST, text, code)
         return code if mended else 0
 
 
 def _pack(arguments: argparse.Namespace) -> int:
     """Train both models of a pack in this process, which may be one of several."""
     from rotopaint_ai.cli.evaluate import table
-    from rotopaint_ai.training.parallel.group import Group
-    from rotopaint_ai.training.parallel.launch import has_restarted
-    from rotopaint_ai.training.parallel.topology import bind, told_by_torchrun
-    from rotopaint_ai.training.parallel.words import folder_of
-    from rotopaint_ai.training.train import train
+    from rotopaint_ai.training.pack.train import train
+    from rotopaint_ai.training.trainer.parallel.exit_reasons import folder_of
+    from rotopaint_ai.training.trainer.parallel.group import Group
+    from rotopaint_ai.training.trainer.parallel.launch import has_restarted
+    from rotopaint_ai.training.trainer.parallel.topology import bind, told_by_torchrun
 
     bound = bind()
     group = Group.join()
@@ -135,7 +135,7 @@ def _pack(arguments: argparse.Namespace) -> int:
 
 def _one_model(task: str, arguments: argparse.Namespace) -> int:
     """Train one more model for a pack, in this process, and print its metrics."""
-    from rotopaint_ai.training.tasks import Order, run_task
+    from rotopaint_ai.training.trainer.tasks import Order, run_task
 
     _refuse_for(task, arguments)
     cancel = Cancel()
@@ -183,8 +183,8 @@ def _silent(event: Event) -> None:
 
 def _learning_curve(arguments: argparse.Namespace) -> int:
     """Train on one share of the frames after another in this process, and print the curve."""
-    from rotopaint_ai.training import learning_curve
-    from rotopaint_ai.training.train import split_held_out, train
+    from rotopaint_ai.training.evaluation import learning_curve
+    from rotopaint_ai.training.pack.train import split_held_out, train
 
     shares = learning_curve.parse_shares(arguments.shares)
     cancel = Cancel()

@@ -4,7 +4,7 @@ A matte is wider than the damage in it. The groove is a valley across the curve 
 folds and shadows of the face do not. So each sample of the ribbon is described by its profile across the seam,
 smoothed along the seam, and a small fitted function (two hidden layers, `light_table.py`) says how to mix three
 sources: the sample itself, the face joined across what looks like a valley, and the two banks joined across the
-whole matte. `rotopaint_ai.training.fill.table` fits it. Two fits work in turn: one on narrow seams, whose hairlines the
+whole matte. `training/models/fill/table.py` fits it. Two fits work in turn: one on narrow seams, whose hairlines the
 other, fitted on seams of every width (`light_table.py`), would leave faintly visible.
 
 Everything here is in log light, ln(max(rgb, 0) + floor), where a shadow is an offset and exposure drops out.

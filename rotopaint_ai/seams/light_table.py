@@ -1,4 +1,4 @@
-"""Numbers of the fitted function in `light.py`, written by `rotopaint_ai.training.fill.table`; not to be edited."""
+"""Numbers of the fitted function in `light.py`, written by `training/models/fill/table.py`; not to be edited."""
 
 from __future__ import annotations
 

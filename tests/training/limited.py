@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from rotopaint_ai.training.dataset import load_pictures, read_dataset
-from rotopaint_ai.training.loop import Run, Task, build_net
-from rotopaint_ai.training.parallel.group import ALONE
-from rotopaint_ai.training.recipe import Recipe, override
+from rotopaint_ai.training.data.dataset import load_pictures, read_dataset
+from rotopaint_ai.training.trainer.landmark_loop import Run, Task, build_net
+from rotopaint_ai.training.trainer.parallel.group import ALONE
+from rotopaint_ai.training.trainer.recipe import Recipe, override
 
 HEADROOM = 1350 << 20  # above what the process has before; keeping everything takes about 1,680 MB, checkpoints 1,180
 

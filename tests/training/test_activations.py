@@ -12,10 +12,10 @@ import pytest
 import torch
 
 from rotopaint_ai.errors import UsageError
-from rotopaint_ai.training.activations import Activations, is_out_of_memory
-from rotopaint_ai.training.loop import build_net
-from rotopaint_ai.training.nets import LandmarkNet
-from rotopaint_ai.training.recipe import Recipe, load_recipe
+from rotopaint_ai.training.models.landmarks.net import LandmarkNet
+from rotopaint_ai.training.trainer.activations import Activations, is_out_of_memory
+from rotopaint_ai.training.trainer.landmark_loop import build_net
+from rotopaint_ai.training.trainer.recipe import Recipe, load_recipe
 
 
 def _learn(mode: str, folder: Path) -> tuple[LandmarkNet, list[torch.Tensor], int]:

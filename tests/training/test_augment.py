@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from rotopaint_ai.sheet import mirror_permutation
-from rotopaint_ai.training.augment import (
+from rotopaint_ai.training.data.augment import (
     PARTS,
     Augmenter,
     Geometry,
@@ -18,7 +18,7 @@ from rotopaint_ai.training.augment import (
     straight_batch,
     warp_picture,
 )
-from rotopaint_ai.training.dataset import Memory, load_pictures, read_dataset
+from rotopaint_ai.training.data.dataset import Memory, load_pictures, read_dataset
 
 CHANNEL = (0, 1, 2)  # of the discs on the first three landmarks
 

@@ -6,11 +6,11 @@ import cv2
 import numpy as np
 import pytest
 
-from rotopaint_ai.training.augment import Augmenter, Geometry
-from rotopaint_ai.training.bend import Bend, cut_bent
-from rotopaint_ai.training.dataset import Memory, Truth
-from rotopaint_ai.training.relief import Relief
-from rotopaint_ai.training.turned import Turner
+from rotopaint_ai.training.data.augment import Augmenter, Geometry
+from rotopaint_ai.training.data.dataset import Memory, Truth
+from rotopaint_ai.training.data.elastic import Bend, cut_bent
+from rotopaint_ai.training.data.pose_augment import Turner
+from rotopaint_ai.training.data.rigid_structure import Relief
 
 SIZE = 160
 DOTS = np.array([(x, y) for x in range(60, 261, 50) for y in range(60, 261, 50)], np.float32) + 0.5

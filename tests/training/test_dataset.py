@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from rotopaint_ai.errors import TrainingError
-from rotopaint_ai.training.dataset import join, load_pictures, read_dataset, shrunk
+from rotopaint_ai.training.data.dataset import join, load_pictures, read_dataset, shrunk
 
 
 def test_what_is_written_is_read_back(faces: Path) -> None:

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 import torch
 
-from rotopaint_ai.training.export import export_checked
-from rotopaint_ai.training.faceprior import FacePrior, _moved_on, _spread, swept
-from rotopaint_ai.training.headmodel import fit_head
-from rotopaint_ai.training.nets import CropModel, LandmarkNet
-from rotopaint_ai.training.priorchoice import Fold, apply, choose_prior, folds
+from rotopaint_ai.training.models.landmarks.net import CropModel, LandmarkNet
+from rotopaint_ai.training.models.prior.deformable import fit_head
+from rotopaint_ai.training.models.prior.face_prior import FacePrior, _moved_on, _spread, swept
+from rotopaint_ai.training.models.prior.selection import Fold, apply, choose_prior, folds
+from rotopaint_ai.training.pack.export import export_checked
 
 HEAD = np.random.default_rng(5).normal(0, 1, (30, 3)) * [1.0, 1.2, 0.6]
 MIRROR = list(range(30))
@@ -151,7 +151,7 @@ def test_points_are_drawn_along_their_edges_more_than_off_them() -> None:
 def test_the_posterior_is_that_of_a_gaussian(monkeypatch: pytest.MonkeyPatch) -> None:
     """Against dense matrices, with slopes by differences: landmarks are a step of the face, something unexplained, and
     noise that leans."""
-    monkeypatch.setattr("rotopaint_ai.training.faceprior._DOUBTED", 1e6)
+    monkeypatch.setattr("rotopaint_ai.training.models.prior.face_prior._DOUBTED", 1e6)
     head = fit_head(smiling(60, 0), None)
     assert head is not None
     prior = FacePrior(head, belief=1.0, residual=0.05)

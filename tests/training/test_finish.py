@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 
 from rotopaint_ai.sheet import LandmarkSpec, ShapeSpec, Sheet
-from rotopaint_ai.training.dataset import Truth, read_dataset
-from rotopaint_ai.training.recipe import load_recipe
-from rotopaint_ai.training.shapefit import choose_guards
-from rotopaint_ai.training.train import fitting_margin
+from rotopaint_ai.training.data.dataset import Truth, read_dataset
+from rotopaint_ai.training.models.shape_fit import choose_guards
+from rotopaint_ai.training.pack.train import fitting_margin
+from rotopaint_ai.training.trainer.recipe import load_recipe
 
 NAMES = tuple(f"mark_{k}" for k in range(8))
 SHEET = Sheet("made up", tuple(LandmarkSpec(name) for name in NAMES), (ShapeSpec("line", False, 3),))

@@ -13,8 +13,8 @@ import torch
 from torch import Tensor, nn
 
 from rotopaint_ai.errors import TrainingError, UsageError
-from rotopaint_ai.training.checkpoint import data_print
-from rotopaint_ai.training.fitting import CHECKPOINT, Fit, Schedule
+from rotopaint_ai.training.trainer.checkpoint import data_print
+from rotopaint_ai.training.trainer.fitting import CHECKPOINT, Fit, Schedule
 
 
 class Small(nn.Module):

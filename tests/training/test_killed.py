@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 import torch
 
-from rotopaint_ai.training.allocator import DONE
-from rotopaint_ai.training.loop import CHECKPOINT, fit_landmarks
-from rotopaint_ai.training.recipe import load_recipe
-from rotopaint_ai.training.train import prepare
+from rotopaint_ai.training.pack.train import prepare
+from rotopaint_ai.training.trainer.allocator import DONE
+from rotopaint_ai.training.trainer.landmark_loop import CHECKPOINT, fit_landmarks
+from rotopaint_ai.training.trainer.recipe import load_recipe
 
 SETTINGS = (
     *("minutes=null", "steps=40", "batch=4", "eval_every=2", "input_size=64", "small_size=32", "small_share=0.3"),

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 from rotopaint_ai.errors import TrainingError, UsageError
-from rotopaint_ai.training import learning_curve as curve
-from rotopaint_ai.training import refusals
-from rotopaint_ai.training.dataset import Dataset, read_dataset
-from rotopaint_ai.training.learning_curve import Point
-from rotopaint_ai.training.train import split_held_out
+from rotopaint_ai.training.data import dataset_checks
+from rotopaint_ai.training.data.dataset import Dataset, read_dataset
+from rotopaint_ai.training.evaluation import learning_curve as curve
+from rotopaint_ai.training.evaluation.learning_curve import Point
+from rotopaint_ai.training.pack.train import split_held_out
 
 
 def test_every_beginning_is_spread_evenly() -> None:
@@ -28,7 +28,7 @@ def test_every_beginning_is_spread_evenly() -> None:
 
 def test_parts_hold_one_another_and_keep_what_is_held_out(faces: Path) -> None:
     data = curve.with_held_out(read_dataset(faces), split_held_out)
-    refusals.check(data)  # the ends of shots are shots of their own
+    dataset_checks.check(data)  # the ends of shots are shots of their own
     held = {s.image for s in data.samples if s.split == "val"}
     assert len(held) == 2
     before: set[str] = set()
@@ -48,7 +48,7 @@ def test_the_curve_is_measured_written_and_gone_on_with(faces: Path, tmp_path: P
 
     def train(folder: Path, out: Path) -> Mapping[str, Any]:
         data: Dataset = read_dataset(folder)
-        refusals.check(data)
+        dataset_checks.check(data)
         data.picture(3)
         n = len(data.rows_of("train"))
         asked.append((n, out.name))

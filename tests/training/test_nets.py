@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import torch
 
-from rotopaint_ai.training import losses
-from rotopaint_ai.training.nets import BACKBONES, CropModel, LandmarkNet, Reader, mean_place, slant_of
-from rotopaint_ai.training.optim import OPTIMISERS, rate_at
+from rotopaint_ai.training.models.landmarks import losses
+from rotopaint_ai.training.models.landmarks.net import BACKBONES, CropModel, LandmarkNet, Reader, mean_place, slant_of
+from rotopaint_ai.training.trainer.optim import OPTIMISERS, rate_at
 
 TINY = {"widths": (8, 8, 8, 8, 8), "depths": (1, 1, 1, 1), "neck": 8, "fine": 8, "window": 5}
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from rotopaint_ai.training.optim import NovoGrad, build_novograd
+from rotopaint_ai.training.trainer.optim import NovoGrad, build_novograd
 
 
 def test_two_steps_by_hand() -> None:

@@ -8,11 +8,11 @@ from pathlib import Path
 import cv2
 import numpy as np
 
-from rotopaint_ai.training.dataset import load_pictures, read_dataset
+from rotopaint_ai.training.data.dataset import load_pictures, read_dataset
 from rotopaint_ai.training.evaluation.drawing import FOUND, TRUE
-from rotopaint_ai.training.loop import build_net
-from rotopaint_ai.training.preview import Splines, write_preview
-from rotopaint_ai.training.recipe import load_recipe
+from rotopaint_ai.training.trainer.landmark_loop import build_net
+from rotopaint_ai.training.trainer.preview import Splines, write_preview
+from rotopaint_ai.training.trainer.recipe import load_recipe
 
 SMALL = ("input_size=64", "small_size=64", "widths=[8, 8, 16, 16, 16]", "neck=16", "fine=8", "window=5")
 

@@ -19,8 +19,8 @@ from rotopaint_ai.bench import train
 from rotopaint_ai.bench.training import levels, picture, race, racer, stock
 from rotopaint_ai.bench.training.levels import Seen
 from rotopaint_ai.errors import TrainingError, UsageError
-from rotopaint_ai.training.dataset import Dataset, Picture
-from rotopaint_ai.training.train import prepare
+from rotopaint_ai.training.data.dataset import Dataset, Picture
+from rotopaint_ai.training.pack.train import prepare
 
 TINY = (
     *("input_size=64", "small_size=32", "widths=[8, 8, 16, 16, 16]", "neck=16", "fine=8", "window=5", "batch=4"),

@@ -7,11 +7,12 @@ from pathlib import Path
 import pytest
 
 from rotopaint_ai.errors import UsageError
-from rotopaint_ai.training import augment, losses
-from rotopaint_ai.training.loop import build_net
-from rotopaint_ai.training.optim import OPTIMISERS
-from rotopaint_ai.training.recipe import Recipe, load_recipe, recipe_names
-from rotopaint_ai.training.tasks import PACK_TASK, task_of
+from rotopaint_ai.training.data import augment
+from rotopaint_ai.training.models.landmarks import losses
+from rotopaint_ai.training.trainer.landmark_loop import build_net
+from rotopaint_ai.training.trainer.optim import OPTIMISERS
+from rotopaint_ai.training.trainer.recipe import Recipe, load_recipe, recipe_names
+from rotopaint_ai.training.trainer.tasks import PACK_TASK, task_of
 
 
 @pytest.mark.parametrize("name", [name for name in recipe_names() if task_of(name) == PACK_TASK])

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from rotopaint_ai.errors import TrainingError
-from rotopaint_ai.training.dataset import Dataset, Truth, join, read_dataset
-from rotopaint_ai.training.refusals import check, disagreement
-from rotopaint_ai.training.train import split_held_out, train
+from rotopaint_ai.training.data.dataset import Dataset, Truth, join, read_dataset
+from rotopaint_ai.training.data.dataset_checks import check, disagreement
+from rotopaint_ai.training.pack.train import split_held_out, train
 
 
 def moved(data: Dataset, row: int, by: float) -> Truth:

@@ -7,10 +7,10 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from rotopaint_ai.training.data.pose_augment import cut_turned, turned
+from rotopaint_ai.training.data.rigid_structure import Relief, choose_relief, fit_relief
 from rotopaint_ai.training.mining.frontal import frontal_places
 from rotopaint_ai.training.mining.symmetry import partners
-from rotopaint_ai.training.relief import Relief, choose_relief, fit_relief
-from rotopaint_ai.training.turned import cut_turned, turned
 
 Array = npt.NDArray[np.float64]
 

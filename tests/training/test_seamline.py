@@ -14,8 +14,16 @@ from rotopaint_ai.inference.session import read_signature
 from rotopaint_ai.seams.path import N_OFFSETS
 from rotopaint_ai.seams.placement import ACROSS, ALONG, _moved, ribbon
 from rotopaint_ai.shapes.bezier import curve_distance
-from rotopaint_ai.training.dataset import read_dataset, write_dataset
-from rotopaint_ai.training.seamline import Examples, SeamNet, batch_of, bent, export, train_seam_model, true_offsets
+from rotopaint_ai.training.data.dataset import read_dataset, write_dataset
+from rotopaint_ai.training.models.seam.strip import (
+    Examples,
+    SeamNet,
+    batch_of,
+    bent,
+    export,
+    train_seam_model,
+    true_offsets,
+)
 
 from .conftest import SHEET, write_faces
 

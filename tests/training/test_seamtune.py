@@ -15,10 +15,10 @@ from torch import Tensor, nn
 from rotopaint_ai.errors import TrainingError
 from rotopaint_ai.inference.session import open_session
 from rotopaint_ai.seams.path import N_OFFSETS
-from rotopaint_ai.training.dataset import Dataset, Truth, read_dataset
-from rotopaint_ai.training.seamline import SeamNet
-from rotopaint_ai.training.seamtune import left_as_predicted, seam_net, tune
-from rotopaint_ai.training.warmstart import find_seam_model
+from rotopaint_ai.training.data.dataset import Dataset, Truth, read_dataset
+from rotopaint_ai.training.models.pretrained import find_seam_model
+from rotopaint_ai.training.models.seam.strip import SeamNet
+from rotopaint_ai.training.models.seam.tune import left_as_predicted, seam_net, tune
 
 
 def test_a_network_is_what_its_file_says() -> None:

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from rotopaint_ai.sheet import LandmarkSpec, ShapeSpec, Sheet
-from rotopaint_ai.training.dataset import Dataset, Sample, ShapeTruth, read_dataset, write_dataset, write_picture
-from rotopaint_ai.training.seamwidth import USUAL_SEAM_SHARE, with_seam_widths
+from rotopaint_ai.training.data.dataset import Dataset, Sample, ShapeTruth, read_dataset, write_dataset, write_picture
+from rotopaint_ai.training.data.seam_widths import USUAL_SEAM_SHARE, with_seam_widths
 
 SIDE = 260
 FACE = 200.0
@@ -97,5 +97,5 @@ def test_a_face_a_little_larger_than_is_looked_at_is_measured_on_its_seam(
 ) -> None:
     data = grooves(tmp_path, {"wide": 6.0, "thin": 3.0})
     usual = shares(data)
-    monkeypatch.setattr("rotopaint_ai.training.seamwidth.FACE_PX", FACE * 0.985)
+    monkeypatch.setattr("rotopaint_ai.training.data.seam_widths.FACE_PX", FACE * 0.985)
     assert shares(data) == pytest.approx(usual, rel=0.15)

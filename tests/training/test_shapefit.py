@@ -11,8 +11,8 @@ import torch
 
 from rotopaint_ai.errors import TrainingError
 from rotopaint_ai.sheet import LandmarkSpec, ShapeSpec, Sheet
-from rotopaint_ai.training.dataset import Truth, read_dataset
-from rotopaint_ai.training.shapefit import ShapeModel, fit_shapes, warped
+from rotopaint_ai.training.data.dataset import Truth, read_dataset
+from rotopaint_ai.training.models.shape_fit import ShapeModel, fit_shapes, warped
 
 EXACT = 1e-6
 

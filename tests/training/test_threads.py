@@ -7,9 +7,9 @@ import os
 import pytest
 import torch
 
-from rotopaint_ai.training.loop import build_net
-from rotopaint_ai.training.recipe import load_recipe
-from rotopaint_ai.training.threads import settle
+from rotopaint_ai.training.trainer.landmark_loop import build_net
+from rotopaint_ai.training.trainer.recipe import load_recipe
+from rotopaint_ai.training.trainer.threads import settle
 
 
 @pytest.mark.parametrize(("alone", "together", "count"), [(0.2, 0.1, 4), (0.1, 0.1, 4), (0.1, 0.5, 1)])

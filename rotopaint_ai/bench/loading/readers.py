@@ -146,7 +146,7 @@ def _open_oiio(folder: Path) -> Read:
 
 
 def _open_shards(folder: Path) -> Read:
-    from rotopaint_ai.training.dataset import read_dataset
+    from rotopaint_ai.training.data.dataset import read_dataset
 
     data = read_dataset(folder)
     (packed,) = data.packs

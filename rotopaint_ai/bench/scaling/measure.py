@@ -19,9 +19,9 @@ from rotopaint_ai.bench.scaling.model import Link, Step, fit_link
 from rotopaint_ai.bench.scaling.rank import MARK
 from rotopaint_ai.errors import TrainingError
 from rotopaint_ai.jobs import n_cores
-from rotopaint_ai.training.allocator import SETTINGS
-from rotopaint_ai.training.parallel.launch import NEW_STORE
-from rotopaint_ai.training.parallel.topology import choose, look
+from rotopaint_ai.training.trainer.allocator import SETTINGS
+from rotopaint_ai.training.trainer.parallel.launch import NEW_STORE
+from rotopaint_ai.training.trainer.parallel.topology import choose, look
 
 MODULE = "rotopaint_ai.bench.scaling.rank"
 WANTED = 0.9  # goal P7

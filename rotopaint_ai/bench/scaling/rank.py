@@ -22,11 +22,11 @@ import torch
 import torch.distributed as dist
 
 from rotopaint_ai.bench.scaling.model import SMALL_BYTES
-from rotopaint_ai.training.dataset import Memory, Truth
-from rotopaint_ai.training.loop import Task, build_net, fit_landmarks
-from rotopaint_ai.training.parallel.group import ALONE, Group
-from rotopaint_ai.training.parallel.topology import bind
-from rotopaint_ai.training.recipe import Recipe, load_recipe
+from rotopaint_ai.training.data.dataset import Memory, Truth
+from rotopaint_ai.training.trainer.landmark_loop import Task, build_net, fit_landmarks
+from rotopaint_ai.training.trainer.parallel.group import ALONE, Group
+from rotopaint_ai.training.trainer.parallel.topology import bind
+from rotopaint_ai.training.trainer.recipe import Recipe, load_recipe
 
 N_LANDMARKS, N_FACES = 69, 24
 WARM_UP = 2

@@ -15,10 +15,10 @@ from typing import Any
 
 import torch
 
-from rotopaint_ai.training import losses
-from rotopaint_ai.training.loop import build_net
-from rotopaint_ai.training.parallel.group import Group
-from rotopaint_ai.training.recipe import load_recipe
+from rotopaint_ai.training.models.landmarks import losses
+from rotopaint_ai.training.trainer.landmark_loop import build_net
+from rotopaint_ai.training.trainer.parallel.group import Group
+from rotopaint_ai.training.trainer.recipe import load_recipe
 
 N_LANDMARKS = 69
 WARM_UP = 3

@@ -11,11 +11,11 @@ from torch import Tensor
 from torch.utils.data import DataLoader
 from torch.utils.data import Dataset as TorchDataset
 
-from rotopaint_ai.training import losses
-from rotopaint_ai.training.dataset import Memory
-from rotopaint_ai.training.loop import make_augmenter
-from rotopaint_ai.training.nets import COARSE_STRIDE, LandmarkNet
-from rotopaint_ai.training.train import Prepared
+from rotopaint_ai.training.data.dataset import Memory
+from rotopaint_ai.training.models.landmarks import losses
+from rotopaint_ai.training.models.landmarks.net import COARSE_STRIDE, LandmarkNet
+from rotopaint_ai.training.pack.train import Prepared
+from rotopaint_ai.training.trainer.landmark_loop import make_augmenter
 
 LEARNING_RATE = 1e-3
 

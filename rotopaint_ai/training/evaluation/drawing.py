@@ -9,7 +9,7 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from rotopaint_ai.training.dataset import Array, Picture
+from rotopaint_ai.training.data.dataset import Array, Picture
 
 FOUND, TRUE, TEXT = (60, 255, 60), (255, 60, 60), (255, 255, 255)
 _SUB = 4  # bits of sub-pixel precision that cv2 draws with

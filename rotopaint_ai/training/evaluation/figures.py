@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from rotopaint_ai.errors import UsageError
 from rotopaint_ai.sheet import Sheet
-from rotopaint_ai.training.dataset import Dataset
+from rotopaint_ai.training.data.dataset import Dataset
 from rotopaint_ai.training.evaluation import expected, motion
 from rotopaint_ai.training.evaluation.mattes import TOLERANCES_PX, MatteFigures, measure
 from rotopaint_ai.training.evaluation.predictions import Predictions

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from rotopaint_ai.shapes import rasterise
 from rotopaint_ai.shapes.rasterise import Region
 from rotopaint_ai.sheet import ShapeSpec
-from rotopaint_ai.training.dataset import Dataset
+from rotopaint_ai.training.data.dataset import Dataset
 from rotopaint_ai.training.evaluation.predictions import Predictions, true_curve
 
 Array = npt.NDArray[np.float64]

@@ -16,7 +16,7 @@ from rotopaint_ai.landmarks.dejitter import Dejitter
 from rotopaint_ai.landmarks.holds import compare
 from rotopaint_ai.landmarks.metrics import jitter_px
 from rotopaint_ai.landmarks.track import FrameLandmarks
-from rotopaint_ai.training.dataset import Dataset
+from rotopaint_ai.training.data.dataset import Dataset
 from rotopaint_ai.training.evaluation.predictions import Predictions
 from rotopaint_ai.training.evaluation.spread import rounded, spread
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from rotopaint_ai.errors import TrainingError
 from rotopaint_ai.files import write_text
-from rotopaint_ai.training.dataset import Picture
+from rotopaint_ai.training.data.dataset import Picture
 from rotopaint_ai.training.evaluation.gate import Compared
 
 Json = Mapping[str, Any]

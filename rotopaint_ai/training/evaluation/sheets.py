@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from rotopaint_ai.crops import Crop, around, cut
 from rotopaint_ai.shapes.bezier import sample
-from rotopaint_ai.training.dataset import Dataset, Picture
+from rotopaint_ai.training.data.dataset import Dataset, Picture
 from rotopaint_ai.training.evaluation.drawing import FOUND, TRUE, contact_sheet, draw_curve, draw_points
 from rotopaint_ai.training.evaluation.expected import per_frame
 from rotopaint_ai.training.evaluation.predictions import Predictions, true_curve

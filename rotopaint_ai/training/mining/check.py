@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from rotopaint_ai.errors import TrainingError
 from rotopaint_ai.files import write_json, write_text
-from rotopaint_ai.training.dataset import write_picture
+from rotopaint_ai.training.data.dataset import write_picture
 from rotopaint_ai.training.mining import oddness, residuals, suspicious
 from rotopaint_ai.training.mining.order import HARMLESS
 from rotopaint_ai.training.mining.outline import Array

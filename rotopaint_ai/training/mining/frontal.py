@@ -13,9 +13,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from rotopaint_ai.training.data.rigid_structure import fit_relief
 from rotopaint_ai.training.mining import symmetry
 from rotopaint_ai.training.mining.outline import Array
-from rotopaint_ai.training.relief import fit_relief
 
 _FEWEST_PAIRS = 3
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from rotopaint_ai.errors import UsageError
 from rotopaint_ai.sheet import Sheet, load_sheet
-from rotopaint_ai.training.dataset import write_dataset
+from rotopaint_ai.training.data.dataset import write_dataset
 from rotopaint_ai.training.mining import bare, check, crop, families, namesakes, propose, reference, residuals, write
 from rotopaint_ai.training.mining.drawn import as_drawn
 from rotopaint_ai.training.mining.faces import Faces

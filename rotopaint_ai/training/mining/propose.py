@@ -10,13 +10,13 @@ import numpy as np
 
 from rotopaint_ai.shapes import bezier
 from rotopaint_ai.sheet import LandmarkSpec, ShapeSpec, Sheet
+from rotopaint_ai.training.data.seam_widths import USUAL_SEAM_SHARE
 from rotopaint_ai.training.mining import layout, revectorise, symmetry
 from rotopaint_ai.training.mining.faces import Faces
 from rotopaint_ai.training.mining.families import Family, Member, Shape
 from rotopaint_ai.training.mining.layout import Placement
 from rotopaint_ai.training.mining.outline import Array, at_shares
 from rotopaint_ai.training.mining.register import N_PLACES, Registration
-from rotopaint_ai.training.seamwidth import USUAL_SEAM_SHARE
 
 TOLERANCE_PX = 0.25
 _HANG_ON = 8  # landmarks taken from a shape's own control points

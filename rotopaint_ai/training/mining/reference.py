@@ -15,7 +15,7 @@ import numpy as np
 
 from rotopaint_ai.errors import TrainingError
 from rotopaint_ai.plates import Plate
-from rotopaint_ai.training.dataset import Dataset, read_dataset
+from rotopaint_ai.training.data.dataset import Dataset, read_dataset
 from rotopaint_ai.training.mining.faces import Faces
 from rotopaint_ai.training.mining.families import Member
 from rotopaint_ai.training.mining.join import Row

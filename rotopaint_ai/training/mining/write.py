@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rotopaint_ai.errors import PlateError, TrainingError
-from rotopaint_ai.training.dataset import Sample, ShapeTruth, Split, write_picture
+from rotopaint_ai.training.data.dataset import Sample, ShapeTruth, Split, write_picture
 from rotopaint_ai.training.mining import crop
 from rotopaint_ai.training.mining.cutout import over_background
 from rotopaint_ai.training.mining.register import Rows

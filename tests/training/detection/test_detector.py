@@ -16,10 +16,10 @@ from rotopaint_ai.cli import train as cli
 from rotopaint_ai.errors import TrainingError, UsageError
 from rotopaint_ai.jobs import Cancel
 from rotopaint_ai.landmarks.faces import FaceFound, letterboxed
-from rotopaint_ai.training.detection import losses
-from rotopaint_ai.training.detection.batches import MIRRORED, Batches
-from rotopaint_ai.training.detection.distract import THINGS, distracted
-from rotopaint_ai.training.detection.figures import (
+from rotopaint_ai.training.models.detection import losses
+from rotopaint_ai.training.models.detection.batches import MIRRORED, Batches
+from rotopaint_ai.training.models.detection.distract import THINGS, distracted
+from rotopaint_ai.training.models.detection.figures import (
     average_precision,
     box_iou,
     keypoint_errors,
@@ -27,10 +27,10 @@ from rotopaint_ai.training.detection.figures import (
     matched,
     summary,
 )
-from rotopaint_ai.training.detection.net import STRIDES, DetectorNet, heat_places
-from rotopaint_ai.training.detection.scenes import Face, Scene, read_scenes
-from rotopaint_ai.training.detection.task import DetectorRecipe, as_tensors, build, make_fit
-from rotopaint_ai.training.tasks import Order, check_place, run_task, split, task_of
+from rotopaint_ai.training.models.detection.net import STRIDES, DetectorNet, heat_places
+from rotopaint_ai.training.models.detection.scenes import Face, Scene, read_scenes
+from rotopaint_ai.training.models.detection.task import DetectorRecipe, as_tensors, build, make_fit
+from rotopaint_ai.training.trainer.tasks import Order, check_place, run_task, split, task_of
 
 SMALL = ("widths=[8,8,8,8,8]", "neck=8", "width=128", "height=64", "batch=2", "minutes=null", "log_every=2")
 

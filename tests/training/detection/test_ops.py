@@ -15,7 +15,7 @@ import pytest
 import torch
 from onnx import TensorProto, helper
 
-from rotopaint_ai.training.detection import boxes, ops
+from rotopaint_ai.training.models.detection import boxes, ops
 
 Array = npt.NDArray[Any]
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from rotopaint_ai.training.dataset import Dataset, Split, read_dataset
-from rotopaint_ai.training.evaluate import has_learned
+from rotopaint_ai.training.data.dataset import Dataset, Split, read_dataset
+from rotopaint_ai.training.evaluation.evaluate import has_learned
 
 
 def measured_on(data: Dataset, split: Split) -> Dataset:

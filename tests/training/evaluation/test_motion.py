@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from rotopaint_ai.sheet import LandmarkSpec, Sheet
-from rotopaint_ai.training.dataset import Dataset, Sample, Truth, write_picture
+from rotopaint_ai.training.data.dataset import Dataset, Sample, Truth, write_picture
 from rotopaint_ai.training.evaluation import motion
 from rotopaint_ai.training.evaluation.predictions import Predictions
 

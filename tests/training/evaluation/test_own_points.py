@@ -9,7 +9,7 @@ import pytest
 
 from rotopaint_ai.errors import TrainingError
 from rotopaint_ai.sheet import LandmarkSpec, ShapeSpec, Sheet
-from rotopaint_ai.training.dataset import Dataset, Truth
+from rotopaint_ai.training.data.dataset import Dataset, Truth
 from rotopaint_ai.training.evaluation.predictions import _match
 
 

@@ -19,8 +19,8 @@ from rotopaint_ai.errors import PackError, TrainingError
 from rotopaint_ai.inference.models import open_fill
 from rotopaint_ai.inference.pack import find_pack, load_pack
 from rotopaint_ai.seams import choice, learned, light
-from rotopaint_ai.training.fill import into, made_up, net, ribbons, risk, shots, table, train
-from rotopaint_ai.training.fill.shots import View
+from rotopaint_ai.training.models.fill import into, made_up, net, ribbons, risk, shots, table, train
+from rotopaint_ai.training.models.fill.shots import View
 
 
 def _views(n: int, seed: int = 0) -> list[View]:

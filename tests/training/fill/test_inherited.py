@@ -13,8 +13,8 @@ import pytest
 pytest.importorskip("torch")
 
 from rotopaint_ai.inference.pack import CARD, FILL, find_pack, load_pack, sha256
-from rotopaint_ai.training import export
-from rotopaint_ai.training.warmstart import find_fill_model
+from rotopaint_ai.training.models.pretrained import find_fill_model
+from rotopaint_ai.training.pack import export
 
 
 def test_the_shipped_pack_has_a_fill_and_a_pack_from_nothing_none(tmp_path: Path) -> None:

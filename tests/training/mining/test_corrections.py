@@ -17,7 +17,7 @@ from rotopaint_ai.project import Project, SeamSettings, State
 from rotopaint_ai.project.files import look
 from rotopaint_ai.shapes import bezier, edit
 from rotopaint_ai.shapes.roto import Key, Landmark, LandmarkKeys, RotoDocument, RotoShape
-from rotopaint_ai.training.dataset import Dataset, read_dataset, write_dataset
+from rotopaint_ai.training.data.dataset import Dataset, read_dataset, write_dataset
 from rotopaint_ai.training.mining import write
 from rotopaint_ai.training.mining.join import Row, join
 from rotopaint_ai.training.mining.mine import MineOrder, mine

@@ -16,7 +16,7 @@ from rotopaint_ai.cli import mine as command
 from rotopaint_ai.errors import DocumentError, UsageError
 from rotopaint_ai.exchange import document, nuke
 from rotopaint_ai.shapes import bezier
-from rotopaint_ai.training.dataset import read_dataset
+from rotopaint_ai.training.data.dataset import read_dataset
 from rotopaint_ai.training.mining.mine import Mined, MineOrder, mine
 from rotopaint_ai.training.mining.order import Content, Exclusion, choose_val
 from rotopaint_ai.training.mining.sources import plate_of, read_source

@@ -16,7 +16,7 @@ import pytest
 from rotopaint_ai.cli.evaluate import not_measured
 from rotopaint_ai.errors import DocumentError, UsageError
 from rotopaint_ai.exchange import document
-from rotopaint_ai.training.dataset import read_dataset
+from rotopaint_ai.training.data.dataset import read_dataset
 from rotopaint_ai.training.mining import naming
 from rotopaint_ai.training.mining.join import join
 from rotopaint_ai.training.mining.mine import MineOrder, mine

@@ -15,7 +15,7 @@ from rotopaint_ai.project import Project, State
 from rotopaint_ai.shapes import bezier
 from rotopaint_ai.shapes.roto import Landmark, LandmarkKeys
 from rotopaint_ai.sheet import LandmarkSpec, ShapeSpec, Sheet, dump_sheet
-from rotopaint_ai.training.dataset import read_dataset
+from rotopaint_ai.training.data.dataset import read_dataset
 from rotopaint_ai.training.mining.mine import MineOrder, mine
 from rotopaint_ai.training.mining.sources import read_source
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from rotopaint_ai.errors import DocumentError
-from rotopaint_ai.training.dataset import read_dataset
+from rotopaint_ai.training.data.dataset import read_dataset
 from rotopaint_ai.training.mining.cutout import background
 from rotopaint_ai.training.mining.mine import MineOrder, mine
 from rotopaint_ai.training.mining.published import CG, SHOT, TEST

@@ -10,7 +10,7 @@ import numpy as np
 from rotopaint_ai.exchange import document
 from rotopaint_ai.shapes import bezier
 from rotopaint_ai.shapes.roto import Key
-from rotopaint_ai.training.dataset import Dataset, read_dataset
+from rotopaint_ai.training.data.dataset import Dataset, read_dataset
 from rotopaint_ai.training.mining.mine import MineOrder, mine
 
 from .conftest import Character, drawn

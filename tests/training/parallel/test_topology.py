@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from rotopaint_ai.errors import UsageError
-from rotopaint_ai.training.parallel.launch import launcher_words
-from rotopaint_ai.training.parallel.topology import (
+from rotopaint_ai.training.trainer.parallel.launch import launcher_words
+from rotopaint_ai.training.trainer.parallel.topology import (
     Topology,
     bind,
     choose,

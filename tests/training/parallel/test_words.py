@@ -15,7 +15,7 @@ import pytest
 from rotopaint_ai.cli import main
 from rotopaint_ai.cli import train as cli_train
 from rotopaint_ai.errors import CancelledError, TrainingError
-from rotopaint_ai.training.parallel import launch, words
+from rotopaint_ai.training.trainer.parallel import exit_reasons, launch
 
 
 @pytest.fixture
@@ -25,7 +25,7 @@ def as_rank(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[BaseEx
         ("RANK", "1"),
         ("WORLD_SIZE", "2"),
         ("ROTOPAINT_ALLOCATOR", "1"),
-        (words.FOLDER, str(tmp_path)),
+        (exit_reasons.FOLDER, str(tmp_path)),
     ):
         monkeypatch.setenv(name, value)
 
@@ -80,7 +80,14 @@ def test_the_launcher_is_silent(tmp_path: Path) -> None:
     rank = tmp_path / "rank.py"
     rank.write_text("import os, sys\nprint('life', os.environ['TORCHELASTIC_RESTART_COUNT'])\nsys.exit(3)\n")
     paths = os.pathsep.join(path for path in sys.path if path)
-    command = [sys.executable, "-m", "rotopaint_ai.training.parallel.agent", "--standalone", "--nproc-per-node", "1"]
+    command = [
+        sys.executable,
+        "-m",
+        "rotopaint_ai.training.trainer.parallel.agent",
+        "--standalone",
+        "--nproc-per-node",
+        "1",
+    ]
     command += ["--max-restarts", "1", "--monitor-interval", "0.1", str(rank)]
     environment = {**os.environ, "PYTHONPATH": paths, "OMP_NUM_THREADS": "1"}
     done = subprocess.run(command, env=environment, capture_output=True, text=True)

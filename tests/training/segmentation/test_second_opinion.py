@@ -14,13 +14,13 @@ from rotopaint_ai.errors import TrainingError, UsageError
 from rotopaint_ai.exchange import document
 from rotopaint_ai.jobs import Cancel
 from rotopaint_ai.shapes.roto import ControlPoint, Key, Landmark, LandmarkKeys, RotoDocument, RotoShape
-from rotopaint_ai.training.augment import STRAIGHT, Geometry
-from rotopaint_ai.training.segmentation import losses
-from rotopaint_ai.training.segmentation.batches import Cutter
-from rotopaint_ai.training.segmentation.net import GatedConv, GatedNet, Said
-from rotopaint_ai.training.segmentation.task import SegmentationRecipe
-from rotopaint_ai.training.segmentation.views import View, read_views
-from rotopaint_ai.training.tasks import Order, run_task, split
+from rotopaint_ai.training.data.augment import STRAIGHT, Geometry
+from rotopaint_ai.training.models.segmentation import losses
+from rotopaint_ai.training.models.segmentation.batches import Cutter
+from rotopaint_ai.training.models.segmentation.net import GatedConv, GatedNet, Said
+from rotopaint_ai.training.models.segmentation.task import SegmentationRecipe
+from rotopaint_ai.training.models.segmentation.views import View, read_views
+from rotopaint_ai.training.trainer.tasks import Order, run_task, split
 
 
 def test_a_gate_keeps_the_shape_streams_size() -> None:

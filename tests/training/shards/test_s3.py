@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from rotopaint_ai.errors import TrainingError
-from rotopaint_ai.training.dataset import read_dataset
-from rotopaint_ai.training.shards import store
-from rotopaint_ai.training.shards.write import pack_dataset
+from rotopaint_ai.training.data.dataset import read_dataset
+from rotopaint_ai.training.data.shards import store
+from rotopaint_ai.training.data.shards.write import pack_dataset
 
 pytest.importorskip("boto3")
 server = pytest.importorskip("moto.server")

@@ -17,7 +17,7 @@ import pytest
 
 from rotopaint_ai.errors import TrainingError
 from rotopaint_ai.sheet import LandmarkSpec, Sheet
-from rotopaint_ai.training.dataset import (
+from rotopaint_ai.training.data.dataset import (
     Memory,
     Sample,
     join,
@@ -28,13 +28,13 @@ from rotopaint_ai.training.dataset import (
     write_dataset,
     write_picture,
 )
-from rotopaint_ai.training.shards.ahead import fetching
-from rotopaint_ai.training.shards.index import INDEX, parse_index
-from rotopaint_ai.training.shards.order import Order
-from rotopaint_ai.training.shards.read import Packed, decode, planes
-from rotopaint_ai.training.shards.store import TRIES, Folder, Server
-from rotopaint_ai.training.shards.stream import sizes_of
-from rotopaint_ai.training.shards.write import Recoder, pack_dataset
+from rotopaint_ai.training.data.shards.index import INDEX, parse_index
+from rotopaint_ai.training.data.shards.read import Packed, decode, planes
+from rotopaint_ai.training.data.shards.sampler import Order
+from rotopaint_ai.training.data.shards.shard_prefetch import fetching
+from rotopaint_ai.training.data.shards.store import TRIES, Folder, Server
+from rotopaint_ai.training.data.shards.stream import sizes_of
+from rotopaint_ai.training.data.shards.write import Recoder, pack_dataset
 
 N = 23
 

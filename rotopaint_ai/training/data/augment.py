@@ -1,0 +1,343 @@
+"""Augmentation: one random crop of a picture, its landmarks carried along, then the picture made harder.
+
+Geometry first: crop box jitter, rotation, flip, shear and a little perspective become one matrix that both the picture
+and its truth go through. Then the photometric parts that the recipe names, each with the probability it gives; they
+work on 8-bit RGB in place of the picture and touch no coordinate. Parts that hide landmarks say so.
+
+Crop space: pixels 0..S, origin at the outer corner of the top-left pixel.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, NamedTuple, cast
+
+import cv2
+import numpy as np
+import numpy.typing as npt
+
+from rotopaint_ai.training.data.dataset import Array, Memory, Picture, face_bounds
+from rotopaint_ai.training.data.elastic import Bend, cut_bent
+from rotopaint_ai.training.data.pose_augment import Turner, cut_turned
+from rotopaint_ai.training.models.registry import Registry
+
+Matrix = npt.NDArray[np.float64]
+Random = np.random.Generator
+
+
+@dataclass(frozen=True, slots=True)
+class Geometry:
+    """How far crops stray from the nominal one (`margin` times the face, upright, centred).
+
+    `scale`: smallest and largest crop side over the nominal. `shift`: standard deviation over the nominal side.
+    `rotation_deg`: largest angle. `flip`, `perspective`, `bent`: probabilities. `shear`: largest. `bend`: standard
+    deviation of a bent crop's shifts over its side.
+    """
+
+    scale: tuple[float, float] = (0.85, 1.35)
+    shift: float = 0.07
+    rotation_deg: float = 25.0
+    flip: float = 0.5
+    shear: float = 0.1
+    perspective: float = 0.3
+    bent: float = 0.0
+    bend: float = 0.012
+
+
+STRAIGHT = Geometry(scale=(1.0, 1.0), shift=0.0, rotation_deg=0.0, flip=0.0, shear=0.0, perspective=0.0)
+
+
+class Batch(NamedTuple):
+    """A batch for training: crops [N, S, S, 3] of 8 bit, landmarks [N, L, 2] crop px, visible [N, L]; NaN unknown."""
+
+    crops: Picture
+    landmarks: Array
+    visible: Array
+
+
+Hard = Callable[[Picture, Random], tuple[Picture, npt.NDArray[np.bool_] | None]]
+PARTS: Registry[Hard] = Registry("augmentation")
+
+
+def nominal_crop(landmarks_LC: Array, margin: float) -> tuple[float, float, float]:
+    """Centre x, y and side of the crop that a face's landmarks ask for, in their own pixels."""
+    low, high = face_bounds(landmarks_LC[None])
+    x, y = (low[0] + high[0]) / 2
+    return float(x), float(y), float((high[0] - low[0]).max() * margin)
+
+
+def crop_matrix(centre_x: float, centre_y: float, side: float, size_px: int) -> Matrix:
+    """3 x 3 matrix from picture pixels to a crop of `size_px`, both with corner origin."""
+    scale = size_px / side
+    return np.array(
+        [[scale, 0, size_px / 2 - scale * centre_x], [0, scale, size_px / 2 - scale * centre_y], [0, 0, 1.0]]
+    )
+
+
+def random_matrix(
+    crop: tuple[float, float, float], size_px: int, geometry: Geometry, rng: Random
+) -> tuple[Matrix, bool]:
+    """A random way from picture to crop, and whether it mirrors."""
+    x, y, side = crop
+    scale = math.exp(rng.uniform(math.log(geometry.scale[0]), math.log(geometry.scale[1])))
+    shift = rng.normal(0.0, geometry.shift, 2).clip(-2 * geometry.shift, 2 * geometry.shift) * side
+    upright = crop_matrix(x + shift[0], y + shift[1], side * scale, size_px)
+    flips = bool(rng.random() < geometry.flip)
+    return _warp(size_px, geometry, flips, rng) @ upright, flips
+
+
+def _warp(size_px: int, geometry: Geometry, flips: bool, rng: Random) -> Matrix:
+    """Rotation, shear, stretch, flip and perspective about the crop's centre."""
+    angle = math.radians(rng.uniform(-geometry.rotation_deg, geometry.rotation_deg))
+    stretch = math.exp(rng.uniform(-geometry.shear, geometry.shear))
+    turn = np.array([[math.cos(angle), -math.sin(angle), 0], [math.sin(angle), math.cos(angle), 0], [0, 0, 1.0]])
+    skew = np.array([[stretch, rng.uniform(-geometry.shear, geometry.shear), 0], [0, 1 / stretch, 0], [0, 0, 1.0]])
+    flip = np.diag([-1.0 if flips else 1.0, 1.0, 1.0])
+    bend = np.eye(3)
+    if rng.random() < geometry.perspective:
+        bend[2, :2] = rng.uniform(-0.15, 0.15, 2) / size_px
+    there = crop_matrix(size_px / 2, size_px / 2, size_px, size_px)
+    there[:2, 2] = size_px / 2
+    back = there.copy()
+    back[:2, 2] *= -1
+    return cast(Matrix, there @ bend @ turn @ skew @ flip @ back)
+
+
+def move_points(points: Array, matrix: Matrix) -> Array:
+    """Points (..., 2) through a 3 x 3 matrix; NaN stays NaN."""
+    moved = points.astype(np.float64) @ matrix[:, :2].T + matrix[:, 2]
+    return cast(Array, (moved[..., :2] / moved[..., 2:]).astype(np.float32))
+
+
+def move_spline(points_PK: Array, matrix: Matrix) -> Array:
+    """Control points (..., 6) through a matrix: the ends of the tangents go through it, offsets are taken anew.
+
+    Exact for affine matrices; for perspective, exact in the control points and the tangents' ends.
+    """
+    place = points_PK[..., :2]
+    moved = move_points(place, matrix)
+    ends = [move_points(place + points_PK[..., at : at + 2], matrix) - moved for at in (2, 4)]
+    return cast(Array, np.concatenate([moved, *ends], axis=-1))
+
+
+def warp_picture(picture: Picture, matrix: Matrix, size_px: int, border: int = cv2.BORDER_REPLICATE) -> Picture:
+    """Cut a crop by a matrix of corner-origin coordinates (OpenCV's own origin is the first pixel's centre)."""
+    half = np.array([[1, 0, 0.5], [0, 1, 0.5], [0, 0, 1.0]])
+    back = np.array([[1, 0, -0.5], [0, 1, -0.5], [0, 0, 1.0]])
+    by_centres = back @ matrix @ half
+    if np.allclose(matrix[2], (0, 0, 1)):
+        warped = cv2.warpAffine(picture, by_centres[:2], (size_px, size_px), flags=cv2.INTER_LINEAR, borderMode=border)
+    else:
+        warped = cv2.warpPerspective(picture, by_centres, (size_px, size_px), flags=cv2.INTER_LINEAR, borderMode=border)
+    return cast(Picture, warped)
+
+
+@dataclass(frozen=True, slots=True)
+class Augmenter:
+    """Makes batches from samples in memory. `parts`: probability of each photometric part, in the order applied.
+    `mirror`: row order of the landmarks in a mirrored picture. `turner`: shows some samples from other sides."""
+
+    geometry: Geometry
+    parts: Mapping[str, float]
+    margin: float
+    mirror: Sequence[int]
+    turner: Turner | None = None
+
+    def batch(self, memory: Memory, rows: Sequence[int], size_px: int, draw: Random | Sequence[Random]) -> Batch:
+        """Crops of some rows, drawn at random from one generator in turn or each from its own."""
+        draws = [draw] * len(rows) if isinstance(draw, Random) else draw
+        crops = np.empty((len(rows), size_px, size_px, 3), np.uint8)
+        landmarks, visible = memory.truth.landmarks[list(rows)].copy(), memory.truth.visible[list(rows)].copy()
+        for at, (row, rng) in enumerate(zip(rows, draws)):
+            turn = self.turner.draw(landmarks[at], visible[at], rng) if self.turner else None
+            if turn is not None:
+                landmarks[at], visible[at] = turn.landmarks, turn.visible
+            matrix, flips = random_matrix(nominal_crop(landmarks[at], self.margin), size_px, self.geometry, rng)
+            border = _border(rng, bool(self.parts))
+            bend = Bend.draw(size_px, self.geometry.bend, rng) if _happens(self.geometry.bent, rng) else None
+            picture, moved = memory.pictures[row], move_points(landmarks[at], matrix)
+            if turn is not None:
+                crop = cut_turned(picture, turn, matrix, size_px, border, bend)
+            elif bend is not None:
+                crop = cut_bent(picture, bend, matrix, size_px, border)
+            else:
+                crop = warp_picture(picture, matrix, size_px, border)
+            moved = moved if bend is None else bend.moved(moved)
+            order = list(self.mirror) if flips else slice(None)
+            landmarks[at], visible[at] = moved[order], visible[at][order]
+            crops[at], visible[at] = self._harden(crop, landmarks[at], visible[at], rng)
+        return Batch(crops, landmarks, visible)
+
+    def _harden(self, crop: Picture, landmarks: Array, visible: Array, rng: Random) -> tuple[Picture, Array]:
+        for name, probability in self.parts.items():
+            if rng.random() >= probability:
+                continue
+            crop, hidden = PARTS[name](crop, rng)
+            if hidden is not None:
+                visible = np.where(_is_under(hidden, landmarks), np.minimum(visible, 0), visible)
+        return crop, visible
+
+
+def straight_batch(memory: Memory, rows: Sequence[int], size_px: int, margin: float) -> Batch:
+    """The nominal crops of some rows, as `run` cuts them once it follows the face."""
+    identity = range(memory.truth.landmarks.shape[1])
+    return Augmenter(STRAIGHT, {}, margin, identity).batch(memory, rows, size_px, np.random.default_rng(0))
+
+
+def _happens(probability: float, rng: Random) -> bool:
+    """Nothing is drawn for what never happens."""
+    return probability > 0 and bool(rng.random() < probability)
+
+
+def _border(rng: Random, vary: bool) -> int:
+    return (
+        int(rng.choice((cv2.BORDER_REPLICATE, cv2.BORDER_REFLECT_101, cv2.BORDER_CONSTANT)))
+        if vary
+        else cv2.BORDER_REPLICATE
+    )
+
+
+def _is_under(hidden: npt.NDArray[np.bool_], landmarks: Array) -> npt.NDArray[np.bool_]:
+    size = hidden.shape[0]
+    known = np.asarray(np.isfinite(landmarks).all(axis=1))
+    cells = np.floor(np.where(known[:, None], landmarks, -1)).astype(np.int64)
+    inside = np.asarray(((cells >= 0) & (cells < size)).all(axis=1))
+    cells = cells.clip(0, size - 1)
+    under: npt.NDArray[np.bool_] = np.logical_and(inside, hidden[cells[:, 1], cells[:, 0]])
+    return under
+
+
+# Photometric parts. Each takes 8-bit RGB and a generator and returns the picture, and the pixels that it hid or None.
+
+
+def _table(values: npt.NDArray[np.floating[Any]]) -> Picture:
+    return cast(Picture, (values * 255 + 0.5).clip(0, 255).astype(np.uint8))
+
+
+@PARTS.register("tone")
+def tone(crop: Picture, rng: Random) -> tuple[Picture, None]:
+    """Brightness, contrast, gamma and a colour cast, as one table per channel."""
+    grey = np.linspace(0, 1, 256)[:, None]
+    gamma = math.exp(rng.normal(0, 0.3))
+    cast_ = np.exp(rng.normal(0, 0.08, 3))
+    curve = (grey**gamma - 0.5) * math.exp(rng.normal(0, 0.25)) + 0.5 + rng.normal(0, 0.08)
+    return cast(Picture, cv2.LUT(crop, _table(curve * cast_)[None])), None
+
+
+@PARTS.register("colour")
+def colour(crop: Picture, rng: Random) -> tuple[Picture, None]:
+    """Turn the hue, half the time all the way round, and change the saturation: puppets come in green too."""
+    hsv = cv2.cvtColor(crop, cv2.COLOR_RGB2HSV)
+    turn = rng.integers(180) if rng.random() < 0.5 else int(rng.normal(0, 6))
+    steps = np.arange(256)
+    tables = np.stack(((steps + turn) % 180, (steps * math.exp(rng.normal(-0.1, 0.35))).clip(0, 255), steps), 1)
+    return cast(Picture, cv2.cvtColor(cv2.LUT(hsv, tables.astype(np.uint8)[None]), cv2.COLOR_HSV2RGB)), None
+
+
+@PARTS.register("channels")
+def channels(crop: Picture, rng: Random) -> tuple[Picture, None]:
+    """Swap the channels, or take the colour away."""
+    if rng.random() < 0.4:
+        return cast(Picture, cv2.cvtColor(cv2.cvtColor(crop, cv2.COLOR_RGB2GRAY), cv2.COLOR_GRAY2RGB)), None
+    return np.ascontiguousarray(crop[..., rng.permutation(3)]), None
+
+
+@PARTS.register("blur")
+def blur(crop: Picture, rng: Random) -> tuple[Picture, None]:
+    """Out of focus by a little."""
+    return cast(Picture, cv2.GaussianBlur(crop, (0, 0), rng.uniform(0.4, 1.0 + crop.shape[0] / 320))), None
+
+
+@PARTS.register("coarse")
+def coarse(crop: Picture, rng: Random) -> tuple[Picture, None]:
+    """A small face blown up: shrink and enlarge again."""
+    size = crop.shape[0]
+    small = cv2.resize(crop, (round(size * rng.uniform(0.35, 0.9)),) * 2, interpolation=cv2.INTER_AREA)
+    return cast(Picture, cv2.resize(small, (size, size), interpolation=cv2.INTER_LINEAR)), None
+
+
+@cache
+def _grain() -> npt.NDArray[np.int16]:
+    """A sheet of unit noise times 64, from which grain is cut: drawing it anew for every crop is slow."""
+    return (np.random.default_rng(7).standard_normal((640, 640, 3)) * 64).astype(np.int16)
+
+
+@PARTS.register("noise")
+def noise(crop: Picture, rng: Random) -> tuple[Picture, None]:
+    """Grain of one or three colours."""
+    size, sheet = crop.shape[0], _grain()
+    y, x = rng.integers(0, max(1, sheet.shape[0] - size), 2)
+    grain = np.resize(sheet, (size, size, 3)) if size > sheet.shape[0] else sheet[y : y + size, x : x + size]
+    if rng.random() < 0.5:
+        grain = np.repeat(grain[..., :1], 3, axis=2)
+    strength = math.exp(rng.uniform(0.0, 2.4)) / 64
+    return cast(Picture, cv2.addWeighted(crop, 1.0, grain, strength, 0.0, dtype=cv2.CV_8U)), None
+
+
+@PARTS.register("jpeg")
+def jpeg(crop: Picture, rng: Random) -> tuple[Picture, None]:
+    """JPEG artefacts."""
+    _, code = cv2.imencode(".jpg", crop, [cv2.IMWRITE_JPEG_QUALITY, int(rng.integers(30, 92))])
+    return cast(Picture, cv2.imdecode(code, cv2.IMREAD_COLOR)), None
+
+
+@PARTS.register("shadow")
+def shadow(crop: Picture, rng: Random) -> tuple[Picture, None]:
+    """A soft-edged shadow or light over a half plane or a blob."""
+    size = crop.shape[0]
+    small = np.zeros((32, 32), np.float32)
+    cv2.fillPoly(small, [_blob(32, rng.uniform(6, 22), rng)], 1.0)
+    soft = cv2.resize(
+        cv2.GaussianBlur(small, (0, 0), rng.uniform(0.4, 4)), (size, size), interpolation=cv2.INTER_LINEAR
+    )
+    gain = 1 + soft * (rng.uniform(-0.75, -0.15) if rng.random() < 0.75 else rng.uniform(0.1, 0.8))
+    return cast(Picture, cv2.multiply(crop, cv2.merge([gain] * 3), dtype=cv2.CV_8U)), None
+
+
+@PARTS.register("occluders")
+def occluders(crop: Picture, rng: Random) -> tuple[Picture, npt.NDArray[np.bool_]]:
+    """One to three things before the face: blobs (hands, props) and strands (hair, grass, rigs)."""
+    size = crop.shape[0]
+    crop, hidden = crop.copy(), np.zeros(crop.shape[:2], np.uint8)
+    for _ in range(rng.integers(1, 4)):
+        matte = np.zeros_like(hidden)
+        if rng.random() < 0.4:
+            cv2.fillPoly(matte, [_blob(size, size * rng.uniform(0.04, 0.2), rng)], 255, cv2.LINE_AA)
+        else:
+            _draw_strands(matte, rng)
+        cover = cv2.merge([matte] * 3)
+        cv2.copyTo(_stuff(size, rng), cover, crop)
+        hidden |= matte
+    return crop, hidden > 127
+
+
+def _blob(size: int, radius: float, rng: Random) -> npt.NDArray[np.int32]:
+    """A closed wobbly outline somewhere in the picture."""
+    angles = np.linspace(0, 2 * math.pi, 24, endpoint=False)
+    waves = sum(rng.normal(0, 0.25 / k) * np.cos(k * angles + rng.uniform(0, 6.3)) for k in range(1, 5))
+    radii = radius * np.maximum(0.2, 1 + waves) * (1 + rng.uniform(0, 1) * np.abs(np.cos(angles + rng.uniform(0, 6.3))))
+    centre = rng.uniform(0, size, 2)
+    return (centre + np.stack((np.cos(angles), np.sin(angles)), 1) * radii[:, None]).round().astype(np.int32)
+
+
+def _draw_strands(matte: Picture, rng: Random) -> None:
+    size = matte.shape[0]
+    start, end = rng.uniform(-0.1, 1.1, (2, 2)) * size
+    t = np.linspace(0, 1, 12)[:, None]
+    for _ in range(rng.integers(1, 7)):
+        a, b = start + rng.normal(0, 0.06, 2) * size, end + rng.normal(0, 0.12, 2) * size
+        middle = (a + b) / 2 + rng.normal(0, 0.1, 2) * size
+        line = (1 - t) ** 2 * a + 2 * t * (1 - t) * middle + t**2 * b
+        cv2.polylines(
+            matte, [line.round().astype(np.int32)], False, 255, int(rng.integers(1, max(2, size // 50))), cv2.LINE_AA
+        )
+
+
+def _stuff(size: int, rng: Random) -> Picture:
+    """Something to hide a face with: a colour, shaded and grained."""
+    base = rng.integers(0, 256, 3)
+    shade = cv2.resize(rng.uniform(0.5, 1.3, (3, 3, 1)).astype(np.float32), (size, size))[..., None]
+    return cast(Picture, (base * shade).clip(0, 255).astype(np.uint8))

@@ -1,0 +1,452 @@
+"""The training data set on disk: a folder with a sheet, pictures and one line of truth per picture.
+
+    dataset.json   {"format": "rotopaint-dataset", "version": 1, "name": ..., "licence": ...}
+    sheet.yaml     the character sheet that all samples follow
+    samples.jsonl  one sample per line:
+                   {"image": "images/x.jpg", "width", "height", "character", "shot", "frame", "split": train|val|test,
+                    "landmarks": {name: [x, y, visible 0|1] | null}, "shapes": {name: {"points": [[x, y, in_dx, in_dy,
+                    out_dx, out_dy], ...], "width_px": 4.2}}, "face_box": [x, y, w, h], "pixel_scale": picture px per
+                    plate px}
+    images/        loose crops round the face, JPEG or PNG, 8 bit sRGB; or shards/ with the same pictures in tars
+
+Coordinates are pixels of the picture, origin at the outer corner of the top-left pixel.
+In memory: N samples, L landmarks, K shapes, P control points of all shapes; what is not known is NaN.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal, cast, get_args
+
+import cv2
+import numpy as np
+import numpy.typing as npt
+
+from rotopaint_ai.errors import PackError, TrainingError
+from rotopaint_ai.files import replacing, write_json, write_text
+from rotopaint_ai.sheet import Sheet, dump_sheet, parse_sheet
+from rotopaint_ai.training.data.shards.index import INDEX
+from rotopaint_ai.training.data.shards.read import Packed, decode
+from rotopaint_ai.training.data.shards.store import Store, open_store
+from rotopaint_ai.training.data.shards.stream import Joined, Streamed, made_smaller, sizes_of, smaller
+
+FORMAT = "rotopaint-dataset"
+VERSION = 1
+Split = Literal["train", "val", "test"]
+SPLITS: tuple[Split, ...] = get_args(Split)
+
+Array = npt.NDArray[np.float32]
+Picture = npt.NDArray[np.uint8]
+
+
+@dataclass(frozen=True, slots=True)
+class ShapeTruth:
+    """A shape's control points (P, 6) in the picture, and the seam's full width across where it is known."""
+
+    points: Sequence[Sequence[float]]
+    width_px: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One line of `samples.jsonl`: a picture and its truth. `pixel_scale`: picture pixels per plate pixel."""
+
+    image: str
+    width: int
+    height: int
+    character: str
+    shot: str
+    frame: int
+    split: Split
+    landmarks: Mapping[str, tuple[float, float, float]]
+    shapes: Mapping[str, ShapeTruth] = field(default_factory=dict)
+    face_box: tuple[float, float, float, float] | None = None
+    pixel_scale: float = 1.0
+
+    def line(self) -> str:
+        """The sample as one line of JSON, coordinates rounded to a thousandth of a pixel."""
+        shapes = {name: _shape_content(shape) for name, shape in self.shapes.items()}
+        content = {
+            **{name: getattr(self, name) for name in ("image", "width", "height", "character", "shot", "frame")},
+            "split": self.split,
+            "landmarks": {name: [round(v, 3) for v in point] for name, point in self.landmarks.items()},
+            "shapes": shapes,
+            "face_box": None if self.face_box is None else [round(v, 3) for v in self.face_box],
+            "pixel_scale": self.pixel_scale,
+        }
+        return json.dumps(content, allow_nan=False)
+
+
+def _shape_content(shape: ShapeTruth) -> dict[str, Any]:
+    points = [[round(float(v), 3) for v in point] for point in shape.points]
+    return {"points": points} if shape.width_px is None else {"points": points, "width_px": round(shape.width_px, 4)}
+
+
+@dataclass(frozen=True, slots=True)
+class Truth:
+    """Arrays of N samples in sheet order; coordinates in pixels of the picture, NaN where nothing is known."""
+
+    landmarks: Array  # [N, L, 2]
+    visible: Array  # [N, L] 1 seen, 0 hidden, NaN unknown landmark
+    points: Array  # [N, P, 6]
+    width: Array  # [N, K] full width across open shapes
+
+    def rows(self, rows: npt.NDArray[np.intp]) -> Truth:
+        """The truth of some samples."""
+        return Truth(self.landmarks[rows], self.visible[rows], self.points[rows], self.width[rows])
+
+    def scaled(self, factors_NC: npt.NDArray[np.floating[Any]]) -> Truth:
+        """The truth after picture `n` was resized by `factors_NC[n]` (x and y, which rounding keeps apart a little)."""
+        f = factors_NC.astype(np.float32)[:, None]
+        return Truth(self.landmarks * f, self.visible, self.points * np.tile(f, 3), self.width * f.mean(axis=2))
+
+
+@dataclass(frozen=True, slots=True)
+class Dataset:
+    """A checked data set: its sheet, its samples and their truth; pictures stay on disk until asked for."""
+
+    name: str
+    licence: str
+    sheet: Sheet
+    folders: tuple[Path | Packed, ...]  # of each sample; or the shards that hold its picture
+    samples: tuple[Sample, ...]
+    truth: Truth
+
+    def __len__(self) -> int:
+        return len(self.samples)
+
+    def rows_of(self, *splits: Split) -> npt.NDArray[np.intp]:
+        """Rows of the samples of some splits."""
+        return np.flatnonzero([sample.split in splits for sample in self.samples])
+
+    def subset(self, rows: npt.NDArray[np.intp]) -> Dataset:
+        """A data set of some samples, in the order given."""
+        return replace(
+            self,
+            folders=tuple(self.folders[row] for row in rows),
+            samples=tuple(self.samples[row] for row in rows),
+            truth=self.truth.rows(rows),
+        )
+
+    def picture(self, row: int) -> Picture:
+        """The picture of a sample: (H, W, 3) RGB. Raises TrainingError when it cannot be read or has another size."""
+        sample, folder = self.samples[row], self.folders[row]
+        picture = folder.picture(sample.image) if isinstance(folder, Packed) else read_picture(folder / sample.image)
+        if picture.shape[:2] != (sample.height, sample.width):
+            got = f"{picture.shape[1]}x{picture.shape[0]}"
+            raise TrainingError(f"{sample.image}: is {got}; samples.jsonl says {sample.width}x{sample.height}")
+        return picture
+
+    def fetch(self, row: int, check: Callable[[], None]) -> None:
+        """Have the shard of a sample's picture on this machine; `check` may raise to stop. Raises TrainingError."""
+        folder = self.folders[row]
+        if isinstance(folder, Packed):
+            folder.fetch(self.samples[row].image, check)
+
+    @property
+    def packs(self) -> tuple[Packed, ...]:
+        """The shards that pictures lie in."""
+        return tuple({id(folder): folder for folder in self.folders if isinstance(folder, Packed)}.values())
+
+    def groups(self) -> tuple[int, ...] | None:
+        """A number for the shard of each sample's picture; None where no picture lies in shards."""
+        packs = self.packs
+        if not packs:
+            return None
+        counts = [0, *np.cumsum([len(pack.index.shards) for pack in packs]).tolist()]
+        first = {id(pack): at for pack, at in zip(packs, counts)}
+        return tuple(
+            first[id(folder)] + folder.shard_of(sample.image) if isinstance(folder, Packed) else -1
+            for folder, sample in zip(self.folders, self.samples)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """Samples decoded once: pictures no larger than a crop needs, and the truth in their pixels.
+
+    `shrink[n]` are the factors (x, y) that turned the picture on disk into the one here. `groups[n]` is the number of
+    the shard that holds it, where pictures come in shards.
+    """
+
+    pictures: Sequence[Picture]
+    truth: Truth
+    shrink: npt.NDArray[np.float64]
+    groups: tuple[int, ...] | None = None
+
+    def __len__(self) -> int:
+        return len(self.pictures)
+
+
+def read_dataset(source: str | Path) -> Dataset:
+    """Read and check a data set by its folder or, in shards, by its URL; pictures are not opened yet.
+
+    Raises: TrainingError naming the file, line and field of the first thing that is wrong.
+    """
+    store = open_store(source)
+    head = _head(store.read("dataset.json"), f"{source}/dataset.json")
+    try:
+        sheet = parse_sheet(_text(store, "sheet.yaml", source), where=f"{source}/sheet.yaml")
+    except PackError as error:
+        raise TrainingError(str(error)) from error
+    samples = _samples(_text(store, "samples.jsonl", source), f"{source}/samples.jsonl", sheet)
+    index = store.index()
+    folder = Path(source) if index is None else Packed(store, index)
+    return Dataset(
+        name=str(head.get("name", Path(source).name)),
+        licence=str(head.get("licence", "not stated")),
+        sheet=sheet,
+        folders=(folder,) * len(samples),
+        samples=samples,
+        truth=_truth(sheet, samples),
+    )
+
+
+def _text(store: Store, name: str, source: str | Path) -> str:
+    try:
+        return store.read(name).decode()
+    except UnicodeDecodeError as error:
+        raise TrainingError(f"{source}/{name}: cannot be read ({error}); mine the data set again") from error
+
+
+def join(datasets: Sequence[Dataset]) -> Dataset:
+    """Several data sets as one. Raises TrainingError when their sheets' landmarks or shapes differ."""
+    first = datasets[0]
+    for other in datasets[1:]:
+        if _layout(other.sheet) != _layout(first.sheet):
+            raise TrainingError(
+                f"data sets '{first.name}'{_place(first)} and '{other.name}'{_place(other)}: their sheets name other "
+                f"landmarks or shapes ({_difference(first.sheet, other.sheet)}); mine both with one --sheet"
+            )
+    truths = [dataset.truth for dataset in datasets]
+    return replace(
+        first,
+        name=" + ".join(dataset.name for dataset in datasets),
+        licence="; ".join(dict.fromkeys(dataset.licence for dataset in datasets)),
+        folders=tuple(folder for dataset in datasets for folder in dataset.folders),
+        samples=tuple(sample for dataset in datasets for sample in dataset.samples),
+        truth=Truth(*(np.concatenate([getattr(t, name) for t in truths]) for name in Truth.__dataclass_fields__)),
+    )
+
+
+def _place(data: Dataset) -> str:
+    """Where a data set lies, since those of one character have one name."""
+    folder = data.folders[0] if data.folders else None
+    return f" ({folder})" if isinstance(folder, Path) else ""
+
+
+def _difference(one: Sheet, other: Sheet) -> str:
+    """The first thing that two sheets do not have in common."""
+    for kind, a, b in (
+        ("landmark", one.landmark_names, other.landmark_names),
+        ("shape", one.shape_names, other.shape_names),
+    ):
+        if odd := [name for name in (*a, *b) if (name in a) != (name in b)]:
+            return f"{kind} '{odd[0]}' is in one alone"
+        if tuple(a) != tuple(b):
+            return f"{kind}s in another order"
+    shapes = next((a, b) for a, b in zip(one.shapes, other.shapes) if (a.n_points, a.closed) != (b.n_points, b.closed))
+    return f"shape '{shapes[0].name}' has {shapes[0].n_points} control points in one, {shapes[1].n_points} in the other"
+
+
+def write_dataset(folder: Path, *, name: str, licence: str, sheet: Sheet, samples: Iterable[Sample]) -> int:
+    """Write the sheet, the samples' lines and, last, `dataset.json`; returns how many samples there are.
+
+    The pictures are written before by whoever makes them (`write_picture`), so that they never stay in memory.
+    """
+    lines = [sample.line() for sample in samples]
+    if not lines:
+        raise TrainingError(f"{folder}: no sample to write; nothing was mined or rendered")
+    (folder / INDEX).unlink(missing_ok=True)  # of shards that hold what stood here before
+    write_text(folder / "sheet.yaml", dump_sheet(sheet))
+    write_text(folder / "samples.jsonl", "\n".join(lines) + "\n")
+    write_json(folder / "dataset.json", {"format": FORMAT, "version": VERSION, "name": name, "licence": licence})
+    return len(lines)
+
+
+def write_picture(path: Path, picture_rgb: Picture, *, quality: int = 95) -> None:
+    """Write an (H, W, 3) RGB picture as JPEG or PNG by its suffix."""
+    with replacing(path) as beside:
+        options = [cv2.IMWRITE_JPEG_QUALITY, quality] if path.suffix.lower() in (".jpg", ".jpeg") else []
+        if not cv2.imwrite(str(beside), cv2.cvtColor(picture_rgb, cv2.COLOR_RGB2BGR), options):
+            raise TrainingError(f"{path}: the picture could not be written; is the disk full?")
+
+
+def read_picture(path: Path) -> Picture:
+    """A picture's file: (H, W, 3) RGB. Raises TrainingError."""
+    picture = decode(path.read_bytes()) if path.is_file() else None
+    if picture is None:
+        raise TrainingError(f"{path}: cannot be read as a picture; mine or render the data set again")
+    return picture
+
+
+def face_side(landmarks_NLC: Array) -> npt.NDArray[np.float64]:
+    """Longest side of each sample's landmark bounding box, in its own pixels; NaN without landmarks."""
+    low, high = face_bounds(landmarks_NLC)
+    return cast(npt.NDArray[np.float64], (high - low).max(axis=1))
+
+
+def face_bounds(landmarks_NLC: Array) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """Top-left and bottom-right corners [N, 2] of the known landmarks."""
+    known = np.isfinite(landmarks_NLC)
+    low = np.where(known, landmarks_NLC, np.inf).min(axis=1).astype(np.float64)
+    high = np.where(known, landmarks_NLC, -np.inf).max(axis=1).astype(np.float64)
+    return low, high
+
+
+def load_pictures(
+    dataset: Dataset, *, side_px: float, margin: float, check: Callable[[], None] = lambda: None
+) -> Memory:
+    """Decode every picture, shrunk by area averaging so that a crop (`margin` times the face) is at most `side_px`.
+
+    Pictures that come in shards are decoded when they are first wanted, so that training starts before all have come.
+    `check` is called once per picture and may raise to stop.
+    """
+    factors = np.minimum(1.0, side_px / (face_side(dataset.truth.landmarks) * margin))
+    sizes = [(sample.width, sample.height) for sample in dataset.samples]
+    if (groups := dataset.groups()) is not None:
+        streamed = Streamed(dataset.picture, sizes, [float(factor) for factor in factors], dataset.fetch)
+        return replace(_memory(streamed, sizes, dataset.truth, np.ones((len(dataset), 2))), groups=groups)
+    pictures = []
+    for row, factor in enumerate(factors):
+        check()
+        pictures.append(smaller(dataset.picture(row), float(factor)))
+    return _memory(tuple(pictures), sizes, dataset.truth, np.ones((len(dataset), 2)))
+
+
+def joined(first: Memory, second: Memory) -> Memory:
+    """The samples of one and then of the other."""
+    columns = [
+        np.concatenate([getattr(memory.truth, name) for memory in (first, second)])
+        for name in Truth.__dataclass_fields__
+    ]
+    shrink = np.concatenate([first.shrink, second.shrink])
+    if first.groups is None and second.groups is None:
+        return Memory((*first.pictures, *second.pictures), Truth(*columns), shrink)
+    groups = tuple(group for memory in (first, second) for group in memory.groups or (-1,) * len(memory))
+    return Memory(Joined(first.pictures, second.pictures), Truth(*columns), shrink, groups)
+
+
+def shrunk(memory: Memory, factor: float) -> Memory:
+    """The same samples with every picture made smaller by `factor`."""
+    made = _memory(made_smaller(memory.pictures, factor), sizes_of(memory.pictures), memory.truth, memory.shrink)
+    return replace(made, groups=memory.groups)
+
+
+def _memory(
+    pictures: Sequence[Picture], sizes: Sequence[tuple[int, int]], truth: Truth, before: npt.NDArray[np.float64]
+) -> Memory:
+    """Pictures that had `sizes`, with the truth in the pixels that they have now."""
+    factors = np.array(sizes_of(pictures), np.float64) / np.array(sizes, np.float64)
+    return Memory(pictures, truth.scaled(factors), before * factors)
+
+
+def _layout(sheet: Sheet) -> tuple[object, ...]:
+    return sheet.landmark_names, tuple((shape.name, shape.n_points, shape.closed) for shape in sheet.shapes)
+
+
+def _head(data: bytes, where: str) -> Mapping[str, Any]:
+    try:
+        head = json.loads(data)
+    except ValueError as error:
+        raise TrainingError(f"{where}: cannot be read ({error}); mine the data set again") from error
+    if not isinstance(head, dict) or head.get("format") != FORMAT or head.get("version") != VERSION:
+        raise TrainingError(f"{where}: wanted format '{FORMAT}' version {VERSION}; mine the data set again")
+    return head
+
+
+def _samples(text: str, where: str, sheet: Sheet) -> tuple[Sample, ...]:
+    checker = _Checker(frozenset(sheet.landmark_names), {shape.name: shape.n_points for shape in sheet.shapes})
+    samples = []
+    for number, line in enumerate(text.splitlines(), start=1):
+        if not line.strip():
+            continue
+        try:
+            samples.append(checker.sample(json.loads(line)))
+        except (ValueError, KeyError, TypeError) as error:
+            said = f"field {error} is missing" if isinstance(error, KeyError) else str(error)
+            raise TrainingError(f"{where} line {number}: {said}; mend the line or mine the data set again") from error
+    if not samples:
+        raise TrainingError(f"{where}: no samples; mine the data set again")
+    return tuple(samples)
+
+
+@dataclass(frozen=True, slots=True)
+class _Checker:
+    """Turns decoded lines into samples; raises ValueError, KeyError or TypeError saying what is wrong."""
+
+    landmarks: frozenset[str]
+    shapes: Mapping[str, int]
+
+    def sample(self, content: Any) -> Sample:
+        if not isinstance(content, dict):
+            raise ValueError("wanted a JSON object")
+        image = str(content["image"])
+        if Path(image).is_absolute() or ".." in Path(image).parts:
+            raise ValueError(f"image '{image}' lies outside the data set")
+        if content["split"] not in SPLITS:
+            raise ValueError(f"split is {content['split']!r}; wanted one of {', '.join(SPLITS)}")
+        landmarks = {name: self._point(name, p) for name, p in content["landmarks"].items() if p is not None}
+        if len(landmarks) < 2:
+            raise ValueError(f"{len(landmarks)} landmarks known; wanted at least 2")
+        box = content.get("face_box")
+        return Sample(
+            image=image,
+            width=int(content["width"]),
+            height=int(content["height"]),
+            character=str(content.get("character", "")),
+            shot=str(content.get("shot", "")),
+            frame=int(content.get("frame", 0)),
+            split=content["split"],
+            landmarks=landmarks,
+            shapes={name: self._shape(name, shape) for name, shape in (content.get("shapes") or {}).items() if shape},
+            face_box=None if box is None else cast(Any, tuple(_numbers(box, 4, "face_box"))),
+            pixel_scale=_numbers([content.get("pixel_scale", 1.0)], 1, "pixel_scale")[0],
+        )
+
+    def _point(self, name: str, point: Any) -> tuple[float, float, float]:
+        if name not in self.landmarks:
+            raise ValueError(f"landmark '{name}' is not in the sheet")
+        x, y, visible = _numbers(point, 3, f"landmark '{name}'")
+        return x, y, visible
+
+    def _shape(self, name: str, shape: Any) -> ShapeTruth:
+        if name not in self.shapes:
+            raise ValueError(f"shape '{name}' is not in the sheet")
+        points = shape["points"]
+        if len(points) != self.shapes[name]:
+            raise ValueError(f"shape '{name}' has {len(points)} points; the sheet says {self.shapes[name]}")
+        width = shape.get("width_px")
+        return ShapeTruth(
+            tuple(tuple(_numbers(point, 6, f"shape '{name}'")) for point in points),
+            None if width is None else _numbers([width], 1, f"shape '{name}' width_px")[0],
+        )
+
+
+def _numbers(values: Any, count: int, where: str) -> list[float]:
+    if not isinstance(values, (list, tuple)) or len(values) != count:
+        raise ValueError(f"{where}: wanted {count} numbers")
+    numbers = [float(value) for value in values]
+    if not all(math.isfinite(number) for number in numbers):
+        raise ValueError(f"{where}: holds a number that is not finite")
+    return numbers
+
+
+def _truth(sheet: Sheet, samples: Sequence[Sample]) -> Truth:
+    n, rows, slots = len(samples), sheet.landmark_names, sheet.point_rows()
+    landmark_row = {name: row for row, name in enumerate(rows)}
+    shape_row = {name: row for row, name in enumerate(sheet.shape_names)}
+    placed = np.full((n, len(rows), 3), np.nan, np.float32)
+    points = np.full((n, sheet.n_points, 6), np.nan, np.float32)
+    width = np.full((n, len(shape_row)), np.nan, np.float32)
+    for at, sample in enumerate(samples):
+        for name, point in sample.landmarks.items():
+            placed[at, landmark_row[name]] = point
+        for name, shape in sample.shapes.items():
+            points[at, slots[name]] = shape.points
+            width[at, shape_row[name]] = np.nan if shape.width_px is None else shape.width_px
+    return Truth(placed[..., :2], placed[..., 2], points, width)

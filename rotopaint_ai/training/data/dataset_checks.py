@@ -1,0 +1,167 @@
+"""Data sets that training refuses: contradictory labels, and held-out samples that are not held out at all."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import NoReturn
+
+import numpy as np
+import numpy.typing as npt
+
+from rotopaint_ai.errors import TrainingError
+from rotopaint_ai.frames import summarise
+from rotopaint_ai.shapes import bezier
+from rotopaint_ai.training.data.dataset import Dataset, Sample, Split
+
+_SAMPLES = 12  # of a curve between two control points
+_MOST_SPANS = 40
+AGREE = 0.02  # of the face: two labels of one frame may differ by this much; beyond it one of them is wrong
+
+Array = npt.NDArray[np.float64]
+Shot = tuple[str, str]
+
+
+def check(data: Dataset) -> None:
+    """Raise TrainingError, in one line, for a data set whose labels contradict each other or whose splits leak.
+
+    Frames are told apart by character, shot and number; samples that name neither character nor shot are not compared.
+    A held-out shot must not be learnt from, and held-out characters are either all learnt from (in other shots) or all
+    new. The same picture must not stand on both sides, whatever it is called (pictures in shards are not compared).
+    """
+    _check_labels(data)
+    _check_shots(data)
+    _check_characters(data)
+    _check_pictures(data)
+
+
+def _check_labels(data: Dataset) -> None:
+    frames: dict[tuple[str, str, int], list[int]] = defaultdict(list)
+    for row, sample in enumerate(data.samples):
+        if sample.character or sample.shot:
+            frames[(sample.character, sample.shot, sample.frame)].append(row)
+    pairs = [(rows[0], other) for rows in frames.values() for other in rows[1:]]
+    apart = [(one, other, off) for one, other in pairs if (off := disagreement(data, one, other)) > AGREE]
+    if apart:
+        _contradict(data, apart)
+
+
+def disagreement(data: Dataset, one: int, other: int) -> float:
+    """How far two labels of one frame are apart: the largest distance as a share of the face, wherever both were cut.
+
+    The two pictures may be cut differently: places and sizes are compared after the landmarks' middle and spread. Of
+    shapes it is how far control points lie off the other one's curve: along it they may have slid.
+    """
+    a, b = (data.truth.landmarks[row].astype(np.float64) for row in (one, other))
+    known = np.isfinite(a).all(axis=1) & np.isfinite(b).all(axis=1)
+    if known.sum() < 2:
+        return 0.0
+    a, b = a[known] / data.samples[one].pixel_scale, b[known] / data.samples[other].pixel_scale
+    middles = np.median(a, axis=0), np.median(b, axis=0)
+    apart = np.linalg.norm((a - middles[0]) - (b - middles[1]), axis=1).max()
+    apart = max(apart, _curves_apart(data, (one, other), middles))
+    return float(apart / max(float(np.ptp(a, axis=0).max()), 1e-9))
+
+
+def _curves_apart(data: Dataset, rows: tuple[int, int], middles: tuple[Array, Array]) -> float:
+    """The largest distance in plate pixels of a control point to the other label's curve, laid on their middles."""
+    found = 0.0
+    scales = [data.samples[row].pixel_scale for row in rows]
+    for spec in data.sheet.shapes:
+        slot = data.sheet.point_rows()[spec.name]
+        a, b = (data.truth.points[row, slot] / scale for row, scale in zip(rows, scales))
+        if np.isfinite(a).all() and np.isfinite(b).all():
+            curve = bezier.sample(b, spec.closed, per_segment=_SAMPLES) - middles[1]
+            away = np.linalg.norm((a[:, None, :2] - middles[0]) - curve[None], axis=2)
+            found = max(found, float(away.min(axis=1).max()))
+    return found
+
+
+def _contradict(data: Dataset, apart: Sequence[tuple[int, int, float]]) -> NoReturn:
+    one, other, _ = apart[0]
+    sample, where = data.samples[one], " and ".join(_place(data, row) for row in (one, other))
+    more = f" (and {len(apart) - 1} more)" if len(apart) > 1 else ""
+    raise TrainingError(
+        f"data set '{data.name}': {sample.character} {sample.shot} frame {sample.frame}{more} is labelled twice, "
+        f"{max(off for *_, off in apart):.0%} of the face apart ({where}); mine one of them again with --exclude "
+        f"{_exclusion([data.samples[row] for row, *_ in apart])}"
+    )
+
+
+def _place(data: Dataset, row: int) -> str:
+    """Where the picture of a sample lies, so that two data sets are told apart."""
+    folder, image = data.folders[row], data.samples[row].image
+    return f"{folder.name}/{image}" if isinstance(folder, Path) else image
+
+
+def _exclusion(samples: Sequence[Sample]) -> str:
+    """Frames as `mine --exclude` takes them, the first few shots."""
+    shots: dict[str, list[int]] = defaultdict(list)
+    for sample in samples:
+        shots[sample.shot].append(sample.frame)
+    spans = [f"{shot}:{span.strip()}" for shot, own in shots.items() for span in summarise(own).split(",")]
+    return ",".join(spans[:_MOST_SPANS]) + (",..." if len(spans) > _MOST_SPANS else "")
+
+
+def _shots(samples: Iterable[Sample], *splits: Split) -> set[Shot]:
+    return {(s.character, s.shot) for s in samples if s.split in splits and s.shot}
+
+
+def _check_shots(data: Dataset) -> None:
+    both = _shots(data.samples, "train") & _shots(data.samples, "val", "test")
+    if both:
+        character, shot = min(both)
+        more = f" (and {len(both) - 1} more)" if len(both) > 1 else ""
+        raise TrainingError(
+            f"data set '{data.name}': shot {shot} of {character or 'the character'}{more} is learnt from and held out; "
+            "neighbouring frames are alike, the figures would flatter: hold out whole shots, mine --val SHOT"
+            f"{_sides(data, character, shot)}"
+        )
+
+
+def _sides(data: Dataset, character: str, shot: str) -> str:
+    """Which data sets learn from a shot and which hold it out, where there are several."""
+    own = [
+        (folder, sample.split)
+        for folder, sample in zip(data.folders, data.samples)
+        if sample.shot == shot and sample.character == character and isinstance(folder, Path)
+    ]
+    learnt = {folder.name: None for folder, split in own if split == "train"}
+    held = {folder.name: None for folder, split in own if split != "train"}
+    if not learnt or not held or learnt.keys() == held.keys():
+        return ""
+    return f": {shot} for {', '.join(learnt)} as for {', '.join(held)}"
+
+
+def _check_characters(data: Dataset) -> None:
+    learnt = {s.character for s in data.samples if s.split == "train" and s.character}
+    held = {s.character for s in data.samples if s.split == "val" and s.character}
+    seen, new = held & learnt, held - learnt
+    if seen and new:
+        raise TrainingError(
+            f"data set '{data.name}': held-out character {min(seen)} is learnt from in other shots and {min(new)} is "
+            "not; the figures would mean nothing: hold out shots of every character, or whole characters only"
+        )
+
+
+def _check_pictures(data: Dataset) -> None:
+    sides: Mapping[bool, dict[int, list[Path]]] = {True: defaultdict(list), False: defaultdict(list)}
+    for folder, sample in zip(data.folders, data.samples):
+        path = folder / sample.image if isinstance(folder, Path) else None
+        if path is not None and path.is_file():
+            sides[sample.split == "train"][path.stat().st_size].append(path)
+    for size in sides[True].keys() & sides[False].keys():
+        known = {_hash(path): path for path in sides[True][size]}
+        for path in sides[False][size]:
+            twin = known.get(_hash(path))
+            if twin is not None:
+                raise TrainingError(
+                    f"data set '{data.name}': {path.name} is held out and learnt from as {twin.name}, the same "
+                    "picture; keep one of them"
+                )
+
+
+def _hash(path: Path) -> bytes:
+    return hashlib.sha1(path.read_bytes(), usedforsecurity=False).digest()

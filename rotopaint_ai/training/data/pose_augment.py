@@ -1,0 +1,192 @@
+"""Keyed frames seen from other sides: pictures warped as their head would turn, landmarks with them.
+
+A character is keyed in a few dozen poses, and a test shot shows others. What a small turn does to a picture follows
+from the landmarks' depths (`relief`): every place of the face moves by how far it lies towards the viewer. What comes
+to lie behind something nearer is hidden, what comes into view is stretched from what was beside it. Light stays on the
+face.
+
+Source: the idea of Zhu et al., "Face alignment across large poses: a 3D solution" (2016), section 5.
+
+Picture space: pixels of the sample's picture, corner origin. G rows and columns of the grid that a turn is made on.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, cast
+
+import cv2
+import numpy as np
+import numpy.typing as npt
+
+from rotopaint_ai.training.data.elastic import Bend, node_places, whole_map
+from rotopaint_ai.training.data.rigid_structure import Relief
+
+Array64 = npt.NDArray[np.float64]
+Points = npt.NDArray[np.floating[Any]]
+Random = np.random.Generator
+
+GRID = 33  # nodes on each side of a square over the face
+_REACH = 1.0  # half the square, in longest sides of the face
+_NEAR = 0.12  # longest sides of the face over which a landmark tells the depth around it
+_BEHIND = 0.01  # longest sides: so far behind what is nearer, a place is hidden
+_APART = 0.02  # of the face: a place whose picture comes from further off is hidden by what stands there
+_FEWEST = 8  # landmarks that tell the surface
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """A turned picture: `source` (G, G, 2) says where its places lie in the picture, `corner` and `step` where its
+    nodes lie; its own landmarks [L, 2] and whether they are seen [L]."""
+
+    source: npt.NDArray[np.float32]
+    corner: Array64
+    step: float
+    landmarks: npt.NDArray[np.float32]
+    visible: npt.NDArray[np.float32]
+
+    def maps(self, matrix: Array64, size_px: int, bend: Bend | None = None) -> npt.NDArray[np.float32]:
+        """Where the pixels of a crop (size_px, size_px, 2) lie in the picture; `matrix` (3, 3) leads from the turned
+        picture to the crop, both with corner origin. Sizes are multiples of `bend.NODE_PX`."""
+        cells = ((node_places(matrix, size_px, bend) - self.corner) / self.step).astype(np.float32)
+        inside = np.clip(cells, 0, GRID - 1)
+        found = cv2.remap(self.source, inside[..., 0], inside[..., 1], cv2.INTER_LINEAR)
+        found = found + (cells - inside) * np.float32(self.step)  # beyond the square everything moves with its rim
+        return whole_map(cast(npt.NDArray[np.float32], found))
+
+
+@dataclass(frozen=True, slots=True)
+class Turner:
+    """Turns faces with a character's relief: a share of them, by angles with these deviations."""
+
+    relief: Relief
+    share: float
+    yaw_deg: float
+    pitch_deg: float
+
+    def draw(self, landmarks_LC: Points, visible_L: Points, rng: Random) -> Turn | None:
+        """A random turn of a sample, or none."""
+        if rng.random() >= self.share:
+            return None
+        yaw, pitch = np.radians(np.clip(rng.normal(0, 1, 2), -2, 2) * (self.yaw_deg, self.pitch_deg))
+        return turned(self.relief, landmarks_LC, visible_L, float(yaw), float(pitch))
+
+
+def turned(relief: Relief, landmarks_LC: Points, visible_L: Points, yaw: float, pitch: float) -> Turn | None:
+    """A sample's picture after its head has turned by radians: near places to the right by `yaw`, down by `pitch`.
+
+    None where too few landmarks are seen to tell the surface.
+    """
+    known = np.asarray(np.isfinite(landmarks_LC).all(axis=1))
+    seen = np.asarray(known & ~(visible_L < 0.5))
+    if seen.sum() < _FEWEST:
+        return None
+    marks = landmarks_LC.astype(np.float64)
+    side = float(np.ptp(marks[known], axis=0).max())
+    middle, depths = marks[seen].mean(axis=0), relief.depths(landmarks_LC)
+    corner, step = middle - _REACH * side, 2 * _REACH * side / (GRID - 1)
+    nodes: Array64 = np.arange(GRID, dtype=np.float64) * step - _REACH * side
+    surface = _surface(marks[seen] - middle, depths[seen], nodes, side)
+    first = _swung(nodes, surface, yaw, _BEHIND * side)
+    second = _swung(nodes, first.depth.T, pitch, _BEHIND * side)
+    source = np.empty((GRID, GRID, 2), np.float32)
+    source[..., 1] = second.source.T + middle[1]
+    columns = np.broadcast_to(nodes, (GRID, GRID))
+    source[..., 0] = _at(first.source, columns, second.source.T, nodes) + middle[0]
+    moved, gone = _moved(marks - middle, np.where(seen, np.nan, depths), surface, first, second, nodes, (yaw, pitch))
+    shown = np.stack(
+        [_at(source[..., axis].astype(np.float64), moved[:, 0], moved[:, 1], nodes) for axis in (0, 1)], axis=1
+    )
+    gone |= np.linalg.norm(shown - marks, axis=1) > _APART * side
+    visible = np.where(np.logical_and(gone, seen), np.minimum(visible_L, 0.0), visible_L)
+    landmarks = moved + middle
+    landmarks[~known] = np.nan
+    return Turn(source, corner, step, landmarks.astype(np.float32), visible.astype(np.float32))
+
+
+@dataclass(frozen=True, slots=True)
+class _Swing:
+    """Rows after a turn within them: where each node's place came from, its depth now; and for the nodes before it how
+    far they lie behind what is nearer."""
+
+    source: Array64
+    depth: Array64
+    behind: Array64
+
+
+def _surface(places: Array64, depths: Array64, nodes: Array64, side: float) -> Array64:
+    """Depth (G, G) of the face: a bowl through the landmarks, and what each of them lies off it around itself."""
+    usual = np.median(depths)
+    bowl, *_ = np.linalg.lstsq(_bowl(places / side), depths - usual, rcond=1e-3)
+    left = depths - usual - _bowl(places / side) @ bowl
+    reach = 2 * (_NEAR * side) ** 2
+    near = np.exp(-((places[:, None] - places) ** 2).sum(axis=2) / reach) + 0.05 * np.eye(len(places))
+    x, y = (np.exp(-((nodes[:, None] - places[:, axis]) ** 2) / reach) for axis in (0, 1))
+    grid = np.stack(np.meshgrid(nodes, nodes), axis=-1).reshape(-1, 2)
+    whole = (_bowl(grid / side) @ bowl).reshape(GRID, GRID) + (y * np.linalg.solve(near, left)) @ x.T
+    return np.asarray(np.clip(whole + usual, depths.min() - 0.2 * side, depths.max() + 0.05 * side))
+
+
+def _bowl(places: Array64) -> Array64:
+    x, y = places[:, 0], places[:, 1]
+    return np.stack([np.ones(len(x)), x, y, x * x, x * y, y * y], axis=1)
+
+
+def _swung(nodes: Array64, depth: Array64, angle: float, behind: float) -> _Swing:
+    """Every row of a surface (G, G) turned about its middle: nearer places move to the right by a positive angle."""
+    along = nodes[::-1] * -1 if angle < 0 else nodes  # a turn to the left is one to the right, mirrored
+    rows = depth[:, ::-1] if angle < 0 else depth
+    sine, cosine = np.sin(abs(angle)), np.cos(angle)
+    there = cosine * along + sine * rows
+    front = np.maximum.accumulate(there, axis=1)
+    rising = front + np.arange(len(along)) * 1e-6 * (along[1] - along[0])
+    away = cosine * rows - sine * along
+    source = np.stack([np.interp(along, row, along) for row in rising])
+    now = np.stack([np.interp(along, row, values) for row, values in zip(rising, away)])
+    lies = front - there
+    if angle < 0:
+        return _Swing(-source[:, ::-1], now[:, ::-1], lies[:, ::-1] - behind)
+    return _Swing(source, now, lies - behind)
+
+
+def _moved(
+    marks: Array64,
+    own_depths: Array64,
+    surface: Array64,
+    first: _Swing,
+    second: _Swing,
+    nodes: Array64,
+    angles: tuple[float, float],
+) -> tuple[Array64, npt.NDArray[np.bool_]]:
+    """Landmarks [L, 2] after both turns, on the surface or at depths of their own, and whether something hides them."""
+    x, y = marks[:, 0], marks[:, 1]
+    depth = np.where(np.isfinite(own_depths), own_depths, _at(surface, x, y, nodes))
+    gone = _at(first.behind, x, y, nodes) > 0
+    x, depth = np.cos(angles[0]) * x + np.sin(angles[0]) * depth, np.cos(angles[0]) * depth - np.sin(angles[0]) * x
+    gone |= _at(second.behind.T, x, y, nodes) > 0
+    return np.stack([x, np.cos(angles[1]) * y + np.sin(angles[1]) * depth], axis=1), gone
+
+
+def _at(grid: Array64, x: Array64, y: Array64, nodes: Array64) -> Array64:
+    """Values of a grid at places, bilinear; its rim goes on."""
+    step = nodes[1] - nodes[0]
+    columns, rows = (np.nan_to_num((v - nodes[0]) / step).astype(np.float32) for v in (x, y))
+    shape = columns.shape
+    found = cv2.remap(
+        grid.astype(np.float32),
+        columns.reshape(len(columns), -1),
+        np.ascontiguousarray(rows).reshape(len(rows), -1),
+        cv2.INTER_LINEAR,
+        borderMode=cv2.BORDER_REPLICATE,
+    )
+    return cast(Array64, found.reshape(shape).astype(np.float64))
+
+
+def cut_turned(
+    picture: npt.NDArray[np.uint8], turn: Turn, matrix: Array64, size_px: int, border: int, bend: Bend | None = None
+) -> npt.NDArray[np.uint8]:
+    """The crop of a turned picture, bent if that is wanted."""
+    maps = turn.maps(matrix, size_px, bend) - np.float32(0.5)
+    return cast(
+        npt.NDArray[np.uint8], cv2.remap(picture, maps[..., 0], maps[..., 1], cv2.INTER_LINEAR, borderMode=border)
+    )

@@ -1,0 +1,181 @@
+"""Pictures out of shards: any picture at random, decoded straight from the mapped file."""
+
+from __future__ import annotations
+
+import mmap
+import re
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, cast
+
+import cv2
+import numpy as np
+import numpy.typing as npt
+
+from rotopaint_ai.errors import TrainingError
+from rotopaint_ai.jobs import n_cores
+from rotopaint_ai.training.data.shards.index import Index, Shard
+from rotopaint_ai.training.data.shards.store import Store
+
+Picture = npt.NDArray[np.uint8]
+RAW = b"\x93NUMPY"  # how a file of one array begins
+
+
+@dataclass(slots=True)
+class Packed:
+    """The pictures of a sharded data set. Safe to ask from several threads; shards are opened when first wanted."""
+
+    store: Store
+    index: Index
+    _places: dict[str, int] = field(init=False)
+    _open: dict[int, mmap.mmap] = field(init=False, default_factory=dict)
+    _locks: tuple[threading.Lock, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._places = self.index.places()
+        self._locks = tuple(threading.Lock() for _ in self.index.shards)
+
+    def shard_of(self, name: str) -> int:
+        """The number of the shard that holds a picture. Raises TrainingError for one that no shard holds."""
+        try:
+            return self._places[name]
+        except KeyError:
+            raise TrainingError(f"{name}: no shard holds it; pack the data set again") from None
+
+    def data(self, name: str) -> memoryview:
+        """The bytes of a picture's file."""
+        number = self.shard_of(name)
+        offset, size = self.index.shards[number].members[name]
+        return memoryview(self._mapped(number))[offset : offset + size]
+
+    def fetch(self, name: str, check: Callable[[], None] = lambda: None) -> None:
+        """Have the shard that holds a picture at hand; `check` is called now and then and may raise to stop."""
+        self._mapped(self.shard_of(name), check)
+
+    def picture(self, name: str) -> Picture:
+        """A picture: (H, W, 3) RGB. Raises TrainingError for one that cannot be decoded."""
+        found = decode(self.data(name))
+        if found is None:
+            shard = self.index.shards[self.shard_of(name)].name
+            raise TrainingError(f"{shard}: {name} in it cannot be read as a picture; copy the shard again")
+        return found
+
+    def clip(self, names: Sequence[str], size: tuple[int, int]) -> Picture:
+        """Pictures of one size (width, height) as (T, H, W, 3) RGB, decoded in place, side by side on every core.
+
+        Raises TrainingError where one cannot be decoded or has another size.
+        """
+        clip = np.empty((len(names), size[1], size[0], 3), np.uint8)
+        with ThreadPoolExecutor(max(1, min(len(names), n_cores()))) as pool:
+            for _ in pool.map(self._put, clip, names):
+                pass
+        return clip
+
+    def _put(self, place: Picture, name: str) -> None:
+        if _decode_into(self.data(name), place):
+            return
+        picture = self.picture(name)
+        if picture.shape != place.shape:
+            got, wanted = (f"{shape[1]}x{shape[0]}" for shape in (picture.shape, place.shape))
+            raise TrainingError(f"{name}: is {got}; wanted {wanted} for a clip of one size")
+        place[:] = picture
+
+    def _mapped(self, number: int, check: Callable[[], None] = lambda: None) -> mmap.mmap:
+        found = self._open.get(number)
+        if found is not None:
+            return found
+        with self._locks[number]:
+            if number not in self._open:
+                shard = self.index.shards[number]
+                self._open[number] = _map(self.store.shard(shard, check), shard)
+            return self._open[number]
+
+
+def _map(path: Path, shard: Shard) -> mmap.mmap:
+    with path.open("rb") as stream:
+        mapped = mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)
+    if len(mapped) != shard.n_bytes:
+        raise TrainingError(f"{path}: has {len(mapped):,} bytes, the index says {shard.n_bytes:,}; copy it again")
+    return mapped
+
+
+_RAW_HEAD = re.compile(
+    rb"\x93NUMPY\x01\x00(?P<length>..)"
+    rb"\{'descr': '\|u1', 'fortran_order': False, 'shape': \((?P<rows>\d+), (?P<columns>\d+)(?P<rgb>, 3)?\), \} *\n",
+    re.DOTALL,
+)
+
+
+def decode(data: memoryview | bytes) -> Picture | None:
+    """An encoded picture as (H, W, 3) RGB, None where it is none; JPEG by the fastest decoder that is installed.
+
+    A raw one (.npy of three dimensions) is no copy: it lies where `data` does, and cannot be written to. One of two
+    dimensions holds planes: the brightness of every pixel, then both colour differences at half size (I420).
+    """
+    if bytes(data[:6]) == RAW:
+        stored = _stored(data)
+        return stored if stored is None or stored.ndim == 3 else _from_planes(stored)
+    fast = _fast_jpeg()
+    if fast is not None and bytes(data[:2]) == b"\xff\xd8":
+        try:
+            return cast(Picture, fast.decode_jpeg(data))
+        except ValueError:
+            return None
+    found = cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_COLOR) if len(data) else None
+    return None if found is None else cast(Picture, cv2.cvtColor(found, cv2.COLOR_BGR2RGB))
+
+
+def planes(picture: Picture) -> Picture | None:
+    """A picture (H, W, 3) as planes (H * 3 / 2, W), as movies keep theirs; None where a side is odd."""
+    height, width = picture.shape[:2]
+    return None if height % 2 or width % 2 else cast(Picture, cv2.cvtColor(picture, cv2.COLOR_RGB2YUV_I420))
+
+
+def _from_planes(stored: Picture, place: Picture | None = None) -> Picture | None:
+    """The picture of its planes, in an array of its size where one is given; None where they are those of none."""
+    try:
+        return cast(Picture, cv2.cvtColor(stored, cv2.COLOR_YUV2RGB_I420, dst=place))
+    except cv2.error:
+        return None
+
+
+def _stored(data: memoryview | bytes) -> Picture | None:
+    """The array in a .npy file."""
+    # numpy's own reader takes the header for Python source; its parser fails at random under Python 3.11
+    head = _RAW_HEAD.match(bytes(data[:256]))
+    if head is None or head.end() != 10 + int.from_bytes(head["length"], "little"):
+        return None
+    try:
+        shape = (int(head["rows"]), int(head["columns"]), *((3,) if head["rgb"] else ()))
+        return np.frombuffer(data, np.uint8, offset=head.end()).reshape(shape)
+    except ValueError:
+        return None
+
+
+def _decode_into(data: memoryview, place: Picture) -> bool:
+    """Decode a JPEG or planes of just that size into an array; False, and nothing of worth in it, where not."""
+    if bytes(data[:6]) == RAW:
+        stored = _stored(data)
+        fits = stored is not None and stored.shape == (place.shape[0] * 3 // 2, place.shape[1])
+        return stored is not None and fits and _from_planes(stored, place) is not None
+    fast = _fast_jpeg()
+    try:
+        if fast is None or fast.decode_jpeg_header(data)[:2] != place.shape[:2]:
+            return False
+        fast.decode_jpeg(data, buffer=place)
+    except ValueError:
+        return False
+    return True
+
+
+@lru_cache(maxsize=1)
+def _fast_jpeg() -> Any:
+    try:
+        import simplejpeg
+    except ImportError:
+        return None
+    return simplejpeg

@@ -1,0 +1,257 @@
+"""How the error falls with the number of roto'd frames, so that a TD knows when more roto stops paying.
+
+The same recipe is trained on growing parts of the training frames, each part holding the one before it, and measured
+on the same frames that none of them learns from. Everything lies in `PACK.run/curve`; the pack of all frames is the
+result.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from html import escape
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from rotopaint_ai.errors import TrainingError, UsageError
+from rotopaint_ai.files import write_json, write_text
+from rotopaint_ai.training.data.dataset import Dataset, Sample, join, read_dataset, write_dataset
+
+SHARES: Final = (0.1, 0.25, 0.5, 1.0)
+FEWEST = 4  # frames that a training needs
+_PAYS_SHARE, _PAYS_PX = 0.05, 0.05  # a doubling that brings less than either no longer pays
+_FIGURES = (
+    ("landmarks", ("landmarks_px", "mean")),
+    ("seams", ("seams", "px", "mean")),
+    ("other shapes", ("other_shapes", "px", "mean")),
+)
+_COLOURS = {"landmarks": "#6aa7ff", "seams": "#ff8a5c", "other shapes": "#43c7b4"}
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One training: the share and the number of frames, and the mean errors in pixels of what was measured."""
+
+    share: float
+    n_frames: int
+    errors_px: Mapping[str, float]
+
+
+def parse_shares(text: str) -> tuple[float, ...]:
+    """Read `10,25,50,100`, percent. Raises UsageError; the whole is always the last."""
+    try:
+        shares = sorted({float(part) / 100 for part in text.split(",")} | {1.0})
+    except ValueError as error:
+        raise UsageError(f"--shares {text}: wanted percents such as 10,25,50,100") from error
+    if shares[0] <= 0 or shares[-1] > 1 or len(shares) < 2:
+        raise UsageError(f"--shares {text}: wanted two or more percents above 0 and up to 100, such as 10,25,50,100")
+    return tuple(shares)
+
+
+def spread_order(n: int) -> list[int]:
+    """All of 0..n-1, so ordered that every beginning is spread evenly over the whole.
+
+    Source: van der Corput, "Verteilungsfunktionen" (1935): the bits of the position reversed.
+    """
+    bits = max(1, (n - 1).bit_length())
+    reversed_ = (int(f"{at:0{bits}b}"[::-1], 2) for at in range(1 << bits))
+    return [at for at in reversed_ if at < n]
+
+
+def part_of(data: Dataset, share: float) -> Dataset:
+    """A share of the training frames, spread over all shots, with everything that is held out."""
+    samples = data.samples
+    train = sorted(
+        data.rows_of("train").tolist(), key=lambda row: (samples[row].character, samples[row].shot, samples[row].frame)
+    )
+    count = max(1, round(share * len(train)))
+    kept = {train[at] for at in spread_order(len(train))[:count]}
+    rows = [row for row, sample in enumerate(samples) if sample.split != "train" or row in kept]
+    return data.subset(np.array(rows, dtype=np.intp))
+
+
+def with_held_out(data: Dataset, split: Callable[[Dataset], Dataset]) -> Dataset:
+    """The data set with its held-out frames fixed, so that each part is measured on the same ones.
+
+    Where `split` holds out the ends of shots, those ends become shots of their own.
+    """
+    if len(data.rows_of("val")):
+        return data
+    held = split(data)
+    samples = tuple(replace(s, shot=f"{s.shot} end") if s.split == "val" else s for s in held.samples)
+    return replace(held, samples=samples)
+
+
+def write_part(data: Dataset, folder: Path) -> Path:
+    """A data set on disk with some samples of others; pictures are linked, or copied where links cannot be made."""
+    shutil.rmtree(folder, ignore_errors=True)
+    samples: list[Sample] = []
+    for row, sample in enumerate(data.samples):
+        source = data.folders[row]
+        if not isinstance(source, Path):
+            raise TrainingError(f"data set '{data.name}': lies in shards; a learning curve wants the mined folder")
+        name = f"images/{row:06d}{Path(sample.image).suffix}"
+        _link(source / sample.image, folder / name)
+        samples.append(replace(sample, image=name))
+    write_dataset(folder, name=data.name, licence=data.licence, sheet=data.sheet, samples=samples)
+    return folder
+
+
+def _link(source: Path, target: Path) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        os.link(source, target)
+    except OSError:
+        shutil.copyfile(source, target)
+
+
+Train = Callable[[Path, Path], Mapping[str, Any]]  # a data set and where its pack goes, to the pack's metrics
+
+
+def measure(
+    datasets: Sequence[str | Path],
+    out: Path,
+    *,
+    train: Train,
+    split: Callable[[Dataset], Dataset],
+    shares: Sequence[float] = SHARES,
+    resume: bool = False,
+) -> tuple[Point, ...]:
+    """Train on each share in turn, the whole last, which becomes the pack `out`. Writes `out`.run/learning_curve.*.
+
+    `resume` leaves out what was trained before. Raises: TrainingError where a share holds too few frames; as `train`.
+    """
+    data = with_held_out(join([read_dataset(source) for source in datasets]), split)
+    work = out.with_name(out.name + ".run") / "curve"
+    points: list[Point] = []
+    for share in shares:
+        part = part_of(data, share)
+        n_frames = len(part.rows_of("train"))
+        if n_frames < FEWEST:
+            raise TrainingError(
+                f"data set '{data.name}': {share:.0%} of it are {n_frames} frames; wanted {FEWEST} or more: give "
+                "larger --shares"
+            )
+        points.append(_point(part, share, out, work, train, resume=resume))
+        _write(work.parent, data.name, points)
+    return tuple(points)
+
+
+def _point(part: Dataset, share: float, out: Path, work: Path, train: Train, *, resume: bool) -> Point:
+    name = f"{share * 100:g}"
+    done = work / f"{name}.json"
+    if resume and done.is_file():
+        content = json.loads(done.read_text(encoding="utf-8"))
+        return Point(share, content["n_frames"], content["errors_px"])
+    metrics = train(write_part(part, work / f"{name}.data"), out if share == 1 else work / name)
+    errors = {label: value for label, path in _FIGURES if (value := _at(metrics, path)) is not None}
+    point = Point(share, len(part.rows_of("train")), errors)
+    write_json(done, {"n_frames": point.n_frames, "errors_px": errors})
+    return point
+
+
+def _at(metrics: Any, path: Sequence[str]) -> float | None:
+    for name in path:
+        metrics = metrics.get(name) if isinstance(metrics, Mapping) else None
+    return None if metrics is None else float(metrics)
+
+
+def advice(points: Sequence[Point]) -> str:
+    """One sentence: what the last doubling brought, and what the next one may bring."""
+    for name in ("seams", "landmarks"):
+        known = [point for point in points if name in point.errors_px]
+        if len(known) >= 2:
+            break
+    else:
+        return "too few trainings to tell"
+    (n_before, before), (n_last, last) = ((point.n_frames, point.errors_px[name]) for point in known[-2:])
+    said = f"from {n_before} to {n_last} frames {name} went from {before:.2f} to {last:.2f} px"
+    if before - last < max(_PAYS_PX, _PAYS_SHARE * before):
+        return f"{said}: more roto of this kind no longer pays; other poses and light may"
+    return f"{said}: growing by the same factor again may bring about {last * (1 - last / before):.2f} px more"
+
+
+def table(points: Sequence[Point]) -> str:
+    """The curve as text."""
+    names = [name for name, _ in _FIGURES if any(name in point.errors_px for point in points)]
+    head = f"{'share':>6} {'frames':>7}" + "".join(f"{name + ' px':>18}" for name in names)
+    rows = [
+        f"{point.share:>6.0%} {point.n_frames:>7d}"
+        + "".join(f"{point.errors_px[name]:>18.3f}" if name in point.errors_px else f"{'-':>18}" for name in names)
+        for point in points
+    ]
+    return "\n".join([head, *rows, advice(points)])
+
+
+def _write(folder: Path, name: str, points: Sequence[Point]) -> None:
+    content = [{"share": p.share, "frames": p.n_frames, "errors_px": dict(p.errors_px)} for p in points]
+    write_json(folder / "learning_curve.json", {"dataset": name, "points": content, "advice": advice(points)})
+    write_text(folder / "learning_curve.html", page(name, points))
+
+
+def page(name: str, points: Sequence[Point]) -> str:
+    """The curve as one HTML page with its plot and its table."""
+    css = files("rotopaint_ai.report").joinpath("page.css").read_text(encoding="utf-8")
+    body = f"<pre>{escape(table(points))}</pre>"
+    return (
+        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{escape(name)} - learning curve</title>'
+        f"<style>{css}</style></head><body><header><h1>{escape(name)}: error over roto'd frames</h1></header><main>"
+        f"<section>{plot(points)}</section><section>{body}</section></main></body></html>\n"
+    )
+
+
+_WIDTH, _HEIGHT, _RIM = 760.0, 360.0, 56.0
+
+
+def plot(points: Sequence[Point]) -> str:
+    """Mean errors over the number of frames, as SVG."""
+    top = max((value for point in points for value in point.errors_px.values()), default=1.0) * 1.1
+    most = max((point.n_frames for point in points), default=1) * 1.04
+
+    def place(frames: float, error: float) -> tuple[float, float]:
+        return _RIM + (_WIDTH - 2 * _RIM) * frames / most, _HEIGHT - _RIM - (_HEIGHT - 2 * _RIM) * error / top
+
+    lines = []
+    for name, colour in _COLOURS.items():
+        spots = [place(p.n_frames, p.errors_px[name]) for p in points if name in p.errors_px]
+        path = "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in spots) if spots else ""
+        lines.append(f'<path d="{path}" fill="none" stroke="{colour}" stroke-width="2"/>')
+        lines += [f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4" fill="{colour}"/>' for x, y in spots]
+        if spots:
+            x, y = spots[-1]
+            lines.append(f'<text x="{x - 6:.1f}" y="{y - 9:.1f}" text-anchor="end" fill="{colour}">{name}</text>')
+    return (
+        f'<svg viewBox="0 0 {_WIDTH:g} {_HEIGHT:g}" role="img" aria-label="learning curve">'
+        f"{_axes(points, top, place)}{''.join(lines)}</svg>"
+    )
+
+
+def _round_step(least: float) -> float:
+    """The smallest of 1, 2, 5 and their tenfolds that is not below `least`."""
+    tens = 10.0 ** math.floor(math.log10(max(least, 1e-6)))
+    return next(many * tens for many in (1, 2, 5, 10) if many * tens >= least * (1 - 1e-9))
+
+
+def _axes(points: Sequence[Point], top: float, place: Callable[[float, float], tuple[float, float]]) -> str:
+    marks = []
+    step = _round_step(top / 5)
+    for error in np.arange(0, top, step).tolist():
+        y = place(0, error)[1]
+        marks.append(f'<line class="grid" x1="{_RIM:g}" x2="{_WIDTH - _RIM:g}" y1="{y:.1f}" y2="{y:.1f}"/>')
+        marks.append(f'<text class="tick" x="{_RIM - 8:g}" y="{y + 4:.1f}" text-anchor="end">{error:.4g} px</text>')
+    for point in points:
+        x = place(point.n_frames, 0)[0]
+        marks.append(
+            f'<text class="tick" x="{x:.1f}" y="{_HEIGHT - _RIM + 20:g}" text-anchor="middle">{point.n_frames}</text>'
+        )
+    marks.append(
+        f'<text class="tick" x="{_WIDTH / 2:g}" y="{_HEIGHT - 10:g}" text-anchor="middle">frames with roto</text>'
+    )
+    return "".join(marks)

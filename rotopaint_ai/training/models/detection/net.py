@@ -1,0 +1,190 @@
+"""The face detector: a registered backbone and pyramid, dense proposals, box, mask and keypoint heads on ROIAlign.
+
+Proposals come from a dense head without anchors: faces are the only class and rarely overlap, so that one box a cell is
+enough (Tian et al., "FCOS", 2019); what follows is Mask R-CNN (He et al., 2017). Every tensor has a fixed size: K
+proposals, D detections, whether there are faces or not.
+
+N batch, C channels, H, W rows and columns, K proposals, D detections, R regions of all pictures, M keypoints. Boxes are
+x0, y0, x1, y1 in pixels of the network's picture.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from rotopaint_ai.training.models.detection.boxes import grown, moved
+from rotopaint_ai.training.models.detection.ops import nms_keep, roi_align
+from rotopaint_ai.training.models.landmarks.net import BACKBONES, MEAN, SPREAD, ConvNorm
+
+STRIDES = (8, 16, 32)  # of the levels that propose
+REGION_STRIDES = (4, 8, 16)  # of the levels that regions are cut from
+REGION_SIDES = (56.0, 112.0)  # boxes up to so many pixels belong to the first level, to the second
+N_KEYPOINTS = 5
+N_PROPOSALS, N_FACES = 48, 8
+NMS_PROPOSALS, NMS_FACES = 0.7, 0.45
+BOX_CELLS, MASK_CELLS = 7, 14
+MASK_SIDE = 2 * MASK_CELLS
+ROOM = 1.3  # a mask's square over its box: noses and chins stand out
+
+
+class Dense(NamedTuple):
+    """What every cell of every level proposes: logits [N, A], boxes [N, A, 4]; A cells of all levels."""
+
+    logits: Tensor
+    boxes: Tensor
+
+
+class DetectorNet(nn.Module):
+    """Pictures to faces. Heads are called apart in training, all together by `DetectorModel`."""
+
+    def __init__(
+        self,
+        *,
+        backbone: str = "dense",
+        widths: Sequence[int] = (16, 32, 64, 96, 128),
+        depths: Sequence[int] = (1, 1, 1, 1),
+        neck: int = 48,
+    ) -> None:
+        super().__init__()
+        self.backbone = BACKBONES[backbone](widths, depths)
+        self.laterals = nn.ModuleList(nn.Conv2d(width, neck, 1) for width in widths[1:])
+        # named by stage, as in the landmark network, whose weights start these
+        self.smooth = nn.ModuleDict({str(stage): ConvNorm(neck, neck) for stage in (1, 2, 3)})
+        self.dense = nn.ModuleList(ConvNorm(neck, neck) for _ in STRIDES)
+        self.propose = nn.Conv2d(neck, 5, 3, padding=1)
+        self.reach = nn.Parameter(torch.zeros(len(STRIDES)))
+        self.squeeze = ConvNorm(neck, neck, 3, 2)
+        self.judge = nn.Sequential(nn.Linear(neck * 16, 96), nn.ReLU(inplace=True), nn.Linear(96, 5))
+        self.trunk = nn.Sequential(
+            ConvNorm(neck, neck), ConvNorm(neck, neck), nn.ConvTranspose2d(neck, 32, 2, 2), nn.ReLU(inplace=True)
+        )
+        self.draw = nn.Conv2d(32, 1 + N_KEYPOINTS, 1)
+        nn.init.constant_(self.propose.bias[:1], -4.0)  # type: ignore[index]  # few cells hold a face
+
+    def blocks(self) -> tuple[nn.Module, ...]:
+        """Parts that may be computed again from their input."""
+        return tuple(self.backbone.children())
+
+    def features(self, picture_NCHW: Tensor) -> list[Tensor]:
+        """The pyramid at strides 4, 8, 16 and 32 of pictures that are display-referred 0..1."""
+        found = self.backbone((picture_NCHW - MEAN) / SPREAD)[1:]
+        path = self.smooth["3"](self.laterals[3](found[3]))
+        levels = [path]
+        for k in (2, 1):
+            path = self.smooth[str(k)](self.laterals[k](found[k]) + _twice(path))
+            levels.append(path)
+        levels.append(F.relu(self.laterals[0](found[0]) + _twice(path)))
+        return levels[::-1]
+
+    def proposals(self, levels: Sequence[Tensor]) -> Dense:
+        """Every cell's logit of lying in the middle of a face, and the box it sees."""
+        logits, boxes = [], []
+        for k, stride in enumerate(STRIDES):
+            said = self.propose(self.dense[k](levels[k + 1])).float()
+            logits.append(said[:, 0].flatten(1))
+            away = torch.exp((said[:, 1:] + self.reach[k]).clamp(-3, 3)).flatten(2).transpose(1, 2) * (2 * stride)
+            centre = cell_centres(said.shape[2], said.shape[3], stride, away)
+            boxes.append(torch.cat((centre - away[..., :2], centre + away[..., 2:]), -1))
+        return Dense(torch.cat(logits, 1), torch.cat(boxes, 1))
+
+    def regions(self, levels: Sequence[Tensor], boxes: Tensor, size: int) -> Tensor:
+        """Features [R, C, size, size] of boxes [N, K, 4], each from the level that its size asks for."""
+        flat = boxes.reshape(-1, 4)
+        side = torch.sqrt(((flat[:, 2] - flat[:, 0]) * (flat[:, 3] - flat[:, 1])).clamp(min=1.0))
+        small, large = side < REGION_SIDES[0], side >= REGION_SIDES[1]
+        belongs = (small, ~small & ~large, large)
+        parts = [
+            roi_align(level, boxes, size, 1 / stride) * is_own[:, None, None, None]
+            for level, stride, is_own in zip(levels, REGION_STRIDES, belongs)
+        ]
+        return parts[0] + parts[1] + parts[2]
+
+    def judged(self, levels: Sequence[Tensor], boxes: Tensor) -> tuple[Tensor, Tensor]:
+        """Logit [N, K] that a box holds a face, and the box moved onto it [N, K, 4]."""
+        said = self.judge(self.squeeze(self.regions(levels, boxes, BOX_CELLS)).flatten(1)).float()
+        said = said.view(*boxes.shape[:2], 5)
+        return said[..., 0], moved(boxes, said[..., 1:])
+
+    def drawn(self, levels: Sequence[Tensor], boxes: Tensor) -> tuple[Tensor, Tensor]:
+        """Mask logits [R, 28, 28] and keypoint logits [R, M, 28, 28] in squares `ROOM` times the boxes [N, K, 4]."""
+        maps = self.draw(self.trunk(self.regions(levels, grown(boxes, ROOM), MASK_CELLS))).float()
+        return maps[:, 0], maps[:, 1:]
+
+
+def cell_centres(height: int, width: int, stride: int, like: Tensor) -> Tensor:
+    """Centres [height * width, 2] of a level's cells in pixels."""
+    ys, xs = ((torch.arange(n, device=like.device, dtype=like.dtype) + 0.5) * stride for n in (height, width))
+    return torch.stack((xs[None].expand(height, -1), ys[:, None].expand(-1, width)), -1).flatten(0, 1)
+
+
+def _twice(level: Tensor) -> Tensor:
+    return F.interpolate(level, scale_factor=2.0, mode="nearest")
+
+
+def best_proposals(dense: Dense, count: int, width: int, height: int) -> Tensor:
+    """The `count` boxes that stand out most, on the picture; those that better ones cover go last, as points."""
+    scores, rows = dense.logits.topk(min(4 * count, dense.logits.shape[1]), dim=1)
+    boxes = on_picture(dense.boxes.gather(1, rows[..., None].expand(-1, -1, 4)), width, height)
+    keep = nms_keep(boxes, scores.sigmoid(), NMS_PROPOSALS)
+    rows = (scores.sigmoid() * keep).topk(count, dim=1).indices
+    return boxes.gather(1, rows[..., None].expand(-1, -1, 4))
+
+
+def on_picture(boxes: Tensor, width: int, height: int) -> Tensor:
+    """Boxes cut off at the picture's rim."""
+    return torch.stack(
+        (
+            boxes[..., 0].clamp(0, width),
+            boxes[..., 1].clamp(0, height),
+            boxes[..., 2].clamp(0, width),
+            boxes[..., 3].clamp(0, height),
+        ),
+        -1,
+    )
+
+
+def heat_places(logits: Tensor) -> tuple[Tensor, Tensor]:
+    """Mean place [R, M, 2] of each heat-map, in shares of its side, and its log-probabilities [R, M, S, S]."""
+    n, count, side = logits.shape[0], logits.shape[1], logits.shape[2]
+    log_p = F.log_softmax(logits.flatten(2), dim=2).view(n, count, side, side)
+    at = (torch.arange(side, device=logits.device, dtype=logits.dtype) + 0.5) / side
+    p = log_p.exp()
+    return torch.stack(((p.sum(2) * at).sum(2), (p.sum(3) * at).sum(2)), 2), log_p
+
+
+class DetectorModel(nn.Module):
+    """The graph that a pack ships: pictures in, at most N_FACES faces out, best first; a score of 0 is no face."""
+
+    def __init__(self, net: DetectorNet) -> None:
+        super().__init__()
+        self.net = net
+
+    def forward(self, picture: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """`picture` [N, H, W, 3] display-referred 0..1 -> boxes [N, D, 4] px, scores [N, D], masks [N, D, 28, 28]
+        probabilities over squares `ROOM` times the boxes, keypoints [N, D, 5, 2] px."""
+        height, width = picture.shape[1], picture.shape[2]
+        levels = self.net.features(picture.permute(0, 3, 1, 2))
+        rough = best_proposals(self.net.proposals(levels), N_PROPOSALS, width, height)
+        logits, boxes = self.net.judged(levels, rough)
+        boxes = on_picture(boxes, width, height)
+        scores = logits.sigmoid()
+        scores, rows = (scores * nms_keep(boxes, scores, NMS_FACES)).topk(N_FACES, dim=1)
+        boxes = boxes.gather(1, rows[..., None].expand(-1, -1, 4))
+        masks, heat = self.net.drawn(levels, boxes)
+        shares, _ = heat_places(heat)
+        room = grown(boxes, ROOM).reshape(-1, 1, 4)
+        points = room[..., :2] + shares * (room[..., 2:] - room[..., :2])
+        shape = boxes.shape[:2]
+        masks = masks.sigmoid().view(*shape, MASK_SIDE, MASK_SIDE)
+        return boxes, scores, masks, points.view(*shape, N_KEYPOINTS, 2)
+
+
+def n_weights(net: nn.Module) -> int:
+    """How many numbers a network has."""
+    return sum(math.prod(parameter.shape) for parameter in net.parameters())

@@ -1,0 +1,165 @@
+"""Fits the numbers of `seams/light_table.py`: what in a matte is seam and what is face.
+
+    python -m rotopaint_ai.stage seams SHOTS --characters 100 --seed 30000
+    python -m rotopaint_ai.training.models.fill.table SHOTS/* --write rotopaint_ai/seams/light_table.py
+
+A SHOT is a folder of plate.####, clean.#### and seam.#### pictures with truth.roto.json; those named test* are refused.
+Every frame is used with the matte grown and the curve misplaced at random, colours swapped, contrast changed, blurred,
+sharpened and compressed, so that the function learns seams and not one face.
+"""
+
+from __future__ import annotations
+
+import argparse
+import base64
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from rotopaint_ai.files import write_text
+from rotopaint_ai.seams import light
+from rotopaint_ai.seams.light_table import TABLE
+from rotopaint_ai.training.models.fill.ribbons import Laid, laid
+
+Array = npt.NDArray[Any]
+
+GAMMA = 2.4  # errors count in display light, about this power
+FAINT = 0.02  # display light: seams that show less than this count no more than they would at this
+BATCH = 4096
+SHARE = 0.25  # of a frame's samples that are used
+
+
+def rows_of(one: Laid, rng: np.random.Generator, share: float = SHARE) -> tuple[Array, ...]:
+    """Features, own, face's, banks' and true light, log exposure and weight: (N, ...) of some of a frame's samples.
+
+    The weight falls with the root of what the plate is off: else black grooves drown the hairlines that one still sees.
+    """
+    scene = one.scene
+    ribbon = scene.ribbon
+    known = light.describe(light.sources(scene.light_TSC, scene.hole_TS), scene.hole_TS, ribbon.own_TS)
+    wanted = (scene.hole_TS & ribbon.inside_TS)[ribbon.own_TS] & (rng.random(known.own.shape[1]) < share)
+    parts = (known.features.T, known.own.T, known.face.T, known.banks.T, one.true_TSC[ribbon.own_TS])
+    used = [np.ascontiguousarray(part[wanted], np.float32) for part in parts]
+    exposure = np.full((int(wanted.sum()), 1), one.exposure, np.float32)
+    apart = np.exp((used[1] - exposure) / GAMMA) - np.exp((used[4] - exposure) / GAMMA)
+    weight = 1.0 / np.sqrt(np.mean(apart**2) + FAINT**2) if len(apart) else 1.0
+    return *used, exposure, np.full_like(exposure, FAINT * weight)
+
+
+def fit(
+    parts: Sequence[Array], *, steps: int, seed: int, units: int, start: light.Table | None = None, rate: float = 6e-3
+) -> tuple[light.Table, float]:
+    """Least squares of display-referred light, by Adam; also the mean loss of the last thousand steps.
+
+    From `start`, where one is given: its layers and the scale of its features.
+    """
+    features, own, face, banks, true, exposure, weight = (torch.from_numpy(part) for part in parts)
+    mean, spread = features.mean(0), features.std(0) + 1e-3
+    torch.manual_seed(seed)
+    net = _network(units if start is None else start.weights[0].shape[1])
+    if start is not None:
+        mean, spread = torch.tensor(start.mean), 1.0 / torch.tensor(start.scale)
+        _take_over(net, start)
+    optimiser = torch.optim.AdamW(net.parameters(), rate, weight_decay=1e-3)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, rate, steps)
+    losses = []
+    for _ in range(steps):
+        i = torch.randint(0, len(features), (BATCH,))
+        answer = net((features[i] - mean) / spread)
+        shares = torch.softmax(answer[:, :3], 1)
+        got = shares[:, :1] * own[i] + shares[:, 1:2] * face[i] + shares[:, 2:] * banks[i] + answer[:, 3:]
+        error = torch.exp((got - exposure[i]) / GAMMA) - torch.exp((true[i] - exposure[i]) / GAMMA)
+        loss = (weight[i] * error**2).mean()
+        optimiser.zero_grad()
+        loss.backward()  # type: ignore[no-untyped-call]
+        optimiser.step()
+        schedule.step()
+        losses.append(float(loss.detach()))
+    return _table(net, mean, spread), float(np.mean(losses[-1000:]))
+
+
+def _network(units: int) -> torch.nn.Sequential:
+    net = torch.nn.Sequential(
+        torch.nn.Linear(light.N_FEATURES, units),
+        torch.nn.ReLU(),
+        torch.nn.Linear(units, units),
+        torch.nn.ReLU(),
+        torch.nn.Linear(units, light.N_ANSWERS),
+    )
+    with torch.no_grad():
+        net[-1].weight.mul_(0.1)  # type: ignore[operator,union-attr]
+    return net
+
+
+def _take_over(net: torch.nn.Sequential, start: light.Table) -> None:
+    with torch.no_grad():
+        for k, weight, bias in zip((0, 2, 4), start.weights, start.biases):
+            net[k].weight.copy_(torch.tensor(weight.T))  # type: ignore[operator,union-attr]
+            net[k].bias.copy_(torch.tensor(bias))  # type: ignore[operator,union-attr]
+
+
+def _table(net: torch.nn.Sequential, mean: torch.Tensor, spread: torch.Tensor) -> light.Table:
+    weights = [net[k].weight.detach().numpy().T.copy() for k in (0, 2, 4)]  # type: ignore[operator,union-attr]
+    biases = [net[k].bias.detach().numpy().copy() for k in (0, 2, 4)]  # type: ignore[operator,union-attr]
+    return light.Table(
+        mean.numpy(), (1.0 / spread).numpy(), (weights[0], weights[1], weights[2]), (biases[0], biases[1], biases[2])
+    )
+
+
+def text_of(table: light.Table) -> str:
+    """The table as a Python module."""
+    arrays = [table.mean, table.scale, *(x for pair in zip(table.weights, table.biases) for x in pair)]
+    packed = base64.b85encode(b"".join(a.astype("<f4").tobytes() for a in arrays)).decode()
+    lines = "\n".join(f'    "{packed[k : k + 110]}"' for k in range(0, len(packed), 110))
+    return (
+        '"""Numbers of the fitted function in `light.py`, written by `training/models/fill/table.py`; not to be '
+        'edited."""\n\n'
+        "from __future__ import annotations\n\n"
+        "from rotopaint_ai.seams.light import Table, unpack\n\n"
+        f"UNITS = {table.weights[0].shape[1]}\n"
+        f"NUMBERS = (\n{lines}\n)\n"
+        "TABLE: Table = unpack(NUMBERS, UNITS)\n"
+    )
+
+
+def _laid(options: argparse.Namespace, shots: Sequence[Path], rng: np.random.Generator) -> Iterator[Laid]:
+    return laid(shots, rng, every=options.every, sizes=options.sizes, made_up=options.made_up)
+
+
+def main() -> int:
+    """Fit and write."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("shots", type=Path, nargs="+")
+    parser.add_argument("--steps", type=int, default=14000)
+    parser.add_argument("--every", type=int, default=1, help="use every so many frames")
+    parser.add_argument("--units", type=int, default=32)
+    parser.add_argument("--sizes", type=int, default=2, help="times that each frame is used, worn another way")
+    parser.add_argument("--made-up", type=int, default=2, help="seams made up for each frame")
+    parser.add_argument("--go-on", action="store_true", help="start from the table that is shipped")
+    parser.add_argument("--rate", type=float, default=6e-3)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--write", type=Path)
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    rng = np.random.default_rng(options.seed)
+    shots = [shot for shot in options.shots if (shot / "truth.roto.json").exists()]
+    rows = [rows_of(one, rng) for one in _laid(options, shots, rng)]
+    sys.stderr.write(f"{sum(len(row[0]) for row in rows)} samples of {len(options.shots)} shots\n")
+    parts = [np.concatenate(part) for part in zip(*rows)]
+    start = TABLE if options.go_on else None
+    table, loss = fit(
+        parts, steps=options.steps, seed=options.seed, units=options.units, start=start, rate=options.rate
+    )
+    sys.stderr.write(f"mean squared error of display light {loss:.6f}\n")
+    if options.write:
+        write_text(options.write, text_of(table))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,166 @@
+"""A head and how its parts move: the places of a character's landmarks in three dimensions, from its keyed frames.
+
+Every keyed frame is a view of the head under a scaled rotation (weak perspective), and the head moves by a few motions
+(a jaw, brows, lids), each more or less: a face is a turn of `places + sum of z_k motions_k` with z from a unit
+Gaussian. Turn and motions are told apart because a turn moves x and y of all landmarks in step. Unlike modes of the
+rows alone, one z moves x and y at once, and a turn has three numbers, not two for every mode.
+
+Source: Torresani, Hertzmann & Bregler, "Nonrigid structure-from-motion: estimating shape and motion with hierarchical
+priors" (2008), section 4: expectation-maximisation with the motions as latent variables, started from the rigid relief.
+
+Letters: n samples, L landmarks, K motions. Head space and units as in `relief`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from rotopaint_ai.training.data.rigid_structure import Relief, affine_views, even_faces, nearest_turns, solved_relief
+
+Array64 = npt.NDArray[np.float64]
+
+MOST_MOTIONS = 32
+FEWEST_SAMPLES = 12  # below, nobody knows what a face can do
+_FRAMES_PER_MOTION = 3
+_ROUNDS = 12
+_FIRST_MISS = 0.02  # of the face: what motions leave unexplained, at the start
+_LEAST_MISS = 1e-3
+_HOLD_PLACES = 3e-4  # weight of the relief beside one sample
+_HOLD_MOTIONS = 0.1  # samples that show no motion: depth that was never seen to move stays
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """Places [L, 3] of the landmarks, their motions [K, L, 3] by one deviation each, and the variance [L] per axis of
+    what these leave unexplained. `mirrored`: mirrored faces tell of it too."""
+
+    places: Array64
+    motions: Array64
+    unexplained: Array64
+    mirrored: bool
+
+
+def fit_head(landmarks_NLC: npt.NDArray[np.floating], mirror: Sequence[int] | None) -> Head | None:
+    """The head of a character from its keyed frames [n, L, 2], and from mirrored ones where `mirror` says how; NaN
+    where unknown.
+
+    Mirrored faces tell the same depths, turned the other way. What makes a lopsided head differ from its mirror image
+    is one motion more, and how much of each motion there is is told by the keyed frames themselves. None with too few
+    frames or landmarks, and without mirrored ones where a landmark is never keyed: its twin alone tells of it.
+    """
+    even = _enough_faces(landmarks_NLC, mirror)
+    if even is None:
+        return None
+    faces, known = even
+    state = _started(faces, known, solved_relief(faces, known))
+    for _ in range(_ROUNDS):
+        state = _improved(faces, known, state)
+    n_own = len(faces) if mirror is None else len(faces) // 2
+    places, motions = _of_first(faces[:n_own], known[:n_own], state)
+    return Head(places, motions, state.unexplained, mirror is not None)
+
+
+def has_head(landmarks_NLC: npt.NDArray[np.floating], mirror: Sequence[int] | None) -> bool:
+    """Whether `fit_head` gives a head, without the work."""
+    return _enough_faces(landmarks_NLC, mirror) is not None
+
+
+def _enough_faces(
+    landmarks_NLC: npt.NDArray[np.floating], mirror: Sequence[int] | None
+) -> tuple[Array64, npt.NDArray[np.bool_]] | None:
+    even = even_faces(landmarks_NLC, mirror)
+    fewest = FEWEST_SAMPLES * (1 if mirror is None else 2)
+    return None if even is None or len(even[0]) < fewest else even
+
+
+def _of_first(faces: Array64, known: npt.NDArray[np.bool_], state: _State) -> tuple[Array64, Array64]:
+    """Places and motions by the mean and the spread of the first samples' motions alone."""
+    first = replace(state, sight=state.sight[: len(faces)], middles=state.middles[: len(faces)])
+    moved, doubt = _moved(faces, known, first)
+    values, vectors = np.linalg.eigh(np.cov(moved.T, bias=True).reshape(doubt.shape[1:]) + doubt.mean(axis=0))
+    motions = np.tensordot((vectors * np.sqrt(np.maximum(values, 0.0))).T, state.motions, 1)
+    return state.places + np.tensordot(moved.mean(axis=0), state.motions, 1), motions
+
+
+@dataclass(frozen=True, slots=True)
+class _State:
+    """A head, what holds its places where no frame tells them, and the views [n, 2, 3] and middles [n, 2] of the
+    samples."""
+
+    usual: Array64
+    places: Array64
+    motions: Array64
+    unexplained: Array64
+    sight: Array64
+    middles: Array64
+
+
+def _started(faces: Array64, known: npt.NDArray[np.bool_], relief: Relief) -> _State:
+    """From a rigid head: motions are the principal parts of what it leaves, laid into the plane of each view."""
+    sight, middles = _views(faces, relief.places, known * relief.weight)
+    off = np.where(known[..., None], faces - middles[:, None] - relief.places @ sight.transpose(0, 2, 1), 0.0)
+    lifted = (off @ sight / (sight**2).sum(axis=(1, 2))[:, None, None] * 2).reshape(len(faces), -1)
+    n_motions = max(1, min(MOST_MOTIONS, len(faces) // _FRAMES_PER_MOTION, lifted.shape[1] - 1))
+    _, sizes, parts = np.linalg.svd(lifted, full_matrices=False)
+    motions = parts[:n_motions] * (sizes[:n_motions, None] / np.sqrt(len(faces)))
+    unexplained = np.full(faces.shape[1], _FIRST_MISS**2)
+    return _State(relief.places, relief.places, motions.reshape(-1, *relief.places.shape), unexplained, sight, middles)
+
+
+def _views(faces: Array64, places: Array64, weights: Array64) -> tuple[Array64, Array64]:
+    """Scaled rotations' first two rows [n, 2, 3], and where the head's origin comes to lie [n, 2]."""
+    affine, middles = affine_views(faces, places, weights)
+    turns, scales = nearest_turns(affine)
+    return turns[:, :2] * scales[:, None, None], middles
+
+
+def _improved(faces: Array64, known: npt.NDArray[np.bool_], state: _State) -> _State:
+    """One round: how far each sample has moved, then places and motions, then the views, then what is left."""
+    moved, doubt = _moved(faces, known, state)
+    places, motions = _shaped(faces, known, state, moved, doubt)
+    shapes = places + np.tensordot(moved, motions, 1)
+    weights = known / state.unexplained
+    sight, middles = _views(faces, shapes, weights / np.maximum(weights.sum(axis=1), 1e-9)[:, None])
+    off = np.where(known[..., None], faces - middles[:, None] - shapes @ sight.transpose(0, 2, 1), 0.0)
+    seen = _seen(motions, sight) * known[:, None, :, None]
+    spread = np.einsum("nklc,nkm,nmlc->nl", seen, doubt, seen, optimize=True)
+    left = ((off**2).sum(axis=2) + spread).sum(axis=0) / known.sum(axis=0) / 2
+    return _State(state.usual, places, motions, np.maximum(left, _LEAST_MISS**2), sight, middles)
+
+
+def _seen(motions: Array64, sight: Array64) -> Array64:
+    """What motions do to the landmarks of each view [n, K, L, 2]."""
+    return np.moveaxis(np.tensordot(sight, motions, axes=([2], [2])), 1, 3)
+
+
+def _moved(faces: Array64, known: npt.NDArray[np.bool_], state: _State) -> tuple[Array64, Array64]:
+    """Posterior mean [n, K] and covariance [n, K, K] of each sample's motions."""
+    seen = _seen(state.motions, state.sight)
+    off = faces - state.middles[:, None] - state.places @ state.sight.transpose(0, 2, 1)
+    weighed = (seen * (known / state.unexplained)[:, None, :, None]).reshape(*seen.shape[:2], -1)
+    inside = weighed @ seen.reshape(*seen.shape[:2], -1).transpose(0, 2, 1) + np.eye(seen.shape[1])
+    doubt = np.linalg.inv(inside)
+    return np.asarray((doubt @ (weighed @ off.reshape(len(off), -1, 1)))[..., 0]), np.asarray(doubt)
+
+
+def _shaped(
+    faces: Array64, known: npt.NDArray[np.bool_], state: _State, moved: Array64, doubt: Array64
+) -> tuple[Array64, Array64]:
+    """Places [L, 3] and motions [K, L, 3] that the samples' motions explain best, each landmark by itself."""
+    n, n_parts = len(faces), moved.shape[1] + 1
+    parts = np.concatenate([np.ones((n, 1)), moved], axis=1)
+    products = parts[:, :, None] * parts[:, None]
+    products[:, 1:, 1:] += doubt
+    plane = state.sight.transpose(0, 2, 1) @ state.sight
+    both = np.einsum("njk,nab->njakb", plane, products).reshape(n, -1)
+    inside = (known.T.astype(np.float64) @ both).reshape(-1, 3 * n_parts, 3 * n_parts)
+    lifted = np.where(known[..., None], faces - state.middles[:, None], 0.0) @ state.sight
+    asked = np.einsum("nlj,na->lja", lifted, parts, optimize=True)
+    hold = np.tile([_HOLD_PLACES * n, *[_HOLD_MOTIONS] * (n_parts - 1)], 3)
+    asked[:, :, 0] += _HOLD_PLACES * n * state.usual
+    solved = np.linalg.solve(inside + np.diag(hold), asked.reshape(len(asked), -1, 1)).reshape(asked.shape)
+    return solved[..., 0], np.moveaxis(solved[..., 1:], 2, 0)

@@ -1,0 +1,150 @@
+"""Crops with the true coverage of seam and face: shots of the stage, and data sets whose seams have widths.
+
+Shots bring what is to be seen of the seam (`seam.####.png`); data sets only its spline, so that samples with a hidden
+seam are left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+import numpy.typing as npt
+
+from rotopaint_ai.errors import TrainingError
+from rotopaint_ai.exchange import document
+from rotopaint_ai.plates.colour import to_display
+from rotopaint_ai.plates.plate import open_plate
+from rotopaint_ai.shapes.bezier import flatten
+from rotopaint_ai.shapes.rasterise import rasterise_open
+from rotopaint_ai.training.data.dataset import Dataset, read_dataset
+from rotopaint_ai.training.models.detection.scenes import split_of
+
+Array = npt.NDArray[Any]
+OUTLINE = "face_outline"
+_TOLERANCE_PX = 0.3
+_SEEN = 0.9  # share of a seam's landmarks that has to show
+_ROOM = 0.35  # of a face's side: how much is kept round it
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A picture (H, W, 3), 8-bit RGB for display, the seam's coverage (H, W) 0..255, the face's outline (P, 2), and
+    the landmarks (L, 2) that the crop is laid round."""
+
+    picture: Array
+    seam: Array
+    outline: Array
+    landmarks: Array
+    split: str
+    name: str
+
+    def arrays(self) -> Iterator[Array]:
+        """What tells it from another."""
+        yield from (self.picture, self.seam, self.outline, self.landmarks)
+
+
+def read_views(sources: Sequence[str | Path], *, check: Callable[[], None] = lambda: None) -> list[View]:
+    """Views of folders: shots, folders of shots, data sets; `check` is called for each and may raise to stop.
+
+    Raises: TrainingError where there are none.
+    """
+    found: list[View] = []
+    for view in (view for source in sources for folder in _folders(Path(source)) for view in _views(folder)):
+        found.append(view)
+        check()
+    if not found:
+        raise TrainingError(
+            f"{', '.join(map(str, sources))}: no pictures with seams whose width is known; wanted shots or a data set"
+        )
+    return found
+
+
+def _folders(folder: Path) -> list[Path]:
+    inner = sorted(path.parent for path in folder.glob("*/truth.roto.json"))
+    return inner or [folder]
+
+
+def _views(folder: Path) -> Iterator[View]:
+    if (folder / "truth.roto.json").is_file():
+        return _of_shot(folder)
+    return _of_dataset(read_dataset(folder))
+
+
+def _of_shot(folder: Path) -> Iterator[View]:
+    roto = document.read(folder / "truth.roto.json")
+    outline = next((shape for shape in roto.shapes if shape.name == OUTLINE), None)
+    suffix = next((s for s in ("exr", "png", "jpg") if any(folder.glob(f"plate.*.{s}"))), None)
+    if outline is None or suffix is None or roto.landmarks is None:
+        raise TrainingError(f"{folder}: wanted plate.####, seam.#### and a truth with landmarks and '{OUTLINE}'")
+    with open_plate(str(folder / f"plate.####.{suffix}")) as plate:
+        for frame in sorted(set(plate.frames) & set(outline.keys)):
+            seam = cv2.imread(str(folder / f"seam.{frame:04d}.png"), cv2.IMREAD_GRAYSCALE)
+            if seam is None:
+                raise TrainingError(f"{folder / f'seam.{frame:04d}.png'}: cannot be read; wanted the seam's coverage")
+            picture = to_display(plate.read(frame, keep_native=False).rgb)
+            marks = [(m.x, m.y) for m in roto.landmarks.keys.get(frame, ()) if m is not None]
+            control = np.array([list(point) for point in outline.keys[frame].points], float)
+            shown = np.rint(np.clip(picture, 0, 1) * 255).astype(np.uint8)
+            name = f"{folder.name}.{frame}"
+            if len(marks) >= 5:
+                yield _tight(
+                    shown,
+                    np.asarray(seam),
+                    flatten(control, True, _TOLERANCE_PX),
+                    np.array(marks),
+                    name,
+                    split_of(folder),
+                )
+
+
+def _tight(picture: Array, seam: Array, outline: Array, landmarks: Array, name: str, split: str) -> View:
+    """The part of a plate round its face: plates are large."""
+    low, high = np.minimum(outline.min(0), landmarks.min(0)), np.maximum(outline.max(0), landmarks.max(0))
+    room = _ROOM * float((high - low).max())
+    x0, y0 = np.maximum(np.floor(low - room), 0).astype(int)
+    x1, y1 = np.minimum(np.ceil(high + room).astype(int), picture.shape[1::-1])
+    at = (float(x0), float(y0))
+    part = (slice(y0, y1), slice(x0, x1))
+    return View(picture[part].copy(), seam[part].copy(), outline - at, landmarks - at, split, name)
+
+
+def _of_dataset(data: Dataset) -> Iterator[View]:
+    rows = data.sheet.point_rows()
+    seams = [k for k, shape in enumerate(data.sheet.shapes) if shape.role == "seam" and not shape.closed]
+    names = data.sheet.landmark_names
+    for n, sample in enumerate(data.samples):
+        marks = [names.index(m) for k in seams for m in data.sheet.shapes[k].on_landmarks.values()]
+        seen = np.nan_to_num(data.truth.visible[n, marks], nan=0.0)
+        known = np.isfinite(data.truth.landmarks[n]).all(axis=1)
+        width = data.truth.width[n, seams]
+        outline = data.truth.points[n, rows[OUTLINE]] if OUTLINE in rows else None
+        if (
+            not seams
+            or not np.isfinite(width).all()
+            or seen.mean() < _SEEN
+            or outline is None
+            or not np.isfinite(outline).all()
+            or known.sum() < 5
+        ):
+            continue
+        seam = np.zeros((sample.height, sample.width), np.float32)
+        for k in seams:
+            _draw(seam, data.truth.points[n, rows[data.sheet.shapes[k].name]], float(data.truth.width[n, k]))
+        shape = flatten(outline.astype(float), True, _TOLERANCE_PX)
+        covered = np.rint(np.minimum(seam, 1) * 255).astype(np.uint8)
+        yield View(data.picture(n), covered, shape, data.truth.landmarks[n][known], sample.split, sample.image)
+
+
+def _draw(seam: Array, points: Array, width_px: float) -> None:
+    if not np.isfinite(points).all() or not np.isfinite(width_px):
+        return
+    region = rasterise_open(points.astype(float), seam.shape[1], seam.shape[0], width_px=width_px)
+    if not region.is_empty:
+        rows, columns = region.coverage.shape
+        part = seam[region.y : region.y + rows, region.x : region.x + columns]
+        np.maximum(part, region.coverage, out=part)

@@ -1,0 +1,279 @@
+"""Landmarks to shapes in closed form: align, regress, put back.
+
+Each shape looks at its own landmarks only (the sheet says which), moved by the similarity that best lays them on their
+mean. There a control point is its mean place, plus the motion of the landmarks near it, plus what a ridge regression
+found left over; the tangents are regressed in the same way. The ridge knows the error of each landmark, which it treats
+as noise on its input: a landmark that is found badly is listened to less.
+
+Everything is linear between the two similarity steps, so all shapes of a sheet become one batched product in the graph.
+
+Letters: n samples, L landmarks of the sheet, K shapes, M landmarks of one shape, P control points of one shape.
+Similarities are complex factors: z -> r (z - c) turns, scales and moves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import cast
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor, nn
+
+from rotopaint_ai.errors import TrainingError
+from rotopaint_ai.shapes.bezier import curve_distance
+from rotopaint_ai.sheet import ShapeSpec, Sheet
+from rotopaint_ai.training.data.augment import move_points, move_spline
+from rotopaint_ai.training.data.dataset import Truth, face_side
+
+Array64 = npt.NDArray[np.float64]
+
+LEAST_NOISE = 3e-4  # share of the face; keeps the ridge solvable when landmarks are exact
+NEAR = 0.06  # share of a shape's size within which landmarks carry a control point along
+GUARDS = (1.0, 2.0, 4.0)  # how many times the measured landmark error shapes may be guarded against
+GUARD_WORTH = 0.98  # more guard has to bring the curves this much closer
+FEWEST_LANDMARKS = 3  # a similarity on fewer leaves nothing to see
+
+
+@dataclass(frozen=True, slots=True)
+class ShapeFit:
+    """One shape's regression in the aligned frame of its landmarks (their root mean square radius is 1)."""
+
+    rows: tuple[int, ...]  # of the sheet's landmarks
+    mean: Array64  # [M, 2] aligned landmarks
+    slope: Array64  # [2 M, 6 P] control points by landmark offsets
+    offset: Array64  # [6 P] control points of the mean face
+    width_slope: Array64  # [2 M] logarithm of width by landmark offsets
+    width_offset: float  # of the mean face; -inf where the shape has no width
+    n_samples: int
+
+
+def landmark_rows(sheet: Sheet, shape: ShapeSpec) -> tuple[int, ...]:
+    """Landmarks that a shape is predicted from: the sheet's, those on its control points, or all where too few."""
+    rows = {*sheet.rows_of(shape), *(sheet.landmark_row(name) for name in shape.on_landmarks.values())}
+    return tuple(sorted(rows)) if len(rows) >= FEWEST_LANDMARKS else tuple(range(len(sheet.landmarks)))
+
+
+def fit_shapes(
+    sheet: Sheet, truth: Truth, *, noise_L: Array64, guards_K: Array64 | None = None
+) -> tuple[ShapeFit, ...]:
+    """Fit every shape of a sheet on N samples.
+
+    `noise_L`: standard deviation per axis of each landmark's error, as a share of the face (longest side of its box);
+    `guards_K`: by how much each shape takes that for larger (None: by nothing).
+    Raises: TrainingError when a shape is known, together with its landmarks, in fewer than two samples.
+    """
+    slots = sheet.point_rows()
+    sides = face_side(truth.landmarks)
+    fits = []
+    for index, shape in enumerate(sheet.shapes):
+        rows = landmark_rows(sheet, shape)
+        landmarks = truth.landmarks[:, rows].astype(np.float64)
+        points = truth.points[:, slots[shape.name]].astype(np.float64)
+        known = np.isfinite(landmarks).all(axis=(1, 2)) & np.isfinite(points).all(axis=(1, 2))
+        if known.sum() < 2:
+            raise TrainingError(
+                f"shape '{shape.name}': known in {int(known.sum())} training samples together with its landmarks; "
+                "wanted 2 or more; key it in more frames or take it out of the sheet"
+            )
+        width = truth.width[known, index].astype(np.float64)
+        width = np.where(np.isfinite(width), width, (shape.width_share or np.nan) * sides[known])
+        noise = noise_L[list(rows)] * (1.0 if guards_K is None else guards_K[index])
+        fits.append(_fit(rows, landmarks[known], points[known], width, noise, sides[known]))
+    return tuple(fits)
+
+
+def choose_guards(sheet: Sheet, truth: Truth, noise_L: Array64, found_NLC: Array64, held: Truth) -> Array64:
+    """The guard [K] of each shape, out of GUARDS, with which landmarks found in held-out samples, in the frame of their
+    truth, give the closest curves. Errors that come from poses never seen need more of it than noise alone would."""
+    best, least = np.ones(len(sheet.shapes)), np.full(len(sheet.shapes), np.inf)
+    if not sheet.shapes or not len(found_NLC):
+        return best
+    for guard in GUARDS:
+        model = ShapeModel(sheet, fit_shapes(sheet, truth, noise_L=noise_L, guards_K=np.full(len(best), guard)))
+        with torch.no_grad():
+            points = model(torch.tensor(found_NLC, dtype=torch.float32))[0].double().numpy()
+        distance = _curve_distances(sheet, points, held)
+        closer = distance < least * GUARD_WORTH
+        best, least = np.where(closer, guard, best), np.where(closer, distance, least)
+    return best
+
+
+def _curve_distances(sheet: Sheet, points: Array64, held: Truth) -> Array64:
+    """Mean distance [K] of curves [N, P, 6] from the true ones; infinite where no sample has the shape."""
+    slots, means = sheet.point_rows(), []
+    for shape in sheet.shapes:
+        own, true = points[:, slots[shape.name]], held.points[:, slots[shape.name]].astype(np.float64)
+        known = np.isfinite(true).all(axis=(1, 2))
+        distances = [curve_distance(a, b, shape.closed)[0] for a, b in zip(own[known], true[known])]
+        means.append(float(np.mean(distances)) if distances else np.inf)
+    return np.array(means)
+
+
+def warped(truth: Truth, *, copies: int, amount: float, rng: np.random.Generator) -> Truth:
+    """The samples and `copies` of each, stretched and sheared by up to `amount`: faces of other proportions.
+
+    Source: the augmentation of shapes by warping in "A Learning-Based Approach to Parametric Rotoscoping of Multi-Shape
+    Systems" (WACV 2021).
+    """
+    parts = [truth]
+    for _ in range(copies):
+        landmarks, points = truth.landmarks.copy(), truth.points.copy()
+        for at in range(len(landmarks)):
+            matrix = np.eye(3)
+            matrix[:2, :2] += rng.uniform(-amount, amount, (2, 2))
+            landmarks[at], points[at] = move_points(landmarks[at], matrix), move_spline(points[at], matrix)
+        parts.append(Truth(landmarks, truth.visible, points, truth.width))
+    return Truth(*(np.concatenate([getattr(p, name) for p in parts]) for name in Truth.__dataclass_fields__))
+
+
+def _fit(
+    rows: Sequence[int], landmarks: Array64, points: Array64, width: Array64, noise_M: Array64, sides: Array64
+) -> ShapeFit:
+    mean = _mean_face(landmarks)
+    centre, turn = similarity(landmarks, mean)
+    offsets = _to_aligned(landmarks, centre, turn) - mean
+    aligned = _points_to_aligned(points, centre, turn)
+    n = len(points)
+    # landmark noise in aligned units: the same share of a face whose size is known in both
+    noise = np.repeat(np.maximum(noise_M, LEAST_NOISE) * np.median(sides * np.abs(turn)), 2)
+    x = offsets.reshape(n, -1)
+    carried = _carry(mean, aligned[..., :2].mean(axis=0))
+    y = aligned.reshape(n, -1)
+    slope, offset = _ridge(x, y - x @ carried, noise)
+    known = np.isfinite(width) & (width > 0)
+    width_slope, width_offset = np.zeros(x.shape[1]), -np.inf
+    if known.any():
+        logs = np.log(width[known] * np.abs(turn[known]))[:, None]
+        found, level = _ridge(x[known], logs, noise * 4)  # widths hang on the pose only loosely
+        width_slope, width_offset = found[:, 0], float(level[0])
+    return ShapeFit(tuple(rows), mean, slope + carried, offset, width_slope, width_offset, n)
+
+
+def _ridge(x: Array64, y: Array64, noise: Array64) -> tuple[Array64, Array64]:
+    """Least squares of y on x + noise: ridge whose penalty is the noise's own covariance. Returns slope and offset."""
+    x_mean, y_mean = x.mean(axis=0), y.mean(axis=0)
+    x0, y0 = x - x_mean, y - y_mean
+    slope = np.linalg.solve(x0.T @ x0 + np.diag(len(x) * noise**2), x0.T @ y0)
+    return slope, y_mean - x_mean @ slope
+
+
+def _carry(mean: Array64, places: Array64) -> Array64:
+    """[2 M, 6 P]: each control point moves with the landmarks near it, the nearest three shared by inverse square
+    distance; one that sits on a landmark moves with that landmark alone. Tangents stay."""
+    squares = ((places[:, None] - mean) ** 2).sum(axis=2) + (NEAR * np.ptp(mean)) ** 2 / 16
+    nearest = np.argsort(squares, axis=1)[:, :3]
+    weights = np.zeros_like(squares)
+    np.put_along_axis(weights, nearest, np.take_along_axis(squares, nearest, 1) ** -2, 1)
+    weights /= weights.sum(axis=1, keepdims=True)
+    carry = np.zeros((len(mean), 2, len(places), 6))
+    for axis in range(2):
+        carry[:, axis, :, axis] = weights.T
+    return carry.reshape(2 * len(mean), -1)
+
+
+def similarity(landmarks: Array64, mean: Array64) -> tuple[npt.NDArray[np.complex128], npt.NDArray[np.complex128]]:
+    """Centres and complex factors that lay each sample's landmarks [n, M, 2] on `mean` with least squares.
+
+    Source: Umeyama (1991) in the plane, where the rotation and scale are one complex number.
+    """
+    z, m = _complex(landmarks), _complex(mean)
+    centre = z.mean(axis=1)
+    z0 = z - centre[:, None]
+    return centre, (m * z0.conj()).sum(axis=1) / np.maximum((np.abs(z0) ** 2).sum(axis=1), 1e-12)
+
+
+def _mean_face(landmarks: Array64) -> Array64:
+    """Mean of the samples after mutual alignment, centred, root mean square radius 1 (generalised Procrustes)."""
+    mean = landmarks[0]
+    for _ in range(5):
+        mean = mean - mean.mean(axis=0)
+        mean = mean / np.sqrt((mean**2).sum(axis=1).mean())
+        centre, turn = similarity(landmarks, mean)
+        mean = _to_aligned(landmarks, centre, turn).mean(axis=0)
+    mean = mean - mean.mean(axis=0)
+    return cast(Array64, mean / np.sqrt((mean**2).sum(axis=1).mean()))
+
+
+def _complex(points: Array64) -> npt.NDArray[np.complex128]:
+    return points[..., 0] + 1j * points[..., 1]
+
+
+def _plain(values: npt.NDArray[np.complex128]) -> Array64:
+    return np.stack((values.real, values.imag), axis=-1)
+
+
+def _to_aligned(places: Array64, centre: npt.NDArray[np.complex128], turn: npt.NDArray[np.complex128]) -> Array64:
+    return _plain((_complex(places) - centre[:, None]) * turn[:, None])
+
+
+def _points_to_aligned(
+    points: Array64, centre: npt.NDArray[np.complex128], turn: npt.NDArray[np.complex128]
+) -> Array64:
+    place = _to_aligned(points[..., :2], centre, turn)
+    tangents = [_plain(_complex(points[..., at : at + 2]) * turn[:, None]) for at in (2, 4)]
+    return np.concatenate([place, *tangents], axis=-1)
+
+
+class ShapeModel(nn.Module):
+    """The graph that a pack ships: `landmarks` [N, L, 2] in any similarity frame to `points` [N, P, 6] and `width`
+    [N, K] in the same frame; shapes without a width get 0."""
+
+    share: Tensor  # [K, L] weights of the landmarks in each shape's alignment
+    mean: Tensor  # [K, L, 2]
+    slope: Tensor  # [K, 2 L, 6 most + 1]
+    offset: Tensor  # [K, 6 most + 1]
+    has_width: Tensor  # [K]
+    taken: Tensor  # [P] which of the K most points are real
+
+    def __init__(self, sheet: Sheet, fits: Sequence[ShapeFit]) -> None:
+        super().__init__()
+        n_landmarks, n_shapes = len(sheet.landmarks), len(fits)
+        most = max(shape.n_points for shape in sheet.shapes)
+        share = np.zeros((n_shapes, n_landmarks))
+        mean = np.zeros((n_shapes, n_landmarks, 2))
+        slope = np.zeros((n_shapes, n_landmarks, 2, most * 6 + 1))
+        offset = np.zeros((n_shapes, most * 6 + 1))
+        for k, fit in enumerate(fits):
+            rows, size = list(fit.rows), len(fit.offset)
+            share[k, rows], mean[k, rows] = 1 / len(rows), fit.mean
+            slope[k, rows, :, :size] = fit.slope.reshape(len(rows), 2, size)
+            offset[k, :size] = fit.offset
+            slope[k, rows, :, -1] = fit.width_slope.reshape(len(rows), 2)
+            offset[k, -1] = max(fit.width_offset, -60.0)  # exp(-60) rounds to no width, and -inf would spoil products
+        self.n_shapes, self.most = n_shapes, most
+        self.register_buffer("share", _float(share))
+        self.register_buffer("mean", _float(mean))
+        self.register_buffer("slope", _float(slope.reshape(n_shapes, n_landmarks * 2, -1)))
+        self.register_buffer("offset", _float(offset))
+        self.register_buffer("has_width", _float(np.array([np.isfinite(fit.width_offset) for fit in fits])))
+        taken = [k * most + i for k, shape in enumerate(sheet.shapes) for i in range(shape.n_points)]
+        self.register_buffer("taken", torch.tensor(taken, dtype=torch.int64))
+
+    def forward(self, landmarks: Tensor) -> tuple[Tensor, Tensor]:
+        """[N, L, 2] -> [N, P, 6], [N, K]."""
+        centre = torch.matmul(self.share, landmarks)  # [N, K, 2]
+        z = landmarks[:, None] - centre[:, :, None]  # [N, K, L, 2]
+        x, y, mx, my = z[..., 0], z[..., 1], self.mean[..., 0], self.mean[..., 1]
+        size = (self.share * (x * x + y * y)).sum(2).clamp_min(1e-12)
+        real = (self.share * (mx * x + my * y)).sum(2) / size
+        imag = (self.share * (my * x - mx * y)).sum(2) / size
+        r, i = real[..., None], imag[..., None]
+        offsets = torch.stack((r * x - i * y, r * y + i * x), 3) - self.mean
+        flat = offsets.flatten(2).transpose(0, 1)  # [K, N, 2 L]
+        found = torch.matmul(flat, self.slope).transpose(0, 1) + self.offset  # [N, K, 6 most + 1]
+        vectors = found[..., :-1].reshape(-1, self.n_shapes, self.most * 3, 2)
+        scale = (real * real + imag * imag).clamp_min(1e-12)
+        vx, vy, square = vectors[..., 0], vectors[..., 1], scale[..., None]
+        back = torch.stack(((r * vx + i * vy) / square, (r * vy - i * vx) / square), 3)
+        back = back.reshape(-1, self.n_shapes, self.most, 6)
+        place = back[..., :2] + centre[:, :, None]
+        points = torch.cat((place, back[..., 2:]), 3).reshape(-1, self.n_shapes * self.most, 6)
+        width = torch.exp(found[..., -1].clamp(-60, 20)) / torch.sqrt(scale) * self.has_width
+        return points.index_select(1, self.taken), width
+
+
+def _float(values: npt.NDArray[np.generic]) -> Tensor:
+    return torch.tensor(np.asarray(values, dtype=np.float32))

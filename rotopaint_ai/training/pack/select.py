@@ -1,0 +1,158 @@
+"""From trained networks to the models of a pack: calibration, the face's prior, shapes, as held-out samples choose.
+
+What was chosen is made twice where held-out samples are learned from at last: from the training samples alone, to be
+judged, and from all of them, to be shipped.
+
+N held-out samples, L landmarks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from rotopaint_ai.inference.pack import SEAM
+from rotopaint_ai.sheet import Sheet, mirror_permutation
+from rotopaint_ai.training.data.augment import nominal_crop
+from rotopaint_ai.training.data.dataset import Dataset, Memory, Truth
+from rotopaint_ai.training.models.landmarks.net import CropModel, LandmarkNet
+from rotopaint_ai.training.models.prior import selection
+from rotopaint_ai.training.models.prior.deformable import fit_head
+from rotopaint_ai.training.models.prior.face_prior import FacePrior
+from rotopaint_ai.training.models.seam import strip, tune
+from rotopaint_ai.training.models.shape_fit import ShapeModel, choose_guards, fit_shapes, warped
+from rotopaint_ai.training.pack.calibration import calibrate
+from rotopaint_ai.training.trainer.recipe import Recipe
+from rotopaint_ai.training.trainer.validation import Held
+
+Array64 = npt.NDArray[np.float64]
+Check = Callable[[], None]
+
+_PRIOR = ("belief", "residual", "hidden", "slant", "stretch", "mirrored")  # what of a prior was chosen
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """What held-out samples said: the calibrations of expected errors, the prior if one is worth it, how far off each
+    landmark is then (share of the face, [L]), and how much more careful than that each shape has to be ([K])."""
+
+    calibration: tuple[float, float]
+    prior: FacePrior | None
+    left: tuple[float, float]
+    noise_L: Array64
+    guards_K: Array64
+    places: Array64  # [N, L, 2] found in the pictures of the held-out samples
+    mirror: tuple[int, ...] | None  # how they were read, and how a pack reads that keeps to this: see `nets.Reader`
+
+    def facts(self, sheet: Sheet) -> dict[str, Any]:
+        """What was chosen, for the card."""
+        prior = self.prior
+        return {
+            "prior": None if prior is None else {name: getattr(prior, name) for name in _PRIOR},
+            "shape_guards": dict(zip(sheet.shape_names, self.guards_K.tolist())),
+        }
+
+
+def choose(recipe: Recipe, learn: Dataset, held: Held, held_memory: Memory, reads: tuple[int, ...] | None) -> Chosen:
+    """Choose on the held-out samples, which were read as `reads` says, what the training samples give."""
+    calibration = calibrate(held.distance.ravel(), held.log_scale.ravel())
+    error = np.exp(calibration[0] + calibration[1] * held.log_scale)
+    kinds = (mirror_permutation(learn.sheet), None) if recipe.prior else ()
+    joins = recipe.learn_all > 0
+    candidates = [selection.folds(learn.truth.landmarks, held.truth, mirror, joins=joins) for mirror in kinds]
+    seen = 1 / (1 + np.exp(-held.visible_logit))
+    best = selection.choose_prior(candidates, held.points, error, seen, held.slant, held.truth, held.visible)
+    left, points, after = (0.0, 1.0), held.points, held
+    if best is not None:
+        points, remaining = selection.apply_in_parts(*best, held.points, error, seen, held.slant)
+        after = held._replace(points=points, distance=np.linalg.norm(points - held.truth, axis=2))
+        left = calibrate(after.distance.ravel(), np.log(remaining).ravel())
+    noise = landmark_noise(after)
+    if recipe.shape_noise is not None:
+        noise = np.full(len(learn.sheet.landmarks), recipe.shape_noise)
+    places = _in_pictures(points, held_memory, recipe)
+    guards = choose_guards(learn.sheet, _more(recipe, learn.truth), noise, places, held_memory.truth)
+    return Chosen(calibration, best and best.prior, left, noise, guards, places, reads)
+
+
+@dataclass(frozen=True, slots=True)
+class Seams:
+    """The seam network of a pack (None: none), seams that it is not to move, and how it was taught, for the card."""
+
+    path: Path | None
+    still: tuple[str, ...]
+    facts: dict[str, Any]
+
+
+def teach_seams(
+    recipe: Recipe, data: Dataset, chosen: Chosen, memory: Memory, start: Path | None, folder: Path, check: Check
+) -> Seams:
+    """The seam network to start from, taught this character's seams where that helps on held-out samples."""
+    if (
+        start is None
+        or not recipe.seam_minutes
+        or not any(s.role == "seam" and not s.closed for s in data.sheet.shapes)
+    ):
+        return Seams(start, (), {})
+    first = tune.seam_net(start)
+    tuned = tune.tune(data, first, minutes=recipe.seam_minutes, seed=recipe.seed, check=check)
+    net, path = first, start
+    if tuned is not None and tuned.is_better:
+        net, path = tuned.net, folder / SEAM
+        strip.export(net, path)
+    model = shape_model(recipe, chosen, data.subset(data.rows_of("train")))
+    assert model is not None  # there are seams
+    with torch.no_grad():
+        points = model(torch.tensor(chosen.places, dtype=torch.float32))[0].double().numpy()
+    held = data.subset(data.rows_of("val"))
+    held = replace(held, truth=memory.truth)
+    still = tune.left_as_predicted(held, memory.pictures, chosen.places, points, chosen.noise_L, net)
+    facts = {} if tuned is None else {"steps": tuned.steps, "miss_before": tuned.before, "miss_after": tuned.after}
+    return Seams(path, still, facts)
+
+
+def crop_model(net: LandmarkNet, chosen: Chosen, data: Dataset) -> CropModel:
+    """The landmark model of a pack, its prior from the samples of `data`."""
+    if chosen.prior is None:
+        return CropModel(net, chosen.calibration, mirror=chosen.mirror)
+    head = fit_head(data.truth.landmarks, mirror_permutation(data.sheet) if chosen.prior.mirrored else None)
+    assert head is not None  # there was one with fewer samples
+    return CropModel(net, chosen.calibration, chosen.prior.on(head), chosen.left, chosen.mirror)
+
+
+def shape_model(recipe: Recipe, chosen: Chosen, data: Dataset) -> ShapeModel | None:
+    """The shape model of a pack, from the samples of `data`; None for a sheet without shapes."""
+    if not data.sheet.shapes:
+        return None
+    fits = fit_shapes(data.sheet, _more(recipe, data.truth), noise_L=chosen.noise_L, guards_K=chosen.guards_K)
+    return ShapeModel(data.sheet, fits)
+
+
+def _more(recipe: Recipe, truth: Truth) -> Truth:
+    rng = np.random.default_rng(recipe.seed)
+    return warped(truth, copies=recipe.shape_copies, amount=recipe.shape_warp, rng=rng)
+
+
+def landmark_noise(held: Held) -> Array64:
+    """Each landmark's error per axis as a share of the face, from held-out samples; wild misses are capped, and few
+    samples are drawn towards the mean of all landmarks."""
+    share = held.distance / held.face[:, None]
+    cap = 4 * np.nanmedian(share)
+    squares = np.minimum(share, cap) ** 2 / 2
+    overall = float(np.nanmean(squares))
+    known = np.isfinite(squares)
+    sums, counts = np.where(known, squares, 0).sum(axis=0), known.sum(axis=0)
+    return cast(Array64, np.sqrt((sums + 20 * overall) / (counts + 20)))
+
+
+def _in_pictures(points: Array64, memory: Memory, recipe: Recipe) -> Array64:
+    """Landmarks of straight crops in the pixels of their pictures."""
+    crops = np.array([nominal_crop(landmarks, recipe.crop_margin) for landmarks in memory.truth.landmarks])
+    corner = crops[:, :2] - crops[:, 2:] / 2
+    return points * (crops[:, 2:] / recipe.input_size)[:, None] + corner[:, None]

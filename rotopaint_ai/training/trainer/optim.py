@@ -1,0 +1,79 @@
+"""Optimisers that a recipe can name, and the schedule."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from rotopaint_ai.training.models.registry import Registry
+
+Build = Callable[[nn.Module, float, float], torch.optim.Optimizer]
+OPTIMISERS: Registry[Build] = Registry("optimiser")
+
+
+def _groups(module: nn.Module, weight_decay: float) -> list[dict[str, Any]]:
+    """Weights with decay; biases, norms and single vectors without."""
+    parameters = [parameter for parameter in module.parameters() if parameter.requires_grad]
+    return [
+        {"params": [p for p in parameters if p.ndim > 1], "weight_decay": weight_decay},
+        {"params": [p for p in parameters if p.ndim <= 1], "weight_decay": 0.0},
+    ]
+
+
+@OPTIMISERS.register("adamw")
+def build_adamw(module: nn.Module, learning_rate: float, weight_decay: float) -> torch.optim.Optimizer:
+    """Loshchilov & Hutter (2019)."""
+    return torch.optim.AdamW(_groups(module, weight_decay), learning_rate, betas=(0.9, 0.99), foreach=True)
+
+
+@OPTIMISERS.register("novograd")
+def build_novograd(module: nn.Module, learning_rate: float, weight_decay: float) -> torch.optim.Optimizer:
+    """Ginsburg et al. (2019)."""
+    return NovoGrad(_groups(module, weight_decay), learning_rate)
+
+
+class NovoGrad(torch.optim.Optimizer):
+    """Momentum of gradients that are normalised layer by layer.
+
+    Source: Ginsburg et al., "Stochastic Gradient Methods with Layer-wise Adaptive Moments" (2019), algorithm 1; the
+    first moment starts as the first normalised gradient.
+    """
+
+    def __init__(
+        self, params: Iterable[Any], lr: float, *, betas: tuple[float, float] = (0.95, 0.98), eps: float = 1e-8
+    ) -> None:
+        super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "weight_decay": 0.0})
+
+    @torch.no_grad()
+    def step(self, closure: Any = None) -> Any:
+        """One step; `closure` is not supported and must be None."""
+        if closure is not None:
+            raise NotImplementedError("NovoGrad takes no closure")
+        for group in self.param_groups:
+            for parameter in group["params"]:
+                if parameter.grad is not None:
+                    self._move(parameter, parameter.grad, group)
+        return None
+
+    def _move(self, parameter: Tensor, grad: Tensor, group: dict[str, Any]) -> None:
+        state, (beta1, beta2) = self.state[parameter], group["betas"]
+        square = grad.float().pow(2).sum()
+        if not state:
+            state["second"], state["first"] = square.clone(), torch.zeros_like(parameter)
+        else:
+            state["second"].mul_(beta2).add_(square, alpha=1 - beta2)
+        pull = grad / (state["second"].sqrt() + group["eps"]) + group["weight_decay"] * parameter
+        state["first"].mul_(beta1).add_(pull)
+        parameter.add_(state["first"], alpha=-group["lr"])
+
+
+def rate_at(progress: float, *, warmup: float) -> float:
+    """Share of the full learning rate at a share of the run: a linear warm-up, then half a cosine."""
+    if progress < warmup:
+        return max(0.01, progress / warmup)
+    done = min(1.0, (progress - warmup) / max(1e-9, 1 - warmup))
+    return 0.01 + 0.99 * 0.5 * (1 + math.cos(math.pi * done))

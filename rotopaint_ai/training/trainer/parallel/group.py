@@ -1,0 +1,240 @@
+"""What the ranks of a training tell each other: gradients, and a few numbers that all must agree on.
+
+Through torch.distributed: gloo between processors, NCCL between GPUs.
+"""
+
+from __future__ import annotations
+
+import datetime
+import inspect
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+
+from rotopaint_ai.errors import CancelledError
+from rotopaint_ai.training.models.registry import Registry
+from rotopaint_ai.training.trainer.parallel.launch import is_rank
+
+ONE_BUCKET_MB = 4096
+CPU = torch.device("cpu")
+TIMEOUT = datetime.timedelta(minutes=20)  # the first rank judges held-out samples while the others wait
+Hook = Callable[[nn.parallel.DistributedDataParallel], None]
+HOOKS: Registry[Hook] = Registry("gradient compression")
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """The ranks; by default there is one."""
+
+    rank: int = 0
+    ranks: int = 1
+    device: torch.device = CPU  # where this rank computes
+
+    @classmethod
+    def join(cls) -> Group:
+        """Join the others where the launcher started this process; else a group of one.
+
+        A rank computes on the GPU of its own number, where the host has one for each of its ranks.
+        """
+        device = _own_device()
+        if not is_rank():
+            return cls(device=device)
+        if not dist.is_initialized():
+            # numbers to agree on stay with the processors
+            backend = "cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo"
+            dist.init_process_group(backend, timeout=TIMEOUT)
+        return cls(dist.get_rank(), dist.get_world_size(), device)
+
+    @property
+    def is_first(self) -> bool:
+        """Whether this rank writes files and speaks."""
+        return self.rank == 0
+
+    def share(self, values: Any) -> Any:
+        """This rank's part of a sequence or of a tensor's first axis."""
+        return values[self.rank :: self.ranks]
+
+    def sums(self, values: Sequence[float]) -> list[float]:
+        """Sums over all ranks, equal on each."""
+        if self.ranks == 1:
+            return list(values)
+        summed = torch.tensor(values, dtype=torch.float64)
+        dist.all_reduce(summed)
+        return [float(value) for value in summed]
+
+    def first_says(self, value: float) -> float:
+        """The first rank's number."""
+        return self.sums([value if self.is_first else 0.0])[0]
+
+    def any_says(self, value: bool) -> bool:
+        """Whether it is true on any rank. After a loss the launcher counts restarts on the host of the loss alone."""
+        return self.sums([float(value)])[0] > 0
+
+    def check(self, check: Callable[[], None]) -> None:
+        """Call `check` on every rank; where it raises on one, all raise CancelledError, so that none waits for it."""
+        if self.ranks == 1:
+            check()
+            return
+        raised = False
+        try:
+            check()
+        except CancelledError:
+            raised = True
+        if self.any_says(raised):
+            raise CancelledError("stopped because somebody asked; the same command with --resume goes on from here")
+
+    def talking_s(self, wrapped: nn.Module) -> float:
+        """Seconds of a step in which gradients were on their way, by PyTorch's own record."""
+        if not isinstance(wrapped, nn.parallel.DistributedDataParallel):
+            return 0.0
+        record = cast(Any, wrapped)._get_ddp_logging_data()
+        return (
+            float(record.get("avg_backward_comm_time", 0) - record.get("avg_backward_compute_comm_overlap_time", 0))
+            / 1e9
+        )
+
+    def wrap(self, net: nn.Module, *, compression: str = "none", equal: bool = False) -> nn.Module:
+        """A network whose gradients are the mean over all ranks.
+
+        `equal`: normalise over the whole batch, as one process would; slower than each rank over its own part.
+        """
+        if self.ranks == 1:
+            return net
+        if equal:
+            share_norms(net)
+        # running means are the first rank's, which alone judges and saves: no need to send them round each step
+        wrapped = nn.parallel.DistributedDataParallel(
+            net,
+            device_ids=[self.device] if self.device.type == "cuda" else None,
+            **_buffers_stay(),
+            gradient_as_bucket_view=True,
+            # PowerSGD sends twice for each bucket, and with several of them gloo's ranks may not agree which is next
+            bucket_cap_mb=ONE_BUCKET_MB if compression == "powersgd" else None,
+        )
+        HOOKS[compression](wrapped)
+        return wrapped
+
+    def leave(self) -> None:
+        """Leave the group; the others need not wait."""
+        if self.ranks > 1 and dist.is_initialized():
+            dist.destroy_process_group()
+
+
+ALONE = Group()
+
+
+def _buffers_stay() -> dict[str, Any]:
+    """Buffers are not sent round; the argument's name by PyTorch's version (2.13 warns of the older one)."""
+    known = inspect.signature(nn.parallel.DistributedDataParallel.__init__).parameters
+    return {"forward_sync_buffers" if "forward_sync_buffers" in known else "broadcast_buffers": False}
+
+
+def _own_device() -> torch.device:
+    local, ranks_here = int(os.environ.get("LOCAL_RANK", "0")), int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
+    if not torch.cuda.is_available() or torch.cuda.device_count() < ranks_here:
+        return CPU
+    torch.cuda.set_device(local)  # else every rank would open its first context on GPU 0
+    return torch.device("cuda", local)
+
+
+@HOOKS.register("none")
+def send_whole(wrapped: nn.parallel.DistributedDataParallel) -> None:
+    """Gradients as they are."""
+
+
+@HOOKS.register("bf16")
+def send_bf16(wrapped: nn.parallel.DistributedDataParallel) -> None:
+    """Gradients rounded to bfloat16: half the bytes. PyTorch's own hook for this refuses gloo."""
+
+    def hook(state: Any, bucket: Any) -> Any:
+        buffer = bucket.buffer()
+        small = buffer.bfloat16().div_(dist.get_world_size())
+        done = cast(Any, dist.all_reduce(small, async_op=True)).get_future()
+        return done.then(lambda future: buffer.copy_(future.value()[0]))
+
+    hook.__annotations__.clear()  # PyTorch compares them with types, and here they are text
+    wrapped.register_comm_hook(None, hook)
+
+
+@HOOKS.register("fp16")
+def send_fp16(wrapped: nn.parallel.DistributedDataParallel) -> None:
+    """Gradients rounded to half floats: half the bytes."""
+    from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import fp16_compress_hook
+
+    wrapped.register_comm_hook(None, fp16_compress_hook)
+
+
+@HOOKS.register("powersgd")
+def send_powersgd(wrapped: nn.parallel.DistributedDataParallel) -> None:
+    """Gradients as low-rank products, after Vogels et al. (2019): for slow networks between hosts."""
+    from torch.distributed.algorithms.ddp_comm_hooks.powerSGD_hook import PowerSGDState, powerSGD_hook
+
+    wrapped.register_comm_hook(PowerSGDState(None, matrix_approximation_rank=4, start_powerSGD_iter=20), powerSGD_hook)
+
+
+def share_norms(net: nn.Module) -> None:
+    """Make every batch norm of a network normalise over the batches of all ranks together."""
+    for module in net.modules():
+        for name, child in module.named_children():
+            if type(child) is nn.BatchNorm2d:
+                setattr(module, name, _shared(child))
+
+
+class SharedNorm(nn.BatchNorm2d):
+    """A batch norm over all ranks' samples. PyTorch's SyncBatchNorm wants GPUs."""
+
+    def forward(self, values: Tensor) -> Tensor:
+        """Normalise [N, C, H, W] with the mean and variance of all ranks."""
+        if not self.training:
+            return super().forward(values)
+        wide = values.double()  # in single precision the mean's square hides small variances
+        count = values.shape[0] * values.shape[2] * values.shape[3] * dist.get_world_size()
+        sums = _all_sum(torch.stack([wide.sum((0, 2, 3)), (wide * wide).sum((0, 2, 3))]))
+        exact = sums[0] / count
+        mean, variance = exact.float(), (sums[1] / count - exact * exact).clamp_min(0).float()
+        self._remember(mean.detach(), variance.detach() * count / max(1, count - 1))
+        scale = torch.rsqrt(variance + self.eps) * self.weight
+        moved = values.float() * scale[:, None, None] + (self.bias - mean * scale)[:, None, None]
+        return moved.to(values.dtype)
+
+    @torch.no_grad()
+    def _remember(self, mean: Tensor, variance: Tensor) -> None:
+        assert self.running_mean is not None
+        assert self.running_var is not None
+        assert self.num_batches_tracked is not None
+        share = 0.1 if self.momentum is None else self.momentum
+        self.num_batches_tracked.add_(1)
+        self.running_mean.lerp_(mean, share)
+        self.running_var.lerp_(variance, share)
+
+
+def _shared(norm: nn.BatchNorm2d) -> SharedNorm:
+    made = SharedNorm(norm.num_features, norm.eps, norm.momentum)
+    made.weight, made.bias = norm.weight, norm.bias
+    for name in ("running_mean", "running_var", "num_batches_tracked"):
+        setattr(made, name, getattr(norm, name))
+    return made.train(norm.training)
+
+
+def _all_sum(values: Tensor) -> Tensor:
+    """The sum over all ranks, through which gradients flow back (the sum of their gradients)."""
+    return cast(Tensor, _AllSum.apply(values))  # type: ignore[no-untyped-call]
+
+
+class _AllSum(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, values: Tensor) -> Tensor:
+        summed = values.clone()
+        dist.all_reduce(summed)
+        return summed
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> Tensor:  # type: ignore[override]
+        summed = gradient.clone()
+        dist.all_reduce(summed)
+        return summed
