@@ -28,8 +28,8 @@ from numpy.typing import NDArray
 from rotopaint_ai.exchange import document as documents
 from rotopaint_ai.shapes.bezier import as_array, evaluate, sample, segments
 from rotopaint_ai.shapes.fit import fit_segments
-from rotopaint_ai.shapes.human import with_keys
-from rotopaint_ai.shapes.reach import propose
+from rotopaint_ai.shapes.manual_keys import with_keys
+from rotopaint_ai.shapes.propagation_range import propose
 from rotopaint_ai.shapes.refit import Errors, refit, spread
 from rotopaint_ai.shapes.roto import ControlPoint, Key, Points, RotoDocument, RotoShape
 

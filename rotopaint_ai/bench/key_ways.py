@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from rotopaint_ai.exchange import formats
-from rotopaint_ai.shapes import bezier, poses, reduce
+from rotopaint_ai.shapes import bezier, reduce, samples
 from rotopaint_ai.shapes.bezier import Array
 from rotopaint_ai.shapes.roto import Key, RotoShape
 
@@ -106,14 +106,14 @@ def _ring(x: float, y: float, radius: float, n: int) -> Array:
 def thinned(shape: RotoShape, tolerance_px: float) -> RotoShape:
     """Ramer-Douglas-Peucker over the control points' positions, all together: frames kept, values unchanged."""
     frames = list(shape.frames)
-    table = poses.rows(shape, np.array(frames)).reshape(len(frames), -1, 6)[..., :2]
+    table = samples.rows(shape, np.array(frames)).reshape(len(frames), -1, 6)[..., :2]
     kept, todo = {0, len(frames) - 1}, [(0, len(frames) - 1)]
     while todo:
         a, b = todo.pop()
         if b - a < 2:
             continue
         share = (np.arange(a + 1, b) - a)[:, None, None] / (b - a)
-        off = poses.farthest(table[a + 1 : b] - table[a] - share * (table[b] - table[a]))
+        off = samples.farthest(table[a + 1 : b] - table[a] - share * (table[b] - table[a]))
         worst = int(off.argmax())
         if off[worst] > tolerance_px:
             kept.add(a + 1 + worst)
@@ -127,7 +127,7 @@ def least(shape: RotoShape, tolerance_px: float) -> int:
     Each coordinate of each sample may follow a line of its own (the best one); that is less than any shape has to do.
     """
     frames = np.arange(shape.frames[0], shape.frames[-1] + 1)
-    table = poses.samples(poses.rows(shape, frames), shape.closed, 4).reshape(len(frames), -1)
+    table = samples.samples(samples.rows(shape, frames), shape.closed, 4).reshape(len(frames), -1)
     count, at, last = 1, 0, len(frames) - 1
     while at < last:
         end = at + 1

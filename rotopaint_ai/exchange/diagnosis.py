@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
-from rotopaint_ai.shapes import poses
+from rotopaint_ai.shapes import samples
 from rotopaint_ai.shapes.roto import ControlPoint, Interpolation, Points, RotoDocument, RotoShape
 
 NEAR_PX = 0.25  # a guess that brings the curves this near is the answer
@@ -31,7 +31,7 @@ def diagnose(meant: RotoShape, found: RotoShape, document: RotoDocument, frames:
 
 
 def _distance(a: RotoShape, b: RotoShape, frames: Sequence[int]) -> float:
-    return float(poses.distances(a, b, frames, per_segment=4).max(initial=0.0))
+    return float(samples.distances(a, b, frames, per_segment=4).max(initial=0.0))
 
 
 def _mistakes(meant: RotoShape, found: RotoShape, document: RotoDocument) -> Iterator[tuple[str, RotoShape]]:

@@ -19,7 +19,7 @@ from rotopaint_ai.errors import DocumentError, UsageError
 from rotopaint_ai.exchange import formats
 from rotopaint_ai.exchange.diagnosis import diagnose
 from rotopaint_ai.exchange.features import Feature
-from rotopaint_ai.shapes import bezier, poses
+from rotopaint_ai.shapes import bezier, samples
 from rotopaint_ai.shapes.rasterise import Region, matte
 from rotopaint_ai.shapes.roto import DEFAULT_WIDTH_PX, ControlPoint, Key, RotoDocument, RotoShape
 
@@ -265,7 +265,7 @@ def _telling_frames(a: RotoShape, b: RotoShape, meant: RotoDocument, loses: Coll
 def _gaps(a: RotoShape, b: RotoShape, frames: Sequence[int], loses: Collection[Feature]) -> list[float]:
     """Distance of the curves in pixels at each frame, between points of equal parameter where the format keeps them."""
     if "points" not in loses and a.n_points == b.n_points:
-        return [float(gap) for gap in poses.distances(a, b, frames)]
+        return [float(gap) for gap in samples.distances(a, b, frames)]
     chosen = set(spread(frames, 40))
     return [curve_distance(a, b, frame) if frame in chosen else 0.0 for frame in frames]
 

@@ -22,7 +22,7 @@ from rotopaint_ai.plates.plate import Frame
 from rotopaint_ai.plates.window import Area
 from rotopaint_ai.project import Project, SeamSettings, State
 from rotopaint_ai.seams.strokes import Strokes
-from rotopaint_ai.shapes.human import corrected_frames, with_human_keys
+from rotopaint_ai.shapes.manual_keys import corrected_frames, with_human_keys
 from rotopaint_ai.shapes.roto import RotoDocument
 from rotopaint_ai.sheet import ShapeSpec, Sheet
 

@@ -20,8 +20,8 @@ from rotopaint_ai.pipeline.state import RunState
 from rotopaint_ai.project import Project, State
 from rotopaint_ai.project.owner import BEAT_S
 from rotopaint_ai.project.prints import NOTE, Prints
-from rotopaint_ai.shapes.human import with_human_keys
-from rotopaint_ai.shapes.join import joined
+from rotopaint_ai.shapes.manual_keys import with_human_keys
+from rotopaint_ai.shapes.merge import merge
 from rotopaint_ai.shapes.refit import again
 from rotopaint_ai.shapes.roto import RotoDocument
 
@@ -73,9 +73,9 @@ def keep_results(open_project: OpenProject, plan: Plan, state: RunState) -> None
     written = build_document(state.records(), plan)
     document = plan.work.put_back(written)
     if before.predicted is not None:
-        predicted = joined(before.predicted, predicted, plan.frames)
+        predicted = merge(before.predicted, predicted, plan.frames)
     if before.document is not None:
-        document = joined(before.document, document, plan.frames)
+        document = merge(before.document, document, plan.frames)
         document = with_human_keys(document, before.document)
         document = again(predicted, document, before.document, before.spreads, frozenset(plan.frames))
     project.append("run", before, replace(before, document=document, predicted=predicted))

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rotopaint_ai.shapes.bezier import Array
-from rotopaint_ai.shapes.poses import farthest
+from rotopaint_ai.shapes.samples import farthest
 
 _ROUNDS = 24  # of reweighting
 _LEAST = 1.7  # of the tolerance: with runs of lines this far off no fit of as few keys was ever within it

@@ -14,7 +14,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from rotopaint_ai.shapes import bezier, knots, poses
+from rotopaint_ai.shapes import bezier, knots, samples
 from rotopaint_ai.shapes.bezier import Array
 from rotopaint_ai.shapes.knots import Stretch
 from rotopaint_ai.shapes.roto import Interpolation, Key, RotoDocument, RotoShape, Source
@@ -74,7 +74,7 @@ def reduce_keys(shape: RotoShape, tolerance_px: float = 0.5, *, keep: Collection
 def deviation(a: RotoShape, b: RotoShape) -> float:
     """Largest distance in pixels between two shapes' curve points of equal parameter over all frames of both."""
     frames = sorted({*a.frames, *b.frames})
-    return float(poses.distances(a, b, range(frames[0], frames[-1] + 1)).max())
+    return float(samples.distances(a, b, range(frames[0], frames[-1] + 1)).max())
 
 
 def _reduced(shape: RotoShape, motion: _Motion, tolerance_px: float) -> RotoShape:
@@ -93,12 +93,12 @@ def _reduced(shape: RotoShape, motion: _Motion, tolerance_px: float) -> RotoShap
 def _motion(shape: RotoShape, keep: Collection[Source]) -> _Motion:
     first, last = shape.frames[0], shape.frames[-1]
     frames = np.arange(first, last + 1)
-    rows = poses.rows(shape, frames)
+    rows = samples.rows(shape, frames)
     tied = np.concatenate(([False], (rows[1:] == rows[:-1]).all(axis=1)))
     fixed = np.zeros(len(frames), dtype=bool)
     for frame, key in shape.keys.items():
         fixed[frame - first] = key.source in keep
-    return _Motion(frames, rows, poses.samples(rows, shape.closed, _PER_SEGMENT), tied, fixed)
+    return _Motion(frames, rows, samples.samples(rows, shape.closed, _PER_SEGMENT), tied, fixed)
 
 
 # --- what stands still ------------------------------------------------------------------------------------------------
@@ -157,7 +157,7 @@ def _merged(motion: _Motion, stills: Sequence[_Still], tolerance_px: float) -> l
 def _middle(motion: _Motion, rows: Sequence[int], tolerance_px: float) -> int | None:
     """The row whose curve is nearest to those of all the rows; None where that is beyond the tolerance."""
     curves = motion.samples_FMC[list(rows)]
-    away = [float(poses.farthest(curves - curve).max()) for curve in curves]
+    away = [float(samples.farthest(curves - curve).max()) for curve in curves]
     best = int(np.argmin(away))
     return rows[best] if away[best] <= tolerance_px else None
 

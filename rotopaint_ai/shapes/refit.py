@@ -1,6 +1,6 @@
-"""A shot corrected from a few human keys: the difference to what the models said, carried to all its other frames.
+"""A shot corrected from a few human keys: the difference to what the models predicted, carried to all its other frames.
 
-How the models are wrong is of three kinds, and a shot's corrections tell which (`_beliefs`).
+How the models are wrong is of three kinds, and a shot's corrections tell which (`_hypothesis_weights`).
 
 Models that never saw the character lean: where a spline truly is moves from frame to frame as a random walk, and by how
 much the models are wrong there is a difference in face space, turned and sized with the head, that varies with the pose
@@ -23,9 +23,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rotopaint_ai.shapes import alike, poses
+from rotopaint_ai.shapes import pose_kernel, samples
 from rotopaint_ai.shapes.facespace import Array, Complex, FaceSpace, Rows, face_space
-from rotopaint_ai.shapes.human import Carried, corrected_frames, to_carry_on, with_keys, within
+from rotopaint_ai.shapes.manual_keys import Carried, corrected_frames, to_carry_on, with_keys, within
 from rotopaint_ai.shapes.roto import ControlPoint, Key, RotoDocument, RotoShape
 
 Keys = Mapping[str, Mapping[int, Key]]
@@ -46,17 +46,17 @@ FREE = 10.0  # how far from the models' mean a spline may be altogether, in unit
 LEAST_WALK = 0.1  # share of the motion between neighbouring holds that is never taken for noise
 LEAST_NOISE = 0.05  # and of its square that always is
 WINDOW, MARGIN = 400, 80  # holds solved together, and those beside them that have a say
-LEANING = 0.5  # how likely it is, before two corrections of a shape tell, that the models lean
-LEANING_OWN = 0.05  # share of its error that each hold then has for itself
-ALONE = 0.1  # how likely it is that errors have nothing to do with each other (`alike.BELIEF` is the rest)
+BIASED = 0.5  # how likely it is, before two corrections of a shape tell, that the models share a bias
+BIASED_OWN = 0.05  # share of its error that each hold then has for itself
+INDEPENDENT = 0.1  # how likely it is that errors have nothing to do with each other (`pose_kernel.PRIOR` is the rest)
 COLUMNS = 3.0  # how many independent errors the points of a shape count for
 _EXACT = 1e-4  # of the noise: what a human key may be off
-_UNLIKELY = 0.005  # a view that is believed less has no say
+_NEGLIGIBLE = 0.005  # a view that is believed less has no say
 _STILL_PX = 0.01  # a key that would move by less stays the model's
 
 
 def refit(predicted: RotoDocument, document: RotoDocument, errors: Errors | None = None) -> Keys:
-    """New keys of all frames that no person has keyed, by shape: what the models said, corrected by what people did.
+    """New keys of all frames that no person has keyed, by shape: the prediction, corrected by what people did.
 
     `errors` are the expected errors of the run; without them those of the landmarks stand for all shapes. A key that
     nothing moves is the model's own. Shapes without a correction, or whose spline is not the model's any more, are
@@ -72,10 +72,10 @@ def refit(predicted: RotoDocument, document: RotoDocument, errors: Errors | None
     tasks = [
         _task(space, base, shape, hand, (errors or {}).get(shape.name) or of_face)
         for base, shape, hand in _corrected(predicted, document)
-        if not set(hand).isdisjoint(_spoken_of(space, base, shape))
+        if not set(hand).isdisjoint(_predicted_frames(space, base, shape))
     ]
-    beliefs = _beliefs(space, tasks)
-    return {task.shape.name: _refitted(space, task, beliefs) for task in tasks}
+    weights = _hypothesis_weights(space, tasks)
+    return {task.shape.name: _refitted(space, task, weights) for task in tasks}
 
 
 def spread(predicted: RotoDocument, document: RotoDocument, frame: int, first: int, last: int) -> Keys:
@@ -128,7 +128,7 @@ def _corrected(predicted: RotoDocument, document: RotoDocument) -> Iterator[tupl
 
 @dataclass(frozen=True, slots=True)
 class _Task:
-    """A shape to be refitted: what the models `said` (H, 3 P) at its holds, and what is `true` (3 P,) at some.
+    """A shape to be refitted: `predicted_H` (H, 3 P) at its holds, and `corrected` (3 P,) at some of them.
 
     `hold_F`: the hold of each of `frames`; `rows_H`: the holds' rows of the face space.
     """
@@ -139,19 +139,19 @@ class _Task:
     frames: list[int]
     hold_F: Rows
     rows_H: Rows
-    said: Complex
+    predicted_H: Complex
     error_H: Array
-    true: Mapping[int, Complex]
+    corrected: Mapping[int, Complex]
 
     @property
     def at_N(self) -> Rows:
         """The corrected holds."""
-        return np.array(sorted(self.true), dtype=np.intp)
+        return np.array(sorted(self.corrected), dtype=np.intp)
 
     @property
-    def wrong(self) -> Complex:
+    def errors_N(self) -> Complex:
         """The models' errors found at them (N, 3 P)."""
-        return np.array([self.true[hold] for hold in self.at_N]) - self.said[self.at_N]
+        return np.array([self.corrected[hold] for hold in self.at_N]) - self.predicted_H[self.at_N]
 
     @property
     def scale_H(self) -> Array:
@@ -159,13 +159,13 @@ class _Task:
         return np.asarray(self.error_H / np.sqrt((self.error_H**2).mean()))
 
 
-def _spoken_of(space: FaceSpace, base: RotoShape, shape: RotoShape) -> list[int]:
-    """Frames of which the models said something: where the face was lost, no key tells how wrong they are."""
+def _predicted_frames(space: FaceSpace, base: RotoShape, shape: RotoShape) -> list[int]:
+    """Frames of which the models predicted something: where the face was lost, no key tells how wrong they are."""
     return sorted({*base.keys, *(shape.keys.keys() & set(space.frames))})
 
 
 def _task(space: FaceSpace, base: RotoShape, shape: RotoShape, hand: list[int], errors: Mapping[int, float]) -> _Task:
-    frames = _spoken_of(space, base, shape)
+    frames = _predicted_frames(space, base, shape)
     starts, hold_F = np.unique(space.time_F[space.rows(frames)], return_inverse=True)
     first = [frames[int(np.argmax(hold_F == hold))] for hold in range(len(starts))]
     keyed = {int(hold_F[frames.index(frame)]): frame for frame in hand if frame in frames}
@@ -175,35 +175,35 @@ def _task(space: FaceSpace, base: RotoShape, shape: RotoShape, hand: list[int], 
     return _Task(base, shape, hand, frames, hold_F, space.rows(first), _splines(base, first), error_H, true)
 
 
-def _beliefs(space: FaceSpace, tasks: Sequence[_Task]) -> Array:
-    """How much to believe each view of the models' errors, of sum 1: leaning, alone, and each of `alike.OWN`.
+def _hypothesis_weights(space: FaceSpace, tasks: Sequence[_Task]) -> Array:
+    """Weights, of sum 1, of each hypothesis: biased, independent, and each of `pose_kernel.OWN`.
 
     By Bayes' rule, from how alike the errors are that were found so far, those of all shapes together.
     """
-    log = np.log([LEANING, ALONE, *alike.BELIEF])
+    log = np.log([BIASED, INDEPENDENT, *pose_kernel.PRIOR])
     for task in tasks:
         own = task.scale_H[task.at_N] ** 2
         sized = np.sqrt(np.outer(own, own)) * _kernel(space, task.rows_H[task.at_N])
         among = _near(space, task)[task.at_N]
         views = [
-            alike.with_own(sized, LEANING_OWN * own),
+            pose_kernel.with_own(sized, BIASED_OWN * own),
             np.diag(own).astype(complex),
-            *(alike.with_own(among, share * own) for share in alike.OWN),
+            *(pose_kernel.with_own(among, share * own) for share in pose_kernel.OWN),
         ]
-        log -= COLUMNS * np.array([alike.surprise(view, task.wrong) for view in views])
+        log -= COLUMNS * np.array([pose_kernel.surprise(view, task.errors_N) for view in views])
     weight = np.exp(log - log.max())
     return np.asarray(weight / weight.sum())
 
 
-def _refitted(space: FaceSpace, task: _Task, beliefs: Array) -> dict[int, Key]:
+def _refitted(space: FaceSpace, task: _Task, weights: Array) -> dict[int, Key]:
     """Keys by all views of the models' errors, each as far as it is believed."""
-    estimate = task.said.copy()
-    for belief, leaning in zip(beliefs, (True, False)):
-        estimate += belief * (_by_walk(space, task, leaning) - task.said) if belief > _UNLIKELY else 0
+    estimate = task.predicted_H.copy()
+    for weight, is_biased in zip(weights, (True, False)):
+        estimate += weight * (_by_walk(space, task, is_biased) - task.predicted_H) if weight > _NEGLIGIBLE else 0
     across, own = _near(space, task), task.scale_H[task.at_N] ** 2
-    for belief, share in zip(beliefs[2:], alike.OWN):
-        among = alike.with_own(across[task.at_N], share * own)
-        estimate += belief * (across @ np.linalg.solve(among, task.wrong))
+    for weight, share in zip(weights[2:], pose_kernel.OWN):
+        among = pose_kernel.with_own(across[task.at_N], share * own)
+        estimate += weight * (across @ np.linalg.solve(among, task.errors_N))
     others = [frame for frame in task.frames if frame not in set(task.hand)]
     rows = task.hold_F[np.searchsorted(task.frames, others)]
     return _moved_keys(task.base, task.shape, others, estimate[rows]) if others else {}
@@ -212,8 +212,8 @@ def _refitted(space: FaceSpace, task: _Task, beliefs: Array) -> dict[int, Key]:
 def _near(space: FaceSpace, task: _Task) -> Complex:
     """Covariance (H, N) of errors that are the same where the face looks the same round the shape."""
     turn = space.factor_F[task.rows_H] / abs(space.factor_F).mean()
-    likeness = alike.likeness(space, task.rows_H, task.said, task.at_N)
-    return alike.kernel(likeness, turn, task.scale_H, task.at_N)
+    likeness = pose_kernel.likeness(space, task.rows_H, task.predicted_H, task.at_N)
+    return pose_kernel.kernel(likeness, turn, task.scale_H, task.at_N)
 
 
 def _kernel(space: FaceSpace, rows: Rows) -> Complex:
@@ -234,77 +234,79 @@ def _kernel(space: FaceSpace, rows: Rows) -> Complex:
     return np.asarray(turn[:, None] * turn[None].conj() * together)
 
 
-def _by_walk(space: FaceSpace, task: _Task, leaning: bool) -> Complex:
+def _by_walk(space: FaceSpace, task: _Task, is_biased: bool) -> Complex:
     """Where a spline truly is at every hold, (H, 3 P), if the models lean and splines walk from frame to frame.
 
     A long shot is solved in overlapping windows, each with the keys nearest to it.
     """
-    estimate = task.said.copy()
-    for start in range(0, len(task.said), WINDOW):
+    estimate = task.predicted_H.copy()
+    for start in range(0, len(task.predicted_H), WINDOW):
         holds, inner = _window(task, start)
         known = {
-            int(np.searchsorted(holds, hold)): task.true[hold] for hold in task.true if hold in set(holds.tolist())
+            int(np.searchsorted(holds, hold)): task.corrected[hold]
+            for hold in task.corrected
+            if hold in set(holds.tolist())
         }
         if known:
-            part = _posterior(space, task.rows_H[holds], task.said[holds], task.error_H[holds], known, leaning)
+            part = _posterior(space, task.rows_H[holds], task.predicted_H[holds], task.error_H[holds], known, is_biased)
             estimate[inner] = part[np.searchsorted(holds, np.arange(inner.start, inner.stop))]
     return estimate
 
 
 def _window(task: _Task, start: int) -> tuple[Rows, slice]:
     """Holds that are solved together, and those of them that it is done for."""
-    n = len(task.said)
+    n = len(task.predicted_H)
     low, high = max(start - MARGIN, 0), min(start + WINDOW + MARGIN, n)
-    outside = sorted((hold for hold in task.true if not low <= hold < high), key=lambda hold: abs(hold - start))
+    outside = sorted((hold for hold in task.corrected if not low <= hold < high), key=lambda hold: abs(hold - start))
     return np.array(sorted({*range(low, high), *outside[:MARGIN]}), dtype=np.intp), slice(start, min(start + WINDOW, n))
 
 
 def _posterior(
-    space: FaceSpace, rows: Rows, said: Complex, error_H: Array, known: Mapping[int, Complex], leaning: bool
+    space: FaceSpace, rows: Rows, predicted_H: Complex, error_H: Array, known: Mapping[int, Complex], is_biased: bool
 ) -> Complex:
     """The Gaussian process itself: mean of the true splines given the models' at all holds and people's at some."""
-    at, mean = np.array(list(known), dtype=np.intp), said.mean(axis=0)
+    at, mean = np.array(list(known), dtype=np.intp), predicted_H.mean(axis=0)
     time = space.time_F[rows]
-    walk, noise = _motion(said, time, error_H)
-    variance = max(float((abs(said - mean) ** 2).mean()), noise)
+    walk, noise = _motion(predicted_H, time, error_H)
+    variance = max(float((abs(predicted_H - mean) ** 2).mean()), noise)
     truth = walk * np.minimum(time[:, None], time[None]) - walk * time.min() + FREE * variance
     found = np.array(list(known.values()))
     scale = error_H / np.sqrt((error_H**2).mean())
     least = min(LEAST_PX**2, float((error_H**2).mean()))
-    wrong = _across(said[at], found) / scale[at] ** 2
-    size = max(least, float(wrong.max() if leaning else wrong.mean()))
-    together = _kernel(space, rows) if leaning else np.eye(len(rows))
+    wrong = _squared_error_across(predicted_H[at], found) / scale[at] ** 2
+    size = max(least, float(wrong.max() if is_biased else wrong.mean()))
+    together = _kernel(space, rows) if is_biased else np.eye(len(rows))
     of_said = truth + size * np.outer(scale, scale) * together + np.diag(OWN * noise * scale**2)
     whole = np.block([[of_said, truth[:, at]], [truth[at], truth[np.ix_(at, at)]]])
     whole += _EXACT * noise * np.eye(len(whole))
-    observed = np.concatenate([said, found]) - mean
+    observed = np.concatenate([predicted_H, found]) - mean
     both = np.concatenate([truth, truth[:, at]], axis=1)
     return np.asarray(both @ np.linalg.solve(whole, observed) + mean)
 
 
-def _across(said: Complex, found: Complex) -> Array:
+def _squared_error_across(predicted_H: Complex, found: Complex) -> Array:
     """Mean squared error across the curve of splines (N, 3 P), one for each: along it points may lie anywhere.
 
     How wrong the models are is learned from this alone. What they expect of themselves is often several times too much,
-    and would let a single key pull frames far away from what is said rightly of them.
+    and would let a single key pull frames far away from what is predicted rightly of them.
     """
-    n = said.shape[1] // 3
-    way = said[:, 2 * n :] - said[:, n : 2 * n]
+    n = predicted_H.shape[1] // 3
+    way = predicted_H[:, 2 * n :] - predicted_H[:, n : 2 * n]
     normal = 1j * way / np.maximum(abs(way), 1e-9)
-    return np.asarray((np.real((found - said)[:, :n] * normal.conj()) ** 2).mean(axis=1))
+    return np.asarray((np.real((found - predicted_H)[:, :n] * normal.conj()) ** 2).mean(axis=1))
 
 
-def _motion(said: Complex, time: Array, error_H: Array) -> tuple[float, float]:
+def _motion(predicted_H: Complex, time: Array, error_H: Array) -> tuple[float, float]:
     """How far a spline walks in a frame and how noisy the models are, as variances, from the models' splines alone.
 
     A walk grows with the lag, noise does not: one lag tells their sum, two lags the walk. Noise is never more than what
     the models expect, so that a blink stays a blink.
     """
-    if len(said) < 4:
+    if len(predicted_H) < 4:
         return 1.0, max(float((error_H**2).mean()), 1e-6)
     step = float(np.median(np.diff(time)))
-    near = max(float((abs(said[1:] - said[:-1]) ** 2).mean()), 1e-6)
-    far = float((abs(said[2:] - said[:-2]) ** 2).mean())
+    near = max(float((abs(predicted_H[1:] - predicted_H[:-1]) ** 2).mean()), 1e-6)
+    far = float((abs(predicted_H[2:] - predicted_H[:-2]) ** 2).mean())
     noise = (near - max(far - near, LEAST_WALK * near)) / 2
     noise = min(max(noise, LEAST_NOISE * near), float((error_H**2).mean()))
     return max(near - 2 * noise, LEAST_WALK * near) / step, max(noise, 1e-6)
@@ -355,7 +357,7 @@ def _moved_keys(base: RotoShape, shape: RotoShape, frames: Sequence[int], spline
 
 def _splines(shape: RotoShape, frames: Sequence[int]) -> Complex:
     """Points, ends of incoming and of outgoing tangents (F, 3 P) at frames."""
-    rows = poses.rows(shape, frames).reshape(len(frames), -1, 3, 2)
+    rows = samples.rows(shape, frames).reshape(len(frames), -1, 3, 2)
     xy = rows[..., 0] + 1j * rows[..., 1]
     return np.asarray(np.concatenate([xy[..., 0], xy[..., 0] + xy[..., 1], xy[..., 0] + xy[..., 2]], axis=1))
 

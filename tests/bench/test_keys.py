@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from rotopaint_ai.bench import key_ways, keys
-from rotopaint_ai.shapes import poses, reduce
+from rotopaint_ai.shapes import reduce, samples
 from rotopaint_ai.shapes.roto import ControlPoint, Key, RotoShape
 
 
@@ -28,7 +28,7 @@ def test_thinning_keeps_values_and_tolerance_of_points() -> None:
     shape = parabola(141)
     thin = key_ways.thinned(shape, 0.5)
     assert all(thin.keys[f].points == shape.keys[f].points for f in thin.frames)
-    assert poses.distances(shape, thin, range(141)).max() <= 0.5
+    assert samples.distances(shape, thin, range(141)).max() <= 0.5
 
 
 def test_the_result_names_every_case_and_we_need_the_fewest() -> None:

@@ -15,7 +15,7 @@ import pytest
 
 from rotopaint_ai.errors import DocumentError
 from rotopaint_ai.exchange import document, formats, nuke, nuke_reader, nuke_text, proof
-from rotopaint_ai.shapes import poses, reduce
+from rotopaint_ai.shapes import reduce, samples
 from rotopaint_ai.shapes.roto import ControlPoint, Key, Points, RotoDocument, RotoShape
 
 from . import nuke_oracle as oracle
@@ -119,7 +119,7 @@ def test_06_baked_keys_are_reduced_with_a_tolerance() -> None:
     baked = sparse.with_keys({f: Key(sparse.at(f)) for f in range(1001, 1201)})
     reduced = reduce.reduce_keys(baked, 0.5)
     assert len(reduced.keys) <= 6
-    assert max(poses.distances(baked, reduced, range(1001, 1201))) <= 0.5
+    assert max(samples.distances(baked, reduced, range(1001, 1201))) <= 0.5
 
 
 def test_06_points_with_keys_of_their_own_become_common_keys() -> None:

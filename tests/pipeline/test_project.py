@@ -146,7 +146,7 @@ def test_a_run_can_be_undone_and_other_frames_stay(
 def test_corrections_that_were_carried_on_are_carried_on_again(
     run_project: Project, plates: str, pack: Path, tmp_path: Path
 ) -> None:
-    from rotopaint_ai.shapes.human import with_keys
+    from rotopaint_ai.shapes.manual_keys import with_keys
     from rotopaint_ai.shapes.refit import refit
 
     state = run_project.load().state

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rotopaint_ai.project.values import Spread
-from rotopaint_ai.shapes.human import to_carry_on, within
+from rotopaint_ai.shapes.manual_keys import to_carry_on, within
 from rotopaint_ai.shapes.roto import ControlPoint, Key, LandmarkKeys, RotoDocument, RotoShape, Source
 
 NEAR, FAR = Spread(3, 1, 5), Spread(12, 10, 14)

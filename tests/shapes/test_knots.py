@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rotopaint_ai.shapes import knots, poses, reduce
+from rotopaint_ai.shapes import knots, reduce, samples
 from rotopaint_ai.shapes.knots import Stretch
 from rotopaint_ai.shapes.roto import ControlPoint, Key, RotoShape
 
@@ -68,7 +68,7 @@ def test_any_mix_of_moves_holds_and_human_keys_is_kept(data: st.DataObject) -> N
     shape = RotoShape("a", False, "seam", keys)
     reduced = reduce.reduce_keys(shape, 0.5)
     frames = range(1, n + 1)
-    assert poses.distances(shape, reduced, frames).max() <= 0.5
+    assert samples.distances(shape, reduced, frames).max() <= 0.5
     assert len(reduced.keys) <= n
     for frame, key in keys.items():
         if key.source == "human":
@@ -89,7 +89,7 @@ def test_a_pose_on_twos_needs_one_key_and_no_more() -> None:
     shape = wave(40, 2)
     reduced = reduce.reduce_keys(shape, 0.5)
     assert reduced.frames == tuple(range(1, 41, 2))
-    assert poses.distances(shape, reduced, range(1, 41)).max() == 0.0
+    assert samples.distances(shape, reduced, range(1, 41)).max() == 0.0
 
 
 def test_neighbouring_holds_within_the_tolerance_are_one_hold_of_a_pose_between() -> None:
@@ -111,6 +111,6 @@ def test_a_move_into_a_hold_and_a_jump_out_of_it() -> None:
 def test_long_shots_are_worked_on_in_parts_that_fit_together() -> None:
     shape = wave(700)
     reduced = reduce.reduce_keys(shape, 0.5)
-    assert poses.distances(shape, reduced, range(1, 701)).max() <= 0.5
+    assert samples.distances(shape, reduced, range(1, 701)).max() <= 0.5
     alone = len(reduce.reduce_keys(shape.with_keys({f: shape.keys[f] for f in range(1, 201)}), 0.5).keys)
     assert len(reduced.keys) <= 3.5 * alone + 4

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from rotopaint_ai.shapes.reach import propose, unlikeness
+from rotopaint_ai.shapes.propagation_range import propose, unlikeness
 from rotopaint_ai.shapes.refit import refit, spread
 from rotopaint_ai.shapes.roto import ControlPoint, Key, Landmark, LandmarkKeys, Points, RotoDocument, RotoShape
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Protocol
 
 from rotopaint_ai.project.values import Spread, State
 from rotopaint_ai.shapes import edit
-from rotopaint_ai.shapes.human import to_carry_on, with_keys, within
-from rotopaint_ai.shapes.reach import propose
+from rotopaint_ai.shapes.manual_keys import to_carry_on, with_keys, within
+from rotopaint_ai.shapes.propagation_range import propose
 from rotopaint_ai.shapes.roto import Key, Landmark, Points, RotoDocument, Source
 
 if TYPE_CHECKING:

@@ -9,12 +9,12 @@ import math
 from collections.abc import Iterable
 from typing import Literal
 
-from rotopaint_ai.shapes import edit, human
+from rotopaint_ai.shapes import edit, manual_keys
 from rotopaint_ai.shapes.roto import ControlPoint, RotoDocument
 
 Handle = Literal["point", "in", "out"]
 
-human_keys, model_keys, with_human_keys = human.human_keys, human.model_keys, human.with_human_keys
+human_keys, model_keys, with_human_keys = manual_keys.human_keys, manual_keys.model_keys, manual_keys.with_human_keys
 
 _SMOOTH_COSINE = -0.995  # tangents less than about 6 degrees off a straight line turn together
 

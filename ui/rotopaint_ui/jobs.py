@@ -15,7 +15,7 @@ from PySide6.QtCore import QObject, QTimer, Signal
 
 from rotopaint_ai.errors import RotopaintError
 from rotopaint_ai.exchange import document as documents
-from rotopaint_ai.shapes.human import model_keys
+from rotopaint_ai.shapes.manual_keys import model_keys
 from rotopaint_ai.shapes.roto import RotoDocument
 from rotopaint_ui.errand import Errand
 from rotopaint_ui.host import Engine, PlateChoice

@@ -10,8 +10,8 @@ from dataclasses import replace
 from typing import TypeVar
 
 from rotopaint_ai.project.values import State
-from rotopaint_ai.shapes.human import corrected_in, model_keys, with_human_keys
-from rotopaint_ai.shapes.join import joined
+from rotopaint_ai.shapes.manual_keys import corrected_in, model_keys, with_human_keys
+from rotopaint_ai.shapes.merge import merge
 from rotopaint_ai.shapes.roto import RotoDocument
 from rotopaint_ui import seam_settings
 from rotopaint_ui.stream import Stream
@@ -48,7 +48,7 @@ def under_way(own: RotoDocument | None, stream: Stream) -> RotoDocument:
     if own is None:
         return live
     came = frozenset(live.landmarks.keys).union(*(shape.keys for shape in live.shapes))
-    return with_human_keys(joined(own, live, came), own)
+    return with_human_keys(merge(own, live, came), own)
 
 
 def without_followers(said: RotoDocument, before: State) -> RotoDocument:
@@ -67,7 +67,7 @@ def _among(before: RotoDocument | None, found: RotoDocument, asked: Collection[i
     """Some frames found anew among those that stay; what is said of the whole shot (widths, softness) stays too."""
     if before is None:
         return found
-    new = joined(before, _only(found, asked), asked)
+    new = merge(before, _only(found, asked), asked)
     old = {shape.name: shape for shape in before.shapes}
     kept = tuple(
         replace(shape, width_px=was.width_px, feather_px=was.feather_px, taper=was.taper)

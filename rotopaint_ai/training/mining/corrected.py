@@ -16,7 +16,7 @@ from rotopaint_ai.plates.sequence import Listing, find
 from rotopaint_ai.project import CorrectedFrame, Corrections, corrections
 from rotopaint_ai.project.files import Match, chosen, compare
 from rotopaint_ai.shapes import bezier
-from rotopaint_ai.shapes.human import SITS_PX
+from rotopaint_ai.shapes.manual_keys import SITS_PX
 from rotopaint_ai.shapes.roto import Landmark, RotoDocument, RotoShape
 from rotopaint_ai.training.mining.outline import Array
 from rotopaint_ai.training.mining.sources import FrameTruth, NothingToLearn, RawShape, Take, Word, is_curve, plate_of

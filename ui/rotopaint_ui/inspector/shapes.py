@@ -17,7 +17,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from rotopaint_ai.shapes.human import human_keys
+from rotopaint_ai.shapes.manual_keys import human_keys
 from rotopaint_ai.shapes.roto import RotoShape
 from rotopaint_ui.icons import icon
 from rotopaint_ui.inspector.parts import note, swatch

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from rotopaint_ai.shapes import alike
+from rotopaint_ai.shapes import pose_kernel
 from rotopaint_ai.shapes.facespace import Array, Complex, face_space
 from rotopaint_ai.shapes.refit import refit
 from rotopaint_ai.shapes.roto import ControlPoint, Key, Landmark, LandmarkKeys, Points, RotoDocument, RotoShape
@@ -89,7 +89,7 @@ def test_likeness_is_what_the_best_similarity_leaves_of_the_landmarks_both_show(
     assert space is not None
     rows = np.arange(len(FRAMES))
     lines = np.array([[complex(p.x, p.y) for p in said.shapes[0].keys[f].points] * 3 for f in FRAMES])
-    found = alike.likeness(space, rows, lines, np.array([0, 5]))
+    found = pose_kernel.likeness(space, rows, lines, np.array([0, 5]))
     assert found[[1, 4], [0, 1]] == pytest.approx(1, abs=1e-6)  # held: only the camera has moved
     apart_by_solver = by_least_squares(space.points_FL, lines, np.abs(space.factor_F), 7, 0)
     assert found[7, 0] == pytest.approx(apart_by_solver, rel=1e-6)
@@ -98,13 +98,13 @@ def test_likeness_is_what_the_best_similarity_leaves_of_the_landmarks_both_show(
 def by_least_squares(marks: Complex, lines: Complex, size: Array, one: int, other: int) -> float:
     """The same from a linear solver: residuals of one frame fitted to the other and back, geometric mean."""
     near = abs(marks[:, :, None] - lines[:, None, :3]).min(2) / size[:, None]
-    say = np.exp(-(near.mean(0) ** 2) / (2 * alike.ROUND**2))
+    say = np.exp(-(near.mean(0) ** 2) / (2 * pose_kernel.ROUND**2))
     left = 1.0
     for a, b in ((one, other), (other, one)):
         design = np.stack([marks[a], np.ones(len(FACE))], 1) * np.sqrt(say)[:, None]
         fit = np.linalg.lstsq(design, marks[b] * np.sqrt(say), rcond=None)[0]
         left *= (abs(design @ fit - marks[b] * np.sqrt(say)) ** 2).sum() / say.sum()
-    return float(np.exp(-np.sqrt(left) / (size[one] * size[other]) / (2 * alike.ALIKE**2)))
+    return float(np.exp(-np.sqrt(left) / (size[one] * size[other]) / (2 * pose_kernel.ALIKE**2)))
 
 
 def test_hidden_landmarks_have_no_say() -> None:
@@ -114,15 +114,17 @@ def test_hidden_landmarks_have_no_say() -> None:
     space = face_space(replace(said.landmarks, keys=rows))
     assert space is not None
     lines = np.array([[complex(p.x, p.y) for p in said.shapes[0].keys[f].points] * 3 for f in FRAMES])
-    assert alike.likeness(space, np.arange(20), lines, np.array([0]))[1, 0] == pytest.approx(1, abs=1e-4)
+    assert pose_kernel.likeness(space, np.arange(20), lines, np.array([0]))[1, 0] == pytest.approx(1, abs=1e-4)
 
 
 def test_the_likelier_covariance_is_less_of_a_surprise_whatever_the_size() -> None:
     same, free = np.array([[1, 0.9], [0.9, 1]], complex), np.eye(2, dtype=complex)
     twice, opposite = np.array([[3.0], [3.0]], complex), np.array([[3.0], [-3.0]], complex)
-    assert alike.surprise(free, twice) == pytest.approx(2 * np.log(9))  # by hand: (9 + 9) / 2 holds, determinant 1
-    assert alike.surprise(same, twice) < alike.surprise(free, twice) < alike.surprise(same, opposite)
-    gain = alike.surprise(free, twice) - alike.surprise(same, twice)
-    assert gain == pytest.approx(alike.surprise(free, 7 * twice) - alike.surprise(same, 7 * twice))
+    assert pose_kernel.surprise(free, twice) == pytest.approx(
+        2 * np.log(9)
+    )  # by hand: (9 + 9) / 2 holds, determinant 1
+    assert pose_kernel.surprise(same, twice) < pose_kernel.surprise(free, twice) < pose_kernel.surprise(same, opposite)
+    gain = pose_kernel.surprise(free, twice) - pose_kernel.surprise(same, twice)
+    assert gain == pytest.approx(pose_kernel.surprise(free, 7 * twice) - pose_kernel.surprise(same, 7 * twice))
     alone, small = np.array([[2.0 + 1j]]), np.eye(1, dtype=complex)
-    assert alike.surprise(5 * small, alone) == pytest.approx(alike.surprise(small, alone))
+    assert pose_kernel.surprise(5 * small, alone) == pytest.approx(pose_kernel.surprise(small, alone))

@@ -20,7 +20,7 @@ from rotopaint_ai.shapes.facespace import TOO_FEW, Array, Complex, FaceSpace, Ro
 NEAR = 0.7  # of frames whose face looks the same round the shape
 SAME = 0.05  # of all frames of a shot
 OWN = (0.05, 0.4)  # that a frame has for itself: hardly any, or a good part
-BELIEF = (0.3, 0.1)  # how likely each of these is before corrections tell
+PRIOR = (0.3, 0.1)  # how likely each of these is before corrections tell
 ALIKE = 0.02  # of the face's size: how far landmarks may lie apart and still be alike
 ROUND = 0.6  # of the face's size: how far from the shape landmarks have a say
 
@@ -46,8 +46,8 @@ def likeness(space: FaceSpace, rows_H: Rows, splines: Complex, at_N: Rows) -> Ar
     product = (say * z.conj()) @ a.T - sum_b.conj() * sum_a / total
     both_vary = np.sqrt(np.maximum(var_a, 1e-9) * np.maximum(var_b, 1e-9))
     apart = np.maximum(both_vary - abs(product) ** 2 / both_vary, 0) / total / np.outer(size_H, size_H[at_N])
-    told = seen @ both.T >= TOO_FEW
-    alike = np.where(told, np.exp(-apart / (2 * ALIKE**2)), 0.0)
+    is_known = seen @ both.T >= TOO_FEW
+    alike = np.where(is_known, np.exp(-apart / (2 * ALIKE**2)), 0.0)
     alike[at_N, np.arange(len(at_N))] = 1.0
     return np.asarray(alike)
 

@@ -1,4 +1,4 @@
-"""A result for some frames of a shot joined with what is known of the others. Standard library only."""
+"""A result for some frames of a shot merged with what is known of the others. Standard library only."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import replace
 from rotopaint_ai.shapes.roto import RotoDocument, RotoShape
 
 
-def joined(before: RotoDocument, new: RotoDocument, frames: Iterable[int]) -> RotoDocument:
+def merge(before: RotoDocument, new: RotoDocument, frames: Iterable[int]) -> RotoDocument:
     """A new document with what an earlier one says of frames that the new one was not asked for."""
     asked = set(frames)
     old = {shape.name: shape for shape in before.shapes}
@@ -20,11 +20,11 @@ def joined(before: RotoDocument, new: RotoDocument, frames: Iterable[int]) -> Ro
         first_frame=min(before.first_frame, new.first_frame),
         last_frame=max(before.last_frame, new.last_frame),
         landmarks=replace(new.landmarks, keys=dict(sorted(keys.items()))),
-        shapes=tuple(_joined_shape(old.get(shape.name), shape, asked) for shape in new.shapes),
+        shapes=tuple(_merged_shape(old.get(shape.name), shape, asked) for shape in new.shapes),
     )
 
 
-def _joined_shape(before: RotoShape | None, new: RotoShape, asked: set[int]) -> RotoShape:
+def _merged_shape(before: RotoShape | None, new: RotoShape, asked: set[int]) -> RotoShape:
     if before is None or (before.n_points, before.closed) != (new.n_points, new.closed):
         return new
     keys = {**{f: key for f, key in before.keys.items() if f not in asked}, **new.keys}
