@@ -17,11 +17,12 @@ from rotopaint_ai.pipeline.document import build_document
 from rotopaint_ai.pipeline.plan import Plan
 from rotopaint_ai.pipeline.records import FrameRecord
 from rotopaint_ai.pipeline.state import RunState
-from rotopaint_ai.project import Project, State
+from rotopaint_ai.project import Project, State, run_record
+from rotopaint_ai.project.merge_run import asked_frames, drawn_state, merge_run
 from rotopaint_ai.project.owner import BEAT_S
 from rotopaint_ai.project.prints import NOTE, Prints
-from rotopaint_ai.shapes.manual_keys import with_human_keys
-from rotopaint_ai.shapes.merge import merge
+from rotopaint_ai.project.run_record import RunRecord
+from rotopaint_ai.seams.opinion import DOUBTFUL
 from rotopaint_ai.shapes.refit import again
 from rotopaint_ai.shapes.roto import RotoDocument
 
@@ -71,19 +72,20 @@ def keep_results(open_project: OpenProject, plan: Plan, state: RunState) -> None
     before = project.load().state
     predicted = build_document(map(_as_said, state.records()), plan)
     written = build_document(state.records(), plan)
-    document = plan.work.put_back(written)
-    if before.predicted is not None:
-        predicted = merge(before.predicted, predicted, plan.frames)
-    if before.document is not None:
-        document = merge(before.document, document, plan.frames)
-        document = with_human_keys(document, before.document)
-        document = again(predicted, document, before.document, before.spreads, frozenset(plan.frames))
-    project.append("run", before, replace(before, document=document, predicted=predicted))
+    asked = asked_frames(plan.frames, before.document)
+    after = merge_run(before, plan.work.put_back(written), asked, predicted=predicted)
+    assert after.document is not None
+    if before.document is not None and after.predicted is not None:
+        frames = frozenset(plan.frames)
+        document = again(after.predicted, after.document, before.document, before.spreads, frames)
+        after = replace(after, document=document)
+    project.append("run", before, after)
     if plan.job.clean:
         project.set_note(NOTE, {**(project.note(NOTE) or {}), **_painted(plan, state, written)})
-    notes = dict(_notes(plan, state))
-    notes["run"] = _among(project.note("run") or {}, notes["run"], plan.frames)
-    for name, value in notes.items():
+    known, record = project.note("run"), _run_record(plan, state)
+    if known is not None and asked is not None:
+        record = record.joined(run_record.from_json(known), frozenset(asked))
+    for name, value in {**_notes(plan), "run": run_record.to_json(record)}.items():
         project.set_note(name, value)
     sources = {record.frame: record.source for record in state.finished.values() if record.source is not None}
     project.set_files({frame: (s.path, s.size, s.mtime_ns, s.fingerprint) for frame, s in sources.items()})
@@ -92,9 +94,11 @@ def keep_results(open_project: OpenProject, plan: Plan, state: RunState) -> None
 def _painted(plan: Plan, state: RunState, written: RotoDocument) -> dict[str, str]:
     """What the clean plates that a run has written show; a run by another method than the shot's own fits nothing, nor
     does a frame that was painted before somebody's last work on it."""
-    drawn = State(document=plan.work.put_back(written), seams=plan.work.seams, strokes=plan.work.strokes)
+    work = plan.work
+    known = State(document=work.document, seams=work.seams, strokes=work.strokes)
+    drawn = drawn_state(known, work.put_back(written), asked_frames(plan.frames, work.document))
     whole = [frame for frame, record in state.finished.items() if record.status != "failed"]
-    fits = {frame for frame in whole if state.finished[frame].work == plan.work.digest(frame)}
+    fits = {frame for frame in whole if state.finished[frame].work == work.digest(frame)}
     is_own = plan.job.method == "auto"
     return {str(f): each if is_own and f in fits else "" for f, each in Prints().of(drawn, whole).items()}
 
@@ -105,12 +109,12 @@ def _as_said(record: FrameRecord) -> FrameRecord:
     return replace(record, shapes={**record.shapes, **record.said}, landmarks=marks)
 
 
-def _notes(plan: Plan, state: RunState) -> Mapping[str, Any]:
-    """What the panel wants to know of the run beside its shapes: the record that it keeps itself.
+def _notes(plan: Plan) -> Mapping[str, Any]:
+    """What the panel wants to know of the run beside its shapes.
 
     Paths are absolute: whoever reads them stands in another folder.
     """
-    plate, records = plan.plate, [state.finished[frame] for frame in sorted(state.finished)]
+    plate = plan.plate
     return {
         "plate": {
             "source": os.path.abspath(plan.job.plates),
@@ -123,36 +127,31 @@ def _notes(plan: Plan, state: RunState) -> Mapping[str, Any]:
         },
         "out": str(plan.out.absolute()),
         "shapes": _digest(plan.out / "shapes.roto.json"),
-        "run": {
-            "errors": {str(record.frame): dict(record.errors) for record in records if record.errors},
-            "lost": [record.frame for record in records if record.status == "lost"],
-            "failed": {str(record.frame): record.message or "" for record in records if record.status == "failed"},
-            "held": _holds(records),
-            "seam": {str(record.frame): [record.seam_before, record.seam_after] for record in records},
-            "device": plan.models.device_note,
-            "ms_per_frame": None,
-        },
     }
 
 
-def _among(known: Mapping[str, Any], found: Mapping[str, Any], frames: Iterable[int]) -> dict[str, Any]:
-    """What a run says of its frames, with what was known of the shot's others."""
-    asked = set(frames)
-    by_frame = {
-        name: {f: row for f, row in (known.get(name) or {}).items() if int(f) not in asked} | found[name]
-        for name in ("errors", "failed", "seam")
-    }
-    lost = [frame for frame in known.get("lost", ()) if frame not in asked] + found["lost"]
-    held = [[a, b] for a, b in known.get("held", ()) if asked.isdisjoint(range(a, b + 1))] + found["held"]
-    return {**found, **by_frame, "lost": sorted(lost), "held": sorted(held)}
+def _run_record(plan: Plan, state: RunState) -> RunRecord:
+    """What is known of each frame, as the panel keeps it."""
+    records = [state.finished[frame] for frame in sorted(state.finished)]
+    agreement = {record.frame: record.agreement for record in records if record.agreement is not None}
+    return RunRecord(
+        errors={record.frame: dict(record.errors) for record in records if record.errors},
+        lost=frozenset(record.frame for record in records if record.status == "lost"),
+        failed={record.frame: record.message or "" for record in records if record.status == "failed"},
+        held=_holds(records),
+        seam={record.frame: (record.seam_before, record.seam_after) for record in records},
+        agreement=agreement,
+        limit=DOUBTFUL if agreement else 0.0,
+        device=plan.models.device_note,
+    )
 
 
-def _holds(records: Iterable[FrameRecord]) -> list[list[int]]:
+def _holds(records: Iterable[FrameRecord]) -> tuple[tuple[int, int], ...]:
     spans: dict[int, int] = {}
     for record in records:
         if record.hold is not None:
             spans[record.hold] = record.frame
-    return [[first, last] for first, last in spans.items()]
+    return tuple(spans.items())
 
 
 def _digest(path: Path) -> str | None:

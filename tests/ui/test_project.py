@@ -12,9 +12,9 @@ import pytest
 from rotopaint_ai.errors import PlateError, ProjectError
 from rotopaint_ai.exchange import document as documents
 from rotopaint_ai.project import Project, SeamSettings, State
+from rotopaint_ai.project.run_record import RunRecord
 from rotopaint_ui import edits
 from rotopaint_ui.projects import look_at_witnesses
-from rotopaint_ui.record import RunRecord
 from rotopaint_ui.session import Box, PlateFacts, Session, read_results
 from rotopaint_ui.shot import frame_paths
 

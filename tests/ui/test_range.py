@@ -11,12 +11,12 @@ from pytestqt.qtbot import QtBot
 
 from rotopaint_ai.errors import UsageError
 from rotopaint_ai.exchange import document as documents
+from rotopaint_ai.project.run_record import RunRecord
 from rotopaint_ai.shapes.roto import Key, RotoDocument
 from rotopaint_ui.app import Window
 from rotopaint_ui.host import PlateChoice
 from rotopaint_ui.panel import Panel
 from rotopaint_ui.preferences import Preferences
-from rotopaint_ui.record import RunRecord
 from rotopaint_ui.session import PlateFacts, Session, read_results
 from rotopaint_ui.words import range_text, run_frames, run_words
 

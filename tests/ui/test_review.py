@@ -15,9 +15,10 @@ from rotopaint_ai.exchange import document as documents
 from rotopaint_ai.pipeline.artist import work_of
 from rotopaint_ai.pipeline.records import FrameRecord
 from rotopaint_ai.pipeline.second import content
+from rotopaint_ai.project import run_record
 from rotopaint_ai.project.values import Spread, State
 from rotopaint_ai.shapes.roto import Key
-from rotopaint_ui import edits, record
+from rotopaint_ui import edits
 from rotopaint_ui.corrections import KeysReply, LandmarkDrag, ShapesReply
 from rotopaint_ui.inspector.frame import FrameTab
 from rotopaint_ui.inspector.shapes import ShapesTab
@@ -233,15 +234,15 @@ def test_the_second_opinion_is_read_from_run_json_and_kept(tmp_path: Path) -> No
     opinion = content([FrameRecord(1001, "done", agreement=0.9), FrameRecord(1002, "done", agreement=0.3)])
     path = tmp_path / "run.json"
     path.write_text(json.dumps({**run_json(), "second_opinion": opinion}))
-    run = record.read(path)
+    run = run_record.read(path)
     assert (run.agreement, [run.is_doubted(frame) for frame in (1001, 1002, 1003)]) == (
         {1001: 0.9, 1002: 0.3},
         [False, True, False],
     )
-    assert record.from_json(json.loads(json.dumps(record.to_json(run)))) == run
-    old = record.to_json(run)
+    assert run_record.from_json(json.loads(json.dumps(run_record.to_json(run)))) == run
+    old = run_record.to_json(run)
     del old["agreement"], old["limit"]  # of a project from before
-    assert record.from_json(old) == replace(run, agreement={}, limit=0.0)
+    assert run_record.from_json(old) == replace(run, agreement={}, limit=0.0)
 
 
 def test_the_error_strip_shows_what_is_left(qtbot: QtBot, session: Session) -> None:

@@ -10,7 +10,8 @@ import pytest
 
 from rotopaint_ai.errors import DocumentError
 from rotopaint_ai.exchange import document as documents
-from rotopaint_ui import edits, record
+from rotopaint_ai.project import run_record
+from rotopaint_ui import edits
 from rotopaint_ui.session import HAND_NAME, Box, PlateFacts, Session, State, read_results
 
 from .conftest import make_document, run_json
@@ -96,7 +97,7 @@ def test_worst_frames_lost_first_then_by_error_of_what_is_not_keyed_by_hand(sess
 
 
 def test_of_a_hold_the_first_frame_stands_for_all() -> None:
-    run = record.RunRecord(errors={1: {"a": 1.0}, 2: {"a": 3.0}, 3: {"a": 2.0}}, held=((1, 2),))
+    run = run_record.RunRecord(errors={1: {"a": 1.0}, 2: {"a": 3.0}, 3: {"a": 2.0}}, held=((1, 2),))
     assert run.worst((1, 2, 3)) == [1, 3]
     assert run.worst((1, 2, 3), settled=frozenset({2})) == [3]
     assert run.worst((1, 2, 3), keyed={"a": frozenset({2})}) == [3]
@@ -199,11 +200,11 @@ def test_a_record_that_is_none_is_one_line(tmp_path: Path) -> None:
     path = tmp_path / "run.json"
     path.write_text('{"format": "something"}')
     with pytest.raises(DocumentError, match=r"run\.json: is no record"):
-        record.read(path)
+        run_record.read(path)
 
 
 def test_the_report_room_and_the_screens_read_one_run_json(out: Path) -> None:
-    run = record.read(out / "run.json")
+    run = run_record.read(out / "run.json")
     assert run.error_at(1003) == 2.0
     assert run.error_at(1003, "eye") == 1.0
     assert run.error_at(1006) == float("inf")

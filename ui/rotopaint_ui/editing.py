@@ -12,13 +12,13 @@ from dataclasses import dataclass, replace
 
 from rotopaint_ai.errors import ProjectError, UsageError
 from rotopaint_ai.project.names import with_name
+from rotopaint_ai.project.run_record import RunRecord
 from rotopaint_ai.project.values import Mark, SeamSettings, State
 from rotopaint_ai.shapes.manual_keys import settled_in
 from rotopaint_ai.shapes.roto import RotoDocument, RotoShape
 from rotopaint_ui import edits, seam_settings
 from rotopaint_ui.corrections import Corrections, Live, Place
 from rotopaint_ui.history import History, Step
-from rotopaint_ui.record import RunRecord
 from rotopaint_ui.stream import Stream
 
 LET_GO = "Let go of the drag first, or leave it with Esc"

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from rotopaint_ai.errors import PlateError, ProjectError
 from rotopaint_ai.frames import summarise
-from rotopaint_ai.project import SUFFIX, Project, State, files
-from rotopaint_ui import record
+from rotopaint_ai.project import SUFFIX, Project, State, files, run_record
 from rotopaint_ui.shot import PlateFacts, Results, frame_paths
 from rotopaint_ui.store import ProjectStore
 
@@ -64,7 +63,7 @@ class Projects:
         prints = {int(frame): each for frame, each in (painted or {}).items()}
         self._session.show_project(store, state, behind, ahead, prints)
         self.store, self._awaits_plate = store, True
-        self._session.run = record.RunRecord() if run is None else record.from_json(run)
+        self._session.run = run_record.RunRecord() if run is None else run_record.from_json(run)
         if project.left_behind is not None:
             steps = f"{len(behind)} steps" if len(behind) != 1 else "1 step"
             self._session.say(f"Recovered: the last session ended without closing; {steps} can be undone")
@@ -79,7 +78,9 @@ class Projects:
             self._awaits_plate = False
             if plate is not None:
                 self.join(plate, out)
-            if session.run == record.RunRecord():  # else the project knows more: the disk's is of the last run alone
+            if (
+                session.run == run_record.RunRecord()
+            ):  # else the project knows more: the disk's is of the last run alone
                 session.run = run
             self._take_newer(shown, results)
             return
@@ -128,7 +129,7 @@ class Projects:
         if self.store is None or self.store.project.is_read_only:
             return
         try:
-            self._idle().set_note("run", record.to_json(self._session.run))
+            self._idle().set_note("run", run_record.to_json(self._session.run))
             self.keep_shapes()
         except ProjectError as error:
             self._session.say(f"Not saved: {error}")

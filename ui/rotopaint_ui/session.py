@@ -13,7 +13,9 @@ from typing import Any
 
 from rotopaint_ai.exchange import document as documents
 from rotopaint_ai.files import write_text
+from rotopaint_ai.project import merge_run
 from rotopaint_ai.project.files import Facts
+from rotopaint_ai.project.run_record import RunRecord
 from rotopaint_ai.project.values import MARKS, Box, Mark, SeamSettings, Spread, State
 from rotopaint_ai.shapes.roto import RotoDocument
 from rotopaint_ui import edits, taking
@@ -21,7 +23,6 @@ from rotopaint_ui.editing import Editing, Selection
 from rotopaint_ui.history import MAX_UNDO, Step, Store
 from rotopaint_ui.painting import Painting
 from rotopaint_ui.projects import PlatePlace, Projects, default_project
-from rotopaint_ui.record import RunRecord
 from rotopaint_ui.shot import (
     HAND_NAME,
     RUN_NAME,
@@ -322,12 +323,13 @@ class Session(Editing):
         before, asked = self._state, self._asked_frames
         self._asked_frames = None
         if asked is None:  # a run of all, or one from outside the panel
-            asked = taking.frames_of(results.document, before.document)
+            ran = range(results.document.first_frame, results.document.last_frame + 1)
+            asked = merge_run.asked_frames(ran, before.document)
         self._saved = results.document
         if self._asked is None:  # events of a run of our own have changed the record since
             self._remember_run()
         self.run = results.run if asked is None else results.run.joined(self.run, asked)
-        self.act("run", taking.after_run(before, results.document, asked))
+        self.act("run", merge_run.merge_run(before, results.document, asked))
         self._note_run(results, before, asked)
         self._projects.keep_run()
         if before.document is not None and self.live is not None:
@@ -354,7 +356,7 @@ class Session(Editing):
         if results.has_clean and results.document is not None:
             drawn = State() if self.project_path is None else self._asked or before
             frames = [frame for frame in self._whole_frames() if asked is None or frame in asked]
-            self.painting.note(frames, taking.as_drawn(drawn, results.document, asked))
+            self.painting.note(frames, merge_run.drawn_state(drawn, results.document, asked))
         self._asked = None
 
     def _whole_frames(self) -> list[int]:

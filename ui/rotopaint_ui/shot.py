@@ -10,9 +10,9 @@ from typing import Any
 
 from rotopaint_ai.errors import RotopaintError
 from rotopaint_ai.exchange import document as documents
+from rotopaint_ai.project import run_record
+from rotopaint_ai.project.run_record import RunRecord
 from rotopaint_ai.shapes.roto import RotoDocument
-from rotopaint_ui import record
-from rotopaint_ui.record import RunRecord
 
 SHAPES_NAME = "shapes.roto.json"
 HAND_NAME = "shapes.before-run.roto.json"  # the artist's keys while a run is under way; gone when it has ended
@@ -87,7 +87,7 @@ def read_results(out: Path) -> Results:
         if (out / HAND_NAME).is_file():
             found = replace(found, hand=documents.read(out / HAND_NAME))
         if (out / RUN_NAME).is_file():
-            found = replace(found, run=record.read(out / RUN_NAME))
+            found = replace(found, run=run_record.read(out / RUN_NAME))
         clean = out / CLEAN_NAME
         found = replace(found, has_clean=clean.is_dir() and any(clean.iterdir()))
     except (RotopaintError, OSError) as error:

@@ -14,6 +14,7 @@ from PySide6.QtWidgets import QHBoxLayout, QPushButton, QVBoxLayout, QWidget
 
 from rotopaint_ai.errors import RotopaintError
 from rotopaint_ai.files import write_text
+from rotopaint_ai.project.run_record import RunRecord
 from rotopaint_ui import layout
 from rotopaint_ui.batch import queue as queues
 from rotopaint_ui.batch.queue import Queue, Shot, Status
@@ -24,7 +25,6 @@ from rotopaint_ui.focus import Presser
 from rotopaint_ui.host import Engine
 from rotopaint_ui.inspector.parts import note
 from rotopaint_ui.opening import is_project
-from rotopaint_ui.record import RunRecord
 from rotopaint_ui.shot import read_results
 from rotopaint_ui.worker import Worker
 

@@ -12,9 +12,9 @@ from PySide6.QtCore import QPointF, QSize, Qt, Signal
 from PySide6.QtGui import QColor, QMouseEvent, QPainter, QPaintEvent, QResizeEvent, QWheelEvent
 from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
 
+from rotopaint_ai.project.run_record import RunRecord
 from rotopaint_ai.shapes.roto import RotoDocument
 from rotopaint_ui.moved import Moved
-from rotopaint_ui.record import RunRecord
 from rotopaint_ui.reel import PLATE, Reel
 from rotopaint_ui.render import resized
 from rotopaint_ui.session import Session

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QImage, QPainter, QPen, QPolygonF
 
-from rotopaint_ui.record import RunRecord
+from rotopaint_ai.project.run_record import RunRecord
 from rotopaint_ui.timeline.axis import LEFT, Axis
 from rotopaint_ui.timeline.ramp import LOST, ramp
 

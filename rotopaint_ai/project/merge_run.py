@@ -1,0 +1,100 @@
+"""What a run's shapes become in a shot that somebody works on: a person's keys put back, frames that were not run kept.
+
+Pure functions from states and documents to new ones; the panel and `rotopaint run --project` share them. Standard
+library only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from typing import TypeVar
+
+from rotopaint_ai.project.values import SeamSettings, State
+from rotopaint_ai.shapes.manual_keys import corrected_in, model_keys, with_human_keys
+from rotopaint_ai.shapes.merge import merge
+from rotopaint_ai.shapes.roto import RotoDocument, RotoShape
+
+V = TypeVar("V")
+Frames = Collection[int] | None  # those that a run was asked for; None: all
+
+
+def merge_run(before: State, found: RotoDocument, asked: Frames, *, predicted: RotoDocument | None = None) -> State:
+    """The state after a run: its shapes, with the human keys and seam settings of the state before put back.
+
+    `predicted` is what the models said, where the caller knows it; else it is read off `found`. Widths and softness of
+    the whole shot stay where the run was asked for some frames only.
+    """
+    said = _without_followers(model_keys(found), before) if predicted is None else predicted
+    new = _among(before.document, found, asked)
+    if before.document is not None:
+        new = with_human_keys(new, before.document)
+    return replace(
+        before, document=with_seam_settings(new, before.seams), predicted=_among(before.predicted, said, asked)
+    )
+
+
+def asked_frames(frames: Collection[int], own: RotoDocument | None) -> Frames:
+    """The frames of a run where they are not all of the shot's own; else None."""
+    if own is None or set(range(own.first_frame, own.last_frame + 1)) <= set(frames):
+        return None
+    return frames
+
+
+def drawn_state(known: State, found: RotoDocument, asked: Frames) -> State:
+    """What a run has drawn: its shapes, painted by the settings that it knew."""
+    return replace(known, document=_among(known.document, found, asked))
+
+
+def with_seam_settings(document: RotoDocument, seams: Mapping[str, SeamSettings]) -> RotoDocument:
+    """A result of the model with everything that a person has set for its seams."""
+    shapes = tuple(set_seam(each, each, seams[each.name]) if each.name in seams else each for each in document.shapes)
+    return replace(document, shapes=shapes)
+
+
+def set_seam(shape: RotoShape, model: RotoShape, settings: SeamSettings) -> RotoShape:
+    """A shape with a person's width, feather and taper; what they left to the model is as `model` has it."""
+    return replace(
+        shape,
+        width_px=model.width_px if settings.width_px is None else settings.width_px,
+        feather_px=model.feather_px if settings.feather_px is None else settings.feather_px,
+        taper=model.taper if settings.taper is None else settings.taper,
+    )
+
+
+def _without_followers(said: RotoDocument, before: State) -> RotoDocument:
+    """What the models said, less the keys that only repeat what had followed a person's landmark before the run."""
+    if before.document is None or before.predicted is None:
+        return said
+    followed = corrected_in(before.predicted, before.document)
+    shapes = (
+        shape.with_keys({f: key for f, key in shape.keys.items() if f not in followed.get(shape.name, frozenset())})
+        for shape in said.shapes
+    )
+    return replace(said, shapes=tuple(shapes))
+
+
+def _among(before: RotoDocument | None, found: RotoDocument, asked: Frames) -> RotoDocument:
+    """Frames found anew among those that stay; what is said of the whole shot (widths, softness) stays too."""
+    if before is None or asked is None:
+        return found
+    new = merge(before, _only(found, asked), asked)
+    old = {shape.name: shape for shape in before.shapes}
+    kept = tuple(
+        replace(shape, width_px=was.width_px, feather_px=was.feather_px, taper=was.taper)
+        if (was := old.pop(shape.name, None)) is not None
+        else shape
+        for shape in new.shapes
+    )
+    return replace(new, shapes=(*kept, *old.values()))
+
+
+def _only(found: RotoDocument, frames: Collection[int]) -> RotoDocument:
+    """Some frames of a document."""
+
+    def kept(rows: Mapping[int, V]) -> dict[int, V]:
+        return {frame: row for frame, row in rows.items() if frame in frames}
+
+    shapes = tuple(replace(each, keys=kept(each.keys), visible=kept(each.visible)) for each in found.shapes)
+    marks = replace(found.landmarks, keys=kept(found.landmarks.keys), hand=kept(found.landmarks.hand))
+    return replace(found, shapes=shapes, landmarks=marks)

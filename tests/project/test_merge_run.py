@@ -1,0 +1,58 @@
+"""A run's result in a shot that somebody works on: what stays, what is new."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from rotopaint_ai.project.merge_run import asked_frames, drawn_state, merge_run
+from rotopaint_ai.project.values import SeamSettings, State
+from rotopaint_ai.shapes.roto import ControlPoint, Key, LandmarkKeys, RotoDocument, RotoShape
+
+
+def key(x: float, source: str = "model") -> Key:
+    return Key((ControlPoint(x, 0, 0, 0, 0, 0), ControlPoint(x, 9, 0, 0, 0, 0)), source)  # type: ignore[arg-type]
+
+
+def document(keys: Mapping[int, Key], *, width: float, first: int = 1, last: int = 4) -> RotoDocument:
+    seam = RotoShape("seam", False, "seam", keys, width_px=width)
+    return RotoDocument(64, 48, first, last, landmarks=LandmarkKeys((), {}), shapes=(seam,))
+
+
+OLD = document({1: key(1), 2: key(2, "human"), 3: key(3), 4: key(4)}, width=5.0)
+PART = document({2: key(20), 3: key(30)}, width=8.0, first=2, last=3)
+WHOLE = document({frame: key(10.0 * frame) for frame in range(1, 5)}, width=8.0)
+
+
+def xs(found: RotoDocument | None) -> dict[int, float]:
+    assert found is not None
+    return {frame: each.points[0].x for frame, each in found.shapes[0].keys.items()}
+
+
+def test_a_run_of_some_frames_leaves_the_others_the_hand_and_the_width_of_the_shot() -> None:
+    asked = asked_frames((2, 3), OLD)
+    merged = merge_run(State(document=OLD, predicted=OLD), PART, asked, predicted=PART)
+    assert xs(merged.document) == {1: 1, 2: 2, 3: 30, 4: 4}
+    assert xs(merged.predicted) == {1: 1, 2: 20, 3: 30, 4: 4}
+    assert merged.document is not None
+    assert merged.document.shapes[0].width_px == 5.0
+    drawn = drawn_state(State(document=OLD), PART, asked).document
+    assert drawn is not None
+    assert drawn.shapes[0].width_px == 5.0  # so that a print of what was drawn fits what the shot says
+
+
+def test_a_run_of_all_frames_brings_its_widths_unless_a_person_set_one() -> None:
+    asked = asked_frames((1, 2, 3, 4), OLD)
+    assert asked is None
+    for seams, width in (({}, 8.0), ({"seam": SeamSettings(width_px=6.5)}, 6.5)):
+        merged = merge_run(State(document=OLD, seams=seams), WHOLE, asked, predicted=WHOLE)
+        assert xs(merged.document) == {1: 10, 2: 2, 3: 30, 4: 40}
+        assert merged.document is not None
+        assert merged.document.shapes[0].width_px == pytest.approx(width)
+
+
+def test_frames_that_are_not_on_disk_stay_as_they_were() -> None:
+    found = document({1: key(10), 4: key(40)}, width=8.0)
+    merged = merge_run(State(document=OLD), found, asked_frames((1, 4), OLD), predicted=found)
+    assert xs(merged.document) == {1: 10, 2: 2, 3: 3, 4: 40}
