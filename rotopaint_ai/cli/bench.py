@@ -17,7 +17,6 @@ KINDS = {
     "run": "the whole job over reading and writing the same plates alone",
     "load": "clips of 16 frames from movies, files and shards, with every library that is installed",
     "infer": "landmarks and shapes of one frame, crop included, beside published networks of the kind",
-    "mine": "planted label errors that mine finds in roto known to be good",
 }
 
 

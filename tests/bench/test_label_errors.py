@@ -1,4 +1,4 @@
-"""Label errors planted into the stage's own sample shot: what was done is listed truly, and mining finds it."""
+"""Label errors injected into the stage's own sample shot: what was done is listed truly, and mining finds it."""
 
 from __future__ import annotations
 
@@ -9,14 +9,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from module_file import module_at
 from rotopaint_ai.shapes import bezier
-from rotopaint_ai.training.mining import oddness, planted
+from rotopaint_ai.training.mining import oddness
 from rotopaint_ai.training.mining.join import Joined, join
 from rotopaint_ai.training.mining.mine import MineOrder, vectorise
-from rotopaint_ai.training.mining.plant import CALLED, SINGLE, STRETCHES, plant_single, plant_stretches
 from rotopaint_ai.training.mining.propose import Plan
 
-SAMPLE = Path(__file__).parents[3] / "models" / "rotopaint_models" / "sample"
+label_errors = module_at(Path(__file__).parents[2] / "benchmarks" / "label_errors.py")
+SAMPLE = Path(__file__).parents[2] / "models" / "rotopaint_models" / "sample"
 
 
 SHAPES = ("eye_right", "eye_left", "mouth_outer", "seam_bridge")
@@ -33,14 +34,14 @@ def good() -> Joined:
     return replace(whole, rows=tuple(rows))
 
 
-def test_planted_errors_are_what_they_are_called(good: Joined) -> None:
-    planted_ = plant_single(good, 3, per_shot=20)
-    assert {error.kind for error in planted_.errors} == set(SINGLE)
-    frames = sorted(error.frames[0] for error in planted_.errors)
+def test_injectederrors_are_what_they_are_called(good: Joined) -> None:
+    injected = label_errors.inject_single(good, 3, per_shot=20)
+    assert {error.kind for error in injected.errors} == set(label_errors.SINGLE)
+    frames = sorted(error.frames[0] for error in injected.errors)
     assert np.diff(frames).min() >= 3
     before = {row.frame: row.truth for row in good.rows}
-    after = {row.frame: row.truth for row in planted_.joined.rows}
-    for error in planted_.errors:
+    after = {row.frame: row.truth for row in injected.joined.rows}
+    for error in injected.errors:
         old, new = before[error.frames[0]], after[error.frames[0]]
         if error.kind == "twisted":
             (name,) = error.about
@@ -55,26 +56,26 @@ def test_planted_errors_are_what_they_are_called(good: Joined) -> None:
             assert moved == list(error.about)
     untouched = set(before) - set(frames)
     assert all(before[frame] is after[frame] for frame in untouched)
-    assert plant_single(good, 3, per_shot=20).errors == planted_.errors
-    assert set(CALLED) == set(SINGLE) | set(STRETCHES)
+    assert label_errors.inject_single(good, 3, per_shot=20).errors == injected.errors
+    assert set(label_errors.CALLED) == set(label_errors.SINGLE) | set(label_errors.STRETCHES)
 
 
 def test_stretches_keep_landmarks_and_take_the_roto_of_other_frames(good: Joined) -> None:
-    planted_ = plant_stretches(good, 0, kinds=("shifted shot",))
-    (error,) = planted_.errors
+    injected = label_errors.inject_stretches(good, 0, kinds=("shifted shot",))
+    (error,) = injected.errors
     assert len(error.frames) == len(good.rows)
-    old, new = good.rows[5].truth, planted_.joined.rows[5].truth
+    old, new = good.rows[5].truth, injected.joined.rows[5].truth
     assert new.landmarks == old.landmarks
     neighbours = [good.rows[4].truth.shapes, good.rows[6].truth.shapes]
     assert any(new.shapes is shapes for shapes in neighbours)
 
 
-def test_most_planted_errors_of_single_frames_are_found(good: Joined) -> None:
-    wrong = plant_single(good, 1, per_shot=8)
-    found = planted.findings_without_pictures(wrong.joined)
-    tallies = {kind: planted._Tally() for kind in SINGLE}
+def test_most_injectederrors_of_single_frames_are_found(good: Joined) -> None:
+    wrong = label_errors.inject_single(good, 1, per_shot=8)
+    found = label_errors.issues_without_pictures(wrong.joined)
+    tallies = {kind: label_errors._Tally() for kind in label_errors.SINGLE}
     right, alarms, said = Counter[str](), Counter[str](), list[str]()
-    planted._count(wrong, found, tallies, right, alarms, said)
+    label_errors._count(wrong, found, tallies, right, alarms, said)
     assert len(wrong.errors) >= 6
     assert sum(t.found for t in tallies.values()) >= len(wrong.errors) - 1, said
     assert sum(t.named for t in tallies.values()) >= len(wrong.errors) - 2, said
