@@ -51,7 +51,7 @@ def execute(arguments: argparse.Namespace) -> int:
     from rotopaint_ai.training.trainer.allocator import start_again
 
     start_again()
-    from rotopaint_ai.training.trainer.tasks import PACK_TASK, task_of
+    from rotopaint_ai.training.pack.network import PACK_TASK, task_of
 
     task = task_of(arguments.recipe)
     if task != PACK_TASK:
@@ -135,7 +135,7 @@ def _pack(arguments: argparse.Namespace) -> int:
 
 def _one_model(task: str, arguments: argparse.Namespace) -> int:
     """Train one more model for a pack, in this process, and print its metrics."""
-    from rotopaint_ai.training.trainer.tasks import Order, run_task
+    from rotopaint_ai.training.pack.network import Order, run_task
 
     _refuse_for(task, arguments)
     cancel = Cancel()

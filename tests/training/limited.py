@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from rotopaint_ai.training.data.dataset import load_pictures, read_dataset
-from rotopaint_ai.training.trainer.landmark_loop import Run, Task, build_net
+from rotopaint_ai.training.models.landmarks.task import Run, Task, build_net
 from rotopaint_ai.training.trainer.parallel.group import ALONE
 from rotopaint_ai.training.trainer.recipe import Recipe, override
 

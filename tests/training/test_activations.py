@@ -13,8 +13,8 @@ import torch
 
 from rotopaint_ai.errors import UsageError
 from rotopaint_ai.training.models.landmarks.net import LandmarkNet
+from rotopaint_ai.training.models.landmarks.task import build_net
 from rotopaint_ai.training.trainer.activations import Activations, is_out_of_memory
-from rotopaint_ai.training.trainer.landmark_loop import build_net
 from rotopaint_ai.training.trainer.recipe import Recipe, load_recipe
 
 

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 import torch
 
+from rotopaint_ai.training.models.landmarks.task import CHECKPOINT, fit_landmarks
 from rotopaint_ai.training.pack.train import prepare
 from rotopaint_ai.training.trainer.allocator import DONE
-from rotopaint_ai.training.trainer.landmark_loop import CHECKPOINT, fit_landmarks
 from rotopaint_ai.training.trainer.recipe import load_recipe
 
 SETTINGS = (
@@ -26,7 +26,7 @@ SETTINGS = (
 
 DEADLY = """
 import os, signal, sys
-from rotopaint_ai.training import loop
+from rotopaint_ai.training.models.landmarks import task as loop
 
 name, at = sys.argv.pop(1), int(sys.argv.pop(1))
 alive = getattr(loop.Run, name)

@@ -10,8 +10,8 @@ import numpy as np
 
 from rotopaint_ai.training.data.dataset import load_pictures, read_dataset
 from rotopaint_ai.training.evaluation.drawing import FOUND, TRUE
-from rotopaint_ai.training.trainer.landmark_loop import build_net
-from rotopaint_ai.training.trainer.preview import Splines, write_preview
+from rotopaint_ai.training.models.landmarks.preview import Splines, write_preview
+from rotopaint_ai.training.models.landmarks.task import build_net
 from rotopaint_ai.training.trainer.recipe import load_recipe
 
 SMALL = ("input_size=64", "small_size=64", "widths=[8, 8, 16, 16, 16]", "neck=16", "fine=8", "window=5")

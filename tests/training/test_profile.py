@@ -15,9 +15,10 @@ from rotopaint_ai.errors import TrainingError
 from rotopaint_ai.training.data.augment import Batch
 from rotopaint_ai.training.data.dataset import load_pictures, read_dataset
 from rotopaint_ai.training.models.landmarks import losses
-from rotopaint_ai.training.trainer import checkpoint, landmark_loop
+from rotopaint_ai.training.models.landmarks import task as loop
+from rotopaint_ai.training.models.landmarks.task import Run, Task, build_net, fit_landmarks
+from rotopaint_ai.training.trainer import checkpoint
 from rotopaint_ai.training.trainer.checkpoint import read_checkpoint, write_checkpoint
-from rotopaint_ai.training.trainer.landmark_loop import Run, Task, build_net, fit_landmarks
 from rotopaint_ai.training.trainer.log import HeldOutError, Row, Window
 from rotopaint_ai.training.trainer.parallel.group import Group
 from rotopaint_ai.training.trainer.profile import profile
@@ -114,7 +115,7 @@ def test_a_step_keeps_everything_on_the_rank_s_device(
     batch = Batch(crops, rng.uniform(4, 60, (4, 4, 2)).astype(np.float32), np.ones((4, 4), np.float32))
     monkeypatch.setattr(torch.Tensor, "__float__", lambda value: 1.0)  # there are no values to look at
     monkeypatch.setattr(torch.Tensor, "__bool__", lambda value: True)
-    monkeypatch.setattr(landmark_loop, "precision", lambda *recipe_and_device: contextlib.nullcontext())
+    monkeypatch.setattr(loop, "precision", lambda *recipe_and_device: contextlib.nullcontext())
     run = Run(recipe, build_net(recipe, 4), task, tmp_path, Group(device=torch.device("meta")))
     run.step(batch, 0.0)
     run.step(batch, 0.0)

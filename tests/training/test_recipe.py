@@ -9,10 +9,10 @@ import pytest
 from rotopaint_ai.errors import UsageError
 from rotopaint_ai.training.data import augment
 from rotopaint_ai.training.models.landmarks import losses
-from rotopaint_ai.training.trainer.landmark_loop import build_net
+from rotopaint_ai.training.models.landmarks.task import build_net
+from rotopaint_ai.training.pack.network import PACK_TASK, task_of
 from rotopaint_ai.training.trainer.optim import OPTIMISERS
 from rotopaint_ai.training.trainer.recipe import Recipe, load_recipe, recipe_names
-from rotopaint_ai.training.trainer.tasks import PACK_TASK, task_of
 
 
 @pytest.mark.parametrize("name", [name for name in recipe_names() if task_of(name) == PACK_TASK])

@@ -7,7 +7,7 @@ import os
 import pytest
 import torch
 
-from rotopaint_ai.training.trainer.landmark_loop import build_net
+from rotopaint_ai.training.models.landmarks.task import build_net
 from rotopaint_ai.training.trainer.recipe import load_recipe
 from rotopaint_ai.training.trainer.threads import settle
 

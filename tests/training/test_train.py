@@ -18,12 +18,12 @@ from rotopaint_ai.inference.pack import load_pack
 from rotopaint_ai.jobs import Cancel, Event
 from rotopaint_ai.training.data.dataset import read_dataset
 from rotopaint_ai.training.evaluation.evaluate import evaluate
+from rotopaint_ai.training.models.landmarks.task import build_net
+from rotopaint_ai.training.models.landmarks.validation import Held, seen_error
 from rotopaint_ai.training.models.pretrained import face_places, find_weights, read_weights, take_over
 from rotopaint_ai.training.pack.train import TrainReport, split_held_out, train
 from rotopaint_ai.training.trainer.allocator import DONE, SETTINGS, wanted_environment
-from rotopaint_ai.training.trainer.landmark_loop import build_net
 from rotopaint_ai.training.trainer.recipe import load_recipe
-from rotopaint_ai.training.trainer.validation import Held, seen_error
 
 TINY = [
     *(

@@ -23,7 +23,7 @@ import torch.distributed as dist
 
 from rotopaint_ai.bench.scaling.model import SMALL_BYTES
 from rotopaint_ai.training.data.dataset import Memory, Truth
-from rotopaint_ai.training.trainer.landmark_loop import Task, build_net, fit_landmarks
+from rotopaint_ai.training.models.landmarks.task import Task, build_net, fit_landmarks
 from rotopaint_ai.training.trainer.parallel.group import ALONE, Group
 from rotopaint_ai.training.trainer.parallel.topology import bind
 from rotopaint_ai.training.trainer.recipe import Recipe, load_recipe

@@ -22,11 +22,11 @@ import torch
 from rotopaint_ai.bench.training import stock
 from rotopaint_ai.training.data.prefetch import ahead
 from rotopaint_ai.training.models.landmarks.net import LandmarkNet
+from rotopaint_ai.training.models.landmarks.task import Run
+from rotopaint_ai.training.models.landmarks.validation import predict_held_out, seen_error
 from rotopaint_ai.training.pack.train import Prepared, prepare
-from rotopaint_ai.training.trainer.landmark_loop import Run
 from rotopaint_ai.training.trainer.parallel.group import ALONE
 from rotopaint_ai.training.trainer.recipe import Recipe, load_recipe, override
-from rotopaint_ai.training.trainer.validation import predict_held_out, seen_error
 
 # Held-out samples measure here and are not learned from; turns and evaluations go by the clock of the race.
 _IN_A_RACE = ("learn_all=0", "patience=null", "steps=null", "threads=1", "eval_every=1000000000", "activations=keep")

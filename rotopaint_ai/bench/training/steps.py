@@ -16,7 +16,7 @@ from typing import Any
 import torch
 
 from rotopaint_ai.training.models.landmarks import losses
-from rotopaint_ai.training.trainer.landmark_loop import build_net
+from rotopaint_ai.training.models.landmarks.task import build_net
 from rotopaint_ai.training.trainer.parallel.group import Group
 from rotopaint_ai.training.trainer.recipe import load_recipe
 

@@ -14,8 +14,8 @@ from torch.utils.data import Dataset as TorchDataset
 from rotopaint_ai.training.data.dataset import Memory
 from rotopaint_ai.training.models.landmarks import losses
 from rotopaint_ai.training.models.landmarks.net import COARSE_STRIDE, LandmarkNet
+from rotopaint_ai.training.models.landmarks.task import make_augmenter
 from rotopaint_ai.training.pack.train import Prepared
-from rotopaint_ai.training.trainer.landmark_loop import make_augmenter
 
 LEARNING_RATE = 1e-3
 

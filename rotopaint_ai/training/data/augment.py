@@ -22,7 +22,7 @@ import numpy.typing as npt
 from rotopaint_ai.training.data.dataset import Array, Memory, Picture, face_bounds
 from rotopaint_ai.training.data.elastic import Bend, cut_bent
 from rotopaint_ai.training.data.pose_augment import Turner, cut_turned
-from rotopaint_ai.training.models.registry import Registry
+from rotopaint_ai.training.registry import Registry
 
 Matrix = npt.NDArray[np.float64]
 Random = np.random.Generator

@@ -22,6 +22,7 @@ from rotopaint_ai.sheet import Sheet, mirror_permutation
 from rotopaint_ai.training.data.augment import nominal_crop
 from rotopaint_ai.training.data.dataset import Dataset, Memory, Truth
 from rotopaint_ai.training.models.landmarks.net import CropModel, LandmarkNet
+from rotopaint_ai.training.models.landmarks.validation import Held
 from rotopaint_ai.training.models.prior import selection
 from rotopaint_ai.training.models.prior.deformable import fit_head
 from rotopaint_ai.training.models.prior.face_prior import FacePrior
@@ -29,7 +30,6 @@ from rotopaint_ai.training.models.seam import strip, tune
 from rotopaint_ai.training.models.shape_fit import ShapeModel, choose_guards, fit_shapes, warped
 from rotopaint_ai.training.pack.calibration import calibrate
 from rotopaint_ai.training.trainer.recipe import Recipe
-from rotopaint_ai.training.trainer.validation import Held
 
 Array64 = npt.NDArray[np.float64]
 Check = Callable[[], None]

@@ -32,6 +32,9 @@ from rotopaint_ai.training.data.rigid_structure import choose_relief
 from rotopaint_ai.training.data.seam_widths import with_seam_widths
 from rotopaint_ai.training.evaluation.evaluate import FACE_WIDTH, evaluate
 from rotopaint_ai.training.models.landmarks.net import LandmarkNet
+from rotopaint_ai.training.models.landmarks.preview import Splines
+from rotopaint_ai.training.models.landmarks.task import Task, Trained, build_net, fit_landmarks
+from rotopaint_ai.training.models.landmarks.validation import predict_held_out
 from rotopaint_ai.training.models.pretrained import (
     Taken,
     face_places,
@@ -44,13 +47,10 @@ from rotopaint_ai.training.models.pretrained import (
 from rotopaint_ai.training.pack.export import as_crops, write_pack
 from rotopaint_ai.training.pack.select import Chosen, Seams, choose, crop_model, shape_model, teach_seams
 from rotopaint_ai.training.trainer import threads
-from rotopaint_ai.training.trainer.landmark_loop import Task, Trained, build_net, fit_landmarks
 from rotopaint_ai.training.trainer.log import Row
 from rotopaint_ai.training.trainer.parallel.group import ALONE, Group
-from rotopaint_ai.training.trainer.preview import Splines
 from rotopaint_ai.training.trainer.profile import Profile
 from rotopaint_ai.training.trainer.recipe import Recipe, load_recipe
-from rotopaint_ai.training.trainer.validation import predict_held_out
 
 LOAD_MARGIN = 1.15  # pictures are kept this much larger than the crop, so that a closer crop still has its detail
 HELD_BACK = 0.12  # share of each shot, at its end, that is held out where a data set has no `val` split

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from rotopaint_ai.training.models.registry import Registry
+from rotopaint_ai.training.registry import Registry
 
 Build = Callable[[nn.Module, float, float], torch.optim.Optimizer]
 OPTIMISERS: Registry[Build] = Registry("optimiser")

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 import torch
 
 from rotopaint_ai.training.models.landmarks.net import LandmarkNet
+from rotopaint_ai.training.models.landmarks.validation import precision
 from rotopaint_ai.training.trainer.recipe import Recipe
-from rotopaint_ai.training.trainer.validation import precision
 
 _WORTH = 0.95  # one thread has to bring the time of a step below this share
 _SIZE_PX = 128

@@ -30,7 +30,7 @@ from rotopaint_ai.training.models.detection.figures import (
 from rotopaint_ai.training.models.detection.net import STRIDES, DetectorNet, heat_places
 from rotopaint_ai.training.models.detection.scenes import Face, Scene, read_scenes
 from rotopaint_ai.training.models.detection.task import DetectorRecipe, as_tensors, build, make_fit
-from rotopaint_ai.training.trainer.tasks import Order, check_place, run_task, split, task_of
+from rotopaint_ai.training.pack.network import Order, check_place, run_task, split, task_of
 
 SMALL = ("widths=[8,8,8,8,8]", "neck=8", "width=128", "height=64", "batch=2", "minutes=null", "log_every=2")
 

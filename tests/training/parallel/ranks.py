@@ -12,11 +12,11 @@ import torch
 
 from rotopaint_ai.training.data.dataset import load_pictures, read_dataset
 from rotopaint_ai.training.models.landmarks import losses
-from rotopaint_ai.training.trainer.landmark_loop import Task, build_net, fit_landmarks
+from rotopaint_ai.training.models.landmarks.task import Task, build_net, fit_landmarks
+from rotopaint_ai.training.models.landmarks.validation import as_input
 from rotopaint_ai.training.trainer.parallel.group import Group
 from rotopaint_ai.training.trainer.parallel.launch import has_restarted
 from rotopaint_ai.training.trainer.recipe import Recipe, override
-from rotopaint_ai.training.trainer.validation import as_input
 
 TINY = ["widths=[8,8,8,8,8]", "neck=8", "fine=8", "batch=8", "bf16=false", "input_size=64", "small_size=64"]
 LONG = [*TINY, "minutes=null", "steps=6", "eval_every=2", "learn_all=0"]

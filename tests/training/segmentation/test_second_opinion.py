@@ -20,7 +20,7 @@ from rotopaint_ai.training.models.segmentation.batches import Cutter
 from rotopaint_ai.training.models.segmentation.net import GatedConv, GatedNet, Said
 from rotopaint_ai.training.models.segmentation.task import SegmentationRecipe
 from rotopaint_ai.training.models.segmentation.views import View, read_views
-from rotopaint_ai.training.trainer.tasks import Order, run_task, split
+from rotopaint_ai.training.pack.network import Order, run_task, split
 
 
 def test_a_gate_keeps_the_shape_streams_size() -> None:

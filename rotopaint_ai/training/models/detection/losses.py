@@ -24,7 +24,7 @@ from rotopaint_ai.training.models.detection.net import (
     heat_places,
 )
 from rotopaint_ai.training.models.detection.ops import roi_align
-from rotopaint_ai.training.models.registry import Registry
+from rotopaint_ai.training.registry import Registry
 
 CENTRE = 0.22  # cells this close to a face's middle, in shares of its sides, answer for it ...
 AT_LEAST = 0.75  # ... and never fewer than those within so many strides

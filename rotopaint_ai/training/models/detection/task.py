@@ -29,10 +29,10 @@ from rotopaint_ai.training.models.detection.net import DetectorModel, DetectorNe
 from rotopaint_ai.training.models.detection.ops import translations
 from rotopaint_ai.training.models.detection.scenes import Scene, read_scenes
 from rotopaint_ai.training.pack.export import save_onnx
+from rotopaint_ai.training.pack.network import TASKS, Order, conduct
 from rotopaint_ai.training.trainer.checkpoint import data_print
 from rotopaint_ai.training.trainer.fitting import Fit, Schedule, check_parts
 from rotopaint_ai.training.trainer.recipe import filled_from
-from rotopaint_ai.training.trainer.tasks import TASKS, Order, conduct
 
 OUTPUTS = ("boxes", "scores", "masks", "keypoints")
 PARITY_PX, PARITY_SHARE = 0.02, 0.001

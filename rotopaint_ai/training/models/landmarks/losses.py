@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from rotopaint_ai.training.models.landmarks.net import COARSE_STRIDE, FINE_STRIDE, Prediction
-from rotopaint_ai.training.models.registry import Registry
+from rotopaint_ai.training.registry import Registry
 
 
 class Target(NamedTuple):

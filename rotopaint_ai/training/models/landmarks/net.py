@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from rotopaint_ai.landmarks.detect import AGREE
-from rotopaint_ai.training.models.registry import Registry
+from rotopaint_ai.training.registry import Registry
 
 COARSE_STRIDE = 4
 FINE_STRIDE = 2

@@ -12,8 +12,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from rotopaint_ai.training.models.registry import Registry
 from rotopaint_ai.training.models.segmentation.net import Said
+from rotopaint_ai.training.registry import Registry
 
 SURE_EDGE = 0.8  # probability from which the shape stream's edges ask the classes to be right there
 THIN = 6.0  # how much more a seam's pixel counts than one beside it: seams fill a hundredth of a crop

@@ -26,10 +26,10 @@ from rotopaint_ai.training.models.segmentation.figures import figures
 from rotopaint_ai.training.models.segmentation.net import GatedNet, OpinionModel
 from rotopaint_ai.training.models.segmentation.views import View, read_views
 from rotopaint_ai.training.pack.export import save_onnx
+from rotopaint_ai.training.pack.network import TASKS, Order, conduct
 from rotopaint_ai.training.trainer.checkpoint import data_print
 from rotopaint_ai.training.trainer.fitting import Fit, Schedule, check_parts
 from rotopaint_ai.training.trainer.recipe import filled_from
-from rotopaint_ai.training.trainer.tasks import TASKS, Order, conduct
 
 OUTPUTS = ("seam", "face", "edges")
 PARITY = 0.001

@@ -17,7 +17,7 @@ import torch.distributed as dist
 from torch import Tensor, nn
 
 from rotopaint_ai.errors import CancelledError
-from rotopaint_ai.training.models.registry import Registry
+from rotopaint_ai.training.registry import Registry
 from rotopaint_ai.training.trainer.parallel.launch import is_rank
 
 ONE_BUCKET_MB = 4096

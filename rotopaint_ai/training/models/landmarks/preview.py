@@ -19,9 +19,9 @@ from rotopaint_ai.training.data.augment import straight_batch
 from rotopaint_ai.training.data.dataset import Memory, Picture, Truth, write_picture
 from rotopaint_ai.training.evaluation.drawing import FOUND, TRUE, contact_sheet, draw_curve, draw_points
 from rotopaint_ai.training.models.landmarks.net import LandmarkNet
+from rotopaint_ai.training.models.landmarks.validation import as_input, device_of
 from rotopaint_ai.training.models.shape_fit import ShapeModel, fit_shapes
 from rotopaint_ai.training.trainer.recipe import Recipe
-from rotopaint_ai.training.trainer.validation import as_input, device_of
 
 _NOISE = 0.005  # of the face: what the fit for the preview guards against
 

@@ -31,16 +31,16 @@ from rotopaint_ai.training.data.shards.shard_prefetch import fetching
 from rotopaint_ai.training.data.shards.stream import reading_s, sizes_of
 from rotopaint_ai.training.models.landmarks import losses
 from rotopaint_ai.training.models.landmarks.net import COARSE_STRIDE, LandmarkNet
+from rotopaint_ai.training.models.landmarks.preview import Splines, write_preview
+from rotopaint_ai.training.models.landmarks.validation import as_input, precision, predict_held_out, seen_error
 from rotopaint_ai.training.trainer.activations import Activations, is_out_of_memory
 from rotopaint_ai.training.trainer.checkpoint import data_print, taking, to_go_on_from, write_checkpoint
 from rotopaint_ai.training.trainer.log import LOG, NOT_MEASURED, HeldOutError, Row, Window, write_log
 from rotopaint_ai.training.trainer.optim import OPTIMISERS, rate_at
 from rotopaint_ai.training.trainer.parallel.group import ALONE, Group
 from rotopaint_ai.training.trainer.parallel.topology import remote_share
-from rotopaint_ai.training.trainer.preview import Splines, write_preview
 from rotopaint_ai.training.trainer.profile import Profile, gpu_clock, profile
 from rotopaint_ai.training.trainer.recipe import Recipe
-from rotopaint_ai.training.trainer.validation import as_input, precision, predict_held_out, seen_error
 
 CHECKPOINT = "checkpoint.pt"
 

@@ -20,7 +20,7 @@ from rotopaint_ai.files import write_json, write_text
 from rotopaint_ai.inference.pack import CARD, load_card, write_card
 from rotopaint_ai.jobs import Cancel, Event, Sink
 from rotopaint_ai.training.models.pretrained import find_weights
-from rotopaint_ai.training.models.registry import Registry
+from rotopaint_ai.training.registry import Registry
 from rotopaint_ai.training.trainer.checkpoint import data_print
 from rotopaint_ai.training.trainer.fitting import Fit, Row, Schedule
 from rotopaint_ai.training.trainer.recipe import read_content
