@@ -33,8 +33,8 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
 from rotopaint_ai.exchange import document as documents
-from rotopaint_ai.project import State, packing
-from rotopaint_ai.project.values import Spread
+from rotopaint_ai.project import State, codecs
+from rotopaint_ai.project.state import Spread
 from rotopaint_ai.shapes.roto import ControlPoint, Key, Landmark, LandmarkKeys, RotoDocument, RotoShape
 from rotopaint_ui.corrections import KeysReply, LandmarkDrag, ShapesReply
 from rotopaint_ui.session import Session
@@ -68,12 +68,12 @@ class Crash:
 
 def state_print(state: State) -> str:
     """A print of all that a state holds."""
-    rows = sorted(repr(place).encode() + packing.pack(place.track.kind, value) for place, value in _places(state))
+    rows = sorted(repr(place).encode() + codecs.pack(place.track.kind, value) for place, value in _places(state))
     return hashlib.blake2b(b"".join(rows), digest_size=12).hexdigest()
 
 
-def _places(state: State) -> Iterator[tuple[packing.Place, object]]:
-    return packing.changes(State(), state)
+def _places(state: State) -> Iterator[tuple[codecs.Place, object]]:
+    return codecs.changes(State(), state)
 
 
 # --- the window -------------------------------------------------------------------------------------------------------

@@ -41,7 +41,7 @@ from PySide6.QtWidgets import (
 )
 
 import rotopaint_models
-from rotopaint_ai.project.values import Spread, State
+from rotopaint_ai.project.state import Spread, State
 from rotopaint_ai.shapes.roto import ControlPoint, Key, Landmark, LandmarkKeys, Points, RotoDocument, RotoShape
 from rotopaint_ui.corrections import KeysReply, LandmarkDrag, ShapesReply
 from rotopaint_ui.host import Engine, PlateChoice, package_folders

@@ -28,7 +28,7 @@ from rotopaint_ai.plates import open_plate
 from rotopaint_ai.plates.colour import to_display
 from rotopaint_ai.plates.plate import Frame, Plate
 from rotopaint_ai.project import Project
-from rotopaint_ai.project.packing import pack as pack_value
+from rotopaint_ai.project.codecs import pack as pack_value
 from rotopaint_ai.seams import strokes
 from rotopaint_ai.shapes.refit import Keys, refit, spread
 from rotopaint_ai.shapes.roto import RotoDocument

@@ -18,9 +18,9 @@ from rotopaint_ai.pipeline.plan import Plan
 from rotopaint_ai.pipeline.records import FrameRecord
 from rotopaint_ai.pipeline.state import RunState
 from rotopaint_ai.project import Project, State, run_record
+from rotopaint_ai.project.fingerprints import NOTE, PaintFingerprints
 from rotopaint_ai.project.merge_run import asked_frames, drawn_state, merge_run
-from rotopaint_ai.project.owner import BEAT_S
-from rotopaint_ai.project.prints import NOTE, Prints
+from rotopaint_ai.project.owner import HEARTBEAT_S
 from rotopaint_ai.project.run_record import RunRecord
 from rotopaint_ai.seams.opinion import DOUBTFUL
 from rotopaint_ai.shapes.refit import again
@@ -44,9 +44,9 @@ class OpenProject:
         """A sink that also tells the project that somebody is here."""
 
         def tell(event: Event) -> None:
-            if time.monotonic() - self._last_beat > BEAT_S:
+            if time.monotonic() - self._last_beat > HEARTBEAT_S:
                 self._last_beat = time.monotonic()
-                self.project.beat()
+                self.project.heartbeat()
             sink(event)
 
         return tell
@@ -100,7 +100,7 @@ def _painted(plan: Plan, state: RunState, written: RotoDocument) -> dict[str, st
     whole = [frame for frame, record in state.finished.items() if record.status != "failed"]
     fits = {frame for frame in whole if state.finished[frame].work == work.digest(frame)}
     is_own = plan.job.method == "auto"
-    return {str(f): each if is_own and f in fits else "" for f, each in Prints().of(drawn, whole).items()}
+    return {str(f): each if is_own and f in fits else "" for f, each in PaintFingerprints().of(drawn, whole).items()}
 
 
 def _as_said(record: FrameRecord) -> FrameRecord:

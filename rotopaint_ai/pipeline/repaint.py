@@ -13,7 +13,7 @@ from rotopaint_ai.jobs import Event, Sink
 from rotopaint_ai.pipeline.artist import ArtistWork, work_of
 from rotopaint_ai.pipeline.keep import OpenProject
 from rotopaint_ai.project import Project, State
-from rotopaint_ai.project.prints import NOTE, Prints
+from rotopaint_ai.project.fingerprints import NOTE, PaintFingerprints
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class Repaint:
     def end(self, done: Sequence[int]) -> None:
         """These frames show what the project says."""
         if self._is_ours():
-            self._note({**self._known(), **Prints().of(self.state, done)})
+            self._note({**self._known(), **PaintFingerprints().of(self.state, done)})
 
     def _is_ours(self) -> bool:
         """Whether the project takes note of what lies in this folder."""

@@ -14,7 +14,7 @@ from pathlib import Path
 from rotopaint_ai.errors import DocumentError
 from rotopaint_ai.project.file import Project
 from rotopaint_ai.project.files import Facts
-from rotopaint_ai.project.values import Mark, State
+from rotopaint_ai.project.state import Mark, State
 from rotopaint_ai.shapes.roto import Landmark, Points, RotoDocument
 
 

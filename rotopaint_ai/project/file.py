@@ -22,9 +22,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from rotopaint_ai.errors import DamagedProjectError, LockedError, ProjectError
-from rotopaint_ai.project import owner, tables
-from rotopaint_ai.project.packing import Place, Track, changes, pack, state_of, unpack
-from rotopaint_ai.project.values import State
+from rotopaint_ai.project import owner, schema
+from rotopaint_ai.project.codecs import Place, Track, changes, pack, state_of, unpack
+from rotopaint_ai.project.state import State
 
 MOST_STEPS: Final = 500
 MOST_BYTES: Final = 512 << 20  # of values that only undo needs
@@ -64,8 +64,8 @@ class Project:
     @classmethod
     def create(cls, path: Path, state: State = State()) -> Project:  # noqa: B008 - a frozen value
         """A new project file with a state that cannot be undone. Raises ProjectError."""
-        connection = tables.create(path)
-        with tables.told(path), tables.transaction(connection):
+        connection = schema.create(path)
+        with schema.project_errors(path), schema.transaction(connection):
             taken = owner.take(connection)
         project = cls(path, connection, taken)
         project.reset(state)
@@ -79,12 +79,12 @@ class Project:
         """
         if write and not _is_writable(path):
             write = False
-        connection = tables.open_file(path, write=write)
+        connection = schema.open_file(path, write=write)
         try:
-            with tables.told(path):
+            with schema.project_errors(path):
                 if not write:
                     return cls(path, connection, owner.Taken(None, other=owner.read(connection)))
-                with tables.transaction(connection):
+                with schema.transaction(connection):
                     project = cls(path, connection, owner.take(connection))
                 if project.left_behind is not None:
                     project.check()
@@ -100,36 +100,36 @@ class Project:
 
     def check(self) -> None:
         """Look the whole file over. Raises DamagedProjectError."""
-        with tables.told(self.path):
+        with schema.project_errors(self.path):
             said = self._db.execute("PRAGMA quick_check(1)").fetchone()[0]
         if said != "ok":
-            raise DamagedProjectError(f"{self.path.name}: is damaged ({said}); {tables.way_out(self.path)}")
+            raise DamagedProjectError(f"{self.path.name}: is damaged ({said}); {schema.way_out(self.path)}")
 
-    def beat(self) -> None:
-        """Give a sign of life, every `owner.BEAT_S` seconds. Raises LockedError where the lock has been lost."""
+    def heartbeat(self) -> None:
+        """Give a sign of life, every `owner.HEARTBEAT_S` seconds. Raises LockedError where the lock has been lost."""
         if self._mine is not None:
-            with tables.told(self.path):
-                alive = owner.beat(self._db, self._mine.token)
+            with schema.project_errors(self.path):
+                alive = owner.heartbeat(self._db, self._mine.token)
             if not alive:
                 self._complain()
 
     def close(self) -> None:
         """Tidy up, keep a good copy beside the file, and give the lock back."""
         if self._mine is not None:
-            with suppress(ProjectError), tables.told(self.path):
+            with suppress(ProjectError), schema.project_errors(self.path):
                 self._tidy()
                 owner.release(self._db, self._mine.token)
                 if self._changed:
-                    self.copy_to(tables.backup_path(self.path))
+                    self.copy_to(schema.backup_path(self.path))
         self._mine = None
         self._db.close()
 
     def copy_to(self, path: Path) -> None:
         """Write a whole copy of the project, which nobody owns. Raises ProjectError."""
-        beside = path.with_name(f".{path.stem}.part{tables.SUFFIX}")
+        beside = path.with_name(f".{path.stem}.part{schema.SUFFIX}")
         beside.unlink(missing_ok=True)
         try:
-            with tables.told(self.path):
+            with schema.project_errors(self.path):
                 self._db.execute("VACUUM INTO ?", (str(beside),))
                 with sqlite3.connect(beside) as copy:
                     copy.execute("DELETE FROM owner")
@@ -142,11 +142,11 @@ class Project:
 
     def load(self) -> Loaded:
         """The state and its history. Raises DamagedProjectError where the content does not belong together."""
-        with tables.told(self.path), _without_collector():
+        with schema.project_errors(self.path), _without_collector():
             try:
                 state = state_of(self._read_tracks())
             except (KeyError, ValueError, IndexError, TypeError, struct.error) as error:
-                text = f"{self.path.name}: its content is torn ({error!r}); {tables.way_out(self.path)}"
+                text = f"{self.path.name}: its content is torn ({error!r}); {schema.way_out(self.path)}"
                 raise DamagedProjectError(text) from error
             steps = [Done(*row) for row in self._db.execute("SELECT number, label FROM step ORDER BY number")]
         at = self._position()
@@ -195,7 +195,7 @@ class Project:
 
     def note(self, name: str) -> Any:
         """A fact kept beside the state, as JSON values; None where it was never noted."""
-        with tables.told(self.path):
+        with schema.project_errors(self.path):
             row = self._db.execute("SELECT value FROM note WHERE name = ?", (name,)).fetchone()
         return None if row is None else json.loads(row[0])
 
@@ -206,7 +206,7 @@ class Project:
 
     def files(self) -> dict[int, tuple[str, int, int, str]]:
         """Of the plate's frames that were looked at: file name, size, time in nanoseconds, fingerprint."""
-        with tables.told(self.path):
+        with schema.project_errors(self.path):
             rows = self._db.execute("SELECT frame, name, size, mtime_ns, fingerprint FROM plate_file").fetchall()
         return {frame: (name, size, mtime, fingerprint) for frame, name, size, mtime, fingerprint in rows}
 
@@ -225,7 +225,7 @@ class Project:
         if self._mine is None:
             who = f"{self.other_owner} works on it" if self.other_owner is not None else "it may not be written"
             raise LockedError(f"{self.path.name}: open to read only, {who}; save a copy to work on it")
-        with tables.told(self.path), tables.transaction(self._db):
+        with schema.project_errors(self.path), schema.transaction(self._db):
             holder = owner.read(self._db)
             if holder is None or holder.token != self._mine.token:
                 self._complain()
@@ -287,7 +287,7 @@ class Project:
             self._note("position", position)
 
     def _side(self, number: int, side: str) -> dict[Place, Any]:
-        with tables.told(self.path):
+        with schema.project_errors(self.path):
             rows = self._db.execute(
                 f"SELECT kind, name, frame, {side}, data FROM change JOIN track ON track.id = track "
                 f"LEFT JOIN value ON value.id = {side} WHERE step = ?",
@@ -338,7 +338,7 @@ class Project:
         if not self._changed:
             return
         self._db.execute("PRAGMA foreign_keys = OFF")  # else each value that goes is looked for in every change
-        with tables.transaction(self._db):
+        with schema.transaction(self._db):
             while self._undo_bytes() > MOST_BYTES:
                 self._db.execute("DELETE FROM change WHERE step = (SELECT min(number) FROM step)")
                 self._db.execute("DELETE FROM step WHERE number = (SELECT min(number) FROM step)")

@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import TypeVar
 
-from rotopaint_ai.project.values import SeamSettings, State
+from rotopaint_ai.project.state import SeamSettings, State
 from rotopaint_ai.shapes.manual_keys import corrected_in, model_keys, with_human_keys
 from rotopaint_ai.shapes.merge import merge
 from rotopaint_ai.shapes.roto import RotoDocument, RotoShape

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Final
 
 SILENCE_S: Final = 120.0
-BEAT_S: Final = 20.0
+HEARTBEAT_S: Final = 20.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ def take(connection: sqlite3.Connection, now: float | None = None) -> Taken:
     return Taken(mine, left_behind=holder)
 
 
-def beat(connection: sqlite3.Connection, token: str) -> bool:
+def heartbeat(connection: sqlite3.Connection, token: str) -> bool:
     """Give a sign of life; False where the lock has been lost."""
     return connection.execute("UPDATE owner SET seen = ? WHERE token = ?", (time.time(), token)).rowcount == 1
 

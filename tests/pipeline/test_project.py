@@ -18,8 +18,8 @@ from rotopaint_ai.errors import LockedError
 from rotopaint_ai.exchange import document as documents
 from rotopaint_ai.exchange import formats
 from rotopaint_ai.plates import open_plate
-from rotopaint_ai.project import Box, Project, SeamSettings, State, corrections, packing
-from rotopaint_ai.project.prints import NOTE, Prints
+from rotopaint_ai.project import Box, Project, SeamSettings, State, codecs, corrections
+from rotopaint_ai.project.fingerprints import NOTE, PaintFingerprints
 from rotopaint_ai.seams.strokes import Stroke
 from rotopaint_ai.shapes.roto import Key, RotoDocument
 
@@ -139,7 +139,7 @@ def test_a_run_can_be_undone_and_other_frames_stay(
     assert before.document is not None
     assert loaded.state.document.shape("outline").frames == before.document.shape("outline").frames
     assert [step.label for step in loaded.behind] == ["run", "fix", "run"]
-    assert packing.applied(loaded.state, project.before(loaded.behind[-1].number)) == before
+    assert codecs.applied(loaded.state, project.before(loaded.behind[-1].number)) == before
     project.close()
 
 
@@ -180,7 +180,7 @@ def stale(path: Path, first: int = 1001, last: int = 1012) -> list[int]:
     """Frames whose clean plate is not what a project says."""
     project = Project.open(path, write=False)
     painted = {int(frame): each for frame, each in project.note(NOTE).items()}
-    found = Prints().stale(project.load().state, range(first, last + 1), painted)
+    found = PaintFingerprints().stale(project.load().state, range(first, last + 1), painted)
     project.close()
     return found
 

@@ -18,7 +18,7 @@ from rotopaint_ai.pipeline.artist import work_for
 from rotopaint_ai.pipeline.run import run
 from rotopaint_ai.plates import open_plate
 from rotopaint_ai.project import Project, State
-from rotopaint_ai.project.prints import NOTE, Prints
+from rotopaint_ai.project.fingerprints import NOTE, PaintFingerprints
 from rotopaint_ai.shapes.roto import Key
 
 
@@ -151,7 +151,7 @@ def test_paint_from_before_an_edit_is_not_noted_as_fitting(
     split.gather(job, _nobody)  # what lies on disk was painted before the seam was pushed
     with closing(Project.open(path, write=False)) as project:
         painted = {int(frame): each for frame, each in project.note(NOTE).items()}
-        assert Prints().stale(project.load().state, range(1001, 1004), painted) == [1003]
+        assert PaintFingerprints().stale(project.load().state, range(1001, 1004), painted) == [1003]
 
 
 def _pushed_down(state: State, frame: int) -> State:

@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rotopaint_ai.errors import DamagedProjectError, LockedError, ProjectError
-from rotopaint_ai.project import Box, Project, SeamSettings, Spread, State, corrections, owner, packing
+from rotopaint_ai.project import Box, Project, SeamSettings, Spread, State, codecs, corrections, owner
 from rotopaint_ai.shapes.roto import ControlPoint, Key, Landmark, LandmarkKeys, RotoDocument, RotoShape
 
 FRAMES = (1001, 1002, 1003)
@@ -94,7 +94,7 @@ def test_a_gesture_writes_only_what_it_changed(tmp_path: Path) -> None:
     moved = Key((ControlPoint(1, 2), ControlPoint(3, 4)), "human")
     shapes = (seam.with_keys({**seam.keys, 1003: moved}), *before.document.shapes[1:])
     after = replace(before, document=replace(before.document, shapes=shapes))
-    assert list(packing.changes(before, after)) == [(packing.Place(packing.Track("key", "seam"), 1003), moved)]
+    assert list(codecs.changes(before, after)) == [(codecs.Place(codecs.Track("key", "seam"), 1003), moved)]
 
 
 @st.composite
@@ -125,11 +125,11 @@ def test_any_walk_of_steps_undone_and_redone_gives_the_states_it_came_by(
     project = Project.open(path)
     state = project.load().state
     for number, wanted in zip(reversed(numbers), reversed(walk[:-1])):
-        state = packing.applied(state, project.before(number))
+        state = codecs.applied(state, project.before(number))
         project.take_back(number)
         assert state == wanted == project.load().state
     for number, wanted in zip(numbers, walk[1:]):
-        state = packing.applied(state, project.after(number))
+        state = codecs.applied(state, project.after(number))
         project.do_again(number)
         assert state == wanted == project.load().state
     project.close()
@@ -205,7 +205,7 @@ def test_an_owner_who_slept_is_told_when_it_writes(tmp_path: Path) -> None:
     with pytest.raises(LockedError, match="anna on ws12 took it over"):
         sleeper.append("move points", State(), whole())
     with pytest.raises(LockedError):
-        sleeper.beat()
+        sleeper.heartbeat()
     sleeper.close()
     assert loaded(path) == State()
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import pytest
 
 from rotopaint_ai.project.merge_run import asked_frames, drawn_state, merge_run
-from rotopaint_ai.project.values import SeamSettings, State
+from rotopaint_ai.project.state import SeamSettings, State
 from rotopaint_ai.shapes.roto import ControlPoint, Key, LandmarkKeys, RotoDocument, RotoShape
 
 

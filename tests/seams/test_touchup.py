@@ -11,7 +11,7 @@ from rotopaint_ai.errors import UsageError
 from rotopaint_ai.pipeline.finish import Filled, Part, Seams, touched_up
 from rotopaint_ai.pipeline.settings import Paint
 from rotopaint_ai.project import State
-from rotopaint_ai.project.packing import changes, pack, unpack
+from rotopaint_ai.project.codecs import changes, pack, unpack
 from rotopaint_ai.seams import strokes, touchup
 from rotopaint_ai.seams.strokes import Stroke
 

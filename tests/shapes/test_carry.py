@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rotopaint_ai.project.values import Spread
+from rotopaint_ai.project.state import Spread
 from rotopaint_ai.shapes.manual_keys import to_carry_on, within
 from rotopaint_ai.shapes.roto import ControlPoint, Key, LandmarkKeys, RotoDocument, RotoShape, Source
 

@@ -12,7 +12,7 @@ from PySide6.QtGui import QMouseEvent
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
-from rotopaint_ai.project.values import Spread, State
+from rotopaint_ai.project.state import Spread, State
 from rotopaint_ai.shapes.roto import Points
 from rotopaint_ui.canvas import Canvas
 from rotopaint_ui.corrections import KeysReply, LandmarkDrag, ShapesReply

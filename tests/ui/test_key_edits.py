@@ -9,7 +9,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QMenu
 from pytestqt.qtbot import QtBot
 
-from rotopaint_ai.project.values import Box
+from rotopaint_ai.project.state import Box
 from rotopaint_ai.shapes.roto import ControlPoint, Key, RotoShape
 from rotopaint_ui.canvas import Canvas
 from rotopaint_ui.commands import COMMANDS

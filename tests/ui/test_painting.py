@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from rotopaint_ai.project.prints import Prints
-from rotopaint_ai.project.values import SeamSettings
+from rotopaint_ai.project.fingerprints import PaintFingerprints
+from rotopaint_ai.project.state import SeamSettings
 from rotopaint_ai.seams.strokes import Stroke
 from rotopaint_ai.shapes import edit
 from rotopaint_ui import edits
@@ -23,18 +23,18 @@ from .conftest import FRAMES
 
 
 @pytest.fixture
-def prints() -> Prints:
-    return Prints()
+def prints() -> PaintFingerprints:
+    return PaintFingerprints()
 
 
 @pytest.fixture
-def fresh(session: Session, prints: Prints) -> dict[int, str]:
+def fresh(session: Session, prints: PaintFingerprints) -> dict[int, str]:
     """A clean plate that fits."""
     return prints.of(session.state, FRAMES)
 
 
 def test_a_moved_seam_makes_its_frame_stale_and_an_eye_does_not(
-    session: Session, prints: Prints, fresh: dict[int, str]
+    session: Session, prints: PaintFingerprints, fresh: dict[int, str]
 ) -> None:
     state = session.state
     assert state.document is not None
@@ -45,7 +45,9 @@ def test_a_moved_seam_makes_its_frame_stale_and_an_eye_does_not(
     assert prints.stale(replace(state, document=eye), FRAMES, fresh) == []
 
 
-def test_settings_and_width_make_every_frame_stale(session: Session, prints: Prints, fresh: dict[int, str]) -> None:
+def test_settings_and_width_make_every_frame_stale(
+    session: Session, prints: PaintFingerprints, fresh: dict[int, str]
+) -> None:
     state = session.state
     assert state.document is not None
     for settings in (SeamSettings(grain=0.5), SeamSettings(strength=0.9), SeamSettings(method="telea")):
@@ -55,7 +57,7 @@ def test_settings_and_width_make_every_frame_stale(session: Session, prints: Pri
     assert prints.stale(replace(state, document=wide), FRAMES, fresh) == list(FRAMES)
 
 
-def test_a_hidden_seam_is_another_paint(session: Session, prints: Prints, fresh: dict[int, str]) -> None:
+def test_a_hidden_seam_is_another_paint(session: Session, prints: PaintFingerprints, fresh: dict[int, str]) -> None:
     state = session.state
     assert state.document is not None
     hidden = edit.set_visible(state.document, "seam", [1003], False)
@@ -63,7 +65,7 @@ def test_a_hidden_seam_is_another_paint(session: Session, prints: Prints, fresh:
 
 
 def test_touch_up_makes_its_frame_stale_where_there_is_paint(
-    session: Session, prints: Prints, fresh: dict[int, str]
+    session: Session, prints: PaintFingerprints, fresh: dict[int, str]
 ) -> None:
     stroke = (Stroke(((20.0, 20.0),), 3, 0),)
     touched = replace(session.state, strokes={1002: stroke})

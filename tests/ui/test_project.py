@@ -261,10 +261,10 @@ def test_a_disk_that_refuses_costs_no_work(kept: Session, monkeypatch: pytest.Mo
         drag(kept, 4.0)
         drag(kept, 1.0)
         assert kept.trouble is not None
-        kept.beat()
+        kept.heartbeat()
     assert said == ["Not saved: shot.rotopaint: the disk is full; free some space"]
     kept.undo()
-    kept.beat()
+    kept.heartbeat()
     assert said[-1] == "Saved again: everything is in the project file"
     state, path = kept.state, kept.project_path
     kept.close()

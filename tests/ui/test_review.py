@@ -16,7 +16,7 @@ from rotopaint_ai.pipeline.artist import work_of
 from rotopaint_ai.pipeline.records import FrameRecord
 from rotopaint_ai.pipeline.second import content
 from rotopaint_ai.project import run_record
-from rotopaint_ai.project.values import Spread, State
+from rotopaint_ai.project.state import Spread, State
 from rotopaint_ai.shapes.roto import Key
 from rotopaint_ui import edits
 from rotopaint_ui.corrections import KeysReply, LandmarkDrag, ShapesReply

@@ -11,7 +11,7 @@ from pytestqt.qtbot import QtBot
 
 from rotopaint_ai.exchange import document as documents
 from rotopaint_ai.project.run_record import RunRecord
-from rotopaint_ai.project.values import State
+from rotopaint_ai.project.state import State
 from rotopaint_ui.host import Engine, PlateChoice
 from rotopaint_ui.jobs import MATTES, RUN, ShotJobs
 from rotopaint_ui.preferences import Preferences

@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 import rotopaint_ai
-from rotopaint_ai.project.values import SeamSettings
+from rotopaint_ai.project.state import SeamSettings
 from rotopaint_ui import edits
 from rotopaint_ui.panel import Panel
 from rotopaint_ui.session import PlateFacts, State, read_results

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
-from rotopaint_ai.project.values import Spread, State
+from rotopaint_ai.project.state import Spread, State
 from rotopaint_ai.shapes import edit
 from rotopaint_ai.shapes.manual_keys import to_carry_on, with_keys, within
 from rotopaint_ai.shapes.propagation_range import propose

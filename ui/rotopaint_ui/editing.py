@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from rotopaint_ai.errors import ProjectError, UsageError
 from rotopaint_ai.project.names import with_name
 from rotopaint_ai.project.run_record import RunRecord
-from rotopaint_ai.project.values import Mark, SeamSettings, State
+from rotopaint_ai.project.state import Mark, SeamSettings, State
 from rotopaint_ai.shapes.manual_keys import settled_in
 from rotopaint_ai.shapes.roto import RotoDocument, RotoShape
 from rotopaint_ui import edits, seam_settings

@@ -18,7 +18,7 @@ from rotopaint_ui.words import range_text
 _OF_A_FACE = re.compile(r"the largest of \d+ faces|sure by \d+ ?%")  # what an artist wants to know of the choice
 
 if TYPE_CHECKING:
-    from rotopaint_ai.project.values import Box
+    from rotopaint_ai.project.state import Box
     from rotopaint_ui.panel import Panel
 
 

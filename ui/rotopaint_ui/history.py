@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from rotopaint_ai.project.values import State
+from rotopaint_ai.project.state import State
 
 MAX_UNDO = 500
 

@@ -22,7 +22,7 @@ from rotopaint_ai.errors import RotopaintError
 from rotopaint_ai.exchange import document as documents
 from rotopaint_ai.live import wire
 from rotopaint_ai.project import Box, Project, SeamSettings, Spread, State
-from rotopaint_ai.project.packing import unpack
+from rotopaint_ai.project.codecs import unpack
 from rotopaint_ai.seams.strokes import Strokes
 from rotopaint_ai.seams.strokes import to_json as stroke_json
 from rotopaint_ai.shapes.roto import Key, RotoDocument, RotoShape

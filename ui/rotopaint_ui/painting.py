@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 
-from rotopaint_ai.project.prints import Prints
-from rotopaint_ai.project.values import State
+from rotopaint_ai.project.fingerprints import PaintFingerprints
+from rotopaint_ai.project.state import State
 
 
 class Painting:
@@ -17,7 +17,7 @@ class Painting:
 
     def __init__(self, keep: Callable[[Mapping[int, str]], None]) -> None:
         self._keep = keep
-        self._prints = Prints()
+        self._prints = PaintFingerprints()
         self._painted: dict[int, str] = {}
         self._job: dict[int, str] = {}
         self._found: tuple[State, dict[int, str], Collection[int], list[int]] | None = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from enum import StrEnum
 
-from rotopaint_ai.project.values import Mark
+from rotopaint_ai.project.state import Mark
 from rotopaint_ai.shapes.roto import RotoDocument
 from rotopaint_ui.moved import Moved, moved_keys
 from rotopaint_ui.session import Session

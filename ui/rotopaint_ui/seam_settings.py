@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from rotopaint_ai.project.merge_run import set_seam
-from rotopaint_ai.project.values import SeamSettings, State
+from rotopaint_ai.project.state import SeamSettings, State
 
 
 def applied(state: State, shape: str, settings: SeamSettings) -> State:

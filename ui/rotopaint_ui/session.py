@@ -16,7 +16,7 @@ from rotopaint_ai.files import write_text
 from rotopaint_ai.project import merge_run
 from rotopaint_ai.project.files import Facts
 from rotopaint_ai.project.run_record import RunRecord
-from rotopaint_ai.project.values import MARKS, Box, Mark, SeamSettings, Spread, State
+from rotopaint_ai.project.state import MARKS, Box, Mark, SeamSettings, Spread, State
 from rotopaint_ai.shapes.roto import RotoDocument
 from rotopaint_ui import edits, taking
 from rotopaint_ui.editing import Editing, Selection
@@ -204,10 +204,10 @@ class Session(Editing):
         self.plate = plate
         self._tell()
 
-    def beat(self) -> None:
+    def heartbeat(self) -> None:
         """Tell the project file that somebody is here, and try again what its disk refused; every 20 seconds."""
         if self._projects.store is not None and self._gesture is None:
-            self._projects.store.beat(self._state)
+            self._projects.store.heartbeat(self._state)
 
     def flush(self) -> None:
         """Wait until every step is in the project file: somebody else is about to read it."""

@@ -16,14 +16,14 @@ from itertools import islice
 from pathlib import Path
 
 from rotopaint_ai.errors import ProjectError
-from rotopaint_ai.project import Loaded, Project, State, packing
+from rotopaint_ai.project import Loaded, Project, State, codecs
 from rotopaint_ui.history import Step
 
 MANY = 2000  # changed values beyond which a step is written beside the screen
 PATIENCE_S = 2.0  # how long the screen waits for a disk that hangs
 
 
-Side = Callable[[Project, int], dict[packing.Place, object]]
+Side = Callable[[Project, int], dict[codecs.Place, object]]
 
 
 class ProjectStore:
@@ -68,23 +68,23 @@ class ProjectStore:
 
     def take_back(self, step: Step, state: State) -> State:
         """Undo a step on disk. Raises ProjectError where only the disk knows what stood before."""
-        before = step.before if step.before is not None else packing.applied(state, self._read(step, Project.before))
+        before = step.before if step.before is not None else codecs.applied(state, self._read(step, Project.before))
         self._move(step, state, before, self.project.take_back)
         return before
 
     def do_again(self, step: Step, state: State) -> State:
         """Redo a step on disk. Raises ProjectError where only the disk knows what stands after."""
-        after = step.before if step.before is not None else packing.applied(state, self._read(step, Project.after))
+        after = step.before if step.before is not None else codecs.applied(state, self._read(step, Project.after))
         self._move(step, state, after, self.project.do_again)
         return after
 
-    def beat(self, state: State) -> None:
+    def heartbeat(self, state: State) -> None:
         """Give a sign of life, and try again what the disk refused."""
         if self.project.is_read_only:
             return
 
         def write() -> None:
-            self.project.beat()
+            self.project.heartbeat()
             if state is not self._disk and state != self._disk:
                 self.project.append("saved late", self._disk, state)
                 self._disk = state
@@ -105,7 +105,7 @@ class ProjectStore:
         """Write what is left and let go of the file."""
         self.flush()
         if not self.project.is_read_only and not self.is_kept(state):
-            self.beat(state)  # the last chance
+            self.heartbeat(state)  # the last chance
         self._thread.shutdown(wait=True)
         self._reap()
         self.project.close()
@@ -122,7 +122,7 @@ class ProjectStore:
 
         self._do(write, is_waited_for=_is_small(shown, state))
 
-    def _read(self, step: Step, side: Side) -> dict[packing.Place, object]:
+    def _read(self, step: Step, side: Side) -> dict[codecs.Place, object]:
         """What a step replaced, by the writing thread. Raises ProjectError."""
         number = self._number(step)
         assert number is not None
@@ -160,4 +160,4 @@ class ProjectStore:
 
 def _is_small(before: State | None, after: State) -> bool:
     """Whether two states differ in few values."""
-    return before is not None and sum(1 for _ in islice(packing.changes(before, after), MANY)) < MANY
+    return before is not None and sum(1 for _ in islice(codecs.changes(before, after), MANY)) < MANY

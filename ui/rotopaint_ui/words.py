@@ -9,8 +9,8 @@ from pathlib import Path
 from rotopaint_ai.errors import UsageError
 from rotopaint_ai.files import write_text
 from rotopaint_ai.frames import FrameRange, summarise
-from rotopaint_ai.project.prints import seams_of
-from rotopaint_ai.project.values import SeamSettings
+from rotopaint_ai.project.fingerprints import seams_of
+from rotopaint_ai.project.state import SeamSettings
 from rotopaint_ai.seams import strokes
 from rotopaint_ui.host import PlateChoice
 from rotopaint_ui.preferences import Preferences

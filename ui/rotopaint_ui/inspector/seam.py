@@ -18,7 +18,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from rotopaint_ai.project.values import SeamSettings
+from rotopaint_ai.project.state import SeamSettings
 from rotopaint_ai.shapes.roto import RotoShape
 from rotopaint_ui.inspector.parts import footer, heading, level, note, number, put, scrolling
 from rotopaint_ui.render import DEFAULT_WIDTH_PX

@@ -57,7 +57,7 @@ def create(path: Path) -> sqlite3.Connection:
     if path.exists():
         raise ProjectError(f"{path.name}: is there already; open it, or choose another name")
     path.parent.mkdir(parents=True, exist_ok=True)
-    with _told(path):
+    with project_errors(path):
         connection = _connect(path, write=True)
         connection.executescript(
             f"PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {VERSION}; BEGIN; {_SCHEMA} COMMIT;"
@@ -69,7 +69,7 @@ def create(path: Path) -> sqlite3.Connection:
 def open_file(path: Path, *, write: bool) -> sqlite3.Connection:
     """An existing project file. Raises ProjectError, DamagedProjectError with what to do about it."""
     _look(path)
-    with _told(path):
+    with project_errors(path):
         connection = _connect(path, write=write)
         try:
             _check(connection, path)
@@ -82,10 +82,14 @@ def open_file(path: Path, *, write: bool) -> sqlite3.Connection:
 
 
 @contextmanager
-def told(path: Path) -> Iterator[None]:
+def project_errors(path: Path) -> Iterator[None]:
     """Turns SQLite's errors into one line about this file."""
-    with _told(path):
+    try:
         yield
+    except sqlite3.OperationalError as error:
+        raise _explained(path, error) from error
+    except sqlite3.DatabaseError as error:
+        raise DamagedProjectError(f"{path.name}: is damaged ({error}); {way_out(path)}") from error
 
 
 @contextmanager
@@ -153,16 +157,6 @@ def _check(connection: sqlite3.Connection, path: Path) -> None:
             f"{path.name}: was written by a newer version (project {version}, this one reads {VERSION}); update "
             "RotoPaint AI, or export the shapes there and convert them here"
         )
-
-
-@contextmanager
-def _told(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except sqlite3.OperationalError as error:
-        raise _explained(path, error) from error
-    except sqlite3.DatabaseError as error:
-        raise DamagedProjectError(f"{path.name}: is damaged ({error}); {way_out(path)}") from error
 
 
 def _explained(path: Path, error: sqlite3.OperationalError) -> ProjectError:

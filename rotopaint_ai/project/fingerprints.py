@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Mapping
 
-from rotopaint_ai.project.values import SeamSettings, State
+from rotopaint_ai.project.state import SeamSettings, State
 from rotopaint_ai.seams.strokes import Strokes
 from rotopaint_ai.shapes.roto import Points, RotoDocument, RotoShape
 
@@ -19,8 +19,8 @@ NOTE = "painted"  # what the project calls the prints that it keeps
 NOTHING = ""  # the print of a frame where nothing is painted
 
 
-class Prints:
-    """Prints of frames; remembers the splines it has seen, so that asking again costs what has changed."""
+class PaintFingerprints:
+    """PaintFingerprints of frames; remembers the splines it has seen, so that asking again costs what has changed."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[str, int], tuple[Points, bytes]] = {}

@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any, Final, NamedTuple, get_args
 
-from rotopaint_ai.project.values import Box, SeamSettings, Spread, State
+from rotopaint_ai.project.state import Box, SeamSettings, Spread, State
 from rotopaint_ai.seams import strokes
 from rotopaint_ai.shapes.roto import (
     ControlPoint,
