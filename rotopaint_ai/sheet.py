@@ -1,6 +1,6 @@
 """The character sheet: which landmarks and which shapes a character has, and how they hang together.
 
-Standard library only; PyYAML is imported when a sheet is read or written.
+Light: PyYAML and msgspec are imported when a sheet is read or written.
 
 A sheet file:
 
@@ -16,12 +16,12 @@ A sheet file:
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, cast
 
+from rotopaint_ai.checked import check, check_format
 from rotopaint_ai.errors import PackError
 
 FORMAT = "rotopaint-sheet"
@@ -180,114 +180,25 @@ def _shape_content(shape: ShapeSpec) -> dict[str, Any]:
 
 
 def _sheet(content: object) -> Sheet:
-    fields = _mapping(content, "the sheet")
-    if fields.get("format") != FORMAT or fields.get("version") != VERSION:
-        got = f"format {fields.get('format')!r} version {fields.get('version')!r}"
-        raise PackError(f"{got}; wanted format '{FORMAT}' version {VERSION}")
-    _only(fields, {"format", "version", "name", "landmarks", "shapes"}, "the sheet")
-    return Sheet(
-        name=_text(fields.get("name"), "the sheet's name"),
-        landmarks=tuple(_landmark(item) for item in _list(fields.get("landmarks"), "landmarks")),
-        shapes=tuple(_shape(item) for item in _list(fields.get("shapes", []), "shapes")),
-    )
+    return check(_without_blanks(check_format(content, FORMAT, VERSION, error=PackError)), Sheet, error=PackError)
 
 
-def _landmark(content: object) -> LandmarkSpec:
-    fields = _mapping(content, "a landmark")
-    name = _text(fields.get("name"), "a landmark's name")
-    where = f"landmark '{name}'"
-    _only(fields, {"name", "mirror", "weight"}, where)
-    mirror = fields.get("mirror")
-    return LandmarkSpec(
-        name=name,
-        mirror=None if mirror is None else _text(mirror, f"{where}: mirror"),
-        weight=_number(fields.get("weight", 1.0), f"{where}: weight"),
-    )
+def _without_blanks(fields: dict[str, Any]) -> dict[str, Any]:
+    """A sheet's fields without those of a landmark or shape that stand there empty, as people leave them."""
+    for items in (fields.get("landmarks"), fields.get("shapes")):
+        for item in items if isinstance(items, list) else ():
+            if isinstance(item, dict):
+                for name in [name for name, value in item.items() if value is None and name in _MAY_BE_BLANK]:
+                    del item[name]
+    return fields
 
 
-_SHAPE_FIELDS = {
-    *("name", "closed", "role", "n_points", "on_landmarks", "from_landmarks"),
-    *("width_share", "feather_px", "taper"),
-}
-
-
-def _shape(content: object) -> ShapeSpec:
-    fields = _mapping(content, "a shape")
-    name = _text(fields.get("name"), "a shape's name")
-    where = f"shape '{name}'"
-    _only(fields, _SHAPE_FIELDS, where)
-    closed = fields.get("closed")
-    if not isinstance(closed, bool):
-        raise PackError(f"{where}: closed is {closed!r}; wanted true or false")
-    role = fields.get("role", "matte")
-    if role not in ("seam", "matte"):
-        raise PackError(f"{where}: role is {role!r}; wanted seam or matte")
-    width = fields.get("width_share")
-    taper = _list(fields.get("taper", [0.0, 0.0]), f"{where}: taper")
-    if len(taper) != 2:
-        raise PackError(f"{where}: taper has {len(taper)} numbers; wanted 2, one for each end")
-    return ShapeSpec(
-        name=name,
-        closed=closed,
-        role=cast(Role, role),
-        n_points=_count(fields.get("n_points"), f"{where}: n_points"),
-        on_landmarks=_on_landmarks(fields.get("on_landmarks") or {}, where),
-        from_landmarks=tuple(
-            _text(item, f"{where}: from_landmarks")
-            for item in _list(fields.get("from_landmarks") or [], f"{where}: from_landmarks")
-        ),
-        width_share=None if width is None else _number(width, f"{where}: width_share"),
-        feather_px=_number(fields.get("feather_px", 0.0), f"{where}: feather_px"),
-        taper=(_number(taper[0], f"{where}: taper"), _number(taper[1], f"{where}: taper")),
-    )
-
-
-def _on_landmarks(content: object, where: str) -> dict[int, str]:
-    fields = _mapping(content, f"{where}: on_landmarks")
-    return {
-        _count(index, f"{where}: on_landmarks"): _text(name, f"{where}: on_landmarks") for index, name in fields.items()
-    }
-
-
-def _mapping(content: object, where: str) -> Mapping[Any, Any]:
-    if not isinstance(content, dict):
-        raise PackError(f"{where} is {type(content).__name__}; wanted named fields")
-    return content
-
-
-def _list(content: object, where: str) -> list[Any]:
-    if not isinstance(content, list):
-        raise PackError(f"{where} is {type(content).__name__}; wanted a list")
-    return content
-
-
-def _text(content: object, where: str) -> str:
-    if not isinstance(content, str) or not content.strip():
-        raise PackError(
-            f"{where} is {content!r}; wanted a name (put it in quotes where YAML reads it as something else)"
-        )
-    return content
-
-
-def _number(content: object, where: str) -> float:
-    if isinstance(content, bool) or not isinstance(content, int | float) or not math.isfinite(content):
-        raise PackError(f"{where} is {content!r}; wanted a number")
-    return float(content)
-
-
-def _count(content: object, where: str) -> int:
-    if isinstance(content, bool) or not isinstance(content, int) or content < 0:
-        raise PackError(f"{where} is {content!r}; wanted a whole number from 0")
-    return content
-
-
-def _only(fields: Mapping[Any, Any], known: set[str], where: str) -> None:
-    unknown = [str(name) for name in fields if name not in known]
-    if unknown:
-        raise PackError(f"{where} has an unknown field '{unknown[0]}'; wanted only {', '.join(sorted(known))}")
+_MAY_BE_BLANK = ("mirror", "on_landmarks", "from_landmarks", "width_share")
 
 
 def _check(sheet: Sheet) -> None:
+    if not sheet.name.strip():
+        raise PackError("the sheet's name is empty; wanted a name")
     names = set(_unique(sheet.landmark_names, "landmark"))
     _unique(sheet.shape_names, "shape")
     mirrors = {landmark.name: landmark.mirror or landmark.name for landmark in sheet.landmarks}
@@ -328,6 +239,8 @@ def _unique(names: Iterable[str], what: str) -> list[str]:
     for name in names:
         if name in seen:
             raise PackError(f"{what} '{name}' stands twice in the sheet; wanted each name once")
+        if not name.strip():
+            raise PackError(f"a {what}'s name is {name!r}; wanted a name")
         seen.append(name)
     if what == "landmark" and not seen:
         raise PackError("the sheet has no landmarks; wanted at least one")

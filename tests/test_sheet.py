@@ -50,7 +50,7 @@ BAD = {
     "[]": "wanted named fields",
     "format: x": "wanted format 'rotopaint-sheet'",
     "format: rotopaint-sheet\nversion: 1\nname: a\nlandmarks: []": "no landmarks",
-    "format: rotopaint-sheet\nversion: 1\nname: a\nlandmarks: [{name: no}]": "wanted a name",
+    "format: rotopaint-sheet\nversion: 1\nname: a\nlandmarks: [{name: no}]": "landmarks 1: name is False; wanted text",
     "format: rotopaint-sheet\nversion: 1\nname: a\nlandmarks: [{name: a, mirror: b}]": "its mirror 'b' is not",
     "format: rotopaint-sheet\nversion: 1\nname: a\nlandmarks: [{name: a}, {name: a}]": "stands twice",
     "format: rotopaint-sheet\nversion: 1\nname: a\nlandmarks: [{name: a, wieght: 2}]": "unknown field 'wieght'",

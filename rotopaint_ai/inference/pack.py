@@ -31,6 +31,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from rotopaint_ai.checked import check
 from rotopaint_ai.errors import PackError
 from rotopaint_ai.files import user_cache, write_json
 from rotopaint_ai.inference.session import Signature, Tensor, read_signature
@@ -107,6 +108,16 @@ class Pack:
         return self.folder / MATTE if (self.folder / MATTE).is_file() else None
 
 
+@dataclass(frozen=True, slots=True)
+class _CardFields:
+    """What every card has; the rest is kept as it stands."""
+
+    name: str
+    input_size: int
+    crop_margin: float
+    files: dict[str, str]
+
+
 def load_pack(pack: str | Path | None = None) -> Pack:
     """Open a pack by folder or name; None is the shipped default.
 
@@ -115,14 +126,15 @@ def load_pack(pack: str | Path | None = None) -> Pack:
     """
     folder = find_pack(pack)
     card = _read_card(folder)
-    _check_files(folder, card)
+    fields = _card_fields(card, folder)
+    _check_files(folder, fields.files)
     sheet = load_sheet(folder / SHEET)
     loaded = Pack(
         folder=folder,
-        name=_field(card, "name", str, folder),
+        name=fields.name,
         sheet=sheet,
-        input_size=_field(card, "input_size", int, folder),
-        crop_margin=float(_field(card, "crop_margin", (int, float), folder)),
+        input_size=fields.input_size,
+        crop_margin=fields.crop_margin,
         card=card,
     )
     _check_numbers(loaded)
@@ -152,8 +164,7 @@ def write_card(folder: Path, card: Mapping[str, Any]) -> dict[str, Any]:
             raise PackError(f"{folder}: {name} is missing; a pack wants {', '.join(_NEEDED)}")
     files = {path.name: sha256(path) for path in _vouched(folder)}
     full = {"format": FORMAT, "version": VERSION, **card, "files": files}
-    for name, kind in (("name", str), ("input_size", int), ("crop_margin", (int, float))):
-        _field(full, name, kind, folder)
+    _card_fields(full, folder)
     write_json(folder / CARD, full)
     return full
 
@@ -333,9 +344,7 @@ def _vouched(folder: Path) -> list[Path]:
     return sorted({path for pattern in _VOUCHED for path in folder.glob(pattern) if path.is_file()})
 
 
-def _check_files(folder: Path, card: Mapping[str, Any]) -> None:
-    files = _field(card, "files", dict, folder)
-    wanted = {str(name): str(digest) for name, digest in files.items()}
+def _check_files(folder: Path, wanted: Mapping[str, str]) -> None:
     for name in (*_NEEDED, *(path.name for path in _vouched(folder))):
         if name not in wanted:
             raise PackError(f"{folder / CARD}: does not vouch for {name}; export the pack again, or remove the file")
@@ -359,9 +368,8 @@ def _check_numbers(pack: Pack) -> None:
         raise PackError(f"{pack.folder / CARD}: crop_margin is {pack.crop_margin}; wanted 1 to 4")
 
 
-def _field(card: Mapping[str, Any], name: str, kind: Any, folder: Path) -> Any:
-    value = card.get(name)
-    if not isinstance(value, kind) or isinstance(value, bool):
-        wanted = {str: "text", int: "a whole number", dict: "named fields"}.get(kind, "a number")
-        raise PackError(f"{folder / CARD}: {name} is {value!r}; wanted {wanted}")
-    return value
+def _card_fields(card: Mapping[str, Any], folder: Path) -> _CardFields:
+    try:
+        return check(card, _CardFields, error=PackError, others=True)
+    except PackError as error:
+        raise PackError(f"{folder / CARD}: {error}; export the pack again") from error

@@ -1,0 +1,126 @@
+"""Plain values of YAML and JSON files, checked into frozen dataclasses; a wrong one is refused in one line.
+
+The dataclass is the whole description: its annotations say what a field may be, its defaults what may be left out.
+`msgspec` does the checking; it is imported when the first file is read, so that modules with dialects stay light.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import fields, is_dataclass
+from typing import Any, TypeVar
+
+from rotopaint_ai.errors import RotopaintError
+
+T = TypeVar("T")
+
+_WORDS = {
+    "str": "text (in quotes where YAML reads it as something else)",
+    "int": "a whole number",
+    "float": "a number",
+    "bool": "true or false",
+    "array": "a list",
+    "object": "named fields",
+    "null": "nothing",
+}
+_STEP = re.compile(r"\.([^.\[\]`]+)|\[(\d+|\.\.\.)\]")
+
+
+def check(content: object, kind: type[T], *, error: type[RotopaintError], others: bool = False) -> T:
+    """The content of a file as a dataclass of `kind`.
+
+    Fields that the dataclass lacks are refused unless `others` is set; numbers have to be finite.
+    Raises: `error`, in the form `where is got; wanted what`. Errors that the dataclass raises itself pass through.
+    """
+    import msgspec
+
+    try:
+        value = msgspec.convert(content, kind)
+    except msgspec.ValidationError as wrong:
+        raise error(_sentence(str(wrong), content)) from wrong
+    for sentence in _refusals(content, value, "", others):
+        raise error(sentence)
+    return value
+
+
+def check_format(content: object, name: str, version: int, *, error: type[RotopaintError]) -> dict[str, Any]:
+    """The content of a file without `format` and `version`. Raises `error` unless these are the wanted ones."""
+    if not isinstance(content, dict):
+        raise error(f"is {_kind(content)}; wanted named fields, among them format '{name}'")
+    if content.get("format") != name or content.get("version") != version:
+        got = f"format {content.get('format')!r} version {content.get('version')!r}"
+        raise error(f"{got}; wanted format '{name}' version {version}")
+    return {field: value for field, value in content.items() if field not in ("format", "version")}
+
+
+def _sentence(message: str, content: object) -> str:
+    """What `msgspec` says of a content, in the house's form."""
+    text, _, place = message.partition(" - at ")
+    where, got = _walk(place, content)
+    if expected := re.match(r"Expected `(.+?)`(?: of (?:at least )?length (\S+))?, got", text):
+        kinds = [_WORDS.get(kind.strip(), kind.strip()) for kind in expected[1].split("|")]
+        wanted = " or ".join(kinds) + (f" of {expected[2]}" if expected[2] else "")
+        at = f"a name in {where}" if place.startswith("`key`") else where
+        return f"{at} is {'another' if place.startswith('`key`') else _short(got)}; wanted {wanted}"
+    if missing := re.match(r"Object missing required field `(.+?)`", text):
+        return f"{where}: {missing[1]} is missing; wanted this field"
+    return f"{where} is {_short(got)}; {text[:1].lower()}{text[1:]}"
+
+
+def _walk(place: str, content: object) -> tuple[str, object]:
+    """A path such as `$.shapes[0].role` in words, items by their names where they have any, and what lies there."""
+    words: list[str] = []
+    for step in _STEP.finditer(place):
+        if step[1] is not None:
+            words.append(step[1])
+            content = content.get(step[1]) if isinstance(content, Mapping) else None
+        elif step[2] == "...":
+            words.append("one of them")
+            content = None if not isinstance(content, Mapping) else dict(content)
+        else:
+            row = int(step[2])
+            content = content[row] if isinstance(content, list | tuple) and row < len(content) else None
+            name = content.get("name") if isinstance(content, Mapping) else None
+            words[-1:] = [f"{words[-1] if words else 'item'} {name!r}" if isinstance(name, str) else _nth(words, row)]
+    return ": ".join(words) or "the file", content
+
+
+def _nth(words: list[str], row: int) -> str:
+    return f"{words[-1] if words else 'item'} {row + 1}"
+
+
+def _refusals(content: object, value: object, where: str, others: bool) -> Iterator[str]:
+    """Sentences on fields that are not known and numbers that are not finite, depth first."""
+    if isinstance(value, float) and not math.isfinite(value):
+        yield f"{where or 'the file'} is {value}; wanted a finite number"
+    elif is_dataclass(value) and isinstance(content, Mapping):
+        known = [field.name for field in fields(value)]
+        for name in () if others else content:
+            if name not in known:
+                yield f"{where or 'the file'} has an unknown field '{name}'; wanted only {', '.join(sorted(known))}"
+        for name in known:
+            if name in content:
+                yield from _refusals(content[name], getattr(value, name), _under(where, name), others)
+    elif isinstance(value, Mapping) and isinstance(content, Mapping):
+        for name, item in value.items():
+            yield from _refusals(content.get(name), item, _under(where, str(name)), others)
+    elif isinstance(value, list | tuple) and isinstance(content, list | tuple):
+        for row, (part, item) in enumerate(zip(content, value)):
+            name = getattr(item, "name", None)
+            yield from _refusals(part, item, f"{where} {name!r}" if name else f"{where} {row + 1}", others)
+
+
+def _under(where: str, name: str) -> str:
+    return f"{where}: {name}" if where else name
+
+
+def _short(value: object) -> str:
+    return repr(value) if isinstance(value, str | int | float | bool | None) else _kind(value)
+
+
+def _kind(value: object) -> str:
+    if isinstance(value, Mapping):
+        return f"a group of {len(value)} named fields"
+    return f"a list of {len(value)}" if isinstance(value, list | tuple) else repr(value)[:80]
