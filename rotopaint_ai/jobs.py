@@ -12,12 +12,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal, get_args
 
+from rotopaint_ai import fills
 from rotopaint_ai.errors import CancelledError, UsageError
 from rotopaint_ai.frames import FrameRange
 
 EVENTS_VERSION = 1
 
-FillMethod = Literal["auto", "two-bank", "telea", "temporal", "learned"]
 Device = Literal["auto", "cpu", "cuda", "tensorrt", "directml", "coreml", "openvino", "migraphx"]
 EventKind = Literal["started", "frame", "progress", "warning", "error", "finished", "cancelled"]
 
@@ -86,7 +86,7 @@ class RunJob:
     frames: str | None = None
     exports: tuple[str, ...] = ("nuke",)
     clean: bool = True
-    method: FillMethod = "auto"
+    method: str = fills.DEFAULT
     patch: bool = False
     device: Device = "auto"
     threads: int = 0
@@ -102,10 +102,9 @@ class RunJob:
         check_threads(self.threads)
         if not 0 <= self.key_tolerance_px < float("inf"):
             raise UsageError(f"--reduce-keys {self.key_tolerance_px}: wanted 0 or more pixels of curve deviation")
-        for name, choices in (("method", FillMethod), ("device", Device)):
-            if getattr(self, name) not in get_args(choices):
-                got, wanted = getattr(self, name), ", ".join(get_args(choices))
-                raise UsageError(f"--{name} {got}: wanted one of {wanted}")
+        for name, choices in (("method", fills.names()), ("device", get_args(Device))):
+            if getattr(self, name) not in choices:
+                raise UsageError(f"--{name} {getattr(self, name)}: wanted one of {', '.join(choices)}")
         if self.frames is not None:
             FrameRange.parse(self.frames)
 

@@ -10,17 +10,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rotopaint_ai import fills
 from rotopaint_ai.bench.clean_cases import Case, Sight
 from rotopaint_ai.inference.models import open_fill
 from rotopaint_ai.inference.pack import load_pack
 from rotopaint_ai.seams import temporal
-from rotopaint_ai.seams.cleanplate import Painted, paint
+from rotopaint_ai.seams.cleanplate import PaintedCrop, paint
 from rotopaint_ai.seams.learned import FillModel
 from rotopaint_ai.seams.ribbon import Curve
 
 Array = NDArray[Any]
 
-METHODS = ("two-bank", "learned", "auto", "temporal")
+METHODS = tuple(name for name in fills.names() if name != "telea")  # a peer of its own
 OWN = ", own matte"
 
 
@@ -41,8 +42,7 @@ def model_of(pack: str | None) -> FillModel | None:
 def fill_case(case: Case, methods: Sequence[str], pack: str | None) -> dict[str, Made]:
     """Every method on a case, with the true matte and, where there is one, with our own predicted matte."""
     model = model_of(pack)
-    able = [name for name in methods if name != "learned" or model is not None]
-    able = [name for name in able if name != "temporal" or case.is_sequence]
+    able = [name for name in methods if name in fills.names(neighbours=case.is_sequence, model=model is not None)]
     made = {name: _fill(case.sights, name, model, own=False) for name in able}
     if all(sight.own_matte is not None for sight in case.sights):
         made |= {name + OWN: _fill(case.sights, name, model, own=True) for name in able}
@@ -50,15 +50,14 @@ def fill_case(case: Case, methods: Sequence[str], pack: str | None) -> dict[str,
 
 
 def _fill(sights: Sequence[Sight], method: str, model: FillModel | None, *, own: bool) -> Made:
-    base = "auto" if method == "temporal" else method
     painted, times = [], []
     for sight in sights:
         matte, curves = _given(sight, own)
         start = time.process_time()
-        painted.append(paint(sight.plate, matte, curves, base, model))
+        painted.append(paint(sight.plate, matte, curves, method, model))
         times.append(1e3 * (time.process_time() - start))
     lights, chosen = [each.rgb for each in painted], _shares(painted)
-    if method != "temporal":
+    if fills.named(method).needs != "neighbours":
         return Made(tuple(lights), tuple(times), chosen)
     stills = [
         temporal.Still(sight.plate, light, _given(sight, own)[0], *sight.origin) for sight, light in zip(sights, lights)
@@ -71,7 +70,7 @@ def _fill(sights: Sequence[Sight], method: str, model: FillModel | None, *, own:
     return Made(tuple(settled), tuple(times), chosen)
 
 
-def _shares(painted: Sequence[Painted]) -> Mapping[str, float]:
+def _shares(painted: Sequence[PaintedCrop]) -> Mapping[str, float]:
     names = sorted({name for each in painted for name in each.chosen})
     return {name: round(sum(each.chosen.get(name, 0.0) for each in painted) / len(painted), 3) for name in names}
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from rotopaint_ai.bench.clean_cases import Case, Sight, codes
 from rotopaint_ai.seams import visibility
-from rotopaint_ai.seams.ribbon import resample
+from rotopaint_ai.seams.ribbon import across, resample
 
 Array = NDArray[Any]
 
@@ -113,11 +113,7 @@ def spectrum(image: Array, sight: Sight) -> Array | None:
 
 
 def _along(image: Array, sight: Sight, line: Array) -> Array | None:
-    points = resample(line)
-    tangents = np.gradient(cv2.GaussianBlur(points, (1, 13), 2.0), axis=0)
-    tangents /= np.maximum(np.hypot(tangents[:, 0], tangents[:, 1]), 1e-6)[:, None]
-    x = (points[:, 0] - _ACROSS[:, None] * tangents[:, 1] - 0.5).astype(np.float32)
-    y = (points[:, 1] + _ACROSS[:, None] * tangents[:, 0] - 0.5).astype(np.float32)
+    x, y = across(resample(line), _ACROSS)
     inside = cv2.remap(sight.hole, x, y, cv2.INTER_NEAREST, borderValue=0).all(0)
     n = int(inside.sum())
     if n < 48:

@@ -12,6 +12,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
+from rotopaint_ai import fills
 from rotopaint_ai.bench.clean_cases import Case, codes
 from rotopaint_ai.bench.clean_ours import model_of
 from rotopaint_ai.bench.clean_peers import RADIUS
@@ -40,7 +41,7 @@ def speed(cases: Sequence[Case], methods: Sequence[str], *, repeats: int, model:
     counts. A crop's frame counts as 540 lines high, whatever the shot's height is. The first MOST cases are asked.
     """
     network = model_of(model)
-    able = [name for name in methods if name != "temporal" and (name != "learned" or network is not None)]
+    able = [name for name in methods if name in fills.names(neighbours=False, model=network is not None)]
     rows = []
     for name, height in SIZES.items():
         rounds = repeats if height <= 1080 else max(1, repeats // 2)

@@ -6,12 +6,13 @@ import argparse
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING
 
+from rotopaint_ai import fills
 from rotopaint_ai.cli.shared import add_work_arguments, exit_code, n_threads, one_thread_per_frame
 from rotopaint_ai.cli.watch import choose_sink, stopping_on_signals
 from rotopaint_ai.errors import UsageError
-from rotopaint_ai.jobs import Cancel, FillMethod
+from rotopaint_ai.jobs import Cancel
 
 if TYPE_CHECKING:
     from rotopaint_ai.pipeline.paint import CleanJob, Painted
@@ -32,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="shapes.roto.json, or another shape format; --mattes and --project can do without",
     )
     parser.add_argument("--out", required=True, metavar="DIR", help="clean plates are written to DIR/clean")
-    parser.add_argument("--method", choices=get_args(FillMethod), default="auto", help="how seams are painted away")
+    parser.add_argument("--method", choices=fills.names(), default=fills.DEFAULT, help="how seams are painted away")
     parser.add_argument("--model", metavar="PACK", help="model pack whose learned fill is used; the shipped one")
     parser.add_argument(
         "--mattes", metavar="PATTERN", help="somebody else's mattes, of the plate's size, instead of the shapes' own"
@@ -100,7 +101,7 @@ def _project(arguments: argparse.Namespace) -> AbstractContextManager[Repaint | 
 def _is_as_it_says(arguments: argparse.Namespace) -> bool:
     """Whether nothing on the command line stands before what the project says."""
     others = (arguments.shapes, arguments.mattes, arguments.settings, arguments.touchup, arguments.measure_widths)
-    return not any(others) and arguments.method == "auto"
+    return not any(others) and arguments.method == fills.DEFAULT
 
 
 def _job(arguments: argparse.Namespace, plate: Plate, project: Repaint | None) -> CleanJob:
@@ -117,7 +118,7 @@ def _job(arguments: argparse.Namespace, plate: Plate, project: Repaint | None) -
         document=document,
         mattes=LentMattes.open(arguments.mattes, plate) if arguments.mattes else None,
         paints=paints,
-        model=open_fill(load_pack(arguments.model)) if methods - {"two-bank", "telea"} else None,
+        model=open_fill(load_pack(arguments.model)) if any(fills.named(name).uses_model for name in methods) else None,
         frames=arguments.frames,
         patch=arguments.patch,
         measures_widths=arguments.measure_widths,

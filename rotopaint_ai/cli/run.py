@@ -5,9 +5,10 @@ from __future__ import annotations
 import argparse
 from typing import get_args
 
+from rotopaint_ai import fills
 from rotopaint_ai.cli.shared import one_thread_per_frame
 from rotopaint_ai.cli.watch import choose_sink, stopping_on_signals
-from rotopaint_ai.jobs import Cancel, Device, FillMethod, RunJob
+from rotopaint_ai.jobs import Cancel, Device, RunJob
 
 EXIT_CODES = "exit codes: 0 all done; 2 wrong use; 3 some frames failed or are missing; 130 stopped, --resume goes on"
 
@@ -48,7 +49,9 @@ def add_line_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FORMAT,...",
         help="exchange files beside shapes.roto.json: " + ", ".join(_written_formats()),
     )
-    parser.add_argument("--method", choices=get_args(FillMethod), default="auto", help="how seams are painted away")
+    parser.add_argument(
+        "--method", choices=fills.names(neighbours=False), default=fills.DEFAULT, help="how seams are painted away"
+    )
     parser.add_argument("--device", choices=get_args(Device), default="auto", help="where the models run")
     parser.add_argument("--threads", type=int, default=0, metavar="N", help="0 (every core) unless given")
     parser.add_argument(

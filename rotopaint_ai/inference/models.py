@@ -107,7 +107,7 @@ class FaceModel:
 
 @dataclass(frozen=True, slots=True)
 class OpinionModel:
-    """`opine(crops)`: float32 (N,S,S,3) to the probability of a seam (N,S,S), the `Opine` of seams/opinion.py."""
+    """`opine(crops)`: float32 (N,S,S,3) to the probability of a seam (N,S,S), the `Opine` of seams/agreement.py."""
 
     session: Session
 

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from rotopaint_ai.errors import UsageError
-from rotopaint_ai.jobs import FillMethod, RunJob
+from rotopaint_ai.jobs import RunJob
 from rotopaint_ai.pipeline.clock import Times
 from rotopaint_ai.pipeline.frame import FrameWorks, Settled
 from rotopaint_ai.pipeline.records import FrameRecord, PointRow
@@ -44,7 +44,7 @@ class ArtistWork:
     @property
     def paints(self) -> dict[str, Paint]:
         """How each seam that somebody has set is to be painted."""
-        return {name: Paint(_method(each), each.grain, each.strength) for name, each in self.seams.items()}
+        return {name: Paint(each.method, each.grain, each.strength) for name, each in self.seams.items()}
 
     def sheet(self, sheet: Sheet) -> Sheet:
         """The pack's sheet with feathers and tapers set by hand."""
@@ -174,7 +174,3 @@ class ArtistWorks:
     def fail(self, frame: int, message: str) -> FrameRecord:
         """The record of a frame that could not be read."""
         return replace(self.inner.fail(frame, message), work=self.work.digest(frame))
-
-
-def _method(settings: SeamSettings) -> FillMethod:
-    return settings.method  # type: ignore[return-value]

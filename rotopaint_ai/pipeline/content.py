@@ -14,7 +14,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from rotopaint_ai import __version__
+from rotopaint_ai import __version__, fills
 from rotopaint_ai.jobs import RunJob
 from rotopaint_ai.pipeline import second
 from rotopaint_ai.pipeline.clock import STAGES
@@ -87,7 +87,7 @@ def command(job: RunJob) -> str:
         ("--model", job.model),
         ("--frames", job.frames),
         ("--export", ",".join(job.exports)),
-        ("--method", job.method if job.method != "auto" else None),
+        ("--method", job.method if job.method != fills.DEFAULT else None),
         ("--device", job.device if job.device != "auto" else None),
         ("--threads", str(job.threads) if job.threads else None),
         ("--colourspace", job.colourspace),

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from rotopaint_ai import fills
 from rotopaint_ai.errors import UsageError
-from rotopaint_ai.jobs import FillMethod
 from rotopaint_ai.pipeline.settings import AUTO, Paint, Paints
 from rotopaint_ai.plates.clean import clean_suffix, write_clean
 from rotopaint_ai.plates.layers import write_layers
@@ -108,15 +108,14 @@ class Seams:
     def filled(self, model: FillModel | None = None) -> Filled:
         """The region with the seams painted away, part by part.
 
-        Temporal parts are filled by `auto`; agreeing with the neighbours comes after it (`neighbours`).
+        Agreeing with the neighbours, where a fill needs them, comes after it (`neighbours`).
         Raises UsageError for a method that is not available.
         """
         after = self.rgb
         chosen: dict[str, float] = {}
         for part in self.parts:
-            method = "auto" if part.paint.method == "temporal" else part.paint.method
             cover = part.matte * np.float32(part.paint.strength)
-            painted = cleanplate.paint(after, cover, part.curves, method, model, grain=part.paint.grain)
+            painted = cleanplate.paint(after, cover, part.curves, part.paint.method, model, grain=part.paint.grain)
             after = painted.rgb
             for name, share in painted.chosen.items():
                 chosen[name] = chosen.get(name, 0.0) + share / len(self.parts)
@@ -145,12 +144,12 @@ class Filled:
     chosen: Mapping[str, float] = field(default_factory=dict)
 
 
-def check_method(method: FillMethod, *, has_model: bool = True) -> None:
+def check_method(method: str, *, has_model: bool = True) -> None:
     """Raises UsageError for a way of filling that a run has not got; `has_model`: whether its pack has a fill.onnx."""
-    if method == "temporal":
+    if fills.named(method).needs == "neighbours":
         raise UsageError(
-            "--method temporal: needs the frames to come, and works on finished shapes; run first, then "
-            "rotopaint clean PLATES shapes.roto.json --method temporal"
+            f"--method {method}: needs the frames to come, and works on finished shapes; run first, then "
+            f"rotopaint clean PLATES shapes.roto.json --method {method}"
         )
     cleanplate.check_method(method, has_model=has_model)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from rotopaint_ai.crops import Crop
 from rotopaint_ai.errors import PlateError, RotopaintError
-from rotopaint_ai.jobs import FillMethod, RunJob
+from rotopaint_ai.jobs import RunJob
 from rotopaint_ai.pipeline.clock import Times, timed
 from rotopaint_ai.pipeline.finish import (
     Format,
@@ -81,7 +81,7 @@ class FrameWorks:
     out: Path
     sheet: Sheet
     clean: bool
-    method: FillMethod
+    method: str
     patch: bool = False
     model: FillModel | None = None
     paints: Mapping[str, Paint] = field(default_factory=dict)

@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from rotopaint_ai import fills
 from rotopaint_ai.errors import LockedError
 from rotopaint_ai.jobs import Event, RunJob, Sink
 from rotopaint_ai.pipeline.document import build_document
@@ -22,7 +23,7 @@ from rotopaint_ai.project.fingerprints import NOTE, PaintFingerprints
 from rotopaint_ai.project.merge_run import asked_frames, drawn_state, merge_run
 from rotopaint_ai.project.owner import HEARTBEAT_S
 from rotopaint_ai.project.run_record import RunRecord
-from rotopaint_ai.seams.opinion import DOUBTFUL
+from rotopaint_ai.seams.agreement import DOUBTFUL
 from rotopaint_ai.shapes.refit import again
 from rotopaint_ai.shapes.roto import RotoDocument
 
@@ -99,7 +100,7 @@ def _painted(plan: Plan, state: RunState, written: RotoDocument) -> dict[str, st
     drawn = drawn_state(known, work.put_back(written), asked_frames(plan.frames, work.document))
     whole = [frame for frame, record in state.finished.items() if record.status != "failed"]
     fits = {frame for frame in whole if state.finished[frame].work == work.digest(frame)}
-    is_own = plan.job.method == "auto"
+    is_own = plan.job.method == fills.DEFAULT
     return {str(f): each if is_own and f in fits else "" for f, each in PaintFingerprints().of(drawn, whole).items()}
 
 

@@ -104,7 +104,7 @@ def paint_clean(plate: Plate, job: CleanJob, *, threads: int, sink: Sink, cancel
 def _check(plate: Plate, job: CleanJob) -> None:
     seams = [shape.name for shape in job.document.shapes if shape.role == "seam"] if job.document else []
     for method in sorted(job.paints.methods(seams) if seams and job.mattes is None else {job.paints.every.method}):
-        cleanplate.check_method("auto" if method == "temporal" else method, has_model=job.model is not None)
+        cleanplate.check_method(method, has_model=job.model is not None)
     check_out(job.out, plate)
     if job.document is None:
         return

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from rotopaint_ai import fills
 from rotopaint_ai.pipeline import lent
 from rotopaint_ai.pipeline.finish import (
     SURROUND_PX,
@@ -65,7 +66,9 @@ class Painter:
     ) -> Painter:
         """`frames`: all that could be painted; temporal paint asks those around the ones that are."""
         painter = cls(plate, out, shapes, mattes, paints, model, patch, None, strokes or {}, measures_widths)
-        if not any(paint.method == "temporal" for paint in (paints.every, *paints.by_name.values())):
+        if not any(
+            fills.named(paint.method).needs == "neighbours" for paint in (paints.every, *paints.by_name.values())
+        ):
             return painter
         kept = 4 * threads + 8 * temporal.REACH
         return replace(painter, neighbours=Neighbours(frames, painter.still, kept=kept))
@@ -110,7 +113,7 @@ class Painter:
 
     def settled(self, number: int, filled: Filled) -> Filled:
         """A fill that agrees with its neighbours, where its paint is to."""
-        parts = [part for part in filled.seams.parts if part.paint.method == "temporal"]
+        parts = [part for part in filled.seams.parts if fills.named(part.paint.method).needs == "neighbours"]
         if self.neighbours is None or not parts:
             return filled
         now = _still(filled)

@@ -14,7 +14,7 @@ from rotopaint_ai.pipeline.records import FrameRecord
 from rotopaint_ai.pipeline.track import LazyRgb
 from rotopaint_ai.plates.colour import to_display
 from rotopaint_ai.plates.plate import Frame
-from rotopaint_ai.seams.opinion import DOUBTFUL, Opine, agreement, in_crop
+from rotopaint_ai.seams.agreement import DOUBTFUL, Opine, agreement, in_crop
 from rotopaint_ai.shapes.rasterise import Region
 
 Agreed = Callable[[Frame, Crop, Region], float | None]

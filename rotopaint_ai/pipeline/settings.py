@@ -7,10 +7,10 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
+from rotopaint_ai import fills
 from rotopaint_ai.errors import UsageError
-from rotopaint_ai.jobs import FillMethod
 
 _FIELDS = ("method", "grain", "strength")
 
@@ -19,7 +19,7 @@ _FIELDS = ("method", "grain", "strength")
 class Paint:
     """One seam's paint: method, the share of grain that stays (0 smooth), and how much of the paint shows."""
 
-    method: FillMethod = "auto"
+    method: str = fills.DEFAULT
     grain: float = 1.0
     strength: float = 1.0
 
@@ -35,7 +35,7 @@ class Paints:
         """A seam's paint."""
         return self.by_name.get(seam, self.every)
 
-    def methods(self, seams: Iterable[str]) -> set[FillMethod]:
+    def methods(self, seams: Iterable[str]) -> set[str]:
         """The methods that these seams want."""
         return {self.of(seam).method for seam in seams}
 
@@ -63,8 +63,8 @@ def _paint(where: str, row: Any, every: Paint) -> Paint:
     if unknown := sorted(set(row) - set(_FIELDS)):
         raise UsageError(f"{where}: unknown field '{unknown[0]}'; known are {', '.join(_FIELDS)}")
     method = row.get("method", every.method)
-    if method not in get_args(FillMethod):
-        raise UsageError(f"{where}: method {method!r}; wanted one of {', '.join(get_args(FillMethod))}")
+    if method not in fills.names():
+        raise UsageError(f"{where}: method {method!r}; wanted one of {', '.join(fills.names())}")
     shares = [_share(where, name, row.get(name, getattr(every, name))) for name in ("grain", "strength")]
     return Paint(method, *shares)
 

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from rotopaint_ai.crops import Crop, around
 from rotopaint_ai.landmarks.detect import Display
 from rotopaint_ai.landmarks.track import FrameLandmarks
-from rotopaint_ai.seams.placement import Evidence, Look, Placed, Seam, look, place
+from rotopaint_ai.seams.placement import Evidence, Placed, Seam, SeamLook, look, place
 from rotopaint_ai.shapes.predict import FrameShapes
 from rotopaint_ai.sheet import ShapeSpec, Sheet
 
@@ -56,7 +56,7 @@ class SeamPlacer:
     evidence: Evidence | None
     display: Display
     still: frozenset[str] = frozenset()
-    _looks: dict[int, Look] = field(default_factory=dict)
+    _looks: dict[int, SeamLook] = field(default_factory=dict)
     _known: _Known | None = None
 
     def see(self, found: FrameLandmarks, pixels: Pixels, origin: tuple[int, int]) -> None:
@@ -118,7 +118,7 @@ class SeamPlacer:
         in_sight = bool((landmarks.visible_L[rows] >= IN_SIGHT).all())
         return in_sight or item.moved_px <= seam.expected_error_px
 
-    def _placed(self, landmarks: FrameLandmarks, seams: list[Seam], seen: Look) -> list[Placed]:
+    def _placed(self, landmarks: FrameLandmarks, seams: list[Seam], seen: SeamLook) -> list[Placed]:
         asked = b"".join(
             np.append(seam.points, (seam.width_px, seam.expected_error_px)).astype(np.float64).tobytes()
             for seam in seams

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, get_args
 
+from rotopaint_ai import fills
 from rotopaint_ai.errors import UsageError
 from rotopaint_ai.exchange.document import MOST_WIDTH_PX
 from rotopaint_ai.seams.strokes import Strokes
@@ -45,7 +46,7 @@ class SeamSettings:
     width_px: float | None = None
     feather_px: float | None = None
     taper: tuple[float, float] | None = None
-    method: str = "auto"
+    method: str = fills.DEFAULT
     grain: float = 1.0
     strength: float = 1.0
 

@@ -1,0 +1,17 @@
+"""Seams: where they run, how wide they are, how they are painted away, and how much of them still shows.
+
+Paint, from the door inwards:
+
+- `cleanplate`: from a crop, a matte and curves to a clean crop. `rotopaint_ai.fills` is the table of its methods.
+- `bank_fill`: the crop straightened along its seams, repainted there, and brought back. `ribbon` is the straightening.
+- `method_selection`: which stretch the tables paint and which the network. `relight` asks the tables (`relight_table`,
+  `relight_table_narrow`), `learned` the network; `banks` joins both sides of a matte, `glint` finds thin bright lines.
+- `harmonic_fill`: matte that no curve runs through, from its rim. `telea`: the plain fill, for comparison.
+- `grain`: the plate's grain carried into the paint. `temporal`: a fill settled with those of the frames around.
+- `strokes`, `touchup`: clone strokes by hand, and what they make of the paint.
+
+Place and size: `placement` moves a predicted seam onto the plate's (`path` is its smooth way), `width` measures how far
+its damage reaches, `matte` gives mattes and middle lines of shapes, `skeleton` middle lines of somebody else's mattes.
+
+Check: `visibility` is the meter of what shows, `agreement` compares mattes with a network that sees seams.
+"""

@@ -19,7 +19,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from rotopaint_ai.seams.light import Sources
+from rotopaint_ai.seams.relight import Sources
 
 Array = NDArray[Any]  # float32
 Bools = NDArray[Any]  # bool

@@ -57,7 +57,7 @@ _NORMAL_PLACES = 3.0  # places over which normals are smoothed
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Look:
+class SeamLook:
     """What is kept of a frame to place seams in it later.
 
     `grey` (h, w) float16: square root of luminance, its top-left corner at `x`, `y`, with `scale` pixels for one of the
@@ -93,7 +93,7 @@ class Placed:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Ribbon:
+class CurvePlaces:
     """A curve's places: centres and unit normals (T, 2), and their parameters (T,) counted in segments."""
 
     centre: Array
@@ -101,13 +101,13 @@ class Ribbon:
     at: Array
 
     @property
-    def pairs(self) -> Ribbon:
+    def pairs(self) -> CurvePlaces:
         """One place for every two, between them."""
         centre, normal, at = ((v[0::2] + v[1::2]) / 2 for v in (self.centre, self.normal, self.at))
-        return Ribbon(centre, normal / np.maximum(np.linalg.norm(normal, axis=1, keepdims=True), 1e-9), at)
+        return CurvePlaces(centre, normal / np.maximum(np.linalg.norm(normal, axis=1, keepdims=True), 1e-9), at)
 
 
-def look(rgb: Array, x: int, y: int, crop: Crop, display: Callable[[Array], Array]) -> Look:
+def look(rgb: Array, x: int, y: int, crop: Crop, display: Callable[[Array], Array]) -> SeamLook:
     """A look at scene-linear pixels (h, w, 3) whose top-left pixel is at `x`, `y`; they should hold the crop."""
     picture = np.rint(np.clip(display(cut(rgb, (x, y), crop, PICTURE_PX)), 0, 1) * 255).astype(np.uint8)
     grey, scale = cv2.cvtColor(np.ascontiguousarray(rgb, dtype=np.float32), cv2.COLOR_RGB2GRAY), 1.0
@@ -118,10 +118,10 @@ def look(rgb: Array, x: int, y: int, crop: Crop, display: Callable[[Array], Arra
             scale / 2,
         )
     grey = np.sqrt(np.clip(np.nan_to_num(grey), 0.0, BRIGHTEST)).astype(np.float16)
-    return Look(grey, x, y, scale, picture, crop)
+    return SeamLook(grey, x, y, scale, picture, crop)
 
 
-def place(seams: Sequence[Seam], seen: Look, face_px: float, evidence: Evidence | None = None) -> list[Placed]:
+def place(seams: Sequence[Seam], seen: SeamLook, face_px: float, evidence: Evidence | None = None) -> list[Placed]:
     """Move open seams onto the creases near them. `face_px`: longest side of the box round the face's landmarks.
 
     Where nothing is seen a curve follows its neighbours, and one of which too little is seen stays as it is.
@@ -135,10 +135,10 @@ def place(seams: Sequence[Seam], seen: Look, face_px: float, evidence: Evidence 
 
 
 def _again(
-    seams: Sequence[Seam], before: Sequence[Placed], seen: Look, face_px: float, evidence: Evidence
+    seams: Sequence[Seam], before: Sequence[Placed], seen: SeamLook, face_px: float, evidence: Evidence
 ) -> list[Placed]:
     """All seams moved once by what the network sees near where they are; unmoved where it sees too little."""
-    ribbons = [ribbon(item.points, face_px / ALONG, BEYOND) for item in before]
+    ribbons = [places_along(item.points, face_px / ALONG, BEYOND) for item in before]
     rows = [row for row, item in enumerate(ribbons) if item is not None]
     found = list(before)
     if not rows:
@@ -161,7 +161,7 @@ def _again(
     return found
 
 
-def ribbon(points: Array, spacing: float, beyond: int = 0) -> Ribbon | None:
+def places_along(points: Array, spacing: float, beyond: int = 0) -> CurvePlaces | None:
     """An even number of places about `spacing` apart along a curve, and `beyond` more straight on at either end.
 
     None for a curve of less than eight places or so many that it cannot be a seam.
@@ -175,7 +175,7 @@ def ribbon(points: Array, spacing: float, beyond: int = 0) -> Ribbon | None:
     x, y, at = (_beyond(np.interp(where, length, values), beyond) for values in (line[:, 0], line[:, 1], u))
     dx, dy = (_smooth(np.gradient(v), _NORMAL_PLACES) for v in (x, y))
     norm = np.maximum(np.hypot(dx, dy), 1e-9)
-    return Ribbon(np.stack([x, y], 1), np.stack([-dy, dx], 1) / norm[:, None], at)
+    return CurvePlaces(np.stack([x, y], 1), np.stack([-dy, dx], 1) / norm[:, None], at)
 
 
 def _dense(points: Array) -> tuple[Array, Array]:
@@ -195,7 +195,7 @@ def _beyond(values: Array, count: int) -> Array:
 
 
 def strips(
-    ribbons: Sequence[Ribbon], picture: Array, scale: float, origin: Array, step: float
+    ribbons: Sequence[CurvePlaces], picture: Array, scale: float, origin: Array, step: float
 ) -> tuple[Array, list[slice]]:
     """All seams' strips in one row (1, T, D, 3), each of mean 0 and deviation 1, and the pairs of places of each.
 
@@ -218,7 +218,7 @@ def strips(
     return np.concatenate(parts)[None], rows
 
 
-def _read(ribbons: Sequence[Ribbon], seen: Look, step: float, evidence: Evidence) -> list[Array]:
+def _read(ribbons: Sequence[CurvePlaces], seen: SeamLook, step: float, evidence: Evidence) -> list[Array]:
     """The network's logits (S, D + 1) of each seam."""
     corner = np.array([seen.crop.x - seen.crop.side / 2, seen.crop.y - seen.crop.side / 2])
     row, pairs = strips(ribbons, seen.picture, PICTURE_PX / seen.crop.side, corner, step)
@@ -226,7 +226,7 @@ def _read(ribbons: Sequence[Ribbon], seen: Look, step: float, evidence: Evidence
     return [logits[part] for part in pairs]
 
 
-def _settled(seam: Seam, found: Placed, seen: Look, step_px: float) -> Placed:
+def _settled(seam: Seam, found: Placed, seen: SeamLook, step_px: float) -> Placed:
     """A seam that the network moved, on the dark line right beside it where a step of the strip is many pixels.
 
     The darkest line is not the seam's middle: with light from one side it is a bank's shadow. On held-out shots of two
@@ -238,7 +238,7 @@ def _settled(seam: Seam, found: Placed, seen: Look, step_px: float) -> Placed:
     return found if fine is None else replace(found, points=fine[0])
 
 
-def _placed_blind(seam: Seam, seen: Look) -> Placed:
+def _placed_blind(seam: Seam, seen: SeamLook) -> Placed:
     """A seam moved onto the nearest dark line, without a network to tell which line that is."""
     fine = _fine(seam.points, seen, seam.width_px, min(BLIND_PX, 2 * seam.expected_error_px))
     if fine is None:
@@ -246,10 +246,10 @@ def _placed_blind(seam: Seam, seen: Look) -> Placed:
     return Placed(*fine, (1 - 0.5 * fine[1]) * seam.expected_error_px)
 
 
-def _fine(points: Array, seen: Look, width_px: float, reach: float) -> tuple[Array, float, float] | None:
+def _fine(points: Array, seen: SeamLook, width_px: float, reach: float) -> tuple[Array, float, float] | None:
     """Points moved onto the thin dark line within `reach`, the share of the curve it shows on, the mean move."""
     step = max(0.4, width_px / 14)
-    places = ribbon(points, 4 * step)
+    places = places_along(points, 4 * step)
     if places is None:
         return None
     half = int(np.ceil((reach + 1.5 * width_px) / step))  # wide enough to tell the line from what is usual there
@@ -268,7 +268,7 @@ def _fine(points: Array, seen: Look, width_px: float, reach: float) -> tuple[Arr
     return _moved(points, places, moves), share, float(np.abs(moves).mean())
 
 
-def _strip(seen: Look, places: Ribbon, offsets: Array) -> Array:
+def _strip(seen: SeamLook, places: CurvePlaces, offsets: Array) -> Array:
     """The plate along the curve's normals: (T, D)."""
     at = (places.centre[:, None] + places.normal[:, None] * offsets[:, None] - (seen.x, seen.y)) * seen.scale - 0.5
     low = np.maximum(np.floor(at.min(axis=(0, 1))).astype(int) - 1, 0)
@@ -334,7 +334,7 @@ def _smooth(values: Array, sigma: float) -> Array:
     return cast(Array, cv2.GaussianBlur(row, (0, 0), sigma, borderType=cv2.BORDER_REPLICATE)[0])
 
 
-def _moved(points: Array, places: Ribbon, moves: Array, ends: tuple[float, float] = (0.0, 0.0)) -> Array:
+def _moved(points: Array, places: CurvePlaces, moves: Array, ends: tuple[float, float] = (0.0, 0.0)) -> Array:
     """The spline with its places (all, or the pairs of them) moved along their normals.
 
     `ends`: by how many segments the first and last point slide along the curve; those between follow less and less.

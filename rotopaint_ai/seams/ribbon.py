@@ -97,6 +97,18 @@ def resample(polyline: NDArray[np.floating], spacing: float = 1.0) -> Array:
     return out
 
 
+def across(points: Array, offsets: Array) -> tuple[Array, Array]:
+    """Where the normals of a curve's points (S, 2) stand at some offsets (T,): x and y (T, S), as `cv2.remap` has them.
+
+    Points are a pixel apart; normals are smoothed along the curve. A positive offset is on the right of its way.
+    """
+    tangents = np.gradient(cv2.GaussianBlur(points, (1, 13), _TANGENT_SIGMA, borderType=cv2.BORDER_REPLICATE), axis=0)
+    tangents /= np.maximum(np.hypot(tangents[:, 0], tangents[:, 1]), 1e-6)[:, None]
+    x = points[:, 0] - offsets[:, None] * tangents[:, 1] - 0.5
+    y = points[:, 1] + offsets[:, None] * tangents[:, 0] - 0.5
+    return x.astype(np.float32), y.astype(np.float32)
+
+
 def shrinkage(wide: float) -> float:
     """How many times a crop is shrunk whose matte is so many pixels wide."""
     times = max(1.0, wide / ROWS_WIDE)
@@ -113,7 +125,7 @@ def _thinned(points: Array, spacing: float) -> Array:
     return out
 
 
-def straighten(hole: Bools, curves: Sequence[Curve]) -> Ribbon | None:
+def build_ribbon(hole: Bools, curves: Sequence[Curve]) -> Ribbon | None:
     """Lay a ribbon along the curves, wide enough for the matte pixels that lie nearest to them.
 
     hole: (H, W) where the matte is above 0. Returns None where no matte pixel belongs to a curve. A pixel belongs to

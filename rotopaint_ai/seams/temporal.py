@@ -18,7 +18,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from rotopaint_ai.seams import membrane
+from rotopaint_ai.seams import harmonic_fill
 
 Array = NDArray[Any]  # float32
 Bools = NDArray[Any]  # bool
@@ -106,8 +106,8 @@ def _borrow(now: Still, other: Still, own: Array, hole: Bools, floor: np.float32
     known = (cv2.dilate(hole.view(np.uint8), _RIM) > 0) & ~hole & (shut <= _NOTHING)
     if not known.any():
         return _Loan(np.zeros_like(own), np.zeros(hole.shape, np.float32))
-    change = apart - membrane.fill(apart, hole, known)
-    misfit = membrane.fill(np.repeat(np.abs(apart).mean(2, keepdims=True), 3, 2), hole, known)[..., 0]
+    change = apart - harmonic_fill.fill(apart, hole, known)
+    misfit = harmonic_fill.fill(np.repeat(np.abs(apart).mean(2, keepdims=True), 3, 2), hole, known)[..., 0]
     clean = hole & (shut <= _NOTHING)
     held = np.where(hole[..., None], change, 0.0).astype(np.float32)
     change = np.where(clean[..., None], change, _shading(held, hole))

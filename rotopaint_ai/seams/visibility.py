@@ -15,7 +15,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from rotopaint_ai.seams.ribbon import Curve, resample
+from rotopaint_ai.seams.ribbon import Curve, across, resample
 
 Array = NDArray[Any]  # float32
 
@@ -131,8 +131,8 @@ class _Band:
 
     def contrast(self) -> tuple[float | None, ...]:
         """Within less beside, at STATIONS even stretches along the seam."""
-        across = np.abs(np.arange(-self.reach, self.reach + 1))
-        apart = self.profile_TS[across <= self.half].mean(0) - self.profile_TS[across > self.half + 2.0].mean(0)
+        away = np.abs(np.arange(-self.reach, self.reach + 1))
+        apart = self.profile_TS[away <= self.half].mean(0) - self.profile_TS[away > self.half + 2.0].mean(0)
         edges = np.linspace(0, len(apart), STATIONS + 1).astype(int)
         found = []
         for first, end in pairwise(edges):
@@ -143,11 +143,7 @@ class _Band:
 
 def profiles(tone: Array, points: Array, reach: int) -> tuple[Array, NDArray[np.bool_]]:
     """Light (T, S) across the curve at each of its points (S, 2), and which samples lie on the picture."""
-    tangents = np.gradient(cv2.GaussianBlur(points, (1, 13), 2.0, borderType=cv2.BORDER_REPLICATE), axis=0)
-    tangents /= np.maximum(np.hypot(tangents[:, 0], tangents[:, 1]), 1e-6)[:, None]
-    offsets = np.arange(-reach, reach + 1, dtype=np.float32)[:, None]
-    x = (points[:, 0] - offsets * tangents[:, 1] - 0.5).astype(np.float32)
-    y = (points[:, 1] + offsets * tangents[:, 0] - 0.5).astype(np.float32)
+    x, y = across(points, np.arange(-reach, reach + 1, dtype=np.float32))
     height, width = tone.shape
     inside = (x >= 0) & (y >= 0) & (x <= width - 1) & (y <= height - 1)
     return cv2.remap(tone, x, y, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE), inside

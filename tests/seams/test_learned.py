@@ -8,7 +8,7 @@ import pytest
 from rotopaint_ai.errors import UsageError
 from rotopaint_ai.inference.models import open_fill
 from rotopaint_ai.inference.pack import load_pack
-from rotopaint_ai.seams import choice, cleanplate, learned, light
+from rotopaint_ai.seams import bank_fill, cleanplate, learned, method_selection, relight
 
 from . import made_up
 
@@ -110,13 +110,13 @@ def test_auto_gives_the_network_the_hard_stretches_and_leaves_the_rest_as_the_ta
     patchy = plate.copy()
     patchy[:, 110:122] *= 0.25  # a stripe that crosses the seam
     table = cleanplate.paint(patchy, MATTE, CURVES, "two-bank").rgb
-    scene = cleanplate.lay(patchy, MATTE > 0, CURVES)
+    scene = bank_fill.straighten(patchy, MATTE > 0, CURVES)
     assert scene is not None
-    known = light.sources(scene.light_TSC, scene.hole_TS)
-    relit, _ = choice.two_bank(scene.light_TSC, scene.hole_TS, scene.ribbon.own_TS, scene.floor, None)
-    doubts = choice.doubt(relit, known, scene.hole_TS, scene.ribbon.own_TS)
-    monkeypatch.setattr(choice, "EASY", float(np.sort(doubts)[-2]))
-    monkeypatch.setattr(choice, "HARD", float(np.sort(doubts)[-1]))
+    known = relight.sources(scene.light_TSC, scene.hole_TS)
+    relit, _ = method_selection.two_bank(scene.light_TSC, scene.hole_TS, scene.ribbon.own_TS, scene.floor, None)
+    doubts = method_selection.doubt(relit, known, scene.hole_TS, scene.ribbon.own_TS)
+    monkeypatch.setattr(method_selection, "EASY", float(np.sort(doubts)[-2]))
+    monkeypatch.setattr(method_selection, "HARD", float(np.sort(doubts)[-1]))
     auto = cleanplate.paint(patchy, MATTE, CURVES, "auto", banks_alone)
     assert 0.0 < auto.chosen["learned"] < 0.6
     assert auto.chosen["learned"] + auto.chosen["two-bank"] == pytest.approx(1.0)
@@ -126,23 +126,23 @@ def test_auto_gives_the_network_the_hard_stretches_and_leaves_the_rest_as_the_ta
 
 
 def test_the_networks_share_grows_with_doubt_and_never_hops() -> None:
-    quiet, loud = choice.EASY, choice.HARD
+    quiet, loud = method_selection.EASY, method_selection.HARD
     doubts = np.array([0.0, quiet, 0.5 * (quiet + loud), loud, 10 * loud, 0.0])
-    share = choice.shares(doubts, 6 * choice.STRETCH)
-    middles = np.clip(np.arange(6) * choice.STRETCH + choice.STRETCH // 2, 0, len(share) - 1)
-    wanted = choice.MOST * np.array([0.0, 0.0, 0.5, 1.0, 1.0, 0.0])
-    assert share[middles] == pytest.approx(wanted, abs=0.5 / choice.STRETCH + 1e-6)
-    assert np.abs(np.diff(share)).max() <= 1.0 / choice.STRETCH + 1e-6
-    a_little_more = choice.shares(doubts + 0.02 * (loud - quiet), 6 * choice.STRETCH)
+    share = method_selection.shares(doubts, 6 * method_selection.STRETCH)
+    middles = np.clip(np.arange(6) * method_selection.STRETCH + method_selection.STRETCH // 2, 0, len(share) - 1)
+    wanted = method_selection.MOST * np.array([0.0, 0.0, 0.5, 1.0, 1.0, 0.0])
+    assert share[middles] == pytest.approx(wanted, abs=0.5 / method_selection.STRETCH + 1e-6)
+    assert np.abs(np.diff(share)).max() <= 1.0 / method_selection.STRETCH + 1e-6
+    a_little_more = method_selection.shares(doubts + 0.02 * (loud - quiet), 6 * method_selection.STRETCH)
     assert np.abs(a_little_more - share).max() < 0.03
 
 
 def test_stretches_that_would_be_shown_the_same_columns_twice_are_one() -> None:
     wanted = np.zeros(300, bool)
     wanted[[*range(10, 40), *range(60, 90), *range(200, 230), *range(290, 300)]] = True
-    assert choice._parts(wanted) == [slice(10, 90), slice(200, 230), slice(290, 300)]
-    assert choice._parts(np.zeros(50, bool)) == []
-    assert choice._parts(np.ones(50, bool)) == [slice(0, 50)]
+    assert method_selection._parts(wanted) == [slice(10, 90), slice(200, 230), slice(290, 300)]
+    assert method_selection._parts(np.zeros(50, bool)) == []
+    assert method_selection._parts(np.ones(50, bool)) == [slice(0, 50)]
 
 
 def test_a_stretch_gets_the_same_answer_whether_it_is_seen_alone_or_with_the_others() -> None:
@@ -150,8 +150,8 @@ def test_a_stretch_gets_the_same_answer_whether_it_is_seen_alone_or_with_the_oth
     light_TSC = rng.standard_normal((31, 202, 3)).astype(np.float32)
     hole = np.zeros((31, 202), bool)
     hole[10:20] = True
-    known, own = light.sources(light_TSC, hole), hole.copy()
-    relit = light.relight(light_TSC, hole, own, choice.TABLES[-1])
+    known, own = relight.sources(light_TSC, hole), hole.copy()
+    relit = relight.relight(light_TSC, hole, own, method_selection.TABLES[-1])
     seen: list[tuple[int, ...]] = []
 
     def echo(strips: np.ndarray) -> np.ndarray:

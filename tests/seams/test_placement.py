@@ -16,13 +16,13 @@ from rotopaint_ai.seams.placement import (
     ACROSS,
     ALONG,
     MULTIPLE,
-    Look,
+    CurvePlaces,
     Placed,
-    Ribbon,
     Seam,
+    SeamLook,
     look,
     place,
-    ribbon,
+    places_along,
 )
 from rotopaint_ai.shapes.bezier import curve_distance, flatten
 
@@ -59,7 +59,7 @@ def drawn(grey: Array, points: Array, *, depth: float = 0.12, width_px: float = 
     return np.asarray(grey - depth * np.exp(-0.5 * (away / (width_px / 2)) ** 2), dtype=np.float32)
 
 
-def seen(grey: Array) -> Look:
+def seen(grey: Array) -> SeamLook:
     rgb = np.repeat(grey[..., None], 3, axis=2)
     return look(rgb, 0, 0, Crop(150, 150, 300), lambda linear: np.sqrt(np.clip(linear, 0, 1)))
 
@@ -169,8 +169,8 @@ def test_a_path_follows_the_evidence_smoothly() -> None:
 
 
 def test_ribbon_spaces_places_evenly_and_pairs_them() -> None:
-    places = ribbon(CREASE, FACE_PX / ALONG)
-    assert isinstance(places, Ribbon)
+    places = places_along(CREASE, FACE_PX / ALONG)
+    assert isinstance(places, CurvePlaces)
     step = np.linalg.norm(np.diff(places.centre, axis=0), axis=1)
     assert len(places.at) % 2 == 0
     assert np.ptp(step) < 0.05 * step.mean()

@@ -12,7 +12,7 @@ from rotopaint_ai.errors import TrainingError
 from rotopaint_ai.inference.pack import check_seam_signature
 from rotopaint_ai.inference.session import read_signature
 from rotopaint_ai.seams.path import N_OFFSETS
-from rotopaint_ai.seams.placement import ACROSS, ALONG, _moved, ribbon
+from rotopaint_ai.seams.placement import ACROSS, ALONG, _moved, places_along
 from rotopaint_ai.shapes.bezier import curve_distance
 from rotopaint_ai.training.data.dataset import read_dataset, write_dataset
 from rotopaint_ai.training.models.seam.strip import (
@@ -35,7 +35,7 @@ def test_true_offsets_lead_back_to_the_truth() -> None:
     rng = np.random.default_rng(5)
     for _ in range(8):
         wrong = bent(CURVE, face, rng)
-        places = ribbon(wrong, face / ALONG)
+        places = places_along(wrong, face / ALONG)
         assert places is not None
         offset, at = true_offsets(places.pairs, CURVE, face / ACROSS)
         seen = np.isfinite(offset)
@@ -48,7 +48,7 @@ def test_true_offsets_lead_back_to_the_truth() -> None:
 
 def test_offsets_of_a_parallel_curve() -> None:
     line = np.array([[0.0, 0, 0, 0, 30, 0], [100.0, 0, -30, 0, 0, 0]])
-    places = ribbon(line + (0, 3, 0, 0, 0, 0), 2.0)
+    places = places_along(line + (0, 3, 0, 0, 0, 0), 2.0)
     assert places is not None
     offset, _ = true_offsets(places.pairs, line, 0.5)
     assert np.allclose(offset[2:-2], -6.0, atol=1e-6)

@@ -20,8 +20,9 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
+from rotopaint_ai import fills
 from rotopaint_ai.errors import RotopaintError
 from rotopaint_ai.exchange import document as documents
 from rotopaint_ai.exchange import formats
@@ -48,10 +49,9 @@ def answer(request: Mapping[str, Any], text: str) -> Facts:
 
 def _methods(request: Mapping[str, Any], text: str) -> Facts:
     from rotopaint_ai.inference.pack import load_pack
-    from rotopaint_ai.jobs import FillMethod
 
     has_fill = load_pack(request.get("model")).fill_path is not None
-    return {"methods": [name for name in get_args(FillMethod) if has_fill or name != "learned"]}
+    return {"methods": fills.names(model=has_fill)}
 
 
 def _shots(request: Mapping[str, Any], text: str) -> Facts:

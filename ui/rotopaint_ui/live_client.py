@@ -18,6 +18,7 @@ from typing import Any
 
 from PySide6.QtCore import QObject, QProcess, QTimer, Signal
 
+from rotopaint_ai import fills
 from rotopaint_ai.errors import RotopaintError
 from rotopaint_ai.exchange import document as documents
 from rotopaint_ai.live import wire
@@ -349,7 +350,7 @@ def _preview(answer: Facts) -> SeamPreview:
 def _seams_about(question: SeamQuestion) -> RotoDocument:
     """The seams of one frame alone, which is all that a preview needs; paint that asks neighbours needs theirs."""
     document, frame = question.document, question.frame
-    asks = any(each.method == "temporal" for each in question.settings.values())
+    asks = any(fills.named(each.method).needs == "neighbours" for each in question.settings.values())
     near = range(frame - NEIGHBOURS, frame + NEIGHBOURS + 1) if asks else (frame,)
     frames = [each for each in near if document.first_frame <= each <= document.last_frame] or [frame]
     shapes = tuple(_at(shape, frames) for shape in document.shapes if shape.role == "seam")

@@ -19,7 +19,7 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from rotopaint_ai.seams.placement import ribbon
+from rotopaint_ai.seams.placement import places_along
 from rotopaint_ai.sheet import ShapeSpec
 from rotopaint_ai.training.data.dataset import Dataset, Picture, face_side
 from rotopaint_ai.training.data.shards.stream import smaller
@@ -118,7 +118,7 @@ def _offsets() -> Array:
 
 def _strip(grey: Array, points: Array, face: float) -> Array | None:
     """The picture straightened along a curve (T, D); None for one that is unknown or of no length."""
-    places = ribbon(points, face / 160) if np.isfinite(points).all() else None
+    places = places_along(points, face / 160) if np.isfinite(points).all() else None
     if places is None:
         return None
     at = places.centre[:, None] + places.normal[:, None] * (_offsets() * face)[:, None] - 0.5

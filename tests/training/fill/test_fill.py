@@ -18,7 +18,7 @@ import torch
 from rotopaint_ai.errors import PackError, TrainingError
 from rotopaint_ai.inference.models import open_fill
 from rotopaint_ai.inference.pack import find_pack, load_pack
-from rotopaint_ai.seams import choice, learned, light
+from rotopaint_ai.seams import learned, method_selection, relight
 from rotopaint_ai.training.models.fill import into, made_up, net, ribbons, risk, shots, table, train
 from rotopaint_ai.training.models.fill.shots import View
 
@@ -31,7 +31,7 @@ def _views(n: int, seed: int = 0) -> list[View]:
 @pytest.fixture(scope="module")
 def laid() -> list[ribbons.Laid]:
     rng = np.random.default_rng(1)
-    found = [ribbons.lay(view, rng, 1.0) for view in _views(10)]
+    found = [ribbons.straighten_view(view, rng, 1.0) for view in _views(10)]
     return [one for one in found if one is not None]
 
 
@@ -67,7 +67,7 @@ def test_a_fitted_table_takes_off_most_of_the_seams_it_was_fitted_on(laid: list[
     parts = [np.concatenate(part) for part in zip(*(table.rows_of(one, rng, 0.5) for one in laid))]
     fitted, _ = table.fit(parts, steps=200, seed=0, units=16)
     features, own, face, banks, true, exposure, weight = parts
-    answer = light.evaluate(np.ascontiguousarray(features.T), fitted)
+    answer = relight.evaluate(np.ascontiguousarray(features.T), fitted)
     shares = np.exp(answer[:3] - answer[:3].max(0))
     shares /= shares.sum(0)
     got = (shares[0] * own.T + shares[1] * face.T + shares[2] * banks.T + answer[3:]).T
@@ -83,7 +83,7 @@ def test_a_fitted_table_takes_off_most_of_the_seams_it_was_fitted_on(laid: list[
 def test_a_table_written_as_text_is_the_table(tmp_path: Path, laid: list[ribbons.Laid]) -> None:
     parts = [np.ascontiguousarray(part) for part in table.rows_of(laid[0], np.random.default_rng(0))]
     fitted, _ = table.fit(parts, steps=2, seed=0, units=8)
-    space: dict[str, light.Table] = {}
+    space: dict[str, relight.RelightTable] = {}
     exec(table.text_of(fitted), space)
     assert all(np.array_equal(a, b) for a, b in zip(space["TABLE"].weights, fitted.weights))
     assert np.array_equal(space["TABLE"].mean, fitted.mean)
@@ -101,10 +101,10 @@ def _saying(answer: np.ndarray) -> learned.FillModel:
 
 def test_torch_and_numpy_mix_the_same(laid: list[ribbons.Laid]) -> None:
     scene = laid[0].scene
-    known = light.sources(scene.light_TSC, scene.hole_TS)
+    known = relight.sources(scene.light_TSC, scene.hole_TS)
     rng = np.random.default_rng(2)
     own_TS = scene.ribbon.own_TS
-    relit = light.relight_in_turn(scene.light_TSC, scene.hole_TS, own_TS, choice.TABLES)
+    relit = relight.relight_in_turn(scene.light_TSC, scene.hole_TS, own_TS, method_selection.TABLES)
     answer = rng.standard_normal((*own_TS.shape, learned.N_ANSWERS)).astype(np.float32)
     rows, before, n_rows = learned.rows_of(own_TS)
     shown = np.pad(answer[rows], ((before, n_rows - before - (rows.stop - rows.start)), (0, 0), (0, 0)))

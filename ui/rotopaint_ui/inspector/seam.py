@@ -18,6 +18,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from rotopaint_ai import fills
 from rotopaint_ai.project.state import SeamSettings
 from rotopaint_ai.shapes.roto import RotoShape
 from rotopaint_ui.inspector.parts import footer, heading, level, note, number, put, scrolling
@@ -25,14 +26,6 @@ from rotopaint_ui.render import DEFAULT_WIDTH_PX
 from rotopaint_ui.session import Session
 from rotopaint_ui.words import range_text
 
-METHODS = ("auto", "two-bank", "temporal", "learned", "telea")
-_ABOUT = {
-    "auto": "the engine chooses, and says what it chose",
-    "two-bank": "both banks of skin joined across the seam",
-    "temporal": "borrowed from frames around this one; the preview asks them too, which takes a moment",
-    "learned": "a small network, where the banks disagree",
-    "telea": "plain smooth fill, for comparison",
-}
 _FIELDS = ("width_px", "feather_px", "taper_start", "taper_end", "grain", "strength")
 _CLEAR = 2.0  # skin without a seam scores 0.9 to 2, plates with one 3 and more (seams.visibility)
 
@@ -104,11 +97,11 @@ class SeamTab(QWidget):
     def offer_methods(self, available: Sequence[str]) -> None:
         """Ways of painting that the engine has; the others stay in the list, greyed, with the reason."""
         model = self.method.model()
-        for index, name in enumerate(METHODS):
-            is_there = name == "auto" or name in available
+        for index, fill in enumerate(fills.FILLS):
+            is_there = fill.name == fills.DEFAULT or fill.name in available
             flags = Qt.ItemFlag.ItemIsEnabled | Qt.ItemFlag.ItemIsSelectable if is_there else Qt.ItemFlag.NoItemFlags
             model.setData(model.index(index, 0), int(flags.value), Qt.ItemDataRole.UserRole - 1)
-            tip = _ABOUT[name] if is_there else "this engine or pack does not have it"
+            tip = fill.label if is_there else "this engine or pack does not have it"
             self.method.setItemData(index, tip, Qt.ItemDataRole.ToolTipRole)
 
     def refresh(self) -> None:
@@ -169,9 +162,9 @@ class SeamTab(QWidget):
         self.taper_start = number(0.0, 100.0, " %", "Share of the length over which the start narrows to nothing", 5)
         self.taper_end = number(0.0, 100.0, " %", "Share of the length over which the end narrows to nothing", 5)
         self.method = QComboBox()
-        self.method.addItems(METHODS)
-        for index, name in enumerate(METHODS):
-            self.method.setItemData(index, _ABOUT[name], Qt.ItemDataRole.ToolTipRole)
+        self.method.addItems(fills.names())
+        for index, fill in enumerate(fills.FILLS):
+            self.method.setItemData(index, fill.label, Qt.ItemDataRole.ToolTipRole)
         self.grain = number(0.0, 100.0, " %", "Share of the plate's grain that is put back", 10)
         self.strength = number(0.0, 100.0, " %", "How much of the paint shows: 0 is the plate", 10)
         self.reset = QPushButton("Back to the model's")

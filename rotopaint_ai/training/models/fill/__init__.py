@@ -1,1 +1,1 @@
-"""What takes seams off, learned: the light table of `seams/light.py` and the network of a pack's `fill.onnx`."""
+"""What takes seams off, learned: the light table of `seams/relight.py` and the network of a pack's `fill.onnx`."""

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rotopaint_ai.plates.colour import encode, linearise
-from rotopaint_ai.seams import cleanplate
+from rotopaint_ai.seams import bank_fill, cleanplate
 from rotopaint_ai.seams.ribbon import Curve
 from rotopaint_ai.training.models.fill.made_up import grooved, textured
 from rotopaint_ai.training.models.fill.shots import View, views
@@ -31,7 +31,7 @@ _DRAWN = 0.6  # share of mattes that are drawn from curves, as at run time
 class Laid:
     """A frame on its ribbon: the plate straightened, the true log light (T, S, 3), and its log exposure."""
 
-    scene: cleanplate.Straightened
+    scene: bank_fill.Straightened
     true_TSC: Array
     exposure: float
 
@@ -41,7 +41,7 @@ def laid(folders: Sequence[Path], rng: Rng, *, every: int, sizes: int, made_up: 
     for view in views(folders, every=every):
         seen = [view] * sizes + [grooved(_ground(view.clean, rng), rng) for _ in range(made_up)]
         for one in seen:
-            found = lay(one, rng, float(rng.choice(SIZES)))
+            found = straighten_view(one, rng, float(rng.choice(SIZES)))
             if found is not None:
                 yield found
 
@@ -50,7 +50,7 @@ def _ground(clean: Array, rng: Rng) -> Array:
     return clean if rng.random() < 0.6 else textured(320, rng)
 
 
-def lay(view: View, rng: Rng, size: float) -> Laid | None:
+def straighten_view(view: View, rng: Rng, size: float) -> Laid | None:
     """One frame, worn at random and laid on its ribbon; None where no matte is left."""
     exposure = float(rng.uniform(-1.0, 1.0))
     plate, clean = worn(resized(view.plate, size), resized(view.clean, size), exposure, rng)
@@ -62,7 +62,7 @@ def lay(view: View, rng: Rng, size: float) -> Laid | None:
     corner = np.array([window[1].start, window[0].start])
     lines = [(line - corner, half) for line, half in lines]
     plate, clean, hole = (np.ascontiguousarray(part[window]) for part in (plate, clean, hole))
-    scene = cleanplate.lay(plate, hole, lines)
+    scene = bank_fill.straighten(plate, hole, lines)
     if scene is None:
         return None
     ribbon = scene.ribbon

@@ -23,7 +23,7 @@ import numpy.typing as npt
 from rotopaint_ai.errors import RotopaintError
 from rotopaint_ai.inference.models import FillModel
 from rotopaint_ai.inference.session import open_session
-from rotopaint_ai.seams import choice, learned, light
+from rotopaint_ai.seams import learned, method_selection, relight
 from rotopaint_ai.training.models.fill.ribbons import Laid, laid
 from rotopaint_ai.training.models.fill.table import GAMMA
 
@@ -43,16 +43,16 @@ def _of_ribbon(one: Laid, model: learned.FillModel) -> Array:
     scene = one.scene
     own_TS, hole_TS = scene.ribbon.own_TS, scene.hole_TS
     given = (scene.light_TSC, hole_TS, own_TS, scene.floor)
-    by_tables, _ = choice.two_bank(*given, None)
-    by_network, _ = choice.by_network(*given, model)
-    known = light.sources(scene.light_TSC, hole_TS)
+    by_tables, _ = method_selection.two_bank(*given, None)
+    by_network, _ = method_selection.by_network(*given, model)
+    known = relight.sources(scene.light_TSC, hole_TS)
     wanted = own_TS & hole_TS & scene.ribbon.inside_TS
     true = _display(one.true_TSC, one)
-    columns = [choice.doubt(by_tables, known, hole_TS, own_TS)]
+    columns = [method_selection.doubt(by_tables, known, hole_TS, own_TS)]
     for relit in (by_tables, by_network):
         made = _display(relit[..., :3] + relit[..., 3:] * scene.light_TSC, one)
-        columns.append(choice.per_stretch(((made - true) ** 2).mean(2), wanted))
-    counted = choice.per_stretch(np.ones(wanted.shape, np.float32), wanted, total=True) >= _FEWEST
+        columns.append(method_selection.per_stretch(((made - true) ** 2).mean(2), wanted))
+    counted = method_selection.per_stretch(np.ones(wanted.shape, np.float32), wanted, total=True) >= _FEWEST
     return np.stack(columns, 1)[counted]
 
 

@@ -1,7 +1,7 @@
-"""Fits the numbers of `seams/light_table.py`: what in a matte is seam and what is face.
+"""Fits the numbers of `seams/relight_table.py`: what in a matte is seam and what is face.
 
     python -m rotopaint_ai.stage seams SHOTS --characters 100 --seed 30000
-    python -m rotopaint_ai.training.models.fill.table SHOTS/* --write rotopaint_ai/seams/light_table.py
+    python -m rotopaint_ai.training.models.fill.table SHOTS/* --write rotopaint_ai/seams/relight_table.py
 
 A SHOT is a folder of plate.####, clean.#### and seam.#### pictures with truth.roto.json; those named test* are refused.
 Every frame is used with the matte grown and the curve misplaced at random, colours swapped, contrast changed, blurred,
@@ -22,8 +22,8 @@ import numpy.typing as npt
 import torch
 
 from rotopaint_ai.files import write_text
-from rotopaint_ai.seams import light
-from rotopaint_ai.seams.light_table import TABLE
+from rotopaint_ai.seams import relight
+from rotopaint_ai.seams.relight_table import TABLE
 from rotopaint_ai.training.models.fill.ribbons import Laid, laid
 
 Array = npt.NDArray[Any]
@@ -41,7 +41,7 @@ def rows_of(one: Laid, rng: np.random.Generator, share: float = SHARE) -> tuple[
     """
     scene = one.scene
     ribbon = scene.ribbon
-    known = light.describe(light.sources(scene.light_TSC, scene.hole_TS), scene.hole_TS, ribbon.own_TS)
+    known = relight.describe(relight.sources(scene.light_TSC, scene.hole_TS), scene.hole_TS, ribbon.own_TS)
     wanted = (scene.hole_TS & ribbon.inside_TS)[ribbon.own_TS] & (rng.random(known.own.shape[1]) < share)
     parts = (known.features.T, known.own.T, known.face.T, known.banks.T, one.true_TSC[ribbon.own_TS])
     used = [np.ascontiguousarray(part[wanted], np.float32) for part in parts]
@@ -52,8 +52,14 @@ def rows_of(one: Laid, rng: np.random.Generator, share: float = SHARE) -> tuple[
 
 
 def fit(
-    parts: Sequence[Array], *, steps: int, seed: int, units: int, start: light.Table | None = None, rate: float = 6e-3
-) -> tuple[light.Table, float]:
+    parts: Sequence[Array],
+    *,
+    steps: int,
+    seed: int,
+    units: int,
+    start: relight.RelightTable | None = None,
+    rate: float = 6e-3,
+) -> tuple[relight.RelightTable, float]:
     """Least squares of display-referred light, by Adam; also the mean loss of the last thousand steps.
 
     From `start`, where one is given: its layers and the scale of its features.
@@ -85,45 +91,45 @@ def fit(
 
 def _network(units: int) -> torch.nn.Sequential:
     net = torch.nn.Sequential(
-        torch.nn.Linear(light.N_FEATURES, units),
+        torch.nn.Linear(relight.N_FEATURES, units),
         torch.nn.ReLU(),
         torch.nn.Linear(units, units),
         torch.nn.ReLU(),
-        torch.nn.Linear(units, light.N_ANSWERS),
+        torch.nn.Linear(units, relight.N_ANSWERS),
     )
     with torch.no_grad():
         net[-1].weight.mul_(0.1)  # type: ignore[operator,union-attr]
     return net
 
 
-def _take_over(net: torch.nn.Sequential, start: light.Table) -> None:
+def _take_over(net: torch.nn.Sequential, start: relight.RelightTable) -> None:
     with torch.no_grad():
         for k, weight, bias in zip((0, 2, 4), start.weights, start.biases):
             net[k].weight.copy_(torch.tensor(weight.T))  # type: ignore[operator,union-attr]
             net[k].bias.copy_(torch.tensor(bias))  # type: ignore[operator,union-attr]
 
 
-def _table(net: torch.nn.Sequential, mean: torch.Tensor, spread: torch.Tensor) -> light.Table:
+def _table(net: torch.nn.Sequential, mean: torch.Tensor, spread: torch.Tensor) -> relight.RelightTable:
     weights = [net[k].weight.detach().numpy().T.copy() for k in (0, 2, 4)]  # type: ignore[operator,union-attr]
     biases = [net[k].bias.detach().numpy().copy() for k in (0, 2, 4)]  # type: ignore[operator,union-attr]
-    return light.Table(
+    return relight.RelightTable(
         mean.numpy(), (1.0 / spread).numpy(), (weights[0], weights[1], weights[2]), (biases[0], biases[1], biases[2])
     )
 
 
-def text_of(table: light.Table) -> str:
+def text_of(table: relight.RelightTable) -> str:
     """The table as a Python module."""
     arrays = [table.mean, table.scale, *(x for pair in zip(table.weights, table.biases) for x in pair)]
     packed = base64.b85encode(b"".join(a.astype("<f4").tobytes() for a in arrays)).decode()
     lines = "\n".join(f'    "{packed[k : k + 110]}"' for k in range(0, len(packed), 110))
     return (
-        '"""Numbers of the fitted function in `light.py`, written by `training/models/fill/table.py`; not to be '
+        '"""Numbers of the fitted function in `relight.py`, written by `training/models/fill/table.py`; not to be '
         'edited."""\n\n'
         "from __future__ import annotations\n\n"
-        "from rotopaint_ai.seams.light import Table, unpack\n\n"
+        "from rotopaint_ai.seams.relight import RelightTable, unpack\n\n"
         f"UNITS = {table.weights[0].shape[1]}\n"
         f"NUMBERS = (\n{lines}\n)\n"
-        "TABLE: Table = unpack(NUMBERS, UNITS)\n"
+        "TABLE: RelightTable = unpack(NUMBERS, UNITS)\n"
     )
 
 

@@ -30,8 +30,8 @@ from torch import Tensor, nn
 from rotopaint_ai.errors import RotopaintError, TrainingError
 from rotopaint_ai.files import replacing, write_json
 from rotopaint_ai.inference.session import open_session
-from rotopaint_ai.seams import learned, light
-from rotopaint_ai.seams.choice import TABLES
+from rotopaint_ai.seams import learned, relight
+from rotopaint_ai.seams.method_selection import TABLES
 from rotopaint_ai.training.models.fill.net import FillNet, mixed
 from rotopaint_ai.training.models.fill.ribbons import Laid, laid
 from rotopaint_ai.training.models.fill.table import FAINT, GAMMA
@@ -80,8 +80,8 @@ def cut(folders: list[Path], seed: int, *, sizes: int, made_up: int) -> Strips:
 def _parts(one: Laid, rng: np.random.Generator) -> Iterator[tuple[Array, Array, Array]]:
     """A ribbon in pieces of ROWS x COLUMNS, all light relative to its exposure and as half floats."""
     scene = one.scene
-    known = light.sources(scene.light_TSC, scene.hole_TS)
-    relit = light.relight_in_turn(scene.light_TSC, scene.hole_TS, scene.ribbon.own_TS, TABLES)
+    known = relight.sources(scene.light_TSC, scene.hole_TS)
+    relit = relight.relight_in_turn(scene.light_TSC, scene.hole_TS, scene.ribbon.own_TS, TABLES)
     strip = learned.strip_of(known, relit, scene.hole_TS, scene.floor)
     table = relit[..., :3] + relit[..., 3:] * scene.light_TSC
     fields = [table, *(field.transpose(0, 2, 1) for field in (known.own, known.face, known.banks)), one.true_TSC]

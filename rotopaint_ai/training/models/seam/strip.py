@@ -39,8 +39,8 @@ from rotopaint_ai.seams.placement import (
     GAP,
     MULTIPLE,
     PICTURE_PX,
-    Ribbon,
-    ribbon,
+    CurvePlaces,
+    places_along,
     strips,
 )
 from rotopaint_ai.shapes.bezier import evaluate, segments
@@ -132,12 +132,12 @@ class Examples:
 
     def _seam(
         self, row: int, spec: ShapeSpec, face: float, rng: np.random.Generator
-    ) -> tuple[Ribbon, Array, Array] | None:
+    ) -> tuple[CurvePlaces, Array, Array] | None:
         sheet, truth = self.dataset.sheet, self.dataset.truth
         points = truth.points[row, sheet.point_rows()[spec.name]].astype(np.float64)
         if not np.isfinite(points).all():
             return None
-        places = ribbon(bent(points, face, rng), face / ALONG, BEYOND)
+        places = places_along(bent(points, face, rng), face / ALONG, BEYOND)
         if places is None:
             return None
         offset, at = true_offsets(places.pairs, points, face / ACROSS)
@@ -174,7 +174,7 @@ def bent(points: Array, face: float, rng: np.random.Generator) -> Array:
     return np.concatenate([middle, before, after], axis=1)
 
 
-def true_offsets(places: Ribbon, points: Array, step: float) -> tuple[Array, Array]:
+def true_offsets(places: CurvePlaces, points: Array, step: float) -> tuple[Array, Array]:
     """Where the true curve (P, 6) crosses each place's normal: offset in steps (S,), NaN where it does not, and the
     curve's parameter there, counted in segments."""
     n = len(points) - 1

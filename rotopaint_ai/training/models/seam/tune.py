@@ -28,7 +28,7 @@ from torch import nn
 from rotopaint_ai.crops import CROP_MARGIN, around
 from rotopaint_ai.errors import TrainingError
 from rotopaint_ai.seams.path import OFFSETS
-from rotopaint_ai.seams.placement import Evidence, Look, Seam, look, place
+from rotopaint_ai.seams.placement import Evidence, Seam, SeamLook, look, place
 from rotopaint_ai.shapes.bezier import curve_distance
 from rotopaint_ai.training.data.dataset import Dataset, Picture
 from rotopaint_ai.training.models.seam.strip import Example, Examples, SeamNet, batch_of, learn
@@ -200,7 +200,7 @@ def net_says(net: SeamNet) -> Evidence:
     return says
 
 
-def _look(picture: Picture, landmarks: Array) -> Look:
+def _look(picture: Picture, landmarks: Array) -> SeamLook:
     crop = around(landmarks, margin=CROP_MARGIN)
     light = (picture.astype(np.float32) / 255) ** _GAMMA
     return look(light, 0, 0, crop, lambda rgb: np.maximum(rgb, 0) ** (1 / _GAMMA))

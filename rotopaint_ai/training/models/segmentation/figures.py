@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rotopaint_ai.seams.opinion import SURE, agreement
+from rotopaint_ai.seams.agreement import SURE, agreement
 from rotopaint_ai.training.evaluation.mattes import TOLERANCES_PX, boundary_f, intersection_over_union
 from rotopaint_ai.training.models.segmentation.batches import straight
 from rotopaint_ai.training.models.segmentation.views import View

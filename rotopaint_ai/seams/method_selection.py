@@ -13,11 +13,11 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from rotopaint_ai.seams import learned, light
+from rotopaint_ai.seams import learned, relight
 from rotopaint_ai.seams.learned import FillModel
-from rotopaint_ai.seams.light import Sources
-from rotopaint_ai.seams.light_table import TABLE
-from rotopaint_ai.seams.light_table_narrow import TABLE as NARROW
+from rotopaint_ai.seams.relight import Sources
+from rotopaint_ai.seams.relight_table import TABLE
+from rotopaint_ai.seams.relight_table_narrow import TABLE as NARROW
 
 Array = NDArray[Any]  # float32
 Bools = NDArray[Any]  # bool
@@ -34,7 +34,7 @@ def two_bank(
 ) -> tuple[Array, Mapping[str, float]]:
     """Everything by the fitted tables."""
     del floor, model
-    return light.relight_in_turn(light_TSC, hole_TS, own_TS, TABLES), {"two-bank": 1.0}
+    return relight.relight_in_turn(light_TSC, hole_TS, own_TS, TABLES), {"two-bank": 1.0}
 
 
 def by_network(
@@ -42,8 +42,8 @@ def by_network(
 ) -> tuple[Array, Mapping[str, float]]:
     """Everything by the network."""
     assert model is not None
-    known = light.sources(light_TSC, hole_TS)
-    relit = light.relight_in_turn(light_TSC, hole_TS, own_TS, TABLES, known)
+    known = relight.sources(light_TSC, hole_TS)
+    relit = relight.relight_in_turn(light_TSC, hole_TS, own_TS, TABLES, known)
     whole = slice(0, own_TS.shape[1])
     return learned.mend(relit, known, hole_TS, own_TS, floor, model, whole), {"learned": 1.0}
 
@@ -58,8 +58,8 @@ def automatic(
     """
     if model is None:
         return two_bank(light_TSC, hole_TS, own_TS, floor, model)
-    known = light.sources(light_TSC, hole_TS)
-    relit = light.relight_in_turn(light_TSC, hole_TS, own_TS, TABLES, known)
+    known = relight.sources(light_TSC, hole_TS)
+    relit = relight.relight_in_turn(light_TSC, hole_TS, own_TS, TABLES, known)
     share_S = shares(doubt(relit, known, hole_TS, own_TS), own_TS.shape[1])
     used = own_TS.any(0)
     share = float(share_S[used].mean()) if used.any() else 0.0

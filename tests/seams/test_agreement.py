@@ -9,7 +9,7 @@ from rotopaint_ai.crops import Crop
 from rotopaint_ai.pipeline.records import FrameRecord
 from rotopaint_ai.pipeline.second import content, told
 from rotopaint_ai.report.charts import opinion
-from rotopaint_ai.seams.opinion import NEAR, agreement, in_crop
+from rotopaint_ai.seams.agreement import NEAR, agreement, in_crop
 from rotopaint_ai.shapes.rasterise import EMPTY, Region
 
 

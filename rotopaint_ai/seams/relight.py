@@ -60,7 +60,7 @@ _STENCIL = _stencil()
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class RelightTable:
     """The fitted function's numbers: input scale and three layers (weights are inputs x outputs)."""
 
     mean: Array
@@ -176,7 +176,7 @@ def _described(known: Sources, hole_TS: Bools) -> tuple[Array, Array]:
     return fields, face
 
 
-def relight(light_TSC: Array, hole_TS: Bools, own_TS: Bools, table: Table) -> Array:
+def relight(light_TSC: Array, hole_TS: Bools, own_TS: Bools, table: RelightTable) -> Array:
     """What to make of each sample: (T, S, 4), a base per colour and the share to keep.
 
     Corrected log light = base + keep * own log light. Outside `own_TS` base is 0 and keep 1.
@@ -185,7 +185,7 @@ def relight(light_TSC: Array, hole_TS: Bools, own_TS: Bools, table: Table) -> Ar
 
 
 def relight_in_turn(
-    light_TSC: Array, hole_TS: Bools, own_TS: Bools, tables: Sequence[Table], known: Sources | None = None
+    light_TSC: Array, hole_TS: Bools, own_TS: Bools, tables: Sequence[RelightTable], known: Sources | None = None
 ) -> Array:
     """`relight` by one table after the other, each on what the one before it left: (T, S, 4).
 
@@ -268,7 +268,7 @@ def _paint(
     known: Sources,
     thinned_TS: Bools,
     asked: _Asked,
-    table: Table,
+    table: RelightTable,
     places: _Places,
     banks_CN: Array,
     bright_N: Array | None = None,
@@ -293,7 +293,7 @@ def shared(answer: Array) -> Array:
     return answer
 
 
-def evaluate(features: Array, table: Table) -> Array:
+def evaluate(features: Array, table: RelightTable) -> Array:
     """The fitted function: (..., Q, N) -> (..., 6, N): logits of the shares of own, face, banks; an offset per colour.
 
     Blocks of _AT_ONCE samples stay in cache and on one core, whatever the linear algebra at work is set to.
@@ -336,7 +336,7 @@ def _along(field: Array, sigma: float) -> Array:
     return out
 
 
-def unpack(numbers: str, units: int) -> Table:
+def unpack(numbers: str, units: int) -> RelightTable:
     """A table from base-85 text of little-endian float32: mean, scale, then weights and bias of each layer."""
     flat = np.frombuffer(base64.b85decode(numbers), "<f4").astype(np.float32)
     shapes: list[tuple[int, ...]] = [(N_FEATURES,), (N_FEATURES,)]
@@ -344,4 +344,4 @@ def unpack(numbers: str, units: int) -> Table:
         shapes += [(n_in, n_out), (n_out,)]
     ends = np.cumsum([int(np.prod(shape)) for shape in shapes])
     parts = [part.reshape(shape) for part, shape in zip(np.split(flat, ends[:-1]), shapes, strict=True)]
-    return Table(parts[0], parts[1], (parts[2], parts[4], parts[6]), (parts[3], parts[5], parts[7]))
+    return RelightTable(parts[0], parts[1], (parts[2], parts[4], parts[6]), (parts[3], parts[5], parts[7]))

@@ -1,0 +1,159 @@
+"""A seam painted from its two banks, on the ribbon that straightens it.
+
+Pixels are float32 scene-linear; curves are in the crop's own pixels (corner origin, centres at +0.5).
+Dimensions: H, W rows and columns of a crop, h, w of the shrunk one; T rows across, S columns along, P matte pixels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+from rotopaint_ai.seams import grain as grains
+from rotopaint_ai.seams import harmonic_fill, method_selection
+from rotopaint_ai.seams.learned import FillModel
+from rotopaint_ai.seams.ribbon import Curve, Ribbon, build_ribbon, interpolate
+
+Array = NDArray[Any]  # float32
+Bools = NDArray[Any]  # bool
+
+_FLOOR = 0.02  # of the plate's mean: the light below which log light turns into plain light
+_SOME = 4  # rows of a crop from one that tells how bright it is to the next
+_TOUCH = 5  # of 255: a sample that the matte reaches less than this is clear of it
+
+
+def paint_auto(
+    rgb: Array, hole: Bools, curves: Sequence[Curve], model: FillModel | None
+) -> tuple[Array, Mapping[str, float]]:
+    """By tables, and in hard stretches by a mean of theirs and the network's paint; as `cleanplate.FillFunction`."""
+    return _paint(rgb, hole, curves, method_selection.automatic, model)
+
+
+def paint_two_bank(
+    rgb: Array, hole: Bools, curves: Sequence[Curve], model: FillModel | None
+) -> tuple[Array, Mapping[str, float]]:
+    """By the fitted tables alone; as `cleanplate.FillFunction`."""
+    return _paint(rgb, hole, curves, method_selection.two_bank, model)
+
+
+def paint_learned(
+    rgb: Array, hole: Bools, curves: Sequence[Curve], model: FillModel | None
+) -> tuple[Array, Mapping[str, float]]:
+    """By the network alone; as `cleanplate.FillFunction`."""
+    return _paint(rgb, hole, curves, method_selection.by_network, model)
+
+
+def _paint(
+    rgb: Array, hole: Bools, curves: Sequence[Curve], relight: method_selection.Relight, model: FillModel | None
+) -> tuple[Array, Mapping[str, float]]:
+    """Seam light taken off where the plate still shows the face, both banks joined where it does not.
+
+    Returns: colours (P, 3) of the hole's pixels, row by row, and the share of the length that each method took.
+
+    Along each curve the light of groove and bevels is told from the face's own (`relight`, `learned`); what is left of
+    the face is kept, the rest is joined from bank to bank, and grain is carried over from the nearest clean band
+    (`grain`).
+    """
+    at = np.flatnonzero(hole)
+    scene = straighten(rgb, hole, curves)
+    if scene is None:
+        return np.asarray(np.take(harmonic_fill.fill(rgb, hole, ~hole).reshape(-1, 3), at, axis=0)), {}
+    relit_TSC, chosen = relight(scene.light_TSC, scene.hole_TS, scene.ribbon.own_TS, scene.floor, model)
+    fields, mirror = _fields(scene, relit_TSC)
+    y, x = np.divmod(at.astype(np.int32), np.int32(hole.shape[1]))
+    height, width = scene.ribbon.size
+    down = (y + np.float32(0.5)) * np.float32(height / hole.shape[0]) - np.float32(0.5)
+    across = (x + np.float32(0.5)) * np.float32(width / hole.shape[1]) - np.float32(0.5)
+    relit = cv2.transpose(interpolate(fields, across, down))
+    keep, floor = relit[3], np.float32(scene.floor)
+    here = cv2.transpose(grains.texels(grains.pixels(rgb).take(at)))
+    under = np.minimum(here, 0.0) if here.min() < 0.0 else None
+    light_CP = np.log(np.maximum(here, 0.0, out=here) + floor)
+    light_CP *= keep
+    light_CP += relit[:3]
+    away_x, away_y = cv2.transpose(interpolate(mirror, across, down)) + np.float32(0.5)
+    grains.add(rgb, hole, light_CP, x + away_x, y + away_y, keep, floor)
+    out: Array = np.exp(light_CP, out=light_CP)
+    out -= floor
+    if under is not None:
+        out += keep * under
+    return cv2.transpose(out), chosen
+
+
+def _fields(scene: Straightened, relit_TSC: Array) -> tuple[Array, Array]:
+    """On the shrunk crop: base and keep (h, w, 4), as `relight` has them, and the way (h, w, 2) to a pixel's grain.
+
+    Zero outside the matte; the way leads to the pixel whose grain to carry, in pixels of the full crop.
+    """
+    ribbon = scene.ribbon
+    fields = np.zeros((*ribbon.size, 4), np.float32)
+    fields.reshape(-1, 4)[ribbon.at_P] = ribbon.read(relit_TSC)
+    if len(ribbon.left_P):
+        fields.reshape(-1, 4)[ribbon.left_P, :3] = _smooth_light(scene)
+    column = np.rint(ribbon.along_P).astype(np.intp)
+    up = _mirrored(scene, column) - ribbon.across_P
+    steps = np.stack([ribbon.map_x_TS[1] - ribbon.map_x_TS[0], ribbon.map_y_TS[1] - ribbon.map_y_TS[0]], 1)
+    mirror = np.zeros((*ribbon.size, 2), np.float32)
+    mirror.reshape(-1, 2)[ribbon.at_P] = np.take(steps, column, axis=0) * (up * np.float32(ribbon.step))[:, None]
+    return fields, mirror
+
+
+def _smooth_light(scene: Straightened) -> Array:
+    """Log light (P, 3) of the shrunk crop's matte pixels that no curve runs near, from their rim."""
+    ribbon = scene.ribbon
+    y, x = np.divmod(ribbon.left_P, ribbon.size[1])
+    top, left, end, right = (int(v) for v in (y.min(), x.min(), y.max() + 1, x.max() + 1))
+    margin = harmonic_fill.MARGIN + min(end - top, right - left) // 2
+    window = slice(max(0, top - margin), end + margin), slice(max(0, left - margin), right + margin)
+    hole = np.zeros(scene.small[window].shape[:2], bool)
+    y, x = y - window[0].start, x - window[1].start
+    hole[y, x] = True
+    light = np.ascontiguousarray(scene.small[window][..., :3])
+    smooth = harmonic_fill.fill(light, hole, ribbon.cover[window] == 0)[y, x]
+    return np.asarray(np.log(np.maximum(smooth, 0.0) + np.float32(scene.floor)))
+
+
+@dataclass(frozen=True, slots=True)
+class Straightened:
+    """The seams of a crop on one ribbon: its log light (T, S, 3), and where it lies in the matte or off the crop."""
+
+    ribbon: Ribbon
+    light_TSC: Array
+    hole_TS: Bools
+    floor: float
+    small: Array
+
+
+def straighten(rgb: Array, hole: Bools, curves: Sequence[Curve]) -> Straightened | None:
+    """Straighten a crop (H, W, 3) along its seams; None where no matte pixel belongs to a curve."""
+    ribbon = build_ribbon(hole, curves)
+    if ribbon is None:
+        return None
+    small = cv2.cvtColor(ribbon.shrink(rgb), cv2.COLOR_RGB2RGBA)  # four channels are sampled faster than three
+    some, clear = small[::_SOME], (ribbon.cover[::_SOME] == 0).view(np.uint8)
+    floor = _FLOOR * max(float(np.mean(cv2.mean(some, clear if clear.any() else None)[:3])), 1e-4)
+    light_TSC = ribbon.sample(small)
+    np.maximum(light_TSC, 0.0, out=light_TSC)
+    light_TSC += np.float32(floor)
+    np.log(light_TSC, out=light_TSC)
+    hole_TS = (ribbon.sample(ribbon.cover) > _TOUCH) | ~ribbon.inside_TS
+    return Straightened(ribbon, light_TSC[..., :3], hole_TS, floor, small)
+
+
+def _mirrored(scene: Straightened, column_P: Array) -> Array:
+    """Rows (fractional) of the matte pixels reflected in the nearer rim of the matte, two full pixels out.
+
+    The mirror keeps neighbours neighbours, so that grain keeps its own texture. Rows may lie beyond the ribbon's own.
+    """
+    across, centre = scene.ribbon.across_P, scene.ribbon.centre
+    clear = ~scene.hole_TS
+    above = (centre - np.argmax(clear[centre::-1], axis=0))[column_P]
+    below = (centre + np.argmax(clear[centre:], axis=0))[column_P]
+    out = 2.0 / scene.ribbon.step
+    rows = np.where(across - above < below - across, 2 * above - out - across, 2 * below + out - across)
+    return np.asarray(rows, np.float32)
