@@ -13,7 +13,7 @@ import nuke
 
 from rotopaint_ai.errors import UsageError
 from rotopaint_ai.exchange import document
-from rotopaint_nuke import patch, roto_node
+from rotopaint_nuke import clean_merge, roto_node
 
 
 def build(shapes: str | Path, *, read: str | None = None, with_clean: bool = False) -> Any:
@@ -37,8 +37,8 @@ def build(shapes: str | Path, *, read: str | None = None, with_clean: bool = Fal
 
 def add_clean(shapes: Path, source: Any | None, frames: tuple[int, int]) -> Any:
     """The Read and Merge of the clean frames beside a run's shapes. Raises UsageError where there are none."""
-    pattern = patch.clean_pattern(shapes)
+    pattern = clean_merge.clean_pattern(shapes)
     if source is None or pattern is None:
         what = "no Read was named" if source is None else f"{shapes.parent / 'clean'} holds no clean frames"
         raise UsageError(f"clean plate: {what}; run with clean plates, and say which Read is the plate")
-    return patch.set_up(nuke, source, pattern, frames)[0]
+    return clean_merge.set_up(nuke, source, pattern, frames)[0]

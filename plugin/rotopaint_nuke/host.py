@@ -10,7 +10,7 @@ import nuke
 from rotopaint_ai.errors import UsageError
 from rotopaint_ai.exchange import document as roto_document
 from rotopaint_ai.shapes.roto import RotoDocument
-from rotopaint_nuke import patch, roto_node
+from rotopaint_nuke import clean_merge, roto_node
 from rotopaint_ui.host import Engine, PlateChoice, find_engine
 from rotopaint_ui.panel import Panel
 
@@ -56,11 +56,11 @@ def set_up_clean(shapes: Path) -> str:
     reads = nuke.selectedNodes("Read")
     if len(reads) != 1:
         raise UsageError(f"{len(reads)} Read nodes are selected; select the one with the plate")
-    pattern = patch.clean_pattern(shapes)
+    pattern = clean_merge.clean_pattern(shapes)
     if pattern is None:
         raise UsageError(f"{shapes.parent}: holds no clean frames; run again with clean plates")
     document = roto_document.read(shapes)
-    merge, is_update = patch.set_up(nuke, reads[0], pattern, (document.first_frame, document.last_frame))
+    merge, is_update = clean_merge.set_up(nuke, reads[0], pattern, (document.first_frame, document.last_frame))
     return f"{'Updated' if is_update else 'Made'} {merge.name()}; one undo takes it back"
 
 

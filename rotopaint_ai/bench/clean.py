@@ -84,12 +84,12 @@ def _cases(arguments: argparse.Namespace, scratch: Path) -> list[Case]:
 
 def _film(scratch: Path, n_frames: int) -> list[Path]:
     """Shots of the stage: one as 8-bit PNG, one as EXR whose light goes above 1."""
-    from rotopaint_ai.stage.shot import Shot, write_shot
+    from rotopaint_ai.stage.puppet_shot import StageShot, write_shot
 
     folders = []
     for seed, suffix in zip(STAGE_SEEDS, (".png", ".exr")):
         folders.append(scratch / "stage" / f"{seed}{suffix}")
-        write_shot(folders[-1], Shot(seed, frames=n_frames), suffix=suffix)
+        write_shot(folders[-1], StageShot(seed, frames=n_frames), suffix=suffix)
     return folders
 
 

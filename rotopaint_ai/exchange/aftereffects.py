@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from rotopaint_ai.errors import DocumentError
-from rotopaint_ai.exchange import losses, reading
+from rotopaint_ai.exchange import lossiness, parsing
 from rotopaint_ai.exchange.features import Feature
-from rotopaint_ai.exchange.lines import switches, visible_between
-from rotopaint_ai.exchange.losses import Loss
-from rotopaint_ai.exchange.reading import Reading
+from rotopaint_ai.exchange.linear_keys import switches, visible_between
+from rotopaint_ai.exchange.lossiness import Loss
+from rotopaint_ai.exchange.parsing import ReadResult
 from rotopaint_ai.shapes.roto import ControlPoint, Interpolation, Key, Points, RotoDocument, RotoShape
 
 FORMAT: Final = "rotopaint-after-effects-masks"
@@ -52,7 +52,7 @@ _HOSTS: Final = Path(__file__).with_name("hosts")
 
 def losses_of(document: RotoDocument) -> list[Loss]:
     """What After Effects' masks do not hold of this document."""
-    return losses.of(
+    return lossiness.of(
         document,
         keeps=KEEPS,
         words=WORDS,
@@ -99,45 +99,45 @@ def _mask(shape: RotoShape, document: RotoDocument) -> dict[str, Any]:
 
 def _key(frame: int, shape: RotoShape) -> list[Any]:
     key = shape.keys[frame]
-    reading.number(f"shape '{shape.name}': a control point", max(abs(v) for point in key.points for v in point))
+    parsing.number(f"shape '{shape.name}': a control point", max(abs(v) for point in key.points for v in point))
     return [frame, key.interpolation == "hold", [[round(value, 9) for value in point] for point in key.points]]
 
 
 # --- reading ----------------------------------------------------------------------------------------------------------
 
 
-def read_report(path: Path | str, *, width: int | None = None, height: int | None = None) -> Reading:
+def read_report(path: Path | str, *, width: int | None = None, height: int | None = None) -> ReadResult:
     """Read a dump of a composition's masks, or a script that this product wrote. Raises DocumentError."""
     path = Path(path)
-    return loads(reading.text_of(path), width=width, height=height, where=path.name)
+    return loads(parsing.text_of(path), width=width, height=height, where=path.name)
 
 
-def loads(text: str, *, width: int | None = None, height: int | None = None, where: str = "masks") -> Reading:
+def loads(text: str, *, width: int | None = None, height: int | None = None, where: str = "masks") -> ReadResult:
     """The document in the text of a script that this product wrote, or of a dump of a composition's masks."""
     inner = text.split(_BEGIN, 1)[1].partition(_END)[0] if _BEGIN in text else text
-    data = reading.json_of(inner, where, wanted="a script written by this product, or its dump of a composition")
+    data = parsing.json_of(inner, where, wanted="a script written by this product, or its dump of a composition")
     if not isinstance(data, dict) or data.get("format") != FORMAT:
         raise DocumentError(
             f"{where}: is not masks of After Effects; run the dump script there and read what it writes"
         )
     told: list[str] = []
-    size = (reading.whole(f"{where}: width", data.get("width")), reading.whole(f"{where}: height", data.get("height")))
-    size = reading.plate_size(where, size, width, height)
+    size = (parsing.whole(f"{where}: width", data.get("width")), parsing.whole(f"{where}: height", data.get("height")))
+    size = parsing.plate_size(where, size, width, height)
     masks = [*_rows(data, "masks", where), *_dumped(data, size, where, told)]
-    first = reading.whole(f"{where}: first_frame", data.get("first_frame"))
-    last = data.get("last_frame", first + reading.whole(f"{where}: n_frames", data.get("n_frames", 1)) - 1)
-    first, last = reading.frame_range(where, [first, reading.whole(f"{where}: last_frame", last)])
+    first = parsing.whole(f"{where}: first_frame", data.get("first_frame"))
+    last = data.get("last_frame", first + parsing.whole(f"{where}: n_frames", data.get("n_frames", 1)) - 1)
+    first, last = parsing.frame_range(where, [first, parsing.whole(f"{where}: last_frame", last)])
     taken: set[str] = set()
     shapes = [
-        _shape(mask, reading.free_name(str(mask.get("name")), taken), (first, last), where, told) for mask in masks
+        _shape(mask, parsing.free_name(str(mask.get("name")), taken), (first, last), where, told) for mask in masks
     ]
     kept = tuple(shape for shape in shapes if shape is not None)
     frames = [frame for shape in kept for frame in shape.frames]
-    first, last = reading.frame_range(where, [first, last, *frames])
-    aspect, fps = (reading.number(f"{where}: {name}", data.get(name)) for name in ("pixel_aspect", "fps"))
+    first, last = parsing.frame_range(where, [first, last, *frames])
+    aspect, fps = (parsing.number(f"{where}: {name}", data.get(name)) for name in ("pixel_aspect", "fps"))
     if aspect <= 0 or fps <= 0:
         raise DocumentError(f"{where}: pixel aspect {aspect:g} and frame rate {fps:g}; both must be above 0")
-    return Reading(RotoDocument(*size, first, last, aspect, round(fps, 5), shapes=kept), tuple(dict.fromkeys(told)))
+    return ReadResult(RotoDocument(*size, first, last, aspect, round(fps, 5), shapes=kept), tuple(dict.fromkeys(told)))
 
 
 def _rows(data: Mapping[str, Any], name: str, where: str) -> list[dict[str, Any]]:
@@ -174,8 +174,8 @@ def _outside(mask: Mapping[str, Any], where: str, told: list[str]) -> float:
     """Feather outside the edge in pixels: half of After Effects' feather, and the expansion."""
     pair = mask.get("feather") or [0.0, 0.0]
     both = pair if isinstance(pair, list) and len(pair) == 2 else [pair, pair]
-    x, y = (reading.number(f"{where}: '{mask['name']}': feather", value) for value in both)
-    grown = reading.number(f"{where}: '{mask['name']}': expansion", mask.get("expansion", 0.0))
+    x, y = (parsing.number(f"{where}: '{mask['name']}': feather", value) for value in both)
+    grown = parsing.number(f"{where}: '{mask['name']}': expansion", mask.get("expansion", 0.0))
     reach = (x + y) / 4 + grown
     if abs(x - y) > 1e-3:
         told.append(f"{mask['name']}: feather of {x:g} by {y:g} px became its mean; the document holds one width")
@@ -211,14 +211,14 @@ def _shape(mask: Mapping[str, Any], name: str, span: tuple[int, int], where: str
     for row in rows:
         frame = span[0] if row[0] is None else _frame(row[0], here, name, told)
         keys[frame] = Key(_points(row[2], here), "model" if row[1] == "eased" else "human", _kind(row[1]))
-    kept = reading.same_count(here, {frame: key.points for frame, key in keys.items()})
+    kept = parsing.same_count(here, {frame: key.points for frame, key in keys.items()})
     if not kept:
         told.append(f"{name}: has no key and is left out")
         return None
     if len(kept) < len(keys):
         gone = sorted(set(keys) - set(kept))
-        told.append(f"{name}: its points change in number; keys at {reading.spelled(gone)} are left out")
-    base = reading.shape_of(name, closed, kept, reading.number(f"{here}: feather", mask.get("feather", 0.0)))
+        told.append(f"{name}: its points change in number; keys at {parsing.spelled(gone)} are left out")
+    base = parsing.shape_of(name, closed, kept, parsing.number(f"{here}: feather", mask.get("feather", 0.0)))
     shape = _with_linear_moves(base.with_keys({frame: keys[frame] for frame in base.frames}), told)
     return RotoShape(
         name, closed, shape.role, shape.keys, feather_px=shape.feather_px, visible=_hidden(mask, name, span, here, told)
@@ -239,7 +239,7 @@ def _with_linear_moves(shape: RotoShape, told: list[str]) -> RotoShape:
 
 def _frame(value: object, where: str, name: str, told: list[str]) -> int:
     """A key's frame. Times are sums of frame durations, so they miss whole frames by rounding only."""
-    exact = reading.number(f"{where}: a key's frame", value)
+    exact = parsing.number(f"{where}: a key's frame", value)
     if abs(exact - round(exact)) > 0.01:
         told.append(f"{name}: keys between frames were moved to the nearest frame")
     return round(exact)
@@ -252,7 +252,7 @@ def _kind(value: object) -> Interpolation:
 def _points(rows: object, where: str) -> Points:
     if not isinstance(rows, list) or not all(isinstance(row, list) and len(row) == 6 for row in rows):
         raise DocumentError(f"{where}: points are no rows of six numbers; write the file again")
-    return tuple(ControlPoint(*(reading.number(f"{where}: a point", value) for value in row)) for row in rows)
+    return tuple(ControlPoint(*(parsing.number(f"{where}: a point", value) for value in row)) for row in rows)
 
 
 def _hidden(mask: Mapping[str, Any], name: str, span: tuple[int, int], where: str, told: list[str]) -> dict[int, bool]:
@@ -261,7 +261,7 @@ def _hidden(mask: Mapping[str, Any], name: str, span: tuple[int, int], where: st
     for row in rows:
         if not isinstance(row, list) or len(row) != 2:
             raise DocumentError(f"{where}: opacity is {str(row)[:30]}; wanted [frame, percent]")
-        value = reading.number(f"{where}: opacity", row[1])
+        value = parsing.number(f"{where}: opacity", row[1])
         if 0.0 < value < 100.0:
             told.append(f"{name}: is partly transparent at times; the document draws it whole")
         changes.append((span[0] if row[0] is None else _frame(row[0], where, name, told), value > 0.0))

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Final
 
 from rotopaint_ai.errors import DocumentError, UsageError
-from rotopaint_ai.exchange import blender, reading
-from rotopaint_ai.exchange.form import Format
+from rotopaint_ai.exchange import blender, parsing
+from rotopaint_ai.exchange.format_spec import FormatSpec
 from rotopaint_ai.shapes.roto import RotoDocument
 
 TIMEOUT_S: Final = 300
@@ -45,7 +45,7 @@ def _dumped(program: str, path: Path) -> str:
         if not target.exists():
             said = [line for line in (done.stdout + done.stderr).splitlines() if line.strip()] or ["no words"]
             raise DocumentError(f"{path.name}: Blender wrote no masks ({said[-1].strip()[:100]}); open it in Blender")
-        return reading.text_of(target)
+        return parsing.text_of(target)
 
 
-FORM: Final = Format("Blender file", (".blend",), "masks of a file, if Blender is installed", read, None)
+FORMAT: Final = FormatSpec("Blender file", (".blend",), "masks of a file, if Blender is installed", read, None)

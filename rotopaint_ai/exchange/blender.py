@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from rotopaint_ai.errors import DocumentError
-from rotopaint_ai.exchange import bands, edges, losses, reading
+from rotopaint_ai.exchange import feather_edges, lossiness, parsing, stroke_outlines
 from rotopaint_ai.exchange.features import Feature
-from rotopaint_ai.exchange.lines import linear_keys, switches, visible_between
-from rotopaint_ai.exchange.losses import Loss
-from rotopaint_ai.exchange.reading import Reading
+from rotopaint_ai.exchange.linear_keys import linear_keys, switches, visible_between
+from rotopaint_ai.exchange.lossiness import Loss
+from rotopaint_ai.exchange.parsing import ReadResult
 from rotopaint_ai.shapes.roto import ControlPoint, Points, RotoDocument, RotoShape
 
 FORMAT: Final = "rotopaint-blender-masks"
@@ -41,7 +41,7 @@ KEEPS: Final[frozenset[Feature]] = frozenset(
     )
 )
 WORDS: Final[Mapping[Feature, str]] = {
-    "keys": losses.HOLDS,
+    "keys": lossiness.HOLDS,
     "open": "{names}: Blender draws no open curve; a closed band as wide as the stroke is written",
     "width": "{names}: the width is in the band's outline",
     "taper": "{names}: the taper is in the band's outline",
@@ -58,14 +58,14 @@ _HOSTS: Final = Path(__file__).with_name("hosts")
 def losses_of(document: RotoDocument) -> list[Loss]:
     """What Blender's masks do not hold of this document."""
     names = names_of(document)
-    return losses.of(
+    return lossiness.of(
         document,
         keeps=KEEPS,
         words=WORDS,
         shapes={
             "names": lambda shape: names[shape.name] != shape.name,
-            "keys": losses.holds,
-            "roles": lambda shape: shape.role != reading.role_of(shape.name, True),
+            "keys": lossiness.holds,
+            "roles": lambda shape: shape.role != parsing.role_of(shape.name, True),
             "feather": lambda shape: shape.feather_px > 0 and (document.pixel_aspect != 1.0 or any(shape.taper)),
         },
     )
@@ -81,7 +81,7 @@ def _free(name: str, taken: set[str]) -> str:
     """The name cut to what Blender keeps, numbered where that is taken."""
     cut = name.encode()[:_LONGEST_NAME].decode(errors="ignore")
     if cut in taken:
-        cut = reading.free_name(name.encode()[: _LONGEST_NAME - 6].decode(errors="ignore"), taken)
+        cut = parsing.free_name(name.encode()[: _LONGEST_NAME - 6].decode(errors="ignore"), taken)
     taken.add(cut)
     return cut
 
@@ -96,7 +96,7 @@ def dump_script() -> str:
 
 def as_written(document: RotoDocument) -> RotoDocument:
     """The document as Blender can draw it: strokes are closed bands."""
-    return bands.closed_strokes(document)
+    return stroke_outlines.closed_strokes(document)
 
 
 def dumps(document: RotoDocument) -> str:
@@ -122,9 +122,9 @@ def dumps(document: RotoDocument) -> str:
 
 def _layer(shape: RotoShape, name: str, document: RotoDocument) -> dict[str, Any]:
     keys = linear_keys(shape)
-    drawn = shape if shape.closed else bands.band(shape)
+    drawn = shape if shape.closed else stroke_outlines.stroke_outline(shape)
     poses = {frame: _pose(shape, points) for frame, points in keys.items()}
-    turned = sum(edges.signed_area(points) < 0 for points, _ in poses.values()) * 2 > len(poses)
+    turned = sum(feather_edges.signed_area(points) < 0 for points, _ in poses.values()) * 2 > len(poses)
     span = (document.first_frame, document.last_frame)
     return {
         "name": name,
@@ -139,20 +139,20 @@ def _pose(shape: RotoShape, points: Points) -> tuple[Points, list[float]]:
     """The closed curve to draw, and the feather in pixels at each of its points."""
     if shape.closed:
         return points, [shape.feather_px] * len(points)
-    width = bands.width_of(shape)
-    shares = bands.feather_shares(points, shape.taper)
-    return bands.outline(points, width, shape.taper), [shape.feather_px * share for share in shares]
+    width = stroke_outlines.width_of(shape)
+    shares = stroke_outlines.feather_shares(points, shape.taper)
+    return stroke_outlines.outline(points, width, shape.taper), [shape.feather_px * share for share in shares]
 
 
 def _rows(
     points: Points, feathers: Sequence[float], turned: bool, name: str, document: RotoDocument
 ) -> list[list[float]]:
     if turned:
-        points, feathers = edges.reversed_points(points, True), [feathers[0], *feathers[:0:-1]]
+        points, feathers = feather_edges.reversed_points(points, True), [feathers[0], *feathers[:0:-1]]
     scales = _scales(points, document.width, document.height, document.pixel_aspect)
     rows = []
     for p, feather, scale in zip(points, feathers, scales, strict=True):
-        reading.number(f"shape '{name}': a control point", max(map(abs, p)))
+        parsing.number(f"shape '{name}': a control point", max(map(abs, p)))
         places = ((p.x, p.y), (p.x + p.in_dx, p.y + p.in_dy), (p.x + p.out_dx, p.y + p.out_dy))
         six = [v for x, y in places for v in _to_mask(x, y, document)]
         rows.append([round(v, 9) for v in (*six, feather / scale)])
@@ -172,42 +172,42 @@ def _to_plate(x: float, y: float, width: int, height: int, aspect: float) -> tup
 
 def _scales(points: Points, width: int, height: int, aspect: float) -> list[float]:
     """Plate pixels of one unit of feather at each point: an edge moves along its normal in mask space."""
-    return [max(width, height) * math.hypot(x, aspect * y) for x, y in edges.normals(points)]
+    return [max(width, height) * math.hypot(x, aspect * y) for x, y in feather_edges.normals(points)]
 
 
 # --- reading ----------------------------------------------------------------------------------------------------------
 
 
-def read_report(path: Path | str, *, width: int | None = None, height: int | None = None) -> Reading:
+def read_report(path: Path | str, *, width: int | None = None, height: int | None = None) -> ReadResult:
     """Read a dump of Blender's masks, or a script that this product wrote. Raises DocumentError."""
     path = Path(path)
-    return loads(reading.text_of(path), width=width, height=height, where=path.name)
+    return loads(parsing.text_of(path), width=width, height=height, where=path.name)
 
 
-def loads(text: str, *, width: int | None = None, height: int | None = None, where: str = "masks") -> Reading:
+def loads(text: str, *, width: int | None = None, height: int | None = None, where: str = "masks") -> ReadResult:
     """The document in the text of a script that this product wrote, or of a dump of Blender's masks."""
     inner = text[text.find(_BEGIN) + len(_BEGIN) :].partition(_END)[0] if _BEGIN in text else text
-    data = reading.json_of(inner, where, wanted="a script written by this product, or its dump of Blender's masks")
+    data = parsing.json_of(inner, where, wanted="a script written by this product, or its dump of Blender's masks")
     if not isinstance(data, dict) or data.get("format") != FORMAT:
         raise DocumentError(f"{where}: is not masks of Blender; run the dump script in Blender and read what it writes")
     told: list[str] = []
-    size = (reading.whole(f"{where}: width", data.get("width")), reading.whole(f"{where}: height", data.get("height")))
-    size = reading.plate_size(where, size, width, height)
-    aspect = reading.number(f"{where}: pixel_aspect", data.get("pixel_aspect", 1.0))
-    fps = reading.number(f"{where}: fps", data.get("fps", 24.0))
+    size = (parsing.whole(f"{where}: width", data.get("width")), parsing.whole(f"{where}: height", data.get("height")))
+    size = parsing.plate_size(where, size, width, height)
+    aspect = parsing.number(f"{where}: pixel_aspect", data.get("pixel_aspect", 1.0))
+    fps = parsing.number(f"{where}: fps", data.get("fps", 24.0))
     if aspect <= 0 or fps <= 0:
         raise DocumentError(f"{where}: pixel aspect {aspect:g} and frame rate {fps:g}; both must be above 0")
     frame = (*size, aspect)
     masks = _rows_of(data, "masks", where)
     rows = [{"name": "Mask", **each} for each in _rows_of(data, "layers", where)]
     rows += [row for mask in masks for row in _dumped_rows(mask, len(masks) > 1, where, told)]
-    first, last = (reading.whole(f"{where}: {name}", data.get(name)) for name in ("first_frame", "last_frame"))
-    first, last = reading.frame_range(where, [first, last, *_frames(rows, where)])
+    first, last = (parsing.whole(f"{where}: {name}", data.get(name)) for name in ("first_frame", "last_frame"))
+    first, last = parsing.frame_range(where, [first, last, *_frames(rows, where)])
     taken: set[str] = set()
     shapes = [
-        _shape(row, reading.free_name(str(row["name"]), taken), frame, (first, last), where, told) for row in rows
+        _shape(row, parsing.free_name(str(row["name"]), taken), frame, (first, last), where, told) for row in rows
     ]
-    return Reading(
+    return ReadResult(
         RotoDocument(*size, first, last, aspect, fps, shapes=tuple(s for s in shapes if s is not None)), tuple(told)
     )
 
@@ -254,7 +254,7 @@ def _keys_of(row: Mapping[str, Any], where: str) -> list[tuple[int, list[Any]]]:
     for key in row.get("keys") or []:
         if not isinstance(key, list) or len(key) != 2 or not isinstance(key[1], list):
             raise DocumentError(f"{where}: '{row['name']}': a key is no [frame, points]; write the file again")
-        found.append((reading.whole(f"{where}: '{row['name']}': a frame", key[0]), key[1]))
+        found.append((parsing.whole(f"{where}: '{row['name']}': a frame", key[0]), key[1]))
     return found
 
 
@@ -270,11 +270,11 @@ def _shape(
         told.append(f"{name}: has no points and is left out")
         return None
     if row.get("reversed"):
-        keys = {frame: edges.reversed_points(points, closed) for frame, points in keys.items()}
-    elif closed and any(feathers) and sum(edges.signed_area(p) < 0 for p in keys.values()) * 2 > len(keys):
+        keys = {frame: feather_edges.reversed_points(points, closed) for frame, points in keys.items()}
+    elif closed and any(feathers) and sum(feather_edges.signed_area(p) < 0 for p in keys.values()) * 2 > len(keys):
         told.append(f"{name}: runs counter-clockwise, so Blender feathers inwards, which the document does not hold")
         feathers = []
-    shape = reading.shape_of(name, closed, reading.same_count(name, keys), _feather(name, feathers, told))
+    shape = parsing.shape_of(name, closed, parsing.same_count(name, keys), _feather(name, feathers, told))
     return RotoShape(
         name, closed, shape.role, shape.keys, feather_px=shape.feather_px, visible=_hidden(row, name, span, where, told)
     )
@@ -287,7 +287,7 @@ def _points(
     for row in rows:
         if not isinstance(row, list) or len(row) < 7:
             raise DocumentError(f"{where}: a point is {str(row)[:30]}; wanted seven numbers")
-        x, y, lx, ly, rx, ry, weight = (reading.number(where, value, limit=1e6) for value in row[:7])
+        x, y, lx, ly, rx, ry, weight = (parsing.number(where, value, limit=1e6) for value in row[:7])
         (px, py), (ix, iy), (ox, oy) = (_to_plate(u, v, *plate) for u, v in ((x, y), (lx, ly), (rx, ry)))
         found.append(ControlPoint(px, py, ix - px, iy - py, ox - px, oy - py))
         weights.append(weight)
@@ -313,8 +313,8 @@ def _hidden(row: Mapping[str, Any], name: str, span: tuple[int, int], where: str
     for pair in row.get("alpha") or []:
         if not isinstance(pair, list) or len(pair) != 2:
             raise DocumentError(f"{where}: '{name}': opacity is {str(pair)[:30]}; wanted [frame, value]")
-        value = reading.number(f"{where}: '{name}': opacity", pair[1])
-        frame = span[0] if pair[0] is None else round(reading.number(f"{where}: '{name}': a frame", pair[0]))
+        value = parsing.number(f"{where}: '{name}': opacity", pair[1])
+        frame = span[0] if pair[0] is None else round(parsing.number(f"{where}: '{name}': a frame", pair[0]))
         changes.append((frame, value))
     if any(0.0 < value < 1.0 for _, value in changes) or any(a == b for (a, _), (b, _) in pairwise(sorted(changes))):
         told.append(f"{name}: is partly transparent at times; the document draws it whole")

@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from rotopaint_ai.errors import DocumentError
-from rotopaint_ai.exchange import losses, polygons, reading
+from rotopaint_ai.exchange import lossiness, parsing, polygons
 from rotopaint_ai.exchange.features import Feature
-from rotopaint_ai.exchange.losses import Loss
-from rotopaint_ai.exchange.polygons import Drawn
-from rotopaint_ai.exchange.reading import Reading
+from rotopaint_ai.exchange.lossiness import Loss
+from rotopaint_ai.exchange.parsing import ReadResult
+from rotopaint_ai.exchange.polygons import FramePolygon
 from rotopaint_ai.shapes.roto import ControlPoint, Landmark, LandmarkKeys, Points, RotoDocument
 
 KEEPS: Final[frozenset[Feature]] = frozenset(("visibility", "names", "order", "landmarks", "range", "size"))
@@ -40,11 +40,11 @@ def losses_of(document: RotoDocument) -> list[Loss]:
     marks = document.landmarks
     inexact = bool(marks.hand) or any(m and m.expected_error_px for row in marks.keys.values() for m in row)
     always: frozenset[Feature] = frozenset({"landmarks"}) if inexact else frozenset()
-    return losses.of(
+    return lossiness.of(
         document,
         keeps=KEEPS,
         words=WORDS,
-        shapes={"roles": lambda shape: shape.role != reading.role_of(shape.name, True)},
+        shapes={"roles": lambda shape: shape.role != parsing.role_of(shape.name, True)},
         always=always,
     )
 
@@ -84,7 +84,7 @@ def dumps(document: RotoDocument) -> str:
 
 
 def _polygon(name: str, points: Points, image: int, category: int) -> dict[str, Any]:
-    reading.number(f"shape '{name}': a control point", max(max(abs(p.x), abs(p.y)) for p in points))
+    parsing.number(f"shape '{name}': a control point", max(max(abs(p.x), abs(p.y)) for p in points))
     flat = [round(v, 4) for p in points for v in (p.x, p.y)]
     return {
         "image_id": image,
@@ -118,15 +118,15 @@ def _box(places: Sequence[tuple[float, float]]) -> list[float]:
 # --- reading ----------------------------------------------------------------------------------------------------------
 
 
-def read_report(path: Path | str, *, width: int | None = None, height: int | None = None) -> Reading:
+def read_report(path: Path | str, *, width: int | None = None, height: int | None = None) -> ReadResult:
     """Read the polygons and keypoints of a COCO file. Raises DocumentError."""
     path = Path(path)
-    return loads(reading.text_of(path), width=width, height=height, where=path.name)
+    return loads(parsing.text_of(path), width=width, height=height, where=path.name)
 
 
-def loads(text: str, *, width: int | None = None, height: int | None = None, where: str = "annotations") -> Reading:
+def loads(text: str, *, width: int | None = None, height: int | None = None, where: str = "annotations") -> ReadResult:
     """The document in a COCO text. Pictures of one size are read; the size asked for, else the first picture's."""
-    data = reading.json_of(text, where, wanted="COCO annotations")
+    data = parsing.json_of(text, where, wanted="COCO annotations")
     if not isinstance(data, dict) or not all(isinstance(data.get(name), list) for name in ("images", "annotations")):
         raise DocumentError(f"{where}: has no images and annotations; wanted a COCO file")
     told: list[str] = []
@@ -140,9 +140,9 @@ def loads(text: str, *, width: int | None = None, height: int | None = None, whe
     rows = [row for frame, each in known for row in _rows(frame, each, categories, where, told)]
     shapes = polygons.assemble(rows, sorted(frames.values()), where)
     marks = _landmarks(known, categories, where, told)
-    first, last = reading.frame_range(where, frames.values())
+    first, last = parsing.frame_range(where, frames.values())
     document = RotoDocument(*size, first, last, landmarks=marks, shapes=shapes)
-    return Reading(document, tuple(_counted(told)))
+    return ReadResult(document, tuple(_counted(told)))
 
 
 def _counted(told: Sequence[str]) -> list[str]:
@@ -164,11 +164,11 @@ def _pictures(
         if not isinstance(image, dict) or not isinstance(image.get("id"), (int, str)):
             raise DocumentError(f"{where}: image {place} has no id; write the file again")
         here = f"{where}: image {image['id']}"
-        sizes[image["id"]] = tuple(reading.whole(f"{here}: {side}", image.get(side)) for side in ("width", "height"))  # type: ignore[assignment]
+        sizes[image["id"]] = tuple(parsing.whole(f"{here}: {side}", image.get(side)) for side in ("width", "height"))  # type: ignore[assignment]
         stated = image.get("frame", polygons.frame_of(str(image.get("file_name", "")), place))
-        named[image["id"]] = reading.whole(f"{here}: frame", stated)
+        named[image["id"]] = parsing.whole(f"{here}: frame", stated)
     asked = (width, height) if width is not None and height is not None else next(iter(sizes.values()), None)
-    size = reading.plate_size(
+    size = parsing.plate_size(
         where, asked if asked in sizes.values() else next(iter(sizes.values()), None), width, height
     )
     kept = [each for each in sizes if sizes[each] == size]
@@ -194,7 +194,7 @@ def _annotations(rows: Sequence[Any], frames: Mapping[Any, int], where: str) -> 
 
 def _rows(
     frame: int, annotation: Mapping[str, Any], categories: Mapping[Any, Any], where: str, told: list[str]
-) -> list[Drawn]:
+) -> list[FramePolygon]:
     """The polygons of an annotation; more than one part are shapes of their own."""
     parts = annotation.get("segmentation") or []
     if isinstance(parts, dict):
@@ -207,9 +207,9 @@ def _rows(
     for part in parts:
         if not isinstance(part, list) or len(part) % 2 or len(part) < 2:
             raise DocumentError(f"{where}: '{name}': a polygon is no flat list of x and y; write the file again")
-        flat = [reading.number(f"{where}: '{name}'", value) for value in part]
+        flat = [parsing.number(f"{where}: '{name}'", value) for value in part]
         points = tuple(ControlPoint(x, y) for x, y in zip(flat[::2], flat[1::2], strict=True))
-        rows.append(Drawn(frame, name, True, points))
+        rows.append(FramePolygon(frame, name, True, points))
     if len(parts) > 1:
         told.append(f"'{name}' in {len(parts)} parts became as many shapes")
     return rows
@@ -239,7 +239,7 @@ def _landmarks(
         if len(flat) != 3 * len(here) or len(set(here)) != len(here):
             raise DocumentError(f"{where}: {len(flat)} keypoint numbers for {len(here)} names; wanted three for each")
         names = here
-        numbers = [reading.number(f"{where}: a keypoint", value) for value in flat]
+        numbers = [parsing.number(f"{where}: a keypoint", value) for value in flat]
         threes = [numbers[i : i + 3] for i in range(0, len(numbers), 3)]
         keys[frame] = tuple(Landmark(x, y) if seen else None for x, y, seen in threes)
     return replace(LandmarkKeys(), names=names, keys=dict(sorted(keys.items())))

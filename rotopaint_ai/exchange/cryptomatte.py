@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 
 from rotopaint_ai import files
 from rotopaint_ai.errors import DocumentError
-from rotopaint_ai.exchange import losses
+from rotopaint_ai.exchange import lossiness
 from rotopaint_ai.exchange.features import Feature
-from rotopaint_ai.exchange.losses import Loss
+from rotopaint_ai.exchange.lossiness import Loss
 from rotopaint_ai.plates import exr_writer
 from rotopaint_ai.shapes.rasterise import matte
 from rotopaint_ai.shapes.roto import RotoDocument
@@ -50,7 +50,7 @@ Matte = NDArray[np.float32]
 
 def losses_of(document: RotoDocument) -> list[Loss]:
     """What pictures do not hold of this document."""
-    return losses.of(document, keeps=KEEPS, words=WORDS)
+    return lossiness.of(document, keeps=KEEPS, words=WORDS)
 
 
 def murmur3(data: bytes, seed: int = 0) -> int:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rotopaint_ai.errors import DocumentError, UsageError
 from rotopaint_ai.exchange import (
@@ -15,25 +16,28 @@ from rotopaint_ai.exchange import (
     blend_files,
     blender,
     coco,
+    cryptomatte_format,
     document,
     fusion,
     json_files,
     labelme,
     nuke,
-    pictures,
     polygons,
     silhouette,
     ssf,
     svg,
 )
-from rotopaint_ai.exchange.bands import closed_strokes
-from rotopaint_ai.exchange.form import Format, of_text
+from rotopaint_ai.exchange.format_spec import FormatSpec, of_text
+from rotopaint_ai.exchange.stroke_outlines import closed_strokes
 from rotopaint_ai.shapes import edit
 from rotopaint_ai.shapes.roto import Key, Points, RotoDocument, RotoShape
 
+if TYPE_CHECKING:
+    from rotopaint_ai.exchange.round_trip import Proof
+
 
 @dataclass(frozen=True, slots=True)
-class Converted:
+class Conversion:
     """What a conversion did: shapes and keys written, largest error in pixels, everything that was lost on the way."""
 
     path: Path
@@ -107,8 +111,8 @@ def _ends_cut(points: Points) -> Points:
 
 
 FORMATS = (
-    Format("RotoPaint", (".roto.json",), "the open document, everything kept", _read_document, _write_document),
-    Format(
+    FormatSpec("RotoPaint", (".roto.json",), "the open document, everything kept", _read_document, _write_document),
+    FormatSpec(
         "Nuke",
         (".nk", ".gizmo"),
         "Roto and RotoPaint nodes; landmarks, taper lost",
@@ -117,7 +121,7 @@ FORMATS = (
         loses=nuke.NOT_KEPT,
         names=nuke.names,
     ),
-    Format(
+    FormatSpec(
         "SVG",
         (".svg",),
         "a drawing of every frame; keys and landmarks lost",
@@ -184,14 +188,14 @@ FORMATS = (
         tells_aspect=False,
         tells_fps=False,
     ),
-    labelme.FORM,
-    pictures.CRYPTOMATTE,
-    blend_files.FORM,
-    json_files.FORM,
+    labelme.FORMAT,
+    cryptomatte_format.CRYPTOMATTE,
+    blend_files.FORMAT,
+    json_files.FORMAT,
 )
 
 
-def format_of(path: Path | str) -> Format:
+def format_of(path: Path | str) -> FormatSpec:
     """The format that a file's suffix names, the longest that fits. Raises UsageError listing what there is."""
     name = Path(path).name.lower()
     fitting = [(len(s), each) for each in FORMATS for s in each.suffixes if name.endswith(s)]
@@ -271,6 +275,23 @@ def written_path(path: Path | str) -> Path:
     return each.pattern(Path(path)) if each.pattern is not None else Path(path)
 
 
+def proof_of(path: Path | str, meant: RotoDocument) -> Proof:
+    """The proof of a file that was written for a document: read by its own format's reader and compared.
+
+    Raises DocumentError where it cannot be read, UsageError where nothing reads or writes this suffix.
+    """
+    from rotopaint_ai.exchange.round_trip import compare
+
+    kind = format_of(path)
+    if kind.prove is not None:
+        return kind.prove(Path(path), meant)
+    if kind.read is None:
+        raise UsageError(f"{Path(path).name}: {kind.name} is written only; nothing reads it back")
+    found, _ = kind.read(Path(path), meant.width, meant.height)
+    names = kind.names(meant) if kind.names else None
+    return compare(meant, found, loses=kind.loses, names=names, limit_px=kind.limit_px)
+
+
 def convert(
     source: Path | str,
     target: Path | str,
@@ -281,7 +302,7 @@ def convert(
     pixel_aspect: float | None = None,
     fps: float | None = None,
     bands: bool = False,
-) -> Converted:
+) -> Conversion:
     """Convert between shape formats, chosen by suffix; `offset` frames are added to every frame number.
 
     `width` and `height` (both or neither), `pixel_aspect` and `fps` are the plate's, for sources that do not tell.
@@ -298,4 +319,4 @@ def convert(
     meant = closed_strokes(meant) if bands else meant
     error, dropped = write(target, meant)
     n_keys = sum(len(shape.keys) for shape in meant.shapes)
-    return Converted(written_path(target), len(meant.shapes), n_keys, error, (*lost, *dropped))
+    return Conversion(written_path(target), len(meant.shapes), n_keys, error, (*lost, *dropped))

@@ -11,11 +11,11 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from rotopaint_ai.exchange import edges, losses, lua, reading
+from rotopaint_ai.exchange import feather_edges, lossiness, lua, parsing
 from rotopaint_ai.exchange.features import Feature
 from rotopaint_ai.exchange.fusion_reader import loads, read_report
-from rotopaint_ai.exchange.lines import linear_keys, switches
-from rotopaint_ai.exchange.losses import Loss
+from rotopaint_ai.exchange.linear_keys import linear_keys, switches
+from rotopaint_ai.exchange.lossiness import Loss
 from rotopaint_ai.shapes.roto import DEFAULT_WIDTH_PX, ControlPoint, Points, RotoDocument, RotoShape
 
 __all__ = ["dumps", "loads", "losses_of", "names_of", "read_report"]
@@ -23,7 +23,7 @@ KEEPS: Final[frozenset[Feature]] = frozenset(
     ("tangents", "points", "open", "keys", "width", "visibility", "order", "aspect", "size")
 )
 WORDS: Final[Mapping[Feature, str]] = {
-    "keys": losses.HOLDS,
+    "keys": lossiness.HOLDS,
     "feather": "{names}: an open shape's feather is not written, use the mask's Soft Edge",
     "names": "{names}: blanks and signs in names became '_'",
     "layers": "{names}: Fusion has no layers of masks, the layer's name stands before the shape's",
@@ -34,21 +34,21 @@ _SPREAD: Final = 110  # between nodes in the flow
 def losses_of(document: RotoDocument) -> list[Loss]:
     """What Fusion's masks do not hold of this document."""
     names = names_of(document)
-    return losses.of(
+    return lossiness.of(
         document,
         keeps=KEEPS,
         words=WORDS,
         shapes={
             "feather": lambda shape: not shape.closed and shape.feather_px > 0,
             "names": lambda shape: names[shape.name] != shape.name,
-            "keys": losses.holds,
+            "keys": lossiness.holds,
         },
     )
 
 
 def names_of(document: RotoDocument) -> dict[str, str]:
     """How each shape's node is called."""
-    return reading.names_of(document, _word)
+    return parsing.names_of(document, _word)
 
 
 def _word(name: str) -> str:
@@ -75,7 +75,7 @@ def _nodes(shape: RotoShape, name: str, document: RotoDocument, place: int) -> l
     nodes = [_mask(shape, name, document, place, is_soft=is_soft, blinks=bool(changes))]
     nodes.append(_spline(f"{name}Polyline", keys, shape, document))
     if is_soft:
-        outer = {frame: edges.edge(points, shape.feather_px) for frame, points in keys.items()}
+        outer = {frame: feather_edges.edge(points, shape.feather_px) for frame, points in keys.items()}
         nodes.append(_spline(f"{name}Polyline2", outer, shape, document))
     if changes:
         nodes.append(_level(f"{name}Level", changes, document.last_frame))
@@ -138,7 +138,7 @@ def _key(place: int, frame: int, points: Points, shape: RotoShape, document: Rot
 
 def _point(p: ControlPoint, name: str, document: RotoDocument) -> str:
     width, height = document.width, document.height
-    reading.number(f"shape '{name}': a control point", max(map(abs, p)))
+    parsing.number(f"shape '{name}': a control point", max(map(abs, p)))
     x, y = p.x / width - 0.5, 0.5 - p.y / height
     numbers = (x, y, p.in_dx / width, -p.in_dy / height, p.out_dx / width, -p.out_dy / height)
     labels = ("X", "Y", "LX", "LY", "RX", "RY")

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Final
 
 from rotopaint_ai.errors import DocumentError
-from rotopaint_ai.exchange import edges, lua, reading
-from rotopaint_ai.exchange.lines import visible_between
-from rotopaint_ai.exchange.lua import Table, Value
-from rotopaint_ai.exchange.reading import Reading
+from rotopaint_ai.exchange import feather_edges, lua, parsing
+from rotopaint_ai.exchange.linear_keys import visible_between
+from rotopaint_ai.exchange.lua import LuaTable, Value
+from rotopaint_ai.exchange.parsing import ReadResult
 from rotopaint_ai.shapes.roto import ControlPoint, Points, RotoDocument, RotoShape
 
 _MASKS: Final = {"PolylineMask", "BSplineMask"}
@@ -40,13 +40,13 @@ class _Placing:
         )
 
 
-def read_report(path: Path | str, *, width: int | None = None, height: int | None = None) -> Reading:
+def read_report(path: Path | str, *, width: int | None = None, height: int | None = None) -> ReadResult:
     """Read the polygon and B-spline masks of a `.setting` or `.comp`. Raises DocumentError."""
     path = Path(path)
-    return loads(reading.text_of(path), width=width, height=height, where=path.name)
+    return loads(parsing.text_of(path), width=width, height=height, where=path.name)
 
 
-def loads(text: str, *, width: int | None = None, height: int | None = None, where: str = "setting") -> Reading:
+def loads(text: str, *, width: int | None = None, height: int | None = None, where: str = "setting") -> ReadResult:
     """The document in a text of Fusion's; masks without animation get one key at the first frame of the others."""
     head = text.lstrip()
     whole = lua.loads(
@@ -55,45 +55,45 @@ def loads(text: str, *, width: int | None = None, height: int | None = None, whe
     tools = dict(_tools(whole, 0))
     masks = {name: tool for name, tool in tools.items() if tool.kind in _MASKS}
     if not tools and "Tools" in whole.fields:  # a shot without shapes
-        return Reading(RotoDocument(*reading.plate_size(where, None, width, height), 1, 1))
+        return ReadResult(RotoDocument(*parsing.plate_size(where, None, width, height), 1, 1))
     if not masks:
         raise DocumentError(f"{where}: holds no polygon or B-spline mask; copy the mask nodes out of Fusion")
     told = [
         f"{n}: a {t.kind} is not read; convert it to a polygon in Fusion" for n, t in tools.items() if t.kind in _UNREAD
     ]
-    size = reading.plate_size(where, _size(masks, told), width, height)
+    size = parsing.plate_size(where, _size(masks, told), width, height)
     found = [(name, *_keys(name, mask, tools, size, where, told)) for name, mask in masks.items()]
     levels = {name: _levels(mask, tools) for name, mask in masks.items()}
     frames = [f for _, keys, *_ in found for f in keys if f is not None]
-    first, last = reading.frame_range(where, [*frames, *(f for changes in levels.values() for f, _ in changes)])
+    first, last = parsing.frame_range(where, [*frames, *(f for changes in levels.values() for f, _ in changes)])
     shapes = [
         _shape(name, masks[name], keys, closed, feather, levels[name], (first, last), size, told)
         for name, keys, closed, feather in found
         if keys
     ]
     aspect = next((_aspect(mask) for mask in masks.values()), 1.0)
-    return Reading(RotoDocument(*size, first, last, aspect, shapes=tuple(shapes)), tuple(dict.fromkeys(told)))
+    return ReadResult(RotoDocument(*size, first, last, aspect, shapes=tuple(shapes)), tuple(dict.fromkeys(told)))
 
 
-def _tools(table: Table, depth: int) -> Iterator[tuple[str, Table]]:
+def _tools(table: LuaTable, depth: int) -> Iterator[tuple[str, LuaTable]]:
     """Every tool by name, those inside groups and macros included."""
     for name, tool in table.table("Tools").fields.items():
-        if isinstance(tool, Table) and isinstance(name, str):
+        if isinstance(tool, LuaTable) and isinstance(name, str):
             yield name, tool
             if depth < lua.DEEPEST:
                 yield from _tools(tool, depth + 1)
 
 
-def _input(tool: Table, name: str) -> Value:
+def _input(tool: LuaTable, name: str) -> Value:
     return tool.table("Inputs").table(name).fields.get("Value")
 
 
-def _number(tool: Table, name: str, default: float) -> float:
+def _number(tool: LuaTable, name: str, default: float) -> float:
     value = _input(tool, name)
     return value if isinstance(value, float) and math.isfinite(value) else default
 
 
-def _size(masks: Mapping[str, Table], told: list[str]) -> tuple[int, int] | None:
+def _size(masks: Mapping[str, LuaTable], told: list[str]) -> tuple[int, int] | None:
     """The first size that a mask states; positions are shares of it, so another mask's size does not matter."""
     sizes = {name: (_number(m, "MaskWidth", 0), _number(m, "MaskHeight", 0)) for name, m in masks.items()}
     stated = {name: (int(w), int(h)) for name, (w, h) in sizes.items() if 0 < w < 1e6 and 0 < h < 1e6}
@@ -106,15 +106,15 @@ def _size(masks: Mapping[str, Table], told: list[str]) -> tuple[int, int] | None
     return size
 
 
-def _aspect(mask: Table) -> float:
+def _aspect(mask: LuaTable) -> float:
     value = _input(mask, "PixelAspect")
-    items = value.items if isinstance(value, Table) else []
+    items = value.items if isinstance(value, LuaTable) else []
     numbers = [item for item in items if isinstance(item, float) and math.isfinite(item)]
     return numbers[0] / numbers[1] if len(numbers) == 2 and min(numbers) > 0 else 1.0
 
 
 def _keys(
-    name: str, mask: Table, tools: Mapping[str, Table], size: tuple[int, int], where: str, told: list[str]
+    name: str, mask: LuaTable, tools: Mapping[str, LuaTable], size: tuple[int, int], where: str, told: list[str]
 ) -> tuple[dict[int | None, Points], bool, float]:
     """Keys by frame (None for a mask without animation), whether closed, and the feather in pixels."""
     placing = _placing(name, mask, size, told)
@@ -130,12 +130,12 @@ def _keys(
     return found, closed, _feather(name, found, outer, closed, told)
 
 
-def _placing(name: str, mask: Table, size: tuple[int, int], told: list[str]) -> _Placing:
+def _placing(name: str, mask: LuaTable, size: tuple[int, int], told: list[str]) -> _Placing:
     for control in ("Center", "Size", "ZRotation", "XRotation", "YRotation"):
         if mask.table("Inputs").table(control).text("SourceOp"):
             told.append(f"{name}: its {control} is animated, which is not followed; bake it into the points in Fusion")
     centre = _input(mask, "Center")
-    items = centre.items if isinstance(centre, Table) else []
+    items = centre.items if isinstance(centre, LuaTable) else []
     x, y = [v if isinstance(v, float) and abs(v) < 1e6 else 0.5 for v in (*items, 0.5, 0.5)[:2]]
     if _number(mask, "XRotation", 0.0) or _number(mask, "YRotation", 0.0):
         told.append(f"{name}: is turned out of the picture's plane, which is not followed")
@@ -146,9 +146,9 @@ def _placing(name: str, mask: Table, size: tuple[int, int], told: list[str]) -> 
 
 
 def _polylines(
-    mask: Table,
+    mask: LuaTable,
     which: str,
-    tools: Mapping[str, Table],
+    tools: Mapping[str, LuaTable],
     placing: _Placing,
     size: tuple[int, int],
     where: str,
@@ -156,11 +156,11 @@ def _polylines(
 ) -> tuple[dict[int | None, Points], bool]:
     """A mask's outline or second outline at each key, in plate space, and whether it is closed."""
     given = mask.table("Inputs").table(which)
-    rows: dict[int | None, Table] = {}
+    rows: dict[int | None, LuaTable] = {}
     driver = tools.get(given.text("SourceOp"))
     for time, key in driver.table("KeyFrames").fields.items() if driver else ():
-        if isinstance(key, Table) and isinstance(time, float):
-            rows[round(reading.number(f"{where}: a key", time))] = key.table("Value")
+        if isinstance(key, LuaTable) and isinstance(time, float):
+            rows[round(parsing.number(f"{where}: a key", time))] = key.table("Value")
             if time != round(time):
                 told.append(f"{where.split(': ')[-1]}: keys between frames were moved to the nearest frame")
     if not rows and given.table("Value").table("Points").items:
@@ -174,13 +174,13 @@ def _polylines(
     return keys, closed
 
 
-def _points(line: Table, placing: _Placing, size: tuple[int, int], where: str) -> Points:
+def _points(line: LuaTable, placing: _Placing, size: tuple[int, int], where: str) -> Points:
     found = []
     for item in line.table("Points").items:
-        if not isinstance(item, Table):
+        if not isinstance(item, LuaTable):
             raise DocumentError(f"{where}: a point is {str(item)[:20]!r}; wanted {{ X = .., Y = .. }}")
         x, y, lx, ly, rx, ry = (
-            reading.number(f"{where}: {label}", item.fields.get(label, 0.0), limit=1e7)
+            parsing.number(f"{where}: {label}", item.fields.get(label, 0.0), limit=1e7)
             for label in ("X", "Y", "LX", "LY", "RX", "RY")
         )
         w, h = size
@@ -218,7 +218,7 @@ def _feather(
     if outer and (not closed or not common):
         told.append(f"{name}: its second outline does not fit the first; the soft edge is left out")
         return 0.0
-    widths = [w for f in common for w in edges.widths(keys[f], [(p.x, p.y) for p in outer[f]])]
+    widths = [w for f in common for w in feather_edges.widths(keys[f], [(p.x, p.y) for p in outer[f]])]
     if not widths:
         return 0.0
     if max(widths) - min(widths) > 0.1:
@@ -230,7 +230,7 @@ def _feather(
     return max(0.0, round(sum(widths) / len(widths), 6))
 
 
-def _tell(name: str, mask: Table, told: list[str]) -> None:
+def _tell(name: str, mask: LuaTable, told: list[str]) -> None:
     """Controls of a mask that a document does not hold."""
     controls: tuple[tuple[str, float, str], ...] = (
         ("SoftEdge", 0.0, "soft edge by blur"),
@@ -246,7 +246,7 @@ def _tell(name: str, mask: Table, told: list[str]) -> None:
 
 def _shape(
     name: str,
-    mask: Table,
+    mask: LuaTable,
     keys: Mapping[int | None, Points],
     closed: bool,
     feather: float,
@@ -256,11 +256,11 @@ def _shape(
     told: list[str],
 ) -> RotoShape:
     by_frame = {span[0] if frame is None else frame: points for frame, points in keys.items()}
-    kept = reading.same_count(name, by_frame)
+    kept = parsing.same_count(name, by_frame)
     if len(kept) < len(by_frame):
         gone = sorted(set(by_frame) - set(kept))
-        told.append(f"{name}: its points change in number; keys at {reading.spelled(gone)} are left out")
-    shape = reading.shape_of(name, closed, kept, feather)
+        told.append(f"{name}: its points change in number; keys at {parsing.spelled(gone)} are left out")
+    shape = parsing.shape_of(name, closed, kept, feather)
     hidden = visible_between(levels, *span)
     width = None if closed else _number(mask, "BorderWidth", 0.0) * size[0] or None
     return RotoShape(
@@ -268,11 +268,11 @@ def _shape(
     )
 
 
-def _levels(mask: Table, tools: Mapping[str, Table]) -> list[tuple[int, bool]]:
+def _levels(mask: LuaTable, tools: Mapping[str, LuaTable]) -> list[tuple[int, bool]]:
     """Keys of a mask's animated level: frame, and whether the mask is seen from there."""
     changes = []
-    driver = tools.get(mask.table("Inputs").table("Level").text("SourceOp"), Table())
+    driver = tools.get(mask.table("Inputs").table("Level").text("SourceOp"), LuaTable())
     for time, key in driver.table("KeyFrames").fields.items():
-        if isinstance(time, float) and isinstance(key, Table) and key.items and isinstance(key.items[0], float):
-            changes.append((round(reading.number("Level", time)), key.items[0] > 0.0))
+        if isinstance(time, float) and isinstance(key, LuaTable) and key.items and isinstance(key.items[0], float):
+            changes.append((round(parsing.number("Level", time)), key.items[0] > 0.0))
     return sorted(changes)

@@ -8,9 +8,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from rotopaint_ai.errors import DocumentError
-from rotopaint_ai.exchange import aftereffects, blender, coco, document, labelme, reading
-from rotopaint_ai.exchange.form import Format
-from rotopaint_ai.exchange.reading import Reading
+from rotopaint_ai.exchange import aftereffects, blender, coco, document, labelme, parsing
+from rotopaint_ai.exchange.format_spec import FormatSpec
+from rotopaint_ai.exchange.parsing import ReadResult
 from rotopaint_ai.shapes.roto import RotoDocument
 
 _WANTED = "COCO or labelme annotations, or a dump of Blender's or After Effects' masks"
@@ -18,17 +18,17 @@ _WANTED = "COCO or labelme annotations, or a dump of Blender's or After Effects'
 
 def read(path: Path, width: int | None, height: int | None) -> tuple[RotoDocument, tuple[str, ...]]:
     """The document in a JSON file of any form that is known. Raises DocumentError."""
-    found = loads(reading.text_of(path), width=width, height=height, where=path.name)
+    found = loads(parsing.text_of(path), width=width, height=height, where=path.name)
     return found.document, found.losses
 
 
-def loads(text: str, *, width: int | None = None, height: int | None = None, where: str = "file") -> Reading:
+def loads(text: str, *, width: int | None = None, height: int | None = None, where: str = "file") -> ReadResult:
     """The document in a JSON text of any form that is known. Raises DocumentError."""
-    data = reading.json_of(text, where, wanted=_WANTED)
+    data = parsing.json_of(text, where, wanted=_WANTED)
     form = data.get("format") if isinstance(data, dict) else None
     size = {"width": width, "height": height}
     if form == document.FORMAT:
-        return Reading(document.loads(text, where=where))
+        return ReadResult(document.loads(text, where=where))
     if form == blender.FORMAT:
         return blender.loads(text, **size, where=where)
     if form == aftereffects.FORMAT:
@@ -40,4 +40,4 @@ def loads(text: str, *, width: int | None = None, height: int | None = None, whe
     raise DocumentError(f"{where}: is none of the JSON forms that are read; wanted {_WANTED}")
 
 
-FORM = Format("JSON", (".json",), "read by its content: COCO, labelme, dumps", read, None)
+FORMAT = FormatSpec("JSON", (".json",), "read by its content: COCO, labelme, dumps", read, None)

@@ -14,17 +14,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from rotopaint_ai.errors import DocumentError
-from rotopaint_ai.exchange import losses, polygons, reading
+from rotopaint_ai.exchange import lossiness, parsing, polygons
 from rotopaint_ai.exchange.features import Feature
-from rotopaint_ai.exchange.form import Format
-from rotopaint_ai.exchange.losses import Loss
-from rotopaint_ai.exchange.polygons import Drawn
-from rotopaint_ai.exchange.reading import Reading
+from rotopaint_ai.exchange.format_spec import FormatSpec
+from rotopaint_ai.exchange.lossiness import Loss
+from rotopaint_ai.exchange.parsing import ReadResult
+from rotopaint_ai.exchange.polygons import FramePolygon
 from rotopaint_ai.files import write_text
 from rotopaint_ai.shapes.roto import ControlPoint, Landmark, LandmarkKeys, Points, RotoDocument
 
 if TYPE_CHECKING:
-    from rotopaint_ai.exchange.proof import Proof
+    from rotopaint_ai.exchange.round_trip import Proof
 
 SUFFIX: Final = ".labelme.json"
 KEEPS: Final[frozenset[Feature]] = frozenset(("open", "visibility", "names", "order", "landmarks", "range", "size"))
@@ -49,7 +49,7 @@ def losses_of(document: RotoDocument) -> list[Loss]:
     every = range(document.first_frame, document.last_frame + 1)
     appear = [next((f for f in every if s.is_visible(f)), every.stop) for s in document.shapes if s.keys]
     always |= frozenset({"order"}) if appear != sorted(appear) else frozenset()
-    return losses.of(document, keeps=KEEPS, words=WORDS, always=always)
+    return lossiness.of(document, keeps=KEEPS, words=WORDS, always=always)
 
 
 def as_written(document: RotoDocument) -> RotoDocument:
@@ -85,7 +85,7 @@ def dumps_frame(flat: RotoDocument, frame: int) -> str:
     for shape in flat.shapes:
         if frame in shape.keys and shape.is_visible(frame):
             points = shape.keys[frame].points
-            reading.number(f"shape '{shape.name}': a control point", max(max(abs(p.x), abs(p.y)) for p in points))
+            parsing.number(f"shape '{shape.name}': a control point", max(max(abs(p.x), abs(p.y)) for p in points))
             rows.append(_row(shape.name, "polygon" if shape.closed else "linestrip", [(p.x, p.y) for p in points]))
     marks = flat.landmarks
     seen = zip(marks.names, marks.keys.get(frame, ()), strict=False)
@@ -109,11 +109,11 @@ def _row(label: str, kind: str, points: Sequence[tuple[float, float]]) -> dict[s
 # --- reading ----------------------------------------------------------------------------------------------------------
 
 
-def read_report(path: Path | str, *, width: int | None = None, height: int | None = None) -> Reading:
+def read_report(path: Path | str, *, width: int | None = None, height: int | None = None) -> ReadResult:
     """Read one file, or every file of a pattern with `####`. Raises DocumentError."""
     path = Path(path)
     files = _files(path)
-    texts = [(_frame(file), reading.text_of(file), file.name) for file in files]
+    texts = [(_frame(file), parsing.text_of(file), file.name) for file in files]
     return loads_all(texts, width=width, height=height, where=path.name)
 
 
@@ -140,7 +140,7 @@ def _frame(file: Path) -> int | None:
     return int(found[1]) if found else None
 
 
-def loads(text: str, *, width: int | None = None, height: int | None = None, where: str = "labelme") -> Reading:
+def loads(text: str, *, width: int | None = None, height: int | None = None, where: str = "labelme") -> ReadResult:
     """The document in the text of one file."""
     return loads_all([(None, text, where)], width=width, height=height, where=where)
 
@@ -151,14 +151,14 @@ def loads_all(
     width: int | None = None,
     height: int | None = None,
     where: str = "labelme",
-) -> Reading:
+) -> ReadResult:
     """The document in the texts of one file a frame, each with the frame in its name and its own name for errors."""
     told: list[str] = []
-    rows: list[Drawn] = []
+    rows: list[FramePolygon] = []
     marks: dict[int, dict[str, Landmark]] = {}
     size: tuple[int, int] | None = None
     for place, (stated, text, name) in enumerate(texts, 1):
-        data = reading.json_of(text, name, wanted="a labelme file")
+        data = parsing.json_of(text, name, wanted="a labelme file")
         if not isinstance(data, dict) or not isinstance(data.get("shapes"), list):
             raise DocumentError(f"{name}: has no list of shapes; wanted a labelme file")
         here = _size(data, name)
@@ -168,23 +168,23 @@ def loads_all(
         frame = stated if stated is not None else polygons.frame_of(str(data.get("imagePath") or ""), place)
         marks[frame] = {}
         rows += _drawn(data["shapes"], frame, marks[frame], name, told)
-    found = reading.plate_size(where, size, width, height)
-    first, last = reading.frame_range(where, marks)
+    found = parsing.plate_size(where, size, width, height)
+    first, last = parsing.frame_range(where, marks)
     shapes = polygons.assemble(rows, sorted(marks), where)
     document = RotoDocument(*found, first, last, landmarks=_landmarks(marks), shapes=shapes)
-    return Reading(document, tuple(dict.fromkeys(told)))
+    return ReadResult(document, tuple(dict.fromkeys(told)))
 
 
 def _size(data: Mapping[str, Any], where: str) -> tuple[int, int] | None:
     stated = data.get("imageWidth"), data.get("imageHeight")
     if None in stated:
         return None
-    return reading.whole(f"{where}: imageWidth", stated[0]), reading.whole(f"{where}: imageHeight", stated[1])
+    return parsing.whole(f"{where}: imageWidth", stated[0]), parsing.whole(f"{where}: imageHeight", stated[1])
 
 
 def _drawn(
     shapes: Sequence[Any], frame: int, marks: dict[str, Landmark], where: str, told: list[str]
-) -> Iterator[Drawn]:
+) -> Iterator[FramePolygon]:
     for place, row in enumerate(shapes, 1):
         if not isinstance(row, dict) or not isinstance(row.get("points"), list):
             raise DocumentError(f"{where}: shape {place} has no points; write the file again")
@@ -201,18 +201,18 @@ def _drawn(
         elif not curve[1]:
             told.append(f"'{label}' has no points and is left out")
         else:
-            yield Drawn(frame, label, *curve)
+            yield FramePolygon(frame, label, *curve)
 
 
 def _place(value: object, where: str) -> tuple[float, float]:
     if not isinstance(value, list) or len(value) != 2:
         raise DocumentError(f"{where}: a point is {str(value)[:30]}; wanted [x, y]")
-    return reading.number(where, value[0]), reading.number(where, value[1])
+    return parsing.number(where, value[0]), parsing.number(where, value[1])
 
 
 def _mark_names(label: str, places: Sequence[object], taken: Mapping[str, Landmark]) -> list[str]:
     known = set(taken)
-    return [reading.free_name(label, known) for _ in places]
+    return [parsing.free_name(label, known) for _ in places]
 
 
 def _curve(kind: str, places: Sequence[tuple[float, float]]) -> tuple[bool, Points] | None:
@@ -255,19 +255,19 @@ def _read(path: Path, width: int | None, height: int | None) -> tuple[RotoDocume
 
 def _write(path: Path, meant: RotoDocument) -> tuple[float, tuple[str, ...]]:
     write(path, meant)
-    return _prove(path, meant).require(path.name).max_distance_px, losses.texts(losses_of(meant))
+    return _prove(path, meant).require(path.name).max_distance_px, lossiness.texts(losses_of(meant))
 
 
 def _prove(path: Path, meant: RotoDocument) -> Proof:
-    from rotopaint_ai.exchange.proof import prove
+    from rotopaint_ai.exchange.round_trip import compare
 
     files = [(frame, _file(_pattern(path), frame)) for frame in range(meant.first_frame, meant.last_frame + 1)]
-    texts = [(frame, reading.text_of(file), file.name) for frame, file in files]
+    texts = [(frame, parsing.text_of(file), file.name) for frame, file in files]
     found = loads_all(texts, width=meant.width, height=meant.height, where=path.name).document
-    return prove(as_written(meant), found, loses=losses.features(losses_of(meant)) - polygons.SETTLED)
+    return compare(as_written(meant), found, loses=lossiness.features(losses_of(meant)) - polygons.SETTLED)
 
 
-FORM: Final = Format(
+FORMAT: Final = FormatSpec(
     "labelme",
     (SUFFIX,),
     "polygons, lines and points, one file a frame",

@@ -13,7 +13,7 @@ from typing import Final, Union
 
 from rotopaint_ai.errors import DocumentError
 
-Value = Union[str, float, bool, None, "Table"]
+Value = Union[str, float, bool, None, "LuaTable"]
 DEEPEST: Final = 100
 _TOKEN: Final = re.compile(
     r"""[\s]+|--\[\[.*?\]\]|--[^\n]*
@@ -27,17 +27,17 @@ _ESCAPES: Final = {"n": "\n", "t": "\t", "r": "\r"}
 
 
 @dataclass(slots=True)
-class Table:
+class LuaTable:
     """A table: its constructor's name (empty for a bare one), named or numbered fields, and items without a name."""
 
     kind: str = ""
     fields: dict[str | float, Value] = field(default_factory=dict)
     items: list[Value] = field(default_factory=list)
 
-    def table(self, name: str | float) -> Table:
+    def table(self, name: str | float) -> LuaTable:
         """The table in a field; an empty one where the field is missing or something else."""
         found = self.fields.get(name)
-        return found if isinstance(found, Table) else Table()
+        return found if isinstance(found, LuaTable) else LuaTable()
 
     def text(self, name: str) -> str:
         """The text in a field, or the empty text."""
@@ -75,11 +75,11 @@ class _Reader:
         return DocumentError(f"{self.where}: line {line}: {what[:80]}; copy the nodes out of Fusion again")
 
 
-def loads(text: str, *, where: str = "setting") -> Table:
+def loads(text: str, *, where: str = "setting") -> LuaTable:
     """The one table that a text holds. Raises DocumentError on anything else."""
     reader = _Reader(text, where)
     value = _value(reader, 0)
-    if not isinstance(value, Table) or reader.next is not None:
+    if not isinstance(value, LuaTable) or reader.next is not None:
         raise reader.error("wanted one table { ... }", reader.next)
     return value
 
@@ -123,8 +123,8 @@ def _named(reader: _Reader, token: _Token, depth: int) -> Value:
     return token.text
 
 
-def _table(reader: _Reader, kind: str, depth: int) -> Table:
-    table = Table("" if kind == "ordered" else kind)
+def _table(reader: _Reader, kind: str, depth: int) -> LuaTable:
+    table = LuaTable("" if kind == "ordered" else kind)
     reader.take("{")
     while not reader.sees("}"):
         name = _name(reader)

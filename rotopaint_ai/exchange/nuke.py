@@ -15,9 +15,9 @@ from rotopaint_ai.errors import DocumentError
 from rotopaint_ai.exchange import nuke_reader, nuke_script, nuke_writer
 from rotopaint_ai.exchange.features import Feature
 from rotopaint_ai.exchange.nuke_curves import parse
-from rotopaint_ai.exchange.nuke_reader import Reading
+from rotopaint_ai.exchange.nuke_reader import NukeReading
 from rotopaint_ai.exchange.nuke_text import serialise
-from rotopaint_ai.exchange.nuke_tree import Layer, Tree
+from rotopaint_ai.exchange.nuke_tree import CurvesTree, NukeLayer
 from rotopaint_ai.exchange.nuke_writer import NodeKind
 from rotopaint_ai.files import replacing
 from rotopaint_ai.shapes.roto import Points, RotoDocument, RotoShape
@@ -29,7 +29,7 @@ LIMIT_PX: Final = 0.02  # goal G8
 
 
 @dataclass(frozen=True, slots=True)
-class Proof:
+class NukeWrite:
     """What reading a written file back has shown: the largest distance in pixels, and what the form does not hold."""
 
     max_error_px: float
@@ -45,7 +45,7 @@ def read(
 
 def read_report(
     path: Path | str, *, width: int | None = None, height: int | None = None, node: str | None = None
-) -> Reading:
+) -> NukeReading:
     """Read a `.nk` or `.gizmo` with the list of what the document cannot hold. Raises DocumentError.
 
     `width` and `height` are the plate's; wanted where the script tells no size, refused where it tells another. `node`
@@ -95,7 +95,7 @@ def write_verified(
 
 def write_report(
     path: Path | str, document: RotoDocument, *, layer: str | None = None, node: NodeKind = "Roto", name: str = "Roto1"
-) -> Proof:
+) -> NukeWrite:
     """As `write_verified`, with the list of what a Roto node does not hold."""
     path = Path(path)
     written = nuke_writer.build(document, layer=layer)
@@ -108,7 +108,7 @@ def write_report(
             raise DocumentError(
                 f"{path.name}: reads back {error:.3f} px off; wanted {LIMIT_PX} px, the file was not written"
             )
-    return Proof(error, written.losses)
+    return NukeWrite(error, written.losses)
 
 
 def difference(meant: RotoDocument, found: RotoDocument, paths: Mapping[str, str] | None = None) -> float:
@@ -156,10 +156,10 @@ def update(curves: str, document: RotoDocument, *, layer: str) -> str:
     tree = parse(curves)
     ours = nuke_writer.build(document, layer=layer).tree.root.children
     name = ours[0].name if ours else layer
-    kept = [child for child in tree.root.children if not (isinstance(child, Layer) and child.name == name)]
+    kept = [child for child in tree.root.children if not (isinstance(child, NukeLayer) and child.name == name)]
     place = next((i for i, child in enumerate(tree.root.children) if child.name == name), 0)
     root = replace(tree.root, children=(*kept[:place], *ours, *kept[place:]))
-    return serialise(Tree(tree.version, tree.flags, root))
+    return serialise(CurvesTree(tree.version, tree.flags, root))
 
 
 def curves_of(text: str, name: str | None = None) -> str:

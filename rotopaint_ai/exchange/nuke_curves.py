@@ -20,15 +20,15 @@ from rotopaint_ai.exchange.nuke_tree import (
     LARGEST,
     Attributes,
     Cubic,
-    Curve,
     CurveKey,
     CurvePoint,
-    Layer,
-    Shape,
-    Stroke,
+    CurvesTree,
+    NukeCurve,
+    NukeLayer,
+    NukeShape,
+    NukeStroke,
+    NukeTransform,
     Times,
-    Transform,
-    Tree,
 )
 from rotopaint_ai.exchange.nuke_words import nest, unfolded
 
@@ -38,7 +38,7 @@ _MAX_REPEAT = 1_000_000
 _MOST_RUN_KEYS = 3_000_000
 
 
-def parse(text: str, *, where: str = "curves") -> Tree:
+def parse(text: str, *, where: str = "curves") -> CurvesTree:
     """The tree in a `curves` value (the text between its outer braces). Raises DocumentError."""
     if is_nuke6(text):
         raise DocumentError(f"{where}: written by Nuke 6; open and save the script in Nuke 7 or later")
@@ -52,14 +52,14 @@ def parse(text: str, *, where: str = "curves") -> Tree:
         raise DocumentError(f"{where}: layers nested too deep to read; flatten them in Nuke") from error
 
 
-def _tree(lists: list[Any], where: str) -> Tree:
+def _tree(lists: list[Any], where: str) -> CurvesTree:
     if len(lists) != 1 or not isinstance(lists[0], list) or len(lists[0]) != 3:
         _refuse(where, f"holds {len(lists)} blocks; wanted version, flags and layers in one")
     version, flags, layers = lists[0]
     _expect(version, "v", 2, where)
     _expect(flags, "f", 2, where)
     _expect(layers, "n", 2, where)
-    return Tree(_number(version[1], where), _integer(flags[1], where), _layer(layers[1], where))
+    return CurvesTree(_number(version[1], where), _integer(flags[1], where), _layer(layers[1], where))
 
 
 def _check_runs(lists: list[Any], where: str) -> None:
@@ -75,13 +75,13 @@ def _check_runs(lists: list[Any], where: str) -> None:
                 _refuse(where, f"run-lengths stand for more than {_MOST_RUN_KEYS:,} keys; the file may be damaged")
 
 
-def _layer(block: Any, where: str) -> Layer:
+def _layer(block: Any, where: str) -> NukeLayer:
     _expect(block, "layer", None, where)
     if len(block) < 5:
         _refuse(where, f"layer with {len(block)} words; wanted name, flags, transform, attributes")
     name = _name(block[1], where)
     where = f"{where}: {name[:60]}"
-    return Layer(
+    return NukeLayer(
         name,
         _flags(block[2], where),
         _transform(block[3], where),
@@ -90,7 +90,7 @@ def _layer(block: Any, where: str) -> Layer:
     )
 
 
-def _element(block: Any, where: str) -> Layer | Shape | Stroke:
+def _element(block: Any, where: str) -> NukeLayer | NukeShape | NukeStroke:
     kind = block[0] if isinstance(block, list) and block else block
     if kind == "layer":
         return _layer(block, where)
@@ -101,13 +101,13 @@ def _element(block: Any, where: str) -> Layer | Shape | Stroke:
     _refuse(where, f"element {_short(kind)}; wanted layer, curvegroup or cubiccurve")
 
 
-def _shape(block: list[Any], where: str) -> Shape:
+def _shape(block: list[Any], where: str) -> NukeShape:
     if len(block) != 7 or not isinstance(block[4], list) or len(block[4]) != 2:
         _refuse(where, f"curvegroup {_short(block[1:2])} does not hold outline, feather, transform and attributes")
     name = _name(block[1], where)
     where = f"{where}/{name[:60]}"
     outline, feather = block[4]
-    return Shape(
+    return NukeShape(
         name,
         _integer(block[2], where),
         _kind(block[3], where),
@@ -118,12 +118,12 @@ def _shape(block: list[Any], where: str) -> Shape:
     )
 
 
-def _stroke(block: list[Any], where: str) -> Stroke:
+def _stroke(block: list[Any], where: str) -> NukeStroke:
     if len(block) != 7:
         _refuse(where, f"cubiccurve {_short(block[1:2])} does not hold points, transform and attributes")
     name = _name(block[1], where)
     where = f"{where}/{name[:60]}"
-    return Stroke(
+    return NukeStroke(
         name,
         _integer(block[2], where),
         _kind(block[3], where),
@@ -160,11 +160,11 @@ def _point(block: Any, times: Times | None, where: str) -> CurvePoint:
     return CurvePoint(tuple(_component(each, times, where) for each in block), attributes)
 
 
-def _component(block: Any, times: Times | None, where: str) -> Curve:
+def _component(block: Any, times: Times | None, where: str) -> NukeCurve:
     return _curve(block, where) if times is None else _shared_curve(block, times, where)
 
 
-def _transform(block: Any, where: str) -> Transform:
+def _transform(block: Any, where: str) -> NukeTransform:
     if not isinstance(block, list) or not block or block[0] not in ("t", "tx"):
         _refuse(where, f"transform {_short(block)}; wanted t or tx")
     times: Times | None = None
@@ -175,7 +175,7 @@ def _transform(block: Any, where: str) -> Transform:
         times, values = _times(values[0], where), values[1:]
     if len(values) > 35:
         _refuse(where, f"transform with {len(values)} components; wanted at most 35")
-    return Transform(times, tuple(_component(each, times, where) for each in values))
+    return NukeTransform(times, tuple(_component(each, times, where) for each in values))
 
 
 def _attributes(block: Any, where: str) -> Attributes:
@@ -188,27 +188,27 @@ def _attributes(block: Any, where: str) -> Attributes:
     )
 
 
-def _curve(block: Any, where: str) -> Curve:
+def _curve(block: Any, where: str) -> NukeCurve:
     if isinstance(block, str):
-        return Curve(_number(block, where))
+        return NukeCurve(_number(block, where))
     if not block:
         _refuse(where, "an empty curve")
     first = block[0]
     if isinstance(first, str) and first.lstrip('"').startswith("="):
         return _expression(block, where, lambda inner: _curve(inner, where))
     if first == "r" and len(block) == 2:
-        return Curve(keys=_runs(block, where))
+        return NukeCurve(keys=_runs(block, where))
     of_views = nuke_views.split(block)
     if of_views is not None:
         return replace(_curve(of_views[0], where), views=of_views[1])
-    return Curve(keys=_keys(block, where))
+    return NukeCurve(keys=_keys(block, where))
 
 
-def _expression(block: list[Any], where: str, inner: Any) -> Curve:
+def _expression(block: list[Any], where: str, inner: Any) -> NukeCurve:
     if len(block) > 2:
         _refuse(where, f"expression {_short(block[0])} with {len(block) - 1} values; wanted at most one")
-    cached = inner(block[1]) if len(block) == 2 else Curve()
-    return Curve(cached.constant, cached.keys, block[0], len(block) == 1)
+    cached = inner(block[1]) if len(block) == 2 else NukeCurve()
+    return NukeCurve(cached.constant, cached.keys, block[0], len(block) == 1)
 
 
 def _keys(block: list[Any], where: str) -> tuple[CurveKey, ...]:
@@ -273,17 +273,17 @@ def _ordered(keys: list[CurveKey], where: str) -> tuple[CurveKey, ...]:
     return tuple(keys)
 
 
-def _shared_curve(block: Any, times: Times, where: str) -> Curve:
+def _shared_curve(block: Any, times: Times, where: str) -> NukeCurve:
     if isinstance(block, str):
         value = _number(block, where)
-        return Curve(keys=(CurveKey(times[0], value),)) if len(times) == 1 else Curve(value)
+        return NukeCurve(keys=(CurveKey(times[0], value),)) if len(times) == 1 else NukeCurve(value)
     if not block:
         _refuse(where, "an empty curve")
     if isinstance(block[0], str) and block[0].lstrip('"').startswith("="):
         return _expression(block, where, lambda inner: _shared_curve(inner, times, where))
     quick = _plain_keys(block, times)
     if quick is not None:
-        return Curve(keys=quick)
+        return NukeCurve(keys=quick)
     of_views = nuke_views.split(block)
     if of_views is not None:
         return replace(_shared_curve(of_views[0], times, where), views=of_views[1])
@@ -296,7 +296,7 @@ def _shared_curve(block: Any, times: Times, where: str) -> Curve:
         items = items * len(times)
     if len(items) != len(times):
         _refuse(where, f"{len(items)} values for {len(times)} key times")
-    return Curve(keys=tuple(_tailed(time, item, where) for time, item in zip(times, items)))
+    return NukeCurve(keys=tuple(_tailed(time, item, where) for time, item in zip(times, items)))
 
 
 def _plain_keys(block: list[Any], times: Times) -> tuple[CurveKey, ...] | None:

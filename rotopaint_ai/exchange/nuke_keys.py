@@ -13,7 +13,7 @@ from itertools import pairwise
 from rotopaint_ai.errors import DocumentError
 from rotopaint_ai.exchange.limits import FAR_PX
 from rotopaint_ai.exchange.nuke_motion import Matrix, Motion, apply
-from rotopaint_ai.exchange.nuke_tree import OPEN, RELATIVE, Curve, Shape, as_float32
+from rotopaint_ai.exchange.nuke_tree import OPEN, RELATIVE, NukeCurve, NukeShape, as_float32
 from rotopaint_ai.shapes.roto import ControlPoint, Interpolation, Key, Points
 
 TOLERANCE_PX = 0.1  # linear keys against an eased move
@@ -23,7 +23,7 @@ Six = tuple[float, float, float, float, float, float]
 
 
 def keys_of(
-    curves: Sequence[tuple[Curve, ...]], moved: Motion, shape: Shape, height: int, report: Callable[[str], None]
+    curves: Sequence[tuple[NukeCurve, ...]], moved: Motion, shape: NukeShape, height: int, report: Callable[[str], None]
 ) -> dict[int | None, Key]:
     """Keys by frame in plate space; a shape without animation has one, under None.
 
@@ -77,7 +77,7 @@ def _held(keys: Mapping[int, Key]) -> set[int]:
     }
 
 
-def _all_step(curves: Sequence[tuple[Curve, ...]], frame: int) -> bool:
+def _all_step(curves: Sequence[tuple[NukeCurve, ...]], frame: int) -> bool:
     """Whether every key that the curves have at a frame steps; False where they have none there."""
     found = False
     for row in curves:
@@ -90,7 +90,9 @@ def _all_step(curves: Sequence[tuple[Curve, ...]], frame: int) -> bool:
     return found
 
 
-def _placer(curves: Sequence[tuple[Curve, ...]], moved: Motion, shape: Shape, height: int) -> Callable[[float], Points]:
+def _placer(
+    curves: Sequence[tuple[NukeCurve, ...]], moved: Motion, shape: NukeShape, height: int
+) -> Callable[[float], Points]:
     """A function that gives the control points in plate space at a frame, each frame worked out once.
 
     Numbers are rounded to 32-bit floats in Nuke's space, so that writing the document to a `.nk` and reading it again
@@ -158,7 +160,7 @@ def _bspline(rows: Sequence[Sequence[float]], closed: bool) -> list[Six]:
 
 
 def _segment(
-    curves: Sequence[tuple[Curve, ...]], moved: Motion, place: Callable[[float], Points], begin: int, end: int
+    curves: Sequence[tuple[NukeCurve, ...]], moved: Motion, place: Callable[[float], Points], begin: int, end: int
 ) -> tuple[Interpolation, list[int]]:
     """How a shape goes from one key frame to the next: hold, or linear with the frames that need a key between."""
     jumps, drift, steps = False, 0.0, True
@@ -182,7 +184,7 @@ def _segment(
     return _sampled(place, begin, end)
 
 
-def _span(curve: Curve, begin: int, end: int) -> tuple[bool, bool, float] | None:
+def _span(curve: NukeCurve, begin: int, end: int) -> tuple[bool, bool, float] | None:
     """For a curve with keys exactly at both ends or none inside: whether it steps, changes, strays from the chord.
 
     A cubic strays from its chord by at most 4/27 of the span for each unit of slope beyond the chord's, at each end.

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from rotopaint_ai.exchange.nuke_tree import Transform, values_of
+from rotopaint_ai.exchange.nuke_tree import NukeTransform, values_of
 
 _DEFAULTS = (*[0.0] * 9, 1.0, 1.0, 1.0, *[0.0] * 7, *[1.0 if i % 5 == 0 else 0.0 for i in range(16)])
 
@@ -18,7 +18,7 @@ Matrix = tuple[float, ...]  # 3 x 3, row by row
 class Motion:
     """Transforms from a shape up to the root layer, those that move nothing left out."""
 
-    def __init__(self, transforms: Sequence[Transform]) -> None:
+    def __init__(self, transforms: Sequence[NukeTransform]) -> None:
         self._transforms = [each for each in transforms if _moves(each)]
         self.times = sorted({key.time for each in self._transforms for curve in each.values for key in curve.keys})
         self.is_identity = not self._transforms
@@ -33,7 +33,7 @@ class Motion:
         return matrix
 
 
-def _moves(transform: Transform) -> bool:
+def _moves(transform: NukeTransform) -> bool:
     return any(
         abs(value - _DEFAULTS[i]) > 1e-9
         for i, curve in enumerate(transform.values)

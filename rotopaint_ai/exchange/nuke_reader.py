@@ -12,11 +12,22 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from rotopaint_ai.errors import DocumentError
-from rotopaint_ai.exchange import nuke_curves, nuke_script, reading
+from rotopaint_ai.exchange import nuke_curves, nuke_script, parsing
 from rotopaint_ai.exchange.limits import check_range, check_size
 from rotopaint_ai.exchange.nuke_keys import keys_of
 from rotopaint_ai.exchange.nuke_motion import Motion
-from rotopaint_ai.exchange.nuke_tree import CYCLE, OPEN, Curve, Layer, Shape, Stroke, Tree, Views, plain, values_of
+from rotopaint_ai.exchange.nuke_tree import (
+    CYCLE,
+    OPEN,
+    CurvesTree,
+    NukeCurve,
+    NukeLayer,
+    NukeShape,
+    NukeStroke,
+    Views,
+    plain,
+    values_of,
+)
 from rotopaint_ai.shapes.roto import Key, RotoDocument, RotoShape
 
 NODE_KINDS = ("Roto", "RotoPaint")
@@ -24,12 +35,12 @@ _FORMAT = re.compile(r"\s*(\d+)\s+(\d+)\b")
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class NukeReading:
     """What a script held: the document, what it could not hold, and each node's tree as it stands in the file."""
 
     document: RotoDocument
     losses: tuple[str, ...]
-    trees: tuple[tuple[str, Tree], ...]
+    trees: tuple[tuple[str, CurvesTree], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +48,8 @@ class _Found:
     """A shape on its way into the document: keys by frame, None for a shape without animation."""
 
     name: str
-    shape: Shape
-    layers: tuple[Layer, ...]
+    shape: NukeShape
+    layers: tuple[NukeLayer, ...]
     keys: dict[int | None, Key]
     feather_px: float
     width_px: float | None
@@ -51,7 +62,7 @@ def read_text(
     height: int | None = None,
     node: str | None = None,
     where: str = "script",
-) -> Reading:
+) -> NukeReading:
     """Read every Roto and RotoPaint node of a script, or a bare `curves` value.
 
     `width` and `height` are the plate's, wanted only where the script does not tell; where it tells otherwise,
@@ -77,12 +88,12 @@ def read_text(
     first, last = _range(found, nodes, where)
     shapes = tuple(_finish(each, name, first, last) for each, name in zip(found, _names(found, losses), strict=True))
     document = RotoDocument(size[0], size[1], first, last, shapes=shapes, pixel_aspect=_aspect(nodes))
-    return Reading(document, tuple(losses), tuple(trees))
+    return NukeReading(document, tuple(losses), tuple(trees))
 
 
-def _trees(nodes: Sequence[nuke_script.Node], where: str, losses: list[str]) -> list[tuple[str, Tree]]:
+def _trees(nodes: Sequence[nuke_script.ScriptNode], where: str, losses: list[str]) -> list[tuple[str, CurvesTree]]:
     """Every roto node's tree under a name of its own. Nodes of Nuke 6 are left out where others can be read."""
-    trees: list[tuple[str, Tree]] = []
+    trees: list[tuple[str, CurvesTree]] = []
     old: list[str] = []
     taken: set[str] = set()
     for node in nodes:
@@ -96,7 +107,7 @@ def _trees(nodes: Sequence[nuke_script.Node], where: str, losses: list[str]) -> 
             continue
         if node.text("disable") == "true":
             losses.append(f"{node.full_name}: is disabled in the script; its shapes were read all the same")
-        name = reading.free_name(node.full_name, taken)
+        name = parsing.free_name(node.full_name, taken)
         trees.append((name, nuke_curves.parse(curves, where=f"{where}: {name}")))
     if old and not trees:
         raise DocumentError(f"{where}: {old[0]}: written by Nuke 6; open and save the script in Nuke 7 or later")
@@ -108,8 +119,8 @@ def _trees(nodes: Sequence[nuke_script.Node], where: str, losses: list[str]) -> 
 
 
 def _size(
-    nodes: Sequence[nuke_script.Node],
-    trees: Sequence[tuple[str, Tree]],
+    nodes: Sequence[nuke_script.ScriptNode],
+    trees: Sequence[tuple[str, CurvesTree]],
     width: int | None,
     height: int | None,
     where: str,
@@ -140,7 +151,7 @@ def _size(
     return size
 
 
-def _pivot_size(tree: Tree) -> list[tuple[int, int]]:
+def _pivot_size(tree: CurvesTree) -> list[tuple[int, int]]:
     """The size of which the root layer's pivot is the middle, where it is one."""
     pivot = [curve.at(0) for curve in tree.root.transform.values[:2]]
     if len(pivot) == 2 and min(pivot) > 0 and all((2 * value).is_integer() for value in pivot):
@@ -148,12 +159,12 @@ def _pivot_size(tree: Tree) -> list[tuple[int, int]]:
     return []
 
 
-def _format(node: nuke_script.Node) -> list[tuple[int, int]]:
+def _format(node: nuke_script.ScriptNode) -> list[tuple[int, int]]:
     match = _FORMAT.match(node.text("format"))
     return [(int(match[1]), int(match[2]))] if match and int(match[1]) and int(match[2]) else []
 
 
-def _aspect(nodes: Sequence[nuke_script.Node]) -> float:
+def _aspect(nodes: Sequence[nuke_script.ScriptNode]) -> float:
     """Pixel aspect of the script's format, 1 where it states none."""
     for node in nodes:
         words = node.text("format").split()
@@ -167,7 +178,7 @@ def _aspect(nodes: Sequence[nuke_script.Node]) -> float:
     return 1.0
 
 
-def _range(found: Sequence[_Found], nodes: Sequence[nuke_script.Node], where: str) -> tuple[int, int]:
+def _range(found: Sequence[_Found], nodes: Sequence[nuke_script.ScriptNode], where: str) -> tuple[int, int]:
     """First and last frame: of keys and lifetimes; without any, of the script; without that, frame 1."""
     frames = [frame for each in found for frame in each.keys if frame is not None]
     for each in found:
@@ -190,12 +201,12 @@ def _is_whole(text: str) -> bool:
 # --- elements ---------------------------------------------------------------------------------------------------------
 
 
-def _shapes(node: str, tree: Tree, height: int, several: bool, where: str, losses: list[str]) -> Iterator[_Found]:
+def _shapes(node: str, tree: CurvesTree, height: int, several: bool, where: str, losses: list[str]) -> Iterator[_Found]:
     strokes = 0
     for layers, element in _walk(tree.root, ()):
         path = "/".join(plain(each.name) for each in (*layers[1:], element)).strip() or element.name
         name = f"{node}/{path}" if several else path
-        if isinstance(element, Stroke):
+        if isinstance(element, NukeStroke):
             strokes += 1
         else:
             yield _found(name, element, layers, height, f"{where}: {node}: {path}", losses)
@@ -203,15 +214,19 @@ def _shapes(node: str, tree: Tree, height: int, several: bool, where: str, losse
         losses.append(f"{node}: {strokes} paint strokes stay in the script; a document holds shapes only")
 
 
-def _walk(layer: Layer, above: tuple[Layer, ...]) -> Iterator[tuple[tuple[Layer, ...], Shape | Stroke]]:
+def _walk(
+    layer: NukeLayer, above: tuple[NukeLayer, ...]
+) -> Iterator[tuple[tuple[NukeLayer, ...], NukeShape | NukeStroke]]:
     for child in layer.children:
-        if isinstance(child, Layer):
+        if isinstance(child, NukeLayer):
             yield from _walk(child, (*above, layer))
         else:
             yield (*above, layer), child
 
 
-def _found(name: str, shape: Shape, layers: tuple[Layer, ...], height: int, where: str, losses: list[str]) -> _Found:
+def _found(
+    name: str, shape: NukeShape, layers: tuple[NukeLayer, ...], height: int, where: str, losses: list[str]
+) -> _Found:
 
     def report(text: str) -> None:
         losses.append(f"{name}: {text}")
@@ -234,9 +249,9 @@ def _found(name: str, shape: Shape, layers: tuple[Layer, ...], height: int, wher
     )
 
 
-def _components(shape: Shape, where: str) -> list[tuple[Curve, ...]]:
+def _components(shape: NukeShape, where: str) -> list[tuple[NukeCurve, ...]]:
     """Per control point six curves: left tangent, point, right tangent (x, y each). B-spline points stay single."""
-    zero = Curve()
+    zero = NukeCurve()
     pairs = [(*point.values[:2], *[zero] * (2 - len(point.values[:2]))) for point in shape.outline.points]
     if shape.kind == "catmullrom":
         raise DocumentError(f"{where}: a shape of type catmullrom; wanted bezier or bspline: convert it in Nuke")
@@ -247,10 +262,10 @@ def _components(shape: Shape, where: str) -> list[tuple[Curve, ...]]:
     return [(*pairs[i], *pairs[i + 1], *pairs[i + 2]) for i in range(0, len(pairs), 3)]
 
 
-def _report_expressions(shape: Shape, layers: Sequence[Layer], report: Callable[[str], None]) -> None:
+def _report_expressions(shape: NukeShape, layers: Sequence[NukeLayer], report: Callable[[str], None]) -> None:
     """Expressions on points, transforms and attributes: baked from what the file keeps of them, or taken as 0."""
     curves = [curve for cubic in (shape.outline, shape.feather) if cubic for p in cubic.points for curve in p.values]
-    elements: tuple[Shape | Layer, ...] = (shape, *layers)
+    elements: tuple[NukeShape | NukeLayer, ...] = (shape, *layers)
     for element in elements:
         curves += [*element.transform.values, *(curve for _, curve in element.attributes)]
     bare = sum(1 for curve in curves if curve.expression and curve.is_bare)
@@ -275,8 +290,8 @@ def _report_views(found: Sequence[Views], report: Callable[[str], None]) -> None
         report(f"has curves of its own for the views {names[:60]}; those of {read[:20]} are drawn in all")
 
 
-def _report_attributes(shape: Shape, layers: Sequence[Layer], report: Callable[[str], None]) -> None:
-    elements: tuple[Shape | Layer, ...] = (shape, *layers)
+def _report_attributes(shape: NukeShape, layers: Sequence[NukeLayer], report: Callable[[str], None]) -> None:
+    elements: tuple[NukeShape | NukeLayer, ...] = (shape, *layers)
     told = {
         "inv": (0.0, "inverted"),
         "bm": (0.0, "has a blending mode"),
@@ -301,20 +316,20 @@ def _report_attributes(shape: Shape, layers: Sequence[Layer], report: Callable[[
             break
 
 
-def _curve(element: Shape | Layer, name: str) -> Curve | None:
+def _curve(element: NukeShape | NukeLayer, name: str) -> NukeCurve | None:
     for each, curve in element.attributes:
         if each == name:
             return curve
     return None
 
 
-def _attribute(element: Shape | Layer, name: str, default: float) -> float:
+def _attribute(element: NukeShape | NukeLayer, name: str, default: float) -> float:
     """An attribute's value (its first key's where it is animated)."""
     curve = _curve(element, name)
     return default if curve is None else values_of(curve)[0]
 
 
-def _feather(shape: Shape, closed: bool, report: Callable[[str], None]) -> float:
+def _feather(shape: NukeShape, closed: bool, report: Callable[[str], None]) -> float:
     """One feather width in pixels from the node's: uniform feather plus the mean length of the feather offsets."""
     if _attribute(shape, "fo", 1.0) == 0.0:
         return 0.0
@@ -370,7 +385,7 @@ def _finish(found: _Found, name: str, first: int, last: int) -> RotoShape:
 
 def _visible(found: _Found, first: int, last: int) -> dict[int, bool]:
     """Frames at which the shape, or a layer above it, is switched off, fully transparent or out of its lifetime."""
-    elements: tuple[Shape | Layer, ...] = (found.shape, *found.layers)
+    elements: tuple[NukeShape | NukeLayer, ...] = (found.shape, *found.layers)
     switches = [
         curve for element in elements for name in ("vis", "opc") if (curve := _curve(element, name)) is not None
     ]

@@ -22,7 +22,7 @@ _ENDS = "\n;"
 
 
 @dataclass(frozen=True, slots=True)
-class Word:
+class ScriptWord:
     """One word of a command: its text without delimiters, and whether it stood in braces."""
 
     text: str
@@ -30,12 +30,12 @@ class Word:
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class ScriptNode:
     """A node of a script: class, knobs in file order (the value is every word after the knob's name)."""
 
     kind: str
     line: int
-    knobs: dict[str, tuple[Word, ...]] = field(default_factory=dict)
+    knobs: dict[str, tuple[ScriptWord, ...]] = field(default_factory=dict)
     groups: tuple[str, ...] = ()  # names of the groups around it, outermost first
 
     @property
@@ -54,7 +54,7 @@ class Node:
         return words[0].text if words else ""
 
 
-def nodes(text: str, *, where: str = "script") -> Iterator[Node]:
+def nodes(text: str, *, where: str = "script") -> Iterator[ScriptNode]:
     """Every node of a script, those inside groups included, in file order. Raises DocumentError on open braces."""
     groups: list[str] = []
     for line, words in commands(text, where=where):
@@ -63,13 +63,15 @@ def nodes(text: str, *, where: str = "script") -> Iterator[Node]:
         if len(words) != 2 or not words[1].braced or not words[0].text.isidentifier():
             continue
         body = commands(words[1].text, where=f"{where}: line {line}: {words[0].text}")
-        node = Node(words[0].text, line, {knob[0].text: tuple(knob[1:]) for _, knob in body if knob}, tuple(groups))
+        node = ScriptNode(
+            words[0].text, line, {knob[0].text: tuple(knob[1:]) for _, knob in body if knob}, tuple(groups)
+        )
         if node.kind in _GROUPS:
             groups.append(node.name)
         yield node
 
 
-def commands(text: str, *, where: str) -> Iterator[tuple[int, list[Word]]]:
+def commands(text: str, *, where: str) -> Iterator[tuple[int, list[ScriptWord]]]:
     """Each command of a script with the line on which it starts: its words up to the end of the line or a `;`."""
     at, line, counted = 0, 1, 0
     while True:
@@ -86,7 +88,7 @@ def commands(text: str, *, where: str) -> Iterator[tuple[int, list[Word]]]:
         yield line, words
 
 
-def _command(text: str, at: int, where: str, line: int) -> tuple[list[Word], int]:
+def _command(text: str, at: int, where: str, line: int) -> tuple[list[ScriptWord], int]:
     words = []
     while at < len(text) and text[at] not in _ENDS:
         word, at = _word(text, at, where, line)
@@ -95,22 +97,22 @@ def _command(text: str, at: int, where: str, line: int) -> tuple[list[Word], int
     return words, at
 
 
-def _word(text: str, at: int, where: str, line: int) -> tuple[Word, int]:
+def _word(text: str, at: int, where: str, line: int) -> tuple[ScriptWord, int]:
     if text[at] == "{":
         end = closing_brace(text, at)
         if end < 0:
             raise DocumentError(
                 f"{where}: line {line}: a brace is never closed; the file may be cut short, save it again"
             )
-        return Word(text[at + 1 : end], True), end + 1
+        return ScriptWord(text[at + 1 : end], True), end + 1
     if text[at] == '"':
         quoted = _QUOTED.match(text, at)
         if quoted is not None:
-            return Word(_ESCAPE.sub(r"\1", quoted[1])), quoted.end()
+            return ScriptWord(_ESCAPE.sub(r"\1", quoted[1])), quoted.end()
     bare = _BARE.match(text, at)
     if bare is None:  # a lone backslash at the end of the text
-        return Word(text[at]), at + 1
-    return Word(_ESCAPE.sub(r"\1", bare[0])), bare.end()
+        return ScriptWord(text[at]), at + 1
+    return ScriptWord(_ESCAPE.sub(r"\1", bare[0])), bare.end()
 
 
 def closing_brace(text: str, at: int) -> int:

@@ -11,15 +11,15 @@ from collections.abc import Sequence
 from rotopaint_ai.exchange.nuke_tree import (
     Attributes,
     Cubic,
-    Curve,
     CurveKey,
     CurvePoint,
-    Layer,
-    Shape,
-    Stroke,
+    CurvesTree,
+    NukeCurve,
+    NukeLayer,
+    NukeShape,
+    NukeStroke,
+    NukeTransform,
     Times,
-    Transform,
-    Tree,
 )
 
 
@@ -31,13 +31,13 @@ def number(value: float) -> str:
     return "1" if packed == b"\x3f\x80\x00\x00" else "x" + packed.hex()
 
 
-def serialise(tree: Tree) -> str:
+def serialise(tree: CurvesTree) -> str:
     """A tree as the text between the outer braces of a `curves` value; `parse` gives the same tree back."""
     body = _layer_text(tree.root, "   ")
     return f"{{{{v {number(tree.version)}}}\n  {{f {tree.flags}}}\n  {{n\n{body}}}}}"
 
 
-def _layer_text(layer: Layer, indent: str) -> str:
+def _layer_text(layer: NukeLayer, indent: str) -> str:
     inner = indent + " "
     lines = [
         f"{indent}{{layer {layer.name}",
@@ -46,13 +46,13 @@ def _layer_text(layer: Layer, indent: str) -> str:
         inner + _attributes_text(layer.attributes),
     ]
     for child in layer.children:
-        lines.append(_layer_text(child, inner) if isinstance(child, Layer) else _element_text(child, inner))
+        lines.append(_layer_text(child, inner) if isinstance(child, NukeLayer) else _element_text(child, inner))
     return "\n".join(lines) + "}"
 
 
-def _element_text(element: Shape | Stroke, indent: str) -> str:
+def _element_text(element: NukeShape | NukeStroke, indent: str) -> str:
     tail = f"{indent} {_transform_text(element.transform)}\n{indent} {_attributes_text(element.attributes)}}}"
-    if isinstance(element, Stroke):
+    if isinstance(element, NukeStroke):
         head = f"{indent}{{cubiccurve {element.name} {element.flags} {element.kind}\n"
         return head + f"{_cubic_text(element.cubic, indent + ' ')}\n{tail}"
     head = f"{indent}{{curvegroup {element.name} {element.flags} {element.kind}\n{indent} {{\n"
@@ -77,7 +77,7 @@ def _point_text(point: CurvePoint, times: Times | None) -> str:
     return "{" + " ".join(words) + "}"
 
 
-def _transform_text(transform: Transform) -> str:
+def _transform_text(transform: NukeTransform) -> str:
     head = ["t"] if transform.times is None else ["tx", _times_text(transform.times)]
     return "{" + " ".join(head + [_component_text(curve, transform.times) for curve in transform.values]) + "}"
 
@@ -86,13 +86,13 @@ def _attributes_text(attributes: Attributes) -> str:
     return "{" + " ".join(["a"] + [f"{name} {_curve_text(curve)}" for name, curve in attributes]) + "}"
 
 
-def _component_text(curve: Curve, times: Times | None) -> str:
+def _component_text(curve: NukeCurve, times: Times | None) -> str:
     if times is None:
         return _curve_text(curve)
     return _wrapped(curve, _shared_text(curve, times))
 
 
-def _shared_text(curve: Curve, times: Times) -> str:
+def _shared_text(curve: NukeCurve, times: Times) -> str:
     if not curve.keys:
         return number(curve.constant)
     if len(times) == 1 and curve.keys[0].step and curve.keys[0].code is None:
@@ -102,13 +102,13 @@ def _shared_text(curve: Curve, times: Times) -> str:
     return "{" + " ".join(_key_text(key, False) for key in curve.keys) + "}"
 
 
-def _curve_text(curve: Curve) -> str:
+def _curve_text(curve: NukeCurve) -> str:
     if not curve.keys:
         return _wrapped(curve, number(curve.constant))
     return _wrapped(curve, "{" + " ".join(_key_text(key, True) for key in curve.keys) + "}")
 
 
-def _wrapped(curve: Curve, text: str) -> str:
+def _wrapped(curve: NukeCurve, text: str) -> str:
     if curve.views is not None:
         return curve.views.text
     if curve.expression is None:

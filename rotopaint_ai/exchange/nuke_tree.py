@@ -55,7 +55,7 @@ class Views(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Curve:
+class NukeCurve:
     """One component over time: keys, or a constant where there are none.
 
     An expression keeps the value or keys that the file has of it; `is_bare` says that the file has none. Where the
@@ -111,7 +111,7 @@ def _solve(a: float, b: float, x: float) -> float:
     return (low + high) / 2
 
 
-Attributes = tuple[tuple[str, Curve], ...]
+Attributes = tuple[tuple[str, NukeCurve], ...]
 Times = tuple[float, ...]
 
 
@@ -119,7 +119,7 @@ Times = tuple[float, ...]
 class CurvePoint:
     """One entry of a point list: up to three components, and attributes of its own."""
 
-    values: tuple[Curve, ...]
+    values: tuple[NukeCurve, ...]
     attributes: Attributes = ()
 
 
@@ -133,15 +133,15 @@ class Cubic:
 
 
 @dataclass(frozen=True, slots=True)
-class Transform:
+class NukeTransform:
     """A transform list: up to 35 components; `times` as in `Cubic`."""
 
     times: Times | None
-    values: tuple[Curve, ...]
+    values: tuple[NukeCurve, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class NukeShape:
     """A `curvegroup`: outline and feather curve; None is `idem`, no feather of its own."""
 
     name: str
@@ -149,40 +149,40 @@ class Shape:
     kind: str
     outline: Cubic
     feather: Cubic | None
-    transform: Transform
+    transform: NukeTransform
     attributes: Attributes
 
 
 @dataclass(frozen=True, slots=True)
-class Stroke:
+class NukeStroke:
     """A `cubiccurve`: a paint stroke."""
 
     name: str
     flags: int
     kind: str
     cubic: Cubic
-    transform: Transform
+    transform: NukeTransform
     attributes: Attributes
 
 
 @dataclass(frozen=True, slots=True)
-class Layer:
+class NukeLayer:
     """A layer and what it holds, in file order."""
 
     name: str
     flags: int
-    transform: Transform
+    transform: NukeTransform
     attributes: Attributes
-    children: tuple[Layer | Shape | Stroke, ...]
+    children: tuple[NukeLayer | NukeShape | NukeStroke, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Tree:
+class CurvesTree:
     """A whole `curves` value."""
 
     version: float
     flags: int
-    root: Layer
+    root: NukeLayer
 
 
 def plain(name: str) -> str:
@@ -197,6 +197,6 @@ def as_float32(value: float) -> float:
     return float(struct.unpack(">f", struct.pack(">f", value))[0])
 
 
-def values_of(curve: Curve) -> list[float]:
+def values_of(curve: NukeCurve) -> list[float]:
     """The values of a curve's keys; its constant where there are none."""
     return [key.value for key in curve.keys] or [curve.constant]

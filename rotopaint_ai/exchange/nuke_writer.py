@@ -22,13 +22,13 @@ from rotopaint_ai.exchange.nuke_tree import (
     RENDERABLE,
     Attributes,
     Cubic,
-    Curve,
     CurveKey,
     CurvePoint,
-    Layer,
-    Shape,
-    Transform,
-    Tree,
+    CurvesTree,
+    NukeCurve,
+    NukeLayer,
+    NukeShape,
+    NukeTransform,
     as_float32,
 )
 from rotopaint_ai.shapes.roto import DEFAULT_WIDTH_PX, ControlPoint, Key, RotoDocument, RotoShape
@@ -40,16 +40,16 @@ _TOOL_BEZIER, _TOOL_OPEN_SPLINE = 4.0, 10.0
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class NodeTree:
     """A document as a `curves` tree: where each shape went, and what the form cannot hold."""
 
-    tree: Tree
+    tree: CurvesTree
     format: str  # as Nuke states one: size, box, pixel aspect
     paths: Mapping[str, str]  # shape name in the document -> layers and name in the tree, joined by `/`
     losses: tuple[str, ...]
 
 
-def script(written: Written, *, node: NodeKind = "Roto", name: str = "Roto1") -> str:
+def script(written: NodeTree, *, node: NodeKind = "Roto", name: str = "Roto1") -> str:
     """The text that Nuke pastes as one node."""
     curves = nuke_text.serialise(written.tree)
     return (
@@ -59,7 +59,7 @@ def script(written: Written, *, node: NodeKind = "Roto", name: str = "Roto1") ->
     )
 
 
-def build(document: RotoDocument, *, layer: str | None = None) -> Written:
+def build(document: RotoDocument, *, layer: str | None = None) -> NodeTree:
     """The tree of a document. A name such as `pip/nose_seam` puts the shape into layer `pip`; `layer` holds them all.
 
     Raises DocumentError on shapes without keys' points or with numbers that a 32-bit float cannot hold.
@@ -68,10 +68,10 @@ def build(document: RotoDocument, *, layer: str | None = None) -> Written:
     placed = _placed(document, layer)
     elements = [(placed[shape.name], _element(shape, document, placed[shape.name][-1])) for shape in document.shapes]
     w, h = document.width, document.height
-    middle = (Curve(document.width / 2), Curve(document.height / 2))
-    root = Layer("Root", _ROOT_FLAGS, Transform(None, middle), (), _nest(elements))
-    return Written(
-        Tree(as_float32(1.2), 0, root),
+    middle = (NukeCurve(document.width / 2), NukeCurve(document.height / 2))
+    root = NukeLayer("Root", _ROOT_FLAGS, NukeTransform(None, middle), (), _nest(elements))
+    return NodeTree(
+        CurvesTree(as_float32(1.2), 0, root),
         f"{w} {h} 0 0 {w} {h} {document.pixel_aspect:.12g} ",
         {name: "/".join(path) for name, path in placed.items()},
         losses(document, placed),
@@ -125,10 +125,10 @@ def _free(path: tuple[str, ...], taken: set[tuple[str, ...]]) -> tuple[str, ...]
     return free
 
 
-def _nest(elements: Iterable[tuple[Sequence[str], Shape]]) -> tuple[Layer | Shape, ...]:
+def _nest(elements: Iterable[tuple[Sequence[str], NukeShape]]) -> tuple[NukeLayer | NukeShape, ...]:
     """Elements and their paths as layers, each layer where its first element stands."""
-    layers: dict[str, list[tuple[Sequence[str], Shape]]] = {}
-    order: list[str | Shape] = []
+    layers: dict[str, list[tuple[Sequence[str], NukeShape]]] = {}
+    order: list[str | NukeShape] = []
     for path, shape in elements:
         if len(path) == 1:
             order.append(shape)
@@ -138,15 +138,17 @@ def _nest(elements: Iterable[tuple[Sequence[str], Shape]]) -> tuple[Layer | Shap
             order.append(path[0])
         layers[path[0]].append((path[1:], shape))
     return tuple(
-        each if isinstance(each, Shape) else Layer(each, RENDERABLE, Transform(None, ()), (), _nest(layers[each]))
+        each
+        if isinstance(each, NukeShape)
+        else NukeLayer(each, RENDERABLE, NukeTransform(None, ()), (), _nest(layers[each]))
         for each in order
     )
 
 
-def _element(shape: RotoShape, document: RotoDocument, name: str) -> Shape:
+def _element(shape: RotoShape, document: RotoDocument, name: str) -> NukeShape:
     frames = shape.frames
     line = RELATIVE if shape.closed else OPEN_SPLINE | RELATIVE | OPEN
-    return Shape(
+    return NukeShape(
         name,
         RENDERABLE if shape.closed else OPEN_SPLINE | RENDERABLE,
         "bezier",
@@ -158,30 +160,30 @@ def _element(shape: RotoShape, document: RotoDocument, name: str) -> Shape:
 
 
 def _attributes(shape: RotoShape, document: RotoDocument, frames: Sequence[int]) -> Attributes:
-    attributes: list[tuple[str, Curve]] = []
+    attributes: list[tuple[str, NukeCurve]] = []
     visible = _visibility(shape, document)
     if visible is not None:
         attributes.append(("vis", visible))
     if shape.closed:
         if shape.feather_px:
-            attributes += [("fx", Curve(shape.feather_px)), ("fy", Curve(shape.feather_px))]
-        attributes += [("osw", Curve(10.0)), ("osf", Curve(0.0))]
+            attributes += [("fx", NukeCurve(shape.feather_px)), ("fy", NukeCurve(shape.feather_px))]
+        attributes += [("osw", NukeCurve(10.0)), ("osf", NukeCurve(0.0))]
     else:
         width = DEFAULT_WIDTH_PX if shape.width_px is None else shape.width_px
-        attributes += [("osw", Curve(width)), ("osf", Curve(shape.feather_px))]
+        attributes += [("osw", NukeCurve(width)), ("osf", NukeCurve(shape.feather_px))]
     attributes += [
-        ("str", Curve(1.0)),
-        ("spx", Curve(document.width / 2)),
-        ("spy", Curve(document.height / 2)),
-        ("sb", Curve(1.0)),
-        ("ltn", Curve(float(document.first_frame))),
-        ("ltm", Curve(float(document.last_frame))),
-        ("tt", Curve(_TOOL_BEZIER if shape.closed else _TOOL_OPEN_SPLINE)),
+        ("str", NukeCurve(1.0)),
+        ("spx", NukeCurve(document.width / 2)),
+        ("spy", NukeCurve(document.height / 2)),
+        ("sb", NukeCurve(1.0)),
+        ("ltn", NukeCurve(float(document.first_frame))),
+        ("ltm", NukeCurve(float(document.last_frame))),
+        ("tt", NukeCurve(_TOOL_BEZIER if shape.closed else _TOOL_OPEN_SPLINE)),
     ]
     return tuple(attributes)
 
 
-def _visibility(shape: RotoShape, document: RotoDocument) -> Curve | None:
+def _visibility(shape: RotoShape, document: RotoDocument) -> NukeCurve | None:
     """`vis` as step keys, or None for a shape that is never hidden."""
     hidden = sorted(frame for frame, shown in shape.visible.items() if not shown)
     if not hidden:
@@ -194,20 +196,20 @@ def _visibility(shape: RotoShape, document: RotoDocument) -> Curve | None:
             changes[frame] = 0.0
         if shape.visible.get(frame + 1, True):
             changes[frame + 1] = 1.0
-    return Curve(keys=tuple(CurveKey(float(frame), changes[frame]) for frame in sorted(changes)))
+    return NukeCurve(keys=tuple(CurveKey(float(frame), changes[frame]) for frame in sorted(changes)))
 
 
-def _pivot(shape: RotoShape, document: RotoDocument) -> Transform:
+def _pivot(shape: RotoShape, document: RotoDocument) -> NukeTransform:
     """The transform that Nuke writes for a new shape: nothing but a pivot in its middle."""
     if not shape.keys:
-        return Transform(None, (Curve(document.width / 2), Curve(document.height / 2)))
+        return NukeTransform(None, (NukeCurve(document.width / 2), NukeCurve(document.height / 2)))
     first = shape.frames[0]
     points = shape.keys[first].points
     xs = [as_float32(p.x) for p in points]
     ys = [as_float32(document.height - p.y) for p in points]
     x, y = (min(xs) + max(xs)) / 2, (min(ys) + max(ys)) / 2
     time = float(first)
-    return Transform((time,), tuple(Curve(keys=(CurveKey(time, value),)) for value in (x, y)))
+    return NukeTransform((time,), tuple(NukeCurve(keys=(CurveKey(time, value),)) for value in (x, y)))
 
 
 def _outline(shape: RotoShape, height: int, flags: int) -> Cubic:
@@ -216,11 +218,11 @@ def _outline(shape: RotoShape, height: int, flags: int) -> Cubic:
         return Cubic(flags, None, ())
     times, keys = _timed(shape)
     numbers = array("d", (n for key in keys for point in key.points for n in _nuke(point, height, shape.name)))
-    points = Points(times, [key.interpolation == "hold" for key in keys], numbers)
+    points = OutlinePoints(times, [key.interpolation == "hold" for key in keys], numbers)
     return Cubic(flags, tuple(map(float, times)), points)
 
 
-class Points(Sequence[CurvePoint]):
+class OutlinePoints(Sequence[CurvePoint]):
     """A shape's entries, three for each control point; each is made when it is asked for, for as long as it is used.
 
     `numbers` holds the six of `_nuke` for each control point, key by key. All at once they take thirty times as much.
@@ -296,7 +298,7 @@ def _nuke(point: ControlPoint, height: int, name: str) -> tuple[float, float, fl
     return numbers
 
 
-def _linear(times: Sequence[int], values: Sequence[float], steps: Sequence[bool]) -> Curve:
+def _linear(times: Sequence[int], values: Sequence[float], steps: Sequence[bool]) -> NukeCurve:
     """A component that moves in straight lines: each key carries the slope of the chord on either side.
 
     Chords are those of the 32-bit values that the file will hold.
@@ -314,4 +316,4 @@ def _linear(times: Sequence[int], values: Sequence[float], steps: Sequence[bool]
             right = (values[i + 1] - value) / (times[i + 1] - time)
         keys.append(CurveKey(float(time), value, left, 1.0, right, 1.0, False))
         left = right
-    return Curve(keys=tuple(keys))
+    return NukeCurve(keys=tuple(keys))

@@ -14,7 +14,7 @@ from itertools import pairwise
 from typing import Final
 
 from rotopaint_ai.errors import DocumentError
-from rotopaint_ai.exchange import bands, reading
+from rotopaint_ai.exchange import parsing, stroke_outlines
 from rotopaint_ai.exchange.features import Feature
 from rotopaint_ai.shapes.roto import ControlPoint, Key, Points, RotoDocument, RotoShape
 
@@ -29,7 +29,7 @@ _DIGITS: Final = re.compile(r"(\d+)(?=\D*$)")
 
 
 @dataclass(frozen=True, slots=True)
-class Drawn:
+class FramePolygon:
     """One polygon or line of one picture, in plate space."""
 
     frame: int
@@ -43,7 +43,7 @@ def flattened(document: RotoDocument, *, open_lines: bool) -> RotoDocument:
 
     Open shapes stay lines with `open_lines`; else they are closed bands of their width.
     """
-    source = document if open_lines else bands.closed_strokes(document)
+    source = document if open_lines else stroke_outlines.closed_strokes(document)
     shapes = [_flat(shape, document) for shape in source.shapes if shape.keys]
     return replace(document, shapes=tuple(shape for shape in shapes if shape.keys))
 
@@ -60,7 +60,7 @@ def _flat(shape: RotoShape, document: RotoDocument) -> RotoShape:
                 lines = {pose: _polyline(pose, shape.closed, pieces)}
             keys[frame] = Key(lines[pose], "human")
     hidden = {frame: False for frame in every if not shape.is_visible(frame)}
-    return RotoShape(shape.name, shape.closed, reading.role_of(shape.name, shape.closed), keys, visible=hidden)
+    return RotoShape(shape.name, shape.closed, parsing.role_of(shape.name, shape.closed), keys, visible=hidden)
 
 
 def _pairs(points: Points, closed: bool) -> list[tuple[ControlPoint, ControlPoint]]:
@@ -111,7 +111,7 @@ def frame_of(name: str, default: int) -> int:
     return int(found[1]) if found and len(found[1]) <= 9 else default
 
 
-def assemble(rows: Iterable[Drawn], frames: Sequence[int], where: str) -> tuple[RotoShape, ...]:
+def assemble(rows: Iterable[FramePolygon], frames: Sequence[int], where: str) -> tuple[RotoShape, ...]:
     """Shapes over time from the polygons of pictures: equal names and counts are one shape, hidden where not drawn.
 
     `frames` are those of all pictures. Raises DocumentError where that would fill the memory.
@@ -130,10 +130,10 @@ def assemble(rows: Iterable[Drawn], frames: Sequence[int], where: str) -> tuple[
     return tuple(_tracked(name, closed, keys, frames) for name, (closed, _, keys) in tracks.items())
 
 
-def _fits(track: tuple[bool, int, dict[int, Points]] | None, row: Drawn) -> bool:
+def _fits(track: tuple[bool, int, dict[int, Points]] | None, row: FramePolygon) -> bool:
     return track is None or (track[:2] == (row.closed, len(row.points)) and row.frame not in track[2])
 
 
 def _tracked(name: str, closed: bool, keys: dict[int, Points], frames: Sequence[int]) -> RotoShape:
-    shape = reading.shape_of(name, closed, keys)
+    shape = parsing.shape_of(name, closed, keys)
     return replace(shape, visible={frame: False for frame in sorted(frames) if frame not in keys})

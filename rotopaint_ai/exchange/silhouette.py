@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import Final
 
 from rotopaint_ai.errors import DocumentError
-from rotopaint_ai.exchange import losses, reading
+from rotopaint_ai.exchange import lossiness, parsing
 from rotopaint_ai.exchange.features import Feature
-from rotopaint_ai.exchange.lines import switches, visible_between
-from rotopaint_ai.exchange.losses import Loss
-from rotopaint_ai.exchange.reading import Reading
+from rotopaint_ai.exchange.linear_keys import switches, visible_between
+from rotopaint_ai.exchange.lossiness import Loss
+from rotopaint_ai.exchange.parsing import ReadResult
 from rotopaint_ai.shapes.roto import ControlPoint, Key, Points, RotoDocument, RotoShape
 
 EXPERIMENTAL: Final = (
@@ -42,7 +42,7 @@ def losses_of(document: RotoDocument) -> list[Loss]:
     """What a Silhouette file does not hold of this document."""
     names = names_of(document)
     order = [name for name, _ in _shapes(_root(document), (), "shapes", [])]
-    return losses.of(
+    return lossiness.of(
         document,
         keeps=KEEPS,
         words=WORDS,
@@ -58,7 +58,7 @@ def names_of(document: RotoDocument) -> dict[str, str]:
     """How each shape is called in the file, layers before it."""
     taken: set[str] = set()
     drawn = [shape.name for shape in document.shapes if shape.keys and shape.n_points > 1]
-    return {name: reading.free_name("/".join(_parts(name)), taken) for name in drawn}
+    return {name: parsing.free_name("/".join(_parts(name)), taken) for name in drawn}
 
 
 def _parts(name: str) -> list[str]:
@@ -162,7 +162,7 @@ def _add_key(path: ElementTree.Element, frame: int, shape: RotoShape, document: 
     element = ElementTree.SubElement(path, "Key", attributes)
     curve = ElementTree.SubElement(element, "Path", {"closed": str(shape.closed), "type": "Bezier"})
     for p in key.points:
-        reading.number(f"shape '{shape.name}': a control point", max(map(abs, p)))
+        parsing.number(f"shape '{shape.name}': a control point", max(map(abs, p)))
         places = ((p.x, p.y), (p.x + p.in_dx, p.y + p.in_dy), (p.x + p.out_dx, p.y + p.out_dy))
         ElementTree.SubElement(curve, "Point").text = ",".join(_pair(x, y, document) for x, y in places)
 
@@ -178,10 +178,10 @@ def _pair(x: float, y: float, document: RotoDocument) -> str:
 
 def read_report(
     path: Path | str, *, width: int | None = None, height: int | None = None, pixel_aspect: float = 1.0
-) -> Reading:
+) -> ReadResult:
     """Read an `.fxs` of Bezier shapes whose layers do not move. Raises DocumentError."""
     path = Path(path)
-    text = reading.text_of(path)
+    text = parsing.text_of(path)
     return loads(text, width=width, height=height, pixel_aspect=pixel_aspect, where=path.name)
 
 
@@ -192,28 +192,28 @@ def loads(
     height: int | None = None,
     pixel_aspect: float = 1.0,
     where: str = "shapes",
-) -> Reading:
+) -> ReadResult:
     """The document in the text of a Silhouette file, which does not tell its pixel aspect; frames as on disk."""
-    root = reading.xml_of(text, where)
+    root = parsing.xml_of(text, where)
     if root.tag != "Silhouette":
         raise DocumentError(f"{where}: is no Silhouette shape file (its root is {root.tag[:30]}); export shapes there")
     told = [EXPERIMENTAL]
     stated = [root.get(name, "") for name in ("width", "height")]
-    size = reading.plate_size(where, _size(stated, where), width, height)
-    start = reading.whole(f"{where}: sessionStartFrame", root.get("sessionStartFrame", "0"))
-    end = start + reading.whole(f"{where}: workRangeEnd", root.get("workRangeEnd", "0"))
+    size = parsing.plate_size(where, _size(stated, where), width, height)
+    start = parsing.whole(f"{where}: sessionStartFrame", root.get("sessionStartFrame", "0"))
+    end = start + parsing.whole(f"{where}: workRangeEnd", root.get("workRangeEnd", "0"))
     found = list(_shapes(root, (), where, told))
     rows = [(name, element, _keys(element, name, start, size, pixel_aspect, where)) for name, element in found]
-    first, last = reading.frame_range(where, [start, max(start, end), *(f for *_, keys in rows for f in keys)])
+    first, last = parsing.frame_range(where, [start, max(start, end), *(f for *_, keys in rows for f in keys)])
     taken: set[str] = set()
-    shapes = [_shape(reading.free_name(n, taken), e, keys, start, (first, last), where, told) for n, e, keys in rows]
-    return Reading(RotoDocument(*size, first, last, pixel_aspect, shapes=tuple(shapes)), tuple(dict.fromkeys(told)))
+    shapes = [_shape(parsing.free_name(n, taken), e, keys, start, (first, last), where, told) for n, e, keys in rows]
+    return ReadResult(RotoDocument(*size, first, last, pixel_aspect, shapes=tuple(shapes)), tuple(dict.fromkeys(told)))
 
 
 def _size(stated: list[str], where: str) -> tuple[int, int] | None:
     if not all(stated):
         return None
-    return reading.whole(f"{where}: width", stated[0]), reading.whole(f"{where}: height", stated[1])
+    return parsing.whole(f"{where}: width", stated[0]), parsing.whole(f"{where}: height", stated[1])
 
 
 def _shapes(
@@ -251,7 +251,7 @@ def _keys(
         if curve is None:
             raise DocumentError(f"{here}: a key without a path; the file is damaged, export it again")
         points = tuple(_point(point.text or "", size, aspect, here) for point in curve.findall("Point"))
-        frame = start + round(reading.number(here, key.get("frame", "")))
+        frame = start + round(parsing.number(here, key.get("frame", "")))
         kind = key.get("interp", "linear")
         found[frame] = (curve.get("closed") != "False", Key(points, "human", "hold" if kind == "hold" else "linear"))
     if not found:
@@ -265,8 +265,8 @@ def _point(text: str, size: tuple[int, int], aspect: float, where: str) -> Contr
         raise DocumentError(f"{where}: a point is '{text[:40]}'; wanted (x,y),(x,y),(x,y)")
     (x, y), (ix, iy), (ox, oy) = (
         (
-            reading.number(where, u, limit=1e6) * size[1] / aspect + size[0] / 2,
-            reading.number(where, v, limit=1e6) * size[1] + size[1] / 2,
+            parsing.number(where, u, limit=1e6) * size[1] / aspect + size[0] / 2,
+            parsing.number(where, v, limit=1e6) * size[1] + size[1] / 2,
         )
         for u, v in pairs
     )
@@ -283,12 +283,12 @@ def _shape(
     told: list[str],
 ) -> RotoShape:
     points: dict[int, Points] = {frame: key.points for frame, (_, key) in keys.items()}
-    kept = reading.same_count(f"{where}: '{name}'", points)
+    kept = parsing.same_count(f"{where}: '{name}'", points)
     if len(kept) < len(points):
         gone = sorted(set(points) - set(kept))
-        told.append(f"{name}: its points change in number; keys at {reading.spelled(gone)} are left out")
+        told.append(f"{name}: its points change in number; keys at {parsing.spelled(gone)} are left out")
     closed = next(iter(keys.values()))[0]
-    shape = reading.shape_of(name, closed, kept)
+    shape = parsing.shape_of(name, closed, kept)
     shape = shape.with_keys({frame: keys[frame][1] for frame in shape.frames})
     return RotoShape(name, closed, shape.role, shape.keys, visible=_hidden(element, start, span, where))
 
@@ -297,6 +297,6 @@ def _hidden(element: ElementTree.Element, start: int, span: tuple[int, int], whe
     opacity = _property(element, "opacity")
     changes = []
     for key in opacity.findall("Key") if opacity is not None else ():
-        frame = start + round(reading.number(f"{where}: opacity", key.get("frame", "")))
-        changes.append((frame, reading.number(f"{where}: opacity", key.text or "") > 0.0))
+        frame = start + round(parsing.number(f"{where}: opacity", key.get("frame", "")))
+        changes.append((frame, parsing.number(f"{where}: opacity", key.text or "") > 0.0))
     return visible_between(sorted(changes), *span)

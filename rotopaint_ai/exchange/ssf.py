@@ -16,17 +16,17 @@ from pathlib import Path
 from typing import Final
 
 from rotopaint_ai.errors import DocumentError
-from rotopaint_ai.exchange import edges, losses, reading
+from rotopaint_ai.exchange import feather_edges, lossiness, parsing
 from rotopaint_ai.exchange.features import Feature
-from rotopaint_ai.exchange.lines import linear_keys
-from rotopaint_ai.exchange.losses import Loss
-from rotopaint_ai.exchange.reading import Reading
+from rotopaint_ai.exchange.linear_keys import linear_keys
+from rotopaint_ai.exchange.lossiness import Loss
+from rotopaint_ai.exchange.parsing import ReadResult
 from rotopaint_ai.shapes.roto import ControlPoint, Points, RotoDocument, RotoShape
 
 HEAD: Final = "shake_shape_data"
 KEEPS: Final[frozenset[Feature]] = frozenset(("tangents", "points", "open", "keys", "feather", "names", "order"))
 WORDS: Final[Mapping[Feature, str]] = {
-    "keys": losses.HOLDS,
+    "keys": lossiness.HOLDS,
     "width": "{names}: an open shape has no width in a Shake file; --bands writes strokes as closed outlines",
     "feather": "{names}: an open shape has no feather in a Shake file",
     "visibility": "{names}: hidden frames are not written: a Shake shape is shown always or never",
@@ -39,14 +39,14 @@ _UNEVEN_PX: Final = 0.1  # feather that differs by more than that along a shape 
 
 def losses_of(document: RotoDocument) -> list[Loss]:
     """What a Shake file does not hold of this document."""
-    return losses.of(
+    return lossiness.of(
         document,
         keeps=KEEPS,
         words=WORDS,
         shapes={
             "feather": lambda shape: not shape.closed and shape.feather_px > 0,
             "names": lambda shape: _word(shape.name) != shape.name,
-            "keys": losses.holds,
+            "keys": lossiness.holds,
         },
         always=frozenset({"range"}) if document.first_frame else frozenset(),
     )
@@ -54,7 +54,7 @@ def losses_of(document: RotoDocument) -> list[Loss]:
 
 def names_of(document: RotoDocument) -> dict[str, str]:
     """How each shape is called in the file."""
-    return reading.names_of(document, _word)
+    return parsing.names_of(document, _word)
 
 
 def _word(name: str) -> str:
@@ -96,7 +96,7 @@ def _shape_lines(shape: RotoShape, name: str, document: RotoDocument) -> list[st
 
 def _key_lines(time: int, points: Points, shape: RotoShape, height: int) -> list[str]:
     xs, ys = [p.x for p in points], [height - p.y for p in points]
-    outer = edges.edge(points, shape.feather_px) if shape.closed and shape.feather_px > 0 else points
+    outer = feather_edges.edge(points, shape.feather_px) if shape.closed and shape.feather_px > 0 else points
     numbers = [v for p, q in zip(points, outer, strict=True) for v in (*_six(p, height), *_six(q, height))]
     return [
         f"key_time {time}",
@@ -113,7 +113,7 @@ def _six(p: ControlPoint, height: int) -> tuple[float, ...]:
 
 def _text(value: float, name: str) -> str:
     """A number without exponent, to a millionth of a pixel."""
-    text = format(reading.number(f"shape '{name}': a control point", value), ".6f").rstrip("0")
+    text = format(parsing.number(f"shape '{name}': a control point", value), ".6f").rstrip("0")
     return text + "0" if text.endswith(".") else text
 
 
@@ -131,25 +131,25 @@ class _Shape:
     times: list[float] = field(default_factory=list)
 
 
-def read_report(path: Path | str, *, width: int | None = None, height: int | None = None) -> Reading:
+def read_report(path: Path | str, *, width: int | None = None, height: int | None = None) -> ReadResult:
     """Read an `.ssf`; its plate's size must be given, because the file does not tell it. Raises DocumentError."""
     path = Path(path)
-    return loads(reading.text_of(path), width=width, height=height, where=path.name)
+    return loads(parsing.text_of(path), width=width, height=height, where=path.name)
 
 
-def loads(text: str, *, width: int | None = None, height: int | None = None, where: str = "shapes") -> Reading:
+def loads(text: str, *, width: int | None = None, height: int | None = None, where: str = "shapes") -> ReadResult:
     """The document in the text of a Shake file. Frames are its key times. Raises DocumentError."""
     head, found = _parse(text, where)
-    size = reading.plate_size(where, None, width, height)
+    size = parsing.plate_size(where, None, width, height)
     told: list[str] = []
     if head.get("motion_blur", "0") not in ("", "0", "0.0"):
         told.append("motion blur is not held by the document")
     taken: set[str] = set()
-    shapes = tuple(_shape(each, reading.free_name(each.name, taken), size[1], where, told) for each in found)
-    first, last = reading.frame_range(where, (frame for shape in shapes for frame in shape.frames))
+    shapes = tuple(_shape(each, parsing.free_name(each.name, taken), size[1], where, told) for each in found)
+    first, last = parsing.frame_range(where, (frame for shape in shapes for frame in shape.frames))
     hidden = {each.name for each in found if each.words.get("visible", "1") == "0"}
     told += [f"'{name}' is hidden in the file and shown in the document" for name in sorted(hidden)]
-    return Reading(RotoDocument(*size, first, last, shapes=shapes), tuple(told))
+    return ReadResult(RotoDocument(*size, first, last, shapes=shapes), tuple(told))
 
 
 def _parse(text: str, where: str) -> tuple[dict[str, str], list[_Shape]]:
@@ -165,7 +165,7 @@ def _parse(text: str, where: str) -> tuple[dict[str, str], list[_Shape]]:
         elif not found:
             head[word] = rest
         elif word == "key_time":
-            found[-1].times.append(reading.number(f"{where}: line {line}: key_time", rest))
+            found[-1].times.append(parsing.number(f"{where}: line {line}: key_time", rest))
         elif word == "vertex_data":
             _take_vertices(found[-1], rest, f"{where}: line {line}: '{found[-1].name[:60]}'")
         else:
@@ -199,8 +199,8 @@ def _logical_lines(text: str) -> Iterator[tuple[int, str, str]]:
 def _take_vertices(shape: _Shape, rest: str, where: str) -> None:
     if len(shape.keys) >= len(shape.times):
         raise DocumentError(f"{where}: points without a key_time; the file is damaged, export it again")
-    numbers = [reading.number(where, word) for word in rest.split()]
-    wanted = _PER_VERTEX * reading.whole(f"{where}: num_vertices", shape.words.get("num_vertices", "-1"))
+    numbers = [parsing.number(where, word) for word in rest.split()]
+    wanted = _PER_VERTEX * parsing.whole(f"{where}: num_vertices", shape.words.get("num_vertices", "-1"))
     if len(numbers) != wanted or not wanted:
         raise DocumentError(f"{where}: {len(numbers)} numbers, wanted {wanted} (12 for each vertex); export it again")
     shape.keys[shape.times[-1]] = numbers
@@ -220,7 +220,7 @@ def _shape(found: _Shape, name: str, height: int, where: str, told: list[str]) -
             feathers += _feather(keys[frame], numbers, height)
     _tell(found, name, closed, feathers, told)
     mean = sum(feathers) / len(feathers) if feathers else 0.0
-    return reading.shape_of(name, closed, keys, max(0.0, round(mean, 6)))
+    return parsing.shape_of(name, closed, keys, max(0.0, round(mean, 6)))
 
 
 def _point(six: list[float], height: int) -> ControlPoint:
@@ -233,7 +233,7 @@ def _feather(points: Points, numbers: list[float], height: int) -> list[float]:
     outer = [(numbers[i + 6], height - numbers[i + 7]) for i in range(0, len(numbers), _PER_VERTEX)]
     if all(not any(islice(numbers, i + 6, i + 12)) for i in range(0, len(numbers), _PER_VERTEX)):
         return [0.0] * len(points)
-    return edges.widths(points, outer)
+    return feather_edges.widths(points, outer)
 
 
 def _tell(found: _Shape, name: str, closed: bool, feathers: list[float], told: list[str]) -> None:

@@ -18,7 +18,7 @@ from xml.sax.saxutils import quoteattr
 from rotopaint_ai.errors import DocumentError
 from rotopaint_ai.exchange.features import Feature
 from rotopaint_ai.exchange.limits import FAR_PX, MOST_WIDTH_PX, check_range, check_size
-from rotopaint_ai.exchange.reading import Reading
+from rotopaint_ai.exchange.parsing import ReadResult
 from rotopaint_ai.files import write_text
 from rotopaint_ai.shapes.roto import DEFAULT_WIDTH_PX, ControlPoint, Key, Points, RotoDocument, RotoShape
 
@@ -85,7 +85,7 @@ def read(path: Path | str, *, width: int | None = None, height: int | None = Non
     return read_report(path, width=width, height=height).document
 
 
-def read_report(path: Path | str, *, width: int | None = None, height: int | None = None) -> Reading:
+def read_report(path: Path | str, *, width: int | None = None, height: int | None = None) -> ReadResult:
     """Read an SVG of paths, polygons, polylines and lines without transforms. Raises DocumentError.
 
     Groups with `data-frame` give their frames; elsewhere everything stands at frame 1. Arcs, transforms and scaled view
@@ -123,7 +123,7 @@ def read_report(path: Path | str, *, width: int | None = None, height: int | Non
     check_range(min(frames), max(frames), path.name)
     shapes = tuple(_shape(name, keys, looks[name], path.name) for name, keys in found.items())
     losses = (f"{skipped} elements that are not paths, polygons or lines were left out",) if skipped else ()
-    return Reading(RotoDocument(*size, min(frames), max(frames), shapes=shapes), losses)
+    return ReadResult(RotoDocument(*size, min(frames), max(frames), shapes=shapes), losses)
 
 
 def _size(root: ElementTree.Element, where: str, width: int | None, height: int | None) -> tuple[int, int]:

@@ -19,7 +19,7 @@ from rotopaint_ai.pipeline.frame import FrameWorks, Settled
 from rotopaint_ai.pipeline.records import FrameRecord, PointRow
 from rotopaint_ai.pipeline.settings import Paint
 from rotopaint_ai.plates.plate import Frame
-from rotopaint_ai.plates.window import Area
+from rotopaint_ai.plates.plate_window import Area
 from rotopaint_ai.project import Project, SeamSettings, State
 from rotopaint_ai.seams.strokes import Strokes
 from rotopaint_ai.shapes.manual_keys import corrected_frames, with_human_keys

@@ -10,10 +10,10 @@ from typing import TextIO
 
 from rotopaint_ai.errors import UsageError
 from rotopaint_ai.exchange import document as roto_json
-from rotopaint_ai.exchange import formats, nuke, nuke_reader, nuke_writer, proof
-from rotopaint_ai.exchange.form import Format
+from rotopaint_ai.exchange import formats, nuke, nuke_reader, nuke_writer, round_trip
+from rotopaint_ai.exchange.format_spec import FormatSpec
 from rotopaint_ai.exchange.formats import FORMATS
-from rotopaint_ai.exchange.proof import Proof
+from rotopaint_ai.exchange.round_trip import Proof
 from rotopaint_ai.files import replacing
 from rotopaint_ai.jobs import RunJob
 from rotopaint_ai.project.names import renamed
@@ -38,7 +38,7 @@ class Exported:
     n_keys: int = 0
 
 
-def names() -> dict[str, Format]:
+def names() -> dict[str, FormatSpec]:
     """Formats that can be written, by the names that `--export` takes."""
     return {item.name.lower(): item for item in FORMATS if item.write is not None}
 
@@ -68,13 +68,13 @@ def write_exports(
     ]
 
 
-def _export(format: Format, document: RotoDocument, out: Path) -> Exported:
+def _export(format: FormatSpec, document: RotoDocument, out: Path) -> Exported:
     path = out / f"shapes{format.suffixes[0]}"
     if ".nk" in format.suffixes and all(_PLAIN.fullmatch(shape.name) for shape in document.shapes):
         shown, lost = write_nuke_in_parts(path, document)
     else:
         _, lost = formats.write(path, document)
-        shown = proof.of_file(path, document).require(path.name)
+        shown = formats.proof_of(path, document).require(path.name)
     distance, matte = shown.max_distance_px, round(shown.matte_difference, 6)
     return Exported(format.name, formats.written_path(path).name, distance, "; ".join(lost), matte, shown.n_keys)
 
@@ -94,7 +94,7 @@ def write_nuke_in_parts(path: Path, document: RotoDocument) -> tuple[Proof, tupl
             alone = replace(document, shapes=(shape,))
             start, found = _written_part(stream, alone, empty, path.name, is_first=not cut)
             cut = start
-            parts.append(proof.prove(alone, found, loses=nuke.NOT_KEPT).require(path.name))
+            parts.append(round_trip.compare(alone, found, loses=nuke.NOT_KEPT).require(path.name))
             del found  # before the next shape's is made
         stream.write(empty[cut:])
     return Proof.joined(parts), tuple(lost)

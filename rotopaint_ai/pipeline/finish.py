@@ -18,8 +18,8 @@ import numpy.typing as npt
 from rotopaint_ai import fills
 from rotopaint_ai.errors import UsageError
 from rotopaint_ai.pipeline.settings import AUTO, Paint, Paints
-from rotopaint_ai.plates.clean import clean_suffix, write_clean
-from rotopaint_ai.plates.layers import write_layers
+from rotopaint_ai.plates.clean_writer import clean_suffix, write_clean
+from rotopaint_ai.plates.matte_layers import write_layers
 from rotopaint_ai.plates.plate import Frame, Plate
 from rotopaint_ai.plates.sequence import pad
 from rotopaint_ai.seams import cleanplate, touchup

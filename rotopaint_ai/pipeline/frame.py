@@ -28,7 +28,7 @@ from rotopaint_ai.pipeline.repeats import Drawn, Repeats, copy_files
 from rotopaint_ai.pipeline.settings import Paint, Paints
 from rotopaint_ai.pipeline.state import FOLDER
 from rotopaint_ai.plates.plate import Frame, Plate
-from rotopaint_ai.plates.window import Area
+from rotopaint_ai.plates.plate_window import Area
 from rotopaint_ai.seams.learned import FillModel
 from rotopaint_ai.seams.strokes import Strokes
 from rotopaint_ai.seams.visibility import Seen

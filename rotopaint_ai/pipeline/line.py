@@ -26,7 +26,7 @@ from rotopaint_ai.pipeline import memory
 from rotopaint_ai.pipeline.clock import Times, timed
 from rotopaint_ai.pipeline.records import FrameRecord
 from rotopaint_ai.plates.plate import Frame
-from rotopaint_ai.plates.window import Area
+from rotopaint_ai.plates.plate_window import Area
 
 Known = Any  # what the tracker says of a frame; the line only carries it
 Settled = Sequence[tuple[int, Known]]

@@ -32,7 +32,7 @@ from rotopaint_ai.pipeline.told import frame_event, started
 from rotopaint_ai.pipeline.track import FaceTracker
 from rotopaint_ai.plates.colour import to_display
 from rotopaint_ai.plates.plate import Frame, fingerprint
-from rotopaint_ai.plates.window import Area
+from rotopaint_ai.plates.plate_window import Area
 
 SNAPSHOT_INTERVAL_S = 2.0
 

@@ -37,7 +37,7 @@ from rotopaint_ai.pipeline.second import second_opinion
 from rotopaint_ai.pipeline.state import CHUNKS, FOLDER, TRACKED, RunState, lock_folder, open_state
 from rotopaint_ai.pipeline.told import frame_event, started
 from rotopaint_ai.plates.plate import Frame, Plate, open_plate
-from rotopaint_ai.plates.window import Area
+from rotopaint_ai.plates.plate_window import Area
 
 NOTE = "tracked.json"
 

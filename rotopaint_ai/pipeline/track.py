@@ -22,7 +22,7 @@ from rotopaint_ai.pipeline.pictures import Gallery
 from rotopaint_ai.pipeline.snap import STILL, SeamPlacer
 from rotopaint_ai.plates.colour import to_display
 from rotopaint_ai.plates.plate import Frame
-from rotopaint_ai.plates.window import Area
+from rotopaint_ai.plates.plate_window import Area
 from rotopaint_ai.shapes.predict import FrameShapes, ShapePredictor, covering_widths
 from rotopaint_ai.sheet import Sheet
 

@@ -28,7 +28,7 @@ DISPLAY: dict[str, str] = {"config": CONFIG, "display": "sRGB - Display", "view"
 
 
 @dataclass(frozen=True, slots=True)
-class Curve:
+class TransferCurve:
     """One transfer curve, the same for red, green and blue: codes 0..1 to scene-linear and back."""
 
     to_linear: Callable[[Array], Array]
@@ -79,11 +79,11 @@ def _same(values: Array) -> Array:
     return values
 
 
-CURVES: dict[str, Curve] = {
-    "linear": Curve(_same, _same),
-    "sRGB": Curve(_srgb_to_linear, _linear_to_srgb),
-    "Rec.709": Curve(_rec709_to_linear, _linear_to_rec709),
-    "Cineon": Curve(_cineon_to_linear, _linear_to_cineon),
+CURVES: dict[str, TransferCurve] = {
+    "linear": TransferCurve(_same, _same),
+    "sRGB": TransferCurve(_srgb_to_linear, _linear_to_srgb),
+    "Rec.709": TransferCurve(_rec709_to_linear, _linear_to_rec709),
+    "Cineon": TransferCurve(_cineon_to_linear, _linear_to_cineon),
 }
 _ALIASES = {name.lower(): name for name in CURVES} | {
     "lin": "linear",

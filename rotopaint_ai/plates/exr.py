@@ -22,9 +22,9 @@ from numpy.typing import NDArray
 from rotopaint_ai.errors import DamagedFrameError, UnsupportedPlateError
 from rotopaint_ai.plates import deflate, oiio
 from rotopaint_ai.plates.exr_chunks import UNPACKED_HERE, ZIP, ZIPS, Chunks, predict
-from rotopaint_ai.plates.exr_header import TYPE_NAMES, ExrHeader, Part, parse, tile_levels
+from rotopaint_ai.plates.exr_header import TYPE_NAMES, ExrHeader, ExrPart, parse, tile_levels
 from rotopaint_ai.plates.picture import Bytes, Contents, Header, Patch, Picture, contents
-from rotopaint_ai.plates.window import Area, Cut, Window, own_memory
+from rotopaint_ai.plates.plate_window import Area, PixelRect, WindowedCodes, own_memory
 
 Array = NDArray[Any]
 
@@ -34,7 +34,7 @@ _PREFERRED = ("", "rgba", "rgb", "beauty", "left", "right", "main", "default")
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class ChannelChoice:
     """Which channels of which part are the picture: three names for R, G, B, or one."""
 
     part: int
@@ -42,11 +42,11 @@ class Choice:
 
 
 @dataclass(frozen=True, slots=True)
-class Detail:
+class ExrDetail:
     """What reading and writing back need to know."""
 
     exr: ExrHeader
-    choice: Choice
+    choice: ChannelChoice
 
 
 def header(path: Path) -> Header:
@@ -72,11 +72,11 @@ def _header(data: Bytes, path: Path) -> Header:
         colourspace="linear",
         maximum=None,
         is_lossy=False,
-        detail=Detail(exr, choice),
+        detail=ExrDetail(exr, choice),
     )
 
 
-def choose(exr: ExrHeader, name: str) -> Choice:
+def choose(exr: ExrHeader, name: str) -> ChannelChoice:
     """The picture among a file's parts and layers: plain R, G, B first, then a beauty layer, then a single channel.
 
     Raises: UnsupportedPlateError for deep, luminance-chroma and colourless files.
@@ -97,10 +97,10 @@ def choose(exr: ExrHeader, name: str) -> Choice:
         raise UnsupportedPlateError(
             f"{name}: has channels at half resolution; wanted full resolution, re-render as RGB"
         )
-    return Choice(index, channels)
+    return ChannelChoice(index, channels)
 
 
-def _pictures(part: Part) -> Iterator[tuple[int, tuple[str, ...]]]:
+def _pictures(part: ExrPart) -> Iterator[tuple[int, tuple[str, ...]]]:
     names = {channel.name for channel in part.channels}
     if names & {"RY", "BY"}:
         return
@@ -148,16 +148,16 @@ def read_within(path: Path, area: Area, again: Callable[[], Array]) -> Picture:
         shape = (found.data_height, found.data_width, len(found.detail.choice.channels))
         cut = area.cut((found.x, found.y), shape)
         if cut != _all_of(found) and _is_plain(found.detail):
-            codes: Any = Window(shape, cut, _unpacked(data, path, found, cut), again)
+            codes: Any = WindowedCodes(shape, cut, _unpacked(data, path, found, cut), again)
             return Picture(found, codes)
     return read(path)
 
 
-def _all_of(found: Header) -> Cut:
-    return Cut(0, found.data_height, 0, found.data_width)
+def _all_of(found: Header) -> PixelRect:
+    return PixelRect(0, found.data_height, 0, found.data_width)
 
 
-def _is_plain(detail: Detail) -> bool:
+def _is_plain(detail: ExrDetail) -> bool:
     """Whether the picture lies in rows that are stored plainly or as ZIP, which are unpacked here: OpenImageIO takes
     twice the time, and 30 MB for its tables."""
     part = detail.exr.parts[detail.choice.part]
@@ -166,14 +166,14 @@ def _is_plain(detail: Detail) -> bool:
     return is_known and part.lines_per_chunk * part.width * part.pixel_bytes <= _LARGEST_CHUNK
 
 
-def _dtype(detail: Detail) -> str:
+def _dtype(detail: ExrDetail) -> str:
     types = {channel.name: TYPE_NAMES[channel.type] for channel in detail.exr.parts[detail.choice.part].channels}
     return max((types[name] for name in detail.choice.channels), key=("float16", "float32").index)
 
 
-def _unpacked(data: Contents, path: Path, found: Header, cut: Cut) -> Array:
+def _unpacked(data: Contents, path: Path, found: Header, cut: PixelRect) -> Array:
     """The chosen channels of some pixels, from chunks of rows."""
-    detail: Detail = found.detail
+    detail: ExrDetail = found.detail
     chunks = Chunks(data, path.name, detail.exr, detail.choice.part)
     part, lines = chunks.part, chunks.part.lines_per_chunk
     codes = own_memory((cut.bottom - cut.top, cut.right - cut.left, len(detail.choice.channels)), _dtype(detail))
@@ -193,7 +193,7 @@ def _unpacked(data: Contents, path: Path, found: Header, cut: Cut) -> Array:
     return codes
 
 
-def _places(part: Part) -> dict[str, tuple[int, np.dtype[Any]]]:
+def _places(part: ExrPart) -> dict[str, tuple[int, np.dtype[Any]]]:
     """Where each channel's codes begin in the bytes of a row, and their type."""
     places, at = {}, 0
     for channel in part.channels:
@@ -205,7 +205,7 @@ def _places(part: Part) -> dict[str, tuple[int, np.dtype[Any]]]:
 
 def _by_library(path: Path, found: Header) -> Array:
     """The chosen channels through OpenImageIO."""
-    choice: Choice = found.detail.choice
+    choice: ChannelChoice = found.detail.choice
     with oiio.reading(path) as source:
         names = _names(source, choice.part, path)
         places = [names.index(name) if name in names else -1 for name in choice.channels]
@@ -230,7 +230,7 @@ def lines_written(picture: Picture) -> int | None:
     """Rows of a picture that are written from its codes together where one of them changes: 0 where chunks are written
     from the file's; None for tiles.
     """
-    detail: Detail = picture.header.detail
+    detail: ExrDetail = picture.header.detail
     part = detail.exr.parts[detail.choice.part]
     if part.compression in UNPACKED_HERE:
         return 0
@@ -244,7 +244,7 @@ def write(target: Path, source: Path, picture: Picture, patch: Patch) -> None:
 
 
 def _write(out: BinaryIO, data: Contents, source: Path, picture: Picture, patch: Patch) -> None:
-    detail: Detail = picture.header.detail
+    detail: ExrDetail = picture.header.detail
     exr, number = detail.exr, detail.choice.part
     n_chunks = sum(part.n_chunks for part in exr.parts)
     tables_end = exr.tables_at + 8 * n_chunks
@@ -292,7 +292,7 @@ class _Patcher:
     """How the chunks of a picture look with a patch in them."""
 
     def __init__(self, chunks: Chunks, source: Path, picture: Picture) -> None:
-        detail: Detail = picture.header.detail
+        detail: ExrDetail = picture.header.detail
         self.chunks, self.source, self.part = chunks, source, chunks.part
         self.channels = detail.choice.channels
         self.places = _places(self.part)

@@ -50,7 +50,7 @@ class Channel:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class ExrPart:
     """One part. Windows are (left, top, right, bottom), inclusive as in the file."""
 
     channels: tuple[Channel, ...]
@@ -94,7 +94,7 @@ class Part:
 class ExrHeader:
     """All parts, and where the chunk offset tables begin."""
 
-    parts: tuple[Part, ...]
+    parts: tuple[ExrPart, ...]
     is_multipart: bool
     tables_at: int
     parts_attributes: tuple[Mapping[str, tuple[str, bytes]], ...] = field(repr=False)
@@ -195,7 +195,7 @@ def _attributes(reader: _Reader) -> dict[str, tuple[str, bytes]]:
         found[name] = (kind, reader.take(size, f"value of attribute {_shown(name)}"))
 
 
-def _part(found: Mapping[str, tuple[str, bytes]], flags: int, name: str, is_multipart: bool) -> Part:
+def _part(found: Mapping[str, tuple[str, bytes]], flags: int, name: str, is_multipart: bool) -> ExrPart:
     data_window = _box(found, "dataWindow", name)
     display_window = _box(found, "displayWindow", name)
     compression = _value(found, "compression", "compression", 1, name)[0]
@@ -205,7 +205,7 @@ def _part(found: Mapping[str, tuple[str, bytes]], flags: int, name: str, is_mult
     if flags & _DEEP and not is_multipart and not kind.startswith("deep"):
         kind = "deepscanline"
     tile = _tile(found, name) if "tile" in kind else None
-    part = Part(
+    part = ExrPart(
         channels=_channels(found, name),
         compression=compression,
         data_window=data_window,
@@ -222,24 +222,24 @@ def _part(found: Mapping[str, tuple[str, bytes]], flags: int, name: str, is_mult
     return _counted(part, found, name, is_multipart)
 
 
-def _counted(part: Part, found: Mapping[str, tuple[str, bytes]], name: str, is_multipart: bool) -> Part:
+def _counted(part: ExrPart, found: Mapping[str, tuple[str, bytes]], name: str, is_multipart: bool) -> ExrPart:
     n_chunks = chunks_of(part)
     if is_multipart and n_chunks and "chunkCount" in found:
         said = struct.unpack("<i", _value(found, "chunkCount", "int", 4, name))[0]
         if said != n_chunks:
             raise DamagedFrameError(f"{name}: says {said} chunks where {n_chunks} are needed; render it again")
-    fields = {key: getattr(part, key) for key in Part.__dataclass_fields__}
-    return Part(**(fields | {"n_chunks": n_chunks}))
+    fields = {key: getattr(part, key) for key in ExrPart.__dataclass_fields__}
+    return ExrPart(**(fields | {"n_chunks": n_chunks}))
 
 
-def chunks_of(part: Part) -> int:
+def chunks_of(part: ExrPart) -> int:
     """Chunks that a part of this size is cut into: runs of rows, or tiles of every level."""
     if part.tile is None:
         return -(-part.height // part.lines_per_chunk)
     return sum(wide * high for wide, high in tile_levels(part))
 
 
-def tile_levels(part: Part) -> list[tuple[int, int]]:
+def tile_levels(part: ExrPart) -> list[tuple[int, int]]:
     """Tiles across and down of each level, in the file's order."""
     assert part.tile is not None
     width, height, mode = part.tile

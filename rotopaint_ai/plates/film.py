@@ -51,7 +51,7 @@ Order = Literal["<", ">"]
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class FilmLayout:
     """Where the codes are in the file.
 
     `n_components` of a pixel; `places` of R, G, B among them. `slots`: codes that share one 32-bit word by filling (0:
@@ -124,7 +124,7 @@ def _dpx(data: memoryview, name: str, order: Order) -> Header:
     n_components, places = _COMPONENTS[descriptor]
     slots, shift = _filling(bits, packing, name)
     offset = element_at if element_at not in (0, _UNDEFINED) else struct.unpack_from(order + "I", data, 4)[0]
-    layout = Layout(
+    layout = FilmLayout(
         offset=int(offset),
         order=order,
         bits=bits,
@@ -158,12 +158,12 @@ def _unsupported(name: str, what: str) -> UnsupportedPlateError:
     return UnsupportedPlateError(f"{name}: DPX of {what} is not read; wanted RGB(A) or luma of 8, 10, 12 or 16 bits")
 
 
-def _fitted(layout: Layout, size: int, name: str) -> Layout:
+def _fitted(layout: FilmLayout, size: int, name: str) -> FilmLayout:
     """The layout that the file's size allows: lines filled up to words, or codes that run on."""
     if layout.offset + layout.n_bytes <= size:
         return layout
-    fields = {key: getattr(layout, key) for key in Layout.__dataclass_fields__}
-    tight = Layout(**(fields | {"is_tight": True, "padding": 0}))
+    fields = {key: getattr(layout, key) for key in FilmLayout.__dataclass_fields__}
+    tight = FilmLayout(**(fields | {"is_tight": True, "padding": 0}))
     if tight.offset + tight.n_bytes <= size <= tight.offset + tight.n_bytes + 3:
         return tight
     lines = max(0, size - layout.offset) // layout.stride
@@ -196,7 +196,7 @@ def _cineon(data: memoryview, name: str, order: Order) -> Header:
         raise UnsupportedPlateError(
             f"{name}: Cineon of {n_channels} channels, {bits} bits, packing {packing} is not read; wanted 10-bit RGB"
         )
-    layout = Layout(
+    layout = FilmLayout(
         offset=struct.unpack_from(order + "I", data, 4)[0],
         order=order,
         bits=bits,
@@ -219,7 +219,7 @@ def _line_padding(data: memoryview, order: str) -> int:
     return 0 if padding == _UNDEFINED else int(padding)
 
 
-def _described(layout: Layout, colourspace: str, pixel_aspect: float, fps: float | None) -> Header:
+def _described(layout: FilmLayout, colourspace: str, pixel_aspect: float, fps: float | None) -> Header:
     return Header(
         width=layout.width,
         height=layout.height,
@@ -244,7 +244,7 @@ def read(path: Path) -> Picture:
     return Picture(found, codes)
 
 
-def _codes(data: memoryview, layout: Layout) -> Array:
+def _codes(data: memoryview, layout: FilmLayout) -> Array:
     lines, n_codes = (1, layout.line_codes * layout.height) if layout.is_tight else (layout.height, layout.line_codes)
     flat = _unpacked(data, layout, lines, n_codes)
     pixels = flat.reshape(layout.height, layout.width, layout.n_components)
@@ -253,7 +253,7 @@ def _codes(data: memoryview, layout: Layout) -> Array:
     return np.array(turned, order="C", copy=True)
 
 
-def _unpacked(data: memoryview, layout: Layout, lines: int, n_codes: int) -> Array:
+def _unpacked(data: memoryview, layout: FilmLayout, lines: int, n_codes: int) -> Array:
     if layout.bits in (8, 16):
         dtype = np.dtype(np.uint8) if layout.bits == 8 else np.dtype(np.uint16).newbyteorder(layout.order)
         bytes_ = _rows(data, layout, lines, n_codes * dtype.itemsize)
@@ -275,7 +275,7 @@ def _unpacked(data: memoryview, layout: Layout, lines: int, n_codes: int) -> Arr
     return codes.reshape(lines, groups * period)[:, :n_codes]
 
 
-def _rows(data: memoryview, layout: Layout, lines: int, row_bytes: int) -> Array:
+def _rows(data: memoryview, layout: FilmLayout, lines: int, row_bytes: int) -> Array:
     """The picture's bytes as (lines, row_bytes), read-only; the last line may end before its padding does."""
     stride = row_bytes if lines == 1 else layout.stride
     end = layout.offset + stride * (lines - 1) + row_bytes
@@ -291,7 +291,7 @@ def _period(bits: int) -> int:
     return int(np.lcm(bits, 32)) // bits
 
 
-def _bit(layout: Layout, slot: int) -> int:
+def _bit(layout: FilmLayout, slot: int) -> int:
     """The lowest bit of a code, from the lowest bit of its word (filled) or of the period's first word (packed)."""
     if not layout.slots:
         return slot * layout.bits
@@ -301,7 +301,7 @@ def _bit(layout: Layout, slot: int) -> int:
     return place * layout.bits + layout.shift
 
 
-def write(target: Path, source: Path, layout: Layout, patch: Patch) -> None:
+def write(target: Path, source: Path, layout: FilmLayout, patch: Patch) -> None:
     """Copy `source` to `target` and set the codes of `patch` in it; every other bit of the file stays."""
     shutil.copyfile(source, target)
     with target.open("r+b") as stream:
@@ -313,7 +313,7 @@ def write(target: Path, source: Path, layout: Layout, patch: Patch) -> None:
         stream.write(body[: min(layout.n_bytes, target.stat().st_size - layout.offset)])
 
 
-def _set(body: bytearray, layout: Layout, patch: Patch) -> None:
+def _set(body: bytearray, layout: FilmLayout, patch: Patch) -> None:
     rows = layout.height - 1 - patch.rows if layout.orientation & 2 else patch.rows
     columns = layout.width - 1 - patch.columns if layout.orientation & 1 else patch.columns
     if layout.is_tight:
@@ -329,14 +329,14 @@ def _set(body: bytearray, layout: Layout, patch: Patch) -> None:
     words[:] = native
 
 
-def _set_bytes(body: Array, layout: Layout, lines_at: Array, places: Array, codes: Array) -> None:
+def _set_bytes(body: Array, layout: FilmLayout, lines_at: Array, places: Array, codes: Array) -> None:
     width = layout.bits // 8
     for byte in range(width):
         shift = 8 * (byte if layout.order == "<" else width - 1 - byte)
         body[lines_at + places * width + byte] = codes >> shift & 0xFF
 
 
-def _set_words(words: Array, layout: Layout, lines_at: Array, places: Array, codes: Array) -> None:
+def _set_words(words: Array, layout: FilmLayout, lines_at: Array, places: Array, codes: Array) -> None:
     period = layout.slots or _period(layout.bits)
     words_of_period = 1 if layout.slots else period * layout.bits // 32
     bits = np.array([_bit(layout, slot) for slot in range(period)])[places % period]

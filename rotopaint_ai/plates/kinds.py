@@ -8,7 +8,7 @@ from pathlib import Path
 from rotopaint_ai.errors import DamagedFrameError, MissingFrameError, PlateError, UnsupportedPlateError
 
 
-class Kind(StrEnum):
+class PlateKind(StrEnum):
     """A family of files that is read and written in one way."""
 
     EXR = "EXR"
@@ -21,73 +21,73 @@ class Kind(StrEnum):
     MOVIE = "movie"
 
 
-_SUFFIXES: dict[str, Kind] = {
-    ".exr": Kind.EXR,
-    ".sxr": Kind.EXR,
-    ".dpx": Kind.DPX,
-    ".cin": Kind.CINEON,
-    ".tif": Kind.TIFF,
-    ".tiff": Kind.TIFF,
-    ".png": Kind.PNG,
-    ".jpg": Kind.JPEG,
-    ".jpeg": Kind.JPEG,
-    ".bmp": Kind.OTHER,
-    ".tga": Kind.OTHER,
-    ".psd": Kind.OTHER,
-    ".webp": Kind.OTHER,
-    ".jp2": Kind.OTHER,
-    ".sgi": Kind.OTHER,
-    ".hdr": Kind.OTHER,
-    ".mov": Kind.MOVIE,
-    ".mp4": Kind.MOVIE,
-    ".m4v": Kind.MOVIE,
-    ".mkv": Kind.MOVIE,
-    ".webm": Kind.MOVIE,
-    ".avi": Kind.MOVIE,
-    ".mxf": Kind.MOVIE,
-    ".mpg": Kind.MOVIE,
-    ".mpeg": Kind.MOVIE,
-    ".mts": Kind.MOVIE,
-    ".wmv": Kind.MOVIE,
+_SUFFIXES: dict[str, PlateKind] = {
+    ".exr": PlateKind.EXR,
+    ".sxr": PlateKind.EXR,
+    ".dpx": PlateKind.DPX,
+    ".cin": PlateKind.CINEON,
+    ".tif": PlateKind.TIFF,
+    ".tiff": PlateKind.TIFF,
+    ".png": PlateKind.PNG,
+    ".jpg": PlateKind.JPEG,
+    ".jpeg": PlateKind.JPEG,
+    ".bmp": PlateKind.OTHER,
+    ".tga": PlateKind.OTHER,
+    ".psd": PlateKind.OTHER,
+    ".webp": PlateKind.OTHER,
+    ".jp2": PlateKind.OTHER,
+    ".sgi": PlateKind.OTHER,
+    ".hdr": PlateKind.OTHER,
+    ".mov": PlateKind.MOVIE,
+    ".mp4": PlateKind.MOVIE,
+    ".m4v": PlateKind.MOVIE,
+    ".mkv": PlateKind.MOVIE,
+    ".webm": PlateKind.MOVIE,
+    ".avi": PlateKind.MOVIE,
+    ".mxf": PlateKind.MOVIE,
+    ".mpg": PlateKind.MOVIE,
+    ".mpeg": PlateKind.MOVIE,
+    ".mts": PlateKind.MOVIE,
+    ".wmv": PlateKind.MOVIE,
 }
-PLATE_SUFFIXES = frozenset(suffix for suffix, kind in _SUFFIXES.items() if kind is not Kind.MOVIE)
-MOVIE_SUFFIXES = frozenset(suffix for suffix, kind in _SUFFIXES.items() if kind is Kind.MOVIE)
+PLATE_SUFFIXES = frozenset(suffix for suffix, kind in _SUFFIXES.items() if kind is not PlateKind.MOVIE)
+MOVIE_SUFFIXES = frozenset(suffix for suffix, kind in _SUFFIXES.items() if kind is PlateKind.MOVIE)
 
 # (offset, bytes, kind): the first that matches says what the file really holds.
-_MAGIC: tuple[tuple[int, bytes, Kind], ...] = (
-    (0, b"\x76\x2f\x31\x01", Kind.EXR),
-    (0, b"SDPX", Kind.DPX),
-    (0, b"XPDS", Kind.DPX),
-    (0, b"\x80\x2a\x5f\xd7", Kind.CINEON),
-    (0, b"\xd7\x5f\x2a\x80", Kind.CINEON),
-    (0, b"II*\x00", Kind.TIFF),
-    (0, b"MM\x00*", Kind.TIFF),
-    (0, b"II+\x00", Kind.TIFF),
-    (0, b"MM\x00+", Kind.TIFF),
-    (0, b"\x89PNG\r\n\x1a\n", Kind.PNG),
-    (0, b"\xff\xd8\xff", Kind.JPEG),
-    (0, b"8BPS", Kind.OTHER),
-    (0, b"BM", Kind.OTHER),
-    (8, b"WEBP", Kind.OTHER),
-    (4, b"jP  ", Kind.OTHER),
-    (0, b"\x01\xda", Kind.OTHER),
-    (0, b"#?RADIANCE", Kind.OTHER),
-    (0, b"#?RGBE", Kind.OTHER),
-    (4, b"ftyp", Kind.MOVIE),
-    (4, b"moov", Kind.MOVIE),
-    (4, b"mdat", Kind.MOVIE),
-    (4, b"wide", Kind.MOVIE),
-    (4, b"free", Kind.MOVIE),
-    (0, b"\x1a\x45\xdf\xa3", Kind.MOVIE),
-    (8, b"AVI ", Kind.MOVIE),
-    (0, b"\x06\x0e\x2b\x34", Kind.MOVIE),
-    (0, b"\x00\x00\x01\xba", Kind.MOVIE),
-    (0, b"\x30\x26\xb2\x75", Kind.MOVIE),
+_MAGIC: tuple[tuple[int, bytes, PlateKind], ...] = (
+    (0, b"\x76\x2f\x31\x01", PlateKind.EXR),
+    (0, b"SDPX", PlateKind.DPX),
+    (0, b"XPDS", PlateKind.DPX),
+    (0, b"\x80\x2a\x5f\xd7", PlateKind.CINEON),
+    (0, b"\xd7\x5f\x2a\x80", PlateKind.CINEON),
+    (0, b"II*\x00", PlateKind.TIFF),
+    (0, b"MM\x00*", PlateKind.TIFF),
+    (0, b"II+\x00", PlateKind.TIFF),
+    (0, b"MM\x00+", PlateKind.TIFF),
+    (0, b"\x89PNG\r\n\x1a\n", PlateKind.PNG),
+    (0, b"\xff\xd8\xff", PlateKind.JPEG),
+    (0, b"8BPS", PlateKind.OTHER),
+    (0, b"BM", PlateKind.OTHER),
+    (8, b"WEBP", PlateKind.OTHER),
+    (4, b"jP  ", PlateKind.OTHER),
+    (0, b"\x01\xda", PlateKind.OTHER),
+    (0, b"#?RADIANCE", PlateKind.OTHER),
+    (0, b"#?RGBE", PlateKind.OTHER),
+    (4, b"ftyp", PlateKind.MOVIE),
+    (4, b"moov", PlateKind.MOVIE),
+    (4, b"mdat", PlateKind.MOVIE),
+    (4, b"wide", PlateKind.MOVIE),
+    (4, b"free", PlateKind.MOVIE),
+    (0, b"\x1a\x45\xdf\xa3", PlateKind.MOVIE),
+    (8, b"AVI ", PlateKind.MOVIE),
+    (0, b"\x06\x0e\x2b\x34", PlateKind.MOVIE),
+    (0, b"\x00\x00\x01\xba", PlateKind.MOVIE),
+    (0, b"\x30\x26\xb2\x75", PlateKind.MOVIE),
 )
 _WANTED = "EXR, DPX, Cineon, TIFF, PNG, JPEG or a movie"
 
 
-def kind_of(path: Path) -> Kind:
+def kind_of(path: Path) -> PlateKind:
     """What `path` holds, by its first bytes; its suffix must not say otherwise.
 
     Raises: MissingFrameError, DamagedFrameError (empty, or not what its name says), UnsupportedPlateError.
@@ -95,7 +95,7 @@ def kind_of(path: Path) -> Kind:
     head = _head(path)
     named = _SUFFIXES.get(path.suffix.lower())
     held = next((kind for at, magic, kind in _MAGIC if head[at : at + len(magic)] == magic), None)
-    if held is None and named in (Kind.MOVIE, Kind.OTHER):
+    if held is None and named in (PlateKind.MOVIE, PlateKind.OTHER):
         return named  # transport streams and TGA have no magic of their own: their reader decides
     if held is not None and named in (None, held):
         return held

@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 
 from rotopaint_ai.errors import DamagedFrameError, MissingFrameError, PlateError
 from rotopaint_ai.plates import colour, exr, film, stills
-from rotopaint_ai.plates.kinds import Kind, kind_of
+from rotopaint_ai.plates.kinds import PlateKind, kind_of
 from rotopaint_ai.plates.picture import Header, Picture, reading, stamp
+from rotopaint_ai.plates.plate_window import Area, WindowedCodes, own_copy
 from rotopaint_ai.plates.sequence import Listing, find
-from rotopaint_ai.plates.window import Area, Window, own_copy
 
 if TYPE_CHECKING:
     from rotopaint_ai.plates.movie import Movie  # PyAV is imported for movies only: 18 MB, and its start
@@ -29,7 +29,7 @@ _DEFAULT_FPS = 24.0
 
 
 @dataclass(frozen=True, slots=True)
-class Reader:
+class FrameReader:
     """How one kind of file is looked at and read; `within`: so that only some of its pixels are in memory."""
 
     header: Callable[[Path], Header]
@@ -37,15 +37,15 @@ class Reader:
     within: Callable[[Path, Area, Callable[[], Array]], Picture] | None = None
 
 
-_STILL = Reader(stills.header, stills.read)
-READERS: dict[Kind, Reader] = {
-    Kind.EXR: Reader(exr.header, exr.read, exr.read_within),
-    Kind.DPX: Reader(film.header, film.read),
-    Kind.CINEON: Reader(film.header, film.read),
-    Kind.TIFF: _STILL,
-    Kind.PNG: _STILL,
-    Kind.JPEG: _STILL,
-    Kind.OTHER: _STILL,
+_STILL = FrameReader(stills.header, stills.read)
+READERS: dict[PlateKind, FrameReader] = {
+    PlateKind.EXR: FrameReader(exr.header, exr.read, exr.read_within),
+    PlateKind.DPX: FrameReader(film.header, film.read),
+    PlateKind.CINEON: FrameReader(film.header, film.read),
+    PlateKind.TIFF: _STILL,
+    PlateKind.PNG: _STILL,
+    PlateKind.JPEG: _STILL,
+    PlateKind.OTHER: _STILL,
 }
 
 
@@ -53,7 +53,7 @@ READERS: dict[Kind, Reader] = {
 class Native:
     """What a frame was read from, for writing it back; nobody else's business."""
 
-    kind: Kind
+    kind: PlateKind
     picture: Picture
     colourspace: str
     stamp: tuple[int, int]
@@ -110,11 +110,11 @@ class Frame:
         if cut.n_pixels == shape[0] * shape[1]:
             return self
         codes: Any = self.codes
-        if isinstance(codes, Window):
+        if isinstance(codes, WindowedCodes):
             codes = codes.narrowed(cut)
         else:
             again = partial(_read_again, self.path, self.native.kind, self.native.stamp)  # not the pixels themselves
-            codes = Window(shape, cut, own_copy(cut.of(codes)), again)
+            codes = WindowedCodes(shape, cut, own_copy(cut.of(codes)), again)
         return replace(
             self, codes=codes, native=replace(self.native, picture=replace(self.native.picture, codes=codes))
         )
@@ -128,12 +128,12 @@ def _lines_written(native: Native) -> int | None:
     """Rows that are written from a frame's codes together where some of them change; 0 where the file's own are taken,
     None where all are written, or tiles.
     """
-    if native.kind in (Kind.DPX, Kind.CINEON):
+    if native.kind in (PlateKind.DPX, PlateKind.CINEON):
         return 0
-    return exr.lines_written(native.picture) if native.kind is Kind.EXR else None
+    return exr.lines_written(native.picture) if native.kind is PlateKind.EXR else None
 
 
-def _read_again(path: Path, kind: Kind, before: tuple[int, int]) -> Array:
+def _read_again(path: Path, kind: PlateKind, before: tuple[int, int]) -> Array:
     if stamp(path) != before:
         raise PlateError(f"{path.name}: was written anew while it was worked on; run this frame again")
     return READERS[kind].read(path).codes
@@ -142,11 +142,11 @@ def _read_again(path: Path, kind: Kind, before: tuple[int, int]) -> Array:
 class Plate:
     """A sequence, still or movie. Made by `open_plate`; `read` may be called from several threads."""
 
-    def __init__(self, listing: Listing, kind: Kind, colourspace: str | None, fps: float | None) -> None:
+    def __init__(self, listing: Listing, kind: PlateKind, colourspace: str | None, fps: float | None) -> None:
         self._listing, self._kind = listing, kind
         self._movie: Movie | None = None
         self._stamp = (0, 0)
-        if kind is Kind.MOVIE:
+        if kind is PlateKind.MOVIE:
             from rotopaint_ai.plates.movie import Movie
 
             path = next(iter(listing.paths.values()))
@@ -167,7 +167,7 @@ class Plate:
         self.bit_depth: str = "float" if header.maximum is None else f"{header.maximum.bit_length()} bit"
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> PlateKind:
         """The family of files that this plate is of."""
         return self._kind
 
@@ -274,7 +274,7 @@ def open_plate(source: str | Path, *, colourspace: str | None = None, fps: float
     return Plate(listing, _kind(listing), colourspace, fps)
 
 
-def _kind(listing: Listing) -> Kind:
+def _kind(listing: Listing) -> PlateKind:
     """The kind of the first frame that says what it is."""
     first_error: PlateError | None = None
     for frame in listing.samples:

@@ -20,7 +20,7 @@ _FOREIGN = ("CMYK", "LAB", "ICCLAB", "ITULAB", "YCbCr", "LOGLUV")
 
 
 @dataclass(frozen=True, slots=True)
-class Detail:
+class StillDetail:
     """OpenImageIO's description of the file, and which of its channels are the picture."""
 
     spec: Any
@@ -55,7 +55,7 @@ def _header(source: Any, path: Path) -> Header:
         colourspace="linear" if is_float else "sRGB",
         maximum=None if is_float else _largest(dtype),
         is_lossy=_is_lossy(spec, path),
-        detail=Detail(spec, _places(spec, path), dtype, spec.get_int_attribute("oiio:BitsPerSample", 0)),
+        detail=StillDetail(spec, _places(spec, path), dtype, spec.get_int_attribute("oiio:BitsPerSample", 0)),
     )
 
 
@@ -92,7 +92,7 @@ def read(path: Path) -> Picture:
     with oiio.reading(path) as source:
         found = _header(source, path)
         _check_whole(path)
-        detail: Detail = found.detail
+        detail: StillDetail = found.detail
         every = oiio.pixels(source, path, first=0, end=detail.spec.nchannels, dtype=detail.dtype)
     if every.shape[:2] != (found.data_height, found.data_width):
         raise DamagedFrameError(f"{path.name}: size differs between header and pixels; render it again")
@@ -116,7 +116,7 @@ def write(target: Path, source: Path, picture: Picture, patch: Patch) -> None:
 
     TIFF compression is kept where it loses nothing. Palettes become RGB. Raises PlateError.
     """
-    detail: Detail = picture.header.detail
+    detail: StillDetail = picture.header.detail
     every = (picture.codes if picture.rest is None else picture.rest).copy()
     places = detail.places[: patch.codes.shape[1]]
     every[patch.rows[:, None], patch.columns[:, None], np.array(places)] = _snapped(patch.codes, detail)
@@ -150,7 +150,7 @@ def _append_other_pages(target: Path, source: Path) -> None:
             number += 1
 
 
-def _snapped(codes: Array, detail: Detail) -> Array:
+def _snapped(codes: Array, detail: StillDetail) -> Array:
     """Codes rounded to the bits that the file has, spread over the type's range as the reader spreads them."""
     width = codes.dtype.itemsize * 8
     if codes.dtype.kind == "f" or not 0 < detail.bits < width:
@@ -182,7 +182,7 @@ def write_decoded(target: Path, picture: Picture, patch: Patch) -> None:
 
 
 def _colour_chunks(picture: Picture) -> list[bytes]:
-    if not isinstance(picture.header.detail, Detail):
+    if not isinstance(picture.header.detail, StillDetail):
         return [png.video_chunk()]
     profile = picture.header.detail.spec.getattribute("ICCProfile")
     return [] if profile is None else [png.profile_chunk(np.asarray(profile, np.uint8).tobytes())]

@@ -41,27 +41,27 @@ def _arguments() -> argparse.Namespace:
 
 
 def _dataset(options: argparse.Namespace) -> None:
-    from rotopaint_ai.stage.dataset import Order, make_dataset
+    from rotopaint_ai.stage.face_dataset import FaceDatasetOptions, make_dataset
 
     def progress(done: int, total: int) -> None:
         sys.stderr.write(f"\r{done}/{total} characters")
 
-    order = Order(options.characters, options.seed, workers=options.workers, reach=options.reach)
+    order = FaceDatasetOptions(options.characters, options.seed, workers=options.workers, reach=options.reach)
     count = make_dataset(options.folder, order, progress=progress)
     sys.stderr.write(f"\n{count} samples in {options.folder}\n")
 
 
 def _shot(options: argparse.Namespace) -> None:
-    from rotopaint_ai.stage.shot import Shot, write_shot
+    from rotopaint_ai.stage.puppet_shot import StageShot, write_shot
 
     width, height = (int(n) for n in options.size.split("x"))
     face = options.face or height * 0.27
-    shot = Shot(options.seed, width=width, height=height, frames=options.frames, hold=options.hold, face_px=face)
+    shot = StageShot(options.seed, width=width, height=height, frames=options.frames, hold=options.hold, face_px=face)
     write_shot(options.folder, shot, suffix=options.suffix, progress=lambda f: _say(f"\rframe {f}"))
 
 
 def _seams(options: argparse.Namespace) -> None:
-    from rotopaint_ai.stage.shot import write_looks
+    from rotopaint_ai.stage.puppet_shot import write_looks
 
     for k in range(options.characters):
         if not (options.folder / f"{options.seed + k:06d}_{options.looks - 1}" / "truth.roto.json").exists():
@@ -70,7 +70,7 @@ def _seams(options: argparse.Namespace) -> None:
 
 
 def _plates(options: argparse.Namespace) -> None:
-    from rotopaint_ai.stage.plates import make_plates
+    from rotopaint_ai.stage.crowd_plates import make_plates
 
     def progress(done: int, total: int) -> None:
         _say(f"\r{done}/{total} plates")
@@ -80,7 +80,7 @@ def _plates(options: argparse.Namespace) -> None:
 
 
 def _sample(options: argparse.Namespace) -> None:
-    from rotopaint_ai.stage.shot import write_sample
+    from rotopaint_ai.stage.puppet_shot import write_sample
 
     write_sample(options.folder, progress=lambda f: _say(f"\rframe {f}"))
 

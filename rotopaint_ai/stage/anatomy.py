@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rotopaint_ai.sheet import LandmarkSpec, ShapeSpec, Sheet
-from rotopaint_ai.stage.face import OUTLINE_JAW, Face
+from rotopaint_ai.stage.face import OUTLINE_JAW, FaceSurface
 
 Array = npt.NDArray[Any]
 
@@ -20,13 +20,13 @@ SAMPLES = 24  # dense samples per segment that a spline is fitted to
 
 
 @dataclass(frozen=True, slots=True)
-class Curve:
+class FaceCurve:
     """One shape on the face: where its control points sit along it, and which landmarks those are."""
 
     name: str
     closed: bool
     role: str
-    place: Callable[[Face, Array], Array]
+    place: Callable[[FaceSurface, Array], Array]
     knots: tuple[float, ...]
     landmarks: dict[int, str]
 
@@ -35,9 +35,9 @@ def _even(n: int, *, closed: bool) -> tuple[float, ...]:
     return tuple(np.linspace(0, 1, n, endpoint=not closed).tolist())
 
 
-def _eye(side: int, name: str) -> Curve:
+def _eye(side: int, name: str) -> FaceCurve:
     knots = tuple(i / 6 for i in range(6))
-    return Curve(
+    return FaceCurve(
         f"eye_{name}",
         True,
         "matte",
@@ -47,9 +47,9 @@ def _eye(side: int, name: str) -> Curve:
     )
 
 
-def _brow(side: int, name: str) -> Curve:
+def _brow(side: int, name: str) -> FaceCurve:
     knots = _even(8, closed=True)
-    return Curve(
+    return FaceCurve(
         f"brow_{name}",
         True,
         "matte",
@@ -59,8 +59,8 @@ def _brow(side: int, name: str) -> Curve:
     )
 
 
-def _side(side: int, name: str) -> Curve:
-    return Curve(
+def _side(side: int, name: str) -> FaceCurve:
+    return FaceCurve(
         f"seam_{name}",
         False,
         "seam",
@@ -76,8 +76,8 @@ def _outline_knots() -> tuple[float, ...]:
     return tuple(np.concatenate([jaw, top]).tolist())
 
 
-CURVES: tuple[Curve, ...] = (
-    Curve(
+CURVES: tuple[FaceCurve, ...] = (
+    FaceCurve(
         "seam_bridge",
         False,
         "seam",
@@ -91,7 +91,7 @@ CURVES: tuple[Curve, ...] = (
     _brow(1, "left"),
     _eye(0, "right"),
     _eye(1, "left"),
-    Curve(
+    FaceCurve(
         "mouth_outer",
         True,
         "matte",
@@ -99,7 +99,7 @@ CURVES: tuple[Curve, ...] = (
         _even(8, closed=True),
         {i: f"mouth_outer_{i}" for i in range(8)},
     ),
-    Curve(
+    FaceCurve(
         "mouth_inner",
         True,
         "matte",
@@ -107,7 +107,7 @@ CURVES: tuple[Curve, ...] = (
         _even(6, closed=True),
         {i: f"mouth_inner_{i}" for i in range(6)},
     ),
-    Curve(
+    FaceCurve(
         "face_outline", True, "matte", lambda f, t: f.outline(t), _outline_knots(), {i: f"jaw_{i}" for i in range(9)}
     ),
 )
@@ -142,7 +142,7 @@ def mirror(name: str) -> str | None:
     return name.replace("left", "right") if "left" in name else None
 
 
-def _nose(face: Face) -> dict[str, Array]:
+def _nose(face: FaceSurface) -> dict[str, Array]:
     b = face.build
     wing = b.nose_width * 1.25
     return {
@@ -155,7 +155,7 @@ def _nose(face: Face) -> dict[str, Array]:
     }
 
 
-def pupil(face: Face, side: int) -> Array:
+def pupil(face: FaceSurface, side: int) -> Array:
     """Head-space point (3,) where an iris has its middle."""
     ball = face.eyeballs[side]
     yaw, pitch = face.pose.gaze
@@ -165,7 +165,7 @@ def pupil(face: Face, side: int) -> Array:
     return np.asarray(ball.centre + ball.radius * look / np.linalg.norm(look))
 
 
-def landmarks(face: Face) -> dict[str, Array]:
+def landmarks(face: FaceSurface) -> dict[str, Array]:
     """Head-space points (3,) of every landmark, by name."""
     chart = dict(_nose(face))
     for curve in CURVES:
@@ -177,7 +177,7 @@ def landmarks(face: Face) -> dict[str, Array]:
     return {name: points[name] for name in landmark_names()}
 
 
-def dense(curve: Curve, face: Face) -> Array:
+def dense(curve: FaceCurve, face: FaceSurface) -> Array:
     """Head-space points (S, SAMPLES + 1, 3) along each segment of a curve, ends shared between neighbours."""
     knots = list(curve.knots) + ([1.0] if curve.closed else [])
     t = np.stack([np.linspace(a, b, SAMPLES + 1) for a, b in itertools.pairwise(knots)])

@@ -44,7 +44,7 @@ class Eyeball:
     radius: float
 
 
-class Face:
+class FaceSurface:
     """The surface of one character in one pose; a pure function of both."""
 
     def __init__(self, build: Build, pose: Pose) -> None:

@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from rotopaint_ai.stage import anatomy, props
-from rotopaint_ai.stage.face import Face
+from rotopaint_ai.stage.face import FaceSurface
+from rotopaint_ai.stage.face_paint import FacePaint, mask
 from rotopaint_ai.stage.mesh import Mesh
-from rotopaint_ai.stage.paint import Paint, mask
 from rotopaint_ai.stage.puppet import Build, place
 from rotopaint_ai.stage.shading import Surfaces
 from rotopaint_ai.stage.view import Gathered, lookup
@@ -19,7 +19,7 @@ from rotopaint_ai.stage.view import Gathered, lookup
 F32 = npt.NDArray[Any]  # float32
 
 
-def features_of(face: Face, width: int) -> dict[str, F32]:
+def features_of(face: FaceSurface, width: int) -> dict[str, F32]:
     """Masks over a chart of `width` texels that the pose moves: holes for eyes and mouth, lips, brows."""
     t = np.linspace(0, 1, 160, endpoint=False)
     return {
@@ -30,7 +30,7 @@ def features_of(face: Face, width: int) -> dict[str, F32]:
 
 
 def _skin(
-    g: Gathered, sel: npt.NDArray[np.intp], s: Surfaces, face: Face, texture: Paint, features: dict[str, F32]
+    g: Gathered, sel: npt.NDArray[np.intp], s: Surfaces, face: FaceSurface, texture: FacePaint, features: dict[str, F32]
 ) -> None:
     b = face.build
     uv = g.uv[sel]
@@ -55,7 +55,7 @@ def _skin(
     s.roughness[sel[glossy]] *= 0.75
 
 
-def _eye(g: Gathered, sel: npt.NDArray[np.intp], s: Surfaces, face: Face, side: int) -> None:
+def _eye(g: Gathered, sel: npt.NDArray[np.intp], s: Surfaces, face: FaceSurface, side: int) -> None:
     b = face.build
     rotation, shift = place(face.pose)
     ball = face.eyeballs[side]
@@ -110,7 +110,13 @@ def _plain(g: Gathered, sel: npt.NDArray[np.intp], s: Surfaces, material: str, b
 
 
 def surfaces_of(
-    g: Gathered, meshes: list[Mesh], face: Face, texture: Paint, features: dict[str, F32], open_sky: F32, lit: F32
+    g: Gathered,
+    meshes: list[Mesh],
+    face: FaceSurface,
+    texture: FacePaint,
+    features: dict[str, F32],
+    open_sky: F32,
+    lit: F32,
 ) -> Surfaces:
     """The surfaces at N pixels. `texture`: the skin's paint, `features` as `features_of` makes them; `open_sky` and
     `lit` (N,): shares of the sky and of the key light that reach them."""

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rotopaint_ai.stage.face import Face, directions
+from rotopaint_ai.stage.face import FaceSurface, directions
 from rotopaint_ai.stage.mesh import Mesh, ball, from_grid, lathe, tubes
 from rotopaint_ai.stage.puppet import Build
 
@@ -23,7 +23,7 @@ def chart_uv(places: Array) -> Array:
     return np.stack([(places[..., 0] + CHART_A) / (2 * CHART_A), (CHART_E - places[..., 1]) / (2 * CHART_E)], -1)
 
 
-def head(face: Face, *, n: int) -> Mesh:
+def head(face: FaceSurface, *, n: int) -> Mesh:
     """The face's surface over its whole chart, `n` vertices high, denser in front."""
     s = np.linspace(-1, 1, int(n * 1.35))
     a = CHART_A * (0.62 * s + 0.38 * s**3)
@@ -36,7 +36,7 @@ def head(face: Face, *, n: int) -> Mesh:
     return Mesh(mesh.vertices, mesh.normals, mesh.uv, mesh.triangles, "skin", tangents)
 
 
-def skull(face: Face) -> Mesh:
+def skull(face: FaceSurface) -> Mesh:
     """The back of the head, a little inside the face's surface."""
     e, a = np.meshgrid(np.linspace(1.57, -1.57, 40), np.linspace(0, 2 * np.pi, 80, endpoint=False), indexing="ij")
     wrapped = (a + np.pi) % (2 * np.pi) - np.pi
@@ -45,7 +45,7 @@ def skull(face: Face) -> Mesh:
     return from_grid(face.narrowed(d * (face.skull(d) * inward)[..., None], e), "skull", wrap=True)
 
 
-def mouth_inside(face: Face) -> Mesh:
+def mouth_inside(face: FaceSurface) -> Mesh:
     """A dark bowl behind the lips with rows of teeth; texture v runs from the palate (0) to the tongue (1)."""
     b = face.build
     w = b.mouth_width * 1.5
@@ -56,7 +56,7 @@ def mouth_inside(face: Face) -> Mesh:
     return from_grid(points, "mouth")
 
 
-def ears(face: Face, rng: Rng) -> list[Mesh]:
+def ears(face: FaceSurface, rng: Rng) -> list[Mesh]:
     """Ears on both sides, round or pointed; none where the build has none."""
     b = face.build
     if b.ear < 0.08:
@@ -76,7 +76,7 @@ def ears(face: Face, rng: Rng) -> list[Mesh]:
     return made
 
 
-def _scalp(face: Face, rng: Rng, n: int) -> tuple[Array, Array]:
+def _scalp(face: FaceSurface, rng: Rng, n: int) -> tuple[Array, Array]:
     """`n` places on the scalp: points and outward directions (n, 3)."""
     hairline = 0.72 + 0.2 * face.build.forehead
     picked: list[Array] = []
@@ -95,7 +95,7 @@ def _tints(rng: Rng, colour: tuple[float, float, float], n: int) -> Array:
     return np.array(colour)[None] * np.exp(rng.normal(0, 0.22, (n, 1))) * np.exp(rng.normal(0, 0.04, (n, 3)))
 
 
-def hair(face: Face, rng: Rng) -> list[Mesh]:
+def hair(face: FaceSurface, rng: Rng) -> list[Mesh]:
     """Hair of the build's kind: felt tufts, long strands or a moulded cap."""
     b = face.build
     if b.hair == "none":
@@ -122,7 +122,7 @@ def hair(face: Face, rng: Rng) -> list[Mesh]:
     ]
 
 
-def _cap(face: Face, rng: Rng, *, thin: bool = False) -> Mesh:
+def _cap(face: FaceSurface, rng: Rng, *, thin: bool = False) -> Mesh:
     e, a = np.meshgrid(np.linspace(1.55, -0.8, 46), np.linspace(0, 2 * np.pi, 120, endpoint=False), indexing="ij")
     wrapped = (a + np.pi) % (2 * np.pi) - np.pi
     line = np.where(np.abs(wrapped) < 1.9, 0.82 - 0.3 * np.clip(np.abs(wrapped) - 0.5, 0, 1.4) ** 1.2, -0.75)
@@ -139,7 +139,7 @@ def _cap(face: Face, rng: Rng, *, thin: bool = False) -> Mesh:
     )
 
 
-def hat(face: Face, rng: Rng) -> list[Mesh]:
+def hat(face: FaceSurface, rng: Rng) -> list[Mesh]:
     """A hat of the build's kind."""
     b = face.build
     if b.hat == "none":
@@ -173,7 +173,7 @@ def hat(face: Face, rng: Rng) -> list[Mesh]:
     return [m.moved(back @ turn, np.zeros(3)) for m in made]
 
 
-def eyeballs(face: Face) -> list[Mesh]:
+def eyeballs(face: FaceSurface) -> list[Mesh]:
     """Both eyes; the material knows where they look."""
     return [ball(e.centre, np.full(3, e.radius), f"eye{side}", n=40) for side, e in enumerate(face.eyeballs)]
 
@@ -199,7 +199,7 @@ def torso(build: Build, rng: Rng) -> list[Mesh]:
     return made
 
 
-def occluder(face: Face, rng: Rng) -> list[Mesh]:
+def occluder(face: FaceSurface, rng: Rng) -> list[Mesh]:
     """Something in front of the face: fingers of a hand, a stick with a ball, or a strand of ribbon."""
     at = face.surface(np.array(rng.uniform(-0.7, 0.7)), np.array(rng.uniform(-0.9, 0.3))) + np.array(
         [0, 0, rng.uniform(0.15, 0.5)]

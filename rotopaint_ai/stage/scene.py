@@ -13,17 +13,17 @@ import numpy.typing as npt
 
 from rotopaint_ai.shapes.fit import fit_segments
 from rotopaint_ai.stage import anatomy, props
-from rotopaint_ai.stage.face import Face
-from rotopaint_ai.stage.looks import STEP_REACH, Look
+from rotopaint_ai.stage.face import FaceSurface
+from rotopaint_ai.stage.face_paint import FacePaint, folded, paint
+from rotopaint_ai.stage.looks import STEP_REACH, SeamLook
 from rotopaint_ai.stage.looks import carve as looks_carve
 from rotopaint_ai.stage.materials import features_of, surfaces_of
 from rotopaint_ai.stage.mesh import Mesh
-from rotopaint_ai.stage.paint import Paint, folded, paint
 from rotopaint_ai.stage.puppet import Build, Pose, place
-from rotopaint_ai.stage.seam import beside_seams, carve, near_seams
+from rotopaint_ai.stage.puppet_seam import beside_seams, carve, near_seams
 from rotopaint_ai.stage.shading import Surfaces, contact, light
 from rotopaint_ai.stage.studio import Studio, backdrop, develop
-from rotopaint_ai.stage.view import Camera, Gathered, View, gather, key_light, look_at, lookup
+from rotopaint_ai.stage.view import Camera, CameraView, Gathered, gather, key_light, look_at, lookup
 
 F32 = npt.NDArray[Any]  # float32
 Array = npt.NDArray[Any]
@@ -32,7 +32,7 @@ SUPER = 2  # samples per pixel along each axis
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class TrueShape:
     """A shape's exact truth: control points (P, 6) in picture space, and per point whether it can be seen."""
 
     name: str
@@ -44,22 +44,22 @@ class Shape:
 
 
 @dataclass(frozen=True, slots=True)
-class Picture:
+class StageFrame:
     """A rendered frame: linear plate and clean (H, W, 3), coverage of the seam (H, W), landmarks (L, 3)."""
 
     plate: F32
     clean: F32
     seam: F32
     landmarks: Array
-    shapes: tuple[Shape, ...]
+    shapes: tuple[TrueShape, ...]
 
 
 @lru_cache(maxsize=4)
-def _painted(build: Build, width: int) -> Paint:
-    return paint(build, Face(build, Pose()), width=width)
+def _painted(build: Build, width: int) -> FacePaint:
+    return paint(build, FaceSurface(build, Pose()), width=width)
 
 
-def _meshes(face: Face, studio: Studio, *, detail: int, hidden: bool) -> list[Mesh]:
+def _meshes(face: FaceSurface, studio: Studio, *, detail: int, hidden: bool) -> list[Mesh]:
     b = face.build
     rng = np.random.default_rng([b.seed, 5])
     moving = [
@@ -78,7 +78,7 @@ def _meshes(face: Face, studio: Studio, *, detail: int, hidden: bool) -> list[Me
     return placed
 
 
-def _truth(face: Face, camera: Camera, view: View, seam_px: float) -> tuple[Array, tuple[Shape, ...]]:
+def _truth(face: FaceSurface, camera: Camera, view: CameraView, seam_px: float) -> tuple[Array, tuple[TrueShape, ...]]:
     rotation, shift = place(face.pose)
 
     def see(points: Array) -> tuple[Array, npt.NDArray[np.bool_]]:
@@ -96,7 +96,7 @@ def _truth(face: Face, camera: Camera, view: View, seam_px: float) -> tuple[Arra
         width = seam_px if curve.role == "seam" else None
         fitted = fit_segments(flat, closed=curve.closed)
         ends = visible[:, 0] if curve.closed else np.append(visible[:, 0], visible[-1, -1])
-        shapes.append(Shape(curve.name, curve.closed, curve.role, fitted, ends, width))
+        shapes.append(TrueShape(curve.name, curve.closed, curve.role, fitted, ends, width))
     return np.concatenate([points, seen[:, None]], 1), tuple(shapes)
 
 
@@ -110,7 +110,7 @@ def render(
     hidden: bool = False,
     texture: int = 1024,
     clean: bool = True,
-) -> Picture:
+) -> StageFrame:
     """Render one frame. `hidden` puts something in front of the face; `texture` is the chart's width in texels.
 
     Returns pictures in scene-linear light (Rec. 709 primaries) at the camera's size. `clean` false leaves `clean`
@@ -124,7 +124,7 @@ def render(
     width_px = (build.seam_gap + 2 * build.seam_bevel) * camera.scale
     landmarks, shapes = _truth(seen.face, camera, seen.view, width_px)
     true = seen.develop(seen.surfaces, grain_seed) if clean else plate
-    return Picture(plate, true, seen.coverage(coverage), landmarks, shapes)
+    return StageFrame(plate, true, seen.coverage(coverage), landmarks, shapes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +134,7 @@ class CutOut:
     light: F32
     alpha: F32
     landmarks: Array
-    shapes: tuple[Shape, ...]
+    shapes: tuple[TrueShape, ...]
 
 
 def cut_out(
@@ -153,17 +153,17 @@ def render_looks(
     pose: Pose,
     studio: Studio,
     camera: Camera,
-    looks: Sequence[Look],
+    looks: Sequence[SeamLook],
     *,
     folds: int = 0,
     grain_seed: int = 0,
     texture: int = 1024,
-) -> Iterator[Picture]:
+) -> Iterator[StageFrame]:
     """The same frame once for each look of its seam; `folds` above 0 is the seed of folds sculpted into the face.
 
     Only carving and light are done again, so that many looks cost little more than one.
     """
-    face = Face(build, pose)
+    face = FaceSurface(build, pose)
     skin = folded(_painted(build, texture), folds) if folds else _painted(build, texture)
     seen = _see(build, pose, studio, camera, hidden=False, texture=skin)
     clean = seen.develop(seen.surfaces, grain_seed)
@@ -175,17 +175,17 @@ def render_looks(
         coverage = np.zeros(len(seen.gathered.material), np.float32)
         coverage[near] = looks_carve(carved, near, at, look, studio.key.direction)
         landmarks, shapes = _truth(face, camera, seen.view, 2 * look.reach * camera.scale)
-        yield Picture(seen.develop(carved, grain_seed), clean, seen.coverage(coverage), landmarks, shapes)
+        yield StageFrame(seen.develop(carved, grain_seed), clean, seen.coverage(coverage), landmarks, shapes)
 
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
     """What a camera sees of a character before its seam is carved: N pixels at `where` of the supersampled picture."""
 
-    face: Face
+    face: FaceSurface
     studio: Studio
     camera: Camera
-    view: View
+    view: CameraView
     where: npt.NDArray[np.bool_]
     gathered: Gathered
     surfaces: Surfaces
@@ -221,8 +221,8 @@ class _Seen:
         return np.asarray(cv2.resize(image, size, interpolation=cv2.INTER_AREA))
 
 
-def _see(build: Build, pose: Pose, studio: Studio, camera: Camera, *, hidden: bool, texture: Paint) -> _Seen:
-    face = Face(build, pose)
+def _see(build: Build, pose: Pose, studio: Studio, camera: Camera, *, hidden: bool, texture: FacePaint) -> _Seen:
+    face = FaceSurface(build, pose)
     detail = int(np.clip(camera.scale * SUPER * 1.1, 160, 620))
     meshes = _meshes(face, studio, detail=detail, hidden=hidden)
     features = features_of(face, texture.relief.shape[1])

@@ -10,7 +10,7 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from rotopaint_ai.stage.paint import noise
+from rotopaint_ai.stage.face_paint import noise
 
 F32 = npt.NDArray[Any]  # float32
 Array = npt.NDArray[Any]

@@ -35,7 +35,7 @@ class Camera:
 
 
 @dataclass(slots=True)
-class View:
+class CameraView:
     """A z-buffered look at a list of meshes: pictures (H, W)."""
 
     depth: F32
@@ -44,7 +44,9 @@ class View:
     first: list[int]  # triangle of each mesh, and behind the last
 
 
-def look_at(meshes: list[Mesh], projected: list[Array], holes: F32, shape: tuple[int, int], *, cull: bool) -> View:
+def look_at(
+    meshes: list[Mesh], projected: list[Array], holes: F32, shape: tuple[int, int], *, cull: bool
+) -> CameraView:
     """Draw meshes whose vertices are `projected` to (V, 3) picture x, y and depth; `holes` (h, w) are cut into the
     skin's chart where above a half, `cull` leaves out triangles that are seen from behind."""
     depth = np.full(shape, 1e9, np.float32)
@@ -59,7 +61,7 @@ def look_at(meshes: list[Mesh], projected: list[Array], holes: F32, shape: tuple
             xyz.astype(np.float32), mesh.uv.astype(np.float32), mesh.triangles, cut, count, depth, ids, bary, cull
         )
         count += len(mesh.triangles)
-    return View(depth, ids, bary, first + [count])
+    return CameraView(depth, ids, bary, first + [count])
 
 
 def _sample(texture: F32, x: F32, y: F32, how: int) -> F32:
@@ -92,7 +94,7 @@ class Gathered:
     tangents: F32  # (N, 2, 3), none where a mesh has none
 
 
-def gather(meshes: list[Mesh], view: View, where: npt.NDArray[np.bool_]) -> Gathered:
+def gather(meshes: list[Mesh], view: CameraView, where: npt.NDArray[np.bool_]) -> Gathered:
     """Attributes of the seen surface at the `where` pixels."""
     ids = view.ids[where]
     which = np.searchsorted(np.array(view.first), ids, side="right") - 1

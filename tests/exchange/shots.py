@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from hypothesis import strategies as st
 
-from rotopaint_ai.exchange.form import Format
+from rotopaint_ai.exchange.format_spec import FormatSpec
 from rotopaint_ai.exchange.formats import FORMATS
 from rotopaint_ai.shapes.roto import ControlPoint, Key, Points, RotoDocument, RotoShape
 
@@ -29,7 +29,7 @@ TEXT_FORMS = [
 ]
 
 
-def form(name: str) -> Format:
+def form(name: str) -> FormatSpec:
     """The row of a format by its name."""
     return next(each for each in FORMATS if each.name == name)
 

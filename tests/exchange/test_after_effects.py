@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from rotopaint_ai.errors import DocumentError
-from rotopaint_ai.exchange import aftereffects, losses, proof
-from rotopaint_ai.exchange.reading import Reading
+from rotopaint_ai.exchange import aftereffects, lossiness, round_trip
+from rotopaint_ai.exchange.parsing import ReadResult
 from rotopaint_ai.shapes.roto import Key, RotoDocument, RotoShape
 
 from . import shots
@@ -27,7 +27,7 @@ def host() -> Any:
     return context
 
 
-def back(context: Any) -> Reading:
+def back(context: Any) -> ReadResult:
     """What the dump script writes of the open composition, read."""
     context.eval(aftereffects.dump_script())
     return aftereffects.loads(context.eval("written.text"), where="dump")
@@ -48,8 +48,8 @@ def test_the_script_builds_masks_that_the_dump_gives_back() -> None:
     context, document = host(), shot()
     context.eval(aftereffects.dumps(document))
     found = back(context).document
-    loses = losses.features(aftereffects.losses_of(document))
-    shown = proof.prove(document, found, loses=loses)
+    loses = lossiness.features(aftereffects.losses_of(document))
+    shown = round_trip.compare(document, found, loses=loses)
     assert shown.faults == ()
     assert shown.max_distance_px < 1e-6
     assert [shape.frames for shape in found.shapes] == [(1001, 1010), (1001, 1010), (1001, 1007)]

@@ -18,7 +18,7 @@ import pytest
 from numpy.typing import NDArray
 
 from rotopaint_ai.errors import DocumentError, UsageError
-from rotopaint_ai.exchange import bands, blender, formats, losses, proof
+from rotopaint_ai.exchange import blender, formats, lossiness, round_trip, stroke_outlines
 from rotopaint_ai.shapes import bezier
 from rotopaint_ai.shapes.rasterise import matte
 from rotopaint_ai.shapes.roto import ControlPoint, Key, RotoDocument, RotoShape
@@ -179,8 +179,8 @@ def test_upright_and_anamorphic_plates_fit(
 def test_what_was_built_is_dumped_and_read_back(bpy_python: str, tmp_path: Path) -> None:
     document = replace(shot(), pixel_aspect=1.46, fps=23.976)
     found = dumped(bpy_python, build(bpy_python, tmp_path, document))
-    loses = losses.features(blender.losses_of(document)) - blender.SETTLED
-    shown = proof.prove(blender.as_written(document), found, loses=loses)
+    loses = lossiness.features(blender.losses_of(document)) - blender.SETTLED
+    shown = round_trip.compare(blender.as_written(document), found, loses=loses)
     assert shown.faults == ()
     assert shown.max_distance_px < 0.001  # Blender keeps 32-bit floats
     assert [shape.frames for shape in found.shapes] == [(1001, 1011), (1001, 1009), (1001, 1011), (1001, 1007, 1008)]
@@ -251,16 +251,20 @@ def test_shapes_run_so_that_feather_lies_outside() -> None:
 @pytest.mark.parametrize("width", [2.0, 6.0, 15.0])
 def test_bands_cover_what_strokes_cover(width: float) -> None:
     stroke = replace(shots.seam(), width_px=width)
-    drawn, banded = (matte(each, 1001, 960, 640).paste(960, 640) for each in (stroke, bands.band(stroke)))
+    drawn, banded = (
+        matte(each, 1001, 960, 640).paste(960, 640) for each in (stroke, stroke_outlines.stroke_outline(stroke))
+    )
     assert float(np.abs(drawn - banded).sum() / drawn.sum()) < 0.005
     assert float(np.abs(drawn - banded).max()) < 0.2
 
 
 def test_tapered_bands_end_in_points() -> None:
     stroke = replace(shots.seam(), taper=(0.25, 0.5))
-    drawn, banded = (matte(each, 1001, 960, 640).paste(960, 640) for each in (stroke, bands.band(stroke)))
+    drawn, banded = (
+        matte(each, 1001, 960, 640).paste(960, 640) for each in (stroke, stroke_outlines.stroke_outline(stroke))
+    )
     assert float(np.abs(drawn - banded).sum() / drawn.sum()) < 0.05
-    outline = bands.band(stroke).at(1001)
+    outline = stroke_outlines.stroke_outline(stroke).at(1001)
     assert (outline[0].x, outline[0].y) == pytest.approx((shots.SEAM[0].x, shots.SEAM[0].y))
 
 

@@ -14,7 +14,7 @@ from types import FrameType
 import pytest
 
 from rotopaint_ai.errors import DocumentError
-from rotopaint_ai.exchange import document, formats, nuke, nuke_reader, nuke_text, proof
+from rotopaint_ai.exchange import document, formats, nuke, nuke_reader, nuke_text
 from rotopaint_ai.shapes import reduce, samples
 from rotopaint_ai.shapes.roto import ControlPoint, Key, Points, RotoDocument, RotoShape
 
@@ -49,7 +49,7 @@ def moved(points: Points, dx: float, dy: float = 0.0) -> Points:
 def through_nuke(meant: RotoDocument, tmp_path: Path) -> RotoDocument:
     path = tmp_path / "a.nk"
     nuke.write_verified(path, meant)
-    proof.of_file(path, meant).require(path.name)
+    formats.proof_of(path, meant).require(path.name)
     return nuke.read(path)
 
 
@@ -212,7 +212,7 @@ def test_12_names_that_nuke_would_change_are_changed_by_us_and_told(tmp_path: Pa
 def test_13_odd_shapes_survive(tmp_path: Path, points: Points, closed: bool, suffix: str) -> None:
     meant = shot(shaped(points, closed=closed, width_px=None if closed else 3.0))
     formats.write(tmp_path / f"a{suffix}", meant)
-    assert proof.of_file(tmp_path / f"a{suffix}", meant).require("a").n_shapes == 1
+    assert formats.proof_of(tmp_path / f"a{suffix}", meant).require("a").n_shapes == 1
 
 
 def test_14_bspline_points_are_not_taken_for_points_of_the_curve() -> None:
@@ -249,7 +249,7 @@ def test_18_numbers_have_no_exponents_and_exponents_are_read(tmp_path: Path) -> 
     numbers = re.findall(r"(?<![\w.])-?[\d.]+[eE][-+]?\d+(?!\w)", nuke.dumps(meant))
     assert numbers == []
     formats.write(tmp_path / "a.svg", meant)
-    assert proof.of_file(tmp_path / "a.svg", meant).max_distance_px < 1e-6
+    assert formats.proof_of(tmp_path / "a.svg", meant).max_distance_px < 1e-6
     assert nuke_reader.read_text(script(square_block("{1e1 2E+1} {30 20} {30 60}"))).document.shapes[0].at(1)[0].x == 10
 
 

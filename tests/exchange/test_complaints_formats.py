@@ -13,8 +13,18 @@ from pathlib import Path
 import pytest
 
 from rotopaint_ai.errors import DocumentError
-from rotopaint_ai.exchange import aftereffects, blender, coco, edges, formats, fusion, labelme, proof, silhouette, ssf
-from rotopaint_ai.exchange.form import Format
+from rotopaint_ai.exchange import (
+    aftereffects,
+    blender,
+    coco,
+    feather_edges,
+    formats,
+    fusion,
+    labelme,
+    silhouette,
+    ssf,
+)
+from rotopaint_ai.exchange.format_spec import FormatSpec
 from rotopaint_ai.shapes import edit
 from rotopaint_ai.shapes.reduce import reduce_document
 from rotopaint_ai.shapes.roto import ControlPoint, Key, Landmark, LandmarkKeys, Points, RotoDocument, RotoShape
@@ -26,7 +36,7 @@ CURVES = [form for form in FORMS if form.name != "COCO"]  # those that hold curv
 FEATHERED = [shots.form(name) for name in ("SSF", "Fusion", "AfterEffects", "Blender")]
 
 
-def there_and_back(document: RotoDocument, form: Format, folder: Path) -> RotoDocument:
+def there_and_back(document: RotoDocument, form: FormatSpec, folder: Path) -> RotoDocument:
     """Write and read; formats that count from the first frame are put back to it."""
     path = folder / f"shot{form.suffixes[0]}"
     formats.write(path, document)
@@ -35,7 +45,7 @@ def there_and_back(document: RotoDocument, form: Format, folder: Path) -> RotoDo
     return edit.shift_frames(found, document.first_frame) if form.name == "SSF" else found
 
 
-def all_told(document: RotoDocument, form: Format, folder: Path) -> str:
+def all_told(document: RotoDocument, form: FormatSpec, folder: Path) -> str:
     """Everything that writing tells."""
     return "; ".join(formats.write(folder / f"shot{form.suffixes[0]}", document)[1])
 
@@ -46,7 +56,7 @@ def same(a: Points, b: Points, within: float = 1e-4) -> bool:
 
 
 @pytest.mark.parametrize("form", FORMS, ids=lambda form: form.name)
-def test_01_feather_arrives_or_is_reported(form: Format, tmp_path: Path) -> None:
+def test_01_feather_arrives_or_is_reported(form: FormatSpec, tmp_path: Path) -> None:
     document = shots.shot(replace(shots.corners(), feather_px=6.5))
     if form in FEATHERED:
         assert there_and_back(document, form, tmp_path).shapes[0].feather_px == pytest.approx(6.5, abs=1e-3)
@@ -68,14 +78,14 @@ def test_01_feather_of_several_widths_is_reported(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("form", CURVES, ids=lambda form: form.name)
-def test_02_unequal_handles_do_not_swap(form: Format, tmp_path: Path) -> None:
+def test_02_unequal_handles_do_not_swap(form: FormatSpec, tmp_path: Path) -> None:
     found = there_and_back(shots.shot(shots.corners()), form, tmp_path)
     assert same(found.shapes[0].at(1001), shots.CORNERS)
 
 
 @pytest.mark.parametrize("form", FORMS, ids=lambda form: form.name)
 @pytest.mark.parametrize(("width", "height"), [(1920, 1080), (2048, 1556), (1080, 1920)])
-def test_03_y_is_flipped_about_this_plates_height(form: Format, width: int, height: int, tmp_path: Path) -> None:
+def test_03_y_is_flipped_about_this_plates_height(form: FormatSpec, width: int, height: int, tmp_path: Path) -> None:
     document = shots.shot(shots.corners(), width=width, height=height)
     points = there_and_back(document, form, tmp_path).shapes[0].at(1001)
     assert (points[0].x, points[0].y) == pytest.approx((300, 200), abs=1e-3)
@@ -109,7 +119,7 @@ def test_03_a_file_without_a_size_asks_for_it(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("form", FORMS, ids=lambda form: form.name)
 @pytest.mark.parametrize("aspect", [2.0, 1.46])
-def test_04_pixel_aspect_never_moves_points(form: Format, aspect: float, tmp_path: Path) -> None:
+def test_04_pixel_aspect_never_moves_points(form: FormatSpec, aspect: float, tmp_path: Path) -> None:
     document = replace(shots.shot(shots.corners()), pixel_aspect=aspect)
     found = there_and_back(document, form, tmp_path)
     assert found.shapes[0].at(1001)[0].x == pytest.approx(300, abs=1e-3)
@@ -134,7 +144,7 @@ def test_04_a_pixel_aspect_that_is_not_told_can_be_given(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("form", CURVES, ids=lambda form: form.name)
-def test_05_frames_are_those_on_disk(form: Format, tmp_path: Path) -> None:
+def test_05_frames_are_those_on_disk(form: FormatSpec, tmp_path: Path) -> None:
     found = there_and_back(shots.shot(shots.corners()), form, tmp_path)
     assert found.shapes[0].frames == (1001, 1010)
 
@@ -154,7 +164,7 @@ def test_05_frame_bases_by_hand(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("form", CURVES, ids=lambda form: form.name)
-def test_06_six_keys_in_200_frames_stay_six_keys(form: Format, tmp_path: Path) -> None:
+def test_06_six_keys_in_200_frames_stay_six_keys(form: FormatSpec, tmp_path: Path) -> None:
     frames = (1001, 1040, 1080, 1120, 1160, 1200)
     keys = {f: Key(shots.moved(shots.CORNERS, 7.0 * i * i, -3.0 * i), "human") for i, f in enumerate(frames)}
     found = there_and_back(shots.shot(RotoShape("a", True, "matte", keys), last=1200), form, tmp_path)
@@ -185,7 +195,7 @@ def test_07_eased_moves_stay_within_a_tenth_of_a_pixel() -> None:
 
 
 @pytest.mark.parametrize("form", CURVES, ids=lambda form: form.name)
-def test_08_holds_hold_at_every_frame(form: Format, tmp_path: Path) -> None:
+def test_08_holds_hold_at_every_frame(form: FormatSpec, tmp_path: Path) -> None:
     keys = {1001: Key(shots.CORNERS, "human", "hold"), 1008: Key(shots.moved(shots.CORNERS, 50), "human")}
     found = there_and_back(shots.shot(RotoShape("a", True, "matte", keys)), form, tmp_path)
     assert [round(found.shapes[0].at(f)[0].x) for f in (1001, 1004, 1007, 1008)] == [300, 300, 300, 350]
@@ -217,7 +227,7 @@ def test_09_transforms_of_masks_are_applied_or_told() -> None:
 
 
 @pytest.mark.parametrize("form", FORMS, ids=lambda form: form.name)
-def test_10_hidden_frames_stay_hidden_or_are_told(form: Format, tmp_path: Path) -> None:
+def test_10_hidden_frames_stay_hidden_or_are_told(form: FormatSpec, tmp_path: Path) -> None:
     hidden = dict.fromkeys((1001, 1002, 1006, 1009, 1010), False)
     document = shots.shot(replace(shots.corners(), visible=hidden))
     if form.name == "SSF":
@@ -237,13 +247,13 @@ def test_11_motion_blur_modes_and_inversion_are_reported() -> None:
 
 
 @pytest.mark.parametrize("form", CURVES, ids=lambda form: form.name)
-def test_11_order_is_kept(form: Format, tmp_path: Path) -> None:
+def test_11_order_is_kept(form: FormatSpec, tmp_path: Path) -> None:
     document = shots.shot(shots.corners("c"), shots.corners("a"), shots.corners("b"))
     assert [shape.name for shape in there_and_back(document, form, tmp_path).shapes] == ["c", "a", "b"]
 
 
 @pytest.mark.parametrize("form", FORMS, ids=lambda form: form.name)
-def test_12_names_are_kept_or_the_change_is_told(form: Format, tmp_path: Path) -> None:
+def test_12_names_are_kept_or_the_change_is_told(form: FormatSpec, tmp_path: Path) -> None:
     names = ["linkes Auge", "linkes_Auge", "Auge é", "9 lives"]
     document = shots.shot(*(shots.corners(name) for name in names))
     found = [shape.name for shape in there_and_back(document, form, tmp_path).shapes]
@@ -262,7 +272,7 @@ ODD: dict[str, tuple[ControlPoint, ...]] = {
 @pytest.mark.parametrize("form", CURVES, ids=lambda form: form.name)
 @pytest.mark.parametrize("points", ODD.values(), ids=ODD)
 @pytest.mark.parametrize("closed", [True, False])
-def test_13_odd_shapes_survive_or_are_told(form: Format, points: Points, closed: bool, tmp_path: Path) -> None:
+def test_13_odd_shapes_survive_or_are_told(form: FormatSpec, points: Points, closed: bool, tmp_path: Path) -> None:
     shape = RotoShape("odd", closed, "matte", {1001: Key(points, "human")})
     document = shots.shot(shape)
     told = all_told(document, form, tmp_path)  # raises where what was written reads back otherwise
@@ -312,7 +322,7 @@ def test_17_no_other_format_has_stereo_views() -> None:
 
 
 @pytest.mark.parametrize("form", CURVES, ids=lambda form: form.name)
-def test_18_small_numbers_have_no_exponents_and_exponents_are_read(form: Format, tmp_path: Path) -> None:
+def test_18_small_numbers_have_no_exponents_and_exponents_are_read(form: FormatSpec, tmp_path: Path) -> None:
     tiny = tuple(ControlPoint(480 + 1e-7 * i, 320 + 1e-9, 1e-8, -1e-8, 3e-9, 0) for i in range(3))
     document = shots.shot(RotoShape("a", True, "matte", {1001: Key(tiny, "human")}))
     formats.write(tmp_path / f"shot{form.suffixes[0]}", document)
@@ -337,7 +347,7 @@ def test_19_a_point_count_that_changes_is_told_and_keeps_the_rest() -> None:
 
 @pytest.mark.parametrize("fps", [23.976, 24.0, 29.97])
 @pytest.mark.parametrize("form", CURVES, ids=lambda form: form.name)
-def test_20_frame_rates_never_double_or_drop_keys(form: Format, fps: float, tmp_path: Path) -> None:
+def test_20_frame_rates_never_double_or_drop_keys(form: FormatSpec, fps: float, tmp_path: Path) -> None:
     keys = {f: Key(shots.moved(shots.CORNERS, (f - 1001) ** 2 / 50), "human") for f in range(1001, 1061)}
     found = there_and_back(replace(shots.shot(RotoShape("a", True, "matte", keys), last=1060), fps=fps), form, tmp_path)
     assert found.shapes[0].frames == tuple(range(1001, 1061))
@@ -365,7 +375,7 @@ def test_21_reading_costs_as_much_per_key_in_a_huge_file_as_in_a_small_one(name:
 
 
 @pytest.mark.parametrize("form", [each for each in FORMS if each.name != "SSF"], ids=lambda form: form.name)
-def test_22_coordinates_are_those_of_the_full_plate(form: Format, tmp_path: Path) -> None:
+def test_22_coordinates_are_those_of_the_full_plate(form: FormatSpec, tmp_path: Path) -> None:
     """A file made for half the size is refused for the whole plate."""
     half = shots.shot(
         RotoShape(
@@ -397,22 +407,22 @@ def test_a_corners_feather_is_as_wide_along_both_sides() -> None:
         (square, [(-10, -10), (110, -10), (110, 110), (-10, 110)]),
         (square[::-1], [(-10, 110), (110, 110), (110, -10), (-10, -10)]),
     ):
-        outer = edges.edge(points, 10.0)
+        outer = feather_edges.edge(points, 10.0)
         assert [(round(p.x, 6), round(p.y, 6)) for p in outer] == places
-        assert edges.widths(points, [(p.x, p.y) for p in outer]) == pytest.approx([10.0] * 4)
+        assert feather_edges.widths(points, [(p.x, p.y) for p in outer]) == pytest.approx([10.0] * 4)
     circle = labelme._circle((0, 0), (50, 0))
-    assert [math.hypot(p.x, p.y) for p in edges.edge(circle, 10.0)] == pytest.approx([60.0] * 4)
-    assert math.hypot(*edges.edge(circle, 10.0)[0][4:]) == pytest.approx(60 * 0.5523, rel=1e-3)
+    assert [math.hypot(p.x, p.y) for p in feather_edges.edge(circle, 10.0)] == pytest.approx([60.0] * 4)
+    assert math.hypot(*feather_edges.edge(circle, 10.0)[0][4:]) == pytest.approx(60 * 0.5523, rel=1e-3)
 
 
 @pytest.mark.parametrize("form", [each for each in formats.FORMATS if each.write], ids=lambda form: form.name)
-def test_a_shot_without_shapes_is_written(form: Format, tmp_path: Path) -> None:
+def test_a_shot_without_shapes_is_written(form: FormatSpec, tmp_path: Path) -> None:
     """A run that found no face still exports; a shape without keys is told."""
     bare = RotoShape("brow", True, "matte", {})
     for document in (shots.shot(last=1002), shots.shot(bare, last=1002), shots.shot(shots.corners(), bare, last=1002)):
         path = tmp_path / f"shot{len(document.shapes)}{form.suffixes[0]}"
         _, told = formats.write(path, document)
-        assert proof.of_file(path, document).faults == ()
+        assert formats.proof_of(path, document).faults == ()
         if form.losses is not None and bare in document.shapes:
             assert "'brow': has no key and is not written" in told
 
@@ -423,5 +433,5 @@ def test_proofs_are_those_of_the_report(tmp_path: Path) -> None:
     for form in formats.FORMATS:
         if form.write is not None:
             formats.write(tmp_path / f"shot{form.suffixes[0]}", document)
-            assert proof.of_file(tmp_path / f"shot{form.suffixes[0]}", document).faults == ()
+            assert formats.proof_of(tmp_path / f"shot{form.suffixes[0]}", document).faults == ()
     assert coco.as_written(document).shapes[0].n_points > 4

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from rotopaint_ai.errors import DocumentError
 from rotopaint_ai.exchange import nuke, nuke_curves, nuke_reader, nuke_script, nuke_text
-from rotopaint_ai.exchange.nuke_tree import Curve, CurveKey
+from rotopaint_ai.exchange.nuke_tree import CurveKey, NukeCurve
 from rotopaint_ai.shapes.roto import ControlPoint, Key, LandmarkKeys, Points, RotoDocument, RotoShape
 
 from . import nuke_oracle as oracle
@@ -304,7 +304,7 @@ def test_eased_moves_stay_within_a_tenth_of_a_pixel() -> None:
 
 def test_handle_weights_bend_time() -> None:
     """Weights of 3 on both sides: the value stays near its ends; at the middle symmetry gives half."""
-    curve = Curve(keys=(CurveKey(0, 0, 0, 3, 0, 3, False), CurveKey(10, 1, 0, 3, 0, 3, False)))
+    curve = NukeCurve(keys=(CurveKey(0, 0, 0, 3, 0, 3, False), CurveKey(10, 1, 0, 3, 0, 3, False)))
     assert curve.at(5) == pytest.approx(0.5, abs=1e-4)  # time stands still there
     # time: 3 v^2 u (1) + 3 v u^2 (0) + u^3 = 0.488 at u = 0.2; value: 3 v u^2 + u^3 = 0.104
     assert curve.at(3.92) == pytest.approx(0.104, abs=1e-9)
@@ -360,7 +360,7 @@ def test_strokes_and_unknown_attributes_are_kept_in_the_tree() -> None:
     ((_, tree),) = reading.trees
     assert nuke_curves.parse(nuke_text.serialise(tree)) == tree
     assert "strange" in nuke_text.serialise(tree)
-    assert tree.root.children[0].attributes[1] == ("strange", Curve(1.5))
+    assert tree.root.children[0].attributes[1] == ("strange", NukeCurve(1.5))
 
 
 def test_absolute_tangents_are_made_offsets() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rotopaint_ai.exchange import nuke, nuke_curves, nuke_reader, nuke_text, proof
+from rotopaint_ai.exchange import nuke, nuke_curves, nuke_reader, nuke_text, round_trip
 from rotopaint_ai.shapes.roto import ControlPoint, Key, RotoDocument, RotoShape
 
 from . import nuke_oracle as oracle
@@ -47,7 +47,7 @@ def documents(draw: st.DrawFn) -> RotoDocument:
 def test_our_own_reader_gives_the_document_back_and_a_second_trip_changes_nothing(meant: RotoDocument) -> None:
     found = nuke_reader.read_text(nuke.dumps(meant)).document
     # shapes of one layer stand together in a script, so that order is asked of each layer by `paths` alone
-    shown = proof.prove(meant, found, loses={*nuke.NOT_KEPT, "order"}, names=nuke.names(meant))
+    shown = round_trip.compare(meant, found, loses={*nuke.NOT_KEPT, "order"}, names=nuke.names(meant))
     assert shown.faults == ()
     again = nuke_reader.read_text(nuke.dumps(found)).document
     assert again == found

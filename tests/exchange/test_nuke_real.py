@@ -11,7 +11,7 @@ import pytest
 
 from rotopaint_ai.errors import DocumentError
 from rotopaint_ai.exchange import document, nuke, nuke_curves, nuke_reader, nuke_script, nuke_text
-from rotopaint_ai.exchange.nuke_tree import Layer, Shape, Tree
+from rotopaint_ai.exchange.nuke_tree import CurvesTree, NukeLayer, NukeShape
 from rotopaint_ai.shapes import bezier
 
 from .work import calls
@@ -28,11 +28,11 @@ def scripts(shared: Path) -> list[Path]:
     return real + ours
 
 
-def elements(layer: Layer) -> Counter[str]:
+def elements(layer: NukeLayer) -> Counter[str]:
     """How many shapes and strokes a tree holds."""
     count: Counter[str] = Counter()
     for child in layer.children:
-        count += elements(child) if isinstance(child, Layer) else Counter({type(child).__name__: 1})
+        count += elements(child) if isinstance(child, NukeLayer) else Counter({type(child).__name__: 1})
     return count
 
 
@@ -56,7 +56,7 @@ def test_shapes_and_strokes_are_as_many_as_the_list_says(shared: Path) -> None:
             continue
         trees = nuke.read_report(path).trees
         count = sum((elements(tree.root) for _, tree in trees), Counter[str]())
-        assert (count["Shape"], count["Stroke"]) == (int(row["#shapes"]), int(row["#strokes"])), path.name
+        assert (count["NukeShape"], count["NukeStroke"]) == (int(row["#shapes"]), int(row["#strokes"])), path.name
         checked += 1
     assert checked > 15
 
@@ -71,13 +71,13 @@ def test_read_write_read_changes_nothing(scripts: list[Path], tmp_path: Path) ->
             assert (a.name, a.closed, a.keys) == (b.name, b.closed, b.keys), path.name
 
 
-def plain_shapes(tree: Tree) -> list[Shape]:
+def plain_shapes(tree: CurvesTree) -> list[NukeShape]:
     """Shapes of the root layer that no transform moves and whose name is theirs alone."""
     names = Counter(child.name for child in tree.root.children)
     return [
         child
         for child in tree.root.children
-        if isinstance(child, Shape)
+        if isinstance(child, NukeShape)
         and child.kind == "bezier"
         and len(child.transform.values) <= 3
         and names[child.name] == 1

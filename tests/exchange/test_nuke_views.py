@@ -15,14 +15,14 @@ def moving(x: str, *, form: str = "p") -> str:
     return f"{{{form} {{0 0}} {{{x} 20}} {{0 0}} {{0 0}} {{9 9}} {{0 0}} {{0 0}} {{30 0}} {{0 0}}}}"
 
 
-def read(x: str, *, form: str = "p") -> nuke_reader.Reading:
+def read(x: str, *, form: str = "p") -> nuke_reader.NukeReading:
     reading = nuke_reader.read_text(script(moving(x, form=form)))
     ((_, tree),) = reading.trees
     assert nuke_curves.parse(nuke_text.serialise(tree)) == tree
     return reading
 
 
-def corner(reading: nuke_reader.Reading, frame: float) -> float:
+def corner(reading: nuke_reader.NukeReading, frame: float) -> float:
     return reading.document.shapes[0].at(frame)[0].x
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from rotopaint_ai.errors import DocumentError
 from rotopaint_ai.exchange import nuke, nuke_curves, nuke_text, nuke_writer
-from rotopaint_ai.exchange.nuke_tree import Shape
+from rotopaint_ai.exchange.nuke_tree import NukeShape
 from rotopaint_ai.exchange.nuke_words import nest, unfolded
 from rotopaint_ai.shapes.roto import ControlPoint, Key, RotoDocument, RotoShape
 
@@ -54,7 +54,7 @@ def test_signs_of_zero_slopes_and_weights_are_kept() -> None:
     keys = "{{1 0 1 0 1} {2 x80000000 1 0 x80000000} {3 0 0 x80000000 0}}"
     curves = f"{{{{v 1}} {{f 0}} {{n {{layer Root {{f 0}} {{t}} {{a}} {_group(f'{{px {{1 2 3}} {{{keys} 0}}}}')}}}}}}}"
     shape = nuke_curves.parse(curves).root.children[0]
-    assert isinstance(shape, Shape)
+    assert isinstance(shape, NukeShape)
     found = shape.outline.points[0].values[0].keys
     assert [math.copysign(1, key.left_slope) for key in found] == [1, -1, 1]
     assert [math.copysign(1, key.right_slope) for key in found] == [1, 1, -1]
@@ -83,7 +83,7 @@ def test_entries_are_those_of_the_text() -> None:
     tree = nuke_writer.build(_long(5)).tree
     read = nuke_curves.parse(nuke_text.serialise(tree))
     shapes = [each.root.children[0] for each in (tree, read)]
-    made, found = (shape.outline.points for shape in shapes if isinstance(shape, Shape))
+    made, found = (shape.outline.points for shape in shapes if isinstance(shape, NukeShape))
     assert made == found
     assert made[::2] == found[::2]
     assert made[-1] == found[-1]

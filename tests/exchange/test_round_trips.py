@@ -21,11 +21,10 @@ from rotopaint_ai.exchange import (
     json_files,
     labelme,
     lua,
-    proof,
     silhouette,
     ssf,
 )
-from rotopaint_ai.exchange.form import Format
+from rotopaint_ai.exchange.format_spec import FormatSpec
 from rotopaint_ai.shapes.roto import RotoDocument
 
 from . import shots
@@ -36,7 +35,7 @@ MODULES = {"ssf": ssf, "setting": fusion, "jsx": aftereffects, "py": blender, "f
 
 
 @pytest.mark.parametrize("form", FORMS, ids=lambda form: form.name)
-def test_what_is_written_comes_back_or_is_told(form: Format, tmp_path: Path) -> None:
+def test_what_is_written_comes_back_or_is_told(form: FormatSpec, tmp_path: Path) -> None:
     drawn = form.name in ("COCO", "labelme")  # every frame of theirs is a drawing
 
     @settings(max_examples=2 if drawn else 5, phases=PHASES)
@@ -47,12 +46,12 @@ def test_what_is_written_comes_back_or_is_told(form: Format, tmp_path: Path) -> 
     check()
 
 
-def _check_round_trip(form: Format, tmp_path: Path, meant: RotoDocument) -> None:
+def _check_round_trip(form: FormatSpec, tmp_path: Path, meant: RotoDocument) -> None:
     path = tmp_path / f"shot{form.suffixes[0]}"
     distance, told = formats.write(path, meant)  # raises where anything differs that is not told
     assert distance <= form.limit_px
     assert all("\n" not in line and len(line) < 200 for line in told)
-    assert proof.of_file(path, meant).faults == ()
+    assert formats.proof_of(path, meant).faults == ()
 
 
 @pytest.mark.parametrize("module", MODULES.values(), ids=MODULES)

@@ -13,7 +13,7 @@ import pytest
 from rotopaint_ai.files import replacing, write_json
 from rotopaint_ai.pipeline.records import FrameRecord, Journal, read_journal
 from rotopaint_ai.plates import exr, oiio
-from rotopaint_ai.plates.clean import write_clean
+from rotopaint_ai.plates.clean_writer import write_clean
 from rotopaint_ai.plates.plate import open_plate
 
 

@@ -16,7 +16,7 @@ from rotopaint_ai.pipeline.line import ROOM, Line, Settled, Snapshot
 from rotopaint_ai.pipeline.records import FrameRecord
 from rotopaint_ai.plates import oiio
 from rotopaint_ai.plates.plate import Frame, open_plate
-from rotopaint_ai.plates.window import Area
+from rotopaint_ai.plates.plate_window import Area
 
 FACE = Area(20.0, 40.0, 60.0, 90.0)
 

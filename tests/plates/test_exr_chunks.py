@@ -15,7 +15,7 @@ from rotopaint_ai.plates import exr, open_plate
 from rotopaint_ai.plates.exr_chunks import predict, unpredict
 from rotopaint_ai.plates.exr_header import parse
 from rotopaint_ai.plates.picture import contents
-from rotopaint_ai.plates.window import Area
+from rotopaint_ai.plates.plate_window import Area
 
 from .writers import load, picture, save
 

@@ -15,19 +15,20 @@ from pathlib import Path
 
 import pytest
 
-from rotopaint_ai.plates.survey import Row, as_text
+from file_trials import Row, as_text
 
 pytestmark = pytest.mark.shared
 
 # A file that takes a processor this many seconds hangs for an artist.
 _SECONDS = 20.0
 _PEAK_MB = 1200
+ROOT = Path(__file__).resolve().parents[2]
 _WORKER = """
 import json, sys, time
 from dataclasses import asdict
 from pathlib import Path
 from rotopaint_ai.pipeline.content import peak_memory_mb
-from rotopaint_ai.plates.survey import look
+from file_trials import look
 for line in sys.stdin:
     began = time.process_time()
     row = asdict(look(Path(line.rstrip("\\n")), Path(sys.argv[1])))
@@ -53,7 +54,7 @@ def table(shared: Path, index: dict[str, dict[str, str]], tmp_path_factory: pyte
         capture_output=True,
         text=True,
         check=False,
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[2])},
+        env={**os.environ, "PYTHONPATH": os.pathsep.join((str(ROOT), str(ROOT / "tests" / "support")))},
     )
     lines = [json.loads(line) for line in found.stdout.splitlines()]
     culprit = files[len(lines)].name if len(lines) < len(files) else "none"

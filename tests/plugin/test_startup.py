@@ -67,7 +67,7 @@ found = {name: sys.modules[name].__path__[0] for name in names if name in sys.mo
 text = None
 if "rotopaint_ai" in found:
     from rotopaint_ai.exchange import document, nuke as nuke_text
-    from rotopaint_nuke import batch, patch, roto_node
+    from rotopaint_nuke import batch, clean_merge, roto_node
     from rotopaint_ai.shapes.roto import ControlPoint, Key, RotoDocument, RotoShape
     shape = RotoShape("seam", False, "seam", {1: Key((ControlPoint(1, 2), ControlPoint(3, 4)))})
     text = nuke_text.dumps(RotoDocument(64, 48, 1, 1, shapes=(shape,)), node="RotoPaint")

@@ -12,10 +12,10 @@ pytest.importorskip("numba")
 
 from rotopaint_ai.exchange import document
 from rotopaint_ai.plates import oiio
-from rotopaint_ai.stage.looks import Look, draw_look
+from rotopaint_ai.stage.looks import SeamLook, draw_look
 from rotopaint_ai.stage.puppet import Pose, draw_build
-from rotopaint_ai.stage.scene import Picture, render_looks
-from rotopaint_ai.stage.shot import write_looks
+from rotopaint_ai.stage.puppet_shot import write_looks
+from rotopaint_ai.stage.scene import StageFrame, render_looks
 from rotopaint_ai.stage.studio import draw_studio
 from rotopaint_ai.stage.view import Camera
 
@@ -27,7 +27,7 @@ PLAIN = replace(
 )  # fmt: skip
 
 
-def pictures(*looks: Look, folds: int = 0) -> list[Picture]:
+def pictures(*looks: SeamLook, folds: int = 0) -> list[StageFrame]:
     studio = replace(draw_studio(3), glow=0.0, focus_blur=0.0, grain=0.0)
     return list(render_looks(draw_build(3), Pose(), studio, CAMERA, looks, folds=folds, texture=384))
 

@@ -17,41 +17,41 @@ from rotopaint_ai.shapes.bezier import distance_to_polyline, flatten
 from rotopaint_ai.shapes.fit import fit_segments
 from rotopaint_ai.sheet import mirror_permutation, parse_sheet
 from rotopaint_ai.stage import anatomy
-from rotopaint_ai.stage.dataset import Order, make_dataset
-from rotopaint_ai.stage.face import Face
+from rotopaint_ai.stage.face import FaceSurface
+from rotopaint_ai.stage.face_dataset import FaceDatasetOptions, make_dataset
 from rotopaint_ai.stage.puppet import Pose, draw_build, draw_pose
-from rotopaint_ai.stage.scene import Picture, render
-from rotopaint_ai.stage.shot import Shot, poses, write_shot
+from rotopaint_ai.stage.puppet_shot import StageShot, poses, write_shot
+from rotopaint_ai.stage.scene import StageFrame, render
 from rotopaint_ai.stage.studio import draw_studio
 from rotopaint_ai.stage.view import Camera
 
 CAMERA = Camera(160, 160, 52, (80, 80), 9.0)
 
 
-def picture(seed: int = 7, pose: Pose | None = None) -> Picture:
+def picture(seed: int = 7, pose: Pose | None = None) -> StageFrame:
     build = replace(draw_build(seed), seam_gap=0.012, seam_bevel=0.02, seam_depth=0.9)
     studio = replace(draw_studio(seed), glow=0.0, focus_blur=0.0)
     return render(build, pose or Pose(yaw=0.2), studio, CAMERA, texture=384)
 
 
 @pytest.fixture(scope="module")
-def shown() -> Picture:
+def shown() -> StageFrame:
     return picture()
 
 
-def test_same_seed_same_picture(shown: Picture) -> None:
+def test_same_seed_same_picture(shown: StageFrame) -> None:
     again = picture()
     np.testing.assert_array_equal(shown.plate, again.plate)
     np.testing.assert_array_equal(shown.landmarks, again.landmarks)
 
 
-def test_plate_and_clean_differ_only_at_the_seam(shown: Picture) -> None:
+def test_plate_and_clean_differ_only_at_the_seam(shown: StageFrame) -> None:
     differs = np.abs(shown.plate - shown.clean).max(2) > 0
     assert differs[shown.seam > 0.6].mean() > 0.95
     assert not differs[shown.seam == 0].any()
 
 
-def test_the_seam_lies_on_its_splines(shown: Picture) -> None:
+def test_the_seam_lies_on_its_splines(shown: StageFrame) -> None:
     rows, cols = np.nonzero(shown.seam > 0.6)
     seen = np.stack([cols, rows], 1) + 0.5
     lines = [flatten(s.points, s.closed) for s in shown.shapes if s.role == "seam"]
@@ -59,7 +59,7 @@ def test_the_seam_lies_on_its_splines(shown: Picture) -> None:
     assert nearest.max() < 0.5 * max(s.width_px or 0 for s in shown.shapes) + 1.5
 
 
-def test_control_points_sit_on_their_landmarks(shown: Picture) -> None:
+def test_control_points_sit_on_their_landmarks(shown: StageFrame) -> None:
     marks = dict(zip(anatomy.landmark_names(), shown.landmarks))
     for curve, shape in zip(anatomy.CURVES, shown.shapes):
         for index, name in curve.landmarks.items():
@@ -68,7 +68,7 @@ def test_control_points_sit_on_their_landmarks(shown: Picture) -> None:
 
 @pytest.mark.parametrize("seed", [1, 12, 123])
 def test_splines_follow_the_surface(seed: int) -> None:
-    face = Face(draw_build(seed), draw_pose(np.random.default_rng(seed)))
+    face = FaceSurface(draw_build(seed), draw_pose(np.random.default_rng(seed)))
     for curve in anatomy.CURVES:
         flat = CAMERA.project(anatomy.dense(curve, face))[..., :2]
         line = flatten(fit_segments(flat, closed=curve.closed), curve.closed)
@@ -100,14 +100,14 @@ def test_an_occluder_hides_landmarks() -> None:
 
 
 def test_poses_are_held_on_twos() -> None:
-    frames = list(poses(Shot(5, frames=8, hold=2)))
+    frames = list(poses(StageShot(5, frames=8, hold=2)))
     assert [held for _, held, _ in frames] == [1001, 1001, 1003, 1003, 1005, 1005, 1007, 1007]
     assert frames[0][2] == frames[1][2]
     assert frames[1][2] != frames[2][2]
 
 
 def test_a_shot_on_disk(tmp_path: Path) -> None:
-    write_shot(tmp_path, Shot(5, width=120, height=80, face_px=25, frames=2), suffix=".png")
+    write_shot(tmp_path, StageShot(5, width=120, height=80, face_px=25, frames=2), suffix=".png")
     assert sorted(p.name for p in tmp_path.glob("plate*")) == ["plate.1001.png", "plate.1002.png"]
     truth = document.read(tmp_path / "truth.roto.json")
     assert truth.shape("seam_bridge").frames == (1001, 1002)
@@ -122,7 +122,7 @@ def test_heads_turn_further_by_the_reach() -> None:
 
 
 def test_a_dataset_goes_on_where_it_stopped(tmp_path: Path) -> None:
-    order = Order(characters=1, seed=70, held_back=0.0)
+    order = FaceDatasetOptions(characters=1, seed=70, held_back=0.0)
     assert make_dataset(tmp_path, order) == 4
     first = (tmp_path / "samples.jsonl").read_text()
     kept = (tmp_path / "images/000070_0.jpg").stat().st_mtime_ns
@@ -138,8 +138,8 @@ def test_a_dataset_does_not_go_on_with_heads_that_turn_further(tmp_path: Path) -
     (tmp_path / "images" / "000070_0.json").write_text("{}")  # of a run that was stopped
     (tmp_path / "order.json").write_text('{"reach": 1.0}')
     with pytest.raises(UsageError, match=r"made with --reach 1, asked for is 1\.4; name another folder"):
-        make_dataset(tmp_path, Order(characters=1, seed=70, reach=1.4))
+        make_dataset(tmp_path, FaceDatasetOptions(characters=1, seed=70, reach=1.4))
     (tmp_path / "order.json").unlink()
     (tmp_path / "dataset.json").write_text('{"reach": 1.0}')  # of one that ended, as earlier versions left it
     with pytest.raises(UsageError, match="--reach 1,"):
-        make_dataset(tmp_path, Order(characters=1, seed=70, reach=1.4))
+        make_dataset(tmp_path, FaceDatasetOptions(characters=1, seed=70, reach=1.4))

@@ -20,7 +20,7 @@ from rotopaint_ai.exchange import document
 from rotopaint_ai.plates.colour import to_display
 from rotopaint_ai.plates.plate import open_plate
 from rotopaint_ai.shapes.bezier import flatten
-from rotopaint_ai.stage.plates import FORMAT, POINTS
+from rotopaint_ai.stage.crowd_plates import FORMAT, POINTS
 from rotopaint_ai.training.data.dataset import read_dataset, read_picture
 
 Array = npt.NDArray[Any]

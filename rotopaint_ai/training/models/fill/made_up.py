@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rotopaint_ai.seams.ribbon import Curve
-from rotopaint_ai.stage.paint import noise
+from rotopaint_ai.stage.face_paint import noise
 from rotopaint_ai.training.models.fill.shots import View
 
 Array = npt.NDArray[Any]

@@ -32,7 +32,9 @@ class Area(NamedTuple):
         """The same with that much more on every side."""
         return Area(self.left - px, self.top - px, self.right + px, self.bottom + px)
 
-    def cut(self, origin: tuple[int, int], shape: tuple[int, ...], *, lines: int = 1, whole_rows: bool = False) -> Cut:
+    def cut(
+        self, origin: tuple[int, int], shape: tuple[int, ...], *, lines: int = 1, whole_rows: bool = False
+    ) -> PixelRect:
         """The pixels of a data window (top-left pixel `origin`, of that shape) that it covers, down to whole `lines`.
 
         All of the window where it covers none, or so many that the others are not worth leaving out.
@@ -40,11 +42,11 @@ class Area(NamedTuple):
         rows, columns = shape[:2]
         left, right = (0, columns) if whole_rows else _span(self.left - origin[0], self.right - origin[0], columns, 1)
         top, bottom = _span(self.top - origin[1], self.bottom - origin[1], rows, lines)
-        found = Cut(top, bottom, left, right)
-        return found if 0 < found.n_pixels <= _WORTH * rows * columns else Cut(0, rows, 0, columns)
+        found = PixelRect(top, bottom, left, right)
+        return found if 0 < found.n_pixels <= _WORTH * rows * columns else PixelRect(0, rows, 0, columns)
 
 
-class Cut(NamedTuple):
+class PixelRect(NamedTuple):
     """Rows `top` to `bottom` and columns `left` to `right` of a data window; the latter of each are not included."""
 
     top: int
@@ -57,7 +59,7 @@ class Cut(NamedTuple):
         """How many pixels it has."""
         return max(self.bottom - self.top, 0) * max(self.right - self.left, 0)
 
-    def holds(self, other: Cut) -> bool:
+    def holds(self, other: PixelRect) -> bool:
         """Whether all pixels of another are among its own."""
         is_high = self.top <= other.top and other.bottom <= self.bottom
         return is_high and self.left <= other.left and other.right <= self.right
@@ -71,10 +73,10 @@ def _span(low: float, high: float, size: int, step: int) -> tuple[int, int]:
     return max(0, floor(low / step) * step), min(size, ceil(high / step) * step)
 
 
-class Window:
+class WindowedCodes:
     """The pixels `cut` of codes (R, K, C); `again` reads all of them. Not to be written to, nor shared by threads."""
 
-    def __init__(self, shape: tuple[int, ...], cut: Cut, codes: Array, again: Callable[[], Array]) -> None:
+    def __init__(self, shape: tuple[int, ...], cut: PixelRect, codes: Array, again: Callable[[], Array]) -> None:
         self.shape, self.dtype, self.ndim = shape, codes.dtype, len(shape)
         self._cut, self._codes, self.again = cut, codes, again
         self._codes.flags.writeable = False
@@ -99,26 +101,26 @@ class Window:
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
         return np.asarray(self._whole(), dtype)
 
-    def narrowed(self, cut: Cut) -> Window:
+    def narrowed(self, cut: PixelRect) -> WindowedCodes:
         """The same picture with fewer pixels in memory; as it is where it does not hold them itself."""
         if not self._cut.holds(cut) or cut == self._cut:
             return self
         y, x = self._cut.top, self._cut.left
         part = self._codes[cut.top - y : cut.bottom - y, cut.left - x : cut.right - x]
-        return Window(self.shape, cut, own_copy(part), self.again)
+        return WindowedCodes(self.shape, cut, own_copy(part), self.again)
 
-    def _asked(self, key: Any) -> Cut | None:
+    def _asked(self, key: Any) -> PixelRect | None:
         """The pixels that a key of slices speaks of; None for any other key."""
         parts = (*key[:2], slice(None))[:2] if isinstance(key, tuple) else (key, slice(None))
         if not all(isinstance(part, slice) and part.step in (None, 1) for part in parts):
             return None
         (top, bottom, _), (left, right, _) = (part.indices(size) for part, size in zip(parts, self.shape))
-        return Cut(top, bottom, left, right)
+        return PixelRect(top, bottom, left, right)
 
     def _whole(self) -> Array:
         """All pixels, which stay: who asked once asks again."""
         if self._codes.shape != self.shape:
-            self._codes, self._cut = self.again(), Cut(0, self.shape[0], 0, self.shape[1])
+            self._codes, self._cut = self.again(), PixelRect(0, self.shape[0], 0, self.shape[1])
         return self._codes
 
 

@@ -17,7 +17,7 @@ from rotopaint_ai.shapes.roto import ControlPoint, Key, Landmark, LandmarkKeys, 
 from rotopaint_ai.stage import anatomy
 from rotopaint_ai.stage.looks import draw_look
 from rotopaint_ai.stage.puppet import Build, Pose, draw_build, draw_pose
-from rotopaint_ai.stage.scene import Picture, render, render_looks
+from rotopaint_ai.stage.scene import StageFrame, render, render_looks
 from rotopaint_ai.stage.studio import Studio, draw_studio
 from rotopaint_ai.stage.view import Camera
 
@@ -25,7 +25,7 @@ F32 = npt.NDArray[Any]  # float32
 
 
 @dataclass(frozen=True, slots=True)
-class Shot:
+class StageShot:
     """What is filmed: a character and a studio by seed, the picture's size, the frames, and how long a pose is held."""
 
     seed: int
@@ -38,7 +38,7 @@ class Shot:
     occluded: tuple[int, int] | None = None  # frames, both included, with something in front of the face
 
 
-def poses(shot: Shot) -> Iterator[tuple[int, int, Pose]]:
+def poses(shot: StageShot) -> Iterator[tuple[int, int, Pose]]:
     """Frame, first frame of the hold it belongs to, and the pose."""
     rng = np.random.default_rng([shot.seed, 41])
     start, end = rng.normal(0, [0.28, 0.1, 0.06]), rng.normal(0, [0.28, 0.1, 0.06])
@@ -77,8 +77,8 @@ def poses(shot: Shot) -> Iterator[tuple[int, int, Pose]]:
 
 
 def film(
-    shot: Shot, *, build: Build | None = None, studio: Studio | None = None, clean: bool = True
-) -> Iterator[tuple[int, Picture]]:
+    shot: StageShot, *, build: Build | None = None, studio: Studio | None = None, clean: bool = True
+) -> Iterator[tuple[int, StageFrame]]:
     """Render a shot frame by frame; a held pose is the same exposure with other grain."""
     build = build or draw_build(shot.seed)
     studio = studio or draw_studio(shot.seed)
@@ -89,7 +89,7 @@ def film(
         yield frame, render(build, pose, studio, camera, grain_seed=frame, hidden=hidden, texture=texture, clean=clean)
 
 
-def truth(shot: Shot, pictures: dict[int, Picture]) -> RotoDocument:
+def truth(shot: StageShot, pictures: dict[int, StageFrame]) -> RotoDocument:
     """The exact roto of rendered frames, as a document."""
     names = anatomy.landmark_names()
     marks = {
@@ -115,7 +115,7 @@ def truth(shot: Shot, pictures: dict[int, Picture]) -> RotoDocument:
     )
 
 
-def face_box(picture: Picture) -> tuple[float, float, float, float]:
+def face_box(picture: StageFrame) -> tuple[float, float, float, float]:
     """A rough box x, y, w, h round the face, as an artist would drag it."""
     low, high = picture.landmarks[:, :2].min(0), picture.landmarks[:, :2].max(0)
     grow = 0.12 * float(max(high - low))
@@ -124,7 +124,7 @@ def face_box(picture: Picture) -> tuple[float, float, float, float]:
 
 def write_shot(
     folder: Path,
-    shot: Shot,
+    shot: StageShot,
     *,
     suffix: str = ".exr",
     compression: str = "zip",
@@ -138,7 +138,7 @@ def write_shot(
     _write(folder, shot, film(shot, clean=clean), suffix, compression, clean, progress)
 
 
-def film_looks(seed: int, *, poses: int, looks: int, size: int = 448) -> Iterator[tuple[Shot, int, Picture]]:
+def film_looks(seed: int, *, poses: int, looks: int, size: int = 448) -> Iterator[tuple[StageShot, int, StageFrame]]:
     """One character in several poses, each filmed with the same several looks of its seam: shot, frame, picture.
 
     The shots differ in the seam alone; every pose has light, size and folds of its own.
@@ -156,14 +156,14 @@ def film_looks(seed: int, *, poses: int, looks: int, size: int = 448) -> Iterato
             build, draw_pose(rng), studio, camera, drawn, folds=seed * 1000 + k, grain_seed=k, texture=1536
         )
         for n, picture in enumerate(pictures):
-            yield Shot(seed * 1000 + n, size, size, frames=poses, hold=1, face_px=scale), 1001 + k, picture
+            yield StageShot(seed * 1000 + n, size, size, frames=poses, hold=1, face_px=scale), 1001 + k, picture
 
 
 def write_looks(
     folder: Path, seed: int, *, poses: int, looks: int, progress: Callable[[int], None] = lambda frame: None
 ) -> None:
     """Film `film_looks` to `folder`/<seed>_<look>: half EXR plate, clean; seam PNG; truth.roto.json."""
-    kept: dict[int, tuple[Shot, dict[int, Picture]]] = {}
+    kept: dict[int, tuple[StageShot, dict[int, StageFrame]]] = {}
     empty = np.zeros((0, 0, 3), np.float32)
     for shot, frame, picture in film_looks(seed, poses=poses, looks=looks):
         place = folder / f"{seed:06d}_{shot.seed % 1000}"
@@ -180,7 +180,7 @@ def write_looks(
 
 def write_sample(folder: Path, *, progress: Callable[[int], None] = lambda frame: None) -> None:
     """Film the sample shot that the product ships: half EXR plates, the truth, and a rough crop."""
-    shot = Shot(219, width=960, height=540, frames=24, face_px=150.0)
+    shot = StageShot(219, width=960, height=540, frames=24, face_px=150.0)
     build = draw_build(shot.seed)
     build = replace(build, seam_gap=max(build.seam_gap, 0.009), seam_bevel=0.014, seam_depth=0.85, seam_rise=0.1)
     studio = draw_studio(204)
@@ -191,15 +191,15 @@ def write_sample(folder: Path, *, progress: Callable[[int], None] = lambda frame
 
 def _write(
     folder: Path,
-    shot: Shot,
-    pictures: Iterator[tuple[int, Picture]],
+    shot: StageShot,
+    pictures: Iterator[tuple[int, StageFrame]],
     suffix: str,
     compression: str,
     clean: bool,
     progress: Callable[[int], None],
 ) -> None:
     folder.mkdir(parents=True, exist_ok=True)
-    kept: dict[int, Picture] = {}
+    kept: dict[int, StageFrame] = {}
     box: tuple[float, float, float, float] | None = None
     for frame, picture in pictures:
         write_picture(folder / f"plate.{frame:04d}{suffix}", picture.plate, compression=compression)
@@ -218,7 +218,7 @@ def write_picture(path: Path, linear: F32, *, compression: str = "zip") -> None:
     """Write one linear picture (H, W, 3): half EXR as it is, PNG and JPEG through the sRGB curve."""
     import OpenImageIO as oiio
 
-    from rotopaint_ai.stage.dataset import to_srgb
+    from rotopaint_ai.stage.face_dataset import to_srgb
 
     suffix = path.suffix.lower()
     if suffix not in (".exr", ".png", ".jpg"):

@@ -7,24 +7,25 @@ from pathlib import Path
 import pytest
 
 from rotopaint_ai.errors import DocumentError
-from rotopaint_ai.exchange import survey
+from rotopaint_ai.exchange import format_matrix
 from rotopaint_ai.exchange.features import Feature
 
+RENEW = "run: python -m rotopaint_ai.exchange.format_matrix docs/exchange.md"
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "exchange.md"
 
 
 @pytest.fixture(scope="module")
-def found() -> dict[str, dict[Feature, survey.Survived]]:
+def found() -> dict[str, dict[Feature, format_matrix.Survival]]:
     """The survey, made once."""
-    return survey.survey()
+    return format_matrix.survey()
 
 
-def test_nothing_is_lost_in_silence(found: dict[str, dict[Feature, survey.Survived]]) -> None:
+def test_nothing_is_lost_in_silence(found: dict[str, dict[Feature, format_matrix.Survival]]) -> None:
     silent = [(name, feature) for name, row in found.items() for feature, each in row.items() if each.cell == "lost"]
     assert silent == []
 
 
-def test_the_document_keeps_everything(found: dict[str, dict[Feature, survey.Survived]]) -> None:
+def test_the_document_keeps_everything(found: dict[str, dict[Feature, format_matrix.Survival]]) -> None:
     assert {each.cell for each in found["RotoPaint"].values()} == {"kept"}
 
 
@@ -44,17 +45,17 @@ def test_the_document_keeps_everything(found: dict[str, dict[Feature, survey.Sur
     ],
 )
 def test_known_cells(
-    found: dict[str, dict[Feature, survey.Survived]], name: str, feature: Feature, cell: survey.Cell
+    found: dict[str, dict[Feature, format_matrix.Survival]], name: str, feature: Feature, cell: format_matrix.Cell
 ) -> None:
     assert found[name][feature].cell == cell
 
 
-def test_the_page_is_not_stale(found: dict[str, dict[Feature, survey.Survived]]) -> None:
+def test_the_page_is_not_stale(found: dict[str, dict[Feature, format_matrix.Survival]]) -> None:
     text = PAGE.read_text(encoding="utf-8")
-    shown = text.split(survey.BEGIN, 1)[1].split(survey.END, 1)[0].strip()
-    assert shown == survey.table(found).strip(), "run: python -m rotopaint_ai.exchange.survey docs/exchange.md"
+    shown = text.split(format_matrix.BEGIN, 1)[1].split(format_matrix.END, 1)[0].strip()
+    assert shown == format_matrix.table(found).strip(), RENEW
 
 
 def test_a_page_without_a_place_is_refused() -> None:
     with pytest.raises(DocumentError, match="no place for the table"):
-        survey.renewed("# a page\n")
+        format_matrix.renewed("# a page\n")

@@ -10,7 +10,7 @@ import pytest
 
 from rotopaint_ai.errors import DocumentError, UsageError
 from rotopaint_ai.exchange import document as roto_document
-from rotopaint_nuke import patch, roto_node
+from rotopaint_nuke import clean_merge, roto_node
 
 from .conftest import FakeNuke, Format, Node
 from .test_host import read
@@ -29,7 +29,7 @@ def run_folder(folder: Path, suffix: str = ".exr") -> Path:
 def test_clean_frames_lie_over_the_plate_inside_our_shapes(fake_nuke: FakeNuke) -> None:
     plate = fake_nuke.add(read("/s/plate.%04d.exr", colorspace="ACES - ACEScg"))
     shapes, _ = roto_node.export(fake_nuke, document(), plate)
-    merge, is_update = patch.set_up(fake_nuke, plate, "/r/clean/plate.####.exr", (1001, 1004))
+    merge, is_update = clean_merge.set_up(fake_nuke, plate, "/r/clean/plate.####.exr", (1001, 1004))
     clean = merge.input(1)
     assert not is_update
     assert (merge.input(0), merge.input(2)) == (plate, shapes)
@@ -43,9 +43,9 @@ def test_clean_frames_lie_over_the_plate_inside_our_shapes(fake_nuke: FakeNuke) 
 def test_a_second_time_renews_the_file_and_adds_nothing(fake_nuke: FakeNuke) -> None:
     plate = fake_nuke.add(read("/s/plate.%04d.exr"))
     roto_node.export(fake_nuke, document(), plate)
-    first, _ = patch.set_up(fake_nuke, plate, "/r/v1/clean/plate.####.exr", (1001, 1004))
+    first, _ = clean_merge.set_up(fake_nuke, plate, "/r/v1/clean/plate.####.exr", (1001, 1004))
     n_nodes = len(fake_nuke.nodes)
-    again, is_update = patch.set_up(fake_nuke, plate, "/r/v2/clean/plate.####.exr", (1001, 1010))
+    again, is_update = clean_merge.set_up(fake_nuke, plate, "/r/v2/clean/plate.####.exr", (1001, 1010))
     assert is_update
     assert again is first
     assert len(fake_nuke.nodes) == n_nodes
@@ -57,7 +57,7 @@ def test_two_plates_have_patches_of_their_own(fake_nuke: FakeNuke) -> None:
     for name in ("Read1", "Read2"):
         plate = fake_nuke.add(Node("Read", name, file="", colorspace="default", raw=False))
         roto_node.export(fake_nuke, document(), plate)
-        made.append(patch.set_up(fake_nuke, plate, f"/{name}/a.####.exr", (1, 2))[0])
+        made.append(clean_merge.set_up(fake_nuke, plate, f"/{name}/a.####.exr", (1, 2))[0])
     assert made[0].input(1) is not made[1].input(1)
     assert [merge.input(1)["file"].value() for merge in made] == ["/Read1/a.####.exr", "/Read2/a.####.exr"]
 
@@ -65,15 +65,15 @@ def test_two_plates_have_patches_of_their_own(fake_nuke: FakeNuke) -> None:
 def test_without_shapes_there_is_nothing_to_patch(fake_nuke: FakeNuke) -> None:
     plate = fake_nuke.add(read("/s/plate.%04d.exr"))
     with pytest.raises(UsageError, match="Read1: has no RotoPaint_AI node yet"):
-        patch.set_up(fake_nuke, plate, "/r/clean/plate.####.exr", (1, 2))
+        clean_merge.set_up(fake_nuke, plate, "/r/clean/plate.####.exr", (1, 2))
     assert fake_nuke.nodes == [plate]
 
 
 @pytest.mark.parametrize("suffix", [".exr", ".png"])
 def test_the_pattern_of_clean_frames_is_found_beside_the_shapes(tmp_path: Path, suffix: str) -> None:
     shapes = run_folder(tmp_path / "r", suffix)
-    assert patch.clean_pattern(shapes) == f"{(tmp_path / 'r').as_posix()}/clean/plate.v2.####{suffix}"
-    assert patch.clean_pattern(tmp_path / "none" / "shapes.roto.json") is None
+    assert clean_merge.clean_pattern(shapes) == f"{(tmp_path / 'r').as_posix()}/clean/plate.v2.####{suffix}"
+    assert clean_merge.clean_pattern(tmp_path / "none" / "shapes.roto.json") is None
 
 
 def test_a_batch_builds_node_and_patch_from_files(fake_nuke: FakeNuke, tmp_path: Path) -> None:

@@ -10,13 +10,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from pathlib import Path
 from typing import Final
 
 import numpy as np
 
-from rotopaint_ai.errors import DocumentError, UsageError
-from rotopaint_ai.exchange import formats
+from rotopaint_ai.errors import DocumentError
 from rotopaint_ai.exchange.diagnosis import diagnose
 from rotopaint_ai.exchange.features import Feature
 from rotopaint_ai.shapes import bezier, samples
@@ -68,7 +66,7 @@ class Proof:
         )
 
 
-def prove(
+def compare(
     meant: RotoDocument,
     found: RotoDocument,
     *,
@@ -89,21 +87,6 @@ def prove(
     faults = [*_document_faults(meant, found, loses), *_list_faults(pairs, meant, found, loses)]
     parts = [_shape_proof(a, b, meant, loses, limit_px, limit_matte) for a, b in pairs if b is not None]
     return Proof.joined([Proof(faults=tuple(faults)), *parts])
-
-
-def of_file(path: Path | str, meant: RotoDocument) -> Proof:
-    """The proof of a file that was written for a document: read by its own format's reader and compared.
-
-    Raises DocumentError where it cannot be read, UsageError where nothing reads or writes this suffix.
-    """
-    kind = formats.format_of(path)
-    if kind.prove is not None:
-        return kind.prove(Path(path), meant)
-    if kind.read is None:
-        raise UsageError(f"{Path(path).name}: {kind.name} is written only; nothing reads it back")
-    found, _ = kind.read(Path(path), meant.width, meant.height)
-    names = kind.names(meant) if kind.names else None
-    return prove(meant, found, loses=kind.loses, names=names, limit_px=kind.limit_px)
 
 
 # --- documents --------------------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from rotopaint_ai import files
 from rotopaint_ai.errors import PlateError, UsageError
 from rotopaint_ai.plates import colour, exr, film, stills
-from rotopaint_ai.plates.kinds import Kind
+from rotopaint_ai.plates.kinds import PlateKind
 from rotopaint_ai.plates.picture import Patch, stamp
 from rotopaint_ai.plates.plate import Frame, Native, Plate
 
@@ -65,9 +65,9 @@ def _write(target: Path, frame: Frame, native: Native, patch: Patch) -> None:
     picture = native.picture
     if picture.header.is_lossy:
         stills.write_decoded(target, picture, patch)
-    elif native.kind is Kind.EXR:
+    elif native.kind is PlateKind.EXR:
         exr.write(target, _unchanged(frame, native), picture, patch)
-    elif native.kind in (Kind.DPX, Kind.CINEON):
+    elif native.kind in (PlateKind.DPX, PlateKind.CINEON):
         film.write(target, _unchanged(frame, native), picture.header.detail, patch)
     else:
         stills.write(target, _unchanged(frame, native), picture, patch)

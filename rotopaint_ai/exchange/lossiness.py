@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import Final, NamedTuple
 
 from rotopaint_ai.exchange.features import EVERY, Feature
-from rotopaint_ai.exchange.reading import role_of
+from rotopaint_ai.exchange.parsing import role_of
 from rotopaint_ai.shapes.roto import RotoDocument, RotoShape
 
 DEFAULT_FPS: Final = 24.0

@@ -24,7 +24,7 @@ from rotopaint_ai.plates.colour import encode
 from rotopaint_ai.sheet import dump_sheet
 from rotopaint_ai.stage import anatomy
 from rotopaint_ai.stage.puppet import Build, draw_build, draw_pose
-from rotopaint_ai.stage.scene import Picture, render
+from rotopaint_ai.stage.scene import StageFrame, render
 from rotopaint_ai.stage.studio import Studio, draw_studio
 from rotopaint_ai.stage.view import Camera
 
@@ -37,7 +37,7 @@ _ORDER = "order.json"  # written first
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class FaceDatasetOptions:
     """A data set to make: how many characters, the first seed, and the share of characters held back for validation.
 
     `reach`: how much further heads turn than in a talking shot (1.4: by 24 degrees of yaw and more in a third of all).
@@ -55,7 +55,7 @@ def to_srgb(linear: F32, *, contrast: float = 1.0) -> npt.NDArray[np.uint8]:
     return encode(np.clip(linear, 0, 1) ** contrast, "sRGB", dtype=np.uint8)
 
 
-def sample_picture(seed: int, pose: int, *, reach: float = 1.0) -> tuple[Picture, Build, Studio]:
+def sample_picture(seed: int, pose: int, *, reach: float = 1.0) -> tuple[StageFrame, Build, Studio]:
     """One frame of a character: its own pose (its turn scaled by `reach`), light and framing."""
     build = draw_build(seed)
     rng = np.random.default_rng([seed, pose, 1])
@@ -79,7 +79,7 @@ def sample_picture(seed: int, pose: int, *, reach: float = 1.0) -> tuple[Picture
     )
 
 
-def _record(picture: Picture, name: str, seed: int, pose: int, split: str) -> dict[str, Any]:
+def _record(picture: StageFrame, name: str, seed: int, pose: int, split: str) -> dict[str, Any]:
     marks = picture.landmarks
     low, high = marks[:, :2].min(0), marks[:, :2].max(0)
     shapes: dict[str, Any] = {}
@@ -128,7 +128,7 @@ def _leave_stopping() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
-def _check_order(folder: Path, order: Order) -> None:
+def _check_order(folder: Path, order: FaceDatasetOptions) -> None:
     """Pictures that are kept are those that would be made: none of another reach."""
     known = next((made["reach"] for name in (_ORDER, _HEAD) if "reach" in (made := _read(folder / name))), None)
     if known is not None and known != order.reach and any(folder.glob("images/*.json")):
@@ -146,7 +146,9 @@ def _read(path: Path) -> dict[str, Any]:
     return content if isinstance(content, dict) else {}
 
 
-def make_dataset(folder: Path, order: Order, *, progress: Callable[[int, int], None] = lambda done, total: None) -> int:
+def make_dataset(
+    folder: Path, order: FaceDatasetOptions, *, progress: Callable[[int, int], None] = lambda done, total: None
+) -> int:
     """Make (or go on making) a data set at `folder`; returns the number of samples.
 
     `progress` is told how many characters are done, and how many there are. Raises: UsageError where the pictures that

@@ -23,7 +23,7 @@ LARGEST_PLATE_PX: Final = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class ReadResult:
     """What a file held: the document, and what it could not hold, one line each."""
 
     document: RotoDocument

@@ -1,8 +1,8 @@
 """What survives in which format: found by writing and reading, printed as the table of `docs/exchange.md`.
 
-`python -m rotopaint_ai.exchange.survey docs/exchange.md` renews the table in that file. For every feature a small shot
-that uses it is written in every format, read back and compared in that feature. One that does not come back and is not
-told as a loss is a fault of the product.
+`python -m rotopaint_ai.exchange.format_matrix docs/exchange.md` renews the table in that file. For every feature a
+small shot that uses it is written in every format, read back and compared in that feature. A feature that is neither
+kept nor reported as lost is a fault of the product.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from typing import Final, Literal, get_args
 from rotopaint_ai.errors import DocumentError
 from rotopaint_ai.exchange import formats
 from rotopaint_ai.exchange.features import Feature
-from rotopaint_ai.exchange.form import Format
+from rotopaint_ai.exchange.format_spec import FormatSpec
 from rotopaint_ai.files import write_text
 from rotopaint_ai.shapes import edit
 from rotopaint_ai.shapes.rasterise import matte
 from rotopaint_ai.shapes.roto import ControlPoint, Key, Landmark, LandmarkKeys, RotoDocument, RotoShape
 
 Cell = Literal["kept", "told", "changed", "lost"]
-BEGIN: Final = "<!-- the table below is made by `python -m rotopaint_ai.exchange.survey docs/exchange.md` -->"
+BEGIN: Final = "<!-- the table below is made by `python -m rotopaint_ai.exchange.format_matrix docs/exchange.md` -->"
 END: Final = "<!-- end of the table -->"
 SAME: Final = 0.05  # of a matte's area
 _PICTURED: Final[frozenset[Feature]] = frozenset(("tangents", "open", "holds", "feather", "width", "taper"))
@@ -45,7 +45,7 @@ _SEAM = (
 
 
 @dataclass(frozen=True, slots=True)
-class Survived:
+class Survival:
     """What became of a feature in a format, and what an artist is told of it."""
 
     cell: Cell
@@ -129,7 +129,7 @@ NOTES: Final[Mapping[Feature, str]] = {
 }
 
 
-def survey() -> dict[str, dict[Feature, Survived]]:
+def survey() -> dict[str, dict[Feature, Survival]]:
     """What becomes of every feature in every format that is written, by the format's name."""
     with tempfile.TemporaryDirectory() as folder:
         return {
@@ -139,31 +139,31 @@ def survey() -> dict[str, dict[Feature, Survived]]:
         }
 
 
-def _try(form: Format, feature: Feature, folder: Path) -> Survived:
+def _try(form: FormatSpec, feature: Feature, folder: Path) -> Survival:
     folder.mkdir(exist_ok=True)
     meant = SHOTS[feature]()
     path = folder / f"shot{form.suffixes[0]}"
     _, told = formats.write(path, meant)
     words = _words(form, feature, meant, told)
     if form.read is None:
-        return Survived("told" if words else "kept", words)
+        return Survival("told" if words else "kept", words)
     if _comes_back(form, feature, meant, path):
-        return Survived("changed" if words else "kept", words)
+        return Survival("changed" if words else "kept", words)
     if words and feature == "landmarks" and _same_places(_read(form, feature, meant, path), meant):
-        return Survived("changed", words)
+        return Survival("changed", words)
     if words and feature in _PICTURED and _looks_alike(form, meant, path):
-        return Survived("changed", words)
-    return Survived("told" if words else "lost", words)
+        return Survival("changed", words)
+    return Survival("told" if words else "lost", words)
 
 
-def _words(form: Format, feature: Feature, meant: RotoDocument, told: tuple[str, ...]) -> tuple[str, ...]:
+def _words(form: FormatSpec, feature: Feature, meant: RotoDocument, told: tuple[str, ...]) -> tuple[str, ...]:
     """The lines that tell of this feature; all lines of a format that does not say which is which."""
     if form.losses is not None:
         return tuple(dict.fromkeys(loss.text for loss in form.losses(meant) if loss.feature == feature))
     return told if feature in form.loses else ()
 
 
-def _read(form: Format, feature: Feature, meant: RotoDocument, path: Path) -> RotoDocument:
+def _read(form: FormatSpec, feature: Feature, meant: RotoDocument, path: Path) -> RotoDocument:
     """The file as its own reader gives it, with the size where that is not what is asked, at the shot's frames."""
     source = path if path.exists() else path.with_name("shot.####" + form.suffixes[0])
     alone = feature == "size"
@@ -172,7 +172,7 @@ def _read(form: Format, feature: Feature, meant: RotoDocument, path: Path) -> Ro
     return edit.shift_frames(found, meant.first_frame) if shifted else found
 
 
-def _comes_back(form: Format, feature: Feature, meant: RotoDocument, path: Path) -> bool:
+def _comes_back(form: FormatSpec, feature: Feature, meant: RotoDocument, path: Path) -> bool:
     try:
         found = _read(form, feature, meant, path)
     except DocumentError:
@@ -200,7 +200,7 @@ def _same_places(found: RotoDocument, meant: RotoDocument) -> bool:
     return a == b
 
 
-def _looks_alike(form: Format, meant: RotoDocument, path: Path) -> bool:
+def _looks_alike(form: FormatSpec, meant: RotoDocument, path: Path) -> bool:
     """Whether mattes are the same to within SAME of their area at the first and the last frame."""
     found = _read(form, "tangents", meant, path)
     names = form.names(meant) if form.names else {}
@@ -256,7 +256,7 @@ _ASPECTS: Final[Mapping[Feature, Callable[[RotoDocument], object]]] = {
 # --- as text ----------------------------------------------------------------------------------------------------------
 
 
-def table(found: Mapping[str, Mapping[Feature, Survived]]) -> str:
+def table(found: Mapping[str, Mapping[Feature, Survival]]) -> str:
     """The survey as Markdown: a row for each feature, a column for each format, then what is told."""
     names = list(found)
     lines = [f"| feature | {' | '.join(names)} |", f"|---|{'---|' * len(names)}"]

@@ -21,7 +21,7 @@ import numpy.typing as npt
 from rotopaint_ai.files import write_json, write_text
 from rotopaint_ai.shapes.bezier import flatten
 from rotopaint_ai.stage import anatomy
-from rotopaint_ai.stage.dataset import to_srgb
+from rotopaint_ai.stage.face_dataset import to_srgb
 from rotopaint_ai.stage.puppet import draw_build, draw_pose
 from rotopaint_ai.stage.scene import CutOut, cut_out
 from rotopaint_ai.stage.studio import Studio, backdrop, develop, draw_studio

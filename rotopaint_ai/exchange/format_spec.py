@@ -12,14 +12,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from rotopaint_ai.exchange.features import Feature
-from rotopaint_ai.exchange.losses import Loss
-from rotopaint_ai.exchange.reading import Reading, text_of
+from rotopaint_ai.exchange.lossiness import Loss
+from rotopaint_ai.exchange.parsing import ReadResult, text_of
 from rotopaint_ai.files import write_text
 from rotopaint_ai.shapes import edit
 from rotopaint_ai.shapes.roto import RotoDocument
 
 if TYPE_CHECKING:
-    from rotopaint_ai.exchange.proof import Proof
+    from rotopaint_ai.exchange.round_trip import Proof
 
 Names = Callable[[RotoDocument], Mapping[str, str]]
 Losses = Callable[[RotoDocument], list[Loss]]
@@ -33,13 +33,13 @@ LIMIT_PX = 0.02  # goal G8
 
 
 @dataclass(frozen=True, slots=True)
-class Format:
+class FormatSpec:
     """A shape format: its suffixes (lower case), how it is read and written, and what a person should know of it.
 
     `read` gives a document and what it could not hold; `write` the largest error in pixels found by reading the file
     back, and what the file does not hold. None says that this direction does not exist. `loses` is what no file of the
     format keeps, `limit_px` how far curves may lie from what was meant, `names` how shapes are called in a file (as in
-    the document where it is None): `proof.of_file` judges by them, or asks `prove` where the format has its own.
+    the document where it is None): `formats.proof_of` judges by them, or asks `prove` where the format has its own.
     `losses` tells what is lost of a given document; `tells_aspect` and `tells_fps` whether files state these.
     """
 
@@ -65,7 +65,7 @@ class TextForm(Protocol):
     def dumps(self, document: RotoDocument) -> str:
         """The document as text."""
 
-    def loads(self, text: str, *, width: int | None, height: int | None, where: str) -> Reading:
+    def loads(self, text: str, *, width: int | None, height: int | None, where: str) -> ReadResult:
         """The document in a text."""
 
     def losses_of(self, document: RotoDocument) -> list[Loss]:
@@ -85,8 +85,8 @@ def of_text(
     read_only: tuple[str, ...] = (),
     tells_aspect: bool = True,
     tells_fps: bool = True,
-    stretched: Callable[..., Reading] | None = None,
-) -> Format:
+    stretched: Callable[..., ReadResult] | None = None,
+) -> FormatSpec:
     """The row of a text format.
 
     `as_written` is what the file should hold of a document, where that is not the document itself, and `settled` the
@@ -100,24 +100,24 @@ def of_text(
         return found.document, found.losses
 
     def prove_text(text: str, meant: RotoDocument, where: str) -> Proof:
-        from rotopaint_ai.exchange import losses
-        from rotopaint_ai.exchange.proof import prove
+        from rotopaint_ai.exchange import lossiness
+        from rotopaint_ai.exchange.round_trip import compare
 
-        told = losses.features(module.losses_of(meant)) - settled
+        told = lossiness.features(module.losses_of(meant)) - settled
         reader = partial(stretched, pixel_aspect=meant.pixel_aspect) if stretched else module.loads
         found = reader(text, width=meant.width, height=meant.height, where=where).document
         if counts_from_first:
             found = edit.shift_frames(found, meant.first_frame)
         wanted = as_written(meant) if as_written else meant
-        return prove(wanted, found, loses=told, names=names(wanted) if names else None)
+        return compare(wanted, found, loses=told, names=names(wanted) if names else None)
 
     def write(path: Path, meant: RotoDocument) -> tuple[float, tuple[str, ...]]:
-        from rotopaint_ai.exchange import losses
+        from rotopaint_ai.exchange import lossiness
 
         text = module.dumps(meant)
         proof = prove_text(text, meant, path.name).require(path.name)
         write_text(path, text)
-        return proof.max_distance_px, losses.texts(module.losses_of(meant))
+        return proof.max_distance_px, lossiness.texts(module.losses_of(meant))
 
     def read_stretched(
         path: Path, width: int | None, height: int | None, aspect: float
@@ -126,7 +126,7 @@ def of_text(
         found = stretched(text_of(path), width=width, height=height, pixel_aspect=aspect, where=path.name)
         return found.document, found.losses
 
-    return Format(
+    return FormatSpec(
         name,
         (*suffixes, *read_only),
         about,

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rotopaint_ai.stage import props, raster
-from rotopaint_ai.stage.face import Face
+from rotopaint_ai.stage.face import FaceSurface
 from rotopaint_ai.stage.looks import STEP_REACH, Beside
 from rotopaint_ai.stage.shading import Surfaces
 
@@ -17,7 +17,7 @@ F32 = npt.NDArray[Any]  # float32
 Array = npt.NDArray[Any]
 
 
-def seam_lines(face: Face, rotation: Array, shift: Array) -> tuple[Array, Array, Array, Array]:
+def seam_lines(face: FaceSurface, rotation: Array, shift: Array) -> tuple[Array, Array, Array, Array]:
     """World segments of all seams: starts and ends (K, 3), the share of the depth that each keeps, and its place.
 
     The place (K,) runs from 0 to 1 along each seam.
@@ -35,7 +35,7 @@ def seam_lines(face: Face, rotation: Array, shift: Array) -> tuple[Array, Array,
     return np.concatenate(starts), np.concatenate(ends), np.concatenate(fade), np.concatenate(along)
 
 
-def near_seams(face: Face, *, reach: float, width: int = 512) -> F32:
+def near_seams(face: FaceSurface, *, reach: float, width: int = 512) -> F32:
     """Mask over the chart, above zero wherever a seam is within `reach` (head units) of a place."""
     made = np.zeros((int(width * props.CHART_E / props.CHART_A), width), np.uint8)
     thick = int(np.ceil(reach * width / (2 * props.CHART_A) / 0.6)) + 3
@@ -53,7 +53,7 @@ def _nearest(position: F32, starts: Array, ends: Array) -> tuple[F32, F32, npt.N
     return offset, distance, which
 
 
-def beside_seams(position: F32, face: Face, rotation: Array, shift: Array) -> Beside:
+def beside_seams(position: F32, face: FaceSurface, rotation: Array, shift: Array) -> Beside:
     """Where points (N, 3) lie beside the nearest seam; the lower bank is the one on the chin's side."""
     starts, ends, _, along = seam_lines(face, rotation, shift)
     offset, distance, which = _nearest(np.ascontiguousarray(position), starts, ends)
@@ -63,7 +63,7 @@ def beside_seams(position: F32, face: Face, rotation: Array, shift: Array) -> Be
 
 
 def carve(
-    s: Surfaces, position: F32, sel: npt.NDArray[np.intp], face: Face, rotation: Array, shift: Array
+    s: Surfaces, position: F32, sel: npt.NDArray[np.intp], face: FaceSurface, rotation: Array, shift: Array
 ) -> tuple[Surfaces, F32]:
     """The same surfaces with the seam carved in: a dark groove, bevelled edges, a step of shade between the pieces.
 

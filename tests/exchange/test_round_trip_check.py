@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from rotopaint_ai.errors import DocumentError
-from rotopaint_ai.exchange import proof
+from rotopaint_ai.exchange import round_trip
 from rotopaint_ai.exchange.features import EVERY
 from rotopaint_ai.shapes.roto import ControlPoint, Key, LandmarkKeys, Points, RotoDocument, RotoShape
 
@@ -126,22 +126,22 @@ FAULTS: list[tuple[str, Plant, str]] = [
 
 @pytest.mark.parametrize(("plant", "told"), [each[1:] for each in FAULTS], ids=[each[0] for each in FAULTS])
 def test_a_planted_fault_is_caught_and_named(plant: Plant, told: str) -> None:
-    shown = proof.prove(sample(), plant(sample()))
+    shown = round_trip.compare(sample(), plant(sample()))
     assert any(told in fault for fault in shown.faults), shown.faults
     with pytest.raises(DocumentError, match=r"^a\.nk: reads back otherwise than meant: "):
         shown.require("a.nk")
 
 
 def test_what_is_right_has_no_fault() -> None:
-    shown = proof.prove(sample(), sample()).require("a.nk")
+    shown = round_trip.compare(sample(), sample()).require("a.nk")
     assert (shown.n_shapes, shown.n_keys, shown.max_distance_px, shown.matte_difference) == (3, 9, 0.0, 0.0)
     assert shown.n_drawn >= 3
 
 
 def test_names_may_change_where_the_writer_says_so() -> None:
     renamed = replace(sample(), shapes=(*sample().shapes[:2], replace(sample().shapes[2], name="Mouth_1")))
-    assert proof.prove(sample(), renamed).faults
-    assert not proof.prove(sample(), renamed, names={"mouth": "Mouth_1"}).faults
+    assert round_trip.compare(sample(), renamed).faults
+    assert not round_trip.compare(sample(), renamed, names={"mouth": "Mouth_1"}).faults
 
 
 def test_what_a_format_does_not_hold_is_no_fault_of_the_file() -> None:
@@ -152,9 +152,9 @@ def test_what_a_format_does_not_hold_is_no_fault_of_the_file() -> None:
         landmarks=LandmarkKeys(),
         shapes=tuple(replace(baked(s), feather_px=0.0, taper=(0.0, 0.0)) for s in sample().shapes),
     )
-    assert len(proof.prove(sample(), bare).faults) > 6
+    assert len(round_trip.compare(sample(), bare).faults) > 6
     lost = {"keys", "holds", "sources", "feather", "taper", "aspect", "fps", "landmarks"}
-    shown = proof.prove(sample(), bare, loses=[feature for feature in EVERY if feature in lost])
+    shown = round_trip.compare(sample(), bare, loses=[feature for feature in EVERY if feature in lost])
     assert shown.faults == ()
     assert shown.matte_difference > 0.05  # the lost feather is still measured
 
@@ -162,8 +162,8 @@ def test_what_a_format_does_not_hold_is_no_fault_of_the_file() -> None:
 def test_a_shape_that_is_never_seen_need_not_be_in_a_drawing() -> None:
     hidden = shape(lambda s: replace(s, visible=dict.fromkeys(range(1001, 1015), False)), 2)(sample())
     bare = replace(hidden, shapes=hidden.shapes[:2])
-    assert proof.prove(hidden, bare).faults == ("shape 'mouth' is missing",)
-    assert proof.prove(hidden, bare, loses=("visibility",)).faults == ()
+    assert round_trip.compare(hidden, bare).faults == ("shape 'mouth' is missing",)
+    assert round_trip.compare(hidden, bare, loses=("visibility",)).faults == ()
 
 
 def test_a_curve_of_other_points_is_measured_as_a_curve() -> None:
@@ -177,13 +177,13 @@ def test_a_curve_of_other_points_is_measured_as_a_curve() -> None:
 
     many = tuple(ControlPoint(200 + 100 * cos(i * pi / 200), 200 + 100 * sin(i * pi / 200)) for i in range(400))
     a, b = (RotoDocument(400, 400, 1, 1, shapes=(RotoShape("o", True, keys={1: Key(p)}),)) for p in (four, many))
-    shown = proof.prove(a, b, loses=("points", "tangents"), limit_px=0.05)
+    shown = round_trip.compare(a, b, loses=("points", "tangents"), limit_px=0.05)
     assert shown.faults == ()
     assert 0.003 < shown.max_distance_px < 0.035  # 0.003 of the chords, 0.027 of the four arcs (Riskus)
     assert shown.matte_difference < 0.001
 
 
 def test_proofs_of_parts_are_one_proof() -> None:
-    whole = proof.prove(sample(), sample())
+    whole = round_trip.compare(sample(), sample())
     parts = [replace(sample(), shapes=(s,)) for s in sample().shapes]
-    assert proof.Proof.joined(proof.prove(part, part) for part in parts) == whole
+    assert round_trip.Proof.joined(round_trip.compare(part, part) for part in parts) == whole

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from rotopaint_ai.errors import RotopaintError
-from rotopaint_ai.plates.clean import clean_suffix, write_clean
+from rotopaint_ai.plates.clean_writer import clean_suffix, write_clean
 from rotopaint_ai.plates.plate import Frame, Plate, open_plate
 
 

@@ -9,7 +9,7 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from rotopaint_ai.stage.face import Face
+from rotopaint_ai.stage.face import FaceSurface
 from rotopaint_ai.stage.props import CHART_A, CHART_E, chart_uv
 from rotopaint_ai.stage.puppet import Build
 
@@ -38,14 +38,14 @@ def _grid(width: int) -> tuple[Array, Array]:
 
 
 @dataclass(frozen=True, slots=True)
-class Paint:
+class FacePaint:
     """Textures over the chart: albedo (H, W, 3) linear and relief (H, W) in head units."""
 
     albedo: F32
     relief: F32
 
 
-def paint(build: Build, face: Face, *, width: int) -> Paint:
+def paint(build: Build, face: FaceSurface, *, width: int) -> FacePaint:
     """The paint of a character, the same in all its frames."""
     rng = np.random.default_rng([build.seed, 77])
     a, e = _grid(width)
@@ -75,7 +75,7 @@ def paint(build: Build, face: Face, *, width: int) -> Paint:
         ).astype(np.float32)
     _freckles(albedo, build, rng)
     _wrinkles(albedo, relief, build, rng)
-    return Paint(albedo.clip(0.003, 1).astype(np.float32), relief)
+    return FacePaint(albedo.clip(0.003, 1).astype(np.float32), relief)
 
 
 def _pixel(a: float, e: float, shape: tuple[int, ...]) -> tuple[int, int]:
@@ -112,7 +112,7 @@ def _wrinkles(albedo: F32, relief: F32, build: Build, rng: Rng) -> None:
         relief -= 0.004 * rng.uniform(0, 1) * mark
 
 
-def folded(skin: Paint, seed: int) -> Paint:
+def folded(skin: FacePaint, seed: int) -> FacePaint:
     """The same paint with folds sculpted into the face, and marks with hard edges painted on it, from a seed.
 
     Eye bags, smile lines, welts, patches of make-up: what a seam may cross, and must not be taken for one.
@@ -135,7 +135,7 @@ def folded(skin: Paint, seed: int) -> Paint:
         cv2.fillPoly(patch, [(outline * 16).astype(np.int32)], 255, cv2.LINE_AA, 4)
         cover = cv2.GaussianBlur(patch.astype(np.float32) / 255, (0, 0), rng.uniform(0.5, 8.0) * w / 1024)
         albedo *= 1 + (np.exp(rng.normal(0, 0.18, 3)) - 1).astype(np.float32) * cover[..., None]
-    return Paint(albedo.clip(0.003, 1).astype(np.float32), relief.astype(np.float32))
+    return FacePaint(albedo.clip(0.003, 1).astype(np.float32), relief.astype(np.float32))
 
 
 def _wandering(rng: Rng) -> Array:

@@ -10,9 +10,9 @@ import pytest
 
 from rotopaint_ai.errors import PlateError
 from rotopaint_ai.plates import oiio
-from rotopaint_ai.plates.clean import write_clean
+from rotopaint_ai.plates.clean_writer import write_clean
 from rotopaint_ai.plates.plate import Frame, open_plate
-from rotopaint_ai.plates.window import Area, Cut, Window, own_memory
+from rotopaint_ai.plates.plate_window import Area, PixelRect, WindowedCodes, own_memory
 
 HEIGHT, WIDTH = 200, 48
 AREA = Area(10.5, 55.0, 30.0, 87.0)
@@ -87,10 +87,10 @@ def test_inside_the_window_the_file_is_not_read_again_and_outside_it_once() -> N
         return codes
 
     codes = np.arange(120.0).reshape(10, 6, 2)
-    window = Window(codes.shape, Cut(3, 7, 1, 5), codes[3:7, 1:5].copy(), again)
+    window = WindowedCodes(codes.shape, PixelRect(3, 7, 1, 5), codes[3:7, 1:5].copy(), again)
     np.testing.assert_array_equal(window[3:7, 1:2, [1, 0]], codes[3:7, 1:2, [1, 0]])
     np.testing.assert_array_equal(window[5:5], codes[5:5])
-    np.testing.assert_array_equal(window.narrowed(Cut(4, 6, 1, 3))[4:6, 2:3], codes[4:6, 2:3])
+    np.testing.assert_array_equal(window.narrowed(PixelRect(4, 6, 1, 3))[4:6, 2:3], codes[4:6, 2:3])
     assert not n_read
     np.testing.assert_array_equal(window[2:4, 1:5], codes[2:4, 1:5])
     np.testing.assert_array_equal(window[4], codes[4])
@@ -122,6 +122,6 @@ def test_pixels_for_which_there_is_no_memory(monkeypatch: pytest.MonkeyPatch) ->
     def refuse(n_bytes: int) -> None:
         raise OSError(12, "Cannot allocate memory")
 
-    monkeypatch.setattr("rotopaint_ai.plates.window._pages", refuse)
+    monkeypatch.setattr("rotopaint_ai.plates.plate_window._pages", refuse)
     with pytest.raises(MemoryError, match="no 1144 MB"):
         own_memory((10_000, 10_000, 3), "float32")

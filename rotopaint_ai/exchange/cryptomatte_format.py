@@ -5,28 +5,28 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rotopaint_ai.exchange.form import Format
-from rotopaint_ai.exchange.losses import Loss
+from rotopaint_ai.exchange.format_spec import FormatSpec
+from rotopaint_ai.exchange.lossiness import Loss
 from rotopaint_ai.shapes.roto import RotoDocument
 
 if TYPE_CHECKING:
-    from rotopaint_ai.exchange.proof import Proof
+    from rotopaint_ai.exchange.round_trip import Proof
 
 _LIMIT = 1e-6  # of a matte's value: the files hold 32-bit floats
 
 
 def _write_cryptomatte(path: Path, meant: RotoDocument) -> tuple[float, tuple[str, ...]]:
-    from rotopaint_ai.exchange import cryptomatte, losses
+    from rotopaint_ai.exchange import cryptomatte, lossiness
 
     cryptomatte.write(path, meant)
     _prove_cryptomatte(path, meant).require(path.name)
-    return 0.0, losses.texts(cryptomatte.losses_of(meant))
+    return 0.0, lossiness.texts(cryptomatte.losses_of(meant))
 
 
 def _prove_cryptomatte(path: Path, meant: RotoDocument) -> Proof:
     """Every matte picked out of the written frames again, against the matte that was meant."""
     from rotopaint_ai.exchange import cryptomatte
-    from rotopaint_ai.exchange.proof import Proof
+    from rotopaint_ai.exchange.round_trip import Proof
 
     worst = cryptomatte.read_back(cryptomatte.pattern(path), meant)
     faults = (f"a matte differs by {worst:.4f} at a pixel",) if worst > _LIMIT else ()
@@ -46,7 +46,7 @@ def _losses(document: RotoDocument) -> list[Loss]:
     return cryptomatte.losses_of(document)
 
 
-CRYPTOMATTE = Format(
+CRYPTOMATTE = FormatSpec(
     "Cryptomatte",
     (".crypto.exr",),
     "mattes of all shapes in one EXR a frame, picked by name",

@@ -23,11 +23,11 @@ Vector = tuple[float, float]
 
 def closed_strokes(document: RotoDocument) -> RotoDocument:
     """The document with every open shape of two points or more as a closed band of its width and taper."""
-    shapes = tuple(shape if shape.closed or not shape.keys else band(shape) for shape in document.shapes)
+    shapes = tuple(shape if shape.closed or not shape.keys else stroke_outline(shape) for shape in document.shapes)
     return replace(document, shapes=shapes)
 
 
-def band(shape: RotoShape) -> RotoShape:
+def stroke_outline(shape: RotoShape) -> RotoShape:
     """An open shape's matte as a closed shape of the same name, keys and feather."""
     width = width_of(shape)
     keys = {
