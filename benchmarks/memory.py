@@ -28,7 +28,7 @@ from rotopaint_ai.cli.shared import one_thread_per_frame
 one_thread_per_frame()
 from rotopaint_ai.errors import CancelledError
 from rotopaint_ai.jobs import Cancel, RunJob
-from rotopaint_ai.pipeline.content import peak_memory_mb
+from rotopaint_ai.pipeline.manifest import peak_memory_mb
 from rotopaint_ai.pipeline.run import run
 
 plates, crop, out, frames, most, resume = sys.argv[1:]

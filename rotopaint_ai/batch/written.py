@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from rotopaint_ai.batch.tasks import Task
-from rotopaint_ai.pipeline.records import read_journal
+from rotopaint_ai.pipeline.record_store import read_journal
+from rotopaint_ai.pipeline.run_state import CHUNKS, FOLDER
 from rotopaint_ai.pipeline.split import NOTE
-from rotopaint_ai.pipeline.state import CHUNKS, FOLDER
 
 COUNTED = ("matte", "clean")
 

@@ -22,7 +22,7 @@ import OpenImageIO
 from rotopaint_ai.errors import PlateError, UsageError
 from rotopaint_ai.frames import summarise
 from rotopaint_ai.jobs import Cancel, Event, RunJob, n_cores
-from rotopaint_ai.pipeline.conclude import Outcome
+from rotopaint_ai.pipeline.finalise import Outcome
 from rotopaint_ai.pipeline.plan import choose_frames
 from rotopaint_ai.pipeline.run import run
 from rotopaint_ai.plates import oiio

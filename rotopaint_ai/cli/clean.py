@@ -15,9 +15,9 @@ from rotopaint_ai.errors import UsageError
 from rotopaint_ai.jobs import Cancel
 
 if TYPE_CHECKING:
-    from rotopaint_ai.pipeline.paint import CleanJob, Painted
-    from rotopaint_ai.pipeline.repaint import Repaint
-    from rotopaint_ai.pipeline.settings import Paints
+    from rotopaint_ai.pipeline.paint_job import CleanJob, Painted
+    from rotopaint_ai.pipeline.paint_settings import Paints
+    from rotopaint_ai.pipeline.save_to_project import Repaint
     from rotopaint_ai.plates.plate import Plate
     from rotopaint_ai.seams.strokes import Strokes
     from rotopaint_ai.shapes.roto import RotoDocument
@@ -77,7 +77,7 @@ def execute(arguments: argparse.Namespace) -> int:
 
 
 def _paint(arguments: argparse.Namespace, plate: Plate, project: Repaint | None, cancel: Cancel) -> Painted:
-    from rotopaint_ai.pipeline.paint import paint_clean
+    from rotopaint_ai.pipeline.paint_job import paint_clean
 
     job = _job(arguments, plate, project)
     threads = n_threads(arguments.threads)
@@ -93,7 +93,7 @@ def _paint(arguments: argparse.Namespace, plate: Plate, project: Repaint | None,
 def _project(arguments: argparse.Namespace) -> AbstractContextManager[Repaint | None]:
     if arguments.project is None:
         return nullcontext(None)
-    from rotopaint_ai.pipeline.repaint import repainting
+    from rotopaint_ai.pipeline.save_to_project import repainting
 
     return repainting(Path(arguments.project), Path(arguments.out), leave=arguments.leave_project)
 
@@ -107,8 +107,8 @@ def _is_as_it_says(arguments: argparse.Namespace) -> bool:
 def _job(arguments: argparse.Namespace, plate: Plate, project: Repaint | None) -> CleanJob:
     from rotopaint_ai.inference.models import open_fill
     from rotopaint_ai.inference.pack import load_pack
-    from rotopaint_ai.pipeline.lent import LentMattes
-    from rotopaint_ai.pipeline.paint import CleanJob
+    from rotopaint_ai.pipeline.external_mattes import ExternalMattes
+    from rotopaint_ai.pipeline.paint_job import CleanJob
 
     document = _shapes(arguments, plate, project)
     paints, strokes = _paints(arguments, project, document), _strokes(arguments, project)
@@ -116,7 +116,7 @@ def _job(arguments: argparse.Namespace, plate: Plate, project: Repaint | None) -
     return CleanJob(
         out=Path(arguments.out),
         document=document,
-        mattes=LentMattes.open(arguments.mattes, plate) if arguments.mattes else None,
+        mattes=ExternalMattes.open(arguments.mattes, plate) if arguments.mattes else None,
         paints=paints,
         model=open_fill(load_pack(arguments.model)) if any(fills.named(name).uses_model for name in methods) else None,
         frames=arguments.frames,
@@ -136,7 +136,7 @@ def _shapes(arguments: argparse.Namespace, plate: Plate, project: Repaint | None
 
 def _paints(arguments: argparse.Namespace, project: Repaint | None, document: RotoDocument | None) -> Paints:
     """As the file says, else the project, else the command line for every seam."""
-    from rotopaint_ai.pipeline.settings import Paint, Paints, read_settings
+    from rotopaint_ai.pipeline.paint_settings import Paint, Paints, read_settings
 
     every = Paint(arguments.method)
     if arguments.settings:

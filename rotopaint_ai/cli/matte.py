@@ -24,7 +24,7 @@ def execute(arguments: argparse.Namespace) -> int:
     """Do it and return the exit code."""
     one_thread_per_frame()
     from rotopaint_ai.exchange.formats import read
-    from rotopaint_ai.pipeline.paint import paint_mattes
+    from rotopaint_ai.pipeline.paint_job import paint_mattes
 
     threads = n_threads(arguments.threads)
     document, _ = read(arguments.shapes, width=arguments.width, height=arguments.height)

@@ -96,7 +96,7 @@ def _crops(arguments: argparse.Namespace) -> tuple[str, ...]:
         return tuple(arguments.crop or ())
     from pathlib import Path
 
-    from rotopaint_ai.pipeline.artist import crop_words
+    from rotopaint_ai.pipeline.overrides import crop_words
 
     return crop_words(Path(arguments.project))
 

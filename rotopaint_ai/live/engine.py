@@ -20,10 +20,10 @@ from rotopaint_ai.exchange import document as documents
 from rotopaint_ai.inference.models import Models, open_models
 from rotopaint_ai.inference.pack import load_pack
 from rotopaint_ai.live import wire
-from rotopaint_ai.pipeline.finish import touched_up
+from rotopaint_ai.pipeline.paint_settings import Paint, Paints
 from rotopaint_ai.pipeline.painter import Painter
 from rotopaint_ai.pipeline.plan import propose_crop
-from rotopaint_ai.pipeline.settings import Paint, Paints
+from rotopaint_ai.pipeline.render_frame import touched_up
 from rotopaint_ai.plates import open_plate
 from rotopaint_ai.plates.colour import to_display
 from rotopaint_ai.plates.plate import Frame, Plate

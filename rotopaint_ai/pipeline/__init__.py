@@ -1,0 +1,20 @@
+"""The whole line of `rotopaint run`, frame by frame, in threads with bounded queues.
+
+The way of a run, in the order in which it is read:
+
+    plan            a job checked at the door: plate, pack, frames, crops
+    run             the main job: `run(job, sink, cancel) -> Outcome`
+    split           the same in tasks for several processes: track, paint, gather
+    executor        frames read ahead, tracked in order, finished side by side; snapshots between two frames
+    track           the tracker: landmarks cleaned over time, shapes drawn; `snap_seams` moves seams onto their creases
+    process_frame   one settled frame to files and a record; a hold copies its mattes
+    render_frame    shapes to mattes, fills, clean plate and patch
+    overrides       what people have done on the shot, laid over what tracking found
+    finalise        after the last frame: document, exports (`export`), `run.json` (`manifest`), report
+
+What a run keeps: `record_store` (records and their journal), `run_state` (the folder `.rotopaint`), `pictures` (of the
+report), `save_to_project` (results into a project file). What it says: `events`, `clock`, `second_opinion`.
+
+`rotopaint matte` and `clean` take finished shapes: `paint_job` over `painter`, with `paint_settings` and
+`external_mattes`.
+"""

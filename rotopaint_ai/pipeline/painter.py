@@ -2,33 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from threading import Lock
 
 import numpy as np
 
 from rotopaint_ai import fills
-from rotopaint_ai.pipeline import lent
-from rotopaint_ai.pipeline.finish import (
+from rotopaint_ai.errors import RotopaintError
+from rotopaint_ai.pipeline import external_mattes
+from rotopaint_ai.pipeline.external_mattes import ExternalMattes
+from rotopaint_ai.pipeline.paint_settings import Paints
+from rotopaint_ai.pipeline.render_frame import (
     SURROUND_PX,
     Filled,
     Format,
     Seams,
     draw_mattes,
     look_at_seams,
+    patch_name,
     touched_up,
     write_filled,
+    write_patch,
 )
-from rotopaint_ai.pipeline.lent import LentMattes
-from rotopaint_ai.pipeline.neighbours import Neighbours
-from rotopaint_ai.pipeline.patch import patch_name, write_patch
-from rotopaint_ai.pipeline.settings import Paints
 from rotopaint_ai.plates.plate import Frame, Plate
 from rotopaint_ai.seams import temporal, width
 from rotopaint_ai.seams.learned import FillModel
 from rotopaint_ai.seams.matte import FLATNESS_PX, seam_curves
 from rotopaint_ai.seams.strokes import Strokes
+from rotopaint_ai.seams.temporal import REACH, Still, distinct
 from rotopaint_ai.shapes import bezier
 from rotopaint_ai.shapes.roto import RotoShape
 
@@ -40,11 +44,11 @@ class Painter:
     plate: Plate
     out: Path
     shapes: Sequence[RotoShape]
-    mattes: LentMattes | None
+    mattes: ExternalMattes | None
     paints: Paints
     model: FillModel | None
     patch: bool
-    neighbours: Neighbours | None
+    window: TemporalWindow | None
     strokes: Mapping[int, Strokes] = field(default_factory=dict)
     measures_widths: bool = False
 
@@ -56,7 +60,7 @@ class Painter:
         *,
         out: Path,
         shapes: Sequence[RotoShape],
-        mattes: LentMattes | None,
+        mattes: ExternalMattes | None,
         paints: Paints,
         model: FillModel | None,
         patch: bool,
@@ -71,7 +75,7 @@ class Painter:
         ):
             return painter
         kept = 4 * threads + 8 * temporal.REACH
-        return replace(painter, neighbours=Neighbours(frames, painter.still, kept=kept))
+        return replace(painter, window=TemporalWindow(frames, painter.still, kept=kept))
 
     def paint(self, number: int) -> Mapping[str, float]:
         """Write a frame's clean plate, and its patch where that is wanted; how much its seams show before and after."""
@@ -92,7 +96,9 @@ class Painter:
             mattes = draw_mattes(shapes, frame.number, Format.of(self.plate))
             return look_at_seams(frame, mattes, shapes, self.paints)
         curves = tuple(seam_curves(self.shapes, frame.number))
-        return lent.seams_of(frame, self.mattes.at(frame.number), curves, self.paints.every, surround_px=SURROUND_PX)
+        return external_mattes.seams_of(
+            frame, self.mattes.at(frame.number), curves, self.paints.every, surround_px=SURROUND_PX
+        )
 
     def _measured(self, shape: RotoShape, frame: Frame) -> RotoShape:
         """An open seam with the width that its banks show in this frame; others, and where none shows, as they are."""
@@ -114,10 +120,10 @@ class Painter:
     def settled(self, number: int, filled: Filled) -> Filled:
         """A fill that agrees with its neighbours, where its paint is to."""
         parts = [part for part in filled.seams.parts if fills.named(part.paint.method).needs == "neighbours"]
-        if self.neighbours is None or not parts:
+        if self.window is None or not parts:
             return filled
         now = _still(filled)
-        after = temporal.settle(now, *self.neighbours.of(number, now))
+        after = temporal.settle(now, *self.window.of(number, now))
         theirs = np.max([part.matte for part in parts], axis=0) > 0
         return replace(filled, after=np.where(theirs[..., None], after, filled.after))
 
@@ -132,3 +138,53 @@ def _shown(filled: Filled) -> dict[str, float]:
 def _still(filled: Filled) -> temporal.Still:
     seams = filled.seams
     return temporal.Still(seams.rgb, filled.after, seams.cover, seams.x, seams.y)
+
+
+Look = Callable[[int], Still | None]
+
+
+class TemporalWindow:
+    """Filled crops by frame, kept as long as a frame nearby may ask; safe to ask from several threads.
+
+    A neighbour that cannot be read is left out: its own turn will tell why.
+    """
+
+    def __init__(self, frames: Sequence[int], look: Look, *, kept: int) -> None:
+        self._frames = sorted(frames)
+        self._look = look
+        self._kept = kept
+        self._stills: OrderedDict[int, tuple[Lock, list[Still | None]]] = OrderedDict()
+        self._lock = Lock()
+
+    def of(self, frame: int, now: Still) -> tuple[list[Still], list[Still]]:
+        """TemporalWindow before and after a frame, nearest first, as far as REACH other exposures."""
+        row = self._frames.index(frame)
+        return self._side(self._frames[:row][::-1], now), self._side(self._frames[row + 1 :], now)
+
+    def _side(self, frames: Sequence[int], now: Still) -> list[Still]:
+        found: list[Still] = []
+        for frame in frames:
+            still = self._at(frame)
+            if still is None:
+                break
+            found.append(still)
+            if len(distinct([now, *found])) > REACH:
+                break
+        return found
+
+    def _at(self, frame: int) -> Still | None:
+        with self._lock:
+            lock, slot = self._stills.setdefault(frame, (Lock(), []))
+            self._stills.move_to_end(frame)
+            while len(self._stills) > self._kept:
+                self._stills.popitem(last=False)
+        with lock:
+            if not slot:
+                slot.append(self._made(frame))
+            return slot[0]
+
+    def _made(self, frame: int) -> Still | None:
+        try:
+            return self._look(frame)
+        except RotopaintError:
+            return None

@@ -19,8 +19,8 @@ import numpy.typing as npt
 
 from rotopaint_ai.crops import Crop, cut
 from rotopaint_ai.files import replacing
-from rotopaint_ai.pipeline.finish import Filled
-from rotopaint_ai.pipeline.records import FrameRecord
+from rotopaint_ai.pipeline.record_store import FrameRecord
+from rotopaint_ai.pipeline.render_frame import Filled
 from rotopaint_ai.plates.colour import to_display
 from rotopaint_ai.plates.plate import Frame
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
+import rotopaint_ai
 from rotopaint_ai import __version__
 from rotopaint_ai.crops import AUTO, CropKeys, around
 from rotopaint_ai.errors import CropError, PlateError, UsageError
@@ -15,10 +18,9 @@ from rotopaint_ai.inference.pack import Pack, load_pack
 from rotopaint_ai.jobs import RunJob, n_cores
 from rotopaint_ai.landmarks.detect import propose, read
 from rotopaint_ai.landmarks.faces import FaceFound, find_faces, followed, spread
-from rotopaint_ai.pipeline.artist import NOBODYS, ArtistWork, work_for
-from rotopaint_ai.pipeline.build import code_digest
 from rotopaint_ai.pipeline.export import check_exports
-from rotopaint_ai.pipeline.finish import Format, check_method, check_out
+from rotopaint_ai.pipeline.overrides import NO_OVERRIDES, Overrides, overrides_for
+from rotopaint_ai.pipeline.render_frame import Format, check_method, check_out
 from rotopaint_ai.plates.colour import to_display
 from rotopaint_ai.plates.plate import Frame, Plate, open_plate
 
@@ -42,7 +44,7 @@ class Plan:
     missing: tuple[int, ...]
     crops: CropKeys
     threads: int
-    work: ArtistWork = NOBODYS
+    work: Overrides = NO_OVERRIDES
     note: str | None = None  # what a person ought to know before the work starts
 
     @property
@@ -56,7 +58,7 @@ class Plan:
         return Format.of(self.plate)
 
     def fingerprint(self) -> dict[str, Any]:
-        """What decides the result, as JSON values: the words of `state`."""
+        """What decides the result, as JSON values: the words of `run_state`."""
         job = self.job
         return {
             "rotopaint": [__version__, code_digest()],
@@ -86,7 +88,7 @@ def make_plan(job: RunJob) -> Plan:
     if job.clean:
         check_method(job.method, has_model=models.fill is not None)
     crops, note = propose_crop(plate, frames, models) if keys == AUTO else (keys, None)
-    work = work_for(job)
+    work = overrides_for(job)
     models = replace(models, pack=replace(models.pack, sheet=work.sheet(models.pack.sheet)))
     return Plan(job, Path(job.out), plate, models, frames, missing, crops, threads, work, note)
 
@@ -190,3 +192,31 @@ def _first_readable(plate: Plate, frames: tuple[int, ...]) -> Frame:
         except PlateError as error:
             refused = refused or error
     raise refused or PlateError(f"{plate.name}: has no frames; check the path")
+
+
+ROOMS = ("crops.py", "inference", "landmarks", "pipeline", "plates", "seams", "shapes", "sheet.py")
+
+
+@cache
+def code_digest() -> str:
+    """Digest of the rooms that decide a run's files, taken once per process, at the door.
+
+    A run that goes on by other code than it began with would end with frames of both; see `run_state`.
+    """
+    return digest_of(Path(rotopaint_ai.__file__).parent)
+
+
+def digest_of(package: Path) -> str:
+    """Digest of those rooms in a package's folder: names and content of their Python files, in the order of names."""
+    paths = [path for room in ROOMS for path in _files(package / room)]
+    digest = hashlib.sha1(usedforsecurity=False)
+    for path in paths:
+        content = hashlib.sha1(path.read_bytes(), usedforsecurity=False).hexdigest()
+        digest.update(f"{path.relative_to(package).as_posix()}\n{content}\n".encode())
+    return digest.hexdigest()
+
+
+def _files(room: Path) -> list[Path]:
+    if room.is_dir():
+        return sorted(room.rglob("*.py"))
+    return [room] if room.is_file() else []

@@ -16,19 +16,18 @@ from typing import Protocol
 from rotopaint_ai.errors import CancelledError
 from rotopaint_ai.frames import summarise
 from rotopaint_ai.jobs import Cancel, Event, RunJob, Sink, warning
-from rotopaint_ai.pipeline.artist import ArtistWorks
 from rotopaint_ai.pipeline.clock import Eta, Times
-from rotopaint_ai.pipeline.conclude import Outcome, conclude
-from rotopaint_ai.pipeline.frame import FrameWorks, Settled
-from rotopaint_ai.pipeline.keep import keep_results, opened
-from rotopaint_ai.pipeline.line import Line, Snapshot
+from rotopaint_ai.pipeline.events import frame_event, started
+from rotopaint_ai.pipeline.executor import Executor, Snapshot, load_snapshot, save_snapshot
+from rotopaint_ai.pipeline.finalise import Outcome, finalise
+from rotopaint_ai.pipeline.overrides import OverridingProcessor
 from rotopaint_ai.pipeline.pictures import Gallery
 from rotopaint_ai.pipeline.plan import Plan, make_plan
-from rotopaint_ai.pipeline.records import FrameRecord
-from rotopaint_ai.pipeline.second import second_opinion
-from rotopaint_ai.pipeline.snapshot import load_snapshot, save_snapshot
-from rotopaint_ai.pipeline.state import RunState, open_state
-from rotopaint_ai.pipeline.told import frame_event, started
+from rotopaint_ai.pipeline.process_frame import FrameProcessor, Settled
+from rotopaint_ai.pipeline.record_store import FrameRecord
+from rotopaint_ai.pipeline.run_state import RunState, open_state
+from rotopaint_ai.pipeline.save_to_project import opened, save_results
+from rotopaint_ai.pipeline.second_opinion import second_opinion
 from rotopaint_ai.pipeline.track import FaceTracker
 from rotopaint_ai.plates.colour import to_display
 from rotopaint_ai.plates.plate import Frame, fingerprint
@@ -49,19 +48,19 @@ def run(job: RunJob, sink: Sink, cancel: Cancel) -> Outcome:
         try:
             outcome = _run(plan, state, note, sink if project is None else project.sink(sink), cancel, start)
             if project is not None:
-                keep_results(project, plan, state)
+                save_results(project, plan, state)
             return outcome
         finally:
             state.close()
 
 
 def _run(plan: Plan, state: RunState, note: str | None, sink: Sink, cancel: Cancel, start: float) -> Outcome:
-    works = FrameWorks.of(plan.job, plan.plate, plan.pack.sheet, plan.models.fill)
-    works = replace(works, paints=plan.work.paints, strokes=plan.work.strokes)
-    works = replace(works, agreed=second_opinion(plan.models.opine))
+    processor = FrameProcessor.of(plan.job, plan.plate, plan.pack.sheet, plan.models.fill)
+    processor = replace(processor, paints=plan.work.paints, strokes=plan.work.strokes)
+    processor = replace(processor, agreed=second_opinion(plan.models.opine))
     if note is not None:
         sink(warning(f"--resume: {note}; starting from the first frame"))
-    forget_changed(state, works, sink)
+    forget_changed(state, processor, sink)
     sink(started(plan, n_done=len(state.finished)))
     if plan.note is not None:
         sink(warning(plan.note))
@@ -69,41 +68,41 @@ def _run(plan: Plan, state: RunState, note: str | None, sink: Sink, cancel: Canc
         sink(warning(f"{plan.plate.name}: not on disk: frames {summarise(plan.missing)}; render or copy them"))
     n_before = len(state.finished)
     try:
-        walk(plan, state, ArtistWorks(works, plan.work), sink, cancel)
+        walk(plan, state, OverridingProcessor(processor, plan.work), sink, cancel)
     except CancelledError:
         sink(Event("cancelled", {"done": len(state.finished), "total": len(plan.frames)}))
         raise
-    return conclude(plan, state, sink, wall_s=time.monotonic() - start, n_new=len(state.finished) - n_before)
+    return finalise(plan, state, sink, wall_s=time.monotonic() - start, n_new=len(state.finished) - n_before)
 
 
-def forget_changed(state: RunState, works: FrameWorks, sink: Sink) -> None:
+def forget_changed(state: RunState, processor: FrameProcessor, sink: Sink) -> None:
     """Start from the first frame where a finished frame's plate is no longer what was worked on."""
-    if changed := _changed_plates(state, works):
-        where = f"{works.plate.name} changed on disk at {summarise(changed)}"
+    if changed := _changed_plates(state, processor):
+        where = f"{processor.plate.name} changed on disk at {summarise(changed)}"
         sink(warning(f"--resume: {where}; starting from the first frame"))
         state.clear()
 
 
-def _changed_plates(state: RunState, works: FrameWorks) -> list[int]:
+def _changed_plates(state: RunState, processor: FrameProcessor) -> list[int]:
     """Finished frames whose file is no longer the one that was worked on: another time or size, and other content."""
     changed = []
     for frame, record in state.finished.items():
-        before, now = record.source, works.source(frame)
+        before, now = record.source, processor.source(frame)
         if before is None or now is None:
             changed += [frame] if before is not now else []
-        elif (before.size, before.mtime_ns) != (now.size, now.mtime_ns) and not _same_content(record, works):
+        elif (before.size, before.mtime_ns) != (now.size, now.mtime_ns) and not _same_content(record, processor):
             changed.append(frame)
     return changed
 
 
-def _same_content(record: FrameRecord, works: FrameWorks) -> bool:
+def _same_content(record: FrameRecord, processor: FrameProcessor) -> bool:
     assert record.source is not None
-    if works.plate.is_movie or not record.source.fingerprint:
+    if processor.plate.is_movie or not record.source.fingerprint:
         return False
-    return fingerprint(works.plate.path_of(record.frame)) == record.source.fingerprint
+    return fingerprint(processor.plate.path_of(record.frame)) == record.source.fingerprint
 
 
-class Works(Protocol):
+class Processor(Protocol):
     """What is done with each frame of a run."""
 
     def read(self, frame: int, near: Area | None = None) -> Frame:
@@ -116,8 +115,8 @@ class Works(Protocol):
         """The record of a frame that could not be read."""
 
 
-def walk(plan: Plan, state: RunState, works: Works, sink: Sink, cancel: Cancel) -> None:
-    """Take every frame of a plan through the line, going on where `state` ended. Raises CancelledError."""
+def walk(plan: Plan, state: RunState, processor: Processor, sink: Sink, cancel: Cancel) -> None:
+    """Take every frame of a plan through the executor, going on where `state` ended. Raises CancelledError."""
     models: dict[str, object] = {
         "detect": plan.models.detect,
         "predict_shapes": plan.models.predict_shapes,
@@ -134,9 +133,11 @@ def walk(plan: Plan, state: RunState, works: Works, sink: Sink, cancel: Cancel) 
             save_snapshot(state.snapshot_path, snapshot, models)
             last_kept = time.monotonic()
 
-    line = Line(works.read, works.finish, works.fail, state.finished.__contains__, keep, plan.threads)
+    executor = Executor(
+        processor.read, processor.finish, processor.fail, state.finished.__contains__, keep, plan.threads
+    )
     eta = Eta(total=len(plan.frames), done=len(state.finished))
-    for record in line.run(plan.frames, start, cancel):
+    for record in executor.run(plan.frames, start, cancel):
         if record.frame in state.finished:
             continue
         state.add(record)

@@ -22,20 +22,19 @@ from rotopaint_ai.frames import FrameRange, summarise
 from rotopaint_ai.inference.models import open_fill, open_opinion
 from rotopaint_ai.inference.pack import Pack, load_pack
 from rotopaint_ai.jobs import Cancel, Event, RunJob, Sink, n_cores, warning
-from rotopaint_ai.pipeline.artist import ArtistWork, ArtistWorks, work_for
 from rotopaint_ai.pipeline.clock import Eta, Times
-from rotopaint_ai.pipeline.conclude import Outcome, conclude
-from rotopaint_ai.pipeline.frame import FrameWorks, Settled, tracked
-from rotopaint_ai.pipeline.keep import keep_results, opened
-from rotopaint_ai.pipeline.line import Line, Snapshot
-from rotopaint_ai.pipeline.line import Settled as SettledFrames
-from rotopaint_ai.pipeline.paint import Painted
+from rotopaint_ai.pipeline.events import frame_event, started
+from rotopaint_ai.pipeline.executor import Executor, SettledFrames, Snapshot
+from rotopaint_ai.pipeline.finalise import Outcome, finalise
+from rotopaint_ai.pipeline.overrides import Overrides, OverridingProcessor, overrides_for
+from rotopaint_ai.pipeline.paint_job import Painted
 from rotopaint_ai.pipeline.plan import make_plan
-from rotopaint_ai.pipeline.records import FrameRecord, Journal, read_journal
+from rotopaint_ai.pipeline.process_frame import FrameProcessor, Settled, tracked
+from rotopaint_ai.pipeline.record_store import FrameRecord, Journal, read_journal
 from rotopaint_ai.pipeline.run import forget_changed, walk
-from rotopaint_ai.pipeline.second import second_opinion
-from rotopaint_ai.pipeline.state import CHUNKS, FOLDER, TRACKED, RunState, lock_folder, open_state
-from rotopaint_ai.pipeline.told import frame_event, started
+from rotopaint_ai.pipeline.run_state import CHUNKS, FOLDER, TRACKED, RunState, lock_folder, open_state
+from rotopaint_ai.pipeline.save_to_project import opened, save_results
+from rotopaint_ai.pipeline.second_opinion import second_opinion
 from rotopaint_ai.plates.plate import Frame, Plate, open_plate
 from rotopaint_ai.plates.plate_window import Area
 
@@ -43,15 +42,15 @@ NOTE = "tracked.json"
 
 
 @dataclass(frozen=True, slots=True)
-class TrackWorks:
+class TrackingProcessor:
     """Keeps what was settled of a frame; nothing is painted."""
 
-    painter: FrameWorks
+    processor: FrameProcessor
 
     @property
     def plate(self) -> Plate:
         """The plate."""
-        return self.painter.plate
+        return self.processor.plate
 
     def read(self, frame: int, near: Area | None = None) -> Frame:
         """A frame whose file will not be written again."""
@@ -60,12 +59,12 @@ class TrackWorks:
     def finish(self, frame: Frame, settled: Settled, ms: Times) -> FrameRecord:
         """The record of a tracked frame."""
         record = tracked(frame.number, "done" if settled.lost is None else "lost", settled)
-        source = self.painter.source(frame.number, frame.fingerprint)
+        source = self.processor.source(frame.number, frame.fingerprint)
         return replace(record, source=source, message=settled.lost, ms=dict(ms))
 
     def fail(self, frame: int, message: str) -> FrameRecord:
         """The record of a frame that could not be read."""
-        return self.painter.fail(frame, message)
+        return self.processor.fail(frame, message)
 
 
 class Replay:
@@ -101,12 +100,12 @@ def track(job: RunJob, sink: Sink, cancel: Cancel) -> tuple[int, ...]:
     with plan.plate:
         state, _ = open_state(plan.out, plan.fingerprint(), resume=job.resume, stage=TRACKED)
         try:
-            works = FrameWorks.of(plan.job, plan.plate, plan.pack.sheet, plan.models.fill)
-            forget_changed(state, works, sink)
+            processor = FrameProcessor.of(plan.job, plan.plate, plan.pack.sheet, plan.models.fill)
+            forget_changed(state, processor, sink)
             sink(started(plan, n_done=len(state.finished)))
             if plan.note is not None:
                 sink(warning(plan.note))
-            walk(plan, state, TrackWorks(works), sink, cancel)
+            walk(plan, state, TrackingProcessor(processor), sink, cancel)
             note = {
                 "began": began,
                 "crops": list(plan.crops.words()),
@@ -156,9 +155,9 @@ def gather(job: RunJob, sink: Sink) -> Outcome:
             _collect(state, plan.frames)
             wall_s = time.time() - note["began"]
             plan = replace(plan, job=job)
-            outcome = conclude(plan, state, sink, wall_s=wall_s, n_new=len(plan.frames))
+            outcome = finalise(plan, state, sink, wall_s=wall_s, n_new=len(plan.frames))
             if project is not None:
-                keep_results(project, plan, state)
+                save_results(project, plan, state)
             return outcome
         finally:
             state.close()
@@ -168,10 +167,10 @@ def _paint(
     job: RunJob, plate: Plate, pack: Pack, wanted: Sequence[int], path: Path, sink: Sink, cancel: Cancel
 ) -> Painted:
     out = Path(job.out)
-    work = work_for(job)
-    painter = FrameWorks.of(job, plate, work.sheet(pack.sheet), open_fill(pack) if job.clean else None)
-    painter = replace(painter, paints=work.paints, strokes=work.strokes, agreed=second_opinion(open_opinion(pack)))
-    works = ArtistWorks(painter, work)
+    work = overrides_for(job)
+    inner = FrameProcessor.of(job, plate, work.sheet(pack.sheet), open_fill(pack) if job.clean else None)
+    inner = replace(inner, paints=work.paints, strokes=work.strokes, agreed=second_opinion(open_opinion(pack)))
+    processor = OverridingProcessor(inner, work)
     known = _tracked(out, wanted)
     finished = _standing(path, out, work)
     journal = Journal(path)
@@ -182,9 +181,11 @@ def _paint(
                 journal.append(known[frame])
         rest = [frame for frame in wanted if frame not in finished]
         threads = job.threads or n_cores()
-        line = Line(works.read, works.finish, works.fail, finished.__contains__, _keep_nothing, threads)
+        executor = Executor(
+            processor.read, processor.finish, processor.fail, finished.__contains__, _keep_nothing, threads
+        )
         eta = Eta(total=len(wanted), done=len(finished))
-        for record in line.run(rest, Snapshot(0, Replay(known)), cancel):
+        for record in executor.run(rest, Snapshot(0, Replay(known)), cancel):
             journal.append(record)
             finished[record.frame] = record.light()
             sink(frame_event(record))
@@ -204,7 +205,7 @@ def _tracked(out: Path, wanted: Sequence[int]) -> dict[int, FrameRecord]:
     return {r.frame: r for r in read_journal(out / FOLDER / f"{TRACKED}.journal") if r.frame in frames}
 
 
-def _standing(path: Path, out: Path, work: ArtistWork) -> dict[int, FrameRecord]:
+def _standing(path: Path, out: Path, work: Overrides) -> dict[int, FrameRecord]:
     """Frames of an earlier attempt that need no painting: written with what people had done, and still there."""
     last = {record.frame: record for record in read_journal(path)}
     return {

@@ -16,10 +16,10 @@ from rotopaint_ai.landmarks.dejitter import Dejitter
 from rotopaint_ai.landmarks.detect import Follower
 from rotopaint_ai.landmarks.track import FrameLandmarks
 from rotopaint_ai.pipeline.clock import Times, timed
-from rotopaint_ai.pipeline.frame import Settled
-from rotopaint_ai.pipeline.line import Settled as SettledFrames
+from rotopaint_ai.pipeline.executor import SettledFrames
 from rotopaint_ai.pipeline.pictures import Gallery
-from rotopaint_ai.pipeline.snap import STILL, SeamPlacer
+from rotopaint_ai.pipeline.process_frame import Settled
+from rotopaint_ai.pipeline.snap_seams import STILL, SeamPlacer
 from rotopaint_ai.plates.colour import to_display
 from rotopaint_ai.plates.plate import Frame
 from rotopaint_ai.plates.plate_window import Area
@@ -68,7 +68,7 @@ class FaceTracker:
             mirror=models.pack.mirror,
         )
         self._dejitter = Dejitter()
-        self.reach: Area | None = None  # see `line.Tracker`
+        self.reach: Area | None = None  # see `executor.Tracker`
         still = frozenset(models.pack.card.get(STILL, ()))
         self._placer = SeamPlacer(models.pack.sheet, models.find_seams, to_display, still)
 

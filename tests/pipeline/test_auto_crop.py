@@ -168,6 +168,6 @@ def test_a_second_opinion_is_asked_told_and_changes_nothing(
     told: list[Event] = []
     run(job("asked"), told.append, Cancel())
     [note] = [event.facts["message"] for event in told if event.kind == "warning"]
-    assert "second opinion: the pack's seam network and the splines part at 1001" in note  # 1002 repeats 1001
+    assert "matte check: the pack's seam network and the splines part at 1001" in note  # 1002 repeats 1001
     for path in (tmp_path / "plain").glob("matte/*.exr"):
         assert path.read_bytes() == (tmp_path / "asked" / "matte" / path.name).read_bytes()

@@ -11,7 +11,7 @@ import OpenImageIO
 import pytest
 
 from rotopaint_ai.files import replacing, write_json
-from rotopaint_ai.pipeline.records import FrameRecord, Journal, read_journal
+from rotopaint_ai.pipeline.record_store import FrameRecord, Journal, read_journal
 from rotopaint_ai.plates import exr, oiio
 from rotopaint_ai.plates.clean_writer import write_clean
 from rotopaint_ai.plates.plate import open_plate

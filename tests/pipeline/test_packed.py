@@ -7,9 +7,8 @@ import tracemalloc
 
 import pytest
 
-from rotopaint_ai.pipeline.finished import Finished
-from rotopaint_ai.pipeline.packed import PackedKeys, PackedLandmarks
-from rotopaint_ai.pipeline.records import FrameRecord, Source
+from rotopaint_ai.pipeline.finalise import PackedKeys, PackedLandmarks
+from rotopaint_ai.pipeline.record_store import FrameRecord, RecordStore, Source
 from rotopaint_ai.shapes.roto import ControlPoint, Key, Landmark, RotoShape
 
 
@@ -37,7 +36,7 @@ def _record(frame: int) -> FrameRecord:
 
 def test_what_is_remembered_of_a_finished_frame_is_what_was_said() -> None:
     records = [_record(frame) for frame in (1003, 1001, 1002)]
-    finished = Finished(records)
+    finished = RecordStore(records)
     assert list(finished) == [1003, 1001, 1002]
     assert finished[1001] == records[1].light()
     assert isinstance(finished[1001].crop, tuple)
@@ -53,7 +52,7 @@ def test_what_is_remembered_of_a_finished_frame_is_what_was_said() -> None:
 def test_a_finished_frame_takes_a_kilobyte_or_two() -> None:
     """As plain values such a record takes some ten; a shot of 2,000 frames 20 MB."""
     records = [_record(frame) for frame in range(1001, 1101)]
-    finished = Finished(records[:1])
+    finished = RecordStore(records[:1])
     tracemalloc.start()
     try:
         before = tracemalloc.get_traced_memory()[0]

@@ -14,9 +14,9 @@ import pytest
 from rotopaint_ai.errors import DocumentError, UsageError
 from rotopaint_ai.exchange import document
 from rotopaint_ai.jobs import Cancel, Event
-from rotopaint_ai.pipeline.lent import LentMattes
-from rotopaint_ai.pipeline.paint import CleanJob, Painted, paint_clean, paint_mattes
-from rotopaint_ai.pipeline.settings import Paint, Paints, read_settings
+from rotopaint_ai.pipeline.external_mattes import ExternalMattes
+from rotopaint_ai.pipeline.paint_job import CleanJob, Painted, paint_clean, paint_mattes
+from rotopaint_ai.pipeline.paint_settings import Paint, Paints, read_settings
 from rotopaint_ai.plates import open_plate
 from rotopaint_ai.plates.plate import Plate
 from rotopaint_ai.shapes.roto import ControlPoint, Key, RotoDocument, RotoShape
@@ -113,7 +113,7 @@ def test_somebody_elses_mattes_need_no_shapes(plate: Plate, folder: Path, tmp_pa
         matte = np.zeros((HEIGHT, WIDTH), np.uint8)
         matte[17:24, 12:84] = 255
         cv2.imwrite(str(tmp_path / f"matte.{frame}.png"), matte)
-    mattes = LentMattes.open(str(tmp_path / "matte.####.png"), plate)
+    mattes = ExternalMattes.open(str(tmp_path / "matte.####.png"), plate)
     painted, _ = _clean(plate, CleanJob(tmp_path / "out", None, mattes=mattes, frames="1003-1004"))
     assert painted.done == (1003, 1004)
     places = (plate.path_of(1003), tmp_path / "out/clean/plate.1003.png")
@@ -127,7 +127,7 @@ def test_somebody_elses_mattes_need_no_shapes(plate: Plate, folder: Path, tmp_pa
 def test_mattes_of_another_size_are_refused(plate: Plate, tmp_path: Path) -> None:
     cv2.imwrite(str(tmp_path / "matte.1001.png"), np.zeros((8, 8), np.uint8))
     with pytest.raises(DocumentError, match=r"--mattes.*8 x 8.*96 x 64.*plate's format"):
-        LentMattes.open(str(tmp_path / "matte.####.png"), plate)
+        ExternalMattes.open(str(tmp_path / "matte.####.png"), plate)
 
 
 def test_frames_that_the_shapes_do_not_have_are_told(plate: Plate, tmp_path: Path) -> None:

@@ -20,8 +20,8 @@ import told_command
 from rotopaint_ai.errors import CancelledError, CropError, UsageError
 from rotopaint_ai.exchange import document as roto_json
 from rotopaint_ai.jobs import Cancel, Event, RunJob
-from rotopaint_ai.pipeline.build import code_digest, digest_of
-from rotopaint_ai.pipeline.conclude import Outcome
+from rotopaint_ai.pipeline.finalise import Outcome
+from rotopaint_ai.pipeline.plan import code_digest, digest_of
 from rotopaint_ai.pipeline.run import run
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -204,7 +204,7 @@ def test_two_runs_do_not_write_into_one_folder(puppet: ModuleType, plates: str, 
 def test_defect_in_one_frame_fails_that_frame_only_and_keeps_its_roto(
     puppet: ModuleType, plates: str, pack: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from rotopaint_ai.pipeline import frame as frame_room
+    from rotopaint_ai.pipeline import process_frame as frame_room
 
     def refuse(path: Path, *rest: Any) -> None:
         if "1002" in path.name:

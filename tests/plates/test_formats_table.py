@@ -27,7 +27,7 @@ _WORKER = """
 import json, sys, time
 from dataclasses import asdict
 from pathlib import Path
-from rotopaint_ai.pipeline.content import peak_memory_mb
+from rotopaint_ai.pipeline.manifest import peak_memory_mb
 from file_trials import look
 for line in sys.stdin:
     began = time.process_time()

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from rotopaint_ai.crops import Crop
-from rotopaint_ai.pipeline.records import FrameRecord
-from rotopaint_ai.pipeline.second import content, told
+from rotopaint_ai.pipeline.record_store import FrameRecord
+from rotopaint_ai.pipeline.second_opinion import disagreement, summary
 from rotopaint_ai.report.charts import opinion
 from rotopaint_ai.seams.agreement import NEAR, agreement, in_crop
 from rotopaint_ai.shapes.rasterise import EMPTY, Region
@@ -63,23 +63,23 @@ def _records(*scores: float | None) -> list[FrameRecord]:
 
 
 def test_frames_where_they_part_are_named() -> None:
-    said = content(_records(0.9, None, 0.2, 0.3, 0.8))
+    said = summary(_records(0.9, None, 0.2, 0.3, 0.8))
     assert said["doubtful"] == [1003, 1004]
-    assert told(said) == (
-        "second opinion: the pack's seam network and the splines part at 1003-1004 (agreement below 50%); look at "
+    assert disagreement(said) == (
+        "matte check: the pack's seam network and the splines part at 1003-1004 (agreement below 50%); look at "
         "those frames first; no matte was changed"
     )
 
 
 def test_nothing_is_told_where_they_agree_or_nobody_was_asked() -> None:
-    assert told(content(_records(0.9, 0.8))) is None
-    assert content(_records(None, None)) == {}
-    assert told({}) is None
+    assert disagreement(summary(_records(0.9, 0.8))) is None
+    assert summary(_records(None, None)) == {}
+    assert disagreement({}) is None
 
 
 def test_the_report_draws_it() -> None:
     run = {
-        "second_opinion": content(_records(0.9, 0.2)),
+        "second_opinion": summary(_records(0.9, 0.2)),
         "frames": {"held": [], "failed": {}, "missing": [], "lost": []},
     }
     page = opinion(run)

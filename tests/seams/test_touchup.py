@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from rotopaint_ai.errors import UsageError
-from rotopaint_ai.pipeline.finish import Filled, Part, Seams, touched_up
-from rotopaint_ai.pipeline.settings import Paint
+from rotopaint_ai.pipeline.paint_settings import Paint
+from rotopaint_ai.pipeline.render_frame import Filled, Part, Seams, touched_up
 from rotopaint_ai.project import State
 from rotopaint_ai.project.codecs import changes, pack, unpack
 from rotopaint_ai.seams import strokes, touchup

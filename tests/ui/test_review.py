@@ -12,9 +12,9 @@ from PySide6.QtGui import QTextDocument
 from pytestqt.qtbot import QtBot
 
 from rotopaint_ai.exchange import document as documents
-from rotopaint_ai.pipeline.artist import work_of
-from rotopaint_ai.pipeline.records import FrameRecord
-from rotopaint_ai.pipeline.second import content
+from rotopaint_ai.pipeline.overrides import overrides_of
+from rotopaint_ai.pipeline.record_store import FrameRecord
+from rotopaint_ai.pipeline.second_opinion import summary
 from rotopaint_ai.project import run_record
 from rotopaint_ai.project.state import Spread, State
 from rotopaint_ai.shapes.roto import Key
@@ -148,14 +148,14 @@ def test_a_shape_that_moved_along_beside_its_landmark_is_not_settled(loop: Revie
     session.move_landmarks(1003, {0: (30.0, 34.0)})  # far from the seam, which is predicted from it
     session.end_landmarks()
     assert session.keyed_frames()["seam"] == frozenset()
-    assert work_of(session.state).splines.keys() == {1003}  # a run leaves it where it went all the same
+    assert overrides_of(session.state).splines.keys() == {1003}  # a run leaves it where it went all the same
     assert loop.reason() == "seam may be 2.0 px off"
 
 
 def test_shapes_that_followed_a_landmark_stay_settled_after_a_run(
     loop: ReviewLoop, session: Session, out: Path
 ) -> None:
-    """A run takes the artist's shapes over (`pipeline.artist`): what it writes there is no prediction of the models."""
+    """A run takes the artist's shapes over (`pipeline.overrides`): none of them is a prediction."""
     place(session, 1003)
     session.live = None
     assert session.document is not None
@@ -164,7 +164,7 @@ def test_shapes_that_followed_a_landmark_stay_settled_after_a_run(
     assert session.keyed_frames()["seam"] == {1003}
     session.take_run(read_results(out))
     assert session.keyed_frames()["seam"] == {1003}
-    assert work_of(session.state).splines.keys() == {1003}
+    assert overrides_of(session.state).splines.keys() == {1003}
 
 
 def test_a_run_carries_on_what_had_been_carried_on_and_no_more(loop: ReviewLoop, session: Session, out: Path) -> None:
@@ -231,7 +231,7 @@ def test_doubts_stand_over_the_bars_in_a_form_of_their_own(qtbot: QtBot, session
 
 
 def test_the_second_opinion_is_read_from_run_json_and_kept(tmp_path: Path) -> None:
-    opinion = content([FrameRecord(1001, "done", agreement=0.9), FrameRecord(1002, "done", agreement=0.3)])
+    opinion = summary([FrameRecord(1001, "done", agreement=0.9), FrameRecord(1002, "done", agreement=0.3)])
     path = tmp_path / "run.json"
     path.write_text(json.dumps({**run_json(), "second_opinion": opinion}))
     run = run_record.read(path)

@@ -135,7 +135,7 @@ class Corrections:
     def again(self, before: RotoDocument, frames: Collection[int] | None) -> None:
         """After a run of some frames (None: of all): carry on again what had been carried on in the document before it.
 
-        A step each, that changes these frames alone. `pipeline.keep` does the same for runs outside the panel.
+        A step each, that changes these frames alone. `pipeline.save_to_project` does so outside the panel.
         """
         self._carry(to_carry_on(before, self._session.state.spreads, frames), frames)
 

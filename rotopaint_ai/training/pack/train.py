@@ -22,7 +22,7 @@ from rotopaint_ai.errors import TrainingError
 from rotopaint_ai.files import write_json, write_text
 from rotopaint_ai.inference.pack import CARD, READS_MIRRORED, write_card
 from rotopaint_ai.jobs import Cancel, Event, Sink, warning
-from rotopaint_ai.pipeline.snap import STILL
+from rotopaint_ai.pipeline.snap_seams import STILL
 from rotopaint_ai.plates.colour import DISPLAY
 from rotopaint_ai.sheet import Sheet, mirror_permutation, mirrored_order
 from rotopaint_ai.training.data import dataset_checks

@@ -12,8 +12,8 @@ import numpy as np
 import OpenImageIO
 
 from rotopaint_ai.jobs import Cancel
-from rotopaint_ai.pipeline.line import ROOM, Line, Settled, Snapshot
-from rotopaint_ai.pipeline.records import FrameRecord
+from rotopaint_ai.pipeline.executor import ROOM, Executor, SettledFrames, Snapshot
+from rotopaint_ai.pipeline.record_store import FrameRecord
 from rotopaint_ai.plates import oiio
 from rotopaint_ai.plates.plate import Frame, open_plate
 from rotopaint_ai.plates.plate_window import Area
@@ -32,15 +32,15 @@ class _Tracker:
     def reach(self) -> Area:
         return FACE
 
-    def push(self, frame: Frame, ms: MutableMapping[str, float]) -> Settled:
+    def push(self, frame: Frame, ms: MutableMapping[str, float]) -> SettledFrames:
         self.means[frame.number] = float(frame.region(20, 40, 40, 50)[0].mean())
         self.waiting.append(frame.number)
         return [(self.waiting.pop(0), None)] if len(self.waiting) > 2 else []
 
-    def skip(self, frame: int) -> Settled:
+    def skip(self, frame: int) -> SettledFrames:
         return ()
 
-    def flush(self) -> Settled:
+    def flush(self) -> SettledFrames:
         return [(frame, None) for frame in self.waiting]
 
 
@@ -62,8 +62,8 @@ def test_frames_are_read_near_where_the_face_was(tmp_path: Path) -> None:
             return cast(FrameRecord, SimpleNamespace(frame=frame.number))
 
         tracker = _Tracker()
-        line = Line(read, finish, lambda *_: None, lambda _: False, lambda _: None, threads=2)  # type: ignore[arg-type, return-value]
-        done = [record.frame for record in line.run(plate.frames, Snapshot(0, tracker), Cancel())]
+        executor = Executor(read, finish, lambda *_: None, lambda _: False, lambda _: None, threads=2)  # type: ignore[arg-type, return-value]
+        done = [record.frame for record in executor.run(plate.frames, Snapshot(0, tracker), Cancel())]
     assert done == list(range(1, 9))
     assert tracker.means == {frame: frame / 8 for frame in range(1, 9)}
     assert asked[1] is None  # nobody knows yet
@@ -74,7 +74,7 @@ def test_frames_are_read_near_where_the_face_was(tmp_path: Path) -> None:
 class _Wide(_Tracker):
     """Looks at all of a frame, as a tracker does that has lost the face."""
 
-    def push(self, frame: Frame, ms: MutableMapping[str, float]) -> Settled:
+    def push(self, frame: Frame, ms: MutableMapping[str, float]) -> SettledFrames:
         frame.region(0, 0, 128, 128)
         return super().push(frame, ms)
 
@@ -107,10 +107,10 @@ def test_a_file_that_is_another_one_when_more_of_it_is_wanted(tmp_path: Path) ->
             return frame
 
         seen: set[int] = set()
-        line = Line(
+        executor = Executor(
             read, lambda frame, *_: record(frame.number, ""), record, lambda _: False, lambda _: None, threads=1
         )
-        found = {each.frame: each.message or "" for each in line.run(plate.frames, Snapshot(0, tracker), Cancel())}
+        found = {each.frame: each.message or "" for each in executor.run(plate.frames, Snapshot(0, tracker), Cancel())}
     assert {frame for frame, message in found.items() if not message} == {1, 3, 4}
     assert "p.0002.exr" in found[2]
     assert tracker.means == {1: 0.5, 3: 0.25, 4: 0.5}

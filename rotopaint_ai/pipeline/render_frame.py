@@ -17,7 +17,9 @@ import numpy.typing as npt
 
 from rotopaint_ai import fills
 from rotopaint_ai.errors import UsageError
-from rotopaint_ai.pipeline.settings import AUTO, Paint, Paints
+from rotopaint_ai.files import replacing
+from rotopaint_ai.pipeline.paint_settings import AUTO, Paint, Paints
+from rotopaint_ai.plates import exr_writer
 from rotopaint_ai.plates.clean_writer import clean_suffix, write_clean
 from rotopaint_ai.plates.matte_layers import write_layers
 from rotopaint_ai.plates.plate import Frame, Plate
@@ -108,7 +110,7 @@ class Seams:
     def filled(self, model: FillModel | None = None) -> Filled:
         """The region with the seams painted away, part by part.
 
-        Agreeing with the neighbours, where a fill needs them, comes after it (`neighbours`).
+        Agreeing with the neighbours, where a fill needs them, comes after it (`painter.TemporalWindow`).
         Raises UsageError for a method that is not available.
         """
         after = self.rgb
@@ -279,3 +281,36 @@ def _clipped(region: Region, window: Region) -> Array:
     if x0 < x1 and y0 < y1:
         plane[y0:y1, x0:x1] = region.coverage[y0 - y : y1 - y, x0 - x : x1 - x]
     return plane
+
+
+FOLDER = "patch"
+_NOTHING = 1 / 1024  # a matte fainter than this changes nothing (`seams/cleanplate.py`)
+
+
+def patch_name(frame: int, format: Format) -> str:
+    """Path of a frame's patch inside the run's folder."""
+    return f"{FOLDER}/{format.name}.{format.number(frame)}.exr"
+
+
+def write_patch(path: Path, filled: Filled | None, format: Format) -> None:
+    """Write scene-linear RGBA, float32 ZIP EXR, so that `plate * (1 - a) + rgb` is the clean plate.
+
+    The layer is premultiplied: where its alpha is nought it is nought, and a merge `over` the plate in linear light
+    gives the clean plate up to the rounding of floats. The data window holds the seams alone.
+    """
+    if filled is None:
+        alpha, rgb, at = np.zeros((1, 1), np.float32), np.zeros((1, 1, 3), np.float32), (0, 0)
+    else:
+        seams = filled.seams
+        alpha = np.where(seams.matte > _NOTHING, seams.cover, np.float32(0.0))
+        rgb = np.where(alpha[..., None] > 0, filled.after - seams.rgb * (1 - alpha[..., None]), np.float32(0.0))
+        at = (seams.x, seams.y)
+    planes = [(name, np.ascontiguousarray(rgb[..., k], np.float32)) for k, name in enumerate("RGB")]
+    with replacing(path) as beside:
+        exr_writer.write(
+            beside,
+            [*planes, ("A", np.ascontiguousarray(alpha, np.float32))],
+            data_at=at,
+            display=(0, 0, format.width, format.height),
+            pixel_aspect=format.pixel_aspect,
+        )

@@ -12,12 +12,12 @@ from pathlib import Path
 from rotopaint_ai.errors import DocumentError, RotopaintError, UsageError
 from rotopaint_ai.frames import FrameRange, summarise
 from rotopaint_ai.jobs import Cancel, Event, Sink, warning
-from rotopaint_ai.pipeline import lent
+from rotopaint_ai.pipeline import external_mattes
 from rotopaint_ai.pipeline.clock import Eta
-from rotopaint_ai.pipeline.finish import Format, check_out, draw_mattes, write_mattes
-from rotopaint_ai.pipeline.lent import LentMattes
+from rotopaint_ai.pipeline.external_mattes import ExternalMattes
+from rotopaint_ai.pipeline.paint_settings import AUTO, Paints
 from rotopaint_ai.pipeline.painter import Painter
-from rotopaint_ai.pipeline.settings import AUTO, Paints
+from rotopaint_ai.pipeline.render_frame import Format, check_out, draw_mattes, write_mattes
 from rotopaint_ai.plates.plate import Plate
 from rotopaint_ai.seams import cleanplate
 from rotopaint_ai.seams.learned import FillModel
@@ -47,7 +47,7 @@ class CleanJob:
 
     out: Path
     document: RotoDocument | None
-    mattes: LentMattes | None = None
+    mattes: ExternalMattes | None = None
     paints: Paints = AUTO
     model: FillModel | None = None
     frames: str | None = None
@@ -127,7 +127,7 @@ def _frames(plate: Plate, job: CleanJob) -> tuple[list[int], list[int], dict[int
         name = "shapes"
     else:
         assert job.mattes is not None
-        whole, name = job.mattes.pictures.frames, lent.NAME
+        whole, name = job.mattes.pictures.frames, external_mattes.NAME
     wanted, outside = _chosen(whole, job.frames, name)
     there = set(plate.frames)
     missing = [frame for frame in wanted if frame not in there]

@@ -18,8 +18,7 @@ from typing import IO, Any
 
 from rotopaint_ai.errors import UsageError
 from rotopaint_ai.files import write_json
-from rotopaint_ai.pipeline.finished import Finished
-from rotopaint_ai.pipeline.records import FrameRecord, Journal, read_journal
+from rotopaint_ai.pipeline.record_store import FrameRecord, Journal, RecordStore, read_journal
 
 try:
     import fcntl
@@ -52,7 +51,7 @@ class RunState:
     journal: Journal
     lock: IO[str]
     stage: str = FRAMES
-    finished: Finished = field(default_factory=Finished)
+    finished: RecordStore = field(default_factory=RecordStore)
 
     def add(self, record: FrameRecord) -> None:
         """Mark a frame as finished; in memory it stays without its points."""
@@ -101,7 +100,7 @@ def open_state(out: Path, job: Mapping[str, Any], *, resume: bool, stage: str = 
     _remove_torn(out)
     path = folder / f"{stage}.journal"
     journal = Journal(path)
-    finished = Finished(read_journal(path))
+    finished = RecordStore(read_journal(path))
     write_json(folder / "job.json", content)
     return RunState(folder, journal, lock, stage, finished), note
 

@@ -13,36 +13,43 @@ A `Snapshot` holds all that the line knows between two frames, so that a killed 
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
+import io
+import pickle
+import sys
+import zlib
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import islice
+from pathlib import Path
 from typing import Any, Protocol
 
 from rotopaint_ai.errors import PlateError
+from rotopaint_ai.files import replacing
 from rotopaint_ai.jobs import Cancel
-from rotopaint_ai.pipeline import memory
 from rotopaint_ai.pipeline.clock import Times, timed
-from rotopaint_ai.pipeline.records import FrameRecord
+from rotopaint_ai.pipeline.record_store import FrameRecord
 from rotopaint_ai.plates.plate import Frame
 from rotopaint_ai.plates.plate_window import Area
 
 Known = Any  # what the tracker says of a frame; the line only carries it
-Settled = Sequence[tuple[int, Known]]
+SettledFrames = Sequence[tuple[int, Known]]
 ROOM = 0.2  # times its height: how much further than the tracker's last reach a frame is read
 
 
 class Tracker(Protocol):
     """Frames in order go in; what is known of each comes out some frames later, in the same order."""
 
-    def push(self, frame: Frame, ms: Times) -> Settled:
+    def push(self, frame: Frame, ms: Times) -> SettledFrames:
         """Take the next frame, noting the time of each stage; returns the frames that are settled now."""
 
-    def skip(self, frame: int) -> Settled:
+    def skip(self, frame: int) -> SettledFrames:
         """Take note of a frame that cannot be read; it is not among the settled ones."""
 
-    def flush(self) -> Settled:
+    def flush(self) -> SettledFrames:
         """Settle what is left."""
 
     @property
@@ -51,7 +58,7 @@ class Tracker(Protocol):
 
 
 @dataclass(slots=True)
-class Read:
+class FrameInFlight:
     """A frame in flight: its pixels, or why it has none, and the milliseconds its stages took."""
 
     number: int
@@ -72,7 +79,7 @@ class Snapshot:
 
 
 @dataclass(slots=True)
-class Line:
+class Executor:
     """The stages of a run. `read` and `finish` are called from several threads, the others from the calling one.
 
     `read` is told where the tracker will look at a frame, if all goes well.
@@ -88,7 +95,7 @@ class Line:
     keep: Callable[[Snapshot], None]
     threads: int
     _near: Area | None = None
-    _waiting: dict[int, Read] = field(default_factory=dict)
+    _waiting: dict[int, FrameInFlight] = field(default_factory=dict)
     _finishing: deque[tuple[int, Known, Future[FrameRecord]]] = field(default_factory=deque)
 
     def run(self, frames: Sequence[int], start: Snapshot, cancel: Cancel) -> Iterator[FrameRecord]:
@@ -96,7 +103,7 @@ class Line:
 
         Raises: CancelledError when asked to stop, after the frames just being written; whatever a stage raises.
         """
-        memory.hold_no_frames()
+        hold_no_frames()
         pool = ThreadPoolExecutor(self.threads, thread_name_prefix="line")
         try:
             yield from self._again(pool, start)
@@ -127,7 +134,7 @@ class Line:
         yield from self._finish(pool, tracker.flush())
         yield from self._collect(0)
 
-    def _reads(self, pool: ThreadPoolExecutor, frames: Sequence[int]) -> Iterator[Read]:
+    def _reads(self, pool: ThreadPoolExecutor, frames: Sequence[int]) -> Iterator[FrameInFlight]:
         """Frames in order, read ahead by as many as there are threads."""
         numbers = iter(frames)
         ahead = deque(pool.submit(self._read, number, self._near) for number in islice(numbers, self.threads))
@@ -136,8 +143,8 @@ class Line:
             ahead.extend(pool.submit(self._read, number, self._near) for number in islice(numbers, 1))
             yield read
 
-    def _read(self, number: int, near: Area | None) -> Read:
-        read = Read(number)
+    def _read(self, number: int, near: Area | None) -> FrameInFlight:
+        read = FrameInFlight(number)
         with timed(read.ms, "decode"):
             try:
                 read.frame = self.read(number, near)
@@ -145,7 +152,7 @@ class Line:
                 read.error = error
         return read
 
-    def _track(self, tracker: Tracker, read: Read) -> Settled:
+    def _track(self, tracker: Tracker, read: FrameInFlight) -> SettledFrames:
         if read.frame is None:
             return tracker.skip(read.number)
         try:
@@ -159,12 +166,12 @@ class Line:
         self._keep_waiting(read, read.frame, tracker.reach)
         return settled
 
-    def _keep_waiting(self, read: Read, frame: Frame, reach: Area | None) -> None:
+    def _keep_waiting(self, read: FrameInFlight, frame: Frame, reach: Area | None) -> None:
         read.frame = frame if reach is None else frame.narrowed(reach)
         self._waiting[read.number] = read
         self._near = None if reach is None else reach.grown(ROOM * (reach.bottom - reach.top))
 
-    def _finish(self, pool: ThreadPoolExecutor, settled: Settled) -> Iterator[FrameRecord]:
+    def _finish(self, pool: ThreadPoolExecutor, settled: SettledFrames) -> Iterator[FrameRecord]:
         for number, known in settled:
             read = self._waiting.pop(number)
             if self.is_finished(number):
@@ -185,3 +192,104 @@ class Line:
         return Snapshot(
             n_pushed, tracker, tuple(self._waiting), tuple((number, known) for number, known, _ in self._finishing)
         )
+
+
+_MAGIC = b"rotopaint-snapshot-1\n"
+_PLAIN = {
+    ("collections", "deque"),
+    ("collections", "OrderedDict"),
+    ("builtins", "set"),
+    ("builtins", "frozenset"),
+    ("builtins", "slice"),
+    ("builtins", "range"),
+    ("numpy", "ndarray"),
+    ("numpy", "dtype"),
+    *(
+        (module, name)
+        for module in ("numpy._core.multiarray", "numpy.core.multiarray")
+        for name in ("_reconstruct", "scalar")
+    ),
+    *((module, "_frombuffer") for module in ("numpy._core.numeric", "numpy.core.numeric")),
+}
+_OWN = "rotopaint_ai."
+
+
+class _Pickler(pickle.Pickler):
+    def __init__(self, stream: io.BytesIO, models: Mapping[str, object]) -> None:
+        super().__init__(stream, protocol=5)
+        self._names = {id(model): name for name, model in models.items()}
+
+    def persistent_id(self, value: object) -> str | None:
+        return self._names.get(id(value))
+
+
+class _Unpickler(pickle.Unpickler):
+    def __init__(self, stream: io.BytesIO, models: Mapping[str, object]) -> None:
+        super().__init__(stream)
+        self._models = models
+
+    def persistent_load(self, name: Any) -> object:
+        return self._models[name]
+
+    def find_class(self, module: str, name: str) -> Any:
+        if (module, name) not in _PLAIN and not (module.startswith(_OWN) and "." not in name):
+            raise pickle.UnpicklingError(f"{module}.{name} has no place in a snapshot")
+        found = super().find_class(module, name)
+        if module.startswith(_OWN) and not (isinstance(found, type) and found.__module__.startswith(_OWN)):
+            raise pickle.UnpicklingError(f"{module}.{name} is not a value of this product")
+        return found
+
+
+def save_snapshot(path: Path, snapshot: Snapshot, models: Mapping[str, object]) -> None:
+    """Write a snapshot in one step; objects in `models` are written as their names."""
+    stream = io.BytesIO()
+    _Pickler(stream, models).dump(snapshot)
+    body = stream.getvalue()
+    with replacing(path) as beside:
+        beside.write_bytes(_MAGIC + b"%08x" % zlib.crc32(body) + body)
+
+
+def load_snapshot(path: Path, models: Mapping[str, object]) -> Snapshot | None:
+    """The snapshot in a file; None where there is none or where it is torn, foreign or of another version."""
+    try:
+        data = path.read_bytes()
+        body = data[len(_MAGIC) + 8 :]
+        if not data.startswith(_MAGIC + b"%08x" % zlib.crc32(body)):
+            return None
+        snapshot = _Unpickler(io.BytesIO(body), models).load()
+    except (OSError, ValueError, KeyError, EOFError, AttributeError, ImportError, TypeError, pickle.UnpicklingError):
+        return None
+    return snapshot if isinstance(snapshot, Snapshot) else None
+
+
+_TRIM_THRESHOLD, _MMAP_THRESHOLD, _ARENA_MAX = -1, -3, -8  # M_... of mallopt(3)
+_LARGE = 8 << 20  # bytes; with a megabyte, arrays of a crop too are fetched anew each time: a sixth more work
+_SMALL = 128 << 10  # bytes: what glibc begins with, for both
+_SPARE = 16 << 20  # bytes that stay at hand; with the 128 KB that they are else, a tenth more work for no less memory
+
+
+def hold_no_frames() -> None:
+    """Let large blocks, such as frames, go back to the system as soon as they are free; to be called before threads
+    begin.
+
+    glibc raises the size from which it does so to that of the largest block it has seen, and frames of a run then lie
+    scattered in its arenas. Of those one is enough: what one thread has done with serves the next.
+    """
+    _ask({_MMAP_THRESHOLD: _LARGE, _TRIM_THRESHOLD: _SPARE, _ARENA_MAX: 1})
+
+
+def give_back() -> None:
+    """Return everything that is free to the system, and from then on at once what is larger than a few pages; frames
+    that come later want `hold_no_frames` again.
+    """
+    _ask({_MMAP_THRESHOLD: _SMALL, _TRIM_THRESHOLD: _SMALL}, trim=True)
+
+
+def _ask(wanted: Mapping[int, int], *, trim: bool = False) -> None:
+    if sys.platform.startswith("linux"):
+        with contextlib.suppress(OSError, AttributeError):
+            library = ctypes.CDLL(None)
+            for what, value in wanted.items():
+                library.mallopt(what, value)
+            if trim:
+                library.malloc_trim(0)

@@ -11,9 +11,8 @@ import numpy.typing as npt
 
 from rotopaint_ai.crops import Crop
 from rotopaint_ai.landmarks.track import FrameLandmarks
-from rotopaint_ai.pipeline.line import Snapshot
-from rotopaint_ai.pipeline.snap import SeamPlacer
-from rotopaint_ai.pipeline.snapshot import load_snapshot, save_snapshot
+from rotopaint_ai.pipeline.executor import Snapshot, load_snapshot, save_snapshot
+from rotopaint_ai.pipeline.snap_seams import SeamPlacer
 from rotopaint_ai.shapes.predict import FrameShapes
 from rotopaint_ai.sheet import LandmarkSpec, ShapeSpec, Sheet
 

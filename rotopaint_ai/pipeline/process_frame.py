@@ -2,31 +2,37 @@
 
 from __future__ import annotations
 
+import shutil
+import threading
 import traceback
+from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from rotopaint_ai.crops import Crop
 from rotopaint_ai.errors import PlateError, RotopaintError
+from rotopaint_ai.files import replacing
 from rotopaint_ai.jobs import RunJob
 from rotopaint_ai.pipeline.clock import Times, timed
-from rotopaint_ai.pipeline.finish import (
+from rotopaint_ai.pipeline.paint_settings import Paint, Paints
+from rotopaint_ai.pipeline.pictures import draw_pictures
+from rotopaint_ai.pipeline.record_store import FrameRecord, PointRow, Source, Stations, Status
+from rotopaint_ai.pipeline.render_frame import (
     Format,
     Mattes,
     draw_mattes,
     look_at_seams,
     matte_names,
+    patch_name,
     touched_up,
     write_filled,
     write_mattes,
+    write_patch,
 )
-from rotopaint_ai.pipeline.patch import patch_name, write_patch
-from rotopaint_ai.pipeline.pictures import draw_pictures
-from rotopaint_ai.pipeline.records import FrameRecord, PointRow, Source, Stations, Status
-from rotopaint_ai.pipeline.repeats import Drawn, Repeats, copy_files
-from rotopaint_ai.pipeline.settings import Paint, Paints
-from rotopaint_ai.pipeline.state import FOLDER
+from rotopaint_ai.pipeline.run_state import FOLDER
 from rotopaint_ai.plates.plate import Frame, Plate
 from rotopaint_ai.plates.plate_window import Area
 from rotopaint_ai.seams.learned import FillModel
@@ -73,8 +79,54 @@ class Settled:
         )
 
 
+KEPT_EXPOSURES = 4  # exposures in memory; more than are ever in work at once would be waste
+
+
 @dataclass(frozen=True, slots=True)
-class FrameWorks:
+class Drawn:
+    """Mattes of a frame, the files that hold them (paths inside the run's folder), and what they were drawn from."""
+
+    source: Any
+    mattes: Mattes
+    written: tuple[str, ...]
+
+
+class HoldCache:
+    """Mattes of the exposures that were drawn last; a frame that repeats one gets copies of its files.
+
+    Stop motion is shot on twos and threes. The frames of a hold have the same shapes, so their mattes are the same
+    bytes. Safe to ask from several threads.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._drawn: OrderedDict[int, Future[Drawn]] = OrderedDict()
+
+    def draw(self, exposure: int, source: Any, make: Callable[[], Drawn]) -> tuple[Drawn, bool]:
+        """The mattes of an exposure (by its first frame), and whether they are another frame's with equal `source`.
+
+        The first frame to ask draws; those that ask meanwhile wait for it. Where it failed, each draws for itself.
+        """
+        with self._lock:
+            known = self._drawn.get(exposure)
+            mine: Future[Drawn] = Future()
+            if known is None:
+                self._drawn[exposure] = mine
+                while len(self._drawn) > KEPT_EXPOSURES:
+                    self._drawn.popitem(last=False)
+        if known is not None and known.exception() is None and known.result().source == source:
+            return known.result(), True
+        try:
+            drawn = make()
+        except BaseException as error:
+            mine.set_exception(error)
+            raise
+        mine.set_result(drawn)
+        return drawn, False
+
+
+@dataclass(frozen=True, slots=True)
+class FrameProcessor:
     """Finishes frames; safe to call from several threads."""
 
     plate: Plate
@@ -86,11 +138,11 @@ class FrameWorks:
     model: FillModel | None = None
     paints: Mapping[str, Paint] = field(default_factory=dict)
     strokes: Mapping[int, Strokes] = field(default_factory=dict)
-    repeats: Repeats = field(default_factory=Repeats)
+    holds: HoldCache = field(default_factory=HoldCache)
     agreed: Callable[[Frame, Crop, Region], float | None] | None = None  # the second opinion, asked of new exposures
 
     @classmethod
-    def of(cls, job: RunJob, plate: Plate, sheet: Sheet, model: FillModel | None) -> FrameWorks:
+    def of(cls, job: RunJob, plate: Plate, sheet: Sheet, model: FillModel | None) -> FrameProcessor:
         """What a job asks for; `model` is its pack's learned fill."""
         return cls(plate, Path(job.out), sheet, job.clean, job.method, job.patch, model)
 
@@ -192,7 +244,7 @@ class FrameWorks:
             return Drawn(source, mattes, tuple(write_mattes(self.out, mattes, frame, self.format)))
 
         source = (settled.shapes, settled.widths, settled.hidden)
-        drawn, is_repeat = self.repeats.draw(frame if settled.hold is None else settled.hold, source, make)
+        drawn, is_repeat = self.holds.draw(frame if settled.hold is None else settled.hold, source, make)
         if not is_repeat:
             return drawn.mattes, list(drawn.written)
         written = matte_names(drawn.mattes.regions, frame, self.format)
@@ -247,3 +299,10 @@ def _one_line(frame: int, message: str) -> str:
 def key_of(rows: Sequence[PointRow]) -> Key:
     """A key from rows of six numbers."""
     return Key(tuple(ControlPoint(*row) for row in rows))
+
+
+def copy_files(out: Path, sources: Sequence[str], targets: Sequence[str]) -> None:
+    """Copy files inside a run's folder, each in one step."""
+    for source, target in zip(sources, targets, strict=True):
+        with replacing(out / target) as beside:
+            shutil.copyfile(out / source, beside)

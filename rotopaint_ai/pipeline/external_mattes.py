@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from rotopaint_ai.errors import DocumentError
-from rotopaint_ai.pipeline.finish import Part, Seams
-from rotopaint_ai.pipeline.settings import Paint
+from rotopaint_ai.pipeline.paint_settings import Paint
+from rotopaint_ai.pipeline.render_frame import Part, Seams
 from rotopaint_ai.plates.plate import Frame, Plate, open_plate
 from rotopaint_ai.seams.ribbon import Curve
 from rotopaint_ai.seams.skeleton import middle_lines
@@ -22,13 +22,13 @@ NAME = "mattes"
 
 
 @dataclass(frozen=True, slots=True)
-class LentMattes:
+class ExternalMattes:
     """A sequence of mattes of the plate's size; colour files count by their brightest channel, as codes, not light."""
 
     pictures: Plate
 
     @classmethod
-    def open(cls, source: str, plate: Plate) -> LentMattes:
+    def open(cls, source: str, plate: Plate) -> ExternalMattes:
         """Raises: PlateError where there are none; DocumentError where they are of another size than the plate."""
         pictures = open_plate(source)
         got, wanted = (pictures.width, pictures.height), (plate.width, plate.height)

@@ -16,13 +16,13 @@ from typing import Any
 
 from rotopaint_ai import __version__, fills
 from rotopaint_ai.jobs import RunJob
-from rotopaint_ai.pipeline import second
+from rotopaint_ai.pipeline import second_opinion
 from rotopaint_ai.pipeline.clock import STAGES
 from rotopaint_ai.pipeline.export import Exported
 from rotopaint_ai.pipeline.pictures import Gallery, Names
 from rotopaint_ai.pipeline.plan import Plan
-from rotopaint_ai.pipeline.records import FrameRecord
-from rotopaint_ai.pipeline.state import RunState
+from rotopaint_ai.pipeline.record_store import FrameRecord
+from rotopaint_ai.pipeline.run_state import RunState
 from rotopaint_ai.seams.visibility import STATIONS, flicker
 
 FORMAT = "rotopaint-run"
@@ -34,7 +34,7 @@ VISIBILITY_MEANING = (
 )
 
 
-def run_content(
+def run_manifest(
     plan: Plan,
     state: RunState,
     records: Sequence[FrameRecord],
@@ -68,7 +68,7 @@ def run_content(
             "flicker": _flicker(found),
             "filled_by": _filled_by(found),
         },
-        "second_opinion": second.content(found),
+        "second_opinion": second_opinion.summary(found),
         "matte_px": {str(record.frame): record.matte_px for record in found},
         "timing": _timing(plan, records, wall_s=wall_s, n_new=n_new),
         "pictures": pictures,

@@ -15,9 +15,9 @@ from pathlib import Path
 from rotopaint_ai.errors import UsageError
 from rotopaint_ai.jobs import RunJob
 from rotopaint_ai.pipeline.clock import Times
-from rotopaint_ai.pipeline.frame import FrameWorks, Settled
-from rotopaint_ai.pipeline.records import FrameRecord, PointRow
-from rotopaint_ai.pipeline.settings import Paint
+from rotopaint_ai.pipeline.paint_settings import Paint
+from rotopaint_ai.pipeline.process_frame import FrameProcessor, Settled
+from rotopaint_ai.pipeline.record_store import FrameRecord, PointRow
 from rotopaint_ai.plates.plate import Frame
 from rotopaint_ai.plates.plate_window import Area
 from rotopaint_ai.project import Project, SeamSettings, State
@@ -30,7 +30,7 @@ Rows = Sequence[PointRow]
 
 
 @dataclass(frozen=True, slots=True)
-class ArtistWork:
+class Overrides:
     """What stands: splines by frame and shape, landmarks by frame and name, settings by seam, clone strokes by
     frame, names given to shapes, and the whole document that they are from."""
 
@@ -108,10 +108,10 @@ class ArtistWork:
         )
 
 
-NOBODYS = ArtistWork()
+NO_OVERRIDES = Overrides()
 
 
-def work_of(state: State) -> ArtistWork:
+def overrides_of(state: State) -> Overrides:
     """What of a project's state a run respects."""
     document, model = state.document, {s.name: s for s in state.predicted.shapes} if state.predicted else {}
     splines: dict[int, dict[str, Rows]] = {}
@@ -124,38 +124,38 @@ def work_of(state: State) -> ArtistWork:
         assert document is not None
         row = dict(zip(document.landmarks.names, document.landmarks.keys.get(frame, ())))
         landmarks[frame] = {name: (mark.x, mark.y) for name in names if (mark := row.get(name)) is not None}
-    return ArtistWork(splines, landmarks, state.seams, document, state.strokes, state.names)
+    return Overrides(splines, landmarks, state.seams, document, state.strokes, state.names)
 
 
-def read_work(path: Path) -> tuple[ArtistWork, tuple[str, ...]]:
+def read_overrides(path: Path) -> tuple[Overrides, tuple[str, ...]]:
     """What a run respects of a project, and its crop boxes as `--crop` takes them. Raises ProjectError."""
     project = Project.open(path, write=False)
     try:
         state = project.load().state
     finally:
         project.close()
-    return work_of(state), tuple(box.word(frame) for frame, box in sorted(state.crops.items()))
+    return overrides_of(state), tuple(box.word(frame) for frame, box in sorted(state.crops.items()))
 
 
-def work_for(job: RunJob) -> ArtistWork:
+def overrides_for(job: RunJob) -> Overrides:
     """What a job respects. Raises ProjectError."""
-    return NOBODYS if job.project is None else read_work(Path(job.project))[0]
+    return NO_OVERRIDES if job.project is None else read_overrides(Path(job.project))[0]
 
 
 def crop_words(path: Path) -> tuple[str, ...]:
     """The crop boxes of a project. Raises ProjectError, and UsageError where it has none."""
-    crops = read_work(path)[1]
+    crops = read_overrides(path)[1]
     if not crops:
         raise UsageError(f"{path.name}: has no crop box yet; draw one in the panel, or give --crop X,Y,W,H")
     return crops
 
 
 @dataclass(frozen=True, slots=True)
-class ArtistWorks:
+class OverridingProcessor:
     """Finishes frames with what people have done in them; safe to call from several threads."""
 
-    inner: FrameWorks
-    work: ArtistWork
+    inner: FrameProcessor
+    work: Overrides
 
     def read(self, frame: int, near: Area | None = None) -> Frame:
         """The frame from disk."""

@@ -6,7 +6,7 @@ from typing import Any
 
 from rotopaint_ai.jobs import Event
 from rotopaint_ai.pipeline.plan import Plan
-from rotopaint_ai.pipeline.records import FrameRecord
+from rotopaint_ai.pipeline.record_store import FrameRecord
 
 
 def started(plan: Plan, *, n_done: int) -> Event:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from rotopaint_ai.crops import Crop, cut
 from rotopaint_ai.frames import summarise
-from rotopaint_ai.pipeline.records import FrameRecord
+from rotopaint_ai.pipeline.record_store import FrameRecord
 from rotopaint_ai.pipeline.track import LazyRgb
 from rotopaint_ai.plates.colour import to_display
 from rotopaint_ai.plates.plate import Frame
@@ -34,7 +34,7 @@ def second_opinion(opine: Opine | None) -> Agreed | None:
     return agreed
 
 
-def content(records: Sequence[FrameRecord]) -> dict[str, Any]:
+def summary(records: Sequence[FrameRecord]) -> dict[str, Any]:
     """What `run.json` says of it: agreement by frame, and the frames where the two part; empty without an opinion."""
     known = {record.frame: record.agreement for record in records if record.agreement is not None}
     if not known:
@@ -43,11 +43,11 @@ def content(records: Sequence[FrameRecord]) -> dict[str, Any]:
     return {"by_frame": {str(frame): score for frame, score in known.items()}, "doubtful": doubtful, "limit": DOUBTFUL}
 
 
-def told(opinion: Mapping[str, Any]) -> str | None:
+def disagreement(opinion: Mapping[str, Any]) -> str | None:
     """A warning where the network and the splines part; None where they do not."""
     if not opinion or not opinion["doubtful"]:
         return None
     return (
-        f"second opinion: the pack's seam network and the splines part at {summarise(opinion['doubtful'])} (agreement "
+        f"matte check: the pack's seam network and the splines part at {summarise(opinion['doubtful'])} (agreement "
         f"below {opinion['limit']:.0%}); look at those frames first; no matte was changed"
     )

@@ -1,0 +1,222 @@
+"""What comes after the last frame, all made from the journal: shapes, exchange files, pictures, run.json, report."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import isnan, nan
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+from rotopaint_ai.files import write_json
+from rotopaint_ai.frames import summarise
+from rotopaint_ai.jobs import Event, Sink, warning
+from rotopaint_ai.pipeline.executor import give_back
+from rotopaint_ai.pipeline.export import Exported, write_exports
+from rotopaint_ai.pipeline.manifest import run_manifest
+from rotopaint_ai.pipeline.pictures import Gallery, choose_worst, remove_others
+from rotopaint_ai.pipeline.plan import Plan
+from rotopaint_ai.pipeline.record_store import FrameRecord
+from rotopaint_ai.pipeline.run_state import RunState
+from rotopaint_ai.pipeline.second_opinion import disagreement
+from rotopaint_ai.report.page import write_report
+from rotopaint_ai.shapes.reduce import reduce_document
+from rotopaint_ai.shapes.roto import ControlPoint, Key, Landmark, LandmarkKeys, RotoDocument, RotoShape
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a run ended: frames by what became of them, and the files to look at."""
+
+    done: tuple[int, ...]
+    failed: Mapping[int, str]
+    missing: tuple[int, ...]
+    lost: tuple[int, ...]
+    report: Path
+    exports: tuple[Exported, ...]
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether every frame that was asked for came through."""
+        return not self.failed and not self.missing
+
+
+def finalise(plan: Plan, state: RunState, sink: Sink, *, wall_s: float, n_new: int) -> Outcome:
+    """Write what needs the whole shot: shapes, exchange files, pictures, run.json, report."""
+    plan.models.close()
+    give_back()  # the document needs its own now
+    document = plan.work.put_back(build_document(state.records(), plan))
+    keys = {"before": n_keys(document)}
+    if plan.job.key_tolerance_px:
+        document = reduce_document(document, plan.job.key_tolerance_px)
+    keys["written"] = n_keys(document)
+    exports = write_exports(document, plan.job, plan.out, given=plan.work.names)
+    del document
+    records = [state.finished[frame] for frame in sorted(state.finished)]
+    worst = choose_worst(records)
+    remove_others(plan.out, [*worst, *Gallery(plan.frames).spread])
+    content = run_manifest(plan, state, records, exports, worst, keys, wall_s=wall_s, n_new=n_new)
+    write_json(plan.out / "run.json", content)
+    report = write_report(plan.out, content)
+    outcome = Outcome(
+        done=tuple(record.frame for record in records if record.status != "failed"),
+        failed={record.frame: record.message or "" for record in records if record.status == "failed"},
+        missing=plan.missing,
+        lost=tuple(record.frame for record in records if record.status == "lost"),
+        exports=tuple(exports),
+        report=report,
+    )
+    if outcome.lost:
+        where = f"face not found at {summarise(outcome.lost)}"
+        sink(
+            warning(
+                f"{where}; mattes are empty there and the clean plate is the plate; add a box: --crop FRAME:X,Y,W,H"
+            )
+        )
+    if (doubt := disagreement(content["second_opinion"])) is not None:
+        sink(warning(doubt))
+    sink(_finished(outcome, content))
+    return outcome
+
+
+def _finished(outcome: Outcome, content: Mapping[str, Any]) -> Event:
+    facts = {
+        "done": len(outcome.done),
+        "failed": list(outcome.failed),
+        "missing": list(outcome.missing),
+        "lost": list(outcome.lost),
+        "exports": [exported.path for exported in outcome.exports],
+        "report": str(outcome.report),
+        "wall_s": content["timing"]["wall_s"],
+        "ms_per_frame": content["timing"]["ms_per_frame"],
+        "device": content["device"]["note"],
+    }
+    return Event("finished", facts)
+
+
+WIDTH_SHARE = 0.9
+
+
+def build_document(records: Iterable[FrameRecord], plan: Plan) -> RotoDocument:
+    """Landmarks and shapes of all frames whose face was found, reduced where the job asks for it.
+
+    One width serves the whole shot, so it covers 9 of 10 frames; a shape is hidden in frames where the face was lost.
+    """
+    names = [spec.name for spec in plan.pack.sheet.shapes]
+    landmarks, keys = PackedLandmarks(), {name: PackedKeys() for name in names}
+    widths: dict[str, list[float]] = {name: [] for name in names}
+    hidden: dict[str, set[int]] = {name: set() for name in names}
+    for record in records:
+        for name in names if record.status == "lost" else record.hidden:
+            hidden[name].add(record.frame)
+        if not record.shapes:
+            continue
+        landmarks.put(record.frame, record.landmarks or ())
+        for name, rows in record.shapes.items():
+            keys[name].put(record.frame, rows)
+        for name, width in record.widths.items():
+            widths[name].append(width)
+    return RotoDocument(
+        width=plan.plate.width,
+        height=plan.plate.height,
+        first_frame=min([*plan.frames, *plan.missing]),
+        last_frame=max([*plan.frames, *plan.missing]),
+        pixel_aspect=plan.plate.pixel_aspect,
+        fps=plan.plate.fps,
+        landmarks=LandmarkKeys(plan.pack.sheet.landmark_names, landmarks),
+        shapes=tuple(
+            RotoShape(
+                name=spec.name,
+                closed=spec.closed,
+                role=spec.role,
+                keys=keys[spec.name],
+                width_px=_width(widths[spec.name]) if not spec.closed else None,
+                feather_px=spec.feather_px,
+                taper=spec.taper,
+                visible=dict.fromkeys(sorted(hidden[spec.name]), False),
+            )
+            for spec in plan.pack.sheet.shapes
+        ),
+    )
+
+
+def _width(widths: list[float]) -> float | None:
+    return round(sorted(widths)[min(len(widths) - 1, int(WIDTH_SHARE * len(widths)))], 3) if widths else None
+
+
+def n_keys(document: RotoDocument) -> int:
+    """Keys of all shapes together."""
+    return sum(len(shape.keys) for shape in document.shapes)
+
+
+V = TypeVar("V")
+Row = Sequence[float]
+_UNSEEN = (nan, nan, nan)
+
+
+class Packed(Mapping[int, V], Generic[V]):
+    """Values by frame, in ascending order of frames; each is made of its numbers when it is asked for."""
+
+    def __init__(self, make: Callable[[list[float]], V]) -> None:
+        self._make = make
+        self._numbers = array("d")
+        self._ends = array("q", [0])  # where the numbers of each row end, after the first
+        self._row: dict[int, int] = {}
+        self._last: tuple[int, V] | None = None
+
+    def add(self, frame: int, numbers: Sequence[float]) -> None:
+        """Put numbers at a frame; equal to those of the call before, they are the same row."""
+        added = array("d", numbers)
+        if len(self._ends) < 2 or added != self._numbers[self._ends[-2] :]:  # one with NaN equals none
+            self._numbers.extend(added)
+            self._ends.append(len(self._numbers))
+        self._row[frame] = len(self._ends) - 2
+
+    def __getitem__(self, frame: int) -> V:
+        row = self._row[frame]
+        last = self._last
+        if last is None or last[0] != row:
+            last = row, self._make(self._numbers[self._ends[row] : self._ends[row + 1]].tolist())
+            self._last = last
+        return last[1]
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(sorted(self._row))
+
+    def __len__(self) -> int:
+        return len(self._row)
+
+    def __contains__(self, frame: object) -> bool:
+        return frame in self._row
+
+
+class PackedKeys(Packed[Key]):
+    """A shape's keys, from rows of six numbers."""
+
+    def __init__(self) -> None:
+        super().__init__(_key)
+
+    def put(self, frame: int, rows: Sequence[Row]) -> None:
+        """The key of a frame."""
+        self.add(frame, [number for row in rows for number in row])
+
+
+class PackedLandmarks(Packed[tuple[Landmark | None, ...]]):
+    """Landmarks, from rows of three numbers; None where one is not seen."""
+
+    def __init__(self) -> None:
+        super().__init__(_landmarks)
+
+    def put(self, frame: int, rows: Sequence[Row | None]) -> None:
+        """The landmarks of a frame."""
+        self.add(frame, [number for row in rows for number in (Landmark(*row) if row else _UNSEEN)])
+
+
+def _key(numbers: list[float]) -> Key:
+    return Key(tuple(ControlPoint(*numbers[at : at + 6]) for at in range(0, len(numbers), 6)))
+
+
+def _landmarks(numbers: list[float]) -> tuple[Landmark | None, ...]:
+    rows = (numbers[at : at + 3] for at in range(0, len(numbers), 3))
+    return tuple(None if isnan(row[0]) else Landmark(*row) for row in rows)
