@@ -120,16 +120,16 @@ def loads(text: str, *, width: int | None = None, height: int | None = None, whe
         raise DocumentError(
             f"{where}: is not masks of After Effects; run the dump script there and read what it writes"
         )
-    told: list[str] = []
+    warnings: list[str] = []
     size = (parsing.whole(f"{where}: width", data.get("width")), parsing.whole(f"{where}: height", data.get("height")))
     size = parsing.plate_size(where, size, width, height)
-    masks = [*_rows(data, "masks", where), *_dumped(data, size, where, told)]
+    masks = [*_rows(data, "masks", where), *_dumped(data, size, where, warnings)]
     first = parsing.whole(f"{where}: first_frame", data.get("first_frame"))
     last = data.get("last_frame", first + parsing.whole(f"{where}: n_frames", data.get("n_frames", 1)) - 1)
     first, last = parsing.frame_range(where, [first, parsing.whole(f"{where}: last_frame", last)])
     taken: set[str] = set()
     shapes = [
-        _shape(mask, parsing.free_name(str(mask.get("name")), taken), (first, last), where, told) for mask in masks
+        _shape(mask, parsing.free_name(str(mask.get("name")), taken), (first, last), where, warnings) for mask in masks
     ]
     kept = tuple(shape for shape in shapes if shape is not None)
     frames = [frame for shape in kept for frame in shape.frames]
@@ -137,7 +137,9 @@ def loads(text: str, *, width: int | None = None, height: int | None = None, whe
     aspect, fps = (parsing.number(f"{where}: {name}", data.get(name)) for name in ("pixel_aspect", "fps"))
     if aspect <= 0 or fps <= 0:
         raise DocumentError(f"{where}: pixel aspect {aspect:g} and frame rate {fps:g}; both must be above 0")
-    return ReadResult(RotoDocument(*size, first, last, aspect, round(fps, 5), shapes=kept), tuple(dict.fromkeys(told)))
+    return ReadResult(
+        RotoDocument(*size, first, last, aspect, round(fps, 5), shapes=kept), tuple(dict.fromkeys(warnings))
+    )
 
 
 def _rows(data: Mapping[str, Any], name: str, where: str) -> list[dict[str, Any]]:
@@ -147,30 +149,30 @@ def _rows(data: Mapping[str, Any], name: str, where: str) -> list[dict[str, Any]
     return found
 
 
-def _dumped(data: Mapping[str, Any], size: tuple[int, int], where: str, told: list[str]) -> list[dict[str, Any]]:
+def _dumped(data: Mapping[str, Any], size: tuple[int, int], where: str, warnings: list[str]) -> list[dict[str, Any]]:
     """The masks of every layer of a dump, named after both where there are several layers."""
     layers = _rows(data, "layers", where)
     found = []
     for layer in layers:
         name = str(layer.get("name"))
         if layer.get("moved"):
-            told.append(
+            warnings.append(
                 f"layer '{name}' is moved, scaled or turned; its masks are read as they lie in the layer itself"
             )
         if (layer.get("width"), layer.get("height")) != size:
-            told.append(
+            warnings.append(
                 f"layer '{name}' is {layer.get('width')} x {layer.get('height')}, the composition {size[0]} x "
                 f"{size[1]}: its masks are left out; precompose it at the plate's size"
             )
             continue
         for mask in _rows(layer, "masks", where):
             row = {**mask, "name": f"{name}/{mask.get('name')}" if len(layers) > 1 else str(mask.get("name"))}
-            found.append({**row, "feather": _outside(row, where, told)})
-            _tell(row, told)
+            found.append({**row, "feather": _outside(row, where, warnings)})
+            _report(row, warnings)
     return found
 
 
-def _outside(mask: Mapping[str, Any], where: str, told: list[str]) -> float:
+def _outside(mask: Mapping[str, Any], where: str, warnings: list[str]) -> float:
     """Feather outside the edge in pixels: half of After Effects' feather, and the expansion."""
     pair = mask.get("feather") or [0.0, 0.0]
     both = pair if isinstance(pair, list) and len(pair) == 2 else [pair, pair]
@@ -178,30 +180,32 @@ def _outside(mask: Mapping[str, Any], where: str, told: list[str]) -> float:
     grown = parsing.number(f"{where}: '{mask['name']}': expansion", mask.get("expansion", 0.0))
     reach = (x + y) / 4 + grown
     if abs(x - y) > 1e-3:
-        told.append(f"{mask['name']}: feather of {x:g} by {y:g} px became its mean; the document holds one width")
+        warnings.append(f"{mask['name']}: feather of {x:g} by {y:g} px became its mean; the document holds one width")
     if abs(grown - (x + y) / 4) > 1e-3:
-        told.append(
+        warnings.append(
             f"{mask['name']}: feather {(x + y) / 2:g} px with expansion {grown:g} px became {max(reach, 0.0):g} px "
             "outside the edge, where the document's lies"
         )
     return max(0.0, reach)
 
 
-def _tell(mask: Mapping[str, Any], told: list[str]) -> None:
+def _report(mask: Mapping[str, Any], warnings: list[str]) -> None:
     name = mask["name"]
     if mask.get("inverted"):
-        told.append(f"{name}: is inverted; the document does not hold that")
+        warnings.append(f"{name}: is inverted; the document does not hold that")
     if mask.get("mode", "ADD") not in ("ADD", "LIGHTEN", "NONE"):
-        told.append(f"{name}: is in mode {str(mask['mode']).lower()}; the document adds every shape")
+        warnings.append(f"{name}: is in mode {str(mask['mode']).lower()}; the document adds every shape")
     if mask.get("animated"):
-        told.append(f"{name}: its feather or expansion is animated; the first value is kept")
+        warnings.append(f"{name}: its feather or expansion is animated; the first value is kept")
     if mask.get("linear") is False and any(mask.get("feather") or []):
-        told.append(f"{name}: its feather falls off smoothly, the document's linearly")
+        warnings.append(f"{name}: its feather falls off smoothly, the document's linearly")
     if any(len(key) > 4 and key[4] for key in mask.get("keys", []) if isinstance(key, list)):
-        told.append(f"{name}: feather points along the mask are not held by the document")
+        warnings.append(f"{name}: feather points along the mask are not held by the document")
 
 
-def _shape(mask: Mapping[str, Any], name: str, span: tuple[int, int], where: str, told: list[str]) -> RotoShape | None:
+def _shape(
+    mask: Mapping[str, Any], name: str, span: tuple[int, int], where: str, warnings: list[str]
+) -> RotoShape | None:
     here = f"{where}: '{name}'"
     rows = mask.get("keys")
     if not isinstance(rows, list) or not all(isinstance(row, list) and len(row) >= 3 for row in rows):
@@ -209,23 +213,28 @@ def _shape(mask: Mapping[str, Any], name: str, span: tuple[int, int], where: str
     closed = bool(mask.get("closed", rows[0][3] if rows and len(rows[0]) > 3 else True))
     keys: dict[int, Key] = {}
     for row in rows:
-        frame = span[0] if row[0] is None else _frame(row[0], here, name, told)
+        frame = span[0] if row[0] is None else _frame(row[0], here, name, warnings)
         keys[frame] = Key(_points(row[2], here), "model" if row[1] == "eased" else "human", _kind(row[1]))
     kept = parsing.same_count(here, {frame: key.points for frame, key in keys.items()})
     if not kept:
-        told.append(f"{name}: has no key and is left out")
+        warnings.append(f"{name}: has no key and is left out")
         return None
     if len(kept) < len(keys):
         gone = sorted(set(keys) - set(kept))
-        told.append(f"{name}: its points change in number; keys at {parsing.spelled(gone)} are left out")
+        warnings.append(f"{name}: its points change in number; keys at {parsing.spelled(gone)} are left out")
     base = parsing.shape_of(name, closed, kept, parsing.number(f"{here}: feather", mask.get("feather", 0.0)))
-    shape = _with_linear_moves(base.with_keys({frame: keys[frame] for frame in base.frames}), told)
+    shape = _with_linear_moves(base.with_keys({frame: keys[frame] for frame in base.frames}), warnings)
     return RotoShape(
-        name, closed, shape.role, shape.keys, feather_px=shape.feather_px, visible=_hidden(mask, name, span, here, told)
+        name,
+        closed,
+        shape.role,
+        shape.keys,
+        feather_px=shape.feather_px,
+        visible=_hidden(mask, name, span, here, warnings),
     )
 
 
-def _with_linear_moves(shape: RotoShape, told: list[str]) -> RotoShape:
+def _with_linear_moves(shape: RotoShape, warnings: list[str]) -> RotoShape:
     """Frames between eased keys are thinned out to what linear moves need."""
     if all(key.source == "human" for key in shape.keys.values()):
         return shape
@@ -233,15 +242,15 @@ def _with_linear_moves(shape: RotoShape, told: list[str]) -> RotoShape:
 
     thin = reduce_keys(shape, EASED_PX)
     extra = sum(key.source != "human" for key in thin.keys.values())
-    told.append(f"{shape.name}: eased moves were given {extra} linear keys more, within {EASED_PX} px")
+    warnings.append(f"{shape.name}: eased moves were given {extra} linear keys more, within {EASED_PX} px")
     return thin.with_keys({frame: replace(key, source="human") for frame, key in thin.keys.items()})
 
 
-def _frame(value: object, where: str, name: str, told: list[str]) -> int:
+def _frame(value: object, where: str, name: str, warnings: list[str]) -> int:
     """A key's frame. Times are sums of frame durations, so they miss whole frames by rounding only."""
     exact = parsing.number(f"{where}: a key's frame", value)
     if abs(exact - round(exact)) > 0.01:
-        told.append(f"{name}: keys between frames were moved to the nearest frame")
+        warnings.append(f"{name}: keys between frames were moved to the nearest frame")
     return round(exact)
 
 
@@ -255,7 +264,9 @@ def _points(rows: object, where: str) -> Points:
     return tuple(ControlPoint(*(parsing.number(f"{where}: a point", value) for value in row)) for row in rows)
 
 
-def _hidden(mask: Mapping[str, Any], name: str, span: tuple[int, int], where: str, told: list[str]) -> dict[int, bool]:
+def _hidden(
+    mask: Mapping[str, Any], name: str, span: tuple[int, int], where: str, warnings: list[str]
+) -> dict[int, bool]:
     rows: Sequence[object] = mask.get("opacity") or []
     changes = []
     for row in rows:
@@ -263,6 +274,6 @@ def _hidden(mask: Mapping[str, Any], name: str, span: tuple[int, int], where: st
             raise DocumentError(f"{where}: opacity is {str(row)[:30]}; wanted [frame, percent]")
         value = parsing.number(f"{where}: opacity", row[1])
         if 0.0 < value < 100.0:
-            told.append(f"{name}: is partly transparent at times; the document draws it whole")
-        changes.append((span[0] if row[0] is None else _frame(row[0], where, name, told), value > 0.0))
+            warnings.append(f"{name}: is partly transparent at times; the document draws it whole")
+        changes.append((span[0] if row[0] is None else _frame(row[0], where, name, warnings), value > 0.0))
     return visible_between(sorted(changes), *span)

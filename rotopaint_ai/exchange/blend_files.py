@@ -29,7 +29,7 @@ def read(path: Path, width: int | None, height: int | None) -> tuple[RotoDocumen
 
 
 def _dumped(program: str, path: Path) -> str:
-    """What the dump script writes of a file. Raises DocumentError with Blender's last words where it writes nothing."""
+    """What the dump script writes of a file. Raises DocumentError with Blender's last line where it writes nothing."""
     if not path.is_file():
         raise DocumentError(f"{path.name}: is not there; check the path")
     with tempfile.TemporaryDirectory() as folder:
@@ -43,8 +43,8 @@ def _dumped(program: str, path: Path) -> str:
                 f"{path.name}: Blender did not answer ({str(error)[:80]}); run the script in it"
             ) from error
         if not target.exists():
-            said = [line for line in (done.stdout + done.stderr).splitlines() if line.strip()] or ["no words"]
-            raise DocumentError(f"{path.name}: Blender wrote no masks ({said[-1].strip()[:100]}); open it in Blender")
+            lines = [line for line in (done.stdout + done.stderr).splitlines() if line.strip()] or ["no words"]
+            raise DocumentError(f"{path.name}: Blender wrote no masks ({lines[-1].strip()[:100]}); open it in Blender")
         return parsing.text_of(target)
 
 

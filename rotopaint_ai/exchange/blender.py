@@ -190,7 +190,7 @@ def loads(text: str, *, width: int | None = None, height: int | None = None, whe
     data = parsing.json_of(inner, where, wanted="a script written by this product, or its dump of Blender's masks")
     if not isinstance(data, dict) or data.get("format") != FORMAT:
         raise DocumentError(f"{where}: is not masks of Blender; run the dump script in Blender and read what it writes")
-    told: list[str] = []
+    warnings: list[str] = []
     size = (parsing.whole(f"{where}: width", data.get("width")), parsing.whole(f"{where}: height", data.get("height")))
     size = parsing.plate_size(where, size, width, height)
     aspect = parsing.number(f"{where}: pixel_aspect", data.get("pixel_aspect", 1.0))
@@ -200,15 +200,15 @@ def loads(text: str, *, width: int | None = None, height: int | None = None, whe
     frame = (*size, aspect)
     masks = _rows_of(data, "masks", where)
     rows = [{"name": "Mask", **each} for each in _rows_of(data, "layers", where)]
-    rows += [row for mask in masks for row in _dumped_rows(mask, len(masks) > 1, where, told)]
+    rows += [row for mask in masks for row in _dumped_rows(mask, len(masks) > 1, where, warnings)]
     first, last = (parsing.whole(f"{where}: {name}", data.get(name)) for name in ("first_frame", "last_frame"))
     first, last = parsing.frame_range(where, [first, last, *_frames(rows, where)])
     taken: set[str] = set()
     shapes = [
-        _shape(row, parsing.free_name(str(row["name"]), taken), frame, (first, last), where, told) for row in rows
+        _shape(row, parsing.free_name(str(row["name"]), taken), frame, (first, last), where, warnings) for row in rows
     ]
     return ReadResult(
-        RotoDocument(*size, first, last, aspect, fps, shapes=tuple(s for s in shapes if s is not None)), tuple(told)
+        RotoDocument(*size, first, last, aspect, fps, shapes=tuple(s for s in shapes if s is not None)), tuple(warnings)
     )
 
 
@@ -219,14 +219,14 @@ def _rows_of(data: Mapping[str, Any], name: str, where: str) -> list[dict[str, A
     return found
 
 
-def _dumped_rows(mask: Mapping[str, Any], several: bool, where: str, told: list[str]) -> list[dict[str, Any]]:
+def _dumped_rows(mask: Mapping[str, Any], several: bool, where: str, warnings: list[str]) -> list[dict[str, Any]]:
     """One row for each spline of a dumped mask."""
     note = mask.get("note") if isinstance(mask.get("note"), dict) else {}
     turned = note.get("reversed", []) if isinstance(note, dict) else []
     rows = []
     for layer in _rows_of(mask, "layers", where):
         name = f"{mask.get('name')}/{layer.get('name')}" if several else str(layer.get("name"))
-        _tell(layer, name, told)
+        _report(layer, name, warnings)
         for spline in _rows_of(layer, "splines", where):
             rows.append(
                 {**spline, "name": name, "alpha": layer.get("alpha", []), "reversed": layer.get("name") in turned}
@@ -234,15 +234,15 @@ def _dumped_rows(mask: Mapping[str, Any], several: bool, where: str, told: list[
     return rows
 
 
-def _tell(layer: Mapping[str, Any], name: str, told: list[str]) -> None:
+def _report(layer: Mapping[str, Any], name: str, warnings: list[str]) -> None:
     if layer.get("invert"):
-        told.append(f"{name}: is inverted; the document does not hold that")
+        warnings.append(f"{name}: is inverted; the document does not hold that")
     if layer.get("hidden"):
-        told.append(f"{name}: is hidden from rendering and shown in the document")
+        warnings.append(f"{name}: is hidden from rendering and shown in the document")
     if layer.get("blend") not in ("MERGE_ADD", "ADD", "LIGHTEN", None):
-        told.append(f"{name}: is blended by {layer.get('blend')}; the document adds every shape")
+        warnings.append(f"{name}: is blended by {layer.get('blend')}; the document adds every shape")
     if layer.get("falloff", "LINEAR") != "LINEAR":
-        told.append(f"{name}: its feather falls off {str(layer.get('falloff')).lower()}, the document's linearly")
+        warnings.append(f"{name}: its feather falls off {str(layer.get('falloff')).lower()}, the document's linearly")
 
 
 def _frames(rows: Sequence[Mapping[str, Any]], where: str) -> list[int]:
@@ -259,29 +259,42 @@ def _keys_of(row: Mapping[str, Any], where: str) -> list[tuple[int, list[Any]]]:
 
 
 def _shape(
-    row: Mapping[str, Any], name: str, plate: tuple[int, int, float], span: tuple[int, int], where: str, told: list[str]
+    row: Mapping[str, Any],
+    name: str,
+    plate: tuple[int, int, float],
+    span: tuple[int, int],
+    where: str,
+    warnings: list[str],
 ) -> RotoShape | None:
     closed = bool(row.get("cyclic"))
     feathers: list[float] = []
     keys = {
-        frame: _points(points, plate, f"{where}: '{name}'", feathers, told) for frame, points in _keys_of(row, where)
+        frame: _points(points, plate, f"{where}: '{name}'", feathers, warnings)
+        for frame, points in _keys_of(row, where)
     }
     if not keys or not all(keys.values()):
-        told.append(f"{name}: has no points and is left out")
+        warnings.append(f"{name}: has no points and is left out")
         return None
     if row.get("reversed"):
         keys = {frame: feather_edges.reversed_points(points, closed) for frame, points in keys.items()}
     elif closed and any(feathers) and sum(feather_edges.signed_area(p) < 0 for p in keys.values()) * 2 > len(keys):
-        told.append(f"{name}: runs counter-clockwise, so Blender feathers inwards, which the document does not hold")
+        warnings.append(
+            f"{name}: runs counter-clockwise, so Blender feathers inwards, which the document does not hold"
+        )
         feathers = []
-    shape = parsing.shape_of(name, closed, parsing.same_count(name, keys), _feather(name, feathers, told))
+    shape = parsing.shape_of(name, closed, parsing.same_count(name, keys), _feather(name, feathers, warnings))
     return RotoShape(
-        name, closed, shape.role, shape.keys, feather_px=shape.feather_px, visible=_hidden(row, name, span, where, told)
+        name,
+        closed,
+        shape.role,
+        shape.keys,
+        feather_px=shape.feather_px,
+        visible=_hidden(row, name, span, where, warnings),
     )
 
 
 def _points(
-    rows: Sequence[Any], plate: tuple[int, int, float], where: str, feathers: list[float], told: list[str]
+    rows: Sequence[Any], plate: tuple[int, int, float], where: str, feathers: list[float], warnings: list[str]
 ) -> Points:
     found, weights = [], []
     for row in rows:
@@ -292,23 +305,27 @@ def _points(
         found.append(ControlPoint(px, py, ix - px, iy - py, ox - px, oy - py))
         weights.append(weight)
         if len(row) > 7:
-            told.append(f"{where.split(': ')[-1]}: feather points between control points are not held by the document")
+            warnings.append(
+                f"{where.split(': ')[-1]}: feather points between control points are not held by the document"
+            )
     scales = _scales(tuple(found), *plate)
     feathers += [weight * scale for weight, scale in zip(weights, scales, strict=True)]
     return tuple(found)
 
 
-def _feather(name: str, feathers: Sequence[float], told: list[str]) -> float:
+def _feather(name: str, feathers: Sequence[float], warnings: list[str]) -> float:
     if not feathers:
         return 0.0
     if max(feathers) - min(feathers) > 0.1:
-        told.append(
+        warnings.append(
             f"{name}: feather of {min(feathers):.1f} to {max(feathers):.1f} px became its mean; the document holds one"
         )
     return max(0.0, round(sum(feathers) / len(feathers), 4))
 
 
-def _hidden(row: Mapping[str, Any], name: str, span: tuple[int, int], where: str, told: list[str]) -> dict[int, bool]:
+def _hidden(
+    row: Mapping[str, Any], name: str, span: tuple[int, int], where: str, warnings: list[str]
+) -> dict[int, bool]:
     changes = []
     for pair in row.get("alpha") or []:
         if not isinstance(pair, list) or len(pair) != 2:
@@ -317,5 +334,5 @@ def _hidden(row: Mapping[str, Any], name: str, span: tuple[int, int], where: str
         frame = span[0] if pair[0] is None else round(parsing.number(f"{where}: '{name}': a frame", pair[0]))
         changes.append((frame, value))
     if any(0.0 < value < 1.0 for _, value in changes) or any(a == b for (a, _), (b, _) in pairwise(sorted(changes))):
-        told.append(f"{name}: is partly transparent at times; the document draws it whole")
+        warnings.append(f"{name}: is partly transparent at times; the document draws it whole")
     return visible_between(sorted((frame, value > 0.0) for frame, value in changes), *span)

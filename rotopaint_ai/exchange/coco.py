@@ -129,29 +129,32 @@ def loads(text: str, *, width: int | None = None, height: int | None = None, whe
     data = parsing.json_of(text, where, wanted="COCO annotations")
     if not isinstance(data, dict) or not all(isinstance(data.get(name), list) for name in ("images", "annotations")):
         raise DocumentError(f"{where}: has no images and annotations; wanted a COCO file")
-    told: list[str] = []
-    size, frames = _pictures(data["images"], width, height, where, told)
+    warnings: list[str] = []
+    size, frames = _pictures(data["images"], width, height, where, warnings)
     categories = {
         each["id"]: each
         for each in data.get("categories", [])
         if isinstance(each, dict) and isinstance(each.get("id"), (int, str))
     }
     known = _annotations(data["annotations"], frames, where)
-    rows = [row for frame, each in known for row in _rows(frame, each, categories, where, told)]
+    rows = [row for frame, each in known for row in _rows(frame, each, categories, where, warnings)]
     shapes = polygons.assemble(rows, sorted(frames.values()), where)
-    marks = _landmarks(known, categories, where, told)
+    marks = _landmarks(known, categories, where, warnings)
     first, last = parsing.frame_range(where, frames.values())
     document = RotoDocument(*size, first, last, landmarks=marks, shapes=shapes)
-    return ReadResult(document, tuple(_counted(told)))
+    return ReadResult(document, tuple(_counted(warnings)))
 
 
-def _counted(told: Sequence[str]) -> list[str]:
-    """Each line once, with how often it was told."""
-    return [line if told.count(line) == 1 else f"{line} ({told.count(line)} times)" for line in dict.fromkeys(told)]
+def _counted(warnings: Sequence[str]) -> list[str]:
+    """Each line once, with how often it was reported."""
+    return [
+        line if warnings.count(line) == 1 else f"{line} ({warnings.count(line)} times)"
+        for line in dict.fromkeys(warnings)
+    ]
 
 
 def _pictures(
-    images: Sequence[Any], width: int | None, height: int | None, where: str, told: list[str]
+    images: Sequence[Any], width: int | None, height: int | None, where: str, warnings: list[str]
 ) -> tuple[tuple[int, int], dict[Any, int]]:
     """The size of the pictures that are read, and their frames by id."""
     if len(images) > polygons.MOST_PICTURES:
@@ -174,10 +177,12 @@ def _pictures(
     kept = [each for each in sizes if sizes[each] == size]
     if len(kept) < len(sizes):
         gone = len(sizes) - len(kept)
-        told.append(f"{gone} of {len(sizes)} pictures are not {size[0]} x {size[1]} and are left out; give their size")
+        warnings.append(
+            f"{gone} of {len(sizes)} pictures are not {size[0]} x {size[1]} and are left out; give their size"
+        )
     frames = {each: named[each] for each in kept}
     if len(set(frames.values())) < len(frames):
-        told.append("pictures share numbers in their names; they are frames in the order of the file")
+        warnings.append("pictures share numbers in their names; they are frames in the order of the file")
         frames = {each: place for place, each in enumerate(kept, 1)}
     return size, frames
 
@@ -193,12 +198,12 @@ def _annotations(rows: Sequence[Any], frames: Mapping[Any, int], where: str) -> 
 
 
 def _rows(
-    frame: int, annotation: Mapping[str, Any], categories: Mapping[Any, Any], where: str, told: list[str]
+    frame: int, annotation: Mapping[str, Any], categories: Mapping[Any, Any], where: str, warnings: list[str]
 ) -> list[FramePolygon]:
     """The polygons of an annotation; more than one part are shapes of their own."""
     parts = annotation.get("segmentation") or []
     if isinstance(parts, dict):
-        told.append("a mask as run lengths is not read; export polygons")
+        warnings.append("a mask as run lengths is not read; export polygons")
         return []
     if not isinstance(parts, list):
         raise DocumentError(f"{where}: a segmentation is no list of polygons; write the file again")
@@ -211,7 +216,7 @@ def _rows(
         points = tuple(ControlPoint(x, y) for x, y in zip(flat[::2], flat[1::2], strict=True))
         rows.append(FramePolygon(frame, name, True, points))
     if len(parts) > 1:
-        told.append(f"'{name}' in {len(parts)} parts became as many shapes")
+        warnings.append(f"'{name}' in {len(parts)} parts became as many shapes")
     return rows
 
 
@@ -222,7 +227,7 @@ def _category(annotation: Mapping[str, Any], categories: Mapping[Any, Any]) -> M
 
 
 def _landmarks(
-    rows: Sequence[tuple[int, dict[str, Any]]], categories: Mapping[Any, Any], where: str, told: list[str]
+    rows: Sequence[tuple[int, dict[str, Any]]], categories: Mapping[Any, Any], where: str, warnings: list[str]
 ) -> LandmarkKeys:
     """Keypoints of the first category that has them; one face to a picture."""
     names: tuple[str, ...] = ()
@@ -234,7 +239,7 @@ def _landmarks(
             continue
         here = tuple(str(name) for name in listed)
         if frame in keys or (names and here != names):
-            told.append("more than one face to a picture, or of another kind: the first is read")
+            warnings.append("more than one face to a picture, or of another kind: the first is read")
             continue
         if len(flat) != 3 * len(here) or len(set(here)) != len(here):
             raise DocumentError(f"{where}: {len(flat)} keypoint numbers for {len(here)} names; wanted three for each")

@@ -87,8 +87,8 @@ def metadata(names: list[str]) -> dict[str, str]:
     """The attributes that tell other programs what the channels are."""
     head = f"cryptomatte/{murmur3(LAYER.encode()):08x}"[: len("cryptomatte/") + 7]
     manifest = json.dumps({name: f"{identity(name):08x}" for name in names}, ensure_ascii=False)
-    told = {"name": LAYER, "hash": "MurmurHash3_32", "conversion": "uint32_to_float32", "manifest": manifest}
-    return {f"{head}/{field}": text for field, text in told.items()}
+    fields = {"name": LAYER, "hash": "MurmurHash3_32", "conversion": "uint32_to_float32", "manifest": manifest}
+    return {f"{head}/{field}": text for field, text in fields.items()}
 
 
 def pattern(path: Path) -> Path:

@@ -23,12 +23,12 @@ from rotopaint_ai.shapes import edit
 from rotopaint_ai.shapes.rasterise import matte
 from rotopaint_ai.shapes.roto import ControlPoint, Key, Landmark, LandmarkKeys, RotoDocument, RotoShape
 
-Cell = Literal["kept", "told", "changed", "lost"]
+Cell = Literal["kept", "reported", "changed", "lost"]
 BEGIN: Final = "<!-- the table below is made by `python -m rotopaint_ai.exchange.format_matrix docs/exchange.md` -->"
 END: Final = "<!-- end of the table -->"
 SAME: Final = 0.05  # of a matte's area
 _PICTURED: Final[frozenset[Feature]] = frozenset(("tangents", "open", "holds", "feather", "width", "taper"))
-MARKS: Final[Mapping[Cell, str]] = {"kept": "yes", "changed": "in part", "told": "no", "lost": "SILENT"}
+MARKS: Final[Mapping[Cell, str]] = {"kept": "yes", "changed": "in part", "reported": "no", "lost": "SILENT"}
 FEATURES: Final[tuple[Feature, ...]] = get_args(Feature)
 
 _EYE = (
@@ -46,7 +46,7 @@ _SEAM = (
 
 @dataclass(frozen=True, slots=True)
 class Survival:
-    """What became of a feature in a format, and what an artist is told of it."""
+    """What became of a feature in a format, and what is reported of it."""
 
     cell: Cell
     words: tuple[str, ...] = ()
@@ -143,24 +143,24 @@ def _try(form: FormatSpec, feature: Feature, folder: Path) -> Survival:
     folder.mkdir(exist_ok=True)
     meant = SHOTS[feature]()
     path = folder / f"shot{form.suffixes[0]}"
-    _, told = formats.write(path, meant)
-    words = _words(form, feature, meant, told)
+    _, lost = formats.write(path, meant)
+    words = _words(form, feature, meant, lost)
     if form.read is None:
-        return Survival("told" if words else "kept", words)
+        return Survival("reported" if words else "kept", words)
     if _comes_back(form, feature, meant, path):
         return Survival("changed" if words else "kept", words)
     if words and feature == "landmarks" and _same_places(_read(form, feature, meant, path), meant):
         return Survival("changed", words)
     if words and feature in _PICTURED and _looks_alike(form, meant, path):
         return Survival("changed", words)
-    return Survival("told" if words else "lost", words)
+    return Survival("reported" if words else "lost", words)
 
 
-def _words(form: FormatSpec, feature: Feature, meant: RotoDocument, told: tuple[str, ...]) -> tuple[str, ...]:
+def _words(form: FormatSpec, feature: Feature, meant: RotoDocument, lost: tuple[str, ...]) -> tuple[str, ...]:
     """The lines that tell of this feature; all lines of a format that does not say which is which."""
     if form.losses is not None:
         return tuple(dict.fromkeys(loss.text for loss in form.losses(meant) if loss.feature == feature))
-    return told if feature in form.loses else ()
+    return lost if feature in form.loses else ()
 
 
 def _read(form: FormatSpec, feature: Feature, meant: RotoDocument, path: Path) -> RotoDocument:
@@ -257,11 +257,11 @@ _ASPECTS: Final[Mapping[Feature, Callable[[RotoDocument], object]]] = {
 
 
 def table(found: Mapping[str, Mapping[Feature, Survival]]) -> str:
-    """The survey as Markdown: a row for each feature, a column for each format, then what is told."""
+    """The survey as Markdown: a row for each feature, a column for each format, then what is reported."""
     names = list(found)
     lines = [f"| feature | {' | '.join(names)} |", f"|---|{'---|' * len(names)}"]
     lines += [f"| {NOTES[f]} | {' | '.join(MARKS[found[name][f].cell] for name in names)} |" for f in FEATURES]
-    lines += ["", "What an artist is told when it happens (only then):", ""]
+    lines += ["", "What an artist reads when it happens (only then):", ""]
     for name in names:
         words = dict.fromkeys(line for each in found[name].values() for line in each.words)
         lines += [f"- **{name}**"] + [f"  - {line}" for line in words] if words else [f"- **{name}**: nothing is lost"]

@@ -40,7 +40,7 @@ class FormatSpec:
     back, and what the file does not hold. None says that this direction does not exist. `loses` is what no file of the
     format keeps, `limit_px` how far curves may lie from what was meant, `names` how shapes are called in a file (as in
     the document where it is None): `formats.proof_of` judges by them, or asks `prove` where the format has its own.
-    `losses` tells what is lost of a given document; `tells_aspect` and `tells_fps` whether files state these.
+    `losses` says what is lost of a given document; `states_aspect` and `states_fps` whether files state these.
     """
 
     name: str
@@ -53,10 +53,10 @@ class FormatSpec:
     names: Names | None = None
     prove: Prove | None = None
     losses: Losses | None = None
-    tells_aspect: bool = True
-    tells_fps: bool = True
+    states_aspect: bool = True
+    states_fps: bool = True
     pattern: Callable[[Path], Path] | None = None  # of the files that are really written, where it is one a frame
-    read_stretched: ReadStretched | None = None  # where the pixel aspect is in the numbers and not told
+    read_stretched: ReadStretched | None = None  # where the pixel aspect is in the numbers and not stated
 
 
 class TextForm(Protocol):
@@ -83,8 +83,8 @@ def of_text(
     settled: frozenset[Feature] = frozenset(),
     counts_from_first: bool = False,
     read_only: tuple[str, ...] = (),
-    tells_aspect: bool = True,
-    tells_fps: bool = True,
+    states_aspect: bool = True,
+    states_fps: bool = True,
     stretched: Callable[..., ReadResult] | None = None,
 ) -> FormatSpec:
     """The row of a text format.
@@ -103,13 +103,13 @@ def of_text(
         from rotopaint_ai.exchange import lossiness
         from rotopaint_ai.exchange.round_trip import compare
 
-        told = lossiness.features(module.losses_of(meant)) - settled
+        lost = lossiness.features(module.losses_of(meant)) - settled
         reader = partial(stretched, pixel_aspect=meant.pixel_aspect) if stretched else module.loads
         found = reader(text, width=meant.width, height=meant.height, where=where).document
         if counts_from_first:
             found = edit.shift_frames(found, meant.first_frame)
         wanted = as_written(meant) if as_written else meant
-        return compare(wanted, found, loses=told, names=names(wanted) if names else None)
+        return compare(wanted, found, loses=lost, names=names(wanted) if names else None)
 
     def write(path: Path, meant: RotoDocument) -> tuple[float, tuple[str, ...]]:
         from rotopaint_ai.exchange import lossiness
@@ -135,7 +135,7 @@ def of_text(
         names=names,
         prove=lambda path, meant: prove_text(text_of(path), meant, path.name),
         losses=module.losses_of,
-        tells_aspect=tells_aspect,
-        tells_fps=tells_fps,
+        states_aspect=states_aspect,
+        states_fps=states_fps,
         read_stretched=read_stretched if stretched else None,
     )

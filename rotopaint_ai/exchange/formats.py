@@ -128,8 +128,8 @@ FORMATS = (
         _read_svg,
         _write_svg,
         loses=svg.NOT_KEPT,
-        tells_aspect=False,
-        tells_fps=False,
+        states_aspect=False,
+        states_fps=False,
     ),
     of_text(
         ssf,
@@ -138,8 +138,8 @@ FORMATS = (
         "Shake shape file: Mocha, Silhouette, Fusion",
         names=ssf.names_of,
         counts_from_first=True,
-        tells_aspect=False,
-        tells_fps=False,
+        states_aspect=False,
+        states_fps=False,
     ),
     of_text(
         fusion,
@@ -148,7 +148,7 @@ FORMATS = (
         "polygon masks to paste into Fusion or Resolve",
         names=fusion.names_of,
         read_only=(".comp",),
-        tells_fps=False,
+        states_fps=False,
     ),
     of_text(
         aftereffects,
@@ -174,8 +174,8 @@ FORMATS = (
         "experimental: Bezier shapes, no feather",
         names=silhouette.names_of,
         as_written=silhouette.as_written,
-        tells_aspect=False,
-        tells_fps=False,
+        states_aspect=False,
+        states_fps=False,
         stretched=silhouette.loads,
     ),
     of_text(
@@ -185,8 +185,8 @@ FORMATS = (
         "polygons of every frame, landmarks as keypoints",
         as_written=coco.as_written,
         settled=polygons.SETTLED,
-        tells_aspect=False,
-        tells_fps=False,
+        states_aspect=False,
+        states_fps=False,
     ),
     labelme.FORMAT,
     cryptomatte_format.CRYPTOMATTE,
@@ -233,7 +233,7 @@ def read(
 ) -> tuple[RotoDocument, tuple[str, ...]]:
     """A document from any format, with the list of what it could not hold. Raises UsageError, DocumentError.
 
-    `pixel_aspect` and `fps` are the plate's, for files that do not tell; refused where one tells otherwise.
+    `pixel_aspect` and `fps` are the plate's, for files that do not state them; refused where one states another.
     """
     each = format_of(path)
     if each.read is None:
@@ -243,17 +243,17 @@ def read(
     else:
         found, lost = each.read(Path(path), width, height)
     if pixel_aspect is not None:
-        _refuse_other("pixel aspect", each.tells_aspect, found.pixel_aspect, pixel_aspect, 1.0, path)
+        _refuse_other("pixel aspect", each.states_aspect, found.pixel_aspect, pixel_aspect, 1.0, path)
         found = replace(found, pixel_aspect=pixel_aspect)
     if fps is not None:
-        _refuse_other("frame rate", each.tells_fps, found.fps, fps, 24.0, path)
+        _refuse_other("frame rate", each.states_fps, found.fps, fps, 24.0, path)
         found = replace(found, fps=fps)
     return found, lost
 
 
-def _refuse_other(what: str, told: bool, found: float, asked: float, usual: float, path: Path | str) -> None:
-    """A file that tells a number is right about it; the usual one may only mean that nobody set it."""
-    if told and found != usual and abs(found - asked) > 1e-3 * found:
+def _refuse_other(what: str, is_stated: bool, found: float, asked: float, usual: float, path: Path | str) -> None:
+    """A file that states a number is right about it; the usual one may only mean that nobody set it."""
+    if is_stated and found != usual and abs(found - asked) > 1e-3 * found:
         raise DocumentError(f"{Path(path).name}: is made for {what} {found:g}, asked for {asked:g}; leave it out")
 
 
@@ -305,7 +305,7 @@ def convert(
 ) -> Conversion:
     """Convert between shape formats, chosen by suffix; `offset` frames are added to every frame number.
 
-    `width` and `height` (both or neither), `pixel_aspect` and `fps` are the plate's, for sources that do not tell.
+    `width` and `height` (both or neither), `pixel_aspect` and `fps` are the plate's, for sources that state none.
     `bands` writes strokes as closed outlines of their width. Raises UsageError, DocumentError; the target is not
     touched by a conversion that fails while reading.
     """

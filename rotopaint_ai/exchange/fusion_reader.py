@@ -1,7 +1,7 @@
 """Masks of Fusion and Resolve read: polygons and B-splines of a `.setting` or `.comp` as a document.
 
 Standard library only. A mask's own centre, size and turn are applied where they do not move; whatever else a document
-cannot hold is told.
+cannot hold is reported.
 """
 
 from __future__ import annotations
@@ -58,21 +58,21 @@ def loads(text: str, *, width: int | None = None, height: int | None = None, whe
         return ReadResult(RotoDocument(*parsing.plate_size(where, None, width, height), 1, 1))
     if not masks:
         raise DocumentError(f"{where}: holds no polygon or B-spline mask; copy the mask nodes out of Fusion")
-    told = [
+    warnings = [
         f"{n}: a {t.kind} is not read; convert it to a polygon in Fusion" for n, t in tools.items() if t.kind in _UNREAD
     ]
-    size = parsing.plate_size(where, _size(masks, told), width, height)
-    found = [(name, *_keys(name, mask, tools, size, where, told)) for name, mask in masks.items()]
+    size = parsing.plate_size(where, _size(masks, warnings), width, height)
+    found = [(name, *_keys(name, mask, tools, size, where, warnings)) for name, mask in masks.items()]
     levels = {name: _levels(mask, tools) for name, mask in masks.items()}
     frames = [f for _, keys, *_ in found for f in keys if f is not None]
     first, last = parsing.frame_range(where, [*frames, *(f for changes in levels.values() for f, _ in changes)])
     shapes = [
-        _shape(name, masks[name], keys, closed, feather, levels[name], (first, last), size, told)
+        _shape(name, masks[name], keys, closed, feather, levels[name], (first, last), size, warnings)
         for name, keys, closed, feather in found
         if keys
     ]
     aspect = next((_aspect(mask) for mask in masks.values()), 1.0)
-    return ReadResult(RotoDocument(*size, first, last, aspect, shapes=tuple(shapes)), tuple(dict.fromkeys(told)))
+    return ReadResult(RotoDocument(*size, first, last, aspect, shapes=tuple(shapes)), tuple(dict.fromkeys(warnings)))
 
 
 def _tools(table: LuaTable, depth: int) -> Iterator[tuple[str, LuaTable]]:
@@ -93,7 +93,7 @@ def _number(tool: LuaTable, name: str, default: float) -> float:
     return value if isinstance(value, float) and math.isfinite(value) else default
 
 
-def _size(masks: Mapping[str, LuaTable], told: list[str]) -> tuple[int, int] | None:
+def _size(masks: Mapping[str, LuaTable], warnings: list[str]) -> tuple[int, int] | None:
     """The first size that a mask states; positions are shares of it, so another mask's size does not matter."""
     sizes = {name: (_number(m, "MaskWidth", 0), _number(m, "MaskHeight", 0)) for name, m in masks.items()}
     stated = {name: (int(w), int(h)) for name, (w, h) in sizes.items() if 0 < w < 1e6 and 0 < h < 1e6}
@@ -102,7 +102,7 @@ def _size(masks: Mapping[str, LuaTable], told: list[str]) -> tuple[int, int] | N
     size = next(iter(stated.values()))
     others = sorted(name for name, each in stated.items() if each != size)
     if others:
-        told.append(f"size {size[0]} x {size[1]} taken for every mask; made at another size: {', '.join(others)}")
+        warnings.append(f"size {size[0]} x {size[1]} taken for every mask; made at another size: {', '.join(others)}")
     return size
 
 
@@ -114,31 +114,33 @@ def _aspect(mask: LuaTable) -> float:
 
 
 def _keys(
-    name: str, mask: LuaTable, tools: Mapping[str, LuaTable], size: tuple[int, int], where: str, told: list[str]
+    name: str, mask: LuaTable, tools: Mapping[str, LuaTable], size: tuple[int, int], where: str, warnings: list[str]
 ) -> tuple[dict[int | None, Points], bool, float]:
     """Keys by frame (None for a mask without animation), whether closed, and the feather in pixels."""
-    placing = _placing(name, mask, size, told)
+    placing = _placing(name, mask, size, warnings)
     here = f"{where}: {name}"
-    found, closed = _polylines(mask, "Polyline", tools, placing, size, here, told)
-    outer, _ = _polylines(mask, "Polyline2", tools, placing, size, here, told)
+    found, closed = _polylines(mask, "Polyline", tools, placing, size, here, warnings)
+    outer, _ = _polylines(mask, "Polyline2", tools, placing, size, here, warnings)
     if mask.table("Inputs").table("Polyline2").fields.get("Disabled"):
         outer = {}
     if not found:
-        told.append(f"{name}: has no points and is left out")
+        warnings.append(f"{name}: has no points and is left out")
         return {}, True, 0.0
-    _tell(name, mask, told)
-    return found, closed, _feather(name, found, outer, closed, told)
+    _report(name, mask, warnings)
+    return found, closed, _feather(name, found, outer, closed, warnings)
 
 
-def _placing(name: str, mask: LuaTable, size: tuple[int, int], told: list[str]) -> _Placing:
+def _placing(name: str, mask: LuaTable, size: tuple[int, int], warnings: list[str]) -> _Placing:
     for control in ("Center", "Size", "ZRotation", "XRotation", "YRotation"):
         if mask.table("Inputs").table(control).text("SourceOp"):
-            told.append(f"{name}: its {control} is animated, which is not followed; bake it into the points in Fusion")
+            warnings.append(
+                f"{name}: its {control} is animated, which is not followed; bake it into the points in Fusion"
+            )
     centre = _input(mask, "Center")
     items = centre.items if isinstance(centre, LuaTable) else []
     x, y = [v if isinstance(v, float) and abs(v) < 1e6 else 0.5 for v in (*items, 0.5, 0.5)[:2]]
     if _number(mask, "XRotation", 0.0) or _number(mask, "YRotation", 0.0):
-        told.append(f"{name}: is turned out of the picture's plane, which is not followed")
+        warnings.append(f"{name}: is turned out of the picture's plane, which is not followed")
     turn = math.radians(_number(mask, "ZRotation", 0.0))
     return _Placing(
         (x - 0.5) * size[0], (y - 0.5) * size[1], _number(mask, "Size", 1.0), math.cos(turn), math.sin(turn)
@@ -152,7 +154,7 @@ def _polylines(
     placing: _Placing,
     size: tuple[int, int],
     where: str,
-    told: list[str],
+    warnings: list[str],
 ) -> tuple[dict[int | None, Points], bool]:
     """A mask's outline or second outline at each key, in plate space, and whether it is closed."""
     given = mask.table("Inputs").table(which)
@@ -162,14 +164,14 @@ def _polylines(
         if isinstance(key, LuaTable) and isinstance(time, float):
             rows[round(parsing.number(f"{where}: a key", time))] = key.table("Value")
             if time != round(time):
-                told.append(f"{where.split(': ')[-1]}: keys between frames were moved to the nearest frame")
+                warnings.append(f"{where.split(': ')[-1]}: keys between frames were moved to the nearest frame")
     if not rows and given.table("Value").table("Points").items:
         rows = {None: given.table("Value")}
     keys = {frame: _points(line, placing, size, where) for frame, line in rows.items() if line.table("Points").items}
     closed = any(line.fields.get("Closed") is True for line in rows.values())
     if mask.kind == "BSplineMask" or any(line.kind == "BSplinePolyline" for line in rows.values()):
         if which == "Polyline":
-            told.append(f"{where.split(': ')[-1]}: a B-spline became a Bezier shape")
+            warnings.append(f"{where.split(': ')[-1]}: a B-spline became a Bezier shape")
         keys = {frame: _smooth(points, closed) for frame, points in keys.items()}
     return keys, closed
 
@@ -212,25 +214,25 @@ def _feather(
     keys: Mapping[int | None, Points],
     outer: Mapping[int | None, Points],
     closed: bool,
-    told: list[str],
+    warnings: list[str],
 ) -> float:
     common = [frame for frame in keys if frame in outer and len(outer[frame]) == len(keys[frame])]
     if outer and (not closed or not common):
-        told.append(f"{name}: its second outline does not fit the first; the soft edge is left out")
+        warnings.append(f"{name}: its second outline does not fit the first; the soft edge is left out")
         return 0.0
     widths = [w for f in common for w in feather_edges.widths(keys[f], [(p.x, p.y) for p in outer[f]])]
     if not widths:
         return 0.0
     if max(widths) - min(widths) > 0.1:
-        told.append(
+        warnings.append(
             f"{name}: soft edge of {min(widths):.1f} to {max(widths):.1f} px became its mean; the document holds one"
         )
     if min(widths) < -0.1:
-        told.append(f"{name}: a soft edge inside the outline is not held by the document")
+        warnings.append(f"{name}: a soft edge inside the outline is not held by the document")
     return max(0.0, round(sum(widths) / len(widths), 6))
 
 
-def _tell(name: str, mask: LuaTable, told: list[str]) -> None:
+def _report(name: str, mask: LuaTable, warnings: list[str]) -> None:
     """Controls of a mask that a document does not hold."""
     controls: tuple[tuple[str, float, str], ...] = (
         ("SoftEdge", 0.0, "soft edge by blur"),
@@ -239,9 +241,9 @@ def _tell(name: str, mask: LuaTable, told: list[str]) -> None:
     )
     for control, default, what in controls:
         if mask.table("Inputs").table(control).text("SourceOp") or _number(mask, control, default) != default:
-            told.append(f"{name}: {what} is not held by the document")
+            warnings.append(f"{name}: {what} is not held by the document")
     if 0.0 < _number(mask, "Level", 1.0) < 1.0:
-        told.append(f"{name}: is partly transparent; the document draws it whole")
+        warnings.append(f"{name}: is partly transparent; the document draws it whole")
 
 
 def _shape(
@@ -253,13 +255,13 @@ def _shape(
     levels: list[tuple[int, bool]],
     span: tuple[int, int],
     size: tuple[int, int],
-    told: list[str],
+    warnings: list[str],
 ) -> RotoShape:
     by_frame = {span[0] if frame is None else frame: points for frame, points in keys.items()}
     kept = parsing.same_count(name, by_frame)
     if len(kept) < len(by_frame):
         gone = sorted(set(by_frame) - set(kept))
-        told.append(f"{name}: its points change in number; keys at {parsing.spelled(gone)} are left out")
+        warnings.append(f"{name}: its points change in number; keys at {parsing.spelled(gone)} are left out")
     shape = parsing.shape_of(name, closed, kept, feather)
     hidden = visible_between(levels, *span)
     width = None if closed else _number(mask, "BorderWidth", 0.0) * size[0] or None

@@ -153,7 +153,7 @@ def loads_all(
     where: str = "labelme",
 ) -> ReadResult:
     """The document in the texts of one file a frame, each with the frame in its name and its own name for errors."""
-    told: list[str] = []
+    warnings: list[str] = []
     rows: list[FramePolygon] = []
     marks: dict[int, dict[str, Landmark]] = {}
     size: tuple[int, int] | None = None
@@ -167,12 +167,12 @@ def loads_all(
         size = size or here
         frame = stated if stated is not None else polygons.frame_of(str(data.get("imagePath") or ""), place)
         marks[frame] = {}
-        rows += _drawn(data["shapes"], frame, marks[frame], name, told)
+        rows += _drawn(data["shapes"], frame, marks[frame], name, warnings)
     found = parsing.plate_size(where, size, width, height)
     first, last = parsing.frame_range(where, marks)
     shapes = polygons.assemble(rows, sorted(marks), where)
     document = RotoDocument(*found, first, last, landmarks=_landmarks(marks), shapes=shapes)
-    return ReadResult(document, tuple(dict.fromkeys(told)))
+    return ReadResult(document, tuple(dict.fromkeys(warnings)))
 
 
 def _size(data: Mapping[str, Any], where: str) -> tuple[int, int] | None:
@@ -183,7 +183,7 @@ def _size(data: Mapping[str, Any], where: str) -> tuple[int, int] | None:
 
 
 def _drawn(
-    shapes: Sequence[Any], frame: int, marks: dict[str, Landmark], where: str, told: list[str]
+    shapes: Sequence[Any], frame: int, marks: dict[str, Landmark], where: str, warnings: list[str]
 ) -> Iterator[FramePolygon]:
     for place, row in enumerate(shapes, 1):
         if not isinstance(row, dict) or not isinstance(row.get("points"), list):
@@ -197,9 +197,9 @@ def _drawn(
             continue
         curve = _curve(kind, places)
         if curve is None:
-            told.append(f"'{label}' is a {kind}, which is not read; draw it as a polygon")
+            warnings.append(f"'{label}' is a {kind}, which is not read; draw it as a polygon")
         elif not curve[1]:
-            told.append(f"'{label}' has no points and is left out")
+            warnings.append(f"'{label}' has no points and is left out")
         else:
             yield FramePolygon(frame, label, *curve)
 
@@ -276,6 +276,6 @@ FORMAT: Final = FormatSpec(
     prove=_prove,
     pattern=_pattern,
     losses=losses_of,
-    tells_aspect=False,
-    tells_fps=False,
+    states_aspect=False,
+    states_fps=False,
 )

@@ -1,6 +1,6 @@
 """What a format does not hold of a document, one line for each thing that the document really has.
 
-Standard library only. A format says which features it keeps and may put its own words to what it loses; a loss is told
+Standard library only. A format says which features it keeps, and may word what it loses. A loss is reported
 only where it happens.
 """
 
@@ -19,7 +19,7 @@ HOLDS: Final = "{names}: holds became pairs of equal keys, the same at every who
 
 
 class Loss(NamedTuple):
-    """A feature that does not survive, and the line that tells an artist."""
+    """A feature that does not survive, and the line that reports it."""
 
     feature: Feature
     text: str
@@ -38,14 +38,14 @@ def of(
     `shapes` says of which shapes a feature is lost, kept or not; `always` names features lost in every document.
     `words` replace the usual text, in which `{names}` stands for the shapes concerned.
     """
-    said, asked = {**WORDS, **(words or {})}, shapes or {}
+    texts_of, asked = {**WORDS, **(words or {})}, shapes or {}
     found = []
     for feature in sorted((EVERY - set(keeps)) | set(asked) | set(always)):
         named = _named(document, asked[feature]) if feature in asked else users(document, feature)
         if feature in always:
             named = named or []
         if named is not None:
-            found.append(Loss(feature, said[feature].format(names=_listed(named), document=document)))
+            found.append(Loss(feature, texts_of[feature].format(names=_listed(named), document=document)))
     empty = [shape.name for shape in document.shapes if not shape.keys]
     return found + ([Loss("names", f"{_listed(empty)}: has no key and is not written")] if empty else [])
 

@@ -27,7 +27,7 @@ def keys_of(
 ) -> dict[int | None, Key]:
     """Keys by frame in plate space; a shape without animation has one, under None.
 
-    `curves` are six components for each control point (two for a B-spline's), `report` is told what had to change.
+    `curves` are six components for each control point, two for a B-spline's; `report` hears what had to change.
     """
     times = sorted({key.time for row in curves for curve in row for key in curve.keys}.union(moved.times))
     if not curves:

@@ -131,17 +131,17 @@ def _size(
     for node in nodes:
         if node.kind in NODE_KINDS and node.full_name in own:
             own[node.full_name] = [*_format(node), *own[node.full_name]]
-    told = [size for sizes in own.values() for size in sizes]
-    told += [size for node in nodes if node.kind == "Root" for size in _format(node)]
+    stated_sizes = [size for sizes in own.values() for size in sizes]
+    stated_sizes += [size for node in nodes if node.kind == "Root" for size in _format(node)]
     check_size(width, height, where)
     if width is not None and height is not None:
-        if told and (width, height) not in told:
-            stated = f"{told[0][0]} x {told[0][1]}"
+        if stated_sizes and (width, height) not in stated_sizes:
+            stated = f"{stated_sizes[0][0]} x {stated_sizes[0][1]}"
             raise DocumentError(f"{where}: made for {stated}, asked for {width} x {height}; leave the size out")
-        told = [(width, height)]
-    if not told:
+        stated_sizes = [(width, height)]
+    if not stated_sizes:
         raise DocumentError(f"{where}: does not say the size of its plate; give --width and --height")
-    size = told[0]
+    size = stated_sizes[0]
     check_size(*size, where)
     others = [f"{name} ({sizes[0][0]} x {sizes[0][1]})" for name, sizes in own.items() if sizes and size not in sizes]
     if others:
@@ -292,14 +292,14 @@ def _report_views(found: Sequence[Views], report: Callable[[str], None]) -> None
 
 def _report_attributes(shape: NukeShape, layers: Sequence[NukeLayer], report: Callable[[str], None]) -> None:
     elements: tuple[NukeShape | NukeLayer, ...] = (shape, *layers)
-    told = {
+    usual = {
         "inv": (0.0, "inverted"),
         "bm": (0.0, "has a blending mode"),
         "mbo": (0.0, "has motion blur"),
         "ft": (0.0, "has a smooth feather falloff"),
         "ff": (1.0, "has a feather falloff"),
     }
-    for name, (default, text) in told.items():
+    for name, (default, text) in usual.items():
         if any(_attribute(element, name, default) != default for element in elements):
             report(f"{text}; the document does not hold that")
     for element in elements:

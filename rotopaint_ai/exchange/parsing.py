@@ -66,20 +66,20 @@ def _no_constant(name: str) -> float:
 
 
 def plate_size(
-    where: str, told: tuple[int, int] | None, width: int | None, height: int | None, *, example: str = ""
+    where: str, stated: tuple[int, int] | None, width: int | None, height: int | None, *, example: str = ""
 ) -> tuple[int, int]:
-    """The plate's size: what the file tells, or what the caller gives where the file is silent.
+    """The plate's size: what the file states, or what the caller gives where the file is silent.
 
     Raises DocumentError where neither does, or where they differ: a wrong height moves every shape.
     """
     asked = None if width is None or height is None else (width, height)
-    if told is None and asked is None:
+    if stated is None and asked is None:
         raise DocumentError(f"{where}: does not say the size of its plate; give --width and --height{example}")
-    if told is not None and asked is not None and told != asked:
+    if stated is not None and asked is not None and stated != asked:
         raise DocumentError(
-            f"{where}: is made for {told[0]} x {told[1]}, asked for {asked[0]} x {asked[1]}; leave the size out"
+            f"{where}: is made for {stated[0]} x {stated[1]}, asked for {asked[0]} x {asked[1]}; leave the size out"
         )
-    size: tuple[int, int] = told or asked or (0, 0)
+    size: tuple[int, int] = stated or asked or (0, 0)
     if not all(0 < side <= LARGEST_PLATE_PX for side in size):
         raise DocumentError(f"{where}: width x height is {size[0]} x {size[1]}; both must be positive pixels")
     return size

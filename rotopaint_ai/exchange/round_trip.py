@@ -2,7 +2,7 @@
 
 Convention: `meant` is the source, `found` what a format's own reader gave back; distances in pixels of the plate.
 What a format cannot hold is named by its features (`features.Feature`) and not held against it; anything else that
-differs is a fault, told in words. Needs numpy; a host's own Python uses `nuke.difference` instead.
+differs is a fault, in words. Needs numpy; a host's own Python uses `nuke.difference` instead.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Proof:
     faults: tuple[str, ...] = ()
 
     def require(self, where: str) -> Proof:
-        """The proof itself. Raises DocumentError telling the first faults and how many there are."""
+        """The proof itself. Raises DocumentError naming the first faults and how many there are."""
         if self.faults:
             more = f" (and {len(self.faults) - 2} more)" if len(self.faults) > 2 else ""
             raise DocumentError(f"{where}: reads back otherwise than meant: {'; '.join(self.faults[:2])}{more}")
@@ -93,14 +93,14 @@ def compare(
 
 
 def _document_faults(meant: RotoDocument, found: RotoDocument, loses: Collection[Feature]) -> list[str]:
-    told: tuple[tuple[Feature, str, object, object], ...] = (
+    properties: tuple[tuple[Feature, str, object, object], ...] = (
         ("size", "size", (meant.width, meant.height), (found.width, found.height)),
         ("aspect", "pixel aspect", meant.pixel_aspect, found.pixel_aspect),
         ("fps", "frame rate", meant.fps, found.fps),
         ("range", "frames", _range(meant, meant), _range(found, meant)),
         ("landmarks", "landmarks", len(meant.landmarks.keys), len(found.landmarks.keys)),
     )
-    return [f"{name} {b}, meant {a}" for feature, name, a, b in told if feature not in loses and not _same(a, b)]
+    return [f"{name} {b}, meant {a}" for feature, name, a, b in properties if feature not in loses and not _same(a, b)]
 
 
 def _range(document: RotoDocument, meant: RotoDocument) -> tuple[int, int] | None:

@@ -33,7 +33,7 @@ WORDS: Final[Mapping[Feature, str]] = {
     "feather": "{names}: feather is not written: how Silhouette stores it is not known",
     "points": "{names}: Silhouette refuses shapes of one point; left out",
     "order": "layers keep their shapes together, so shapes come in another order",
-    "aspect": "pixel aspect {document.pixel_aspect:g} is in the numbers, but not told by the file",
+    "aspect": "pixel aspect {document.pixel_aspect:g} is in the numbers, but not stated by the file",
 }
 _POINT: Final = re.compile(r"\(\s*([^,()]+)\s*,\s*([^,()]+)\s*\)")
 
@@ -197,17 +197,21 @@ def loads(
     root = parsing.xml_of(text, where)
     if root.tag != "Silhouette":
         raise DocumentError(f"{where}: is no Silhouette shape file (its root is {root.tag[:30]}); export shapes there")
-    told = [EXPERIMENTAL]
+    warnings = [EXPERIMENTAL]
     stated = [root.get(name, "") for name in ("width", "height")]
     size = parsing.plate_size(where, _size(stated, where), width, height)
     start = parsing.whole(f"{where}: sessionStartFrame", root.get("sessionStartFrame", "0"))
     end = start + parsing.whole(f"{where}: workRangeEnd", root.get("workRangeEnd", "0"))
-    found = list(_shapes(root, (), where, told))
+    found = list(_shapes(root, (), where, warnings))
     rows = [(name, element, _keys(element, name, start, size, pixel_aspect, where)) for name, element in found]
     first, last = parsing.frame_range(where, [start, max(start, end), *(f for *_, keys in rows for f in keys)])
     taken: set[str] = set()
-    shapes = [_shape(parsing.free_name(n, taken), e, keys, start, (first, last), where, told) for n, e, keys in rows]
-    return ReadResult(RotoDocument(*size, first, last, pixel_aspect, shapes=tuple(shapes)), tuple(dict.fromkeys(told)))
+    shapes = [
+        _shape(parsing.free_name(n, taken), e, keys, start, (first, last), where, warnings) for n, e, keys in rows
+    ]
+    return ReadResult(
+        RotoDocument(*size, first, last, pixel_aspect, shapes=tuple(shapes)), tuple(dict.fromkeys(warnings))
+    )
 
 
 def _size(stated: list[str], where: str) -> tuple[int, int] | None:
@@ -217,20 +221,20 @@ def _size(stated: list[str], where: str) -> tuple[int, int] | None:
 
 
 def _shapes(
-    element: ElementTree.Element, above: tuple[str, ...], where: str, told: list[str]
+    element: ElementTree.Element, above: tuple[str, ...], where: str, warnings: list[str]
 ) -> Iterator[tuple[str, ElementTree.Element]]:
     """Every shape with its layers' names before its own."""
     for child in element:
         label = child.get("label", child.tag)
         if child.tag in ("Layer", "Object") and child.get("type") == "Layer":
             if _property(child, "transform.matrix") is not None:
-                told.append(f"layer '{label}' moves its shapes, which is not followed; bake it in Silhouette")
+                warnings.append(f"layer '{label}' moves its shapes, which is not followed; bake it in Silhouette")
             inner = (*above, label) if (above or label != _NO_LAYER) else above
             holder = _property(child, "objects")
-            yield from _shapes(child if holder is None else holder, inner, where, told)
+            yield from _shapes(child if holder is None else holder, inner, where, warnings)
         elif child.tag == "Object" and child.get("type") == "Shape":
             if child.get("shape_type", "Bezier") != "Bezier":
-                told.append(f"'{label}' is a {child.get('shape_type')}, which is not read; convert it to Bezier")
+                warnings.append(f"'{label}' is a {child.get('shape_type')}, which is not read; convert it to Bezier")
             else:
                 yield "/".join((*above, label)), child
 
@@ -280,13 +284,13 @@ def _shape(
     start: int,
     span: tuple[int, int],
     where: str,
-    told: list[str],
+    warnings: list[str],
 ) -> RotoShape:
     points: dict[int, Points] = {frame: key.points for frame, (_, key) in keys.items()}
     kept = parsing.same_count(f"{where}: '{name}'", points)
     if len(kept) < len(points):
         gone = sorted(set(points) - set(kept))
-        told.append(f"{name}: its points change in number; keys at {parsing.spelled(gone)} are left out")
+        warnings.append(f"{name}: its points change in number; keys at {parsing.spelled(gone)} are left out")
     closed = next(iter(keys.values()))[0]
     shape = parsing.shape_of(name, closed, kept)
     shape = shape.with_keys({frame: keys[frame][1] for frame in shape.frames})

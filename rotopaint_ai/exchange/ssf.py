@@ -34,7 +34,7 @@ WORDS: Final[Mapping[Feature, str]] = {
     "range": "frames are counted from 0 at the shot's first: give --offset {document.first_frame} to read it back",
 }
 _PER_VERTEX: Final = 12
-_UNEVEN_PX: Final = 0.1  # feather that differs by more than that along a shape or over time is told
+_UNEVEN_PX: Final = 0.1  # feather that differs by more than that along a shape or over time is reported
 
 
 def losses_of(document: RotoDocument) -> list[Loss]:
@@ -141,15 +141,15 @@ def loads(text: str, *, width: int | None = None, height: int | None = None, whe
     """The document in the text of a Shake file. Frames are its key times. Raises DocumentError."""
     head, found = _parse(text, where)
     size = parsing.plate_size(where, None, width, height)
-    told: list[str] = []
+    warnings: list[str] = []
     if head.get("motion_blur", "0") not in ("", "0", "0.0"):
-        told.append("motion blur is not held by the document")
+        warnings.append("motion blur is not held by the document")
     taken: set[str] = set()
-    shapes = tuple(_shape(each, parsing.free_name(each.name, taken), size[1], where, told) for each in found)
+    shapes = tuple(_shape(each, parsing.free_name(each.name, taken), size[1], where, warnings) for each in found)
     first, last = parsing.frame_range(where, (frame for shape in shapes for frame in shape.frames))
     hidden = {each.name for each in found if each.words.get("visible", "1") == "0"}
-    told += [f"'{name}' is hidden in the file and shown in the document" for name in sorted(hidden)]
-    return ReadResult(RotoDocument(*size, first, last, shapes=shapes), tuple(told))
+    warnings += [f"'{name}' is hidden in the file and shown in the document" for name in sorted(hidden)]
+    return ReadResult(RotoDocument(*size, first, last, shapes=shapes), tuple(warnings))
 
 
 def _parse(text: str, where: str) -> tuple[dict[str, str], list[_Shape]]:
@@ -206,7 +206,7 @@ def _take_vertices(shape: _Shape, rest: str, where: str) -> None:
     shape.keys[shape.times[-1]] = numbers
 
 
-def _shape(found: _Shape, name: str, height: int, where: str, told: list[str]) -> RotoShape:
+def _shape(found: _Shape, name: str, height: int, where: str, warnings: list[str]) -> RotoShape:
     here = f"{where}: '{found.name[:60]}'"
     closed = found.words.get("closed", "1") != "0"
     wanted = found.words.get("num_key_times", str(len(found.keys)))
@@ -218,7 +218,7 @@ def _shape(found: _Shape, name: str, height: int, where: str, told: list[str]) -
         keys[frame] = tuple(_point(numbers[i : i + 6], height) for i in range(0, len(numbers), _PER_VERTEX))
         if closed:
             feathers += _feather(keys[frame], numbers, height)
-    _tell(found, name, closed, feathers, told)
+    _report(found, name, closed, feathers, warnings)
     mean = sum(feathers) / len(feathers) if feathers else 0.0
     return parsing.shape_of(name, closed, keys, max(0.0, round(mean, 6)))
 
@@ -236,17 +236,17 @@ def _feather(points: Points, numbers: list[float], height: int) -> list[float]:
     return feather_edges.widths(points, outer)
 
 
-def _tell(found: _Shape, name: str, closed: bool, feathers: list[float], told: list[str]) -> None:
+def _report(found: _Shape, name: str, closed: bool, feathers: list[float], warnings: list[str]) -> None:
     if feathers and max(feathers) - min(feathers) > _UNEVEN_PX:
-        told.append(
+        warnings.append(
             f"{name}: feather of {min(feathers):.1f} to {max(feathers):.1f} px became its mean; the document holds one "
             "width"
         )
     if feathers and min(feathers) < -_UNEVEN_PX:
-        told.append(f"{name}: feather inside the edge is not held by the document")
+        warnings.append(f"{name}: feather inside the edge is not held by the document")
     if found.words.get("parent_name"):
-        told.append(f"{name}: is parented to '{found.words['parent_name']}'; its points are kept where they stand")
+        warnings.append(f"{name}: is parented to '{found.words['parent_name']}'; its points are kept where they stand")
     if any(time != round(time) for time in found.keys):
-        told.append(f"{name}: keys between frames were moved to the nearest frame")
+        warnings.append(f"{name}: keys between frames were moved to the nearest frame")
     if not re.fullmatch(r"1(\.0*)?|0(\.0*)?", found.words.get("color_a", "1.0")):
-        told.append(f"{name}: is partly transparent; the document draws it whole")
+        warnings.append(f"{name}: is partly transparent; the document draws it whole")

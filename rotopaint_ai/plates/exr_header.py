@@ -225,9 +225,9 @@ def _part(found: Mapping[str, tuple[str, bytes]], flags: int, name: str, is_mult
 def _counted(part: ExrPart, found: Mapping[str, tuple[str, bytes]], name: str, is_multipart: bool) -> ExrPart:
     n_chunks = chunks_of(part)
     if is_multipart and n_chunks and "chunkCount" in found:
-        said = struct.unpack("<i", _value(found, "chunkCount", "int", 4, name))[0]
-        if said != n_chunks:
-            raise DamagedFrameError(f"{name}: says {said} chunks where {n_chunks} are needed; render it again")
+        stated = struct.unpack("<i", _value(found, "chunkCount", "int", 4, name))[0]
+        if stated != n_chunks:
+            raise DamagedFrameError(f"{name}: says {stated} chunks where {n_chunks} are needed; render it again")
     fields = {key: getattr(part, key) for key in ExrPart.__dataclass_fields__}
     return ExrPart(**(fields | {"n_chunks": n_chunks}))
 

@@ -1,4 +1,4 @@
-"""Which kinds of files can be plates, told by their first bytes and by their suffix."""
+"""Which kinds of files can be plates, by their first bytes and by their suffix."""
 
 from __future__ import annotations
 

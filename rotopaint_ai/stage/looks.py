@@ -24,7 +24,7 @@ STEP_REACH = 0.35
 
 
 @dataclass(frozen=True, slots=True)
-class SeamLook:
+class SeamStyle:
     """How a seam shows."""
 
     seed: int
@@ -50,14 +50,14 @@ class SeamLook:
         return 0.5 * self.gap + max(self.bevel)
 
 
-def draw_look(seed: int) -> SeamLook:
+def draw_style(seed: int) -> SeamStyle:
     """A look from a seed."""
     rng = np.random.default_rng([seed, 0x5EA3])
     u = rng.uniform
     gap = float(np.exp(u(np.log(0.004), np.log(0.042))))
     bevel = np.exp(u(np.log(0.006), np.log(0.05))) * np.exp(rng.normal(0, 0.25, 2))
     tint = rng.normal(0.0, 0.12, 3)
-    return SeamLook(
+    return SeamStyle(
         seed=seed,
         gap=gap,
         edge=u(0.15, 1.1),
@@ -87,7 +87,7 @@ class Beside:
     bank: npt.NDArray[np.intp]
 
 
-def carve(s: Surfaces, sel: npt.NDArray[np.intp], at: Beside, look: SeamLook, key: Array) -> F32:
+def carve(s: Surfaces, sel: npt.NDArray[np.intp], at: Beside, look: SeamStyle, key: Array) -> F32:
     """Carve a seam into the surfaces `sel`, in place; `key` (3,) points to the key light.
 
     Returns: coverage (N,) of the parts that gap and bevels take up; halo, shadow and step run on outside them.
@@ -118,7 +118,7 @@ def carve(s: Surfaces, sel: npt.NDArray[np.intp], at: Beside, look: SeamLook, ke
     return (at.distance < gap + bevel).astype(np.float32)
 
 
-def _along(look: SeamLook, along: F32) -> tuple[F32, F32]:
+def _along(look: SeamStyle, along: F32) -> tuple[F32, F32]:
     """Width of the gap and strength of everything, as shares, at places along the seam; both taper to its ends."""
     rng = np.random.default_rng([look.seed, 7])
     knots = np.linspace(0, 1, 24)

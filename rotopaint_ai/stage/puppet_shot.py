@@ -15,7 +15,7 @@ from rotopaint_ai.exchange import document
 from rotopaint_ai.files import replacing, write_json
 from rotopaint_ai.shapes.roto import ControlPoint, Key, Landmark, LandmarkKeys, RotoDocument, RotoShape
 from rotopaint_ai.stage import anatomy
-from rotopaint_ai.stage.looks import draw_look
+from rotopaint_ai.stage.looks import draw_style
 from rotopaint_ai.stage.puppet import Build, Pose, draw_build, draw_pose
 from rotopaint_ai.stage.scene import StageFrame, render, render_looks
 from rotopaint_ai.stage.studio import Studio, draw_studio
@@ -145,7 +145,7 @@ def film_looks(seed: int, *, poses: int, looks: int, size: int = 448) -> Iterato
     """
     rng = np.random.default_rng([seed, 0x100C5])
     build = draw_build(seed)
-    drawn = [draw_look(seed * 1000 + k) for k in range(looks)]
+    drawn = [draw_style(seed * 1000 + k) for k in range(looks)]
     for k in range(poses):
         scale = float(np.exp(rng.uniform(np.log(95), np.log(200))))
         centre = (size / 2 + float(rng.normal(0, 20)), size * 0.5 + float(rng.normal(0, 20)))

@@ -15,7 +15,7 @@ from rotopaint_ai.shapes.fit import fit_segments
 from rotopaint_ai.stage import anatomy, props
 from rotopaint_ai.stage.face import FaceSurface
 from rotopaint_ai.stage.face_paint import FacePaint, folded, paint
-from rotopaint_ai.stage.looks import STEP_REACH, SeamLook
+from rotopaint_ai.stage.looks import STEP_REACH, SeamStyle
 from rotopaint_ai.stage.looks import carve as looks_carve
 from rotopaint_ai.stage.materials import features_of, surfaces_of
 from rotopaint_ai.stage.mesh import Mesh
@@ -153,7 +153,7 @@ def render_looks(
     pose: Pose,
     studio: Studio,
     camera: Camera,
-    looks: Sequence[SeamLook],
+    looks: Sequence[SeamStyle],
     *,
     folds: int = 0,
     grain_seed: int = 0,

@@ -123,7 +123,7 @@ def test_04_pixel_aspect_never_moves_points(form: FormatSpec, aspect: float, tmp
     document = replace(shots.shot(shots.corners()), pixel_aspect=aspect)
     found = there_and_back(document, form, tmp_path)
     assert found.shapes[0].at(1001)[0].x == pytest.approx(300, abs=1e-3)
-    assert found.pixel_aspect == pytest.approx(aspect if form.tells_aspect or form.read_stretched else 1.0)
+    assert found.pixel_aspect == pytest.approx(aspect if form.states_aspect or form.read_stretched else 1.0)
 
 
 def test_04_silhouette_stretches_x_and_after_effects_does_not() -> None:
@@ -351,7 +351,7 @@ def test_20_frame_rates_never_double_or_drop_keys(form: FormatSpec, fps: float, 
     keys = {f: Key(shots.moved(shots.CORNERS, (f - 1001) ** 2 / 50), "human") for f in range(1001, 1061)}
     found = there_and_back(replace(shots.shot(RotoShape("a", True, "matte", keys), last=1060), fps=fps), form, tmp_path)
     assert found.shapes[0].frames == tuple(range(1001, 1061))
-    assert found.fps == pytest.approx(fps if form.tells_fps else 24.0, abs=1e-4)
+    assert found.fps == pytest.approx(fps if form.states_fps else 24.0, abs=1e-4)
 
 
 @pytest.mark.parametrize("name", ["SSF", "Fusion", "AfterEffects", "Blender", "Silhouette"])

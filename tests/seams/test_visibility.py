@@ -91,14 +91,14 @@ def test_rendered_seams_rank_as_their_known_contrast_does() -> None:
     from dataclasses import replace
 
     from rotopaint_ai.shapes import bezier
-    from rotopaint_ai.stage.looks import draw_look
+    from rotopaint_ai.stage.looks import draw_style
     from rotopaint_ai.stage.puppet import Pose, draw_build
     from rotopaint_ai.stage.scene import render_looks
     from rotopaint_ai.stage.studio import draw_studio
     from rotopaint_ai.stage.view import Camera
 
     for seed in (5, 12):
-        base = draw_look(seed)
+        base = draw_style(seed)
         looks = [
             replace(base, gap=gap, depth=depth, shadow=0.0, wander=0.0, tilt=(0.3, 0.3), step=0.0)
             for gap, depth in ((0.004, 0.3), (0.008, 0.3), (0.008, 0.6), (0.016, 0.6), (0.016, 0.95), (0.03, 0.95))

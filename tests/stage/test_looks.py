@@ -12,7 +12,7 @@ pytest.importorskip("numba")
 
 from rotopaint_ai.exchange import document
 from rotopaint_ai.plates import oiio
-from rotopaint_ai.stage.looks import SeamLook, draw_look
+from rotopaint_ai.stage.looks import SeamStyle, draw_style
 from rotopaint_ai.stage.puppet import Pose, draw_build
 from rotopaint_ai.stage.puppet_shot import write_looks
 from rotopaint_ai.stage.scene import StageFrame, render_looks
@@ -21,13 +21,13 @@ from rotopaint_ai.stage.view import Camera
 
 CAMERA = Camera(140, 140, 46, (70, 70), 9.0)
 PLAIN = replace(
-    draw_look(1),
+    draw_style(1),
     gap=0.03, bevel=(0.02, 0.02), tilt=(0.0, 0.0), shade=(0.0, 0.0), halo=(0.0, 0.0), shadow=0.0, step=0.0, wander=0.0,
     gloss=0.0, depth=0.9,
 )  # fmt: skip
 
 
-def pictures(*looks: SeamLook, folds: int = 0) -> list[StageFrame]:
+def pictures(*looks: SeamStyle, folds: int = 0) -> list[StageFrame]:
     studio = replace(draw_studio(3), glow=0.0, focus_blur=0.0, grain=0.0)
     return list(render_looks(draw_build(3), Pose(), studio, CAMERA, looks, folds=folds, texture=384))
 
@@ -62,8 +62,8 @@ def test_folds_change_the_face_and_not_where_the_seam_runs() -> None:
 
 
 def test_drawn_looks_vary_and_stay_within_bounds() -> None:
-    drawn = [draw_look(seed) for seed in range(200)]
-    assert draw_look(5) == drawn[5]
+    drawn = [draw_style(seed) for seed in range(200)]
+    assert draw_style(5) == drawn[5]
     gaps = np.array([look.gap for look in drawn])
     assert gaps.min() < 0.006
     assert gaps.max() > 0.035
