@@ -25,13 +25,14 @@ import numpy as np
 from rotopaint_ai.errors import RotopaintError
 from rotopaint_ai.files import write_json
 from rotopaint_ai.shapes import bezier
-from rotopaint_ai.training.mining import check, symmetry
-from rotopaint_ai.training.mining.join import Joined, Row, join
-from rotopaint_ai.training.mining.mine import MineOrder, mine_joined, vectorise
-from rotopaint_ai.training.mining.outline import Array
-from rotopaint_ai.training.mining.propose import TOLERANCE_PX
-from rotopaint_ai.training.mining.sources import FrameTruth, RawShape
-from rotopaint_ai.training.mining.suspicious import KINDS, Finding
+from rotopaint_ai.training.mining.curves import Array
+from rotopaint_ai.training.mining.faces import name_pairs
+from rotopaint_ai.training.mining.join import JoinedFrame, JoinedTakes, join_sources
+from rotopaint_ai.training.mining.label_checks import check_labels
+from rotopaint_ai.training.mining.mine import mine_joined
+from rotopaint_ai.training.mining.options import KINDS, TOLERANCE_PX, LabelIssue, MineOptions
+from rotopaint_ai.training.mining.takes import FrameTruth, RawShape
+from rotopaint_ai.training.mining.vectorise import vectorise
 
 Shapes = Mapping[str, RawShape]
 
@@ -45,7 +46,7 @@ SINGLE: Final = (
     "reversed",
 )
 STRETCHES: Final = ("shifted shot", "shifted shape", "shifted stretch", "held stretch")
-# Which kind of finding each injected error ought to be called.
+# Which kind of issue each injected error ought to be called.
 CALLED: Final = {
     "swapped shapes": "swapped",
     "swapped face": "swapped",
@@ -80,11 +81,11 @@ class InjectedError:
 class Injected:
     """Frames with errors in them, and the list of errors."""
 
-    joined: Joined
+    joined: JoinedTakes
     errors: tuple[InjectedError, ...]
 
 
-def inject_single(joined: Joined, seed: int, *, per_shot: int = 7, kinds: Sequence[str] = SINGLE) -> Injected:
+def inject_single(joined: JoinedTakes, seed: int, *, per_shot: int = 7, kinds: Sequence[str] = SINGLE) -> Injected:
     """Errors of single frames, the kinds in turn, at frames drawn from each shot."""
     rng = np.random.default_rng(seed)
     rows, errors, turn = list(joined.rows), [], int(rng.integers(len(kinds)))
@@ -100,7 +101,7 @@ def inject_single(joined: Joined, seed: int, *, per_shot: int = 7, kinds: Sequen
     return Injected(replace(joined, rows=tuple(rows)), tuple(errors))
 
 
-def inject_stretches(joined: Joined, seed: int, *, kinds: Sequence[str] = STRETCHES) -> Injected:
+def inject_stretches(joined: JoinedTakes, seed: int, *, kinds: Sequence[str] = STRETCHES) -> Injected:
     """One error that lasts, of each kind in turn, in each shot but the last, which stays good."""
     rng = np.random.default_rng(seed)
     rows, errors = list(joined.rows), []
@@ -112,7 +113,7 @@ def inject_stretches(joined: Joined, seed: int, *, kinds: Sequence[str] = STRETC
     return Injected(replace(joined, rows=tuple(rows)), tuple(errors))
 
 
-def _shots(rows: Sequence[Row]) -> list[list[int]]:
+def _shots(rows: Sequence[JoinedFrame]) -> list[list[int]]:
     found: dict[tuple[str, str], list[int]] = {}
     for at, row in enumerate(rows):
         found.setdefault((row.character, row.shot), []).append(at)
@@ -140,7 +141,7 @@ def _face_side(truth: FrameTruth) -> float:
 
 
 def _swap_shapes(truth: FrameTruth, rng: np.random.Generator) -> tuple[FrameTruth, tuple[str, ...] | None]:
-    pairs = symmetry.name_pairs(list(truth.shapes))
+    pairs = name_pairs(list(truth.shapes))
     if not pairs:
         return truth, None
     one, other = pairs[int(rng.integers(len(pairs)))]
@@ -150,7 +151,7 @@ def _swap_shapes(truth: FrameTruth, rng: np.random.Generator) -> tuple[FrameTrut
 
 def _swap_face(truth: FrameTruth, rng: np.random.Generator) -> tuple[FrameTruth, tuple[str, ...] | None]:
     shapes, landmarks = dict(truth.shapes), dict(truth.landmarks)
-    pairs = symmetry.name_pairs(list(shapes)), symmetry.name_pairs(list(landmarks))
+    pairs = name_pairs(list(shapes)), name_pairs(list(landmarks))
     for one, other in pairs[0]:
         shapes[one], shapes[other] = truth.shapes[other], truth.shapes[one]
     for one, other in pairs[1]:
@@ -228,7 +229,9 @@ _INJECTORS: Final[Mapping[str, _Injector]] = {
 # --- stretches --------------------------------------------------------------------------------------------------------
 
 
-def _inject_stretch(kind: str, rows: list[Row], members: Sequence[int], rng: np.random.Generator) -> InjectedError:
+def _inject_stretch(
+    kind: str, rows: list[JoinedFrame], members: Sequence[int], rng: np.random.Generator
+) -> InjectedError:
     """Change some or all frames of a shot in place and say which."""
     whole = kind in ("shifted shot", "shifted shape")
     length = len(members) if whole else int(rng.integers(*_STRETCH))
@@ -255,9 +258,9 @@ def _with_roto_of(own: FrameTruth, other: FrameTruth, name: str | None) -> Frame
 
 # --- scoring ----------------------------------------------------------------------------------------------------------
 
-Named = tuple[str, int, Finding]  # shot, frame, finding
+Named = tuple[str, int, LabelIssue]  # shot, frame, issue
 
-_EVERYTHING = ("face", "roto", "landmarks", "plate")  # what a finding says it is about when it is about everything
+_EVERYTHING = ("face", "roto", "landmarks", "plate")  # what a issue says it is about when it is about everything
 
 
 @dataclass
@@ -271,7 +274,7 @@ class _Tally:
 
 def score(sources: Sequence[Path], plates: str | None, *, seeds: int = 3, details: bool = False) -> dict[str, Any]:
     """Inject errors into roto that is known to be good and mine it. Raises as `mine`."""
-    good = join(sources, plates)
+    good = join_sources(sources, plates)
     unchanged = {_key(each) for each in _issues(good)}
     tallies = {kind: _Tally() for kind in (*SINGLE, *STRETCHES)}
     alarms: dict[str, int] = dict.fromkeys(KINDS, 0)
@@ -308,17 +311,17 @@ def score(sources: Sequence[Path], plates: str | None, *, seeds: int = 3, detail
     return {**result, "details": log} if details else result
 
 
-def _issues(joined: Joined) -> tuple[Named, ...]:
+def _issues(joined: JoinedTakes) -> tuple[Named, ...]:
     with tempfile.TemporaryDirectory() as scratch:
-        return mine_joined(joined, MineOrder((), Path(scratch), val=("none",))).findings
+        return mine_joined(joined, MineOptions((), Path(scratch), val=("none",))).issues
 
 
-def issues_without_pictures(joined: Joined) -> tuple[Named, ...]:
-    """Findings that need no plate to be read: all but those of timing against the picture."""
-    truth = vectorise(joined, MineOrder((), Path()))
+def issues_without_pictures(joined: JoinedTakes) -> tuple[Named, ...]:
+    """Issues that need no plate to be read: all but those of timing against the picture."""
+    truth = vectorise(joined, MineOptions((), Path()))
     return tuple(
         (joined.rows[each.row].shot, joined.rows[each.row].frame, each)
-        for each in check.findings(truth, {}, TOLERANCE_PX)
+        for each in check_labels(truth, {}, TOLERANCE_PX)
         if each.kind != "outside"
     )
 
@@ -351,7 +354,7 @@ def _count(
 
 
 def _hits(error: InjectedError, each: Named) -> bool:
-    """Whether a finding is about an error: its place, and one of its shapes or landmarks."""
+    """Whether a issue is about an error: its place, and one of its shapes or landmarks."""
     about = each[2].about
     words = {word.strip() for word in about.split(",")} | set(each[2].text.replace(":", ",").split(", "))
     named = not error.about or about in _EVERYTHING[:2] or bool(words & set(error.about))
@@ -359,13 +362,13 @@ def _hits(error: InjectedError, each: Named) -> bool:
 
 
 def _touches(error: InjectedError, each: Named) -> bool:
-    """Whether a finding stands where an error is; one frame beside a stretch's ends is near enough."""
-    shot, frame, finding = each
+    """Whether a issue stands where an error is; one frame beside a stretch's ends is near enough."""
+    shot, frame, issue = each
     if shot != error.shot:
         return False
     if len(error.frames) == 1:
         return frame == error.frames[0]
-    whole = finding.kind == "shifted" and error.kind.startswith("shifted")
+    whole = issue.kind == "shifted" and error.kind.startswith("shifted")
     return whole or error.frames[0] - 1 <= frame <= error.frames[-1] + 1
 
 

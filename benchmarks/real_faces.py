@@ -35,7 +35,8 @@ from rotopaint_ai.crops import Box, around, cut
 from rotopaint_ai.files import write_json
 from rotopaint_ai.inference.models import Models, open_models
 from rotopaint_ai.inference.pack import load_pack
-from rotopaint_ai.training.mining.mine import MineOrder, mine
+from rotopaint_ai.training.mining.mine import mine
+from rotopaint_ai.training.mining.options import MineOptions
 from rotopaint_ai.training.pack.train import train
 from rotopaint_ai.training.trainer.allocator import wanted_environment
 
@@ -83,7 +84,7 @@ def mined(sides: Sides, out: Path, seed: int) -> Path:
     if not (folder / "dataset.json").is_file():
         _, held = split_by_group(sides.train, VAL_SHARE, seed + 1)
         shots = tuple(sorted({face.group for face in held}))
-        mine(MineOrder((sides.train_coco,), folder, name="faces", val=shots, licence="of the pictures"))
+        mine(MineOptions((sides.train_coco,), folder, name="faces", val=shots, licence="of the pictures"))
     return folder
 
 
@@ -156,7 +157,7 @@ def peer(sides: Sides, tests: Sequence[Sequence[tuple[float, float, float, float
 def _mirror_68() -> list[int]:
     from faces_to_coco import ibug_names
 
-    from rotopaint_ai.training.mining.symmetry import other_side
+    from rotopaint_ai.training.mining.faces import other_side
 
     names = ibug_names()
     return [names.index(other_side(name, names) or name) for name in names]

@@ -86,10 +86,10 @@ def execute(arguments: argparse.Namespace) -> int:
     """Do it and return the exit code."""
     from rotopaint_ai.cli import FRAMES_FAILED, OK
     from rotopaint_ai.errors import UsageError
-    from rotopaint_ai.training.mining import residuals
-    from rotopaint_ai.training.mining.mine import MineOrder, mine
-    from rotopaint_ai.training.mining.naming import renames_of
-    from rotopaint_ai.training.mining.order import Exclusion
+    from rotopaint_ai.training.mining.mine import mine
+    from rotopaint_ai.training.mining.mining_report import residual_text
+    from rotopaint_ai.training.mining.options import Exclusion, MineOptions
+    from rotopaint_ai.training.mining.takes import renames_of
 
     if arguments.shards is not None and not 0 < arguments.shards < 1e5:
         raise UsageError(f"--shards {arguments.shards}: wanted megabytes per tar, such as 64")
@@ -101,7 +101,7 @@ def execute(arguments: argparse.Namespace) -> int:
     if arguments.size < 32 or arguments.tolerance <= 0:
         raise UsageError(f"--size {arguments.size} --tolerance {arguments.tolerance}: wanted 32 or more, and above 0")
     mined = mine(
-        MineOrder(
+        MineOptions(
             sources=tuple(Path(source) for source in arguments.sources),
             out=Path(arguments.out),
             plates=arguments.plates,
@@ -119,11 +119,11 @@ def execute(arguments: argparse.Namespace) -> int:
         progress=_progress(),
     )
     if mined.table:
-        print(residuals.text(mined.table), end="")
-    for shot, frame, finding in mined.findings[:40]:
-        print(f"{shot} {frame}: {finding.kind}: {finding.about}: {finding.text}")
-    if len(mined.findings) > 40:
-        print(f"... and {len(mined.findings) - 40} more")
+        print(residual_text(mined.table), end="")
+    for shot, frame, issue in mined.issues[:40]:
+        print(f"{shot} {frame}: {issue.kind}: {issue.about}: {issue.text}")
+    if len(mined.issues) > 40:
+        print(f"... and {len(mined.issues) - 40} more")
     for note in (*mined.notes, *mined.failed):
         print(note, file=sys.stderr)
     if arguments.shards:

@@ -11,10 +11,11 @@ import pytest
 
 from module_file import module_at
 from rotopaint_ai.shapes import bezier
-from rotopaint_ai.training.mining import oddness
-from rotopaint_ai.training.mining.join import Joined, join
-from rotopaint_ai.training.mining.mine import MineOrder, vectorise
-from rotopaint_ai.training.mining.propose import Plan
+from rotopaint_ai.training.mining.join import JoinedTakes, join_sources
+from rotopaint_ai.training.mining.options import MineOptions
+from rotopaint_ai.training.mining.outliers import find_late_shapes, fit_face_model
+from rotopaint_ai.training.mining.plans import ShapePlan
+from rotopaint_ai.training.mining.vectorise import vectorise
 
 label_errors = module_at(Path(__file__).parents[2] / "benchmarks" / "label_errors.py")
 SAMPLE = Path(__file__).parents[2] / "models" / "rotopaint_models" / "sample"
@@ -24,9 +25,9 @@ SHAPES = ("eye_right", "eye_left", "mouth_outer", "seam_bridge")
 
 
 @pytest.fixture(scope="module")
-def good() -> Joined:
+def good() -> JoinedTakes:
     """Four shapes and the landmarks of the sample shot, as the stage drew them."""
-    whole = join((SAMPLE / "truth.roto.json",), str(SAMPLE / "plate.####.exr"))
+    whole = join_sources((SAMPLE / "truth.roto.json",), str(SAMPLE / "plate.####.exr"))
     rows = [
         replace(row, truth=replace(row.truth, shapes={name: row.truth.shapes[name] for name in SHAPES}))
         for row in whole.rows
@@ -34,7 +35,7 @@ def good() -> Joined:
     return replace(whole, rows=tuple(rows))
 
 
-def test_injectederrors_are_what_they_are_called(good: Joined) -> None:
+def test_injectederrors_are_what_they_are_called(good: JoinedTakes) -> None:
     injected = label_errors.inject_single(good, 3, per_shot=20)
     assert {error.kind for error in injected.errors} == set(label_errors.SINGLE)
     frames = sorted(error.frames[0] for error in injected.errors)
@@ -60,7 +61,7 @@ def test_injectederrors_are_what_they_are_called(good: Joined) -> None:
     assert set(label_errors.CALLED) == set(label_errors.SINGLE) | set(label_errors.STRETCHES)
 
 
-def test_stretches_keep_landmarks_and_take_the_roto_of_other_frames(good: Joined) -> None:
+def test_stretches_keep_landmarks_and_take_the_roto_of_other_frames(good: JoinedTakes) -> None:
     injected = label_errors.inject_stretches(good, 0, kinds=("shifted shot",))
     (error,) = injected.errors
     assert len(error.frames) == len(good.rows)
@@ -70,7 +71,7 @@ def test_stretches_keep_landmarks_and_take_the_roto_of_other_frames(good: Joined
     assert any(new.shapes is shapes for shapes in neighbours)
 
 
-def test_most_injectederrors_of_single_frames_are_found(good: Joined) -> None:
+def test_most_injectederrors_of_single_frames_are_found(good: JoinedTakes) -> None:
     wrong = label_errors.inject_single(good, 1, per_shot=8)
     found = label_errors.issues_without_pictures(wrong.joined)
     tallies = {kind: label_errors._Tally() for kind in label_errors.SINGLE}
@@ -82,19 +83,19 @@ def test_most_injectederrors_of_single_frames_are_found(good: Joined) -> None:
     assert alarms.total() <= 1, said
 
 
-def test_a_shape_that_comes_a_frame_late_is_named(good: Joined) -> None:
-    truth = vectorise(good, MineOrder((), Path("x")))
+def test_a_shape_that_comes_a_frame_late_is_named(good: JoinedTakes) -> None:
+    truth = vectorise(good, MineOptions((), Path("x")))
     half = np.arange(len(truth.rows) // 2, len(truth.rows))
     plans = [_late(plan, half) if plan.shape.name == "seam_bridge" else plan for plan in truth.plans]
     for changed, wanted in ((truth, set()), (replace(truth, plans=tuple(plans)), {"seam_bridge"})):
-        face = oddness.learn(changed, set())
+        face = fit_face_model(changed, set())
         assert face is not None
-        found = oddness.late_shapes(face, changed, half, set())
+        found = find_late_shapes(face, changed, half, set())
         assert {each.about for each in found} == wanted
     assert found[0].text == "whole shot: 1 frame late against the rest of the face"
 
 
-def _late(plan: Plan, rows: np.ndarray) -> Plan:
+def _late(plan: ShapePlan, rows: np.ndarray) -> ShapePlan:
     """A plan whose shape stands, in some rows, where it was the row before."""
     points = plan.points_FP6.copy()
     points[rows] = plan.points_FP6[rows - 1]

@@ -9,8 +9,7 @@ import pytest
 
 from rotopaint_ai.training.data.pose_augment import cut_turned, turned
 from rotopaint_ai.training.data.rigid_structure import Relief, choose_relief, fit_relief
-from rotopaint_ai.training.mining.frontal import frontal_places
-from rotopaint_ai.training.mining.symmetry import partners
+from rotopaint_ai.training.mining.faces import frontalise, partners
 
 Array = npt.NDArray[np.float64]
 
@@ -112,7 +111,7 @@ def test_partners_of_a_head_that_looks_aside_in_every_frame() -> None:
     mean = np.median(faces, axis=0)
     wanted = {name: NAMES[row] for name, row in zip(NAMES, MIRROR)}
     assert partners(NAMES, mean) != wanted  # the far half of the mean face is squeezed
-    assert partners(NAMES, frontal_places(faces, mean, NAMES)) == wanted
+    assert partners(NAMES, frontalise(faces, mean, NAMES)) == wanted
 
 
 def painted(landmarks: Array, size: int) -> npt.NDArray[np.uint8]:

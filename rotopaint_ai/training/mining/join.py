@@ -15,24 +15,26 @@ from rotopaint_ai.frames import summarise
 from rotopaint_ai.plates import Plate, open_plate
 from rotopaint_ai.plates.kinds import kind_of
 from rotopaint_ai.plates.sequence import Listing
-from rotopaint_ai.training.mining import naming
-from rotopaint_ai.training.mining.sources import (
-    NUKE_SUFFIXES,
+from rotopaint_ai.training.mining.sources import NUKE_SUFFIXES, read_source
+from rotopaint_ai.training.mining.takes import (
     FrameTruth,
     NothingToLearn,
+    Provenance,
     RawShape,
     Take,
-    Word,
+    number_stills,
     plate_of,
-    read_source,
+    rename_takes,
+    scale_truth,
+    shot_and_character,
 )
 
-_Said = TypeVar("_Said")
-_NUMBERED = re.compile(r"^(.*?)[._-]?(\d+)$")
+_Part = TypeVar("_Part")
+_NUMBERED_STEM = re.compile(r"^(.*?)[._-]?(\d+)$")
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class JoinedFrame:
     """One frame to learn from."""
 
     character: str
@@ -44,10 +46,10 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Joined:
+class JoinedTakes:
     """All frames of all sources, shot by shot; names of landmarks in their sources' order; what was left out."""
 
-    rows: tuple[Row, ...]
+    rows: tuple[JoinedFrame, ...]
     landmark_names: tuple[str, ...]
     notes: tuple[str, ...]
 
@@ -98,7 +100,7 @@ class _Pictures:
     def _find(self, path: Path) -> tuple[Plate, int] | None:
         if path in self.files:
             return self.files[path]
-        match = _NUMBERED.match(path.stem)
+        match = _NUMBERED_STEM.match(path.stem)
         for plate in self.plates.values() if match else ():
             frame = int(match[2]) if match else 0
             beside = not plate.is_movie and plate.path_of(plate.frames[0]).resolve().parent == path.parent
@@ -113,13 +115,13 @@ def _files_of(plate: Plate) -> tuple[Path, ...]:
     return tuple(dict.fromkeys(plate.path_of(frame).resolve() for frame in plate.frames))
 
 
-def join(
+def join_sources(
     sources: Sequence[Path],
     plates: str | None,
     *,
     character: str | None = None,
     renames: Mapping[str, str] = MappingProxyType({}),
-) -> Joined:
+) -> JoinedTakes:
     """Read sources and lay them on their plates. Raises UsageError, DocumentError, PlateError.
 
     Frames without a picture are left out and named in the notes. `renames`: shapes and landmarks by the names of the
@@ -127,11 +129,11 @@ def join(
     """
     pictures = _Pictures()
     notes: list[str] = []
-    found: dict[tuple[int, int], Row] = {}
+    found: dict[tuple[int, int], JoinedFrame] = {}
     names: dict[str, None] = {}
     takes = _all_takes(sources, plates, pictures, notes)
     takes.sort(key=lambda take: take.plate is None)  # the plate of a roto names its shots
-    takes = naming.renamed(takes, renames)
+    takes = rename_takes(takes, renames)
     for take in takes:
         if take.plate is not None and take.colourspace is not None:
             pictures.read_as(take.plate, take.colourspace)
@@ -140,12 +142,14 @@ def join(
         notes += [f"{take.source.name}: {note}" for note in take.notes]
         _lay(take, pictures, found, notes, character)
     if not found:
-        said = f" ({notes[-1]})" if notes else ""
-        raise UsageError(f"no frame with both roto and a picture was found{said}; check --plates and the frame numbers")
-    laid = _tests_whole(_distinct(_numbered(list(found.values()))))
+        reason = f" ({notes[-1]})" if notes else ""
+        raise UsageError(
+            f"no frame with both roto and a picture was found{reason}; check --plates and the frame numbers"
+        )
+    laid = _tests_whole(_with_distinct_shots(_number_stills(list(found.values()))))
     rows = sorted(laid, key=lambda row: (row.character, row.shot, row.frame))
     seen = {name for row in rows for name in row.truth.landmarks}
-    return Joined(tuple(rows), tuple(name for name in names if name in seen), tuple(notes))
+    return JoinedTakes(tuple(rows), tuple(name for name in names if name in seen), tuple(notes))
 
 
 def still(path: Path, frame: int) -> Plate:
@@ -189,14 +193,14 @@ def _takes(source: Path, plates: str | None, pictures: _Pictures) -> list[Take]:
 
 def _tells_other_sizes(takes: Iterable[Take], pictures: _Pictures) -> bool:
     """Whether a Nuke script was read with another size than its plate's: it may tell several."""
-    told = (take for take in takes if take.plate is not None and take.source.suffix.lower() in NUKE_SUFFIXES)
+    scripts = (take for take in takes if take.plate is not None and take.source.suffix.lower() in NUKE_SUFFIXES)
     return any(
-        take.size != (pictures.open(str(take.plate)).width, pictures.open(str(take.plate)).height) for take in told
+        take.size != (pictures.open(str(take.plate)).width, pictures.open(str(take.plate)).height) for take in scripts
     )
 
 
 def _lay(
-    take: Take, pictures: _Pictures, found: dict[tuple[int, int], Row], notes: list[str], character: str | None
+    take: Take, pictures: _Pictures, found: dict[tuple[int, int], JoinedFrame], notes: list[str], character: str | None
 ) -> None:
     without: list[str] = []
     for number, truth in take.frames.items():
@@ -212,12 +216,12 @@ def _lay(
         truth = _on_plate(take, truth, plate, notes)
         key = (id(plate), frame)
         if key in found:
-            found[key] = _merged(found[key], truth, take, notes)
+            found[key] = _merge(found[key], truth, take, notes)
         else:
-            shot, owner = naming.shot_and_character(_folder(plate))
+            shot, owner = shot_and_character(_folder(plate))
             if plate.is_movie:
                 shot, owner = plate.name, shot
-            found[key] = Row(
+            found[key] = JoinedFrame(
                 character or take.character or owner or "character",
                 take.shot or shot or plate.name,
                 frame,
@@ -260,42 +264,48 @@ def _on_plate(take: Take, truth: FrameTruth, plate: Plate, notes: list[str]) -> 
             f"{take.source.name}: drawn on {was}, but {plate.name} is {now}, which is no proxy of it; give the plates "
             "that it was drawn on"
         )
-    said = f"it was drawn on {was} and is scaled" if is_proxy else f"not {was}; points are taken as they are"
-    if (note := f"{take.source.name}: plate '{plate.name}' is {now}, {said}") not in notes:
+    handling = f"it was drawn on {was} and is scaled" if is_proxy else f"not {was}; points are taken as they are"
+    if (note := f"{take.source.name}: plate '{plate.name}' is {now}, {handling}") not in notes:
         notes.append(note)
-    return naming.scaled(truth, (x, y)) if is_proxy else truth
+    return scale_truth(truth, (x, y)) if is_proxy else truth
 
 
-def _merged(row: Row, truth: FrameTruth, take: Take, notes: list[str]) -> Row:
+def _merge(row: JoinedFrame, truth: FrameTruth, take: Take, notes: list[str]) -> JoinedFrame:
     old = row.truth
-    shapes = _said_last(old.shapes, truth.shapes, lambda name: (old.shapes[name].word, truth.shapes[name].word))
-    notes += [note for note in _said_twice(row, truth, shapes, take) if note not in notes]
-    marks = _said_last(old.landmarks, truth.landmarks, lambda name: (old.word(name), truth.word(name)))
+    shapes = _merge_by_provenance(
+        old.shapes, truth.shapes, lambda name: (old.shapes[name].provenance, truth.shapes[name].provenance)
+    )
+    notes += [note for note in _conflict_notes(row, truth, shapes, take) if note not in notes]
+    marks = _merge_by_provenance(
+        old.landmarks, truth.landmarks, lambda name: (old.provenance_of(name), truth.provenance_of(name))
+    )
     merged = replace(
         old,
         shapes={name: _with_width(shape, old.shapes.get(name)) for name, shape in shapes.items()},
         landmarks=marks,
         is_test=old.is_test or truth.is_test,
-        words={name: max(each.word(name) for each in (old, truth) if name in each.landmarks) for name in marks},
+        provenances={
+            name: max(each.provenance_of(name) for each in (old, truth) if name in each.landmarks) for name in marks
+        },
     )
     return replace(row, truth=merged, split="test" if merged.is_test else row.split or take.split)
 
 
-def _said_twice(row: Row, new: FrameTruth, kept: Mapping[str, RawShape], take: Take) -> list[str]:
-    """Whose shapes stand where two sources drew them; what a model said and nobody touched is worth no word."""
+def _conflict_notes(row: JoinedFrame, new: FrameTruth, kept: Mapping[str, RawShape], take: Take) -> list[str]:
+    """Whose shapes stand where two sources drew them; what a model drew and nobody touched is not named."""
     old = row.truth.shapes
     both = sorted(old.keys() & new.shapes.keys())
-    here = [n for n in both if kept[n] is new.shapes[n] and old[n].word != Word.LET_STAND]
-    there = [n for n in both if kept[n] is old[n] and new.shapes[n].word != Word.LET_STAND]
-    said = {"come from here": here, "come from a project where a person corrected them": there}
-    return [f"{take.source.name}: shapes {', '.join(own)} of {row.shot} {text}" for text, own in said.items() if own]
+    here = [n for n in both if kept[n] is new.shapes[n] and old[n].provenance != Provenance.ACCEPTED]
+    there = [n for n in both if kept[n] is old[n] and new.shapes[n].provenance != Provenance.ACCEPTED]
+    texts = {"come from here": here, "come from a project where a person corrected them": there}
+    return [f"{take.source.name}: shapes {', '.join(own)} of {row.shot} {text}" for text, own in texts.items() if own]
 
 
-def _said_last(
-    old: Mapping[str, _Said], new: Mapping[str, _Said], words: Callable[[str], tuple[Word, Word]]
-) -> dict[str, _Said]:
+def _merge_by_provenance(
+    old: Mapping[str, _Part], new: Mapping[str, _Part], provenances: Callable[[str], tuple[Provenance, Provenance]]
+) -> dict[str, _Part]:
     """What two sources say of a frame together: of one thing whoever counts more, of equals the later one."""
-    beaten = {name for name in old.keys() & new.keys() if words(name)[0] > words(name)[1]}
+    beaten = {name for name in old.keys() & new.keys() if provenances(name)[0] > provenances(name)[1]}
     return {**old, **{name: value for name, value in new.items() if name not in beaten}}
 
 
@@ -304,40 +314,40 @@ def _with_width(shape: RawShape, other: RawShape | None) -> RawShape:
     return shape if other is None or shape.width_px is not None else replace(shape, width_px=other.width_px)
 
 
-def _tests_whole(rows: Sequence[Row]) -> list[Row]:
+def _tests_whole(rows: Sequence[JoinedFrame]) -> list[JoinedFrame]:
     """A shot of which a source keeps frames for tests is one for tests, single pictures apart."""
     tests = {(row.character, row.shot) for row in rows if row.split == "test" and not _is_still(row)}
     return [replace(row, split="test") if (row.character, row.shot) in tests else row for row in rows]
 
 
-def _is_still(row: Row) -> bool:
+def _is_still(row: JoinedFrame) -> bool:
     """Whether it is a single picture that its source names."""
     return len(row.plate.frames) == 1 and row.truth.picture is not None
 
 
-def _numbered(rows: list[Row]) -> list[Row]:
+def _number_stills(rows: list[JoinedFrame]) -> list[JoinedFrame]:
     """Single pictures of one shot get numbers of their own where their names hold none, or the same ones."""
     at = [place for place, row in enumerate(rows) if _is_still(row)]
     stills = [rows[place] for place in at]
     paths = [row.plate.path_of(row.frame) for row in stills]
-    numbers = naming.numbered([(row.character, row.shot, row.frame, str(path)) for row, path in zip(stills, paths)])
+    numbers = number_stills([(row.character, row.shot, row.frame, str(path)) for row, path in zip(stills, paths)])
     for place, row, path, number in zip(at, stills, paths, numbers):
         if number != row.frame:
             rows[place] = replace(row, plate=still(path, number), frame=number)
     return rows
 
 
-def _distinct(rows: Sequence[Row]) -> list[Row]:
+def _with_distinct_shots(rows: Sequence[JoinedFrame]) -> list[JoinedFrame]:
     """Two plates of one character must not share a shot's name, except single pictures that lie side by side: they get
     their own names where these differ, else numbers."""
     owners: dict[tuple[str, str], dict[int, str]] = {}
     for row in rows:
         if not _is_still(row):
             owners.setdefault((row.character, row.shot), {}).setdefault(id(row.plate), row.plate.name)
-    return [row if _is_still(row) else _told_apart(row, owners[(row.character, row.shot)]) for row in rows]
+    return [row if _is_still(row) else _with_own_shot(row, owners[(row.character, row.shot)]) for row in rows]
 
 
-def _told_apart(row: Row, plates: Mapping[int, str]) -> Row:
+def _with_own_shot(row: JoinedFrame, plates: Mapping[int, str]) -> JoinedFrame:
     if len(plates) == 1:
         return row
     if len(set(plates.values())) == len(plates):

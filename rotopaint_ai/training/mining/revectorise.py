@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from rotopaint_ai.training.mining.outline import Array, Bools, Outlines
+from rotopaint_ai.training.mining.curves import Array, Bools, RawCurves
 
 N_PER_SEGMENT = 24
 _ALONG = 0.05  # weight of errors along the curve, which are no errors of shape, against those across it
@@ -22,10 +22,13 @@ _THIRD = 0.006  # pull of a tangent towards a third of its segment; keeps a stra
 _STEPS = 24
 _SHORTEST, _LONGEST = 0.02, 0.8  # tangents as shares of their segment; a longer one shoots over where no sample sees it
 _FRAMES_AT_ONCE = 48
+# Unknowns of a segment: leave and out-length and out-angle of its first point, leave, in-length and in-angle of its
+# last.
+_LEAVE, _OUT, _IN, _OUT_ANGLE, _IN_ANGLE = range(5)
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class PointLayout:
     """How control points may bend: corners have two tangent directions. `leave_price`: px of error worth one px that a
     control point moves off the raw curve; infinite keeps it on."""
 
@@ -39,7 +42,7 @@ class Layout:
         return len(self.corners_P)
 
 
-def fit(curves: Outlines, shares_FP: Array, layout: Layout) -> Array:
+def fit_curves(curves: RawCurves, shares_FP: Array, layout: PointLayout) -> Array:
     """Control points (F, P, 6) whose points sit at places [F, P] of the raw curves and whose tangents fit them.
 
     `shares_FP` ascends along each row; a closed row spans less than one turn. An open spline's first incoming and last
@@ -67,14 +70,9 @@ def _direction(angles: Array) -> Array:
     return np.stack((np.cos(angles), np.sin(angles)), axis=-1)
 
 
-# Unknowns of a segment: leave and out-length and out-angle of its first point, leave, in-length and in-angle of its
-# last.
-_LEAVE, _OUT, _IN, _OUT_ANGLE, _IN_ANGLE = range(5)
-
-
 @dataclass(frozen=True)
 class _Problem:
-    layout: Layout
+    layout: PointLayout
     targets: Array  # [F, G, S, C] samples of the raw curve
     normals: Array  # [F, G, S, C] across it
     weights: Array  # [F, G] of a segment's samples
@@ -86,7 +84,7 @@ class _Problem:
     n_unknowns: int
 
     @classmethod
-    def of(cls, curves: Outlines, shares: Array, layout: Layout) -> _Problem:
+    def of(cls, curves: RawCurves, shares: Array, layout: PointLayout) -> _Problem:
         closed = layout.closed
         ends = np.concatenate((shares[:, 1:], shares[:, :1] + 1.0), axis=1) if closed else shares[:, 1:]
         begins = shares if closed else shares[:, :-1]
@@ -269,7 +267,7 @@ class _Problem:
         return points
 
 
-def _columns(layout: Layout) -> tuple[npt.NDArray[np.intp], int]:
+def _columns(layout: PointLayout) -> tuple[npt.NDArray[np.intp], int]:
     """Which unknown each kind at each point is; -1 for what is not free."""
     n = layout.n_points
     columns = np.full((5, n), -1, dtype=np.intp)

@@ -17,7 +17,8 @@ from rotopaint_ai.exchange import document
 from rotopaint_ai.inference.pack import load_pack, write_card
 from rotopaint_ai.shapes.roto import RotoDocument
 from rotopaint_ai.training.evaluation import gate
-from rotopaint_ai.training.mining.mine import MineOrder, mine
+from rotopaint_ai.training.mining.mine import mine
+from rotopaint_ai.training.mining.options import MineOptions
 
 SAMPLE = Path(__file__).parents[3] / "models" / "rotopaint_models" / "sample"
 
@@ -89,7 +90,7 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
         roto.width, roto.height, 1001, 1004, landmarks=roto.landmarks, shapes=roto.shapes[:5], fps=roto.fps
     )
     document.write(folder / "short.roto.json", short)
-    mine(MineOrder((folder / "short.roto.json",), folder / "set", str(SAMPLE / "plate.####.exr"), val=("none",)))
+    mine(MineOptions((folder / "short.roto.json",), folder / "set", str(SAMPLE / "plate.####.exr"), val=("none",)))
     return folder / "set"
 
 

@@ -18,9 +18,10 @@ from rotopaint_ai.project.files import look
 from rotopaint_ai.shapes import bezier, edit
 from rotopaint_ai.shapes.roto import Key, Landmark, LandmarkKeys, RotoDocument, RotoShape
 from rotopaint_ai.training.data.dataset import Dataset, read_dataset, write_dataset
-from rotopaint_ai.training.mining import write
-from rotopaint_ai.training.mining.join import Row, join
-from rotopaint_ai.training.mining.mine import MineOrder, mine
+from rotopaint_ai.training.mining.join import JoinedFrame, join_sources
+from rotopaint_ai.training.mining.mine import mine
+from rotopaint_ai.training.mining.options import MineOptions
+from rotopaint_ai.training.mining.samples import clear_dataset
 from rotopaint_ai.training.mining.sources import read_source
 
 Array = npt.NDArray[np.float64]
@@ -90,7 +91,7 @@ def work(character: Character, shot: Path, tmp_path: Path) -> Path:
     return save(tmp_path / "work" / "sh010.rotopaint", said, corrected(said), shot)
 
 
-def at(rows: tuple[Row, ...], frame: int) -> Row:
+def at(rows: tuple[JoinedFrame, ...], frame: int) -> JoinedFrame:
     (found,) = [row for row in rows if row.frame == frame]
     return found
 
@@ -126,7 +127,7 @@ def test_beside_finished_roto_only_what_a_person_did_counts(
 ) -> None:
     roto = character.roto(1)
     sources = (work, roto) if project_first else (roto, work)
-    joined = join(sources, character.plates)  # leads nowhere from the project, which knows its plates itself
+    joined = join_sources(sources, character.plates)  # leads nowhere from the project, which knows its plates itself
     assert [row.frame for row in joined.rows] == list(range(1001, 1011))
     assert {row.shot for row in joined.rows} == {"shot1"}
     truth, finished = at(joined.rows, FIXED).truth, document.read(roto)
@@ -174,12 +175,12 @@ def centred(data: Dataset, frame: int, name: str) -> Array:
 
 def test_a_project_beside_bare_roto(character: Character, tmp_path: Path) -> None:
     finished, plate = character.roto(2), character.folder / "shot2" / "plate.####.png"
-    mine(MineOrder((finished,), tmp_path / "show", plates=character.plates))
+    mine(MineOptions((finished,), tmp_path / "show", plates=character.plates))
     show, roto, sheet = read_dataset(tmp_path / "show"), document.read(finished), tmp_path / "show" / "sheet.yaml"
     said = as_a_pack_of(show, roto)
     done = edit.move_points(said, "mouth", FIXED, {0: (2.0, 0.0)})
     work = save(tmp_path / "a.rotopaint", said, done, plate)
-    mine(MineOrder((finished, work), tmp_path / "both", plates=character.plates, sheet=sheet))
+    mine(MineOptions((finished, work), tmp_path / "both", plates=character.plates, sheet=sheet))
     both = read_dataset(tmp_path / "both")
     # frames of roto alone keep the landmarks that their shapes carry
     assert [(s.shot, s.frame) for s in both.samples] == [(s.shot, s.frame) for s in show.samples]
@@ -195,14 +196,14 @@ def test_a_project_beside_bare_roto(character: Character, tmp_path: Path) -> Non
 
 def test_a_project_of_another_pack_gets_the_sheets_points(character: Character, tmp_path: Path) -> None:
     finished, plate = character.roto(2), character.folder / "shot2" / "plate.####.png"
-    mine(MineOrder((finished,), tmp_path / "show", plates=character.plates))
+    mine(MineOptions((finished,), tmp_path / "show", plates=character.plates))
     show, sheet = read_dataset(tmp_path / "show"), tmp_path / "show" / "sheet.yaml"
     said = as_a_pack_of(show, document.read(finished), start=3)
     frames = range(1002, 1009)
     done = said
     for frame in frames:
         done = edit.move_points(done, "mouth", frame, {0: (0.2, 0.0)})
-    mine(MineOrder((save(tmp_path / "old.rotopaint", said, done, plate),), tmp_path / "fixed", sheet=sheet))
+    mine(MineOptions((save(tmp_path / "old.rotopaint", said, done, plate),), tmp_path / "fixed", sheet=sheet))
     fixed = read_dataset(tmp_path / "fixed")
     off = [np.linalg.norm(centred(fixed, f, "mouth") - centred(show, f, "mouth"), axis=1).max() for f in frames]
     assert np.median(off) < 1.5  # three points further they lie some 20 px apart
@@ -213,7 +214,7 @@ def test_a_project_whose_plates_have_moved_says_so_and_takes_them_where_it_is_to
 ) -> None:
     there = shot.parent.rename(shot.parent.with_name("shot1_moved"))
     with pytest.raises(UsageError, match=r"sh010\.rotopaint: its plates are no longer at .*shot1.*; give --plates"):
-        join((work,), None)
+        join_sources((work,), None)
     (take,) = read_source(work, str(there / "plate.####.png"))
     assert take.plate == str(there / "plate.####.png")
 
@@ -234,7 +235,7 @@ def test_corrections_drawn_on_a_plate_of_another_shape_are_refused(
     said = replace(as_the_model_said(document.read(character.roto(1))), width=1920, height=1080)
     path = save(tmp_path / "big.rotopaint", said, corrected(said), shot)
     with pytest.raises(DocumentError, match=r"big\.rotopaint: drawn on 1920 x 1080, but plate is 240 x 180"):
-        join((path,), None)
+        join_sources((path,), None)
 
 
 def test_plates_are_read_in_the_colour_space_that_was_worked_in(
@@ -242,20 +243,20 @@ def test_plates_are_read_in_the_colour_space_that_was_worked_in(
 ) -> None:
     said = as_the_model_said(document.read(character.roto(1)))
     path = save(tmp_path / "a.rotopaint", said, corrected(said), shot, colourspace="ACEScg")
-    rows = join((character.roto(1), path), character.plates).rows
+    rows = join_sources((character.roto(1), path), character.plates).rows
     assert {row.plate.colourspace for row in rows} == {"ACEScg"}
 
 
 def test_of_many_projects_those_without_corrections_are_left_out(work: Path, character: Character) -> None:
     said = as_the_model_said(document.read(character.roto(2)))
     idle = save(work.with_name("sh020.rotopaint"), said, said, character.folder / "shot2" / "plate.####.png")
-    joined = join((idle, work), None)
+    joined = join_sources((idle, work), None)
     assert {row.frame for row in joined.rows} == {FIXED, TOUCHED}
     assert any(
         note.startswith("left out: sh020.rotopaint: no frame was corrected or accepted") for note in joined.notes
     )
     with pytest.raises(UsageError, match=r"sh020\.rotopaint: no frame was corrected or accepted"):
-        join((idle,), None)
+        join_sources((idle,), None)
 
 
 def test_corrections_are_learnt_from_unless_their_shot_is_held_out_where_they_belong(
@@ -265,13 +266,13 @@ def test_corrections_are_learnt_from_unless_their_shot_is_held_out_where_they_be
     other = save(
         work.with_name("sh020.rotopaint"), said, corrected(said), character.folder / "shot2" / "plate.####.png"
     )
-    plain = mine(MineOrder((work, other), tmp_path / "set"))
+    plain = mine(MineOptions((work, other), tmp_path / "set"))
     assert plain.n_samples == {"train": 4, "val": 0, "test": 0}  # both shots: roto would hold out the second
     samples = [
         replace(s, split="val" if s.shot == "shot2" else "train") for s in read_dataset(tmp_path / "set").samples
     ]
     write_dataset(tmp_path / "set", name="show", licence="own", sheet=plain.sheet, samples=samples)
-    mined = mine(MineOrder((work, other), tmp_path / "fixes", sheet=tmp_path / "set" / "sheet.yaml"))
+    mined = mine(MineOptions((work, other), tmp_path / "fixes", sheet=tmp_path / "set" / "sheet.yaml"))
     assert {(s.shot, s.split) for s in read_dataset(tmp_path / "fixes").samples} == {
         ("shot1", "train"),
         ("shot2", "val"),
@@ -283,7 +284,7 @@ def test_a_data_set_whose_pictures_are_being_cut_anew_is_none(tmp_path: Path) ->
     (tmp_path / "images").mkdir()
     for name in ("dataset.json", "samples.jsonl", "images/hero_shot1_1001.jpg"):
         (tmp_path / name).write_text("{}")
-    write.clear(tmp_path)  # the longest part of mining comes after this, and may be stopped
+    clear_dataset(tmp_path)  # the longest part of mining comes after this, and may be stopped
     assert list((tmp_path / "images").iterdir()) == []
     with pytest.raises(TrainingError, match=r"no dataset\.json"):
         read_dataset(tmp_path)

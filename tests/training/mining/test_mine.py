@@ -17,10 +17,11 @@ from rotopaint_ai.errors import DocumentError, UsageError
 from rotopaint_ai.exchange import document, nuke
 from rotopaint_ai.shapes import bezier
 from rotopaint_ai.training.data.dataset import read_dataset
-from rotopaint_ai.training.mining.mine import Mined, MineOrder, mine
-from rotopaint_ai.training.mining.order import Content, Exclusion, choose_val
-from rotopaint_ai.training.mining.sources import plate_of, read_source
-from rotopaint_ai.training.mining.suspicious import held, lag_of
+from rotopaint_ai.training.mining.label_checks import find_held, lag_of
+from rotopaint_ai.training.mining.mine import Mined, mine
+from rotopaint_ai.training.mining.options import Exclusion, MineOptions, ShotContent, choose_val
+from rotopaint_ai.training.mining.sources import read_source
+from rotopaint_ai.training.mining.takes import plate_of
 
 Array = npt.NDArray[np.float64]
 
@@ -37,13 +38,13 @@ class Character(Protocol):
     def edit(self, shot: int, name: str, frame: int, points: Array) -> None: ...
 
 
-def _order(character: Character, out: Path, *, coco: bool = True, **more: Any) -> MineOrder:
+def _order(character: Character, out: Path, *, coco: bool = True, **more: Any) -> MineOptions:
     sources = (character.roto(1), character.roto(2), *((character.coco,) if coco else ()))
-    return MineOrder(sources=sources, out=out, plates=character.plates, **more)
+    return MineOptions(sources=sources, out=out, plates=character.plates, **more)
 
 
 def _kinds(mined: Mined) -> set[tuple[str, int, str]]:
-    return {(shot, frame, finding.kind) for shot, frame, finding in mined.findings}
+    return {(shot, frame, issue.kind) for shot, frame, issue in mined.issues}
 
 
 def test_a_character_becomes_a_data_set(character: Character, tmp_path: Path) -> None:
@@ -153,7 +154,7 @@ def test_nuke_scripts_are_mined_like_documents(character: Character, tmp_path: P
         roto = document.read(character.roto(shot))
         nuke.write_verified(character.roto(shot).with_name("roto.nk"), roto)
     sources = tuple(character.roto(shot).with_name("roto.nk") for shot in (1, 2))
-    mined = mine(MineOrder(sources=sources, out=tmp_path / "set", plates=character.plates))
+    mined = mine(MineOptions(sources=sources, out=tmp_path / "set", plates=character.plates))
     assert set(mined.sheet.shape_names) == {"eye_right", "eye_left", "mouth", "seam"}
     assert all(line.p95_px <= 0.25 for line in mined.table)
 
@@ -194,7 +195,7 @@ def test_roto_of_another_frame_is_found() -> None:
 def test_roto_held_over_a_moving_plate_is_found() -> None:
     change = np.array([np.nan, 5, 0.1, 5, 0.1, 5, 0.1, 5, 0.1, 5.0])
     motion = np.array([np.nan, 2, 0.0, 2, 0.0, 0, 0.0, 2, 3.0, 2.0])
-    found = held(np.arange(10), list(range(1001, 1011)), motion, change)
+    found = find_held(np.arange(10), list(range(1001, 1011)), motion, change)
     assert [(each.row, each.about) for each in found] == [(5, "roto"), (8, "plate")]
 
 
@@ -214,25 +215,25 @@ def test_exclusions_and_held_out_shots(tmp_path: Path) -> None:
     assert read.kinds == {"held"}
     with pytest.raises(UsageError, match="the file cannot be read"):
         Exclusion.parse(["@nowhere.txt"])
-    shots = {key: Content(5, {"eye"}) for key in (("a", "1"), ("a", "2"), ("b", "1"))}
+    shots = {key: ShotContent(5, {"eye"}) for key in (("a", "1"), ("a", "2"), ("b", "1"))}
     assert choose_val(shots, []) == {("a", "2")}
     assert choose_val(shots, ["1"]) == {("a", "1"), ("b", "1")}
     with pytest.raises(UsageError, match="every shot"):
-        choose_val({("a", "1"): Content(5, {"eye"})}, ["1"])
+        choose_val({("a", "1"): ShotContent(5, {"eye"})}, ["1"])
 
 
 def test_a_shot_that_alone_has_a_shape_is_not_held_out() -> None:
     shots = {("a", "1"): {"eye"}, ("a", "2"): {"eye"}, ("a", "3"): {"eye", "ear"}}
-    assert choose_val({key: Content(9, names) for key, names in shots.items()}, []) == {("a", "2")}
-    apart = {("a", "1"): Content(9, {"eye"}), ("a", "2"): Content(9, {"ear"})}
+    assert choose_val({key: ShotContent(9, names) for key, names in shots.items()}, []) == {("a", "2")}
+    apart = {("a", "1"): ShotContent(9, {"eye"}), ("a", "2"): ShotContent(9, {"ear"})}
     assert choose_val(apart, []) == set()
     assert choose_val({}, []) == set()
 
 
 def test_of_many_small_shots_a_tenth_of_the_frames_is_held_out() -> None:
-    groups = {("people", f"group{at:02d}"): Content(2, {"eye"}) for at in range(30)}
+    groups = {("people", f"group{at:02d}"): ShotContent(2, {"eye"}) for at in range(30)}
     assert choose_val(groups, []) == {("people", f"group{at}") for at in (27, 28, 29)}
-    uneven = {("a", "1"): Content(100, {"eye"}), ("a", "2"): Content(5, {"eye"})}
+    uneven = {("a", "1"): ShotContent(100, {"eye"}), ("a", "2"): ShotContent(5, {"eye"})}
     assert choose_val(uneven, []) == {("a", "2")}  # the other one is more than half
 
 
@@ -270,7 +271,7 @@ def test_what_is_no_coco_is_refused_in_one_line(tmp_path: Path, text: str) -> No
 
 
 def test_coco_alone_gives_landmarks_alone(character: Character, tmp_path: Path) -> None:
-    mined = mine(MineOrder(sources=(character.coco,), out=tmp_path / "set"))
+    mined = mine(MineOptions(sources=(character.coco,), out=tmp_path / "set"))
     assert mined.n_samples == {"train": 10, "val": 10, "test": 0}
     assert not mined.sheet.shapes
     assert {mark.name: mark.mirror for mark in mined.sheet.landmarks}["seam_0"] == "seam_1"
@@ -308,7 +309,7 @@ def test_puppets_as_an_artist_left_them(shared: Path, tmp_path: Path) -> None:
     folder = shared / "data" / "puppets" / "A_pip"
     sources = (folder / "train01" / "roto.nk", folder / "landmarks.train.coco.json")
     exclude = Exclusion.parse(["train02", "train03", "train04"])
-    mined = mine(MineOrder(sources, tmp_path / "set", "{dir}/plate.####.jpg", val=("none",), exclude=exclude))
+    mined = mine(MineOptions(sources, tmp_path / "set", "{dir}/plate.####.jpg", val=("none",), exclude=exclude))
     assert mined.n_samples["train"] == 30
     assert max(line.mean_px for line in mined.table) <= 0.25
     seam = next(spec for spec in mined.sheet.shapes if spec.name == "seam_bridge")
@@ -350,7 +351,7 @@ def _stills(folder: Path, sizes: list[tuple[int, int]]) -> Path:
 
 def test_stills_of_many_sizes_are_no_sequence(tmp_path: Path) -> None:
     coco = _stills(tmp_path, [(100, 100), (120, 90), (90, 130), (90, 130), (80, 80), (200, 160)])
-    mined = mine(MineOrder((coco,), tmp_path / "set", val=("group2",)))
+    mined = mine(MineOptions((coco,), tmp_path / "set", val=("group2",)))
     assert mined.n_samples == {"train": 4, "val": 2, "test": 0}
     assert not mined.failed
     samples = read_dataset(tmp_path / "set").samples

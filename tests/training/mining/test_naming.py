@@ -17,10 +17,11 @@ from rotopaint_ai.cli.evaluate import not_measured
 from rotopaint_ai.errors import DocumentError, UsageError
 from rotopaint_ai.exchange import document
 from rotopaint_ai.training.data.dataset import read_dataset
-from rotopaint_ai.training.mining import naming
-from rotopaint_ai.training.mining.join import join
-from rotopaint_ai.training.mining.mine import MineOrder, mine
+from rotopaint_ai.training.mining.join import join_sources
+from rotopaint_ai.training.mining.mine import mine
+from rotopaint_ai.training.mining.options import MineOptions
 from rotopaint_ai.training.mining.sources import read_source
+from rotopaint_ai.training.mining.takes import renames_of, shot_and_character
 
 from .conftest import HEIGHT, WIDTH, Character
 
@@ -36,7 +37,7 @@ from .conftest import HEIGHT, WIDTH, Character
     ],
 )
 def test_a_shot_is_the_folder_that_does_not_just_say_plates(folder: str, names: tuple[str, str]) -> None:
-    assert naming.shot_and_character(Path(folder)) == names
+    assert shot_and_character(Path(folder)) == names
 
 
 def test_plates_in_a_folder_below_their_shots_and_side_by_side_keep_their_shots(
@@ -53,9 +54,9 @@ def test_plates_in_a_folder_below_their_shots_and_side_by_side_keep_their_shots(
         for path in (target / "plate").glob("plate.*"):
             shutil.copy(path, beside / path.name.replace("plate", f"sh0{shot}0"))
     pattern = next((tmp_path / "pip" / "sh010" / "plate").glob("plate.*")).suffix
-    rows = join(below, f"{{dir}}/plate/plate.####{pattern}").rows
+    rows = join_sources(below, f"{{dir}}/plate/plate.####{pattern}").rows
     assert {(row.character, row.shot) for row in rows} == {("pip", "sh010"), ("pip", "sh020")}
-    rows = join(sorted(beside.glob("*.roto.json")), f"{{dir}}/{{stem}}.####{pattern}").rows
+    rows = join_sources(sorted(beside.glob("*.roto.json")), f"{{dir}}/{{stem}}.####{pattern}").rows
     assert {row.shot for row in rows} == {"sh010", "sh020"}
 
 
@@ -64,13 +65,13 @@ def test_roto_of_a_larger_plate_is_scaled_to_its_proxy_and_else_refused(characte
     content = json.loads(character.roto(1).read_text())
     path.write_text(json.dumps({**content, "width": 2 * WIDTH, "height": 2 * HEIGHT}))
     plates = character.plates.replace("{dir}", str(character.roto(1).parent))
-    joined = join([path], plates)
+    joined = join_sources([path], plates)
     own = read_source(character.roto(1), plates)[0].frames[1001].shapes["seam"]
     assert joined.rows[0].truth.shapes["seam"].points == pytest.approx(own.points / 2)
     assert joined.notes[0].endswith(f"is {WIDTH} x {HEIGHT}, it was drawn on {2 * WIDTH} x {2 * HEIGHT} and is scaled")
     path.write_text(json.dumps({**content, "width": WIDTH, "height": WIDTH}))
     with pytest.raises(DocumentError, match="no proxy of it; give the plates that it was drawn on"):
-        join([path], plates)
+        join_sources([path], plates)
 
 
 def _with_names(character: Character, folder: Path, names: dict[str, str]) -> Path:
@@ -85,18 +86,18 @@ def _with_names(character: Character, folder: Path, names: dict[str, str]) -> Pa
 
 def test_a_layer_before_a_shapes_name_makes_no_other_shape(character: Character, tmp_path: Path) -> None:
     path = _with_names(character, tmp_path / "hero" / "shot9", {"mouth": "Roto2/face/mouth"})
-    joined = join([character.roto(1), path], character.plates)
+    joined = join_sources([character.roto(1), path], character.plates)
     assert {name for row in joined.rows for name in row.truth.shapes} == {"eye_right", "eye_left", "mouth", "seam"}
     assert any("Roto2/face/mouth is taken for mouth" in note for note in joined.notes)
 
 
 def test_a_shape_under_another_name_is_pointed_out_and_can_be_renamed(character: Character, tmp_path: Path) -> None:
     path = _with_names(character, tmp_path / "hero" / "shot9", {"mouth": "lips"})
-    order = MineOrder((character.roto(1), path), tmp_path / "set", plates=character.plates, val=("none",))
+    order = MineOptions((character.roto(1), path), tmp_path / "set", plates=character.plates, val=("none",))
     mined = mine(order)
     assert any("--rename 'lips=mouth'" in note for note in mined.notes)
     assert not any("eye" in note for note in mined.notes)
-    again = join(order.sources, order.plates, renames=naming.renames_of(["lips=mouth"]))
+    again = join_sources(order.sources, order.plates, renames=renames_of(["lips=mouth"]))
     assert {name for row in again.rows for name in row.truth.shapes} == {"eye_right", "eye_left", "mouth", "seam"}
     assert not again.notes
 
@@ -104,13 +105,13 @@ def test_a_shape_under_another_name_is_pointed_out_and_can_be_renamed(character:
 @pytest.mark.parametrize("text", ["lips", "=mouth", "lips="])
 def test_a_rename_that_says_nothing_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match="wanted OLD=NEW"):
-        naming.renames_of([text])
+        renames_of([text])
 
 
 def test_renames_of_what_is_not_there_or_would_stand_twice_are_refused(character: Character) -> None:
     for renames, said in (({"ear": "mouth"}, "no such shape or landmark"), ({"mouth": "seam"}, "'seam' twice")):
         with pytest.raises(UsageError, match=said):
-            join([character.roto(1)], character.plates, renames=renames)
+            join_sources([character.roto(1)], character.plates, renames=renames)
 
 
 def _coco(folder: Path, names: list[str]) -> dict[str, Any]:
@@ -144,7 +145,7 @@ def test_pictures_without_numbers_in_one_folder_stay_apart(tmp_path: Path) -> No
     path = tmp_path / "set" / "faces.json"
     content = _coco(path.parent, ["alice.png", "bob.png", "carol_1.png"])
     path.write_text(json.dumps(content))
-    rows = join([path], None).rows
+    rows = join_sources([path], None).rows
     assert [(row.shot, row.frame) for row in rows] == [("set", 1), ("set", 2), ("set", 3)]
     shades = [round(float(row.plate.read(row.frame).codes[0, 0, 0])) for row in rows]
     assert shades == [40, 50, 60]
@@ -157,13 +158,13 @@ def test_frames_without_a_picture_are_named_beside_those_that_have_one(character
         number = int(path.suffixes[0][1:]) + 4
         shutil.copy(path, folder / f"plate.{number}{path.suffix}")
     shutil.copy(character.roto(1), folder)
-    note = join([folder / character.roto(1).name], character.plates).notes[-1]
+    note = join_sources([folder / character.roto(1).name], character.plates).notes[-1]
     assert note.endswith("4 frames have no picture and were left out (1001-1004); the plate has 1005-1014")
 
 
 def test_an_unknown_placeholder_is_named(character: Character) -> None:
     with pytest.raises(UsageError, match=r"\{shot\} is not known; wanted \{dir\} or \{stem\}"):
-        join([character.roto(1)], "{shot}/plate.####.png")
+        join_sources([character.roto(1)], "{shot}/plate.####.png")
 
 
 def test_pictures_that_coco_keeps_for_tests_take_their_shots_along(character: Character, tmp_path: Path) -> None:
@@ -174,7 +175,7 @@ def test_pictures_that_coco_keeps_for_tests_take_their_shots_along(character: Ch
     del content["annotations"][-1]  # a frame with roto alone
     path = character.folder / "split.coco.json"
     path.write_text(json.dumps(content))
-    rows = join([character.roto(1), character.roto(2), path], character.plates).rows
+    rows = join_sources([character.roto(1), character.roto(2), path], character.plates).rows
     assert {(row.shot, row.split) for row in rows} == {("shot1", None), ("shot2", "test")}
 
 
@@ -182,14 +183,14 @@ def test_shots_are_for_tests_where_a_person_says_so(tmp_path: Path) -> None:
     path = tmp_path / "set" / "faces.json"
     path.parent.mkdir()
     path.write_text(json.dumps(_coco(path.parent, ["alice.png", "bob.png"])))
-    mined = mine(MineOrder((path,), tmp_path / "data", test=("all",)))
+    mined = mine(MineOptions((path,), tmp_path / "data", test=("all",)))
     assert mined.n_samples == {"train": 0, "val": 0, "test": 2}
     with pytest.raises(UsageError, match="--test nobody: no such shot; shots are set, all"):
-        mine(MineOrder((path,), tmp_path / "data", test=("nobody",)))
+        mine(MineOptions((path,), tmp_path / "data", test=("nobody",)))
 
 
 def test_evaluate_says_which_samples_it_left_alone(character: Character, tmp_path: Path) -> None:
-    mine(MineOrder((character.coco,), tmp_path / "set"))
+    mine(MineOptions((character.coco,), tmp_path / "set"))
     data = read_dataset(tmp_path / "set")
     asked = argparse.Namespace(dataset=str(tmp_path / "set"), split=None)
     held_out = data.subset(data.rows_of("val"))

@@ -16,7 +16,8 @@ from rotopaint_ai.shapes import bezier
 from rotopaint_ai.shapes.roto import Landmark, LandmarkKeys
 from rotopaint_ai.sheet import LandmarkSpec, ShapeSpec, Sheet, dump_sheet
 from rotopaint_ai.training.data.dataset import read_dataset
-from rotopaint_ai.training.mining.mine import MineOrder, mine
+from rotopaint_ai.training.mining.mine import mine
+from rotopaint_ai.training.mining.options import MineOptions
 from rotopaint_ai.training.mining.sources import read_source
 
 NAMES = ("nose", "chin", "brow")
@@ -70,7 +71,7 @@ def test_corrected_and_accepted_frames_are_taken(character: Character, tmp_path:
 def test_a_project_is_mined(character: Character, tmp_path: Path) -> None:
     human = {"mouth": {1003, 1004, 1005}, "seam": {1007}}
     path = project_of(character, tmp_path / "sh010.rotopaint", human=human, marks={1010: "accepted"})
-    mined = mine(MineOrder((path,), tmp_path / "set", val=("none",), character="hero"))
+    mined = mine(MineOptions((path,), tmp_path / "set", val=("none",), character="hero"))
     assert mined.n_samples["train"] == 6
     samples = read_dataset(tmp_path / "set").samples
     assert [(s.character, s.shot, s.frame) for s in samples] == [
@@ -90,7 +91,7 @@ def test_a_projects_points_are_those_of_the_pack_that_drew_it(character: Charact
     sheet = tmp_path / "pack" / "sheet.yaml"
     sheet.parent.mkdir()
     sheet.write_text(dump_sheet(Sheet("hero", (LandmarkSpec("nose"), LandmarkSpec("chin")), shapes)), encoding="utf-8")
-    mine(MineOrder((path,), tmp_path / "set", val=("none",), sheet=sheet))
+    mine(MineOptions((path,), tmp_path / "set", val=("none",), sheet=sheet))
     data = read_dataset(tmp_path / "set")
     for shape in roto.shapes:
         for row, sample in enumerate(data.samples):

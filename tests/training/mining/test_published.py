@@ -11,9 +11,10 @@ import pytest
 
 from rotopaint_ai.errors import DocumentError
 from rotopaint_ai.training.data.dataset import read_dataset
-from rotopaint_ai.training.mining.cutout import background
-from rotopaint_ai.training.mining.mine import MineOrder, mine
-from rotopaint_ai.training.mining.published import CG, SHOT, TEST
+from rotopaint_ai.training.mining.annotations import CG, SHOT, TEST
+from rotopaint_ai.training.mining.mine import mine
+from rotopaint_ai.training.mining.options import MineOptions
+from rotopaint_ai.training.mining.samples import background
 from rotopaint_ai.training.mining.sources import read_source
 
 # Where the points of the data set's frame 0 of shot 0 lie, to the pixel: the eyes and the brows of the picture's left
@@ -127,7 +128,7 @@ def test_one_name_is_one_place_in_all_layouts(lionel: Path) -> None:
 
 
 def test_all_of_it_becomes_one_data_set(lionel: Path, tmp_path: Path) -> None:
-    mined = mine(MineOrder((lionel,), tmp_path / "set", val=("shot4",)))
+    mined = mine(MineOptions((lionel,), tmp_path / "set", val=("shot4",)))
     assert mined.n_samples == {"train": 4, "val": 2, "test": 2}
     data = read_dataset(tmp_path / "set")
     rows = [row for row, sample in enumerate(data.samples) if sample.shot == "CG"]

@@ -11,7 +11,8 @@ from rotopaint_ai.exchange import document
 from rotopaint_ai.shapes import bezier
 from rotopaint_ai.shapes.roto import Key
 from rotopaint_ai.training.data.dataset import Dataset, read_dataset
-from rotopaint_ai.training.mining.mine import MineOrder, mine
+from rotopaint_ai.training.mining.mine import mine
+from rotopaint_ai.training.mining.options import MineOptions
 
 from .conftest import Character, drawn
 
@@ -39,13 +40,13 @@ def _plate_points(data: Dataset, name: str) -> dict[int, np.ndarray]:
 
 
 def test_a_shot_mined_later_with_the_sheet_has_the_same_points(character: Character, tmp_path: Path) -> None:
-    order = MineOrder((character.roto(1),), tmp_path / "one", plates=character.plates)
+    order = MineOptions((character.roto(1),), tmp_path / "one", plates=character.plates)
     mine(order)
-    both = MineOrder((character.roto(1), character.roto(2)), tmp_path / "both", plates=character.plates)
+    both = MineOptions((character.roto(1), character.roto(2)), tmp_path / "both", plates=character.plates)
     sheet = tmp_path / "one" / "sheet.yaml"
     mine(replace(both, sheet=sheet))
     _turned_round(character)
-    mine(MineOrder((character.roto(2),), tmp_path / "later", plates=character.plates, sheet=sheet))
+    mine(MineOptions((character.roto(2),), tmp_path / "later", plates=character.plates, sheet=sheet))
     for name in ("mouth", "eye_left", "seam"):
         first, later = (_plate_points(read_dataset(tmp_path / each), name) for each in ("both", "later"))
         off = [np.linalg.norm(first[frame] - later[frame], axis=1).max() for frame in later]

@@ -6,10 +6,10 @@ import numpy as np
 import numpy.typing as npt
 
 from rotopaint_ai.shapes import bezier
-from rotopaint_ai.training.mining import outline
-from rotopaint_ai.training.mining.register import N_PLACES, register, shares_at
-from rotopaint_ai.training.mining.symmetry import other_side, partners
-from rotopaint_ai.training.mining.tracks import tracks
+from rotopaint_ai.training.mining.correspondence import find_correspondence
+from rotopaint_ai.training.mining.curves import N_PLACES, RawCurves, sample_curves, shares_at
+from rotopaint_ai.training.mining.faces import other_side, partners
+from rotopaint_ai.training.mining.symmetric_groups import find_tracks
 
 from . import conftest as hero
 
@@ -20,7 +20,7 @@ def _raw(name: str, shot: int, **how: object) -> list[Array]:
     return [hero.drawn(name, frame, shot, **how) for frame in hero.FRAMES]
 
 
-def _slide(curves: outline.Outlines, shares_FN: Array, name: str, shots: list[int], frames: list[int]) -> Array:
+def _slide(curves: RawCurves, shares_FN: Array, name: str, shots: list[int], frames: list[int]) -> Array:
     """How far, in px, each true place of a shape lies from where the registration says its neighbours have it."""
     places = []
     for row, (shot, frame) in enumerate(zip(shots, frames)):
@@ -46,10 +46,10 @@ def _both_shots(name: str) -> tuple[list[Array], Array, list[int], list[int]]:
 
 def test_places_agree_over_starts_directions_and_counts() -> None:
     raw, shot_rows, shots, frames = _both_shots("mouth")
-    found = tracks(raw, True, shot_rows, np.ones(len(raw), complex))
-    curves = outline.outlines(found.raw, True, groups=found.groups)
+    found = find_tracks(raw, True, shot_rows, np.ones(len(raw), complex))
+    curves = sample_curves(found.raw, True, groups=found.groups)
     face = curves.samples_FMC / 160.0
-    stepped = register(curves, face, np.zeros((len(raw), 0, 2)), groups=found.groups)
+    stepped = find_correspondence(curves, face, np.zeros((len(raw), 0, 2)), groups=found.groups)
     assert stepped.backwards[:10].all() != stepped.backwards[10:].all()
     slide = _slide(stepped.curves, stepped.shares_FN, "mouth", shots, frames)
     assert np.median(slide) < 0.6
@@ -58,11 +58,11 @@ def test_places_agree_over_starts_directions_and_counts() -> None:
 
 def test_landmarks_on_the_curve_are_met() -> None:
     raw, shot_rows, shots, frames = _both_shots("mouth")
-    found = tracks(raw, True, shot_rows, np.ones(len(raw), complex))
-    curves = outline.outlines(found.raw, True, groups=found.groups)
+    found = find_tracks(raw, True, shot_rows, np.ones(len(raw), complex))
+    curves = sample_curves(found.raw, True, groups=found.groups)
     marks = np.array([hero.outline("mouth", np.array([0.0, 0.25, 0.5, 0.75]), f, s) for s, f in zip(shots, frames)])
     marks[3, 2] = np.nan  # hidden in one frame: its track knows better
-    stepped = register(curves, curves.samples_FMC / 160.0, marks / 160.0, groups=found.groups)
+    stepped = find_correspondence(curves, curves.samples_FMC / 160.0, marks / 160.0, groups=found.groups)
     assert np.isfinite(stepped.anchor_shares).all()
     at = stepped.curves.at(stepped.at(stepped.anchor_shares))
     away = np.linalg.norm(at - marks, axis=2)
@@ -75,7 +75,7 @@ def test_points_put_in_another_order_are_put_back() -> None:
     raw = _raw("mouth", 1, n_points=9)
     raw[4] = np.roll(raw[4], 3, axis=0)
     raw[6] = bezier.reverse(raw[6], True)
-    found = tracks(raw, True, np.zeros(10, np.intp), np.ones(10, complex))
+    found = find_tracks(raw, True, np.zeros(10, np.intp), np.ones(10, complex))
     assert set(found.groups) == {0}
     assert [(twist.row, twist.backwards) for twist in found.twists] == [(4, False), (6, True)]
     np.testing.assert_allclose(found.raw[4], _raw("mouth", 1, n_points=9)[4])
@@ -86,7 +86,7 @@ def test_points_that_nobody_tracked_make_no_track() -> None:
     rng = np.random.default_rng(1)
     raw = [hero.drawn("mouth", frame, 1, n_points=9, start=float(rng.random())) for frame in hero.FRAMES]
     tilted = [points @ np.kron(np.eye(3), _turn(rng.uniform(0, 6.3))) for points in raw]
-    found = tracks(tilted, True, np.zeros(10, np.intp), np.ones(10, complex))
+    found = find_tracks(tilted, True, np.zeros(10, np.intp), np.ones(10, complex))
     assert len(set(found.groups)) == 10
 
 

@@ -10,8 +10,9 @@ import numpy.typing as npt
 import pytest
 
 from rotopaint_ai.shapes import bezier
-from rotopaint_ai.training.mining import outline, revectorise
-from rotopaint_ai.training.mining.published import from_relative_segments
+from rotopaint_ai.training.mining.annotations import from_relative_segments
+from rotopaint_ai.training.mining.curves import RawCurves, reversed_where, sample_curves
+from rotopaint_ai.training.mining.revectorise import PointLayout, fit_curves
 
 Array = npt.NDArray[np.float64]
 
@@ -30,9 +31,9 @@ def _smooth(n: int) -> npt.NDArray[np.bool_]:
 
 
 def test_four_points_follow_a_circle_as_well_as_four_cubics_can() -> None:
-    raw = outline.outlines([_circle(50.0, 9)], True)
-    layout = revectorise.Layout(True, _smooth(4), np.inf)
-    points = revectorise.fit(raw, np.array([[0.1, 0.35, 0.6, 0.85]]), layout)[0]
+    raw = sample_curves([_circle(50.0, 9)], True)
+    layout = PointLayout(True, _smooth(4), np.inf)
+    points = fit_curves(raw, np.array([[0.1, 0.35, 0.6, 0.85]]), layout)[0]
     away = np.hypot(*(bezier.sample(points, True, per_segment=50) - np.array([200.0, 150.0])).T) - 50.0
     assert np.abs(away).max() < 50.0 * 2.8e-4  # the best four cubics can do is 2.73e-4 of the radius
     tangents = points[:, 2:4] + points[:, 4:6]
@@ -43,11 +44,11 @@ def test_a_spline_is_found_again_from_its_own_curve() -> None:
     own = np.array(
         [[10.0, 40, -8, 6, 12, -9], [60, 20, -10, -2, 15, 3], [90, 55, 2, -14, -2, 14], [40, 80, 12, 4, -15, -5]]
     )
-    raw = outline.outlines([own], True, n_samples=4096)
+    raw = sample_curves([own], True, n_samples=4096)
     cubic = bezier.arc_lengths(bezier.flatten(own, True, 0.0005), True)[-1]
     spans = [bezier.length(bezier.from_segments(each[None], False), False) for each in bezier.segments(own, True)]
     shares = np.concatenate(([0.0], np.cumsum(spans)[:-1])) / cubic
-    points = revectorise.fit(raw, shares[None], revectorise.Layout(True, np.ones(4, bool), np.inf))[0]
+    points = fit_curves(raw, shares[None], PointLayout(True, np.ones(4, bool), np.inf))[0]
     assert bezier.curve_distance(points, own, True)[1] < 0.05
     np.testing.assert_allclose(points[:, :2], own[:, :2], atol=0.01)
     np.testing.assert_allclose(
@@ -57,9 +58,9 @@ def test_a_spline_is_found_again_from_its_own_curve() -> None:
 
 def test_a_corner_keeps_two_directions_and_open_ends_have_one_tangent() -> None:
     own = np.array([[0.0, 0, 0, 0, 20, 0], [60, 0, -20, 0, 0, 20], [60, 60, 0, -20, 0, 0]])
-    raw = outline.outlines([own], False)
-    corner = revectorise.Layout(False, np.array([False, True, False]), np.inf)
-    points = revectorise.fit(raw, np.array([[0.0, 0.5, 1.0]]), corner)[0]
+    raw = sample_curves([own], False)
+    corner = PointLayout(False, np.array([False, True, False]), np.inf)
+    points = fit_curves(raw, np.array([[0.0, 0.5, 1.0]]), corner)[0]
     assert bezier.curve_distance(points, own, False)[1] < 0.15
     assert abs(points[1, 2:4] @ points[1, 4:6]) < 0.02 * np.prod(np.linalg.norm(points[1].reshape(3, 2)[1:], axis=1))
     assert not points[0, 2:4].any()
@@ -70,9 +71,9 @@ def test_the_hand_s_noise_is_not_followed() -> None:
     rng = np.random.default_rng(3)
     true = _circle(60.0, 24)
     noisy = [true + np.pad(rng.normal(0, 0.4, (24, 2)), ((0, 0), (0, 4))) for _ in range(20)]
-    raw = outline.outlines(noisy, True)
+    raw = sample_curves(noisy, True)
     shares = np.tile(np.arange(4) / 4, (20, 1))
-    points = revectorise.fit(raw, shares, revectorise.Layout(True, _smooth(4)))
+    points = fit_curves(raw, shares, PointLayout(True, _smooth(4)))
     new = np.mean([bezier.curve_distance(each, true, True)[0] for each in points])
     old = np.mean([bezier.curve_distance(each, true, True)[0] for each in noisy])
     assert new < 0.9 * old
@@ -81,7 +82,7 @@ def test_the_hand_s_noise_is_not_followed() -> None:
 AUTHORS = ("left_eye", "right_eye", "left_eyebrow", "right_eyebrow", "left_sideburn", "right_sideburn")
 
 
-def _shares_on(raw: outline.Outlines, points: Array) -> tuple[outline.Outlines, Array]:
+def _shares_on(raw: RawCurves, points: Array) -> tuple[RawCurves, Array]:
     """The curve turned the way the points run, and their places on it, ascending."""
     for _ in range(2):
         away = np.linalg.norm(raw.samples_FMC[0][None] - points[:, None], axis=2)
@@ -89,18 +90,18 @@ def _shares_on(raw: outline.Outlines, points: Array) -> tuple[outline.Outlines, 
         steps = np.mod(np.diff(place, append=place[:1]), 1.0)
         if steps.sum() < 1.5:
             break
-        raw = outline.reversed_where(raw, np.array([True]))
+        raw = reversed_where(raw, np.array([True]))
     return raw, place[0] + np.concatenate(([0.0], np.cumsum(steps[:-1])))
 
 
-def _one_more(raw: outline.Outlines, shares: Array) -> float:
+def _one_more(raw: RawCurves, shares: Array) -> float:
     """Mean distance with the best single point added in the middle of a segment."""
     ends = np.append(shares[1:], shares[0] + 1)
-    layout = revectorise.Layout(True, _smooth(len(shares) + 1), np.inf)
+    layout = PointLayout(True, _smooth(len(shares) + 1), np.inf)
     found = []
     for at in range(len(shares)):
         more = np.insert(shares, at + 1, (shares[at] + ends[at]) / 2)
-        points = revectorise.fit(raw, more[None], layout)[0]
+        points = fit_curves(raw, more[None], layout)[0]
         away = bezier.distance_to_polyline(raw.samples_FMC[0, ::4], bezier.flatten(points, True), True)
         found.append(float(away.mean()))
     return min(found)
@@ -118,8 +119,8 @@ def test_closer_than_the_authors_on_their_own_points(shared: Path) -> None:
         n = len(authors)
         marks = np.array(theirs["points"][first : first + n])
         first += n
-        raw, shares = _shares_on(outline.outlines([own], True, n_samples=4096), marks)
-        points = revectorise.fit(raw, shares[None], revectorise.Layout(True, _smooth(n), np.inf))[0]
+        raw, shares = _shares_on(sample_curves([own], True, n_samples=4096), marks)
+        points = fit_curves(raw, shares[None], PointLayout(True, _smooth(n), np.inf))[0]
         np.testing.assert_allclose(points[:, :2], marks, atol=0.1)  # the samples lie that far apart
         mean, most = bezier.curve_distance(points, own, True, spacing=0.25)
         their_mean, their_most = bezier.curve_distance(authors, own, True, spacing=0.25)

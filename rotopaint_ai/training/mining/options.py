@@ -1,19 +1,25 @@
-"""What somebody asks of `mine`, checked at the door."""
+"""What somebody asks of `mine`, checked at the door; the kinds of label issues."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Final
 
 from rotopaint_ai.errors import UsageError
 from rotopaint_ai.frames import FrameRange
-from rotopaint_ai.training.mining.suspicious import KINDS
 
+TOLERANCE_PX = 0.25
 ALL_KINDS = "suspicious"
 ALL = "all"  # shots
 HARMLESS = ("twisted", "held", "outside")  # put right, or true all the same
+Shot = tuple[str, str]  # character and name
+HELD_OUT = 0.1  # share of a character's frames that held-out shots come to, at least
+SIZE = 400  # pixels of a picture's side
+KINDS: Final = ("swapped", "jumped", "misfit", "twisted", "shifted", "held", "outside")
+FACE_SHARE = 0.62  # face box / picture
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +35,7 @@ class Exclusion:
         `@FILE` with one of these a line (`#` starts a comment). Raises UsageError."""
         frames: list[tuple[str, FrameRange | None]] = []
         kinds: set[str] = set()
-        for item in (part.strip() for text in texts for line in _lines(text) for part in line.split(",")):
+        for item in (part.strip() for text in texts for line in _texts(text) for part in line.split(",")):
             if item == ALL_KINDS:
                 kinds |= set(KINDS) - set(HARMLESS)
             elif item in KINDS:
@@ -55,7 +61,7 @@ class Exclusion:
                 )
 
 
-def _lines(text: str) -> list[str]:
+def _texts(text: str) -> list[str]:
     if not text.startswith("@"):
         return [text]
     try:
@@ -75,19 +81,15 @@ def choose_tests(shots: Sequence[str], wanted: Sequence[str]) -> set[str]:
     return set(shots) if ALL in wanted else set(wanted)
 
 
-Shot = tuple[str, str]  # character and name
-HELD_OUT = 0.1  # share of a character's frames that held-out shots come to, at least
-
-
 @dataclass(frozen=True, slots=True)
-class Content:
+class ShotContent:
     """What is known of a shot: how many frames, and the names of shapes and landmarks that they have."""
 
     n_frames: int
     names: Set[str]
 
 
-def choose_val(shots: Mapping[Shot, Content], wanted: Sequence[str]) -> set[Shot]:
+def choose_val(shots: Mapping[Shot, ShotContent], wanted: Sequence[str]) -> set[Shot]:
     """Which shots are held out: those wanted; `none`; else the last ones of each character that has two or more, as
     many as come to a tenth of its frames, of those whose shapes and landmarks other shots have as well.
 
@@ -106,7 +108,7 @@ def choose_val(shots: Mapping[Shot, Content], wanted: Sequence[str]) -> set[Shot
     return held
 
 
-def _last_of_each(shots: Mapping[Shot, Content]) -> set[Shot]:
+def _last_of_each(shots: Mapping[Shot, ShotContent]) -> set[Shot]:
     held: set[Shot] = set()
     users = Counter(name for content in shots.values() for name in content.names)  # shots left that have each name
     for character in dict.fromkeys(character for character, _ in shots):
@@ -123,3 +125,34 @@ def _last_of_each(shots: Mapping[Shot, Content]) -> set[Shot]:
             if taken >= HELD_OUT * total:
                 break
     return held
+
+
+@dataclass(frozen=True, slots=True)
+class MineOptions:
+    """What to mine. `plates` may hold `{dir}` and `{stem}`; `val` names shots to hold out (`none` for none),
+    `test` those that are only measured on (`all` for all)."""
+
+    sources: tuple[Path, ...]
+    out: Path
+    plates: str | None = None
+    sheet: Path | None = None
+    character: str | None = None
+    name: str | None = None
+    licence: str = "not stated"
+    size: int = SIZE
+    face_share: float = FACE_SHARE
+    tolerance_px: float = TOLERANCE_PX
+    val: tuple[str, ...] = ()
+    test: tuple[str, ...] = ()
+    exclude: Exclusion = field(default_factory=Exclusion)
+    renames: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class LabelIssue:
+    """One thing to look at: row of the whole, kind, what it is about, and a sentence."""
+
+    row: int
+    kind: str
+    about: str
+    text: str

@@ -1,4 +1,7 @@
-"""The published puppet data set ("A Learning-Based Approach to Parametric Rotoscoping of Multi-Shape Systems", 2021).
+"""Data sets of others: COCO keypoints, and the published puppet data set.
+
+COCO: pictures with the landmarks of one face each. The puppet data set ("A Learning-Based Approach to Parametric
+Rotoscoping of Multi-Shape Systems", 2021):
 
     shotN/image-shotN-frameNNN.png    raw_shapes-..., revec_shapes-...   artists' shapes; 43 points
     test/image-test-frameNNN.png      shapes-test-frameNNN.json          eyes and brows; 28 points in another order
@@ -20,8 +23,92 @@ import numpy as np
 
 from rotopaint_ai.errors import DocumentError, UsageError
 from rotopaint_ai.shapes import bezier
-from rotopaint_ai.training.mining.outline import Array
-from rotopaint_ai.training.mining.sources import FrameTruth, RawShape, Take, is_curve
+from rotopaint_ai.training.mining.curves import Array
+from rotopaint_ai.training.mining.takes import FrameTruth, RawShape, Take, is_curve
+
+_KEYPOINTS: Final = "keypoints"
+Json = Mapping[str, Any]
+_SEAMS: list[str | None] = ["left_seam_middle", "nose_seam_middle", "right_seam_middle"]
+_CG_FOLDER, _TEST_FOLDER, _POINTS = "CG", "test", "points"
+_FILE = re.compile(r"^(raw_shapes|revec_shapes|shapes|points)-(.+)-frame(\d+)\.json$")
+_WITH_SHAPES = ("raw_shapes", "shapes")  # the artist's own come first; what the authors made of them is not mined
+_WITH_POINTS = ("revec_shapes", "shapes", "points")
+
+
+def read_coco(path: Path) -> Take:
+    """The landmarks of a COCO keypoint file, one frame per picture; faces of which nothing is marked are left out.
+
+    Boxes, outlines and categories without keypoints, which such files hold as well, say nothing of landmarks. Raises:
+    DocumentError.
+    """
+    try:
+        return _coco_take(path, json.loads(path.read_text(encoding="utf-8-sig")))
+    except (OSError, UnicodeDecodeError, ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
+        reason = f"field {error} is missing" if isinstance(error, KeyError) else str(error)
+        raise DocumentError(
+            f"{path.name}: is no COCO keypoint file ({reason}); wanted images, annotations, categories"
+        ) from error
+
+
+def _coco_take(path: Path, content: Any) -> Take:
+    names = _keypoint_names(path, content["categories"])
+    pictures = {image["id"]: image for image in content["images"]}
+    marked = [annotation for annotation in content["annotations"] if annotation.get(_KEYPOINTS)]
+    frames: dict[int, FrameTruth] = {}
+    seen: set[Any] = set()
+    for row, annotation in enumerate(marked):
+        image = pictures.get(annotation["image_id"])
+        if image is None:
+            raise ValueError(f"annotation {annotation.get('id', row)} is of image {annotation['image_id']}, not listed")
+        landmarks = _marked(path, annotation, row, names)
+        if not landmarks:
+            continue
+        if annotation["image_id"] in seen:
+            raise DocumentError(
+                f"{path.name}: {image['file_name']} is annotated twice; wanted one face a picture: keep one, or "
+                "crop the faces apart"
+            )
+        seen.add(annotation["image_id"])
+        frames[row] = FrameTruth(
+            landmarks=landmarks,
+            picture=path.parent / str(image["file_name"]),
+            size=_stated_size(image),
+            is_test=image.get("split") == "test",
+        )
+    empty = len(marked) - len(frames)
+    notes = (f"{empty} faces without a single marked keypoint were left out",) if empty else ()
+    return Take(path, frames, landmark_names=names, notes=notes)
+
+
+def _keypoint_names(path: Path, categories: Any) -> tuple[str, ...]:
+    """The landmarks' names. Raises: DocumentError where categories name other ones; KeyError where none does."""
+    layouts = {tuple(str(name) for name in each[_KEYPOINTS]) for each in categories if each.get(_KEYPOINTS)}
+    if len(layouts) > 1:
+        raise DocumentError(f"{path.name}: holds several keypoint categories; wanted one face layout a file")
+    if not layouts:
+        raise KeyError(_KEYPOINTS)
+    return layouts.pop()
+
+
+def _marked(path: Path, annotation: Json, row: int, names: tuple[str, ...]) -> dict[str, tuple[float, float, float]]:
+    """What is marked of a face: x, y, and 1 seen (COCO's 2) or 0 hidden (COCO's 1)."""
+    numbers = np.asarray(annotation[_KEYPOINTS], dtype=np.float64).reshape(-1, 3)
+    if len(numbers) != len(names):
+        raise DocumentError(
+            f"{path.name}: annotation {annotation.get('id', row)} has {len(numbers)} keypoints; the category names "
+            f"{len(names)}"
+        )
+    known = (numbers[:, 2] > 0) & np.isfinite(numbers).all(axis=1)
+    return {
+        name: (float(x), float(y), float(v >= 2))
+        for name, (x, y, v), is_known in zip(names, numbers, known)
+        if is_known
+    }
+
+
+def _stated_size(image: Json) -> tuple[int, int] | None:
+    """Width and height that the file says a picture has."""
+    return (int(image["width"]), int(image["height"])) if image.get("width") and image.get("height") else None
 
 
 def _ring(name: str, order: Sequence[int]) -> list[str | None]:
@@ -30,9 +117,7 @@ def _ring(name: str, order: Sequence[int]) -> list[str | None]:
 
 _EYES = [*_ring("left_eye", range(6)), *_ring("right_eye", range(6))]
 _BROWS = [*_ring("left_eyebrow", range(8)), *_ring("right_eyebrow", range(8))]
-_SEAMS: list[str | None] = ["left_seam_middle", "nose_seam_middle", "right_seam_middle"]
 _SIDEBURNS = [*_ring("left_sideburn", range(6)), *_ring("right_sideburn", range(6))]
-
 SHOT: Final = (*_EYES, *_BROWS, *_SIDEBURNS, *_SEAMS)
 # The right half runs the other way round in the test frames, from the outer corner.
 TEST: Final = (
@@ -46,11 +131,6 @@ CG: Final = ("left_sideburn_3", *_SEAMS, "right_sideburn_0", *_EYES, *_BROWS, *[
 LAYOUTS: Final[Mapping[int, tuple[str | None, ...]]] = {len(names): names for names in (SHOT, TEST, CG)}
 NAMES: Final = tuple(name for name in SHOT if name is not None)
 
-_CG_FOLDER, _TEST_FOLDER, _POINTS = "CG", "test", "points"
-_FILE = re.compile(r"^(raw_shapes|revec_shapes|shapes|points)-(.+)-frame(\d+)\.json$")
-_WITH_SHAPES = ("raw_shapes", "shapes")  # the artist's own come first; what the authors made of them is not mined
-_WITH_POINTS = ("revec_shapes", "shapes", "points")
-
 
 def read_published(folder: Path) -> Iterator[Take]:
     """The folder of a puppet, or of one of its shots. Test frames stay tests, computer graphics are only learnt from.
@@ -60,17 +140,17 @@ def read_published(folder: Path) -> Iterator[Take]:
     found = False
     inner = sorted(child for child in folder.iterdir() if child.is_dir())
     for shot in [folder, *inner]:
-        if frames := _frames(shot):
+        if frames := _shot_frames(shot):
             found = True
             character = (shot.parent if shot != folder else folder.parent).name
-            yield _take(shot, frames, character)
+            yield _published_take(shot, frames, character)
     if not found:
         raise UsageError(
             f"{folder}: holds no raw_shapes-SHOT-frameNNN.json; wanted the published puppet folder or a shot of it"
         )
 
 
-def _take(shot: Path, frames: Mapping[int, FrameTruth], character: str) -> Take:
+def _published_take(shot: Path, frames: Mapping[int, FrameTruth], character: str) -> Take:
     is_cg = shot.name == _CG_FOLDER
     unlike = sum(name is None for name in CG)
     return Take(
@@ -84,24 +164,24 @@ def _take(shot: Path, frames: Mapping[int, FrameTruth], character: str) -> Take:
     )
 
 
-def _frames(shot: Path) -> dict[int, FrameTruth]:
+def _shot_frames(shot: Path) -> dict[int, FrameTruth]:
     parts: dict[int, dict[str, Path]] = {}
     for path in sorted(shot.iterdir()):
         match = _FILE.match(path.name)
         if match:
             parts.setdefault(int(match[3]), {})[match[1]] = path
-    return {number: _frame(files, is_cut_out=shot.name == _CG_FOLDER) for number, files in sorted(parts.items())}
+    return {number: _frame_truth(files, is_cut_out=shot.name == _CG_FOLDER) for number, files in sorted(parts.items())}
 
 
-def _frame(files: Mapping[str, Path], *, is_cut_out: bool) -> FrameTruth:
+def _frame_truth(files: Mapping[str, Path], *, is_cut_out: bool) -> FrameTruth:
     first = next(iter(files.values()))
     picture = first.with_name("image-" + first.name.split("-", 1)[1]).with_suffix(".png")
-    shapes = next((_shapes(files[kind]) for kind in _WITH_SHAPES if kind in files), {})
-    points = next((_points(files[kind]) for kind in _WITH_POINTS if kind in files), {})
+    shapes = next((_frame_shapes(files[kind]) for kind in _WITH_SHAPES if kind in files), {})
+    points = next((_frame_points(files[kind]) for kind in _WITH_POINTS if kind in files), {})
     return FrameTruth(shapes, points, picture, is_cut_out=is_cut_out)
 
 
-def _shapes(path: Path) -> dict[str, RawShape]:
+def _frame_shapes(path: Path) -> dict[str, RawShape]:
     shapes = {}
     for name, cubics in _json_object(path).items():
         if name == _POINTS:
@@ -129,7 +209,7 @@ def from_relative_segments(cubics: Any, *, where: str) -> Array:
     return bezier.from_segments(np.stack((p0, p0 + t0, p3 + t3, p3), axis=1), closed)
 
 
-def _points(path: Path) -> dict[str, tuple[float, float, float]]:
+def _frame_points(path: Path) -> dict[str, tuple[float, float, float]]:
     """Landmarks by name; what is hidden or has no like in the shots is left out."""
     points = _json_object(path).get(_POINTS, [])
     try:

@@ -1,4 +1,4 @@
-"""Where control points go on a shape: landmarks and corners first, then one after another where the fit is worst.
+"""Where control points go on a shape: landmarks and corners first, then one by one where the fit is worst.
 
 Letters: F frames, P control points, G segments.
 """
@@ -10,21 +10,21 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rotopaint_ai.training.mining import outline, revectorise
-from rotopaint_ai.training.mining.outline import Array, Bools
-from rotopaint_ai.training.mining.register import N_PLACES, Registration, Rows
+from rotopaint_ai.training.mining.correspondence import Correspondence
+from rotopaint_ai.training.mining.curves import N_PLACES, Array, Bools, RawCurves, Rows, turning_deg
+from rotopaint_ai.training.mining.revectorise import PointLayout, fit_curves
 
 CORNER_DEG = 35.0
 _SHARP = 0.7  # share of a corner's turn that has to happen within a third of the reach
 _NEAR = 2.0 / N_PLACES  # control points closer than this share of the mean are one
 _FRAMES = 20  # frames looked at while control points are added
-_HELPS = 0.85  # share of a segment's error that may be left once it is halved
+_MUST_HELP = 0.85  # share of a segment's error that may be left once it is halved
 _AT_ONCE, _SAMPLES = 64, 24  # frames looked at together; samples of a segment
 _HARD = 8  # frames looked at besides, because the first attempt did worst there
 _TARGET = 0.6  # share of the tolerance that the mean error has to come down to
 _SEGMENT = 1.2  # share of the tolerance for the worst segment
 _PEAK, _WORST = 3.0, 6.0  # times the tolerance that 9 of 10 frames, and all but two, stay below everywhere
-_ODD = 2  # frames that may be slips of the hand: no control point is added for their sake
+_FEW_OUTLIERS = 2  # frames that may be outliers: no control point is added for their sake
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,14 +35,14 @@ class Placement:
     corners: Bools
 
 
-def corners_on(registration: Registration) -> Array:
+def find_corners(correspondence: Correspondence) -> Array:
     """Shares of the mean where the shape has a corner in most frames."""
-    closed = registration.curves.closed
+    closed = correspondence.curves.closed
     n = N_PLACES * 4
     grid = np.arange(n) / n
-    at = registration.at(grid)
-    wide = np.median(outline.turning_deg(registration.curves, at), axis=0)
-    narrow = np.median(outline.turning_deg(registration.curves, at, reach=0.004), axis=0)
+    at = correspondence.at(grid)
+    wide = np.median(turning_deg(correspondence.curves, at), axis=0)
+    narrow = np.median(turning_deg(correspondence.curves, at, reach=0.004), axis=0)
     found: list[float] = []
     for place in np.argsort(-wide):
         if wide[place] < CORNER_DEG:
@@ -57,21 +57,21 @@ def corners_on(registration: Registration) -> Array:
     return np.sort(np.array(found))
 
 
-def turns_at(registration: Registration, shares: Array) -> Bools:
+def mark_corners(correspondence: Correspondence, shares: Array) -> Bools:
     """Which of some control points stand on a corner."""
-    corners = corners_on(registration)
-    closed = registration.curves.closed
+    corners = find_corners(correspondence)
+    closed = correspondence.curves.closed
     return np.array([any(_apart(s, c, closed) < _NEAR for c in corners) for s in shares], dtype=bool)
 
 
-def extremes_on(face_NC: Array) -> Array:
+def find_extremes(face_NC: Array) -> Array:
     """Shares of a closed mean curve where it reaches furthest left, up, right and down: [4]."""
     n = len(face_NC) - 1
     x, y = face_NC[:n].T
     return np.array([x.argmin(), y.argmin(), x.argmax(), y.argmax()], dtype=np.float64) / n
 
 
-def exactly(shares: Array, n_points: int, kept: Sequence[float], closed: bool) -> Array:
+def set_point_count(shares: Array, n_points: int, kept: Sequence[float], closed: bool) -> Array:
     """As many shares as a sheet asks for: the closest neighbours give way, the widest gaps are halved."""
     shares = np.sort(shares)
     while len(shares) > n_points:
@@ -91,7 +91,7 @@ def exactly(shares: Array, n_points: int, kept: Sequence[float], closed: bool) -
     return shares
 
 
-def merged(wanted: list[tuple[float, float]], closed: bool) -> Array:
+def merge_places(wanted: list[tuple[float, float]], closed: bool) -> Array:
     """Shares from (importance, share), the less important of two near ones left out; ascending."""
     kept: list[float] = []
     for _, share in sorted(wanted, key=lambda item: -item[0]):
@@ -100,31 +100,33 @@ def merged(wanted: list[tuple[float, float]], closed: bool) -> Array:
     return np.sort(np.array(kept))
 
 
-def grow(registration: Registration, knots: Array, *, tolerance_px: float, most: int, mirrored: bool) -> Placement:
+def add_points(
+    correspondence: Correspondence, knots: Array, *, tolerance_px: float, most: int, mirrored: bool
+) -> Placement:
     """Add control points to `knots` until the spline keeps to the raw curves, at most `most` in all.
 
     `mirrored`: the shape is its own mirror image with share s falling on 1 - s, and its control points have to be too.
     `tolerance_px`: a mean distance that an artist would not see; scaled by nothing, in pixels of the plate.
     """
-    by_length = np.argsort(registration.curves.lengths)  # the smallest and largest are the hardest to follow
+    by_length = np.argsort(correspondence.curves.lengths)  # the smallest and largest are the hardest to follow
     rows = np.linspace(0, len(by_length) - 1, _FRAMES).astype(np.intp)
     rows = np.unique(np.concatenate((rows, by_length[:3], by_length[-3:])))
-    shares = _enough(np.sort(knots), registration.curves.closed)
+    shares = _with_fewest(np.sort(knots), correspondence.curves.closed)
     for _ in range(2):
-        shares = _grown(registration, rows, shares, tolerance_px=tolerance_px, most=most, mirrored=mirrored)
-        peak_F = segment_errors(registration, shares, turns_at(registration, shares))[1].max(axis=1)
+        shares = _add_where_worst(correspondence, rows, shares, tolerance_px=tolerance_px, most=most, mirrored=mirrored)
+        peak_F = segment_errors(correspondence, shares, mark_corners(correspondence, shares))[1].max(axis=1)
         rows = np.unique(np.concatenate((rows, np.argsort(peak_F)[-_HARD:])))  # once more with those it does worst
-    return Placement(shares, turns_at(registration, shares))
+    return Placement(shares, mark_corners(correspondence, shares))
 
 
-def _grown(
-    registration: Registration, rows: Rows, shares: Array, *, tolerance_px: float, most: int, mirrored: bool
+def _add_where_worst(
+    correspondence: Correspondence, rows: Rows, shares: Array, *, tolerance_px: float, most: int, mirrored: bool
 ) -> Array:
     """Halve the worst segment until all are good enough; one whose halves are no better is left as it was."""
-    closed = registration.curves.closed
-    small = registration.part(rows)
+    closed = correspondence.curves.closed
+    small = correspondence.part(rows)
     hopeless: set[float] = set()
-    excess_G, mean = _excess(small, shares, turns_at(registration, shares))
+    excess_G, mean = _excess(small, shares, mark_corners(correspondence, shares))
     while len(shares) < most:
         lengths = np.diff(np.append(shares, shares[0] + 1)) if closed else np.diff(shares)
         usable = (lengths > 2.2 * _NEAR) & ~np.isin(shares[: len(lengths)], list(hopeless))
@@ -132,47 +134,49 @@ def _grown(
         if (mean <= _TARGET * tolerance_px and open_G.max() <= tolerance_px) or open_G.max() <= 0:
             break
         worst = int(open_G.argmax())
-        more = np.sort(np.concatenate((shares, _split(shares, worst, closed, mirrored))))
+        more = np.sort(np.concatenate((shares, _split_segment(shares, worst, closed, mirrored))))
         if len(more) > most:
             break
-        new_G, new_mean = _excess(small, more, turns_at(registration, more))
+        new_G, new_mean = _excess(small, more, mark_corners(correspondence, more))
         halves = new_G[np.searchsorted(more, shares[worst]) :][:2]
-        if halves.max() > _HELPS * open_G[worst]:
+        if halves.max() > _MUST_HELP * open_G[worst]:
             hopeless.add(float(shares[worst]))
             continue
         shares, excess_G, mean = more, new_G, new_mean
     return shares
 
 
-def _excess(registration: Registration, shares: Array, corners: Bools) -> tuple[Array, float]:
+def _excess(correspondence: Correspondence, shares: Array, corners: Bools) -> tuple[Array, float]:
     """Error of each segment, [G] in units in which the tolerance is the limit, and the mean distance in pixels."""
-    error_FG, peak_FG = segment_errors(registration, shares, corners)
+    error_FG, peak_FG = segment_errors(correspondence, shares, corners)
     worst_G = np.sqrt((error_FG**2).mean(axis=0))
-    odd = np.sort(peak_FG, axis=0)[-min(_ODD + 1, len(peak_FG))]
+    odd = np.sort(peak_FG, axis=0)[-min(_FEW_OUTLIERS + 1, len(peak_FG))]
     peak_G = np.maximum(np.quantile(peak_FG, 0.9, axis=0) / _PEAK, odd / _WORST)
-    lengths = np.diff(np.append(shares, shares[0] + 1)) if registration.curves.closed else np.diff(shares)
+    lengths = np.diff(np.append(shares, shares[0] + 1)) if correspondence.curves.closed else np.diff(shares)
     mean = float((error_FG * lengths).sum(axis=1).mean() / lengths.sum())
     return np.maximum(worst_G / _SEGMENT, peak_G), mean
 
 
-def segment_errors(registration: Registration, shares: Array, corners: Bools) -> tuple[Array, Array]:
+def segment_errors(correspondence: Correspondence, shares: Array, corners: Bools) -> tuple[Array, Array]:
     """Mean and largest distance in pixels between the raw curve and a spline with these control points: [F, G] each.
 
     The mean is that of the raw curve to the spline; the largest looks both ways, so that a loop between two points
     counts.
     """
-    at = registration.at(shares)
-    points = revectorise.fit(registration.curves, at, revectorise.Layout(registration.curves.closed, corners))
+    curves, at = correspondence.curves, correspondence.at(shares)
+    points = fit_curves(curves, at, PointLayout(correspondence.curves.closed, corners))
     parts = [
         _segment_errors(
-            registration.curves.rows(slice(row, row + _AT_ONCE)), at[row : row + _AT_ONCE], points[row : row + _AT_ONCE]
+            correspondence.curves.rows(slice(row, row + _AT_ONCE)),
+            at[row : row + _AT_ONCE],
+            points[row : row + _AT_ONCE],
         )
         for row in range(0, len(at), _AT_ONCE)
     ]
     return np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
 
 
-def _segment_errors(curves: outline.Outlines, at: Array, points: Array) -> tuple[Array, Array]:
+def _segment_errors(curves: RawCurves, at: Array, points: Array) -> tuple[Array, Array]:
     closed = curves.closed
     ends = np.concatenate((at[:, 1:], at[:, :1] + 1), axis=1) if closed else at[:, 1:]
     begins = at if closed else at[:, :-1]
@@ -191,7 +195,7 @@ def _segment_errors(curves: outline.Outlines, at: Array, points: Array) -> tuple
     return np.asarray(there.mean(axis=2)), np.maximum(there.max(axis=2), back.max(axis=2) - gap)
 
 
-def _split(shares: Array, segment: int, closed: bool, mirrored: bool) -> Array:
+def _split_segment(shares: Array, segment: int, closed: bool, mirrored: bool) -> Array:
     """The middle of a segment, and of its mirror image."""
     after = shares[segment + 1] if segment + 1 < len(shares) else shares[0] + 1
     middle = float(np.mod((shares[segment] + after) / 2, 1.0)) if closed else float((shares[segment] + after) / 2)
@@ -203,10 +207,10 @@ def _split(shares: Array, segment: int, closed: bool, mirrored: bool) -> Array:
     return np.array(new)
 
 
-def _enough(shares: Array, closed: bool) -> Array:
+def _with_fewest(shares: Array, closed: bool) -> Array:
     """At least the ends of an open shape, and three points of a closed one."""
     if not closed:
-        return merged([(1.0, 0.0), (1.0, 1.0), *((0.0, float(s)) for s in shares)], closed)
+        return merge_places([(1.0, 0.0), (1.0, 1.0), *((0.0, float(s)) for s in shares)], closed)
     while len(shares) < 3:
         gaps = np.diff(np.append(shares, shares[0] + 1)) if len(shares) else np.array([1.0])
         g = int(gaps.argmax())

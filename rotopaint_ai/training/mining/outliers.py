@@ -1,8 +1,8 @@
 """What does not sit where the rest of the face puts it: a Gaussian model of a character's points, asked about each.
 
 Landmarks and control points, laid on the mean face, are jointly normal to good approximation. Given all other points, a
-point (or a whole shape) is expected somewhere; how far it is from there tells a slip of the hand from motion, also at
-the ends of shots and on twos, where neighbours in time tell nothing.
+point (or a whole shape) is expected somewhere; how far it is from there tells an outlier from motion, also at the ends
+of shots and on twos, where neighbours in time tell nothing.
 
 With the precision matrix T of the points, the residual of a block b given all others is inv(T_bb) (T x)_b: Rasmussen
 and Williams, "Gaussian Processes for Machine Learning" (2006), appendix A.3, equation A.6 rewritten for the precision.
@@ -18,22 +18,21 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from rotopaint_ai.training.mining.outline import Array
-from rotopaint_ai.training.mining.register import Rows
-from rotopaint_ai.training.mining.suspicious import Finding
-from rotopaint_ai.training.mining.truth import Truth
+from rotopaint_ai.training.mining.curves import Array, Bools, Rows
+from rotopaint_ai.training.mining.options import LabelIssue
+from rotopaint_ai.training.mining.vectorise import MinedTruth
 
 ROTO = "roto"  # all shapes together, where landmarks of another source can speak against them
 FEWEST_FRAMES = 16  # below that there is no telling what is usual
 _FOLDS = 8
 _NOISES = (1e-3, 2e-3, 4e-3, 8e-3, 1.6e-2)  # face units: how well a point is known; the best predictor of them is taken
-_LEAST = 0.016  # face units: what is nearer than this is no slip worth a word
-_UNUSUAL = 2.5  # times what 9 of 10 frames keep to
-_SAME = 0.6  # a neighbouring frame that is off by this much of the same way tells of a pose rather than of a slip ...
-_POSE = 2.0  # ... and then it takes so much more to be odd
+_LEAST = 0.016  # face units: what is nearer than this is no outlier
+_TIMES_P90 = 2.5  # times what 9 of 10 frames keep to
+_SAME = 0.6  # a neighbouring frame that is off by this much of the same way tells of a pose, not of an outlier ...
+_POSE = 2.0  # ... and then it takes so much more
 _MOST = 4  # things named in one frame
 _PRICE = 6.0  # squared deviations that each further number of a block has to explain
-_FAR = 3.0  # times the usual: frames beyond it do not teach the second pass
+_FAR = 3.0  # times the 90th percentile: frames beyond it do not teach the second pass
 _LATE = 0.75  # share of its misfit that a shape may keep a frame earlier or later, to be called late
 _MOVES = 0.004  # face units: a shape that moves less from frame to frame cannot be late
 _FEWEST_MOVES = 6
@@ -42,19 +41,17 @@ _LAGS = (-1, 0, 1)
 _LEAST_SHIFT = 0.006  # face units: roto that is off by less may be of this frame after all
 _ANOTHER = 0.5  # share of its misfit that a frame's roto may keep on another frame, to belong there
 
-Bools = npt.NDArray[np.bool_]
-
 
 @dataclass(frozen=True, slots=True)
-class Blocks:
-    """Points of all frames in plate space, NaN where not known, and what can slip: points by the name of each thing."""
+class PointBlocks:
+    """Points of all frames in plate space, NaN where not known, and what can be off: points by its name."""
 
     plate_FNC: Array
     of: Mapping[str, npt.NDArray[np.intp]]  # a landmark, `shape point k`, or a whole shape: its points
     shapes: tuple[str, ...]
 
 
-def blocks(truth: Truth) -> Blocks:
+def point_blocks(truth: MinedTruth) -> PointBlocks:
     """Landmarks that a source gave, and every shape's control points."""
     given = truth.given()
     parts = [truth.marks[:, given, :2]]
@@ -72,11 +69,11 @@ def blocks(truth: Truth) -> Blocks:
     if given and len(shapes) > 1:
         of[ROTO] = np.arange(len(given), start)
         shapes.append(ROTO)
-    return Blocks(np.concatenate(parts, axis=1), of, tuple(shapes))
+    return PointBlocks(np.concatenate(parts, axis=1), of, tuple(shapes))
 
 
 @dataclass(frozen=True, slots=True)
-class _Model:
+class _FoldedGaussian:
     """Mean and precision of the points (2N numbers) for each fold of frames, learnt from the other folds."""
 
     fold_F: npt.NDArray[np.intp]
@@ -113,7 +110,7 @@ def _columns(block: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
     return np.stack((2 * block, 2 * block + 1), axis=1).ravel()
 
 
-def _learn(values_FD: Array, weights_F: Array, fold_F: npt.NDArray[np.intp], noise: float) -> _Model:
+def _fit_folds(values_FD: Array, weights_F: Array, fold_F: npt.NDArray[np.intp], noise: float) -> _FoldedGaussian:
     means, precisions = [], []
     for fold in range(_FOLDS):
         weight = np.where(fold_F == fold, 0.0, weights_F)
@@ -123,10 +120,10 @@ def _learn(values_FD: Array, weights_F: Array, fold_F: npt.NDArray[np.intp], noi
         covariance = (off * weight[:, None]).T @ off + np.eye(values_FD.shape[1]) * noise**2
         means.append(mean)
         precisions.append(np.linalg.inv(covariance))
-    return _Model(fold_F, np.stack(means), np.stack(precisions))
+    return _FoldedGaussian(fold_F, np.stack(means), np.stack(precisions))
 
 
-def _each(model: _Model, values_FD: Array) -> Array:
+def _leave_one_out(model: _FoldedGaussian, values_FD: Array) -> Array:
     """[F, N] distance of each single point from where all others put it."""
     out = np.empty((len(values_FD), values_FD.shape[1] // 2))
     for fold in range(_FOLDS):
@@ -141,14 +138,14 @@ def _each(model: _Model, values_FD: Array) -> Array:
 
 
 @dataclass(frozen=True, slots=True)
-class Face:
+class FaceModel:
     """A character's points and the model that was learnt from them."""
 
-    blocks: Blocks
+    blocks: PointBlocks
     values_FD: Array
     unknown_FD: Bools
-    model: _Model
-    usual: Mapping[str, float]  # of each block: what 9 of 10 frames keep to, face units
+    model: _FoldedGaussian
+    p90: Mapping[str, float]  # of each block: what 9 of 10 frames keep to, face units
 
     def off(self, row: int, name: str, unknown_D: Bools) -> tuple[float, float]:
         """Root mean square distance of a block from where the known others put it, face units; and how much better the
@@ -158,9 +155,9 @@ class Face:
         return float(np.sqrt((residual**2).sum(axis=1).mean())), gain - _PRICE * 2 * len(block)
 
 
-def learn(truth: Truth, left_out: set[int]) -> Face | None:
+def fit_face_model(truth: MinedTruth, left_out: set[int]) -> FaceModel | None:
     """The model of a character's points, from frames not known to be wrong; None where there are too few."""
-    own = blocks(truth)
+    own = point_blocks(truth)
     n = own.plate_FNC.shape[1]
     good = np.array([row not in left_out for row in range(len(truth.rows))])
     if good.sum() < FEWEST_FRAMES or n < 4:
@@ -172,53 +169,53 @@ def learn(truth: Truth, left_out: set[int]) -> Face | None:
     values = np.nan_to_num(values)
     fold = np.random.default_rng(0).permutation(len(values)) % _FOLDS
     weights = good.astype(np.float64)
-    models = {noise: _learn(values, weights, fold, noise) for noise in _NOISES}
+    models = {noise: _fit_folds(values, weights, fold, noise) for noise in _NOISES}
     noise = min(_NOISES, key=lambda each: _misfit(models[each], values, good))
     model = models[noise]
-    away = _each(model, values)
+    away = _leave_one_out(model, values)
     far = (away / np.maximum(np.quantile(away[good], 0.9, axis=0), 1e-6)).max(axis=1) > _FAR
     if (good & ~far).sum() >= FEWEST_FRAMES:
-        model = _learn(values, weights * ~far, fold, noise)
-    face = Face(own, values, unknown, model, {})
-    return Face(own, values, unknown, model, _usual(face, np.flatnonzero(good)))
+        model = _fit_folds(values, weights * ~far, fold, noise)
+    face = FaceModel(own, values, unknown, model, {})
+    return FaceModel(own, values, unknown, model, _p90(face, np.flatnonzero(good)))
 
 
-def _misfit(model: _Model, values: Array, good: Bools) -> float:
-    return float(np.median(_each(model, values)[good]))
+def _misfit(model: _FoldedGaussian, values: Array, good: Bools) -> float:
+    return float(np.median(_leave_one_out(model, values)[good]))
 
 
-def _usual(face: Face, rows: npt.NDArray[np.intp]) -> dict[str, float]:
-    away = _each(face.model, face.values_FD)[rows]
-    usual = {}
+def _p90(face: FaceModel, rows: npt.NDArray[np.intp]) -> dict[str, float]:
+    away = _leave_one_out(face.model, face.values_FD)[rows]
+    p90 = {}
     for name, block in face.blocks.of.items():
         if len(block) == 1:
-            usual[name] = float(np.quantile(away[:, block[0]], 0.9))
+            p90[name] = float(np.quantile(away[:, block[0]], 0.9))
             continue
         offs = [face.off(int(row), name, face.unknown_FD[row])[0] for row in rows]
-        usual[name] = float(np.quantile(offs, 0.9))
-    return usual
+        p90[name] = float(np.quantile(offs, 0.9))
+    return p90
 
 
-def slips(face: Face, truth: Truth, left_out: set[int]) -> list[Finding]:
+def find_outliers(face: FaceModel, truth: MinedTruth, left_out: set[int]) -> list[LabelIssue]:
     """Points and shapes out of place, one thing after another: what explains a frame best first, then without it."""
-    away = _each(face.model, face.values_FD)
-    single = {int(block[0]): face.usual[name] for name, block in face.blocks.of.items() if len(block) == 1}
-    usual_N = np.array([single[at] for at in range(away.shape[1])])
-    strange_F = np.maximum(1.0, np.quantile(away / np.maximum(usual_N, 1e-6), 0.75, axis=1))
-    candidates = np.flatnonzero((away > np.maximum(_LEAST, _UNUSUAL * usual_N)).any(axis=1))
+    away = _leave_one_out(face.model, face.values_FD)
+    single = {int(block[0]): face.p90[name] for name, block in face.blocks.of.items() if len(block) == 1}
+    p90_N = np.array([single[at] for at in range(away.shape[1])])
+    pose_z_F = np.maximum(1.0, np.quantile(away / np.maximum(p90_N, 1e-6), 0.75, axis=1))
+    candidates = np.flatnonzero((away > np.maximum(_LEAST, _TIMES_P90 * p90_N)).any(axis=1))
     found = []
     for row in candidates.tolist():
         if row not in left_out:
-            found += _slips_of(face, truth, row, float(strange_F[row]))
+            found += _outliers_of(face, truth, row, float(pose_z_F[row]))
     return found
 
 
-def _slips_of(face: Face, truth: Truth, row: int, strange: float) -> list[Finding]:
-    """Slips of one frame; `strange`: how unusual its pose is, which makes everything in it less sure."""
+def _outliers_of(face: FaceModel, truth: MinedTruth, row: int, pose_z: float) -> list[LabelIssue]:
+    """Outliers of one frame; `pose_z`: how unusual its pose is, which makes everything in it less sure."""
     unknown = face.unknown_FD[row].copy()
-    found: dict[str, Finding] = {}
+    found: dict[str, LabelIssue] = {}
     for _ in range(_MOST):
-        best = _best(face, row, unknown, strange)
+        best = _best(face, row, unknown, pose_z)
         if best is None:
             break
         name, off, score = best
@@ -227,42 +224,42 @@ def _slips_of(face: Face, truth: Truth, row: int, strange: float) -> list[Findin
             what = "" if about == name else f"point {name.rsplit(' ', 1)[1]}: "
             px = off * float(truth.faces.side_px[row])
             text = f"{what}{px:.1f} px from where the rest of the face puts it"
-            found.setdefault(about, Finding(row, "jumped", about, text))
+            found.setdefault(about, LabelIssue(row, "jumped", about, text))
         unknown[_columns(face.blocks.of[name])] = True
     return list(found.values())
 
 
-def _best(face: Face, row: int, unknown: Bools, strange: float) -> tuple[str, float, float] | None:
+def _best(face: FaceModel, row: int, unknown: Bools, pose_z: float) -> tuple[str, float, float] | None:
     """Of what is too far off the thing that explains a frame best: its name, distance, and distance over the limit."""
     best: tuple[float, str, float, float] | None = None
     for name, block in face.blocks.of.items():
         if unknown[_columns(block)].all():
             continue
         off, gain = face.off(row, name, unknown)
-        score = off / max(_LEAST, _UNUSUAL * strange * face.usual[name])
+        score = off / max(_LEAST, _TIMES_P90 * pose_z * face.p90[name])
         if score > 1 and (best is None or gain > best[0]):
             best = gain, name, off, score
     return None if best is None else best[1:]
 
 
-def _is_shared(face: Face, truth: Truth, row: int, name: str) -> bool:
+def _is_shared(face: FaceModel, truth: MinedTruth, row: int, name: str) -> bool:
     """Whether a frame beside this one, of another exposure, is off in the same way."""
-    here = _way(face, row, name)
+    here = _residual_of(face, row, name)
     for other in (row - 1, row + 1):
         if not 0 <= other < len(truth.rows) or truth.shots[other] != truth.shots[row]:
             continue
-        there = _way(face, other, name)
+        there = _residual_of(face, other, name)
         if float((here * there).sum()) > _SAME * float((here**2).sum()):
             return True
     return False
 
 
-def _way(face: Face, row: int, name: str) -> Array:
+def _residual_of(face: FaceModel, row: int, name: str) -> Array:
     fold = int(face.model.fold_F[row])
     return face.model.residual(face.values_FD[row], fold, face.blocks.of[name], face.unknown_FD[row])
 
 
-def late_shapes(face: Face, truth: Truth, rows: Rows, left_out: set[int]) -> list[Finding]:
+def find_late_shapes(face: FaceModel, truth: MinedTruth, rows: Rows, left_out: set[int]) -> list[LabelIssue]:
     """Shapes of one shot that fit the rest of the face better a frame earlier or later."""
     frames = {truth.rows[row].frame: int(row) for row in rows if int(row) not in left_out}
     found = []
@@ -270,11 +267,11 @@ def late_shapes(face: Face, truth: Truth, rows: Rows, left_out: set[int]) -> lis
         lag = _lag(face, truth, frames, name)
         if lag:
             text = f"whole shot: {abs(lag)} frame {'late' if lag > 0 else 'early'} against the rest of the face"
-            found.append(Finding(int(rows[0]), "shifted", name, text))
+            found.append(LabelIssue(int(rows[0]), "shifted", name, text))
     return found
 
 
-def _lag(face: Face, truth: Truth, frames: Mapping[int, int], name: str) -> int:
+def _lag(face: FaceModel, truth: MinedTruth, frames: Mapping[int, int], name: str) -> int:
     scores: dict[int, list[float]] = {lag: [] for lag in _LAGS}
     for frame in frames:
         fits = _fits(face, truth, frames, frame, name)
@@ -289,7 +286,7 @@ def _lag(face: Face, truth: Truth, frames: Mapping[int, int], name: str) -> int:
     return best if best and means[best] < _LATE * means[0] and closer > _MOSTLY else 0
 
 
-def _fits(face: Face, truth: Truth, frames: Mapping[int, int], frame: int, name: str) -> dict[int, float]:
+def _fits(face: FaceModel, truth: MinedTruth, frames: Mapping[int, int], frame: int, name: str) -> dict[int, float]:
     """How far a shape is off when it is taken from this frame, the one before and the one after; empty where one of
     them is not there or the shape stands still."""
     row, block = frames[frame], face.blocks.of[name]
@@ -309,7 +306,7 @@ def _fits(face: Face, truth: Truth, frames: Mapping[int, int], frame: int, name:
     return offs
 
 
-def roto_of_another_frame(face: Face, truth: Truth, rows: Rows, left_out: set[int]) -> list[Finding]:
+def find_shifted_roto(face: FaceModel, truth: MinedTruth, rows: Rows, left_out: set[int]) -> list[LabelIssue]:
     """Frames of a shot whose whole roto fits its landmarks much better on the frame before or after."""
     if ROTO not in face.blocks.of:
         return []
@@ -317,9 +314,9 @@ def roto_of_another_frame(face: Face, truth: Truth, rows: Rows, left_out: set[in
     found = []
     for frame, row in frames.items():
         fits = _fits(face, truth, frames, frame, ROTO)
-        limit = max(_LEAST_SHIFT, _UNUSUAL * face.usual[ROTO])
+        limit = max(_LEAST_SHIFT, _TIMES_P90 * face.p90[ROTO])
         best = min(fits, key=lambda lag: fits[lag], default=0)
         if best and fits[0] > limit and fits[best] < _ANOTHER * fits[0]:
             text = f"fits frame {frame - best} better than this one, by its landmarks"
-            found.append(Finding(row, "shifted", ROTO, text))
+            found.append(LabelIssue(row, "shifted", ROTO, text))
     return found

@@ -18,13 +18,20 @@ from rotopaint_ai.project.files import Match, chosen, compare
 from rotopaint_ai.shapes import bezier
 from rotopaint_ai.shapes.manual_keys import SITS_PX
 from rotopaint_ai.shapes.roto import Landmark, RotoDocument, RotoShape
-from rotopaint_ai.training.mining.outline import Array
-from rotopaint_ai.training.mining.sources import FrameTruth, NothingToLearn, RawShape, Take, Word, is_curve, plate_of
+from rotopaint_ai.training.mining.curves import Array
+from rotopaint_ai.training.mining.takes import (
+    FrameTruth,
+    NothingToLearn,
+    Provenance,
+    RawShape,
+    Take,
+    is_curve,
+    plate_of,
+)
 
 _SITS_SHARE: Final = 0.9  # of the frames in which a landmark lies on a control point that it sits on, at least
 _MOST: Final = 48  # frames that are asked
-
-Sitting = Mapping[str, Mapping[int, str]]  # by shape: which control points sit on which landmarks
+OnLandmarks = Mapping[str, Mapping[int, str]]  # by shape: which control points sit on which landmarks
 
 
 def read_project(path: Path, plates: str | None) -> Take:
@@ -38,11 +45,11 @@ def read_project(path: Path, plates: str | None) -> Take:
         found = corrections(path)
     except DocumentError as error:
         raise NothingToLearn(str(error)) from error
-    sits = sitting(found.predicted)
-    frames = {each.frame: _corrected(found, each, sits) for each in found.frames}
+    sits = points_on_landmarks(found.predicted)
+    frames = {each.frame: _frame_truth(found, each, sits) for each in found.frames}
     if not frames:
         raise NothingToLearn(f"{path.name}: no frame was corrected or accepted; there is nothing to learn from it")
-    plate, is_own, said = _plate(path, found, plates)
+    plate, is_own, notes = _plate_of_project(path, found, plates)
     return Take(
         path,
         frames,
@@ -50,7 +57,7 @@ def read_project(path: Path, plates: str | None) -> Take:
         size=(found.document.width, found.document.height),
         colourspace=found.colourspace if is_own else None,
         landmark_names=found.document.landmarks.names,
-        notes=(_counted(found.frames), *said),
+        notes=(_counted(found.frames), *notes),
     )
 
 
@@ -62,50 +69,49 @@ def _counted(frames: Sequence[CorrectedFrame]) -> str:
     )
 
 
-# --- what a person's hand says ----------------------------------------------------------------------------------------
-
-
-def _corrected(found: Corrections, each: CorrectedFrame, sits: Sitting) -> FrameTruth:
+def _frame_truth(found: Corrections, each: CorrectedFrame, sits: OnLandmarks) -> FrameTruth:
     shapes = {}
     for shape in found.document.shapes:
         points = bezier.as_array(each.shapes[shape.name]) if shape.name in each.shapes else None
         if points is not None and shape.is_visible(each.frame) and is_curve(points, shape.closed):
-            word = Word.CORRECTED if shape.name in each.human_shapes else Word.LET_STAND
-            shapes[shape.name] = _drawn(shape, points, found.widths.get(shape.name), word)
+            provenance = Provenance.CORRECTED if shape.name in each.human_shapes else Provenance.ACCEPTED
+            shapes[shape.name] = _raw_shape(shape, points, found.widths.get(shape.name), provenance)
     marks = zip(found.document.landmarks.names, each.landmarks)
     places = {name: (mark.x, mark.y, 1.0) for name, mark in marks if mark is not None}
-    moved = {name: at for name, at in _moved(each, sits).items() if name in places and name not in each.hand_landmarks}
+    moved = {
+        name: at
+        for name, at in _moved_landmarks(each, sits).items()
+        if name in places and name not in each.hand_landmarks
+    }
     by_hand = each.hand_landmarks | moved.keys()
-    words = {name: Word.CORRECTED if name in by_hand else Word.LET_STAND for name in places}
-    return FrameTruth(shapes, {**places, **moved}, words=words)
+    provenances = {name: Provenance.CORRECTED if name in by_hand else Provenance.ACCEPTED for name in places}
+    return FrameTruth(shapes, {**places, **moved}, provenances=provenances)
 
 
-def _drawn(shape: RotoShape, points: Array, width_px: float | None, word: Word) -> RawShape:
+def _raw_shape(shape: RotoShape, points: Array, width_px: float | None, provenance: Provenance) -> RawShape:
     """A shape as it stands. The document's own width is that of a matte, widened by the model's doubt: no truth."""
-    return RawShape(points, shape.closed, shape.role, width_px, shape.feather_px, word, is_on_sheet=True)
+    return RawShape(points, shape.closed, shape.role, width_px, shape.feather_px, provenance, is_on_sheet=True)
 
 
-def _moved(each: CorrectedFrame, sits: Sitting) -> dict[str, tuple[float, float, float]]:
+def _moved_landmarks(each: CorrectedFrame, sits: OnLandmarks) -> dict[str, tuple[float, float, float]]:
     """Where the landmarks are that control points of a frame's human keys sit on."""
     found: dict[str, tuple[float, float, float]] = {}
     for name in sorted(each.human_shapes & each.shapes.keys()):
-        now, said = each.shapes[name], each.model_shapes.get(name, ())
-        for point, landmark in sits.get(name, {}).items() if len(now) == len(said) else ():
+        now, predicted = each.shapes[name], each.model_shapes.get(name, ())
+        for point, landmark in sits.get(name, {}).items() if len(now) == len(predicted) else ():
             found.setdefault(landmark, (now[point].x, now[point].y, 1.0))
     return found
 
 
-def sitting(said: RotoDocument | None) -> Sitting:
+def points_on_landmarks(predicted: RotoDocument | None) -> OnLandmarks:
     """Which control points of a run's shapes lie on a landmark all the time."""
-    if said is None or not said.landmarks.keys:
+    if predicted is None or not predicted.landmarks.keys:
         return {}
-    names, rows = said.landmarks.names, said.landmarks.keys
-    return {shape.name: _sitting_on(shape, names, rows) for shape in said.shapes if shape.keys}
+    names, rows = predicted.landmarks.names, predicted.landmarks.keys
+    return {shape.name: _points_on(shape, names, rows) for shape in predicted.shapes if shape.keys}
 
 
-def _sitting_on(
-    shape: RotoShape, names: Sequence[str], rows: Mapping[int, Sequence[Landmark | None]]
-) -> dict[int, str]:
+def _points_on(shape: RotoShape, names: Sequence[str], rows: Mapping[int, Sequence[Landmark | None]]) -> dict[int, str]:
     frames = [frame for frame in shape.frames if frame in rows]
     frames = (
         [frames[at] for at in np.unique(np.linspace(0, len(frames) - 1, _MOST).round().astype(int))] if frames else []
@@ -124,10 +130,7 @@ def _sitting_on(
     }
 
 
-# --- where the plates are ---------------------------------------------------------------------------------------------
-
-
-def _plate(path: Path, found: Corrections, plates: str | None) -> tuple[str, bool, tuple[str, ...]]:
+def _plate_of_project(path: Path, found: Corrections, plates: str | None) -> tuple[str, bool, tuple[str, ...]]:
     """The plate of a project, whether it is surely the one that was worked on, and what is to be said of it.
 
     Where `plates` leads to the same pictures, or to the only ones, they are taken; else the project knows better.
@@ -135,7 +138,7 @@ def _plate(path: Path, found: Corrections, plates: str | None) -> tuple[str, boo
     if plates is None and found.plate is None:
         raise UsageError(f"{path.name}: has not seen its plates yet; give --plates, e.g. '{{dir}}/plate.####.exr'")
     asked = None if plates is None else plate_of(path, plates)
-    matches = {place: _match(found, place) for place in (asked, found.plate) if place is not None}
+    matches = {place: _compare_plate(found, place) for place in (asked, found.plate) if place is not None}
     there = {place: match for place, match in matches.items() if match is not None}
     if not there:
         raise UsageError(
@@ -151,7 +154,7 @@ def _plate(path: Path, found: Corrections, plates: str | None) -> tuple[str, boo
     return place, place == found.plate or there[place].is_same_plate, tuple(notes)
 
 
-def _match(found: Corrections, place: str) -> Match | None:
+def _compare_plate(found: Corrections, place: str) -> Match | None:
     """How the pictures somewhere compare with those that a project was made on; None where there are none."""
     try:
         listing: Listing = find(place)

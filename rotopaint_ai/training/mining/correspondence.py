@@ -1,9 +1,9 @@
-"""The same place on a shape in every frame: curves registered to their mean.
+"""The same place on a shape in every frame: curves brought into correspondence with their mean.
 
 Every curve of a shape (and of its mirror image, turned over) is laid on a running mean in a space where its middle and
 its size are taken out. Where landmarks lie on the shape they are met exactly; between them, and where there are none, a
-dynamic program slides the places along the curve until position and direction agree, held back by a price for uneven
-speed. A place is named by its share of the mean curve.
+dynamic program (`curves.slide_places`) slides the places along the curve until position and direction agree, held back
+by a price for uneven speed. A place is named by its share of the mean curve.
 
 Letters: F curves, M fine samples, N places on the mean, A anchors, C components.
 """
@@ -13,27 +13,30 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
-from rotopaint_ai.training.mining.outline import Array, Bools, Outlines, at_shares, reversed_where
+from rotopaint_ai.training.mining.curves import (
+    N_PLACES,
+    TURN_WEIGHT,
+    Array,
+    Bools,
+    RawCurves,
+    Rows,
+    at_shares,
+    directions,
+    group_mean,
+    reversed_where,
+    shares_at,
+    slide_places,
+)
 
-Rows = npt.NDArray[np.intp]
-
-N_PLACES = 96
-_FINE = 4  # slides are multiples of 1 / (N_PLACES * _FINE)
-_REACH = 36  # largest slide, in those steps
-_TURN = 0.5  # weight of a difference in direction against one of position
-_UNEVEN = 2e-3  # price of a change of slide between neighbours
-_FAR = 2e-5  # price of a slide as such
 _ROUNDS = 3
 _NEAR = 0.025  # a frame's own anchor is believed within this share of its group's
 _WINDOW = 0.10  # an anchor is looked for within this share of the length around where it should be
-_CHUNK = 256
 
 
 @dataclass(frozen=True, slots=True)
-class Registration:
-    """Curves of one family brought into step.
+class Correspondence:
+    """Curves of one symmetric group in correspondence.
 
     `curves`: oriented alike. `shares_FN`: [F, N + 1] place of each share 0..1 of the mean on each curve, ascending; a
     closed curve's last is its first plus 1. `mean_NC`: the mean curve in normal space. `backwards`: curves that had to
@@ -41,7 +44,7 @@ class Registration:
     mean.
     """
 
-    curves: Outlines
+    curves: RawCurves
     shares_FN: Array
     mean_NC: Array
     backwards: Bools
@@ -52,8 +55,8 @@ class Registration:
         """Where shares [P] of the mean lie on each curve: [F, P], ascending with the shares."""
         return shares_at(self.shares_FN, shares)
 
-    def part(self, rows: slice | Rows) -> Registration:
-        """The registration of some curves."""
+    def part(self, rows: slice | Rows) -> Correspondence:
+        """The correspondence of some curves."""
         return replace(
             self,
             curves=self.curves.rows(rows),
@@ -62,27 +65,16 @@ class Registration:
             misfit=self.misfit[rows],
         )
 
-    def started_at(self, share: float) -> Registration:
+    def started_at(self, share: float) -> Correspondence:
         """The same with the mean's own start moved to `share` of a closed curve; anchors and mean are left behind."""
         grid = np.arange(N_PLACES + 1) / N_PLACES
         return replace(self, shares_FN=self.at(grid + share), mean_NC=self.mean_NC[:0], anchor_shares=np.zeros(0))
 
 
-def shares_at(shares_FN: Array, shares: Array) -> Array:
-    """Interpolate [F, N + 1] places at shares [P] of the mean; whole turns carry over."""
-    n = shares_FN.shape[1] - 1
-    whole = np.floor(shares)
-    place = (shares - whole) * n
-    below = np.minimum(place.astype(np.intp), n - 1)
-    part = place - below
-    turn = shares_FN[:, -1:] - shares_FN[:, :1]
-    return np.asarray(shares_FN[:, below] * (1 - part) + shares_FN[:, below + 1] * part + whole * turn)
-
-
-def register(
-    curves: Outlines, face_FMC: Array, anchors_FAC: Array, *, groups: Rows, reach: float = 0.03
-) -> Registration:
-    """Bring F curves into step.
+def find_correspondence(
+    curves: RawCurves, face_FMC: Array, anchors_FAC: Array, *, groups: Rows, reach: float = 0.03
+) -> Correspondence:
+    """Bring F curves into correspondence with their mean.
 
     `face_FMC`: the same samples in face space, mirror images already turned over. `anchors_FAC`: landmarks that lie on
     the shape, face space, NaN where unknown. `groups`: [F] curves whose samples follow the same places already (see
@@ -90,7 +82,7 @@ def register(
     which an anchor is not believed to be on the curve.
     """
     normal = _Normal.of(face_FMC, curves.closed)
-    start = _reference(face_FMC, anchors_FAC, curves.closed, reach)
+    start = _first_curve(face_FMC, anchors_FAC, curves.closed, reach)
     anchor_shares = _first_anchor_shares(face_FMC[start], anchors_FAC[start], curves.closed, reach)
     found = anchor_shares[np.isfinite(anchor_shares)]
     offset = float(found[0]) if curves.closed and len(found) else 0.0
@@ -107,14 +99,14 @@ def register(
         found = _anchor_places(face, anchors, first, pins / N_PLACES, curves.closed, reach)
         found = _agreed(found, pins / N_PLACES, groups)
         rough = _through(found, first, pins / N_PLACES, curves.closed)
-        shares = _slide(samples, rough, mean, pins, np.isfinite(found), groups, curves.closed)
+        shares = slide_places(samples, rough, mean, pins, np.isfinite(found), groups, curves.closed)
         mean = _mean(samples, shares, curves.closed)
         first = shares[:, 0] if not len(pins) else first
     off = at_shares(samples, shares, curves.closed) - mean
     misfit = np.sqrt((off**2).sum(axis=2).mean(axis=1))
     everything = np.full(len(usable), np.nan)
     everything[usable] = pins / N_PLACES
-    return Registration(reversed_where(curves, flipped), shares, mean, flipped, everything, misfit)
+    return Correspondence(reversed_where(curves, flipped), shares, mean, flipped, everything, misfit)
 
 
 def _back(samples: Array, closed: bool) -> Array:
@@ -143,7 +135,7 @@ class _Normal:
         return (points_FAC - self.middle) / self.spread
 
 
-def _reference(face: Array, anchors: Array, closed: bool, reach: float) -> int:
+def _first_curve(face: Array, anchors: Array, closed: bool, reach: float) -> int:
     """The curve to begin with: most anchors known; then, closed, the most open one, or, open, the most usual length."""
     known = np.zeros(len(face))
     for column in range(anchors.shape[1]):
@@ -192,19 +184,11 @@ def _orient(
     """Turn curves round that run against the mean, and find where on each the mean begins; a group is of one mind."""
     names, of_row = np.unique(groups, return_inverse=True)
     ways = [samples, _back(samples, closed)]
-    costs = np.stack([_group_mean(_shift_costs(way, anchors, mean, pins, closed), of_row) for way in ways])
+    costs = np.stack([group_mean(_shift_costs(way, anchors, mean, pins, closed), of_row) for way in ways])
     flips = costs[1].min(axis=1) < costs[0].min(axis=1)
     shift = costs[flips.astype(np.intp), np.arange(len(names))].argmin(axis=1) / N_PLACES
     flips, shift = flips[of_row], shift[of_row]
     return np.where(flips[:, None, None], ways[1], ways[0]), flips, shift
-
-
-def _group_mean(values: Array, of_row: Rows) -> Array:
-    """Mean over the rows of each group: [F, ...] -> [G, ...]."""
-    total = np.zeros((int(of_row.max()) + 1, *values.shape[1:]))
-    np.add.at(total, of_row, values)
-    counts = np.bincount(of_row).reshape(-1, *[1] * (values.ndim - 1))
-    return np.asarray(total / counts)
 
 
 def _shift_costs(samples: Array, anchors: Array, mean: Array, pins: Rows, closed: bool) -> Array:
@@ -214,7 +198,8 @@ def _shift_costs(samples: Array, anchors: Array, mean: Array, pins: Rows, closed
     model = at_shares(mean[None, :-1] if closed else mean[None], grid[None], closed)[0]
     shifts = np.arange(N_PLACES) if closed else np.zeros(1, dtype=np.intp)
     cost = (
-        _apart(coarse, model, shifts) + _TURN * _apart(_ways(coarse, closed), _ways(model[None], closed)[0], shifts) / 2
+        _apart(coarse, model, shifts)
+        + TURN_WEIGHT * _apart(directions(coarse, closed), directions(model[None], closed)[0], shifts) / 2
     )
     if len(pins):
         place = np.mod(pins[:, None] + shifts, N_PLACES) if closed else np.minimum(pins, N_PLACES - 1)[:, None]
@@ -230,15 +215,6 @@ def _apart(curves_FNC: Array, model_NC: Array, shifts: Rows) -> Array:
     z, m = curves_FNC[..., 0] + 1j * curves_FNC[..., 1], model_NC[:, 0] + 1j * model_NC[:, 1]
     together = np.fft.ifft(np.fft.fft(z, axis=1) * np.fft.fft(m).conj(), axis=1).real / len(m)
     return np.asarray(own - 2 * together[:, shifts])
-
-
-def _ways(curves: Array, closed: bool) -> Array:
-    """Unit directions at each sample."""
-    if closed:
-        step = np.roll(curves, -1, axis=1) - np.roll(curves, 1, axis=1)
-    else:
-        step = np.gradient(curves, axis=1)
-    return np.asarray(step / np.maximum(np.linalg.norm(step, axis=2, keepdims=True), 1e-9))
 
 
 def _anchor_places(face: Array, anchors: Array, first: Array, shares: Array, closed: bool, reach: float) -> Array:
@@ -332,125 +308,6 @@ def _through(found: Array, first: Array, shares: Array, closed: bool) -> Array:
             at, place = np.array([0.0, 1.0]), first[row] + np.array([0.0, 1.0])
         rough[row] = np.interp(grid, at, place)
     return rough
-
-
-def _slide(samples: Array, rough: Array, mean: Array, pins: Rows, pinned: Bools, groups: Rows, closed: bool) -> Array:
-    """The dynamic program: places [F, N + 1] near `rough` that agree best with the mean, one slide for each group."""
-    of_row = np.unique(groups, return_inverse=True)[1]
-    parts = [
-        _costs(samples[at : at + _CHUNK], rough[at : at + _CHUNK], mean, closed)
-        for at in range(0, len(samples), _CHUNK)
-    ]
-    cost = _group_mean(np.concatenate(parts), of_row)
-    held = _group_mean(pinned.astype(np.float64), of_row) > 0
-    smooth = _cheapest(cost, pins, held, closed)[of_row]
-    return np.maximum.accumulate(_moved(rough, smooth, closed), axis=1)
-
-
-def _costs(samples: Array, rough: Array, mean: Array, closed: bool) -> Array:
-    """What it costs to slide each place: [F, places, slides]."""
-    f, n = len(samples), N_PLACES
-    slides = np.arange(-_REACH, _REACH + 1)
-    ways_mean = _ways(mean[None, :-1], True)[0] if closed else _ways(mean[None], False)[0]
-    count = n if closed else n + 1
-    cost = np.empty((f, count, len(slides)))
-    for i in range(count):
-        shares = shares_at(rough, i / n + slides / (n * _FINE)) if closed else _clamped(rough, i, slides)
-        here = at_shares(samples, shares, closed)
-        ahead = at_shares(samples, shares + 0.6 / n, closed) - at_shares(samples, shares - 0.6 / n, closed)
-        ahead = ahead / np.maximum(np.linalg.norm(ahead, axis=2, keepdims=True), 1e-9)
-        cost[:, i] = ((here - mean[i]) ** 2).sum(axis=2) + _TURN * (1 - (ahead * ways_mean[i]).sum(axis=2))
-    return np.asarray(cost + _FAR * slides**2)
-
-
-def _cheapest(cost: Array, pins: Rows, pinned: Bools, closed: bool) -> Array:
-    """The cheapest even way through costs [G, places, slides]: slides [G, places] in units of the grid."""
-    f, count = cost.shape[:2]
-    n = N_PLACES
-    slides = np.arange(-_REACH, _REACH + 1)
-    loops = 2 if closed else 1  # once round to find the way, once more to close it
-    for column, pin in enumerate(pins):
-        cost[np.ix_(pinned[:, column], [min(pin, count - 1)], slides != 0)] = 1e6
-    if not closed:
-        cost[:, 0, slides != 0] = 1e6
-        cost[:, -1, slides != 0] = 1e6
-    total = np.tile(cost, (1, loops, 1))
-    back = np.zeros(total.shape, dtype=np.int8)
-    best = total[:, 0]
-    for i in range(1, total.shape[1]):
-        choices = np.stack([_shifted(best, step) + _UNEVEN * step**2 for step in (-2, -1, 0, 1, 2)])
-        pick = choices.argmin(axis=0)
-        back[:, i] = pick - 2
-        best = np.take_along_axis(choices, pick[None], axis=0)[0] + total[:, i]
-    way = np.empty((f, total.shape[1]), dtype=np.intp)
-    way[:, -1] = best.argmin(axis=1)
-    frame = np.arange(f)
-    for i in range(total.shape[1] - 1, 0, -1):
-        way[:, i - 1] = way[:, i] - back[frame, i, way[:, i]]
-    if closed:  # the middle of two turns has no ends
-        half = n // 2
-        way = np.concatenate((way[:, n : n + half], way[:, half:n]), axis=1)
-    return _smoothed((way - _REACH) / float(_FINE), pins, pinned, closed)
-
-
-def _clamped(rough: Array, i: int, slides: npt.NDArray[np.signedinteger]) -> Array:
-    return shares_at(rough, np.clip(i / N_PLACES + slides / (N_PLACES * _FINE), 0.0, 1.0 - 1e-9))
-
-
-def _shifted(costs: Array, step: int) -> Array:
-    """Costs [F, S] such that column s holds the cost of having come from s - step."""
-    if step == 0:
-        return costs
-    out = np.full_like(costs, np.inf)
-    if step > 0:
-        out[:, step:] = costs[:, :-step]
-    else:
-        out[:, :step] = costs[:, -step:]
-    return out
-
-
-def _smoothed(slide_FN: Array, pins: Rows, pinned: Bools, closed: bool) -> Array:
-    """Slides in grid units without the program's steps; pinned places stay pinned."""
-    kernel = np.exp(-0.5 * (np.arange(-6, 7) / 2.0) ** 2)
-    kernel /= kernel.sum()
-    wide = np.pad(slide_FN, ((0, 0), (6, 6)), mode="wrap" if closed else "edge")
-    smooth = np.stack([np.convolve(row, kernel, mode="valid") for row in wide])
-    fixed = np.zeros(slide_FN.shape, dtype=bool)
-    for column, pin in enumerate(pins):
-        fixed[pinned[:, column], min(pin, slide_FN.shape[1] - 1)] = True
-    if not closed:
-        fixed[:, [0, -1]] = True
-    return smooth - _bridged(np.where(fixed, smooth, 0.0), fixed, closed)
-
-
-def _bridged(values: Array, fixed: Bools, closed: bool) -> Array:
-    """What has to be taken off so that fixed places become 0: their values, fading out over a few places."""
-    n = values.shape[1]
-    take = np.zeros_like(values)
-    for row, column in zip(*np.nonzero(fixed)):
-        away = np.abs(np.arange(n) - column)
-        away = np.minimum(away, n - away) if closed else away
-        fade = np.clip(1 - away / 4.0, 0.0, 1.0)
-        take[row] += values[row, column] * fade
-    take[fixed] = values[fixed]
-    return take
-
-
-def _moved(rough: Array, slide_FN: Array, closed: bool) -> Array:
-    """Rough places moved by slides of the grid."""
-    n = N_PLACES
-    grid = np.arange(slide_FN.shape[1]) + slide_FN
-    if closed:
-        whole = np.floor(grid / n)
-        place = grid - whole * n
-    else:
-        place, whole = np.clip(grid, 0, n), np.zeros_like(grid)
-    below = np.minimum(place.astype(np.intp), n - 1)
-    frame = np.arange(len(rough))[:, None]
-    turn = rough[:, -1:] - rough[:, :1]
-    part = place - below
-    shares = rough[frame, below] * (1 - part) + rough[frame, below + 1] * part + whole * turn
-    return np.concatenate((shares, shares[:, :1] + turn), axis=1) if closed else shares
 
 
 def _mean(samples: Array, shares: Array, closed: bool) -> Array:

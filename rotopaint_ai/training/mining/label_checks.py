@@ -1,0 +1,351 @@
+"""Frames that somebody should look at before a model learns from them.
+
+Kinds: `swapped` left and right have changed names; `jumped` a point or a shape leaps away for one frame; `misfit` the
+new spline cannot follow the artist's; `twisted` points started elsewhere or ran backwards (put right already);
+`shifted` the roto fits the plate of another frame; `held` the roto stands still while the plate moves, or moves while
+the plate stands still; `outside` parts lie outside the plate.
+
+Letters: F frames of one shot in order, L landmarks, C components.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence, Set
+
+import numpy as np
+
+from rotopaint_ai.training.mining.curves import Array, Rows
+from rotopaint_ai.training.mining.faces import Faces, mirrored_misfit, name_pairs
+from rotopaint_ai.training.mining.options import KINDS, LabelIssue
+from rotopaint_ai.training.mining.outliers import (
+    ROTO,
+    find_late_shapes,
+    find_outliers,
+    find_shifted_roto,
+    fit_face_model,
+)
+from rotopaint_ai.training.mining.plans import ShapePlan
+from rotopaint_ai.training.mining.samples import Thumb
+from rotopaint_ai.training.mining.symmetric_groups import Twist
+from rotopaint_ai.training.mining.vectorise import MinedTruth
+
+_LEAP = 0.025  # face units: a smaller leap is motion
+_BACK = 0.35  # a leap comes back: its neighbours are this much closer to each other than to it
+_OTHERS = 0.35  # a point leaps alone when the rest moves this much less
+_STILL_PX = 0.02  # roto that moves less did not move
+_LAG_GAIN = 0.25  # how much better another frame's picture has to agree
+_AGREES = 0.5
+
+
+def find_swapped(plans: Sequence[ShapePlan], faces: Faces) -> list[LabelIssue]:
+    """Shapes that lie where their twins belong, and faces that fit better with all names exchanged."""
+    found = []
+    whole = np.zeros(len(faces.turn), dtype=bool)
+    if faces.partner:
+        known = np.isfinite(faces.misfit)
+        own = np.where(known, faces.misfit, 0.0).sum(axis=1) / np.maximum(known.sum(axis=1), 1)
+        turned = mirrored_misfit(faces)
+        whole = (turned < 0.5 * own) & (own > 3 * np.median(own))
+        found = [LabelIssue(int(row), "swapped", "face", "left and right exchanged") for row in np.flatnonzero(whole)]
+    by_name = {plan.shape.name: plan for plan in plans}
+    for plan in plans:
+        twin = by_name.get(plan.twin or "")
+        if twin is None or twin is plan or plan.shape.name > twin.shape.name:
+            continue
+        here, there = plan.shape.face_FMC.mean(axis=1), twin.shape.face_FMC.mean(axis=1)
+        home, away = np.median(here, axis=0), np.median(there, axis=0)
+        if np.linalg.norm(home - away) < 0.08:
+            continue
+        for row in np.intersect1d(plan.shape.rows, twin.shape.rows):
+            a = here[np.searchsorted(plan.shape.rows, row)]
+            b = there[np.searchsorted(twin.shape.rows, row)]
+            own = np.linalg.norm(a - home) + np.linalg.norm(b - away)
+            other = np.linalg.norm(a - away) + np.linalg.norm(b - home)
+            if other < 0.5 * own and not whole[row]:
+                names = f"{plan.shape.name}, {twin.shape.name}"
+                found.append(LabelIssue(int(row), "swapped", names, "lie where the other belongs"))
+    return found
+
+
+def find_swapped_landmarks(
+    names: Sequence[str], places_FLC: Array, known_swaps: Collection[int] = ()
+) -> list[LabelIssue]:
+    """Pairs of landmarks that lie where the other belongs, one issue a frame. `places_FLC` in face space;
+    `known_swaps`: rows where the whole face is known to be swapped."""
+    pairs: dict[int, list[str]] = {}
+    for one, two in name_pairs(list(names)):
+        a, b = places_FLC[:, names.index(one)], places_FLC[:, names.index(two)]
+        known = np.isfinite(a[:, 0]) & np.isfinite(b[:, 0])
+        if known.sum() < 3:
+            continue
+        home, away = np.median(a[known], axis=0), np.median(b[known], axis=0)
+        if np.linalg.norm(home - away) < 0.08:
+            continue
+        own = np.linalg.norm(a - home, axis=1) + np.linalg.norm(b - away, axis=1)
+        other = np.linalg.norm(a - away, axis=1) + np.linalg.norm(b - home, axis=1)
+        for row in np.flatnonzero(known & (other < 0.5 * own)).tolist():
+            pairs.setdefault(row, []).append(f"{one}, {two}")
+    return [_swap_issue(row, found) for row, found in pairs.items() if row not in known_swaps]
+
+
+def _swap_issue(row: int, pairs: Sequence[str]) -> LabelIssue:
+    more = f" ... ({len(pairs)} pairs)" if len(pairs) > 2 else ""
+    return LabelIssue(row, "swapped", ", ".join(pairs[:2]) + more, "lie where the other belongs")
+
+
+def measure_leaps(places_FNC: Array, frames: Sequence[int]) -> Array:
+    """[F, N] how far each point stands from where its two neighbouring frames agree that it is; 0 where they do not."""
+    out = np.zeros(places_FNC.shape[:2])
+    for at in range(1, len(frames) - 1):
+        if frames[at] - frames[at - 1] != 1 or frames[at + 1] - frames[at] != 1:
+            continue
+        before, here, after = places_FNC[at - 1 : at + 2]
+        off = np.linalg.norm(here - (before + after) / 2, axis=1)
+        apart = np.linalg.norm(after - before, axis=1)
+        out[at] = np.where(np.isfinite(off) & (apart < _BACK * off) & (off > _LEAP), off, 0.0)
+    return out
+
+
+def find_jumped(
+    about: str, names: Sequence[str], places_FNC: Array, rows: Rows, frames: Sequence[int]
+) -> list[LabelIssue]:
+    """Points, or a whole set of them, that leap away for a single frame of a shot. `places_FNC` in face space."""
+    found = []
+    off = measure_leaps(places_FNC, frames)
+    for at in np.flatnonzero((off > 0).any(axis=1)).tolist():
+        leapt = np.flatnonzero(off[at] > 0).tolist()
+        if len(leapt) > 0.6 * off.shape[1]:
+            found.append(LabelIssue(int(rows[at]), "jumped", about, "leaps away for one frame"))
+            continue
+        rest = np.delete(_motion(places_FNC, at), leapt)
+        typical = float(np.nanmedian(rest)) if len(rest) else 0.0
+        alone = [names[k] for k in leapt if typical < _OTHERS * off[at, k]]
+        if alone:
+            shown = ", ".join(alone[:4]) + (" ..." if len(alone) > 4 else "")
+            found.append(LabelIssue(int(rows[at]), "jumped", about, f"{shown}: away for one frame"))
+    return found
+
+
+def _motion(places: Array, at: int) -> Array:
+    return np.asarray(np.linalg.norm(places[at] - (places[at - 1] + places[at + 1]) / 2, axis=1))
+
+
+def find_misfits(plan: ShapePlan, distance_F2: Array, tolerance_px: float) -> list[LabelIssue]:
+    """Frames whose spline stays much further from the artist's curve than the shape usually does."""
+    mean, most = distance_F2.T
+    limit = np.maximum(4 * np.median(mean), 2 * tolerance_px)
+    peak = np.maximum(4 * np.median(most), 12 * tolerance_px)
+    rows = np.flatnonzero((mean > limit) | (most > peak))
+    return [
+        LabelIssue(
+            int(plan.shape.rows[row]),
+            "misfit",
+            plan.shape.name,
+            f"{mean[row]:.2f} px from the artist's curve on average, {most[row]:.1f} px at most: a point out of place?",
+        )
+        for row in rows
+    ]
+
+
+def list_twisted(plan: ShapePlan, twists: Sequence[Twist]) -> list[LabelIssue]:
+    """Frames whose points were put back in order."""
+    return [
+        LabelIssue(
+            int(plan.shape.rows[twist.row]),
+            "twisted",
+            plan.shape.name,
+            ("ran backwards" if twist.backwards else f"started {twist.shift} points on") + ", put right",
+        )
+        for twist in twists
+    ]
+
+
+def find_outside(row: int, named: Mapping[str, Array], width: int, height: int) -> list[LabelIssue]:
+    """Landmarks and shapes of a frame (points (N, 2), plate space) with a part outside the plate."""
+    out = [
+        name for name, points in named.items() if ((points < -0.5) | (points > np.array([width, height]) + 0.5)).any()
+    ]
+    if not out:
+        return []
+    shown = ", ".join(out[:4]) + (" ..." if len(out) > 4 else "")
+    return [LabelIssue(row, "outside", shown, "reaches beyond the plate")]
+
+
+def find_held(rows: Rows, frames: Sequence[int], motion_px: Array, change: Array) -> list[LabelIssue]:
+    """Roto that stands still where the picture moves, and moves where the picture stands still.
+
+    `motion_px`: [F] how far the roto's points moved since the frame before; `change`: [F] how much the picture under
+    the face changed; NaN where there is no frame before.
+    """
+    known = np.isfinite(motion_px) & np.isfinite(change)
+    if known.sum() < 6:
+        return []
+    still = motion_px < _STILL_PX
+    moving = known & ~still
+    if not moving.any():
+        return []
+    calm = float(np.quantile(change[known], 0.05))
+    typical = float(np.median(change[moving]))
+    quiet = calm + 0.25 * max(typical - calm, 0.0)
+    found = []
+    for at in np.flatnonzero(known):
+        if still[at] and change[at] > max(0.8 * typical, 2.0 * calm):
+            found.append(LabelIssue(int(rows[at]), "held", "roto", "stands still while the plate moves"))
+        elif motion_px[at] > 1.0 and change[at] < quiet and typical > 3 * calm and still[known].any():
+            found.append(
+                LabelIssue(int(rows[at]), "held", "plate", f"stands still, the roto moves {motion_px[at]:.1f} px")
+            )
+    return found
+
+
+def lag_of(motion_px: Array, change: Array, *, most: int = 2) -> int:
+    """By how many frames the roto's motion comes later than the picture's: 0 unless another lag agrees much better.
+
+    Correlation of the two over a shot, gaps left out; both have to vary for an answer.
+    """
+    scores: dict[int, float] = {}
+    for lag in range(-most, most + 1):
+        a = motion_px[max(0, lag) : len(motion_px) + min(0, lag)]
+        b = change[max(0, -lag) : len(change) + min(0, -lag)]
+        known = np.isfinite(a) & np.isfinite(b)
+        if known.sum() < 8 or a[known].std() < 1e-6 or b[known].std() < 1e-9:
+            return 0
+        scores[lag] = float(np.corrcoef(np.sqrt(a[known]), np.sqrt(b[known]))[0, 1])
+    best = max(scores, key=lambda lag: scores[lag])
+    clear = scores[best] > _AGREES and scores[best] > scores[0] + _LAG_GAIN
+    return best if clear else 0
+
+
+def lag_to_landmarks(curves_FMC: Array, marks_FAC: Array, frames: Sequence[int]) -> int:
+    """By how many frames a shape comes later than the landmarks that lie on it: 0 unless clearly so. Face or plate
+    px."""
+    scores: dict[int, float] = {}
+    at = {frame: row for row, frame in enumerate(frames)}
+    for lag in (-1, 0, 1):
+        away = []
+        for frame, row in at.items():
+            other = at.get(frame - lag)
+            if other is None:
+                continue
+            off = np.linalg.norm(curves_FMC[row][None] - marks_FAC[other][:, None], axis=2).min(axis=1)
+            away.append(np.nanmean(off) if np.isfinite(off).any() else np.nan)
+        known = np.array(away)[np.isfinite(away)]
+        if len(known) < 6:
+            return 0
+        scores[lag] = float(known.mean())
+    best = min(scores, key=lambda lag: scores[lag])
+    return best if scores[best] < 0.5 * scores[0] else 0
+
+
+def check_labels(truth: MinedTruth, thumbs: Mapping[int, Thumb], tolerance_px: float) -> list[LabelIssue]:
+    """What somebody should look at, frame by frame. `thumbs`: the plate under the face, the same place through a
+    shot."""
+    faces, everywhere = truth.faces, np.arange(len(truth.rows))
+    places = faces.to_face(truth.marks[..., :2], everywhere)
+    given = truth.given()
+    names = [truth.names[at] for at in given]
+    found = find_swapped(truth.plans, faces)
+    found += find_swapped_landmarks(names, places[:, given], {each.row for each in found if each.about == "face"})
+    swapped = {each.row for each in found}
+    for plan, distance in zip(truth.plans, truth.distances):
+        found += find_misfits(plan, distance, tolerance_px) + list_twisted(plan, plan.shape.twists)
+    face = fit_face_model(truth, swapped)
+    found += find_outliers(face, truth, swapped) if face else []
+    for shot in np.unique(truth.shots):
+        rows = np.flatnonzero(truth.shots == shot)
+        frames = [truth.rows[row].frame for row in rows]
+        if given:
+            found += find_jumped(
+                "landmarks", names, _in_faces(truth, truth.marks[rows][:, given, :2], rows), rows, frames
+            )
+        found += _find_shape_leaps(truth, rows)
+        wrong = {each.row for each in found}
+        late = find_late_shapes(face, truth, rows, wrong) if face else []
+        if face and not any(each.about == ROTO for each in late):
+            late += find_shifted_roto(face, truth, rows, swapped)
+        found += late
+        found += _check_timing(truth, thumbs, rows, frames, wrong)
+        for row in rows:
+            named = {**truth.curves(int(row)), **_marks_by_name(truth, int(row))}
+            plate = truth.rows[row].plate
+            found += find_outside(int(row), named, plate.width, plate.height)
+    return sorted(set(found), key=lambda each: (each.row, KINDS.index(each.kind), each.about))
+
+
+def _marks_by_name(truth: MinedTruth, row: int) -> dict[str, Array]:
+    return {
+        name: truth.marks[row, at : at + 1, :2]
+        for at, name in enumerate(truth.names)
+        if np.isfinite(truth.marks[row, at, 0])
+    }
+
+
+def _find_shape_leaps(truth: MinedTruth, rows: Rows) -> list[LabelIssue]:
+    """Leaps of the artists' own points, which are more telling than those of the fitted ones."""
+    found = []
+    for plan in truth.plans:
+        shape = plan.shape
+        inside = np.flatnonzero(np.isin(shape.rows, rows))
+        for group in np.unique(shape.groups[inside]):
+            own = inside[shape.groups[inside] == group]
+            if len(own) < 3:
+                continue
+            points = np.stack([shape.raw[at][:, :2] for at in own])
+            places = _in_faces(truth, points, shape.rows[own])
+            frames = [truth.rows[row].frame for row in shape.rows[own]]
+            names = [f"point {k}" for k in range(points.shape[1])]
+            found += find_jumped(shape.name, names, places, shape.rows[own], frames)
+    return found
+
+
+def _check_timing(
+    truth: MinedTruth, thumbs: Mapping[int, Thumb], rows: Rows, frames: Sequence[int], known: Set[int]
+) -> list[LabelIssue]:
+    """Roto that is held or shifted against its plate; frames beside one that is known to be wrong say nothing of
+    that."""
+    motion = np.full(len(rows), np.nan)
+    change = np.full(len(rows), np.nan)
+    curves = [truth.curves(int(row)) for row in rows]
+    for at in range(1, len(rows)):
+        if frames[at] != frames[at - 1] + 1:
+            continue
+        shared = [name for name in curves[at] if name in curves[at - 1]]
+        if shared:
+            steps = [np.linalg.norm(curves[at][name] - curves[at - 1][name], axis=1).mean() for name in shared]
+            motion[at] = float(np.mean(steps))
+        if rows[at] in thumbs and rows[at - 1] in thumbs:
+            change[at] = float(np.abs(thumbs[int(rows[at])] - thumbs[int(rows[at - 1])]).mean())
+    found = _find_late(truth, rows)
+    lag = lag_of(motion, change)
+    if lag:
+        frames_text = "1 frame" if abs(lag) == 1 else f"{abs(lag)} frames"
+        text = f"whole shot: the roto's moves come {frames_text} {'late' if lag > 0 else 'early'}"
+        found.append(LabelIssue(int(rows[0]), "shifted", "roto", text))
+    if found:
+        return found
+    held = find_held(rows, frames, motion, change)
+    return [each for each in held if not {each.row, each.row - 1} & known]
+
+
+def _find_late(truth: MinedTruth, rows: Rows) -> list[LabelIssue]:
+    """Shapes of a shot that come a frame late or early against the landmarks that lie on them."""
+    found = []
+    for plan in truth.plans:
+        on = [truth.names.index(name) for name in plan.on_landmarks.values() if name in truth.names]
+        given = [k for k in on if any(truth.names[k] in truth.rows[row].truth.landmarks for row in rows)]
+        inside = np.flatnonzero(np.isin(plan.shape.rows, rows))
+        if len(given) < 2:
+            continue
+        own = plan.shape.rows[inside]
+        numbers = [truth.rows[row].frame for row in own]
+        curves = plan.shape.curves.samples_FMC[inside, ::8]
+        late = lag_to_landmarks(curves, truth.marks[own][:, given, :2], numbers)
+        if late:
+            text = f"whole shot: {abs(late)} frame {'late' if late > 0 else 'early'} against its landmarks"
+            found.append(LabelIssue(int(own[0]), "shifted", plan.shape.name, text))
+    return found
+
+
+def _in_faces(truth: MinedTruth, points: Array, rows: Rows) -> Array:
+    """Plate points in units of the face, the plate standing still: a leap must not hide in where the face was found."""
+    return np.asarray(points / float(np.median(truth.faces.side_px[rows])))

@@ -1,0 +1,215 @@
+"""The pictures and the lines of a data set: square cuts of plates round the face, and their truth.
+
+Faces rendered on nothing are laid over made-up backgrounds, so that no model learns that faces end in black.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import cv2
+import numpy as np
+import numpy.typing as npt
+
+from rotopaint_ai.crops import Crop, cut
+from rotopaint_ai.errors import PlateError, TrainingError
+from rotopaint_ai.plates import Frame
+from rotopaint_ai.plates.colour import to_display
+from rotopaint_ai.training.data.dataset import Sample, ShapeTruth, Split, write_picture
+from rotopaint_ai.training.mining.curves import Array, Rows
+from rotopaint_ai.training.mining.options import FACE_SHARE
+from rotopaint_ai.training.mining.vectorise import MinedTruth
+
+_LEAST_PX = 16
+_PIXEL_FOR_PIXEL = 1.12
+Pixels = npt.NDArray[np.uint8]
+_THUMB = 48  # pixels of the side of what frames are compared by
+_JPEG_QUALITY = 96
+Thumb = npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True)
+class SquareCut:
+    """A square of the plate and the picture made of it: plate point p lies at `(p - (x, y)) * scale` in the picture."""
+
+    x: float
+    y: float
+    side: float
+    size: int
+
+    @property
+    def scale(self) -> float:
+        """Picture pixels per plate pixel."""
+        return self.size / self.side
+
+    def points(self, points: Array) -> Array:
+        """Plate points (..., 2) in the picture."""
+        return np.asarray((points - np.array([self.x, self.y])) * self.scale)
+
+    def spline(self, points_P6: Array) -> Array:
+        """Control points (P, 6) in the picture."""
+        moved = points_P6 * self.scale
+        moved[:, :2] -= np.array([self.x, self.y]) * self.scale
+        return np.asarray(moved)
+
+
+def frame_cut(points: Array, *, size: int, face_share: float = FACE_SHARE) -> SquareCut:
+    """The square around points (N, 2) whose box takes up `face_share` of it, on whole pixels.
+
+    A face smaller than the picture wants keeps its own pixels: the picture is then smaller, never enlarged.
+    """
+    low, high = points.min(axis=0), points.max(axis=0)
+    longest = float((high - low).max())
+    side = float(np.ceil(max(longest / face_share, _LEAST_PX)))
+    if size < side <= size * _PIXEL_FOR_PIXEL:  # a slightly tighter picture keeps the plate's own pixels
+        side = float(size)
+    x, y = np.floor((low + high) / 2 - side / 2)
+    return SquareCut(float(x), float(y), side, min(size, int(side)))
+
+
+def cut_picture(frame: Frame, where: SquareCut) -> npt.NDArray[np.uint8]:
+    """The picture (size, size, 3) RGB, display-referred 8 bit; beyond the plate its edge goes on."""
+    around = int(np.ceil(where.side * 0.05)) + 4
+    x, y = int(where.x) - around, int(where.y) - around
+    wide = int(where.side) + 2 * around
+    rgb, origin = frame.region(x, y, wide, wide)
+    if not rgb.size:  # the face lies beyond the data window: all that is left is its nearest edge
+        rgb, origin = frame.rgb, frame.origin
+    middle = Crop(where.x + where.side / 2, where.y + where.side / 2, where.side)
+    display = to_display(np.asarray(cut(np.asarray(rgb, np.float32), origin, middle, where.size), np.float32))
+    return np.round(np.clip(display, 0.0, 1.0) * 255).astype(np.uint8)
+
+
+def over_background(picture: Pixels, path: Path, where: SquareCut, seed: int) -> Pixels:
+    """A cut picture (S, S, 3) over soft shades of a few colours, by the alpha of its file; as it is without alpha.
+
+    Beyond the file's edge the face is taken to go on. Raises: PlateError where the file cannot be read.
+    """
+    alpha = _alpha(path)
+    if alpha is None:
+        return picture
+    middle = Crop(where.x + where.side / 2, where.y + where.side / 2, where.side)
+    cover = cut(np.repeat(alpha[..., None], 3, axis=2), (0, 0), middle, where.size).clip(0, 1)
+    mixed = picture * cover + background(where.size, seed) * (1 - cover)
+    return np.asarray(np.round(mixed).clip(0, 255), np.uint8)
+
+
+def _alpha(path: Path) -> npt.NDArray[np.float32] | None:
+    """Coverage 0..1 (H, W), None where the file has none."""
+    whole = cv2.imread(str(path), cv2.IMREAD_UNCHANGED)
+    if whole is None:
+        raise PlateError(f"{path}: cannot be read as a picture; copy it again")
+    if whole.ndim < 3 or whole.shape[2] < 4:
+        return None
+    full = 65535.0 if whole.dtype == np.uint16 else 255.0
+    return np.asarray(whole[..., 3] / full, np.float32)
+
+
+def background(size: int, seed: int) -> npt.NDArray[np.float32]:
+    """Soft shades (S, S, 3) of 0..255: a few colours that run into each other, and grain."""
+    rng = np.random.default_rng((seed, 45))
+    coarse = rng.uniform(0, 255, (int(rng.integers(2, 6)), int(rng.integers(2, 6)), 3)).astype(np.float32)
+    soft = cv2.resize(coarse, (size, size), interpolation=cv2.INTER_CUBIC)
+    grain = rng.normal(0, rng.uniform(0, 12), (size, size, 1))
+    return np.asarray((soft + grain).clip(0, 255), np.float32)
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenPicture:
+    """A picture written, by its path in the data set, and the square of the plate that it shows."""
+
+    image: str
+    where: SquareCut
+
+
+def cut_all(
+    truth: MinedTruth, out: Path, *, size: int, face_share: float, progress: Callable[[int, int], None]
+) -> tuple[dict[int, WrittenPicture], dict[int, Thumb], list[str]]:
+    """Cut and write the picture of every row; also a thumbnail of a place in the plate that stays through a shot."""
+    pictures, thumbs, failed = {}, {}, []
+    still = {shot: _shot_cut(truth, np.flatnonzero(truth.shots == shot)) for shot in np.unique(truth.shots)}
+    for row, source in enumerate(truth.rows):
+        points = truth.extent(row)
+        if len(points) < 2:
+            continue
+        where = frame_cut(points, size=size, face_share=face_share)
+        try:
+            frame = source.plate.read(source.frame, keep_native=False)
+        except PlateError as error:
+            failed.append(f"{source.shot} {source.frame}: {error}")
+            continue
+        image = f"images/{safe(source.character)}_{safe(source.shot)}_{source.frame:04d}.jpg"
+        picture = cut_picture(frame, where)
+        if source.truth.is_cut_out and source.truth.picture is not None:
+            picture = over_background(picture, source.truth.picture, where, source.frame)
+        write_picture(out / image, picture, quality=_JPEG_QUALITY)
+        pictures[row] = WrittenPicture(image, where)
+        small = cut_picture(frame, still[truth.shots[row]])
+        thumbs[row] = np.asarray(small.mean(axis=2), dtype=np.float32)
+        progress(row + 1, len(truth.rows))
+    if not pictures:
+        raise TrainingError(f"{out}: no frame of the plates could be read ({failed[0] if failed else 'none named'})")
+    return pictures, thumbs, failed
+
+
+def _shot_cut(truth: MinedTruth, rows: Rows) -> SquareCut:
+    clouds = [points for points in (truth.extent(int(row)) for row in rows) if len(points)]
+    points = np.concatenate(clouds) if clouds else np.array([[0.0, 0.0], [64.0, 64.0]])
+    return frame_cut(points, size=_THUMB, face_share=1.0)
+
+
+def safe(name: str) -> str:
+    """A name that can be a file's."""
+    return "".join(letter if letter.isalnum() or letter in "-." else "_" for letter in name)
+
+
+def clear_dataset(folder: Path) -> None:
+    """Remove the pictures of a data set that was mined here before; a folder that is none is left as it is.
+
+    It is no data set from here on: stopped before the new one is whole, its old lines would tell of new pictures.
+    """
+    if (folder / "dataset.json").is_file():
+        (folder / "dataset.json").unlink()
+        for old in [*(folder / "images").glob("*.jpg"), *(folder / "mining").glob("*.jpg")]:
+            old.unlink()
+
+
+def remove_unused(folder: Path, kept: set[str], pictures: Iterable[WrittenPicture]) -> None:
+    """Remove pictures that no sample shows."""
+    for picture in pictures:
+        if picture.image not in kept:
+            (folder / picture.image).unlink(missing_ok=True)
+
+
+def make_sample(truth: MinedTruth, row: int, picture: WrittenPicture, val: set[tuple[str, str]]) -> Sample:
+    """One line of the data set; `val` holds the (character, shot) that are held out."""
+    source, where = truth.rows[row], picture.where
+    places = where.points(truth.marks[row, :, :2])
+    landmarks = {
+        name: (float(x), float(y), float(truth.marks[row, at, 2]))
+        for at, (name, (x, y)) in enumerate(zip(truth.names, places))
+        if np.isfinite(x)
+    }
+    shapes = {}
+    for plan, at in truth.plans_at(row):
+        width = plan.shape.width_px[at]
+        scaled = None if not np.isfinite(width) or width <= 0 else float(width * where.scale)
+        shapes[plan.shape.name] = ShapeTruth(where.spline(plan.points_FP6[at]).tolist(), scaled)
+    split: Split = "val" if (source.character, source.shot) in val else "train"
+    extent = where.points(truth.extent(row))
+    low, high = extent.min(axis=0), extent.max(axis=0)
+    return Sample(
+        image=picture.image,
+        width=where.size,
+        height=where.size,
+        character=source.character,
+        shot=source.shot,
+        frame=source.frame,
+        split="test" if source.split == "test" else split,
+        landmarks=landmarks,
+        shapes=shapes,
+        face_box=(float(low[0]), float(low[1]), float(high[0] - low[0]), float(high[1] - low[1])),
+        pixel_scale=round(where.scale, 6),
+    )

@@ -1,0 +1,336 @@
+"""Shapes of all frames with their mirror images, brought into correspondence; and the point tracks of artists.
+
+What point 7 follows in one frame it follows in the next, where an artist moved one set of points: the best witness of
+where a place of a shape went. A lid's upper and lower edge change places in no artist's hand when the eye shuts. Frames
+of a shot with equal numbers of points are taken for one track where their points agree; single frames whose points were
+shifted round or run backwards are put right and reported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from rotopaint_ai.errors import DocumentError
+from rotopaint_ai.shapes import bezier
+from rotopaint_ai.sheet import Role
+from rotopaint_ai.training.mining.correspondence import Correspondence, find_correspondence
+from rotopaint_ai.training.mining.curves import Array, RawCurves, Rows, sample_curves
+from rotopaint_ai.training.mining.faces import Faces, frontalise, is_own_mirror, name_pairs, partners, place_faces
+from rotopaint_ai.training.mining.join import JoinedFrame
+
+_CLEARLY = 0.35  # another order of points has to bring the points this much closer to be believed
+_CLOSE = 0.6  # steps between points: a typical distance to the track's middle that only tracking brings about
+_LOOSE = (
+    0.5  # shares of the shape's size: with more than this nobody tracked anything, even if no other order is closer
+)
+ON_CURVE = 0.006  # face units: a landmark this near to a shape in half of the frames lies on it
+_ON_OWN = 0.012  # the same for one that bears the shape's name
+_SPREAD = 2.2  # the distance in 9 of 10 frames may be this many times that
+_REACH = 0.03  # face units: further from the curve a landmark is not where the shape is
+
+
+@dataclass(frozen=True, slots=True)
+class Twist:
+    """A frame whose points started elsewhere (`shift` points on) or ran backwards, before it was put right."""
+
+    row: int
+    shift: int
+    backwards: bool
+
+
+@dataclass(frozen=True, slots=True)
+class PointTracks:
+    """Raw curves in step within their tracks.
+
+    `raw`: control points (P, 6) of each row, in the track's order. `groups`: [F] the track of each row. `twists`: what
+    was put right.
+    """
+
+    raw: tuple[Array, ...]
+    groups: Rows
+    twists: tuple[Twist, ...]
+
+
+def find_tracks(raw: Sequence[Array], closed: bool, shots: Rows, turn: npt.NDArray[np.complex128]) -> PointTracks:
+    """Find the tracks among raw curves of many shots.
+
+    `shots`: [F] the shot of each row; `turn`: [F] factor that turns a plate's direction into the face's, so that a head
+    that tilts does not look like points that moved.
+    """
+    out, groups, twists = list(raw), np.full(len(raw), -1, dtype=np.intp), []
+    keys = [(int(shot), len(points)) for shot, points in zip(shots, raw)]
+    count = 0
+    for key in dict.fromkeys(keys):
+        rows = [row for row, own in enumerate(keys) if own == key]
+        polygons = np.stack([_normal(raw[row][:, :2], turn[row]) for row in rows])
+        shifts, flips, off, step = _agree(polygons, closed)
+        tracked = len(rows) == 1 or _is_tracked(off, step, shifts, flips)
+        for row, shift, flip in zip(rows, shifts, flips):
+            if tracked and (shift or flip):
+                out[row] = _reordered(raw[row], int(shift), bool(flip), closed)
+                twists.append(Twist(row, int(shift), bool(flip)))
+            groups[row] = count
+            count += 0 if tracked else 1
+        count += 1 if tracked else 0
+    return PointTracks(tuple(out), groups, tuple(twists))
+
+
+def _is_tracked(off: Array, step: float, shifts: Rows, flips: npt.NDArray[np.bool_]) -> bool:
+    typical = float(np.median(off))
+    steady = float(((shifts == 0) & ~flips).mean()) >= 0.7
+    return typical < _CLOSE * step or (steady and typical < _LOOSE)
+
+
+def _normal(points: Array, turn: complex) -> Array:
+    z = (points[:, 0] + 1j * points[:, 1]) * turn
+    z = z - z.mean()
+    z = z / max(float(np.sqrt((np.abs(z) ** 2).mean())), 1e-9)
+    return np.stack((z.real, z.imag), axis=1)
+
+
+def _orders(n: int, closed: bool) -> tuple[list[tuple[int, bool]], Rows]:
+    """Every order in which n points may stand: (shift, backwards), and the rows in that order."""
+    shifts = range(n) if closed else range(1)
+    names = [(shift, flip) for flip in (False, True) for shift in shifts]
+    index = [np.roll(np.arange(n)[::-1] if flip else np.arange(n), -shift) for shift, flip in names]
+    return names, np.array(index)
+
+
+def _agree(polygons: Array, closed: bool) -> tuple[Rows, npt.NDArray[np.bool_], Array, float]:
+    """Orders that bring each polygon closest to the middle one, how far they stay off, and the usual step of points."""
+    names, index = _orders(polygons.shape[1], closed)
+    current = polygons
+    chosen = np.zeros(len(polygons), dtype=np.intp)
+    for _ in range(3):
+        middle = np.median(current, axis=0)
+        off = np.sqrt(((polygons[:, index] - middle) ** 2).sum(axis=-1).mean(axis=-1))
+        best = off.argmin(axis=1)
+        plain = off[:, 0]
+        better = np.take_along_axis(off, best[:, None], axis=1)[:, 0]
+        chosen = np.where(better < _CLEARLY * plain, best, 0)
+        current = polygons[np.arange(len(polygons))[:, None], index[chosen]]
+    middle = np.median(current, axis=0)
+    left = np.sqrt(((current - middle) ** 2).sum(axis=-1).mean(axis=-1))
+    step = float(np.linalg.norm(np.diff(middle, axis=0), axis=1).mean()) if len(middle) > 1 else 1.0
+    shifts = np.array([names[row][0] for row in chosen], dtype=np.intp)
+    flips = np.array([names[row][1] for row in chosen])
+    return shifts, flips, left, step
+
+
+def _reordered(points: Array, shift: int, flip: bool, closed: bool) -> Array:
+    """Control points in another order, tangents changing sides where they run backwards."""
+    turned = points[::-1][:, [0, 1, 4, 5, 2, 3]] if flip else points
+    if not closed:
+        return bezier.as_array(turned).copy()
+    return np.roll(bezier.as_array(turned), -shift, axis=0)
+
+
+@dataclass(frozen=True, slots=True)
+class RawShapeTrack:
+    """A shape's raw curves in every frame that has it.
+
+    `rows`: places of those frames in the whole; `raw` in the tracks' order; `face_FMC`: the samples in face space;
+    `width_px`, `feather_px`: per row, NaN where no width is known.
+    """
+
+    name: str
+    closed: bool
+    role: Role
+    rows: Rows
+    raw: tuple[Array, ...]
+    groups: Rows
+    twists: tuple[Twist, ...]
+    curves: RawCurves
+    face_FMC: Array
+    width_px: Array
+    feather_px: float
+
+    @property
+    def most_points(self) -> int:
+        """Control points that the artists themselves took, at most."""
+        return max(len(points) for points in self.raw)
+
+
+@dataclass(frozen=True, slots=True)
+class GroupMember:
+    """A shape's part in a group; `mirrored`: its curves are turned over to match the others. `anchors`: landmarks on
+    the shape by name, each with its share of the mean."""
+
+    shape: RawShapeTrack
+    mirrored: bool
+    correspondence: Correspondence
+    anchors: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class SymmetricGroup:
+    """Shapes brought into step together: one alone, two that mirror each other, or one with its own mirror image."""
+
+    members: tuple[GroupMember, ...]
+
+    @property
+    def own_mirror(self) -> bool:
+        """Whether the second member is the first one's own mirror image."""
+        return len(self.members) > 1 and self.members[0].shape is self.members[1].shape
+
+
+def find_faces(rows: Sequence[JoinedFrame], landmark_names: Sequence[str]) -> tuple[Faces, Array]:
+    """The face in each frame, from landmarks and the middles of shapes; and the landmarks [F, L, 3], NaN unknown."""
+    marks = np.full((len(rows), len(landmark_names), 3), np.nan)
+    shape_names = sorted({name for row in rows for name in row.truth.shapes})
+    middles = np.full((len(rows), len(shape_names), 2), np.nan)
+    extent = np.zeros(len(rows))
+    for at, row in enumerate(rows):
+        for column, name in enumerate(landmark_names):
+            if name in row.truth.landmarks:
+                marks[at, column] = row.truth.landmarks[name]
+        clouds = [marks[at, :, :2][np.isfinite(marks[at, :, 0])]]
+        for column, name in enumerate(shape_names):
+            if name in row.truth.shapes:
+                shape = row.truth.shapes[name]
+                samples = sample_curves([shape.points], shape.closed, n_samples=64).samples_FMC[0]
+                middles[at, column] = samples.mean(axis=0)
+                clouds.append(samples)
+        extent[at] = np.ptp(np.concatenate(clouds), axis=0).max()
+    features = np.concatenate((marks[..., :2], middles), axis=1)
+    names = [f"landmark {name}" for name in landmark_names] + [f"shape {name}" for name in shape_names]
+    pairs = [(names.index(one), names.index(two)) for one, two in name_pairs(names)]
+    return place_faces(features, pairs, extent=extent), marks
+
+
+def collect_shapes(rows: Sequence[JoinedFrame], faces: Faces, shots: Rows) -> tuple[RawShapeTrack, ...]:
+    """Every shape with its raw curves. Raises DocumentError where a shape is open in one place and closed in
+    another."""
+    names = list(dict.fromkeys(name for row in rows for name in row.truth.shapes))
+    return tuple(_collect_shape(name, rows, faces, shots) for name in names)
+
+
+def _collect_shape(name: str, rows: Sequence[JoinedFrame], faces: Faces, shots: Rows) -> RawShapeTrack:
+    has = np.array([at for at, row in enumerate(rows) if name in row.truth.shapes], dtype=np.intp)
+    own = [rows[at].truth.shapes[name] for at in has]
+    closed = own[0].closed
+    for at, shape in zip(has, own):
+        if shape.closed != closed:
+            raise DocumentError(
+                f"shape '{name}': {'closed' if closed else 'open'} in {rows[has[0]].shot}, "
+                f"{'open' if closed else 'closed'} in {rows[at].shot}; rename one of them"
+            )
+    tracked = find_tracks([shape.points for shape in own], closed, shots[has], faces.turn[has])
+    curves = sample_curves(tracked.raw, closed, groups=tracked.groups)
+    return RawShapeTrack(
+        name=name,
+        closed=closed,
+        role="seam" if any(shape.role == "seam" for shape in own) else "matte",
+        rows=has,
+        raw=tracked.raw,
+        groups=tracked.groups,
+        twists=tracked.twists,
+        curves=curves,
+        face_FMC=faces.to_face(curves.samples_FMC, has),
+        width_px=np.array([np.nan if shape.width_px is None else shape.width_px for shape in own]),
+        feather_px=float(np.median([shape.feather_px for shape in own])),
+    )
+
+
+def landmarks_on(shape: RawShapeTrack, names: Sequence[str], marks_face_FLC: Array, others: Sequence[str]) -> list[str]:
+    """Landmarks that lie on a shape; one that bears another shape's name has to lie on it closely."""
+    found = []
+    rows = shape.rows[:: max(1, len(shape.rows) // 60)]
+    curves = shape.face_FMC[:: max(1, len(shape.rows) // 60)]
+    for column, name in enumerate(names):
+        points = marks_face_FLC[rows, column]
+        known = np.isfinite(points[:, 0])
+        if known.sum() < max(1, 0.5 * len(rows)):
+            continue
+        away = np.linalg.norm(curves[known] - points[known, None], axis=2).min(axis=1)
+        own = _bears(name, shape.name)
+        limit = _ON_OWN if own else ON_CURVE / 3 if any(_bears(name, other) for other in others) else ON_CURVE
+        if np.median(away) <= limit and np.quantile(away, 0.9) <= _SPREAD * limit:
+            found.append(name)
+    return found
+
+
+def _bears(landmark: str, shape: str) -> bool:
+    return landmark == shape or landmark.startswith((shape + "_", shape + ".", shape + "-"))
+
+
+def align_shapes(
+    shapes: Sequence[RawShapeTrack],
+    names: Sequence[str],
+    marks: Array,
+    faces: Faces,
+    *,
+    fixed: Mapping[str, str] | None = None,
+) -> tuple[SymmetricGroup, ...]:
+    """Bring every shape into correspondence, pairs and self-mirrored ones together with their mirror images.
+
+    `marks`: [F, L, 3] landmarks in plate space; `fixed`: mirror partners of landmarks that a sheet names.
+    """
+    everywhere = np.arange(len(faces.turn))
+    places = faces.to_face(marks[..., :2], everywhere)
+    with np.errstate(all="ignore"):
+        known = np.isfinite(places).all(axis=2).any(axis=0)
+        mean = np.full((len(names), 2), np.nan)
+        mean[known] = np.nanmedian(places[:, known], axis=0)
+    partner = partners(names, frontalise(places, mean, names), fixed=fixed)
+    shape_names = [shape.name for shape in shapes]
+    middles = np.array([np.median(shape.face_FMC.mean(axis=1), axis=0) for shape in shapes]).reshape(-1, 2)
+    twins = partners(shape_names, np.where(np.abs(middles[:, :1]) > 0.06, middles, np.nan))
+    done: set[str] = set()
+    aligned = []
+    for shape in shapes:
+        if shape.name in done:
+            continue
+        twin = shapes[shape_names.index(twins[shape.name])]
+        if twin is not shape and twin.closed == shape.closed:
+            parts = [(shape, False), (twin, True)]
+        else:
+            twin = shape
+            parts = [(shape, False), (shape, True)]
+            parts = parts if is_own_mirror(shape.face_FMC, shape.closed) else parts[:1]
+        others = [name for name in shape_names if name not in (shape.name, twin.name)]
+        on = landmarks_on(shape, names, places, others)
+        if twin is not shape:
+            theirs = landmarks_on(twin, names, places, others)
+            on = [name for name in on if partner[name] in theirs]
+        elif len(parts) > 1 and on:
+            parts = parts[:1]  # landmarks say more than symmetry does
+        done |= {shape.name, twin.name}
+        aligned.append(_align_group(parts, on, partner, names, places))
+    return tuple(aligned)
+
+
+def _align_group(
+    parts: Sequence[tuple[RawShapeTrack, bool]],
+    on: Sequence[str],
+    partner: Mapping[str, str],
+    names: Sequence[str],
+    places: Array,
+) -> SymmetricGroup:
+    turn_over = np.array([-1.0, 1.0])
+    curves = RawCurves(
+        np.concatenate([shape.curves.samples_FMC for shape, _ in parts]),
+        np.concatenate([shape.curves.lengths for shape, _ in parts]),
+        parts[0][0].closed,
+    )
+    face = np.concatenate([shape.face_FMC * (turn_over if mirrored else 1.0) for shape, mirrored in parts])
+    columns = [[names.index(partner[name] if mirrored else name) for name in on] for _, mirrored in parts]
+    anchors = np.concatenate(
+        [
+            places[shape.rows][:, own] * (turn_over if mirrored else 1.0)
+            for (shape, mirrored), own in zip(parts, columns)
+        ]
+    )
+    groups = np.concatenate([shape.groups + 100_000 * at for at, (shape, _) in enumerate(parts)])
+    whole = find_correspondence(curves, face, anchors, groups=groups, reach=_REACH)
+    members, start = [], 0
+    for (shape, mirrored), own in zip(parts, columns):
+        end = start + len(shape.rows)
+        anchors_of = {names[column]: float(share) for column, share in zip(own, whole.anchor_shares) if share == share}
+        members.append(GroupMember(shape, mirrored, whole.part(slice(start, end)), anchors_of))
+        start = end
+    return SymmetricGroup(tuple(members))

@@ -1,0 +1,243 @@
+"""What sources know of frames: takes, what they leave unsaid, and names that differ between them.
+
+A take holds frames of one plate with the shapes and landmarks that somebody fixed there, in plate space.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import IntEnum
+from pathlib import Path
+from typing import Final, TypeVar
+
+import numpy as np
+
+from rotopaint_ai.errors import UsageError
+from rotopaint_ai.exchange import document
+from rotopaint_ai.shapes import bezier
+from rotopaint_ai.sheet import Role
+from rotopaint_ai.training.mining.curves import Array
+
+_PLACEHOLDER: Final = re.compile(r"\{\w*\}")
+SHORTEST_PX = 2.0  # a curve shorter than this is a dot, no shape
+# Folders that say what lies in them, not which shot it is.
+_GENERIC: Final = re.compile(
+    r"(plates?|bg|fg|scans?|src|sources?|images?|img|frames?|footage|inputs?|raw|main|renders?|undist\w*|exr|jpe?g|png|"
+    r"dpx|tiff?|v\d+|\d{3,5}x\d{3,5})",
+    re.IGNORECASE,
+)
+_Value = TypeVar("_Value")
+
+
+class NothingToLearn(UsageError):
+    """A source that is sound and holds nothing yet: one of many may be left out."""
+
+
+class Provenance(IntEnum):
+    """Where a label comes from; of two sources the higher one counts: a model's that a person accepted, finished roto,
+    corrected by hand."""
+
+    ACCEPTED = 0
+    FINAL = 1
+    CORRECTED = 2
+
+
+@dataclass(frozen=True, slots=True)
+class RawShape:
+    """A shape at one frame as the artist left it: control points (P, 6) in plate space.
+
+    `is_on_sheet`: its control points are those of the pack that drew it.
+    """
+
+    points: Array
+    closed: bool
+    role: Role = "matte"
+    width_px: float | None = None
+    feather_px: float = 0.0
+    provenance: Provenance = Provenance.FINAL
+    is_on_sheet: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class FrameTruth:
+    """What a source knows of one frame. Landmarks: x, y, and 1 seen or 0 hidden; `provenances` of those
+    that are not finished roto's.
+
+    `picture`: its own file, if any; `size`: the width and height that the source says it has. `is_cut_out`: its alpha
+    says what is face; the rest wants a background. `is_test`: the source keeps it for tests.
+    """
+
+    shapes: Mapping[str, RawShape] = field(default_factory=dict)
+    landmarks: Mapping[str, tuple[float, float, float]] = field(default_factory=dict)
+    picture: Path | None = None
+    size: tuple[int, int] | None = None
+    is_cut_out: bool = False
+    is_test: bool = False
+    provenances: Mapping[str, Provenance] = field(default_factory=dict)
+
+    def provenance_of(self, landmark: str) -> Provenance:
+        """Where a landmark comes from."""
+        return self.provenances.get(landmark, Provenance.FINAL)
+
+
+@dataclass(frozen=True, slots=True)
+class Take:
+    """Frames of one plate from one source.
+
+    `plate`: what `open_plate` takes; None where each frame names its own picture. `shot` and `character`: as far as the
+    source tells. `split`: where the source itself keeps the frames for tests or gives them for training alone.
+    `size`: width and height of the plate that it was drawn on, where the source says so for all frames. `colourspace`:
+    the one that its plate was worked on in, where a person may have chosen it. `notes`: what was left out.
+    """
+
+    source: Path
+    frames: Mapping[int, FrameTruth]
+    plate: str | None = None
+    size: tuple[int, int] | None = None
+    colourspace: str | None = None
+    shot: str | None = None
+    character: str | None = None
+    split: str | None = None
+    landmark_names: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def plate_of(path: Path, plates: str | None) -> str:
+    """The plate of a source: `{dir}` stands for its folder, `{stem}` for its name without suffixes."""
+    if plates is None:
+        raise UsageError(f"{path.name}: its plates are not known; give --plates, e.g. '{{dir}}/plate.####.exr'")
+    unknown = [name for name in _PLACEHOLDER.findall(plates) if name not in ("{dir}", "{stem}")]
+    if unknown and not Path(plates).parent.is_dir():
+        raise UsageError(f"--plates {plates}: {unknown[0]} is not known; wanted {{dir}} or {{stem}}")
+    stem = path.name[: -len(document.SUFFIX)] if path.name.lower().endswith(document.SUFFIX) else path.stem
+    return plates.replace("{dir}", str(path.parent)).replace("{stem}", stem)
+
+
+def is_curve(points: Array, closed: bool) -> bool:
+    """Whether control points make a curve, and no dot."""
+    return len(points) >= 2 and bool(np.isfinite(points).all()) and bezier.length(points, closed) > SHORTEST_PX
+
+
+def shot_and_character(folder: Path) -> tuple[str, str]:
+    """Names of the shot and the character whose plates lie in a folder: the last two that do not just say "plates"."""
+    names = [name for name in folder.parts if name != folder.anchor]
+    while len(names) > 1 and _GENERIC.fullmatch(names[-1]):
+        names.pop()
+    return (names[-1] if names else ""), (names[-2] if len(names) > 1 else "")
+
+
+def renames_of(texts: Sequence[str]) -> dict[str, str]:
+    """Read `OLD=NEW` texts. Raises UsageError."""
+    found: dict[str, str] = {}
+    for text in texts:
+        old, equals, new = (part.strip() for part in text.partition("="))
+        if not equals or not old or not new:
+            raise UsageError(f"--rename {text}: wanted OLD=NEW, such as L_brow=brow_left")
+        found[old] = new
+    return found
+
+
+def rename_takes(takes: Sequence[Take], renames: Mapping[str, str]) -> list[Take]:
+    """Takes with the names of shapes and landmarks changed as a person asked for, and shapes that only layers or nodes
+    tell apart called alike.
+
+    Raises: UsageError for a name that no source has, or that would stand twice in one frame.
+    """
+    known = {name for take in takes for name in (*_shape_names(take), *take.landmark_names)}
+    for old in renames:
+        if old not in known:
+            raise UsageError(f"--rename {old}: no such shape or landmark; there are {', '.join(sorted(known)[:30])}")
+    called = [_with_names(take, {old: new for old, new in renames.items() if _has_name(take, old)}) for take in takes]
+    return _drop_paths(called)
+
+
+def _has_name(take: Take, name: str) -> bool:
+    return name in take.landmark_names or name in _shape_names(take)
+
+
+def _shape_names(take: Take) -> list[str]:
+    return list(dict.fromkeys(name for frame in take.frames.values() for name in frame.shapes))
+
+
+def _with_names(take: Take, names: Mapping[str, str]) -> Take:
+    if not names:
+        return take
+
+    def moved(content: Mapping[str, _Value]) -> dict[str, _Value]:
+        found = {names.get(name, name): value for name, value in content.items()}
+        if len(found) < len(content):
+            twice = next(name for name, n in Counter(names.get(each, each) for each in content).items() if n > 1)
+            raise UsageError(f"--rename: {take.source.name} would have '{twice}' twice in one frame; name another")
+        return found
+
+    frames = {
+        number: replace(
+            frame, shapes=moved(frame.shapes), landmarks=moved(frame.landmarks), provenances=moved(frame.provenances)
+        )
+        for number, frame in take.frames.items()
+    }
+    return replace(take, frames=frames, landmark_names=tuple(names.get(name, name) for name in take.landmark_names))
+
+
+def _drop_paths(takes: Sequence[Take]) -> list[Take]:
+    """One artist's `face/brow_left` and another's `brow_left` are one shape: the name that came first stands.
+
+    Only where the last part tells the shapes of a source apart, no other source uses the longer name, and none of the
+    same plate uses the shorter one.
+    """
+    first: dict[str, str] = {}
+    users: dict[str, int] = Counter(name for take in takes for name in _shape_names(take))
+    out = []
+    for take in takes:
+        own = _shape_names(take)
+        last = Counter(map(_last_part, own))
+        names: dict[str, str] = {}
+        for name in own:
+            known = first.setdefault(_last_part(name), name) if last[_last_part(name)] == 1 else name
+            beside = (_shape_names(other) for other in takes if other is not take and other.plate == take.plate)
+            if known != name and users[name] == 1 and not any(known in shapes for shapes in (own, *beside)):
+                names[name] = known
+        notes = tuple(f"{old} is taken for {new}, as it is called elsewhere" for old, new in names.items())
+        out.append(replace(_with_names(take, names), notes=(*take.notes, *notes)))
+    return out
+
+
+def _last_part(name: str) -> str:
+    return name.rpartition("/")[2]
+
+
+def scale_truth(truth: FrameTruth, factors: tuple[float, float]) -> FrameTruth:
+    """What was drawn on a plate of another size, on one that is `factors` (x, y) times as large."""
+    x, y = factors
+    mean = (x + y) / 2
+    shapes = {
+        name: replace(
+            shape,
+            points=shape.points * [x, y, x, y, x, y],
+            width_px=None if shape.width_px is None else shape.width_px * mean,
+            feather_px=shape.feather_px * mean,
+        )
+        for name, shape in truth.shapes.items()
+    }
+    marks = {name: (at_x * x, at_y * y, seen) for name, (at_x, at_y, seen) in truth.landmarks.items()}
+    return replace(truth, shapes=shapes, landmarks=marks)
+
+
+def number_stills(stills: Sequence[tuple[str, str, int, str]]) -> list[int]:
+    """Frame numbers of single pictures, given as (character, shot, number in the name, file name).
+
+    Pictures of one shot keep the numbers in their names; where two have the same, or none, all of that shot are counted
+    in the order of their names.
+    """
+    shots: dict[tuple[str, str], list[int]] = defaultdict(list)
+    for at, (character, shot, _, _) in enumerate(stills):
+        shots[(character, shot)].append(at)
+    numbers = [number for _, _, number, _ in stills]
+    for rows in shots.values():
+        if len({numbers[at] for at in rows}) < len(rows):
+            for count, at in enumerate(sorted(rows, key=lambda at: stills[at][3]), start=1):
+                numbers[at] = count
+    return numbers

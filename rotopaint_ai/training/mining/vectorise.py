@@ -1,0 +1,200 @@
+"""Every shape of every frame on fixed control points, and the landmarks that go with them; no picture is looked at."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from rotopaint_ai.errors import UsageError
+from rotopaint_ai.shapes import bezier
+from rotopaint_ai.sheet import Sheet, load_sheet
+from rotopaint_ai.training.mining.curves import Array, Rows
+from rotopaint_ai.training.mining.faces import Faces, frontalise
+from rotopaint_ai.training.mining.join import JoinedFrame, JoinedTakes
+from rotopaint_ai.training.mining.options import MineOptions
+from rotopaint_ai.training.mining.plans import ShapePlan, drop_landmarks_beside, plan_by_sheet, plan_group
+from rotopaint_ai.training.mining.sheet_proposal import build_sheet, choose_own_landmarks, cover_bare_points
+from rotopaint_ai.training.mining.sheet_reference import (
+    drop_face_rows,
+    drop_plan_rows,
+    keep_drawn,
+    reference_rows,
+    sheet_places_on,
+)
+from rotopaint_ai.training.mining.symmetric_groups import SymmetricGroup, align_shapes, collect_shapes, find_faces
+from rotopaint_ai.training.mining.takes import FrameTruth, Provenance
+
+
+@dataclass(frozen=True, slots=True)
+class MinedTruth:
+    """`rows`: the frames; `shots`: [F] number of each one's shot; `names` and `marks`: [F, L, 3] landmarks of the
+    sheet, x, y and 1 seen or 0 hidden, NaN unknown; `distances`: of each plan, [F, 2] as `residuals.distances`."""
+
+    rows: tuple[JoinedFrame, ...]
+    shots: Rows
+    names: tuple[str, ...]
+    marks: Array
+    faces: Faces
+    plans: tuple[ShapePlan, ...]
+    distances: tuple[Array, ...]
+    sheet: Sheet
+
+    def plans_at(self, row: int) -> list[tuple[ShapePlan, int]]:
+        """The shapes that a frame has, each with the place of the frame among its own."""
+        found = []
+        for plan in self.plans:
+            at = int(np.searchsorted(plan.shape.rows, row))
+            if at < len(plan.shape.rows) and plan.shape.rows[at] == row:
+                found.append((plan, at))
+        return found
+
+    def curves(self, row: int) -> dict[str, Array]:
+        """The new splines of a frame as points (N, 2) along them."""
+        return {
+            plan.shape.name: bezier.sample(plan.points_FP6[at], plan.shape.closed, per_segment=8)
+            for plan, at in self.plans_at(row)
+        }
+
+    def extent(self, row: int) -> Array:
+        """Points (N, 2) that a crop has to hold: the landmarks; with fewer than three of them the shapes too."""
+        points = self.marks[row, :, :2]
+        points = points[np.isfinite(points[:, 0])]
+        return np.asarray(points if len(points) >= 3 else np.concatenate([points, *self.curves(row).values()]))
+
+    def given(self) -> list[int]:
+        """Columns of landmarks that a source gave, which are not a shape's own control points."""
+        return [at for at, name in enumerate(self.names) if any(name in row.truth.landmarks for row in self.rows)]
+
+
+def vectorise(joined: JoinedTakes, options: MineOptions) -> MinedTruth:
+    """Every shape on fixed control points, and the landmarks that go with them; no picture is looked at."""
+    rows, names = joined.rows, list(joined.landmark_names)
+    n_rows, sheet = len(rows), None if options.sheet is None else load_sheet(options.sheet)
+    if options.sheet is not None:
+        rows = (*rows, *reference_rows(options.sheet, rows[0].plate))
+    faces, marks = find_faces(rows, names)
+    keys = [(row.character, row.shot) for row in rows]
+    shots = np.unique([list(dict.fromkeys(keys)).index(key) for key in keys], return_inverse=True)[1].astype(np.intp)
+    shapes = collect_shapes(rows, faces, shots)
+    if sheet is not None:
+        shapes = tuple(shape for shape in shapes if shape.name in sheet.shape_names)
+    fixed = {} if sheet is None else {each.name: each.mirror or each.name for each in sheet.landmarks}
+    aligned = align_shapes(shapes, names, marks, faces, fixed={k: v for k, v in fixed.items() if k in names})
+    planned = [plan for group in aligned for plan in _plan_group(group, sheet, options.tolerance_px, rows, n_rows)]
+    if sheet is not None:
+        specs = {spec.name: spec for spec in sheet.shapes}
+        planned = [keep_drawn(plan, specs[plan.shape.name], rows, n_rows, faces, marks) for plan in planned]
+    plans = [drop_plan_rows(plan, n_rows) for plan in planned if plan.shape.rows[0] < n_rows]
+    rows, shots, marks, faces = rows[:n_rows], shots[:n_rows], marks[:n_rows], drop_face_rows(faces, n_rows)
+    plans.sort(key=lambda plan: [shape.name for shape in shapes].index(plan.shape.name))
+    if sheet is None:
+        if names:
+            plans = [drop_landmarks_beside(plan, names, marks, faces) for plan in plans]
+            plans = cover_bare_points(plans, _mean_places(marks, faces), faces)
+        else:
+            plans = choose_own_landmarks(plans)
+        names, marks = _add_point_landmarks(names, marks, plans, rows)
+        title = options.name or "-".join(dict.fromkeys(row.character for row in rows))
+        mean = _mean_places(marks, faces)
+        frontal = frontalise(faces.to_face(marks[..., :2], np.arange(len(marks))), mean, names)
+        sheet = build_sheet(title, plans, names, mean, frontal, faces)
+    else:
+        names, marks = _add_point_landmarks(names, marks, plans, rows)
+        marks = _in_sheet_order(marks, names, sheet.landmark_names)
+        names = list(sheet.landmark_names)
+    distances = tuple(spline_distances(plan.shape.raw, plan.points_FP6, plan.shape.closed) for plan in plans)
+    return MinedTruth(rows, shots, tuple(names), marks, faces, tuple(plans), distances, sheet)
+
+
+def _plan_group(
+    group: SymmetricGroup, sheet: Sheet | None, tolerance_px: float, rows: Sequence[JoinedFrame], first: int
+) -> list[ShapePlan]:
+    """Plans of a group; rows from `first` on are frames that a sheet comes from."""
+    if sheet is None:
+        return plan_group(group, tolerance_px=tolerance_px)
+    specs = {spec.name: spec for spec in sheet.shapes}
+    own = [specs[member.shape.name] for member in group.members]
+    for member, spec in zip(group.members, own):
+        if member.shape.closed != spec.closed:
+            raise UsageError(
+                f"shape '{spec.name}': {'closed' if member.shape.closed else 'open'} in the roto, "
+                f"{'closed' if spec.closed else 'open'} in the sheet; rename it or mend the sheet"
+            )
+    plans = []
+    for at, spec in enumerate(own[:1] if group.own_mirror else own):
+        known = sheet_places_on(group.members[at], rows, spec.n_points, first)
+        plans.append(plan_by_sheet(group, at, spec, known))
+    return plans
+
+
+def _add_point_landmarks(
+    names: Sequence[str], marks: Array, plans: Sequence[ShapePlan], rows: Sequence[JoinedFrame]
+) -> tuple[list[str], Array]:
+    """Landmarks with those added that are control points and that no source gives."""
+    names, columns = list(names), [_fill_landmarks(names, marks, plans, rows)]
+    for plan in plans:
+        for point, name in plan.on_landmarks.items():
+            if name in names:
+                continue
+            column = np.full((len(marks), 1, 3), np.nan)
+            column[plan.shape.rows, 0, :2] = plan.points_FP6[:, point, :2]
+            column[plan.shape.rows, 0, 2] = 1.0
+            names.append(name)
+            columns.append(column)
+    return names, np.concatenate(columns, axis=1)
+
+
+def _fill_landmarks(
+    names: Sequence[str], marks: Array, plans: Sequence[ShapePlan], rows: Sequence[JoinedFrame]
+) -> Array:
+    """Landmarks of finished roto by its control points, where a model alone has said where they are, or nobody has."""
+    out, nobody = marks.copy(), _without_landmarks(rows)
+    for plan in plans:
+        for point, name in plan.on_landmarks.items() if names else ():
+            at = [
+                place
+                for place, row in enumerate(plan.shape.rows)
+                if row in nobody or _is_accepted(rows[row].truth, name, plan.shape.name)
+            ]
+            if at and name in names:
+                out[plan.shape.rows[at], names.index(name), :2] = plan.points_FP6[at, point, :2]
+                out[plan.shape.rows[at], names.index(name), 2] = 1.0
+    return out
+
+
+def _without_landmarks(rows: Sequence[JoinedFrame]) -> set[int]:
+    """Frames without a landmark, where only corrected projects give any: in a show of bare roto shapes carry them."""
+    marked = [row.truth for row in rows if row.truth.landmarks]
+    if any(truth.provenance_of(name) == Provenance.FINAL for truth in marked for name in truth.landmarks):
+        return set()
+    return {at for at, row in enumerate(rows) if not row.truth.landmarks}
+
+
+def _is_accepted(truth: FrameTruth, landmark: str, shape: str) -> bool:
+    """Whether a landmark that a model placed and a person accepted stands against a finished shape."""
+    known = landmark in truth.landmarks and truth.provenance_of(landmark) == Provenance.ACCEPTED
+    return known and truth.shapes[shape].provenance == Provenance.FINAL
+
+
+def _in_sheet_order(marks: Array, names: Sequence[str], wanted: Sequence[str]) -> Array:
+    out = np.full((len(marks), len(wanted), 3), np.nan)
+    for at, name in enumerate(wanted):
+        if name in names:
+            out[:, at] = marks[:, names.index(name)]
+    return out
+
+
+def _mean_places(marks: Array, faces: Faces) -> Array:
+    places = faces.to_face(marks[..., :2], np.arange(len(marks)))
+    known = np.isfinite(places[..., 0]).any(axis=0)
+    mean = np.full((marks.shape[1], 2), np.nan)
+    mean[known] = np.nanmedian(places[:, known], axis=0)
+    return mean
+
+
+def spline_distances(raw: Sequence[Array], points_FP6: Array, closed: bool) -> Array:
+    """[F, 2] symmetric mean and largest distance in pixels of raw curves to their new splines."""
+    found = [bezier.curve_distance(own, new, closed) for own, new in zip(raw, points_FP6)]
+    return np.array(found, dtype=np.float64).reshape(-1, 2)
