@@ -26,6 +26,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from rotopaint_ai.landmarks.track import Array, Flags, FrameLandmarks
+from rotopaint_ai.similarity import fit_similarity
 
 LATENCY_FRAMES = 12  # a frame comes out at most this many frames after it went in
 WINDOW = 2  # exposures on either side
@@ -229,23 +230,14 @@ def _near(points: Array, usable_L: Flags) -> Array:
 
 
 def _similarity(source: Array, target: Array, weight_L: Array) -> Array:
-    """Weighted least-squares similarity (2, 3) from `source` to `target`, refitted once without the worst.
-
-    Source: Umeyama, "Least-squares estimation of transformation parameters between two point patterns" (1991), in its
-    two-dimensional closed form with complex numbers.
-    """
+    """Weighted similarity (2, 3) from `source` to `target`, refitted once without the worst."""
     over = _fit(source, target, weight_L)
     distance = np.linalg.norm(_apply(over, source) - target, axis=1)
     return _fit(source, target, weight_L * (distance <= 2.5 * np.median(distance[weight_L > 0]) + 1e-6))
 
 
 def _fit(source: Array, target: Array, weight_L: Array) -> Array:
-    weight = weight_L / weight_L.sum()
-    p, q = source @ np.array([1, 1j]), target @ np.array([1, 1j])
-    mean_p, mean_q = (weight * p).sum(), (weight * q).sum()
-    spread = (weight * np.abs(p - mean_p) ** 2).sum()
-    turn = (weight * np.conj(p - mean_p) * (q - mean_q)).sum() / spread if spread > 0 else 1.0 + 0j
-    shift = mean_q - turn * mean_p
+    turn, shift = fit_similarity(source @ np.array([1, 1j]), target @ np.array([1, 1j]), weight_L)
     return np.array([[turn.real, -turn.imag, shift.real], [turn.imag, turn.real, shift.imag]])
 
 

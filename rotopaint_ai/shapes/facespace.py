@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rotopaint_ai.shapes.roto import LandmarkKeys
+from rotopaint_ai.similarity import fit_similarity
 
 Complex = NDArray[np.complex128]
 Array = NDArray[np.float64]
@@ -74,13 +75,9 @@ def _aligned(points_FL: Complex) -> tuple[Complex, Complex]:
 
 def _to_mean(points_FL: Complex, seen: NDArray[np.bool_], mean_L: Complex) -> tuple[Complex, Complex]:
     """Each frame's similarity z = factor * mean + shift by least squares, and its landmarks undone of it."""
-    count = seen.sum(1)[:, None]
-    z, m = np.where(seen, points_FL, 0), np.where(seen, mean_L[None], 0)
-    z_mean, m_mean = z.sum(1, keepdims=True) / count, m.sum(1, keepdims=True) / count
-    z_c, m_c = np.where(seen, z - z_mean, 0), np.where(seen, m - m_mean, 0)
-    factor = (m_c.conj() * z_c).sum(1) / np.maximum((abs(m_c) ** 2).sum(1), 1e-12)
-    factor = np.where(abs(factor) > 1e-9, factor, 1)
-    return factor, (z - z_mean) / factor[:, None] + m_mean
+    z, mean = np.where(seen, points_FL, 0), np.broadcast_to(mean_L, points_FL.shape)
+    factor, shift = fit_similarity(mean, z, seen)
+    return factor, (z - shift[:, None]) / factor[:, None]
 
 
 def _hold_starts(frames: tuple[int, ...], points_FL: Complex) -> Array:

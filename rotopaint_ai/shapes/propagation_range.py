@@ -11,6 +11,7 @@ from collections.abc import Collection, Sequence
 from itertools import pairwise
 
 from rotopaint_ai.shapes.roto import Landmark, RotoDocument
+from rotopaint_ai.similarity import similarity_of
 
 LIKE = 0.06  # of the face's size: beyond this the face is another one (a replacement face, a turn of the head)
 FARTHEST = 48  # frames on either side; a longer reach is drawn by hand
@@ -37,16 +38,13 @@ def unlikeness(a: Row, b: Row) -> float:
     pairs = [(p, q) for p, q in zip(a, b) if p is not None and q is not None]
     if len(pairs) < 3:
         return math.inf
-    p_x, p_y = _centred([p.x for p, _ in pairs]), _centred([p.y for p, _ in pairs])
-    q_x, q_y = _centred([q.x for _, q in pairs]), _centred([q.y for _, q in pairs])
-    size_p, size_q = sum(v * v for v in (*p_x, *p_y)), sum(v * v for v in (*q_x, *q_y))
-    if not size_p or not size_q:
+    points = [(complex(q.x, q.y), complex(p.x, p.y)) for p, q in pairs]
+    middle = sum(p for _, p in points) / len(points)
+    size = sum(abs(p - middle) ** 2 for _, p in points)
+    if not size or all(q == points[0][0] for q, _ in points):
         return math.inf
-    # with complex numbers p, q the best factor is <q,p>/<q,q>; what it leaves is |p|^2 - |<q,p>|^2 / |q|^2
-    real = sum(u * v for u, v in zip(p_x, q_x)) + sum(u * v for u, v in zip(p_y, q_y))
-    imaginary = sum(u * v for u, v in zip(p_y, q_x)) - sum(u * v for u, v in zip(p_x, q_y))
-    left = max(size_p - (real * real + imaginary * imaginary) / size_q, 0.0)
-    return math.sqrt(left / size_p)
+    factor, shift = similarity_of(points)
+    return math.sqrt(sum(abs(factor * q + shift - p) ** 2 for q, p in points) / size)
 
 
 def _walk(frames: Sequence[int], document: RotoDocument, here: Row, corrected: Collection[int]) -> int:
@@ -67,8 +65,3 @@ def _held_with(corrected: Collection[int], document: RotoDocument, frames: Seque
         if one in found and rows.get(one) == rows.get(other):
             found.add(other)
     return found
-
-
-def _centred(values: list[float]) -> list[float]:
-    middle = sum(values) / len(values)
-    return [value - middle for value in values]

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rotopaint_ai.shapes.roto import ControlPoint, Landmark, LandmarkKeys, Points
+from rotopaint_ai.similarity import similarity_of
 from rotopaint_ui.corrections import LandmarkDrag
 
 _POINT = struct.Struct("<6d")
@@ -58,19 +59,8 @@ def _guessed(marks: LandmarkKeys, frame: int, here: Row, hidden: Sequence[int]) 
         other = next((marks.keys[each] for each in near if marks.keys[each][index] is not None), None)
         known = other[index] if other is not None else None
         if other is not None and known is not None:
-            factor, shift = _similarity(other, here)
+            pairs = [(complex(p.x, p.y), complex(q.x, q.y)) for p, q in zip(other, here) if p and q]
+            factor, shift = similarity_of(pairs)
             z = factor * complex(known.x, known.y) + shift
             guess[index] = z.real, z.imag
     return guess
-
-
-def _similarity(a: Row, b: Row) -> tuple[complex, complex]:
-    """z -> factor * z + shift that takes landmarks of one frame best to those of another."""
-    pairs = [(complex(p.x, p.y), complex(q.x, q.y)) for p, q in zip(a, b) if p is not None and q is not None]
-    if not pairs:
-        return 1, 0
-    p_mean, q_mean = (sum(z) / len(pairs) for z in zip(*pairs))
-    size = sum(abs(p - p_mean) ** 2 for p, _ in pairs)
-    turned = sum((p - p_mean).conjugate() * (q - q_mean) for p, q in pairs)
-    factor = turned / size if size else 1
-    return factor, q_mean - factor * p_mean

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from rotopaint_ai.similarity import fit_similarity
 from rotopaint_ai.training.data.rigid_structure import fit_relief
 from rotopaint_ai.training.mining.curves import Array
 
@@ -121,16 +122,10 @@ def _unit_mean(mean: Complex, known: npt.NDArray[np.bool_]) -> Complex:
 
 
 def _similarities(z: Complex, weights: Array, mean: Complex) -> tuple[Complex, Complex]:
-    """Factors and centres that lay each frame on the mean with weighted least squares (Umeyama 1991 in the plane)."""
-    total = np.maximum(weights.sum(axis=1, keepdims=True), 1e-9)
-    centre = (weights * z).sum(axis=1, keepdims=True) / total
-    target = (weights * mean).sum(axis=1, keepdims=True) / total
-    off, goal = z - centre, mean - target
-    power = (weights * np.abs(off) ** 2).sum(axis=1)
-    turn = (weights * goal * off.conj()).sum(axis=1) / np.maximum(power, 1e-12)
-    alone = power < 1e-9  # one feature says nothing of size: the caller's extent has to
-    turn = np.where(alone | (np.abs(turn) < 1e-12), 1.0, turn)
-    return turn, centre[:, 0] - target[:, 0] / turn
+    """Factors and centres that lay each frame on the mean; one feature alone says nothing of size: the caller's extent
+    has to."""
+    turn, shift = fit_similarity(z, np.broadcast_to(mean, z.shape), weights)
+    return turn, -shift / turn
 
 
 def _upright(

@@ -25,6 +25,7 @@ from torch import Tensor, nn
 from rotopaint_ai.errors import TrainingError
 from rotopaint_ai.shapes.bezier import curve_distance
 from rotopaint_ai.sheet import ShapeSpec, Sheet
+from rotopaint_ai.similarity import fit_similarity
 from rotopaint_ai.training.data.augment import move_points, move_spline
 from rotopaint_ai.training.data.dataset import Truth, face_side
 
@@ -175,14 +176,9 @@ def _carry(mean: Array64, places: Array64) -> Array64:
 
 
 def similarity(landmarks: Array64, mean: Array64) -> tuple[npt.NDArray[np.complex128], npt.NDArray[np.complex128]]:
-    """Centres and complex factors that lay each sample's landmarks [n, M, 2] on `mean` with least squares.
-
-    Source: Umeyama (1991) in the plane, where the rotation and scale are one complex number.
-    """
-    z, m = _complex(landmarks), _complex(mean)
-    centre = z.mean(axis=1)
-    z0 = z - centre[:, None]
-    return centre, (m * z0.conj()).sum(axis=1) / np.maximum((np.abs(z0) ** 2).sum(axis=1), 1e-12)
+    """Centres and complex factors that lay each sample's landmarks [n, M, 2] on a centred `mean`."""
+    z = _complex(landmarks)
+    return z.mean(axis=1), fit_similarity(z, np.broadcast_to(_complex(mean), z.shape))[0]
 
 
 def _mean_face(landmarks: Array64) -> Array64:
