@@ -25,8 +25,8 @@ LINES = (
     ("other shapes mean", "px", ("other_shapes", "px", "mean")),
     ("other mattes", "IoU", ("other_shapes", "matte_iou")),
     ("boundary F at 2 px", "", ("other_shapes", "boundary_f", "2_px")),
-    ("tremor on moving frames", "px", ("motion", "moving_px", "steadied")),
-    ("tremor inside holds", "px", ("motion", "in_holds_px", "steadied")),
+    ("jitter on moving frames", "px", ("motion", "moving_px", "steadied")),
+    ("jitter inside holds", "px", ("motion", "in_holds_px", "steadied")),
     ("expected error, rank of frames", "", ("expected_error", "rank_correlation_of_frames")),
     ("bad frames in the tenth shown", "", ("expected_error", "of_them_in_worst_tenth_shown")),
     ("time", "ms/frame", ("ms_per_frame",)),
@@ -91,25 +91,25 @@ def _packs(arguments: argparse.Namespace) -> list[str]:
 def _measured(arguments: argparse.Namespace, pack: str, eyes: tuple[str, str] | None, check: Callable[[], None]) -> Any:
     from rotopaint_ai.errors import UsageError
     from rotopaint_ai.training.data.dataset import read_dataset
-    from rotopaint_ai.training.evaluation.evaluate import measured
+    from rotopaint_ai.training.evaluation.evaluate import measure_pack
 
     dataset = read_dataset(arguments.dataset)
     if arguments.split is None:
-        return measured(pack, dataset, check=check, eyes=eyes)
+        return measure_pack(pack, dataset, check=check, eyes=eyes)
     if arguments.split == ALL:
-        return measured(pack, dataset, splits=SPLITS, check=check, eyes=eyes)
+        return measure_pack(pack, dataset, splits=SPLITS, check=check, eyes=eyes)
     if not len(dataset.rows_of(arguments.split)):
         have = sorted({sample.split for sample in dataset.samples})
         raise UsageError(f"--split {arguments.split}: data set '{dataset.name}' has none; it has {', '.join(have)}")
-    return measured(pack, dataset, splits=(arguments.split,), check=check, eyes=eyes)
+    return measure_pack(pack, dataset, splits=(arguments.split,), check=check, eyes=eyes)
 
 
-def not_measured(arguments: argparse.Namespace, measured: Any) -> str:
+def not_measured(arguments: argparse.Namespace, dataset: Any) -> str:
     """A line on samples that were left alone, where nobody chose."""
     from rotopaint_ai.training.data.dataset import read_dataset
 
     samples = read_dataset(arguments.dataset).samples
-    splits = {sample.split for sample in measured.samples}
+    splits = {sample.split for sample in dataset.samples}
     shots = dict.fromkeys(sample.shot for sample in samples if sample.split not in splits)
     if arguments.split is not None or not shots or "test" in splits:
         return ""
@@ -138,13 +138,14 @@ def _write(
 ) -> None:
     from rotopaint_ai.files import write_json
     from rotopaint_ai.training.data.dataset import write_picture
-    from rotopaint_ai.training.evaluation import page, sheets
+    from rotopaint_ai.training.evaluation import page
+    from rotopaint_ai.training.evaluation.contact_sheets import worst_cases
 
     against = results[1] if len(results) > 1 else None
     if arguments.json:
         gate = [each.content() for each in compared] if against else None
         write_json(Path(arguments.json), {"result": results[0], "against": against, "gate": gate})
-    worst = sheets.worst_cases(found.dataset, found.said) if arguments.html or arguments.contact else None
+    worst = worst_cases(found.dataset, found.predicted) if arguments.html or arguments.contact else None
     if arguments.contact and worst is not None:
         write_picture(Path(arguments.contact), worst)
     if arguments.html and worst is not None:

@@ -9,7 +9,7 @@ import cv2
 import numpy as np
 
 from rotopaint_ai.training.data.dataset import load_pictures, read_dataset
-from rotopaint_ai.training.evaluation.drawing import FOUND, TRUE
+from rotopaint_ai.training.evaluation.contact_sheets import FOUND, TRUE
 from rotopaint_ai.training.models.landmarks.preview import Splines, write_preview
 from rotopaint_ai.training.models.landmarks.task import build_net
 from rotopaint_ai.training.trainer.recipe import load_recipe

@@ -1,32 +1,50 @@
 """How good a pack is on a data set: the pack's own ONNX files, cut and run as `rotopaint run` does, against the truth.
 
-Distances are in plate pixels and in percent of the face's width. No torch: see the room `evaluation`.
+Figures are JSON values: of all samples, of each landmark, each shape, each shot. Distances are in plate pixels and in
+percent of the face's width. No torch: see the room `evaluation`.
+
+Letters: N samples, L landmarks, K shapes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
-from rotopaint_ai.errors import TrainingError
+import numpy as np
+import numpy.typing as npt
+
+from rotopaint_ai.errors import TrainingError, UsageError
 from rotopaint_ai.inference.models import open_models
 from rotopaint_ai.inference.pack import load_pack
+from rotopaint_ai.sheet import Sheet
 from rotopaint_ai.training.data.dataset import Dataset, Split, write_picture
-from rotopaint_ai.training.evaluation.figures import FACE_WIDTH, metrics
+from rotopaint_ai.training.evaluation.contact_sheets import worst_cases
+from rotopaint_ai.training.evaluation.error_statistics import (
+    calibration_figures,
+    per_frame,
+    rank_correlation,
+    rounded,
+    shown_first,
+    spread,
+)
+from rotopaint_ai.training.evaluation.jitter import jitter_figures
+from rotopaint_ai.training.evaluation.mattes import TOLERANCES_PX, MatteFigures, measure
 from rotopaint_ai.training.evaluation.predictions import Predictions, predict
-from rotopaint_ai.training.evaluation.sheets import worst_cases
 
-__all__ = ["FACE_WIDTH", "Evaluated", "choose", "evaluate", "has_learned", "measured"]
+Array = npt.NDArray[np.float64]
+FACE_WIDTH = "width of the box round all known landmarks"
+OUTER_EYE_CORNERS = ("eye_right_outer", "eye_left_outer")
 
 
 @dataclass(frozen=True, slots=True)
-class Evaluated:
-    """What was measured: the samples, what the pack said of them, and the numbers."""
+class PackEvaluation:
+    """What was measured: the samples, what the pack predicted of them, and the numbers."""
 
     dataset: Dataset
-    said: Predictions
+    predicted: Predictions
     result: dict[str, Any]
 
 
@@ -44,13 +62,13 @@ def evaluate(
     `contact`: where to write a contact sheet of the worst cases. Raises: PackError; TrainingError when the pack and the
     data set share too few landmarks.
     """
-    found = measured(pack, dataset, splits=splits, check=check, most_mattes=most_mattes)
+    found = measure_pack(pack, dataset, splits=splits, check=check, most_mattes=most_mattes)
     if contact is not None:
-        write_picture(contact, worst_cases(found.dataset, found.said))
+        write_picture(contact, worst_cases(found.dataset, found.predicted))
     return found.result
 
 
-def measured(
+def measure_pack(
     pack: str | Path | None,
     dataset: Dataset,
     *,
@@ -58,19 +76,19 @@ def measured(
     check: Callable[[], None] = lambda: None,
     most_mattes: int | None = None,
     eyes: tuple[str, str] | None = None,
-) -> Evaluated:
-    """As `evaluate`, with what the pack said of each sample."""
+) -> PackEvaluation:
+    """As `evaluate`, with what the pack predicted of each sample."""
     loaded = load_pack(pack)
-    chosen = choose(dataset, splits)
-    said = predict(open_models(loaded, device="cpu"), chosen, check=check)
+    chosen = choose_samples(dataset, splits)
+    predicted = predict(open_models(loaded, device="cpu"), chosen, check=check)
     result = {
         "pack": loaded.name,
         "dataset": chosen.name,
         "splits": sorted({s.split for s in chosen.samples}),
         "has_learned_them": has_learned(loaded.card, chosen),
-        **metrics(chosen, said, eyes=eyes, most_mattes=most_mattes),
+        **pack_metrics(chosen, predicted, eyes=eyes, most_mattes=most_mattes),
     }
-    return Evaluated(chosen, said, result)
+    return PackEvaluation(chosen, predicted, result)
 
 
 def has_learned(card: Mapping[str, Any], measured: Dataset) -> bool:
@@ -82,10 +100,134 @@ def has_learned(card: Mapping[str, Any], measured: Dataset) -> bool:
     return any(sample.split in seen for sample in measured.samples)
 
 
-def choose(dataset: Dataset, splits: tuple[Split, ...]) -> Dataset:
+def choose_samples(dataset: Dataset, splits: tuple[Split, ...]) -> Dataset:
     """The samples of some splits; of `val`, else all, where there is none."""
     for wanted in (splits, ("val",), ("train", "val", "test")):
         rows = dataset.rows_of(*cast(Any, wanted))
         if len(rows):
             return dataset.subset(rows)
     raise TrainingError(f"data set '{dataset.name}': no samples to evaluate on")
+
+
+def pack_metrics(
+    dataset: Dataset, predicted: Predictions, *, eyes: tuple[str, str] | None = None, most_mattes: int | None = None
+) -> dict[str, Any]:
+    """The numbers of a pack on a data set.
+
+    `eyes`: the two landmarks whose distance normalises `nme_interocular`; the outer eye corners where the sheet names
+    them. `most_mattes`: how many samples, evenly spread, get their mattes drawn; None: all. Raises: UsageError.
+    """
+    sheet = dataset.sheet
+    visible = np.nan_to_num(dataset.truth.visible.astype(np.float64), nan=0.0) > 0.5
+    distance = np.where(visible, predicted.distance_px, np.nan)
+    share = distance / predicted.face_width_px[:, None] * 100
+    seams = [k for k, shape in enumerate(sheet.shapes) if shape.role == "seam"]
+    others = [k for k, shape in enumerate(sheet.shapes) if shape.role != "seam"]
+    mattes = measure(dataset, predicted, _spread_rows(len(dataset), most_mattes))
+    known, by_shot = np.isfinite(predicted.distance_px), rows_by_shot(dataset)
+    return {
+        "n_samples": len(dataset),
+        "missing": list(predicted.missing),
+        "ms_per_frame": round(predicted.ms_per_frame, 3),
+        "face_width": FACE_WIDTH,
+        "face_width_px": spread(predicted.face_width_px),
+        "landmarks_px": spread(distance),
+        "landmarks_percent": spread(share),
+        "hidden_landmarks_px": spread(np.where(visible, np.nan, predicted.distance_px)),
+        **normalised_errors(dataset, predicted, distance, eyes),
+        "seams": _shape_figures(sheet, predicted, mattes, seams),
+        "other_shapes": _shape_figures(sheet, predicted, mattes, others),
+        "motion": jitter_figures(dataset, predicted),
+        "expected_error": calibration_figures(distance, predicted.expected_px),
+        "visible_accuracy": rounded(float((visible == (predicted.seen > 0.5))[known].mean()) if known.any() else None),
+        "per_landmark": {
+            name: {"px": spread(distance[:, at]), "percent": spread(share[:, at])}
+            for at, name in enumerate(sheet.landmark_names)
+        },
+        "per_shape": {
+            shape.name: _shape_figures(sheet, predicted, mattes, [k]) for k, shape in enumerate(sheet.shapes)
+        },
+        "per_shot": {shot: _shot_figures(sheet, predicted, distance, mattes, rows) for shot, rows in by_shot.items()},
+    }
+
+
+def _spread_rows(n: int, most: int | None) -> npt.NDArray[np.intp]:
+    return np.unique(np.linspace(0, n - 1, n if most is None else min(n, most)).round().astype(np.intp))
+
+
+def rows_by_shot(dataset: Dataset) -> dict[str, npt.NDArray[np.intp]]:
+    """Rows of each shot by its name, with the character before it where there are several."""
+    several = len({sample.character for sample in dataset.samples}) > 1
+    found: dict[str, list[int]] = {}
+    for row, sample in enumerate(dataset.samples):
+        name = f"{sample.character}/{sample.shot}" if several else sample.shot
+        found.setdefault(name, []).append(row)
+    return {name: np.array(rows, dtype=np.intp) for name, rows in sorted(found.items())}
+
+
+def normalised_errors(
+    dataset: Dataset, predicted: Predictions, distance: Array, eyes: tuple[str, str] | None
+) -> dict[str, Any]:
+    """Normalised mean errors in percent: by the face's longest side, and by the distance of the eyes where known.
+
+    The mean over samples of each one's mean. Raises: UsageError for landmarks that the sheet does not have.
+    """
+    frames = per_frame(distance)
+    result = {"nme_face_size": rounded(_finite_mean(frames / predicted.face_px * 100))}
+    names = dataset.sheet.landmark_names
+    for name in eyes or ():
+        if name not in names:
+            raise UsageError(f"--eyes {name}: no such landmark; wanted two of {', '.join(names)}")
+    pair = eyes or OUTER_EYE_CORNERS
+    if all(name in names for name in pair):
+        a, b = (dataset.truth.landmarks[:, names.index(name)].astype(np.float64) for name in pair)
+        scale = np.array([sample.pixel_scale for sample in dataset.samples])
+        result["nme_interocular"] = rounded(_finite_mean(frames / (np.linalg.norm(a - b, axis=1) / scale) * 100))
+    return result
+
+
+def _finite_mean(values: Array) -> float | None:
+    known = values[np.isfinite(values)]
+    return float(known.mean()) if len(known) else None
+
+
+def _shape_figures(
+    sheet: Sheet, predicted: Predictions, mattes: MatteFigures, columns: Sequence[int]
+) -> dict[str, Any]:
+    curves = predicted.curve_px[:, columns]
+    share = curves / predicted.face_width_px[:, None] * 100
+    result: dict[str, Any] = {"px": spread(curves), "percent": spread(share), **_matte_figures(mattes, columns)}
+    known = np.isfinite(curves).any(axis=1)
+    if not known.any():
+        return result
+    frames, in_px = np.nanmean(share[known], axis=1), np.nanmean(curves[known], axis=1)
+    doubt = np.nanmean(predicted.shape_expected_px[known][:, columns], axis=1)
+    return {
+        **result,
+        "frames_within_3_percent": rounded(float((frames <= 3.0).mean())),
+        "frames_within_1.5_px": rounded(float((in_px <= 1.5).mean())),
+        "rank_correlation_of_frames": rounded(rank_correlation(in_px, doubt)),
+        **{name: value for name, value in shown_first(in_px, doubt).items() if name != "frames_shown"},
+    }
+
+
+def _matte_figures(mattes: MatteFigures, columns: Sequence[int]) -> dict[str, Any]:
+    iou, boundary = mattes.iou[:, columns], mattes.boundary[:, columns]
+    return {
+        "matte_iou": spread(iou)["mean"],
+        "boundary_f": {f"{px}_px": spread(boundary[..., at])["mean"] for at, px in enumerate(TOLERANCES_PX)},
+    }
+
+
+def _shot_figures(
+    sheet: Sheet, predicted: Predictions, distance: Array, mattes: MatteFigures, rows: npt.NDArray[np.intp]
+) -> dict[str, Any]:
+    return {
+        "n_samples": len(rows),
+        "landmarks_px": spread(distance[rows]),
+        "shapes_px": {shape.name: spread(predicted.curve_px[rows, k]) for k, shape in enumerate(sheet.shapes)},
+        "matte_iou": {shape.name: spread(mattes.iou[rows, k])["mean"] for k, shape in enumerate(sheet.shapes)},
+        "rank_correlation_of_frames": rounded(
+            rank_correlation(per_frame(distance[rows]), per_frame(predicted.expected_px[rows]))
+        ),
+    }

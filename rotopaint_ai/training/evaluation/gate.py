@@ -1,7 +1,7 @@
 """The gate: a new pack must not be worse than an old one on any shot or shape, beyond a tolerance.
 
 What is compared, on the same samples: the mean and the 95th percentile of the landmark error of each shot; the mean
-curve distance of each shape, and of each shape in each shot; the IoU of each shape's matte; tremor on moving frames.
+curve distance of each shape, and of each shape in each shot; the IoU of each shape's matte; jitter on moving frames.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Json = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
+class GateFigure:
     """One figure of the new pack beside the old one's, and the limit that it had to keep to."""
 
     where: str
@@ -47,13 +47,13 @@ class Compared:
         }
 
 
-def compare(new: Json, old: Json, tolerance: float = TOLERANCE) -> list[Compared]:
+def compare(new: Json, old: Json, tolerance: float = TOLERANCE) -> list[GateFigure]:
     """All figures that the old pack has, the broken ones first. Both come from `metrics` on one data set."""
     found = list(_compared(new, old, tolerance))
     return sorted(found, key=lambda each: not each.is_worse)
 
 
-def _compared(new: Json, old: Json, tolerance: float) -> Iterator[Compared]:
+def _compared(new: Json, old: Json, tolerance: float) -> Iterator[GateFigure]:
     for shot, figures in old["per_shot"].items():
         for figure in ("mean", "p95"):
             yield from _distance(
@@ -77,21 +77,21 @@ def _compared(new: Json, old: Json, tolerance: float) -> Iterator[Compared]:
         )
         if figures["matte_iou"] is not None:
             limit = figures["matte_iou"] - max(FLOOR_IOU, tolerance * (1 - figures["matte_iou"]))
-            yield Compared(
+            yield GateFigure(
                 shape, "matte IoU", _at(new, "per_shape", shape, "matte_iou"), figures["matte_iou"], limit, True
             )
     yield from _distance(
         "moving frames",
-        "tremor px",
+        "jitter px",
         _at(new, "motion", "moving_px", "steadied"),
         _at(old, "motion", "moving_px", "steadied"),
         tolerance,
     )
 
 
-def _distance(where: str, figure: str, new: Any, old: Any, tolerance: float) -> Iterator[Compared]:
+def _distance(where: str, figure: str, new: Any, old: Any, tolerance: float) -> Iterator[GateFigure]:
     if old is not None:
-        yield Compared(where, figure, new, old, old + max(FLOOR_PX, tolerance * old))
+        yield GateFigure(where, figure, new, old, old + max(FLOOR_PX, tolerance * old))
 
 
 def _at(content: Any, *path: str) -> Any:
@@ -100,7 +100,7 @@ def _at(content: Any, *path: str) -> Any:
     return content
 
 
-def text(compared: list[Compared], names: tuple[str, str], *, most: int = 40) -> str:
+def text(compared: list[GateFigure], names: tuple[str, str], *, most: int = 40) -> str:
     """The table for people: what is worse, or one line that nothing is."""
     worse = [each for each in compared if each.is_worse]
     if not worse:

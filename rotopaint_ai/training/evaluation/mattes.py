@@ -35,26 +35,28 @@ class MatteFigures:
     boundary: Array
 
 
-def measure(dataset: Dataset, said: Predictions, rows: npt.NDArray[np.intp]) -> MatteFigures:
+def measure(dataset: Dataset, predicted: Predictions, rows: npt.NDArray[np.intp]) -> MatteFigures:
     """Rasterise the shapes of some samples, found and true, and compare. Open shapes need a known width."""
     shapes = dataset.sheet.shapes
     iou = np.full((len(dataset), len(shapes)), np.nan)
     boundary = np.full((len(dataset), len(shapes), len(TOLERANCES_PX)), np.nan)
     for row in rows:
         for column, spec in enumerate(shapes):
-            pair = _pair(dataset, said, int(row), column, spec)
+            pair = _pair(dataset, predicted, int(row), column, spec)
             if pair is not None:
                 iou[row, column] = intersection_over_union(*pair)
                 boundary[row, column] = boundary_f(*pair)
     return MatteFigures(iou, boundary)
 
 
-def _pair(dataset: Dataset, said: Predictions, row: int, column: int, spec: ShapeSpec) -> tuple[Matte, Matte] | None:
+def _pair(
+    dataset: Dataset, predicted: Predictions, row: int, column: int, spec: ShapeSpec
+) -> tuple[Matte, Matte] | None:
     true = true_curve(dataset, row, spec.name)
-    if true is None or spec.name not in said.curves:
+    if true is None or spec.name not in predicted.curves:
         return None
-    sample, found = dataset.samples[row], said.curves[spec.name][row]
-    widths = float(dataset.truth.width[row, column]), float(said.widths[row, column])
+    sample, found = dataset.samples[row], predicted.curves[spec.name][row]
+    widths = float(dataset.truth.width[row, column]), float(predicted.widths[row, column])
     if not spec.closed and not all(np.isfinite(width) and width > 0 for width in widths):
         return None
     size = (max(8, round(sample.width / sample.pixel_scale)), max(8, round(sample.height / sample.pixel_scale)))

@@ -15,7 +15,7 @@ import numpy as np
 from rotopaint_ai.errors import TrainingError
 from rotopaint_ai.files import write_text
 from rotopaint_ai.training.data.dataset import Picture
-from rotopaint_ai.training.evaluation.gate import Compared
+from rotopaint_ai.training.evaluation.gate import GateFigure
 
 Json = Mapping[str, Any]
 
@@ -34,13 +34,13 @@ img.wide{width:100%;border-radius:8px;display:block}
 
 
 def write_page(
-    path: Path, result: Json, worst: Picture, gate: Sequence[Compared] = (), against: Json | None = None
+    path: Path, result: Json, worst: Picture, gate: Sequence[GateFigure] = (), against: Json | None = None
 ) -> None:
     """Write the page. Raises OSError where the disk refuses."""
     write_text(path, render(result, worst, gate, against))
 
 
-def render(result: Json, worst: Picture, gate: Sequence[Compared] = (), against: Json | None = None) -> str:
+def render(result: Json, worst: Picture, gate: Sequence[GateFigure] = (), against: Json | None = None) -> str:
     """The whole page as text."""
     css = files("rotopaint_ai.report").joinpath("page.css").read_text(encoding="utf-8")
     name = escape(str(result["pack"]))
@@ -66,7 +66,7 @@ def _subtitle(result: Json) -> str:
     return f"{result['n_samples']} samples ({', '.join(result['splits'])}), {shots}{lacks}{learned}"
 
 
-def _state(gate: Sequence[Compared], against: Json | None) -> tuple[str, str]:
+def _state(gate: Sequence[GateFigure], against: Json | None) -> tuple[str, str]:
     if against is None:
         return "", ""
     worse = sum(each.is_worse for each in gate)
@@ -88,7 +88,7 @@ def _tiles(result: Json) -> str:
             f"IoU {_number(result['other_shapes']['matte_iou'])}",
         ),
         (
-            "Tremor",
+            "Jitter",
             _px(result["motion"]["moving_px"]["steadied"]),
             f"in holds {_px(result['motion']['in_holds_px']['steadied'])}",
         ),
@@ -103,7 +103,7 @@ def _tiles(result: Json) -> str:
     return f'<section class="tiles">{cells}</section>'
 
 
-def _gate(gate: Sequence[Compared], result: Json, against: Json | None) -> str:
+def _gate(gate: Sequence[GateFigure], result: Json, against: Json | None) -> str:
     if against is None:
         return ""
     rows = [

@@ -24,8 +24,8 @@ SAMPLE = Path(__file__).parents[3] / "models" / "rotopaint_models" / "sample"
 
 
 def result(**changes: float) -> dict[str, Any]:
-    """Figures of one shot and one shape; `changes`: shot_mean, shape_px, shape_in_shot, iou, tremor."""
-    of = {"shot_mean": 1.0, "shape_px": 0.8, "shape_in_shot": 0.9, "iou": 0.9, "tremor": 0.3, **changes}
+    """Figures of one shot and one shape; `changes`: shot_mean, shape_px, shape_in_shot, iou, jitter."""
+    of = {"shot_mean": 1.0, "shape_px": 0.8, "shape_in_shot": 0.9, "iou": 0.9, "jitter": 0.3, **changes}
     return {
         "pack": "x",
         "per_shot": {
@@ -38,7 +38,7 @@ def result(**changes: float) -> dict[str, Any]:
             "seam": {"px": {"mean": of["shape_px"]}, "matte_iou": of["iou"]},
             "never": {"px": {"mean": None}, "matte_iou": None},
         },
-        "motion": {"moving_px": {"steadied": of["tremor"]}},
+        "motion": {"moving_px": {"steadied": of["jitter"]}},
     }
 
 
@@ -48,7 +48,7 @@ def worse(new: dict[str, Any], old: dict[str, Any], tolerance: float = 0.05) -> 
 
 def test_equal_and_slightly_worse_packs_pass() -> None:
     assert worse(result(), result()) == []
-    assert worse(result(shot_mean=1.09, iou=0.885, tremor=0.39), result()) == []
+    assert worse(result(shot_mean=1.09, iou=0.885, jitter=0.39), result()) == []
     assert worse(result(shot_mean=0.5, iou=0.99), result()) == []
     assert "not worse" in gate.text(gate.compare(result(), result()), ("a", "b"))
 
@@ -60,7 +60,7 @@ def test_equal_and_slightly_worse_packs_pass() -> None:
         ({"shape_px": 0.95}, ("seam", "curve mean px")),
         ({"shape_in_shot": 1.05}, ("s1, seam", "curve mean px")),
         ({"iou": 0.87}, ("seam", "matte IoU")),
-        ({"tremor": 0.45}, ("moving frames", "tremor px")),
+        ({"jitter": 0.45}, ("moving frames", "jitter px")),
     ],
 )
 def test_each_figure_can_close_the_gate(changes: dict[str, float], found: tuple[str, str]) -> None:

@@ -17,7 +17,7 @@ from rotopaint_ai.errors import PackError
 from rotopaint_ai.inference.models import FaceModel
 from rotopaint_ai.inference.pack import check_detector_signature, load_pack
 from rotopaint_ai.inference.session import open_session, read_signature
-from rotopaint_ai.training.evaluation.command_line import Judge, main
+from rotopaint_ai.training.evaluation.folder_evaluation import FolderEvaluation, main
 from rotopaint_ai.training.models.detection.figures import figures
 from rotopaint_ai.training.models.detection.scenes import Scene, read_scenes
 
@@ -42,13 +42,13 @@ def held_out(scenes: list[Scene]) -> list[Scene]:
     return scenes
 
 
-def open_judge(pack: str) -> Judge:
-    """The detector of a pack, or of a file, and how it is judged. Raises PackError where there is none."""
+def open_evaluation(pack: str) -> FolderEvaluation:
+    """The detector of a pack, or of a file, and how it is evaluated. Raises PackError where there is none."""
     model = open_model(pack)
-    return Judge(
+    return FolderEvaluation(
         model.session, lambda source: figures(model, held_out(read_scenes([source])), *model.size), per="picture"
     )
 
 
 if __name__ == "__main__":
-    sys.exit(main(__doc__ or "", "detector.onnx", "plates, data sets, shots", open_judge))
+    sys.exit(main(__doc__ or "", "detector.onnx", "plates, data sets, shots", open_evaluation))

@@ -17,7 +17,7 @@ from rotopaint_ai.shapes.bezier import sample
 from rotopaint_ai.sheet import Sheet
 from rotopaint_ai.training.data.augment import straight_batch
 from rotopaint_ai.training.data.dataset import Memory, Picture, Truth, write_picture
-from rotopaint_ai.training.evaluation.drawing import FOUND, TRUE, contact_sheet, draw_curve, draw_points
+from rotopaint_ai.training.evaluation.contact_sheets import FOUND, TRUE, contact_sheet, draw_curve, draw_points
 from rotopaint_ai.training.models.landmarks.net import LandmarkNet
 from rotopaint_ai.training.models.landmarks.validation import as_input, device_of
 from rotopaint_ai.training.models.shape_fit import ShapeModel, fit_shapes

@@ -19,7 +19,7 @@ from rotopaint_ai.crops import CROP_MARGIN
 from rotopaint_ai.errors import PackError
 from rotopaint_ai.inference.pack import check_matte_signature, load_pack
 from rotopaint_ai.inference.session import Session, open_session, read_signature
-from rotopaint_ai.training.evaluation.command_line import Judge, main
+from rotopaint_ai.training.evaluation.folder_evaluation import FolderEvaluation, main
 from rotopaint_ai.training.models.segmentation.figures import figures
 from rotopaint_ai.training.models.segmentation.views import read_views
 
@@ -37,15 +37,15 @@ def open_model(pack: str) -> tuple[Session, int]:
     return open_session(path, device="cpu", threads=1, example=example), side
 
 
-def open_judge(pack: str) -> Judge:
-    """The second opinion of a pack, or of a file, and how it is judged. Raises PackError where there is none."""
+def open_evaluation(pack: str) -> FolderEvaluation:
+    """The second opinion of a pack, or of a file, and how it is evaluated. Raises PackError where there is none."""
     session, side = open_model(pack)
 
     def opine(crops: npt.NDArray[Any]) -> Sequence[npt.NDArray[Any]]:
         return session.run(("seam", "face"), {"crop": crops})
 
-    return Judge(session, lambda source: figures(opine, read_views([source]), side, CROP_MARGIN), per="crop")
+    return FolderEvaluation(session, lambda source: figures(opine, read_views([source]), side, CROP_MARGIN), per="crop")
 
 
 if __name__ == "__main__":
-    sys.exit(main(__doc__ or "", "matte.onnx", "shots, folders of shots, data sets", open_judge))
+    sys.exit(main(__doc__ or "", "matte.onnx", "shots, folders of shots, data sets", open_evaluation))

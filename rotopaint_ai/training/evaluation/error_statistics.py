@@ -1,4 +1,6 @@
-"""Whether expected errors can be believed: their size, their order, and what the frames shown first hold (goal G7).
+"""Statistics of errors as they stand in reports: spreads, and whether expected errors can be believed (goal G7).
+
+Expected errors are judged by their size, their order, and by what the frames shown first hold.
 
 Letters: N frames, L landmarks.
 """
@@ -12,18 +14,35 @@ import numpy as np
 import numpy.typing as npt
 
 from rotopaint_ai.landmarks import metrics
-from rotopaint_ai.training.evaluation.spread import rounded
 
 Array = npt.NDArray[np.float64]
-
 BAD_PX = 2.0  # a frame is bad when its visible landmarks are worse than this on average
 SHOWN = 0.1  # share of the frames that an artist is shown first
 _BINS = 10
 _MEAN_OF_RAYLEIGH = float(np.sqrt(2 / np.pi))
 
 
+def rounded(value: float | None) -> float | None:
+    """Four digits; None for what is no number."""
+    return None if value is None or not np.isfinite(value) else round(float(value), 4)
+
+
+def spread(values: npt.NDArray[np.floating[Any]]) -> dict[str, float | None]:
+    """Mean, median, 95th percentile and maximum of the finite values."""
+    known = values[np.isfinite(values)]
+    if not len(known):
+        return {"mean": None, "median": None, "p95": None, "max": None}
+    median, p95 = np.percentile(known, (50, 95))
+    return {
+        "mean": rounded(float(known.mean())),
+        "median": rounded(float(median)),
+        "p95": rounded(float(p95)),
+        "max": rounded(float(known.max())),
+    }
+
+
 @dataclass(frozen=True, slots=True)
-class Bin:
+class CalibrationBin:
     """A tenth of the landmarks by expected error: what was expected and what came, means in pixels."""
 
     expected_px: float
@@ -31,12 +50,12 @@ class Bin:
     count: int
 
 
-def reliability(true: Array, expected: Array, n_bins: int = _BINS) -> tuple[Bin, ...]:
+def reliability(true: Array, expected: Array, n_bins: int = _BINS) -> tuple[CalibrationBin, ...]:
     """Equally filled bins by expected error; pairs with NaN are left out. A believable pack has both means alike."""
     known = np.isfinite(true) & np.isfinite(expected)
     t, e = true[known], expected[known]
     order = np.array_split(np.argsort(e, kind="stable"), min(n_bins, max(len(e), 1)))
-    return tuple(Bin(float(e[rows].mean()), float(t[rows].mean()), len(rows)) for rows in order if len(rows))
+    return tuple(CalibrationBin(float(e[rows].mean()), float(t[rows].mean()), len(rows)) for rows in order if len(rows))
 
 
 def rank_correlation(a: Array, b: Array) -> float | None:
@@ -84,17 +103,17 @@ def shown_first(true_N: Array, expected_N: Array) -> dict[str, Any]:
     }
 
 
-def figures(true_NL: Array, expected_NL: Array) -> dict[str, Any]:
+def calibration_figures(true_NL: Array, expected_NL: Array) -> dict[str, Any]:
     """All of it as JSON values. `true_NL`: distances in pixels, NaN where a landmark does not count."""
     expected = np.where(np.isfinite(true_NL), expected_NL, np.nan)
-    frame_true, frame_said = per_frame(true_NL), per_frame(expected)
+    frame_true, frame_expected = per_frame(true_NL), per_frame(expected)
     return {
         "rank_correlation": rounded(rank_correlation(true_NL.ravel(), expected.ravel())),
         "rank_correlation_at_best": rounded(ceiling(expected.ravel())),
-        "rank_correlation_of_frames": rounded(rank_correlation(frame_true, frame_said)),
+        "rank_correlation_of_frames": rounded(rank_correlation(frame_true, frame_expected)),
         "mean_true_px": rounded(_mean(true_NL)),
         "mean_expected_px": rounded(_mean(expected)),
-        **shown_first(frame_true, frame_said),
+        **shown_first(frame_true, frame_expected),
         "reliability": [
             {"expected_px": rounded(b.expected_px), "true_px": rounded(b.true_px), "count": b.count}
             for b in reliability(true_NL.ravel(), expected.ravel())

@@ -5,45 +5,52 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rotopaint_ai.training.evaluation import expected
+from rotopaint_ai.training.evaluation.error_statistics import (
+    calibration_figures,
+    ceiling,
+    per_frame,
+    rank_correlation,
+    reliability,
+    shown_first,
+)
 
 
 def test_bins_of_a_believable_pack_lie_on_the_diagonal() -> None:
     rng = np.random.default_rng(0)
     said = rng.uniform(0.5, 4.0, (4000, 10))
     true = rng.rayleigh(said * np.sqrt(2 / np.pi))  # mean of a Rayleigh law: sigma * sqrt(pi / 2)
-    bins = expected.reliability(true, said)
+    bins = reliability(true, said)
     assert len(bins) == 10
     assert sum(b.count for b in bins) == 40_000
     for b in bins:
         assert b.true_px == pytest.approx(b.expected_px, rel=0.05)
-    got = expected.rank_correlation(true.ravel(), said.ravel())
-    assert got == pytest.approx(expected.ceiling(said.ravel()), abs=0.02)
+    got = rank_correlation(true.ravel(), said.ravel())
+    assert got == pytest.approx(ceiling(said.ravel()), abs=0.02)
 
 
 def test_equal_expected_errors_cannot_rank_anything() -> None:
-    assert expected.ceiling(np.full(500, 2.0)) is None
-    assert expected.rank_correlation(np.array([1.0, 2.0]), np.array([1.0, 2.0])) is None  # too few to say
+    assert ceiling(np.full(500, 2.0)) is None
+    assert rank_correlation(np.array([1.0, 2.0]), np.array([1.0, 2.0])) is None  # too few to say
 
 
 def test_bad_frames_among_those_shown_first() -> None:
     true = np.array([0.5] * 16 + [3.0, 4.0, 5.0, 1.0])
     said = np.array([0.1] * 16 + [9.0, 0.2, 0.3, 8.0])
     # 20 frames: 2 are shown, rows 16 and 19; three frames are bad, one of them is among the two
-    found = expected.shown_first(true, said)
+    found = shown_first(true, said)
     assert found == {
         "frames_worse_than_2_px": 3,
         "frames_shown": 2,
         "of_them_in_worst_tenth_shown": 0.3333,
         "of_those_that_fit": 0.5,
     }
-    assert expected.shown_first(np.ones(20), said)["of_them_in_worst_tenth_shown"] is None
+    assert shown_first(np.ones(20), said)["of_them_in_worst_tenth_shown"] is None
 
 
 def test_landmarks_that_do_not_count_do_not_count() -> None:
     true = np.array([[1.0, np.nan, 3.0], [np.nan, np.nan, np.nan], [2.0, 2.0, np.nan]])
-    np.testing.assert_array_equal(expected.per_frame(true), [2.0, np.nan, 2.0])
+    np.testing.assert_array_equal(per_frame(true), [2.0, np.nan, 2.0])
     said = np.full_like(true, 2.0)
-    figures = expected.figures(true, said)
+    figures = calibration_figures(true, said)
     assert (figures["mean_true_px"], figures["mean_expected_px"]) == (2.0, 2.0)
     assert sum(b["count"] for b in figures["reliability"]) == 4

@@ -1,6 +1,6 @@
-"""How found landmarks tremble: on moving frames, and inside holds, as read and after de-jitter as a run does it.
+"""How found landmarks jitter: on moving frames, and inside holds, as read and after de-jitter as a run does it.
 
-A landmark's error is a vector; a bias that stays is no tremor, so tremor is measured on error vectors over time.
+A landmark's error is a vector; a bias that stays is no jitter, so jitter is measured on error vectors over time.
 """
 
 from __future__ import annotations
@@ -17,16 +17,15 @@ from rotopaint_ai.landmarks.holds import compare
 from rotopaint_ai.landmarks.metrics import jitter_px
 from rotopaint_ai.landmarks.track import FrameLandmarks
 from rotopaint_ai.training.data.dataset import Dataset
+from rotopaint_ai.training.evaluation.error_statistics import rounded, spread
 from rotopaint_ai.training.evaluation.predictions import Predictions
-from rotopaint_ai.training.evaluation.spread import rounded, spread
 
 Array = npt.NDArray[np.float64]
-
 _SAME_PX = 0.02  # truth that moved less did not move
 _FEWEST = 3
 
 
-def runs(dataset: Dataset) -> Iterator[list[int]]:
+def consecutive_runs(dataset: Dataset) -> Iterator[list[int]]:
     """Rows of consecutive frames of each shot, three or more, in order."""
     key = {row: (s.character, s.shot, s.frame) for row, s in enumerate(dataset.samples)}
     rows = sorted(key, key=lambda row: key[row])
@@ -63,21 +62,21 @@ def _is_repeat(dataset: Dataset, one: int, other: int) -> bool:
     return compare(grey[0], grey[1]).is_held
 
 
-def figures(dataset: Dataset, said: Predictions) -> dict[str, Any]:
+def jitter_figures(dataset: Dataset, predicted: Predictions) -> dict[str, Any]:
     """Tremor of landmarks in plate pixels: root mean square per axis; None where the samples show no motion or hold.
 
     `steadied`: after de-jitter over the same frames, with its landmark error. Shots need consecutive frames.
     """
     scale = np.array([s.pixel_scale for s in dataset.samples])[:, None, None]
     true = dataset.truth.landmarks.astype(np.float64) / scale
-    raw = said.landmarks / scale
+    raw = predicted.landmarks / scale
     steady = np.full_like(raw, np.nan)
     moving: dict[str, list[Array]] = {"raw": [], "steadied": []}
     within: dict[str, list[Array]] = {"raw": [], "steadied": []}
     looked: list[int] = []
-    for run in runs(dataset):
+    for run in consecutive_runs(dataset):
         first = held_from(dataset, run)
-        _steady(said, raw, run, first, steady)
+        _dejitter(predicted, raw, run, first, steady)
         looked += run
         for name, found in (("raw", raw), ("steadied", steady)):
             moving[name] += _exposures(found - true, first)
@@ -117,7 +116,7 @@ def _still(blocks: Sequence[Array]) -> float | None:
     return rounded(float(np.sqrt((values**2).mean() / 2))) if len(values) else None
 
 
-def _steady(said: Predictions, raw: Array, run: Sequence[int], first: Sequence[int], out: Array) -> None:
+def _dejitter(predicted: Predictions, raw: Array, run: Sequence[int], first: Sequence[int], out: Array) -> None:
     """De-jitter a run into `out`; landmarks that the pack does not have stay NaN."""
     columns = np.flatnonzero(np.isfinite(raw[run]).all(axis=(0, 2)))
     if len(columns) < _FEWEST:
@@ -129,8 +128,8 @@ def _steady(said: Predictions, raw: Array, run: Sequence[int], first: Sequence[i
             FrameLandmarks(
                 frame=at,
                 points_LC=raw[row][columns],
-                expected_error_px_L=said.expected_px[row][columns],
-                visible_L=said.seen[row][columns],
+                expected_error_px_L=predicted.expected_px[row][columns],
+                visible_L=predicted.seen[row][columns],
                 hand_L=np.zeros(len(columns), dtype=bool),
                 held_from=run.index(first[at]),
             )

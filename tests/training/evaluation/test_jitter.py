@@ -10,7 +10,7 @@ import pytest
 
 from rotopaint_ai.sheet import LandmarkSpec, Sheet
 from rotopaint_ai.training.data.dataset import Dataset, Sample, Truth, write_picture
-from rotopaint_ai.training.evaluation import motion
+from rotopaint_ai.training.evaluation.jitter import consecutive_runs, held_from, jitter_figures
 from rotopaint_ai.training.evaluation.predictions import Predictions
 
 N_LANDMARKS = 12
@@ -47,10 +47,10 @@ def said(data: Dataset, errors: np.ndarray) -> Predictions:
     return Predictions(found, full, full, distance, {}, none, none, none, full[:, 0], full[:, 0], 1.0, ())
 
 
-def test_tremor_is_that_of_the_noise_and_a_bias_is_none(tmp_path: Path) -> None:
+def test_jitter_is_that_of_the_noise_and_a_bias_is_none(tmp_path: Path) -> None:
     data = shot(tmp_path, 200, on_twos=False)
     noise = np.random.default_rng(0).normal(0, 0.8, (200, N_LANDMARKS, 2))
-    figures = motion.figures(data, said(data, noise + 5.0))
+    figures = jitter_figures(data, said(data, noise + 5.0))
     assert figures["moving_px"]["raw"] == pytest.approx(0.8, rel=0.05)
     assert figures["moving_px"]["steadied"] < 0.6
     assert figures["in_holds_px"] == {"raw": None, "steadied": None}
@@ -58,10 +58,10 @@ def test_tremor_is_that_of_the_noise_and_a_bias_is_none(tmp_path: Path) -> None:
 
 def test_holds_are_found_and_stand_still_after_dejitter(tmp_path: Path) -> None:
     data = shot(tmp_path, 40, on_twos=True)
-    (run,) = motion.runs(data)
-    assert motion.held_from(data, run) == [row - row % 2 for row in range(40)]
+    (run,) = consecutive_runs(data)
+    assert held_from(data, run) == [row - row % 2 for row in range(40)]
     noise = np.random.default_rng(0).normal(0, 0.8, (40, N_LANDMARKS, 2))
-    figures = motion.figures(data, said(data, noise))
+    figures = jitter_figures(data, said(data, noise))
     assert figures["in_holds_px"]["raw"] == pytest.approx(0.8, rel=0.1)
     assert figures["in_holds_px"]["steadied"] == 0
 
@@ -70,4 +70,4 @@ def test_gaps_and_shots_are_not_run_together(tmp_path: Path) -> None:
     data = shot(tmp_path, 9, on_twos=False)
     samples = [replace(s, frame=s.frame + (10 if row >= 5 else 0)) for row, s in enumerate(data.samples)]
     samples[8] = replace(samples[8], shot="other")
-    assert list(motion.runs(replace(data, samples=tuple(samples)))) == [[0, 1, 2, 3, 4], [5, 6, 7]]
+    assert list(consecutive_runs(replace(data, samples=tuple(samples)))) == [[0, 1, 2, 3, 4], [5, 6, 7]]

@@ -1,0 +1,108 @@
+"""Points and splines drawn into crops, and contact sheets of the worst samples: found (green) and true (red)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, cast
+
+import cv2
+import numpy as np
+import numpy.typing as npt
+
+from rotopaint_ai.crops import Crop, around, cut
+from rotopaint_ai.shapes.bezier import sample
+from rotopaint_ai.training.data.dataset import Array, Dataset, Picture
+from rotopaint_ai.training.evaluation.error_statistics import per_frame
+from rotopaint_ai.training.evaluation.predictions import Predictions, true_curve
+
+FOUND, TRUE, TEXT = (60, 255, 60), (255, 60, 60), (255, 255, 255)
+_SUB = 4  # bits of sub-pixel precision that cv2 draws with
+N_WORST = 24
+_COLUMNS = 6
+
+
+def draw_points(crop: Picture, found: Array, true: Array | None, text: str = "") -> Picture:
+    """The crop with lines from the true points to the found ones; points that are not known are left out."""
+    drawn = crop.copy()
+    for at, point in enumerate(found):
+        if not np.isfinite(point).all():
+            continue
+        if true is not None and np.isfinite(true[at]).all():
+            cv2.line(drawn, _fixed(true[at]), _fixed(point), TRUE, 1, cv2.LINE_AA, _SUB)
+        cv2.circle(drawn, _fixed(point), 1 << _SUB, FOUND, -1, cv2.LINE_AA, _SUB)
+    for line, words in enumerate(text.splitlines()):
+        _write(drawn, words, (4, 14 + 14 * line))
+    return drawn
+
+
+def _write(picture: Picture, words: str, at: tuple[int, int]) -> None:
+    for colour, off in (((0, 0, 0), 1), (TEXT, 0)):  # thicker letters would be wider as well: a shadow, no outline
+        place = (at[0] + off, at[1] + off)
+        cv2.putText(picture, words, place, cv2.FONT_HERSHEY_SIMPLEX, 0.4, colour, 1, cv2.LINE_AA)
+
+
+def draw_curve(crop: Picture, line: npt.NDArray[np.floating[Any]], closed: bool, colour: tuple[int, int, int]) -> None:
+    """Draw a polyline (N, 2) of crop pixels into a crop."""
+    fixed = ((line - 0.5) * (1 << _SUB)).round().astype(np.int32)
+    cv2.polylines(crop, [fixed], closed, colour, 1, cv2.LINE_AA, _SUB)
+
+
+def contact_sheet(tiles: Sequence[Picture], columns: int = 4) -> Picture:
+    """Pictures of one size side by side, row by row; the last row is filled with black."""
+    columns = min(columns, len(tiles))
+    blank = np.zeros_like(tiles[0])
+    filled = [*tiles, *([blank] * (-len(tiles) % columns))]
+    rows = [np.concatenate(filled[at : at + columns], axis=1) for at in range(0, len(filled), columns)]
+    return cast(Picture, np.concatenate(rows))
+
+
+def _fixed(point: npt.NDArray[np.floating[Any]]) -> tuple[int, int]:
+    x, y = ((point.clip(-1000, 4000) - 0.5) * (1 << _SUB)).round().astype(int)
+    return int(x), int(y)
+
+
+def worst_rows(predicted: Predictions, n: int = N_WORST) -> npt.NDArray[np.intp]:
+    """Samples with the largest landmark error in percent of the face, worst first."""
+    share = per_frame(predicted.distance_px) / predicted.face_px
+    return np.argsort(-np.nan_to_num(share), kind="stable")[:n]
+
+
+def worst_cases(dataset: Dataset, predicted: Predictions, *, n: int = N_WORST, size_px: int = 320) -> Picture:
+    """The worst samples side by side with their frame, true and expected error."""
+    tiles = [_case(dataset, predicted, int(row), size_px) for row in worst_rows(predicted, n)]
+    return contact_sheet(tiles, columns=min(_COLUMNS, len(tiles)))
+
+
+def _case(dataset: Dataset, predicted: Predictions, row: int, size_px: int) -> Picture:
+    true = dataset.truth.landmarks[row]
+    crop = around(true[np.isfinite(true).all(axis=1)].astype(np.float64))
+    crop = replace(crop, side=crop.side * 1.1)
+    picture = cut(dataset.picture(row).astype(np.float32), (0, 0), crop, size_px).clip(0, 255).astype(np.uint8)
+    for spec in dataset.sheet.shapes:
+        curves = (
+            true_curve(dataset, row, spec.name),
+            predicted.curves[spec.name][row] if spec.name in predicted.curves else None,
+        )
+        for points, colour in zip(curves, (TRUE, FOUND)):
+            if points is not None:
+                line = np.asarray(crop.to_crop(sample(points, spec.closed), size_px))
+                draw_curve(picture, line, spec.closed, colour)
+    return draw_points(
+        picture,
+        _at(crop, predicted.landmarks[row], size_px),
+        _at(crop, true, size_px),
+        _text(dataset, predicted, row),
+    )
+
+
+def _at(crop: Crop, points: npt.NDArray[np.floating], size_px: int) -> npt.NDArray[np.float32]:
+    return np.asarray(crop.to_crop(points, size_px), np.float32)
+
+
+def _text(dataset: Dataset, predicted: Predictions, row: int) -> str:
+    s = dataset.samples[row]
+    true, expected = (
+        float(per_frame(values[row : row + 1])[0]) for values in (predicted.distance_px, predicted.expected_px)
+    )
+    return f"{s.shot} {s.frame}\n{true:.1f} px off, {expected:.1f} expected"
