@@ -1,4 +1,4 @@
-"""Clean plates against every peer that is installed here (goals G4 and P3): quality inside the true seam, and speed."""
+"""Clean plates against every peer that is installed here (goals G4, G4b and P3): quality in the true seam, speed."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def _methods(arguments: argparse.Namespace) -> Sequence[str]:
 def _measure(case: Case, arguments: argparse.Namespace) -> tuple[dict[str, Any], Shown, dict[str, str]]:
     """One case: its content, its pictures, and the peers that were not asked."""
     from rotopaint_ai.bench import clean_ours, clean_page, clean_peers
-    from rotopaint_ai.bench.clean_score import score
+    from rotopaint_ai.bench.clean_score import left_windows, score
 
     ours = clean_ours.fill_case(case, _methods(arguments), arguments.model)
     asked = clean_peers.ask(case.sights, python=arguments.peers, best=arguments.best)
@@ -124,6 +124,10 @@ def _measure(case: Case, arguments: argparse.Namespace) -> tuple[dict[str, Any],
     best_peer = {content["best_peer"]: theirs[content["best_peer"]].lights[middle]}
     own = {name: made.lights[middle] for name, made in ours.items()}
     pictures = clean_page.picture_of(case.sights[middle], {**best_peer, **own})
+    if ours:
+        judged = "auto" if "auto" in ours else next(iter(ours))
+        left = left_windows(case, ours[judged].lights)
+        pictures += clean_page.worst_pictures(case, ours[judged].lights, left)
     return content, clean_page.Shown(case.name, pictures), {e.name: e.refused for e in asked if e.refused is not None}
 
 

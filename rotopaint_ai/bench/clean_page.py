@@ -12,12 +12,14 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from rotopaint_ai.bench.clean_cases import Sight, codes
+from rotopaint_ai.bench.clean_cases import Case, Sight, codes
+from rotopaint_ai.bench.clean_left import LeftWindow
 
 Array = NDArray[Any]
 
 ZOOM = 4
 HALF = (60, 40)  # half width and height of what is shown, px
+WORST, NEAR = 10, 26  # windows that are shown, and half their side, px
 GRADE = 3.0  # contrast of the graded pictures, about the local mean
 
 _COLUMNS = (
@@ -28,6 +30,9 @@ _COLUMNS = (
     ("flicker_over_clean", "flicker", "{:.2f}"),
     ("changed_outside", "changed outside", "{:d}"),
     ("visibility", "visibility", "{:.2f}"),
+    ("left_over_quarter", "left > 1/4", "{:.1%}"),
+    ("left_over_half", "left > 1/2", "{:.1%}"),
+    ("left_worst", "worst window", "{:.2f}"),
     ("ms", "ms", "{:.1f}"),
 )
 
@@ -46,6 +51,22 @@ def picture_of(sight: Sight, lights: Mapping[str, Array]) -> tuple[tuple[str, by
     named = {"plate": sight.plate, **lights, "clean": sight.clean}
     exposure = 0.7 / max(float(np.percentile(sight.clean[window], 99)), 1e-4)
     return tuple((name, _png(light[window] * np.float32(min(1.0, exposure)))) for name, light in named.items())
+
+
+def worst_pictures(case: Case, lights: Sequence[Array], windows: Sequence[LeftWindow]) -> tuple[tuple[str, bytes], ...]:
+    """4 x pictures of the WORST windows in which most of the seam is left: plate, filled and clean side by side."""
+    made = []
+    for window in sorted(windows, key=lambda each: -each.left)[:WORST]:
+        at = next(k for k, sight in enumerate(case.sights) if sight.frame == window.frame)
+        sight = case.sights[at]
+        height, width = sight.hole.shape
+        left = int(np.clip(window.x - NEAR, 0, max(0, width - 2 * NEAR)))
+        top = int(np.clip(window.y - NEAR, 0, max(0, height - 2 * NEAR)))
+        part = slice(top, top + 2 * NEAR), slice(left, left + 2 * NEAR)
+        row = np.concatenate([light[part] for light in (sight.plate, lights[at], sight.clean)], 1)
+        x, y = sight.origin[0] + window.x, sight.origin[1] + window.y
+        made.append((f"frame {window.frame} at {x:.0f}, {y:.0f}: {window.left:.2f} left", _png(row)))
+    return tuple(made)
 
 
 def _window(sight: Sight) -> tuple[slice, slice]:

@@ -15,6 +15,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
+from rotopaint_ai.bench import clean_left
 from rotopaint_ai.bench.clean_cases import Case, Sight, codes
 from rotopaint_ai.seams import visibility
 from rotopaint_ai.seams.ribbon import across, resample
@@ -36,7 +37,10 @@ def shown(light: Array, is_8_bit: bool) -> Array:
 
 @dataclass(frozen=True, slots=True)
 class Scores:
-    """One method on one case; errors against the clean frames, shares against what the clean frames have themselves."""
+    """One method on one case; errors against the clean frames, shares against what the clean frames have themselves.
+
+    left_over_quarter, left_over_half: shares of the seam's windows of which more than that is left (`clean_left`).
+    """
 
     psnr_db: float
     ssim: float
@@ -45,6 +49,9 @@ class Scores:
     flicker_over_clean: float | None
     changed_outside: int
     visibility: float
+    left_over_quarter: float
+    left_over_half: float
+    left_worst: float | None
 
 
 def score(case: Case, lights: Sequence[Array]) -> Scores:
@@ -53,6 +60,7 @@ def score(case: Case, lights: Sequence[Array]) -> Scores:
     true = [shown(sight.clean, case.is_8_bit) for sight in case.sights]
     regions = [sight.hole > 0 for sight in case.sights]
     squared = [float(np.mean((a[r] - b[r]) ** 2)) for a, b, r in zip(made, true, regions)]
+    left = left_windows(case, lights)
     still = flicker(true, case.sights) if case.is_sequence else float("nan")
     return Scores(
         psnr_db=float(10 * np.log10(255**2 / max(float(np.mean(squared)), 1e-12))),
@@ -62,7 +70,18 @@ def score(case: Case, lights: Sequence[Array]) -> Scores:
         flicker_over_clean=flicker(made, case.sights) / still if np.isfinite(still) and still > 0 else None,
         changed_outside=sum(_changed(light, sight) for light, sight in zip(lights, case.sights)),
         visibility=statistics.fmean(visibility.score(x, s.curves) for x, s in zip(lights, case.sights)),
+        left_over_quarter=clean_left.share_above(left, clean_left.SEEN),
+        left_over_half=clean_left.share_above(left, clean_left.PLAIN),
+        left_worst=max((window.left for window in left), default=None),
     )
+
+
+def left_windows(case: Case, lights: Sequence[Array]) -> list[clean_left.LeftWindow]:
+    """What of the seam is left on the filled frames of a case, piece by piece."""
+    found: list[clean_left.LeftWindow] = []
+    for sight, light in zip(case.sights, lights):
+        found += clean_left.windows(sight, *(shown(v, case.is_8_bit) for v in (light, sight.plate, sight.clean)))
+    return found
 
 
 def _changed(light: Array, sight: Sight) -> int:

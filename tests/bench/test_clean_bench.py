@@ -14,7 +14,7 @@ import pytest
 pytest.importorskip("numba")
 pytest.importorskip("torch")
 
-from rotopaint_ai.bench import clean, clean_peers, clean_score
+from rotopaint_ai.bench import clean, clean_left, clean_peers, clean_score
 from rotopaint_ai.bench.clean_cases import Case, Sight, burnt_in, codes
 from rotopaint_ai.plates.colour import linearise
 
@@ -62,6 +62,35 @@ def test_perfect_fill_scores_perfectly_and_flat_fill_loses_its_grain() -> None:
     assert lost.grain_error_db > 20
     assert lost.flicker_over_clean == pytest.approx(0.0, abs=1e-6)
     assert lost.ssim < 0.95
+
+
+def test_what_is_left_is_the_share_of_the_seam_in_each_piece_of_it() -> None:
+    true, plate = _grey(100), _grey(100)
+    plate[44:52, 8:88] = _grey(60)[44:52, 8:88]
+    sight = _sight(plate, true)
+    shown = [clean_score.shown(light, True) for light in (plate, true)]
+    pieces = list(clean_left.windows(sight, shown[0], shown[0], shown[1]))
+    assert len(pieces) == 3  # 80 px in pieces of about 24
+    assert [piece.left for piece in pieces] == pytest.approx([1.0] * 3)
+    half = np.where(np.arange(SIZE)[None, :, None] < 36, 0.75 * shown[1] + 0.25 * shown[0], shown[1])
+    first, *others = clean_left.windows(sight, half, shown[0], shown[1])
+    assert (first.x, first.y) == pytest.approx((8 + 80 / 6, 48), abs=1.0)
+    assert first.left == pytest.approx(0.25)
+    assert max(piece.left for piece in others) < 0.05
+    over = 2.0 * shown[1] - shown[0]  # as much too bright as the seam was dark
+    assert max(piece.left for piece in clean_left.windows(sight, over, shown[0], shown[1])) == pytest.approx(-1.0)
+    faint = shown[1] - (shown[1] - shown[0]) * (7.0 / 40.0)
+    assert list(clean_left.windows(sight, faint, faint, shown[1])) == []
+
+
+def test_a_score_names_the_worst_window_and_the_shares_above() -> None:
+    true, plate = _grey(100), _grey(100)
+    plate[44:52, 8:88] = _grey(60)[44:52, 8:88]
+    made = np.where(np.arange(SIZE)[None, :, None] < 30, plate, true)
+    score = clean_score.score(Case("c", (_sight(plate, true),), is_8_bit=True, is_sequence=False), [made])
+    assert score.left_over_quarter == score.left_over_half == pytest.approx(1 / 3)
+    assert score.left_worst is not None
+    assert score.left_worst > 0.8
 
 
 def test_changes_outside_the_matte_are_counted_value_by_value() -> None:
@@ -141,7 +170,7 @@ def test_the_kind_measures_a_still_and_writes_its_page(tmp_path: Path) -> None:
     assert [row["size"] for row in result["speed"]] == ["960x540", "1920x1080", "3840x2160"]
     text = page.read_text(encoding="utf-8")
     assert "two-bank" in text
-    assert text.count("data:image/png;base64,") == 4
+    assert text.count("data:image/png;base64,") == 4 + 3  # four of the busiest stretch, three of what is left
 
 
 def _write_shot(folder: Path) -> None:
