@@ -26,9 +26,9 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from rotopaint_ai.project import Box, Project, SeamSettings, State
+from rotopaint_ai.shapes import edit
 from rotopaint_ai.shapes.roto import ControlPoint, Key, Landmark, LandmarkKeys, RotoDocument, RotoShape
-from rotopaint_ui import edits
-from rotopaint_ui.session import Session
+from rotopaint_ui.session.session import Session
 
 FRAMES = range(1001, 1049)
 N_SHAPES, N_POINTS = 6, 12
@@ -101,7 +101,7 @@ def _drag(session: Session, name: str, frame: int, draw: random.Random) -> None:
     for part in (0.3, 0.6, 1.0):
         before = session.before_gesture
         if before.document is not None:
-            moved = edits.move_points(before.document, name, [frame], [index], dx * part, 0)
+            moved = edit.move_points(before.document, name, frame, {index: (dx * part, 0)})
             session.preview(replace(before, document=moved))
     session.commit()
 

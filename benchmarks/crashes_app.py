@@ -36,8 +36,8 @@ from rotopaint_ai.exchange import document as documents
 from rotopaint_ai.project import State, codecs
 from rotopaint_ai.project.state import Spread
 from rotopaint_ai.shapes.roto import ControlPoint, Key, Landmark, LandmarkKeys, RotoDocument, RotoShape
-from rotopaint_ui.corrections import KeysReply, LandmarkDrag, ShapesReply
-from rotopaint_ui.session import Session
+from rotopaint_ui.session.corrections import KeysReply, LandmarkDrag, ShapesReply
+from rotopaint_ui.session.session import Session
 
 FRAMES, SIZE = range(1001, 1009), (320, 240)
 N_ACTS = 90
@@ -196,7 +196,7 @@ def act(hands: Hands, draw: random.Random) -> str:
 def perform(folder: Path, seed: int) -> None:
     """The child: work until somebody kills us, or the script ends."""
     os.environ["ROTOPAINT_PREFERENCES"] = str(folder / "preferences.json")
-    from rotopaint_ui.app import Window
+    from rotopaint_ui.standalone.app import Window
 
     application = QApplication([])
     window = Window()

@@ -43,10 +43,10 @@ from PySide6.QtWidgets import (
 import rotopaint_models
 from rotopaint_ai.project.state import Spread, State
 from rotopaint_ai.shapes.roto import ControlPoint, Key, Landmark, LandmarkKeys, Points, RotoDocument, RotoShape
-from rotopaint_ui.corrections import KeysReply, LandmarkDrag, ShapesReply
+from rotopaint_ui.engine.frame_cache import PLATE
 from rotopaint_ui.host import Engine, PlateChoice, package_folders
-from rotopaint_ui.panel import Panel
-from rotopaint_ui.reel import PLATE
+from rotopaint_ui.panel.panel import Panel
+from rotopaint_ui.session.corrections import KeysReply, LandmarkDrag, ShapesReply
 
 WIDTH, HEIGHT = 1920, 1080
 N_SHAPES, N_KEYS, N_MARKS = 20, 500, 43
@@ -232,7 +232,7 @@ def open_shot(panel: Panel, pattern: str, folder: Path) -> float:
     """Seconds from asking for a plate to its first picture on the screen."""
     begin = time.perf_counter()
     panel.open_plate(PlateChoice(pattern), folder / "out")
-    until(lambda: panel.reel.image(PLATE, FIRST) is not None)
+    until(lambda: panel.frame_cache.image(PLATE, FIRST) is not None)
     panel.canvas.repaint()
     return time.perf_counter() - begin
 
@@ -256,7 +256,7 @@ def measure_drags(panel: Panel, document: RotoDocument, steps: int) -> dict[str,
     for _ in range(30):
         QApplication.processEvents()
     landmark = drag(canvas, paints, canvas.view.to_screen(mark.x, mark.y), steps, _followed(panel, paints))
-    image = panel.reel.image(PLATE, FIRST)
+    image = panel.frame_cache.image(PLATE, FIRST)
     assert image is not None
     plain = PlainEditor(document, FIRST, QPixmap.fromImage(image))
     plain.resize(canvas.size())
@@ -292,7 +292,7 @@ def measure_steps(panel: Panel, n_steps: int) -> dict[str, float]:
     frames = list(range(FIRST, FIRST + 24))
     for frame in frames:
         session.go_to(frame)
-        until(lambda frame=frame: panel.reel.image(PLATE, frame) is not None)  # type: ignore[misc]
+        until(lambda frame=frame: panel.frame_cache.image(PLATE, frame) is not None)  # type: ignore[misc]
     times, cpu = [], []
     for step in range(n_steps):
         before, begin, work = paints.count, time.perf_counter(), time.thread_time()
@@ -305,7 +305,7 @@ def measure_steps(panel: Panel, n_steps: int) -> dict[str, float]:
 
 def measure_scrubbing(panel: Panel, n_frames: int) -> dict[str, Any]:
     """Memory of panel and decoder while a hand goes back and forth over the whole shot."""
-    decoder = panel.reel._process
+    decoder = panel.frame_cache._process
     assert decoder is not None
     pids = (os.getpid(), int(decoder.processId()))
     start = [resident_mb(pid) for pid in pids]
@@ -318,7 +318,7 @@ def measure_scrubbing(panel: Panel, n_frames: int) -> dict[str, Any]:
             )
             frame = panel.session.frame
             if step % 3 == 0:
-                until(lambda frame=frame: panel.reel.image(PLATE, frame) is not None)  # type: ignore[misc]
+                until(lambda frame=frame: panel.frame_cache.image(PLATE, frame) is not None)  # type: ignore[misc]
             QApplication.processEvents()
             if step % 20 == 0:
                 most = [max(a, resident_mb(pid)) for a, pid in zip(most, pids)]
@@ -343,7 +343,9 @@ def measure_engine(steps: int, size: Sequence[int], folder: Path) -> dict[str, A
     panel.resize(*size)
     panel.show()
     panel.open_plate(PlateChoice(str(sample)), folder / "run")
-    until(lambda: panel.session.document is not None and panel.reel.image(PLATE, panel.session.frame) is not None)
+    until(
+        lambda: panel.session.document is not None and panel.frame_cache.image(PLATE, panel.session.frame) is not None
+    )
     document = panel.session.document
     assert document is not None
     panel.take_tool("landmark")

@@ -9,7 +9,7 @@ from PySide6.QtGui import QBrush, QColor, QPainter, QPainterPath, QPen, QPixmap
 from PySide6.QtWidgets import QGraphicsItem, QGraphicsPathItem, QGraphicsRectItem, QGraphicsScene, QGraphicsView
 
 from rotopaint_ai.shapes.roto import Points, RotoDocument
-from rotopaint_ui.render import View, path_of
+from rotopaint_ui.drawing.render import View, path_of
 
 
 class Handle(QGraphicsRectItem):

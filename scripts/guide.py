@@ -27,9 +27,9 @@ from PySide6.QtWidgets import QApplication, QWidget
 
 from rotopaint_ai.cli.demo import find_sample
 from rotopaint_ai.exchange import document as documents
-from rotopaint_ui.app import Window
 from rotopaint_ui.batch.queue import Shot, Status
-from rotopaint_ui.reel import PLATE
+from rotopaint_ui.engine.frame_cache import PLATE
+from rotopaint_ui.standalone.app import Window
 
 SIZE = (1440, 900)
 WIDTH = 1120  # of a picture in the guide
@@ -125,7 +125,7 @@ class Tour:
         self.rest(0.5)
         self.keep("01_empty")
         self.click(self.window.welcome.sample)
-        self.wait("the plate", lambda: self.session.plate and self.panel.reel.image(PLATE, 1001))
+        self.wait("the plate", lambda: self.session.plate and self.panel.frame_cache.image(PLATE, 1001))
         self.wait("the crop box", lambda: self.session.state.crops)
         self.drag(self.panel.canvas, self.place(338, 138), self.place(330, 128))
         assert self.session.state.crops[1001].x < 335

@@ -12,7 +12,7 @@ from rotopaint_ai.exchange import document as roto_document
 from rotopaint_ai.shapes.roto import RotoDocument
 from rotopaint_nuke import clean_merge, roto_node
 from rotopaint_ui.host import Engine, PlateChoice, find_engine
-from rotopaint_ui.panel import Panel
+from rotopaint_ui.panel.panel import Panel
 
 # Nuke's names for what the engine computes by itself; any other name goes to OCIO as it is.
 _COLOURSPACES = {"linear": "linear", "srgb": "sRGB", "rec709": "Rec.709", "cineon": "Cineon"}

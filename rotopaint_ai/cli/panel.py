@@ -20,7 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def execute(arguments: argparse.Namespace) -> int:
     """Show the window; returns when it is closed. Raises UsageError where Qt is not installed."""
     try:
-        app = import_module("rotopaint_ui.app")  # by name: the engine does not depend on its screens
+        app = import_module("rotopaint_ui.standalone.app")  # by name: the engine does not depend on its screens
     except ImportError as error:
         raise UsageError(f"the panel needs Qt ({error}); pip install 'rotopaint-ai[ui]'") from error
     code: int = app.main(arguments.plates, arguments.out)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,13 +16,14 @@ from PySide6.QtGui import QColor, QImage
 from pytestqt.qtbot import QtBot
 
 from rotopaint_ai.exchange import document as documents
+from rotopaint_ai.shapes import edit
 from rotopaint_ai.shapes.roto import ControlPoint, Key, Landmark, LandmarkKeys, RotoDocument, RotoShape
-from rotopaint_ui.app import Window
-from rotopaint_ui.canvas import Canvas
+from rotopaint_ui.engine.frame_cache import CLEAN, PLATE, FrameCache, Look
 from rotopaint_ui.host import Engine, PlateChoice, package_folders
-from rotopaint_ui.panel import Panel
-from rotopaint_ui.reel import CLEAN, PLATE, Look, Reel
-from rotopaint_ui.session import PlateFacts, Session, read_results
+from rotopaint_ui.panel.panel import Panel
+from rotopaint_ui.session.session import PlateFacts, Session, read_results
+from rotopaint_ui.standalone.app import Window
+from rotopaint_ui.viewer.canvas import Canvas
 
 WIDTH, HEIGHT = 64, 48
 FRAMES = (1001, 1002, 1003, 1005, 1006)  # 1004 is missing
@@ -66,6 +67,16 @@ def make_document() -> RotoDocument:
             RotoShape("eye", True, "matte", {frame: eye(frame) for frame in FRAMES}),
         ),
     )
+
+
+def move_points(
+    document: RotoDocument, shape: str, frames: Iterable[int], indices: Iterable[int], dx: float, dy: float
+) -> RotoDocument:
+    """Move control points by (dx, dy) plate pixels at these frames; each becomes a human key."""
+    offsets = dict.fromkeys(indices, (dx, dy))
+    for frame in frames:
+        document = edit.move_points(document, shape, frame, offsets)
+    return document
 
 
 def run_json(held: list[list[int]] | None = None) -> dict[str, Any]:
@@ -172,18 +183,18 @@ def grabbed(canvas: Canvas) -> np.ndarray:
 
 
 @pytest.fixture
-def reel() -> Reel:
+def frame_cache() -> FrameCache:
     """Pictures of the first frame, plate and clean plate."""
-    reel = Reel()
-    reel._images[PLATE, 1001] = (Look(), picture())
-    reel._images[CLEAN, 1001] = (Look(), picture("#a0a0a0"))
-    return reel
+    frame_cache = FrameCache()
+    frame_cache._images[PLATE, 1001] = (Look(), picture())
+    frame_cache._images[CLEAN, 1001] = (Look(), picture("#a0a0a0"))
+    return frame_cache
 
 
 @pytest.fixture
-def canvas(qtbot: QtBot, session: Session, reel: Reel) -> Canvas:
+def canvas(qtbot: QtBot, session: Session, frame_cache: FrameCache) -> Canvas:
     """A viewer of 640 x 480 on the session's plate, all of it shown: one plate pixel is 10 of the screen's."""
-    canvas = Canvas(session, reel)
+    canvas = Canvas(session, frame_cache)
     qtbot.addWidget(canvas)
     canvas.resize(640, 480)
     canvas.show()

@@ -14,9 +14,9 @@ from pytestqt.qtbot import QtBot
 
 from rotopaint_ai.project.state import Spread, State
 from rotopaint_ai.shapes.roto import Points
-from rotopaint_ui.canvas import Canvas
-from rotopaint_ui.corrections import KeysReply, LandmarkDrag, ShapesReply
-from rotopaint_ui.session import Session
+from rotopaint_ui.session.corrections import KeysReply, LandmarkDrag, ShapesReply
+from rotopaint_ui.session.session import Session
+from rotopaint_ui.viewer.canvas import Canvas
 
 LEFT, NONE = Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier
 SHIFT, CTRL, ALT = (

@@ -13,8 +13,8 @@ from rotopaint_ai.batch.jobs_file import read_show
 from rotopaint_ai.errors import UsageError
 from rotopaint_ai.project import Box, Project, State
 from rotopaint_ui.batch import queue as queues
+from rotopaint_ui.batch.batch_window import BatchWindow
 from rotopaint_ui.batch.queue import MOST_ATTEMPTS, Queue, Shot, Status
-from rotopaint_ui.batch.window import BatchWindow
 from rotopaint_ui.host import Engine, find_engine
 
 from .conftest import run_json, write_plate

@@ -9,11 +9,11 @@ from PySide6.QtCore import QEvent, QObject, QPoint, QPointF, Qt
 from PySide6.QtGui import QColor, QImage
 from pytestqt.qtbot import QtBot
 
-from rotopaint_ui.canvas import Canvas
-from rotopaint_ui.corrections import ShapesReply
-from rotopaint_ui.render import Overlay, View, paint_matte
-from rotopaint_ui.session import Session
-from rotopaint_ui.tools import crop_at
+from rotopaint_ui.drawing.render import Overlay, View, paint_matte
+from rotopaint_ui.session.corrections import ShapesReply
+from rotopaint_ui.session.session import Session
+from rotopaint_ui.tools.toolbox import crop_at
+from rotopaint_ui.viewer.canvas import Canvas
 
 LEFT = Qt.MouseButton.LeftButton
 

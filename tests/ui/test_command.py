@@ -11,7 +11,7 @@ import pytest
 from rotopaint_ai.cli import panel as command
 from rotopaint_ai.errors import UsageError
 from rotopaint_ai.exchange import nuke
-from rotopaint_ui import app
+from rotopaint_ui.standalone import app
 
 from .conftest import make_document
 
@@ -31,7 +31,7 @@ def test_the_command_opens_the_window_on_a_plate(monkeypatch: pytest.MonkeyPatch
 
 
 def test_without_qt_the_command_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delitem(sys.modules, "rotopaint_ui.app")
+    monkeypatch.delitem(sys.modules, "rotopaint_ui.standalone.app")
     monkeypatch.setitem(sys.modules, "PySide6.QtCore", None)
     with pytest.raises(UsageError, match=r"pip install 'rotopaint-ai\[ui\]'"):
         command.execute(parsed())

@@ -10,11 +10,11 @@ import pytest
 from PySide6.QtGui import QKeySequence
 from pytestqt.qtbot import QtBot
 
-from rotopaint_ui import preferences as kept
-from rotopaint_ui.commands import COMMANDS, GROUPS, Preset, command, conflicts, keys_of
-from rotopaint_ui.panel import Panel
-from rotopaint_ui.preferences import SETTINGS, Preferences
-from rotopaint_ui.preferences_window import PreferencesWindow
+from rotopaint_ui.panel.panel import Panel
+from rotopaint_ui.settings import preferences as kept
+from rotopaint_ui.settings.commands import COMMANDS, GROUPS, Preset, command, conflicts, keys_of
+from rotopaint_ui.settings.preferences import SETTINGS, Preferences
+from rotopaint_ui.standalone.preferences_window import PreferencesWindow
 
 
 @pytest.mark.parametrize("preset", Preset)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from rotopaint_ai.plates.plate import Frame
-from rotopaint_ui.decoder import Decoder, develop, serve
+from rotopaint_ui.engine.decoder import Decoder, develop, serve
 
 from .conftest import FRAMES, HEIGHT, WIDTH, code, write_plate
 

@@ -1,4 +1,4 @@
-"""Exports: keys counted beside the screen, every format of the table offered, failures told by file."""
+"""ExportRunner: keys counted beside the screen, every format of the table offered, failures told by file."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from rotopaint_ai.errors import UsageError
 from rotopaint_ai.exchange import document as documents
 from rotopaint_ai.exchange.formats import FORMATS
 from rotopaint_ai.project.corrections import corrections
-from rotopaint_ui import clerk
-from rotopaint_ui.exports import Exports
+from rotopaint_ui.engine import export_worker
 from rotopaint_ui.host import Engine, PlateChoice
-from rotopaint_ui.inspector.export import ExportTab, count_text, file_text
-from rotopaint_ui.jobs import ShotJobs
-from rotopaint_ui.panel import Panel
-from rotopaint_ui.preferences import Preferences
-from rotopaint_ui.session import PlateFacts, Session, read_results
+from rotopaint_ui.inspector.export_tab import ExportTab, count_text, file_text
+from rotopaint_ui.panel.export_runner import ExportRunner
+from rotopaint_ui.panel.panel import Panel
+from rotopaint_ui.services.shot_jobs import ShotJobs
+from rotopaint_ui.session.session import PlateFacts, Session, read_results
+from rotopaint_ui.settings.preferences import Preferences
 
 from .conftest import FakeHost, make_document
 
 
 def test_keys_that_move_in_a_line_are_needed_only_at_its_ends() -> None:
     """The seam moves by a pixel a frame and the eye stands: two keys and one tell the whole motion."""
-    facts = clerk.answer({"ask": "reduce", "tolerance_px": 0.5}, documents.dumps(make_document()))
+    facts = export_worker.answer({"ask": "reduce", "tolerance_px": 0.5}, documents.dumps(make_document()))
     assert (facts["before"], facts["after"]) == (10, 3)
     assert facts["worst_px"] < 1e-6
     assert facts["shapes"]["seam"][:2] == [5, 2]
@@ -39,7 +39,7 @@ def test_keys_that_move_in_a_line_are_needed_only_at_its_ends() -> None:
 def test_a_file_that_cannot_be_written_is_told_and_the_others_are_there(tmp_path: Path) -> None:
     targets = [str(tmp_path / "a.nk"), str(tmp_path / "no.such.suffix"), str(tmp_path / "b.svg")]
     request = {"ask": "export", "tolerance_px": 0.0, "targets": targets, "reduced": None}
-    facts = clerk.answer(request, documents.dumps(make_document()))
+    facts = export_worker.answer(request, documents.dumps(make_document()))
     assert [("error" in row) for row in facts["files"]] == [False, True, False]
     assert (tmp_path / "a.nk").is_file()
     assert (tmp_path / "b.svg").is_file()
@@ -48,8 +48,8 @@ def test_a_file_that_cannot_be_written_is_told_and_the_others_are_there(tmp_path
 
 
 def test_a_damaged_question_gets_one_line() -> None:
-    assert "error" in clerk.answer({"ask": "reduce", "tolerance_px": 0.5}, "{")
-    assert "error" in clerk.answer({"ask": "sing"}, "")
+    assert "error" in export_worker.answer({"ask": "reduce", "tolerance_px": 0.5}, "{")
+    assert "error" in export_worker.answer({"ask": "sing"}, "")
 
 
 def test_every_format_that_can_be_written_is_offered_with_what_it_loses(qtbot: QtBot, panel: Panel) -> None:
@@ -85,19 +85,19 @@ def test_the_panel_ends_an_export_with_its_mattes(qtbot: QtBot, panel: Panel, pl
 
 
 @pytest.fixture
-def exports(qtbot: QtBot, session: Session) -> Iterator[Exports]:
+def exports(qtbot: QtBot, session: Session) -> Iterator[ExportRunner]:
     """Exports of the session; nothing but mattes is ticked."""
     tab = ExportTab(session, None)
     qtbot.addWidget(tab)
     tab.refresh()
     tab.formats[".nk"].setChecked(False)
     tab.mattes.setChecked(True)
-    exports = Exports(session, FakeHost(), tab, tab)
+    exports = ExportRunner(session, FakeHost(), tab, tab)
     yield exports
     exports.shut_down()
 
 
-def mattes_exported(qtbot: QtBot, exports: Exports, jobs: ShotJobs) -> tuple[list[tuple[str, str]], bool]:
+def mattes_exported(qtbot: QtBot, exports: ExportRunner, jobs: ShotJobs) -> tuple[list[tuple[str, str]], bool]:
     """What was said by the exports, and whether they ended well."""
     said: list[tuple[str, str]] = []
     exports.said.connect(lambda text, kind: said.append((text, kind)))
@@ -110,7 +110,7 @@ def mattes_exported(qtbot: QtBot, exports: Exports, jobs: ShotJobs) -> tuple[lis
 
 
 def test_mattes_alone_are_told_when_they_are_drawn(
-    qtbot: QtBot, exports: Exports, session: Session, engine_of: Callable[[str], Engine], out: Path
+    qtbot: QtBot, exports: ExportRunner, session: Session, engine_of: Callable[[str], Engine], out: Path
 ) -> None:
     owner = QObject()
     jobs = ShotJobs(session, lambda: engine_of(""), owner)
@@ -122,7 +122,7 @@ def test_mattes_alone_are_told_when_they_are_drawn(
 
 
 def test_mattes_that_fail_fail_the_export(
-    qtbot: QtBot, exports: Exports, session: Session, engine_of: Callable[[str], Engine]
+    qtbot: QtBot, exports: ExportRunner, session: Session, engine_of: Callable[[str], Engine]
 ) -> None:
     owner = QObject()
     jobs = ShotJobs(session, lambda: engine_of("import sys; sys.exit('the disk is full; make room')"), owner)
@@ -131,7 +131,7 @@ def test_mattes_that_fail_fail_the_export(
     assert said[-1] == ("Mattes: the disk is full; make room", "trouble")
 
 
-def test_mattes_that_cannot_begin_fail_the_export(qtbot: QtBot, exports: Exports, session: Session) -> None:
+def test_mattes_that_cannot_begin_fail_the_export(qtbot: QtBot, exports: ExportRunner, session: Session) -> None:
     def engine() -> Engine:
         raise UsageError("no engine; set ROTOPAINT_PYTHON")
 
@@ -150,7 +150,7 @@ def test_an_export_goes_where_it_was_sent_whatever_is_typed_or_opened_meanwhile(
         box.setChecked(False)
     tab.mattes.setChecked(True)
     tab.folder.setText(str(tmp_path / "first"))
-    exports, asked, drawn = Exports(session, host, tab, tab), list[Any](), list[Path]()
+    exports, asked, drawn = ExportRunner(session, host, tab, tab), list[Any](), list[Path]()
     exports.mattes_wanted.connect(lambda document, folder: drawn.append(folder))
     monkeypatch.setattr(exports._writer, "ask", lambda engine, request, reply, *more: asked.append((request, reply)))
     exports.export()
@@ -164,7 +164,7 @@ def test_an_export_goes_where_it_was_sent_whatever_is_typed_or_opened_meanwhile(
     exports.shut_down()
 
 
-def test_a_folder_that_is_none_is_refused_before_anything_is_written(exports: Exports, tmp_path: Path) -> None:
+def test_a_folder_that_is_none_is_refused_before_anything_is_written(exports: ExportRunner, tmp_path: Path) -> None:
     said: list[str] = []
     exports.said.connect(lambda text, kind: said.append(text))
     (tmp_path / "a file").touch()
@@ -181,7 +181,7 @@ def test_a_file_that_the_disk_refuses_is_told_without_numbers_of_errors(tmp_path
     (tmp_path / "a file").touch()
     target = str(tmp_path / "a file" / "shapes.svg")
     request = {"ask": "export", "tolerance_px": 0.0, "targets": [target], "reduced": None}
-    (row,) = clerk.answer(request, documents.dumps(make_document()))["files"]
+    (row,) = export_worker.answer(request, documents.dumps(make_document()))["files"]
     assert row["error"].startswith(f"{target}: cannot be written (")
     assert "Errno" not in row["error"]
 

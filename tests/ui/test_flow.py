@@ -20,9 +20,9 @@ from pytestqt.qtbot import QtBot
 from rotopaint_ai.cli.demo import find_sample
 from rotopaint_ai.exchange import formats, nuke
 from rotopaint_ai.shapes.roto import RotoDocument
-from rotopaint_ui.app import Window
+from rotopaint_ui.engine.frame_cache import CLEAN, PLATE
 from rotopaint_ui.host import Engine, package_folders
-from rotopaint_ui.reel import CLEAN, PLATE
+from rotopaint_ui.standalone.app import Window
 
 LEFT = Qt.MouseButton.LeftButton
 CONTROL = Qt.KeyboardModifier.ControlModifier
@@ -42,7 +42,9 @@ def shot(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def open_shot(qtbot: QtBot, window: Window, path: Path) -> None:
     with qtbot.waitSignal(window.panel.jobs.read, timeout=120_000):
         window.panel.open_path(str(path))
-    qtbot.waitUntil(lambda: window.panel.reel.image(PLATE, window.panel.session.frame) is not None, timeout=120_000)
+    qtbot.waitUntil(
+        lambda: window.panel.frame_cache.image(PLATE, window.panel.session.frame) is not None, timeout=120_000
+    )
 
 
 def drag(qtbot: QtBot, window: Window, start: tuple[float, float], end: tuple[float, float]) -> None:
@@ -138,7 +140,7 @@ def drag_a_landmark(qtbot: QtBot, window: Window, model: RotoDocument) -> None:
 def nudge_it(qtbot: QtBot, window: Window, index: int) -> None:
     """The selected landmark goes three pixels to the right by key, its outline with it; one undo takes all back."""
     session, before = window.panel.session, document_of(window)
-    assert window.panel.canvas.hand.landmarks == {index}
+    assert window.panel.canvas.context.landmarks == {index}
     window.panel.canvas._burst.setInterval(10_000_000)  # a slow machine must not make two bursts of it
     for _ in range(3):
         key(qtbot, window, Qt.Key.Key_Right, Qt.KeyboardModifier.AltModifier)
@@ -189,7 +191,7 @@ def set_the_seam(qtbot: QtBot, window: Window) -> None:
     assert tab.meter.before is not None
     assert tab.meter.after is not None
     assert tab.meter.after < tab.meter.before
-    plate, painted = (panel.reel.image(name, session.frame) for name in (PLATE, CLEAN))
+    plate, painted = (panel.frame_cache.image(name, session.frame) for name in (PLATE, CLEAN))
     assert plate is not None
     assert painted is not None
     assert plate.size() == painted.size()
@@ -323,7 +325,7 @@ import os, sys
 from dataclasses import replace
 from PySide6.QtWidgets import QApplication
 from rotopaint_ui import edits
-from rotopaint_ui.app import Window
+from rotopaint_ui.standalone.app import Window
 
 application = QApplication([])
 window = Window()
@@ -333,7 +335,7 @@ session = window.panel.session
 
 def work():
     for dx in (1, 2, 3):
-        document = edits.move_points(session.state.document, "seam_bridge", [1001], {0}, dx, 0)
+        document = move_points(session.state.document, "seam_bridge", [1001], {0}, dx, 0)
         session.act(f"nudge {dx}", replace(session.state, document=document))
     print("worked", session.state.document.shape("seam_bridge").at(1001)[0].x, flush=True)
     application.processEvents()

@@ -11,14 +11,13 @@ from PySide6.QtCore import QPoint, Qt
 from PySide6.QtWidgets import QAbstractButton, QApplication, QDoubleSpinBox, QLineEdit, QWidget
 from pytestqt.qtbot import QtBot
 
-from rotopaint_ui import edits
-from rotopaint_ui.batch.window import BatchWindow
-from rotopaint_ui.panel import Panel
-from rotopaint_ui.preferences import default_path
-from rotopaint_ui.preferences_window import PreferencesWindow
-from rotopaint_ui.session import PlateFacts, read_results
+from rotopaint_ui.batch.batch_window import BatchWindow
+from rotopaint_ui.panel.panel import Panel
+from rotopaint_ui.session.session import PlateFacts, read_results
+from rotopaint_ui.settings.preferences import default_path
+from rotopaint_ui.standalone.preferences_window import PreferencesWindow
 
-from .conftest import FRAMES
+from .conftest import FRAMES, move_points
 
 K = Qt.Key
 
@@ -30,7 +29,7 @@ def fired(qtbot: QtBot, panel: Panel, facts: PlateFacts, out: Path) -> list[str]
     panel.session.take_results(read_results(out))
     state = panel.session.state
     assert state.document is not None
-    moved = edits.move_points(state.document, "seam", FRAMES, [0], 2.0, 0.0)
+    moved = move_points(state.document, "seam", FRAMES, [0], 2.0, 0.0)
     panel.session.act("move points", replace(state, document=moved))  # there is something to spread
     panel.activateWindow()
     qtbot.waitUntil(panel.isActiveWindow, timeout=120_000)

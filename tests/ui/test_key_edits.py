@@ -11,11 +11,11 @@ from pytestqt.qtbot import QtBot
 
 from rotopaint_ai.project.state import Box
 from rotopaint_ai.shapes.roto import ControlPoint, Key, RotoShape
-from rotopaint_ui.canvas import Canvas
-from rotopaint_ui.commands import COMMANDS
-from rotopaint_ui.panel import Panel
-from rotopaint_ui.session import Session
-from rotopaint_ui.tools.acts import ACTS
+from rotopaint_ui.panel.panel import Panel
+from rotopaint_ui.session.session import Session
+from rotopaint_ui.settings.commands import COMMANDS
+from rotopaint_ui.tools.edit_actions import EDIT_ACTIONS
+from rotopaint_ui.viewer.canvas import Canvas
 
 from .conftest import FRAMES
 from .mouse import ALT, CTRL, LEFT, NONE, SHIFT, Engine, Near, drag, move, places, points, spot
@@ -59,9 +59,9 @@ def test_landmarks_are_nudged_and_their_shapes_follow_in_one_step(canvas: Canvas
     canvas.tool = "landmark"
     assert not canvas.edit("nudge_down")  # none is selected, and the points of the shape are not meant
     assert canvas.edit("next_shape")
-    assert canvas.hand.landmarks == {0}
+    assert canvas.context.landmarks == {0}
     assert canvas.edit("next_shape")
-    assert canvas.hand.landmarks == {0}  # the chin is hidden
+    assert canvas.context.landmarks == {0}  # the chin is hidden
     for name in ("nudge_down", "nudge_down_far", "nudge_right_fine"):
         assert canvas.edit(name)
         engine.answer()
@@ -81,7 +81,7 @@ def test_landmarks_are_nudged_and_their_shapes_follow_in_one_step(canvas: Canvas
     assert (nose(session), places(session)[0]) == ((30, 20), (10, 20))
     assert canvas.edit("select_none")
     assert canvas.edit("select_all")
-    assert canvas.hand.landmarks == {0}
+    assert canvas.context.landmarks == {0}
 
 
 def test_the_crop_box_is_nudged_and_taken_away_by_key(canvas: Canvas, session: Session) -> None:
@@ -220,7 +220,7 @@ def test_the_last_key_of_a_shape_stays(canvas: Canvas, session: Session) -> None
 
 def test_every_edit_is_in_the_table_of_commands_and_every_tool(canvas: Canvas) -> None:
     names = [row.name for row in COMMANDS]
-    assert {name.removeprefix("edit.") for name in names if name.startswith("edit.")} == set(ACTS)
+    assert {name.removeprefix("edit.") for name in names if name.startswith("edit.")} == set(EDIT_ACTIONS)
     assert {name.removeprefix("tool.") for name in names if name.startswith("tool.")} == set(canvas.tool_names)
 
 
@@ -234,14 +234,14 @@ def test_no_edit_breaks_in_upon_a_drag(qtbot: QtBot, canvas: Canvas, session: Se
 
 
 def test_the_menu_offers_what_the_selection_allows(qtbot: QtBot, canvas: Canvas, session: Session) -> None:
-    from rotopaint_ui.viewer.context import make_menu
+    from rotopaint_ui.viewer.context_menu import make_menu
 
     def names(menu: QMenu) -> set[str]:
         return {action.objectName() for action in menu.actions() if action.objectName()}
 
-    assert "edit.smooth" not in names(make_menu(canvas, canvas.hand, canvas.edit))
+    assert "edit.smooth" not in names(make_menu(canvas, canvas.context, canvas.edit))
     session.select("seam", frozenset({1}))
-    menu = make_menu(canvas, canvas.hand, canvas.edit)
+    menu = make_menu(canvas, canvas.context, canvas.edit)
     assert {"edit.smooth", "edit.paste_key", "edit.ripple"} <= names(menu)
     next(action for action in menu.actions() if action.objectName() == "edit.cusp").trigger()
     assert points(session)[1] == ControlPoint(30, 20)

@@ -15,10 +15,10 @@ from pytestqt.qtbot import QtBot
 
 from rotopaint_ai.exchange import document as documents
 from rotopaint_ai.shapes.roto import Key, RotoDocument
-from rotopaint_ui import live_client
+from rotopaint_ui.engine import live_client
+from rotopaint_ui.engine.live_client import LiveClient, SeamQuestion
 from rotopaint_ui.host import Engine, find_engine, package_folders
-from rotopaint_ui.live_client import LiveClient, SeamQuestion
-from rotopaint_ui.session import PlateFacts, SeamSettings, Session, State
+from rotopaint_ui.session.session import PlateFacts, SeamSettings, Session, State
 
 SAMPLE = Path(live_client.__file__).parents[2] / "models" / "rotopaint_models" / "sample"
 

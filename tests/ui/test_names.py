@@ -10,10 +10,10 @@ from pytestqt.qtbot import QtBot
 from rotopaint_ai.errors import UsageError
 from rotopaint_ai.exchange import document as documents
 from rotopaint_ai.project.names import renamed, with_name
-from rotopaint_ui.exports import Exports
-from rotopaint_ui.inspector.export import ExportTab
-from rotopaint_ui.inspector.shapes import NAME, ShapesTab
-from rotopaint_ui.session import Session
+from rotopaint_ui.inspector.export_tab import ExportTab
+from rotopaint_ui.inspector.shapes_tab import NAME, ShapesTab
+from rotopaint_ui.panel.export_runner import ExportRunner
+from rotopaint_ui.session.session import Session
 
 from .conftest import FakeHost, make_document
 
@@ -77,7 +77,7 @@ def test_an_own_name_takes_the_given_one_back() -> None:
 def test_exports_carry_the_given_names(qtbot: QtBot, session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
     tab = ExportTab(session, None)
     qtbot.addWidget(tab)
-    exports = Exports(session, FakeHost(), tab, tab)
+    exports = ExportRunner(session, FakeHost(), tab, tab)
     asked: list[Any] = []
     monkeypatch.setattr(exports._counter, "ask", lambda *words: asked.append(words[-1]))
     assert session.rename("seam", "Bridge")

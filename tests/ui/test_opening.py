@@ -7,18 +7,20 @@ from pathlib import Path
 from PySide6.QtGui import QImage
 from pytestqt.qtbot import QtBot
 
+from rotopaint_ui.engine.frame_cache import PLATE
 from rotopaint_ui.host import PlateChoice
-from rotopaint_ui.panel import Panel
-from rotopaint_ui.projects import look_at_witnesses
-from rotopaint_ui.reel import PLATE
-from rotopaint_ui.session import PlateFacts
+from rotopaint_ui.panel.panel import Panel
+from rotopaint_ui.session.project_file import look_at_witnesses
+from rotopaint_ui.session.session import PlateFacts
 
 from .conftest import write_plate
 
 
 def open_shot(qtbot: QtBot, panel: Panel, plate: str, out: Path) -> PlateFacts:
     panel.open_plate(PlateChoice(plate, "1001-1003", "sRGB"), out)
-    qtbot.waitUntil(lambda: panel.session.project_path is not None and panel.reel.has(PLATE, 1001), timeout=120_000)
+    qtbot.waitUntil(
+        lambda: panel.session.project_path is not None and panel.frame_cache.has(PLATE, 1001), timeout=120_000
+    )
     assert panel.session.plate is not None
     panel.opening._looking.wait()
     return panel.session.plate
@@ -26,7 +28,7 @@ def open_shot(qtbot: QtBot, panel: Panel, plate: str, out: Path) -> PlateFacts:
 
 def grey(panel: Panel) -> int:
     """The screen code of a pixel of the flat plate at 1001."""
-    image = panel.reel.image(PLATE, 1001)
+    image = panel.frame_cache.image(PLATE, 1001)
     assert isinstance(image, QImage)
     return image.pixelColor(40, 30).red()
 
@@ -39,7 +41,9 @@ def test_a_refused_plate_leaves_the_pictures_of_the_open_one(
     before, choice = grey(panel), panel.choice
     panel.opening.relink(other)
     qtbot.waitUntil(lambda: "holds other pictures" in panel.status.text.text(), timeout=120_000)
-    qtbot.waitUntil(lambda: panel.reel.has(PLATE, 1001) and panel.reel.thumb(1003) is not None, timeout=120_000)
+    qtbot.waitUntil(
+        lambda: panel.frame_cache.has(PLATE, 1001) and panel.frame_cache.thumb(1003) is not None, timeout=120_000
+    )
     assert grey(panel) == before
     assert panel.session.plate == shot
     assert panel.choice == choice
@@ -84,7 +88,7 @@ def test_a_project_without_its_plate_shows_nothing_of_the_shot_before_it(
     session = panel.session
     assert session.state.marks == {1002: "accepted"}
     assert (session.plate, panel.choice, panel.timeline.axis) == (None, None, None)
-    assert (panel.reel.image(PLATE, 1001), panel.reel.thumb(1001)) == (None, None)
+    assert (panel.frame_cache.image(PLATE, 1001), panel.frame_cache.thumb(1001)) == (None, None)
     assert (panel.top.facts.text(), panel.top.facts.toolTip()) == ("waits for its plate", "")
     assert panel.canvas._waiting.isVisible()
     assert project.name in panel.canvas._waiting._text.text()
@@ -92,10 +96,10 @@ def test_a_project_without_its_plate_shows_nothing_of_the_shot_before_it(
     assert picture.pixelColor(5, 5) == picture.pixelColor(picture.width() - 6, picture.height() - 6)
     panel.run()
     assert "Open a plate first" in panel.status.text.text()
-    panel.keeper.save()
+    panel.autosave.save()
     assert not shapes.exists()  # the shapes of this project are not written into the other shot's folder
     panel.opening.relink(str(tmp_path / "moved" / "plate.1001.png"))
-    qtbot.waitUntil(lambda: session.plate is not None and panel.reel.has(PLATE, 1001), timeout=120_000)
+    qtbot.waitUntil(lambda: session.plate is not None and panel.frame_cache.has(PLATE, 1001), timeout=120_000)
     assert session.project_path == project
     assert not panel.canvas._waiting.isVisible()
 

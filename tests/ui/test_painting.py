@@ -11,15 +11,14 @@ from rotopaint_ai.project.fingerprints import PaintFingerprints
 from rotopaint_ai.project.state import SeamSettings
 from rotopaint_ai.seams.strokes import Stroke
 from rotopaint_ai.shapes import edit
-from rotopaint_ui import edits
+from rotopaint_ui.engine.command_lines import clean_command, run_command, run_frames
 from rotopaint_ui.host import PlateChoice
-from rotopaint_ui.painting import Painting
-from rotopaint_ui.preferences import Preferences
-from rotopaint_ui.session import Session
-from rotopaint_ui.shot import read_results
-from rotopaint_ui.words import clean_words, run_frames, run_words
+from rotopaint_ui.session.painting import Painting
+from rotopaint_ui.session.session import Session
+from rotopaint_ui.session.shot import read_results
+from rotopaint_ui.settings.preferences import Preferences
 
-from .conftest import FRAMES
+from .conftest import FRAMES, move_points
 
 
 @pytest.fixture
@@ -39,9 +38,9 @@ def test_a_moved_seam_makes_its_frame_stale_and_an_eye_does_not(
     state = session.state
     assert state.document is not None
     assert prints.stale(state, FRAMES, fresh) == []
-    moved = edits.move_points(state.document, "seam", [1002], {1}, 0.5, 0)
+    moved = move_points(state.document, "seam", [1002], {1}, 0.5, 0)
     assert prints.stale(replace(state, document=moved), FRAMES, fresh) == [1002]
-    eye = edits.move_points(state.document, "eye", [1002], {1}, 5, 0)
+    eye = move_points(state.document, "eye", [1002], {1}, 5, 0)
     assert prints.stale(replace(state, document=eye), FRAMES, fresh) == []
 
 
@@ -112,14 +111,14 @@ def test_what_is_undone_while_a_run_paints_makes_its_frames_stale(session: Sessi
 
 def test_the_jobs_are_command_lines(session: Session) -> None:
     choice, preferences = PlateChoice("p", "1001-1006", "sRGB"), Preferences(threads=2, device="cpu")
-    words = run_words(session, choice, "pip", preferences, run_frames(session, PlateChoice("p", "1001-1003")))
+    words = run_command(session, choice, "pip", preferences, run_frames(session, PlateChoice("p", "1001-1003")))
     assert "--resume" not in words  # nothing to go on from
     for pair in (("--crop", "auto"), ("--model", "pip"), ("--frames", "1001-1003"), ("--colourspace", "sRGB")):
         assert words[words.index(pair[0]) + 1] == pair[1]
     assert words[words.index("--threads") + 1] == "2"
     assert words[words.index("--device") + 1] == "cpu"
     session.set_seam("seam", SeamSettings(grain=0.25))
-    words = clean_words(session, choice, None, preferences, [1001, 1002, 1005], patch=True)
+    words = clean_command(session, choice, None, preferences, [1001, 1002, 1005], patch=True)
     assert words[words.index("--frames") + 1] == "1001-1002,1005"
     assert "--patch" in words
     settings = Path(words[words.index("--settings") + 1]).read_text()

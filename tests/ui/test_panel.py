@@ -15,11 +15,11 @@ from PySide6.QtWidgets import QAbstractButton, QApplication, QComboBox, QDialog,
 from pytestqt.qtbot import QtBot
 
 from rotopaint_ai.exchange import document as documents
-from rotopaint_ui.editing import LET_GO
+from rotopaint_ui.engine.frame_cache import CLEAN, PLATE
 from rotopaint_ui.host import Engine, PlateChoice, package_folders
-from rotopaint_ui.panel import Panel
-from rotopaint_ui.reel import CLEAN, PLATE
-from rotopaint_ui.session import Box, PlateFacts, State, read_results
+from rotopaint_ui.panel.panel import Panel
+from rotopaint_ui.session.editing import LET_GO
+from rotopaint_ui.session.session import Box, PlateFacts, State, read_results
 
 from .conftest import make_document, run_json, write_plate
 from .mouse import LEFT, NONE, move, spot
@@ -57,7 +57,7 @@ def results(tmp_path: Path) -> Path:
 def open_plate(qtbot: QtBot, panel: Panel, choice: PlateChoice, out: Path) -> None:
     with qtbot.waitSignal(panel.plate_opened, timeout=120_000):
         panel.open_plate(choice, out)
-    qtbot.waitUntil(lambda: panel.reel.image(PLATE, 1001) is not None, timeout=120_000)
+    qtbot.waitUntil(lambda: panel.frame_cache.image(PLATE, 1001) is not None, timeout=120_000)
     if (out / "shapes.roto.json").exists():
         qtbot.waitUntil(lambda: panel.session.document is not None, timeout=120_000)
 
@@ -99,7 +99,7 @@ def test_from_plate_to_corrected_shapes(
     assert panel.session.frame == 1003
 
     qtbot.keyClick(panel.canvas, Qt.Key.Key_W)
-    qtbot.waitUntil(lambda: panel.reel.image(CLEAN, 1003) is not None, timeout=120_000)
+    qtbot.waitUntil(lambda: panel.frame_cache.image(CLEAN, 1003) is not None, timeout=120_000)
     assert panel.canvas.wipe is not None
 
     panel.session.select("seam")
@@ -119,7 +119,7 @@ def test_from_plate_to_corrected_shapes(
 
 def test_corrections_are_saved_without_being_asked(qtbot: QtBot, panel: Panel, plate: str, out: Path) -> None:
     open_plate(qtbot, panel, PlateChoice(plate), out)
-    panel.keeper.set_rest(0.01)
+    panel.autosave.set_rest(0.01)
     from rotopaint_ai.shapes import edit
 
     state = panel.session.state
@@ -143,7 +143,7 @@ def test_nothing_opens_a_modal_dialog_and_every_error_is_one_line(
     assert "Open a plate" in panel.status.text.text()
     panel.export()
     assert "press Run first" in panel.status.text.text()
-    with qtbot.waitSignal(panel.reel.failed, timeout=120_000):
+    with qtbot.waitSignal(panel.frame_cache.failed, timeout=120_000):
         panel.open_plate(PlateChoice(str(tmp_path / "no" / "plate.####.exr")))
     assert "no: cannot list" in panel.status.text.text()
     assert panel.status.text.property("kind") == "trouble"
@@ -163,7 +163,8 @@ def test_keys_do_nothing_harmful_without_a_plate(qtbot: QtBot, panel: Panel) -> 
 def test_the_panel_loads_nothing_heavy(tmp_path: Path) -> None:
     script = (
         "import sys, json\n"
-        "import rotopaint_ui.panel, rotopaint_ui.host, rotopaint_ui.worker, rotopaint_ui.app\n"
+        "import rotopaint_ui.panel.panel, rotopaint_ui.host\n"
+        "import rotopaint_ui.engine.run_worker, rotopaint_ui.standalone.app\n"
         "heavy = {'numpy', 'cv2', 'onnxruntime', 'torch', 'OpenImageIO', 'av', 'yaml', 'PyOpenColorIO'}\n"
         "print(json.dumps(sorted(heavy & set(sys.modules))))"
     )
@@ -263,7 +264,7 @@ def test_the_very_first_nudge_can_be_undone_at_once(qtbot: QtBot, shot: Panel) -
 def test_the_tool_in_hand_stays_there_after_a_run(shot: Panel, out: Path) -> None:
     for tool, then in (("landmark", "landmark"), ("clone", "clone"), ("crop", "select")):
         shot.canvas.tool = tool
-        shot.arrivals.take_results(read_results(out), True)
+        shot.results.take_results(read_results(out), True)
         assert shot.canvas.tool == then
 
 

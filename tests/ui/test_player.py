@@ -8,12 +8,12 @@ import pytest
 from PySide6.QtCore import QObject
 from pytestqt.qtbot import QtBot
 
-from rotopaint_ui.canvas import Canvas
-from rotopaint_ui.panel import Panel
-from rotopaint_ui.player import Player
-from rotopaint_ui.reel import PLATE, Look, Reel
-from rotopaint_ui.render import Overlay
-from rotopaint_ui.session import PlateFacts, Session
+from rotopaint_ui.drawing.render import Overlay
+from rotopaint_ui.engine.frame_cache import PLATE, FrameCache, Look
+from rotopaint_ui.panel.panel import Panel
+from rotopaint_ui.services.player import Player
+from rotopaint_ui.session.session import PlateFacts, Session
+from rotopaint_ui.viewer.canvas import Canvas
 
 from .conftest import FRAMES, grabbed, picture
 
@@ -29,14 +29,14 @@ class Clock:
 
 
 @pytest.fixture
-def player(qtbot: QtBot, session: Session, reel: Reel) -> Iterator[tuple[Player, Clock, QObject]]:
+def player(qtbot: QtBot, session: Session, frame_cache: FrameCache) -> Iterator[tuple[Player, Clock, QObject]]:
     """A player of the shot at 24 frames a second, its timer idle: the test ticks."""
     clock, parent = Clock(), QObject()
-    player = Player(session, reel, parent, clock)
+    player = Player(session, frame_cache, parent, clock)
     player.play(True)
     player._timer.setInterval(10**6)
     for frame in FRAMES:
-        reel._images[PLATE, frame] = (Look(), picture())
+        frame_cache._images[PLATE, frame] = (Look(), picture())
     yield player, clock, parent
     player.play(False)
 
@@ -52,11 +52,11 @@ def test_playing_keeps_the_clock_and_comes_round(session: Session, player: tuple
 
 
 def test_frames_that_are_not_there_in_time_are_dropped_and_the_clock_goes_on(
-    session: Session, reel: Reel, player: tuple[Player, Clock, QObject]
+    session: Session, frame_cache: FrameCache, player: tuple[Player, Clock, QObject]
 ) -> None:
     play, clock, _ = player
     for frame in (1002, 1003, 1005):
-        del reel._images[PLATE, frame]
+        del frame_cache._images[PLATE, frame]
     play.tick()
     clock.now += 2.5 / 24  # 1003 is due, and is not there; nor is 1002
     play.tick()
@@ -109,16 +109,16 @@ def test_a_range_is_played_over_and_over_and_a_jump_is_followed(
     assert play.play(False) is False
 
 
-def test_the_cache_keeps_to_its_budget_and_drops_the_oldest(reel: Reel) -> None:
+def test_the_cache_keeps_to_its_budget_and_drops_the_oldest(frame_cache: FrameCache) -> None:
     for frame in range(1, 40):
-        reel._images[PLATE, frame] = (Look(), picture())
+        frame_cache._images[PLATE, frame] = (Look(), picture())
     one = picture().sizeInBytes()
-    reel.image(PLATE, 1)  # seen just now
-    reel.set_budget(5 * one)
-    assert reel.kept_bytes == 5 * one
-    assert [frame for _, frame in reel._images] == [36, 37, 38, 39, 1]
-    reel.set_budget(0)
-    assert len(reel._images) == 1
+    frame_cache.image(PLATE, 1)  # seen just now
+    frame_cache.set_budget(5 * one)
+    assert frame_cache.kept_bytes == 5 * one
+    assert [frame for _, frame in frame_cache._images] == [36, 37, 38, 39, 1]
+    frame_cache.set_budget(0)
+    assert len(frame_cache._images) == 1
 
 
 def test_in_and_out_bound_what_is_played_and_edited(panel: Panel, facts: PlateFacts) -> None:
@@ -133,6 +133,6 @@ def test_in_and_out_bound_what_is_played_and_edited(panel: Panel, facts: PlateFa
     panel.commands["range_all"].trigger()
     assert panel.player.range is None
     panel.canvas.edit("ripple")
-    reach = panel.canvas.hand.reach
+    reach = panel.canvas.context.reach
     assert reach is not None
     assert (reach.first, reach.last) == (1001, 1006)

@@ -10,9 +10,9 @@ import pytest
 from pytestqt.qtbot import QtBot
 
 from rotopaint_ai.errors import UsageError
+from rotopaint_ui.engine.frame_cache import PLATE, FrameCache, Look
+from rotopaint_ui.engine.run_worker import RunWorker
 from rotopaint_ui.host import Engine, find_engine, package_folders
-from rotopaint_ui.reel import PLATE, Look, Reel
-from rotopaint_ui.worker import Worker
 
 from .conftest import HEIGHT, WIDTH, code
 
@@ -26,68 +26,72 @@ sys.exit(int(sys.argv[1]))
 
 
 @pytest.fixture
-def reel(qtbot: QtBot) -> Iterator[Reel]:
-    reel = Reel()
-    reel.use(Engine(sys.executable, package_folders()))
-    yield reel
-    reel.shut_down()
+def frame_cache(qtbot: QtBot) -> Iterator[FrameCache]:
+    frame_cache = FrameCache()
+    frame_cache.use(Engine(sys.executable, package_folders()))
+    yield frame_cache
+    frame_cache.shut_down()
 
 
-def test_frames_come_in_their_look_and_stay_within_the_budget(qtbot: QtBot, reel: Reel, plate: str) -> None:
-    with qtbot.waitSignal(reel.opened, timeout=120_000):
-        reel.open(PLATE, plate)
-    reel._budget = 2 * WIDTH * HEIGHT * 4
+def test_frames_come_in_their_look_and_stay_within_the_budget(
+    qtbot: QtBot, frame_cache: FrameCache, plate: str
+) -> None:
+    with qtbot.waitSignal(frame_cache.opened, timeout=120_000):
+        frame_cache.open(PLATE, plate)
+    frame_cache._budget = 2 * WIDTH * HEIGHT * 4
     wanted = (1001, 1002, 1003)
-    reel.want((PLATE, frame) for frame in wanted)
-    qtbot.waitUntil(lambda: reel.image(PLATE, 1003) is not None, timeout=120_000)
-    assert reel.kept_bytes <= 2 * WIDTH * HEIGHT * 4
-    assert reel.image(PLATE, 1001) is None
-    image = reel.image(PLATE, 1003)
+    frame_cache.want((PLATE, frame) for frame in wanted)
+    qtbot.waitUntil(lambda: frame_cache.image(PLATE, 1003) is not None, timeout=120_000)
+    assert frame_cache.kept_bytes <= 2 * WIDTH * HEIGHT * 4
+    assert frame_cache.image(PLATE, 1001) is None
+    image = frame_cache.image(PLATE, 1003)
     assert image is not None
     assert image.pixelColor(20, 20).red() == code(1003)
-    reel.look = Look(exposure=8.0)
-    reel.want([(PLATE, 1003)])
-    assert reel.image(PLATE, 1003) is not None  # the earlier look, until the new one is there
-    qtbot.waitUntil(lambda: reel.image(PLATE, 1003).pixelColor(20, 20).red() == 255, timeout=120_000)
+    frame_cache.look = Look(exposure=8.0)
+    frame_cache.want([(PLATE, 1003)])
+    assert frame_cache.image(PLATE, 1003) is not None  # the earlier look, until the new one is there
+    qtbot.waitUntil(lambda: frame_cache.image(PLATE, 1003).pixelColor(20, 20).red() == 255, timeout=120_000)
 
 
 def test_a_frame_that_cannot_be_read_is_told_once_and_not_asked_again(
-    qtbot: QtBot, reel: Reel, plate: str, tmp_path: Path
+    qtbot: QtBot, frame_cache: FrameCache, plate: str, tmp_path: Path
 ) -> None:
     (tmp_path / "shot" / "plates" / "plate.1002.png").write_bytes(b"\x89PNG\r\n\x1a\n nothing")
-    with qtbot.waitSignal(reel.opened, timeout=120_000):
-        reel.open(PLATE, plate)
-    with qtbot.waitSignal(reel.failed, timeout=120_000) as told:
-        reel.want([(PLATE, 1002)])
+    with qtbot.waitSignal(frame_cache.opened, timeout=120_000):
+        frame_cache.open(PLATE, plate)
+    with qtbot.waitSignal(frame_cache.failed, timeout=120_000) as told:
+        frame_cache.want([(PLATE, 1002)])
     assert "plate.1002.png" in told.args[0]
-    assert (PLATE, 1002) in reel.broken
-    reel.want([(PLATE, 1002)])
-    assert reel._sent == []
+    assert (PLATE, 1002) in frame_cache.broken
+    frame_cache.want([(PLATE, 1002)])
+    assert frame_cache._sent == []
 
 
 def test_a_plate_that_does_not_open_leaves_the_pictures_of_the_one_that_did(
-    qtbot: QtBot, reel: Reel, plate: str
+    qtbot: QtBot, frame_cache: FrameCache, plate: str
 ) -> None:
-    with qtbot.waitSignal(reel.opened, timeout=120_000):
-        reel.open(PLATE, plate)
-    reel.want([(PLATE, 1001)])
-    qtbot.waitUntil(lambda: reel.image(PLATE, 1001) is not None, timeout=120_000)
-    with qtbot.waitSignal(reel.failed, timeout=120_000):
-        reel.open(PLATE, "/no/such/plate.####.exr")
-    assert reel.image(PLATE, 1001) is not None
-    reel.want([(PLATE, 1002)])
-    qtbot.waitUntil(lambda: reel.image(PLATE, 1002) is not None, timeout=120_000)
+    with qtbot.waitSignal(frame_cache.opened, timeout=120_000):
+        frame_cache.open(PLATE, plate)
+    frame_cache.want([(PLATE, 1001)])
+    qtbot.waitUntil(lambda: frame_cache.image(PLATE, 1001) is not None, timeout=120_000)
+    with qtbot.waitSignal(frame_cache.failed, timeout=120_000):
+        frame_cache.open(PLATE, "/no/such/plate.####.exr")
+    assert frame_cache.image(PLATE, 1001) is not None
+    frame_cache.want([(PLATE, 1002)])
+    qtbot.waitUntil(lambda: frame_cache.image(PLATE, 1002) is not None, timeout=120_000)
 
 
-def test_a_decoder_that_dies_is_started_again_with_its_plates(qtbot: QtBot, reel: Reel, plate: str) -> None:
-    with qtbot.waitSignal(reel.opened, timeout=120_000):
-        reel.open(PLATE, plate)
-    assert reel._process is not None
-    with qtbot.waitSignal(reel.failed, timeout=120_000) as told:
-        reel._process.kill()
+def test_a_decoder_that_dies_is_started_again_with_its_plates(
+    qtbot: QtBot, frame_cache: FrameCache, plate: str
+) -> None:
+    with qtbot.waitSignal(frame_cache.opened, timeout=120_000):
+        frame_cache.open(PLATE, plate)
+    assert frame_cache._process is not None
+    with qtbot.waitSignal(frame_cache.failed, timeout=120_000) as told:
+        frame_cache._process.kill()
     assert "started again" in told.args[0]
-    reel.want([(PLATE, 1001)])
-    qtbot.waitUntil(lambda: reel.image(PLATE, 1001) is not None, timeout=120_000)
+    frame_cache.want([(PLATE, 1001)])
+    qtbot.waitUntil(lambda: frame_cache.image(PLATE, 1001) is not None, timeout=120_000)
 
 
 @pytest.mark.parametrize(
@@ -97,7 +101,7 @@ def test_a_decoder_that_dies_is_started_again_with_its_plates(qtbot: QtBot, reel
 def test_events_and_outcome_of_a_run(
     qtbot: QtBot, engine_of: Callable[[str], Engine], exit_code: int, is_done: bool, text: str
 ) -> None:
-    worker, events = Worker(), []
+    worker, events = RunWorker(), []
     worker.happened.connect(events.append)
     with qtbot.waitSignal(worker.finished, timeout=120_000) as ended:
         worker.start(engine_of(EVENTS), [str(exit_code), "run"])
@@ -109,7 +113,7 @@ def test_events_and_outcome_of_a_run(
 
 
 def test_a_complaint_is_told_in_one_line(qtbot: QtBot, engine_of: Callable[[str], Engine]) -> None:
-    worker = Worker()
+    worker = RunWorker()
     engine = engine_of("import sys; sys.exit('rotopaint run: crop 1,2: wanted X,Y,W,H')")
     with qtbot.waitSignal(worker.finished, timeout=120_000) as ended:
         worker.start(engine, ["run"])
@@ -118,7 +122,7 @@ def test_a_complaint_is_told_in_one_line(qtbot: QtBot, engine_of: Callable[[str]
 
 def test_stopping_ends_the_run(qtbot: QtBot, engine_of: Callable[[str], Engine]) -> None:
     script = "import json, time\nprint(json.dumps({'event': 'started'}), flush=True)\ntime.sleep(60)"
-    worker = Worker()
+    worker = RunWorker()
     with qtbot.waitSignal(worker.happened, timeout=120_000):
         worker.start(engine_of(script), [])
     with qtbot.waitSignal(worker.finished, timeout=120_000) as ended:
@@ -128,7 +132,7 @@ def test_stopping_ends_the_run(qtbot: QtBot, engine_of: Callable[[str], Engine])
 
 
 def test_an_engine_that_does_not_start_is_told(qtbot: QtBot) -> None:
-    worker = Worker()
+    worker = RunWorker()
     with qtbot.waitSignal(worker.finished, timeout=120_000) as ended:
         worker.start(Engine("/no/such/python", ()), ["run"])
     assert ended.args[0] is False

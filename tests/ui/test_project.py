@@ -12,19 +12,18 @@ import pytest
 from rotopaint_ai.errors import PlateError, ProjectError
 from rotopaint_ai.exchange import document as documents
 from rotopaint_ai.project import Project, SeamSettings, State
-from rotopaint_ai.project.run_record import RunRecord
-from rotopaint_ui import edits
-from rotopaint_ui.projects import look_at_witnesses
-from rotopaint_ui.session import Box, PlateFacts, Session, read_results
-from rotopaint_ui.shot import frame_paths
+from rotopaint_ui.session.project_file import look_at_witnesses
+from rotopaint_ui.session.run_record import RunRecord
+from rotopaint_ui.session.session import Box, PlateFacts, Session, read_results
+from rotopaint_ui.session.shot import frame_paths
 
-from .conftest import FRAMES, make_document, run_json, write_plate
+from .conftest import FRAMES, make_document, move_points, run_json, write_plate
 
 
 def drag(session: Session, dx: float) -> None:
     document = session.document
     assert document is not None
-    session.act("move points", replace(session.state, document=edits.move_points(document, "seam", [1003], [0], dx, 0)))
+    session.act("move points", replace(session.state, document=move_points(document, "seam", [1003], [0], dx, 0)))
 
 
 def x(session: Session) -> float:

@@ -13,12 +13,14 @@ from rotopaint_ai.errors import UsageError
 from rotopaint_ai.exchange import document as documents
 from rotopaint_ai.project.run_record import RunRecord
 from rotopaint_ai.shapes.roto import Key, RotoDocument
-from rotopaint_ui.app import Window
+from rotopaint_ui.engine.command_lines import run_command, run_frames
 from rotopaint_ui.host import PlateChoice
-from rotopaint_ui.panel import Panel
-from rotopaint_ui.preferences import Preferences
-from rotopaint_ui.session import PlateFacts, Session, read_results
-from rotopaint_ui.words import range_text, run_frames, run_words
+from rotopaint_ui.panel.panel import Panel
+from rotopaint_ui.session.run_record import RunRecord
+from rotopaint_ui.session.session import PlateFacts, Session, read_results
+from rotopaint_ui.session.shot import range_text
+from rotopaint_ui.settings.preferences import Preferences
+from rotopaint_ui.standalone.app import Window
 
 from .conftest import FRAMES, make_document
 
@@ -53,7 +55,7 @@ def test_a_run_is_asked_for_the_frames_between_in_and_out(session: Session) -> N
     assert run_frames(session, CHOICE) == (1002, 1003, 1005)  # 1004 is not on disk
     assert run_frames(session, replace(CHOICE, frames="1003-1006")) == (1003, 1005)  # and what the Read node says
     assert run_frames(session, CHOICE, ignores_range=True) is None
-    words = run_words(session, CHOICE, None, Preferences(), run_frames(session, CHOICE))
+    words = run_command(session, CHOICE, None, Preferences(), run_frames(session, CHOICE))
     assert words[words.index("--frames") + 1] == "1002-1005"
     session.set_span((1004, 1004))
     with pytest.raises(UsageError, match="no frame of the plate lies between them"):
@@ -63,12 +65,12 @@ def test_a_run_is_asked_for_the_frames_between_in_and_out(session: Session) -> N
 def test_a_run_goes_on_only_where_one_of_the_same_frames_was_begun(session: Session, out: Path) -> None:
     (out / ".rotopaint").mkdir()
     (out / ".rotopaint" / "job.json").write_text(json.dumps({"frames": ["1001-1003, 1005-1006"]}))
-    assert "--resume" in run_words(session, CHOICE, None, Preferences())
-    assert "--resume" not in run_words(session, CHOICE, None, Preferences(), (1002, 1003))
+    assert "--resume" in run_command(session, CHOICE, None, Preferences())
+    assert "--resume" not in run_command(session, CHOICE, None, Preferences(), (1002, 1003))
     (out / ".rotopaint" / "job.json").write_text(json.dumps({"frames": ["1002-1003"]}))
-    assert "--resume" in run_words(session, CHOICE, None, Preferences(), (1002, 1003))
+    assert "--resume" in run_command(session, CHOICE, None, Preferences(), (1002, 1003))
     (out / ".rotopaint" / "job.json").write_text("torn")
-    assert "--resume" not in run_words(session, CHOICE, None, Preferences())
+    assert "--resume" not in run_command(session, CHOICE, None, Preferences())
 
 
 @pytest.mark.parametrize("is_own", [True, False], ids=["run in the panel", "run outside"])

@@ -11,14 +11,14 @@ from PySide6.QtCore import QObject
 from pytestqt.qtbot import QtBot
 
 from rotopaint_ai.shapes import edit
-from rotopaint_ui.exports import Exports
 from rotopaint_ui.host import Engine, PlateChoice
-from rotopaint_ui.inspector.export import ExportTab
-from rotopaint_ui.jobs import ShotJobs
-from rotopaint_ui.keeper import Keeper
-from rotopaint_ui.panel import Panel
-from rotopaint_ui.preferences import Preferences
-from rotopaint_ui.session import PlateFacts, Session, read_results
+from rotopaint_ui.inspector.export_tab import ExportTab
+from rotopaint_ui.panel.export_runner import ExportRunner
+from rotopaint_ui.panel.panel import Panel
+from rotopaint_ui.services.autosave import Autosave
+from rotopaint_ui.services.shot_jobs import ShotJobs
+from rotopaint_ui.session.session import PlateFacts, Session, read_results
+from rotopaint_ui.settings.preferences import Preferences
 
 from .conftest import FakeHost
 
@@ -95,14 +95,14 @@ def test_what_would_be_lost_is_refused_and_nothing_looks_as_if_it_were_done(
 
 def test_autosave_says_it_once_and_save_each_time(qtbot: QtBot, reader: Session, out: Path) -> None:
     owner, said, before = QObject(), list[str](), files_of(out)
-    keeper = Keeper(reader, lambda: True, owner)
-    keeper.failed.connect(said.append)
-    keeper.set_rest(0)
-    keeper.touch()
+    autosave = Autosave(reader, lambda: True, owner)
+    autosave.failed.connect(said.append)
+    autosave.set_rest(0)
+    autosave.touch()
     qtbot.waitUntil(lambda: len(said) == 1, timeout=120_000)
-    keeper._write_beside()
+    autosave._write_beside()
     assert said == [f"Not saved: {reader.refusal}"]
-    keeper.save()
+    autosave.save()
     assert said == [f"Not saved: {reader.refusal}"] * 2
     assert files_of(out) == before
 
@@ -113,7 +113,7 @@ def test_exports_go_anywhere_but_into_the_owners_folder(
     tab = ExportTab(reader, None)
     qtbot.addWidget(tab)
     tab.refresh()
-    exports, said, asked = Exports(reader, FakeHost(), tab, tab), list[str](), list[object]()
+    exports, said, asked = ExportRunner(reader, FakeHost(), tab, tab), list[str](), list[object]()
     exports.said.connect(lambda text, kind: said.append(text))
     monkeypatch.setattr(exports._writer, "ask", lambda *words: asked.append(words))
     exports.export()

@@ -18,18 +18,18 @@ from rotopaint_ai.pipeline.second_opinion import summary
 from rotopaint_ai.project import run_record
 from rotopaint_ai.project.state import Spread, State
 from rotopaint_ai.shapes.roto import Key
-from rotopaint_ui import edits
-from rotopaint_ui.corrections import KeysReply, LandmarkDrag, ShapesReply
-from rotopaint_ui.inspector.frame import FrameTab
-from rotopaint_ui.inspector.shapes import ShapesTab
-from rotopaint_ui.moved import moved_keys
-from rotopaint_ui.reel import Reel
-from rotopaint_ui.review import ReviewLoop, Visits
-from rotopaint_ui.session import Session, read_results
-from rotopaint_ui.timeline import Timeline
-from rotopaint_ui.timeline.reach import Reach
+from rotopaint_ui.engine.frame_cache import FrameCache
+from rotopaint_ui.inspector.frame_tab import FrameTab
+from rotopaint_ui.inspector.shapes_tab import ShapesTab
+from rotopaint_ui.services.review_loop import ReviewLoop, Visits
+from rotopaint_ui.session import run_record
+from rotopaint_ui.session.corrections import KeysReply, LandmarkDrag, ShapesReply
+from rotopaint_ui.session.key_diff import moved_keys
+from rotopaint_ui.session.session import Session, read_results
+from rotopaint_ui.session.spread_reach import SpreadReach
+from rotopaint_ui.timeline.timeline import Timeline
 
-from .conftest import run_json
+from .conftest import move_points, run_json
 
 
 class FakeLive:
@@ -70,7 +70,7 @@ def loop(session: Session, said: list[str]) -> ReviewLoop:
 def correct(session: Session, frame: int, shape: str = "seam") -> None:
     """A person moves a point of a shape."""
     session.go_to(frame)
-    document = edits.move_points(session.document, shape, [frame], {0}, 1, 0)  # type: ignore[arg-type]
+    document = move_points(session.document, shape, [frame], {0}, 1, 0)  # type: ignore[arg-type]
     session.act("move points", replace(session.state, document=document))
 
 
@@ -117,7 +117,7 @@ def place(session: Session, frame: int) -> None:
 
 def test_shapes_that_followed_a_landmark_are_settled(loop: ReviewLoop, session: Session, qtbot: QtBot) -> None:
     """At 1003 the run expects 2.0 px of the seam, which follows, and 1.0 of the eye, which does not."""
-    timeline = Timeline(session, Reel())
+    timeline = Timeline(session, FrameCache())
     qtbot.addWidget(timeline)
     place(session, 1003)
     assert session.document is not None
@@ -171,7 +171,7 @@ def test_a_run_carries_on_what_had_been_carried_on_and_no_more(loop: ReviewLoop,
     live = session.live
     assert isinstance(live, FakeLive)
     correct(session, 1003)
-    loop.drag(Reach(1003, 1002, 1005), has_let_go=False)
+    loop.drag(SpreadReach(1003, 1002, 1005), has_let_go=False)
     loop.spread()
     live.asked.clear()
     session.take_run(read_results(out))
@@ -217,7 +217,7 @@ def test_a_second_opinion_is_a_reason_and_can_be_visited(loop: ReviewLoop, sessi
 
 
 def test_doubts_stand_over_the_bars_in_a_form_of_their_own(qtbot: QtBot, session: Session) -> None:
-    timeline = Timeline(session, Reel())
+    timeline = Timeline(session, FrameCache())
     qtbot.addWidget(timeline)
     timeline.resize(600, 200)
     x, y = (round(timeline.x_of(1003.5)), round(timeline._tops()["bars"] + 2))
@@ -246,7 +246,7 @@ def test_the_second_opinion_is_read_from_run_json_and_kept(tmp_path: Path) -> No
 
 
 def test_the_error_strip_shows_what_is_left(qtbot: QtBot, session: Session) -> None:
-    timeline = Timeline(session, Reel())
+    timeline = Timeline(session, FrameCache())
     qtbot.addWidget(timeline)
     timeline.resize(600, 200)
     axis = timeline.axis
@@ -303,9 +303,9 @@ def test_the_bracket_appears_with_a_correction_and_stays_as_dragged(loop: Review
     assert loop.reach is not None
     assert loop.reach.frame == 1003
     assert not loop.reach.is_spread
-    loop.drag(Reach(1003, 1002, 1005), has_let_go=True)
+    loop.drag(SpreadReach(1003, 1002, 1005), has_let_go=True)
     session.select("eye")
-    assert loop.reach == Reach(1003, 1002, 1005)
+    assert loop.reach == SpreadReach(1003, 1002, 1005)
     session.go_to(1001)
     assert loop.reach is None
 
@@ -317,7 +317,7 @@ def test_spread_moves_keys_inside_the_bracket_and_no_human_key(
     correct(session, 1003)
     before = session.document
     assert before is not None
-    loop.drag(Reach(1003, 1002, 1005), has_let_go=False)
+    loop.drag(SpreadReach(1003, 1002, 1005), has_let_go=False)
     loop.spread()
     after = session.document
     assert after is not None
@@ -325,7 +325,7 @@ def test_spread_moves_keys_inside_the_bracket_and_no_human_key(
     assert keys[1002].points[0].x == old[1002].points[0].x + 2
     assert (keys[1003], keys[1005]) == (old[1003], old[1005])
     assert keys[1001] == old[1001]
-    assert loop.reach == Reach(1003, 1002, 1005, is_spread=True)
+    assert loop.reach == SpreadReach(1003, 1002, 1005, is_spread=True)
     assert said[-1] == "Spread: 1 keys of 1 shape moved, most by 2.0 px at 1002. Undo takes it back"
     assert loop.moved is not None
     assert dict(loop.moved.by_frame) == {1002: 2.0}
@@ -336,7 +336,7 @@ def test_spread_moves_keys_inside_the_bracket_and_no_human_key(
 
 def test_dragging_a_bracket_that_is_spread_spreads_anew(loop: ReviewLoop, session: Session) -> None:
     correct(session, 1003)
-    loop.drag(Reach(1003, 1002, 1005), has_let_go=False)
+    loop.drag(SpreadReach(1003, 1002, 1005), has_let_go=False)
     loop.spread()
     reach = loop.reach
     assert reach is not None
@@ -357,7 +357,7 @@ def test_refit_needs_a_correction(loop: ReviewLoop, session: Session, said: list
 def test_moved_keys_are_measured_at_their_control_points(session: Session) -> None:
     document = session.document
     assert document is not None
-    moved = edits.move_points(document, "seam", [1001, 1002], {1}, 3, 4)
+    moved = move_points(document, "seam", [1001, 1002], {1}, 3, 4)
     found = moved_keys(document, moved)
     assert dict(found.by_frame) == {1001: 5.0, 1002: 5.0}
     assert found.n_keys == 2

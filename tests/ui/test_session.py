@@ -10,11 +10,10 @@ import pytest
 
 from rotopaint_ai.errors import DocumentError
 from rotopaint_ai.exchange import document as documents
-from rotopaint_ai.project import run_record
-from rotopaint_ui import edits
-from rotopaint_ui.session import HAND_NAME, Box, PlateFacts, Session, State, read_results
+from rotopaint_ui.session import run_record
+from rotopaint_ui.session.session import HAND_NAME, Box, PlateFacts, Session, State, read_results
 
-from .conftest import make_document, run_json
+from .conftest import make_document, move_points, run_json
 
 
 def drag(session: Session, dx: float) -> None:
@@ -23,7 +22,7 @@ def drag(session: Session, dx: float) -> None:
     for part in (0.3, 0.7, 1.0):
         document = session.before_gesture.document
         assert document is not None
-        moved = edits.move_points(document, "seam", session.held_frames(), {0}, dx * part, 0)
+        moved = move_points(document, "seam", session.held_frames(), {0}, dx * part, 0)
         session.preview(replace(session.before_gesture, document=moved))
     session.commit()
 
@@ -125,7 +124,7 @@ def test_a_run_keeps_human_keys_and_is_one_step(session: Session, out: Path) -> 
     drag(session, 4.0)
     session.save()
     session.prepare_run()
-    documents.write(out / "shapes.roto.json", edits.move_points(make_document(), "seam", [1001, 1002], {0}, -5, 0))
+    documents.write(out / "shapes.roto.json", move_points(make_document(), "seam", [1001, 1002], {0}, -5, 0))
     session.take_run(read_results(out))
     assert not session.is_saved
     session.save()

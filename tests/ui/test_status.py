@@ -12,16 +12,17 @@ from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 import rotopaint_ai
-from rotopaint_ai.project.state import SeamSettings
-from rotopaint_ui import edits
-from rotopaint_ui.panel import Panel
-from rotopaint_ui.session import PlateFacts, State, read_results
-from rotopaint_ui.status import _PANEL_WORDS, StatusLine
+from rotopaint_ai.project.values import SeamSettings
+from rotopaint_ui.panel.panel import Panel
+from rotopaint_ui.panel.status_line import _PANEL_WORDS, StatusLine
+from rotopaint_ui.session.session import PlateFacts, State, read_results
+
+from .conftest import move_points
 
 
 def moved(state: State, dx: float) -> State:
     assert state.document is not None
-    return replace(state, document=edits.move_points(state.document, "seam", [1001], [0], dx, 0.0))
+    return replace(state, document=move_points(state.document, "seam", [1001], [0], dx, 0.0))
 
 
 def test_undo_in_a_drag_says_that_the_drag_comes_first(panel: Panel, facts: PlateFacts, out: Path) -> None:
@@ -109,7 +110,7 @@ def test_the_work_is_called_saved_where_it_is(panel: Panel, facts: PlateFacts, o
     panel.display.refresh()
     assert saved.text() == "Saved"
     assert str(out / "shot.rotopaint") in saved.toolTip()
-    panel.keeper.save()
+    panel.autosave.save()
     assert saved.toolTip().endswith("shapes.roto.json is written")
 
 

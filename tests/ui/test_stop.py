@@ -11,8 +11,8 @@ from PySide6.QtCore import Qt
 from pytestqt.qtbot import QtBot
 
 from rotopaint_ai.cli.demo import find_sample
-from rotopaint_ui.app import Window
 from rotopaint_ui.host import Engine, package_folders
+from rotopaint_ui.standalone.app import Window
 
 from .test_flow import CONTROL, document_of, drag, key, open_shot
 
@@ -76,7 +76,9 @@ def test_a_stopped_run_keeps_what_has_come_and_run_goes_on(
     panel, jobs = window.panel, window.panel.jobs
     open_shot(qtbot, window, shot / "plate.1001.exr")
     drag(qtbot, window, (338, 138), (626, 443))
-    monkeypatch.setattr("rotopaint_ui.worker.PATIENCE_MS", 10_000_000)  # a slow machine must not end it the hard way
+    monkeypatch.setattr(
+        "rotopaint_ui.engine.run_worker.PATIENCE_MS", 10_000_000
+    )  # a slow machine must not end it the hard way
     with monkeypatch.context() as patch:
         patch.setattr(jobs, "_engine", lambda: gated)
         press_run(qtbot, window, "gate")

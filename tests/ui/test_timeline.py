@@ -9,22 +9,24 @@ from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QImage, QPainter
 from pytestqt.qtbot import QtBot
 
-from rotopaint_ui import edits
-from rotopaint_ui.reel import Reel
-from rotopaint_ui.session import Session
-from rotopaint_ui.timeline import Timeline
+from rotopaint_ui.drawing.ramp import ramp
+from rotopaint_ui.engine.frame_cache import FrameCache
+from rotopaint_ui.session.session import Session
+from rotopaint_ui.session.spread_reach import SpreadReach
 from rotopaint_ui.timeline.axis import LEFT, RIGHT, Axis
-from rotopaint_ui.timeline.heat import BARS, SETTLED, columns, paint_bars
-from rotopaint_ui.timeline.keys import key_sources
-from rotopaint_ui.timeline.ramp import ramp
-from rotopaint_ui.timeline.reach import Reach, end_at
+from rotopaint_ui.timeline.error_strip import BARS, SETTLED, columns, paint_bars
+from rotopaint_ui.timeline.key_strip import key_sources
+from rotopaint_ui.timeline.reach_strip import end_at
+from rotopaint_ui.timeline.timeline import Timeline
+
+from .conftest import move_points
 
 BUTTON = Qt.MouseButton.LeftButton
 
 
 @pytest.fixture
 def timeline(qtbot: QtBot, session: Session) -> Timeline:
-    timeline = Timeline(session, Reel())
+    timeline = Timeline(session, FrameCache())
     qtbot.addWidget(timeline)
     timeline.refresh()
     timeline.resize(660, timeline.sizeHint().height())
@@ -79,7 +81,7 @@ def test_rows_of_shapes_show_their_own_errors_and_select(qtbot: QtBot, timeline:
 
 def test_a_persons_key_wins_over_the_models_in_the_strip(session: Session) -> None:
     assert session.document is not None
-    document = edits.move_points(session.document, "seam", [1002], {0}, 1, 0)
+    document = move_points(session.document, "seam", [1002], {0}, 1, 0)
     assert key_sources(document.shapes)[1002] == "human"
     assert key_sources(document.shapes)[1001] == "model"
 
@@ -112,10 +114,10 @@ def _extent(image: QImage, timeline: Timeline, frame: int, y: int, up: int) -> i
 
 
 def test_the_ends_of_the_bracket_are_dragged(qtbot: QtBot, timeline: Timeline) -> None:
-    timeline.reach = Reach(1003, 1002, 1005)
-    seen: list[tuple[Reach, bool]] = []
+    timeline.reach = SpreadReach(1003, 1002, 1005)
+    seen: list[tuple[SpreadReach, bool]] = []
 
-    def take(reach: Reach, let_go: bool) -> None:
+    def take(reach: SpreadReach, let_go: bool) -> None:
         timeline.reach = reach
         seen.append((reach, let_go))
 
@@ -125,19 +127,19 @@ def test_the_ends_of_the_bracket_are_dragged(qtbot: QtBot, timeline: Timeline) -
     qtbot.mouseMove(timeline, QPoint(int(timeline.x_of(1006)) + 10, y))
     qtbot.mouseMove(timeline, QPoint(int(timeline.x_of(1001)), y))
     qtbot.mouseRelease(timeline, BUTTON, pos=QPoint(int(timeline.x_of(1001)), y))
-    assert seen[0] == (Reach(1003, 1002, 1006), False)
-    assert seen[-1] == (Reach(1003, 1002, 1003), True)  # never past the corrected frame
+    assert seen[0] == (SpreadReach(1003, 1002, 1006), False)
+    assert seen[-1] == (SpreadReach(1003, 1002, 1003), True)  # never past the corrected frame
 
 
 def test_a_bracket_that_is_nowhere_near_is_not_taken(timeline: Timeline) -> None:
     axis = timeline.axis
     assert axis is not None
-    reach = Reach(1003, 1002, 1005)
+    reach = SpreadReach(1003, 1002, 1005)
     assert end_at(reach, axis, axis.x_of(1002) + 2) == "first"
     assert end_at(reach, axis, axis.x_of(1006) - 2) == "last"
     assert end_at(reach, axis, axis.x_of(1004)) is None
-    assert reach.longer(9, 1001, 1006) == Reach(1003, 1001, 1006)
-    assert reach.longer(-9, 1001, 1006) == Reach(1003, 1003, 1003)
+    assert reach.longer(9, 1001, 1006) == SpreadReach(1003, 1001, 1006)
+    assert reach.longer(-9, 1001, 1006) == SpreadReach(1003, 1003, 1003)
 
 
 def test_marks_stand_in_their_strip(timeline: Timeline, session: Session) -> None:
@@ -173,7 +175,7 @@ def test_frames_that_a_person_is_done_with_lose_their_colour(timeline: Timeline,
     session.mark([1003], None)
     session.select("seam")
     assert session.document is not None
-    moved = edits.move_points(session.document, "seam", [1005], [0], 1, 0)
+    moved = move_points(session.document, "seam", [1005], [0], 1, 0)
     session.act("move points", replace(session.state, document=moved))
     assert SETTLED.rgb() in colours(1005)
     session.select("eye")  # nobody has keyed the eye there

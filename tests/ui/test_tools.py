@@ -11,11 +11,11 @@ from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from rotopaint_ai.shapes.roto import ControlPoint
-from rotopaint_ui.canvas import Canvas
-from rotopaint_ui.session import Session
-from rotopaint_ui.tools import ReshapeTool, Touch
+from rotopaint_ui.session.session import Session
 from rotopaint_ui.tools.clone import CloneTool
 from rotopaint_ui.tools.select import select_under
+from rotopaint_ui.tools.toolbox import MouseEvent, ReshapeTool
+from rotopaint_ui.viewer.canvas import Canvas
 
 from .conftest import FRAMES
 from .mouse import ALT, CTRL, LEFT, NONE, SHIFT, Engine, Near, Place, drag, move, places, points, spot
@@ -190,7 +190,7 @@ def test_a_rubber_band_with_nothing_selected_takes_the_shape_that_is_in_it(
 
 def test_the_right_button_selects_what_it_is_pressed_on(canvas: Canvas, session: Session) -> None:
     def pressed(place: Place) -> tuple[str | None, frozenset[int]]:
-        select_under(canvas.hand, Touch(QPointF(spot(canvas, place)), canvas.view, NONE))
+        select_under(canvas.context, MouseEvent(QPointF(spot(canvas, place)), canvas.view, NONE))
         return session.selection.shape, session.selection.points
 
     assert pressed((20, 20)) == ("seam", frozenset())

@@ -11,10 +11,10 @@ from PySide6.QtGui import QColor, QImage, QPainter
 from pytestqt.qtbot import QtBot
 
 from rotopaint_ai.shapes.roto import ControlPoint, Key
-from rotopaint_ui.canvas import Canvas
-from rotopaint_ui.reel import PLATE, Look, Reel
-from rotopaint_ui.render import MATTE_COLOURS, SEAM_COLOURS, Overlay, View, paint_matte
-from rotopaint_ui.session import Session
+from rotopaint_ui.drawing.render import MATTE_COLOURS, SEAM_COLOURS, Overlay, View, paint_matte
+from rotopaint_ui.engine.frame_cache import PLATE, FrameCache, Look
+from rotopaint_ui.session.session import Session
+from rotopaint_ui.viewer.canvas import Canvas
 from rotopaint_ui.viewer.loupe import loupe_at
 from rotopaint_ui.viewer.outlines import Outlines
 from rotopaint_ui.viewer.readout import landmark_note, words
@@ -29,10 +29,10 @@ PLAIN = QColor("#404040")
 # --- pixels -----------------------------------------------------------------------------------------------------------
 
 
-def test_magnified_pixels_are_shown_as_they_are(canvas: Canvas, session: Session, reel: Reel) -> None:
+def test_magnified_pixels_are_shown_as_they_are(canvas: Canvas, session: Session, frame_cache: FrameCache) -> None:
     image = picture()
     image.setPixelColor(10, 5, QColor("#ffffff"))
-    reel._images[PLATE, 1001] = (Look(), image)
+    frame_cache._images[PLATE, 1001] = (Look(), image)
     canvas.overlay = Overlay(splines=False, landmarks=False)
     canvas.zoom_to(16.0)
     canvas._set_view(View(16.0, 3.4, 7.6))
@@ -44,12 +44,14 @@ def test_magnified_pixels_are_shown_as_they_are(canvas: Canvas, session: Session
     assert len(white) == 16 * 16
 
 
-def test_a_smaller_picture_is_averaged_when_the_eye_rests(qtbot: QtBot, canvas: Canvas, reel: Reel) -> None:
+def test_a_smaller_picture_is_averaged_when_the_eye_rests(
+    qtbot: QtBot, canvas: Canvas, frame_cache: FrameCache
+) -> None:
     image = picture("#000000")
     for y in range(HEIGHT):
         for x in range(y % 2, WIDTH, 2):
             image.setPixelColor(x, y, QColor("#ffffff"))
-    reel._images[PLATE, 1001] = (Look(), image)
+    frame_cache._images[PLATE, 1001] = (Look(), image)
     canvas.overlay = Overlay(splines=False, landmarks=False)
     canvas.resize(240, 160)
     canvas._set_view(View(0.25, 20, 20))
@@ -182,7 +184,7 @@ def test_seams_and_mattes_differ_for_people_who_see_two_primaries() -> None:
 
 
 def test_a_hole_and_a_damaged_frame_say_so_and_a_frame_being_read_keeps_the_picture(
-    canvas: Canvas, session: Session, reel: Reel
+    canvas: Canvas, session: Session, frame_cache: FrameCache
 ) -> None:
     canvas.overlay = Overlay(splines=False, landmarks=False)
     before = grabbed(canvas)[300, 300]
@@ -194,7 +196,7 @@ def test_a_hole_and_a_damaged_frame_say_so_and_a_frame_being_read_keeps_the_pict
     hole = grabbed(canvas)
     assert hole[300, 300].max() < 50
     assert hole[10:50].max() > 120  # words
-    reel.broken[PLATE, 1002] = "plate.1002.exr: cannot be read"
+    frame_cache.broken[PLATE, 1002] = "plate.1002.exr: cannot be read"
     session.go_to(1002)
     said = grabbed(canvas)[10:50]
     assert (said[..., 0] - said[..., 2]).max() > 60  # in orange
@@ -294,7 +296,7 @@ def test_the_loupe_is_round_and_shows_the_plate(qtbot: QtBot, canvas: Canvas, se
 
 
 def test_the_readout_tells_values_place_frame_and_magnification(
-    qtbot: QtBot, canvas: Canvas, session: Session, reel: Reel
+    qtbot: QtBot, canvas: Canvas, session: Session, frame_cache: FrameCache
 ) -> None:
     assert words(1001, 10.04, 5.5, 2.0, None) == "x 10.0  y 5.5   frame 1001   200 %"
     assert words(7, 1, 2, 1.0, (0.18, 12.5, -0.01)) == "0.1800  12.50  -0.0100   x 1.0  y 2.0   frame 7   100 %"
@@ -302,9 +304,9 @@ def test_the_readout_tells_values_place_frame_and_magnification(
     canvas.readout_changed.connect(told.append)
     qtbot.mouseMove(canvas, QPoint(105, 55))
     assert told[-1].startswith("x 10.5  y 5.5   frame 1001")
-    reel.pixel_ready.emit(PLATE, 1001, 10, 5, (0.5, 0.25, 2.0))
+    frame_cache.pixel_ready.emit(PLATE, 1001, 10, 5, (0.5, 0.25, 2.0))
     assert told[-1].startswith("0.5000  0.2500  2.0000   x 10.5")
-    reel.pixel_ready.emit(PLATE, 1001, 11, 5, (9.0, 9.0, 9.0))  # of a pixel that the mouse has left
+    frame_cache.pixel_ready.emit(PLATE, 1001, 11, 5, (9.0, 9.0, 9.0))  # of a pixel that the mouse has left
     assert told[-1].startswith("x 10.5")
 
 

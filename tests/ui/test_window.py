@@ -9,16 +9,16 @@ import pytest
 from PySide6.QtGui import QColor
 from pytestqt.qtbot import QtBot
 
-from rotopaint_ui import window
-from rotopaint_ui.decoder import Decoder
-from rotopaint_ui.reel import PLATE, Reel
-from rotopaint_ui.window import Inlet, Outlet
+from rotopaint_ui.engine import shared_memory
+from rotopaint_ui.engine.decoder import Decoder
+from rotopaint_ui.engine.frame_cache import PLATE, FrameCache
+from rotopaint_ui.engine.shared_memory import SharedMemoryReader, SharedMemoryWriter
 
 from .conftest import FakeHost, code, write_plate
 
 
 def test_what_is_put_in_comes_out_and_the_name_is_gone() -> None:
-    outlet, inlet = Outlet(), Inlet()
+    outlet, inlet = SharedMemoryWriter(), SharedMemoryReader()
     room = outlet.room(1000)
     assert room is not None
     memory, name = room
@@ -43,7 +43,7 @@ def test_without_memory_the_picture_goes_through_the_pipe(monkeypatch: pytest.Mo
     def full(size: int) -> None:
         raise OSError("No space left on device")
 
-    monkeypatch.setattr(window, "_make", full)
+    monkeypatch.setattr(shared_memory, "_make", full)
     decoder = Decoder()
     decoder.answer({"ask": "open", "plate": PLATE, "source": write_plate(tmp_path / "p")})
     ask = {"ask": "frame", "plate": PLATE, "frame": 1002, "look": [0.0, 1.0, "Un-tone-mapped"], "window": True}
@@ -65,19 +65,19 @@ def test_a_pixel_is_read_as_the_plate_holds_it_whatever_the_look(tmp_path: Path)
 
 
 def test_the_reel_takes_pictures_and_pixels_from_the_process(qtbot: QtBot, tmp_path: Path) -> None:
-    reel = Reel()
-    reel.use(FakeHost().engine())
-    with qtbot.waitSignal(reel.opened, timeout=120_000):
-        reel.open(PLATE, write_plate(tmp_path / "p"))
-    with qtbot.waitSignal(reel.image_ready, timeout=120_000):
-        reel.want([(PLATE, 1003)])
-    image = reel.image(PLATE, 1003)
+    frame_cache = FrameCache()
+    frame_cache.use(FakeHost().engine())
+    with qtbot.waitSignal(frame_cache.opened, timeout=120_000):
+        frame_cache.open(PLATE, write_plate(tmp_path / "p"))
+    with qtbot.waitSignal(frame_cache.image_ready, timeout=120_000):
+        frame_cache.want([(PLATE, 1003)])
+    image = frame_cache.image(PLATE, 1003)
     assert image is not None
     grey = QColor(code(1003), code(1003), code(1003))
     assert (image.pixelColor(10, 5), image.pixelColor(40, 30)) == (QColor(255, 255, 255), grey)
     told: list[tuple[object, ...]] = []
-    reel.pixel_ready.connect(lambda *facts: told.append(facts))
-    reel.ask_pixel(PLATE, 1003, 10, 5)
+    frame_cache.pixel_ready.connect(lambda *facts: told.append(facts))
+    frame_cache.ask_pixel(PLATE, 1003, 10, 5)
     qtbot.waitUntil(lambda: bool(told), timeout=120_000)
     assert told == [(PLATE, 1003, 10, 5, pytest.approx((1.0, 1.0, 1.0)))]
-    reel.shut_down()
+    frame_cache.shut_down()

@@ -8,7 +8,7 @@ from typing import Protocol
 from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QPainter, QPen
 
-from rotopaint_ui.render import View
+from rotopaint_ui.drawing.render import View
 
 REACH_PX = 9.0  # how near the mouse must come to a handle
 CLICK_PX = 4.0  # a press that moves less is a click: nothing is moved by accident
@@ -16,7 +16,7 @@ FINE = 0.1  # of the mouse's way, while Ctrl is held
 
 
 @dataclass(frozen=True, slots=True)
-class Touch:
+class MouseEvent:
     """Where the mouse is, and which keys are held."""
 
     point: QPointF
@@ -55,23 +55,23 @@ class Tool(Protocol):
     def is_busy(self) -> bool:
         """Whether a gesture goes on."""
 
-    def press(self, touch: Touch) -> None:
+    def press(self, mouse: MouseEvent) -> None:
         """The button went down."""
 
-    def drag(self, touch: Touch) -> None:
+    def drag(self, mouse: MouseEvent) -> None:
         """The mouse moved with the button down."""
 
-    def release(self, touch: Touch) -> None:
+    def release(self, mouse: MouseEvent) -> None:
         """The button went up."""
 
     def cancel(self) -> None:
         """The gesture must leave nothing behind."""
 
-    def cursor(self, touch: Touch) -> Qt.CursorShape:
+    def cursor(self, mouse: MouseEvent) -> Qt.CursorShape:
         """The cursor over a place, with no button down."""
 
     def paint(self, painter: QPainter, view: View) -> None:
-        """What the tool draws over everything while it is in hand."""
+        """What the tool draws over everything while it is chosen."""
 
 
 def distance(a: QPointF, b: QPointF) -> float:

@@ -8,9 +8,9 @@ from PySide6.QtCore import QPointF, Qt
 from PySide6.QtGui import QColor, QPainter, QPen
 
 from rotopaint_ai.seams.strokes import MOST_RADIUS_PX, Stroke, Strokes
-from rotopaint_ui.render import View
-from rotopaint_ui.tools.base import Touch
-from rotopaint_ui.tools.hand import Hand
+from rotopaint_ui.drawing.render import View
+from rotopaint_ui.tools.base import MouseEvent
+from rotopaint_ui.tools.edit_context import EditContext
 
 LEAST_PX = 0.5
 _LEAST_STEP_PX = 0.75  # between two places of a stroke, in plate pixels
@@ -19,12 +19,12 @@ _LEAST_STEP_PX = 0.75  # between two places of a stroke, in plate pixels
 class CloneTool:
     """Ctrl+click says where to copy from, dragging copies it, Shift+drag sizes the brush; a stroke is an undo step."""
 
-    def __init__(self, hand: Hand) -> None:
-        self._hand, self._session = hand, hand.session
+    def __init__(self, context: EditContext) -> None:
+        self._context, self._session = context, context.session
         self.radius_px = 8.0  # plate pixels
         self._source: tuple[float, float] | None = None  # where to copy from, until the first stroke
         self._offset: tuple[int, int] | None = None
-        self._hover: Touch | None = None
+        self._hover: MouseEvent | None = None
         self._sizing: tuple[float, float] | None = None  # x of the press, radius before
         self._places: list[tuple[float, float]] = []
 
@@ -33,35 +33,35 @@ class CloneTool:
         """Whether a stroke is being drawn."""
         return bool(self._places)
 
-    def press(self, touch: Touch) -> None:
+    def press(self, mouse: MouseEvent) -> None:
         """Take the source, size the brush, or begin a stroke."""
-        self._hover = touch
-        if touch.ctrl:
-            self._source, self._offset = touch.plate, None
+        self._hover = mouse
+        if mouse.ctrl:
+            self._source, self._offset = mouse.plate, None
             self._session.say("Copying from here: drag where it should go")
-        elif touch.shift:
-            self._sizing = (touch.point.x(), self.radius_px)
-        elif self._session.state.document is None or not self._hand.is_open:
+        elif mouse.shift:
+            self._sizing = (mouse.point.x(), self.radius_px)
+        elif self._session.state.document is None or not self._context.is_open:
             self._session.say("Touch-up belongs to a painted seam: press Run first")
         elif self._source is None and self._offset is None:
             self._session.say("Ctrl+click where to copy from, then drag")
         else:
-            self._begin(touch)
+            self._begin(mouse)
 
-    def drag(self, touch: Touch) -> None:
+    def drag(self, mouse: MouseEvent) -> None:
         """Go on."""
-        self._hover = touch
+        self._hover = mouse
         if self._sizing is not None:
             x, radius = self._sizing
-            wanted = radius + (touch.point.x() - x) / touch.view.zoom
+            wanted = radius + (mouse.point.x() - x) / mouse.view.zoom
             self.radius_px = min(max(wanted, LEAST_PX), MOST_RADIUS_PX)
         elif self._places:
-            (x0, y0), (x1, y1) = self._places[-1], touch.plate
+            (x0, y0), (x1, y1) = self._places[-1], mouse.plate
             if abs(x1 - x0) + abs(y1 - y0) >= _LEAST_STEP_PX:
-                self._places.append(touch.plate)
+                self._places.append(mouse.plate)
                 self._preview()
 
-    def release(self, touch: Touch) -> None:
+    def release(self, mouse: MouseEvent) -> None:
         """One stroke is one step."""
         if self._places:
             self._places = []
@@ -75,9 +75,9 @@ class CloneTool:
             self._session.abort()
         self._sizing = None
 
-    def cursor(self, touch: Touch) -> Qt.CursorShape:
+    def cursor(self, mouse: MouseEvent) -> Qt.CursorShape:
         """The brush is drawn around the mouse."""
-        self._hover = touch
+        self._hover = mouse
         return Qt.CursorShape.CrossCursor
 
     def paint(self, painter: QPainter, view: View) -> None:
@@ -95,18 +95,18 @@ class CloneTool:
                 painter.drawLine(centre - QPointF(6, 0), centre + QPointF(6, 0))
                 painter.drawLine(centre - QPointF(0, 6), centre + QPointF(0, 6))
 
-    def _source_of(self, touch: Touch) -> tuple[float, float] | None:
+    def _source_of(self, mouse: MouseEvent) -> tuple[float, float] | None:
         if self._offset is None:
             return self._source
-        x, y = touch.plate
+        x, y = mouse.plate
         return x + self._offset[0], y + self._offset[1]
 
-    def _begin(self, touch: Touch) -> None:
+    def _begin(self, mouse: MouseEvent) -> None:
         if self._source is not None:
-            (x0, y0), (x1, y1) = self._source, touch.plate
+            (x0, y0), (x1, y1) = self._source, mouse.plate
             self._offset, self._source = (round(x0 - x1), round(y0 - y1)), None
         self._session.begin("clone stroke")
-        self._places = [touch.plate]
+        self._places = [mouse.plate]
         self._preview()
 
     def _preview(self) -> None:

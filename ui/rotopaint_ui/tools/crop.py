@@ -8,11 +8,11 @@ from dataclasses import replace
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QPainter
 
-from rotopaint_ui.render import View
-from rotopaint_ui.session import Box, Session
-from rotopaint_ui.tools.base import REACH_PX, Touch, distance
-from rotopaint_ui.tools.gesture import Way
-from rotopaint_ui.tools.hand import Hand
+from rotopaint_ui.drawing.render import View
+from rotopaint_ui.session.session import Box, Session
+from rotopaint_ui.tools.base import REACH_PX, MouseEvent, distance
+from rotopaint_ui.tools.drag_path import DragPath
+from rotopaint_ui.tools.edit_context import EditContext
 
 MIN_BOX_PX = 8.0
 
@@ -20,36 +20,36 @@ MIN_BOX_PX = 8.0
 class CropTool:
     """Drag the box around the face; drag inside it to move it, at a corner to size it."""
 
-    def __init__(self, hand: Hand) -> None:
-        self._hand, self._session = hand, hand.session
+    def __init__(self, context: EditContext) -> None:
+        self._context, self._session = context, context.session
         self._start: tuple[float, float] | None = None
         self._held: Box | None = None
         self._fixed: tuple[float, float] | None = None
-        self._way: Way | None = None
+        self._path: DragPath | None = None
 
     @property
     def is_busy(self) -> bool:
         """Whether a box is being drawn, moved or sized."""
         return self._start is not None
 
-    def press(self, touch: Touch) -> None:
+    def press(self, mouse: MouseEvent) -> None:
         """Begin a new box, or take hold of the one that is there."""
-        if self._session.plate is None or not self._hand.is_open:
+        if self._session.plate is None or not self._context.is_open:
             return
-        self._start, self._way = touch.plate, Way(touch, has_axis=False, has_fine=False)
+        self._start, self._path = mouse.plate, DragPath(mouse, has_axis=False, has_fine=False)
         box = crop_at(self._session)
-        self._held = box if box is not None and self._is_inside(box, touch) else None
-        corner = self._corner_at(box, touch) if box is not None else None
+        self._held = box if box is not None and self._is_inside(box, mouse) else None
+        corner = self._corner_at(box, mouse) if box is not None else None
         self._fixed = corner or self._start
         if corner is not None:
             self._held = None
         self._session.begin("crop box")
 
-    def drag(self, touch: Touch) -> None:
+    def drag(self, mouse: MouseEvent) -> None:
         """Show the box."""
-        if self._start is None or self._fixed is None or self._way is None or not self._way.go(touch):
+        if self._start is None or self._fixed is None or self._path is None or not self._path.go(mouse):
             return
-        (x0, y0), (x1, y1) = self._start, touch.plate
+        (x0, y0), (x1, y1) = self._start, mouse.plate
         if self._held is not None:
             box = replace(self._held, x=self._held.x + x1 - x0, y=self._held.y + y1 - y0)
         else:
@@ -60,7 +60,7 @@ class CropTool:
         before = self._session.before_gesture
         self._session.preview(replace(before, crops={**before.crops, self._session.frame: _whole(box)}))
 
-    def release(self, touch: Touch) -> None:
+    def release(self, mouse: MouseEvent) -> None:
         """Keep it."""
         if self._start is not None:
             self._session.commit()
@@ -72,26 +72,26 @@ class CropTool:
             self._session.abort()
         self._start = self._held = self._fixed = None
 
-    def cursor(self, touch: Touch) -> Qt.CursorShape:
+    def cursor(self, mouse: MouseEvent) -> Qt.CursorShape:
         """What a press would do."""
         box = crop_at(self._session)
-        if box is not None and self._corner_at(box, touch) is not None:
+        if box is not None and self._corner_at(box, mouse) is not None:
             return Qt.CursorShape.SizeFDiagCursor
-        inside = box is not None and self._is_inside(box, touch)
+        inside = box is not None and self._is_inside(box, mouse)
         return Qt.CursorShape.SizeAllCursor if inside else Qt.CursorShape.CrossCursor
 
     def paint(self, painter: QPainter, view: View) -> None:
         """Nothing: the viewer draws the box."""
 
-    def _is_inside(self, box: Box, touch: Touch) -> bool:
-        return touch.view.rect(box.x, box.y, box.width, box.height).contains(touch.point)
+    def _is_inside(self, box: Box, mouse: MouseEvent) -> bool:
+        return mouse.view.rect(box.x, box.y, box.width, box.height).contains(mouse.point)
 
-    def _corner_at(self, box: Box, touch: Touch) -> tuple[float, float] | None:
+    def _corner_at(self, box: Box, mouse: MouseEvent) -> tuple[float, float] | None:
         """The corner opposite to the one under the mouse: the point that stays."""
         for right in (False, True):
             for bottom in (False, True):
                 x, y = box.x + box.width * right, box.y + box.height * bottom
-                if distance(touch.view.to_screen(x, y), touch.point) < REACH_PX:
+                if distance(mouse.view.to_screen(x, y), mouse.point) < REACH_PX:
                     return box.x + box.width * (not right), box.y + box.height * (not bottom)
         return None
 

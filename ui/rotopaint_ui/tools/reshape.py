@@ -7,10 +7,10 @@ from PySide6.QtGui import QColor, QPainter, QPen
 
 from rotopaint_ai.shapes.edit_transform import pushed
 from rotopaint_ai.shapes.roto import Points
-from rotopaint_ui.render import View
-from rotopaint_ui.tools.base import Touch
-from rotopaint_ui.tools.gesture import Way
-from rotopaint_ui.tools.hand import Hand
+from rotopaint_ui.drawing.render import View
+from rotopaint_ui.tools.base import MouseEvent
+from rotopaint_ui.tools.drag_path import DragPath
+from rotopaint_ui.tools.edit_context import EditContext
 from rotopaint_ui.tools.pick import shape_at
 
 LEAST_PX, MOST_PX = 4.0, 600.0  # of the brush's radius, on the screen
@@ -20,65 +20,65 @@ STEP = 1.25  # by which a key makes the brush larger or smaller
 class ReshapeTool:
     """Drag pushes the selected shape (or the one under the mouse); Shift+drag sizes the brush, Ctrl a tenth."""
 
-    def __init__(self, hand: Hand) -> None:
-        self._hand, self._session = hand, hand.session
+    def __init__(self, context: EditContext) -> None:
+        self._context, self._session = context, context.session
         self.radius = 60.0  # screen pixels: what the eye covers, at any zoom
         self._hover: QPointF | None = None
-        self._way: Way | None = None
+        self._path: DragPath | None = None
         self._sizing: float | None = None
 
     @property
     def is_busy(self) -> bool:
         """Whether a shape is being pushed."""
-        return self._way is not None and self._sizing is None and self._way.has_begun
+        return self._path is not None and self._sizing is None and self._path.has_begun
 
-    def press(self, touch: Touch) -> None:
+    def press(self, mouse: MouseEvent) -> None:
         """Take hold of the shape under the brush; with Shift, of the brush."""
-        self._hover = touch.point
-        self._sizing = self.radius if touch.shift else None
-        if self._sizing is None and self._hand.shape is None:
-            name = shape_at(self._hand, touch)
+        self._hover = mouse.point
+        self._sizing = self.radius if mouse.shift else None
+        if self._sizing is None and self._context.shape is None:
+            name = shape_at(self._context, mouse)
             if name is None:
                 self._session.say("Select a shape, then push it")
                 return
             self._session.select(name)
-        self._way = Way(touch, has_axis=False)
+        self._path = DragPath(mouse, has_axis=False)
 
-    def drag(self, touch: Touch) -> None:
+    def drag(self, mouse: MouseEvent) -> None:
         """Push, or size the brush."""
-        if self._way is None:
+        if self._path is None:
             return
         if self._sizing is not None:
-            self.radius = _kept(self._sizing + touch.point.x() - self._way.start.point.x())
+            self.radius = _kept(self._sizing + mouse.point.x() - self._path.start.point.x())
             return
-        self._hover = touch.point
-        had_begun = self._way.has_begun
-        if not self._way.go(touch):
+        self._hover = mouse.point
+        had_begun = self._path.has_begun
+        if not self._path.go(mouse):
             return
         if not had_begun:
-            if not self._hand.is_free:
-                self._way = None
+            if not self._context.is_free:
+                self._path = None
                 return
             self._session.begin("reshape")
-        shape = self._hand.shape
+        shape = self._context.shape
         if shape is not None:
-            self._hand.preview(shape.name, self._pushed)
+            self._context.preview(shape.name, self._pushed)
 
-    def release(self, touch: Touch) -> None:
+    def release(self, mouse: MouseEvent) -> None:
         """One gesture is one undo step."""
         if self.is_busy:
             self._session.commit()
-        self._way = self._sizing = None
+        self._path = self._sizing = None
 
     def cancel(self) -> None:
         """Take the push back."""
         if self.is_busy:
             self._session.abort()
-        self._way = self._sizing = None
+        self._path = self._sizing = None
 
-    def cursor(self, touch: Touch) -> Qt.CursorShape:
+    def cursor(self, mouse: MouseEvent) -> Qt.CursorShape:
         """The brush is drawn around the mouse."""
-        self._hover = touch.point
+        self._hover = mouse.point
         return Qt.CursorShape.CrossCursor
 
     def resize(self, direction: int) -> None:
@@ -98,9 +98,9 @@ class ReshapeTool:
             painter.drawEllipse(self._hover, radius, radius)
 
     def _pushed(self, points: Points) -> Points:
-        assert self._way is not None
-        view = self._way.start.view
-        return pushed(points, self._way.start.plate, self._way.offset, self.radius / view.zoom, view.aspect)
+        assert self._path is not None
+        view = self._path.start.view
+        return pushed(points, self._path.start.plate, self._path.offset, self.radius / view.zoom, view.aspect)
 
 
 def _kept(radius: float) -> float:

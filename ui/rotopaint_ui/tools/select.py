@@ -8,17 +8,17 @@ from PySide6.QtGui import QPainter
 from rotopaint_ai.shapes import edit_points, edit_tangents
 from rotopaint_ai.shapes.edit_transform import moved, transform
 from rotopaint_ai.shapes.roto import Points, RotoShape
-from rotopaint_ui.render import View
-from rotopaint_ui.tools.base import CLICK_PX, Touch, paint_band
-from rotopaint_ui.tools.gesture import Way
-from rotopaint_ui.tools.hand import Hand
+from rotopaint_ui.drawing.render import View
+from rotopaint_ui.tools.base import CLICK_PX, MouseEvent, paint_band
+from rotopaint_ui.tools.drag_path import DragPath
+from rotopaint_ui.tools.edit_context import EditContext
 from rotopaint_ui.tools.pick import Grip, curve_at, grip_at, shape_at
 
 
-def select_under(hand: Hand, touch: Touch) -> None:
+def select_under(context: EditContext, mouse: MouseEvent) -> None:
     """Select what is under the mouse, for a menu: a point that is not selected yet, or another shape."""
-    session, grip = hand.session, grip_at(hand, touch)
-    name = shape_at(hand, touch)
+    session, grip = context.session, grip_at(context, mouse)
+    name = shape_at(context, mouse)
     if grip is not None and grip.index not in session.selection.points:
         session.select(session.selection.shape, frozenset({grip.index}))
     elif grip is None and name is not None and name != session.selection.shape:
@@ -34,122 +34,122 @@ class SelectTool:
     takes the same length). Ctrl+Alt+click puts a point on the curve.
     """
 
-    def __init__(self, hand: Hand) -> None:
-        self._hand, self._session = hand, hand.session
+    def __init__(self, context: EditContext) -> None:
+        self._context, self._session = context, context.session
         self._grip: Grip | None = None
-        self._way: Way | None = None
+        self._path: DragPath | None = None
         self._tangent: tuple[float, float] = (0.0, 0.0)
 
     @property
     def is_busy(self) -> bool:
         """Whether points or tangents are being dragged."""
-        return self._way is not None and self._grip is not None and self._way.has_begun
+        return self._path is not None and self._grip is not None and self._path.has_begun
 
-    def press(self, touch: Touch) -> None:
+    def press(self, mouse: MouseEvent) -> None:
         """Take hold of a handle, else select the shape under the mouse, else begin a rubber band."""
-        if touch.ctrl and touch.alt:
-            self._add_point(touch)
+        if mouse.ctrl and mouse.alt:
+            self._add_point(mouse)
             return
-        self._grip = grip_at(self._hand, touch)
+        self._grip = grip_at(self._context, mouse)
         if self._grip is not None:
-            self._way = Way(touch, has_fine=self._grip.handle == "point", has_axis=self._grip.handle == "point")
-            self._take_grip(self._grip, touch)
+            self._path = DragPath(mouse, has_fine=self._grip.handle == "point", has_axis=self._grip.handle == "point")
+            self._take_grip(self._grip, mouse)
             return
-        self._way = Way(touch)
-        name = shape_at(self._hand, touch)
+        self._path = DragPath(mouse)
+        name = shape_at(self._context, mouse)
         if name is not None and name != self._session.selection.shape:
             self._session.select(name)
-            self._way = None
+            self._path = None
 
-    def drag(self, touch: Touch) -> None:
+    def drag(self, mouse: MouseEvent) -> None:
         """Move what is held."""
-        if self._way is None:
+        if self._path is None:
             return
-        had_begun = self._way.has_begun
-        if not self._way.go(touch) or self._grip is None:
+        had_begun = self._path.has_begun
+        if not self._path.go(mouse) or self._grip is None:
             return
         if not had_begun and not self._begin(self._grip):
-            self._way = None
+            self._path = None
             return
-        shape = self._hand.shape
+        shape = self._context.shape
         if shape is not None:
-            self._hand.preview(shape.name, self._moved if self._grip.handle == "point" else self._turned)
+            self._context.preview(shape.name, self._moved if self._grip.handle == "point" else self._turned)
 
-    def release(self, touch: Touch) -> None:
+    def release(self, mouse: MouseEvent) -> None:
         """One gesture is one undo step."""
         if self.is_busy:
             self._session.commit()
-        elif self._grip is None and self._way is not None:
-            self._take_inside(touch)
-        self._way = self._grip = None
+        elif self._grip is None and self._path is not None:
+            self._take_inside(mouse)
+        self._path = self._grip = None
 
     def cancel(self) -> None:
         """Take the drag back."""
         if self.is_busy:
             self._session.abort()
-        self._way = self._grip = None
+        self._path = self._grip = None
 
-    def cursor(self, touch: Touch) -> Qt.CursorShape:
+    def cursor(self, mouse: MouseEvent) -> Qt.CursorShape:
         """A cross over handles, a hand over shapes."""
-        if touch.ctrl and touch.alt:
+        if mouse.ctrl and mouse.alt:
             return Qt.CursorShape.CrossCursor
-        if grip_at(self._hand, touch) is not None:
+        if grip_at(self._context, mouse) is not None:
             return Qt.CursorShape.SizeAllCursor
-        return Qt.CursorShape.PointingHandCursor if shape_at(self._hand, touch) else Qt.CursorShape.ArrowCursor
+        return Qt.CursorShape.PointingHandCursor if shape_at(self._context, mouse) else Qt.CursorShape.ArrowCursor
 
     def paint(self, painter: QPainter, view: View) -> None:
         """The rubber band."""
-        if self._grip is None and self._way is not None and self._way.has_begun:
-            paint_band(painter, self._way.start.point, self._way.last.point)
+        if self._grip is None and self._path is not None and self._path.has_begun:
+            paint_band(painter, self._path.start.point, self._path.last.point)
 
     # --- dragging
 
     def _begin(self, grip: Grip) -> bool:
-        if not self._hand.is_free:
+        if not self._context.is_free:
             return False
-        p = self._hand.points[grip.index]
+        p = self._context.points[grip.index]
         self._tangent = (p.in_dx, p.in_dy) if grip.handle == "in" else (p.out_dx, p.out_dy)
         self._session.begin("move points" if grip.handle == "point" else "move tangent")
         return True
 
     def _moved(self, points: Points) -> Points:
-        assert self._way is not None
-        return transform(points, moved(*self._way.offset), self._session.selection.points)
+        assert self._path is not None
+        return transform(points, moved(*self._path.offset), self._session.selection.points)
 
     def _turned(self, points: Points) -> Points:
-        assert self._way is not None
+        assert self._path is not None
         assert self._grip is not None
         assert self._grip.handle != "point"
-        (dx, dy), touch = self._way.offset, self._way.last
+        (dx, dy), mouse = self._path.offset, self._path.last
         is_corner = not edit_tangents.is_smooth(points[self._grip.index])
-        mode: edit_tangents.Mode = "mirror" if touch.shift else "alone" if touch.ctrl or is_corner else "turn"
+        mode: edit_tangents.Mode = "mirror" if mouse.shift else "alone" if mouse.ctrl or is_corner else "turn"
         to = self._tangent[0] + dx, self._tangent[1] + dy
         return edit_tangents.drag(points, self._grip.index, self._grip.handle, to, mode)
 
     # --- selecting
 
-    def _take_grip(self, grip: Grip, touch: Touch) -> None:
+    def _take_grip(self, grip: Grip, mouse: MouseEvent) -> None:
         chosen = self._session.selection.points
         if grip.handle != "point":
             return
-        if touch.shift:
+        if mouse.shift:
             self._session.select(self._session.selection.shape, chosen ^ {grip.index})
         elif grip.index not in chosen:
             self._session.select(self._session.selection.shape, frozenset({grip.index}))
 
-    def _take_inside(self, touch: Touch) -> None:
-        session, own = self._session, self._hand.shape
-        assert self._way is not None
-        band = QRectF(self._way.start.point, touch.point).normalized()
+    def _take_inside(self, mouse: MouseEvent) -> None:
+        session, own = self._session, self._context.shape
+        assert self._path is not None
+        band = QRectF(self._path.start.point, mouse.point).normalized()
         if max(band.width(), band.height()) < CLICK_PX:
             session.select(session.selection.shape if session.selection.points else None)
             return
-        shape = own or self._fullest(band, touch.view)
+        shape = own or self._fullest(band, mouse.view)
         if shape is None:
             session.select(None)
             return
-        inside, chosen = self._inside(shape, band, touch.view), session.selection.points
-        session.select(shape.name, chosen - inside if touch.ctrl else inside | (chosen if touch.shift else frozenset()))
+        inside, chosen = self._inside(shape, band, mouse.view), session.selection.points
+        session.select(shape.name, chosen - inside if mouse.ctrl else inside | (chosen if mouse.shift else frozenset()))
 
     def _inside(self, shape: RotoShape, band: QRectF, view: View) -> frozenset[int]:
         places = [view.to_screen(p.x, p.y) for p in shape.at(self._session.frame)]
@@ -158,21 +158,23 @@ class SelectTool:
     def _fullest(self, band: QRectF, view: View) -> RotoShape | None:
         """The shape with most points inside the band; None where it holds no point."""
         document = self._session.document
-        free = [shape for shape in document.shapes if self._hand.can_grab(shape)] if document is not None else []
+        free = [shape for shape in document.shapes if self._context.can_grab(shape)] if document is not None else []
         best = max(free, key=lambda shape: len(self._inside(shape, band, view)), default=None)
         return best if best is not None and self._inside(best, band, view) else None
 
-    def _add_point(self, touch: Touch) -> None:
-        self._way = self._grip = None
-        add_point(self._hand, touch)
+    def _add_point(self, mouse: MouseEvent) -> None:
+        self._path = self._grip = None
+        add_point(self._context, mouse)
 
 
-def add_point(hand: Hand, touch: Touch) -> bool:
+def add_point(context: EditContext, mouse: MouseEvent) -> bool:
     """Put a point on the selected shape's curve under the mouse, in every key, and select it."""
-    shape, place = hand.shape, curve_at(hand, touch)
+    shape, place = context.shape, curve_at(context, mouse)
     if shape is None or place is None or not 0 < place.t < 1:
         return False
-    done = hand.put("add point", lambda document: edit_points.add_point(document, shape.name, place.segment, place.t))
+    done = context.put(
+        "add point", lambda document: edit_points.add_point(document, shape.name, place.segment, place.t)
+    )
     if done:
-        hand.session.select(shape.name, frozenset({place.segment + 1}))
+        context.session.select(shape.name, frozenset({place.segment + 1}))
     return done

@@ -12,10 +12,10 @@ from PySide6.QtGui import QColor, QPainter, QPen
 from rotopaint_ai.shapes import edit_transform
 from rotopaint_ai.shapes.edit_transform import Affine
 from rotopaint_ai.shapes.roto import Points
-from rotopaint_ui.render import View
-from rotopaint_ui.tools.base import REACH_PX, Touch, distance
-from rotopaint_ui.tools.gesture import Way
-from rotopaint_ui.tools.hand import Hand
+from rotopaint_ui.drawing.render import View
+from rotopaint_ui.tools.base import REACH_PX, MouseEvent, distance
+from rotopaint_ui.tools.drag_path import DragPath
+from rotopaint_ui.tools.edit_context import EditContext
 from rotopaint_ui.tools.pick import shape_at
 
 Part = Literal["move", "scale", "rotate", "pivot"]
@@ -37,64 +37,64 @@ class TransformTool:
     """Drag inside moves, a handle scales (Shift: both ways alike), outside rotates (Shift: by 15 degrees), the cross
     is the pivot. Ctrl goes a tenth of the way. Acts on the selected points, or on the whole shape where none is."""
 
-    def __init__(self, hand: Hand) -> None:
-        self._hand, self._session = hand, hand.session
+    def __init__(self, context: EditContext) -> None:
+        self._context, self._session = context, context.session
         self._pivot: tuple[float, float] | None = None  # set by hand; the middle of the box where not
         self._pivot_of: object = None
         self._hold: Hold | None = None
-        self._way: Way | None = None
+        self._path: DragPath | None = None
         self._box = QRectF()
 
     @property
     def is_busy(self) -> bool:
         """Whether points are being transformed."""
-        return self._way is not None and self._way.has_begun and self._hold is not None and self._hold.part != "pivot"
+        return self._path is not None and self._path.has_begun and self._hold is not None and self._hold.part != "pivot"
 
-    def press(self, touch: Touch) -> None:
+    def press(self, mouse: MouseEvent) -> None:
         """Take hold of the box, or select the shape under the mouse."""
-        self._hold = self._hold_at(touch)
+        self._hold = self._hold_at(mouse)
         if self._hold is None:
-            self._session.select(shape_at(self._hand, touch))
+            self._session.select(shape_at(self._context, mouse))
             return
-        self._way = Way(touch, has_axis=self._hold.part == "move")
+        self._path = DragPath(mouse, has_axis=self._hold.part == "move")
         self._box = self._plate_box() or QRectF()
 
-    def drag(self, touch: Touch) -> None:
+    def drag(self, mouse: MouseEvent) -> None:
         """Transform, or move the pivot."""
-        if self._way is None or self._hold is None:
+        if self._path is None or self._hold is None:
             return
-        had_begun = self._way.has_begun
-        if not self._way.go(touch):
+        had_begun = self._path.has_begun
+        if not self._path.go(mouse):
             return
         if self._hold.part == "pivot":
-            self._pivot, self._pivot_of = self._way.place, self._session.selection
+            self._pivot, self._pivot_of = self._path.place, self._session.selection
             return
         if not had_begun:
-            if not self._hand.is_free:
-                self._way = None
+            if not self._context.is_free:
+                self._path = None
                 return
             self._session.begin({"move": "move points", "scale": "scale points"}.get(self._hold.part, "rotate points"))
-        shape, affine = self._hand.shape, self._affine(self._hold, self._way)
+        shape, affine = self._context.shape, self._affine(self._hold, self._path)
         if shape is not None:
-            self._hand.preview(shape.name, lambda points: self._mapped(points, affine))
+            self._context.preview(shape.name, lambda points: self._mapped(points, affine))
 
-    def release(self, touch: Touch) -> None:
+    def release(self, mouse: MouseEvent) -> None:
         """One gesture is one undo step."""
         if self.is_busy:
             self._session.commit()
-        self._way = self._hold = None
+        self._path = self._hold = None
 
     def cancel(self) -> None:
         """Take it back."""
         if self.is_busy:
             self._session.abort()
-        self._way = self._hold = None
+        self._path = self._hold = None
 
-    def cursor(self, touch: Touch) -> Qt.CursorShape:
+    def cursor(self, mouse: MouseEvent) -> Qt.CursorShape:
         """What a press would do."""
-        hold = self._hold_at(touch)
+        hold = self._hold_at(mouse)
         if hold is None:
-            return Qt.CursorShape.PointingHandCursor if shape_at(self._hand, touch) else Qt.CursorShape.ArrowCursor
+            return Qt.CursorShape.PointingHandCursor if shape_at(self._context, mouse) else Qt.CursorShape.ArrowCursor
         if hold.part == "scale":
             return _SCALE_CURSORS[abs(hold.across), abs(hold.down), hold.across * hold.down]
         shapes = {"move": Qt.CursorShape.SizeAllCursor, "rotate": Qt.CursorShape.OpenHandCursor}
@@ -118,7 +118,7 @@ class TransformTool:
     # --- the box
 
     def _plate_box(self) -> QRectF | None:
-        extent = edit_transform.bounds(self._hand.points, self._hand.chosen)
+        extent = edit_transform.bounds(self._context.points, self._context.chosen)
         return None if extent is None else QRectF(QPointF(*extent[:2]), QPointF(*extent[2:]))
 
     def _screen_box(self, view: View) -> QRectF | None:
@@ -134,52 +134,52 @@ class TransformTool:
         box = self._box if self.is_busy else self._plate_box() or QRectF()
         return box.center().x(), box.center().y()
 
-    def _hold_at(self, touch: Touch) -> Hold | None:
-        box = self._screen_box(touch.view)
+    def _hold_at(self, mouse: MouseEvent) -> Hold | None:
+        box = self._screen_box(mouse.view)
         if box is None:
             return None
-        if touch.gap(*self._pivot_place()) < REACH_PX:
+        if mouse.gap(*self._pivot_place()) < REACH_PX:
             return Hold("pivot")
         for (across, down), place in _handles(box).items():
-            if distance(place, touch.point) < REACH_PX:
+            if distance(place, mouse.point) < REACH_PX:
                 return Hold("scale", across, down)
-        if box.contains(touch.point):
+        if box.contains(mouse.point):
             return Hold("move")
         around = box.adjusted(-_RING_PX, -_RING_PX, _RING_PX, _RING_PX)
-        return Hold("rotate") if around.contains(touch.point) else None
+        return Hold("rotate") if around.contains(mouse.point) else None
 
     # --- the maps
 
-    def _affine(self, hold: Hold, way: Way) -> Affine:
+    def _affine(self, hold: Hold, path: DragPath) -> Affine:
         if hold.part == "move":
-            return edit_transform.moved(*way.offset)
+            return edit_transform.moved(*path.offset)
         if hold.part == "rotate":
-            return self._rotation(way)
-        return self._scaling(hold, way)
+            return self._rotation(path)
+        return self._scaling(hold, path)
 
-    def _scaling(self, hold: Hold, way: Way) -> Affine:
+    def _scaling(self, hold: Hold, path: DragPath) -> Affine:
         """The handle that is held follows the mouse, the pivot stays."""
-        (px, py), (x0, y0), (dx, dy) = self._pivot_place(), way.start.plate, way.offset
+        (px, py), (x0, y0), (dx, dy) = self._pivot_place(), path.start.plate, path.offset
         sx = 1 + dx / (x0 - px) if hold.across and abs(x0 - px) > 1e-6 else 1.0
         sy = 1 + dy / (y0 - py) if hold.down and abs(y0 - py) > 1e-6 else 1.0
-        if way.last.shift:
+        if path.last.shift:
             sx = sy = sx if hold.across and (not hold.down or abs(sx - 1) > abs(sy - 1)) else sy
         return edit_transform.scaled(sx, sy, (px, py))
 
-    def _rotation(self, way: Way) -> Affine:
-        aspect = way.start.view.aspect
+    def _rotation(self, path: DragPath) -> Affine:
+        aspect = path.start.view.aspect
         px, py = self._pivot_place()
 
         def angle(x: float, y: float) -> float:
             return math.degrees(math.atan2(y - py, (x - px) * aspect))
 
-        degrees = (angle(*way.place) - angle(*way.start.plate) + 180) % 360 - 180
-        if way.last.shift:
+        degrees = (angle(*path.place) - angle(*path.start.plate) + 180) % 360 - 180
+        if path.last.shift:
             degrees = round(degrees / _SNAP_DEGREES) * _SNAP_DEGREES
         return edit_transform.rotated(degrees, (px, py), aspect)
 
     def _mapped(self, points: Points, affine: Affine) -> Points:
-        return edit_transform.transform(points, affine, self._hand.chosen)
+        return edit_transform.transform(points, affine, self._context.chosen)
 
 
 _SCALE_CURSORS = {

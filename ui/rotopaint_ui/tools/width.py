@@ -10,10 +10,10 @@ from PySide6.QtGui import QColor, QPainter, QPen
 from rotopaint_ai.exchange.document import MOST_WIDTH_PX
 from rotopaint_ai.shapes.edit_points import nearest
 from rotopaint_ai.shapes.roto import RotoShape
-from rotopaint_ui.render import DEFAULT_WIDTH_PX, View, stroke_of
-from rotopaint_ui.tools.base import Touch
-from rotopaint_ui.tools.gesture import Way
-from rotopaint_ui.tools.hand import Hand
+from rotopaint_ui.drawing.render import DEFAULT_WIDTH_PX, View, stroke_of
+from rotopaint_ui.tools.base import MouseEvent
+from rotopaint_ui.tools.drag_path import DragPath
+from rotopaint_ui.tools.edit_context import EditContext
 from rotopaint_ui.tools.pick import shape_at
 
 
@@ -23,60 +23,60 @@ class WidthTool:
     The matte changes by twice the mouse's way, as it grows on both sides.
     """
 
-    def __init__(self, hand: Hand) -> None:
-        self._hand, self._session = hand, hand.session
-        self._way: Way | None = None
+    def __init__(self, context: EditContext) -> None:
+        self._context, self._session = context, context.session
+        self._path: DragPath | None = None
         self._shape: RotoShape | None = None
 
     @property
     def is_busy(self) -> bool:
         """Whether a width is being dragged."""
-        return self._way is not None and self._way.has_begun
+        return self._path is not None and self._path.has_begun
 
-    def press(self, touch: Touch) -> None:
+    def press(self, mouse: MouseEvent) -> None:
         """Take hold of the selected seam, or of the one under the mouse."""
-        name = shape_at(self._hand, touch)
+        name = shape_at(self._context, mouse)
         if name is not None:
             self._session.select(name)
-        shape = self._hand.shape
+        shape = self._context.shape
         if shape is None or shape.closed:
             self._session.say("Select a seam (an open shape), then drag its width")
             return
-        self._shape, self._way = shape, Way(touch, has_axis=False)
+        self._shape, self._path = shape, DragPath(mouse, has_axis=False)
 
-    def drag(self, touch: Touch) -> None:
+    def drag(self, mouse: MouseEvent) -> None:
         """Widen or narrow."""
-        if self._way is None or self._shape is None:
+        if self._path is None or self._shape is None:
             return
-        had_begun = self._way.has_begun
-        if not self._way.go(touch):
+        had_begun = self._path.has_begun
+        if not self._path.go(mouse):
             return
         if not had_begun:
-            if not self._hand.is_free:
-                self._way = self._shape = None
+            if not self._context.is_free:
+                self._path = self._shape = None
                 return
             self._session.begin("seam width")
-        self._set(self._shape, self._grown(self._shape, self._way), is_soft=touch.shift)
+        self._set(self._shape, self._grown(self._shape, self._path), is_soft=mouse.shift)
 
-    def release(self, touch: Touch) -> None:
+    def release(self, mouse: MouseEvent) -> None:
         """One gesture is one undo step."""
         if self.is_busy:
             self._session.commit()
-        self._way = self._shape = None
+        self._path = self._shape = None
 
     def cancel(self) -> None:
         """Take it back."""
         if self.is_busy:
             self._session.abort()
-        self._way = self._shape = None
+        self._path = self._shape = None
 
-    def cursor(self, touch: Touch) -> Qt.CursorShape:
+    def cursor(self, mouse: MouseEvent) -> Qt.CursorShape:
         """Two arrows over a seam."""
-        return Qt.CursorShape.SplitVCursor if shape_at(self._hand, touch) else Qt.CursorShape.ArrowCursor
+        return Qt.CursorShape.SplitVCursor if shape_at(self._context, mouse) else Qt.CursorShape.ArrowCursor
 
     def paint(self, painter: QPainter, view: View) -> None:
         """The edges of the selected seam, and of its softness."""
-        shape, frame = self._hand.shape, self._session.frame
+        shape, frame = self._context.shape, self._session.frame
         if shape is None or shape.closed or not shape.keys:
             return
         width = DEFAULT_WIDTH_PX if shape.width_px is None else shape.width_px
@@ -85,10 +85,10 @@ class WidthTool:
             painter.setPen(QPen(QColor("#ffffff"), 1.0, style))
             painter.drawPath(stroke_of(shape.at(frame), whole, shape.taper, view))
 
-    def _grown(self, shape: RotoShape, way: Way) -> float:
+    def _grown(self, shape: RotoShape, path: DragPath) -> float:
         """How many plate pixels farther from the curve the drag is than its start."""
         points = shape.at(self._session.frame)
-        start, now = nearest(points, False, *way.start.plate), nearest(points, False, *way.place)
+        start, now = nearest(points, False, *path.start.plate), nearest(points, False, *path.place)
         assert start is not None
         assert now is not None
         return now.distance - start.distance

@@ -1,1 +1,1 @@
-"""What the viewer draws, and how it keeps what does not change: plates, outlines, onion skins, wipe, loupe, playing."""
+"""The viewer: `Canvas` is the widget; plates, outlines, onion skins, wipe and loupe are drawn by modules of their own."""

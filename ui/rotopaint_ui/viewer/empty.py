@@ -5,7 +5,7 @@ from __future__ import annotations
 from PySide6.QtCore import QRectF, Qt
 from PySide6.QtGui import QColor, QPainter
 
-from rotopaint_ui.render import resized
+from rotopaint_ui.drawing.render import resized
 
 
 def paint_empty(painter: QPainter, area: QRectF) -> None:

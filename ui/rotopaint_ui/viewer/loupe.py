@@ -9,7 +9,7 @@ from functools import lru_cache
 from PySide6.QtCore import QPointF, QRectF, QSize, Qt
 from PySide6.QtGui import QColor, QImage, QPainter, QPen, QPixmap
 
-from rotopaint_ui.render import View
+from rotopaint_ui.drawing.render import View
 from rotopaint_ui.viewer.outlines import Outline, paint_path
 
 RADIUS_PX = 72.0

@@ -16,7 +16,7 @@ from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QPainter, QPainterPath, QPen, QTransform
 
 from rotopaint_ai.shapes.roto import Points, RotoDocument, RotoShape
-from rotopaint_ui.render import View, colours_of, path_of
+from rotopaint_ui.drawing.render import View, colours_of, path_of
 
 MOST_PATHS = 512
 ONION_KEYS = 2  # on either side

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from PySide6.QtCore import QObject, QPointF, QRectF, QSize, Qt, QTimer
 from PySide6.QtGui import QBrush, QColor, QImage, QPainter, QPainterPath
 
-from rotopaint_ui.reel import CLEAN, PLATE, Reel
-from rotopaint_ui.session import PlateFacts, Session
-from rotopaint_ui.viewer.labels import paint_label
+from rotopaint_ui.drawing.labels import paint_label
+from rotopaint_ui.engine.frame_cache import CLEAN, PLATE, FrameCache
+from rotopaint_ui.session.session import PlateFacts, Session
 from rotopaint_ui.viewer.wipe import Wipe
 
 REFINE_MS = 120  # stillness after which a picture is averaged down instead of sampled
@@ -23,10 +23,10 @@ class Pictures(QObject):
     """Paints the plate and the clean plate of a frame into an area of the screen."""
 
     def __init__(
-        self, session: Session, reel: Reel, refined: Callable[[], None], parent: QObject | None = None
+        self, session: Session, frame_cache: FrameCache, refined: Callable[[], None], parent: QObject | None = None
     ) -> None:
         super().__init__(parent)
-        self._session, self._reel = session, reel
+        self._session, self._frames = session, frame_cache
         self._scaled: dict[tuple[int, QSize], QImage] = {}
         self._to_refine: dict[tuple[int, QSize], QImage] = {}
         self._refined = refined
@@ -36,17 +36,17 @@ class Pictures(QObject):
         self.version = 0  # grows when the same frame would be painted in another quality
 
     def key(self, *, shows_clean: bool, has_wipe: bool) -> tuple[int, int, int, str | None]:
-        """What of the reel decides on the picture of the session's frame."""
+        """What of the frame_cache decides on the picture of the session's frame."""
         frame = self._session.frame
-        plate = self._reel.image(PLATE, frame)
-        clean = self._reel.image(CLEAN, frame) if shows_clean or has_wipe else None
+        plate = self._frames.image(PLATE, frame)
+        clean = self._frames.image(CLEAN, frame) if shows_clean or has_wipe else None
         keys = tuple(0 if image is None else image.cacheKey() for image in (plate, clean))
-        return keys[0], keys[1], self.version, self._reel.broken.get((PLATE, frame))
+        return keys[0], keys[1], self.version, self._frames.broken.get((PLATE, frame))
 
     def paint(self, painter: QPainter, area: QRectF, *, wipe: Wipe | None, shows_clean: bool) -> None:
         """Plate, clean plate, or both with a wipe between them; a frame around the plate."""
         frame = self._session.frame
-        plate, clean = self._reel.image(PLATE, frame), self._reel.image(CLEAN, frame)
+        plate, clean = self._frames.image(PLATE, frame), self._frames.image(CLEAN, frame)
         if shows_clean and clean is not None:
             self._paint_image(painter, clean, area)
         elif plate is None:
@@ -96,7 +96,7 @@ class Pictures(QObject):
     def _paint_missing(self, painter: QPainter, area: QRectF) -> None:
         """Why there is no picture; while one is read the picture before it stays, dimmed, so that nothing flickers."""
         plate, frame = self._session.plate, self._session.frame
-        broken = self._reel.broken.get((PLATE, frame))
+        broken = self._frames.broken.get((PLATE, frame))
         is_reading = plate is not None and frame in plate.frames and broken is None
         if is_reading and self._last is not None and self._last[0] is plate:
             self._paint_image(painter, self._last[1], area)

@@ -6,26 +6,26 @@ from collections.abc import Sequence
 
 from PySide6.QtCore import QObject, QPointF, Signal
 
-from rotopaint_ui.reel import PLATE, Reel
-from rotopaint_ui.render import View
-from rotopaint_ui.session import Session
+from rotopaint_ui.drawing.render import View
+from rotopaint_ui.engine.frame_cache import PLATE, FrameCache
+from rotopaint_ui.session.session import Session
 
 _HOVER_PX = 10.0
 
 
 class Readout(QObject):
-    """Says where the mouse is and asks the reel for the plate's values there."""
+    """Says where the mouse is and asks the frame_cache for the plate's values there."""
 
     told = Signal(str)
 
-    def __init__(self, session: Session, reel: Reel, parent: QObject) -> None:
+    def __init__(self, session: Session, frame_cache: FrameCache, parent: QObject) -> None:
         super().__init__(parent)
         self.frame: int | None = None  # that was told of last
-        self._session, self._reel = session, reel
+        self._session, self._frames = session, frame_cache
         self._place: tuple[float, float] | None = None
         self._zoom = 1.0
         self._values: tuple[int, int, int, tuple[float, ...]] | None = None  # frame, column, row, plate values
-        reel.pixel_ready.connect(self._take)
+        frame_cache.pixel_ready.connect(self._take)
 
     def look(self, place: tuple[float, float] | None, zoom: float) -> None:
         """The mouse is over a place of the plate (None: nowhere), at so many device pixels for one of the plate's."""
@@ -37,7 +37,7 @@ class Readout(QObject):
             return
         x, y = place
         if plate is not None and 0 <= x < plate.width and 0 <= y < plate.height and self.frame in plate.frames:
-            self._reel.ask_pixel(PLATE, self.frame, int(x), int(y))
+            self._frames.ask_pixel(PLATE, self.frame, int(x), int(y))
         self._tell(x, y)
 
     def _take(self, plate: str, frame: int, x: int, y: int, values: tuple[float, ...]) -> None:

@@ -12,8 +12,7 @@ from PySide6.QtCore import QPointF, QRect, QRectF, QSize
 from PySide6.QtGui import QColor, QFont, QPainter, QPixmap
 
 from rotopaint_ai.shapes.roto import Landmark
-from rotopaint_ui.reel import PLATE, Reel
-from rotopaint_ui.render import (
+from rotopaint_ui.drawing.render import (
     Overlay,
     View,
     paint_crop,
@@ -21,8 +20,9 @@ from rotopaint_ui.render import (
     paint_landmarks,
     paint_matte,
 )
-from rotopaint_ui.session import Session
-from rotopaint_ui.tools import crop_at
+from rotopaint_ui.engine.frame_cache import PLATE, FrameCache
+from rotopaint_ui.session.session import Session
+from rotopaint_ui.tools.toolbox import crop_at
 from rotopaint_ui.viewer.loupe import Loupe, paint_loupe
 from rotopaint_ui.viewer.outlines import Outline, Outlines, Style, paint_path
 from rotopaint_ui.viewer.pictures import Pictures
@@ -84,8 +84,8 @@ class Scene:
 class Stack:
     """Paints scenes, and says how much of the screen a new one changes."""
 
-    def __init__(self, session: Session, reel: Reel, pictures: Pictures) -> None:
-        self._session, self._reel, self._pictures = session, reel, pictures
+    def __init__(self, session: Session, frame_cache: FrameCache, pictures: Pictures) -> None:
+        self._session, self._frames, self._pictures = session, frame_cache, pictures
         self._outlines = Outlines()
         self._kept: QPixmap | None = None
         self._scene: Scene | None = None
@@ -123,7 +123,7 @@ class Stack:
         if scene.shown.wipe is not None:
             paint_wipe(painter, scene.shown.wipe, scene.area, has_clean=scene.facts[1][1] != 0)  # type: ignore[index]
         if scene.loupe is not None:
-            image = self._reel.image(PLATE, self._session.frame)
+            image = self._frames.image(PLATE, self._session.frame)
             paint_loupe(painter, scene.loupe, image, scene.moving or scene.still)
 
     def damage(self, scene: Scene) -> QRect | None:

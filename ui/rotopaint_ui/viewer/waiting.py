@@ -5,7 +5,7 @@ from __future__ import annotations
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QFrame, QLabel, QPushButton, QVBoxLayout, QWidget
 
-from rotopaint_ui.session import Session
+from rotopaint_ui.session.session import Session
 
 
 class Waiting(QFrame):

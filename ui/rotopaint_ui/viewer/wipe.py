@@ -9,7 +9,7 @@ from typing import Literal
 from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QPainter, QPen, QPolygonF
 
-from rotopaint_ui.viewer.labels import paint_label
+from rotopaint_ui.drawing.labels import paint_label
 
 Grip = Literal["line", "turn"]
 _TURN_PX = 70.0  # from the middle of the line to the ring that turns it

@@ -1,0 +1,26 @@
+"""Words on the picture, readable on any plate."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QPointF, QRectF, Qt
+from PySide6.QtGui import QColor, QPainter
+
+from rotopaint_ui.drawing.render import resized
+
+INK = "#e6e9ef"
+
+
+def paint_label(painter: QPainter, at: QPointF, text: str, *, is_right: bool = False, ink: str = INK) -> None:
+    """Small text on a dark plate; `at` is its top-left corner, or its top-right one."""
+    painter.save()
+    painter.setFont(resized(painter.font(), 0.9))
+    size = painter.fontMetrics().size(0, text)
+    box = QRectF(at.x(), at.y(), size.width() + 12, size.height() + 6)
+    if is_right:
+        box.moveRight(at.x())
+    painter.setPen(Qt.PenStyle.NoPen)
+    painter.setBrush(QColor(10, 11, 14, 190))
+    painter.drawRoundedRect(box, 4, 4)
+    painter.setPen(QColor(ink))
+    painter.drawText(box, Qt.AlignmentFlag.AlignCenter, text)
+    painter.restore()

@@ -1,0 +1,137 @@
+"""Command lines of the jobs that the panel starts: what an artist could type just as well. No Qt."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping
+from pathlib import Path
+
+from rotopaint_ai.errors import UsageError
+from rotopaint_ai.files import write_text
+from rotopaint_ai.frames import FrameRange, summarise
+from rotopaint_ai.project.fingerprints import seams_of
+from rotopaint_ai.project.state import SeamSettings
+from rotopaint_ai.seams import strokes
+from rotopaint_ui.host import PlateChoice
+from rotopaint_ui.session.session import Session
+from rotopaint_ui.settings.preferences import Preferences
+
+SETTINGS_NAME = "seams.json"
+TOUCHUP_NAME = "touchup.json"
+STATE_FOLDER = ".rotopaint"  # what a run leaves for the next one to go on from
+
+
+def run_frames(session: Session, choice: PlateChoice, *, ignores_range: bool = False) -> tuple[int, ...] | None:
+    """The plate's frames that a run is for: those that the host points at, between In and Out; None: all of them.
+
+    Raises: UsageError where none is left.
+    """
+    assert session.plate is not None
+    frames = session.plate.frames if ignores_range else session.wanted_frames
+    if choice.frames is not None:
+        frames = tuple(frame for frame in frames if frame in FrameRange.parse(choice.frames))
+    if not frames:
+        raise UsageError("In and Out: no frame of the plate lies between them; Ctrl+I takes all frames again")
+    return None if frames == session.plate.frames else frames
+
+
+def frames_argument(choice: PlateChoice, frames: Collection[int] | None) -> str | None:
+    """Frames of a run as `--frames` takes them: those of `run_frames`, else what the host points at; None: all."""
+    return choice.frames if frames is None else str(FrameRange(min(frames), max(frames)))
+
+
+def run_command(
+    session: Session,
+    choice: PlateChoice,
+    pack: str | None,
+    preferences: Preferences,
+    frames: Collection[int] | None = None,
+) -> list[str]:
+    """A run of some frames, or of all; what people have done stands, where a project keeps it."""
+    assert session.plate is not None
+    words = ["run", session.plate.source, "--out", str(session.out), "--events"]
+    if session.out is not None and _goes_on(session.out, session.plate.frames if frames is None else frames):
+        words.append("--resume")
+    crops = [box.word(frame) for frame, box in sorted(session.state.crops.items())]
+    for crop in crops or ["auto"]:
+        words += ["--crop", crop]
+    if session.project_path is not None:
+        words += ["--project", str(session.project_path), "--leave-project"]
+    if pack is not None:
+        words += ["--model", pack]
+    wanted = frames_argument(choice, frames)
+    if wanted is not None:
+        words += ["--frames", wanted]
+    if preferences.device != "auto":
+        words += ["--device", preferences.device]
+    return words + _plate_words(choice, preferences)
+
+
+def _goes_on(out: Path, frames: Collection[int]) -> bool:
+    """Whether a run of these frames was begun in a folder; what else may have changed the engine says itself."""
+    try:
+        job = json.loads((out / STATE_FOLDER / "job.json").read_text(encoding="utf-8"))
+        return bool(job["frames"] == [summarise(frames)])
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
+
+
+def clean_command(
+    session: Session,
+    choice: PlateChoice,
+    pack: str | None,
+    preferences: Preferences,
+    frames: Collection[int],
+    *,
+    patch: bool,
+) -> list[str]:
+    """Some frames of the clean plate again, each seam with its own settings, and touch-up laid over them.
+
+    All of it is read from the project where one keeps it, else from files that are written here. `patch`: the paint
+    alone as well, premultiplied RGBA.
+    """
+    assert session.plate is not None
+    assert session.out is not None
+    words = ["clean", session.plate.source, *_what_to_paint(session), "--out", str(session.out), "--events"]
+    words += ["--frames", summarise(frames).replace(" ", "")]
+    words += ["--model", pack] if pack is not None else []
+    words += ["--patch"] if patch else []
+    return words + _plate_words(choice, preferences)
+
+
+def _what_to_paint(session: Session) -> list[str]:
+    """Shapes, settings of seams and touch-up."""
+    if session.project_path is not None:
+        return ["--project", str(session.project_path), "--leave-project"]
+    assert session.out is not None
+    words = [str(session.shapes_path)]
+    seams = {shape.name: session.seam(shape.name) for shape in seams_of(session.state.document)}
+    if session.state.seams:
+        write_settings(session.out / SETTINGS_NAME, seams)
+        words += ["--settings", str(session.out / SETTINGS_NAME)]
+    if session.state.strokes:
+        write_text(session.out / TOUCHUP_NAME, strokes.dumps(session.state.strokes))
+        words += ["--touchup", str(session.out / TOUCHUP_NAME)]
+    return words
+
+
+def matte_command(shapes: Path, out: Path, preferences: Preferences) -> list[str]:
+    """Mattes of every shape."""
+    return ["matte", str(shapes), "--out", str(out), "--events", *_threads(preferences)]
+
+
+def write_settings(path: Path, seams: Mapping[str, SeamSettings]) -> None:
+    """The settings of seams as `rotopaint clean --settings` reads them."""
+    rows = {
+        name: {"method": seam.method, "grain": seam.grain, "strength": seam.strength} for name, seam in seams.items()
+    }
+    write_text(path, json.dumps(rows, indent=1) + "\n")
+
+
+def _plate_words(choice: PlateChoice, preferences: Preferences) -> list[str]:
+    words = ["--colourspace", choice.colourspace] if choice.colourspace is not None else []
+    return words + _threads(preferences)
+
+
+def _threads(preferences: Preferences) -> list[str]:
+    return ["--threads", str(preferences.threads)] if preferences.threads else []

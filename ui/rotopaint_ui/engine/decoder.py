@@ -1,0 +1,220 @@
+"""The process that turns frames of plates into pictures for the screen: requests in, pictures out.
+
+Runs as `python -m rotopaint_ui.engine.decoder` beside the panel, so that the host loads no image library and survives
+a bad file. Standard input takes one JSON object per line, standard output gives for each one a line of JSON, followed
+by `bytes` bytes of picture (R, G, B, 8 bit, rows from top to bottom, the plate's display window). Who asks for a
+`window` gets its name instead, and B, G, R and a fourth byte through that (see `shared_memory`).
+
+    {"ask": "open", "plate": "plate", "source": "...", "colourspace": null}
+    {"ask": "frame", "plate": "plate", "frame": 1001, "look": [exposure, gamma, view], "window": true}
+    {"ask": "thumb", "plate": "plate", "frame": 1001, "look": [...], "height": 48}
+    {"ask": "pixel", "plate": "plate", "frame": 1001, "x": 640, "y": 360}   the plate's own values, whatever the look
+    {"ask": "views"}
+    {"ask": "packs"}
+
+Looks never touch the plate: they act between scene-linear pixels and the display.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from typing import Any, BinaryIO
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+from rotopaint_ai.errors import RotopaintError, UsageError
+from rotopaint_ai.inference.pack import installed_packs
+from rotopaint_ai.plates import colour, open_plate
+from rotopaint_ai.plates.plate import Frame, Plate
+from rotopaint_ui.engine.shared_memory import SharedMemoryWriter
+
+Array = NDArray[Any]
+Reply = tuple[dict[str, Any], bytes]
+LookKey = tuple[float, float, str]
+
+KEPT_BYTES = 256 << 20  # frames kept as the file's own codes, so that a new look needs no reading
+
+
+class Decoder:
+    """Open plates by name, and the frames last read."""
+
+    def __init__(self) -> None:
+        self._plates: dict[str, Plate] = {}
+        self._frames: OrderedDict[tuple[str, int], Frame] = OrderedDict()
+        self._outlet = SharedMemoryWriter()
+        self._answers: Mapping[str, Callable[[Mapping[str, Any]], Reply]] = {
+            "open": self._open,
+            "frame": self._frame,
+            "thumb": self._thumb,
+            "pixel": self._pixel,
+            "views": lambda request: ({"views": list(colour.views())}, b""),
+            "packs": lambda request: ({"packs": [path.name for path in installed_packs()]}, b""),
+        }
+
+    def answer(self, request: Mapping[str, Any]) -> Reply:
+        """The reply to one request; errors become replies with a field `error`, one line."""
+        try:
+            facts, picture = self._answers[request["ask"]](request)
+        except RotopaintError as error:
+            facts, picture = {"error": str(error)}, b""
+        except MemoryError:
+            facts, picture = {"error": "out of memory for this frame; close other programs"}, b""
+        except Exception as error:  # a door: a surprise in one frame must not end the panel's eyes
+            facts, picture = {"error": f"{type(error).__name__}: {error}"}, b""
+        echo = {
+            name: request[name] for name in ("ask", "plate", "frame", "look", "ticket", "x", "y") if name in request
+        }
+        return {**echo, **facts, "bytes": len(picture)}, picture
+
+    def _open(self, request: Mapping[str, Any]) -> Reply:
+        name = request["plate"]
+        plate = open_plate(request["source"], colourspace=request.get("colourspace"))
+        if name in self._plates:
+            self._plates.pop(name).close()
+        for key in [key for key in self._frames if key[0] == name]:
+            del self._frames[key]
+        self._plates[name] = plate
+        return plate_facts(plate), b""
+
+    def _frame(self, request: Mapping[str, Any]) -> Reply:
+        picture = develop(self._read(request["plate"], request["frame"]), _look(request))
+        size = {"width": picture.shape[1], "height": picture.shape[0]}
+        room = self._outlet.room(picture.shape[0] * picture.shape[1] * 4) if request.get("window") else None
+        if room is None:
+            return size, picture.tobytes()
+        memory, name = room
+        cv2.cvtColor(picture, cv2.COLOR_RGB2BGRA, dst=np.frombuffer(memory, np.uint8).reshape(*picture.shape[:2], 4))
+        return {**size, "window": name}, b""
+
+    def close(self) -> None:
+        """Close the plates and give memory back."""
+        for plate in self._plates.values():
+            plate.close()
+        self._outlet.close()
+
+    def _thumb(self, request: Mapping[str, Any]) -> Reply:
+        picture = develop(self._read(request["plate"], request["frame"]), _look(request))
+        plate = self._plates[request["plate"]]
+        height = int(request["height"])
+        width = max(1, round(height * plate.width * plate.pixel_aspect / plate.height))
+        small = cv2.resize(picture, (width, height), interpolation=cv2.INTER_AREA)
+        return {"width": width, "height": height}, small.tobytes()
+
+    def _pixel(self, request: Mapping[str, Any]) -> Reply:
+        region, _ = self._read(request["plate"], request["frame"]).region(request["x"], request["y"], 1, 1)
+        values = [float(value) if np.isfinite(value) else str(value) for value in region.reshape(-1)]
+        return {"values": values}, b""
+
+    def _read(self, name: str, number: int) -> Frame:
+        key = (name, number)
+        if key not in self._frames:
+            if name not in self._plates:
+                raise UsageError(f"plate '{name}' is not open")
+            self._frames[key] = self._plates[name].read(number, keep_native=False)
+        self._frames.move_to_end(key)
+        while len(self._frames) > 1 and sum(frame.codes.nbytes for frame in self._frames.values()) > KEPT_BYTES:
+            self._frames.popitem(last=False)
+        return self._frames[key]
+
+
+def plate_facts(plate: Plate) -> dict[str, Any]:
+    """What the panel needs to know of a plate, as JSON values."""
+    return {
+        "name": plate.name,
+        "width": plate.width,
+        "height": plate.height,
+        "pixel_aspect": plate.pixel_aspect,
+        "fps": plate.fps,
+        "frames": list(plate.frames),
+        "missing": list(plate.missing),
+        "colourspace": plate.colourspace,
+        "bit_depth": plate.bit_depth,
+        "path": str(plate.path_of(plate.frames[0])),
+    }
+
+
+def develop(frame: Frame, look: LookKey) -> Array:
+    """A frame as the screen shows it: uint8 (H, W, 3) of the display window; black where there is no data."""
+    shown = _shown(frame, look)
+    if shown.shape[2] == 1:
+        shown = np.repeat(shown, 3, axis=2)
+    rows, columns = shown.shape[:2]
+    x, y = frame.origin
+    if (x, y, columns, rows) == (0, 0, frame.width, frame.height):
+        return np.ascontiguousarray(shown)
+    picture = np.zeros((frame.height, frame.width, 3), np.uint8)
+    x0, y0, x1, y1 = max(x, 0), max(y, 0), min(x + columns, frame.width), min(y + rows, frame.height)
+    if x0 < x1 and y0 < y1:
+        picture[y0:y1, x0:x1] = shown[y0 - y : y1 - y, x0 - x : x1 - x]
+    return picture
+
+
+def _shown(frame: Frame, look: LookKey) -> Array:
+    """The data window's codes through a table where colour space and view act per channel, else pixel by pixel."""
+    codes = frame.codes
+    if look[2] != colour.DISPLAY["view"] or frame.colourspace not in colour.CURVES:
+        return _to_screen(frame.rgb, look)
+    if codes.dtype.kind == "f":
+        half = np.clip(frame.rgb, -65504, 65504).astype(np.float16)
+        return colour.look_up(half.view(np.uint16), _half_table(look))
+    if codes.dtype.itemsize > 2:
+        return _to_screen(frame.rgb, look)
+    top = int(np.iinfo(codes.dtype).max) if frame.maximum is None else frame.maximum
+    return colour.look_up(codes, _code_table(look, frame.colourspace, top, codes.dtype.str))
+
+
+def _to_screen(linear: Array, look: LookKey) -> Array:
+    exposure, gamma, view = look
+    with np.errstate(over="ignore", invalid="ignore"):
+        graded = linear * np.float32(2.0**exposure) if exposure else linear
+        display = colour.to_display(graded, view=view)
+    if gamma != 1.0:
+        display = display ** np.float32(1.0 / gamma)
+    return np.asarray(np.rint(np.nan_to_num(display) * 255.0), np.uint8)
+
+
+@lru_cache(maxsize=8)
+def _half_table(look: LookKey) -> Array:
+    with np.errstate(invalid="ignore", over="ignore"):
+        linear = np.nan_to_num(np.arange(65536, dtype=np.uint16).view(np.float16).astype(np.float32))
+    return _spread(linear, look)
+
+
+@lru_cache(maxsize=8)
+def _code_table(look: LookKey, colourspace: str, maximum: int, kind: str) -> Array:
+    codes = np.arange(1 << (8 * np.dtype(kind).itemsize)).astype(kind)
+    return _spread(colour.linearise(codes, colourspace, maximum=maximum), look)
+
+
+def _spread(linear: Array, look: LookKey) -> Array:
+    """A table of linear values as a table of 8-bit screen codes."""
+    return np.ascontiguousarray(_to_screen(np.repeat(linear[:, None], 3, axis=1), look)[:, 0])
+
+
+def _look(request: Mapping[str, Any]) -> LookKey:
+    exposure, gamma, view = request["look"]
+    return float(exposure), float(gamma), str(view)
+
+
+def serve(requests: BinaryIO, replies: BinaryIO) -> None:
+    """Answer requests until there are no more."""
+    decoder = Decoder()
+    try:
+        for line in requests:
+            facts, picture = decoder.answer(json.loads(line))
+            replies.write(json.dumps(facts).encode() + b"\n")
+            replies.write(picture)
+            replies.flush()
+    finally:
+        decoder.close()
+
+
+if __name__ == "__main__":
+    cv2.setNumThreads(1)
+    serve(sys.stdin.buffer, sys.stdout.buffer)

@@ -1,0 +1,353 @@
+"""The pictures of the open plates: asks the decoder for them, nearest need first, and keeps what fits in a budget."""
+
+from __future__ import annotations
+
+import json
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from PySide6.QtCore import QObject, QProcess, Signal
+from PySide6.QtGui import QImage
+
+from rotopaint_ui.engine.run_worker import end_process, process_of
+from rotopaint_ui.engine.shared_memory import SharedMemoryReader
+from rotopaint_ui.host import Engine
+
+PLATE, CLEAN = "plate", "clean"
+BUDGET_BYTES = 512 << 20
+N_THUMBS = 600
+IN_FLIGHT = 1  # requests the decoder holds at once: whatever the artist wants next is served next
+MAX_RESTARTS = 3
+THUMB_HEIGHT = 44
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """How scene-linear pixels are brought to the screen: exposure in stops, gamma of the viewer, OCIO view."""
+
+    exposure: float = 0.0
+    gamma: float = 1.0
+    view: str = "Un-tone-mapped"
+
+    def json(self) -> list[float | str]:
+        """As the decoder takes it."""
+        return [self.exposure, self.gamma, self.view]
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """One picture wanted: a thumbnail, or a whole frame."""
+
+    kind: str
+    plate: str
+    frame: int
+
+
+class FrameCache(QObject):
+    """Pictures by plate and frame. `image` and `thumb` answer at once with what is there, and ask for what is not."""
+
+    opened = Signal(str, dict)  # plate, its facts
+    views = Signal(list)  # names of the display's views
+    packs = Signal(list)  # names of the model packs that are installed
+    image_ready = Signal(str, int)  # plate, frame
+    thumb_ready = Signal(int)
+    pixel_ready = Signal(str, int, int, int, tuple)  # plate, frame, column, row, scene-linear values
+    failed = Signal(str)  # one line
+
+    def __init__(self, parent: QObject | None = None, *, budget_bytes: int = BUDGET_BYTES) -> None:
+        super().__init__(parent)
+        self.look = Look()
+        self.broken: dict[tuple[str, int], str] = {}
+        self._budget = budget_bytes
+        self._engine: Engine | None = None
+        self._process: QProcess | None = None
+        self._buffer = bytearray()
+        self._header: dict[str, Any] | None = None
+        self._images: OrderedDict[tuple[str, int], tuple[Look, QImage]] = OrderedDict()
+        self._lent: dict[tuple[str, int], QImage] = {}
+        self._thumbs: OrderedDict[int, QImage] = OrderedDict()
+        self._wishes: list[Wish] = []
+        self._sent: list[dict[str, Any]] = []
+        self._calls: list[dict[str, Any]] = []
+        self._pixel: dict[str, Any] | None = None
+        self._opening: dict[str, dict[str, Any]] = {}  # asked for, not yet answered
+        self._sources: dict[str, dict[str, Any]] = {}  # open
+        self._inlet = SharedMemoryReader()
+        self._n_opens = 0
+        self._restarts = 0
+
+    def set_budget(self, budget_bytes: int) -> None:
+        """Keep no more than this many bytes of whole frames from now on; at least one frame is always kept."""
+        self._budget = budget_bytes
+        self._trim()
+
+    def use(self, engine: Engine) -> None:
+        """Say where the decoder runs."""
+        self._engine = engine
+
+    def open(self, plate: str, source: str, colourspace: str | None = None) -> None:
+        """Open a plate under a name; `opened` or `failed` follows. Until it has opened, the one before it stays."""
+        self._n_opens += 1
+        request = {"ask": "open", "plate": plate, "source": source, "colourspace": colourspace, "ticket": self._n_opens}
+        self._opening[plate] = request
+        self._calls.append(request)
+        self._pump()
+
+    def ask_choices(self) -> None:
+        """Ask which views the display has and which model packs are installed; `views` and `packs` follow."""
+        self._calls += [{"ask": "views"}, {"ask": "packs"}]
+        self._pump()
+
+    def forget(self, plate: str) -> None:
+        """Drop every picture of a plate."""
+        for key in [key for key in self._images if key[0] == plate]:
+            del self._images[key]
+        self.broken = {key: text for key, text in self.broken.items() if key[0] != plate}
+        self._wishes = [wish for wish in self._wishes if wish.plate != plate]
+        self._sources.pop(plate, None)
+        if plate == PLATE:
+            self._thumbs.clear()
+
+    def lend(self, plate: str, picture: tuple[int, QImage] | None) -> None:
+        """Show a picture in place of one frame of a plate until another is lent, or None: a preview."""
+        self._lent = {} if picture is None else {(plate, picture[0]): picture[1]}
+        if picture is not None:
+            self.image_ready.emit(plate, picture[0])
+
+    def image(self, plate: str, frame: int) -> QImage | None:
+        """The newest picture of a frame, perhaps still in an earlier look; None when there is none yet."""
+        lent = self._lent.get((plate, frame))
+        if lent is not None:
+            return lent
+        found = self._images.get((plate, frame))
+        if found is not None:
+            self._images.move_to_end((plate, frame))
+            return found[1]
+        return None
+
+    def has(self, plate: str, frame: int) -> bool:
+        """Whether there is a picture of a frame; asking does not make it newer."""
+        return (plate, frame) in self._images
+
+    def want(self, frames: Iterable[tuple[str, int]]) -> None:
+        """Replace the wishes for whole frames, the most urgent first."""
+        wishes = [Wish("frame", plate, frame) for plate, frame in frames if self._lacks(plate, frame)]
+        self._wishes = wishes + [wish for wish in self._wishes if wish.kind == "thumb"]
+        self._pump()
+
+    def ask_pixel(self, plate: str, frame: int, x: int, y: int) -> None:
+        """Ask what the plate holds at a pixel; `pixel_ready` follows for the pixel that was asked for last."""
+        if plate in self._sources and (plate, frame) not in self.broken:
+            self._pixel = {
+                "ask": "pixel",
+                "plate": plate,
+                "frame": frame,
+                "x": x,
+                "y": y,
+                "ticket": self._ticket(plate),
+            }
+            self._pump()
+
+    def thumb(self, frame: int) -> QImage | None:
+        """The thumbnail of a plate's frame; None when there is none yet."""
+        return self._thumbs.get(frame)
+
+    def want_thumbs(self, frames: Iterable[int]) -> None:
+        """Replace the wishes for thumbnails."""
+        wishes = [Wish("thumb", PLATE, frame) for frame in frames if frame not in self._thumbs]
+        wishes = [wish for wish in wishes if (PLATE, wish.frame) not in self.broken]
+        self._wishes = [wish for wish in self._wishes if wish.kind == "frame"] + wishes
+        self._pump()
+
+    def shut_down(self) -> None:
+        """End the decoder and wait for it."""
+        process, self._process = self._process, None
+        if process is not None:
+            end_process(process)
+        self._inlet.close()
+
+    @property
+    def kept_bytes(self) -> int:
+        """Memory that the kept frames take."""
+        return sum(image.sizeInBytes() for _, image in self._images.values())
+
+    def _lacks(self, plate: str, frame: int) -> bool:
+        if plate not in self._sources or (plate, frame) in self.broken:
+            return False
+        found = self._images.get((plate, frame))
+        return found is None or found[0] != self.look
+
+    def _pump(self) -> None:
+        """Send what the decoder has room for."""
+        while len(self._sent) < IN_FLIGHT:
+            request = self._next()
+            if request is None or not self._running():
+                return
+            assert self._process is not None
+            self._sent.append(request)
+            self._process.write(json.dumps(request).encode() + b"\n")
+
+    def _next(self) -> dict[str, Any] | None:
+        request: dict[str, Any] | None
+        if self._calls:
+            return self._calls.pop(0)
+        if self._pixel is not None:
+            request, self._pixel = self._pixel, None
+            return request
+        while self._wishes:
+            wish = self._wishes.pop(0)
+            request = {"ask": wish.kind, "plate": wish.plate, "frame": wish.frame}
+            request |= {"look": self.look.json(), "ticket": self._ticket(wish.plate)}
+            request |= {"height": THUMB_HEIGHT} if wish.kind == "thumb" else {"window": True}
+            if request not in self._sent:
+                return request
+        return None
+
+    def _running(self) -> bool:
+        if self._process is None and self._engine is not None:
+            self._process = process_of(self._engine, ["-m", "rotopaint_ui.engine.decoder"], self)
+            self._process.readyReadStandardOutput.connect(self._read)
+            self._process.errorOccurred.connect(self._trouble)
+            self._process.finished.connect(self._ended)
+            self._process.start()
+        return self._process is not None
+
+    def _read(self) -> None:
+        if self._process is None:
+            return
+        self._buffer += self._process.readAllStandardOutput().data()
+        while self._take_one():
+            pass
+        self._pump()
+
+    def _take_one(self) -> bool:
+        """Take one whole reply out of the buffer, if there is one."""
+        if self._header is None:
+            end = self._buffer.find(b"\n")
+            if end < 0:
+                return False
+            self._header = json.loads(self._buffer[:end])
+            del self._buffer[: end + 1]
+        size = self._header["bytes"]
+        if len(self._buffer) < size:
+            return False
+        header, self._header = self._header, None
+        payload = bytes(self._buffer[:size])
+        del self._buffer[:size]
+        if self._sent:
+            self._sent.pop(0)
+        self._restarts = 0
+        self._take(header, payload)
+        return True
+
+    def _ticket(self, plate: str) -> int:
+        return int(self._sources[plate]["ticket"]) if plate in self._sources else 0
+
+    def _take(self, reply: Mapping[str, Any], payload: bytes) -> None:
+        ask, plate = reply["ask"], reply.get("plate", "")
+        if ask == "open":
+            self._take_opened(plate, reply)
+        elif ask == "views":
+            self.views.emit(reply.get("views", []))
+        elif ask == "packs":
+            self.packs.emit(reply.get("packs", []))
+        elif reply.get("ticket") != self._ticket(plate):
+            return  # of a plate that has been replaced since
+        elif ask == "pixel":
+            if "values" in reply:
+                self.pixel_ready.emit(plate, reply["frame"], reply["x"], reply["y"], tuple(reply["values"]))
+        elif "error" in reply:
+            self.broken[plate, reply["frame"]] = reply["error"]
+            self.image_ready.emit(plate, reply["frame"])
+            if plate == PLATE and ask == "frame":
+                self.failed.emit(reply["error"])
+        else:
+            self._keep(reply, payload)
+
+    def _take_opened(self, plate: str, reply: Mapping[str, Any]) -> None:
+        request = self._opening.get(plate)
+        if request is None or request["ticket"] != reply["ticket"]:
+            return  # the artist has asked for another one since, or a decoder was started again
+        del self._opening[plate]
+        if "error" in reply:
+            if plate == PLATE:
+                self.failed.emit(reply["error"])
+            return
+        self.forget(plate)
+        self._sources[plate] = request
+        self.opened.emit(plate, dict(reply))
+
+    def _keep(self, reply: Mapping[str, Any], payload: bytes) -> None:
+        frame = reply["frame"]
+        try:
+            image = self._image_of(reply, payload)
+        except OSError:  # the decoder that showed it is gone: the next one is asked again
+            self._wishes.insert(0, Wish(reply["ask"], reply["plate"], frame))
+            return
+        if reply["ask"] == "thumb":
+            self._thumbs[frame] = image
+            while len(self._thumbs) > N_THUMBS:
+                self._thumbs.popitem(last=False)
+            self.thumb_ready.emit(frame)
+            return
+        key = (reply["plate"], frame)
+        self._images[key] = (Look(*reply["look"]), image)
+        self._images.move_to_end(key)
+        self._trim()
+        self.image_ready.emit(*key)
+
+    def _image_of(self, reply: Mapping[str, Any], payload: bytes) -> QImage:
+        """The picture of a reply in the form that is painted fastest, in memory of its own. Raises OSError."""
+        width, height = reply["width"], reply["height"]
+        if "window" in reply:
+            memory = self._inlet.view(reply["window"], 4 * width * height)
+            return QImage(memory, width, height, 4 * width, QImage.Format.Format_RGB32).copy()
+        image = QImage(payload, width, height, 3 * width, QImage.Format.Format_RGB888)
+        return image.convertToFormat(QImage.Format.Format_RGB32)
+
+    def _trim(self) -> None:
+        """Drop the frames seen longest ago until the rest fits."""
+        kept = self.kept_bytes
+        while len(self._images) > 1 and kept > self._budget:
+            _, (_, image) = self._images.popitem(last=False)
+            kept -= image.sizeInBytes()
+
+    def _trouble(self, error: QProcess.ProcessError) -> None:
+        if error == QProcess.ProcessError.FailedToStart and self._process is not None:
+            where = self._process.program()
+            self._drop()
+            self._engine = None
+            self.failed.emit(f"{where} could not be started; set ROTOPAINT_PYTHON to the engine's Python")
+
+    def _ended(self, code: int, status: QProcess.ExitStatus) -> None:
+        """The decoder died: the frame in its hands is broken, everything else is asked again of a new one."""
+        if self._process is None:
+            return
+        said = bytes(self._process.readAllStandardError().data()).decode("utf-8", "replace").strip().splitlines()
+        culprit = self._sent[0] if self._sent else None
+        self._drop()
+        self._restarts += 1
+        if culprit is not None and "frame" in culprit:
+            self.broken[culprit["plate"], culprit["frame"]] = "the decoder crashed on this frame"
+        elif culprit is not None and culprit["ask"] == "open":
+            self._opening.pop(culprit["plate"], None)
+        reason = said[-1] if said else f"code {code}"
+        if self._restarts > MAX_RESTARTS or (culprit is not None and culprit["ask"] == "open"):
+            self.failed.emit(f"The decoder stopped ({reason}); open the plate again")
+            return
+        where = f" on frame {culprit['frame']}" if culprit is not None and "frame" in culprit else ""
+        self.failed.emit(f"The decoder stopped{where} ({reason}) and was started again")
+        lost = [request for request in self._opening.values() if request not in self._calls]
+        self._calls = [*self._sources.values(), *lost, *self._calls]
+        self._pump()
+
+    def _drop(self) -> None:
+        if self._process is not None:
+            self._process.blockSignals(True)
+            self._process.deleteLater()
+        self._process = None
+        self._sent.clear()
+        self._buffer.clear()
+        self._header = None

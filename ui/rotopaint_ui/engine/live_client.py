@@ -1,0 +1,362 @@
+"""The live engine as the panel sees it: asks it over a pipe, never waits, starts it again when it is lost.
+
+One question is under way at a time. A newer question of a kind replaces an older one that still waits, so that a drag
+never lags behind the hand. Qt and standard library only.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tempfile
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from PySide6.QtCore import QObject, QProcess, QTimer, Signal
+
+from rotopaint_ai import fills
+from rotopaint_ai.errors import RotopaintError
+from rotopaint_ai.exchange import document as documents
+from rotopaint_ai.live import wire
+from rotopaint_ai.project import Box, Project, SeamSettings, Spread, State
+from rotopaint_ai.project.codecs import unpack
+from rotopaint_ai.seams.strokes import Strokes
+from rotopaint_ai.seams.strokes import to_json as stroke_json
+from rotopaint_ai.shapes.roto import Key, RotoDocument, RotoShape
+from rotopaint_ui.engine.drag_messages import filled, followed
+from rotopaint_ui.engine.run_worker import end_process, process_of
+from rotopaint_ui.host import Engine
+from rotopaint_ui.session.corrections import KeysReply, LandmarkDrag, ShapesReply
+
+Facts = Mapping[str, Any]
+Take = Callable[[Facts | None], None]
+
+ORDER = ("hello", "pack", "plate", "drag", "seam", "crop", "refit")  # what is answered first
+PATIENCE_MS = {"drag": 10_000, "refit": 120_000, "seam": 60_000}
+USUAL_PATIENCE_MS = 60_000
+MAX_RESTARTS = 3  # without an answer in between
+NEIGHBOURS = 12  # frames on either side that temporal paint may ask: two other exposures, held for as much as four
+
+
+@dataclass(frozen=True, slots=True)
+class SeamQuestion:
+    """How would the seams of a frame look, painted away with these settings? `look`: exposure, gamma, view."""
+
+    frame: int
+    document: RotoDocument
+    settings: Mapping[str, SeamSettings]
+    look: tuple[float, float, str]
+    strokes: Strokes = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SeamPreview:
+    """The region around a frame's seams, painted: corner and size in plate pixels, `picture` RGB 8 bit as the viewer
+    shows it, `matte` 8 bit, rows from top to bottom; how much the seams show before and after."""
+
+    frame: int
+    x: int
+    y: int
+    width: int
+    height: int
+    picture: bytes
+    matte: bytes
+    before: float
+    after: float
+    ms: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Question:
+    number: int
+    facts: Facts
+    take: Take
+    is_again: bool = False
+
+
+class LiveClient(QObject):
+    """Asks the live engine. Every reply comes by a callback in the screen's thread; None says there is no answer."""
+
+    ready = Signal(str)  # the pack that answers
+    lost = Signal(str)  # one line: what happened to the engine
+    said = Signal(str)  # one line: why a question has no answer
+
+    def __init__(self, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self.project_path: Callable[[], Path | None] = lambda: None
+        self._engine: Engine | None = None
+        self._process: QProcess | None = None
+        self._rest = b""
+        self._waiting: dict[str, _Question] = {}
+        self._asked: _Question | None = None
+        self._setup: dict[str, Facts] = {}  # what a new engine must be told first
+        self._n = 0
+        self._restarts = 0
+        self._folder: str | None = None
+        self._is_refused = False
+        self._watch = QTimer(self, singleShot=True)
+        self._watch.timeout.connect(self._lose_patience)
+
+    # --- beginning and ending
+
+    def use(self, engine: Engine) -> None:
+        """Say where the engine runs; it starts with the first question."""
+        if engine != self._engine:
+            self.shut_down()
+            self._engine, self._is_refused = engine, False
+
+    def load_pack(self, model: str | None) -> None:
+        """The pack that answers; None is the usual one."""
+
+        def take(answer: Facts | None) -> None:
+            if answer is not None:
+                self.ready.emit(str(answer["pack"]))
+
+        self._tell({"ask": "pack", "model": model}, take)
+
+    def open_plate(self, source: str, colourspace: str | None = None) -> None:
+        """The plate that previews are made of."""
+        self._tell({"ask": "plate", "source": source, "colourspace": colourspace}, lambda facts: None)
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether an answer is awaited."""
+        return self._asked is not None or bool(self._waiting)
+
+    @property
+    def pid(self) -> int:
+        """The engine's process; 0 where none runs."""
+        return int(self._process.processId()) if self._process is not None else 0
+
+    def shut_down(self) -> None:
+        """End the engine; questions that wait get no reply."""
+        process, self._process = self._process, None
+        self._asked, self._rest = None, b""
+        self._waiting.clear()
+        self._watch.stop()
+        if process is not None:
+            end_process(process)
+        self._clear_blocks()
+
+    # --- questions
+
+    def drag(self, question: LandmarkDrag, reply: ShapesReply) -> None:
+        """The shapes of a frame after landmarks were moved, by name."""
+        before, after = filled(question)
+        facts = {"ask": "drag", "names": list(question.document.landmarks.names), "before": before, "after": after}
+
+        def take(answer: Facts | None) -> None:
+            reply(None if answer is None else followed(question, answer, wire.take_block(answer["block"])))
+
+        self._ask(facts, take)
+
+    def refit(self, state: State, spread: Spread | None, reply: KeysReply) -> None:
+        """New keys: of the spread's range, or of the whole shot where there is none."""
+        try:
+            path, is_ours = self._state_on_disk(state)
+        except (RotopaintError, OSError) as error:
+            self.said.emit(str(error))
+            reply(None)
+            return
+        bounds = None if spread is None else [spread.frame, spread.first, spread.last]
+
+        def take(answer: Facts | None) -> None:
+            if is_ours:
+                path.unlink(missing_ok=True)
+            reply(None if answer is None else _keys(answer, wire.take_block(answer["block"])))
+
+        self._ask({"ask": "refit", "project": str(path), "spread": bounds}, take)
+
+    def seam(self, question: SeamQuestion, reply: Callable[[SeamPreview | None], None]) -> None:
+        """A frame's seams painted away with some settings."""
+        facts = {
+            "ask": "seam",
+            "frame": question.frame,
+            "shapes": documents.dumps(_seams_about(question)),
+            "settings": {
+                name: {"method": each.method, "grain": each.grain, "strength": each.strength}
+                for name, each in question.settings.items()
+            },
+            "look": list(question.look),
+            "strokes": [stroke_json(stroke) for stroke in question.strokes],
+        }
+        self._ask(facts, lambda answer: reply(None if answer is None else _preview(answer)))
+
+    def propose_crop(self, frame: int, reply: Callable[[Box | None, str], None]) -> None:
+        """A box around the face that the pack finds in a frame, and what there is to say of the choice."""
+
+        def take(answer: Facts | None) -> None:
+            if answer is None:
+                reply(None, "")
+            else:
+                reply(Box(*map(float, answer["crop"])), str(answer.get("note") or ""))
+
+        self._ask({"ask": "crop", "frame": frame}, take)
+
+    # --- the process
+
+    def _tell(self, facts: Facts, take: Take) -> None:
+        """A question whose answer every new engine must be asked for again."""
+        self._setup[facts["ask"]] = facts
+        self._ask(facts, take)
+
+    def _ask(self, facts: Facts, take: Take) -> None:
+        if self._is_refused or self._engine is None:
+            take(None)
+            return
+        self._n += 1
+        self._waiting[facts["ask"]] = _Question(self._n, facts, take)
+        if self._process is None:
+            self._start()
+        self._pump()
+
+    def _start(self) -> None:
+        assert self._engine is not None
+        process = process_of(self._engine, ["-m", "rotopaint_ai.live"], self)
+        process.readyReadStandardOutput.connect(self._read)
+        process.finished.connect(self._end)
+        process.errorOccurred.connect(self._fail_to_start)
+        self._process, self._rest = process, b""
+        process.start()
+        self._n += 1
+        self._waiting["hello"] = _Question(self._n, {"ask": "hello", "version": wire.VERSION}, self._greet)
+        for ask, facts in self._setup.items():
+            if ask not in self._waiting:
+                self._n += 1
+                self._waiting[ask] = _Question(self._n, facts, lambda answer: None)
+
+    def _greet(self, answer: Facts | None) -> None:
+        if answer is not None:
+            self._folder = str(answer["folder"])
+
+    def _pump(self) -> None:
+        if self._asked is not None or self._process is None or not self._waiting:
+            return
+        ask = next((each for each in ORDER if each in self._waiting), next(iter(self._waiting)))
+        self._asked = self._waiting.pop(ask)
+        self._process.write(wire.line({"id": self._asked.number, **self._asked.facts}))
+        self._watch.start(PATIENCE_MS.get(ask, USUAL_PATIENCE_MS))
+
+    def _read(self) -> None:
+        if self._process is None:
+            return
+        *lines, self._rest = (self._rest + self._process.readAllStandardOutput().data()).split(b"\n")
+        for line in lines:
+            with suppress(ValueError):
+                self._answered(json.loads(line))
+
+    def _answered(self, answer: Facts) -> None:
+        question = self._asked
+        if question is None or answer.get("id") != question.number:
+            return
+        self._asked, self._restarts = None, 0
+        self._watch.stop()
+        if "error" in answer and answer["ask"] == "hello":
+            self._give_up(str(answer["error"]))
+            return
+        if "error" in answer:
+            self.said.emit(str(answer["error"]))
+            self._give(question, None)
+        else:
+            self._give(question, answer)
+        self._pump()
+
+    def _give(self, question: _Question, answer: Facts | None) -> None:
+        try:
+            question.take(answer)
+        except OSError as error:  # its block went with the engine
+            self.said.emit(f"The live engine's answer was lost ({error}); try again")
+            question.take(None)
+
+    def _lose_patience(self) -> None:
+        if self._process is not None:
+            self._process.kill()
+
+    def _fail_to_start(self, error: QProcess.ProcessError) -> None:
+        if error == QProcess.ProcessError.FailedToStart and self._process is not None:
+            program = self._process.program()
+            self._process.deleteLater()
+            self._process = None
+            self._give_up(f"{program} could not be started; set ROTOPAINT_PYTHON to the engine's Python")
+
+    def _end(self) -> None:
+        """The engine is gone: start it again and ask again, once; the session goes on either way."""
+        process, self._process, question, self._asked = self._process, None, self._asked, None
+        if process is not None:
+            process.deleteLater()
+        self._watch.stop()
+        self._clear_blocks()
+        self._restarts += 1
+        if self._restarts > MAX_RESTARTS:
+            self._give_up("The live engine stops again and again; landmarks move alone until the panel is opened anew")
+            return
+        self.lost.emit("The live engine stopped and was started again; nothing is lost")
+        if question is not None and question.facts["ask"] not in self._waiting:
+            if question.is_again:
+                self.said.emit(f"The live engine cannot answer this ({question.facts['ask']}); nothing was changed")
+                self._give(question, None)
+            else:
+                self._waiting[question.facts["ask"]] = replace(question, is_again=True)
+        if self._engine is not None and self._process is None:
+            self._start()
+        self._pump()
+
+    def _give_up(self, text: str) -> None:
+        """No engine any more: whoever waits is told that there is no answer."""
+        waiting = [*self._waiting.values(), *([self._asked] if self._asked is not None else [])]
+        self.shut_down()
+        self._is_refused = True
+        self.lost.emit(text)
+        for question in waiting:
+            self._give(question, None)
+
+    def _clear_blocks(self) -> None:
+        folder, self._folder = self._folder, None
+        if folder is not None:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def _state_on_disk(self, state: State) -> tuple[Path, bool]:
+        """The project file, or a copy of the state where there is none; and whether it is ours to remove."""
+        path = self.project_path()
+        if path is not None:
+            return path, False
+        path = Path(tempfile.gettempdir()) / f"rotopaint-{uuid.uuid4().hex}.rotopaint"
+        Project.create(path, state).close()
+        return path, True
+
+
+def _keys(answer: Facts, block: bytes) -> dict[str, dict[int, Key]]:
+    keys: dict[str, dict[int, Key]] = {}
+    at = 0
+    for name, frame, size in answer["keys"]:
+        keys.setdefault(name, {})[frame] = unpack("key", block[at : at + size])
+        at += size
+    return keys
+
+
+def _preview(answer: Facts) -> SeamPreview:
+    block = wire.take_block(answer["block"])
+    x, y, width, height = answer["region"]
+    size = 3 * width * height
+    before, after, ms = (float(answer[name]) for name in ("before", "after", "ms"))
+    picture, matte = block[:size], block[size:]
+    return SeamPreview(answer["frame"], x, y, width, height, picture, matte, before, after, ms)
+
+
+def _seams_about(question: SeamQuestion) -> RotoDocument:
+    """The seams of one frame alone, which is all that a preview needs; paint that asks neighbours needs theirs."""
+    document, frame = question.document, question.frame
+    asks = any(fills.named(each.method).needs == "neighbours" for each in question.settings.values())
+    near = range(frame - NEIGHBOURS, frame + NEIGHBOURS + 1) if asks else (frame,)
+    frames = [each for each in near if document.first_frame <= each <= document.last_frame] or [frame]
+    shapes = tuple(_at(shape, frames) for shape in document.shapes if shape.role == "seam")
+    return replace(document, shapes=shapes, landmarks=type(document.landmarks)())
+
+
+def _at(shape: RotoShape, frames: Sequence[int]) -> RotoShape:
+    keys = {frame: Key(shape.at(frame)) for frame in frames} if shape.keys else {}
+    return replace(shape.with_keys(keys), visible={frame: shape.is_visible(frame) for frame in frames})

@@ -1,0 +1,205 @@
+"""The Export tab: formats with what each loses, fewer keys before they are written, and what the self-check found."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from PySide6.QtCore import Qt, QTimer, Signal
+from PySide6.QtWidgets import (
+    QCheckBox,
+    QHBoxLayout,
+    QLabel,
+    QLineEdit,
+    QPushButton,
+    QToolButton,
+    QVBoxLayout,
+    QWidget,
+)
+
+from rotopaint_ai.exchange.formats import FORMATS
+from rotopaint_ai.project.corrections import corrected_frames
+from rotopaint_ai.shapes.roto import RotoDocument
+from rotopaint_ui.session.session import Session
+from rotopaint_ui.widgets.parts import footer, heading, note, number, scrolling, told
+
+REST_MS = 500  # of stillness before keys are counted again
+DEFAULT_TOLERANCE_PX = 0.5
+RESULT_PX = 150  # of height that what came of an export may take
+_EMPTY = "Nothing to export yet: open a plate, drag a box around the face, press Run."
+
+
+class ExportTab(QWidget):
+    """What is chosen here; the panel carries it out."""
+
+    wanted = Signal()
+    count_wanted = Signal(float)
+    folder_wanted = Signal()
+
+    def __init__(self, session: Session, host_label: str | None) -> None:
+        super().__init__()
+        self._session = session
+        self._counted: tuple[RotoDocument, float] | None = None
+        self._folder_of: Path | None = None
+        self._make_fields(host_label)
+        self._lay_out()
+        self._rest = QTimer(self, singleShot=True, interval=REST_MS)
+        self._rest.timeout.connect(self._count)
+
+    # --- what is chosen
+
+    @property
+    def tolerance_px(self) -> float:
+        """Largest deviation that fewer keys may cause; 0 keeps every key."""
+        return self.tolerance.value() if self.reduces.isChecked() else 0.0
+
+    @property
+    def targets(self) -> list[Path]:
+        """Files to be written."""
+        folder = Path(self.folder.text().strip())
+        return [folder / f"shapes{suffix}" for suffix, box in self.formats.items() if box.isChecked()]
+
+    @property
+    def wants_host(self) -> bool:
+        """Whether the host is handed the shapes."""
+        return self.host.isChecked()
+
+    # --- showing
+
+    def refresh(self) -> None:
+        """Show the session as it is now; keys are counted again when they have changed."""
+        document, out = self._session.document, self._session.out
+        has_document = document is not None and not self._session.is_live
+        self.empty.setVisible(document is None)
+        for widget in (self.export, self.reduces, self.tolerance, self.host, self.mattes, *self.formats.values()):
+            widget.setEnabled(has_document)
+        if out is not None and out != self._folder_of:
+            self._folder_of = out
+            self.folder.setText(str(out / "export"))
+        self.training.setText(training_text(self._session))
+        if document is None:
+            self.count.setText("")
+        elif has_document and self.isVisible() and self._counted != (document, self.tolerance_px):
+            self._rest.start()
+
+    def show_count(self, facts: Mapping[str, Any]) -> None:
+        """What fewer keys would be."""
+        if "error" in facts:
+            self.count.setText(str(facts["error"]))
+            return
+        self.count.setText(count_text(facts))
+        rows = facts["shapes"].items()
+        self.count.setToolTip("\n".join(f"{name}: {a} \u2192 {b}, {off:.2f} px" for name, (a, b, off) in rows))
+
+    def show_running(self) -> None:
+        """An export is under way."""
+        self.export.setEnabled(False)
+        self.result.setText("Writing, and reading back")
+
+    def show_result(self, facts: Mapping[str, Any], told: str = "") -> None:
+        """What was written, and what the self-check says."""
+        self.export.setEnabled(True)
+        lines = [str(facts["error"])] if "error" in facts else [file_text(each) for each in facts.get("files", ())]
+        self.result.setText("\n\n".join(line for line in (told, *lines) if line))
+
+    def _count(self) -> None:
+        document = self._session.state.document
+        if document is None:
+            return
+        self._counted = (document, self.tolerance_px)
+        if self.tolerance_px:
+            self.count.setText("Counting keys")
+            self.count_wanted.emit(self.tolerance_px)
+        else:
+            n_keys = sum(len(shape.keys) for shape in document.shapes)
+            self.count.setText(f"{n_keys:,} keys, all kept")
+
+    # --- building
+
+    def _make_fields(self, host_label: str | None) -> None:
+        self.empty = note(_EMPTY)
+        self.reduces = QCheckBox("Fewer keys")
+        self.reduces.setToolTip("Keys that people made are never dropped or moved; holds stay held")
+        self.reduces.setChecked(True)
+        self.tolerance = number(0.01, 20.0, " px", "Largest distance of any curve from where it is now", 0.1)
+        self.tolerance.setValue(DEFAULT_TOLERANCE_PX)
+        self.count = note()
+        self.count.setObjectName("figure")
+        self.host = QCheckBox(host_label or "")
+        self.host.setChecked(host_label is not None)
+        self.host.setVisible(host_label is not None)
+        written = [each for each in FORMATS if each.write is not None]
+        self.formats = {each.suffixes[0]: QCheckBox(f"{each.name}  ({each.suffixes[0]})") for each in written}
+        self._abouts = {each.suffixes[0]: each.about for each in written}
+        self.formats[".nk"].setChecked(host_label is None)
+        self.mattes = QCheckBox("Mattes (EXR)")
+        self.mattes.setToolTip("A file per shape, and one with a named layer for each (rotopaint matte)")
+        self.folder = QLineEdit()
+        self.folder.setToolTip("Folder that files are written to")
+        self.browse = QToolButton()
+        self.browse.setText("\u2026")
+        self.browse.setToolTip("Choose the folder")
+        self.export = QPushButton("Export")
+        self.export.setObjectName("strong")
+        self.training = note()
+        self.result = note()
+        self.result.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        self.reduces.toggled.connect(self.tolerance.setEnabled)
+        self.reduces.toggled.connect(lambda on: self._rest.start())
+        self.tolerance.valueChanged.connect(lambda value: self._rest.start())
+        self.export.clicked.connect(self.wanted)
+        self.browse.clicked.connect(self.folder_wanted)
+
+    def _lay_out(self) -> None:
+        """Choices that scroll; below them, always in sight, the number of keys, Export and what came of it."""
+        choices = QVBoxLayout()
+        choices.setSpacing(7)
+        keys = QHBoxLayout()
+        keys.addWidget(self.reduces)
+        keys.addWidget(self.tolerance, 1)
+        choices.addWidget(heading("Keys"))
+        choices.addLayout(keys)
+        choices.addWidget(heading("Where to"))
+        if self.host.text():
+            choices.addWidget(self.host)
+        for suffix, box in self.formats.items():
+            choices.addWidget(box)
+            about = note(self._abouts[suffix])
+            about.setContentsMargins(22, 0, 0, 2)
+            choices.addWidget(about)
+        choices.addWidget(self.mattes)
+        folder = QHBoxLayout()
+        folder.addWidget(QLabel("Folder"))
+        folder.addWidget(self.folder, 1)
+        folder.addWidget(self.browse)
+        choices.addLayout(folder)
+        choices.addWidget(heading("Training"))
+        choices.addWidget(self.training)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addWidget(scrolling(self.empty, choices), 1)
+        column.addWidget(footer(self.count, self.export, told(self.result, RESULT_PX)))
+
+
+def training_text(session: Session) -> str:
+    """Which frames training may learn from, and how it gets them."""
+    path, frames = session.project_path, corrected_frames(session.state)
+    if path is None or not frames:
+        return "Frames that you correct or accept wait in the project for training."
+    return f"{len(frames)} corrected or accepted frames wait in the project: rotopaint mine {path.name}"
+
+
+def count_text(facts: Mapping[str, Any]) -> str:
+    """`240 \u2192 31 keys, at most 0.46 px off`."""
+    return f"{facts['before']:,} \u2192 {facts['after']:,} keys, at most {facts['worst_px']:.2f} px off"
+
+
+def file_text(row: Mapping[str, Any]) -> str:
+    """One written file: where, what reading it back found, what it does not hold."""
+    path = Path(row["path"])
+    if "error" in row:
+        return f"\u2717 {row['error']}"
+    losses = "".join(f"\n   {loss}" for loss in row["losses"])
+    return f"\u2713 {path}\n   read back, at most {row['error_px']:.4f} px off{losses}"

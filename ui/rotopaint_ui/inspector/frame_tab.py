@@ -1,0 +1,165 @@
+"""The Frame tab: what is known of the frame that is shown, and where each key and landmark came from."""
+
+from __future__ import annotations
+
+from html import escape
+
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QBrush
+from PySide6.QtWidgets import QHeaderView, QLabel, QTreeWidget, QTreeWidgetItem, QVBoxLayout, QWidget
+
+from rotopaint_ai.shapes.roto import RotoDocument, RotoShape
+from rotopaint_ui.drawing.ramp import BAD_SHARE, ramp
+from rotopaint_ui.session.session import Session
+from rotopaint_ui.widgets.parts import note
+
+SOURCES = {"human": "\u25c6 by hand", "model": "\u25cf model", "propagated": "\u25a0 propagated"}
+_EMPTY = "Open a plate to see what is known of each frame."
+
+
+class FrameTab(QWidget):
+    """Facts above; below them every shape and landmark with its expected error and its source, the worst first."""
+
+    def __init__(self, session: Session) -> None:
+        super().__init__()
+        self._session = session
+        self._shapes: list[tuple[QTreeWidgetItem, str]] = []
+        self._empty = note(_EMPTY)
+        self._text = QLabel()
+        self._text.setTextFormat(Qt.TextFormat.RichText)
+        self._text.setWordWrap(True)
+        self._text.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        self.table = self._make_table()
+        column = QVBoxLayout(self)
+        column.setContentsMargins(12, 12, 0, 0)
+        for widget in (self._empty, self._text):
+            column.addWidget(widget)
+        column.addWidget(self.table, 1)
+
+    def refresh(self) -> None:
+        """Show the session as it is now."""
+        rows = self.rows()
+        self._empty.setVisible(not rows)
+        self._text.setVisible(bool(rows))
+        cells = "".join(
+            f'<tr><td style="color:#9aa1ae; padding:2px 14px 2px 0">{label}</td><td>{escape(value)}</td></tr>'
+            for label, value in rows
+        )
+        self._text.setText(f"<table>{cells}</table>")
+        self._fill()
+
+    def rows(self) -> list[tuple[str, str]]:
+        """Labels and values of the facts, as shown."""
+        session, frame = self._session, self._session.frame
+        if session.plate is None:
+            return []
+        rows = [("Frame", str(frame))]
+        first, last = session.run.hold_of(frame)
+        if last > first:
+            rows.append(("Held", f"{first}-{last}: an edit changes all of it"))
+        if frame in session.run.failed:
+            rows.append(("Failed", session.run.failed[frame]))
+        error = session.run.error_at(frame)
+        if error is not None:
+            lost = error == float("inf")
+            rows.append(("Expected error", "face not found" if lost else f"{error:.2f} px (worst shape)"))
+        score = next((s for f in session.held_frames() if (s := session.run.agreement.get(f)) is not None), None)
+        if score is not None:
+            doubt = ": look here" if score < session.run.limit else ""
+            rows.append(("Second opinion", f"{score:.0%} of the seam agrees{doubt}"))
+        before, after = session.run.seam.get(frame, (None, None))
+        if before is not None and after is not None:
+            rows.append(("Seam visibility", f"{before:.2f} in the plate, {after:.2f} in the clean plate"))
+        rows.append(("Review", session.state.marks.get(frame, "not looked at")))
+        rows += [
+            ("Spread", f"from {spread.frame} over {spread.first}-{spread.last}")
+            for spread in session.state.spreads
+            if spread.first <= frame <= spread.last
+        ]
+        return rows
+
+    def _make_table(self) -> QTreeWidget:
+        table = QTreeWidget()
+        table.setHeaderLabels(["Shape or landmark", "Error px", "From"])
+        table.setUniformRowHeights(True)
+        table.setIndentation(12)
+        table.setAccessibleName("Errors and sources at this frame")
+        header = table.header()
+        header.setStretchLastSection(False)
+        header.setSectionResizeMode(0, QHeaderView.ResizeMode.Stretch)
+        for column in (1, 2):
+            header.setSectionResizeMode(column, QHeaderView.ResizeMode.ResizeToContents)
+        table.itemClicked.connect(self._pick)
+        return table
+
+    def _fill(self) -> None:
+        document = self._session.document
+        self.table.setVisible(document is not None)
+        self.table.clear()
+        if document is None:
+            return
+        self._shapes.clear()
+        for title, rows in (("Shapes", self._shape_rows(document)), ("Landmarks", self._landmark_rows(document))):
+            if rows:
+                group = QTreeWidgetItem(self.table, [title])
+                group.setFlags(Qt.ItemFlag.ItemIsEnabled)
+                for name, error, source in rows:
+                    called = self._session.name_of(name) if title == "Shapes" else name
+                    item = self._add(group, called, error, source)
+                    if title == "Shapes":
+                        self._shapes.append((item, name))
+        self.table.expandAll()
+
+    def _add(self, group: QTreeWidgetItem, name: str, error: float | None, source: str) -> QTreeWidgetItem:
+        lost = error == float("inf")
+        item = QTreeWidgetItem(group, [name, "" if error is None else "lost" if lost else f"{error:.2f}", source])
+        item.setTextAlignment(1, Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
+        plate = self._session.plate
+        if error is not None and plate is not None:
+            share = 1.0 if lost else min(error / (BAD_SHARE * plate.width), 1.0)
+            item.setForeground(1, QBrush(ramp(share).lighter(125)))
+        return item
+
+    def _shape_rows(self, document: RotoDocument) -> list[tuple[str, float | None, str]]:
+        run, frame = self._session.run, self._session.frame
+        followed = {name for name, frames in self._session.keyed_frames().items() if frame in frames}
+        rows = [
+            (shape.name, run.error_at(frame, shape.name), source_at(shape, frame, has_followed=shape.name in followed))
+            for shape in document.shapes
+        ]
+        return sorted(rows, key=lambda row: -(row[1] or 0.0))
+
+    def _landmark_rows(self, document: RotoDocument) -> list[tuple[str, float | None, str]]:
+        frame, marks = self._session.frame, document.landmarks
+        hand = marks.hand.get(frame, frozenset())
+        rows: list[tuple[str, float | None, str]] = []
+        for name, landmark in zip(marks.names, marks.keys.get(frame, ())):
+            if landmark is None:
+                rows.append((name, None, "hidden"))
+            else:
+                rows.append((name, landmark.expected_error_px, SOURCES["human" if name in hand else "model"]))
+        return sorted(rows, key=lambda row: -(row[1] or 0.0))
+
+    def _pick(self, item: QTreeWidgetItem, column: int) -> None:
+        name = next((name for row, name in self._shapes if row is item), None)
+        if name is not None:
+            self._session.select(name)
+
+
+def source_at(shape: RotoShape, frame: int, *, has_followed: bool = False) -> str:
+    """Where a shape at a frame comes from: the maker of its key, or the keys it stands between.
+
+    `has_followed`: it followed a landmark that a person placed, or is a person's own.
+    """
+    key = shape.keys.get(frame)
+    if key is not None and key.source == "model" and has_followed:
+        return "\u25c6 followed"
+    if key is not None:
+        return SOURCES[key.source]
+    before = max((each for each in shape.keys if each < frame), default=None)
+    after = min((each for each in shape.keys if each > frame), default=None)
+    if before is not None and shape.keys[before].interpolation == "hold":
+        return f"held from {before}"
+    if before is None or after is None:
+        return "no key" if before is after else f"as at {after if before is None else before}"
+    return f"{before} to {after}"

@@ -1,0 +1,284 @@
+"""The Seam tab: the matte of the selected seams, how they are painted away, preview, and the clean plate's frames."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+
+from PySide6.QtCore import QRectF, QSize, Qt, Signal
+from PySide6.QtGui import QAction, QColor, QPainter, QPaintEvent
+from PySide6.QtWidgets import (
+    QCheckBox,
+    QComboBox,
+    QDoubleSpinBox,
+    QFormLayout,
+    QPushButton,
+    QSizePolicy,
+    QVBoxLayout,
+    QWidget,
+)
+
+from rotopaint_ai import fills
+from rotopaint_ai.project.state import SeamSettings
+from rotopaint_ai.shapes.roto import RotoShape
+from rotopaint_ui.drawing.render import DEFAULT_WIDTH_PX
+from rotopaint_ui.session.session import Session
+from rotopaint_ui.session.shot import range_text
+from rotopaint_ui.widgets.parts import footer, heading, level, note, number, put, scrolling
+
+_FIELDS = ("width_px", "feather_px", "taper_start", "taper_end", "grain", "strength")
+_CLEAR = 2.0  # skin without a seam scores 0.9 to 2, plates with one 3 and more (seams.visibility)
+
+
+class Meter(QWidget):
+    """How visible a seam is, before and after: two bars and their numbers."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.before: float | None = None
+        self.after: float | None = None
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        self.setAccessibleName("Seam visibility")
+
+    def sizeHint(self) -> QSize:
+        """Two rows."""
+        return QSize(200, 40)
+
+    def show_values(self, before: float | None, after: float | None) -> None:
+        """Show these; None where nothing is known."""
+        self.before, self.after = before, after
+        told = [f"{name} {value:.2f}" for name, value in (("plate", before), ("clean", after)) if value is not None]
+        self.setAccessibleDescription(", ".join(told) or "not measured yet")
+        self.update()
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        """A bar for the plate, a bar for the clean plate."""
+        painter = QPainter(self)
+        most = max(self.before or 0.0, self.after or 0.0, 2 * _CLEAR)
+        for row, (name, value) in enumerate((("plate", self.before), ("clean", self.after))):
+            self._paint_row(painter, 20.0 * row, name, value, most)
+
+    def _paint_row(self, painter: QPainter, y: float, name: str, value: float | None, most: float) -> None:
+        left, room = 44.0, max(self.width() - 44.0 - 46.0, 10.0)
+        painter.setPen(QColor("#9aa1ae"))
+        painter.drawText(QRectF(0, y, left - 6, 16), int(Qt.AlignmentFlag.AlignVCenter), name)
+        painter.fillRect(QRectF(left, y + 4, room, 8), QColor("#0f1013"))
+        text = "\u2013" if value is None else f"{value:.2f}"
+        painter.drawText(QRectF(left + room + 6, y, 40, 16), int(Qt.AlignmentFlag.AlignVCenter), text)
+        if value is not None:
+            colour = QColor("#8fb8ee") if value < _CLEAR else QColor("#f06a1d")
+            painter.fillRect(QRectF(left, y + 4, room * min(value / most, 1.0), 8), colour)
+        painter.fillRect(QRectF(left + room * _CLEAR / most, y + 2, 1, 12), QColor("#dfe3ea"))
+
+
+class SeamTab(QWidget):
+    """Each change is one undo step and means every seam that is chosen."""
+
+    make_wanted = Signal()
+    make_all_wanted = Signal()
+
+    def __init__(self, session: Session) -> None:
+        super().__init__()
+        self._session = session
+        self._names: tuple[str, ...] = ()
+        self._previewed: tuple[float, float] | None = None
+        self._make_fields()
+        self._lay_out()
+
+    def choose(self, names: Sequence[str]) -> None:
+        """The shapes that are chosen in the Shapes tab; empty: the one that is selected in the viewer."""
+        self._names = tuple(names)
+
+    def set_actions(self, preview: QAction) -> None:
+        """The button that shows the painted frame."""
+        self.preview.clicked.connect(preview.trigger)
+        preview.toggled.connect(self.preview.setChecked)
+
+    def offer_methods(self, available: Sequence[str]) -> None:
+        """Ways of painting that the engine has; the others stay in the list, greyed, with the reason."""
+        model = self.method.model()
+        for index, fill in enumerate(fills.FILLS):
+            is_there = fill.name == fills.DEFAULT or fill.name in available
+            flags = Qt.ItemFlag.ItemIsEnabled | Qt.ItemFlag.ItemIsSelectable if is_there else Qt.ItemFlag.NoItemFlags
+            model.setData(model.index(index, 0), int(flags.value), Qt.ItemDataRole.UserRole - 1)
+            tip = fill.label if is_there else "this engine or pack does not have it"
+            self.method.setItemData(index, tip, Qt.ItemDataRole.ToolTipRole)
+
+    def refresh(self) -> None:
+        """Show the chosen seams; the first of them where they differ."""
+        shapes = self._shapes()
+        for box in (self.width_px, self.taper_start, self.taper_end):
+            box.setEnabled(any(not shape.closed for shape in shapes))
+        self.feather_px.setEnabled(bool(shapes))
+        seams = [shape for shape in shapes if shape.role == "seam"]
+        for widget in (self.method, self.grain, self.strength):
+            widget.setEnabled(bool(seams))
+        self._show_hint(shapes)
+        if shapes:
+            self._show(shapes[0], self._session.seam(shapes[0].name))
+        self.reset.setEnabled(any(self._session.seam(shape.name) != SeamSettings() for shape in shapes))
+        self._show_visibility()
+
+    @property
+    def previewed(self) -> tuple[float, float] | None:
+        """Visibility before and after in the preview that is shown."""
+        return self._previewed
+
+    def show_preview(self, pair: tuple[float, float] | None) -> None:
+        """How much the seam shows in the preview of this frame; None where there is none."""
+        self._previewed = pair
+        self._show_visibility()
+
+    def show_stale(
+        self, stale: Sequence[int], n_frames: int, is_running: bool, between: Collection[int] | None = None
+    ) -> None:
+        """How many frames of the clean plate no longer fit the shapes; `between`: the frames from In to Out."""
+        if is_running:
+            text = "Painting; Esc stops"
+        elif not n_frames:
+            text = "No clean plate yet"
+        elif stale:
+            text = f"{len(stale)} of {n_frames} frames no longer fit the shapes"
+        else:
+            text = f"All {n_frames} frames are up to date"
+        wanted = stale if between is None else [frame for frame in stale if frame in between]
+        if between is not None and stale and n_frames and not is_running:
+            text += f"; {len(wanted)} of them between In and Out"
+        self.state.setText(text)
+        plural = "frame" if len(wanted) == 1 else "frames"
+        where = f", {range_text((min(between), max(between)))}" if between and wanted else ""
+        self.make.setText(f"Make {len(wanted)} {plural}{where}" if wanted else "Make the clean plate")
+        self.make.setEnabled(bool(wanted) and not is_running)
+        self.make_all.setText(f"Make all {len(stale)}")
+        self.make_all.setVisible(len(stale) > len(wanted))
+        self.make_all.setEnabled(not is_running)
+
+    # --- building
+
+    def _make_fields(self) -> None:
+        self.hint = note()
+        self.width_px = number(0.0, 500.0, " px", "Full width of the seam's matte")
+        self.feather_px = number(0.0, 200.0, " px", "Falloff: softness outside the matte's edge")
+        self.taper_start = number(0.0, 100.0, " %", "Share of the length over which the start narrows to nothing", 5)
+        self.taper_end = number(0.0, 100.0, " %", "Share of the length over which the end narrows to nothing", 5)
+        self.method = QComboBox()
+        self.method.addItems(fills.names())
+        for index, fill in enumerate(fills.FILLS):
+            self.method.setItemData(index, fill.label, Qt.ItemDataRole.ToolTipRole)
+        self.grain = number(0.0, 100.0, " %", "Share of the plate's grain that is put back", 10)
+        self.strength = number(0.0, 100.0, " %", "How much of the paint shows: 0 is the plate", 10)
+        self.reset = QPushButton("Back to the model's")
+        self.reset.setToolTip("Width, falloff, taper and paint as the model proposes them")
+        self.preview = QPushButton("Preview this frame")
+        self.preview.setCheckable(True)
+        self.make = QPushButton("Make the clean plate")
+        self.make.setToolTip("Paint the frames that no longer fit, and only those (rotopaint clean)")
+        self.make_all = QPushButton()
+        self.make_all.setToolTip("Those outside In and Out as well (Ctrl+Alt+Shift+Return)")
+        self.make_all.hide()
+        self.patch = QCheckBox("Patch layer as well")
+        self.patch.setToolTip("The paint alone, premultiplied RGBA over the plate, in the folder patch")
+        self.state = note("No clean plate yet")
+        self.meter = Meter()
+        self.average = note()
+        for box in (self.width_px, self.feather_px, self.taper_start, self.taper_end, self.grain, self.strength):
+            box.valueChanged.connect(lambda value, box=box: self._edit(box))
+        self.method.activated.connect(lambda index: self._edit(self.method))
+        self.reset.clicked.connect(self._reset)
+        self.make.clicked.connect(self.make_wanted)
+        self.make_all.clicked.connect(self.make_all_wanted)
+
+    def _lay_out(self) -> None:
+        """Fields that scroll; below them, always in sight, what makes the paint."""
+        form = QFormLayout()
+        form.setVerticalSpacing(7)
+        form.setLabelAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)
+        form.setFieldGrowthPolicy(QFormLayout.FieldGrowthPolicy.AllNonFixedFieldsGrow)
+        form.addRow(heading("Matte"))
+        rows = (("&Width", self.width_px), ("&Falloff", self.feather_px), ("Taper, &start", self.taper_start))
+        for label, box in (*rows, ("Taper, &end", self.taper_end)):
+            form.addRow(label, box)
+        form.addRow(heading("Paint"))
+        for label, widget in (("&Method", self.method), ("&Grain", self.grain), ("S&trength", self.strength)):
+            form.addRow(label, widget)
+        form.addRow(self.reset)
+        form.addRow(self.average)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        level(form)
+        column.addWidget(scrolling(self.hint, form), 1)
+        column.addWidget(footer(self.meter, self.preview, self.state, self.patch, self.make, self.make_all))
+
+    # --- showing
+
+    def _shapes(self) -> tuple[RotoShape, ...]:
+        document, selected = self._session.document, self._session.shape
+        if document is None or selected is None:
+            return ()
+        names = self._names if selected.name in self._names else (selected.name,)
+        others = tuple(shape for shape in document.shapes if shape.name in names and shape.name != selected.name)
+        return (selected, *others)
+
+    def _show_hint(self, shapes: Sequence[RotoShape]) -> None:
+        if not shapes:
+            self.hint.setText("Select a seam in the viewer or in Shapes; several at once are set together.")
+        else:
+            self.hint.setText(", ".join(self._session.name_of(shape.name) for shape in shapes))
+
+    def _show(self, shape: RotoShape, settings: SeamSettings) -> None:
+        put(self.width_px, DEFAULT_WIDTH_PX if shape.width_px is None else shape.width_px)
+        put(self.feather_px, shape.feather_px)
+        put(self.taper_start, round(shape.taper[0] * 100))
+        put(self.taper_end, round(shape.taper[1] * 100))
+        put(self.grain, round(settings.grain * 100))
+        put(self.strength, round(settings.strength * 100))
+        self.method.setCurrentText(settings.method)
+
+    def _show_visibility(self) -> None:
+        seam = self._session.run.seam
+        pair = self._previewed or seam.get(self._session.frame, (None, None))
+        self.meter.show_values(*pair)
+        pairs = [(before, after) for before, after in seam.values() if before is not None and after is not None]
+        if pairs:
+            mean = [sum(values) / len(pairs) for values in zip(*pairs)]
+            self.average.setText(f"Whole shot: {mean[0]:.2f} in the plate, {mean[1]:.2f} in the clean plate")
+        else:
+            self.average.setText("Measured when the clean plate is made")
+
+    # --- editing
+
+    def _edit(self, widget: QDoubleSpinBox | QComboBox) -> None:
+        """One field, for every chosen shape, in one step."""
+        shapes = self._shapes()
+        session = self._session
+        if not shapes or session.is_live or session.refuses() or session.is_gesture_open():
+            self.refresh()  # the field shows again what is
+            return
+        session.begin("seam settings")
+        for shape in shapes:
+            session.set_seam(shape.name, self._changed(widget, shape, session.seam(shape.name)))
+        session.commit()
+
+    def _changed(self, widget: object, shape: RotoShape, old: SeamSettings) -> SeamSettings:
+        if widget is self.method:
+            return replace(old, method=self.method.currentText())
+        if widget is self.width_px:
+            return old if shape.closed else replace(old, width_px=self.width_px.value())
+        if widget is self.feather_px:
+            return replace(old, feather_px=self.feather_px.value())
+        if widget is self.grain:
+            return replace(old, grain=self.grain.value() / 100)
+        if widget is self.strength:
+            return replace(old, strength=self.strength.value() / 100)
+        taper = (self.taper_start.value() / 100, self.taper_end.value() / 100)
+        return old if shape.closed else replace(old, taper=taper)
+
+    def _reset(self) -> None:
+        shapes = self._shapes()
+        if self._session.is_live or self._session.refuses() or self._session.is_gesture_open():
+            return
+        self._session.begin("seam settings")
+        for shape in shapes:
+            self._session.set_seam(shape.name, SeamSettings())
+        self._session.commit()

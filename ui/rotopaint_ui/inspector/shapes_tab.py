@@ -1,0 +1,246 @@
+"""The Shapes tab: every shape under Seams or Mattes, with eye, lock, colour, expected error and keys."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import partial
+
+from PySide6.QtCore import QPoint, QSize, Qt, QTimer, Signal
+from PySide6.QtGui import QBrush, QColor
+from PySide6.QtWidgets import (
+    QAbstractItemView,
+    QHeaderView,
+    QMenu,
+    QTreeWidget,
+    QTreeWidgetItem,
+    QVBoxLayout,
+    QWidget,
+)
+
+from rotopaint_ai.shapes.manual_keys import human_keys
+from rotopaint_ai.shapes.roto import RotoShape
+from rotopaint_ui.drawing.ramp import BAD_SHARE, ramp
+from rotopaint_ui.drawing.render import colours_of
+from rotopaint_ui.session.session import Session
+from rotopaint_ui.widgets.icons import icon
+from rotopaint_ui.widgets.parts import note, swatch
+
+NAME, EYE, LOCK, ERROR, KEYS = range(5)
+OWN_NAME = int(Qt.ItemDataRole.UserRole)  # of the shape, whatever it is called
+_BY_HAND = QColor("#ffb454")  # as a person's diamonds on the timeline
+_GROUPS = {"seam": "Seams", "matte": "Mattes"}
+_EMPTY = "No shapes yet. Drag a box around the face and press Run: shapes come in frame by frame."
+
+
+class ShapesTab(QWidget):
+    """A tree of shapes. Several can be chosen at once: eye, lock and the menu then mean all of them."""
+
+    chosen_changed = Signal(object)  # names of the shapes that are selected
+
+    def __init__(self, session: Session) -> None:
+        super().__init__()
+        self._session = session
+        self._shown: object = None
+        self._rows: dict[str, QTreeWidgetItem] = {}
+        self._told: dict[str, tuple[object, ...]] = {}  # what each row shows
+        self._empty = note(_EMPTY)
+        self.tree = self._make_tree()
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.addWidget(self._empty)
+        column.addWidget(self.tree, 1)
+        column.addStretch(0)
+        self._empty.setContentsMargins(12, 12, 12, 12)
+        self._empty.setAlignment(Qt.AlignmentFlag.AlignTop)
+
+    @property
+    def chosen(self) -> tuple[str, ...]:
+        """Names of the shapes that are selected in the tree."""
+        return tuple(name for name, row in self._rows.items() if row.isSelected())
+
+    def row_of(self, name: str) -> QTreeWidgetItem:
+        """The row of a shape. Raises KeyError."""
+        return self._rows[name]
+
+    def refresh(self) -> None:
+        """Show the session as it is now; rows are kept while the shapes are the same ones."""
+        document = self._session.document
+        shapes = () if document is None else document.shapes
+        self._empty.setVisible(not shapes)
+        self.tree.setVisible(bool(shapes))
+        names = tuple((shape.name, shape.role, self._session.name_of(shape.name)) for shape in shapes)
+        self.tree.blockSignals(True)
+        if names != self._shown:
+            self._shown = names
+            self._fill(shapes)
+        for shape in shapes:
+            self._show(self._rows[shape.name], shape)
+        self._follow_selection()
+        self.tree.blockSignals(False)
+
+    # --- rows
+
+    def _make_tree(self) -> QTreeWidget:
+        tree = QTreeWidget()
+        tree.setHeaderLabels(["Shape", "", "", "Error px", "Keys"])
+        tree.setUniformRowHeights(True)
+        tree.setIconSize(QSize(16, 16))
+        tree.setIndentation(12)
+        tree.setAccessibleName("Shapes")
+        tree.setSelectionMode(QAbstractItemView.SelectionMode.ExtendedSelection)
+        tree.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
+        header = tree.header()
+        header.setStretchLastSection(False)
+        header.setMinimumSectionSize(24)
+        header.setSectionResizeMode(NAME, QHeaderView.ResizeMode.Stretch)
+        for column in (EYE, LOCK, ERROR, KEYS):
+            header.setSectionResizeMode(column, QHeaderView.ResizeMode.ResizeToContents)
+        for column, text in ((EYE, "Shown in the viewer; exports are not changed"), (LOCK, "Locked in the viewer")):
+            tree.headerItem().setToolTip(column, text)
+        tree.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
+        tree.itemDoubleClicked.connect(self._begin_rename)
+        tree.itemChanged.connect(self._end_rename)
+        tree.itemClicked.connect(self._click)
+        tree.itemSelectionChanged.connect(self._pick)
+        tree.customContextMenuRequested.connect(self._menu)
+        return tree
+
+    def _fill(self, shapes: Iterable[RotoShape]) -> None:
+        self.tree.clear()
+        self._rows.clear()
+        self._told.clear()
+        document = self._session.document
+        colours = {} if document is None else colours_of(document)
+        groups: dict[str, QTreeWidgetItem] = {}
+        for shape in shapes:
+            if shape.role not in groups:
+                groups[shape.role] = self._group(_GROUPS[shape.role])
+            item = QTreeWidgetItem(groups[shape.role], [self._session.name_of(shape.name)])
+            item.setData(NAME, OWN_NAME, shape.name)
+            item.setFlags(item.flags() | Qt.ItemFlag.ItemIsEditable)
+            item.setIcon(NAME, swatch(colours[shape.name], closed=shape.closed))
+            kind = "closed" if shape.closed else "open"
+            about = f"{shape.name}: {shape.role}, {kind}, {shape.n_points} points"
+            item.setToolTip(NAME, f"{about}; a double click or F2 renames it")
+            for column in (ERROR, KEYS):
+                item.setTextAlignment(column, Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
+            self._rows[shape.name] = item
+        self.tree.expandAll()
+
+    def _group(self, title: str) -> QTreeWidgetItem:
+        item = QTreeWidgetItem(self.tree, [title])
+        item.setFlags(Qt.ItemFlag.ItemIsEnabled)
+        item.setFirstColumnSpanned(False)
+        return item
+
+    def _show(self, item: QTreeWidgetItem, shape: RotoShape) -> None:
+        session = self._session
+        shown, locked = shape.name not in session.hidden, shape.name in session.locked
+        key = shape.keys.get(session.frame)
+        by_hand = "by hand" if key is not None and key.source == "human" else ""
+        if not by_hand and session.frame in session.keyed_frames().get(shape.name, ()):
+            by_hand = "followed"  # a landmark that a person placed
+        error = None if by_hand else session.run.error_at(session.frame, shape.name)
+        if self._told.get(shape.name) == (shown, locked, by_hand, error, shape.keys):
+            return  # icons and texts cost a millisecond a row, and this is called at every frame
+        self._told[shape.name] = shown, locked, by_hand, error, shape.keys
+        item.setIcon(EYE, icon("eye" if shown else "eye_off"))
+        item.setIcon(LOCK, icon("lock" if locked else "lock_off"))
+        item.setData(EYE, Qt.ItemDataRole.AccessibleTextRole, "shown" if shown else "hidden")
+        item.setData(LOCK, Qt.ItemDataRole.AccessibleTextRole, "locked" if locked else "free")
+        self._show_error(item, error)
+        if by_hand:
+            item.setText(ERROR, by_hand)
+            item.setForeground(ERROR, QBrush(_BY_HAND))
+        n_human = len(human_keys(shape))
+        item.setText(KEYS, f"{len(shape.keys)}  \u25c6{n_human} " if n_human else f"{len(shape.keys)} ")
+
+    def _show_error(self, item: QTreeWidgetItem, error: float | None) -> None:
+        lost, plate = error == float("inf"), self._session.plate
+        item.setText(ERROR, "" if error is None else "lost" if lost else f"{error:.2f}")
+        if error is not None and plate is not None:
+            share = 1.0 if lost else min(error / (BAD_SHARE * plate.width), 1.0)
+            item.setForeground(ERROR, QBrush(ramp(share).lighter(125)))
+
+    def _follow_selection(self) -> None:
+        """The viewer's selection, unless it is among several chosen here."""
+        name = self._session.selection.shape
+        if name in self.chosen:
+            return
+        for each, row in self._rows.items():
+            row.setSelected(each == name)
+
+    # --- the mouse
+
+    def _click(self, item: QTreeWidgetItem, column: int) -> None:
+        name = item.data(NAME, OWN_NAME)
+        if name not in self._rows:
+            return
+        names = self.chosen if name in self.chosen else (name,)
+        if column == EYE:
+            self._each(names, self._session.show, name in self._session.hidden)
+        elif column == LOCK:
+            self._each(names, self._session.lock, name not in self._session.locked)
+
+    def _pick(self) -> None:
+        chosen = self.chosen
+        current = self.tree.currentItem()
+        self.chosen_changed.emit(chosen)
+        name = None if current is None else current.data(NAME, OWN_NAME)
+        last = name if name in chosen else None
+        self._session.select(last or (chosen[0] if chosen else None))
+
+    def begin_rename(self) -> None:
+        """Type another name for the shape that is selected."""
+        row = self._rows.get(self._session.selection.shape or "")
+        if row is not None:
+            self._begin_rename(row, NAME)
+
+    def _begin_rename(self, item: QTreeWidgetItem, column: int) -> None:
+        if column == NAME and item.data(NAME, OWN_NAME) in self._rows and not self._session.is_live:
+            self.tree.editItem(item, NAME)
+
+    def _end_rename(self, item: QTreeWidgetItem, column: int) -> None:
+        """Once Qt is done with the editor: the rows may be made anew."""
+        name = item.data(NAME, OWN_NAME)
+        if column == NAME and name in self._rows and item.text(NAME) != self._session.name_of(name):
+            given = item.text(NAME)
+            QTimer.singleShot(0, self, lambda: self._rename(name, given))
+
+    def _rename(self, name: str, given: str) -> None:
+        if not self._session.rename(name, given) and name in self._rows:
+            self.tree.blockSignals(True)
+            self._rows[name].setText(NAME, self._session.name_of(name))
+            self.tree.blockSignals(False)
+
+    def _each(self, names: Iterable[str], do: object, on: bool) -> None:
+        assert callable(do)
+        for name in names:
+            do(name, on)
+
+    def _menu(self, place: QPoint) -> None:
+        names = self.chosen
+        if not names:
+            return
+        menu = self.menu_of(names)
+        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        menu.popup(self.tree.viewport().mapToGlobal(place))
+
+    def menu_of(self, names: tuple[str, ...]) -> QMenu:
+        """What can be done with the chosen shapes."""
+        session, menu = self._session, QMenu(self)
+        others = tuple(name for name in self._rows if name not in names)
+        rows = (
+            ("Show", names, session.show, True),
+            ("Hide", names, session.show, False),
+            ("Hide the others", others, session.show, False),
+            ("Show all", tuple(self._rows), session.show, True),
+            ("Lock", names, session.lock, True),
+            ("Unlock", names, session.lock, False),
+            ("Lock the others", others, session.lock, True),
+        )
+        if len(names) == 1:
+            menu.addAction("Rename").triggered.connect(lambda: self._begin_rename(self._rows[names[0]], NAME))
+        for label, which, do, on in rows:
+            menu.addAction(label).triggered.connect(partial(self._each, which, do, on))
+        return menu

@@ -1,0 +1,46 @@
+"""Commands as Qt actions: made once from the table, their keys changed when preferences change."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QAction, QKeySequence
+from PySide6.QtWidgets import QWidget
+
+from rotopaint_ui.settings.commands import COMMANDS, Command, Keys
+from rotopaint_ui.widgets.icons import icon
+
+Handler = Callable[[], object]
+
+
+def make_actions(
+    parent: QWidget, keys: Mapping[str, Keys], handler_of: Callable[[Command], Handler]
+) -> dict[str, QAction]:
+    """An action for every command; its keys work only while the focus is inside `parent`."""
+    made = {command.name: _action(parent, command, handler_of(command)) for command in COMMANDS}
+    set_keys(made, keys)
+    return made
+
+
+def set_keys(actions: Mapping[str, QAction], keys: Mapping[str, Keys]) -> None:
+    """Give the actions these keys, and say them in their tips."""
+    for name, made in actions.items():
+        made.setShortcuts([QKeySequence(each) for each in keys[name]])
+        made.setToolTip(tip(made.text(), keys[name]))
+
+
+def tip(label: str, keys: Keys) -> str:
+    """What a command does, with the keys that do it."""
+    native = [QKeySequence(each).toString(QKeySequence.SequenceFormat.NativeText) for each in keys]
+    return f"{label} ({', '.join(native)})" if native else label
+
+
+def _action(parent: QWidget, command: Command, handler: Handler) -> QAction:
+    made = QAction(icon(command.picture), command.label, parent) if command.picture else QAction(command.label, parent)
+    made.setObjectName(command.name)
+    made.setShortcutContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)
+    made.setCheckable(command.checkable)
+    made.triggered.connect(lambda checked=False: handler())
+    parent.addAction(made)
+    return made

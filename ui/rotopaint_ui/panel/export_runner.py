@@ -1,0 +1,159 @@
+"""Carries out what the Export tab asks: counts keys, writes files and checks them, hands the shapes to the host."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from PySide6.QtCore import QObject, Signal
+
+from rotopaint_ai.errors import RotopaintError
+from rotopaint_ai.exchange import document as documents
+from rotopaint_ai.project.names import renamed
+from rotopaint_ai.shapes.roto import RotoDocument
+from rotopaint_ui.engine.export_client import ExportClient
+from rotopaint_ui.host import Host
+from rotopaint_ui.inspector.export_tab import ExportTab, count_text
+from rotopaint_ui.session.session import Session
+
+
+class ExportRunner(QObject):
+    """Works beside the screen; `said` gives a line and its kind for the status."""
+
+    said = Signal(str, str)
+    mattes_wanted = Signal(object, object)  # the document to be drawn, the folder; `take_mattes` takes the answer
+    ended = Signal(bool)
+
+    def __init__(self, session: Session, host: Host, tab: ExportTab, parent: QObject) -> None:
+        super().__init__(parent)
+        self._session, self._host, self._tab = session, host, tab
+        self._folder, self._shapes = Path(), Path()  # where the export that is under way goes, whatever is open by then
+        self._open: tuple[Mapping[str, Any], str] | None = None  # written, while mattes are still being drawn
+        self._counter, self._writer = ExportClient(self), ExportClient(self)
+        tab.count_wanted.connect(self._count)
+        tab.wanted.connect(self.export)
+
+    @property
+    def is_running(self) -> bool:
+        """Whether an export is under way."""
+        return self._writer.is_busy or self._open is not None
+
+    def export(self) -> None:
+        """Write what the tab says."""
+        document, out = self._session.document, self._session.out
+        if document is None or out is None:
+            self.said.emit("Nothing to export yet: press Run first", "trouble")
+            return
+        if self._session.is_live or self.is_running:
+            self.said.emit("Not now: wait for what is under way, or stop it with Esc", "trouble")
+            return
+        tab = self._tab
+        if not (tab.targets or tab.wants_host or tab.mattes.isChecked()):
+            self.said.emit("Nothing is chosen: tick where the shapes should go in the Export tab", "trouble")
+            return
+        why = self._refusal(out) if self._writes_files else None
+        if why is not None:
+            self.said.emit(why, "trouble")
+            return
+        self._folder, self._shapes = Path(tab.folder.text().strip()), self._session.shapes_path or out
+        tab.show_running()
+        self.said.emit("Exporting", "plain")
+        reduced = Path(tempfile.mkdtemp(prefix="rotopaint-")) / "reduced.roto.json"
+        request = {
+            "ask": "export",
+            "tolerance_px": tab.tolerance_px,
+            "targets": [str(path) for path in tab.targets],
+            "reduced": str(reduced),
+        }
+        self._ask(self._writer, request, lambda facts: self._end(facts, reduced))
+
+    @property
+    def _writes_files(self) -> bool:
+        return bool(self._tab.targets) or self._tab.mattes.isChecked()
+
+    def _refusal(self, out: Path) -> str | None:
+        """Why nothing can be written into the chosen folder; None where it can. The folder is made."""
+        given = self._tab.folder.text().strip()
+        if not given:
+            return "Export: no folder is given; name one in the Export tab"
+        if self._session.refusal is not None and _is_inside(Path(given), out):
+            return self._session.refusal
+        try:
+            Path(given).mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            return f"{given}: is no folder that can be written to ({error.strerror}); choose another folder"
+        return None
+
+    def take_mattes(self, is_drawn: bool, text: str) -> None:
+        """The mattes that were wanted are drawn, or why they are not: the export has ended."""
+        if self._open is None:
+            return
+        (facts, told), self._open = self._open, None
+        where = self._folder / "matte"
+        if is_drawn:
+            self._tell(facts, told, f"Mattes in {where}")
+        else:
+            row = {"path": str(where), "error": f"Mattes: {text}"}
+            self._tell({**facts, "files": [*facts.get("files", ()), row]}, told)
+
+    def shut_down(self) -> None:
+        """Leave no process behind."""
+        self._counter.shut_down()
+        self._writer.shut_down()
+
+    def _count(self, tolerance_px: float) -> None:
+        self._ask(self._counter, {"ask": "reduce", "tolerance_px": tolerance_px}, self._tab.show_count)
+
+    def _ask(
+        self,
+        client: ExportClient,
+        request: Mapping[str, Any],
+        reply: Callable[[Mapping[str, Any]], None],
+    ) -> None:
+        try:
+            engine = self._host.engine()
+        except RotopaintError as error:
+            reply({"error": str(error)})
+            return
+        state = self._session.state
+        client.ask(engine, request, reply, None if state.document is None else renamed(state.document, state.names))
+
+    def _end(self, facts: Mapping[str, Any], reduced: Path) -> None:
+        """Files are written: now the host, which only this thread may talk to."""
+        told, document = "", None
+        try:
+            if "error" not in facts and (self._tab.wants_host or self._tab.mattes.isChecked()):
+                document = documents.read(reduced)
+                told = self._hand_over(document) if self._tab.wants_host else ""
+        except (RotopaintError, OSError) as error:
+            facts = {**facts, "error": str(error)}
+        finally:
+            reduced.unlink(missing_ok=True)
+            reduced.parent.rmdir()
+        if document is None or "error" in facts or not self._tab.mattes.isChecked():
+            self._tell(facts, told)
+            return
+        self._open = facts, told
+        self.mattes_wanted.emit(document, self._folder)
+
+    def _tell(self, facts: Mapping[str, Any], told: str, mattes: str = "") -> None:
+        """Everything is written: say so, or say the first trouble."""
+        rows = facts.get("files", ())
+        failed = [row["error"] for row in rows if "error" in row]
+        trouble = facts.get("error") or (failed[0] if failed else None)
+        self._tab.show_result(facts, "\n".join(part for part in (told, mattes) if part))
+        wrote = f"Wrote {len(rows)} file{'' if len(rows) == 1 else 's'}" if rows else ""
+        count = count_text(facts) if "before" in facts and not told else ""
+        good = "; ".join(part for part in (told, wrote, mattes, count) if part)
+        self.said.emit(str(trouble) if trouble else good, "trouble" if trouble else "good")
+        self.ended.emit(trouble is None)
+
+    def _hand_over(self, document: RotoDocument) -> str:
+        return self._host.export(document, self._shapes)
+
+
+def _is_inside(folder: Path, other: Path) -> bool:
+    """Whether a folder is another one or lies in it, whatever links lead there."""
+    return folder.resolve().is_relative_to(other.resolve())

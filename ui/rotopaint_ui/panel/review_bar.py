@@ -1,0 +1,96 @@
+"""The row between viewer and timeline: frame and playback, where N goes, review marks, Spread and Refit shot."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from PySide6.QtCore import QSize, Qt, Signal
+from PySide6.QtGui import QAction
+from PySide6.QtWidgets import QComboBox, QFrame, QHBoxLayout, QLabel, QSizePolicy, QSpinBox, QToolButton
+
+from rotopaint_ui.panel.toolbars import button_of
+from rotopaint_ui.services.review_loop import Visits
+from rotopaint_ui.session.shot import PlateFacts
+from rotopaint_ui.session.spread_reach import SpreadReach
+from rotopaint_ui.widgets.parts import Elided, padded
+
+_LABELLED = ("accept", "needs_work", "spread", "refit")
+
+
+class ReviewBar(QFrame):
+    """Buttons of commands, a box for the frame number and a filter."""
+
+    frame_wanted = Signal(int)
+    visits_changed = Signal(str)
+
+    def __init__(self, actions: Mapping[str, QAction]) -> None:
+        super().__init__()
+        self.setObjectName("review_bar")
+        self.frame = padded(QSpinBox())
+        self.frame.setKeyboardTracking(False)
+        self.frame.setRange(0, 0)
+        self.frame.setMinimumWidth(76)
+        self.frame.setToolTip("Frame: type a number and press Return")
+        self.frame.setAccessibleName("Frame")
+        self.visits = QComboBox()
+        self.visits.addItems([each.value for each in Visits])
+        self.visits.setToolTip("Which frames N goes to")
+        self.visits.setAccessibleName("Frames that N goes to")
+        self.reason = Elided()
+        self.reason.setObjectName("note")
+        self.reason.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
+        self.summary = QLabel()
+        self.summary.setObjectName("note")
+        self.buttons: dict[str, QToolButton] = {}
+        row = QHBoxLayout(self)
+        row.setContentsMargins(10, 3, 10, 3)
+        row.setSpacing(4)
+        row.addWidget(self.frame)
+        self._add(row, actions, "first", "previous", "play", "next", "last")
+        row.addSpacing(12)
+        self._add(row, actions, "worst_back", "worst")
+        row.addWidget(self.visits)
+        row.addSpacing(12)
+        self._add(row, actions, "accept", "needs_work")
+        row.addSpacing(8)
+        row.addWidget(self.summary)
+        row.addSpacing(8)
+        row.addWidget(self.reason, 1)
+        self._add(row, actions, "spread", "refit")
+        self.frame.valueChanged.connect(self.frame_wanted)
+        self.visits.currentTextChanged.connect(self.visits_changed)
+
+    def show_frame(self, plate: PlateFacts | None, frame: int) -> None:
+        """The frame that is shown."""
+        self.frame.setEnabled(plate is not None)
+        self.frame.blockSignals(True)
+        if plate is not None:
+            self.frame.setRange(plate.first, plate.last)
+        if not self.frame.hasFocus() or self.frame.value() != frame:
+            self.frame.setValue(frame)
+        self.frame.blockSignals(False)
+
+    def show_reason(self, text: str, *, has_opinion: bool) -> None:
+        """Why this frame wants to be looked at; `has_opinion`: whether the pack's second opinion can be visited."""
+        self.reason.setText(text)
+        about = "Why this frame wants to be looked at: the worst shape that nobody has keyed here"
+        self.reason.setToolTip(f"{text}\n{about}" if text else about)
+        model, row = self.visits.model(), list(Visits).index(Visits.DOUBTED)
+        flags = Qt.ItemFlag.ItemIsEnabled | Qt.ItemFlag.ItemIsSelectable if has_opinion else Qt.ItemFlag.NoItemFlags
+        model.setData(model.index(row, 0), int(flags.value), Qt.ItemDataRole.UserRole - 1)
+
+    def show_reach(self, reach: SpreadReach | None) -> None:
+        """What Spread would do."""
+        action = self.buttons["spread"].defaultAction()
+        action.setEnabled(reach is not None)
+        text = "Spread" if reach is None else f"Spread {reach.first}\u2013{reach.last}"
+        self.buttons["spread"].setText(text)
+
+    def _add(self, row: QHBoxLayout, actions: Mapping[str, QAction], *names: str) -> None:
+        for name in names:
+            button = button_of(actions[name], 18)
+            if name in _LABELLED:
+                button.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
+                button.setIconSize(QSize(16, 16))
+            self.buttons[name] = button
+            row.addWidget(button)

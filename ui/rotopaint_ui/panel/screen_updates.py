@@ -1,0 +1,193 @@
+"""From the session to the screen: what is shown anew when something has changed, at once or when the hand rests."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QObject, QTimer
+
+from rotopaint_ui.drawing.render import View
+from rotopaint_ui.engine.frame_cache import CLEAN, PLATE, Look
+from rotopaint_ui.engine.live_client import SeamPreview
+from rotopaint_ui.services.shot_jobs import CLEAN as CLEAN_JOB
+from rotopaint_ui.session.shot import range_text
+from rotopaint_ui.session.spread_reach import SpreadReach
+
+if TYPE_CHECKING:
+    from rotopaint_ui.panel.panel import Panel
+
+COALESCE_MS = 100  # of a hand at rest, after which the slower widgets look at what a drag has done
+_OF_A_PLATE = (
+    *("accept", "needs_work", "accept_next", "run", "run_all", "play", "find_face", "worst", "worst_back"),
+    *(
+        "first",
+        "previous",
+        "next",
+        "last",
+        "wipe",
+        "flip",
+        "canvas.fit_face",
+        "canvas.fit",
+    ),
+)
+PREFETCH = (1, -1, 2, -2, 3, 4)
+
+
+class ScreenUpdates(QObject):
+    """Keeps a panel's widgets like its session."""
+
+    def __init__(self, panel: Panel) -> None:
+        super().__init__(panel)
+        self._panel = panel
+        self._shown: object = None
+        self._slow = QTimer(self, singleShot=True, interval=COALESCE_MS)
+        self._slow.timeout.connect(self.refresh_slow)
+
+    def refresh(self) -> None:
+        """Something in the session changed. The viewer follows at once, the rest while a drag goes on now and then."""
+        panel, session = self._panel, self._panel.session
+        panel.canvas.refresh()
+        panel.previewer.refresh()
+        if session.is_dragging:
+            self._slow.start()  # again and again: the slower widgets follow when the hand rests
+            panel.commands["undo"].setEnabled(session.can_undo)  # of keys pressed one after the other
+        else:
+            self.refresh_slow()
+            panel.autosave.touch()
+        wanted = (session.frame, session.plate, panel.canvas.wipe is not None, panel.canvas.shows_clean)
+        if wanted != self._shown:
+            self._shown = wanted
+            self.want_frames()
+
+    def refresh_slow(self) -> None:
+        """What a drag need not wait for."""
+        panel, session = self._panel, self._panel.session
+        panel.review.refresh()
+        self.show_reach()
+        panel.inspector.refresh()
+        panel.timeline.moved, panel.timeline.doubted = panel.review.moved, panel.review.doubted()
+        panel.timeline.refresh()
+        self._refresh_range()
+        self._refresh_commands()
+        panel.status.show_saved(*self._saved())
+        if panel.inspector.currentWidget() is panel.inspector.seam and not session.is_dragging:
+            panel.inspector.seam.show_stale(
+                session.stale_frames(),
+                len(session.painting.painted),
+                panel.jobs.kind == CLEAN_JOB,
+                session.wanted_frames if session.span is not None else None,
+            )
+
+    def _saved(self) -> tuple[str, str]:
+        """Whether the work is safe, in a word, and where it lies."""
+        session = self._panel.session
+        path, trouble = session.project_path, session.trouble
+        shapes = "" if session.shapes_path is None else session.shapes_path.name
+        written = f"{shapes} is {'written' if session.is_saved else 'written when the hand rests'}"
+        if path is None:
+            known = session.document is not None and not session.is_live
+            return ("Saved" if session.is_saved else "Not saved yet", written) if known else ("", "")
+        if session.is_read_only:
+            return "Read only", f"{path}: nothing is written"
+        if trouble is not None:
+            return "Not saved", trouble
+        return "Saved", f"Every gesture is in {path}; {written}"
+
+    def _refresh_range(self) -> None:
+        """In and Out, wherever they count."""
+        panel, span = self._panel, self._panel.session.span
+        if panel.player.range != span:
+            panel.player.set_range(*(span or (None, None)))
+        panel.top.show_range(range_text(span))
+
+    def _refresh_commands(self) -> None:
+        panel, session, get = self._panel, self._panel.session, self._panel.commands
+        mark = session.state.marks.get(session.frame)
+        has_plate, has_document = session.plate is not None, session.document is not None
+        for name, on in (
+            *(("undo", session.can_undo), ("redo", session.can_redo), ("refit", has_document)),
+            *((name, has_plate) for name in _OF_A_PLATE),
+            ("relink", session.project_path is not None),
+            *((name, has_plate and has_document) for name in ("make_clean", "make_all", "preview_seam")),
+            ("export", has_document),
+        ):
+            get[name].setEnabled(on)
+        get["accept"].setChecked(mark == "accepted")
+        get["needs_work"].setChecked(mark == "needs work")
+        panel.review_bar.show_frame(session.plate, session.frame)
+        panel.review_bar.show_reason(panel.review.reason(), has_opinion=bool(session.run.agreement))
+        panel.review_bar.summary.setText(panel.review.summary())
+        panel.top.export.setEnabled(has_document)
+        panel.top.run.setEnabled(has_plate)
+
+    # --- the bracket
+
+    def show_reach(self) -> None:
+        """How far the correction here reaches."""
+        panel = self._panel
+        panel.timeline.reach = panel.review.reach
+        panel.review_bar.show_reach(panel.review.reach)
+        panel.timeline.update()
+
+    def drag_reach(self, reach: SpreadReach, has_let_go: bool) -> None:
+        """The bracket is under the mouse."""
+        self._panel.review.drag(reach, has_let_go)
+        self.show_reach()
+
+    # --- pictures
+
+    def want_frames(self) -> None:
+        """This frame first, in both plates where both are seen; then its neighbours."""
+        panel = self._panel
+        plate, frame = panel.session.plate, panel.session.frame
+        if plate is None:
+            return
+        frames = set(plate.frames)
+        near = [frame, *(frame + step for step in PREFETCH)]
+        names = [PLATE]
+        if panel.canvas.wipe is not None or panel.canvas.shows_clean:
+            names = [CLEAN, PLATE] if panel.canvas.shows_clean else [PLATE, CLEAN]
+        panel.frame_cache.want([(name, each) for each in near if each in frames for name in names])
+
+    def want_pictures(self) -> None:
+        """Frames and thumbnails."""
+        self.want_frames()
+        self._panel.frame_cache.want_thumbs(self._panel.timeline.thumb_frames())
+
+    def change_look(self, look: Look) -> None:
+        """Exposure, gamma or view."""
+        self._panel.frame_cache.look = look
+        self.want_frames()
+        self._panel.previewer.refresh()
+
+    def take_image(self, name: str, frame: int) -> None:
+        """A picture has come, or will never come."""
+        if frame == self._panel.session.frame:
+            self._panel.canvas.refresh()
+        if (name, frame) in self._panel.frame_cache.broken:
+            self._panel.timeline.update()
+
+    def show_preview(self, preview: SeamPreview | None) -> None:
+        """The seam of this frame, painted; None: as it is."""
+        self._panel.inspector.seam.show_preview(None if preview is None else (preview.before, preview.after))
+        self._panel.canvas.refresh()
+
+    # --- what is open, and what runs
+
+    def show_running(self) -> None:
+        """A job has begun or ended."""
+        self._panel.top.show_running(self._panel.jobs.is_running)
+        self.refresh_slow()
+
+    def show_waiting(self, project: str) -> None:
+        """A project is open whose plate is not there yet: nothing of the shot before it stays on the screen."""
+        panel = self._panel
+        if panel.previewer.is_on:
+            panel.commands["preview_seam"].trigger()
+        for name in (PLATE, CLEAN):
+            panel.frame_cache.forget(name)
+        panel.review.reset()
+        panel.canvas.view = View()
+        panel.top.show_waiting(project)
+        panel.top.show_device("")
+        self.refresh()

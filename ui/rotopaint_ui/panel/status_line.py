@@ -1,0 +1,149 @@
+"""The line at the bottom: what goes on or went wrong, progress, and whether the work is saved. Never a dialog."""
+
+from __future__ import annotations
+
+from collections import deque
+from time import strftime
+
+from PySide6.QtCore import QPoint, Qt, Signal
+from PySide6.QtWidgets import (
+    QFrame,
+    QHBoxLayout,
+    QLabel,
+    QListWidget,
+    QListWidgetItem,
+    QProgressBar,
+    QPushButton,
+    QSizePolicy,
+    QToolButton,
+    QVBoxLayout,
+    QWidget,
+)
+
+from rotopaint_ui.widgets.focus import Presser
+from rotopaint_ui.widgets.parts import Elided
+
+N_KEPT = 200
+_PANEL_WORDS = (  # what the engine calls by its command line, as the panel calls it
+    ("the same command with --resume goes on from here", "Run goes on from here"),
+    ("--resume: ", "The earlier run is not gone on with: "),
+    ("use --device cpu", "choose cpu as Device in Preferences"),
+    ("name one with --model", "choose one at the top of the panel"),
+    ("add a box: --crop FRAME:X,Y,W,H", "draw a box around the face there"),
+)
+_SIGNS = {"plain": "\u00b7", "good": "\u2713", "trouble": "\u26a0"}
+
+
+class StatusLine(QFrame):
+    """One line; all that was said is in the list that opens above it."""
+
+    diagnostics_wanted = Signal()
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.setObjectName("status_line")
+        self._said: deque[tuple[str, str, str]] = deque(maxlen=N_KEPT)
+        self._n_troubles = 0
+        self.text = Elided()
+        self.text.setObjectName("status_text")
+        self.text.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        self.text.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
+        self.copy = QToolButton()
+        self.copy.setText("Copy diagnostics")
+        self.copy.setToolTip("Versions, machine, shot and messages, for those who mend it")
+        self.copy.hide()
+        self.log = QToolButton()
+        self.log.setToolTip("Everything that was said")
+        self.log.setAccessibleName("Messages")
+        self.progress = QProgressBar()
+        self.progress.setTextVisible(False)
+        self.progress.setFixedWidth(180)
+        self.progress.hide()
+        self.eta, self.saved = QLabel(), QLabel()
+        self.messages = Messages(self)
+        row = QHBoxLayout(self)
+        row.setContentsMargins(10, 3, 10, 3)
+        row.setSpacing(10)
+        row.addWidget(self.text, 1)
+        for widget in (self.copy, self.progress, self.eta, self.log, self.saved):
+            row.addWidget(widget)
+        for label in (self.eta, self.saved):
+            label.setObjectName("note")
+        self.copy.clicked.connect(self.diagnostics_wanted)
+        self.messages.copy.clicked.connect(self.diagnostics_wanted)
+        self.log.clicked.connect(self._show_log)
+
+    @property
+    def history(self) -> list[str]:
+        """What was said, with the time, the latest last."""
+        return [f"{time} {_SIGNS[kind]} {text}" for time, kind, text in self._said]
+
+    def say(self, text: str, kind: str = "plain") -> None:
+        """Show one line; `kind` is plain, good or trouble."""
+        text = in_panel_terms(text)
+        line = " ".join(text.split())
+        if kind == "trouble":
+            self._n_troubles += 1
+        self._said.append((strftime("%H:%M:%S"), kind, line))
+        self.text.setText(line)
+        self.text.setToolTip(text)
+        self.text.setProperty("kind", kind)
+        self.text.style().unpolish(self.text)
+        self.text.style().polish(self.text)
+        self.copy.setVisible(kind == "trouble")
+        self.log.setText(f"\u26a0 {self._n_troubles}" if self._n_troubles else "\u2261")
+
+    def show_progress(self, done: int, total: int, note: str) -> None:
+        """Show how far a job is; a bar that only moves where nothing is known yet."""
+        self.progress.setRange(0, total)
+        self.progress.setValue(done)
+        self.progress.show()
+        self.eta.setText(note)
+
+    def hide_progress(self) -> None:
+        """No job is under way."""
+        self.progress.hide()
+        self.eta.setText("")
+
+    def show_saved(self, word: str, where: str) -> None:
+        """Whether the work is safe, and where it lies."""
+        self.saved.setText(word)
+        self.saved.setToolTip(where)
+
+    def _show_log(self) -> None:
+        self.messages.show_above(self.log, self._said)
+
+
+def in_panel_terms(text: str) -> str:
+    """A message of the engine with the panel's commands in place of the command line's options."""
+    for said, meant in _PANEL_WORDS:
+        text = text.replace(said, meant)
+    return text
+
+
+class Messages(QFrame):
+    """The list of what was said; it closes when the mouse goes elsewhere."""
+
+    def __init__(self, parent: QWidget) -> None:
+        super().__init__(parent, Qt.WindowType.Popup)
+        self.setObjectName("messages")
+        self.list = QListWidget()
+        self.list.setWordWrap(True)
+        self.list.setAccessibleName("Messages")
+        self.copy = QPushButton("Copy diagnostics")
+        column = QVBoxLayout(self)
+        column.addWidget(self.list, 1)
+        column.addWidget(self.copy, 0, Qt.AlignmentFlag.AlignRight)
+        Presser(self)
+
+    def show_above(self, anchor: QWidget, said: deque[tuple[str, str, str]]) -> None:
+        """Fill and show it over a button."""
+        self.list.clear()
+        for time, kind, text in said:
+            item = QListWidgetItem(f"{time}  {_SIGNS[kind]}  {text}", self.list)
+            item.setToolTip(text)
+        self.list.scrollToBottom()
+        self.resize(560, 300)
+        corner = anchor.mapToGlobal(QPoint(anchor.width(), -4))
+        self.move(corner - QPoint(self.width(), self.height()))
+        self.show()

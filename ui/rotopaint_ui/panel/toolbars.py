@@ -1,0 +1,295 @@
+"""The rows around the viewer: shot and Run above, look and overlays over it, tools at its left, status below."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeVar
+
+from PySide6.QtCore import QSize, Qt, Signal
+from PySide6.QtGui import QAction, QMouseEvent
+from PySide6.QtWidgets import (
+    QComboBox,
+    QFrame,
+    QHBoxLayout,
+    QLabel,
+    QPushButton,
+    QScrollArea,
+    QSizePolicy,
+    QSlider,
+    QToolButton,
+    QVBoxLayout,
+    QWidget,
+)
+
+from rotopaint_ai.frames import summarise
+from rotopaint_ui.engine.frame_cache import Look
+from rotopaint_ui.session.session import PlateFacts
+from rotopaint_ui.widgets.parts import Elided
+
+DEFAULT_PACK = "default pack"
+_GROUPS_APART = "   "  # values, place, frame, magnification
+STRIP_PX = 42  # a tool's button with the style sheet's padding, and air
+W = TypeVar("W", bound=QWidget)
+
+
+class TopBar(QFrame):
+    """The shot, the model pack, the device that ran, Run and Export."""
+
+    pack_chosen = Signal()  # another one, once its name is typed to the end
+
+    def __init__(self, open_label: str, export_label: str, history: Sequence[QAction]) -> None:
+        super().__init__()
+        self.setObjectName("top_bar")
+        self.open = QPushButton(open_label)
+        self.name = _named(Elided("No plate"), "shot_name")
+        self.facts = _named(Elided(""), "shot_facts")
+        self.facts.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
+        self.pack = QComboBox()
+        self.pack.setEditable(True)
+        self.pack.setMinimumWidth(150)
+        self.pack.setToolTip("Model pack: a name, or a folder")
+        self.pack.addItem(DEFAULT_PACK)
+        self.device = _named(Elided(""), "device_line")
+        self.run = _named(QPushButton("Run"), "run")
+        self.run_all = QPushButton("Run all")
+        self.run_all.setToolTip("The whole shot, whatever In and Out are (Ctrl+Alt+Return)")
+        self.run_all.hide()
+        self._range, self._is_running, self._told_pack = "", False, self.chosen_pack
+        self.export = QPushButton(export_label)
+        row = QHBoxLayout(self)
+        row.setContentsMargins(10, 6, 10, 6)
+        row.setSpacing(10)
+        row.addWidget(self.open)
+        for action in history:
+            row.addWidget(button_of(action, 18))
+        row.addWidget(self.name)
+        row.addWidget(self.facts, 1)
+        for widget in (self.device, self.pack, self.run, self.run_all, self.export):
+            row.addWidget(widget)
+        self.pack.textActivated.connect(lambda text: self._tell_pack())
+        typed = self.pack.lineEdit()
+        assert typed is not None
+        typed.editingFinished.connect(self._tell_pack)
+        self._label_run()
+
+    def _tell_pack(self) -> None:
+        if self.chosen_pack != self._told_pack:
+            self._told_pack = self.chosen_pack
+            self.pack_chosen.emit()
+
+    def show_plate(self, plate: PlateFacts) -> None:
+        """Name and facts of the open plate."""
+        self.name.setText(plate.name)
+        self.name.setToolTip(plate.source)
+        facts = f"{plate.width} x {plate.height}   {plate.first}-{plate.last}   {plate.colourspace}, {plate.bit_depth}"
+        if plate.pixel_aspect != 1.0:
+            facts += f"   pixel aspect {plate.pixel_aspect:g}"
+        if plate.missing:
+            facts += f"   missing {summarise(plate.missing)}"
+        self.facts.setText(facts)
+        self.facts.setToolTip(f"{plate.source}\n{facts}")
+
+    def show_running(self, running: bool) -> None:
+        """Run becomes Stop while a run is under way."""
+        self._is_running = running
+        self._label_run()
+        self.run.setProperty("running", running)
+        _polish(self.run)
+
+    def show_range(self, text: str) -> None:
+        """In and Out, where Run means no more than the frames between them."""
+        if text != self._range:
+            self._range = text
+            self._label_run()
+
+    def show_waiting(self, project: str) -> None:
+        """A project is open whose plate is not there."""
+        self.name.setText(project)
+        self.name.setToolTip(project)
+        self.facts.setText("waits for its plate")
+        self.facts.setToolTip("")
+
+    def _label_run(self) -> None:
+        what = f"frames {self._range}, between In and Out" if self._range else "the whole shot"
+        self.run.setText("Stop" if self._is_running else f"Run {self._range}".strip())
+        self.run.setToolTip(f"Landmarks, shapes, mattes and clean plate of {what} (Ctrl+Return)")
+        self.run_all.setVisible(bool(self._range) and not self._is_running)
+
+    def show_device(self, text: str, wanted: str = "auto") -> None:
+        """What really ran; told as trouble where another device was asked for."""
+        is_other = bool(text) and wanted not in ("auto", "cpu") and text.lower().startswith("cpu")
+        self.device.setText(f"{wanted} was asked for: {text}" if is_other else text)
+        self.device.setToolTip(f"{self.device.text()}\nThe device that the last run really used, and its speed")
+        self.device.setProperty("kind", "trouble" if is_other else "plain")
+        _polish(self.device)
+
+    def show_packs(self, names: Sequence[str]) -> None:
+        """Offer these packs; what is chosen stays."""
+        chosen = self.pack.currentText()
+        self.pack.clear()
+        self.pack.addItems([DEFAULT_PACK, *names])
+        self.pack.setCurrentText(chosen)
+
+    @property
+    def chosen_pack(self) -> str | None:
+        """The pack to run with; None is the default one."""
+        text = self.pack.currentText().strip()
+        return None if text in ("", DEFAULT_PACK) else text
+
+
+class Slider(QWidget):
+    """A labelled slider over a range of numbers; a double click on it goes back to where it began."""
+
+    changed = Signal(float)
+
+    def __init__(self, label: str, low: float, high: float, start: float, *, steps: int) -> None:
+        super().__init__()
+        self._low, self._high, self._start, self._steps = low, high, start, steps
+        self._slider = QSlider(Qt.Orientation.Horizontal)
+        self._slider.setRange(0, steps)
+        self._slider.setFixedWidth(110)
+        self._slider.setToolTip(f"{label}: the viewer only, never the plate. Double click resets.")
+        self._text = _named(QLabel(), "readout")
+        self._text.setMinimumWidth(38)
+        row = QHBoxLayout(self)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.setSpacing(6)
+        row.addWidget(QLabel(label))
+        row.addWidget(self._slider)
+        row.addWidget(self._text)
+        self.set_value(start)
+        self._slider.valueChanged.connect(self._tell)
+        self._slider.installEventFilter(self)
+
+    @property
+    def value(self) -> float:
+        """The number that is set."""
+        return self._low + (self._high - self._low) * self._slider.value() / self._steps
+
+    def set_value(self, value: float) -> None:
+        """Set the number."""
+        self._slider.setValue(round((value - self._low) / (self._high - self._low) * self._steps))
+        self._text.setText(f"{self.value:+.2f}" if self._low < 0 else f"{self.value:.2f}")
+
+    def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
+        """Back to where it began."""
+        self.set_value(self._start)
+
+    def eventFilter(self, watched: object, event: object) -> bool:
+        """The slider itself passes its double click on."""
+        if isinstance(event, QMouseEvent) and event.type() == QMouseEvent.Type.MouseButtonDblClick:
+            self.set_value(self._start)
+            return True
+        return False
+
+    def _tell(self) -> None:
+        self.set_value(self.value)
+        self.changed.emit(self.value)
+
+
+class ViewBar(QFrame):
+    """The display transform, overlays, and what is under the mouse."""
+
+    look_changed = Signal(Look)
+
+    def __init__(self, actions: Sequence[QAction]) -> None:
+        super().__init__()
+        self.setObjectName("view_bar")
+        self.exposure = Slider("Exposure", -6.0, 6.0, 0.0, steps=240)
+        self.gamma = Slider("Gamma", 0.2, 3.8, 1.0, steps=180)
+        self.view = QComboBox()
+        self.view.addItem(Look().view)
+        self.view.setToolTip("View of OCIO's built-in studio config, on an sRGB display")
+        self.readout = _named(QLabel(""), "readout")
+        self.readout.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
+        self.readout.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
+        row = QHBoxLayout(self)
+        row.setContentsMargins(10, 3, 10, 3)
+        row.setSpacing(8)
+        for widget in (self.exposure, self.gamma, self.view):
+            row.addWidget(widget)
+        row.addWidget(self.readout, 1)
+        for action in actions:
+            row.addWidget(button_of(action, 18))
+        for slider in (self.exposure, self.gamma):
+            slider.changed.connect(self._tell)
+        self.view.currentTextChanged.connect(self._tell)
+
+    def show_readout(self, text: str) -> None:
+        """What is under the mouse; where there is no room the plate's values go first, all of them at once."""
+        groups = text.split(_GROUPS_APART)
+        while len(groups) > 1 and self._width_of(groups) > self.readout.width():
+            groups.pop(0)
+        self.readout.setText(_GROUPS_APART.join(groups))
+
+    def _width_of(self, groups: Sequence[str]) -> int:
+        return self.readout.fontMetrics().horizontalAdvance(_GROUPS_APART.join(groups))
+
+    @property
+    def look(self) -> Look:
+        """The look that is set."""
+        return Look(round(self.exposure.value, 3), round(self.gamma.value, 3), self.view.currentText() or Look().view)
+
+    def show_views(self, names: Sequence[str]) -> None:
+        """Offer these views; what is chosen stays."""
+        chosen = self.view.currentText()
+        self.view.blockSignals(True)
+        self.view.clear()
+        self.view.addItems(list(dict.fromkeys([chosen, *names])))
+        self.view.setCurrentText(chosen)
+        self.view.blockSignals(False)
+
+    def start_with(self, name: str) -> None:
+        """The view that is chosen before a plate is open."""
+        self.show_views([name])
+        self.view.setCurrentText(name)
+
+    def _tell(self) -> None:
+        self.look_changed.emit(self.look)
+
+
+class ToolStrip(QScrollArea):
+    """Tools and jumps, one below the other; the wheel moves them where the panel is low."""
+
+    def __init__(self, groups: Sequence[Sequence[QAction]]) -> None:
+        super().__init__()
+        self.setObjectName("tool_strip")
+        inside = QWidget()
+        inside.setObjectName("tool_strip")
+        column = QVBoxLayout(inside)
+        column.setContentsMargins(4, 6, 4, 6)
+        column.setSpacing(3)
+        for index, group in enumerate(groups):
+            if index:
+                column.addSpacing(9)
+            for action in group:
+                column.addWidget(button_of(action, 22))
+        column.addStretch(1)
+        self.setWidget(inside)
+        self.setWidgetResizable(True)
+        self.setFixedWidth(STRIP_PX)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+
+
+def button_of(action: QAction, size: int) -> QToolButton:
+    """A button for an action, which tells its keys in its tip."""
+    button = QToolButton()
+    button.setDefaultAction(action)
+    button.setIconSize(QSize(size, size))
+    button.setAutoRaise(True)
+    button.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+    button.setAccessibleName(action.text())
+    return button
+
+
+def _named(widget: W, name: str) -> W:
+    widget.setObjectName(name)
+    return widget
+
+
+def _polish(widget: QWidget) -> None:
+    """Look at the style sheet again: a property has changed."""
+    widget.style().unpolish(widget)
+    widget.style().polish(widget)

@@ -1,0 +1,91 @@
+"""Keeps shapes.roto.json up to date: in a thread after a moment's rest, at once where somebody asks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from PySide6.QtCore import QObject, QTimer, Signal
+
+from rotopaint_ai.errors import RotopaintError
+from rotopaint_ai.shapes.roto import RotoDocument
+from rotopaint_ui.engine.background_task import BackgroundTask
+from rotopaint_ui.session.session import Session
+from rotopaint_ui.session.shot import write_document
+
+
+class Autosave(QObject):
+    """Writes the session's document. `may_write` says no while a run writes the same file.
+
+    Where somebody else has the project nothing is written: `failed` says who, by itself once and whenever asked.
+    """
+
+    kept = Signal()
+    failed = Signal(str)
+
+    def __init__(self, session: Session, may_write: Callable[[], bool], parent: QObject) -> None:
+        super().__init__(parent)
+        self._session, self._may_write = session, may_write
+        self._refused: str | None = None
+        self._writing = BackgroundTask(self)
+        self._writing.done.connect(self._written)
+        self._writing.failed.connect(lambda text: self.failed.emit(f"Not saved: {text}"))
+        self._rest = QTimer(self, singleShot=True)
+        self._rest.timeout.connect(self._write_beside)
+
+    def set_rest(self, seconds: float) -> None:
+        """How long nothing must happen before a write."""
+        self._rest.setInterval(round(seconds * 1000))
+
+    def touch(self) -> None:
+        """Something changed: write when the artist rests."""
+        if not self._session.is_saved and self._may_write():
+            self._rest.start()
+
+    def save(self) -> None:
+        """Write now."""
+        self._writing.wait()
+        self._session.end_burst()
+        if self._session.is_dragging or not self._may_write():
+            return
+        if self._session.refusal is not None:
+            self._refuse(self._session.refusal)
+            return
+        try:
+            if self._session.save():
+                self.kept.emit()
+        except (RotopaintError, OSError) as error:
+            self.failed.emit(f"Not saved: {error}")
+
+    def shut_down(self) -> None:
+        """Write what is not written; nothing is begun any more."""
+        self._rest.stop()
+        self.save()
+
+    def _write_beside(self) -> None:
+        """A long shot takes a second to write, and the artist goes on."""
+        session, document, path = self._session, self._session.document, self._session.shapes_path
+        if session.refusal is not None:
+            if session.refusal != self._refused:
+                self._refuse(session.refusal)
+            return
+        if session.is_dragging or session.is_live or self._writing.is_running:
+            self._rest.start()
+        elif document is not None and path is not None and not session.is_saved and self._may_write():
+
+            def write() -> object:
+                write_document(path, document)
+                return path, document
+
+            self._writing.start(write)
+
+    def _refuse(self, why: str) -> None:
+        self._refused = why
+        if not self._session.is_saved:
+            self.failed.emit(f"Not saved: {why}")
+
+    def _written(self, result: tuple[Path, RotoDocument]) -> None:
+        path, document = result
+        if path == self._session.shapes_path:
+            self._session.mark_saved(document)
+            self.kept.emit()

@@ -1,0 +1,164 @@
+"""Opening shots: plates, projects that bring their plate with them, plates that were moved, the sample's crop box."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from PySide6.QtCore import QObject, QTimer, Signal
+
+from rotopaint_ai.errors import RotopaintError
+from rotopaint_ai.project import files
+from rotopaint_ui.engine.background_task import BackgroundTask
+from rotopaint_ui.engine.frame_cache import PLATE, FrameCache
+from rotopaint_ui.host import Engine, PlateChoice
+from rotopaint_ui.session.project_file import look_at_witnesses
+from rotopaint_ui.session.session import Box, PlateFacts, Session
+from rotopaint_ui.session.shot import Results
+
+BEAT_MS = 20_000
+
+
+class Opening(QObject):
+    """`opened` when a plate is in the session, `put_back` when its pictures are there again after another was refused.
+
+    `said` gives a line and its kind; `waits` says that a project is open without its plate. `choice` is the plate that
+    is in the session, as somebody asked for it.
+    """
+
+    opened = Signal(object)
+    put_back = Signal()
+    waits = Signal(str)  # a project is open, its plate is not: the project's name
+    said = Signal(str, str)
+
+    def __init__(
+        self, session: Session, frame_cache: FrameCache, engine: Callable[[], Engine], parent: QObject
+    ) -> None:
+        super().__init__(parent)
+        self.choice: PlateChoice | None = None
+        self._asked: PlateChoice | None = None
+        self._session, self._frames, self._engine = session, frame_cache, engine
+        self._out: Path | None = None
+        self._crop: tuple[int, Box] | None = None
+        self._is_relinking = self._is_own = False
+        self._looking = BackgroundTask(self)
+        self._looking.done.connect(self._take_witnesses)
+        self._beat = QTimer(self, interval=BEAT_MS)
+        self._beat.timeout.connect(session.beat)
+        frame_cache.opened.connect(self._take_facts)
+
+    def open_plate(self, choice: PlateChoice, out: Path | None = None, crop: tuple[int, Box] | None = None) -> None:
+        """Ask for a plate; `crop` is a box to begin with where nobody has drawn one.
+
+        A project that waits for its plate takes it where it is that very one; any other is a shot of its own.
+        """
+        self._ask(choice, out, crop, is_own=False)
+
+    def _ask(self, choice: PlateChoice, out: Path | None, crop: tuple[int, Box] | None, *, is_own: bool) -> None:
+        """`is_own`: the plate is meant for the project that waits, and no other shot is to be opened for it."""
+        try:
+            self._frames.use(self._engine())
+        except RotopaintError as error:
+            self.said.emit(str(error), "trouble")
+            return
+        self._asked, self._out, self._crop, self._is_relinking = choice, out, crop, False
+        self._is_own = is_own
+        self.said.emit(f"Opening {choice.source}", "plain")
+        self._frames.open(PLATE, choice.source, choice.colourspace)
+
+    def open_project(self, path: Path) -> None:
+        """Open a project with its plate; where that has been moved, say how to find it."""
+        try:
+            place = self._session.open_project(path)
+        except RotopaintError as error:
+            self.said.emit(str(error), "trouble")
+            return
+        self.choice = None  # that of the shot before
+        self.waits.emit(path.stem)
+        self._beat.start()
+        if place.source is None:
+            self.said.emit(f"{path.name}: its plate was never noted; File, Relink the plate", "trouble")
+            return
+        self._ask(PlateChoice(place.source, colourspace=place.colourspace), place.out, None, is_own=True)
+
+    def relink(self, source: str) -> None:
+        """The plate of the open project lies somewhere else now."""
+        session = self._session
+        if session.project_path is None:
+            self.said.emit("No project is open: open the plate itself", "trouble")
+        elif session.awaits_plate:
+            self._ask(PlateChoice(source), self._session.out, None, is_own=True)
+        else:
+            colourspace = None if self.choice is None else self.choice.colourspace
+            self._ask(PlateChoice(source, colourspace=colourspace), self._out, None, is_own=True)
+            self._is_relinking = True
+
+    def explain(self, text: str) -> str:
+        """An error of the plate, with the way out where a project waits for it."""
+        return f"{text}. File, Relink the plate tells where it lies now" if self._session.awaits_plate else text
+
+    def keep(self, results: Results | None) -> None:
+        """What an earlier run has left is in the session: from now on every step goes into the project file."""
+        session = self._session
+        if session.project_path is None:
+            try:
+                session.start_project(None, results)
+            except (RotopaintError, OSError) as error:
+                self.said.emit(f"Not kept in a project: {error}", "trouble")
+        self._beat.start()
+        plate = session.plate
+        if plate is not None and session.project_path is not None and not session.is_read_only:
+            self._looking.start(lambda: (plate, look_at_witnesses(plate)))
+        if self._crop is not None and not session.state.crops and session.document is None:
+            frame, box = self._crop
+            session.act("crop box", replace(session.state, crops={frame: box}))
+        self._crop = None
+
+    def _take_witnesses(self, found: tuple[PlateFacts, Mapping[int, files.Facts]]) -> None:
+        """What a plate's files look like; another project that was opened meanwhile is not told of this one's."""
+        plate, facts = found
+        if plate is self._session.plate:
+            self._session.take_witnesses(facts)
+
+    def shut_down(self) -> None:
+        """Let go of the project file."""
+        self._beat.stop()
+        self._looking.wait()
+        self._session.close()
+
+    def _take_facts(self, name: str, facts: Mapping[str, Any]) -> None:
+        if name != PLATE:
+            return
+        if self._asked is None:
+            self.put_back.emit()
+            return
+        choice, self._asked = self._asked, None
+        plate = PlateFacts.from_json(choice.source, facts)
+        try:
+            if self._is_relinking:
+                self._session.relink(plate)
+            else:
+                self._leave_waiting(plate)
+                self._session.open(plate, self._out)
+        except RotopaintError as error:
+            self.said.emit(self.explain(str(error)), "trouble")
+            self._put_back()
+            return
+        self.choice, self._is_relinking = choice, False
+        self.opened.emit(plate)
+
+    def _leave_waiting(self, plate: PlateFacts) -> None:
+        """A plate was asked for that the waiting project does not know: the project is closed, the plate a new shot."""
+        session, path = self._session, self._session.project_path
+        if session.awaits_plate and not self._is_own and path is not None and not session.knows(plate):
+            session.close()
+            self.said.emit(f"{path.name} was closed: {plate.name} is not its plate", "plain")
+
+    def _put_back(self) -> None:
+        """The refused plate's pictures are in the frame_cache: those of the plate that is in the session come back."""
+        self._crop = None
+        self._frames.forget(PLATE)
+        if self.choice is not None:
+            self._frames.open(PLATE, self.choice.source, self.choice.colourspace)

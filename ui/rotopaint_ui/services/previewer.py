@@ -1,0 +1,74 @@
+"""The seam of the frame that is shown, painted by the live engine: lent to the viewer in the clean plate's place."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QObject, QPoint, QTimer, Signal
+from PySide6.QtGui import QImage, QPainter
+
+from rotopaint_ui.engine.frame_cache import CLEAN, PLATE, FrameCache
+from rotopaint_ui.engine.live_client import LiveClient, SeamPreview, SeamQuestion
+from rotopaint_ui.session.session import Session
+
+REST_MS = 60
+
+
+class Previewer(QObject):
+    """While it is on, every change of frame, shapes, settings or look asks for the painted frame again."""
+
+    shown = Signal(object)  # a SeamPreview, or None where there is none
+
+    def __init__(self, session: Session, frame_cache: FrameCache, live: LiveClient, parent: QObject) -> None:
+        super().__init__(parent)
+        self.is_on = False
+        self._session, self._frames, self._live = session, frame_cache, live
+        self._asked: tuple[object, ...] = ()
+        self._rest = QTimer(self, singleShot=True, interval=REST_MS)
+        self._rest.timeout.connect(self._ask)
+
+    def switch(self, on: bool) -> None:
+        """Begin or end to show the preview."""
+        self.is_on = on
+        self._asked = ()
+        self._frames.lend(CLEAN, None)
+        self.shown.emit(None)
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Something may have changed: ask when the hand rests."""
+        if self.is_on and self._key() != self._asked:
+            self._rest.start()
+
+    def _key(self) -> tuple[object, ...]:
+        state = self._session.state
+        strokes = state.strokes.get(self._session.frame, ())
+        return self._session.frame, state.document, tuple(state.seams.items()), strokes, self._frames.look
+
+    def _ask(self) -> None:
+        document, frame = self._session.state.document, self._session.frame
+        if not self.is_on or document is None or self._session.is_live:
+            return
+        self._asked = asked = self._key()
+        look = self._frames.look
+        state = self._session.state
+        strokes = state.strokes.get(frame, ())
+        question = SeamQuestion(frame, document, state.seams, (look.exposure, look.gamma, look.view), strokes)
+        self._live.seam(question, lambda preview: self._take(asked, preview))
+
+    def _take(self, asked: tuple[object, ...], preview: SeamPreview | None) -> None:
+        if not self.is_on or asked != self._asked:
+            return
+        plate = self._frames.image(PLATE, self._session.frame)
+        if preview is not None and plate is not None:
+            self._frames.lend(CLEAN, (self._session.frame, composed(plate, preview)))
+        self.shown.emit(preview)
+
+
+def composed(plate: QImage, preview: SeamPreview) -> QImage:
+    """The plate's picture with the painted region laid over it."""
+    picture = plate.convertToFormat(QImage.Format.Format_RGB32)
+    size = preview.width, preview.height
+    region = QImage(preview.picture, *size, 3 * preview.width, QImage.Format.Format_RGB888)
+    painter = QPainter(picture)
+    painter.drawImage(QPoint(preview.x, preview.y), region)
+    painter.end()
+    return picture

@@ -1,0 +1,201 @@
+"""The review loop: which frame next, accepted or not, how far a correction reaches, and what a refit has moved."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import StrEnum
+
+from rotopaint_ai.project.state import Mark
+from rotopaint_ai.shapes.roto import RotoDocument
+from rotopaint_ui.session.key_diff import KeyDiff, moved_keys
+from rotopaint_ui.session.session import Session
+from rotopaint_ui.session.spread_reach import SpreadReach
+
+Say = Callable[[str], None]
+
+
+class Visits(StrEnum):
+    """Where N goes."""
+
+    WORST = "worst first"
+    NEEDS_WORK = "needs work"
+    UNMARKED = "not looked at"
+    DOUBTED = "second opinion"
+
+
+class ReviewLoop:
+    """Works on a session; `say` puts a line in the status."""
+
+    def __init__(self, session: Session, say: Say) -> None:
+        self.visits = Visits.WORST
+        self.reach: SpreadReach | None = None
+        self.moved: KeyDiff | None = None
+        self._session, self._say = session, say
+        self._seen: tuple[object, ...] = ()
+        self._own: SpreadReach | None = None  # as the artist has dragged it
+        self._asked: tuple[str, RotoDocument] | None = None
+        self._moved_in: RotoDocument | None = None
+
+    def refresh(self) -> None:
+        """Look at the session again."""
+        session = self._session
+        self._look_at_answer()
+        seen = (session.frame, session.document, session.state.spreads, session.is_live)
+        if all(a is b or a == b for a, b in zip(seen, self._seen)) and self._seen:
+            return
+        self._seen = seen
+        if self._own is not None and self._own.frame not in session.held_frames():
+            self._own = None
+        self.reach = self._own or self._proposed()
+
+    def reset(self) -> None:
+        """Another shot."""
+        self.reach = self._own = self.moved = self._asked = None
+        self._seen = ()
+
+    # --- which frame
+
+    def step(self, direction: int) -> bool:
+        """Go where N goes, or back; False where no frame is left."""
+        session = self._session
+        if self.visits is Visits.WORST:
+            return session.step_worst(direction)
+        frames = [frame for frame in self.frames() if frame != session.frame]
+        if not frames:
+            return False
+        ahead = [frame for frame in frames if (frame - session.frame) * direction > 0]
+        session.go_to((min if direction > 0 else max)(ahead or frames))
+        return True
+
+    def frames(self) -> list[int]:
+        """The frames that the filter leaves, in order; of a hold the first only."""
+        session = self._session
+        plate, marks = session.plate, session.state.marks
+        if plate is None:
+            return []
+        if self.visits is Visits.DOUBTED:
+            return [frame for frame in self.doubted() if session.run.hold_of(frame)[0] == frame]
+        wanted: Mark | None = "needs work" if self.visits is Visits.NEEDS_WORK else None
+        return [f for f in plate.frames if marks.get(f) == wanted and session.run.hold_of(f)[0] == f]
+
+    def doubted(self) -> list[int]:
+        """Frames where a second opinion sees the seams elsewhere, of a hold all, less those a person is done with."""
+        session, run = self._session, self._session.run
+        if session.plate is None or not run.agreement:
+            return []
+        found = {each for frame in run.agreement if run.is_doubted(frame) for each in session.hold_frames(frame)}
+        return [frame for frame in session.plate.frames if frame in found - session.settled_frames()]
+
+    def reason(self) -> str:
+        """Why somebody should look at the frame that is shown; empty where there is no reason left."""
+        session, run, frame = self._session, self._session.run, self._session.frame
+        if session.plate is None or frame in session.settled_frames():
+            return ""
+        if frame in run.failed:
+            return "failed"
+        if frame in run.lost:
+            return "face not found"
+        keyed = session.keyed_frames()
+        held = set(session.held_frames())
+        left = {name: e for name, e in run.errors.get(frame, {}).items() if not held & keyed.get(name, frozenset())}
+        worst = max(left, key=left.__getitem__, default=None)
+        told = [] if worst is None else [f"{session.name_of(worst)} may be {left[worst]:.1f} px off"]
+        score = next((run.agreement[each] for each in held if run.is_doubted(each)), None)
+        if score is not None:
+            told.append(f"second opinion agrees to {score:.0%}")
+        return "; ".join(told)
+
+    # --- marks
+
+    def mark(self, mark: Mark) -> None:
+        """Judge this frame, with its hold; the same judgement again takes it back."""
+        session = self._session
+        if session.plate is None:
+            return
+        same = session.state.marks.get(session.frame) == mark
+        session.mark(self._judged(), None if same else mark)
+
+    def _judged(self) -> list[int]:
+        """This frame and its hold, less what is missing on disk: there is nothing to look at."""
+        plate, held = self._session.plate, self._session.held_frames()
+        return [] if plate is None else [frame for frame in held if frame in plate.frames]
+
+    def accept_and_go_on(self) -> None:
+        """Accept this frame, and go to the next one."""
+        session = self._session
+        if session.plate is None:
+            return
+        session.mark(self._judged(), "accepted")
+        if not self.step(1):
+            self._say("No frame is left to check")
+
+    def summary(self) -> str:
+        """How far the review is."""
+        session = self._session
+        if session.plate is None or not session.state.marks:
+            return ""
+        marks = session.state.marks.values()
+        accepted, work = sum(m == "accepted" for m in marks), sum(m == "needs work" for m in marks)
+        text = f"{accepted} of {len(session.plate.frames)} accepted"
+        return f"{text}, {work} need work" if work else text
+
+    # --- spread and refit
+
+    def drag(self, reach: SpreadReach, has_let_go: bool) -> None:
+        """The bracket under the mouse; one that is spread already is spread anew when the mouse lets go."""
+        self.reach = self._own = reach
+        if has_let_go and reach.is_spread:
+            self.spread()
+
+    def lengthen(self, by: int) -> None:
+        """Both ends by keyboard."""
+        plate = self._session.plate
+        if self.reach is not None and plate is not None:
+            self.drag(self.reach.longer(by, plate.first, plate.last), has_let_go=False)
+            self._session.say(f"Reaches {self.reach.first}-{self.reach.last}")
+
+    def spread(self) -> None:
+        """Carry this frame's correction as far as the bracket says."""
+        reach, document = self.reach, self._session.state.document
+        if reach is None or document is None:
+            self._say("Nothing to spread: correct this frame first, by a landmark or a shape")
+            return
+        self._own = None
+        self._asked = ("spread", document)
+        self._session.spread(reach.frame, reach.first, reach.last)
+
+    def refit(self) -> None:
+        """Refit the shot from the keys that people made."""
+        document = self._session.state.document
+        if document is None or not self._session.corrected_frames():
+            self._say("Nothing to learn from yet: correct a few frames first")
+            return
+        self._asked = ("refit shot", document)
+        self._session.refit()
+
+    def _proposed(self) -> SpreadReach | None:
+        session = self._session
+        if session.state.document is None or session.is_live:
+            return None
+        held = session.held_frames()
+        spread = next((each for each in session.state.spreads if each.frame in held), None)
+        if spread is not None:
+            return SpreadReach(spread.frame, spread.first, spread.last, is_spread=True)
+        corrected = session.corrected_frames()
+        if session.frame not in corrected and not any(frame in corrected for frame in held):
+            return None
+        return SpreadReach(session.frame, *session.proposed_reach(session.frame))
+
+    def _look_at_answer(self) -> None:
+        """A spread or refit has come: tell which keys it moved, and show them on the timeline."""
+        session = self._session
+        document = session.state.document
+        if self.moved is not None and document is not self._moved_in:
+            self.moved = None
+        if self._asked is None or document is None or session.last_step != self._asked[0]:
+            return
+        label, before = self._asked
+        if document is not before:
+            self._asked = None
+            self.moved, self._moved_in = moved_keys(before, document), document
+            self._say(self.moved.text(label.capitalize()))

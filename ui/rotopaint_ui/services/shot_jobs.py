@@ -1,0 +1,295 @@
+"""Jobs of one shot in the engine's process: the run, the clean plate made again, mattes. One at a time.
+
+A job is started here, its events go into the session, and what it has left on disk is read beside the screen.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from PySide6.QtCore import QObject, QTimer, Signal
+
+from rotopaint_ai.errors import RotopaintError
+from rotopaint_ai.exchange import document as documents
+from rotopaint_ai.shapes.manual_keys import model_keys
+from rotopaint_ai.shapes.roto import RotoDocument
+from rotopaint_ui.engine.background_task import BackgroundTask
+from rotopaint_ui.engine.command_lines import clean_command, matte_command, run_command, run_frames
+from rotopaint_ui.engine.run_worker import RunWorker
+from rotopaint_ui.host import Engine, PlateChoice
+from rotopaint_ui.session.session import Session
+from rotopaint_ui.session.shot import SHAPES_NAME, Results, read_results
+from rotopaint_ui.settings.preferences import Preferences
+
+LIVE_REFRESH_MS = 200
+RUN, CLEAN, MATTES = "run", "clean", "mattes"
+_BEGINS = {RUN: "Starting the engine", CLEAN: "Painting the seams", MATTES: "Drawing mattes"}
+
+
+class ShotJobs(QObject):
+    """`said` gives a line and its kind; `progressed` done, total and a note; `ended` the job and if it is whole."""
+
+    said = Signal(str, str)
+    progressed = Signal(int, int, str)
+    started = Signal(str)
+    ended = Signal(str, bool)
+    drew = Signal(bool, str)  # whether all mattes that were asked for are drawn, and how it went; once for each asking
+    painted = Signal(int)  # a frame of the clean plate is on disk
+    device = Signal(str)
+    read = Signal(object, bool)  # results that are in the session, and whether of this very run
+
+    def __init__(self, session: Session, engine: Callable[[], Engine], parent: QObject) -> None:
+        super().__init__(parent)
+        self.worker = RunWorker(self)
+        self._session, self._engine = session, engine
+        self._kind = ""
+        self._outcome = ""
+        self._why = ""  # the last job was not begun
+        self._n_painted = 0
+        self._came: list[int] = []  # frames of the run under way
+        self._known = session.run  # what was known of the frames before it
+        self._handed: tempfile.TemporaryDirectory[str] | None = None  # where the document lies that mattes are drawn of
+        self._reading = BackgroundTask(self)
+        self._live = QTimer(self, singleShot=True, interval=LIVE_REFRESH_MS)
+        self._live.timeout.connect(session.show_live)
+        self.worker.happened.connect(self._take_event)
+        self.worker.finished.connect(self._end)
+        self._reading.done.connect(self._take_results)
+        self._reading.failed.connect(lambda text: self.said.emit(text, "trouble"))
+
+    @property
+    def is_running(self) -> bool:
+        """Whether a job is under way."""
+        return self.worker.is_running
+
+    @property
+    def kind(self) -> str:
+        """Which job is under way: run, clean, mattes, or nothing."""
+        return self._kind if self.is_running else ""
+
+    def stop(self) -> None:
+        """Ask the job to stop after the frames that are being written."""
+        if self.is_running:
+            self.worker.cancel()
+            self.said.emit("Stopping after the frames that are being written", "plain")
+
+    def run(
+        self, choice: PlateChoice, pack: str | None, preferences: Preferences, *, ignores_range: bool = False
+    ) -> None:
+        """Run the frames between In and Out, or the whole shot."""
+        if self._is_refused():
+            return
+        try:
+            frames = run_frames(self._session, choice, ignores_range=ignores_range)
+            self._session.prepare_run(frames)
+            words = run_command(self._session, choice, pack, preferences, frames)
+        except (RotopaintError, OSError) as error:
+            self.said.emit(str(error), "trouble")
+            return
+        self._known = self._session.run
+        if self._start(RUN, words):
+            self._session.painting.suspend()
+
+    def make_clean(
+        self,
+        choice: PlateChoice,
+        pack: str | None,
+        preferences: Preferences,
+        *,
+        patch: bool,
+        ignores_range: bool = False,
+    ) -> None:
+        """Paint the frames again that no longer fit the shapes, between In and Out or all of them.
+
+        `patch`: the paint alone as well.
+        """
+        if self._is_refused():
+            return
+        all_stale, wanted = self._session.stale_frames(), set(self._session.wanted_frames)
+        stale = [frame for frame in all_stale if ignores_range or frame in wanted]
+        if not stale:
+            left = f"; {len(all_stale)} outside In and Out do not" if all_stale else ""
+            self.said.emit(f"Every frame {'between In and Out ' if left else ''}fits the shapes already{left}", "plain")
+            return
+        try:
+            words = clean_command(self._session, choice, pack, preferences, stale, patch=patch)
+        except (RotopaintError, OSError) as error:
+            self.said.emit(str(error), "trouble")
+            return
+        if self._start(CLEAN, words):
+            self._session.painting.begin(stale, self._session.state)
+
+    def draw_mattes(self, document: RotoDocument, folder: Path, preferences: Preferences) -> None:
+        """Draw the mattes of a document into a folder; the document goes to the engine in a file of its own."""
+        if self.is_running:
+            self.drew.emit(False, self._refuse("A job is under way; Esc stops it"))
+            return
+        self._handed = tempfile.TemporaryDirectory(prefix="rotopaint-", ignore_cleanup_errors=True)
+        path = Path(self._handed.name) / SHAPES_NAME
+        try:
+            documents.write(path, document)
+        except (RotopaintError, OSError) as error:
+            self._forget_handed()
+            self.drew.emit(False, self._refuse(str(error)))
+            return
+        if not self._start(MATTES, matte_command(path, folder, preferences)):
+            self._forget_handed()
+            self.drew.emit(False, self._why)
+
+    def read_results(self) -> None:
+        """Look for what an earlier run of this shot has left."""
+        out = self._session.out
+        if out is not None:
+            self._reading.start(lambda: read_results(out))
+
+    def shut_down(self) -> None:
+        """End what is under way."""
+        self._reading.wait()
+        self.worker.shut_down()
+        self._forget_handed()
+
+    def _forget_handed(self) -> None:
+        handed, self._handed = self._handed, None
+        if handed is not None:
+            handed.cleanup()
+
+    def _is_refused(self) -> bool:
+        """Whether a hand still drags, or the shot's folder is somebody else's; says which."""
+        if self._session.is_gesture_open():
+            return True
+        why = self._session.refusal
+        if why is not None:
+            self.said.emit(why, "trouble")
+        return why is not None
+
+    def _start(self, kind: str, words: Sequence[str]) -> bool:
+        if self.is_running:
+            self._refuse("A job is under way; Esc stops it")
+            return False
+        try:
+            engine = self._engine()
+        except RotopaintError as error:
+            self._refuse(str(error))
+            return False
+        self._session.flush()
+        self._kind, self._came, self._n_painted = kind, [], 0
+        self.said.emit(_BEGINS[kind], "plain")
+        self.progressed.emit(0, 0, "")
+        self.worker.start(engine, words)
+        self.started.emit(kind)
+        return True
+
+    def _refuse(self, why: str) -> str:
+        self._why = why
+        self.said.emit(why, "trouble")
+        return why
+
+    # --- events
+
+    def _take_event(self, facts: Mapping[str, Any]) -> None:
+        """One object of the event stream; fields that this version does not know are left alone."""
+        event = facts["event"]
+        if self._kind == RUN:
+            self._session.take_event(facts)
+        if event == "started":
+            self._tell_start(facts)
+        elif event == "frame" and "frame" in facts:
+            if self._kind == CLEAN:
+                self._session.take_visibility(facts)
+            self._take_frame(int(facts["frame"]))
+        elif event == "progress" and "done" in facts:
+            self.progressed.emit(int(facts["done"]), int(facts["total"]), _note(facts))
+        elif event in ("warning", "error"):
+            self.said.emit(str(facts.get("message", event)), "trouble")
+
+    def _tell_start(self, facts: Mapping[str, Any]) -> None:
+        if self._kind == RUN:
+            self.device.emit(str(facts.get("device", "")))
+            self.said.emit(f"{facts.get('total', '?')} frames with {facts.get('pack', 'the pack')}", "plain")
+
+    def _take_frame(self, frame: int) -> None:
+        if self._kind == CLEAN:
+            self._n_painted += 1
+            self._session.painting.take_frame(frame)
+        elif self._kind == RUN:
+            self._came.append(frame)
+            if not self._live.isActive():
+                self._live.start()
+        if self._kind in (RUN, CLEAN):
+            self.painted.emit(frame)
+
+    def _end(self, is_done: bool, text: str) -> None:
+        kind, out = self._kind, self._session.out
+        self._live.stop()
+        if kind == RUN and is_done and out is not None:
+            self._outcome = text
+            self.read_results()
+            return
+        if kind == RUN:
+            self._keep_what_came()
+        if kind == CLEAN:
+            self._session.painting.end()
+            self._session.keep_run()
+            text = f"Painted {self._n_painted} frame{'' if self._n_painted == 1 else 's'}" if text == "Done" else text
+        self._forget_handed()
+        self.said.emit(text, "good" if is_done else "trouble")
+        if kind == MATTES:
+            self.drew.emit(is_done and text == "Done", text)
+        self.ended.emit(kind, is_done)
+
+    def _keep_what_came(self) -> None:
+        """A first run was stopped: the frames that have come can be looked at and corrected; Run brings the others."""
+        session = self._session
+        session.show_live()
+        came = session.document if session.is_live else None
+        if session.state.document is not None:
+            session.run = self._known  # the shapes are those of before, and so is what is known of them
+        session.end_live()
+        session.painting.forget(self._came)  # they show the run's shapes, which are not the shot's
+        if came is not None and session.state.document is None and any(shape.keys for shape in came.shapes):
+            session.act("stopped run", replace(session.state, document=came, predicted=model_keys(came)))
+            session.note_painted(self._came, session.state)
+            session.keep_run()
+
+    def _take_results(self, results: Results) -> None:
+        """What a run left has been read: that of an earlier one, or of the one that has just ended."""
+        session, outcome = self._session, self._outcome
+        self._outcome = ""
+        if results.out != session.out:
+            return
+        if outcome:
+            session.end_live()
+            session.take_run(results)
+        else:
+            session.take_results(results)
+        if results.trouble is not None:
+            self.said.emit(results.trouble, "trouble")
+        elif outcome:
+            self.said.emit(
+                self._summary() if outcome == "Done" else outcome, "good" if outcome == "Done" else "trouble"
+            )
+        self.read.emit(results, bool(outcome))
+        if outcome:
+            self.ended.emit(RUN, results.trouble is None)
+
+    def _summary(self) -> str:
+        run = self._session.run
+        text = f"Done. {len(run.errors)} frames"
+        if run.ms_per_frame is not None:
+            text += f", {run.ms_per_frame:.0f} ms each"
+        if run.lost:
+            text += f", the face was not found in {len(run.lost)}"
+        return text + ". N jumps to the worst frame"
+
+
+def _note(facts: Mapping[str, Any]) -> str:
+    note = f"{facts['done']} of {facts['total']}"
+    if facts.get("eta_s") is not None:
+        note += f", {facts['eta_s']:.0f} s to go"
+    if facts.get("ms_per_frame") is not None:
+        note += f", {facts['ms_per_frame']:.0f} ms/frame"
+    return note

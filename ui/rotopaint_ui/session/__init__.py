@@ -1,0 +1,1 @@
+"""The open shot: its state, undo, corrections, run record and project file. No Qt, no numpy."""

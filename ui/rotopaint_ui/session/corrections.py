@@ -1,0 +1,208 @@
+"""What a person's correction does beyond the frame it is made on: landmarks dragged live, spreads, refits. No Qt.
+
+Numbers are worked out by the live engine, a process of its own; here its answers become states of the session.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Protocol
+
+from rotopaint_ai.project.state import Spread, State
+from rotopaint_ai.shapes import edit
+from rotopaint_ai.shapes.manual_keys import to_carry_on, with_keys, within
+from rotopaint_ai.shapes.propagation_range import propose
+from rotopaint_ai.shapes.roto import Key, Landmark, Points, RotoDocument, Source
+
+if TYPE_CHECKING:
+    from rotopaint_ui.session.editing import Editing
+
+Place = tuple[float, float]
+LandmarkRow = tuple[Landmark | None, ...]
+ShapesReply = Callable[[Mapping[str, Points] | None], None]  # None: the engine is not there
+KeysReply = Callable[[Mapping[str, Mapping[int, Key]] | None], None]
+
+
+@dataclass(frozen=True, slots=True)
+class LandmarkDrag:
+    """A question to the engine: how do the shapes of a frame move when its landmarks go from `before` to `after`?"""
+
+    frame: int
+    before: LandmarkRow
+    after: LandmarkRow
+    document: RotoDocument  # as it was before the drag
+
+
+class Live(Protocol):
+    """The live engine. Replies come later, in the same thread; a newer question of a kind replaces an older one."""
+
+    def drag(self, question: LandmarkDrag, reply: ShapesReply) -> None:
+        """The shapes of the frame after the drag, by name."""
+
+    def refit(self, state: State, spread: Spread | None, reply: KeysReply) -> None:
+        """New keys: of the spread's range, or of the whole shot where there is none."""
+
+
+class Corrections:
+    """Carries corrections out for a session."""
+
+    def __init__(self, session: Editing) -> None:
+        self._session = session
+        self._asked: LandmarkDrag | None = None  # what the engine is working on
+        self._is_ending = False
+
+    # --- landmarks
+
+    def move_landmarks(self, frame: int, places: Mapping[int, Place]) -> None:
+        """Put landmarks somewhere, inside a gesture; the shapes follow when the engine has answered."""
+        session = self._session
+        before = session.before_gesture.document
+        if before is None:
+            return
+        frames = session.hold_frames(frame)
+        document = _placed(session.state.document or before, before, frames, places)
+        question = _question(frame, before, document)
+        self._asked = question if session.live is not None else None
+        session.preview(replace(session.state, document=document))
+        if session.live is not None:
+            session.live.drag(question, lambda shapes: self._follow(question, shapes))
+
+    def end_landmarks(self) -> None:
+        """The hand let go: one step, once the engine has answered for the last place."""
+        if self._asked is None:
+            self._session.commit()
+        else:
+            self._is_ending = True
+
+    @property
+    def is_asking(self) -> bool:
+        """Whether the engine is working on where the shapes go."""
+        return self._asked is not None
+
+    @property
+    def is_ending(self) -> bool:
+        """Whether the hand has let go, and only the engine's last answer is waited for."""
+        return self._is_ending
+
+    def settle(self) -> None:
+        """Something else begins: a drag whose last answer has not come ends with what is on the screen."""
+        if self._is_ending:
+            self._asked, self._is_ending = None, False
+            self._session.commit()
+
+    def forget(self) -> None:
+        """The gesture was taken back."""
+        self._asked, self._is_ending = None, False
+
+    def _follow(self, question: LandmarkDrag, shapes: Mapping[str, Points] | None) -> None:
+        if self._asked is None or self._asked.document is not question.document:
+            return  # that drag is over
+        session, is_last = self._session, question is self._asked
+        if is_last:
+            self._asked = None
+        document = session.state.document
+        if shapes and document is not None:
+            for name, points in shapes.items():
+                document = _followed(document, name, session.hold_frames(question.frame), points)
+            session.preview(replace(session.state, document=document))
+        if is_last and self._is_ending:
+            self._is_ending = False
+            session.commit()
+
+    # --- spread and refit
+
+    def proposed_reach(self, frame: int) -> tuple[int, int]:
+        """How far a correction at a frame is likely to hold good."""
+        state = self._session.state
+        document = state.predicted or state.document
+        if document is None:
+            return frame, frame
+        return propose(document, frame, corrected=frozenset(self._session.corrected_frames()))
+
+    def spread(self, frame: int, first: int, last: int) -> None:
+        """Carry the correction at `frame` over `first` to `last`."""
+        held = self._session.hold_frames(frame)
+        spread = Spread(frame, min(first, held[0]), max(last, held[-1]))
+        self._session.say(f"Spreading {frame} over {spread.first}-{spread.last}")
+        self._refit("spread", spread)
+
+    def refit(self) -> None:
+        """Fit the whole shot again from the keys that people made."""
+        self._session.say("Refitting the shot")
+        self._refit("refit shot", None)
+
+    def again(self, before: RotoDocument, frames: Collection[int] | None) -> None:
+        """After a run of some frames (None: of all): carry on again what had been carried on in the document before it.
+
+        A step each, that changes these frames alone. `pipeline.save_to_project` does so outside the panel.
+        """
+        self._carry(to_carry_on(before, self._session.state.spreads, frames), frames)
+
+    def _carry(self, questions: Sequence[Spread | None], frames: Collection[int] | None) -> None:
+        session, asked = self._session, self._session.state
+        if not questions or session.live is None:
+            return
+        session.flush()
+
+        def take(keys: Mapping[str, Mapping[int, Key]] | None) -> None:
+            if keys is None or asked.document is None or session.state is not asked:
+                session.say("Corrections were not carried on over the run; Refit shot does it")
+                return
+            document = with_keys(asked.document, within(keys, frames))
+            session.act("carry on corrections", replace(asked, document=document))
+            self._carry(questions[1:], frames)
+
+        session.live.refit(asked, questions[0], take)
+
+    def _refit(self, label: str, spread: Spread | None) -> None:
+        session, asked = self._session, self._session.state
+        if session.live is None or asked.document is None:
+            session.say("The engine is not running; nothing was changed")
+            return
+        session.flush()
+        session.live.refit(asked, spread, lambda keys: self._take(label, spread, asked, keys))
+
+    def _take(
+        self, label: str, spread: Spread | None, asked: State, keys: Mapping[str, Mapping[int, Key]] | None
+    ) -> None:
+        session = self._session
+        if keys is None or asked.document is None:
+            session.say("The engine gave no answer; nothing was changed")
+        elif session.state is not asked:
+            session.say("The shot was changed meanwhile; ask again")
+        else:
+            document = with_keys(asked.document, keys)
+            spreads = asked.spreads if spread is None else (*_others(asked.spreads, spread), spread)
+            session.act(label, replace(asked, document=document, spreads=spreads))
+
+
+def _others(spreads: tuple[Spread, ...], spread: Spread) -> tuple[Spread, ...]:
+    return tuple(each for each in spreads if each.frame != spread.frame)
+
+
+def _question(frame: int, before: RotoDocument, now: RotoDocument) -> LandmarkDrag:
+    nothing: LandmarkRow = (None,) * len(before.landmarks.names)
+    row, new = (document.landmarks.keys.get(frame, nothing) for document in (before, now))
+    return LandmarkDrag(frame, row, new, before)
+
+
+def _is_human(key: Key | None) -> bool:
+    return key is not None and key.source == "human"
+
+
+def _placed(document: RotoDocument, before: RotoDocument, frames: range, places: Mapping[int, Place]) -> RotoDocument:
+    document = replace(document, landmarks=before.landmarks)
+    for frame in frames:
+        for index, (x, y) in places.items():
+            document = edit.place_landmark(document, frame, before.landmarks.names[index], x, y)
+    return document
+
+
+def _followed(document: RotoDocument, name: str, frames: range, points: Points) -> RotoDocument:
+    shape = document.shape(name)
+    for frame in frames:
+        old = shape.keys.get(frame)
+        source: Source = "human" if _is_human(old) else "model"
+        document = edit.set_key(document, name, frame, points, source=source)
+    return document

@@ -1,0 +1,47 @@
+"""Which keys an act has moved, and how far. No Qt."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import hypot
+
+from rotopaint_ai.shapes.roto import Key, RotoDocument
+
+
+@dataclass(frozen=True, slots=True)
+class KeyDiff:
+    """Keys that an act moved: by frame, the largest distance in plate pixels of any control point there."""
+
+    by_frame: Mapping[int, float]
+    n_keys: int
+    shapes: frozenset[str]
+
+    def text(self, what: str) -> str:
+        """One line for the artist."""
+        if not self.n_keys:
+            return f"{what}: every key already fits, none was moved"
+        frame, most = max(self.by_frame.items(), key=lambda item: item[1])
+        shapes = f"{len(self.shapes)} shape" + ("s" if len(self.shapes) > 1 else "")
+        return f"{what}: {self.n_keys} keys of {shapes} moved, most by {most:.1f} px at {frame}. Undo takes it back"
+
+
+def moved_keys(before: RotoDocument, after: RotoDocument) -> KeyDiff:
+    """What differs between two documents' keys; added and dropped keys count as moved by nothing."""
+    by_frame: dict[int, float] = {}
+    names, n_keys = set(), 0
+    earlier = {shape.name: shape for shape in before.shapes}
+    for shape in after.shapes:
+        old = earlier[shape.name].keys if shape.name in earlier else {}
+        for frame, key in shape.keys.items():
+            if frame not in old or (old[frame] is not key and old[frame].points != key.points):
+                by_frame[frame] = max(by_frame.get(frame, 0.0), _distance(old.get(frame), key))
+                names.add(shape.name)
+                n_keys += 1
+    return KeyDiff(by_frame, n_keys, frozenset(names))
+
+
+def _distance(a: Key | None, b: Key) -> float:
+    if a is None or len(a.points) != len(b.points):
+        return 0.0
+    return max((hypot(p.x - q.x, p.y - q.y) for p, q in zip(a.points, b.points)), default=0.0)

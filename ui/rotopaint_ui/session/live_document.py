@@ -1,0 +1,55 @@
+"""The shapes of a run that is under way, as its events bring them: a document to look at, not yet to edit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from rotopaint_ai.shapes.roto import ControlPoint, Key, Landmark, LandmarkKeys, RotoDocument, RotoShape
+
+
+class LiveDocument:
+    """Collects `frame` events of one run; `document` is what they amount to so far."""
+
+    def __init__(self, started: Mapping[str, Any]) -> None:
+        self._started = started
+        self._names = tuple(str(name) for name in started["landmarks"])
+        self._specs = tuple(started["shapes"])
+        self._keys: dict[str, dict[int, Key]] = {spec["name"]: {} for spec in self._specs}
+        self._widths: dict[str, float] = {}
+        self._landmarks: dict[int, tuple[Landmark | None, ...]] = {}
+
+    def add(self, facts: Mapping[str, Any]) -> None:
+        """Take a `frame` event."""
+        frame = int(facts["frame"])
+        if facts.get("landmarks"):
+            self._landmarks[frame] = tuple(None if row is None else Landmark(*row) for row in facts["landmarks"])
+        for name, rows in (facts.get("shapes") or {}).items():
+            if name in self._keys:
+                self._keys[name][frame] = Key(tuple(ControlPoint(*row) for row in rows))
+        self._widths |= facts.get("widths") or {}
+
+    def document(self) -> RotoDocument:
+        """What has come so far."""
+        started = self._started
+        return RotoDocument(
+            width=started["width"],
+            height=started["height"],
+            first_frame=started["first_frame"],
+            last_frame=started["last_frame"],
+            pixel_aspect=started["pixel_aspect"],
+            fps=started["fps"],
+            landmarks=LandmarkKeys(self._names, dict(self._landmarks)),
+            shapes=tuple(self._shape(spec) for spec in self._specs),
+        )
+
+    def _shape(self, spec: Mapping[str, Any]) -> RotoShape:
+        name = spec["name"]
+        return RotoShape(
+            name=name,
+            closed=spec["closed"],
+            role=spec["role"],
+            keys=dict(self._keys[name]),
+            width_px=None if spec["closed"] else self._widths.get(name),
+            feather_px=spec.get("feather_px", 0.0),
+        )

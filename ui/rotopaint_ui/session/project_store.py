@@ -1,0 +1,163 @@
+"""The project file behind a session: every step goes into it as it is made. No Qt.
+
+Writing is done in a thread of its own, in order. A gesture is waited for, it takes a millisecond, so that a kill loses
+at most the one under the hand; a step that changes thousands of keys (a run, a refit of a long shot), which can be made
+again, is written beside the screen. A disk that refuses never costs work: the session goes on in memory, what is not on
+disk yet is written with the next step that goes through, and the artist is told in one line.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+
+from rotopaint_ai.errors import ProjectError
+from rotopaint_ai.project import Loaded, Project, State, packing
+from rotopaint_ui.session.history import Step
+
+MANY = 2000  # changed values beyond which a step is written beside the screen
+PATIENCE_S = 2.0  # how long the screen waits for a disk that hangs
+
+
+Side = Callable[[Project, int], dict[codecs.Place, object]]
+
+
+class ProjectStore:
+    """Writes steps into an open project. `say` gets one line when that fails, and one when it works again."""
+
+    def __init__(self, project: Project, say: Callable[[str], None]) -> None:
+        self.project = project
+        self.trouble: str | None = None
+        self._say = say
+        self._disk = State()  # what is on disk; the writing thread's alone while it works
+        self._numbers: dict[int, int] = {}  # steps of this session by our number, to theirs on disk
+        self._n = 0
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="project")
+        self._jobs: deque[Future[None]] = deque()
+
+    @property
+    def path(self) -> Path:
+        """The project file."""
+        return self.project.path
+
+    def load(self) -> tuple[State, list[Step], list[Step]]:
+        """The state, the steps behind it and those ahead (the next one last)."""
+        loaded: Loaded = self.project.load()
+        self._disk = loaded.state
+        behind = [Step(done.label, None, done.number) for done in loaded.behind]
+        ahead = [Step(done.label, None, done.number) for done in reversed(loaded.ahead)]
+        return loaded.state, behind, ahead
+
+    def append(self, step: Step, state: State) -> Step:
+        """Write a step, and whatever could not be written before it."""
+        if self.project.is_read_only:
+            return step
+        self._n -= 1
+        number = self._n
+
+        def write() -> None:
+            self._numbers[number] = self.project.append(step.label, self._disk, state)
+            self._disk = state
+
+        self._do(write, is_waited_for=_is_small(step.before, state))
+        return replace(step, number=number)
+
+    def take_back(self, step: Step, state: State) -> State:
+        """Undo a step on disk. Raises ProjectError where only the disk knows what stood before."""
+        before = step.before if step.before is not None else codecs.applied(state, self._read(step, Project.before))
+        self._move(step, state, before, self.project.take_back)
+        return before
+
+    def do_again(self, step: Step, state: State) -> State:
+        """Redo a step on disk. Raises ProjectError where only the disk knows what stands after."""
+        after = step.before if step.before is not None else codecs.applied(state, self._read(step, Project.after))
+        self._move(step, state, after, self.project.do_again)
+        return after
+
+    def heartbeat(self, state: State) -> None:
+        """Give a sign of life, and try again what the disk refused."""
+        if self.project.is_read_only:
+            return
+
+        def write() -> None:
+            self.project.heartbeat()
+            if state is not self._disk and state != self._disk:
+                self.project.append("saved late", self._disk, state)
+                self._disk = state
+
+        self._do(write, is_waited_for=False)
+
+    def flush(self) -> None:
+        """Wait until everything is on disk, or has been refused."""
+        wait(self._jobs)
+        self._reap()
+
+    def is_kept(self, state: State) -> bool:
+        """Whether a state is on disk."""
+        self._reap()
+        return not self._jobs and (state is self._disk or state == self._disk)
+
+    def close(self, state: State) -> None:
+        """Write what is left and let go of the file."""
+        self.flush()
+        if not self.project.is_read_only and not self.is_kept(state):
+            self.heartbeat(state)  # the last chance
+        self._thread.shutdown(wait=True)
+        self._reap()
+        self.project.close()
+
+    def _move(self, step: Step, shown: State, state: State, move: Callable[[int], None]) -> None:
+        if self.project.is_read_only:
+            return
+
+        def write() -> None:
+            number = self._number(step)
+            if number is not None:  # else it never reached the disk
+                move(number)
+                self._disk = state
+
+        self._do(write, is_waited_for=_is_small(shown, state))
+
+    def _read(self, step: Step, side: Side) -> dict[codecs.Place, object]:
+        """What a step replaced, by the writing thread. Raises ProjectError."""
+        number = self._number(step)
+        assert number is not None
+        return self._thread.submit(side, self.project, number).result()
+
+    def _number(self, step: Step) -> int | None:
+        return step.number if step.number > 0 else self._numbers.get(step.number)
+
+    def _do(self, write: Callable[[], None], *, is_waited_for: bool) -> None:
+        job = self._thread.submit(write)
+        self._jobs.append(job)
+        if is_waited_for:
+            wait([job], PATIENCE_S)
+        self._reap()
+
+    def _reap(self) -> None:
+        while self._jobs and self._jobs[0].done():
+            try:
+                self._jobs.popleft().result()
+            except ProjectError as error:
+                self._fail(error)
+            else:
+                self._stand()
+
+    def _fail(self, error: ProjectError) -> None:
+        if self.trouble is None:
+            self._say(f"Not saved: {error}")
+        self.trouble = str(error)
+
+    def _stand(self) -> None:
+        if self.trouble is not None:
+            self.trouble = None
+            self._say("Saved again: everything is in the project file")
+
+
+def _is_small(before: State | None, after: State) -> bool:
+    """Whether two states differ in few values."""
+    return before is not None and sum(1 for _ in islice(codecs.changes(before, after), MANY)) < MANY

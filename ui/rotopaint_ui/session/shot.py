@@ -1,0 +1,126 @@
+"""The shot on disk: what the decoder says of its plate, where runs write, and what they have left there. No Qt."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from rotopaint_ai.errors import RotopaintError
+from rotopaint_ai.exchange import document as documents
+from rotopaint_ai.project import run_record
+from rotopaint_ai.project.run_record import RunRecord
+from rotopaint_ai.shapes.roto import RotoDocument
+from rotopaint_ui.session import run_record
+from rotopaint_ui.session.run_record import RunRecord
+
+SHAPES_NAME = "shapes.roto.json"
+HAND_NAME = "shapes.before-run.roto.json"  # the artist's keys while a run is under way; gone when it has ended
+RUN_NAME = "run.json"
+CLEAN_NAME = "clean"  # the folder of the clean plates
+_MOVIES = frozenset({".avi", ".m4v", ".mkv", ".mov", ".mp4", ".mpg", ".mxf", ".webm"})
+_NUMBER = re.compile(r"(-?\d+)\D*$")
+
+
+@dataclass(frozen=True, slots=True)
+class PlateFacts:
+    """What the decoder said of the open plate."""
+
+    source: str
+    name: str
+    path: Path
+    width: int
+    height: int
+    pixel_aspect: float
+    fps: float
+    frames: tuple[int, ...]
+    missing: tuple[int, ...]
+    colourspace: str
+    bit_depth: str
+
+    @classmethod
+    def from_json(cls, source: str, facts: Mapping[str, Any]) -> PlateFacts:
+        """The decoder's reply to an open request."""
+        return cls(
+            source=source,
+            name=facts["name"],
+            path=Path(facts["path"]),
+            width=facts["width"],
+            height=facts["height"],
+            pixel_aspect=facts["pixel_aspect"],
+            fps=facts["fps"],
+            frames=tuple(facts["frames"]),
+            missing=tuple(facts["missing"]),
+            colourspace=facts["colourspace"],
+            bit_depth=facts["bit_depth"],
+        )
+
+    @property
+    def first(self) -> int:
+        """First frame on disk."""
+        return self.frames[0]
+
+    @property
+    def last(self) -> int:
+        """Last frame on disk."""
+        return self.frames[-1]
+
+
+@dataclass(frozen=True, slots=True)
+class Results:
+    """What a run left in its folder. `trouble` is one line on what could not be read; `has_clean`: clean plates."""
+
+    out: Path
+    document: RotoDocument | None = None
+    hand: RotoDocument | None = None  # the artist's keys from before a run that was cut off
+    run: RunRecord = field(default_factory=RunRecord)
+    trouble: str | None = None
+    has_clean: bool = False
+
+
+def read_results(out: Path) -> Results:
+    """Read what a run left; touches nothing but the disk, so that it may run beside the screen."""
+    found = Results(out)
+    try:
+        if (out / SHAPES_NAME).is_file():
+            found = replace(found, document=documents.read(out / SHAPES_NAME))
+        if (out / HAND_NAME).is_file():
+            found = replace(found, hand=documents.read(out / HAND_NAME))
+        if (out / RUN_NAME).is_file():
+            found = replace(found, run=run_record.read(out / RUN_NAME))
+        clean = out / CLEAN_NAME
+        found = replace(found, has_clean=clean.is_dir() and any(clean.iterdir()))
+    except (RotopaintError, OSError) as error:
+        found = replace(found, trouble=str(error))
+    return found
+
+
+def write_document(path: Path, document: RotoDocument) -> None:
+    """Write the shot's document; the copy of the artist's keys that was made before a run has then done its duty."""
+    documents.write(path, document)
+    path.with_name(HAND_NAME).unlink(missing_ok=True)
+
+
+def default_out(plate: PlateFacts) -> Path:
+    """Where a run of this plate writes when nobody says: beside the plate's folder, named after folder and plate."""
+    folder = plate.path.parent
+    return folder.parent / f"{folder.name}_rotopaint" / (plate.name or "plate")
+
+
+def frame_paths(plate: PlateFacts, frames: Sequence[int]) -> dict[int, Path]:
+    """Where frames of a plate lie: the movie itself, or the first frame's name with another number."""
+    stem, path = plate.path.name, plate.path
+    number = _NUMBER.search(stem)
+    if path.suffix.lower() in _MOVIES or number is None or int(number[1]) != plate.first or len(plate.frames) == 1:
+        return dict.fromkeys(frames, path)
+    width = len(number[1]) if number[1].startswith("0") else 0
+    return {
+        frame: path.with_name(f"{stem[: number.start(1)]}{frame:0{width}d}{stem[number.end(1) :]}") for frame in frames
+    }
+
+
+def range_text(span: tuple[int, int] | None) -> str:
+    """In and Out as buttons say them; empty where there are none."""
+    return "" if span is None else f"{span[0]}" if span[0] == span[1] else f"{span[0]}\u2013{span[1]}"

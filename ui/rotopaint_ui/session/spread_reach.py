@@ -1,0 +1,29 @@
+"""How far a correction is to be spread. No Qt."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+End = Literal["first", "last"]
+
+
+@dataclass(frozen=True, slots=True)
+class SpreadReach:
+    """Frames `first` to `last` around the corrected frame; `is_spread` once the correction has been carried there."""
+
+    frame: int
+    first: int
+    last: int
+    is_spread: bool = False
+
+    def dragged(self, end: End, to: int) -> SpreadReach:
+        """With one end elsewhere, never past the corrected frame."""
+        if end == "first":
+            return replace(self, first=min(to, self.frame))
+        return replace(self, last=max(to, self.frame))
+
+    def longer(self, by: int, axis_first: int, axis_last: int) -> SpreadReach:
+        """With both ends further away (nearer, where `by` is negative), inside the shot."""
+        first = min(max(self.first - by, axis_first), self.frame)
+        return replace(self, first=first, last=max(min(self.last + by, axis_last), self.frame))

@@ -1,0 +1,140 @@
+"""What a person has set for good: one frozen value, one table from which the window is drawn, one file. No Qt.
+
+The file lies in the person's own configuration folder; `$ROTOPAINT_PREFERENCES` names another one. A file that cannot
+be read is put aside, never overwritten, and the defaults are used.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any, get_args
+
+from rotopaint_ai.errors import UsageError
+from rotopaint_ai.files import write_json
+from rotopaint_ai.jobs import MOST_THREADS, Device
+from rotopaint_ui.settings.commands import COMMANDS, Keys, Preset
+
+VARIABLE = "ROTOPAINT_PREFERENCES"
+MOST_RECENT = 12
+FORMAT = "rotopaint-preferences"
+
+
+@dataclass(frozen=True, slots=True)
+class Preferences:
+    """Settings, shortcuts and the shots that were open last, the latest first."""
+
+    cache_mb: int = 512
+    threads: int = 0
+    device: str = "auto"
+    view: str = "Un-tone-mapped"
+    autosave_s: float = 1.2
+    preset: Preset = Preset.NUKE
+    shortcuts: Mapping[str, Keys] = field(default_factory=dict)
+    recent: tuple[str, ...] = ()
+
+    def with_recent(self, path: str) -> Preferences:
+        """With a shot at the head of the list."""
+        rest = tuple(each for each in self.recent if each != path)
+        return replace(self, recent=(path, *rest)[:MOST_RECENT])
+
+    def with_shortcut(self, name: str, keys: Keys | None) -> Preferences:
+        """With a person's own keys for a command; None goes back to the preset's."""
+        own = {each: value for each, value in self.shortcuts.items() if each != name}
+        return replace(self, shortcuts=own if keys is None else {**own, name: keys})
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One row of the window: a field of `Preferences`, and what may be entered. A number has `low` and `high`."""
+
+    name: str
+    label: str
+    about: str
+    low: float = 0.0
+    high: float = 0.0
+    step: float = 1.0
+    unit: str = ""
+    choices: tuple[str, ...] = ()
+
+
+SETTINGS = (
+    Setting("cache_mb", "Picture cache", "Memory for decoded frames; playback never takes more", 64, 65536, 64, " MB"),
+    Setting("threads", "Threads", "Of a run; 0 uses every core", 0, MOST_THREADS),
+    Setting("device", "Device", "Where the models run; the device line says what was used", choices=get_args(Device)),
+    Setting("view", "Display view", "View that a new window starts with; the plate is never touched"),
+    Setting("autosave_s", "Autosave", "Seconds of rest before shapes.roto.json is written", 0.2, 60.0, 0.2, " s"),
+)
+
+
+def default_path() -> Path:
+    """Where preferences are kept on this system."""
+    named = os.environ.get(VARIABLE)
+    if named:
+        return Path(named)
+    home = Path.home()
+    if sys.platform == "win32":
+        base = Path(os.environ.get("APPDATA") or home / "AppData" / "Roaming")
+    elif sys.platform == "darwin":
+        base = home / "Library" / "Application Support"
+    else:
+        base = Path(os.environ.get("XDG_CONFIG_HOME") or home / ".config")
+    return base / "rotopaint" / "preferences.json"
+
+
+def read(path: Path) -> tuple[Preferences, str | None]:
+    """What is set, and one line where the file could not be read: it is then put aside and the defaults hold."""
+    try:
+        return _from_json(json.loads(path.read_text(encoding="utf-8"))), None
+    except FileNotFoundError:
+        return Preferences(), None
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, UsageError) as error:
+        return Preferences(), _put_aside(path, error)
+
+
+def write(path: Path, preferences: Preferences) -> None:
+    """Keep what is set, in one step. Raises OSError."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    own = {name: list(keys) for name, keys in preferences.shortcuts.items()}
+    plain = {each.name: getattr(preferences, each.name) for each in fields(preferences)}
+    write_json(path, {"format": FORMAT, "version": 1, **plain, "shortcuts": own, "recent": list(preferences.recent)})
+
+
+def _put_aside(path: Path, error: Exception) -> str:
+    beside = path.with_suffix(".damaged.json")
+    try:
+        path.replace(beside)
+    except OSError:
+        return f"{path}: preferences cannot be read ({error}); the defaults are used, mend or delete the file"
+    return f"{path.name}: preferences cannot be read ({error}); the defaults are used, the old file is {beside}"
+
+
+def _from_json(value: Any) -> Preferences:
+    """Check a decoded file: unknown fields of a newer version are left alone, wrong values are refused."""
+    if value["format"] != FORMAT:
+        raise UsageError(f"format is {value['format']!r}")
+    known = {each.name for each in COMMANDS}
+    found = {name: _number(name, value[name]) for name in ("cache_mb", "threads", "autosave_s") if name in value}
+    if value.get("device", "auto") not in get_args(Device):
+        raise UsageError(f"device {value['device']!r} is not one of {', '.join(get_args(Device))}")
+    own = {name: tuple(map(str, keys)) for name, keys in value.get("shortcuts", {}).items() if name in known}
+    return Preferences(
+        **found,
+        device=value.get("device", "auto"),
+        view=str(value.get("view", Preferences().view)),
+        preset=Preset(value.get("preset", Preset.NUKE)),
+        shortcuts=own,
+        recent=tuple(str(path) for path in value.get("recent", ())),
+    )
+
+
+def _number(name: str, value: Any) -> Any:
+    setting = next(each for each in SETTINGS if each.name == name)
+    kind = type(getattr(Preferences(), name))
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not setting.low <= value <= setting.high:
+        raise UsageError(f"{name} is {value!r}, wanted {setting.low:g} to {setting.high:g}")
+    return kind(value)

@@ -1,0 +1,171 @@
+"""The standalone app: a window around the panel, and the host that it stands in for."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from pathlib import Path
+
+from PySide6.QtCore import QTimer
+from PySide6.QtGui import QCloseEvent
+from PySide6.QtWidgets import QApplication, QMainWindow
+
+import rotopaint_ai
+from rotopaint_ai.cli.demo import CROP_FILE, find_sample, read_crops
+from rotopaint_ai.errors import RotopaintError
+from rotopaint_ai.exchange import nuke
+from rotopaint_ai.shapes.roto import RotoDocument
+from rotopaint_ui.batch.batch_window import BatchWindow
+from rotopaint_ui.batch.queue import Shot
+from rotopaint_ui.engine.command_lines import frames_argument, run_frames
+from rotopaint_ui.host import Engine, PlateChoice, find_engine
+from rotopaint_ui.panel.panel import Panel
+from rotopaint_ui.session.session import Box
+from rotopaint_ui.settings.preferences import default_path
+from rotopaint_ui.standalone.menus import Menus
+from rotopaint_ui.standalone.preferences_window import PreferencesWindow
+from rotopaint_ui.standalone.welcome import Welcome
+
+QUEUE_NAME = "batch.json"
+
+
+class Standalone:
+    """The host when there is none: plates come from the disk, exports go to it."""
+
+    name = "standalone"
+    export_label = "Export for Nuke"
+
+    def engine(self) -> Engine:
+        """This very Python."""
+        return find_engine(own_python=True)
+
+    def chosen_plate(self) -> PlateChoice | None:
+        """Nothing is selected outside the panel; it asks for a file."""
+        return None
+
+    def export(self, document: RotoDocument, shapes: Path) -> str:
+        """Write `shapes.nk` beside the document, to be pasted into Nuke."""
+        path = shapes.with_name("shapes.nk")
+        error = nuke.write_verified(path, document, layer="RotoPaint_AI", node="RotoPaint", name="RotoPaint_AI")
+        return f"Wrote {path}, read back to {error:.4f} px: import it in Nuke"
+
+
+class Window(QMainWindow):
+    """The panel as a program of its own."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.panel = Panel(Standalone())
+        self.batch = BatchWindow(default_path().with_name(QUEUE_NAME), self.panel.host.engine)
+        self.preferences_window: PreferencesWindow | None = None
+        self.setCentralWidget(self.panel)
+        self.setStyleSheet(self.panel.styleSheet())
+        self.setWindowTitle("RotoPaint AI")
+        self.resize(1440, 900)
+        self.menus = Menus(
+            self,
+            self.panel,
+            preferences=self.show_preferences,
+            batch=self.show_batch,
+            add_to_batch=self.add_to_batch,
+            sample=self.open_sample,
+            about=self._about,
+        )
+        self.welcome = Welcome(self.panel, self.open_sample)
+        self.panel.plate_opened.connect(self._name)
+
+    def show_preferences(self) -> None:
+        """Show the preferences; they are in force as they are changed."""
+        panel = self.panel
+        views = [panel.view_bar.view.itemText(row) for row in range(panel.view_bar.view.count())]
+        self.preferences_window = PreferencesWindow(panel.preferences, views, panel.set_preferences, self)
+        self.preferences_window.show()
+
+    def show_batch(self) -> None:
+        """Show the queue of shots."""
+        self.batch.show()
+        self.batch.raise_()
+
+    def add_to_batch(self) -> None:
+        """Put the shot that is open, from In to Out, at the end of the queue, with its crop boxes and pack."""
+        panel, session = self.panel, self.panel.session
+        if session.plate is None or panel.choice is None:
+            panel.status.say("Open a plate first", "trouble")
+            return
+        crops = tuple(box.word(frame) for frame, box in sorted(session.state.crops.items())) or ("auto",)
+        choice = panel.choice
+        try:
+            frames = frames_argument(choice, run_frames(session, choice))
+        except RotopaintError as error:
+            panel.status.say(str(error), "trouble")
+            return
+        name = session.plate.name or "plate"
+        self.batch.add(
+            [
+                Shot(
+                    name,
+                    session.plate.source,
+                    str(session.out),
+                    crops,
+                    panel.top.chosen_pack,
+                    frames,
+                    choice.colourspace,
+                )
+            ]
+        )
+        self.show_batch()
+
+    def open_sample(self) -> None:
+        """Open the shot that ships with the models; results go to the person's own folder."""
+        try:
+            folder = find_sample()
+            crop = _box(read_crops(folder / CROP_FILE)[0])
+        except RotopaintError as error:
+            self.panel.status.say(str(error), "trouble")
+            return
+        out = default_path().parent / "sample"
+        self.panel.open_plate(PlateChoice(str(folder)), out, crop)
+
+    def closeEvent(self, event: QCloseEvent) -> None:
+        """Save, and leave no process behind."""
+        self.batch.shut_down()
+        self.panel.shut_down()
+        super().closeEvent(event)
+
+    def _about(self) -> None:
+        self.panel.status.say(f"RotoPaint AI {rotopaint_ai.__version__}, Apache-2.0")
+
+    def _name(self) -> None:
+        plate = self.panel.session.plate
+        if plate is not None:
+            self.setWindowTitle(f"{plate.name} - RotoPaint AI")
+
+
+def _box(word: str) -> tuple[int, Box]:
+    """A crop as the command line writes it: `FRAME:X,Y,W,H`."""
+    frame, _, numbers = word.rpartition(":")
+    x, y, width, height = (float(number) for number in numbers.split(","))
+    return int(frame), Box(x, y, width, height)
+
+
+def main(source: str | None = None, out: Path | None = None) -> int:
+    """Show the window, with a plate when one is given; returns the exit code when it is closed."""
+    application = QApplication.instance() or QApplication(["rotopaint"])
+    assert isinstance(application, QApplication)
+    application.setStyle("Fusion")
+    window = Window()
+    window.show()
+    if source is not None:
+        window.panel.open_path(source, out)
+    signal.signal(signal.SIGINT, lambda number, frame: application.quit())
+    heartbeat = QTimer()  # lets Python see the signal while Qt waits
+    heartbeat.timeout.connect(lambda: None)
+    heartbeat.start(250)
+    code = application.exec()
+    window.batch.shut_down()
+    window.panel.shut_down()
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1] if len(sys.argv) > 1 else None))

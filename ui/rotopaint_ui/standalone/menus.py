@@ -1,0 +1,75 @@
+"""The menu bar of the standalone app: every command in its group, recent shots, preferences, batch and help."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+from PySide6.QtGui import QAction
+from PySide6.QtWidgets import QMainWindow, QMenu
+
+from rotopaint_ui.panel.panel import Panel
+from rotopaint_ui.settings.commands import COMMANDS, GROUPS
+
+_FIRST = ("open", "open_project")
+
+
+class Menus:
+    """Menus over a panel's own actions, so that a key means the same wherever it is pressed."""
+
+    def __init__(
+        self,
+        window: QMainWindow,
+        panel: Panel,
+        *,
+        preferences: Callable[[], None],
+        batch: Callable[[], None],
+        add_to_batch: Callable[[], None],
+        sample: Callable[[], None],
+        about: Callable[[], None],
+    ) -> None:
+        self._panel = panel
+        bar = window.menuBar()
+        menus = {group: bar.addMenu(f"&{group}") for group in GROUPS}
+        self.recent = QMenu("Open recent")
+        for each in COMMANDS:
+            menus[each.group].addAction(panel.commands[each.name])
+        file = menus["File"]
+        after = panel.commands[_FIRST[-1]]
+        following = file.actions()[file.actions().index(after) + 1]
+        file.insertMenu(following, self.recent)
+        file.insertAction(following, self._entry(window, "Open the sample shot", sample))
+        file.addSeparator()
+        file.addAction(self._entry(window, "Preferences", preferences, "Ctrl+,"))
+        file.addAction(self._entry(window, "Quit", window.close, "Ctrl+Q"))
+        jobs = bar.addMenu("&Batch")
+        jobs.addAction(self._entry(window, "Batch window", batch, "Ctrl+B"))
+        jobs.addAction(self._entry(window, "Add this shot to the batch", add_to_batch))
+        bar.addMenu("&Help").addAction(self._entry(window, "About RotoPaint AI", about))
+        self.menus = menus
+        self.recent.aboutToShow.connect(self.fill_recent)
+
+    def fill_recent(self) -> None:
+        """The shots that were open last."""
+        self.recent.clear()
+        paths = self._panel.preferences.recent
+        for path in paths:
+            action = self.recent.addAction(_short(path))
+            action.setToolTip(path)
+            action.triggered.connect(partial(self._panel.open_path, path))
+        if not paths:
+            self.recent.addAction("Nothing was open yet").setEnabled(False)
+
+    def _entry(self, window: QMainWindow, text: str, do: Callable[[], object], keys: str = "") -> QAction:
+        action = QAction(text, window)
+        action.triggered.connect(lambda checked=False: do())
+        if keys:
+            action.setShortcut(keys)
+        return action
+
+
+def _short(path: str) -> str:
+    """The end of a path, which tells shots apart."""
+    parts = Path(path).parts
+    return str(Path(*parts[-3:])) if len(parts) > 3 else path

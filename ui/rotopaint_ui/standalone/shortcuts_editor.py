@@ -1,0 +1,169 @@
+"""The shortcuts of every command: a preset, a person's own keys in its place, and clashes shown where they are."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QBrush, QColor, QKeySequence
+from PySide6.QtWidgets import (
+    QComboBox,
+    QHBoxLayout,
+    QHeaderView,
+    QKeySequenceEdit,
+    QLabel,
+    QLineEdit,
+    QPushButton,
+    QTreeWidget,
+    QTreeWidgetItem,
+    QVBoxLayout,
+    QWidget,
+)
+
+from rotopaint_ui.settings.commands import COMMANDS, GROUPS, Preset, command, conflicts, keys_of
+from rotopaint_ui.settings.preferences import Preferences
+from rotopaint_ui.widgets.parts import note
+
+_NAME = Qt.ItemDataRole.UserRole
+_CLASH = QColor("#ffb46b")
+
+
+class ShortcutsEditor(QWidget):
+    """Shows and changes the shortcuts of some preferences; `changed` gives the new ones."""
+
+    changed = Signal(object)
+
+    def __init__(self, preferences: Preferences) -> None:
+        super().__init__()
+        self._preferences = preferences
+        self._rows: dict[str, QTreeWidgetItem] = {}
+        self._make_widgets()
+        self._lay_out()
+        self._fill()
+        self.refresh(preferences)
+
+    def refresh(self, preferences: Preferences) -> None:
+        """Show these."""
+        self._preferences = preferences
+        keys = keys_of(preferences.preset, preferences.shortcuts)
+        clashes = conflicts(keys)
+        self.preset.setCurrentText(preferences.preset.value)
+        for name, row in self._rows.items():
+            row.setText(1, ", ".join(_native(each) for each in keys[name]))
+            others = sorted({o for key in keys[name] for o in clashes.get(key, ()) if o != name})
+            row.setText(2, f"also: {', '.join(command(other).label for other in others)}" if others else "")
+            row.setForeground(1, QBrush(_CLASH) if others else QBrush())
+            font = row.font(1)
+            font.setBold(name in preferences.shortcuts)
+            row.setFont(1, font)
+        n = len(clashes)
+        told = "No keys clash" if not n else f"{n} key{'s' if n > 1 else ''} mean more than one command: neither works"
+        self.told.setText(told)
+        self._show_chosen()
+
+    @property
+    def chosen(self) -> str | None:
+        """The command that is selected."""
+        row = self.tree.currentItem()
+        return None if row is None else row.data(0, _NAME)
+
+    def choose(self, name: str) -> None:
+        """Select a command."""
+        self.tree.setCurrentItem(self._rows[name])
+
+    def set_keys(self) -> None:
+        """Give the selected command the keys in the box, and no others."""
+        self._put((self._typed(),) if self._typed() else ())
+
+    def add_keys(self) -> None:
+        """Give the selected command the keys in the box as well."""
+        if self.chosen is not None and self._typed():
+            keys = keys_of(self._preferences.preset, self._preferences.shortcuts)[self.chosen]
+            self._put(tuple(dict.fromkeys((*keys, self._typed()))))
+
+    def reset_keys(self) -> None:
+        """Give the selected command its preset's keys again."""
+        self._put(None)
+
+    def _put(self, keys: tuple[str, ...] | None) -> None:
+        if self.chosen is not None:
+            self.changed.emit(self._preferences.with_shortcut(self.chosen, keys))
+
+    def _typed(self) -> str:
+        return self.box.keySequence().toString(QKeySequence.SequenceFormat.PortableText)
+
+    def _make_widgets(self) -> None:
+        self.preset = QComboBox()
+        self.preset.addItems([each.value for each in Preset])
+        self.preset.setAccessibleName("Preset")
+        self.filter = QLineEdit()
+        self.filter.setPlaceholderText("Find a command or a key")
+        self.filter.setAccessibleName("Find a command or a key")
+        self.tree = QTreeWidget()
+        self.tree.setHeaderLabels(["Command", "Keys", "Clashes"])
+        self.tree.setAccessibleName("Commands and their keys")
+        self.tree.header().setSectionResizeMode(0, QHeaderView.ResizeMode.Stretch)
+        self.tree.header().setStretchLastSection(False)
+        for column in (1, 2):
+            self.tree.header().setSectionResizeMode(column, QHeaderView.ResizeMode.ResizeToContents)
+        self.box = QKeySequenceEdit()
+        self.box.setMaximumSequenceLength(1)
+        self.box.setAccessibleName("New keys")
+        self.set, self.add, self.reset = (QPushButton(text) for text in ("Set", "Add", "Preset's"))
+        self.all = QPushButton("All as in the preset")
+        self.told = note()
+        self.tree.currentItemChanged.connect(lambda now, before: self._show_chosen())
+        self.filter.textChanged.connect(self._filter)
+        self.preset.activated.connect(lambda index: self._use(Preset(self.preset.currentText())))
+        self.all.clicked.connect(lambda: self.changed.emit(replace(self._preferences, shortcuts={})))
+        for button, act in ((self.set, self.set_keys), (self.add, self.add_keys), (self.reset, self.reset_keys)):
+            button.clicked.connect(act)
+
+    def _lay_out(self) -> None:
+        top, bottom = QHBoxLayout(), QHBoxLayout()
+        upper: tuple[QWidget, ...] = (QLabel("Preset"), self.preset, self.filter)
+        lower: tuple[QWidget, ...] = (QLabel("Keys"), self.box, self.set, self.add, self.reset, self.all)
+        for widget in upper:
+            top.addWidget(widget)
+        top.setStretch(2, 1)
+        for widget in lower:
+            bottom.addWidget(widget)
+        bottom.setStretch(1, 1)
+        column = QVBoxLayout(self)
+        column.addLayout(top)
+        column.addWidget(self.tree, 1)
+        column.addWidget(self.told)
+        column.addLayout(bottom)
+
+    def _fill(self) -> None:
+        for group in GROUPS:
+            parent = QTreeWidgetItem(self.tree, [group])
+            parent.setFlags(Qt.ItemFlag.ItemIsEnabled)
+            for each in COMMANDS:
+                if each.group == group:
+                    row = QTreeWidgetItem(parent, [each.label])
+                    row.setData(0, _NAME, each.name)
+                    self._rows[each.name] = row
+        self.tree.expandAll()
+
+    def _filter(self, text: str) -> None:
+        wanted = text.casefold()
+        for row in self._rows.values():
+            row.setHidden(wanted not in f"{row.text(0)} {row.text(1)}".casefold())
+        for index in range(self.tree.topLevelItemCount()):
+            group = self.tree.topLevelItem(index)
+            rows = [row for row in self._rows.values() if row.parent() is group]
+            if group is not None:
+                group.setHidden(all(row.isHidden() for row in rows))
+
+    def _use(self, preset: Preset) -> None:
+        self.changed.emit(replace(self._preferences, preset=preset))
+
+    def _show_chosen(self) -> None:
+        has = self.chosen is not None
+        for widget in (self.box, self.set, self.add, self.reset):
+            widget.setEnabled(has)
+
+
+def _native(key: str) -> str:
+    return QKeySequence(key).toString(QKeySequence.SequenceFormat.NativeText)

@@ -1,0 +1,65 @@
+"""What the standalone app offers while no plate is open: open one, the sample shot, or what was open last."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+from PySide6.QtCore import QEvent, QObject, Qt
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
+
+from rotopaint_ui.panel.panel import Panel
+
+MOST_SHOWN = 5
+_STEPS = "1  Open a plate     2  Drag a box around the face     3  Run     4  N, and correct     5  Export"
+
+
+class Welcome(QFrame):
+    """Lies in the lower half of the viewer, and goes when a plate is open."""
+
+    def __init__(self, panel: Panel, sample: Callable[[], None]) -> None:
+        super().__init__(panel.canvas)
+        self.setObjectName("welcome")
+        self._panel, self._canvas = panel, panel.canvas
+        self.open, self.sample = QPushButton("Open a plate"), QPushButton("Try the sample shot")
+        self.open.setObjectName("strong")
+        self.sample.setToolTip("24 frames of a rendered puppet; results go to your own folder")
+        buttons = QHBoxLayout()
+        buttons.addStretch(1)
+        buttons.addWidget(self.open)
+        buttons.addWidget(self.sample)
+        buttons.addStretch(1)
+        self._column = QVBoxLayout(self)
+        self._column.setSpacing(10)
+        self._column.addLayout(buttons)
+        steps = QLabel(_STEPS)
+        steps.setObjectName("note")
+        self._column.addWidget(steps, 0, Qt.AlignmentFlag.AlignHCenter)
+        self.recent = [self._entry(path) for path in panel.preferences.recent[:MOST_SHOWN]]
+        self.open.clicked.connect(panel.open_chosen)
+        self.sample.clicked.connect(sample)
+        panel.plate_opened.connect(self.hide)
+        panel.opening.waits.connect(self.hide)
+        self._canvas.installEventFilter(self)
+        self._place()
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        """Stay in the middle of the viewer."""
+        if event.type() == QEvent.Type.Resize:
+            self._place()
+        return False
+
+    def _entry(self, path: str) -> QWidget:
+        parts = Path(path).parts
+        button = QPushButton(str(Path(*parts[-3:])) if len(parts) > 3 else path)
+        button.setObjectName("link")
+        button.setToolTip(path)
+        button.clicked.connect(partial(self._panel.open_path, path))
+        self._column.addWidget(button, 0, Qt.AlignmentFlag.AlignHCenter)
+        return button
+
+    def _place(self) -> None:
+        size = self.sizeHint()
+        self.resize(size)
+        self.move((self._canvas.width() - size.width()) // 2, self._canvas.height() // 2 + 48)

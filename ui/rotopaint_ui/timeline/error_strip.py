@@ -1,0 +1,117 @@
+"""The strip of expected errors: a bar per frame, and below it a row per shape, so that a bad eye shows at a glance."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from PySide6.QtCore import QPointF, QRectF, Qt
+from PySide6.QtGui import QColor, QImage, QPainter, QPen, QPolygonF
+
+from rotopaint_ui.drawing.ramp import LOST, ramp
+from rotopaint_ui.session.run_record import RunRecord
+from rotopaint_ui.timeline.axis import LEFT, Axis
+
+BARS, ROW = 24, 5
+_LOW = 4.0  # height of a bar that is done with
+_LEAST = 0.25  # of the strip's height, of the bar with the least error
+SETTLED = QColor("#3d4656")
+Settled = Mapping[str, frozenset[int]]  # frames that a person has keyed or accepted, by shape
+_DOUBT = QColor("#f0f2f6")
+_EMPTY = QColor("#0f1013")
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """What the picture of the rows depends on."""
+
+    run: RunRecord
+    names: tuple[str, ...]
+    axis: Axis
+    bad_px: float
+    settled: Settled
+
+
+class HeatRows:
+    """Rows of shapes as one picture, drawn again only when what it shows has changed."""
+
+    def __init__(self) -> None:
+        self._key: Rows | None = None
+        self._image = QImage()
+
+    def image(self, rows: Rows) -> QImage:
+        """One pixel column per screen pixel, `ROW` pixel rows per shape."""
+        key = self._key
+        if key is None or key.run is not rows.run or key.settled is not rows.settled or key != rows:
+            self._key, self._image = rows, _drawn(rows)
+        return self._image
+
+
+def paint_bars(
+    painter: QPainter, axis: Axis, y: float, errors: Mapping[int, float], bad_px: float, settled: Collection[int]
+) -> None:
+    """A bar per frame: its colour says how large the error may be, its height how it ranks among the others; a cross
+    where lost. Differences smaller than `bad_px` are not blown up.
+
+    Frames that a person has `settled` are grey and low: what is left in colour is what there is to do.
+    """
+    known = [error for frame, error in errors.items() if error != float("inf") and frame not in settled]
+    least, most = min(known, default=0.0), max(known, default=0.0)
+    room = max(most - least, bad_px)
+    gap = 1.0 if axis.cell > 4 else 0.0
+    for frame, error in errors.items():
+        left, width = axis.x_of(frame), max(axis.cell - gap, 1.0)
+        if frame in settled:
+            painter.fillRect(QRectF(left, y + BARS - _LOW, width, _LOW), SETTLED)
+        elif error == float("inf"):
+            painter.fillRect(QRectF(left, y, width, BARS), LOST)
+            _paint_cross(painter, QPointF(left + width / 2, y + BARS / 2))
+        else:
+            height = BARS * (_LEAST + (1 - _LEAST) * (error - least) / room)
+            painter.fillRect(QRectF(left, y + BARS - height, width, height), ramp(error / bad_px))
+
+
+def paint_doubts(painter: QPainter, axis: Axis, y: float, frames: Iterable[int]) -> None:
+    """A triangle over the frames where a second opinion sees the seams elsewhere: a form, whatever the bar's colour."""
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+    painter.setPen(QPen(QColor("#0f1013"), 1.0))
+    painter.setBrush(_DOUBT)
+    for frame in frames:
+        if axis.begin - 1 < frame < axis.end:
+            x = axis.middle_of(frame)
+            painter.drawPolygon(QPolygonF([QPointF(x - 5.5, y), QPointF(x + 5.5, y), QPointF(x, y + 8)]))
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing, on=False)
+
+
+def columns(axis: Axis) -> Sequence[tuple[float, range]]:
+    """Cells of at least a pixel: left edge, and the frames in it."""
+    if axis.cell >= 1.0:
+        return [(axis.x_of(frame), range(frame, frame + 1)) for frame in axis.frames]
+    step = int(1.0 / axis.cell) + 1
+    return [(axis.x_of(first), range(first, min(first + step, axis.last + 1))) for first in axis.frames[::step]]
+
+
+def _drawn(rows: Rows) -> QImage:
+    image = QImage(max(int(rows.axis.right - LEFT), 1), max(ROW * len(rows.names), 1), QImage.Format.Format_RGB32)
+    image.fill(_EMPTY)
+    painter = QPainter(image)
+    for left, frames in columns(rows.axis):
+        width = max(rows.axis.cell * len(frames) - (1.0 if rows.axis.cell > 4 else 0.0), 1.0)
+        for index, name in enumerate(rows.names):
+            done = rows.settled.get(name, frozenset())
+            left_over = [frame for frame in frames if frame not in done]
+            found = [error for frame in left_over if (error := rows.run.error_at(frame, name)) is not None]
+            if not left_over:
+                painter.fillRect(QRectF(left - LEFT, ROW * index, width, ROW - 1), SETTLED)
+            elif found:
+                worst = max(found)
+                colour = LOST if worst == float("inf") else ramp(worst / rows.bad_px)
+                painter.fillRect(QRectF(left - LEFT, ROW * index, width, ROW - 1), colour)
+    painter.end()
+    return image
+
+
+def _paint_cross(painter: QPainter, middle: QPointF) -> None:
+    painter.setPen(QPen(QColor("#ffffff"), 1.2, Qt.PenStyle.SolidLine))
+    painter.drawLine(middle + QPointF(-3, -3), middle + QPointF(3, 3))
+    painter.drawLine(middle + QPointF(-3, 3), middle + QPointF(3, -3))

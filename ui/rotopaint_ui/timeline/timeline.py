@@ -1,0 +1,361 @@
+"""The timeline: strips on one axis - frames, thumbnails with holds, errors by shape, keys with reach, review marks.
+
+Press or drag goes to a frame, the wheel magnifies about the mouse, the middle button moves the axis, a double click on
+the frame numbers shows the whole shot. The ends of the reach bracket can be dragged; a row of errors selects its shape.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from PySide6.QtCore import QPointF, QSize, Qt, Signal
+from PySide6.QtGui import QColor, QMouseEvent, QPainter, QPaintEvent, QResizeEvent, QWheelEvent
+from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
+
+from rotopaint_ai.shapes.roto import RotoDocument
+from rotopaint_ui.drawing.ramp import BAD_SHARE
+from rotopaint_ui.drawing.render import resized
+from rotopaint_ui.engine.frame_cache import PLATE, FrameCache
+from rotopaint_ui.session.key_diff import KeyDiff
+from rotopaint_ui.session.run_record import RunRecord
+from rotopaint_ui.session.session import Session
+from rotopaint_ui.session.shot import PlateFacts
+from rotopaint_ui.session.spread_reach import End, SpreadReach
+from rotopaint_ui.timeline import strips
+from rotopaint_ui.timeline.axis import Axis
+from rotopaint_ui.timeline.error_strip import BARS, ROW, HeatRows, Rows, Settled, paint_bars, paint_doubts
+from rotopaint_ui.timeline.key_strip import KEYS, key_sources, paint_keys, paint_moved
+from rotopaint_ui.timeline.mark_strip import MARKS, paint_marks
+from rotopaint_ui.timeline.reach_strip import REACH, end_at, paint_reach
+from rotopaint_ui.timeline.strips import GAP, GROUND, RULER, THUMBS
+
+MOST_ROWS = 24
+_FAINT = 0.35  # brackets of other frames
+
+
+class Timeline(QWidget):
+    """Shows the session's frames and lets the artist scrub; the panel is told by signals."""
+
+    frame_wanted = Signal(int)
+    shape_wanted = Signal(str)
+    reach_changed = Signal(object, bool)  # the bracket, and whether the mouse has let go of it
+
+    def __init__(self, session: Session, frame_cache: FrameCache, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.reach: SpreadReach | None = None
+        self.moved: KeyDiff | None = None  # by the last spread or refit
+        self.doubted: Collection[int] = ()  # where a second opinion sees the seams elsewhere
+        self._session, self._frames = session, frame_cache
+        self._rows = HeatRows()
+        self._axis: Axis | None = None
+        self._done: tuple[object, object, Settled, RunRecord] | None = None
+        self._left: tuple[Settled, RunRecord, str | None, range, dict[int, float]] | None = None
+        self._keys: tuple[RotoDocument | None, str | None, dict[int, str]] = (None, None, {})
+        self._held_end: End | None = None
+        self._pan: float | None = None
+        self._n_rows = 0
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        self.setMouseTracking(True)
+        self.setAccessibleName("Timeline")
+        self.setAccessibleDescription("Frames, expected errors, keys and review marks of the shot")
+
+    def sizeHint(self) -> QSize:
+        """As high as its strips."""
+        return QSize(600, int(self._tops()["end"]))
+
+    def refresh(self) -> None:
+        """Show the session as it is now."""
+        n_rows = len(self._shape_names())
+        if n_rows != self._n_rows:
+            self._n_rows = n_rows
+            self.updateGeometry()
+        self._follow()
+        self.update()
+
+    # --- the axis
+
+    @property
+    def axis(self) -> Axis | None:
+        """The frames that are shown, and where; None without a plate."""
+        plate = self._session.plate
+        if plate is None:
+            self._axis = None
+            return None
+        old = self._axis
+        if old is None or (old.first, old.last) != (plate.first, plate.last):
+            self._axis = Axis.whole(plate.first, plate.last, self.width())
+        elif old.width != self.width():
+            self._axis = Axis(old.first, old.last, self.width(), old.begin, old.end)
+        return self._axis
+
+    def x_of(self, frame: float) -> float:
+        """The left edge of a frame's cell."""
+        axis = self.axis
+        return 0.0 if axis is None else axis.x_of(frame)
+
+    def frame_at(self, x: float) -> int:
+        """The frame whose cell holds a place; the nearest one outside the axis."""
+        axis = self.axis
+        return 0 if axis is None else axis.frame_at(x)
+
+    def thumb_frames(self) -> list[int]:
+        """The frames whose thumbnails fill the strip, those near the playhead first."""
+        plate, axis = self._session.plate, self.axis
+        return [] if plate is None or axis is None else strips.thumb_frames(plate, axis, self._session.frame)
+
+    def place_of(self, name: str) -> float:
+        """The middle of a strip: ruler, thumbs, bars, rows, keys, reach or marks."""
+        tops = self._tops()
+        following = list(tops)[list(tops).index(name) + 1]
+        return (tops[name] + tops[following] - GAP) / 2
+
+    def _tops(self) -> dict[str, float]:
+        """Where each strip begins."""
+        rows = min(self._n_rows, MOST_ROWS) * ROW
+        heights = {"ruler": RULER, "thumbs": THUMBS, "bars": BARS, "rows": rows, "keys": KEYS, "reach": REACH}
+        tops, y = {}, float(GAP)
+        for name, height in {**heights, "marks": MARKS}.items():
+            tops[name] = y
+            y += height + GAP if height else 0
+        return {**tops, "end": y + GAP}
+
+    def _shape_names(self) -> tuple[str, ...]:
+        document = self._session.document
+        return () if document is None else tuple(shape.name for shape in document.shapes)
+
+    def _follow(self) -> None:
+        """Keep the frame that is shown inside a magnified axis."""
+        axis = self.axis
+        if axis is not None and not axis.is_whole:
+            self._show(axis.showing(self._session.frame))
+
+    def _show(self, axis: Axis) -> None:
+        if axis != self._axis:
+            self._axis = axis
+            self._frames.want_thumbs(self.thumb_frames())
+            self.update()
+
+    # --- painting
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        """All strips, then the playhead."""
+        painter = QPainter(self)
+        painter.fillRect(self.rect(), QColor("#16181c"))
+        painter.setFont(resized(self.font(), 0.85))
+        plate, axis = self._session.plate, self.axis
+        if plate is None or axis is None:
+            self._paint_nothing(painter)
+            return
+        painter.save()
+        painter.setClipRect(strips.strip(axis, 0, self.height()).adjusted(-2, 0, 2, 0))
+        self._paint_strips(painter, plate, axis)
+        painter.restore()
+        self._paint_labels(painter)
+        if axis.begin <= self._session.frame < axis.end:
+            strips.paint_playhead(painter, axis, self._session.frame, self.height())
+
+    def _paint_nothing(self, painter: QPainter) -> None:
+        painter.setPen(QColor("#7d8492"))
+        text = "Frames, expected errors, keys and review marks of the shot appear here"
+        painter.drawText(self.rect(), Qt.AlignmentFlag.AlignCenter, text)
+
+    def _paint_strips(self, painter: QPainter, plate: PlateFacts, axis: Axis) -> None:
+        tops, session = self._tops(), self._session
+        for name, height in (("thumbs", THUMBS), ("bars", BARS), ("keys", KEYS), ("reach", REACH), ("marks", MARKS)):
+            painter.fillRect(strips.strip(axis, tops[name], height), GROUND)
+        strips.paint_ruler(painter, axis, tops["ruler"])
+        if session.span is not None:
+            strips.paint_span(painter, axis, tops["ruler"], session.span)
+        thumbs = {frame: self._frames.thumb(frame) for frame in self.thumb_frames()}
+        broken = {frame for name, frame in self._frames.broken if name == PLATE}
+        strips.paint_thumbs(painter, axis, tops["thumbs"], plate, thumbs, broken)
+        strips.paint_holds(painter, axis, tops["thumbs"] + 1, session.run.held)
+        settled, bad_px = self._settled(), BAD_SHARE * plate.width
+        done = settled.get(session.selection.shape or "", frozenset())
+        paint_bars(painter, axis, tops["bars"], self._errors(axis), bad_px, done)
+        paint_doubts(painter, axis, tops["bars"], self.doubted)
+        names = self._shape_names()[:MOST_ROWS]
+        if names:
+            rows = Rows(session.run, names, axis, bad_px, settled)
+            painter.drawImage(strips.strip(axis, tops["rows"], 0).topLeft(), self._rows.image(rows))
+            self._paint_chosen_row(painter, axis, tops["rows"], names)
+        paint_keys(painter, axis, tops["keys"], self._key_sources(), session.state.crops)
+        if self.moved is not None:
+            paint_moved(painter, axis, tops["keys"], self.moved.by_frame)
+        self._paint_other_spreads(painter, axis, tops["reach"])
+        if self.reach is not None:
+            paint_reach(painter, axis, tops["reach"], self.reach, is_held=self._held_end is not None)
+        paint_marks(painter, axis, tops["marks"], session.state.marks)
+
+    def _paint_other_spreads(self, painter: QPainter, axis: Axis, y: float) -> None:
+        """What was spread from other frames, faintly."""
+        painter.setOpacity(_FAINT)
+        for each in self._session.state.spreads:
+            if self.reach is None or each.frame != self.reach.frame:
+                paint_reach(
+                    painter, axis, y, SpreadReach(each.frame, each.first, each.last, is_spread=True), is_held=False
+                )
+        painter.setOpacity(1.0)
+
+    def _settled(self) -> Settled:
+        """Frames that a person is done with: by shape, and ("") those that N passes over."""
+        state, run = self._session.state, self._session.run
+        done = self._done
+        if done is None or (
+            not self._session.is_dragging
+            and (done[0] is not state.document or done[1] != state.marks or done[3] is not run)
+        ):
+            accepted = frozenset(frame for frame, mark in state.marks.items() if mark == "accepted")
+            by_shape = {name: accepted | frames for name, frames in self._session.keyed_frames().items()}
+            by_shape[""] = accepted | self._session.settled_frames()
+            same = done is not None and done[2] == by_shape  # the rows are drawn anew for another one
+            done = self._done = state.document, state.marks, done[2] if done is not None and same else by_shape, run
+        return done[2]
+
+    def _paint_chosen_row(self, painter: QPainter, axis: Axis, y: float, names: tuple[str, ...]) -> None:
+        chosen = self._session.selection.shape
+        if chosen in names:
+            area = strips.strip(axis, y + ROW * names.index(chosen), ROW - 1)
+            painter.setPen(QColor("#ffffff"))
+            painter.setBrush(Qt.BrushStyle.NoBrush)
+            painter.drawRect(area.adjusted(0, -1, -1, 0))
+
+    def _paint_labels(self, painter: QPainter) -> None:
+        tops = self._tops()
+        rows = ("thumbs", "plate", THUMBS), ("bars", "error", BARS), ("keys", "keys", KEYS)
+        for name, text, height in (*rows, ("reach", "spread", REACH), ("marks", "review", MARKS)):
+            strips.paint_label(painter, text, tops[name], height)
+        if self._n_rows >= 3:
+            strips.paint_label(painter, "shapes", tops["rows"], min(self._n_rows, MOST_ROWS) * ROW)
+
+    def _errors(self, axis: Axis) -> Mapping[int, float]:
+        """Of the selected shape; of none, the worst that no person has keyed, or of all where nothing is left."""
+        name, run, settled = self._session.selection.shape, self._session.run, self._settled()
+        old = self._left
+        if old is None or old[0] is not settled or old[1] is not run or old[2:4] != (name, axis.frames):
+            found = {frame: run.error_at(frame, name) for frame in axis.frames}
+            if name is None:
+                keyed = {shape: frames for shape, frames in settled.items() if shape}
+                left = {frame: run.error_left(frame, keyed) for frame in axis.frames}
+                found |= {frame: error for frame, error in left.items() if error is not None}
+            errors = {frame: error for frame, error in found.items() if error is not None}
+            old = self._left = settled, run, name, axis.frames, errors
+        return old[4]
+
+    def _key_sources(self) -> dict[int, str]:
+        """Keys of the selected shape, or of all; found once for each document."""
+        document, chosen = self._session.document, self._session.selection.shape
+        if self._keys[0] is not document or self._keys[1] != chosen:
+            selected = self._session.shape
+            shapes = (selected,) if selected is not None else document.shapes if document is not None else ()
+            found = key_sources(shapes)
+            if document is not None:
+                found |= dict.fromkeys(document.landmarks.hand, "human")
+            self._keys = (document, chosen, found)
+        return self._keys[2]
+
+    # --- the mouse
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        """Take the end of the bracket, select a row's shape, or go to the frame under the mouse."""
+        axis = self.axis
+        if axis is None:
+            return
+        x, strip = event.position().x(), self._strip_at(event.position())
+        if event.button() == Qt.MouseButton.MiddleButton:
+            self._pan = x
+        elif event.button() == Qt.MouseButton.LeftButton:
+            self._held_end = self._end_at(event.position())
+            if self._held_end is None:
+                self.frame_wanted.emit(axis.frame_at(x))
+                if strip == "rows":
+                    self.shape_wanted.emit(self._row_name(event.position().y()))
+
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:
+        """Drag the bracket, move the axis, scrub, or tell what is under the mouse."""
+        axis, x = self.axis, event.position().x()
+        if axis is None:
+            return
+        if self._pan is not None:
+            self._show(axis.moved(x - self._pan))
+            self._pan = x
+        elif self._held_end is not None and self.reach is not None:
+            self.reach_changed.emit(self.reach.dragged(self._held_end, axis.frame_at(x)), False)
+        elif event.buttons() & Qt.MouseButton.LeftButton:
+            self.frame_wanted.emit(axis.frame_at(x))
+        else:
+            on_end = self._end_at(event.position()) is not None
+            self.setCursor(Qt.CursorShape.SplitHCursor if on_end else Qt.CursorShape.ArrowCursor)
+            QToolTip.showText(event.globalPosition().toPoint(), self._tip_at(event.position()), self)
+
+    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
+        """Let go."""
+        was_held, self._held_end, self._pan = self._held_end, None, None
+        if was_held is not None and self.reach is not None:
+            self.reach_changed.emit(self.reach, True)
+        self.update()
+
+    def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
+        """The whole shot again."""
+        plate = self._session.plate
+        if plate is not None and self._strip_at(event.position()) == "ruler":
+            self._show(Axis.whole(plate.first, plate.last, self.width()))
+
+    def wheelEvent(self, event: QWheelEvent) -> None:
+        """Magnify about the mouse."""
+        axis = self.axis
+        if axis is not None:
+            self._show(axis.zoomed(1.0015 ** event.angleDelta().y(), event.position().x()))
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Other thumbnails fill another width."""
+        self._frames.want_thumbs(self.thumb_frames())
+
+    def tip(self, frame: int) -> str:
+        """What is known of a frame, one line for each fact."""
+        session, plate, run = self._session, self._session.plate, self._session.run
+        lines = [f"Frame {frame}"]
+        if plate is not None and frame not in plate.frames:
+            lines.append("not on disk")
+        if frame in session.run.failed:
+            lines.append(session.run.failed[frame])
+        elif frame in session.run.lost:
+            lines.append("face not found")
+        elif (error := session.run.error_at(frame)) is not None:
+            lines.append(f"expected error {error:.2f} px")
+        first, last = session.run.hold_of(frame)
+        if last > first:
+            lines.append(f"held {first}-{last}")
+        if frame in self.doubted:
+            score = next(run.agreement[each] for each in range(first, last + 1) if run.is_doubted(each))
+            lines.append(f"second opinion agrees to {score:.0%}")
+        if self.moved is not None and frame in self.moved.by_frame:
+            lines.append(f"moved by up to {self.moved.by_frame[frame]:.1f} px just now")
+        if frame in session.state.marks:
+            lines.append(session.state.marks[frame])
+        return "\n".join(lines)
+
+    def _tip_at(self, place: QPointF) -> str:
+        frame = self.frame_at(place.x())
+        strip, text = self._strip_at(place), self.tip(frame)
+        if strip == "rows":
+            name = self._row_name(place.y())
+            error = self._session.run.error_at(frame, name)
+            text += f"\n{self._session.name_of(name)}: " + ("unknown" if error is None else f"{error:.2f} px")
+        if strip == "reach" and self.reach is not None:
+            text = f"Reaches {self.reach.first}-{self.reach.last}: drag an end, Return spreads"
+        return text
+
+    def _strip_at(self, place: QPointF) -> str:
+        above = [name for name, top in self._tops().items() if top <= place.y() + GAP / 2]
+        return above[-1] if above else "ruler"
+
+    def _row_name(self, y: float) -> str:
+        names = self._shape_names()[:MOST_ROWS]
+        return names[min(max(int((y - self._tops()["rows"]) // ROW), 0), len(names) - 1)]
+
+    def _end_at(self, place: QPointF) -> End | None:
+        axis = self.axis
+        if self.reach is None or axis is None or self._strip_at(place) != "reach":
+            return None
+        return end_at(self.reach, axis, place.x())

@@ -1,0 +1,38 @@
+"""What keys do to the crop box while its tool is chosen: each answers whether anything was done."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from rotopaint_ui.tools.crop import crop_at
+from rotopaint_ui.tools.edit_context import EditContext
+
+
+def nudge(context: EditContext, dx: float, dy: float) -> bool:
+    """Move the box at this frame by plate pixels. One after the other: one step."""
+    session = context.session
+    if crop_at(session) is None:
+        session.say("No crop box is here to be moved: drag one, or Shift+C finds the face")
+        return False
+    if not context.is_open:
+        return False
+    x, y = context.nudge("nudge crop box", dx, dy, (session.frame, "crop"))
+    before = session.before_gesture
+    box = crop_at(session, before.crops)
+    assert box is not None
+    moved = replace(box, x=box.x + x, y=box.y + y)
+    session.preview(replace(before, crops=dict(sorted({**before.crops, session.frame: moved}.items()))))
+    return True
+
+
+def delete(context: EditContext) -> bool:
+    """Take the box that was drawn at this frame away; the others go on through it."""
+    session = context.session
+    if session.frame not in session.state.crops:
+        session.say("No crop box was drawn at this frame" + (": it comes from another" if crop_at(session) else ""))
+        return False
+    if not context.is_open:
+        return False
+    left = {frame: box for frame, box in session.state.crops.items() if frame != session.frame}
+    session.act("delete crop box", replace(session.state, crops=left))
+    return True

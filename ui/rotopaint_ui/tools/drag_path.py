@@ -1,0 +1,50 @@
+"""The way of the mouse from press to release, as the artist means it: threshold, fine mode, one axis."""
+
+from __future__ import annotations
+
+from rotopaint_ui.tools.base import CLICK_PX, FINE, MouseEvent, distance
+
+
+class DragPath:
+    """How far a drag has come, in plate pixels.
+
+    Nothing happens until the mouse has left a small circle. While Ctrl is held a tenth of the mouse's way counts, from
+    where it is on, so that nothing jumps; with Shift only the longer of the two axes does.
+    """
+
+    def __init__(self, start: MouseEvent, *, has_fine: bool = True, has_axis: bool = True) -> None:
+        self.start = start
+        self.has_begun = False
+        self._last = start
+        self._dx = self._dy = 0.0
+        self._has_fine, self._has_axis = has_fine, has_axis
+
+    def go(self, mouse: MouseEvent) -> bool:
+        """The mouse has moved; whether this is a drag by now."""
+        if not self.has_begun:
+            self.has_begun = distance(mouse.point, self.start.point) >= CLICK_PX
+        if self.has_begun:
+            (x0, y0), (x1, y1) = self._last.plate, mouse.plate
+            share = FINE if mouse.ctrl and self._has_fine else 1.0
+            self._dx, self._dy = self._dx + (x1 - x0) * share, self._dy + (y1 - y0) * share
+            self._last = mouse
+        return self.has_begun
+
+    @property
+    def offset(self) -> tuple[float, float]:
+        """(dx, dy) since the press."""
+        if self._has_axis and self._last.shift:
+            aspect = self._last.view.aspect
+            return (self._dx, 0.0) if abs(self._dx) * aspect >= abs(self._dy) else (0.0, self._dy)
+        return self._dx, self._dy
+
+    @property
+    def last(self) -> MouseEvent:
+        """Where the mouse is."""
+        return self._last
+
+    @property
+    def place(self) -> tuple[float, float]:
+        """Where the drag has come to, plate space: the start and the offset."""
+        (x, y), (dx, dy) = self.start.plate, self.offset
+        return x + dx, y + dy

@@ -1,0 +1,242 @@
+"""Edits by a key or a menu: each acts on the selection, in one undo step, and answers whether anything was done."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
+
+from rotopaint_ai.exchange.document import MOST_WIDTH_PX
+from rotopaint_ai.shapes import edit_frames, edit_tangents
+from rotopaint_ai.shapes.edit import set_seam
+from rotopaint_ai.shapes.edit_frames import Carry
+from rotopaint_ai.shapes.edit_transform import moved, transform
+from rotopaint_ai.shapes.roto import Interpolation, RotoDocument
+from rotopaint_ui.tools import crop_actions as crop
+from rotopaint_ui.tools import landmark_actions as landmarks
+from rotopaint_ui.tools.edit_context import EditContext
+from rotopaint_ui.tools.points import delete_points
+
+EditAction = Callable[[EditContext], bool]
+FEATHER_STEP_PX = 1.0
+
+
+def nudge(context: EditContext, dx: float, dy: float) -> bool:
+    """Move the selected points by plate pixels, the whole shape where none is selected.
+
+    With their tools landmarks or the crop box.
+
+    Nudges one after the other are one step.
+    """
+    if context.takes == "landmarks":
+        return landmarks.nudge(context, dx, dy)
+    if context.takes == "crop":
+        return crop.nudge(context, dx, dy)
+    shape, chosen = context.shape, context.chosen
+    if shape is None or not shape.keys or not context.is_free:
+        return False
+    x, y = context.nudge("nudge", dx, dy, (context.session.frame, shape.name, chosen, context.reach))
+    context.preview(shape.name, lambda points: transform(points, moved(x, y), chosen))
+    return True
+
+
+def smooth(context: EditContext) -> bool:
+    """Tangents along the neighbours."""
+    shape, chosen = context.shape, context.chosen
+    closed = shape is not None and shape.closed
+    return context.act("smooth points", lambda points: edit_tangents.smooth(points, chosen, closed))
+
+
+def cusp(context: EditContext) -> bool:
+    """Corners."""
+    chosen = context.chosen
+    return context.act("cusp points", lambda points: edit_tangents.cusp(points, chosen))
+
+
+def join(context: EditContext) -> bool:
+    """Broken tangents in one line again."""
+    chosen = context.chosen
+    return context.act("join tangents", lambda points: edit_tangents.join(points, chosen))
+
+
+def mirror(context: EditContext) -> bool:
+    """Tangents in one line and of one length."""
+    chosen = context.chosen
+    return context.act("mirror tangents", lambda points: edit_tangents.mirror(points, chosen))
+
+
+def delete(context: EditContext) -> bool:
+    """Take the selected points away, with its tool the crop box; never the whole shape, never a landmark."""
+    if context.takes == "crop":
+        return crop.delete(context)
+    if context.takes == "landmarks":
+        context.session.say("Landmarks are the sheet's: none can be taken away. Move it where it belongs")
+        return False
+    return delete_points(context, context.session.selection.points & frozenset(range(len(context.points))))
+
+
+def select_all(context: EditContext) -> bool:
+    """All points of the selected shape, or all landmarks."""
+    if context.takes == "landmarks":
+        return landmarks.select_all(context)
+    context.session.select(context.session.selection.shape, frozenset(range(len(context.points))))
+    return bool(context.points)
+
+
+def select_none(context: EditContext) -> bool:
+    """No point; then no shape. With their tool, no landmark."""
+    if context.takes == "landmarks":
+        return landmarks.select_none(context)
+    session = context.session
+    had = session.selection.shape is not None
+    session.select(session.selection.shape if session.selection.points else None)
+    return had
+
+
+def select_next(context: EditContext, step: int) -> bool:
+    """The next shape in the order of the document that can be taken hold of; with their tool, the next landmark."""
+    if context.takes == "landmarks":
+        return landmarks.select_next(context, step)
+    document = context.session.document
+    names = [shape.name for shape in document.shapes if context.can_grab(shape)] if document is not None else []
+    if not names:
+        return False
+    own = context.session.selection.shape
+    context.session.select(names[(names.index(own) + step) % len(names)] if own in names else names[0])
+    return True
+
+
+def feather(context: EditContext, by: float | None) -> bool:
+    """Soften the selected shape by some pixels more; None takes its softness away. Seams keep it as a setting."""
+    shape = context.shape
+    if shape is None or not context.is_free:
+        return False
+    width = 0.0 if by is None else min(max(shape.feather_px + by, 0.0), MOST_WIDTH_PX)
+    if shape.role == "seam":
+        context.session.set_seam(shape.name, replace(context.session.seam(shape.name), feather_px=width))
+        return True
+    return context.put("feather", lambda document: set_seam(document, shape.name, feather_px=width))
+
+
+# --- keys -------------------------------------------------------------------------------------------------------------
+
+
+def copy(context: EditContext) -> bool:
+    """Remember the selected shape, or all shapes where none is selected, as they stand at this frame."""
+    document, frame = context.session.document, context.session.frame
+    shapes = [shape for shape in (document.shapes if document is not None else ()) if shape.keys]
+    own = context.session.shape
+    context.copied = {shape.name: shape.at(frame) for shape in ([own] if own is not None and own.keys else shapes)}
+    context.session.say(f"Copied {_count(len(context.copied), 'key')} of frame {frame}")
+    return bool(context.copied)
+
+
+def paste(context: EditContext, *, is_relative: bool) -> bool:
+    """Put what was copied on this frame, its hold and the keys that edits reach: where it was or where the shape is."""
+    document = context.session.document
+    if document is None or not context.copied:
+        context.session.say("Nothing was copied yet")
+        return False
+    shapes = [shape for shape in document.shapes if shape.name in context.copied and context.can_grab(shape)]
+    held = context.session.held_frames()
+
+    def pasted(document: RotoDocument) -> RotoDocument:
+        for shape in shapes:
+            frames = set(held)
+            if context.reach is not None:
+                frames |= set(edit_frames.keys_in(shape, context.reach.first, context.reach.last))
+            points = context.copied[shape.name]
+            document = edit_frames.paste(document, shape.name, points, sorted(frames), is_relative=is_relative)
+        return document
+
+    return bool(shapes) and context.put("paste key" if len(shapes) == 1 else "paste keys", pasted)
+
+
+def set_key(context: EditContext) -> bool:
+    """Key the selected shape (all shapes where none is selected) by hand, as it stands."""
+    names = _names(context)
+    frames = context.session.held_frames()
+    return bool(names) and context.put("set key", lambda document: edit_frames.set_keys(document, names, frames))
+
+
+def delete_key(context: EditContext) -> bool:
+    """Take the key here away (those that edits reach), of the selected shape or of all where none is selected."""
+    names = _names(context)
+    frames = set(context.session.held_frames())
+    if context.reach is not None:
+        frames |= set(range(context.reach.first, context.reach.last + 1))
+    return bool(names) and context.put("delete key", lambda document: edit_frames.delete_keys(document, names, frames))
+
+
+def go_on(context: EditContext, kind: Interpolation) -> bool:
+    """Let the keys here hold, or go on in a straight line."""
+    document, frame = context.session.document, context.session.frame
+    first, last = (context.reach.first, context.reach.last) if context.reach is not None else (frame, frame)
+    shapes = [shape for shape in document.shapes if shape.name in _names(context)] if document is not None else []
+    keys = {shape.name: edit_frames.keys_in(shape, min(first, frame), max(last, frame)) for shape in shapes}
+    if not any(keys.values()):
+        context.session.say(f"No key at frame {frame}: set one first")
+        return False
+
+    def set_all(document: RotoDocument) -> RotoDocument:
+        for name, frames in keys.items():
+            document = edit_frames.set_interpolation(document, name, frames, kind)
+        return document
+
+    return context.put("hold keys" if kind == "hold" else "linear keys", set_all)
+
+
+def reach(context: EditContext, mode: Carry) -> bool:
+    """Let edits reach every key of the range (of the shot where there is none), or stop it."""
+    if context.session.plate is None:
+        return False
+    context.mode = None if context.mode == mode else mode
+    far = context.reach
+    where = "off" if far is None else f"on: every key of {far.first}-{far.last}, {mode}"
+    context.session.say(f"Multi-frame edit {where}")
+    return True
+
+
+def _names(context: EditContext) -> list[str]:
+    document, own = context.session.document, context.shape
+    if own is not None:
+        return [own.name]
+    if document is None or context.session.selection.shape is not None:
+        return []
+    return [shape.name for shape in document.shapes if shape.keys and context.can_grab(shape)]
+
+
+def _count(n: int, word: str) -> str:
+    return f"{n} {word}{'' if n == 1 else 's'}"
+
+
+_WAYS = {"left": (-1.0, 0.0), "right": (1.0, 0.0), "up": (0.0, -1.0), "down": (0.0, 1.0)}
+_STEPS = {"": 1.0, "_fine": 0.1, "_far": 10.0}
+
+EDIT_ACTIONS: Mapping[str, EditAction] = {
+    **{
+        f"nudge_{way}{step}": partial(nudge, dx=dx * px, dy=dy * px)
+        for way, (dx, dy) in _WAYS.items()
+        for step, px in _STEPS.items()
+    },
+    "smooth": smooth,
+    "cusp": cusp,
+    "join": join,
+    "mirror": mirror,
+    "delete": delete,
+    "select_all": select_all,
+    "select_none": select_none,
+    "next_shape": partial(select_next, step=1),
+    "previous_shape": partial(select_next, step=-1),
+    "feather_more": partial(feather, by=FEATHER_STEP_PX),
+    "feather_none": partial(feather, by=None),
+    "copy_key": copy,
+    "paste_key": partial(paste, is_relative=False),
+    "paste_key_relative": partial(paste, is_relative=True),
+    "set_key": set_key,
+    "delete_key": delete_key,
+    "hold": partial(go_on, kind="hold"),
+    "linear": partial(go_on, kind="linear"),
+    "ripple": partial(reach, mode="relative"),
+    "overwrite": partial(reach, mode="absolute"),
+}

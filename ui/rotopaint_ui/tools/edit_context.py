@@ -1,0 +1,131 @@
+"""The artist's hand: makes changes at the frame that is shown and wherever they are to reach, one undo step each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from rotopaint_ai.errors import RotopaintError
+from rotopaint_ai.shapes import edit_frames
+from rotopaint_ai.shapes.edit_frames import Carry, Change
+from rotopaint_ai.shapes.roto import Points, RotoDocument, RotoShape
+from rotopaint_ui.session.corrections import LandmarkRow
+from rotopaint_ui.session.session import Session
+
+Taken = Literal["points", "landmarks", "crop"]  # points: of the selected shape
+
+
+@dataclass(frozen=True, slots=True)
+class EditReach:
+    """Which keys an edit reaches besides the frame it is made on: those from first to last, both included."""
+
+    first: int
+    last: int
+    mode: Carry = "relative"
+
+
+class EditContext:
+    """Changes shapes of a session, where they may be changed. Keeps what was copied, and how far edits reach."""
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        self.mode: Carry | None = None  # how edits reach other keys; None: not at all
+        self.copied: dict[str, Points] = {}
+        self.landmarks: frozenset[int] = frozenset()  # those that are selected
+        self.takes: Taken = "points"  # what keys act on
+        self._offset = 0.0, 0.0  # of the keys that are pressed one after the other
+
+    @property
+    def reach(self) -> EditReach | None:
+        """Which keys an edit reaches besides the frame it is made on; None: no others."""
+        plate = self.session.plate
+        if self.mode is None or plate is None:
+            return None
+        first, last = self.session.span or (plate.first, plate.last)
+        return EditReach(first, last, self.mode)
+
+    @property
+    def landmark_row(self) -> LandmarkRow:
+        """The landmarks at the frame that is shown; None where one is hidden."""
+        document = self.session.document
+        return document.landmarks.keys.get(self.session.frame, ()) if document is not None else ()
+
+    # --- what may be touched
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the shot may be changed now; says why where not."""
+        if self.session.is_live:
+            self.session.say("The run is under way: look, and edit when it has ended")
+            return False
+        return not self.session.refuses()
+
+    @property
+    def is_free(self) -> bool:
+        """Whether there are shapes, and they may be changed now; says why where not."""
+        return self.session.document is not None and self.is_open
+
+    def can_grab(self, shape: RotoShape) -> bool:
+        """Whether a shape is there to be taken hold of: neither hidden nor locked."""
+        return shape.name not in self.session.hidden and shape.name not in self.session.locked
+
+    @property
+    def shape(self) -> RotoShape | None:
+        """The selected shape where it may be changed."""
+        shape = self.session.shape
+        return shape if shape is not None and self.can_grab(shape) else None
+
+    @property
+    def points(self) -> Points:
+        """The selected shape's points at the frame that is shown; none where it may not be changed."""
+        return self.shape.at(self.session.frame) if self.shape is not None else ()
+
+    @property
+    def chosen(self) -> frozenset[int]:
+        """The selected points; all points of the selected shape where none is selected."""
+        own = self.session.selection.points & frozenset(range(len(self.points)))
+        return own or frozenset(range(len(self.points)))
+
+    # --- changes
+
+    def edited(self, document: RotoDocument, name: str, change: Change) -> RotoDocument:
+        """The document with a shape changed at the frame that is shown, its hold, and as far as edits reach."""
+        frame, held = self.session.frame, self.session.held_frames()
+        if self.reach is None:
+            return edit_frames.apply(document, name, held, change)
+        frames = frozenset(range(self.reach.first, self.reach.last + 1)) | frozenset(held)
+        points = change(document.shape(name).at(frame))
+        return edit_frames.carry(document, name, frame, points, frames=frames, mode=self.reach.mode)
+
+    def act(self, label: str, change: Change) -> bool:
+        """Change the selected shape in one step; False where nothing can be changed."""
+        shape = self.shape
+        if shape is None or not shape.keys or not self.is_free:
+            return False
+        return self.put(label, lambda document: self.edited(document, shape.name, change))
+
+    def put(self, label: str, make: Callable[[RotoDocument], RotoDocument]) -> bool:
+        """Go to another document in one step; what cannot be done is said."""
+        document = self.session.state.document
+        if document is None or not self.is_free:
+            return False
+        try:
+            new = make(document)
+        except RotopaintError as error:
+            self.session.say(str(error))
+            return False
+        self.session.act(label, replace(self.session.state, document=new))
+        return True
+
+    def nudge(self, label: str, dx: float, dy: float, what: object) -> tuple[float, float]:
+        """One key of several that move a thing; how far all of them have moved it, plate pixels."""
+        x, y = self._offset if self.session.begin_burst(label, what) else (0.0, 0.0)
+        self._offset = x + dx, y + dy
+        return self._offset
+
+    def preview(self, name: str, change: Change) -> None:
+        """Inside a gesture: show a shape changed from what it was when the gesture began."""
+        before = self.session.before_gesture
+        if before.document is not None:
+            self.session.preview(replace(before, document=self.edited(before.document, name, change)))

@@ -1,0 +1,48 @@
+"""What keys do to landmarks while their tool is chosen: each answers whether anything was done."""
+
+from __future__ import annotations
+
+from rotopaint_ui.tools.edit_context import EditContext
+
+
+def nudge(context: EditContext, dx: float, dy: float) -> bool:
+    """Move the selected landmarks by plate pixels, with their shapes and the hold. One after the other: one step."""
+    session, row = context.session, context.landmark_row
+    chosen = frozenset(index for index in context.landmarks if index < len(row) and row[index] is not None)
+    if not chosen:
+        session.say("No landmark is selected: click one, or PgDown for the next")
+        return False
+    if not context.is_free:
+        return False
+    label = "nudge landmark" if len(chosen) == 1 else "nudge landmarks"
+    x, y = context.nudge(label, dx, dy, (session.frame, chosen))
+    before = session.before_gesture.document
+    marks = before.landmarks.keys.get(session.frame, ()) if before is not None else ()
+    places = {k: (mark.x + x, mark.y + y) for k, mark in enumerate(marks) if k in chosen and mark is not None}
+    session.move_landmarks(session.frame, places)
+    return True
+
+
+def select_all(context: EditContext) -> bool:
+    """All landmarks that are seen at this frame."""
+    context.landmarks = frozenset(index for index, mark in enumerate(context.landmark_row) if mark is not None)
+    return bool(context.landmarks)
+
+
+def select_none(context: EditContext) -> bool:
+    """No landmark."""
+    had, context.landmarks = bool(context.landmarks), frozenset()
+    return had
+
+
+def select_next(context: EditContext, step: int) -> bool:
+    """The next landmark in the order of the sheet that is seen at this frame; says its name."""
+    seen = [index for index, mark in enumerate(context.landmark_row) if mark is not None]
+    document = context.session.document
+    if not seen or document is None:
+        return False
+    own = next(iter(context.landmarks)) if len(context.landmarks) == 1 else None
+    index = seen[(seen.index(own) + step) % len(seen)] if own in seen else seen[0 if step > 0 else -1]
+    context.landmarks = frozenset({index})
+    context.session.say(f"Landmark {document.landmarks.names[index]}")
+    return True

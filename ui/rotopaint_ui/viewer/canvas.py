@@ -1,0 +1,387 @@
+"""The viewer: the plate under a display transform, what is drawn over it, and the mouse."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QPointF, QRectF, Qt, QTimer, Signal
+from PySide6.QtGui import (
+    QContextMenuEvent,
+    QEnterEvent,
+    QMouseEvent,
+    QPainter,
+    QPaintEvent,
+    QResizeEvent,
+    QWheelEvent,
+)
+from PySide6.QtWidgets import QSizePolicy, QWidget
+
+from rotopaint_ui.drawing.labels import paint_label
+from rotopaint_ui.drawing.render import Overlay, View
+from rotopaint_ui.engine.frame_cache import FrameCache
+from rotopaint_ui.session.session import Session
+from rotopaint_ui.tools.edit_actions import EDIT_ACTIONS
+from rotopaint_ui.tools.select import select_under
+from rotopaint_ui.tools.toolbox import TOOLS, EditContext, MouseEvent, ReshapeTool, Tool, crop_at
+from rotopaint_ui.viewer.context_menu import make_menu
+from rotopaint_ui.viewer.empty import paint_empty
+from rotopaint_ui.viewer.loupe import MOST_ZOOM, Loupe, loupe_at
+from rotopaint_ui.viewer.pictures import Pictures
+from rotopaint_ui.viewer.readout import Readout, landmark_note
+from rotopaint_ui.viewer.stack import BACKGROUND, Shown, Stack
+from rotopaint_ui.viewer.waiting import Waiting
+from rotopaint_ui.viewer.wipe import Grip, Wipe
+
+ZOOM_STEP = 2**0.5
+BURST_MS = 700  # of rest, after which the next nudge is a step of its own
+LATE_MS = 12  # how long a moved landmark waits for its shapes before it is painted without them
+_QUIET_TOOLS = ("select", "landmark", "points")  # draw nothing of their own beside what is dragged
+
+
+class Canvas(QWidget):
+    """The viewer. Wheel zooms at the cursor, middle button or Alt drags the plate, the left button is the tool's."""
+
+    readout_changed = Signal(str)  # what is under the mouse
+    relink_wanted = Signal()  # the plate of a project that waits for it
+    reach_changed = Signal()  # how far edits reach: `context.reach`
+
+    def __init__(self, session: Session, frame_cache: FrameCache, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.context = EditContext(session)
+        self.view = View()
+        self.overlay = Overlay()
+        self.wipe: Wipe | None = None
+        self.shows_clean = False
+        self._session, self._frames = session, frame_cache
+        self._tools: dict[str, Tool] = {name: make(self.context) for name, make in TOOLS.items()}
+        self._tool = "select"
+        self._is_held = False  # the left button is down, with the tool
+        self._pan: QPointF | None = None
+        self._wiping: Grip | None = None
+        self._hover: QPointF | None = None
+        self._is_fitted = True
+        self._rate = ""
+        self._burst = QTimer(self, singleShot=True, interval=BURST_MS)
+        self._burst.timeout.connect(session.end_burst)
+        self._late = QTimer(self, singleShot=True, interval=LATE_MS)
+        self._late.timeout.connect(self._paint_damage)
+        self._stack = Stack(session, frame_cache, Pictures(session, frame_cache, self.update, self))
+        self._readout = Readout(session, frame_cache, self)
+        self._readout.told.connect(self.readout_changed)
+        self._waiting = Waiting(self, session)
+        self._waiting.wanted.connect(self.relink_wanted)
+        self.setMouseTracking(True)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
+        self.setMinimumSize(240, 160)
+
+    # --- what is shown
+
+    @property
+    def tool(self) -> str:
+        """Name of the chosen tool."""
+        return self._tool
+
+    @tool.setter
+    def tool(self, name: str) -> None:
+        self._tools[self._tool].cancel()
+        self._session.end_burst()
+        self._tool = name
+        self.context.takes = "landmarks" if name == "landmark" else "crop" if name == "crop" else "points"
+        self.update()
+
+    @property
+    def tool_names(self) -> tuple[str, ...]:
+        """Names of the tools, in the order of the tool strip."""
+        return tuple(self._tools)
+
+    def edit(self, name: str) -> bool:
+        """Carry out an edit of `tools.acts.EDIT_ACTIONS`; False where there is nothing to do, or a drag goes on."""
+        if self._tools[self._tool].is_busy:
+            return False
+        had = self.context.reach
+        done = EDIT_ACTIONS[name](self.context)
+        if self.context.reach != had:
+            self.reach_changed.emit()
+        if name.startswith("nudge"):
+            self._burst.start()
+        self.update()
+        return done
+
+    def is_on(self, name: str) -> bool:
+        """Whether the edit `ripple` or `overwrite` is switched on."""
+        mode = "relative" if name == "ripple" else "absolute"
+        return self.context.mode == mode
+
+    def set_span(self, span: tuple[int, int] | None) -> None:
+        """The frames, both included, that multi-frame edits reach; None: all of the shot."""
+        self._session.set_span(span)
+        self.reach_changed.emit()
+
+    def show_rate(self, shown: float, dropped: int) -> None:
+        """Say how fast it plays, in frames a second, and how many were dropped in the last; 0 ends it."""
+        self._rate = f"{shown:.0f} fps" + (f", {dropped} dropped" if dropped else "") if shown else ""
+        self.update()
+
+    def show_wipe(self, shown: bool) -> None:
+        """Begin to wipe between the plate and the clean plate, or end it."""
+        self.wipe = Wipe() if shown else None
+        self.update()
+
+    def fit(self) -> None:
+        """Show the whole plate."""
+        plate = self._session.plate
+        if plate is not None:
+            self._show_box(QRectF(0, 0, plate.width, plate.height), 1.0)
+            self._is_fitted = True
+
+    def fit_face(self) -> None:
+        """Show the crop box, or all shapes of this frame; the whole plate where there are neither."""
+        box, document = crop_at(self._session), self._session.document
+        points = [p for shape in document.shapes for p in shape.at(self._session.frame)] if document is not None else []
+        if box is not None:
+            self._show_box(QRectF(box.x, box.y, box.width, box.height), 1.25)
+        elif points:
+            xs, ys = [p.x for p in points], [p.y for p in points]
+            width, height = max(max(xs) - min(xs), 8), max(max(ys) - min(ys), 8)
+            self._show_box(QRectF(min(xs), min(ys), width, height), 1.25)
+        else:
+            self.fit()
+
+    def one_to_one(self) -> None:
+        """One plate pixel to one pixel of the device, whatever the scale of the screen."""
+        self.zoom_to(1.0 / self.devicePixelRatioF())
+
+    def zoom_in(self) -> None:
+        """Magnify by one step about the middle."""
+        self.zoom_to(self.view.zoom * ZOOM_STEP)
+
+    def zoom_out(self) -> None:
+        """Make smaller by one step about the middle."""
+        self.zoom_to(self.view.zoom / ZOOM_STEP)
+
+    def zoom_to(self, zoom: float) -> None:
+        """Magnify to `zoom` screen pixels for one plate pixel, about the middle."""
+        centre = QPointF(self.width() / 2, self.height() / 2)
+        self._set_view(self.view.zoomed(zoom / self.view.zoom, centre))
+
+    def brush_larger(self) -> None:
+        """Make the reshape brush one step larger."""
+        self._brush(1)
+
+    def brush_smaller(self) -> None:
+        """Make the reshape brush one step smaller."""
+        self._brush(-1)
+
+    @property
+    def is_held(self) -> bool:
+        """Whether the tool is in use: something is dragged, or a rubber band drawn."""
+        return self._is_held
+
+    def cancel_gesture(self) -> None:
+        """Leave the drag that is going on."""
+        self._session.end_burst()
+        self._is_held = False
+        self._tools[self._tool].cancel()
+        self.update()
+
+    def refresh(self) -> None:
+        """Something in the session changed: paint again what that concerns, and no more."""
+        self._waiting.refresh()
+        if self._readout.frame != self._session.frame:
+            self._read_out()
+        if self._session.plate is None or not self._session.is_dragging or self._tool not in _QUIET_TOOLS:
+            self.update()
+            return
+        if self._session.awaits_shapes:  # landmark and shapes are painted together: one picture for one move
+            if not self._late.isActive():
+                self._late.start()
+            return
+        self._paint_damage()
+
+    def _paint_damage(self) -> None:
+        """Paint again what a drag has changed."""
+        self._late.stop()
+        if self._session.plate is None:
+            return
+        damage = self._stack.damage(self._stack.scene(self._shown(), self._loupe()))
+        if damage is None:
+            self.update()
+        else:
+            self.update(damage)
+
+    def _brush(self, direction: int) -> None:
+        brush = self._tools["reshape"]
+        assert isinstance(brush, ReshapeTool)
+        brush.resize(direction)
+        self.update()
+
+    def _show_box(self, box: QRectF, air: float) -> None:
+        plate = self._session.plate
+        aspect = plate.pixel_aspect if plate is not None else 1.0
+        zoom = min(self.width() / (box.width() * aspect * air), self.height() / (box.height() * air))
+        zoom = min(max(zoom, 0.02), 64.0)
+        left = self.width() / 2 - box.center().x() * zoom * aspect
+        self._set_view(View(zoom, left, self.height() / 2 - box.center().y() * zoom, aspect))
+
+    def _set_view(self, view: View) -> None:
+        self.view, self._is_fitted = view.snapped(self.devicePixelRatioF()), False
+        self._read_out()
+        self.update()
+
+    # --- painting
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        """Plates and overlays, then the tool, then what is under the mouse."""
+        painter = QPainter(self)
+        if self._session.plate is None:
+            painter.fillRect(self.rect(), BACKGROUND)
+            if self._session.awaits_plate:
+                return
+            paint_empty(painter, QRectF(self.rect()))
+            return
+        painter.setClipRect(event.rect())
+        self._stack.paint(painter, self._stack.scene(self._shown(), self._loupe()), self.font())
+        self._tools[self._tool].paint(painter, self.view)
+        if self._hover is not None and self.overlay.landmarks and not self._session.is_dragging:
+            note = landmark_note(self._session, self.view, self._hover)
+            if note:
+                paint_label(painter, self._hover + QPointF(14, 10), note)
+        if self._rate:
+            paint_label(painter, QPointF(self.width() - 10, 10), self._rate, is_right=True)
+        self._paint_reach(painter)
+
+    def _paint_reach(self, painter: QPainter) -> None:
+        """That edits reach other keys must not be forgotten."""
+        reach = self.context.reach
+        if reach is not None and self._session.document is not None:
+            text = f"Edits reach every key of {reach.first}-{reach.last}, {reach.mode}"
+            paint_label(painter, QPointF(10, self.height() - 34), text, ink="#ffd75e")
+
+    def _shown(self) -> Shown:
+        size, ratio = (self.width(), self.height()), self.devicePixelRatioF()
+        return Shown(size, ratio, self.view, self.overlay, self.wipe, self.shows_clean, self._tool)
+
+    def _loupe(self) -> Loupe | None:
+        is_dragging = self._session.is_dragging and self._tools[self._tool].is_busy and self._tool in _QUIET_TOOLS
+        if not is_dragging or not self.overlay.loupe or self._hover is None or self.view.zoom > MOST_ZOOM:
+            return None
+        return loupe_at(self._hover, self.view, self.size())
+
+    # --- the mouse
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        """Pan, wipe, or the tool."""
+        self.setFocus()
+        self._hover = event.position()
+        mouse, is_left = self._mouse_event(event), event.button() == Qt.MouseButton.LeftButton
+        if event.button() == Qt.MouseButton.MiddleButton or (is_left and mouse.alt and not mouse.ctrl):
+            self._pan = event.position()
+            self.setCursor(Qt.CursorShape.ClosedHandCursor)
+        elif is_left:
+            self._wiping = self._wipe_grip(event.position())
+            self._is_held = self._wiping is None
+            if self._is_held:
+                self._tools[self._tool].press(mouse)
+        self.update()
+
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:
+        """Go on with what the press began."""
+        self._hover = event.position()
+        mouse = self._mouse_event(event)
+        self._read_out()
+        if self._is_held and not event.buttons() & Qt.MouseButton.LeftButton:  # the release went to another window
+            self._is_held = False
+            self._tools[self._tool].release(mouse)
+        if self._pan is not None:
+            delta = event.position() - self._pan
+            self._pan = event.position()
+            self._set_view(View(self.view.zoom, self.view.x + delta.x(), self.view.y + delta.y(), self.view.aspect))
+        elif event.buttons() & Qt.MouseButton.LeftButton:
+            if self._wiping is not None:
+                self._drag_wipe(self._wiping, mouse)
+            else:
+                self._tools[self._tool].drag(mouse)
+            self.refresh()
+        else:
+            is_wipe = self._wipe_grip(event.position()) is not None
+            self.setCursor(Qt.CursorShape.SizeAllCursor if is_wipe else self._tools[self._tool].cursor(mouse))
+            self.update()
+
+    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
+        """End it."""
+        if self._pan is not None:
+            self._pan = None
+            self.unsetCursor()
+        elif event.button() == Qt.MouseButton.LeftButton:
+            if self._wiping is None:
+                self._tools[self._tool].release(self._mouse_event(event))
+            self._wiping, self._is_held = None, False
+        self.update()
+
+    def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
+        """All points of the shape that was clicked."""
+        self.mousePressEvent(event)
+        if event.button() == Qt.MouseButton.LeftButton and self._tool == "select" and self._session.shape is not None:
+            self.edit("select_all")
+
+    def contextMenuEvent(self, event: QContextMenuEvent) -> None:
+        """What can be done with the selection."""
+        if self._session.document is not None and not self._tools[self._tool].is_busy:
+            select_under(self.context, MouseEvent(QPointF(event.pos()), self.view, event.modifiers()))
+            menu = make_menu(self, self.context, self.edit)
+            menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+            menu.popup(event.globalPos())
+
+    def hideEvent(self, event: object) -> None:
+        """A viewer that goes away lets go."""
+        if self._is_held:
+            self.cancel_gesture()
+
+    def leaveEvent(self, event: object) -> None:
+        """No mouse, no hover."""
+        self._hover = None
+        self._read_out()
+        self.update()
+
+    def enterEvent(self, event: QEnterEvent) -> None:
+        """The mouse is here."""
+        self._hover = event.position()
+
+    def wheelEvent(self, event: QWheelEvent) -> None:
+        """Zoom at the cursor."""
+        self._set_view(self.view.zoomed(1.0015 ** event.angleDelta().y(), event.position()))
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """A fitted plate stays fitted; otherwise what is in the middle stays there."""
+        self._waiting.place()
+        if self._is_fitted:
+            self.fit()
+        elif event.oldSize().isValid():
+            dx = (event.size().width() - event.oldSize().width()) / 2
+            dy = (event.size().height() - event.oldSize().height()) / 2
+            self.view = View(self.view.zoom, self.view.x + dx, self.view.y + dy, self.view.aspect)
+
+    def _mouse_event(self, event: QMouseEvent) -> MouseEvent:
+        return MouseEvent(event.position(), self.view, event.modifiers())
+
+    # --- the wipe and the readout
+
+    def _wipe_grip(self, point: QPointF) -> Grip | None:
+        plate = self._session.plate
+        if self.wipe is None or plate is None:
+            return None
+        return self.wipe.grip_at(point, self.view.rect(0, 0, plate.width, plate.height))
+
+    def _drag_wipe(self, grip: Grip, mouse: MouseEvent) -> None:
+        plate = self._session.plate
+        if plate is None or self.wipe is None:
+            return
+        area = self.view.rect(0, 0, plate.width, plate.height)
+        if grip == "turn":
+            self.wipe = self.wipe.turned(mouse.point, area, snaps=mouse.shift)
+        else:
+            self.wipe = self.wipe.moved(mouse.point, area)
+
+    def _read_out(self) -> None:
+        """Tell what is under the mouse; nothing without one."""
+        place = None if self._hover is None or self._session.plate is None else self.view.to_plate(self._hover)
+        self._readout.look(place, self.view.zoom * self.devicePixelRatioF())

@@ -1,0 +1,32 @@
+"""The menu of the right mouse button: what can be done with what is selected, by the table of commands."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from PySide6.QtWidgets import QMenu, QWidget
+
+from rotopaint_ui.settings.commands import COMMANDS
+from rotopaint_ui.tools.toolbox import EditContext
+
+_POINTS = ("smooth", "cusp", "join", "mirror", "delete", "select_all")
+_KEYS = ("set_key", "delete_key", "hold", "linear", "copy_key", "paste_key", "paste_key_relative")
+_REACH = ("ripple", "overwrite")
+
+
+def make_menu(parent: QWidget, context: EditContext, carry_out: Callable[[str], object]) -> QMenu:
+    """A menu for the selection; `carry_out` takes the name of an edit."""
+    menu = QMenu(parent)
+    labels = {row.name: row.label for row in COMMANDS}
+    groups = [_KEYS, _REACH] if context.shape is None else [_POINTS, _KEYS, _REACH]
+    for group in groups:
+        menu.addSeparator()
+        for name in group:
+            action = menu.addAction(labels[f"edit.{name}"])
+            action.setObjectName(f"edit.{name}")
+            action.triggered.connect(lambda checked=False, name=name: carry_out(name))
+            if name in _REACH:
+                mode = "relative" if name == "ripple" else "absolute"
+                action.setCheckable(True)
+                action.setChecked(context.mode == mode)
+    return menu

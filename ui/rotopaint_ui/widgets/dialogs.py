@@ -1,0 +1,54 @@
+"""The style sheet, and the file dialogs that windows may show. None of them is modal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QFileDialog, QWidget
+
+
+def style() -> str:
+    """The style sheet."""
+    folder = Path(__file__).resolve().parents[1] / "resources"
+    return (folder / "panel.qss").read_text(encoding="utf-8").replace("RESOURCES", folder.as_posix())
+
+
+def ask_for_file(parent: QWidget, title: str, then: Callable[[str], None], filter: str = "") -> QFileDialog:
+    """Ask for a file; the panel goes on meanwhile."""
+    return _ask(parent, title, then, QFileDialog.FileMode.ExistingFile, filter)
+
+
+def ask_for_folder(parent: QWidget, title: str, then: Callable[[str], None]) -> QFileDialog:
+    """Ask for a folder; the panel goes on meanwhile."""
+    return _ask(parent, title, then, QFileDialog.FileMode.Directory, "")
+
+
+def ask_where(parent: QWidget, title: str, then: Callable[[str], None], filter: str) -> QFileDialog:
+    """Ask where a file should be written; the panel goes on meanwhile."""
+    dialog = _ask(parent, title, then, QFileDialog.FileMode.AnyFile, filter)
+    dialog.setAcceptMode(QFileDialog.AcceptMode.AcceptSave)
+    return dialog
+
+
+def tight(layout: Any) -> Any:
+    """A layout without air of its own."""
+    layout.setContentsMargins(0, 0, 0, 0)
+    layout.setSpacing(0)
+    return layout
+
+
+def _ask(
+    parent: QWidget, title: str, then: Callable[[str], None], mode: QFileDialog.FileMode, filter: str
+) -> QFileDialog:
+    dialog = QFileDialog(parent, title)
+    dialog.setFileMode(mode)
+    if filter:
+        dialog.setNameFilter(filter)
+    dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+    dialog.setModal(False)
+    dialog.fileSelected.connect(then)
+    dialog.show()
+    return dialog

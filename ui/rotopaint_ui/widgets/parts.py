@@ -1,0 +1,176 @@
+"""Small widgets that the tabs share."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from PySide6.QtCore import QEvent, QObject, QSize, Qt
+from PySide6.QtGui import QColor, QIcon, QPainter, QPaintEvent, QPalette, QPixmap
+from PySide6.QtWidgets import (
+    QAbstractSpinBox,
+    QDoubleSpinBox,
+    QFormLayout,
+    QFrame,
+    QLabel,
+    QLayout,
+    QScrollArea,
+    QSizePolicy,
+    QVBoxLayout,
+    QWidget,
+)
+
+from rotopaint_ui.widgets.focus import is_typed
+
+B = TypeVar("B", bound=QAbstractSpinBox)
+_SIDE, _SCALE = 18, 3
+_FIELD, _LABEL = QFormLayout.ItemRole.FieldRole, QFormLayout.ItemRole.LabelRole
+
+
+def number(low: float, high: float, unit: str, about: str, step: float = 0.5) -> QDoubleSpinBox:
+    """A box for a number; it tells of a change when the change is finished."""
+    box = QDoubleSpinBox()
+    box.setRange(low, high)
+    box.setDecimals(0 if unit == " %" else 2)
+    box.setSuffix(unit)
+    box.setSingleStep(step)
+    box.setKeyboardTracking(False)
+    box.setToolTip(about)
+    return padded(box)
+
+
+def padded(box: B) -> B:
+    """A box for numbers whose text keeps off its edge; style sheets cannot do that."""
+    box.lineEdit().setTextMargins(5, 0, 5, 0)
+    return box
+
+
+def put(box: QDoubleSpinBox, value: float) -> None:
+    """Show a value, unless the artist is typing one; the box does not take it for a change of theirs."""
+    if not is_typed(box):
+        box.blockSignals(True)
+        box.setValue(value)
+        box.blockSignals(False)
+
+
+def note(text: str = "") -> QLabel:
+    """A line or more of quiet text."""
+    label = QLabel(text)
+    label.setObjectName("note")
+    label.setWordWrap(True)
+    label.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
+    return label
+
+
+def heading(text: str) -> QLabel:
+    """The name of a group of fields."""
+    label = QLabel(text)
+    label.setObjectName("heading")
+    return label
+
+
+def scrolling(hint: QWidget, fields: QLayout) -> QScrollArea:
+    """Fields under a hint, in an area that scrolls up and down."""
+    inside = QWidget()
+    column = QVBoxLayout(inside)
+    column.setContentsMargins(12, 12, 12, 12)
+    column.addWidget(hint)
+    column.addLayout(fields)
+    column.addStretch(1)
+    area = QScrollArea()
+    area.setWidget(inside)
+    area.setWidgetResizable(True)
+    area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+    area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+    return area
+
+
+def told(label: QLabel, most_px: int) -> QScrollArea:
+    """A text of any length in no more than some height; it scrolls beyond that."""
+    area = _Told(label, most_px)
+    area.setWidget(label)
+    area.setWidgetResizable(True)
+    area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+    area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+    label.setAlignment(Qt.AlignmentFlag.AlignTop)
+    return area
+
+
+class _Told(QScrollArea):
+    """As high as its text needs, up to a limit."""
+
+    def __init__(self, label: QLabel, most_px: int) -> None:
+        super().__init__()
+        self._label, self._most_px = label, most_px
+        self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
+        label.installEventFilter(self)
+
+    def sizeHint(self) -> QSize:
+        """The text's height at this width."""
+        wanted = self._label.heightForWidth(max(self.viewport().width(), 1)) if self._label.text() else 0
+        return QSize(200, min(max(wanted, 0), self._most_px))
+
+    def minimumSizeHint(self) -> QSize:
+        """No less than the text needs."""
+        return QSize(0, self.sizeHint().height())
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        """Another text or width, another height."""
+        if event.type() in (QEvent.Type.LayoutRequest, QEvent.Type.Resize):
+            self.updateGeometry()
+        return False
+
+
+class Elided(QLabel):
+    """One line that ends in dots where there is no room for all of it; the tip then holds the whole."""
+
+    def minimumSizeHint(self) -> QSize:
+        """It gives way to what stands beside it."""
+        return QSize(0, super().minimumSizeHint().height())
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        """As much as there is room for; all of it as any label, whose text can be selected."""
+        if self.fontMetrics().horizontalAdvance(self.text()) <= self.contentsRect().width():
+            super().paintEvent(event)
+            return
+        painter = QPainter(self)
+        painter.setPen(self.palette().color(QPalette.ColorRole.WindowText))
+        shown = self.fontMetrics().elidedText(self.text(), Qt.TextElideMode.ElideRight, self.width())
+        painter.drawText(self.rect(), int(Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft), shown)
+
+
+def level(form: QFormLayout) -> None:
+    """Labels in the middle of their fields, whatever the style thinks of it."""
+    for row in range(form.rowCount()):
+        field, label = (form.itemAt(row, role) for role in (_FIELD, _LABEL))
+        text = None if label is None else label.widget()
+        if field is not None and text is not None:
+            text.setMinimumHeight(field.sizeHint().height())
+
+
+def footer(*widgets: QWidget) -> QFrame:
+    """What stays in sight below fields that scroll."""
+    frame = QFrame()
+    frame.setObjectName("footer")
+    column = QVBoxLayout(frame)
+    column.setContentsMargins(12, 8, 12, 10)
+    column.setSpacing(6)
+    for widget in widgets:
+        column.addWidget(widget)
+    return frame
+
+
+def swatch(colour: QColor, *, closed: bool) -> QIcon:
+    """A round patch of the shape's colour for a closed one, a bar for an open one."""
+    pixmap = QPixmap(_SIDE * _SCALE, _SIDE * _SCALE)
+    pixmap.fill(Qt.GlobalColor.transparent)
+    painter = QPainter(pixmap)
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+    painter.scale(_SCALE, _SCALE)
+    painter.setPen(Qt.PenStyle.NoPen)
+    painter.setBrush(colour)
+    if closed:
+        painter.drawEllipse(4, 4, 10, 10)
+    else:
+        painter.drawRoundedRect(2, 7, 14, 4, 2, 2)
+    painter.end()
+    return QIcon(pixmap)
