@@ -305,9 +305,7 @@ def measure_steps(panel: Panel, n_steps: int) -> dict[str, float]:
 
 def measure_scrubbing(panel: Panel, n_frames: int) -> dict[str, Any]:
     """Memory of panel and decoder while a hand goes back and forth over the whole shot."""
-    decoder = panel.frame_cache._process
-    assert decoder is not None
-    pids = (os.getpid(), int(decoder.processId()))
+    pids = (os.getpid(), panel.frame_cache.process.pid)
     start = [resident_mb(pid) for pid in pids]
     rng, peaks = random.Random(3), []
     for part in range(4):

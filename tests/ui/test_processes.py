@@ -86,9 +86,8 @@ def test_a_decoder_that_dies_is_started_again_with_its_plates(
 ) -> None:
     with qtbot.waitSignal(frame_cache.opened, timeout=120_000):
         frame_cache.open(PLATE, plate)
-    assert frame_cache._process is not None
     with qtbot.waitSignal(frame_cache.failed, timeout=120_000) as told:
-        frame_cache._process.kill()
+        frame_cache.process.kill()
     assert "started again" in told.args[0]
     frame_cache.want([(PLATE, 1001)])
     qtbot.waitUntil(lambda: frame_cache.image(PLATE, 1001) is not None, timeout=120_000)

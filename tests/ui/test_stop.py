@@ -84,8 +84,7 @@ def test_a_stopped_run_keeps_what_has_come_and_run_goes_on(
         press_run(qtbot, window, "gate")
     with qtbot.waitSignal(panel.run_ended, timeout=120_000) as ended:
         key(qtbot, window, Qt.Key.Key_Escape)
-        assert jobs.worker._process is not None
-        jobs.worker._process.write(b"open\n")
+        jobs.worker.process.send(b"open\n")
     assert ended.args == [False]
     assert panel.status.text.text() == "Stopped; Run goes on from here"
     assert {frozenset(shape.keys) for shape in document_of(window).shapes} == {frozenset(SETTLED)}

@@ -1,4 +1,4 @@
-"""Asks the clerk: one process for one question, so that an old question is dropped by ending its process."""
+"""Asks the export worker: one process for one question, so that an old question is dropped by ending its process."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from PySide6.QtCore import QByteArray, QObject, QProcess
+from PySide6.QtCore import QObject
 
 from rotopaint_ai.exchange import document as documents
 from rotopaint_ai.shapes.roto import RotoDocument
 from rotopaint_ui.engine.background_task import BackgroundTask
-from rotopaint_ui.engine.run_worker import process_of
+from rotopaint_ui.engine.engine_process import EngineProcess
 from rotopaint_ui.host import Engine
 
 Reply = Callable[[Mapping[str, Any]], None]
@@ -22,17 +22,21 @@ class ExportClient(QObject):
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
-        self._process: QProcess | None = None
+        self._process = EngineProcess(self)
+        self._process.received.connect(lambda facts, payload: self._facts.update(facts))
+        self._process.ended.connect(self._end)
+        self._process.unstartable.connect(lambda text: self._answer({"error": text}))
+        self._facts: dict[str, Any] = {}
         self._ticket = 0
         self._is_over = False
         self._writing = BackgroundTask(self)
-        self._waiting: tuple[int, Engine, Mapping[str, Any], Reply] | None = None
         self._writing.done.connect(self._start)
+        self._question: tuple[Engine, Mapping[str, Any], Reply] | None = None
 
     @property
     def is_busy(self) -> bool:
         """Whether an answer is still to come."""
-        return self._process is not None or self._waiting is not None
+        return self._question is not None
 
     def ask(
         self, engine: Engine, request: Mapping[str, Any], reply: Reply, document: RotoDocument | None = None
@@ -41,20 +45,15 @@ class ExportClient(QObject):
         self.drop()
         if self._is_over:
             return
-        self._ticket += 1
+        self._question = engine, request, reply
         ticket = self._ticket
-        self._waiting = (ticket, engine, request, reply)
         self._writing.start(lambda: (ticket, "" if document is None else documents.dumps(document)))
 
     def drop(self) -> None:
         """Forget the question that is being answered."""
         self._ticket += 1
-        process, self._process, self._waiting = self._process, None, None
-        if process is not None:
-            process.blockSignals(True)
-            process.kill()
-            process.waitForFinished(2000)
-            process.deleteLater()
+        self._question = None
+        self._process.shut_down("kill")
 
     def shut_down(self) -> None:
         """Leave no process behind; questions that come later are not asked."""
@@ -64,41 +63,19 @@ class ExportClient(QObject):
 
     def _start(self, written: tuple[int, str]) -> None:
         ticket, text = written
-        if self._waiting is None or ticket != self._waiting[0]:
+        if self._question is None or ticket != self._ticket:
             return
-        _, engine, request, reply = self._waiting
-        self._waiting = None
-        process = process_of(engine, ["-m", "rotopaint_ui.engine.export_worker"], self)
-        process.finished.connect(lambda code, status: self._end(process, reply))
-        process.errorOccurred.connect(lambda error: self._fail(process, error, reply))
-        self._process = process
-        process.start()
-        process.write((json.dumps(request) + "\n" + text).encode("utf-8"))
-        process.closeWriteChannel()
+        engine, request, _ = self._question
+        self._facts = {}
+        self._process.start(engine, ["-m", "rotopaint_ui.engine.export_worker"])
+        self._process.send((json.dumps(request) + "\n" + text).encode("utf-8"))
+        self._process.close_input()
 
-    def _end(self, process: QProcess, reply: Reply) -> None:
-        if process is not self._process:
-            return
-        lines = _lines(process.readAllStandardOutput())
-        said = _lines(process.readAllStandardError())
-        self._release()
-        try:
-            facts = json.loads(lines[-1]) if lines else {}
-        except ValueError:
-            facts = {}
-        reply(facts or {"error": said[-1] if said else "the engine ended without an answer; ask again"})
+    def _end(self, code: int, has_crashed: bool) -> None:
+        said = self._process.last_complaint or "the engine ended without an answer; ask again"
+        self._answer(self._facts or {"error": said})
 
-    def _fail(self, process: QProcess, error: QProcess.ProcessError, reply: Reply) -> None:
-        if process is self._process and error == QProcess.ProcessError.FailedToStart:
-            program = process.program()
-            self._release()
-            reply({"error": f"{program} could not be started; set ROTOPAINT_PYTHON to the engine's Python"})
-
-    def _release(self) -> None:
-        if self._process is not None:
-            self._process.deleteLater()
-            self._process = None
-
-
-def _lines(said: QByteArray) -> list[str]:
-    return bytes(said.data()).decode("utf-8", "replace").strip().splitlines()
+    def _answer(self, facts: Mapping[str, Any]) -> None:
+        question, self._question = self._question, None
+        if question is not None:
+            question[2](facts)

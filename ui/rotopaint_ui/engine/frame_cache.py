@@ -8,10 +8,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from PySide6.QtCore import QObject, QProcess, Signal
+from PySide6.QtCore import QObject, Signal
 from PySide6.QtGui import QImage
 
-from rotopaint_ui.engine.run_worker import end_process, process_of
+from rotopaint_ui.engine.engine_process import EngineProcess
 from rotopaint_ui.engine.shared_memory import SharedMemoryReader
 from rotopaint_ui.host import Engine
 
@@ -62,11 +62,12 @@ class FrameCache(QObject):
         self.broken: dict[tuple[str, int], str] = {}
         self._budget = budget_bytes
         self._engine: Engine | None = None
-        self._process: QProcess | None = None
-        self._buffer = bytearray()
-        self._header: dict[str, Any] | None = None
+        self.process = EngineProcess(self, payload_field="bytes")
+        self.process.received.connect(self._read)
+        self.process.ended.connect(self._end)
+        self.process.unstartable.connect(self._fail)
         self._images: OrderedDict[tuple[str, int], tuple[Look, QImage]] = OrderedDict()
-        self._lent: dict[tuple[str, int], QImage] = {}
+        self._replaced: dict[tuple[str, int], QImage] = {}
         self._thumbs: OrderedDict[int, QImage] = OrderedDict()
         self._wishes: list[Wish] = []
         self._sent: list[dict[str, Any]] = []
@@ -74,7 +75,7 @@ class FrameCache(QObject):
         self._pixel: dict[str, Any] | None = None
         self._opening: dict[str, dict[str, Any]] = {}  # asked for, not yet answered
         self._sources: dict[str, dict[str, Any]] = {}  # open
-        self._inlet = SharedMemoryReader()
+        self._memory = SharedMemoryReader()
         self._n_opens = 0
         self._restarts = 0
 
@@ -110,17 +111,17 @@ class FrameCache(QObject):
         if plate == PLATE:
             self._thumbs.clear()
 
-    def lend(self, plate: str, picture: tuple[int, QImage] | None) -> None:
-        """Show a picture in place of one frame of a plate until another is lent, or None: a preview."""
-        self._lent = {} if picture is None else {(plate, picture[0]): picture[1]}
+    def replace_picture(self, plate: str, picture: tuple[int, QImage] | None) -> None:
+        """Show a picture in place of one frame of a plate until another is given, or None: a preview."""
+        self._replaced = {} if picture is None else {(plate, picture[0]): picture[1]}
         if picture is not None:
             self.image_ready.emit(plate, picture[0])
 
     def image(self, plate: str, frame: int) -> QImage | None:
         """The newest picture of a frame, perhaps still in an earlier look; None when there is none yet."""
-        lent = self._lent.get((plate, frame))
-        if lent is not None:
-            return lent
+        shown = self._replaced.get((plate, frame))
+        if shown is not None:
+            return shown
         found = self._images.get((plate, frame))
         if found is not None:
             self._images.move_to_end((plate, frame))
@@ -163,10 +164,9 @@ class FrameCache(QObject):
 
     def shut_down(self) -> None:
         """End the decoder and wait for it."""
-        process, self._process = self._process, None
-        if process is not None:
-            end_process(process)
-        self._inlet.close()
+        self._engine = None
+        self.process.shut_down()
+        self._memory.close()
 
     @property
     def kept_bytes(self) -> int:
@@ -185,9 +185,8 @@ class FrameCache(QObject):
             request = self._next()
             if request is None or not self._running():
                 return
-            assert self._process is not None
             self._sent.append(request)
-            self._process.write(json.dumps(request).encode() + b"\n")
+            self.process.send(json.dumps(request).encode() + b"\n")
 
     def _next(self) -> dict[str, Any] | None:
         request: dict[str, Any] | None
@@ -206,41 +205,16 @@ class FrameCache(QObject):
         return None
 
     def _running(self) -> bool:
-        if self._process is None and self._engine is not None:
-            self._process = process_of(self._engine, ["-m", "rotopaint_ui.engine.decoder"], self)
-            self._process.readyReadStandardOutput.connect(self._read)
-            self._process.errorOccurred.connect(self._trouble)
-            self._process.finished.connect(self._ended)
-            self._process.start()
-        return self._process is not None
+        if not self.process.is_running and self._engine is not None:
+            self.process.start(self._engine, ["-m", "rotopaint_ui.engine.decoder"])
+        return self.process.is_running
 
-    def _read(self) -> None:
-        if self._process is None:
-            return
-        self._buffer += self._process.readAllStandardOutput().data()
-        while self._take_one():
-            pass
-        self._pump()
-
-    def _take_one(self) -> bool:
-        """Take one whole reply out of the buffer, if there is one."""
-        if self._header is None:
-            end = self._buffer.find(b"\n")
-            if end < 0:
-                return False
-            self._header = json.loads(self._buffer[:end])
-            del self._buffer[: end + 1]
-        size = self._header["bytes"]
-        if len(self._buffer) < size:
-            return False
-        header, self._header = self._header, None
-        payload = bytes(self._buffer[:size])
-        del self._buffer[:size]
+    def _read(self, header: Mapping[str, Any], payload: bytes) -> None:
         if self._sent:
             self._sent.pop(0)
         self._restarts = 0
         self._take(header, payload)
-        return True
+        self._pump()
 
     def _ticket(self, plate: str) -> int:
         return int(self._sources[plate]["ticket"]) if plate in self._sources else 0
@@ -302,7 +276,7 @@ class FrameCache(QObject):
         """The picture of a reply in the form that is painted fastest, in memory of its own. Raises OSError."""
         width, height = reply["width"], reply["height"]
         if "window" in reply:
-            memory = self._inlet.view(reply["window"], 4 * width * height)
+            memory = self._memory.view(reply["window"], 4 * width * height)
             return QImage(memory, width, height, 4 * width, QImage.Format.Format_RGB32).copy()
         image = QImage(payload, width, height, 3 * width, QImage.Format.Format_RGB888)
         return image.convertToFormat(QImage.Format.Format_RGB32)
@@ -314,26 +288,21 @@ class FrameCache(QObject):
             _, (_, image) = self._images.popitem(last=False)
             kept -= image.sizeInBytes()
 
-    def _trouble(self, error: QProcess.ProcessError) -> None:
-        if error == QProcess.ProcessError.FailedToStart and self._process is not None:
-            where = self._process.program()
-            self._drop()
-            self._engine = None
-            self.failed.emit(f"{where} could not be started; set ROTOPAINT_PYTHON to the engine's Python")
+    def _fail(self, text: str) -> None:
+        self._sent.clear()
+        self._engine = None
+        self.failed.emit(text)
 
-    def _ended(self, code: int, status: QProcess.ExitStatus) -> None:
+    def _end(self, code: int, has_crashed: bool) -> None:
         """The decoder died: the frame in its hands is broken, everything else is asked again of a new one."""
-        if self._process is None:
-            return
-        said = bytes(self._process.readAllStandardError().data()).decode("utf-8", "replace").strip().splitlines()
         culprit = self._sent[0] if self._sent else None
-        self._drop()
+        self._sent.clear()
         self._restarts += 1
         if culprit is not None and "frame" in culprit:
             self.broken[culprit["plate"], culprit["frame"]] = "the decoder crashed on this frame"
         elif culprit is not None and culprit["ask"] == "open":
             self._opening.pop(culprit["plate"], None)
-        reason = said[-1] if said else f"code {code}"
+        reason = self.process.last_complaint or f"code {code}"
         if self._restarts > MAX_RESTARTS or (culprit is not None and culprit["ask"] == "open"):
             self.failed.emit(f"The decoder stopped ({reason}); open the plate again")
             return
@@ -342,12 +311,3 @@ class FrameCache(QObject):
         lost = [request for request in self._opening.values() if request not in self._calls]
         self._calls = [*self._sources.values(), *lost, *self._calls]
         self._pump()
-
-    def _drop(self) -> None:
-        if self._process is not None:
-            self._process.blockSignals(True)
-            self._process.deleteLater()
-        self._process = None
-        self._sent.clear()
-        self._buffer.clear()
-        self._header = None

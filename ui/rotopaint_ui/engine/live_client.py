@@ -6,17 +6,15 @@ never lags behind the hand. Qt and standard library only.
 
 from __future__ import annotations
 
-import json
 import shutil
 import tempfile
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from PySide6.QtCore import QObject, QProcess, QTimer, Signal
+from PySide6.QtCore import QObject, QTimer, Signal
 
 from rotopaint_ai import fills
 from rotopaint_ai.errors import RotopaintError
@@ -28,7 +26,7 @@ from rotopaint_ai.seams.strokes import Strokes
 from rotopaint_ai.seams.strokes import to_json as stroke_json
 from rotopaint_ai.shapes.roto import Key, RotoDocument, RotoShape
 from rotopaint_ui.engine.drag_messages import filled, followed
-from rotopaint_ui.engine.run_worker import end_process, process_of
+from rotopaint_ui.engine.engine_process import EngineProcess
 from rotopaint_ui.host import Engine
 from rotopaint_ui.session.corrections import KeysReply, LandmarkDrag, ShapesReply
 
@@ -89,8 +87,10 @@ class LiveClient(QObject):
         super().__init__(parent)
         self.project_path: Callable[[], Path | None] = lambda: None
         self._engine: Engine | None = None
-        self._process: QProcess | None = None
-        self._rest = b""
+        self._process = EngineProcess(self)
+        self._process.received.connect(lambda answer, payload: self._answered(answer))
+        self._process.ended.connect(lambda code, has_crashed: self._end())
+        self._process.unstartable.connect(self._give_up)
         self._waiting: dict[str, _Question] = {}
         self._asked: _Question | None = None
         self._setup: dict[str, Facts] = {}  # what a new engine must be told first
@@ -99,7 +99,7 @@ class LiveClient(QObject):
         self._folder: str | None = None
         self._is_refused = False
         self._watch = QTimer(self, singleShot=True)
-        self._watch.timeout.connect(self._lose_patience)
+        self._watch.timeout.connect(self._process.kill)
 
     # --- beginning and ending
 
@@ -130,16 +130,14 @@ class LiveClient(QObject):
     @property
     def pid(self) -> int:
         """The engine's process; 0 where none runs."""
-        return int(self._process.processId()) if self._process is not None else 0
+        return self._process.pid
 
     def shut_down(self) -> None:
         """End the engine; questions that wait get no reply."""
-        process, self._process = self._process, None
-        self._asked, self._rest = None, b""
+        self._asked = None
         self._waiting.clear()
         self._watch.stop()
-        if process is not None:
-            end_process(process)
+        self._process.shut_down()
         self._clear_blocks()
 
     # --- questions
@@ -210,18 +208,13 @@ class LiveClient(QObject):
             return
         self._n += 1
         self._waiting[facts["ask"]] = _Question(self._n, facts, take)
-        if self._process is None:
+        if not self._process.is_running:
             self._start()
         self._pump()
 
     def _start(self) -> None:
         assert self._engine is not None
-        process = process_of(self._engine, ["-m", "rotopaint_ai.live"], self)
-        process.readyReadStandardOutput.connect(self._read)
-        process.finished.connect(self._end)
-        process.errorOccurred.connect(self._fail_to_start)
-        self._process, self._rest = process, b""
-        process.start()
+        self._process.start(self._engine, ["-m", "rotopaint_ai.live"])
         self._n += 1
         self._waiting["hello"] = _Question(self._n, {"ask": "hello", "version": wire.VERSION}, self._greet)
         for ask, facts in self._setup.items():
@@ -234,20 +227,12 @@ class LiveClient(QObject):
             self._folder = str(answer["folder"])
 
     def _pump(self) -> None:
-        if self._asked is not None or self._process is None or not self._waiting:
+        if self._asked is not None or not self._process.is_running or not self._waiting:
             return
         ask = next((each for each in ORDER if each in self._waiting), next(iter(self._waiting)))
         self._asked = self._waiting.pop(ask)
-        self._process.write(wire.line({"id": self._asked.number, **self._asked.facts}))
+        self._process.send(wire.line({"id": self._asked.number, **self._asked.facts}))
         self._watch.start(PATIENCE_MS.get(ask, USUAL_PATIENCE_MS))
-
-    def _read(self) -> None:
-        if self._process is None:
-            return
-        *lines, self._rest = (self._rest + self._process.readAllStandardOutput().data()).split(b"\n")
-        for line in lines:
-            with suppress(ValueError):
-                self._answered(json.loads(line))
 
     def _answered(self, answer: Facts) -> None:
         question = self._asked
@@ -272,22 +257,9 @@ class LiveClient(QObject):
             self.said.emit(f"The live engine's answer was lost ({error}); try again")
             question.take(None)
 
-    def _lose_patience(self) -> None:
-        if self._process is not None:
-            self._process.kill()
-
-    def _fail_to_start(self, error: QProcess.ProcessError) -> None:
-        if error == QProcess.ProcessError.FailedToStart and self._process is not None:
-            program = self._process.program()
-            self._process.deleteLater()
-            self._process = None
-            self._give_up(f"{program} could not be started; set ROTOPAINT_PYTHON to the engine's Python")
-
     def _end(self) -> None:
         """The engine is gone: start it again and ask again, once; the session goes on either way."""
-        process, self._process, question, self._asked = self._process, None, self._asked, None
-        if process is not None:
-            process.deleteLater()
+        question, self._asked = self._asked, None
         self._watch.stop()
         self._clear_blocks()
         self._restarts += 1
@@ -301,7 +273,7 @@ class LiveClient(QObject):
                 self._give(question, None)
             else:
                 self._waiting[question.facts["ask"]] = replace(question, is_again=True)
-        if self._engine is not None and self._process is None:
+        if self._engine is not None and not self._process.is_running:
             self._start()
         self._pump()
 

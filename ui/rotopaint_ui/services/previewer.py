@@ -1,4 +1,4 @@
-"""The seam of the frame that is shown, painted by the live engine: lent to the viewer in the clean plate's place."""
+"""The seam of the frame that is shown, painted by the live engine: shown in the clean plate's place."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Previewer(QObject):
         """Begin or end to show the preview."""
         self.is_on = on
         self._asked = ()
-        self._frames.lend(CLEAN, None)
+        self._frames.replace_picture(CLEAN, None)
         self.shown.emit(None)
         self.refresh()
 
@@ -59,7 +59,7 @@ class Previewer(QObject):
             return
         plate = self._frames.image(PLATE, self._session.frame)
         if preview is not None and plate is not None:
-            self._frames.lend(CLEAN, (self._session.frame, composed(plate, preview)))
+            self._frames.replace_picture(CLEAN, (self._session.frame, composed(plate, preview)))
         self.shown.emit(preview)
 
 

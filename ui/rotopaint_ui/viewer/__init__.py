@@ -1,1 +1,1 @@
-"""The viewer: `Canvas` is the widget; plates, outlines, onion skins, wipe and loupe are drawn by modules of their own."""
+"""The viewer: `Canvas` is the widget; plates, outlines, onion skins, wipe and loupe are drawn by its modules."""
