@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from rotopaint_ai.shapes import human
+from rotopaint_ai.shapes import manual_keys
 from rotopaint_ai.shapes.roto import ControlPoint, RotoShape
 
 from .conftest import make_document, move_points
@@ -13,7 +13,7 @@ from .conftest import make_document, move_points
 def test_a_new_run_keeps_human_keys() -> None:
     mine = move_points(make_document(), "seam", [1002], {0}, 1.0, 1.0)
     new = move_points(make_document(), "seam", [1001, 1002], {0}, -9.0, -9.0)
-    merged = human.with_human_keys(new, mine)
+    merged = manual_keys.with_human_keys(new, mine)
     assert merged.shape("seam").keys[1002] == mine.shape("seam").keys[1002]
     assert merged.shape("seam").keys[1001] == new.shape("seam").keys[1001]
 
@@ -22,5 +22,5 @@ def test_a_run_that_lost_a_shape_or_counts_points_otherwise_does_not_cost_a_pers
     mine = move_points(make_document(), "seam", [1002], {0}, 1.0, 1.0)
     other = RotoShape("seam", False, "seam", {1001: mine.shape("eye").keys[1001].__class__((ControlPoint(0, 0),))})
     without = replace(mine, shapes=(mine.shape("eye"),))
-    assert human.with_human_keys(replace(mine, shapes=(other,)), mine).shape("seam") == mine.shape("seam")
-    assert human.with_human_keys(without, mine).shape("seam") == mine.shape("seam")
+    assert manual_keys.with_human_keys(replace(mine, shapes=(other,)), mine).shape("seam") == mine.shape("seam")
+    assert manual_keys.with_human_keys(without, mine).shape("seam") == mine.shape("seam")

@@ -324,7 +324,7 @@ CRASH = """
 import os, sys
 from dataclasses import replace
 from PySide6.QtWidgets import QApplication
-from rotopaint_ui import edits
+from rotopaint_ai.shapes import edit
 from rotopaint_ui.standalone.app import Window
 
 application = QApplication([])
@@ -335,7 +335,7 @@ session = window.panel.session
 
 def work():
     for dx in (1, 2, 3):
-        document = move_points(session.state.document, "seam_bridge", [1001], {0}, dx, 0)
+        document = edit.move_points(session.state.document, "seam_bridge", 1001, {0: (dx, 0)})
         session.act(f"nudge {dx}", replace(session.state, document=document))
     print("worked", session.state.document.shape("seam_bridge").at(1001)[0].x, flush=True)
     application.processEvents()

@@ -12,8 +12,8 @@ import pytest
 from rotopaint_ai.errors import PlateError, ProjectError
 from rotopaint_ai.exchange import document as documents
 from rotopaint_ai.project import Project, SeamSettings, State
+from rotopaint_ai.project.run_record import RunRecord
 from rotopaint_ui.session.project_file import look_at_witnesses
-from rotopaint_ui.session.run_record import RunRecord
 from rotopaint_ui.session.session import Box, PlateFacts, Session, read_results
 from rotopaint_ui.session.shot import frame_paths
 

@@ -16,7 +16,6 @@ from rotopaint_ai.shapes.roto import Key, RotoDocument
 from rotopaint_ui.engine.command_lines import run_command, run_frames
 from rotopaint_ui.host import PlateChoice
 from rotopaint_ui.panel.panel import Panel
-from rotopaint_ui.session.run_record import RunRecord
 from rotopaint_ui.session.session import PlateFacts, Session, read_results
 from rotopaint_ui.session.shot import range_text
 from rotopaint_ui.settings.preferences import Preferences
@@ -150,7 +149,7 @@ def test_buttons_say_the_range_and_how_to_do_it_all(qtbot: QtBot, panel: Panel, 
     assert "runs and paints" in panel.status.text.text()
     assert seam.state.text() == "5 of 5 frames no longer fit the shapes; 2 of them between In and Out"
     session.painting.show({})
-    panel.display.refresh()
+    panel._updates.refresh()
     assert seam.state.text() == "No clean plate yet"
     panel.commands["range_all"].trigger()
     assert (top.run.text(), top.run_all.isVisible(), seam.make.text()) == ("Run", False, "Make 5 frames")

@@ -22,7 +22,6 @@ from rotopaint_ui.engine.frame_cache import FrameCache
 from rotopaint_ui.inspector.frame_tab import FrameTab
 from rotopaint_ui.inspector.shapes_tab import ShapesTab
 from rotopaint_ui.services.review_loop import ReviewLoop, Visits
-from rotopaint_ui.session import run_record
 from rotopaint_ui.session.corrections import KeysReply, LandmarkDrag, ShapesReply
 from rotopaint_ui.session.key_diff import moved_keys
 from rotopaint_ui.session.session import Session, read_results

@@ -10,7 +10,7 @@ import pytest
 
 from rotopaint_ai.errors import DocumentError
 from rotopaint_ai.exchange import document as documents
-from rotopaint_ui.session import run_record
+from rotopaint_ai.project import run_record
 from rotopaint_ui.session.session import HAND_NAME, Box, PlateFacts, Session, State, read_results
 
 from .conftest import make_document, move_points, run_json

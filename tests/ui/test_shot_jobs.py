@@ -14,7 +14,6 @@ from rotopaint_ai.project.run_record import RunRecord
 from rotopaint_ai.project.state import State
 from rotopaint_ui.host import Engine, PlateChoice
 from rotopaint_ui.services.shot_jobs import MATTES, RUN, ShotJobs
-from rotopaint_ui.session.run_record import RunRecord
 from rotopaint_ui.session.session import Session
 from rotopaint_ui.settings.preferences import Preferences
 

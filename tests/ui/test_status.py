@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 import rotopaint_ai
-from rotopaint_ai.project.values import SeamSettings
+from rotopaint_ai.project.state import SeamSettings
 from rotopaint_ui.panel.panel import Panel
 from rotopaint_ui.panel.status_line import _PANEL_WORDS, StatusLine
 from rotopaint_ui.session.session import PlateFacts, State, read_results
@@ -107,7 +107,7 @@ def test_the_work_is_called_saved_where_it_is(panel: Panel, facts: PlateFacts, o
     session.set_seam("seam", SeamSettings(width_px=9.0))
     assert saved.text() == "Not saved yet"  # nothing but shapes.roto.json keeps it
     session.start_project(out / "shot.rotopaint")
-    panel.display.refresh()
+    panel._updates.refresh()
     assert saved.text() == "Saved"
     assert str(out / "shot.rotopaint") in saved.toolTip()
     panel.autosave.save()

@@ -14,6 +14,7 @@ from PySide6.QtWidgets import QHBoxLayout, QPushButton, QVBoxLayout, QWidget
 
 from rotopaint_ai.errors import RotopaintError
 from rotopaint_ai.files import write_text
+from rotopaint_ai.project.run_record import RunRecord
 from rotopaint_ui.batch import queue as queues
 from rotopaint_ui.batch.queue import Queue, Shot, Status
 from rotopaint_ui.batch.queue_table import QueueTable
@@ -22,7 +23,6 @@ from rotopaint_ui.engine.export_client import ExportClient
 from rotopaint_ui.engine.run_worker import RunWorker
 from rotopaint_ui.host import Engine
 from rotopaint_ui.session.project_file import is_project
-from rotopaint_ui.session.run_record import RunRecord
 from rotopaint_ui.session.shot import read_results
 from rotopaint_ui.widgets import dialogs
 from rotopaint_ui.widgets.focus import Presser

@@ -11,16 +11,18 @@ from PySide6.QtWidgets import QWidget
 from rotopaint_ui.settings.commands import COMMANDS, Command, Keys
 from rotopaint_ui.widgets.icons import icon
 
-Handler = Callable[[], object]
 
-
-def make_actions(
-    parent: QWidget, keys: Mapping[str, Keys], handler_of: Callable[[Command], Handler]
-) -> dict[str, QAction]:
+def make_actions(parent: QWidget, keys: Mapping[str, Keys]) -> dict[str, QAction]:
     """An action for every command; its keys work only while the focus is inside `parent`."""
-    made = {command.name: _action(parent, command, handler_of(command)) for command in COMMANDS}
+    made = {command.name: _action(parent, command) for command in COMMANDS}
     set_keys(made, keys)
     return made
+
+
+def connect_actions(actions: Mapping[str, QAction], handlers: Mapping[str, Callable[[], object]]) -> None:
+    """Let every action call the function of its name."""
+    for name, action in actions.items():
+        action.triggered.connect(lambda checked=False, handler=handlers[name]: handler())
 
 
 def set_keys(actions: Mapping[str, QAction], keys: Mapping[str, Keys]) -> None:
@@ -36,11 +38,10 @@ def tip(label: str, keys: Keys) -> str:
     return f"{label} ({', '.join(native)})" if native else label
 
 
-def _action(parent: QWidget, command: Command, handler: Handler) -> QAction:
+def _action(parent: QWidget, command: Command) -> QAction:
     made = QAction(icon(command.picture), command.label, parent) if command.picture else QAction(command.label, parent)
     made.setObjectName(command.name)
     made.setShortcutContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)
     made.setCheckable(command.checkable)
-    made.triggered.connect(lambda checked=False: handler())
     parent.addAction(made)
     return made

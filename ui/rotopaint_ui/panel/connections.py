@@ -2,76 +2,84 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from PySide6.QtWidgets import QWidget
 
+from rotopaint_ui.panel.export_runner import ExportRunner
+from rotopaint_ui.panel.panel_widgets import PanelWidgets
+from rotopaint_ui.panel.result_handlers import ResultHandlers
+from rotopaint_ui.panel.screen_updates import ScreenUpdates
+from rotopaint_ui.panel.shot_commands import ShotCommands
+from rotopaint_ui.services.panel_services import PanelServices
 from rotopaint_ui.services.review_loop import Visits
 from rotopaint_ui.widgets import dialogs
 
-if TYPE_CHECKING:
-    from rotopaint_ui.panel.panel import Panel
 
-
-def connect(panel: Panel) -> None:
-    """Wire widgets, session and processes of a panel together."""
-    _connect_widgets(panel)
-    _connect_opening(panel)
-    _connect_jobs(panel)
-
-
-def _connect_widgets(panel: Panel) -> None:
-    session, screen, inspector = panel.session, panel.display, panel.inspector
-    session.listeners.append(screen.refresh)
-    session.said.append(lambda text: panel.status.say(text))
-    panel.top.open.clicked.connect(panel.open_chosen)
-    panel.top.run.clicked.connect(panel.run)
-    panel.top.run_all.clicked.connect(panel.run_all)
-    panel.top.export.clicked.connect(panel.export)
-    panel.top.pack_chosen.connect(panel.results.load_pack)
-    panel.status.diagnostics_wanted.connect(panel.copy_diagnostics)
-    panel.view_bar.look_changed.connect(screen.change_look)
-    panel.canvas.readout_changed.connect(panel.view_bar.show_readout)
-    panel.canvas.relink_wanted.connect(panel.commands["relink"].trigger)
-    panel.player.measured.connect(panel.canvas.show_rate)
-    panel.timeline.frame_wanted.connect(session.go_to)
-    panel.timeline.shape_wanted.connect(session.select)
-    panel.timeline.reach_changed.connect(screen.drag_reach)
-    panel.review_bar.frame_wanted.connect(session.go_to)
-    panel.review_bar.visits_changed.connect(lambda text: setattr(panel.review, "visits", Visits(text)))
+def connect_widgets(
+    services: PanelServices, widgets: PanelWidgets, updates: ScreenUpdates, shot: ShotCommands, window: QWidget
+) -> None:
+    """What people do in the widgets."""
+    session, inspector = services.session, widgets.inspector
+    session.listeners.append(updates.refresh)
+    session.said.append(widgets.status.say)
+    widgets.top.open.clicked.connect(shot.open_chosen)
+    widgets.top.run.clicked.connect(lambda checked: shot.run())
+    widgets.top.run_all.clicked.connect(shot.run_all)
+    widgets.top.export.clicked.connect(shot.export)
+    widgets.status.diagnostics_wanted.connect(shot.copy_diagnostics)
+    widgets.view_bar.look_changed.connect(updates.change_look)
+    widgets.canvas.readout_changed.connect(widgets.view_bar.show_readout)
+    widgets.canvas.relink_wanted.connect(shot.relink)
+    widgets.timeline.frame_wanted.connect(session.go_to)
+    widgets.timeline.shape_wanted.connect(session.select)
+    widgets.timeline.reach_changed.connect(updates.drag_reach)
+    widgets.review_bar.frame_wanted.connect(session.go_to)
+    widgets.review_bar.visits_changed.connect(lambda text: setattr(services.review, "visits", Visits(text)))
     inspector.shapes.chosen_changed.connect(inspector.seam.choose)
-    inspector.seam.make_wanted.connect(panel.make_clean)
-    inspector.seam.make_all_wanted.connect(panel.make_all)
-    inspector.currentChanged.connect(lambda index: screen.refresh_slow())
+    inspector.seam.make_wanted.connect(shot.make_clean)
+    inspector.seam.make_all_wanted.connect(shot.make_all)
+    inspector.currentChanged.connect(lambda index: updates.refresh_slow())
     into = inspector.export.folder.setText
-    inspector.export.folder_wanted.connect(lambda: dialogs.ask_for_folder(panel, "Where exports go", into))
+    inspector.export.folder_wanted.connect(lambda: dialogs.ask_for_folder(window, "Where exports go", into))
 
 
-def _connect_opening(panel: Panel) -> None:
-    frame_cache, opening, say = panel.frame_cache, panel.opening, panel.status.say
-    frame_cache.opened.connect(panel.results.take_clean)
-    frame_cache.views.connect(panel.view_bar.show_views)
-    frame_cache.packs.connect(panel.top.show_packs)
-    frame_cache.image_ready.connect(panel.display.take_image)
-    frame_cache.thumb_ready.connect(lambda frame: panel.timeline.update())
-    frame_cache.failed.connect(lambda text: say(opening.explain(text), "trouble"))
-    opening.opened.connect(panel.results.take_plate)
-    opening.waits.connect(panel.display.show_waiting)
-    opening.put_back.connect(panel.display.want_pictures)
-
-
-def _connect_jobs(panel: Panel) -> None:
-    say, jobs, results = panel.status.say, panel.jobs, panel.results
-    for source in (jobs.said, panel.exports.said, panel.importer.said, panel.opening.said):
-        source.connect(say)
-    jobs.progressed.connect(panel.status.show_progress)
-    jobs.device.connect(panel.top.show_device)
-    jobs.started.connect(lambda kind: panel.display.show_running())
-    jobs.painted.connect(results.note_painted)
-    jobs.read.connect(results.take_results)
+def connect_services(
+    services: PanelServices,
+    widgets: PanelWidgets,
+    updates: ScreenUpdates,
+    results: ResultHandlers,
+    exports: ExportRunner,
+) -> None:
+    """What the services bring."""
+    say, opening, jobs = widgets.status.say, services.opening, services.jobs
+    _connect_frames(services, widgets, updates, results)
+    opening.opened.connect(results.show_plate)
+    opening.waits.connect(updates.show_waiting)
+    opening.put_back.connect(updates.want_pictures)
+    for lines in (jobs.said, exports.said, services.importer.said, opening.said):
+        lines.connect(say)
+    for troubles in (services.live.said, services.live.lost, services.autosave.failed, services.preferences.failed):
+        troubles.connect(lambda text: say(text, "trouble"))
+    jobs.progressed.connect(widgets.status.show_progress)
+    jobs.device.connect(widgets.top.show_device)
+    jobs.started.connect(lambda kind: updates.show_running())
+    jobs.painted.connect(lambda frame: services.clean_plate.note_painted())
+    jobs.read.connect(results.show_results)
     jobs.ended.connect(results.end_job)
-    jobs.drew.connect(panel.exports.take_mattes)
-    panel.exports.mattes_wanted.connect(lambda document, out: jobs.draw_mattes(document, out, panel.preferences))
-    panel.live.said.connect(lambda text: say(text, "trouble"))
-    panel.live.lost.connect(lambda text: say(text, "trouble"))
-    panel.previewer.shown.connect(panel.display.show_preview)
-    panel.autosave.kept.connect(panel.display.refresh)
-    panel.autosave.failed.connect(lambda text: say(text, "trouble"))
+    jobs.drew.connect(exports.take_mattes)
+    exports.mattes_wanted.connect(lambda document, out: jobs.draw_mattes(document, out, services.preferences.value))
+    widgets.top.pack_chosen.connect(results.load_pack)
+    services.previewer.shown.connect(updates.show_preview)
+    services.autosave.kept.connect(updates.refresh)
+
+
+def _connect_frames(
+    services: PanelServices, widgets: PanelWidgets, updates: ScreenUpdates, results: ResultHandlers
+) -> None:
+    cache, say = services.frame_cache, widgets.status.say
+    cache.opened.connect(lambda name, facts: results.show_clean(name))
+    cache.views.connect(widgets.view_bar.show_views)
+    cache.packs.connect(widgets.top.show_packs)
+    cache.image_ready.connect(updates.take_image)
+    cache.thumb_ready.connect(lambda frame: widgets.timeline.update())
+    cache.failed.connect(lambda text: say(services.opening.explain(text), "trouble"))
+    services.player.measured.connect(widgets.canvas.show_rate)

@@ -1,105 +1,95 @@
-"""What comes into a panel: an opened plate, the results of a run, the end of a job, a clean plate on disk."""
+"""What processes bring into a panel: an opened plate, the results of a run, the end of a job, the pack's methods."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from PySide6.QtCore import QObject, QTimer
+from PySide6.QtCore import QObject, Signal
 
 from rotopaint_ui.drawing.render import View
 from rotopaint_ui.engine.frame_cache import CLEAN
+from rotopaint_ui.panel.panel_widgets import PanelWidgets
+from rotopaint_ui.panel.screen_updates import ScreenUpdates
+from rotopaint_ui.panel.view_commands import ViewCommands
+from rotopaint_ui.services.panel_services import PanelServices
 from rotopaint_ui.services.shot_jobs import RUN
 from rotopaint_ui.session.shot import PlateFacts, Results
 
-if TYPE_CHECKING:
-    from rotopaint_ui.panel.panel import Panel
-
-CLEAN_REFRESH_MS = 3000
-
 
 class ResultHandlers(QObject):
-    """Takes in what a panel's processes have brought."""
+    """Shows what has come. `plate_opened` and `run_ended` follow when the panel is up to date."""
 
-    def __init__(self, panel: Panel) -> None:
-        super().__init__(panel)
-        self._panel = panel
-        self._rest = QTimer(self, singleShot=True, interval=CLEAN_REFRESH_MS)
-        self._rest.timeout.connect(self.open_clean)
+    plate_opened = Signal()
+    run_ended = Signal(bool)
 
-    def take_plate(self, plate: PlateFacts) -> None:
+    def __init__(
+        self,
+        services: PanelServices,
+        widgets: PanelWidgets,
+        updates: ScreenUpdates,
+        view: ViewCommands,
+        parent: QObject,
+    ) -> None:
+        super().__init__(parent)
+        self._services, self._widgets, self._updates, self._view = services, widgets, updates, view
+
+    def show_plate(self, plate: PlateFacts) -> None:
         """A plate is open: its pictures are asked for, and what an earlier run has left."""
-        panel = self._panel
-        panel.live.use(panel.host.engine())
-        if panel.previewer.is_on:
-            panel.commands["preview_seam"].trigger()
-        panel.frame_cache.forget(CLEAN)
-        panel.review.reset()
-        panel.top.show_plate(plate)
-        panel.canvas.view = View(aspect=plate.pixel_aspect)
-        panel.canvas.fit()
-        panel.frame_cache.ask_choices()
-        panel.display.want_pictures()
-        self.open_clean()
-        panel.take_tool("crop")
-        panel.status.say("Drag a box around the face, then press Run")
-        panel.live.open_plate(plate.source, None if panel.choice is None else panel.choice.colourspace)
-        panel.jobs.read_results()
-        panel.set_preferences(panel.preferences.with_recent(plate.source))
-        panel.plate_opened.emit()
+        services, widgets = self._services, self._widgets
+        services.live.use(services.engine())
+        if services.previewer.is_on:
+            widgets.actions["preview_seam"].trigger()
+        services.frame_cache.forget(CLEAN)
+        services.review.reset()
+        widgets.top.show_plate(plate)
+        widgets.canvas.view = View(aspect=plate.pixel_aspect)
+        widgets.canvas.fit()
+        services.frame_cache.ask_choices()
+        self._updates.want_pictures()
+        services.clean_plate.open()
+        self._view.take_tool("crop")
+        widgets.status.say("Drag a box around the face, then press Run")
+        choice = services.opening.choice
+        services.live.open_plate(plate.source, None if choice is None else choice.colourspace)
+        services.jobs.read_results()
+        services.preferences.set(services.preferences.value.with_recent(plate.source))
+        self.plate_opened.emit()
 
-    def take_results(self, results: Results, is_run: bool) -> None:
+    def show_results(self, results: Results, is_run: bool) -> None:
         """Results are in the session; `is_run`: of a run that has just ended."""
-        panel, session = self._panel, self._panel.session
+        services, widgets, session = self._services, self._widgets, self._services.session
         if not is_run:
-            panel.opening.keep(results)
+            services.opening.keep(results)
         speed = "" if session.run.ms_per_frame is None else f", {session.run.ms_per_frame:.0f} ms/frame"
-        panel.top.show_device(f"{session.run.device}{speed}" if session.run.device else "", panel.preferences.device)
+        device = f"{session.run.device}{speed}" if session.run.device else ""
+        widgets.top.show_device(device, services.preferences.value.device)
         if session.document is not None:
-            if panel.canvas.tool == "crop":
-                panel.take_tool("select")
+            if widgets.canvas.tool == "crop":
+                self._view.take_tool("select")
             self.load_pack()
             if not is_run:
-                panel.status.say("The shapes of the last run. N jumps to the worst frame")
-        panel.display.refresh()
+                widgets.status.say("The shapes of the last run. N jumps to the worst frame")
+        self._updates.refresh()
 
     def end_job(self, kind: str, is_whole: bool) -> None:
         """A run or a clean has ended."""
-        panel = self._panel
-        panel.display.show_running()
-        panel.status.hide_progress()
-        self._rest.stop()
-        self.open_clean()
-        panel.display.refresh()
+        self._updates.show_running()
+        self._widgets.status.hide_progress()
+        self._services.clean_plate.open()
+        self._updates.refresh()
         if kind == RUN:
-            panel.run_ended.emit(is_whole)
+            self.run_ended.emit(is_whole)
 
     def load_pack(self) -> None:
         """Another pack answers landmark drags, and may have another choice of ways to paint."""
-        panel = self._panel
-        if panel.session.document is not None:
-            pack, tab = panel.top.chosen_pack, panel.inspector.seam
-            panel.live.load_pack(pack)
-            ask = {"ask": "methods", "model": pack}
-            panel.clerk.ask(panel.host.engine(), ask, lambda facts: tab.offer_methods(facts.get("methods", ())))
+        services, widgets = self._services, self._widgets
+        if services.session.document is not None:
+            pack, tab = widgets.top.chosen_pack, widgets.inspector.seam
+            services.live.load_pack(pack)
+            question = {"ask": "methods", "model": pack}
+            engine = services.engine()
+            services.exporter.ask(engine, question, lambda facts: tab.offer_methods(facts.get("methods", ())))
 
-    # --- the clean plate
-
-    def note_painted(self, frame: int) -> None:
-        """A frame of the clean plate is on disk: look there now and then."""
-        if not self._rest.isActive():
-            self._rest.start()
-
-    def open_clean(self) -> None:
-        """Look at the clean plate's folder again; nothing is said while there is none."""
-        out, plate = self._panel.session.out, self._panel.session.plate
-        if out is None or plate is None:
-            return
-        folder = out / "clean"
-        if folder.is_dir() and any(folder.iterdir()):
-            self._panel.frame_cache.open(CLEAN, str(folder))
-
-    def take_clean(self, name: str, facts: object) -> None:
-        """The clean plate has been opened."""
+    def show_clean(self, name: str) -> None:
+        """A plate has been opened in the frame cache; where it is the clean one, its pictures are wanted."""
         if name == CLEAN:
-            self._panel.display.want_frames()
-            self._panel.canvas.refresh()
+            self._updates.want_frames()
+            self._widgets.canvas.refresh()

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from PySide6.QtCore import QObject, QTimer
 
 from rotopaint_ui.drawing.render import View
 from rotopaint_ui.engine.frame_cache import CLEAN, PLATE, Look
 from rotopaint_ui.engine.live_client import SeamPreview
+from rotopaint_ui.panel.panel_widgets import PanelWidgets
+from rotopaint_ui.services.panel_services import PanelServices
 from rotopaint_ui.services.shot_jobs import CLEAN as CLEAN_JOB
 from rotopaint_ui.session.shot import range_text
 from rotopaint_ui.session.spread_reach import SpreadReach
-
-if TYPE_CHECKING:
-    from rotopaint_ui.panel.panel import Panel
 
 COALESCE_MS = 100  # of a hand at rest, after which the slower widgets look at what a drag has done
 _OF_A_PLATE = (
@@ -36,51 +33,54 @@ PREFETCH = (1, -1, 2, -2, 3, 4)
 class ScreenUpdates(QObject):
     """Keeps a panel's widgets like its session."""
 
-    def __init__(self, panel: Panel) -> None:
-        super().__init__(panel)
-        self._panel = panel
+    def __init__(self, services: PanelServices, widgets: PanelWidgets, parent: QObject) -> None:
+        super().__init__(parent)
+        self._services, self._widgets = services, widgets
         self._shown: object = None
         self._slow = QTimer(self, singleShot=True, interval=COALESCE_MS)
         self._slow.timeout.connect(self.refresh_slow)
 
     def refresh(self) -> None:
         """Something in the session changed. The viewer follows at once, the rest while a drag goes on now and then."""
-        panel, session = self._panel, self._panel.session
-        panel.canvas.refresh()
-        panel.previewer.refresh()
+        services, widgets, session = self._services, self._widgets, self._services.session
+        widgets.canvas.refresh()
+        services.previewer.refresh()
         if session.is_dragging:
             self._slow.start()  # again and again: the slower widgets follow when the hand rests
-            panel.commands["undo"].setEnabled(session.can_undo)  # of keys pressed one after the other
+            widgets.actions["undo"].setEnabled(session.can_undo)  # of keys pressed one after the other
         else:
             self.refresh_slow()
-            panel.autosave.touch()
-        wanted = (session.frame, session.plate, panel.canvas.wipe is not None, panel.canvas.shows_clean)
+            services.autosave.touch()
+        wanted = (session.frame, session.plate, widgets.canvas.wipe is not None, widgets.canvas.shows_clean)
         if wanted != self._shown:
             self._shown = wanted
             self.want_frames()
 
     def refresh_slow(self) -> None:
         """What a drag need not wait for."""
-        panel, session = self._panel, self._panel.session
-        panel.review.refresh()
+        services, widgets, session = self._services, self._widgets, self._services.session
+        services.review.refresh()
         self.show_reach()
-        panel.inspector.refresh()
-        panel.timeline.moved, panel.timeline.doubted = panel.review.moved, panel.review.doubted()
-        panel.timeline.refresh()
+        widgets.inspector.refresh()
+        widgets.timeline.moved, widgets.timeline.doubted = (
+            services.review.moved,
+            services.review.doubted(),
+        )
+        widgets.timeline.refresh()
         self._refresh_range()
         self._refresh_commands()
-        panel.status.show_saved(*self._saved())
-        if panel.inspector.currentWidget() is panel.inspector.seam and not session.is_dragging:
-            panel.inspector.seam.show_stale(
+        widgets.status.show_saved(*self._saved())
+        if widgets.inspector.currentWidget() is widgets.inspector.seam and not session.is_dragging:
+            widgets.inspector.seam.show_stale(
                 session.stale_frames(),
                 len(session.painting.painted),
-                panel.jobs.kind == CLEAN_JOB,
+                services.jobs.kind == CLEAN_JOB,
                 session.wanted_frames if session.span is not None else None,
             )
 
     def _saved(self) -> tuple[str, str]:
         """Whether the work is safe, in a word, and where it lies."""
-        session = self._panel.session
+        session = self._services.session
         path, trouble = session.project_path, session.trouble
         shapes = "" if session.shapes_path is None else session.shapes_path.name
         written = f"{shapes} is {'written' if session.is_saved else 'written when the hand rests'}"
@@ -95,13 +95,14 @@ class ScreenUpdates(QObject):
 
     def _refresh_range(self) -> None:
         """In and Out, wherever they count."""
-        panel, span = self._panel, self._panel.session.span
-        if panel.player.range != span:
-            panel.player.set_range(*(span or (None, None)))
-        panel.top.show_range(range_text(span))
+        span = self._services.session.span
+        if self._services.player.range != span:
+            self._services.player.set_range(*(span or (None, None)))
+        self._widgets.top.show_range(range_text(span))
 
     def _refresh_commands(self) -> None:
-        panel, session, get = self._panel, self._panel.session, self._panel.commands
+        services, widgets, session = self._services, self._widgets, self._services.session
+        get = widgets.actions
         mark = session.state.marks.get(session.frame)
         has_plate, has_document = session.plate is not None, session.document is not None
         for name, on in (
@@ -114,80 +115,77 @@ class ScreenUpdates(QObject):
             get[name].setEnabled(on)
         get["accept"].setChecked(mark == "accepted")
         get["needs_work"].setChecked(mark == "needs work")
-        panel.review_bar.show_frame(session.plate, session.frame)
-        panel.review_bar.show_reason(panel.review.reason(), has_opinion=bool(session.run.agreement))
-        panel.review_bar.summary.setText(panel.review.summary())
-        panel.top.export.setEnabled(has_document)
-        panel.top.run.setEnabled(has_plate)
+        widgets.review_bar.show_frame(session.plate, session.frame)
+        widgets.review_bar.show_reason(services.review.reason(), has_opinion=bool(session.run.agreement))
+        widgets.review_bar.summary.setText(services.review.summary())
+        widgets.top.export.setEnabled(has_document)
+        widgets.top.run.setEnabled(has_plate)
 
     # --- the bracket
 
     def show_reach(self) -> None:
         """How far the correction here reaches."""
-        panel = self._panel
-        panel.timeline.reach = panel.review.reach
-        panel.review_bar.show_reach(panel.review.reach)
-        panel.timeline.update()
+        self._widgets.timeline.reach = self._services.review.reach
+        self._widgets.review_bar.show_reach(self._services.review.reach)
+        self._widgets.timeline.update()
 
     def drag_reach(self, reach: SpreadReach, has_let_go: bool) -> None:
         """The bracket is under the mouse."""
-        self._panel.review.drag(reach, has_let_go)
+        self._services.review.drag(reach, has_let_go)
         self.show_reach()
 
     # --- pictures
 
     def want_frames(self) -> None:
         """This frame first, in both plates where both are seen; then its neighbours."""
-        panel = self._panel
-        plate, frame = panel.session.plate, panel.session.frame
+        plate, frame = self._services.session.plate, self._services.session.frame
         if plate is None:
             return
         frames = set(plate.frames)
         near = [frame, *(frame + step for step in PREFETCH)]
         names = [PLATE]
-        if panel.canvas.wipe is not None or panel.canvas.shows_clean:
-            names = [CLEAN, PLATE] if panel.canvas.shows_clean else [PLATE, CLEAN]
-        panel.frame_cache.want([(name, each) for each in near if each in frames for name in names])
+        if self._widgets.canvas.wipe is not None or self._widgets.canvas.shows_clean:
+            names = [CLEAN, PLATE] if self._widgets.canvas.shows_clean else [PLATE, CLEAN]
+        self._services.frame_cache.want([(name, each) for each in near if each in frames for name in names])
 
     def want_pictures(self) -> None:
         """Frames and thumbnails."""
         self.want_frames()
-        self._panel.frame_cache.want_thumbs(self._panel.timeline.thumb_frames())
+        self._services.frame_cache.want_thumbs(self._widgets.timeline.thumb_frames())
 
     def change_look(self, look: Look) -> None:
         """Exposure, gamma or view."""
-        self._panel.frame_cache.look = look
+        self._services.frame_cache.look = look
         self.want_frames()
-        self._panel.previewer.refresh()
+        self._services.previewer.refresh()
 
     def take_image(self, name: str, frame: int) -> None:
         """A picture has come, or will never come."""
-        if frame == self._panel.session.frame:
-            self._panel.canvas.refresh()
-        if (name, frame) in self._panel.frame_cache.broken:
-            self._panel.timeline.update()
+        if frame == self._services.session.frame:
+            self._widgets.canvas.refresh()
+        if (name, frame) in self._services.frame_cache.broken:
+            self._widgets.timeline.update()
 
     def show_preview(self, preview: SeamPreview | None) -> None:
         """The seam of this frame, painted; None: as it is."""
-        self._panel.inspector.seam.show_preview(None if preview is None else (preview.before, preview.after))
-        self._panel.canvas.refresh()
+        self._widgets.inspector.seam.show_preview(None if preview is None else (preview.before, preview.after))
+        self._widgets.canvas.refresh()
 
     # --- what is open, and what runs
 
     def show_running(self) -> None:
         """A job has begun or ended."""
-        self._panel.top.show_running(self._panel.jobs.is_running)
+        self._widgets.top.show_running(self._services.jobs.is_running)
         self.refresh_slow()
 
     def show_waiting(self, project: str) -> None:
         """A project is open whose plate is not there yet: nothing of the shot before it stays on the screen."""
-        panel = self._panel
-        if panel.previewer.is_on:
-            panel.commands["preview_seam"].trigger()
+        if self._services.previewer.is_on:
+            self._widgets.actions["preview_seam"].trigger()
         for name in (PLATE, CLEAN):
-            panel.frame_cache.forget(name)
-        panel.review.reset()
-        panel.canvas.view = View()
-        panel.top.show_waiting(project)
-        panel.top.show_device("")
+            self._services.frame_cache.forget(name)
+        self._services.review.reset()
+        self._widgets.canvas.view = View()
+        self._widgets.top.show_waiting(project)
+        self._widgets.top.show_device("")
         self.refresh()

@@ -46,7 +46,7 @@ class Opening(QObject):
         self._looking = BackgroundTask(self)
         self._looking.done.connect(self._take_witnesses)
         self._beat = QTimer(self, interval=BEAT_MS)
-        self._beat.timeout.connect(session.beat)
+        self._beat.timeout.connect(session.heartbeat)
         frame_cache.opened.connect(self._take_facts)
 
     def open_plate(self, choice: PlateChoice, out: Path | None = None, crop: tuple[int, Box] | None = None) -> None:

@@ -12,15 +12,15 @@ from dataclasses import dataclass, replace
 
 from rotopaint_ai.errors import ProjectError, UsageError
 from rotopaint_ai.project.names import with_name
-from rotopaint_ai.project.values import Mark, SeamSettings, State
-from rotopaint_ai.shapes import human
-from rotopaint_ai.shapes.human import settled_in
+from rotopaint_ai.project.run_record import RunRecord
+from rotopaint_ai.project.state import Mark, SeamSettings, State
+from rotopaint_ai.shapes import manual_keys
+from rotopaint_ai.shapes.manual_keys import settled_in
 from rotopaint_ai.shapes.roto import RotoDocument, RotoShape
 from rotopaint_ui.session import seam_settings
 from rotopaint_ui.session.corrections import Corrections, Live, Place
 from rotopaint_ui.session.history import History, Step
 from rotopaint_ui.session.live_document import LiveDocument
-from rotopaint_ui.session.run_record import RunRecord
 
 LET_GO = "Let go of the drag first, or leave it with Esc"
 _NOTHING: dict[str, frozenset[int]] = {}
@@ -85,7 +85,7 @@ class Editing:
         document = self.document
         if document is None:
             return set()
-        return {f for shape in document.shapes for f in human.human_keys(shape)} | set(document.landmarks.hand)
+        return {f for shape in document.shapes for f in manual_keys.human_keys(shape)} | set(document.landmarks.hand)
 
     def keyed_frames(self) -> dict[str, frozenset[int]]:
         """For every shape the frames where a person has keyed it, or moved it by a landmark that sits on it."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from rotopaint_ai.shapes.manual_keys import with_human_keys
+from rotopaint_ai.shapes.merge import merge
 from rotopaint_ai.shapes.roto import ControlPoint, Key, Landmark, LandmarkKeys, RotoDocument, RotoShape
 
 
@@ -42,6 +44,14 @@ class LiveDocument:
             landmarks=LandmarkKeys(self._names, dict(self._landmarks)),
             shapes=tuple(self._shape(spec) for spec in self._specs),
         )
+
+    def among(self, own: RotoDocument | None) -> RotoDocument:
+        """What has come so far, and at the other frames what was there, with the artist's own keys."""
+        live = self.document()
+        if own is None:
+            return live
+        came = frozenset(live.landmarks.keys).union(*(shape.keys for shape in live.shapes))
+        return with_human_keys(merge(own, live, came), own)
 
     def _shape(self, spec: Mapping[str, Any]) -> RotoShape:
         name = spec["name"]

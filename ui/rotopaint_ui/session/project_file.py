@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from rotopaint_ai.errors import PlateError, ProjectError
 from rotopaint_ai.frames import summarise
-from rotopaint_ai.project import SUFFIX, Project, State, files
-from rotopaint_ui.session import run_record
+from rotopaint_ai.project import SUFFIX, Project, State, files, run_record
 from rotopaint_ui.session.project_store import ProjectStore
 from rotopaint_ui.session.shot import PlateFacts, Results, frame_paths
 

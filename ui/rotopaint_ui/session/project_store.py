@@ -16,7 +16,7 @@ from itertools import islice
 from pathlib import Path
 
 from rotopaint_ai.errors import ProjectError
-from rotopaint_ai.project import Loaded, Project, State, packing
+from rotopaint_ai.project import Loaded, Project, State, codecs
 from rotopaint_ui.session.history import Step
 
 MANY = 2000  # changed values beyond which a step is written beside the screen

@@ -15,17 +15,16 @@ from rotopaint_ai.exchange import document as documents
 from rotopaint_ai.files import write_text
 from rotopaint_ai.project import merge_run
 from rotopaint_ai.project.files import Facts
-from rotopaint_ai.project.values import MARKS, Box, Mark, SeamSettings, Spread, State
-from rotopaint_ai.shapes import human
+from rotopaint_ai.project.run_record import RunRecord
+from rotopaint_ai.project.state import MARKS, Box, Mark, SeamSettings, Spread, State
+from rotopaint_ai.shapes import manual_keys
 from rotopaint_ai.shapes.roto import RotoDocument
-from rotopaint_ui.session import merge_run
 from rotopaint_ui.session.editing import Editing, Selection
 from rotopaint_ui.session.history import MAX_UNDO, Step, Store
 from rotopaint_ui.session.live_document import LiveDocument
 from rotopaint_ui.session.painting import Painting
 from rotopaint_ui.session.project_file import PlatePlace, ProjectFile, default_project
 from rotopaint_ui.session.project_store import ProjectStore
-from rotopaint_ui.session.run_record import RunRecord
 from rotopaint_ui.session.shot import (
     HAND_NAME,
     RUN_NAME,
@@ -116,9 +115,9 @@ class Session(Editing):
             self._saved = results.document  # the project knows the shot
             return
         document = self._saved = results.document
-        predicted = None if document is None else human.model_keys(document)
+        predicted = None if document is None else manual_keys.model_keys(document)
         if document is not None and results.hand is not None:
-            document = human.with_human_keys(document, results.hand)
+            document = manual_keys.with_human_keys(document, results.hand)
         self._state, self.run = replace(self._state, document=document, predicted=predicted), results.run
         self.painting.show({})
         if results.has_clean:
@@ -311,7 +310,7 @@ class Session(Editing):
         self._asked = self._state
         self._asked_frames = None if frames is None or self.plate is None else frozenset(frames)
         document, out = self._state.document, self.out
-        if document is not None and out is not None and any(human.human_keys(shape) for shape in document.shapes):
+        if document is not None and out is not None and any(manual_keys.human_keys(shape) for shape in document.shapes):
             write_text(out / HAND_NAME, documents.dumps(document))
 
     def take_run(self, results: Results) -> None:
@@ -324,12 +323,13 @@ class Session(Editing):
         before, asked = self._state, self._asked_frames
         self._asked_frames = None
         if asked is None:  # a run of all, or one from outside the panel
-            asked = merge_run.frames_of(results.document, before.document)
+            ran = range(results.document.first_frame, results.document.last_frame + 1)
+            asked = merge_run.asked_frames(ran, before.document)
         self._saved = results.document
         if self._asked is None:  # events of a run of our own have changed the record since
             self._remember_run()
         self.run = results.run if asked is None else results.run.joined(self.run, asked)
-        self.act("run", merge_run.after_run(before, results.document, asked))
+        self.act("run", merge_run.merge_run(before, results.document, asked))
         self._note_run(results, before, asked)
         self._projects.keep_run()
         if before.document is not None and self.live is not None:
@@ -356,7 +356,7 @@ class Session(Editing):
         if results.has_clean and results.document is not None:
             drawn = State() if self.project_path is None else self._asked or before
             frames = [frame for frame in self._whole_frames() if asked is None or frame in asked]
-            self.painting.note(frames, merge_run.as_drawn(drawn, results.document, asked))
+            self.painting.note(frames, merge_run.drawn_state(drawn, results.document, asked))
         self._asked = None
 
     def _whole_frames(self) -> list[int]:
@@ -381,7 +381,7 @@ class Session(Editing):
     def show_live(self) -> None:
         """Show the shapes that have come so far, the artist's own keys among them."""
         if self._stream is not None:
-            self._live_document = merge_run.under_way(self._state.document, self._stream)
+            self._live_document = self._stream.among(self._state.document)
             self._tell()
 
     def end_live(self) -> None:

@@ -13,8 +13,6 @@ from rotopaint_ai.exchange import document as documents
 from rotopaint_ai.project import run_record
 from rotopaint_ai.project.run_record import RunRecord
 from rotopaint_ai.shapes.roto import RotoDocument
-from rotopaint_ui.session import run_record
-from rotopaint_ui.session.run_record import RunRecord
 
 SHAPES_NAME = "shapes.roto.json"
 HAND_NAME = "shapes.before-run.roto.json"  # the artist's keys while a run is under way; gone when it has ended

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QImage, QPainter, QPen, QPolygonF
 
+from rotopaint_ai.project.run_record import RunRecord
 from rotopaint_ui.drawing.ramp import LOST, ramp
-from rotopaint_ui.session.run_record import RunRecord
 from rotopaint_ui.timeline.axis import LEFT, Axis
 
 BARS, ROW = 24, 5

@@ -12,12 +12,12 @@ from PySide6.QtCore import QPointF, QSize, Qt, Signal
 from PySide6.QtGui import QColor, QMouseEvent, QPainter, QPaintEvent, QResizeEvent, QWheelEvent
 from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
 
+from rotopaint_ai.project.run_record import RunRecord
 from rotopaint_ai.shapes.roto import RotoDocument
 from rotopaint_ui.drawing.ramp import BAD_SHARE
 from rotopaint_ui.drawing.render import resized
 from rotopaint_ui.engine.frame_cache import PLATE, FrameCache
 from rotopaint_ui.session.key_diff import KeyDiff
-from rotopaint_ui.session.run_record import RunRecord
 from rotopaint_ui.session.session import Session
 from rotopaint_ui.session.shot import PlateFacts
 from rotopaint_ui.session.spread_reach import End, SpreadReach

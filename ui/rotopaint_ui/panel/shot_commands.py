@@ -1,0 +1,167 @@
+"""Commands that open, run, paint and export a shot."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+from PySide6.QtWidgets import QApplication, QWidget
+
+from rotopaint_ai.errors import RotopaintError
+from rotopaint_ai.project.state import Box
+from rotopaint_ui.host import Host, PlateChoice
+from rotopaint_ui.panel.diagnostics import report
+from rotopaint_ui.panel.export_runner import ExportRunner
+from rotopaint_ui.panel.panel_widgets import PanelWidgets
+from rotopaint_ui.services.panel_services import PanelServices
+from rotopaint_ui.session.project_file import is_project
+from rotopaint_ui.widgets import dialogs
+
+_OF_A_FACE = re.compile(r"the largest of \d+ faces|sure by \d+ ?%")  # what an artist wants to know of the choice
+
+
+class ShotCommands:
+    """Each method is one command. `window` is the parent of the file dialogs, which are never modal."""
+
+    def __init__(
+        self, host: Host, services: PanelServices, widgets: PanelWidgets, exports: ExportRunner, window: QWidget
+    ) -> None:
+        self._host, self._services, self._widgets = host, services, widgets
+        self._exports, self._window = exports, window
+        self._say = widgets.status.say
+
+    # --- opening
+
+    def open_plate(self, choice: PlateChoice, out: Path | None = None, crop: tuple[int, Box] | None = None) -> None:
+        """Open a plate; `out` is where runs write (default: beside the plate's folder). Errors show in the status."""
+        if self._may_open():
+            self._services.opening.open_plate(choice, out, crop)
+
+    def open_chosen(self) -> None:
+        """Open what the host points at, or ask for a file."""
+        try:
+            choice = self._host.chosen_plate()
+        except RotopaintError as error:
+            self._say(str(error), "trouble")
+            return
+        if choice is not None:
+            self.open_plate(choice)
+        else:
+            title = "Open a plate: one frame of a sequence, a still or a movie"
+            dialogs.ask_for_file(self._window, title, self.open_path)
+
+    def open_path(self, path: str, out: Path | None = None) -> None:
+        """Open whatever a path is: a project, shapes that go into the shot that is open, or else a plate."""
+        if is_project(path):
+            if self._may_open():
+                self._services.opening.open_project(Path(path))
+        elif self._services.importer.takes(path):
+            self._services.importer.read(path)
+        else:
+            self.open_plate(PlateChoice(path), out)
+
+    def ask_for_project(self) -> None:
+        """Ask for a project or shapes, and open them."""
+        dialogs.ask_for_file(self._window, "Open a project or shapes", self.open_path)
+
+    def relink(self) -> None:
+        """Ask where the plate of the open project lies now."""
+        dialogs.ask_for_file(self._window, "Where the plate lies now", self._services.opening.relink)
+
+    def _may_open(self) -> bool:
+        if self._services.jobs.is_running:
+            self._say("A run is under way; stop it before opening another shot", "trouble")
+            return False
+        self._services.autosave.save()
+        return True
+
+    # --- runs
+
+    def run(self, *, ignores_range: bool = False) -> None:
+        """Start a run of the frames between In and Out, or ask the job that is under way to stop."""
+        services, choice = self._services, self._services.opening.choice
+        if services.jobs.is_running:
+            services.jobs.stop()
+        elif services.session.plate is None or choice is None:
+            self._say("Open a plate first", "trouble")
+        else:
+            services.autosave.save()
+            pack, preferences = self._widgets.top.chosen_pack, services.preferences.value
+            services.jobs.run(choice, pack, preferences, ignores_range=ignores_range)
+
+    def run_all(self) -> None:
+        """Start a run of the whole shot, whatever In and Out are."""
+        self.run(ignores_range=True)
+
+    def make_clean(self, *, ignores_range: bool = False) -> None:
+        """Paint the frames of the clean plate again that no longer fit, between In and Out."""
+        services, choice = self._services, self._services.opening.choice
+        if services.session.document is None or choice is None:
+            self._say("Nothing to paint away yet: press Run first", "trouble")
+            return
+        services.autosave.save()
+        patch = self._widgets.inspector.seam.patch.isChecked()
+        pack, preferences = self._widgets.top.chosen_pack, services.preferences.value
+        services.jobs.make_clean(choice, pack, preferences, patch=patch, ignores_range=ignores_range)
+
+    def make_all(self) -> None:
+        """Paint all frames of the clean plate again that no longer fit, whatever In and Out are."""
+        self.make_clean(ignores_range=True)
+
+    def export(self) -> None:
+        """Write what the Export tab says, and hand the shapes to the host."""
+        if self._services.session.document is not None:
+            self._widgets.inspector.setCurrentWidget(self._widgets.inspector.export)
+        self._exports.export()
+
+    # --- the shot's parts
+
+    def rename(self) -> None:
+        """Type another name for the selected shape."""
+        shapes = self._widgets.inspector.shapes
+        if self._services.session.shape is None:
+            self._say("Select the shape to rename, in the viewer or in Shapes")
+            return
+        self._widgets.inspector.setCurrentWidget(shapes)
+        shapes.begin_rename()
+
+    def find_face(self) -> None:
+        """Ask the pack where the face is on this frame; its box is a step like one that was drawn."""
+        session = self._services.session
+        plate, frame, asked = session.plate, session.frame, session.state
+
+        def take(box: Box | None, note: str) -> None:
+            if box is None:
+                return  # the engine has said why
+            if session.plate is not plate or session.state is not asked:
+                self._say("The shot was changed meanwhile; ask again")
+                return
+            session.act("crop box", replace(asked, crops=dict(sorted({**asked.crops, frame: box}.items()))))
+            facts = ", ".join(_OF_A_FACE.findall(note))
+            self._say(f"The face on {frame}{': ' + facts if facts else ''}. Drag the box where it is wrong, then Run")
+
+        if plate is None:
+            self._say("Open a plate first", "trouble")
+            return
+        if session.refuses():
+            return
+        self._say(f"Looking for the face on {frame}")
+        self._services.live.load_pack(self._widgets.top.chosen_pack)
+        self._services.live.propose_crop(frame, take)
+
+    def clear_touchup(self) -> None:
+        """Take the strokes off this frame and its hold."""
+        session = self._services.session
+        if session.refuses():
+            return
+        held = set(session.held_frames())
+        left = {frame: row for frame, row in session.state.strokes.items() if frame not in held}
+        session.act("clear touch-up", replace(session.state, strokes=left))
+
+    def copy_diagnostics(self) -> None:
+        """Put what is known of this session on the clipboard, for those who mend it."""
+        services, messages = self._services, self._widgets.status.history
+        text = report(self._host, services.session, messages, services.jobs.worker.complaint)
+        QApplication.clipboard().setText(text)
+        self._say("Diagnostics are on the clipboard: paste them into your message", "good")

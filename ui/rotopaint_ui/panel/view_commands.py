@@ -1,0 +1,150 @@
+"""Commands that change what is looked at: tools, overlays, wipe, preview, playback, range, review."""
+
+from __future__ import annotations
+
+from rotopaint_ui.panel.panel_widgets import PanelWidgets
+from rotopaint_ui.panel.screen_updates import ScreenUpdates
+from rotopaint_ui.services.panel_services import PanelServices
+from rotopaint_ui.services.review_loop import Visits
+from rotopaint_ui.session.editing import LET_GO
+from rotopaint_ui.session.shot import range_text
+
+
+class ViewCommands:
+    """Each method is one command."""
+
+    def __init__(self, services: PanelServices, widgets: PanelWidgets, updates: ScreenUpdates) -> None:
+        self._services, self._widgets, self._updates = services, widgets, updates
+        self._say = widgets.status.say
+
+    # --- the viewer
+
+    def take_tool(self, name: str) -> None:
+        """Choose a tool of the viewer; the clone brush is of use only where its paint is seen."""
+        actions, state = self._widgets.actions, self._services.session.state
+        self._widgets.canvas.tool = name
+        if name == "clone" and not self._services.previewer.is_on and state.document is not None:
+            actions["preview_seam"].trigger()
+        for each, action in actions.items():
+            if each.startswith("tool."):
+                action.setChecked(each == f"tool.{name}")
+
+    def change_overlays(self) -> None:
+        """Draw over the plate what is switched on, or nothing where everything is switched off."""
+        actions, canvas = self._widgets.actions, self._widgets.canvas
+        everything = actions["overlays"].isChecked()
+        rows = {name[8:]: action for name, action in actions.items() if name.startswith("overlay.")}
+        canvas.overlay = type(canvas.overlay)(**{name: everything and row.isChecked() for name, row in rows.items()})
+        canvas.update()
+
+    def edit(self, name: str) -> None:
+        """Carry out an edit of `tools.edit_actions`."""
+        canvas, action = self._widgets.canvas, self._widgets.actions[f"edit.{name}"]
+        canvas.edit(name)
+        if action.isCheckable():
+            action.setChecked(canvas.is_on(name))
+
+    def show_clean(self) -> None:
+        """Wipe, or flip to the clean plate, as the buttons say."""
+        actions, canvas = self._widgets.actions, self._widgets.canvas
+        canvas.show_wipe(actions["wipe"].isChecked())
+        canvas.shows_clean = actions["flip"].isChecked()
+        self._services.clean_plate.open()
+        self._updates.refresh()
+
+    def preview_seam(self) -> None:
+        """Show this frame with its seams painted away, or go back to what was shown."""
+        actions = self._widgets.actions
+        on = actions["preview_seam"].isChecked()
+        if on != actions["flip"].isChecked():
+            actions["flip"].trigger()
+        self._services.previewer.switch(on)
+
+    # --- time
+
+    def play(self) -> None:
+        """Play, or stop."""
+        action = self._widgets.actions["play"]
+        action.setChecked(self._services.player.play(action.isChecked()))
+
+    def step(self, by: int) -> None:
+        """Go some frames on, or back."""
+        session = self._services.session
+        session.go_to(session.frame + by)
+
+    def go_to_end(self, index: int) -> None:
+        """Go to the first (0) or last (-1) frame."""
+        session = self._services.session
+        if session.plate is not None:
+            session.go_to(session.plate.frames[index])
+
+    def set_in(self) -> None:
+        """What is played and edited together begins here."""
+        self._set_range(self._services.session.frame, None)
+
+    def set_out(self) -> None:
+        """What is played and edited together ends here."""
+        self._set_range(None, self._services.session.frame)
+
+    def clear_range(self) -> None:
+        """All frames again."""
+        self._set_range(None, None)
+
+    def _set_range(self, first: int | None, last: int | None) -> None:
+        """The end that is not named stays; none named, all."""
+        session = self._services.session
+        plate, span = session.plate, None
+        if plate is None:
+            return
+        if first is not None or last is not None:
+            begin, end = session.span or (plate.first, plate.last)
+            begin, end = (begin if first is None else first), (end if last is None else last)
+            span = (begin, max(begin, end)) if last is None else (min(begin, end), end)
+        self._widgets.canvas.set_span(span)
+        text = range_text(span)
+        also = f"{text}; Ctrl+I takes all frames again" if text else "all frames"
+        self._say(f"Plays, edits, runs and paints {also}")
+
+    # --- review
+
+    def worst(self, direction: int) -> None:
+        """Go where N goes, or back; say what is known of that frame."""
+        session, review = self._services.session, self._services.review
+        if review.step(direction):
+            self._say(self._widgets.timeline.tip(session.frame).replace("\n", ", "))
+        elif review.visits is not Visits.WORST:
+            self._say(f"No frame is left: {review.visits.value}")
+        elif session.run.errors:
+            self._say("No frame is left to check: all are accepted or keyed by hand")
+        else:
+            self._say("Press Run first")
+
+    def lengthen_reach(self, by: int) -> None:
+        """Let the correction reach some frames further on both sides."""
+        self._services.review.lengthen(by)
+        self._updates.show_reach()
+
+    # --- undo
+
+    def undo(self) -> None:
+        """Take the last step back."""
+        self._say_step("Undone", self._services.session.undo())
+
+    def redo(self) -> None:
+        """Do the last undone step again."""
+        self._say_step("Redone", self._services.session.redo())
+
+    def leave(self) -> None:
+        """Leave the drag that goes on, else stop the job."""
+        canvas, jobs = self._widgets.canvas, self._services.jobs
+        if self._services.session.is_dragging or canvas.is_held:
+            canvas.cancel_gesture()
+        elif jobs.is_running:
+            jobs.stop()
+
+    def _say_step(self, what: str, label: str | None) -> None:
+        is_held = self._services.session.is_dragging or self._widgets.canvas.is_held
+        if label is not None:
+            self._say(f"{what}: {label}")
+        else:
+            self._say(LET_GO if is_held else f"Nothing to be {what.lower()}")

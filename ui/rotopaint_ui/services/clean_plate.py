@@ -1,0 +1,36 @@
+"""Looks at the folder of the clean plate: when asked, and now and then while frames come."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QObject, QTimer
+
+from rotopaint_ui.engine.frame_cache import CLEAN, FrameCache
+from rotopaint_ui.session.session import Session
+from rotopaint_ui.session.shot import CLEAN_NAME
+
+REFRESH_MS = 3000
+
+
+class CleanPlate(QObject):
+    """Opens the clean plate of the session's shot in the frame cache."""
+
+    def __init__(self, session: Session, frame_cache: FrameCache, parent: QObject) -> None:
+        super().__init__(parent)
+        self._session, self._frame_cache = session, frame_cache
+        self._rest = QTimer(self, singleShot=True, interval=REFRESH_MS)
+        self._rest.timeout.connect(self.open)
+
+    def note_painted(self) -> None:
+        """A frame is on disk: look there in a while."""
+        if not self._rest.isActive():
+            self._rest.start()
+
+    def open(self) -> None:
+        """Look at the folder again; nothing is said while there is none."""
+        self._rest.stop()
+        out = self._session.out
+        if out is None or self._session.plate is None:
+            return
+        folder = out / CLEAN_NAME
+        if folder.is_dir() and any(folder.iterdir()):
+            self._frame_cache.open(CLEAN, str(folder))

@@ -1,0 +1,31 @@
+"""The preferences in force, and their file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from PySide6.QtCore import QObject, Signal
+
+from rotopaint_ui.settings import preferences
+from rotopaint_ui.settings.preferences import Preferences
+
+
+class PreferenceStore(QObject):
+    """Holds the preferences; `changed` says that others are in force, `failed` why they could not be written."""
+
+    changed = Signal()
+    failed = Signal(str)
+
+    def __init__(self, path: Path, parent: QObject) -> None:
+        super().__init__(parent)
+        self._path = path
+        self.value, self.trouble = preferences.read(path)
+
+    def set(self, value: Preferences) -> None:
+        """Use other preferences from now on, and keep them."""
+        self.value = value
+        try:
+            preferences.write(self._path, value)
+        except OSError as error:
+            self.failed.emit(f"Preferences not kept: {error}")
+        self.changed.emit()
