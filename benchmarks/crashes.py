@@ -68,7 +68,7 @@ def model(seed: int) -> RotoDocument:
 def acts(session: Session, seed: int) -> Iterator[None]:
     """One act after the other, always the same ones for a seed."""
     draw = random.Random(seed)
-    session.act("run", State(document=model(seed), predicted=model(seed)))
+    session.edits.act("run", State(document=model(seed), predicted=model(seed)))
     yield
     for k in range(MOST_ACTS):
         _act(session, draw, k)
@@ -79,31 +79,33 @@ def _act(session: Session, draw: random.Random, k: int) -> None:
     kind, frame = draw.random(), draw.choice(FRAMES)
     document, name = session.document, f"shape {draw.randrange(N_SHAPES)}"
     if kind < 0.12:
-        session.undo()
+        session.edits.undo()
     elif kind < 0.2:
-        session.redo()
+        session.edits.redo()
     elif kind < 0.3:
-        session.mark([frame], draw.choice(["accepted", "needs work", None]))
+        session.review.mark([frame], draw.choice(["accepted", "needs work", None]))
     elif kind < 0.4:
         session.set_seam(name, SeamSettings(width_px=round(draw.uniform(1, 9), 2), grain=0.5))
     elif kind < 0.45:
         new = model(draw.randrange(1 << 30))
-        session.act("run", replace(session.state, document=new, predicted=new))
+        session.edits.act("run", replace(session.state, document=new, predicted=new))
     elif kind < 0.6:
-        session.act("crop box", replace(session.state, crops={**session.state.crops, frame: Box(k, frame, 80, 80)}))
+        session.edits.act(
+            "crop box", replace(session.state, crops={**session.state.crops, frame: Box(k, frame, 80, 80)})
+        )
     elif document is not None:
         _drag(session, name, frame, draw)
 
 
 def _drag(session: Session, name: str, frame: int, draw: random.Random) -> None:
-    session.begin("move points")
+    session.edits.begin("move points")
     dx, index = draw.uniform(-9, 9), draw.randrange(N_POINTS)
     for part in (0.3, 0.6, 1.0):
-        before = session.before_gesture
+        before = session.edits.before_gesture
         if before.document is not None:
             moved = edit.move_points(before.document, name, frame, {index: (dx * part, 0)})
-            session.preview(replace(before, document=moved))
-    session.commit()
+            session.edits.preview(replace(before, document=moved))
+    session.edits.commit()
 
 
 def perform(path: Path, seed: int) -> None:
@@ -150,8 +152,8 @@ def look(path: Path, seed: int, returned: int) -> Crash:
             break
     undone = 0
     is_right = on_disk in (returned, returned + 1)
-    while is_right and (session.can_undo or twin.can_undo):
-        is_right = session.undo() == twin.undo() and session.state == twin.state
+    while is_right and (session.edits.can_undo or twin.can_undo):
+        is_right = session.edits.undo() == twin.undo() and session.state == twin.state
         undone += 1
     session.close()
     integrity = integrity_of(path)

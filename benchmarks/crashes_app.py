@@ -186,10 +186,10 @@ def act(hands: Hands, draw: random.Random) -> str:
     elif kind == "mark":
         hands.key(draw.choice((Qt.Key.Key_Y, Qt.Key.Key_X)))
     elif kind == "rename":
-        session.rename("seam", f"seam {draw.randrange(1000)}")
+        session.names.rename("seam", f"seam {draw.randrange(1000)}")
     else:
         hands.key(Qt.Key.Key_Z, CTRL if kind == "undo" else CTRL | SHIFT)
-    session.settle()
+    session.edits.settle()
     return kind
 
 
@@ -204,9 +204,9 @@ def perform(folder: Path, seed: int) -> None:
     window.show()
     hands, draw = Hands(window, application), random.Random(seed)
     hands.panel.open_path(str(make_shot(folder)), folder / "out")
-    hands.wait(lambda: hands.session.project_path is not None and hands.session.document is not None)
+    hands.wait(lambda: hands.session.project.path is not None and hands.session.document is not None)
     hands.wait(lambda: hands.panel.canvas.tool == "select")
-    hands.session.live = StandIn()
+    hands.session.corrections.live = StandIn()
     hands.panel.canvas._burst.setInterval(10_000_000)  # it ends with the act
     _say("begin", hands.session.state)
     for _ in range(N_ACTS):
@@ -265,10 +265,10 @@ def look(project: Path, whole: Sequence[Said], n: int) -> Crash:
     on_disk = next((k for k in (n, n + 1) if k <= len(whole) and whole[k - 1].state == found), -1)
     is_right, undone = on_disk > 0, 0
     for wanted in reversed(undo_chain(whole[:on_disk])) if is_right else ():
-        session.undo()
+        session.edits.undo()
         undone += 1
         is_right = is_right and state_print(session.state) == wanted
-    is_right = is_right and not session.can_undo
+    is_right = is_right and not session.edits.can_undo
     session.close()
     integrity = integrity_of(project)
     return Crash(n - 1, on_disk - 1, undone, integrity, is_right and integrity == "ok")

@@ -240,8 +240,8 @@ def open_shot(panel: Panel, pattern: str, folder: Path) -> float:
 def measure_drags(panel: Panel, document: RotoDocument, steps: int) -> dict[str, Any]:
     """A point, then a landmark, dragged in the panel; a point in the plain editor."""
     session, canvas = panel.session, panel.canvas
-    session._state = replace(session.state, document=document, predicted=document)
-    session.live = StandIn()
+    session.edits.show(replace(session.state, document=document, predicted=document))
+    session.corrections.live = StandIn()
     session.listeners[0]()
     paints = Paints(canvas)
     panel.take_tool("select")
@@ -280,7 +280,7 @@ def _followed(panel: Panel, paints: Paints) -> Callable[[], bool]:
             seen[0] = session.state, paints.count
 
     def settled() -> bool:
-        return not session.awaits_shapes and (paints.count > seen[0][1] or not session.is_dragging)
+        return not session.corrections.is_asking and (paints.count > seen[0][1] or not session.edits.is_dragging)
 
     session.listeners.append(note)
     return settled
@@ -352,7 +352,7 @@ def measure_engine(steps: int, size: Sequence[int], folder: Path) -> dict[str, A
     assert mark is not None
     paints, place = Paints(panel.canvas), panel.canvas.view.to_screen(mark.x, mark.y)
     drag(panel.canvas, paints, place, 20, _followed(panel, paints))  # the engine starts
-    panel.session.undo()
+    panel.session.edits.undo()
     times = drag(panel.canvas, paints, place, steps, _followed(panel, paints))
     panel.shut_down()
     return {"shapes": len(document.shapes), **spread_of(*times)}

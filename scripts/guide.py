@@ -137,7 +137,7 @@ class Tour:
         self.click(self.panel.top.run)
         self.wait("the first frames", lambda: len(self.session.run.errors) >= 3)
         self.keep("03_running")
-        self.wait("the run", lambda: not self.panel.jobs.is_running and self.session.last_step == "run")
+        self.wait("the run", lambda: not self.panel.jobs.is_running and self.session.edits.last_step == "run")
 
     def look(self) -> None:
         """N goes to the worst frame."""
@@ -153,7 +153,7 @@ class Tour:
         """Of the shape that N came for, the landmark that is farthest from where the renderer knows it to be."""
         document, frame = self.session.document, self.session.frame
         assert document is not None
-        errors, keyed = self.session.run.errors[frame], self.session.keyed_frames()
+        errors, keyed = self.session.run.errors[frame], self.session.review.keyed_frames()
         worst = max((name for name in errors if frame not in keyed[name]), key=errors.__getitem__)
         points = document.shape(worst).at(frame)
         truth = dict(zip(self.truth.landmarks.names, self.truth.landmarks.keys[frame]))
@@ -171,7 +171,7 @@ class Tour:
         steps = self.session.state
         self.press("l")
         self.drag(self.panel.canvas, start, end, picture)
-        self.wait("the shapes", lambda: self.session.state is not steps and not self.session.is_dragging)
+        self.wait("the shapes", lambda: self.session.state is not steps and not self.session.edits.is_dragging)
         assert self.session.document is not None
         assert name in self.session.document.landmarks.hand[self.session.frame]
 
@@ -190,7 +190,7 @@ class Tour:
         self.drag(timeline, start, QPointF(timeline.x_of(to) + 4, y), "06_reach")
         assert timeline.reach.first == to
         self.press("Return")
-        self.wait("the spread", lambda: self.session.last_step == "spread")
+        self.wait("the spread", lambda: self.session.edits.last_step == "spread")
         self.keep("07_spread")
 
     def judge(self) -> None:
@@ -201,7 +201,7 @@ class Tour:
         self.press("x")
         assert self.session.state.marks[self.session.frame] == "needs work"
         self.click(self.panel.review_bar.buttons["refit"])
-        self.wait("the refit", lambda: self.session.last_step == "refit shot" or "already fits" in self.said)
+        self.wait("the refit", lambda: self.session.edits.last_step == "refit shot" or "already fits" in self.said)
         self.keep("08_refit")
 
     @property
@@ -280,7 +280,7 @@ class Tour:
         self.point(canvas, self.place(point.x, point.y + 14))
         self.hand("keydown", "ctrl", "click", 1, "keyup", "ctrl")
         self.drag(canvas, self.place(point.x - 8, point.y), self.place(point.x + 8, point.y), "10_touch_up")
-        assert self.session.last_step == "clone stroke"
+        assert self.session.edits.last_step == "clone stroke"
         self.press("v")
 
     def export(self) -> None:

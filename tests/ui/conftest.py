@@ -21,7 +21,8 @@ from rotopaint_ai.shapes.roto import ControlPoint, Key, Landmark, LandmarkKeys, 
 from rotopaint_ui.engine.frame_cache import CLEAN, PLATE, FrameCache, Look
 from rotopaint_ui.host import Engine, PlateChoice, package_folders
 from rotopaint_ui.panel.panel import Panel
-from rotopaint_ui.session.session import PlateFacts, Session, read_results
+from rotopaint_ui.session.session import Session
+from rotopaint_ui.session.shot import PlateFacts, read_results
 from rotopaint_ui.standalone.app import Window
 from rotopaint_ui.viewer.canvas import Canvas
 

@@ -56,7 +56,7 @@ def test_a_click_selects_the_shape_and_a_drag_moves_its_point_in_one_step(
     key = session.document.shape("seam").keys[1001]
     assert key.source == "human"
     assert (key.points[1].x, key.points[1].y) == pytest.approx((33, 24))
-    assert session.undo() == "move points"
+    assert session.edits.undo() == "move points"
     assert session.document.shape("seam").keys[1001].source == "model"
 
 
@@ -89,11 +89,11 @@ def test_escape_takes_the_drag_back(qtbot: QtBot, canvas: Canvas, session: Sessi
     session.select("seam")
     qtbot.mousePress(canvas, LEFT, pos=spot(canvas, 30, 20))
     qtbot.mouseMove(canvas, spot(canvas, 40, 30))
-    assert session.is_dragging
+    assert session.edits.is_dragging
     canvas.cancel_gesture()
     qtbot.mouseRelease(canvas, LEFT, pos=spot(canvas, 40, 30))
-    assert not session.can_undo
-    assert session.is_saved
+    assert not session.edits.can_undo
+    assert session.shapes_file.is_saved
 
 
 def test_a_crop_box_is_drawn_moved_and_sized(qtbot: QtBot, canvas: Canvas, session: Session) -> None:
@@ -110,10 +110,10 @@ def test_a_crop_box_is_drawn_moved_and_sized(qtbot: QtBot, canvas: Canvas, sessi
     box = crop_at(session)
     assert box is not None
     assert box.x == 17
-    session.undo()
-    session.undo()
-    session.undo()
-    session.undo()
+    session.edits.undo()
+    session.edits.undo()
+    session.edits.undo()
+    session.edits.undo()
     assert session.state.crops == {}
 
 
@@ -167,23 +167,23 @@ class Watch(QObject):
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         if event.type() == QEvent.Type.Paint:
-            self.seen.append(self._session.awaits_shapes)
+            self.seen.append(self._session.corrections.is_asking)
         return False
 
 
 def test_a_landmark_and_its_shapes_are_painted_together(qtbot: QtBot, canvas: Canvas, session: Session) -> None:
     """One picture for one move; an engine that does not answer holds the landmark up for a moment only."""
     replies: list[ShapesReply] = []
-    session.live = SimpleNamespace(drag=lambda question, reply: replies.append(reply))  # type: ignore[assignment]
+    session.corrections.live = SimpleNamespace(drag=lambda question, reply: replies.append(reply))  # type: ignore[assignment]
     session.listeners[:] = [canvas.refresh]
     canvas.tool = "landmark"
     qtbot.wait(10)
     watch = Watch(canvas, session)
-    session.begin("move landmark")
-    session.move_landmarks(1001, {0: (33.0, 22.0)})
-    assert session.awaits_shapes
+    session.edits.begin("move landmark")
+    session.corrections.move_landmarks(1001, {0: (33.0, 22.0)})
+    assert session.corrections.is_asking
     replies.pop()({"seam": session.state.document.shape("seam").at(1001)})  # type: ignore[union-attr]
     qtbot.waitUntil(lambda: bool(watch.seen), timeout=120_000)
     assert not any(watch.seen)
-    session.move_landmarks(1001, {0: (34.0, 22.0)})
+    session.corrections.move_landmarks(1001, {0: (34.0, 22.0)})
     qtbot.waitUntil(lambda: watch.seen[-1], timeout=120_000)

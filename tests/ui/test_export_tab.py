@@ -21,7 +21,8 @@ from rotopaint_ui.inspector.export_tab import ExportTab, count_text, file_text
 from rotopaint_ui.panel.export_runner import ExportRunner
 from rotopaint_ui.panel.panel import Panel
 from rotopaint_ui.services.shot_jobs import ShotJobs
-from rotopaint_ui.session.session import PlateFacts, Session, read_results
+from rotopaint_ui.session.session import Session
+from rotopaint_ui.session.shot import PlateFacts, read_results
 from rotopaint_ui.settings.preferences import Preferences
 
 from .conftest import FakeHost, make_document
@@ -193,7 +194,7 @@ def test_the_tab_says_what_waits_for_training(panel: Panel, facts: PlateFacts, o
     panel.inspector.setCurrentWidget(tab)
     assert tab.training.text() == "Frames that you correct or accept wait in the project for training."
     session.start_project(out / "shot.rotopaint")
-    session.mark([1001, 1002], "accepted")
-    session.mark([1003], "needs work")
+    session.review.mark([1001, 1002], "accepted")
+    session.review.mark([1003], "needs work")
     assert tab.training.text() == "2 corrected or accepted frames wait in the project: rotopaint mine shot.rotopaint"
     assert [each.frame for each in corrections(out / "shot.rotopaint").frames] == [1001, 1002]

@@ -77,7 +77,7 @@ def test_a_day_on_one_shot(qtbot: QtBot, window: Window, shot: Path) -> None:
     panel, session = window.panel, window.panel.session
     open_shot(qtbot, window, shot / "plate.1001.exr")
     assert panel.top.facts.text().startswith("960 x 540   1001-1004")
-    assert session.project_path is not None
+    assert session.project.path is not None
 
     drag(qtbot, window, (338, 138), (626, 443))
     box = session.state.crops[1001]
@@ -121,7 +121,7 @@ def drag_a_landmark(qtbot: QtBot, window: Window, model: RotoDocument) -> None:
     mark = row[index]
     assert mark is not None
     drag(qtbot, window, (mark.x, mark.y), (mark.x, mark.y + 14))
-    qtbot.waitUntil(lambda: not panel.session.is_dragging, timeout=120_000)
+    qtbot.waitUntil(lambda: not panel.session.edits.is_dragging, timeout=120_000)
     qtbot.waitUntil(lambda: document_of(window) != model, timeout=120_000)
     fixed = document_of(window)
     first, last = panel.session.run.hold_of(frame)
@@ -144,8 +144,8 @@ def nudge_it(qtbot: QtBot, window: Window, index: int) -> None:
     window.panel.canvas._burst.setInterval(10_000_000)  # a slow machine must not make two bursts of it
     for _ in range(3):
         key(qtbot, window, Qt.Key.Key_Right, Qt.KeyboardModifier.AltModifier)
-    session.end_burst()
-    qtbot.waitUntil(lambda: not session.is_dragging, timeout=120_000)
+    session.edits.end_burst()
+    qtbot.waitUntil(lambda: not session.edits.is_dragging, timeout=120_000)
     after, frame = document_of(window), session.frame
     a, b = before.landmarks.keys[frame][index], after.landmarks.keys[frame][index]
     assert a is not None
@@ -169,7 +169,7 @@ def spread_it(qtbot: QtBot, window: Window, fixed: RotoDocument) -> None:
         qtbot.mouseRelease(timeline, LEFT, pos=goal)
     assert (timeline.reach.first, timeline.reach.last) == (1001, 1004)
     key(qtbot, window, Qt.Key.Key_Return)
-    qtbot.waitUntil(lambda: session.last_step == "spread", timeout=120_000)
+    qtbot.waitUntil(lambda: session.edits.last_step == "spread", timeout=120_000)
     spread = document_of(window).shape("face_outline")
     own = fixed.shape("face_outline")
     held = set(session.held_frames())
@@ -219,7 +219,7 @@ def touch_up(qtbot: QtBot, window: Window) -> None:
     qtbot.mouseClick(panel.canvas, LEFT, CONTROL, source)
     with qtbot.waitSignal(panel.previewer.shown, timeout=120_000, check_params_cb=lambda found: found is not None):
         drag(qtbot, window, (point.x, point.y), (point.x + 12, point.y))
-    assert session.last_step == "clone stroke"
+    assert session.edits.last_step == "clone stroke"
     (stroke,) = session.state.strokes[session.frame]
     assert (stroke.dx, stroke.dy) == pytest.approx((0, 20), abs=1)
     assert set(session.state.strokes) == set(session.held_frames())
@@ -241,7 +241,7 @@ def run_a_part(qtbot: QtBot, window: Window) -> None:
     key(qtbot, window, Qt.Key.Key_O)
     assert panel.top.run.text() == f"Run {first}\u2013{last}"
     run_whole(qtbot, window)
-    qtbot.waitUntil(lambda: session.last_step == "carry on corrections", timeout=120_000)  # what was spread there
+    qtbot.waitUntil(lambda: session.edits.last_step == "carry on corrections", timeout=120_000)  # what was spread there
     assert any("2 frames with puppet" in line for line in panel.status.history)
     after = document_of(window)
     for shape in before.document.shapes:
@@ -253,7 +253,7 @@ def run_a_part(qtbot: QtBot, window: Window) -> None:
     assert (session.state.marks, session.state.strokes) == (before.marks, before.strokes)
     assert set(session.stale_frames()) <= {first, last}
     key(qtbot, window, Qt.Key.Key_I, CONTROL)
-    while session.last_step != "clone stroke":
+    while session.edits.last_step != "clone stroke":
         key(qtbot, window, Qt.Key.Key_Z, CONTROL)
     assert session.state == before
 
@@ -287,13 +287,13 @@ def undo_everything(qtbot: QtBot, window: Window, model: RotoDocument) -> None:
     session = window.panel.session
     done = document_of(window)
     n = 0
-    while session.can_undo:
+    while session.edits.can_undo:
         key(qtbot, window, Qt.Key.Key_Z, CONTROL)
         n += 1
         assert n < 50
     assert session.state.document is None
     assert session.state.crops == {}
-    while session.last_step != "clone stroke":  # what comes after it was undone before
+    while session.edits.last_step != "clone stroke":  # what comes after it was undone before
         key(qtbot, window, Qt.Key.Key_Z, CONTROL | Qt.KeyboardModifier.ShiftModifier)
     assert document_of(window) == done
 
@@ -305,9 +305,9 @@ def test_a_shot_that_was_closed_comes_back_with_its_undo(qtbot: QtBot, window: W
     assert panel.preferences.recent == ()
     project = next((shot.parent / "sh010_rotopaint" / "plate").glob("*.rotopaint"))
     open_shot(qtbot, window, project)
-    assert session.project_path == project
+    assert session.project.path == project
     assert session.plate is not None
-    assert session.last_step == "clone stroke"
+    assert session.edits.last_step == "clone stroke"
     before = session.state
     key(qtbot, window, Qt.Key.Key_Z, CONTROL)
     assert session.state.strokes == {}
@@ -336,7 +336,7 @@ session = window.panel.session
 def work():
     for dx in (1, 2, 3):
         document = edit.move_points(session.state.document, "seam_bridge", 1001, {0: (dx, 0)})
-        session.act(f"nudge {dx}", replace(session.state, document=document))
+        session.edits.act(f"nudge {dx}", replace(session.state, document=document))
     print("worked", session.state.document.shape("seam_bridge").at(1001)[0].x, flush=True)
     application.processEvents()
     import time
@@ -360,7 +360,7 @@ def test_a_killed_program_loses_nothing_that_was_done(qtbot: QtBot, window: Wind
     session = window.panel.session
     assert document_of(window).shape("seam_bridge").at(1001)[0].x == pytest.approx(float(line.split()[1]))
     assert any("Recovered" in text for text in window.panel.status.history)
-    assert session.last_step == "nudge 3"
+    assert session.edits.last_step == "nudge 3"
     for dx in (3, 2, 1):
         before = document_of(window).shape("seam_bridge").at(1001)[0].x
         key(qtbot, window, Qt.Key.Key_Z, CONTROL)

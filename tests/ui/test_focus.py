@@ -13,7 +13,7 @@ from pytestqt.qtbot import QtBot
 
 from rotopaint_ui.batch.batch_window import BatchWindow
 from rotopaint_ui.panel.panel import Panel
-from rotopaint_ui.session.session import PlateFacts, read_results
+from rotopaint_ui.session.shot import PlateFacts, read_results
 from rotopaint_ui.settings.preferences import default_path
 from rotopaint_ui.standalone.preferences_window import PreferencesWindow
 
@@ -30,7 +30,7 @@ def fired(qtbot: QtBot, panel: Panel, facts: PlateFacts, out: Path) -> list[str]
     state = panel.session.state
     assert state.document is not None
     moved = move_points(state.document, "seam", FRAMES, [0], 2.0, 0.0)
-    panel.session.act("move points", replace(state, document=moved))  # there is something to spread
+    panel.session.edits.act("move points", replace(state, document=moved))  # there is something to spread
     panel.activateWindow()
     qtbot.waitUntil(panel.isActiveWindow, timeout=120_000)
     names: list[str] = []
@@ -122,7 +122,7 @@ def test_undo_while_a_number_is_typed_is_the_boxs_own(
 ) -> None:
     qtbot.keyClick(width, K.Key_Z, Qt.KeyboardModifier.ControlModifier)
     assert fired == []
-    assert panel.session.last_step == "move points"
+    assert panel.session.edits.last_step == "move points"
 
 
 def test_escape_leaves_a_number_that_was_typed_and_stops_nothing(
@@ -186,7 +186,7 @@ def test_a_name_is_typed_and_taken_with_return(qtbot: QtBot, panel: Panel, fired
     editor = shapes.tree.findChild(QLineEdit)
     assert isinstance(editor, QLineEdit)
     press(qtbot, editor, K.Key_C, K.Key_T, K.Key_Home, K.Key_Delete, K.Key_Return)
-    qtbot.waitUntil(lambda: panel.session.name_of("seam") == "t", timeout=120_000)
+    qtbot.waitUntil(lambda: panel.session.names.of("seam") == "t", timeout=120_000)
     assert fired == []
 
 

@@ -27,7 +27,7 @@ def test_a_landmark_is_dragged_and_its_shapes_follow_in_one_step(
     qtbot: QtBot, canvas: Canvas, session: Session
 ) -> None:
     engine = Engine()
-    session.live = engine
+    session.corrections.live = engine
     canvas.tool = "landmark"
     qtbot.mousePress(canvas, LEFT, NONE, spot(canvas, (30, 20)))
     move(qtbot, canvas, (30, 22))
@@ -40,9 +40,9 @@ def test_a_landmark_is_dragged_and_its_shapes_follow_in_one_step(
     assert places(session) == Near([(10, 26), (30, 26), (50, 26)])
     qtbot.mouseRelease(canvas, LEFT, NONE, spot(canvas, (31, 26)))
     assert session.document.landmarks.hand[1001] == {"nose"}
-    assert session.undo() == "move landmark"
+    assert session.edits.undo() == "move landmark"
     assert places(session)[0] == (10, 20)
-    assert not session.can_undo
+    assert not session.edits.can_undo
 
 
 def nose(session: Session, frame: int = 1001) -> tuple[float, float]:
@@ -54,7 +54,7 @@ def nose(session: Session, frame: int = 1001) -> tuple[float, float]:
 
 def test_landmarks_are_nudged_and_their_shapes_follow_in_one_step(canvas: Canvas, session: Session) -> None:
     engine = Engine()
-    session.live, session.run = engine, replace(session.run, held=((1001, 1002),))
+    session.corrections.live, session.run = engine, replace(session.run, held=((1001, 1002),))
     session.select("seam", frozenset({1}))
     canvas.tool = "landmark"
     assert not canvas.edit("nudge_down")  # none is selected, and the points of the shape are not meant
@@ -68,16 +68,20 @@ def test_landmarks_are_nudged_and_their_shapes_follow_in_one_step(canvas: Canvas
     assert nose(session) == pytest.approx((30.1, 31))
     assert nose(session, 1002) == pytest.approx((30.1, 31))  # the whole hold
     assert places(session) == Near([(10, 31), (30, 31), (50, 31)])
-    session.end_burst()
-    assert session.last_step == "nudge landmark"
+    session.edits.end_burst()
+    assert session.edits.last_step == "nudge landmark"
     assert canvas.edit("nudge_up")  # after a rest: a step of its own, which waits for its shapes
-    session.end_burst()
-    assert session.last_step == "nudge landmark"
-    assert session.is_dragging
+    session.edits.end_burst()
+    assert session.edits.last_step == "nudge landmark"
+    assert session.edits.is_dragging
     engine.answer()
-    assert not session.is_dragging
+    assert not session.edits.is_dragging
     assert places(session)[0] == (10, 30)
-    assert [session.undo(), session.undo(), session.undo()] == ["nudge landmark", "nudge landmark", None]
+    assert [session.edits.undo() for _ in range(3)] == [
+        "nudge landmark",
+        "nudge landmark",
+        None,
+    ]
     assert (nose(session), places(session)[0]) == ((30, 20), (10, 20))
     assert canvas.edit("select_none")
     assert canvas.edit("select_all")
@@ -91,18 +95,18 @@ def test_the_crop_box_is_nudged_and_taken_away_by_key(canvas: Canvas, session: S
     assert not canvas.edit("nudge_left")
     assert "Shift+C finds the face" in said[-1]
     boxes = {1001: Box(0, 0, 30, 30), 1003: Box(20, 0, 30, 30)}
-    session.act("crop box", replace(session.state, crops=boxes))
+    session.edits.act("crop box", replace(session.state, crops=boxes))
     session.go_to(1002)
     assert not canvas.edit("delete")
     assert said[-1] == "No crop box was drawn at this frame: it comes from another"
     for name in ("nudge_down", "nudge_down", "nudge_right_far"):
         assert canvas.edit(name)
-    session.end_burst()
+    session.edits.end_burst()
     assert session.state.crops == {**boxes, 1002: Box(20, 2, 30, 30)}  # halfway between the two, and 10 and 2 pixels
-    assert session.last_step == "nudge crop box"
+    assert session.edits.last_step == "nudge crop box"
     assert canvas.edit("delete")
     assert session.state.crops == boxes
-    assert [session.undo() for _ in range(3)] == ["delete crop box", "nudge crop box", "crop box"]
+    assert [session.edits.undo() for _ in range(3)] == ["delete crop box", "nudge crop box", "crop box"]
 
 
 @pytest.mark.parametrize("end", ["rest", "frame", "selection", "act", "flush", "undo"])
@@ -111,22 +115,22 @@ def test_nudges_are_one_step_until_something_else_is_done(canvas: Canvas, sessio
     for _ in range(3):
         assert canvas.edit("nudge_left")
     {
-        "rest": session.end_burst,
+        "rest": session.edits.end_burst,
         "frame": lambda: session.go_to(1002),
-        "selection": lambda: (session.select("seam", frozenset({1})), canvas.edit("nudge_up"), session.undo()),
-        "act": lambda: (session.mark([1001], "accepted"), session.undo()),
+        "selection": lambda: (session.select("seam", frozenset({1})), canvas.edit("nudge_up"), session.edits.undo()),
+        "act": lambda: (session.review.mark([1001], "accepted"), session.edits.undo()),
         "flush": session.flush,
-        "undo": lambda: (session.undo(), session.redo()),
+        "undo": lambda: (session.edits.undo(), session.edits.redo()),
     }[end]()
     assert places(session) == Near([(7, 20), (30, 20), (50, 20)])
-    assert session.undo() == "nudge"
+    assert session.edits.undo() == "nudge"
     assert places(session)[0] == (10, 20)
-    assert not session.can_undo
+    assert not session.edits.can_undo
 
 
 def test_escape_puts_landmark_and_shapes_back(qtbot: QtBot, canvas: Canvas, session: Session) -> None:
     engine = Engine()
-    session.live = engine
+    session.corrections.live = engine
     canvas.tool = "landmark"
     before = session.state
     qtbot.mousePress(canvas, LEFT, NONE, spot(canvas, (30, 20)))
@@ -135,7 +139,7 @@ def test_escape_puts_landmark_and_shapes_back(qtbot: QtBot, canvas: Canvas, sess
     canvas.cancel_gesture()
     engine.answer()  # too late: must not bring anything back
     assert session.state is before
-    assert not session.can_undo
+    assert not session.edits.can_undo
 
 
 # --- keys and ranges --------------------------------------------------------------------------------------------------
@@ -148,7 +152,7 @@ def test_a_key_is_copied_to_another_frame_as_it_lay_or_where_the_shape_stands(ca
     session.go_to(1005)  # there it stands at 24
     assert canvas.edit("paste_key")
     assert [y for _, y in places(session, "seam", 1005)] == pytest.approx([20, 30, 20])
-    session.undo()
+    session.edits.undo()
     assert canvas.edit("paste_key_relative")
     mean = 70 / 3
     assert [y for _, y in places(session, "seam", 1005)] == pytest.approx([44 - mean, 54 - mean, 44 - mean])
@@ -161,7 +165,7 @@ def test_all_shapes_are_copied_where_none_is_selected(canvas: Canvas, session: S
     session.go_to(1006)
     assert canvas.edit("paste_key")
     assert places(session, "seam", 1006)[0] == (10, 20)
-    assert session.undo() == "paste keys"
+    assert session.edits.undo() == "paste keys"
     session.lock("seam", True)
     assert canvas.edit("paste_key")
     assert places(session, "seam", 1006)[0] == (10, 25)
@@ -174,7 +178,7 @@ def test_an_edit_reaches_every_key_relative_or_absolute(qtbot: QtBot, canvas: Ca
     drag(qtbot, canvas, (30, 20), (31, 21), (33, 24))
     assert [places(session, "seam", frame)[1] for frame in FRAMES] == [(33, 24 + frame - 1001) for frame in FRAMES]
     assert [places(session, "seam", frame)[0] for frame in FRAMES] == [(10, 20 + frame - 1001) for frame in FRAMES]
-    assert session.undo() == "move points"
+    assert session.edits.undo() == "move points"
     canvas.edit("overwrite")
     assert canvas.is_on("overwrite")
     assert not canvas.is_on("ripple")
@@ -183,7 +187,7 @@ def test_an_edit_reaches_every_key_relative_or_absolute(qtbot: QtBot, canvas: Ca
     canvas.edit("overwrite")
     canvas.edit("ripple")
     canvas.set_span((1002, 1003))
-    session.undo()
+    session.edits.undo()
     session.go_to(1002)
     canvas.edit("nudge_right_far")
     assert [places(session, "seam", frame)[1][0] for frame in FRAMES] == [30, 40, 40, 30, 30]
@@ -209,7 +213,7 @@ def test_the_last_key_of_a_shape_stays(canvas: Canvas, session: Session) -> None
     session.said.append(said.append)
     one = RotoShape("brow", False, "matte", {1001: Key((ControlPoint(1, 1), ControlPoint(5, 1)))})
     assert session.document is not None
-    session.act("test", replace(session.state, document=replace(session.document, shapes=(one,))))
+    session.edits.act("test", replace(session.state, document=replace(session.document, shapes=(one,))))
     session.select("brow")
     assert not canvas.edit("delete_key")
     assert said == ["shape 'brow': would have no key left; delete the shape instead"]
@@ -249,7 +253,7 @@ def test_the_menu_offers_what_the_selection_allows(qtbot: QtBot, canvas: Canvas,
 
 def test_keys_reach_the_edits_through_the_panel(qtbot: QtBot, panel: Panel, session: Session) -> None:
     panel.session.open(session.plate, session.out)  # type: ignore[arg-type]
-    panel.session.act("test", session.state)
+    panel.session.edits.act("test", session.state)
     panel.session.select("seam", frozenset({1}))
     panel.take_tool("select")
     panel.activateWindow()
@@ -267,7 +271,7 @@ def test_keys_reach_the_edits_through_the_panel(qtbot: QtBot, panel: Panel, sess
     assert press(Qt.Key.Key_Z)[2] < 0
     press(Qt.Key.Key_Delete)
     assert len(points(panel.session)) == 2
-    while panel.session.last_step in ("nudge", "cusp points", "smooth points", "delete point"):
+    while panel.session.edits.last_step in ("nudge", "cusp points", "smooth points", "delete point"):
         qtbot.keyClick(panel.canvas, Qt.Key.Key_Z, CTRL)
     assert points(panel.session)[1] == (30, 20, -5, 0, 5, 0)
     qtbot.keyClick(panel.canvas, Qt.Key.Key_R)

@@ -14,11 +14,13 @@ import pytest
 from pytestqt.qtbot import QtBot
 
 from rotopaint_ai.exchange import document as documents
+from rotopaint_ai.project.state import SeamSettings, State
 from rotopaint_ai.shapes.roto import Key, RotoDocument
 from rotopaint_ui.engine import live_client
 from rotopaint_ui.engine.live_client import LiveClient, SeamQuestion
 from rotopaint_ui.host import Engine, find_engine, package_folders
-from rotopaint_ui.session.session import PlateFacts, SeamSettings, Session, State
+from rotopaint_ui.session.session import Session
+from rotopaint_ui.session.shot import PlateFacts
 
 SAMPLE = Path(live_client.__file__).parents[2] / "models" / "rotopaint_models" / "sample"
 
@@ -60,8 +62,8 @@ def session_of(document: RotoDocument, client: LiveClient) -> Session:
         "",
     )
     session.frame = 1001
-    session.act("run", State(document=document, predicted=document))
-    session.live = client
+    session.edits.act("run", State(document=document, predicted=document))
+    session.corrections.live = client
     client.said.connect(session.say)
     return session
 
@@ -89,18 +91,18 @@ def test_a_dragged_landmark_takes_its_splines_along_in_one_step(
     index = next(k for k, mark in enumerate(shot.landmarks.keys[1001]) if mark and "nose" in shot.landmarks.names[k])
     mark = shot.landmarks.keys[1001][index]
     assert mark is not None
-    session.begin("move landmark")
+    session.edits.begin("move landmark")
     for part in (2.0, 5.0, 9.0):
-        session.move_landmarks(1001, {index: (mark.x + part, mark.y)})
-    session.end_landmarks()
-    qtbot.waitUntil(lambda: session.last_step == "move landmark", timeout=120_000)
+        session.corrections.move_landmarks(1001, {index: (mark.x + part, mark.y)})
+    session.corrections.finish()
+    qtbot.waitUntil(lambda: session.edits.last_step == "move landmark", timeout=120_000)
     after = session.document
     went = moved(shot, after, 1001)
     assert max(went.values()) > 1.0
     assert all(distance == 0 for distance in moved(shot, after, 1005).values())
     assert after is not None
     assert after.landmarks.hand[1001] == {shot.landmarks.names[index]}
-    assert session.undo() == "move landmark"
+    assert session.edits.undo() == "move landmark"
     assert session.document == shot
 
 
@@ -117,10 +119,10 @@ def test_human_keys_do_not_follow_a_landmark_that_does_not_sit_on_them(
     name = shot.landmarks.names[index]
     mark = shot.landmarks.keys[1001][index]
     assert mark is not None
-    session.begin("move landmark")
-    session.move_landmarks(1001, {index: (mark.x, mark.y + 8)})
-    session.end_landmarks()
-    qtbot.waitUntil(lambda: session.last_step == "move landmark", timeout=120_000)
+    session.edits.begin("move landmark")
+    session.corrections.move_landmarks(1001, {index: (mark.x, mark.y + 8)})
+    session.corrections.finish()
+    qtbot.waitUntil(lambda: session.edits.last_step == "move landmark", timeout=120_000)
     sits = {shape.name for shape in sheet.shapes if name in shape.on_landmarks.values()}
     went = moved(shot, session.document, 1001)
     assert {each for each, distance in went.items() if distance > 0} == sits
@@ -132,17 +134,17 @@ def test_a_refit_and_a_spread_come_back_as_steps(qtbot: QtBot, client: LiveClien
     points = tuple(p._replace(x=p.x + 5) for p in seam.at(1003))
     keys = {**seam.keys, 1003: Key(points, "human")}
     corrected = replace(shot, shapes=tuple(s.with_keys(keys) if s is seam else s for s in shot.shapes))
-    session.act("move points", replace(session.state, document=corrected))
-    session.refit()
-    qtbot.waitUntil(lambda: session.last_step == "refit shot", timeout=120_000)
+    session.edits.act("move points", replace(session.state, document=corrected))
+    session.corrections.refit()
+    qtbot.waitUntil(lambda: session.edits.last_step == "refit shot", timeout=120_000)
     assert session.document is not None
     new = session.document.shape(seam.name)
     assert new.keys[1003] == keys[1003]
     assert new.keys[1002].source == "propagated"
     assert 2 < new.keys[1002].points[0].x - seam.keys[1002].points[0].x < 8
-    session.undo()
-    session.spread(1003, 1002, 1004)
-    qtbot.waitUntil(lambda: session.last_step == "spread", timeout=120_000)
+    session.edits.undo()
+    session.corrections.spread(1003, 1002, 1004)
+    qtbot.waitUntil(lambda: session.edits.last_step == "spread", timeout=120_000)
     spread = session.document.shape(seam.name)
     assert spread.keys[1006] == seam.keys[1006]
     assert session.state.spreads[0].frame == 1003
@@ -205,10 +207,10 @@ def test_an_engine_killed_in_mid_request_is_started_again_and_answers(
     os.kill(client.pid, signal.SIGKILL)  # it is loading the pack
     mark = shot.landmarks.keys[1001][0]
     assert mark is not None
-    session.begin("move landmark")
-    session.move_landmarks(1001, {0: (mark.x + 5, mark.y)})
-    session.end_landmarks()
-    qtbot.waitUntil(lambda: session.last_step == "move landmark", timeout=120_000)
+    session.edits.begin("move landmark")
+    session.corrections.move_landmarks(1001, {0: (mark.x + 5, mark.y)})
+    session.corrections.finish()
+    qtbot.waitUntil(lambda: session.edits.last_step == "move landmark", timeout=120_000)
     assert lost == ["The live engine stopped and was started again; nothing is lost"]
     assert max(moved(shot, session.document, 1001).values()) > 0
 
@@ -240,9 +242,9 @@ def ask_drag(client: LiveClient, shot: RotoDocument) -> tuple[Session, list[str]
     client.lost.connect(said.append)
     mark = shot.landmarks.keys[1001][0]
     assert mark is not None
-    session.begin("move landmark")
-    session.move_landmarks(1001, {0: (mark.x + 5, mark.y)})
-    session.end_landmarks()
+    session.edits.begin("move landmark")
+    session.corrections.move_landmarks(1001, {0: (mark.x + 5, mark.y)})
+    session.corrections.finish()
     return session, said
 
 
@@ -251,7 +253,7 @@ def test_an_engine_that_dies_of_a_request_is_not_asked_for_ever(
 ) -> None:
     client.use(script(tmp_path, ANSWERS_HELLO.replace("REST", "sys.exit(9)")))
     session, said = ask_drag(client, shot)
-    qtbot.waitUntil(lambda: session.last_step == "move landmark", timeout=120_000)  # the landmark moved, alone
+    qtbot.waitUntil(lambda: session.edits.last_step == "move landmark", timeout=120_000)  # the landmark moved, alone
     assert "The live engine cannot answer this (drag); nothing was changed" in said
     assert moved(shot, session.document, 1001) == dict.fromkeys(moved(shot, session.document, 1001), 0)
 
@@ -262,7 +264,7 @@ def test_an_engine_that_hangs_is_ended(
     monkeypatch.setitem(live_client.PATIENCE_MS, "drag", 100)
     client.use(script(tmp_path, ANSWERS_HELLO.replace("REST", "time.sleep(600)")))
     session, said = ask_drag(client, shot)
-    qtbot.waitUntil(lambda: session.last_step == "move landmark", timeout=120_000)
+    qtbot.waitUntil(lambda: session.edits.last_step == "move landmark", timeout=120_000)
     assert any("cannot answer" in line for line in said)
 
 
@@ -276,11 +278,11 @@ sys.stdin.read()
 """
     client.use(script(tmp_path, other))
     session, said = ask_drag(client, shot)
-    qtbot.waitUntil(lambda: session.last_step == "move landmark", timeout=120_000)
+    qtbot.waitUntil(lambda: session.edits.last_step == "move landmark", timeout=120_000)
     assert said == ["version 7"]
     client.use(Engine("/nonexistent/python", ()))
     session, said = ask_drag(client, shot)
-    qtbot.waitUntil(lambda: session.last_step == "move landmark", timeout=120_000)
+    qtbot.waitUntil(lambda: session.edits.last_step == "move landmark", timeout=120_000)
     assert said[0].startswith("/nonexistent/python could not be started")
 
 
@@ -289,5 +291,5 @@ def test_shapes_of_another_pack_are_refused_in_one_line(qtbot: QtBot, client: Li
     other = replace(shot, landmarks=replace(shot.landmarks, names=names))
     client.load_pack(None)
     session, said = ask_drag(client, other)
-    qtbot.waitUntil(lambda: session.last_step == "move landmark", timeout=120_000)
+    qtbot.waitUntil(lambda: session.edits.last_step == "move landmark", timeout=120_000)
     assert said[0].startswith("the shapes were not made with pack 'puppet'")

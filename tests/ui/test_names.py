@@ -30,11 +30,11 @@ def tab(qtbot: QtBot, session: Session) -> ShapesTab:
 def test_typing_in_the_tree_renames_in_one_step(qtbot: QtBot, tab: ShapesTab, session: Session) -> None:
     tab.row_of("seam").setText(NAME, "Bridge")
     qtbot.waitUntil(lambda: session.state.names == {"seam": "Bridge"}, timeout=120_000)
-    assert session.last_step == "rename shape"
+    assert session.edits.last_step == "rename shape"
     assert tab.row_of("seam").text(NAME) == "Bridge"
     tab.tree.itemClicked.emit(tab.row_of("seam"), 1)
     assert session.hidden == {"seam"}  # the eye of a renamed shape is its own
-    session.undo()
+    session.edits.undo()
     assert tab.row_of("seam").text(NAME) == "seam"
 
 
@@ -52,7 +52,7 @@ def test_a_name_that_another_shape_has_is_refused_in_one_line(qtbot: QtBot, tab:
     qtbot.waitUntil(lambda: bool(said), timeout=120_000)
     assert said == ["seam: another shape is called Eye; choose a name that none has"]
     assert tab.row_of("seam").text(NAME) == "seam"
-    assert not session.can_undo
+    assert not session.edits.can_undo
 
 
 @pytest.mark.parametrize(
@@ -80,10 +80,10 @@ def test_exports_carry_the_given_names(qtbot: QtBot, session: Session, monkeypat
     exports = ExportRunner(session, FakeHost(), tab, tab)
     asked: list[Any] = []
     monkeypatch.setattr(exports._counter, "ask", lambda *words: asked.append(words[-1]))
-    assert session.rename("seam", "Bridge")
+    assert session.names.rename("seam", "Bridge")
     tab.count_wanted.emit(0.5)
     assert [shape.name for shape in asked[0].shapes] == ["Bridge", "eye"]
-    assert session.save() is False  # the working file keeps own names: models and later runs know them
-    assert session.shapes_path is not None
-    assert documents.read(session.shapes_path).shapes[0].name == "seam"
+    assert session.shapes_file.save() is False  # the working file keeps own names: models and later runs know them
+    assert session.shapes_file.path is not None
+    assert documents.read(session.shapes_file.path).shapes[0].name == "seam"
     exports.shut_down()

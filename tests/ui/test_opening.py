@@ -11,7 +11,7 @@ from rotopaint_ui.engine.frame_cache import PLATE
 from rotopaint_ui.host import PlateChoice
 from rotopaint_ui.panel.panel import Panel
 from rotopaint_ui.session.project_file import look_at_witnesses
-from rotopaint_ui.session.session import PlateFacts
+from rotopaint_ui.session.shot import PlateFacts
 
 from .conftest import write_plate
 
@@ -19,7 +19,7 @@ from .conftest import write_plate
 def open_shot(qtbot: QtBot, panel: Panel, plate: str, out: Path) -> PlateFacts:
     panel.open_plate(PlateChoice(plate, "1001-1003", "sRGB"), out)
     qtbot.waitUntil(
-        lambda: panel.session.project_path is not None and panel.frame_cache.has(PLATE, 1001), timeout=120_000
+        lambda: panel.session.project.path is not None and panel.frame_cache.has(PLATE, 1001), timeout=120_000
     )
     assert panel.session.plate is not None
     panel.opening._looking.wait()
@@ -37,7 +37,7 @@ def test_a_refused_plate_leaves_the_pictures_of_the_open_one(
     qtbot: QtBot, panel: Panel, plate: str, out: Path, tmp_path: Path
 ) -> None:
     shot, other = open_shot(qtbot, panel, plate, out), write_plate(tmp_path / "other", add=60)
-    panel.session.take_witnesses(look_at_witnesses(shot))
+    panel.session.project.take_witnesses(look_at_witnesses(shot))
     before, choice = grey(panel), panel.choice
     panel.opening.relink(other)
     qtbot.waitUntil(lambda: "holds other pictures" in panel.status.text.text(), timeout=120_000)
@@ -68,11 +68,11 @@ def test_a_plate_that_cannot_be_opened_gives_nothing_to_the_next_run(
 def begun(qtbot: QtBot, panel: Panel, plate: str, out: Path) -> Path:
     """A project of a plate that has been moved away since, and how its picture looked."""
     open_shot(qtbot, panel, plate, out)
-    project = panel.session.project_path
+    project = panel.session.project.path
     assert project is not None
     assert panel.session.plate is not None
-    panel.session.take_witnesses(look_at_witnesses(panel.session.plate))
-    panel.session.mark([1002], "accepted")
+    panel.session.project.take_witnesses(look_at_witnesses(panel.session.plate))
+    panel.session.review.mark([1002], "accepted")
     return project
 
 
@@ -100,7 +100,7 @@ def test_a_project_without_its_plate_shows_nothing_of_the_shot_before_it(
     assert not shapes.exists()  # the shapes of this project are not written into the other shot's folder
     panel.opening.relink(str(tmp_path / "moved" / "plate.1001.png"))
     qtbot.waitUntil(lambda: session.plate is not None and panel.frame_cache.has(PLATE, 1001), timeout=120_000)
-    assert session.project_path == project
+    assert session.project.path == project
     assert not panel.canvas._waiting.isVisible()
 
 
@@ -116,7 +116,7 @@ def test_the_look_of_one_plate_never_goes_into_the_project_of_another(
     panel.opening._take_witnesses(late)
     panel.opening.relink(str(tmp_path / "moved" / "plate.1001.png"))
     qtbot.waitUntil(lambda: session.plate is not None, timeout=120_000)
-    assert (session.project_path, session.state.marks) == (project, {1002: "accepted"})
+    assert (session.project.path, session.state.marks) == (project, {1002: "accepted"})
 
 
 def test_another_plate_is_a_shot_of_its_own_and_the_moved_one_is_known_again(
@@ -126,14 +126,14 @@ def test_another_plate_is_a_shot_of_its_own_and_the_moved_one_is_known_again(
     Path(plate).parent.rename(tmp_path / "moved")
     session = panel.session
     panel.open_path(str(project))
-    qtbot.waitUntil(lambda: session.awaits_plate and "Relink" in panel.status.text.text(), timeout=120_000)
+    qtbot.waitUntil(lambda: session.project.awaits_plate and "Relink" in panel.status.text.text(), timeout=120_000)
     panel.open_path(write_plate(tmp_path / "other", add=60))
-    qtbot.waitUntil(lambda: session.plate is not None and session.project_path is not None, timeout=120_000)
-    assert session.project_path != project
+    qtbot.waitUntil(lambda: session.plate is not None and session.project.path is not None, timeout=120_000)
+    assert session.project.path != project
     assert session.state.marks == {}
     assert any(f"{project.name} was closed: plate is not its plate" in line for line in panel.status.history)
     panel.open_path(str(project))
-    qtbot.waitUntil(lambda: session.awaits_plate and "Relink" in panel.status.text.text(), timeout=120_000)
+    qtbot.waitUntil(lambda: session.project.awaits_plate and "Relink" in panel.status.text.text(), timeout=120_000)
     panel.open_path(str(tmp_path / "moved" / "plate.1001.png"))  # dropped, not relinked
     qtbot.waitUntil(lambda: session.plate is not None, timeout=120_000)
-    assert (session.project_path, session.state.marks) == (project, {1002: "accepted"})
+    assert (session.project.path, session.state.marks) == (project, {1002: "accepted"})

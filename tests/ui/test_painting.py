@@ -99,10 +99,10 @@ def test_a_run_that_is_stopped_leaves_only_what_it_painted_stale(session: Sessio
 
 def test_what_is_undone_while_a_run_paints_makes_its_frames_stale(session: Session, out: Path, tmp_path: Path) -> None:
     session.start_project(tmp_path / "shot.rotopaint", results=read_results(out))
-    session.act("seam settings", replace(session.state, seams={"seam": SeamSettings(grain=0.2)}))
+    session.edits.act("seam settings", replace(session.state, seams={"seam": SeamSettings(grain=0.2)}))
     session.prepare_run()
     session.painting.suspend()
-    session.undo()  # the run goes on painting with a grain of 0.2
+    session.edits.undo()  # the run goes on painting with a grain of 0.2
     session.take_run(read_results(out))
     assert session.state.seam("seam").grain != 0.2
     assert session.stale_frames() == list(FRAMES)

@@ -15,11 +15,12 @@ from PySide6.QtWidgets import QAbstractButton, QApplication, QComboBox, QDialog,
 from pytestqt.qtbot import QtBot
 
 from rotopaint_ai.exchange import document as documents
+from rotopaint_ai.project.state import Box, State
 from rotopaint_ui.engine.frame_cache import CLEAN, PLATE
 from rotopaint_ui.host import Engine, PlateChoice, package_folders
 from rotopaint_ui.panel.panel import Panel
-from rotopaint_ui.session.editing import LET_GO
-from rotopaint_ui.session.session import Box, PlateFacts, State, read_results
+from rotopaint_ui.session.edit_stack import LET_GO
+from rotopaint_ui.session.shot import PlateFacts, read_results
 
 from .conftest import make_document, run_json, write_plate
 from .mouse import LEFT, NONE, move, spot
@@ -77,7 +78,7 @@ def test_from_plate_to_corrected_shapes(
     assert "missing 1004" in panel.top.facts.text()
     assert panel.canvas.tool == "crop"
 
-    panel.session.act("crop box", State(None, {1002: Box(5, 6, 30, 32)}))
+    panel.session.edits.act("crop box", State(None, {1002: Box(5, 6, 30, 32)}))
     seen: list[str] = []
     panel.jobs.worker.happened.connect(lambda facts: seen.append(facts["event"]))
     run(qtbot, panel, engine_of(ENGINE))
@@ -124,8 +125,8 @@ def test_corrections_are_saved_without_being_asked(qtbot: QtBot, panel: Panel, p
 
     state = panel.session.state
     assert state.document is not None
-    panel.session.act("seam", State(edit.set_seam(state.document, "seam", width_px=9.0), state.crops))
-    qtbot.waitUntil(lambda: panel.session.is_saved, timeout=120_000)
+    panel.session.edits.act("seam", State(edit.set_seam(state.document, "seam", width_px=9.0), state.crops))
+    qtbot.waitUntil(lambda: panel.session.shapes_file.is_saved, timeout=120_000)
     assert documents.read(out / "shapes.roto.json").shape("seam").width_px == 9.0
 
 
@@ -211,7 +212,7 @@ def test_the_face_is_found_on_demand_and_its_box_is_a_step(
     panel.commands["find_face"].trigger()
     assert asked == [1002]
     assert panel.session.state.crops == {1002: Box(10, 8, 30, 30)}
-    assert panel.session.last_step == "crop box"
+    assert panel.session.edits.last_step == "crop box"
     text = panel.status.text.text()
     assert text == "The face on 1002: sure by 83%, the largest of 2 faces. Drag the box where it is wrong, then Run"
 
@@ -255,16 +256,24 @@ def test_the_very_first_nudge_can_be_undone_at_once(qtbot: QtBot, shot: Panel) -
     shot.take_tool("select")
     session.select("seam")
     qtbot.keyClick(shot.canvas, Qt.Key.Key_Right, Qt.KeyboardModifier.AltModifier)
-    assert session.is_dragging
+    assert session.edits.is_dragging
     qtbot.keyClick(shot.canvas, Qt.Key.Key_Z, Qt.KeyboardModifier.ControlModifier)
     assert shot.status.text.text() == "Undone: nudge"
     assert session.state == before
 
 
+def test_keys_are_stepped_through(qtbot: QtBot, shot: Panel) -> None:
+    shot.session.go_to(1003)
+    qtbot.keyClick(shot.canvas, Qt.Key.Key_Right, Qt.KeyboardModifier.ControlModifier)
+    assert shot.session.frame == 1005
+    qtbot.keyClick(shot.canvas, Qt.Key.Key_Left, Qt.KeyboardModifier.ControlModifier)
+    assert shot.session.frame == 1003
+
+
 def test_the_tool_in_hand_stays_there_after_a_run(shot: Panel, out: Path) -> None:
     for tool, then in (("landmark", "landmark"), ("clone", "clone"), ("crop", "select")):
         shot.canvas.tool = tool
-        shot.results.take_results(read_results(out), True)
+        shot._results.show_results(read_results(out), True)
         assert shot.canvas.tool == then
 
 
@@ -279,7 +288,7 @@ def test_nothing_else_is_done_while_a_hand_drags(qtbot: QtBot, shot: Panel, monk
     qtbot.mousePress(canvas, LEFT, NONE, spot(canvas, (10, 20)))
     move(qtbot, canvas, (12, 24))
     move(qtbot, canvas, (13, 25))
-    assert session.is_dragging
+    assert session.edits.is_dragging
     shot.commands["accept"].trigger()
     shot.inspector.seam.strength.setValue(50.0)
     shot.commands["run"].trigger()
@@ -287,11 +296,11 @@ def test_nothing_else_is_done_while_a_hand_drags(qtbot: QtBot, shot: Panel, monk
     assert [line.endswith(LET_GO) for line in shot.status.history[-4:]] == [True] * 4
     move(qtbot, canvas, (14, 26))
     qtbot.mouseRelease(canvas, LEFT, NONE, spot(canvas, (14, 26)))
-    assert (session.last_step, session.state.marks, session.seam("seam").strength) == ("move points", {}, 1.0)
+    assert (session.edits.last_step, session.state.marks, session.seam("seam").strength) == ("move points", {}, 1.0)
     assert not shot.commands["accept"].isChecked()
-    assert session.undo() == "move points"
+    assert session.edits.undo() == "move points"
     assert session.state == before
-    assert not session.can_undo
+    assert not session.edits.can_undo
 
 
 def test_a_pack_is_asked_for_when_its_name_is_typed_to_the_end(
@@ -299,7 +308,7 @@ def test_a_pack_is_asked_for_when_its_name_is_typed_to_the_end(
 ) -> None:
     asked, name = list[str | None](), shot.top.pack.lineEdit()
     monkeypatch.setattr(shot.live, "load_pack", asked.append)
-    monkeypatch.setattr(shot.clerk, "ask", lambda *words: None)
+    monkeypatch.setattr(shot._services.exporter, "ask", lambda *words: None)
     name.setFocus()
     name.selectAll()
     qtbot.keyClicks(name, "abc")

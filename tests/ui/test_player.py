@@ -12,7 +12,8 @@ from rotopaint_ui.drawing.render import Overlay
 from rotopaint_ui.engine.frame_cache import PLATE, FrameCache, Look
 from rotopaint_ui.panel.panel import Panel
 from rotopaint_ui.services.player import Player
-from rotopaint_ui.session.session import PlateFacts, Session
+from rotopaint_ui.session.session import Session
+from rotopaint_ui.session.shot import PlateFacts
 from rotopaint_ui.viewer.canvas import Canvas
 
 from .conftest import FRAMES, grabbed, picture

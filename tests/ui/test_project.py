@@ -13,9 +13,10 @@ from rotopaint_ai.errors import PlateError, ProjectError
 from rotopaint_ai.exchange import document as documents
 from rotopaint_ai.project import Project, SeamSettings, State
 from rotopaint_ai.project.run_record import RunRecord
+from rotopaint_ai.project.state import Box
 from rotopaint_ui.session.project_file import look_at_witnesses
-from rotopaint_ui.session.session import Box, PlateFacts, Session, read_results
-from rotopaint_ui.session.shot import frame_paths
+from rotopaint_ui.session.session import Session
+from rotopaint_ui.session.shot import PlateFacts, frame_paths, read_results
 
 from .conftest import FRAMES, make_document, move_points, run_json, write_plate
 
@@ -23,7 +24,7 @@ from .conftest import FRAMES, make_document, move_points, run_json, write_plate
 def drag(session: Session, dx: float) -> None:
     document = session.document
     assert document is not None
-    session.act("move points", replace(session.state, document=move_points(document, "seam", [1003], [0], dx, 0)))
+    session.edits.act("move points", replace(session.state, document=move_points(document, "seam", [1003], [0], dx, 0)))
 
 
 def x(session: Session) -> float:
@@ -55,20 +56,20 @@ def kept(facts: PlateFacts, out: Path) -> Session:
 
 def test_every_act_is_in_the_file_and_can_be_undone_after_closing(kept: Session, facts: PlateFacts) -> None:
     drag(kept, 4.0)
-    kept.mark([1001, 1002], "accepted")
+    kept.review.mark([1001, 1002], "accepted")
     kept.set_seam("seam", SeamSettings(width_px=7.0))
-    kept.undo()
-    state, path = kept.state, kept.project_path
+    kept.edits.undo()
+    state, path = kept.state, kept.project.path
     assert path is not None
     kept.close()
     again = reopened(path, facts)
     assert again.state == state
-    assert again.redo() == "seam settings"
-    assert again.undo() == "seam settings"
-    assert again.undo() == "accept"
-    assert again.undo() == "move points"
+    assert again.edits.redo() == "seam settings"
+    assert again.edits.undo() == "seam settings"
+    assert again.edits.undo() == "accept"
+    assert again.edits.undo() == "move points"
     assert x(again) == 10.0
-    assert again.undo() is None
+    assert again.edits.undo() is None
     again.close()
 
 
@@ -76,9 +77,9 @@ def test_a_session_that_was_killed_is_recovered_with_its_undo(
     kept: Session, facts: PlateFacts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     drag(kept, 4.0)
-    kept.begin("move points")
-    kept.preview(replace(kept.state, crops={1001: Box(0, 0, 9, 9)}))  # under the hand
-    path = kept.project_path
+    kept.edits.begin("move points")
+    kept.edits.preview(replace(kept.state, crops={1001: Box(0, 0, 9, 9)}))  # under the hand
+    path = kept.project.path
     assert path is not None
     monkeypatch.setattr("rotopaint_ai.project.owner._is_alive", lambda pid: False)
     said: list[str] = []
@@ -88,14 +89,14 @@ def test_a_session_that_was_killed_is_recovered_with_its_undo(
     assert said == ["Recovered: the last session ended without closing; 1 step can be undone"]
     assert x(again) == 14.0
     assert again.state.crops == {}
-    again.undo()
+    again.edits.undo()
     assert x(again) == 10.0
     again.close()
 
 
 def test_the_run_record_comes_with_the_project(kept: Session) -> None:
     kept.take_run(read_results(kept.out or Path()))
-    worst, path = kept.worst(), kept.project_path
+    worst, path = kept.worst(), kept.project.path
     kept.close()
     assert path is not None
     again = reopened(path)
@@ -106,11 +107,11 @@ def test_the_run_record_comes_with_the_project(kept: Session) -> None:
 
 def test_a_project_that_is_open_is_opened_again_to_be_written(kept: Session) -> None:
     drag(kept, 4.0)
-    path = kept.project_path
+    path = kept.project.path
     assert path is not None
     kept.open_project(path)
-    assert not kept.is_read_only
-    assert (kept.undo(), x(kept)) == ("move points", 10.0)
+    assert not kept.project.is_read_only
+    assert (kept.edits.undo(), x(kept)) == ("move points", 10.0)
     kept.close()
 
 
@@ -131,7 +132,7 @@ def test_holds_outlive_a_run_of_some_frames_and_the_plate_opened_anew(
     part["errors"]["by_frame"] = {"1005": [4.0, 2.0]}
     (out / "run.json").write_text(json.dumps(part))
     kept.take_run(read_results(out))
-    kept.save()
+    kept.shapes_file.save()
     kept.close()
     again = started(facts, out)
     assert again.hold_frames(1002) == range(1002, 1004)
@@ -140,7 +141,7 @@ def test_holds_outlive_a_run_of_some_frames_and_the_plate_opened_anew(
 
 
 def test_undo_of_a_run_brings_its_record_back_and_redo_too(kept: Session, out: Path) -> None:
-    before, path = kept.run, kept.project_path
+    before, path = kept.run, kept.project.path
     assert path is not None
     kept.prepare_run()
     kept.run = kept.run.with_frame({"frame": 1001, "status": "lost"})  # as it comes while the run goes on
@@ -148,15 +149,15 @@ def test_undo_of_a_run_brings_its_record_back_and_redo_too(kept: Session, out: P
     documents.write(out / "shapes.roto.json", replace(make_document(), fps=25.0))
     kept.take_run(read_results(out))
     after = kept.run
-    kept.mark([1005], "accepted")
-    kept.undo()
+    kept.review.mark([1005], "accepted")
+    kept.edits.undo()
     assert kept.run == after
-    assert kept.undo() == "run"
+    assert kept.edits.undo() == "run"
     assert kept.run == before
     assert kept.hold_frames(1002) == range(1002, 1003)  # an edit here moves the keys of this frame alone again
-    kept.redo()
+    kept.edits.redo()
     assert kept.run == after
-    kept.undo()
+    kept.edits.undo()
     kept.close()
     again = reopened(path)
     assert again.run == before
@@ -175,9 +176,9 @@ def test_a_width_set_by_hand_outlives_a_run(kept: Session) -> None:
 
 
 def test_hand_landmarks_outlive_a_run(kept: Session) -> None:
-    kept.begin("move landmark")
-    kept.move_landmarks(1001, {0: (33.0, 22.0)})
-    kept.end_landmarks()
+    kept.edits.begin("move landmark")
+    kept.corrections.move_landmarks(1001, {0: (33.0, 22.0)})
+    kept.corrections.finish()
     kept.take_run(read_results(kept.out or Path()))
     assert kept.document is not None
     assert kept.document.landmarks.keys[1001][0] == (33.0, 22.0, 0.0)
@@ -187,44 +188,44 @@ def test_hand_landmarks_outlive_a_run(kept: Session) -> None:
 
 def test_shapes_that_a_run_outside_has_written_come_in_as_one_step(kept: Session, facts: PlateFacts, out: Path) -> None:
     drag(kept, 4.0)
-    kept.save()
+    kept.shapes_file.save()
     kept.close()
     again = started(facts, out)
-    assert again.last_step == "move points"  # nothing new on disk
+    assert again.edits.last_step == "move points"  # nothing new on disk
     again.close()
     newer = replace(make_document(), fps=25.0)
     documents.write(out / "shapes.roto.json", newer)
     again = started(facts, out)
-    assert again.last_step == "run"
+    assert again.edits.last_step == "run"
     assert again.document is not None
     assert (again.document.fps, x(again)) == (25.0, 14.0)  # the new shapes, the hand's key
     again.close()
 
 
 def test_a_second_person_reads_and_keeps_nothing(kept: Session, facts: PlateFacts) -> None:
-    path = kept.project_path
+    path = kept.project.path
     assert path is not None
     second = reopened(path, facts)
-    assert second.is_read_only
-    assert second.lock_owner is not None
-    assert " on " in second.lock_owner
+    assert second.project.is_read_only
+    assert second.project.lock_owner is not None
+    assert " on " in second.project.lock_owner
     drag(second, 4.0)
     assert x(second) == 14.0
-    second.undo()
+    second.edits.undo()
     assert x(second) == 10.0
     second.close()
     kept.close()
     third = reopened(path)
-    assert not third.is_read_only
-    assert third.last_step is None
+    assert not third.project.is_read_only
+    assert third.edits.last_step is None
     third.close()
 
 
 def test_a_moved_plate_is_known_again_and_another_one_refused(kept: Session, facts: PlateFacts, tmp_path: Path) -> None:
     write_plate(facts.path.parent)
-    kept.take_witnesses(look_at_witnesses(facts))
+    kept.project.take_witnesses(look_at_witnesses(facts))
     drag(kept, 1.0)
-    path = kept.project_path
+    path = kept.project.path
     kept.close()
     assert path is not None
     moved = tmp_path / "elsewhere"
@@ -238,11 +239,11 @@ def test_a_moved_plate_is_known_again_and_another_one_refused(kept: Session, fac
     assert place.source == facts.source
     with pytest.raises(PlateError, match=r"other pictures than the project's plate \(compared frames 1001-1003, 1005"):
         again.open(replace(facts, path=other / "plate.1001.png"))
-    assert again.awaits_plate
+    assert again.project.awaits_plate
     with pytest.raises(PlateError, match="is 32 x 48, the project was made on plate of 64 x 48"):
         again.open(replace(facts, width=32))
     again.open(replace(facts, path=moved / "plate.1001.png", source=str(moved)))
-    assert not again.awaits_plate
+    assert not again.project.awaits_plate
     assert x(again) == 11.0
     again.close()
     assert reopened(path).open_project(path).source == str(moved)
@@ -259,13 +260,13 @@ def test_a_disk_that_refuses_costs_no_work(kept: Session, monkeypatch: pytest.Mo
         patch.setattr(Project, "append", refuse)
         drag(kept, 4.0)
         drag(kept, 1.0)
-        assert kept.trouble is not None
+        assert kept.project.trouble is not None
         kept.heartbeat()
     assert said == ["Not saved: shot.rotopaint: the disk is full; free some space"]
-    kept.undo()
+    kept.edits.undo()
     kept.heartbeat()
     assert said[-1] == "Saved again: everything is in the project file"
-    state, path = kept.state, kept.project_path
+    state, path = kept.state, kept.project.path
     kept.close()
     assert path is not None
     assert reopened(path).state == state
@@ -278,7 +279,7 @@ def test_a_file_that_cannot_be_opened_leaves_the_open_shot(kept: Session, tmp_pa
         kept.open_project(tmp_path / "bad.rotopaint")
     assert kept.state is before
     drag(kept, 2.0)
-    assert kept.trouble is None
+    assert kept.project.trouble is None
     kept.close()
 
 
@@ -296,16 +297,16 @@ def test_frames_edited_since_they_were_painted_are_known_to_be_stale(kept: Sessi
     assert kept.stale_frames() == []
     drag(kept, 4.0)
     assert kept.stale_frames() == [1003]
-    kept.mark([1001], "accepted")
+    kept.review.mark([1001], "accepted")
     kept.note_painted([1003], kept.state)
     assert kept.stale_frames() == []
-    kept.undo()
-    kept.undo()
+    kept.edits.undo()
+    kept.edits.undo()
     assert kept.stale_frames() == [1003]  # what lies on disk shows the drag
     kept.set_seam("seam", SeamSettings(strength=0.5))
     assert kept.stale_frames() == list(FRAMES)
-    kept.undo()
-    path = kept.project_path
+    kept.edits.undo()
+    path = kept.project.path
     kept.close()
     assert path is not None
     again = reopened(path, facts)

@@ -16,8 +16,8 @@ from rotopaint_ai.shapes.roto import Key, RotoDocument
 from rotopaint_ui.engine.command_lines import run_command, run_frames
 from rotopaint_ui.host import PlateChoice
 from rotopaint_ui.panel.panel import Panel
-from rotopaint_ui.session.session import PlateFacts, Session, read_results
-from rotopaint_ui.session.shot import range_text
+from rotopaint_ui.session.session import Session
+from rotopaint_ui.session.shot import PlateFacts, range_text, read_results
 from rotopaint_ui.settings.preferences import Preferences
 from rotopaint_ui.standalone.app import Window
 
@@ -76,7 +76,7 @@ def test_a_run_goes_on_only_where_one_of_the_same_frames_was_begun(session: Sess
 def test_frames_that_were_not_run_stay_as_they_were(session: Session, out: Path, is_own: bool) -> None:
     session.start_project(out / "shot.rotopaint", read_results(out))
     painted = dict(session.painting.painted)
-    session.mark([1006], "accepted")
+    session.review.mark([1006], "accepted")
     session.set_span((1002, 1003))
     if is_own:
         session.prepare_run(run_frames(session, CHOICE))
@@ -97,7 +97,7 @@ def test_frames_that_were_not_run_stay_as_they_were(session: Session, out: Path,
     assert {f: each for f, each in session.painting.painted.items() if f not in (1002, 1003)} == {
         f: each for f, each in painted.items() if f not in (1002, 1003)
     }
-    assert session.undo() == "run"
+    assert session.edits.undo() == "run"
     assert y(session.document, 1002) == 21.0
     session.close()
 
@@ -105,12 +105,12 @@ def test_frames_that_were_not_run_stay_as_they_were(session: Session, out: Path,
 def test_a_run_under_way_leaves_the_other_frames_in_sight(session: Session) -> None:
     specs = [{"name": "seam", "closed": False, "role": "seam"}, {"name": "eye", "closed": True, "role": "matte"}]
     head = {"width": 64, "height": 48, "pixel_aspect": 1.0, "fps": 24.0, "first_frame": 1002, "last_frame": 1003}
-    session.take_event({"event": "started", "landmarks": ["nose", "chin"], "shapes": specs, **head})
+    session.runs.take_event({"event": "started", "landmarks": ["nose", "chin"], "shapes": specs, **head})
     rows = [list(p._replace(y=40.0)) for p in make_document().shape("seam").at(1002)]
-    session.take_event({"event": "frame", "frame": 1002, "landmarks": [[1, 1, 1], None], "shapes": {"seam": rows}})
-    session.show_live()
+    session.runs.take_event({"event": "frame", "frame": 1002, "landmarks": [[1, 1, 1], None], "shapes": {"seam": rows}})
+    session.runs.show_live()
     assert [y(session.document, frame) for frame in FRAMES] == [20.0, 40.0, 22.0, 24.0, 25.0]
-    session.end_live()
+    session.runs.end_live()
 
 
 def test_records_are_joined_frame_by_frame() -> None:

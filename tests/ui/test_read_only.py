@@ -17,7 +17,8 @@ from rotopaint_ui.panel.export_runner import ExportRunner
 from rotopaint_ui.panel.panel import Panel
 from rotopaint_ui.services.autosave import Autosave
 from rotopaint_ui.services.shot_jobs import ShotJobs
-from rotopaint_ui.session.session import PlateFacts, Session, read_results
+from rotopaint_ui.session.session import Session
+from rotopaint_ui.session.shot import PlateFacts, read_results
 from rotopaint_ui.settings.preferences import Preferences
 
 from .conftest import FakeHost
@@ -27,14 +28,14 @@ from .conftest import FakeHost
 def reader(session: Session, facts: PlateFacts, out: Path) -> Iterator[Session]:
     """A second session on the project that the first one holds, with a change of its own."""
     session.start_project(results=read_results(out))
-    path = session.project_path
+    path = session.project.path
     assert path is not None
     reader = Session()
     reader.open_project(path)
     reader.open(facts, out)
     document = reader.document
     assert document is not None
-    reader.act("seam", replace(reader.state, document=edit.set_seam(document, "seam", width_px=9.0)))
+    reader.edits.act("seam", replace(reader.state, document=edit.set_seam(document, "seam", width_px=9.0)))
     yield reader
     reader.close()
     session.close()
@@ -47,10 +48,12 @@ def files_of(folder: Path) -> dict[Path, bytes]:
 
 
 def test_the_line_names_who_has_it_and_the_way_out(reader: Session) -> None:
-    assert reader.refusal is not None
-    assert reader.project_path is not None
-    assert reader.refusal.startswith(f"{reader.project_path.name}: {reader.lock_owner} has the project open")
-    assert reader.refusal.endswith("close it there, or choose another folder")
+    assert reader.project.refusal is not None
+    assert reader.project.path is not None
+    assert reader.project.refusal.startswith(
+        f"{reader.project.path.name}: {reader.project.lock_owner} has the project open"
+    )
+    assert reader.project.refusal.endswith("close it there, or choose another folder")
 
 
 def test_run_and_make_are_refused(reader: Session, out: Path) -> None:
@@ -63,7 +66,7 @@ def test_run_and_make_are_refused(reader: Session, out: Path) -> None:
     jobs.said.connect(lambda text, kind: said.append(text))
     jobs.run(PlateChoice("plate.####.png"), None, Preferences())
     jobs.make_clean(PlateChoice("plate.####.png"), None, Preferences(), patch=False)
-    assert said == [reader.refusal] * 2
+    assert said == [reader.project.refusal] * 2
     assert not jobs.is_running
     assert files_of(out) == before
 
@@ -71,7 +74,7 @@ def test_run_and_make_are_refused(reader: Session, out: Path) -> None:
 def test_what_would_be_lost_is_refused_and_nothing_looks_as_if_it_were_done(
     qtbot: QtBot, reader: Session, panel: Panel
 ) -> None:
-    path, plate = reader.project_path, reader.plate
+    path, plate = reader.project.path, reader.plate
     assert path is not None
     assert plate is not None
     session = panel.session
@@ -81,15 +84,17 @@ def test_what_would_be_lost_is_refused_and_nothing_looks_as_if_it_were_done(
     state, width = session.state, panel.inspector.seam.width_px
     panel.commands["accept"].trigger()
     width.setValue(9.0)
-    assert not session.rename("seam", "Nose")
-    session.refit()
-    session.spread(1001, 1001, 1003)
+    assert not session.names.rename("seam", "Nose")
+    session.corrections.refit()
+    session.corrections.spread(1001, 1001, 1003)
     panel.commands["find_face"].trigger()
     panel.commands["clear_touchup"].trigger()
     assert session.state is state
     assert not panel.commands["accept"].isChecked()
     assert width.value() == 4.0
-    lines = [line for line in panel.status.history if f"Read only: {session.lock_owner} has the project open" in line]
+    lines = [
+        line for line in panel.status.history if f"Read only: {session.project.lock_owner} has the project open" in line
+    ]
     assert len(lines) == 7
 
 
@@ -101,9 +106,9 @@ def test_autosave_says_it_once_and_save_each_time(qtbot: QtBot, reader: Session,
     autosave.touch()
     qtbot.waitUntil(lambda: len(said) == 1, timeout=120_000)
     autosave._write_beside()
-    assert said == [f"Not saved: {reader.refusal}"]
+    assert said == [f"Not saved: {reader.project.refusal}"]
     autosave.save()
-    assert said == [f"Not saved: {reader.refusal}"] * 2
+    assert said == [f"Not saved: {reader.project.refusal}"] * 2
     assert files_of(out) == before
 
 
@@ -117,7 +122,7 @@ def test_exports_go_anywhere_but_into_the_owners_folder(
     exports.said.connect(lambda text, kind: said.append(text))
     monkeypatch.setattr(exports._writer, "ask", lambda *words: asked.append(words))
     exports.export()
-    assert (said, asked) == ([reader.refusal], [])
+    assert (said, asked) == ([reader.project.refusal], [])
     tab.folder.setText(str(tmp_path / "mine"))
     exports.export()
     assert len(asked) == 1

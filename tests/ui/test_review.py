@@ -12,9 +12,9 @@ from PySide6.QtGui import QTextDocument
 from pytestqt.qtbot import QtBot
 
 from rotopaint_ai.exchange import document as documents
-from rotopaint_ai.pipeline.overrides import overrides_of
-from rotopaint_ai.pipeline.record_store import FrameRecord
-from rotopaint_ai.pipeline.second_opinion import summary
+from rotopaint_ai.pipeline.artist import overrides_of
+from rotopaint_ai.pipeline.records import FrameRecord
+from rotopaint_ai.pipeline.second import content
 from rotopaint_ai.project import run_record
 from rotopaint_ai.project.state import Spread, State
 from rotopaint_ai.shapes.roto import Key
@@ -24,7 +24,8 @@ from rotopaint_ui.inspector.shapes_tab import ShapesTab
 from rotopaint_ui.services.review_loop import ReviewLoop, Visits
 from rotopaint_ui.session.corrections import KeysReply, LandmarkDrag, ShapesReply
 from rotopaint_ui.session.key_diff import moved_keys
-from rotopaint_ui.session.session import Session, read_results
+from rotopaint_ui.session.session import Session
+from rotopaint_ui.session.shot import read_results
 from rotopaint_ui.session.spread_reach import SpreadReach
 from rotopaint_ui.timeline.timeline import Timeline
 
@@ -61,7 +62,7 @@ def said() -> list[str]:
 def loop(session: Session, said: list[str]) -> ReviewLoop:
     loop = ReviewLoop(session, said.append)
     session.listeners.append(loop.refresh)
-    session.live = FakeLive()
+    session.corrections.live = FakeLive()
     loop.refresh()
     return loop
 
@@ -70,7 +71,7 @@ def correct(session: Session, frame: int, shape: str = "seam") -> None:
     """A person moves a point of a shape."""
     session.go_to(frame)
     document = move_points(session.document, shape, [frame], {0}, 1, 0)  # type: ignore[arg-type]
-    session.act("move points", replace(session.state, document=document))
+    session.edits.act("move points", replace(session.state, document=document))
 
 
 def test_n_goes_from_worst_to_less_bad_and_skips_what_is_accepted(loop: ReviewLoop, session: Session) -> None:
@@ -86,15 +87,15 @@ def test_a_keyed_shape_is_settled_and_the_frame_stays_by_the_others(loop: Review
     assert session.worst() == [1006, 1003, 1005, 1002, 1001]
     correct(session, 1005)
     assert session.worst() == [1006, 1003, 1002, 1005, 1001]  # 0.5 px of the eye, as the seam at 1002
-    assert session.settled_frames() == set()
+    assert session.review.settled_frames() == set()
     correct(session, 1005, "eye")
     assert session.worst() == [1006, 1003, 1002, 1001]
-    assert session.settled_frames() == {1005}
+    assert session.review.settled_frames() == {1005}
     correct(session, 1006)
     assert session.worst()[0] == 1006  # lost, and the eye is not where it should be
-    session.mark([1006], "accepted")
+    session.review.mark([1006], "accepted")
     assert session.worst() == [1003, 1002, 1001]
-    assert session.settled_frames() == {1005, 1006}
+    assert session.review.settled_frames() == {1005, 1006}
 
 
 class Follows(FakeLive):
@@ -107,11 +108,11 @@ class Follows(FakeLive):
 
 def place(session: Session, frame: int) -> None:
     """A person places the nose."""
-    session.live = Follows()
+    session.corrections.live = Follows()
     session.go_to(frame)
-    session.begin("move landmark")
-    session.move_landmarks(frame, {0: (30.0, 23.0)})  # on the seam's second point, once that has followed
-    session.end_landmarks()
+    session.edits.begin("move landmark")
+    session.corrections.move_landmarks(frame, {0: (30.0, 23.0)})  # on the seam's second point, once that has followed
+    session.corrections.finish()
 
 
 def test_shapes_that_followed_a_landmark_are_settled(loop: ReviewLoop, session: Session, qtbot: QtBot) -> None:
@@ -127,26 +128,26 @@ def test_shapes_that_followed_a_landmark_are_settled(loop: ReviewLoop, session: 
         tab.refresh()
     assert [shapes.row_of(name).text(3) for name in ("seam", "eye")] == ["followed", "1.00"]
     assert "\u25c6 followed" in {row[2] for row in frame_tab._shape_rows(session.document)}
-    assert session.run.error_left(1003, session.keyed_frames()) == 1.0
+    assert session.run.error_left(1003, session.review.keyed_frames()) == 1.0
     assert timeline._settled()["seam"] == {1003}
     assert timeline._settled()["eye"] == frozenset()
     assert loop.reason() == "eye may be 1.0 px off"
     correct(session, 1003, "eye")
     assert session.worst() == [1006, 1005, 1002, 1001]
     assert loop.reason() == ""
-    session.undo()
-    session.undo()
+    session.edits.undo()
+    session.edits.undo()
     assert session.worst()[:2] == [1006, 1003]
     assert timeline._settled()["seam"] == frozenset()
 
 
 def test_a_shape_that_moved_along_beside_its_landmark_is_not_settled(loop: ReviewLoop, session: Session) -> None:
-    session.live = Follows()
+    session.corrections.live = Follows()
     session.go_to(1003)
-    session.begin("move landmark")
-    session.move_landmarks(1003, {0: (30.0, 34.0)})  # far from the seam, which is predicted from it
-    session.end_landmarks()
-    assert session.keyed_frames()["seam"] == frozenset()
+    session.edits.begin("move landmark")
+    session.corrections.move_landmarks(1003, {0: (30.0, 34.0)})  # far from the seam, which is predicted from it
+    session.corrections.finish()
+    assert session.review.keyed_frames()["seam"] == frozenset()
     assert overrides_of(session.state).splines.keys() == {1003}  # a run leaves it where it went all the same
     assert loop.reason() == "seam may be 2.0 px off"
 
@@ -154,20 +155,20 @@ def test_a_shape_that_moved_along_beside_its_landmark_is_not_settled(loop: Revie
 def test_shapes_that_followed_a_landmark_stay_settled_after_a_run(
     loop: ReviewLoop, session: Session, out: Path
 ) -> None:
-    """A run takes the artist's shapes over (`pipeline.overrides`): none of them is a prediction."""
+    """A run takes the artist's shapes over (`pipeline.artist`): what it writes there is no prediction of the models."""
     place(session, 1003)
-    session.live = None
+    session.corrections.live = None
     assert session.document is not None
     documents.write(out / "shapes.roto.json", session.document)
     session.take_run(read_results(out))
-    assert session.keyed_frames()["seam"] == {1003}
+    assert session.review.keyed_frames()["seam"] == {1003}
     session.take_run(read_results(out))
-    assert session.keyed_frames()["seam"] == {1003}
+    assert session.review.keyed_frames()["seam"] == {1003}
     assert overrides_of(session.state).splines.keys() == {1003}
 
 
 def test_a_run_carries_on_what_had_been_carried_on_and_no_more(loop: ReviewLoop, session: Session, out: Path) -> None:
-    live = session.live
+    live = session.corrections.live
     assert isinstance(live, FakeLive)
     correct(session, 1003)
     loop.drag(SpreadReach(1003, 1002, 1005), has_let_go=False)
@@ -180,7 +181,7 @@ def test_a_run_carries_on_what_had_been_carried_on_and_no_more(loop: ReviewLoop,
     assert session.document is not None
     sources = {frame: key.source for frame, key in session.document.shape("seam").keys.items()}
     assert sources == {1001: "model", 1002: "propagated", 1003: "human", 1005: "propagated", 1006: "model"}
-    assert [session.undo(), session.undo()] == ["carry on corrections", "run"]
+    assert [session.edits.undo(), session.edits.undo()] == ["carry on corrections", "run"]
     loop.refit()
     live.asked.clear()
     session.prepare_run([1006])
@@ -230,7 +231,7 @@ def test_doubts_stand_over_the_bars_in_a_form_of_their_own(qtbot: QtBot, session
 
 
 def test_the_second_opinion_is_read_from_run_json_and_kept(tmp_path: Path) -> None:
-    opinion = summary([FrameRecord(1001, "done", agreement=0.9), FrameRecord(1002, "done", agreement=0.3)])
+    opinion = content([FrameRecord(1001, "done", agreement=0.9), FrameRecord(1002, "done", agreement=0.3)])
     path = tmp_path / "run.json"
     path.write_text(json.dumps({**run_json(), "second_opinion": opinion}))
     run = run_record.read(path)
@@ -260,8 +261,8 @@ def test_the_error_strip_shows_what_is_left(qtbot: QtBot, session: Session) -> N
 
 
 def test_the_filter_leaves_marked_frames_in_order(loop: ReviewLoop, session: Session) -> None:
-    session.mark([1002, 1005], "needs work")
-    session.mark([1001], "accepted")
+    session.review.mark([1002, 1005], "needs work")
+    session.review.mark([1001], "accepted")
     loop.visits = Visits.NEEDS_WORK
     assert loop.frames() == [1002, 1005]
     session.go_to(1003)
@@ -283,7 +284,7 @@ def test_a_mark_means_the_whole_hold_and_again_takes_it_back(loop: ReviewLoop, s
     assert session.state.marks == {1002: "accepted", 1003: "accepted"}
     loop.mark("accepted")
     assert session.state.marks == {}
-    session.undo()
+    session.edits.undo()
     assert session.state.marks == {1002: "accepted", 1003: "accepted"}
 
 
@@ -328,7 +329,7 @@ def test_spread_moves_keys_inside_the_bracket_and_no_human_key(
     assert said[-1] == "Spread: 1 keys of 1 shape moved, most by 2.0 px at 1002. Undo takes it back"
     assert loop.moved is not None
     assert dict(loop.moved.by_frame) == {1002: 2.0}
-    session.undo()
+    session.edits.undo()
     assert session.document == before
     assert loop.moved is None
 
@@ -348,8 +349,8 @@ def test_refit_needs_a_correction(loop: ReviewLoop, session: Session, said: list
     assert said == ["Nothing to learn from yet: correct a few frames first"]
     correct(session, 1003)
     loop.refit()
-    assert isinstance(session.live, FakeLive)
-    assert session.live.asked == [None]
+    assert isinstance(session.corrections.live, FakeLive)
+    assert session.corrections.live.asked == [None]
     assert said[-1].startswith("Refit shot: 4 keys of 1 shape moved, most by 2.0 px")
 
 

@@ -11,20 +11,22 @@ import pytest
 from rotopaint_ai.errors import DocumentError
 from rotopaint_ai.exchange import document as documents
 from rotopaint_ai.project import run_record
-from rotopaint_ui.session.session import HAND_NAME, Box, PlateFacts, Session, State, read_results
+from rotopaint_ai.project.state import Box, State
+from rotopaint_ui.session.session import Session
+from rotopaint_ui.session.shot import HAND_NAME, PlateFacts, read_results
 
 from .conftest import make_document, move_points, run_json
 
 
 def drag(session: Session, dx: float) -> None:
     """A gesture of three moves of the seam's first point."""
-    session.begin("move points")
+    session.edits.begin("move points")
     for part in (0.3, 0.7, 1.0):
-        document = session.before_gesture.document
+        document = session.edits.before_gesture.document
         assert document is not None
         moved = move_points(document, "seam", session.held_frames(), {0}, dx * part, 0)
-        session.preview(replace(session.before_gesture, document=moved))
-    session.commit()
+        session.edits.preview(replace(session.edits.before_gesture, document=moved))
+    session.edits.commit()
 
 
 def opened(facts: PlateFacts, out: Path) -> Session:
@@ -43,30 +45,30 @@ def test_one_gesture_is_one_step_and_undo_redo_go_both_ways(session: Session) ->
     drag(session, 4.0)
     drag(session, 1.0)
     assert x_at(session) == 15.0
-    assert session.undo() == "move points"
+    assert session.edits.undo() == "move points"
     assert x_at(session) == 14.0
-    session.undo()
+    session.edits.undo()
     assert x_at(session) == 10.0
     assert session.document == make_document()
-    assert session.undo() is None
-    session.redo()
-    session.redo()
+    assert session.edits.undo() is None
+    session.edits.redo()
+    session.edits.redo()
     assert x_at(session) == 15.0
 
 
 def test_a_new_act_forgets_what_was_undone(session: Session) -> None:
     drag(session, 4.0)
-    session.undo()
+    session.edits.undo()
     drag(session, 2.0)
-    assert not session.can_redo
+    assert not session.edits.can_redo
 
 
 def test_an_aborted_gesture_leaves_nothing(session: Session) -> None:
-    session.begin("crop box")
-    session.preview(State(session.document, {1001: Box(1, 2, 30, 30)}))
-    session.abort()
+    session.edits.begin("crop box")
+    session.edits.preview(State(session.document, {1001: Box(1, 2, 30, 30)}))
+    session.edits.abort()
     assert session.state.crops == {}
-    assert not session.can_undo
+    assert not session.edits.can_undo
 
 
 def test_an_edit_in_a_hold_reaches_all_of_it(facts: PlateFacts, out: Path) -> None:
@@ -91,7 +93,7 @@ def test_worst_frames_lost_first_then_by_error_of_what_is_not_keyed_by_hand(sess
     session.go_to(1003)
     drag(session, 2.0)
     assert session.worst() == [1006, 1003, 1005, 1002, 1001]  # the eye, 1.0 px, as the seam at 1005
-    session.mark([1003], "accepted")
+    session.review.mark([1003], "accepted")
     assert session.worst() == [1006, 1005, 1002, 1001]
 
 
@@ -103,10 +105,10 @@ def test_of_a_hold_the_first_frame_stands_for_all() -> None:
 
 
 def test_save_writes_once_and_marks_human_keys(session: Session, out: Path) -> None:
-    assert not session.save()
+    assert not session.shapes_file.save()
     drag(session, 4.0)
-    assert session.save()
-    assert not session.save()
+    assert session.shapes_file.save()
+    assert not session.shapes_file.save()
     saved = documents.read(out / "shapes.roto.json")
     assert saved.shape("seam").keys[1001].source == "human"
     assert saved.shape("seam").keys[1001].points[0].x == 14.0
@@ -114,35 +116,35 @@ def test_save_writes_once_and_marks_human_keys(session: Session, out: Path) -> N
 
 def test_undo_goes_on_working_after_saving(session: Session, out: Path) -> None:
     drag(session, 4.0)
-    session.save()
-    session.undo()
-    session.save()
+    session.shapes_file.save()
+    session.edits.undo()
+    session.shapes_file.save()
     assert documents.read(out / "shapes.roto.json") == make_document()
 
 
 def test_a_run_keeps_human_keys_and_is_one_step(session: Session, out: Path) -> None:
     drag(session, 4.0)
-    session.save()
+    session.shapes_file.save()
     session.prepare_run()
     documents.write(out / "shapes.roto.json", move_points(make_document(), "seam", [1001, 1002], {0}, -5, 0))
     session.take_run(read_results(out))
-    assert not session.is_saved
-    session.save()
+    assert not session.shapes_file.is_saved
+    session.shapes_file.save()
     assert (x_at(session, 1001), x_at(session, 1002)) == (14.0, 5.0)
     assert documents.read(out / "shapes.roto.json").shape("seam").keys[1001].source == "human"
     assert not (out / HAND_NAME).exists()
-    assert session.undo() == "run"
+    assert session.edits.undo() == "run"
     assert x_at(session, 1002) == 10.0
 
 
 def test_a_crash_during_a_run_does_not_cost_human_keys(session: Session, facts: PlateFacts, out: Path) -> None:
     drag(session, 4.0)
-    session.save()
+    session.shapes_file.save()
     session.prepare_run()
     documents.write(out / "shapes.roto.json", make_document())  # the run wrote its shapes, then everything died
     again = opened(facts, out)
     assert x_at(again) == 14.0
-    assert not again.is_saved
+    assert not again.shapes_file.is_saved
 
 
 def test_a_damaged_document_is_one_line_and_the_plate_opens(facts: PlateFacts, out: Path) -> None:
@@ -165,32 +167,24 @@ def test_the_frame_stays_in_the_plate_and_may_stand_on_a_hole(session: Session) 
     assert session.frame == 1001
 
 
-def test_keys_are_stepped_through(session: Session) -> None:
-    session.go_to(1003)
-    session.step_key(1)
-    assert session.frame == 1005
-    session.step_key(-1)
-    assert session.frame == 1003
-
-
 def test_live_shapes_are_shown_and_not_kept(session: Session) -> None:
     drag(session, 4.0)
     started = {"event": "started", "width": 64, "height": 48, "first_frame": 1001, "last_frame": 1006}
     started |= {"pixel_aspect": 1.0, "fps": 24.0, "landmarks": ["nose"]}
     started |= {"shapes": [{"name": "seam", "closed": False, "role": "seam", "feather_px": 0.0}]}
-    session.take_event(started)
+    session.runs.take_event(started)
     rows = [[1, 2, 0, 0, 1, 0], [3, 2, 0, 0, 1, 0], [5, 2, -1, 0, 0, 0]]
     event = {"event": "frame", "frame": 1002, "status": "done", "landmarks": [[7, 8, 0.5]], "shapes": {"seam": rows}}
-    session.take_event({**event, "expected_error_px": {"seam": 4.0}, "widths": {"seam": 6.0}})
-    session.show_live()
-    assert session.is_live
+    session.runs.take_event({**event, "expected_error_px": {"seam": 4.0}, "widths": {"seam": 6.0}})
+    session.runs.show_live()
+    assert session.runs.is_live
     assert session.document is not None
     assert session.document.shape("seam").at(1002)[0].x == 1
     assert session.document.shape("seam").width_px == 6.0
     assert session.document.shape("seam").keys[1001].source == "human"
     assert session.document.landmarks.keys[1002][0] == (7, 8, 0.5)
     assert session.run.error_at(1002) == 4.0
-    session.end_live()
+    session.runs.end_live()
     assert x_at(session) == 14.0
     assert x_at(session, 1002) == 10.0
 
@@ -214,9 +208,9 @@ def test_the_report_room_and_the_screens_read_one_run_json(out: Path) -> None:
 
 def test_a_gesture_that_leads_back_is_no_step_and_leaves_no_trace(session: Session) -> None:
     before = session.state
-    session.begin("move points")
-    session.preview(replace(before, marks={1001: "accepted"}))
-    session.preview(replace(before, marks={}))
-    session.commit()
+    session.edits.begin("move points")
+    session.edits.preview(replace(before, marks={1001: "accepted"}))
+    session.edits.preview(replace(before, marks={}))
+    session.edits.commit()
     assert session.state is before
-    assert not session.can_undo
+    assert not session.edits.can_undo

@@ -49,7 +49,7 @@ def test_what_a_stopped_run_said_goes_with_its_shapes(
     for is_first in (False, True):
         if is_first:
             session.start_project(out / "shot.rotopaint")
-            session.act("none", State())
+            session.edits.act("none", State())
             session.run = RunRecord()
         with qtbot.waitSignal(jobs.ended, timeout=120_000) as ended:
             jobs.run(PlateChoice("plate.####.png"), None, Preferences())
@@ -57,7 +57,7 @@ def test_what_a_stopped_run_said_goes_with_its_shapes(
         if not is_first:
             assert session.document == make_document()
             assert session.run == before  # the new run's errors are of shapes that nobody sees
-    assert (session.last_step, session.run.lost) == ("stopped run", {1002})
+    assert (session.edits.last_step, session.run.lost) == ("stopped run", {1002})
     session.close()
     again = Session()
     again.open_project(out / "shot.rotopaint")

@@ -12,10 +12,10 @@ from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 import rotopaint_ai
-from rotopaint_ai.project.state import SeamSettings
+from rotopaint_ai.project.state import SeamSettings, State
 from rotopaint_ui.panel.panel import Panel
 from rotopaint_ui.panel.status_line import _PANEL_WORDS, StatusLine
-from rotopaint_ui.session.session import PlateFacts, State, read_results
+from rotopaint_ui.session.shot import PlateFacts, read_results
 
 from .conftest import move_points
 
@@ -29,16 +29,16 @@ def test_undo_in_a_drag_says_that_the_drag_comes_first(panel: Panel, facts: Plat
     session, undo = panel.session, panel.commands["undo"]
     session.open(facts, out)
     session.take_results(read_results(out))
-    session.act("move points", moved(session.state, 2.0))
-    session.begin("move points")
-    session.preview(moved(session.state, 1.0))
+    session.edits.act("move points", moved(session.state, 2.0))
+    session.edits.begin("move points")
+    session.edits.preview(moved(session.state, 1.0))
     undo.trigger()
     assert panel.status.text.text() == "Let go of the drag first, or leave it with Esc"
-    assert session.is_dragging
-    session.abort()
+    assert session.edits.is_dragging
+    session.edits.abort()
     undo.trigger()
     assert panel.status.text.text() == "Undone: move points"
-    session.undo()
+    session.edits.undo()
     undo.setEnabled(True)
     undo.trigger()
     assert panel.status.text.text() == "Nothing to be undone"

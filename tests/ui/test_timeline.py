@@ -93,7 +93,7 @@ def test_keys_differ_in_form_as_well_as_in_colour(timeline: Timeline, session: S
     for frame, source in ((1001, "human"), (1002, "propagated"), (1003, "model")):
         keys[frame] = replace(keys[frame], source=source)  # type: ignore[arg-type]
     shapes = tuple(s.with_keys(keys) if s.name == "seam" else s for s in document.shapes)
-    session.act("sources", replace(session.state, document=replace(document, shapes=shapes)))
+    session.edits.act("sources", replace(session.state, document=replace(document, shapes=shapes)))
     session.select("seam")
     session.go_to(1006)
     timeline.refresh()
@@ -143,8 +143,8 @@ def test_a_bracket_that_is_nowhere_near_is_not_taken(timeline: Timeline) -> None
 
 
 def test_marks_stand_in_their_strip(timeline: Timeline, session: Session) -> None:
-    session.mark([1002], "accepted")
-    session.mark([1003], "needs work")
+    session.review.mark([1002], "accepted")
+    session.review.mark([1003], "needs work")
     session.go_to(1006)
     timeline.refresh()
     image, top = timeline.grab().toImage(), int(timeline.place_of("marks")) - 5
@@ -169,14 +169,14 @@ def test_frames_that_a_person_is_done_with_lose_their_colour(timeline: Timeline,
         return {picture.pixelColor(x, y).rgb() for y in range(middle - BARS // 2, middle + BARS // 2)}
 
     assert SETTLED.rgb() not in colours(1003)
-    session.mark([1003], "accepted")
+    session.review.mark([1003], "accepted")
     assert SETTLED.rgb() in colours(1003)
     assert SETTLED.rgb() not in colours(1002)
-    session.mark([1003], None)
+    session.review.mark([1003], None)
     session.select("seam")
     assert session.document is not None
     moved = move_points(session.document, "seam", [1005], [0], 1, 0)
-    session.act("move points", replace(session.state, document=moved))
+    session.edits.act("move points", replace(session.state, document=moved))
     assert SETTLED.rgb() in colours(1005)
     session.select("eye")  # nobody has keyed the eye there
     assert SETTLED.rgb() not in colours(1005)

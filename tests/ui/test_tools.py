@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from rotopaint_ai.shapes.roto import ControlPoint
+from rotopaint_ui.session.project_file import ProjectFile
 from rotopaint_ui.session.session import Session
 from rotopaint_ui.tools.clone import CloneTool
 from rotopaint_ui.tools.select import select_under
@@ -27,7 +28,7 @@ def test_a_click_that_trembles_moves_nothing(qtbot: QtBot, canvas: Canvas, sessi
     session.select("seam")
     drag(qtbot, canvas, (30, 20), (30.2, 20.2), (30.1, 20))
     assert places(session)[1] == (30, 20)
-    assert not session.can_undo
+    assert not session.edits.can_undo
     assert session.selection.points == {1}
 
 
@@ -69,8 +70,8 @@ def test_nothing_is_changed_in_a_project_that_is_read_only(
 ) -> None:
     said: list[str] = []
     session.said.append(said.append)
-    monkeypatch.setattr(Session, "is_read_only", property(lambda self: True))
-    monkeypatch.setattr(Session, "lock_owner", property(lambda self: "mia on ws7"))
+    monkeypatch.setattr(ProjectFile, "is_read_only", property(lambda self: True))
+    monkeypatch.setattr(ProjectFile, "lock_owner", property(lambda self: "mia on ws7"))
     before = session.state
     for tool, start in (
         ("select", (30, 20)),
@@ -112,11 +113,11 @@ def test_a_release_that_is_lost_ends_the_drag_all_the_same(qtbot: QtBot, canvas:
     QApplication.sendEvent(canvas, event)
     assert not canvas.is_held
     assert places(session)[1] == (33, 24)
-    assert session.undo() == "move points"
+    assert session.edits.undo() == "move points"
     qtbot.mousePress(canvas, LEFT, NONE, spot(canvas, (30, 20)))
     move(qtbot, canvas, (33, 24))
     canvas.hide()
-    assert not session.is_dragging
+    assert not session.edits.is_dragging
     assert places(session)[1] == (30, 20)
 
 
@@ -124,7 +125,7 @@ def test_another_frame_can_be_shown_while_the_engine_still_answers(
     qtbot: QtBot, canvas: Canvas, session: Session
 ) -> None:
     engine = Engine()
-    session.live = engine
+    session.corrections.live = engine
     canvas.tool = "landmark"
     drag(qtbot, canvas, (30, 20), (30, 22), (30, 26))
     session.go_to(1003)
@@ -132,7 +133,7 @@ def test_another_frame_can_be_shown_while_the_engine_still_answers(
     engine.answer()
     assert [y for _, y in places(session)] == [26, 26, 26]
     assert [y for _, y in places(session, "seam", 1003)] == [22, 22, 22]
-    assert session.undo() == "move landmark"
+    assert session.edits.undo() == "move landmark"
 
 
 def test_escape_leaves_a_rubber_band_and_what_was_selected(qtbot: QtBot, canvas: Canvas, session: Session) -> None:
@@ -156,7 +157,7 @@ def test_a_tangent_turns_its_partner_breaks_with_ctrl_and_mirrors_with_shift(
         session.select("seam", frozenset({1}))
         drag(qtbot, canvas, (35, 20), (33, 22), (30, 30), held=held)
         point = points(session)[1]
-        session.undo()
+        session.edits.undo()
         return point
 
     assert dragged(NONE) == pytest.approx((30, 20, 0, -5, 0, 10))
@@ -210,7 +211,7 @@ def test_ctrl_alt_click_puts_a_point_on_the_curve_in_every_key(qtbot: QtBot, can
     assert canvas.edit("delete")
     assert len(points(session)) == 3
     assert places(session) == Near([(10, 20), (30, 20), (50, 20)])
-    assert [session.undo(), session.undo()] == ["delete point", "add point"]
+    assert [session.edits.undo(), session.edits.undo()] == ["delete point", "add point"]
 
 
 def test_the_points_tool_adds_by_a_click_takes_away_with_ctrl_and_drags(
@@ -243,7 +244,7 @@ def test_keys_smooth_cusp_join_and_mirror(canvas: Canvas, session: Session) -> N
     session.select("seam", frozenset({0}))
     assert canvas.edit("mirror")
     assert points(session)[0] == pytest.approx((10, 20, -2.5, 0, 2.5, 0))
-    assert [session.undo() for _ in range(3)] == ["mirror tangents", "cusp points", "smooth points"]
+    assert [session.edits.undo() for _ in range(3)] == ["mirror tangents", "cusp points", "smooth points"]
 
 
 @pytest.mark.parametrize(
@@ -281,13 +282,13 @@ def test_the_brush_pushes_what_is_near_and_shift_sizes_it(qtbot: QtBot, canvas: 
     session.select("seam")
     drag(qtbot, canvas, (30, 20), (35, 20), (44, 20), held=SHIFT)  # 140 screen pixels wider
     assert brush.radius == 200
-    assert not session.can_undo
+    assert not session.edits.can_undo
     drag(qtbot, canvas, (30, 20), (30, 22), (30, 24))
     weight = (1 - 0.0) ** 2
     assert places(session)[1] == pytest.approx((30, 20 + 4 * weight))
     assert places(session)[0] == (10, 20)  # 20 plate pixels away: at the very edge
     assert points(session)[1].out_dy == pytest.approx(4 * (1 - (5 / 20) ** 2) ** 2 - 4)
-    assert session.undo() == "reshape"
+    assert session.edits.undo() == "reshape"
     canvas.brush_smaller()
     canvas.brush_larger()
     assert brush.radius == pytest.approx(200)
@@ -298,13 +299,13 @@ def test_the_box_moves_scales_and_turns_about_its_pivot(qtbot: QtBot, canvas: Ca
     session.select("eye")  # box (20, 8) to (28, 14), drawn 1.2 plate pixels wider; pivot (24, 11)
     drag(qtbot, canvas, (22, 12), (23, 12), (25, 14))
     assert places(session, "eye") == Near([(23, 10), (31, 10), (27, 16)])
-    session.undo()
+    session.edits.undo()
     drag(qtbot, canvas, (29.2, 15.2), (30, 16), (34.4, 19.4))  # 5.2 and 4.2 from the pivot: twice as far
     assert places(session, "eye") == Near([(16, 5), (32, 5), (24, 17)])
-    session.undo()
+    session.edits.undo()
     drag(qtbot, canvas, (24 + 7, 11), (28, 18), (24, 11 + 6))  # a quarter turn, clockwise to the eye
     assert places(session, "eye") == Near([(27, 7), (27, 15), (21, 11)])
-    assert session.undo() == "rotate points"
+    assert session.edits.undo() == "rotate points"
     drag(qtbot, canvas, (24, 11), (22, 9), (20, 8))  # the pivot
     drag(qtbot, canvas, (29.2, 15.2), (30, 16), (29.2 + 9.2, 15.2), held=NONE)
     assert places(session, "eye")[0] == pytest.approx((20, 8))
@@ -318,7 +319,7 @@ def test_shift_scales_both_ways_alike_and_turns_by_fifteen_degrees(
     session.select("eye")
     drag(qtbot, canvas, (29.2, 15.2), (30, 15), (34.4, 15.2), held=SHIFT)
     assert places(session, "eye") == Near([(16, 5), (32, 5), (24, 17)])
-    session.undo()
+    session.edits.undo()
     drag(qtbot, canvas, (31, 11), (30, 14), (27, 16.4), held=SHIFT)  # 60.9 degrees: 60
     assert places(session, "eye")[2] == pytest.approx((24 - 3 * 0.75**0.5, 12.5))
 
@@ -332,7 +333,7 @@ def test_the_width_grows_by_twice_the_way_from_the_curve(qtbot: QtBot, canvas: C
     assert session.seam("seam").width_px == pytest.approx(10)
     drag(qtbot, canvas, (20, 22), (20, 23), (20, 26), held=SHIFT)
     assert session.document.shape("seam").feather_px == pytest.approx(4)
-    assert [session.undo(), session.undo()] == ["seam width", "seam width"]
+    assert [session.edits.undo(), session.edits.undo()] == ["seam width", "seam width"]
     assert session.document.shape("seam").width_px == 4
     assert session.seam("seam").width_px is None
 
@@ -368,8 +369,8 @@ def test_the_clone_brush_copies_from_where_ctrl_was_clicked(qtbot: QtBot, canvas
     assert session.state.strokes[1002] == session.state.strokes[1001]  # the whole hold
     drag(qtbot, canvas, (40, 20), (44, 20))  # goes on beside it, as brushes do
     assert [(s.dx, s.dy) for s in session.state.strokes[1001]] == [(-2, 15), (-2, 15)]
-    assert [session.undo(), session.undo(), session.undo()] == ["clone stroke", "clone stroke", None]
+    assert [session.edits.undo(), session.edits.undo(), session.edits.undo()] == ["clone stroke", "clone stroke", None]
     qtbot.mousePress(canvas, LEFT, NONE, spot(canvas, (40, 20)))
     move(qtbot, canvas, (44, 20))
     canvas.cancel_gesture()
-    assert (session.state.strokes, session.can_undo) == ({}, False)
+    assert (session.state.strokes, session.edits.can_undo) == ({}, False)

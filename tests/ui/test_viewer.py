@@ -232,7 +232,7 @@ def test_the_wipe_is_moved_turned_and_shows_the_clean_plate_on_its_far_side(
     shown = grabbed(canvas)
     assert shown[40, 60].tolist() == [0x40] * 3  # above the level line the plate
     assert shown[440, 60].tolist() == [0xA0] * 3
-    assert not session.can_undo
+    assert not session.edits.can_undo
     canvas.show_wipe(False)
     assert grabbed(canvas)[440, 60].tolist() == [0x40] * 3
 

@@ -55,8 +55,8 @@ def run_command(
     crops = [box.word(frame) for frame, box in sorted(session.state.crops.items())]
     for crop in crops or ["auto"]:
         words += ["--crop", crop]
-    if session.project_path is not None:
-        words += ["--project", str(session.project_path), "--leave-project"]
+    if session.project.path is not None:
+        words += ["--project", str(session.project.path), "--leave-project"]
     if pack is not None:
         words += ["--model", pack]
     wanted = frames_argument(choice, frames)
@@ -101,10 +101,10 @@ def clean_command(
 
 def _what_to_paint(session: Session) -> list[str]:
     """Shapes, settings of seams and touch-up."""
-    if session.project_path is not None:
-        return ["--project", str(session.project_path), "--leave-project"]
+    if session.project.path is not None:
+        return ["--project", str(session.project.path), "--leave-project"]
     assert session.out is not None
-    words = [str(session.shapes_path)]
+    words = [str(session.shapes_file.path)]
     seams = {shape.name: session.seam(shape.name) for shape in seams_of(session.state.document)}
     if session.state.seams:
         write_settings(session.out / SETTINGS_NAME, seams)

@@ -70,7 +70,7 @@ class ExportTab(QWidget):
     def refresh(self) -> None:
         """Show the session as it is now; keys are counted again when they have changed."""
         document, out = self._session.document, self._session.out
-        has_document = document is not None and not self._session.is_live
+        has_document = document is not None and not self._session.runs.is_live
         self.empty.setVisible(document is None)
         for widget in (self.export, self.reduces, self.tolerance, self.host, self.mattes, *self.formats.values()):
             widget.setEnabled(has_document)
@@ -185,7 +185,7 @@ class ExportTab(QWidget):
 
 def training_text(session: Session) -> str:
     """Which frames training may learn from, and how it gets them."""
-    path, frames = session.project_path, corrected_frames(session.state)
+    path, frames = session.project.path, corrected_frames(session.state)
     if path is None or not frames:
         return "Frames that you correct or accept wait in the project for training."
     return f"{len(frames)} corrected or accepted frames wait in the project: rotopaint mine {path.name}"

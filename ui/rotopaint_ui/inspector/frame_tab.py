@@ -104,7 +104,7 @@ class FrameTab(QWidget):
                 group = QTreeWidgetItem(self.table, [title])
                 group.setFlags(Qt.ItemFlag.ItemIsEnabled)
                 for name, error, source in rows:
-                    called = self._session.name_of(name) if title == "Shapes" else name
+                    called = self._session.names.of(name) if title == "Shapes" else name
                     item = self._add(group, called, error, source)
                     if title == "Shapes":
                         self._shapes.append((item, name))
@@ -122,7 +122,7 @@ class FrameTab(QWidget):
 
     def _shape_rows(self, document: RotoDocument) -> list[tuple[str, float | None, str]]:
         run, frame = self._session.run, self._session.frame
-        followed = {name for name, frames in self._session.keyed_frames().items() if frame in frames}
+        followed = {name for name, frames in self._session.review.keyed_frames().items() if frame in frames}
         rows = [
             (shape.name, run.error_at(frame, shape.name), source_at(shape, frame, has_followed=shape.name in followed))
             for shape in document.shapes

@@ -224,7 +224,7 @@ class SeamTab(QWidget):
         if not shapes:
             self.hint.setText("Select a seam in the viewer or in Shapes; several at once are set together.")
         else:
-            self.hint.setText(", ".join(self._session.name_of(shape.name) for shape in shapes))
+            self.hint.setText(", ".join(self._session.names.of(shape.name) for shape in shapes))
 
     def _show(self, shape: RotoShape, settings: SeamSettings) -> None:
         put(self.width_px, DEFAULT_WIDTH_PX if shape.width_px is None else shape.width_px)
@@ -252,13 +252,13 @@ class SeamTab(QWidget):
         """One field, for every chosen shape, in one step."""
         shapes = self._shapes()
         session = self._session
-        if not shapes or session.is_live or session.refuses() or session.is_gesture_open():
+        if not shapes or session.runs.is_live or session.project.refuses() or session.edits.is_gesture_open():
             self.refresh()  # the field shows again what is
             return
-        session.begin("seam settings")
+        session.edits.begin("seam settings")
         for shape in shapes:
             session.set_seam(shape.name, self._changed(widget, shape, session.seam(shape.name)))
-        session.commit()
+        session.edits.commit()
 
     def _changed(self, widget: object, shape: RotoShape, old: SeamSettings) -> SeamSettings:
         if widget is self.method:
@@ -276,9 +276,9 @@ class SeamTab(QWidget):
 
     def _reset(self) -> None:
         shapes = self._shapes()
-        if self._session.is_live or self._session.refuses() or self._session.is_gesture_open():
+        if self._session.runs.is_live or self._session.project.refuses() or self._session.edits.is_gesture_open():
             return
-        self._session.begin("seam settings")
+        self._session.edits.begin("seam settings")
         for shape in shapes:
             self._session.set_seam(shape.name, SeamSettings())
-        self._session.commit()
+        self._session.edits.commit()

@@ -68,7 +68,7 @@ class ShapesTab(QWidget):
         shapes = () if document is None else document.shapes
         self._empty.setVisible(not shapes)
         self.tree.setVisible(bool(shapes))
-        names = tuple((shape.name, shape.role, self._session.name_of(shape.name)) for shape in shapes)
+        names = tuple((shape.name, shape.role, self._session.names.of(shape.name)) for shape in shapes)
         self.tree.blockSignals(True)
         if names != self._shown:
             self._shown = names
@@ -115,7 +115,7 @@ class ShapesTab(QWidget):
         for shape in shapes:
             if shape.role not in groups:
                 groups[shape.role] = self._group(_GROUPS[shape.role])
-            item = QTreeWidgetItem(groups[shape.role], [self._session.name_of(shape.name)])
+            item = QTreeWidgetItem(groups[shape.role], [self._session.names.of(shape.name)])
             item.setData(NAME, OWN_NAME, shape.name)
             item.setFlags(item.flags() | Qt.ItemFlag.ItemIsEditable)
             item.setIcon(NAME, swatch(colours[shape.name], closed=shape.closed))
@@ -138,7 +138,7 @@ class ShapesTab(QWidget):
         shown, locked = shape.name not in session.hidden, shape.name in session.locked
         key = shape.keys.get(session.frame)
         by_hand = "by hand" if key is not None and key.source == "human" else ""
-        if not by_hand and session.frame in session.keyed_frames().get(shape.name, ()):
+        if not by_hand and session.frame in session.review.keyed_frames().get(shape.name, ()):
             by_hand = "followed"  # a landmark that a person placed
         error = None if by_hand else session.run.error_at(session.frame, shape.name)
         if self._told.get(shape.name) == (shown, locked, by_hand, error, shape.keys):
@@ -197,20 +197,20 @@ class ShapesTab(QWidget):
             self._begin_rename(row, NAME)
 
     def _begin_rename(self, item: QTreeWidgetItem, column: int) -> None:
-        if column == NAME and item.data(NAME, OWN_NAME) in self._rows and not self._session.is_live:
+        if column == NAME and item.data(NAME, OWN_NAME) in self._rows and not self._session.runs.is_live:
             self.tree.editItem(item, NAME)
 
     def _end_rename(self, item: QTreeWidgetItem, column: int) -> None:
         """Once Qt is done with the editor: the rows may be made anew."""
         name = item.data(NAME, OWN_NAME)
-        if column == NAME and name in self._rows and item.text(NAME) != self._session.name_of(name):
+        if column == NAME and name in self._rows and item.text(NAME) != self._session.names.of(name):
             given = item.text(NAME)
             QTimer.singleShot(0, self, lambda: self._rename(name, given))
 
     def _rename(self, name: str, given: str) -> None:
-        if not self._session.rename(name, given) and name in self._rows:
+        if not self._session.names.rename(name, given) and name in self._rows:
             self.tree.blockSignals(True)
-            self._rows[name].setText(NAME, self._session.name_of(name))
+            self._rows[name].setText(NAME, self._session.names.of(name))
             self.tree.blockSignals(False)
 
     def _each(self, names: Iterable[str], do: object, on: bool) -> None:

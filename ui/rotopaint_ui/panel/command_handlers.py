@@ -51,7 +51,7 @@ def _shot_handlers(services: PanelServices, shot: ShotCommands) -> dict[str, Han
 
 
 def _view_handlers(services: PanelServices, view: ViewCommands) -> dict[str, Handler]:
-    session, review = services.session, services.review
+    review = services.review
     return {
         "undo": view.undo,
         "redo": view.redo,
@@ -62,8 +62,8 @@ def _view_handlers(services: PanelServices, view: ViewCommands) -> dict[str, Han
         "play": view.play,
         "next": partial(view.step, 1),
         "previous": partial(view.step, -1),
-        "next_key": partial(session.step_key, 1),
-        "previous_key": partial(session.step_key, -1),
+        "next_key": partial(view.step_key, 1),
+        "previous_key": partial(view.step_key, -1),
         "first": partial(view.go_to_end, 0),
         "last": partial(view.go_to_end, -1),
         "range_in": view.set_in,

@@ -46,7 +46,7 @@ class ExportRunner(QObject):
         if document is None or out is None:
             self.said.emit("Nothing to export yet: press Run first", "trouble")
             return
-        if self._session.is_live or self.is_running:
+        if self._session.runs.is_live or self.is_running:
             self.said.emit("Not now: wait for what is under way, or stop it with Esc", "trouble")
             return
         tab = self._tab
@@ -57,7 +57,7 @@ class ExportRunner(QObject):
         if why is not None:
             self.said.emit(why, "trouble")
             return
-        self._folder, self._shapes = Path(tab.folder.text().strip()), self._session.shapes_path or out
+        self._folder, self._shapes = Path(tab.folder.text().strip()), self._session.shapes_file.path or out
         tab.show_running()
         self.said.emit("Exporting", "plain")
         reduced = Path(tempfile.mkdtemp(prefix="rotopaint-")) / "reduced.roto.json"
@@ -78,8 +78,8 @@ class ExportRunner(QObject):
         given = self._tab.folder.text().strip()
         if not given:
             return "Export: no folder is given; name one in the Export tab"
-        if self._session.refusal is not None and _is_inside(Path(given), out):
-            return self._session.refusal
+        if self._session.project.refusal is not None and _is_inside(Path(given), out):
+            return self._session.project.refusal
         try:
             Path(given).mkdir(parents=True, exist_ok=True)
         except OSError as error:

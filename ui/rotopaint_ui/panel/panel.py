@@ -80,7 +80,7 @@ class Panel(QWidget):
         self._updates = updates = ScreenUpdates(services, widgets, self)
         self._shot = shot = ShotCommands(self.host, services, widgets, self.exports, self)
         self._view = view = ViewCommands(services, widgets, updates)
-        results = ResultHandlers(services, widgets, updates, view, self)
+        self._results = results = ResultHandlers(services, widgets, updates, view, self)
         connect_actions(self.commands, command_handlers(services, widgets, shot, view))
         connect_widgets(services, widgets, updates, shot, self)
         connect_services(services, widgets, updates, results, self.exports)

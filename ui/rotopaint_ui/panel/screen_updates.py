@@ -45,9 +45,9 @@ class ScreenUpdates(QObject):
         services, widgets, session = self._services, self._widgets, self._services.session
         widgets.canvas.refresh()
         services.previewer.refresh()
-        if session.is_dragging:
+        if session.edits.is_dragging:
             self._slow.start()  # again and again: the slower widgets follow when the hand rests
-            widgets.actions["undo"].setEnabled(session.can_undo)  # of keys pressed one after the other
+            widgets.actions["undo"].setEnabled(session.edits.can_undo)  # of keys pressed one after the other
         else:
             self.refresh_slow()
             services.autosave.touch()
@@ -70,7 +70,7 @@ class ScreenUpdates(QObject):
         self._refresh_range()
         self._refresh_commands()
         widgets.status.show_saved(*self._saved())
-        if widgets.inspector.currentWidget() is widgets.inspector.seam and not session.is_dragging:
+        if widgets.inspector.currentWidget() is widgets.inspector.seam and not session.edits.is_dragging:
             widgets.inspector.seam.show_stale(
                 session.stale_frames(),
                 len(session.painting.painted),
@@ -81,13 +81,13 @@ class ScreenUpdates(QObject):
     def _saved(self) -> tuple[str, str]:
         """Whether the work is safe, in a word, and where it lies."""
         session = self._services.session
-        path, trouble = session.project_path, session.trouble
-        shapes = "" if session.shapes_path is None else session.shapes_path.name
-        written = f"{shapes} is {'written' if session.is_saved else 'written when the hand rests'}"
+        path, trouble = session.project.path, session.project.trouble
+        shapes = "" if session.shapes_file.path is None else session.shapes_file.path.name
+        written = f"{shapes} is {'written' if session.shapes_file.is_saved else 'written when the hand rests'}"
         if path is None:
-            known = session.document is not None and not session.is_live
-            return ("Saved" if session.is_saved else "Not saved yet", written) if known else ("", "")
-        if session.is_read_only:
+            known = session.document is not None and not session.runs.is_live
+            return ("Saved" if session.shapes_file.is_saved else "Not saved yet", written) if known else ("", "")
+        if session.project.is_read_only:
             return "Read only", f"{path}: nothing is written"
         if trouble is not None:
             return "Not saved", trouble
@@ -106,9 +106,9 @@ class ScreenUpdates(QObject):
         mark = session.state.marks.get(session.frame)
         has_plate, has_document = session.plate is not None, session.document is not None
         for name, on in (
-            *(("undo", session.can_undo), ("redo", session.can_redo), ("refit", has_document)),
+            *(("undo", session.edits.can_undo), ("redo", session.edits.can_redo), ("refit", has_document)),
             *((name, has_plate) for name in _OF_A_PLATE),
-            ("relink", session.project_path is not None),
+            ("relink", session.project.path is not None),
             *((name, has_plate and has_document) for name in ("make_clean", "make_all", "preview_seam")),
             ("export", has_document),
         ):

@@ -137,14 +137,14 @@ class ShotCommands:
             if session.plate is not plate or session.state is not asked:
                 self._say("The shot was changed meanwhile; ask again")
                 return
-            session.act("crop box", replace(asked, crops=dict(sorted({**asked.crops, frame: box}.items()))))
+            session.edits.act("crop box", replace(asked, crops=dict(sorted({**asked.crops, frame: box}.items()))))
             facts = ", ".join(_OF_A_FACE.findall(note))
             self._say(f"The face on {frame}{': ' + facts if facts else ''}. Drag the box where it is wrong, then Run")
 
         if plate is None:
             self._say("Open a plate first", "trouble")
             return
-        if session.refuses():
+        if session.project.refuses():
             return
         self._say(f"Looking for the face on {frame}")
         self._services.live.load_pack(self._widgets.top.chosen_pack)
@@ -153,11 +153,11 @@ class ShotCommands:
     def clear_touchup(self) -> None:
         """Take the strokes off this frame and its hold."""
         session = self._services.session
-        if session.refuses():
+        if session.project.refuses():
             return
         held = set(session.held_frames())
         left = {frame: row for frame, row in session.state.strokes.items() if frame not in held}
-        session.act("clear touch-up", replace(session.state, strokes=left))
+        session.edits.act("clear touch-up", replace(session.state, strokes=left))
 
     def copy_diagnostics(self) -> None:
         """Put what is known of this session on the clipboard, for those who mend it."""

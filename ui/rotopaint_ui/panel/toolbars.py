@@ -23,7 +23,7 @@ from PySide6.QtWidgets import (
 
 from rotopaint_ai.frames import summarise
 from rotopaint_ui.engine.frame_cache import Look
-from rotopaint_ui.session.session import PlateFacts
+from rotopaint_ui.session.shot import PlateFacts
 from rotopaint_ui.widgets.parts import Elided
 
 DEFAULT_PACK = "default pack"

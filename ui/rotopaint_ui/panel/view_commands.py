@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
+
 from rotopaint_ui.panel.panel_widgets import PanelWidgets
 from rotopaint_ui.panel.screen_updates import ScreenUpdates
 from rotopaint_ui.services.panel_services import PanelServices
 from rotopaint_ui.services.review_loop import Visits
-from rotopaint_ui.session.editing import LET_GO
+from rotopaint_ui.session.edit_stack import LET_GO
 from rotopaint_ui.session.shot import range_text
 
 
@@ -72,6 +74,18 @@ class ViewCommands:
         session = self._services.session
         session.go_to(session.frame + by)
 
+    def step_key(self, direction: int) -> None:
+        """Go to the next (1) or previous (-1) key of the selected shape, or of any shape."""
+        session = self._services.session
+        document, shape = session.document, session.shape
+        if document is None:
+            return
+        shapes = (shape,) if shape is not None else document.shapes
+        frames = sorted({frame for each in shapes for frame in each.keys})
+        at = bisect_right(frames, session.frame) if direction > 0 else bisect_left(frames, session.frame) - 1
+        if 0 <= at < len(frames):
+            session.go_to(frames[at])
+
     def go_to_end(self, index: int) -> None:
         """Go to the first (0) or last (-1) frame."""
         session = self._services.session
@@ -128,22 +142,22 @@ class ViewCommands:
 
     def undo(self) -> None:
         """Take the last step back."""
-        self._say_step("Undone", self._services.session.undo())
+        self._say_step("Undone", self._services.session.edits.undo())
 
     def redo(self) -> None:
         """Do the last undone step again."""
-        self._say_step("Redone", self._services.session.redo())
+        self._say_step("Redone", self._services.session.edits.redo())
 
     def leave(self) -> None:
         """Leave the drag that goes on, else stop the job."""
         canvas, jobs = self._widgets.canvas, self._services.jobs
-        if self._services.session.is_dragging or canvas.is_held:
+        if self._services.session.edits.is_dragging or canvas.is_held:
             canvas.cancel_gesture()
         elif jobs.is_running:
             jobs.stop()
 
     def _say_step(self, what: str, label: str | None) -> None:
-        is_held = self._services.session.is_dragging or self._widgets.canvas.is_held
+        is_held = self._services.session.edits.is_dragging or self._widgets.canvas.is_held
         if label is not None:
             self._say(f"{what}: {label}")
         else:

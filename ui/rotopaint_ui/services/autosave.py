@@ -39,20 +39,20 @@ class Autosave(QObject):
 
     def touch(self) -> None:
         """Something changed: write when the artist rests."""
-        if not self._session.is_saved and self._may_write():
+        if not self._session.shapes_file.is_saved and self._may_write():
             self._rest.start()
 
     def save(self) -> None:
         """Write now."""
         self._writing.wait()
-        self._session.end_burst()
-        if self._session.is_dragging or not self._may_write():
+        self._session.edits.end_burst()
+        if self._session.edits.is_dragging or not self._may_write():
             return
-        if self._session.refusal is not None:
-            self._refuse(self._session.refusal)
+        if self._session.project.refusal is not None:
+            self._refuse(self._session.project.refusal)
             return
         try:
-            if self._session.save():
+            if self._session.shapes_file.save():
                 self.kept.emit()
         except (RotopaintError, OSError) as error:
             self.failed.emit(f"Not saved: {error}")
@@ -64,14 +64,14 @@ class Autosave(QObject):
 
     def _write_beside(self) -> None:
         """A long shot takes a second to write, and the artist goes on."""
-        session, document, path = self._session, self._session.document, self._session.shapes_path
-        if session.refusal is not None:
-            if session.refusal != self._refused:
-                self._refuse(session.refusal)
+        session, document, path = self._session, self._session.document, self._session.shapes_file.path
+        if session.project.refusal is not None:
+            if session.project.refusal != self._refused:
+                self._refuse(session.project.refusal)
             return
-        if session.is_dragging or session.is_live or self._writing.is_running:
+        if session.edits.is_dragging or session.runs.is_live or self._writing.is_running:
             self._rest.start()
-        elif document is not None and path is not None and not session.is_saved and self._may_write():
+        elif document is not None and path is not None and not session.shapes_file.is_saved and self._may_write():
 
             def write() -> object:
                 write_document(path, document)
@@ -81,11 +81,11 @@ class Autosave(QObject):
 
     def _refuse(self, why: str) -> None:
         self._refused = why
-        if not self._session.is_saved:
+        if not self._session.shapes_file.is_saved:
             self.failed.emit(f"Not saved: {why}")
 
     def _written(self, result: tuple[Path, RotoDocument]) -> None:
         path, document = result
-        if path == self._session.shapes_path:
-            self._session.mark_saved(document)
+        if path == self._session.shapes_file.path:
+            self._session.shapes_file.mark_saved(document)
             self.kept.emit()

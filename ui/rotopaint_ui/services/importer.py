@@ -36,7 +36,7 @@ class Importer(QObject):
     def read(self, path: str) -> None:
         """Read shapes for the plate that is open."""
         plate = self._session.plate
-        if plate is None or self._session.is_live:
+        if plate is None or self._session.runs.is_live:
             why = "open their plate first" if plate is None else "wait for the run, or stop it with Esc"
             self.said.emit(f"{Path(path).name}: shapes cannot be taken in now; {why}", "trouble")
             return
@@ -62,7 +62,7 @@ class Importer(QObject):
             return
         own = state.document or replace(document, shapes=())
         added = with_shapes(own, document.shapes)
-        self._session.act("import shapes", replace(state, document=added))
+        self._session.edits.act("import shapes", replace(state, document=added))
         lost = f"; lost: {'; '.join(losses)}" if losses else ""
         self.said.emit(f"{len(document.shapes)} shapes from {name}{lost}", "good")
 

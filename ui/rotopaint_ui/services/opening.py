@@ -11,12 +11,13 @@ from PySide6.QtCore import QObject, QTimer, Signal
 
 from rotopaint_ai.errors import RotopaintError
 from rotopaint_ai.project import files
+from rotopaint_ai.project.state import Box
 from rotopaint_ui.engine.background_task import BackgroundTask
 from rotopaint_ui.engine.frame_cache import PLATE, FrameCache
 from rotopaint_ui.host import Engine, PlateChoice
 from rotopaint_ui.session.project_file import look_at_witnesses
-from rotopaint_ui.session.session import Box, PlateFacts, Session
-from rotopaint_ui.session.shot import Results
+from rotopaint_ui.session.session import Session
+from rotopaint_ui.session.shot import PlateFacts, Results
 
 BEAT_MS = 20_000
 
@@ -86,9 +87,9 @@ class Opening(QObject):
     def relink(self, source: str) -> None:
         """The plate of the open project lies somewhere else now."""
         session = self._session
-        if session.project_path is None:
+        if session.project.path is None:
             self.said.emit("No project is open: open the plate itself", "trouble")
-        elif session.awaits_plate:
+        elif session.project.awaits_plate:
             self._ask(PlateChoice(source), self._session.out, None, is_own=True)
         else:
             colourspace = None if self.choice is None else self.choice.colourspace
@@ -97,30 +98,30 @@ class Opening(QObject):
 
     def explain(self, text: str) -> str:
         """An error of the plate, with the way out where a project waits for it."""
-        return f"{text}. File, Relink the plate tells where it lies now" if self._session.awaits_plate else text
+        return f"{text}. File, Relink the plate tells where it lies now" if self._session.project.awaits_plate else text
 
     def keep(self, results: Results | None) -> None:
         """What an earlier run has left is in the session: from now on every step goes into the project file."""
         session = self._session
-        if session.project_path is None:
+        if session.project.path is None:
             try:
                 session.start_project(None, results)
             except (RotopaintError, OSError) as error:
                 self.said.emit(f"Not kept in a project: {error}", "trouble")
         self._beat.start()
         plate = session.plate
-        if plate is not None and session.project_path is not None and not session.is_read_only:
+        if plate is not None and session.project.path is not None and not session.project.is_read_only:
             self._looking.start(lambda: (plate, look_at_witnesses(plate)))
         if self._crop is not None and not session.state.crops and session.document is None:
             frame, box = self._crop
-            session.act("crop box", replace(session.state, crops={frame: box}))
+            session.edits.act("crop box", replace(session.state, crops={frame: box}))
         self._crop = None
 
     def _take_witnesses(self, found: tuple[PlateFacts, Mapping[int, files.Facts]]) -> None:
         """What a plate's files look like; another project that was opened meanwhile is not told of this one's."""
         plate, facts = found
         if plate is self._session.plate:
-            self._session.take_witnesses(facts)
+            self._session.project.take_witnesses(facts)
 
     def shut_down(self) -> None:
         """Let go of the project file."""
@@ -151,8 +152,8 @@ class Opening(QObject):
 
     def _leave_waiting(self, plate: PlateFacts) -> None:
         """A plate was asked for that the waiting project does not know: the project is closed, the plate a new shot."""
-        session, path = self._session, self._session.project_path
-        if session.awaits_plate and not self._is_own and path is not None and not session.knows(plate):
+        session, path = self._session, self._session.project.path
+        if session.project.awaits_plate and not self._is_own and path is not None and not session.project.knows(plate):
             session.close()
             self.said.emit(f"{path.name} was closed: {plate.name} is not its plate", "plain")
 

@@ -59,8 +59,8 @@ def make_services(engine: Callable[[], Engine], preferences_path: Path, parent: 
     """The services around a new session."""
     preferences = PreferenceStore(preferences_path, parent)
     session, live = Session(), LiveClient(parent)
-    session.live = live
-    live.project_path = lambda: session.project_path
+    session.corrections.live = live
+    live.project_path = lambda: session.project.path
     frame_cache = FrameCache(parent, budget_bytes=preferences.value.cache_mb << 20)
     jobs = ShotJobs(session, engine, parent)
     return PanelServices(

@@ -70,7 +70,7 @@ class Player(QObject):
     def tick(self) -> None:
         """Show what is due, and ask for what will be."""
         session, plate = self._session, self._session.plate
-        if plate is None or session.is_dragging:
+        if plate is None or session.edits.is_dragging:
             return
         if session.frame != self._frame(self._place):
             self._restart()  # somebody went elsewhere: on from there

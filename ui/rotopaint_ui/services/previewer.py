@@ -45,7 +45,7 @@ class Previewer(QObject):
 
     def _ask(self) -> None:
         document, frame = self._session.state.document, self._session.frame
-        if not self.is_on or document is None or self._session.is_live:
+        if not self.is_on or document is None or self._session.runs.is_live:
             return
         self._asked = asked = self._key()
         look = self._frames.look

@@ -40,7 +40,7 @@ class ReviewLoop:
         """Look at the session again."""
         session = self._session
         self._look_at_answer()
-        seen = (session.frame, session.document, session.state.spreads, session.is_live)
+        seen = (session.frame, session.document, session.state.spreads, session.runs.is_live)
         if all(a is b or a == b for a, b in zip(seen, self._seen)) and self._seen:
             return
         self._seen = seen
@@ -84,22 +84,22 @@ class ReviewLoop:
         if session.plate is None or not run.agreement:
             return []
         found = {each for frame in run.agreement if run.is_doubted(frame) for each in session.hold_frames(frame)}
-        return [frame for frame in session.plate.frames if frame in found - session.settled_frames()]
+        return [frame for frame in session.plate.frames if frame in found - session.review.settled_frames()]
 
     def reason(self) -> str:
         """Why somebody should look at the frame that is shown; empty where there is no reason left."""
         session, run, frame = self._session, self._session.run, self._session.frame
-        if session.plate is None or frame in session.settled_frames():
+        if session.plate is None or frame in session.review.settled_frames():
             return ""
         if frame in run.failed:
             return "failed"
         if frame in run.lost:
             return "face not found"
-        keyed = session.keyed_frames()
+        keyed = session.review.keyed_frames()
         held = set(session.held_frames())
         left = {name: e for name, e in run.errors.get(frame, {}).items() if not held & keyed.get(name, frozenset())}
         worst = max(left, key=left.__getitem__, default=None)
-        told = [] if worst is None else [f"{session.name_of(worst)} may be {left[worst]:.1f} px off"]
+        told = [] if worst is None else [f"{session.names.of(worst)} may be {left[worst]:.1f} px off"]
         score = next((run.agreement[each] for each in held if run.is_doubted(each)), None)
         if score is not None:
             told.append(f"second opinion agrees to {score:.0%}")
@@ -113,7 +113,7 @@ class ReviewLoop:
         if session.plate is None:
             return
         same = session.state.marks.get(session.frame) == mark
-        session.mark(self._judged(), None if same else mark)
+        session.review.mark(self._judged(), None if same else mark)
 
     def _judged(self) -> list[int]:
         """This frame and its hold, less what is missing on disk: there is nothing to look at."""
@@ -125,7 +125,7 @@ class ReviewLoop:
         session = self._session
         if session.plate is None:
             return
-        session.mark(self._judged(), "accepted")
+        session.review.mark(self._judged(), "accepted")
         if not self.step(1):
             self._say("No frame is left to check")
 
@@ -162,29 +162,29 @@ class ReviewLoop:
             return
         self._own = None
         self._asked = ("spread", document)
-        self._session.spread(reach.frame, reach.first, reach.last)
+        self._session.corrections.spread(reach.frame, reach.first, reach.last)
 
     def refit(self) -> None:
         """Refit the shot from the keys that people made."""
         document = self._session.state.document
-        if document is None or not self._session.corrected_frames():
+        if document is None or not self._session.review.corrected_frames():
             self._say("Nothing to learn from yet: correct a few frames first")
             return
         self._asked = ("refit shot", document)
-        self._session.refit()
+        self._session.corrections.refit()
 
     def _proposed(self) -> SpreadReach | None:
         session = self._session
-        if session.state.document is None or session.is_live:
+        if session.state.document is None or session.runs.is_live:
             return None
         held = session.held_frames()
         spread = next((each for each in session.state.spreads if each.frame in held), None)
         if spread is not None:
             return SpreadReach(spread.frame, spread.first, spread.last, is_spread=True)
-        corrected = session.corrected_frames()
+        corrected = session.review.corrected_frames()
         if session.frame not in corrected and not any(frame in corrected for frame in held):
             return None
-        return SpreadReach(session.frame, *session.proposed_reach(session.frame))
+        return SpreadReach(session.frame, *session.corrections.proposed_reach(session.frame))
 
     def _look_at_answer(self) -> None:
         """A spread or refit has come: tell which keys it moved, and show them on the timeline."""
@@ -192,7 +192,7 @@ class ReviewLoop:
         document = session.state.document
         if self.moved is not None and document is not self._moved_in:
             self.moved = None
-        if self._asked is None or document is None or session.last_step != self._asked[0]:
+        if self._asked is None or document is None or session.edits.last_step != self._asked[0]:
             return
         label, before = self._asked
         if document is not before:

@@ -55,7 +55,7 @@ class ShotJobs(QObject):
         self._handed: tempfile.TemporaryDirectory[str] | None = None  # where the document lies that mattes are drawn of
         self._reading = BackgroundTask(self)
         self._live = QTimer(self, singleShot=True, interval=LIVE_REFRESH_MS)
-        self._live.timeout.connect(session.show_live)
+        self._live.timeout.connect(session.runs.show_live)
         self.worker.happened.connect(self._take_event)
         self.worker.finished.connect(self._end)
         self._reading.done.connect(self._take_results)
@@ -159,9 +159,9 @@ class ShotJobs(QObject):
 
     def _is_refused(self) -> bool:
         """Whether a hand still drags, or the shot's folder is somebody else's; says which."""
-        if self._session.is_gesture_open():
+        if self._session.edits.is_gesture_open():
             return True
-        why = self._session.refusal
+        why = self._session.project.refusal
         if why is not None:
             self.said.emit(why, "trouble")
         return why is not None
@@ -194,12 +194,12 @@ class ShotJobs(QObject):
         """One object of the event stream; fields that this version does not know are left alone."""
         event = facts["event"]
         if self._kind == RUN:
-            self._session.take_event(facts)
+            self._session.runs.take_event(facts)
         if event == "started":
             self._tell_start(facts)
         elif event == "frame" and "frame" in facts:
             if self._kind == CLEAN:
-                self._session.take_visibility(facts)
+                self._session.runs.take_visibility(facts)
             self._take_frame(int(facts["frame"]))
         elif event == "progress" and "done" in facts:
             self.progressed.emit(int(facts["done"]), int(facts["total"]), _note(facts))
@@ -244,14 +244,14 @@ class ShotJobs(QObject):
     def _keep_what_came(self) -> None:
         """A first run was stopped: the frames that have come can be looked at and corrected; Run brings the others."""
         session = self._session
-        session.show_live()
-        came = session.document if session.is_live else None
+        session.runs.show_live()
+        came = session.document if session.runs.is_live else None
         if session.state.document is not None:
             session.run = self._known  # the shapes are those of before, and so is what is known of them
-        session.end_live()
+        session.runs.end_live()
         session.painting.forget(self._came)  # they show the run's shapes, which are not the shot's
         if came is not None and session.state.document is None and any(shape.keys for shape in came.shapes):
-            session.act("stopped run", replace(session.state, document=came, predicted=model_keys(came)))
+            session.edits.act("stopped run", replace(session.state, document=came, predicted=model_keys(came)))
             session.note_painted(self._came, session.state)
             session.keep_run()
 
@@ -262,7 +262,7 @@ class ShotJobs(QObject):
         if results.out != session.out:
             return
         if outcome:
-            session.end_live()
+            session.runs.end_live()
             session.take_run(results)
         else:
             session.take_results(results)

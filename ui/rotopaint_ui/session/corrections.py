@@ -7,16 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from rotopaint_ai.project.state import Spread, State
 from rotopaint_ai.shapes import edit
 from rotopaint_ai.shapes.manual_keys import to_carry_on, with_keys, within
 from rotopaint_ai.shapes.propagation_range import propose
 from rotopaint_ai.shapes.roto import Key, Landmark, Points, RotoDocument, Source
-
-if TYPE_CHECKING:
-    from rotopaint_ui.session.editing import Editing
+from rotopaint_ui.session.edit_stack import EditStack
 
 Place = tuple[float, float]
 LandmarkRow = tuple[Landmark | None, ...]
@@ -45,33 +43,49 @@ class Live(Protocol):
 
 
 class Corrections:
-    """Carries corrections out for a session."""
+    """Carries corrections out on the edits of a session.
 
-    def __init__(self, session: Editing) -> None:
-        self._session = session
+    `hold_of` gives the frames of a frame's hold, `corrected` the frames that people have corrected; `refuses` says
+    whether nothing may be changed, `flush` waits until every step is on disk.
+    """
+
+    def __init__(
+        self,
+        edits: EditStack,
+        *,
+        hold_of: Callable[[int], range],
+        corrected: Callable[[], Collection[int]],
+        say: Callable[[str], None],
+        refuses: Callable[[], bool],
+        flush: Callable[[], None],
+    ) -> None:
+        self.live: Live | None = None
+        self._edits, self._hold_of, self._corrected = edits, hold_of, corrected
+        self._say, self._refuses, self._flush = say, refuses, flush
         self._asked: LandmarkDrag | None = None  # what the engine is working on
         self._is_ending = False
+        edits.pending = self
 
     # --- landmarks
 
     def move_landmarks(self, frame: int, places: Mapping[int, Place]) -> None:
         """Put landmarks somewhere, inside a gesture; the shapes follow when the engine has answered."""
-        session = self._session
-        before = session.before_gesture.document
+        edits = self._edits
+        before = edits.before_gesture.document
         if before is None:
             return
-        frames = session.hold_frames(frame)
-        document = _placed(session.state.document or before, before, frames, places)
+        frames = self._hold_of(frame)
+        document = _placed(edits.state.document or before, before, frames, places)
         question = _question(frame, before, document)
-        self._asked = question if session.live is not None else None
-        session.preview(replace(session.state, document=document))
-        if session.live is not None:
-            session.live.drag(question, lambda shapes: self._follow(question, shapes))
+        self._asked = question if self.live is not None else None
+        edits.preview(replace(edits.state, document=document))
+        if self.live is not None:
+            self.live.drag(question, lambda shapes: self._follow(question, shapes))
 
-    def end_landmarks(self) -> None:
+    def finish(self) -> None:
         """The hand let go: one step, once the engine has answered for the last place."""
         if self._asked is None:
-            self._session.commit()
+            self._edits.commit()
         else:
             self._is_ending = True
 
@@ -89,7 +103,7 @@ class Corrections:
         """Something else begins: a drag whose last answer has not come ends with what is on the screen."""
         if self._is_ending:
             self._asked, self._is_ending = None, False
-            self._session.commit()
+            self._edits.commit()
 
     def forget(self) -> None:
         """The gesture was taken back."""
@@ -98,83 +112,87 @@ class Corrections:
     def _follow(self, question: LandmarkDrag, shapes: Mapping[str, Points] | None) -> None:
         if self._asked is None or self._asked.document is not question.document:
             return  # that drag is over
-        session, is_last = self._session, question is self._asked
+        edits, is_last = self._edits, question is self._asked
         if is_last:
             self._asked = None
-        document = session.state.document
+        document = edits.state.document
         if shapes and document is not None:
             for name, points in shapes.items():
-                document = _followed(document, name, session.hold_frames(question.frame), points)
-            session.preview(replace(session.state, document=document))
+                document = _followed(document, name, self._hold_of(question.frame), points)
+            edits.preview(replace(edits.state, document=document))
         if is_last and self._is_ending:
             self._is_ending = False
-            session.commit()
+            edits.commit()
 
     # --- spread and refit
 
     def proposed_reach(self, frame: int) -> tuple[int, int]:
         """How far a correction at a frame is likely to hold good."""
-        state = self._session.state
+        state = self._edits.state
         document = state.predicted or state.document
         if document is None:
             return frame, frame
-        return propose(document, frame, corrected=frozenset(self._session.corrected_frames()))
+        return propose(document, frame, corrected=frozenset(self._corrected()))
 
     def spread(self, frame: int, first: int, last: int) -> None:
-        """Carry the correction at `frame` over `first` to `last`."""
-        held = self._session.hold_frames(frame)
+        """Carry the correction at `frame` over `first` to `last`; human keys stay. One step, when it is worked out."""
+        if self._refuses():
+            return
+        held = self._hold_of(frame)
         spread = Spread(frame, min(first, held[0]), max(last, held[-1]))
-        self._session.say(f"Spreading {frame} over {spread.first}-{spread.last}")
+        self._say(f"Spreading {frame} over {spread.first}-{spread.last}")
         self._refit("spread", spread)
 
     def refit(self) -> None:
-        """Fit the whole shot again from the keys that people made."""
-        self._session.say("Refitting the shot")
+        """Fit the whole shot again from the keys that people made. One step, when it is worked out."""
+        if self._refuses():
+            return
+        self._say("Refitting the shot")
         self._refit("refit shot", None)
 
-    def again(self, before: RotoDocument, frames: Collection[int] | None) -> None:
+    def carry_on(self, before: RotoDocument, frames: Collection[int] | None) -> None:
         """After a run of some frames (None: of all): carry on again what had been carried on in the document before it.
 
         A step each, that changes these frames alone. `pipeline.save_to_project` does so outside the panel.
         """
-        self._carry(to_carry_on(before, self._session.state.spreads, frames), frames)
+        self._carry(to_carry_on(before, self._edits.state.spreads, frames), frames)
 
     def _carry(self, questions: Sequence[Spread | None], frames: Collection[int] | None) -> None:
-        session, asked = self._session, self._session.state
-        if not questions or session.live is None:
+        edits, asked = self._edits, self._edits.state
+        if not questions or self.live is None:
             return
-        session.flush()
+        self._flush()
 
         def take(keys: Mapping[str, Mapping[int, Key]] | None) -> None:
-            if keys is None or asked.document is None or session.state is not asked:
-                session.say("Corrections were not carried on over the run; Refit shot does it")
+            if keys is None or asked.document is None or edits.state is not asked:
+                self._say("Corrections were not carried on over the run; Refit shot does it")
                 return
             document = with_keys(asked.document, within(keys, frames))
-            session.act("carry on corrections", replace(asked, document=document))
+            edits.act("carry on corrections", replace(asked, document=document))
             self._carry(questions[1:], frames)
 
-        session.live.refit(asked, questions[0], take)
+        self.live.refit(asked, questions[0], take)
 
     def _refit(self, label: str, spread: Spread | None) -> None:
-        session, asked = self._session, self._session.state
-        if session.live is None or asked.document is None:
-            session.say("The engine is not running; nothing was changed")
+        asked = self._edits.state
+        if self.live is None or asked.document is None:
+            self._say("The engine is not running; nothing was changed")
             return
-        session.flush()
-        session.live.refit(asked, spread, lambda keys: self._take(label, spread, asked, keys))
+        self._flush()
+        self.live.refit(asked, spread, lambda keys: self._take(label, spread, asked, keys))
 
     def _take(
         self, label: str, spread: Spread | None, asked: State, keys: Mapping[str, Mapping[int, Key]] | None
     ) -> None:
-        session = self._session
+        edits = self._edits
         if keys is None or asked.document is None:
-            session.say("The engine gave no answer; nothing was changed")
-        elif session.state is not asked:
-            session.say("The shot was changed meanwhile; ask again")
+            self._say("The engine gave no answer; nothing was changed")
+        elif edits.state is not asked:
+            self._say("The shot was changed meanwhile; ask again")
         else:
             document = with_keys(asked.document, keys)
             spreads = asked.spreads if spread is None else (*_others(asked.spreads, spread), spread)
-            session.act(label, replace(asked, document=document, spreads=spreads))
+            edits.act(label, replace(asked, document=document, spreads=spreads))
 
 
 def _others(spreads: tuple[Spread, ...], spread: Spread) -> tuple[Spread, ...]:

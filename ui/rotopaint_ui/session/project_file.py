@@ -1,21 +1,20 @@
-"""A session's project file: opened, begun, relinked to a plate that was moved, closed. No Qt."""
+"""The project file of a shot: opened, begun, relinked to a plate that was moved, closed. No Qt."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rotopaint_ai.errors import PlateError, ProjectError
 from rotopaint_ai.frames import summarise
 from rotopaint_ai.project import SUFFIX, Project, State, files, run_record
+from rotopaint_ai.project.run_record import RunRecord
+from rotopaint_ui.session.history import Step
 from rotopaint_ui.session.project_store import ProjectStore
-from rotopaint_ui.session.shot import PlateFacts, Results, frame_paths
-
-if TYPE_CHECKING:
-    from rotopaint_ui.session.session import Session
+from rotopaint_ui.session.shot import PlateFacts, frame_paths
 
 _PLATE_FIELDS = ("source", "name", "width", "height", "pixel_aspect", "fps", "colourspace")
 
@@ -29,72 +28,135 @@ class PlatePlace:
     out: Path | None
 
 
-class ProjectFile:
-    """The project behind a session, if there is one."""
+@dataclass(frozen=True, slots=True)
+class OpenedProject:
+    """What an opened project file holds: the state with the steps behind and ahead of it (the next one last), what is
+    known of the frames, the fingerprints of painted frames, how it was looked at, and where its plate was."""
 
-    def __init__(self, session: Session) -> None:
-        self._session = session
-        self.store: ProjectStore | None = None
+    store: ProjectStore
+    state: State
+    behind: list[Step]
+    ahead: list[Step]
+    run: RunRecord
+    painted: Mapping[int, str]
+    view: Mapping[str, Any]
+    place: PlatePlace
+    was_left_behind: bool  # the last session ended without closing
+
+
+class ProjectFile:
+    """The project file that every step goes into, if there is one. `say` takes lines for the status."""
+
+    def __init__(self, say: Callable[[str], None]) -> None:
+        self._say = say
+        self._store: ProjectStore | None = None
         self._awaits_plate = False
+
+    # --- opening and closing
+
+    def read(self, path: Path) -> OpenedProject:
+        """Open a project file beside the one that is open; `take` makes it the session's. Raises ProjectError."""
+        project = Project.open(path)
+        try:
+            store = ProjectStore(project, self._say)
+            state, behind, ahead = store.load()
+            plate, out, run, painted, view = (project.note(name) for name in ("plate", "out", "run", "painted", "view"))
+        except BaseException:
+            project.close()
+            raise
+        place = PlatePlace((plate or {}).get("source"), (plate or {}).get("colourspace"), Path(out) if out else None)
+        return OpenedProject(
+            store,
+            state,
+            behind,
+            ahead,
+            RunRecord() if run is None else run_record.from_json(run),
+            {int(frame): each for frame, each in (painted or {}).items()},
+            view or {},
+            place,
+            project.left_behind is not None,
+        )
+
+    def create(self, path: Path, state: State) -> OpenedProject:
+        """Begin a project file with a state. Raises ProjectError."""
+        store = ProjectStore(Project.create(path, state), self._say)
+        shown, behind, ahead = store.load()
+        return OpenedProject(store, shown, behind, ahead, RunRecord(), {}, {}, PlatePlace(None, None, None), False)
+
+    def take(self, opened: OpenedProject, *, awaits_plate: bool) -> None:
+        """Let every step go into this file from now on; the one before it has been closed."""
+        self._store, self._awaits_plate = opened.store, awaits_plate
+
+    def close(self, state: State) -> None:
+        """Write what is left of a state and let go of the file."""
+        store, self._store, self._awaits_plate = self._store, None, False
+        if store is not None:
+            store.close(state)
+
+    # --- what is open
 
     @property
     def path(self) -> Path | None:
         """The project file that is open."""
-        return None if self.store is None else self.store.path
+        return None if self._store is None else self._store.path
 
-    def open(self, path: Path, *, keeps_plate: bool = False) -> PlatePlace:
-        """Open a project: its state is shown at once, its plate is for the caller to open. Raises ProjectError.
+    @property
+    def is_open(self) -> bool:
+        """Whether steps go into a file."""
+        return self._store is not None
 
-        `keeps_plate`: the plate that is open is the project's.
-        """
-        if self.path is not None and self.path.resolve() == path.resolve():
-            self.close()  # else it would be found locked, by ourselves
-        project = Project.open(path)
-        try:
-            store = ProjectStore(project, self._session.say)
-            state, behind, ahead = store.load()
-            plate, out, run, painted = (project.note(name) for name in ("plate", "out", "run", "painted"))
-        except BaseException:
-            project.close()
-            raise
-        self.close()
-        if not keeps_plate:
-            self._session.leave_plate(Path(out) if out else None)
-        prints = {int(frame): each for frame, each in (painted or {}).items()}
-        self._session.show_project(store, state, behind, ahead, prints)
-        self.store, self._awaits_plate = store, True
-        self._session.run = run_record.RunRecord() if run is None else run_record.from_json(run)
-        if project.left_behind is not None:
-            steps = f"{len(behind)} steps" if len(behind) != 1 else "1 step"
-            self._session.say(f"Recovered: the last session ended without closing; {steps} can be undone")
-        return PlatePlace((plate or {}).get("source"), (plate or {}).get("colourspace"), Path(out) if out else None)
+    @property
+    def awaits_plate(self) -> bool:
+        """Whether a project is open whose plate is not."""
+        return self._awaits_plate
 
-    def start(self, path: Path, results: Results | None) -> None:
-        """Keep the open shot in a project file: the one that is there, else a new one. Raises ProjectError."""
-        session = self._session
-        plate, out, shown, run = session.plate, session.out, session.state, session.run
-        if path.exists():
-            self.open(path, keeps_plate=True)
-            self._awaits_plate = False
-            if plate is not None:
-                self.join(plate, out)
-            if session.run == run_record.RunRecord():  # else the project knows more than the last run
-                session.run = run
-            self._take_newer(shown, results)
-            return
-        self.close()
-        store = ProjectStore(Project.create(path, shown), session.say)
-        state, behind, ahead = store.load()
-        painted = session.painting.painted
-        session.show_project(store, state, behind, ahead, painted)
-        self.store = store
-        self.keep_painted(painted)
-        if plate is not None:
-            self.join(plate, out)
+    @property
+    def lock_owner(self) -> str | None:
+        """Who else works on the project, as "name on host"."""
+        owner = None if self._store is None else self._store.project.other_owner
+        return None if owner is None else str(owner)
+
+    @property
+    def is_read_only(self) -> bool:
+        """Whether steps are kept in memory only, because somebody else works on the project or the disk forbids."""
+        return self._store is not None and self._store.project.is_read_only
+
+    def refuses(self) -> bool:
+        """Whether nothing may be changed, since it would be lost: the project is read only. Says so."""
+        if self.is_read_only:
+            owner = self.lock_owner
+            self._say(f"Read only: {owner} has the project open" if owner else "The project is open read only")
+        return self.is_read_only
+
+    @property
+    def refusal(self) -> str | None:
+        """Why nothing may be written into the shot's own folder, and what to do; None where it may."""
+        path, owner = self.path, self.lock_owner
+        if path is None or not self.is_read_only:
+            return None
+        if owner is None:
+            return f"{path.name}: the project may not be written; make it writable, or choose another folder"
+        return f"{path.name}: {owner} has the project open; close it there, or choose another folder"
+
+    @property
+    def trouble(self) -> str | None:
+        """Why steps do not reach the project file; None where they do."""
+        return None if self._store is None else self._store.trouble
+
+    def heartbeat(self, state: State) -> None:
+        """Tell the file that somebody is here, and try again what its disk refused; every 20 seconds."""
+        if self._store is not None:
+            self._store.heartbeat(state)
+
+    def flush(self) -> None:
+        """Wait until every step is in the file, or has been refused."""
+        if self._store is not None:
+            self._store.flush()
+
+    # --- the plate
 
     def join(self, plate: PlateFacts, out: Path | None) -> None:
         """The plate is open: note where it is. Raises PlateError where it is not the project's plate."""
-        assert self.store is not None
         project = self._idle()
         known = project.note("plate")
         if known is not None:
@@ -108,7 +170,7 @@ class ProjectFile:
 
     def knows(self, plate: PlateFacts) -> bool:
         """Whether the project remembers a plate's files, by size and content."""
-        if self.store is None:
+        if self._store is None:
             return False
         project = self._idle()
         known, remembered = project.note("plate"), files.chosen(project.files(), plate.frames)
@@ -117,69 +179,48 @@ class ProjectFile:
         is_sized = (plate.width, plate.height) == (known["width"], known["height"])
         return is_sized and files.compare(remembered, frame_paths(plate, tuple(remembered))).is_same_plate
 
-    @property
-    def awaits_plate(self) -> bool:
-        """Whether a project is open whose plate is not."""
-        return self._awaits_plate
+    def take_witnesses(self, found: Mapping[int, files.Facts]) -> None:
+        """Keep how a few of the plate's files look (`look_at_witnesses`), to know it again."""
+        if found:
+            self._note(lambda project: project.set_files(found))
 
-    def keep_run(self) -> None:
-        """Note what the last run said of its frames, and which shapes file it is that we know."""
-        if self.store is None or self.store.project.is_read_only:
-            return
-        try:
-            self._idle().set_note("run", run_record.to_json(self._session.run))
-            self.keep_shapes()
-        except ProjectError as error:
-            self._session.say(f"Not saved: {error}")
+    # --- notes
 
-    def keep_shapes(self) -> None:
+    def keep_run(self, run: RunRecord) -> None:
+        """Note what is known of the shot's frames."""
+        self._note(lambda project: project.set_note("run", run_record.to_json(run)))
+
+    def keep_shapes(self, path: Path | None) -> None:
         """Note which shapes file on disk is ours, to tell one that somebody else's run has written since."""
-        path = self._session.shapes_path
-        if self.store is not None and not self.store.project.is_read_only and path is not None:
-            try:
-                self._idle().set_note("shapes", _digest(path))
-            except ProjectError as error:
-                self._session.say(f"Not saved: {error}")
+        if path is not None:
+            self._note(lambda project: project.set_note("shapes", _digest(path)))
 
     def keep_painted(self, painted: Mapping[int, str]) -> None:
-        """Keep the prints of the frames whose clean plates are on disk."""
-        if self.store is not None and not self.store.project.is_read_only:
-            try:
-                self._idle().set_note("painted", {str(frame): each for frame, each in painted.items()})
-            except ProjectError as error:
-                self._session.say(f"Not saved: {error}")
+        """Keep the fingerprints of the frames whose clean plates are on disk."""
+        self._note(lambda project: project.set_note("painted", {str(f): each for f, each in painted.items()}))
 
-    def take_witnesses(self, found: Mapping[int, files.Facts]) -> None:
-        """Keep how a few of the plate's files look (`files.look`)."""
-        if self.store is not None and not self.store.project.is_read_only and found:
-            try:
-                self._idle().set_files(found)
-            except ProjectError as error:
-                self._session.say(f"Not saved: {error}")
+    def keep_view(self, view: Mapping[str, Any]) -> None:
+        """Keep how the shot is looked at: JSON values."""
+        self._note(lambda project: project.set_note("view", dict(view)))
 
-    def close(self) -> None:
-        """Write what is left and let go of the file."""
-        store, self.store, self._awaits_plate = self.store, None, False
-        if store is not None:
-            store.close(self._session.state)
+    def is_ours(self, path: Path) -> bool:
+        """Whether a shapes file on disk is the one that was noted last."""
+        known = self._idle().note("shapes")
+        return known is not None and known == _digest(path)
+
+    def _note(self, write: Callable[[Project], None]) -> None:
+        if self._store is None or self._store.project.is_read_only:
+            return
+        try:
+            write(self._idle())
+        except ProjectError as error:
+            self._say(f"Not saved: {error}")
 
     def _idle(self) -> Project:
         """The project, when nothing is being written into it by the store's thread."""
-        assert self.store is not None
-        self.store.flush()
-        return self.store.project
-
-    def _take_newer(self, shown: State, results: Results | None) -> None:
-        """Shapes that a run outside the panel has written since the project was last open come in as one step."""
-        assert self.store is not None
-        path = self._session.shapes_path
-        if path is None or results is None or results.document is None:
-            return
-        known = self._idle().note("shapes")
-        if known is None or known != _digest(path):
-            if results.document != self._session.state.document:
-                self._session.take_run(results)
-            self.keep_run()
+        assert self._store is not None
+        self._store.flush()
+        return self._store.project
 
 
 def is_project(path: str) -> bool:

@@ -1,105 +1,145 @@
-"""The shot that is open: its plate, what runs have left of it, and its project file. No Qt, no numpy.
+"""The shot that is open: its plate, what is looked at, and the parts that keep the rest. No Qt, no numpy.
 
-What a hand does to it stands in `editing`; every step is written into the project file where there is one.
+`edits` keeps the state and undo, `corrections` what the live engine answers, `runs` what runs have said, `painting` the
+clean plate's frames, `project` the file that every step goes into.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
-from collections.abc import Collection, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from rotopaint_ai.exchange import document as documents
 from rotopaint_ai.files import write_text
 from rotopaint_ai.project import merge_run
-from rotopaint_ai.project.files import Facts
 from rotopaint_ai.project.run_record import RunRecord
-from rotopaint_ai.project.state import MARKS, Box, Mark, SeamSettings, Spread, State
+from rotopaint_ai.project.state import SeamSettings, State
 from rotopaint_ai.shapes import manual_keys
-from rotopaint_ai.shapes.roto import RotoDocument
-from rotopaint_ui.session.editing import Editing, Selection
-from rotopaint_ui.session.history import MAX_UNDO, Step, Store
-from rotopaint_ui.session.live_document import LiveDocument
+from rotopaint_ai.shapes.roto import RotoDocument, RotoShape
+from rotopaint_ui.session import seam_settings
+from rotopaint_ui.session.corrections import Corrections
+from rotopaint_ui.session.edit_stack import EditStack
 from rotopaint_ui.session.painting import Painting
-from rotopaint_ui.session.project_file import PlatePlace, ProjectFile, default_project
-from rotopaint_ui.session.project_store import ProjectStore
-from rotopaint_ui.session.shot import (
-    HAND_NAME,
-    RUN_NAME,
-    SHAPES_NAME,
-    PlateFacts,
-    Results,
-    default_out,
-    read_results,
-    write_document,
-)
-
-__all__ = [
-    "HAND_NAME",
-    "MARKS",
-    "MAX_UNDO",
-    "RUN_NAME",
-    "SHAPES_NAME",
-    "Box",
-    "Mark",
-    "PlateFacts",
-    "Results",
-    "SeamSettings",
-    "Selection",
-    "Session",
-    "Spread",
-    "State",
-    "Step",
-    "Store",
-    "default_out",
-    "read_results",
-    "write_document",
-]
+from rotopaint_ui.session.project_file import OpenedProject, PlatePlace, ProjectFile, default_project
+from rotopaint_ui.session.review_state import ReviewState
+from rotopaint_ui.session.shape_names import ShapeNames
+from rotopaint_ui.session.shapes_file import ShapesFile
+from rotopaint_ui.session.shot import HAND_NAME, PlateFacts, Results, default_out
+from rotopaint_ui.session.shot_runs import ShotRuns
 
 
-class Session(Editing):
-    """One open shot, with its plate, its runs and its project file."""
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """The selected shape and, of it, the selected control points."""
+
+    shape: str | None = None
+    points: frozenset[int] = frozenset()
+
+
+class Session:
+    """One open shot. `listeners` are called after every change, `said` with lines for the status."""
 
     def __init__(self) -> None:
-        super().__init__()
+        self.listeners: list[Callable[[], None]] = []
+        self.said: list[Callable[[str], None]] = []
         self.plate: PlateFacts | None = None
-        self.out: Path | None = None
+        self.frame = 0
         self.span: tuple[int, int] | None = None  # In and Out, see `set_span`
-        self._saved: RotoDocument | None = None
+        self.selection = Selection()
+        self.hidden: frozenset[str] = frozenset()
+        self.locked: frozenset[str] = frozenset()
+        self.project = ProjectFile(self.say)
+        self.edits = EditStack(self.notify, self.say)
+        self.runs = ShotRuns(self.edits, self.notify, self.keep_run)
+        self.review = ReviewState(self.edits, self.runs, self.project.refuses, self.notify)
+        self.names = ShapeNames(self.edits, lambda: not (self.runs.is_live or self.project.refuses()), self.say)
+        self.painting = Painting(self.project.keep_painted)
+        self.shapes_file = ShapesFile(lambda: self.state.document, self.project.keep_shapes)
+        self.corrections = Corrections(
+            self.edits,
+            hold_of=self.hold_frames,
+            corrected=self.review.corrected_frames,
+            say=self.say,
+            refuses=self.project.refuses,
+            flush=self.flush,
+        )
         self._asked: State | None = None  # what the run that is under way was told
         self._asked_frames: Collection[int] | None = None  # and for which frames; None: for all
         self._stepped_to: int | None = None
-        self._projects = ProjectFile(self)
-        self.painting = Painting(self._projects.keep_painted)
 
-    # --- the shot
+    # --- what is shown
 
-    def open(self, plate: PlateFacts, out: Path | None = None) -> None:
-        """Take a plate: that of the project that waits for it, else a new shot.
+    @property
+    def state(self) -> State:
+        """The state that is shown."""
+        return self.edits.state
 
-        What an earlier run left in its output folder comes by `take_results`. Raises PlateError where a project waits
-        for another plate; nothing has changed then.
-        """
-        out = out or default_out(plate)
-        if self._projects.awaits_plate:
-            self._projects.join(plate, out)
-            self.plate, self.out = plate, out
-            self.frame = min(max(self.frame, plate.first), plate.last)
-        else:
-            self._projects.close()
-            self.plate, self.frame, self.out = plate, plate.first, out
-            self._forget(State())
-            self.run = RunRecord()
-            self._history.clear()
-        self._tell()
+    @property
+    def document(self) -> RotoDocument | None:
+        """The shot's shapes and landmarks, while a run is under way those that have come; None before the first run."""
+        live = self.runs.live_document
+        return self.edits.state.document if live is None else live
+
+    @property
+    def out(self) -> Path | None:
+        """Where runs of the shot write."""
+        return self.shapes_file.folder
+
+    @out.setter
+    def out(self, folder: Path | None) -> None:
+        self.shapes_file.folder = folder
+
+    @property
+    def run(self) -> RunRecord:
+        """What is known of the shot's frames."""
+        return self.runs.record
+
+    @run.setter
+    def run(self, record: RunRecord) -> None:
+        self.runs.record = record
+
+    @property
+    def shape(self) -> RotoShape | None:
+        """The selected shape."""
+        document, name = self.document, self.selection.shape
+        if document is None or name is None:
+            return None
+        return next((shape for shape in document.shapes if shape.name == name), None)
+
+    def say(self, text: str) -> None:
+        """Tell the artist something in one line."""
+        for listener in self.said:
+            listener(text)
+
+    def notify(self) -> None:
+        """Something has changed."""
+        for listener in self.listeners:
+            listener()
+
+    def select(self, shape: str | None, points: frozenset[int] = frozenset()) -> None:
+        """Select a shape and some of its control points."""
+        if self.selection != Selection(shape, points):
+            self.selection = Selection(shape, points)
+            self.notify()
+
+    def show(self, shape: str, visible: bool) -> None:
+        """Show or hide a shape in the viewer only; what is exported does not change."""
+        self.hidden = self.hidden - {shape} if visible else self.hidden | {shape}
+        self.notify()
+
+    def lock(self, shape: str, locked: bool) -> None:
+        """Keep a shape from being taken hold of in the viewer."""
+        self.locked = self.locked | {shape} if locked else self.locked - {shape}
+        self.notify()
+
+    # --- frames
 
     def set_span(self, span: tuple[int, int] | None) -> None:
         """In and Out: the frames, both included, that are played, run, painted and edited together; None: all."""
         if span != self.span:
             self.span = span
-            self._tell()
+            self.notify()
 
     @property
     def wanted_frames(self) -> tuple[int, ...]:
@@ -107,46 +147,17 @@ class Session(Editing):
         frames = () if self.plate is None else self.plate.frames
         return frames if self.span is None else tuple(f for f in frames if self.span[0] <= f <= self.span[1])
 
-    def take_results(self, results: Results) -> None:
-        """Take what an earlier run of this shot left; the artist's keys from a run that was cut off are put back."""
-        if results.out != self.out:
-            return  # another shot has been opened since
-        if self._projects.store is not None:
-            self._saved = results.document  # the project knows the shot
-            return
-        document = self._saved = results.document
-        predicted = None if document is None else manual_keys.model_keys(document)
-        if document is not None and results.hand is not None:
-            document = manual_keys.with_human_keys(document, results.hand)
-        self._state, self.run = replace(self._state, document=document, predicted=predicted), results.run
-        self.painting.show({})
-        if results.has_clean:
-            self.painting.note(self._whole_frames(), State(document=results.document))
-        self._history.clear()
-        self._tell()
-
     def go_to(self, frame: int) -> None:
         """Show a frame, kept inside the plate's range; holes can be stood on, they show that nothing is there.
 
         While a hand drags the frame stays: what is dragged belongs to it.
         """
-        self.end_burst()
-        if self.plate is not None and (self._gesture is None or self._corrections.is_ending):
+        self.edits.end_burst()
+        if self.plate is not None and (not self.edits.has_gesture or self.corrections.is_ending):
             frame = min(max(frame, self.plate.first), self.plate.last)
             if frame != self.frame:
                 self.frame = frame
-                self._tell()
-
-    def step_key(self, direction: int) -> None:
-        """Go to the next (1) or previous (-1) key of the selected shape, or of any shape."""
-        document = self.document
-        if document is None:
-            return
-        shapes = (self.shape,) if self.shape is not None else document.shapes
-        frames = sorted({frame for shape in shapes if shape is not None for frame in shape.keys})
-        at = bisect_right(frames, self.frame) if direction > 0 else bisect_left(frames, self.frame) - 1
-        if 0 <= at < len(frames):
-            self.go_to(frames[at])
+                self.notify()
 
     def step_worst(self, direction: int) -> bool:
         """Go to the worst frame; from there to the next (1) or back (-1) in their order. False where there is none."""
@@ -162,21 +173,67 @@ class Session(Editing):
     def worst(self) -> list[int]:
         """Frames that need eyes, worst first, by the worst shape that no person has keyed; accepted ones are done."""
         frames = self.plate.frames if self.plate is not None else ()
-        accepted = frozenset(frame for frame, mark in self._state.marks.items() if mark == "accepted")
-        return self.run.worst(frames, settled=accepted, keyed=self.keyed_frames())
+        return self.run.worst(frames, settled=self.review.accepted_frames(), keyed=self.review.keyed_frames())
 
-    # --- the project file
+    def held_frames(self) -> range:
+        """The frames that an edit here changes: this frame, or the whole hold that it belongs to."""
+        return self.hold_frames(self.frame)
+
+    def hold_frames(self, frame: int) -> range:
+        """A frame, or the whole hold that it belongs to."""
+        first, last = self.run.hold_of(frame)
+        return range(first, last + 1)
+
+    # --- seams
+
+    def seam(self, shape: str) -> SeamSettings:
+        """What is set for a seam."""
+        return self.state.seam(shape)
+
+    def set_seam(self, shape: str, settings: SeamSettings) -> None:
+        """Set a seam by hand; its shape takes width, feather and taper. In a gesture it is previewed, else one step."""
+        self.set_seams({shape: settings})
+
+    def set_seams(self, settings: Mapping[str, SeamSettings]) -> None:
+        """Set several seams by hand, as one: in a gesture all are previewed, else they are one step."""
+        new = self.edits.before_gesture
+        for shape, each in settings.items():
+            new = seam_settings.applied(new, shape, each)
+        if self.edits.has_gesture:
+            self.edits.preview(new)
+        else:
+            self.edits.act("seam settings", new)
+
+    # --- the shot and its project
+
+    def open(self, plate: PlateFacts, out: Path | None = None) -> None:
+        """Take a plate: that of the project that waits for it, else a new shot.
+
+        What an earlier run left in its output folder comes by `take_results`. Raises PlateError where a project waits
+        for another plate; nothing has changed then.
+        """
+        out = out or default_out(plate)
+        if self.project.awaits_plate:
+            self.project.join(plate, out)
+            self.plate, self.out = plate, out
+            self.frame = min(max(self.frame, plate.first), plate.last)
+        else:
+            self.project.close(self.state)
+            self.plate, self.frame, self.out = plate, plate.first, out
+            self._forget()
+            self.edits.show(State())
+            self.run = RunRecord()
+        self.notify()
 
     def open_project(self, path: Path) -> PlatePlace:
         """Open a project: its shot is shown, with its undo; `open` then takes the plate, which the caller opens.
 
         Raises: ProjectError, DamagedProjectError; what was open stays open then.
         """
-        return self._projects.open(path)
-
-    def leave_plate(self, out: Path | None) -> None:
-        """A project is being opened: the plate of the shot before it is not its own. `out` is where its runs wrote."""
-        self.plate, self.out = None, out
+        opened = self._read_project(path)
+        self.plate, self.out = None, opened.place.out
+        self._show_project(opened, awaits_plate=True)
+        return opened.place
 
     def start_project(self, path: Path | None = None, results: Results | None = None) -> None:
         """Keep the open shot in a project file from now on: one that is there is opened, else one is made.
@@ -186,119 +243,99 @@ class Session(Editing):
         """
         if path is None and self.plate is not None and self.out is not None:
             path = default_project(self.plate, self.out)
-        if path is not None:
-            self._projects.start(path, results)
+        if path is None:
+            return
+        shown, run, painted = self.state, self.run, self.painting.painted
+        is_there = path.exists()
+        opened = self._read_project(path) if is_there else self.project.create(path, shown)
+        if is_there and opened.run == RunRecord():  # else the project knows more than the last run
+            opened = replace(opened, run=run)
+        self._show_project(opened if is_there else replace(opened, run=run, painted=painted), awaits_plate=False)
+        if not is_there:
+            self.project.keep_painted(painted)
+        if self.plate is not None:
+            self.project.join(self.plate, self.out)
+        if is_there:
+            self._take_newer(results)
 
-    def show_project(
-        self, store: ProjectStore, state: State, behind: list[Step], ahead: list[Step], painted: Mapping[int, str]
-    ) -> None:
-        """Show what a project holds; `painted` are the prints of the frames on disk."""
-        self._forget(state)
-        self.painting.show(painted)
-        self._history.clear(store, behind, ahead)
-        self._tell()
+    def _read_project(self, path: Path) -> OpenedProject:
+        own = self.project.path
+        if own is not None and own.resolve() == path.resolve():
+            self.project.close(self.state)  # else it would be found locked, by ourselves
+        return self.project.read(path)
+
+    def _show_project(self, opened: OpenedProject, *, awaits_plate: bool) -> None:
+        self.project.close(self.state)
+        self._forget()
+        self.painting.show(opened.painted)
+        self.run = opened.run
+        self.project.take(opened, awaits_plate=awaits_plate)
+        self.edits.show(opened.state, opened.store, opened.behind, opened.ahead)
+        self.notify()
+        if opened.was_left_behind:
+            steps = f"{len(opened.behind)} steps" if len(opened.behind) != 1 else "1 step"
+            self.say(f"Recovered: the last session ended without closing; {steps} can be undone")
+
+    def _take_newer(self, results: Results | None) -> None:
+        """Shapes that a run outside the panel has written since the project was last open come in as one step."""
+        path = self.shapes_file.path
+        if path is not None and results is not None and results.document is not None and not self.project.is_ours(path):
+            if results.document != self.state.document:
+                self.take_run(results)
+            self.keep_run()
 
     def relink(self, plate: PlateFacts) -> None:
         """The project's plate lies somewhere else now. Raises PlateError where it is another one."""
-        self._projects.join(plate, self.out)
+        self.project.join(plate, self.out)
         self.plate = plate
-        self._tell()
+        self.notify()
 
     def heartbeat(self) -> None:
         """Tell the project file that somebody is here, and try again what its disk refused; every 20 seconds."""
-        if self._projects.store is not None and self._gesture is None:
-            self._projects.store.heartbeat(self._state)
+        if not self.edits.has_gesture:
+            self.project.heartbeat(self.state)
 
     def flush(self) -> None:
         """Wait until every step is in the project file: somebody else is about to read it."""
-        self.settle()
-        if self._projects.store is not None:
-            self._projects.store.flush()
+        self.edits.settle()
+        self.project.flush()
 
     def close(self) -> None:
         """Let go of the project file; the shot stays on the screen, without it."""
-        self.settle()
-        if self._gesture is not None:
-            self.abort()
-        self._projects.close()
-        self._history.store = None
+        self.edits.settle()
+        if self.edits.has_gesture:
+            self.edits.abort()
+        self.project.close(self.state)
+        self.edits.leave_store()
 
-    def take_witnesses(self, found: Mapping[int, Facts]) -> None:
-        """Keep how files of the plate look (`projects.look_at_witnesses`), to know it again."""
-        self._projects.take_witnesses(found)
+    def _forget(self) -> None:
+        """Another shot, or none: what was selected, hidden or held is no more."""
+        self.selection, self.hidden, self.locked = Selection(), frozenset(), frozenset()
+        self.span = self._asked = self._asked_frames = None
+        self.shapes_file.take(None)
+        self.painting.show({})
+        self.runs.forget()
 
-    @property
-    def project_path(self) -> Path | None:
-        """The project file that every step goes into."""
-        return self._projects.path
+    # --- runs
 
-    @property
-    def awaits_plate(self) -> bool:
-        """Whether a project is open whose plate is not."""
-        return self._projects.awaits_plate
-
-    def knows(self, plate: PlateFacts) -> bool:
-        """Whether a plate is, by the content of its files, the one that the open project was made on."""
-        return self._projects.knows(plate)
-
-    @property
-    def lock_owner(self) -> str | None:
-        """Who else works on the project, as "name on host"."""
-        store = self._projects.store
-        return None if store is None or store.project.other_owner is None else str(store.project.other_owner)
-
-    @property
-    def is_read_only(self) -> bool:
-        """Whether steps are kept in memory only, because somebody else works on the project or the disk forbids."""
-        return self._projects.store is not None and self._projects.store.project.is_read_only
-
-    def refuses(self) -> bool:
-        """Whether nothing may be changed, since it would be lost: the project is read only. Says so."""
-        if self.is_read_only:
-            owner = self.lock_owner
-            self.say(f"Read only: {owner} has the project open" if owner else "The project is open read only")
-        return self.is_read_only
-
-    @property
-    def refusal(self) -> str | None:
-        """Why nothing may be written into the shot's own folder, and what to do; None where it may."""
-        path, owner = self.project_path, self.lock_owner
-        if path is None or not self.is_read_only:
-            return None
-        if owner is None:
-            return f"{path.name}: the project may not be written; make it writable, or choose another folder"
-        return f"{path.name}: {owner} has the project open; close it there, or choose another folder"
-
-    @property
-    def trouble(self) -> str | None:
-        """Why steps do not reach the project file; None where they do."""
-        return None if self._projects.store is None else self._projects.store.trouble
-
-    # --- disk
-
-    @property
-    def shapes_path(self) -> Path | None:
-        """Where the document is kept."""
-        return None if self.out is None else self.out / SHAPES_NAME
-
-    @property
-    def is_saved(self) -> bool:
-        """Whether the document on disk is the one that is shown."""
-        return self._state.document == self._saved
-
-    def save(self) -> bool:
-        """Write the document where it differs from the disk's; returns whether it wrote. Raises as `document.write`."""
-        document, path = self._state.document, self.shapes_path
-        if document is None or path is None or self.is_saved:
-            return False
-        write_document(path, document)
-        self.mark_saved(document)
-        return True
-
-    def mark_saved(self, document: RotoDocument) -> None:
-        """Take note that `write_document` has written a document of this shot."""
-        self._saved = document
-        self._projects.keep_shapes()
+    def take_results(self, results: Results) -> None:
+        """Take what an earlier run of this shot left; the artist's keys from a run that was cut off are put back."""
+        if results.out != self.out:
+            return  # another shot has been opened since
+        if self.project.is_open:
+            self.shapes_file.take(results.document)  # the project knows the shot
+            return
+        document = results.document
+        self.shapes_file.take(document)
+        predicted = None if document is None else manual_keys.model_keys(document)
+        if document is not None and results.hand is not None:
+            document = manual_keys.with_human_keys(document, results.hand)
+        self.run = results.run
+        self.painting.show({})
+        if results.has_clean:
+            self.painting.note(self._whole_frames(), State(document=results.document))
+        self.edits.show(replace(self.state, document=document, predicted=predicted))
+        self.notify()
 
     def prepare_run(self, frames: Collection[int] | None = None) -> None:
         """Before a run writes its shapes over ours: put the artist's keys in safety, on disk.
@@ -306,10 +343,10 @@ class Session(Editing):
         `frames` are those that it is asked for; None is all of them.
         """
         self.flush()
-        self._remember_run()
-        self._asked = self._state
+        self.runs.remember(self.state)
+        self._asked = self.state
         self._asked_frames = None if frames is None or self.plate is None else frozenset(frames)
-        document, out = self._state.document, self.out
+        document, out = self.state.document, self.out
         if document is not None and out is not None and any(manual_keys.human_keys(shape) for shape in document.shapes):
             write_text(out / HAND_NAME, documents.dumps(document))
 
@@ -320,41 +357,42 @@ class Session(Editing):
         """
         if results.out != self.out or results.document is None:
             return
-        before, asked = self._state, self._asked_frames
+        before, asked = self.state, self._asked_frames
         self._asked_frames = None
         if asked is None:  # a run of all, or one from outside the panel
             ran = range(results.document.first_frame, results.document.last_frame + 1)
             asked = merge_run.asked_frames(ran, before.document)
-        self._saved = results.document
+        self.shapes_file.take(results.document)
         if self._asked is None:  # events of a run of our own have changed the record since
-            self._remember_run()
+            self.runs.remember(before)
         self.run = results.run if asked is None else results.run.joined(self.run, asked)
-        self.act("run", merge_run.merge_run(before, results.document, asked))
+        self.edits.act("run", merge_run.merge_run(before, results.document, asked))
         self._note_run(results, before, asked)
-        self._projects.keep_run()
-        if before.document is not None and self.live is not None:
-            self._corrections.again(before.document, asked)
-        if self.is_saved and not self.is_read_only:
+        self.keep_run()
+        if before.document is not None and self.corrections.live is not None:
+            self.corrections.carry_on(before.document, asked)
+        if self.shapes_file.is_saved and not self.project.is_read_only:
             (results.out / HAND_NAME).unlink(missing_ok=True)
-        self._tell()
+        self.notify()
 
     def keep_run(self) -> None:
-        """Keep what is known of the shot's frames in the project."""
-        self._projects.keep_run()
+        """Keep what is known of the shot's frames in the project, and which shapes file on disk belongs to it."""
+        self.project.keep_run(self.run)
+        self.project.keep_shapes(self.shapes_file.path)
 
     def stale_frames(self) -> list[int]:
         """Frames whose clean plate on disk is not what the shot says now: edited since, or never made."""
-        return [] if self.plate is None else self.painting.stale(self._state, self.plate.frames)
+        return [] if self.plate is None else self.painting.stale(self.state, self.plate.frames)
 
     def note_painted(self, frames: Collection[int], state: State) -> None:
         """Clean plates of these frames have been made of a state (the one shown when the work began)."""
         self.painting.note(frames, state)
-        self._tell()
+        self.notify()
 
     def _note_run(self, results: Results, before: State, asked: Collection[int] | None) -> None:
         """A run has painted the frames that it was asked for, with what people had set where it read the project."""
         if results.has_clean and results.document is not None:
-            drawn = State() if self.project_path is None else self._asked or before
+            drawn = State() if self.project.path is None else self._asked or before
             frames = [frame for frame in self._whole_frames() if asked is None or frame in asked]
             self.painting.note(frames, merge_run.drawn_state(drawn, results.document, asked))
         self._asked = None
@@ -362,39 +400,3 @@ class Session(Editing):
     def _whole_frames(self) -> list[int]:
         """Frames of the plate that the last run did not fail on."""
         return [frame for frame in self.plate.frames if frame not in self.run.failed] if self.plate is not None else []
-
-    def take_event(self, facts: Mapping[str, Any]) -> None:
-        """Take an event of a run that is under way; `show_live` puts what came on the screen."""
-        if facts["event"] == "started":
-            self._stream = LiveDocument(facts)
-        elif facts["event"] == "frame" and self._stream is not None:
-            self._stream.add(facts)
-            self.run = self.run.with_frame(facts)
-        elif facts["event"] == "error" and "frame" in facts:
-            self.run = self.run.with_frame({**facts, "status": "failed"})
-
-    def take_visibility(self, facts: Mapping[str, Any]) -> None:
-        """Take an event of a job that paints frames again: how much the seam shows now."""
-        if facts.get("seam_after") is not None:
-            self.run = self.run.with_seam(int(facts["frame"]), facts["seam_before"], facts["seam_after"])
-
-    def show_live(self) -> None:
-        """Show the shapes that have come so far, the artist's own keys among them."""
-        if self._stream is not None:
-            self._live_document = self._stream.among(self._state.document)
-            self._tell()
-
-    def end_live(self) -> None:
-        """The run has ended: back to the document."""
-        self._stream = self._live_document = None
-        self._tell()
-
-    def _forget(self, state: State) -> None:
-        """Another shot, or none: what was selected, hidden or held is no more."""
-        self.selection, self.hidden, self.locked = Selection(), frozenset(), frozenset()
-        self.span = None
-        self.painting.show({})
-        self._state, self._saved, self._asked, self._gesture = state, None, None, None
-        self._asked_frames = self._burst = None
-        self._runs = []
-        self._corrections.forget()

@@ -14,13 +14,13 @@ import rotopaint_ai
 from rotopaint_ai.cli.demo import CROP_FILE, find_sample, read_crops
 from rotopaint_ai.errors import RotopaintError
 from rotopaint_ai.exchange import nuke
+from rotopaint_ai.project.state import Box
 from rotopaint_ai.shapes.roto import RotoDocument
 from rotopaint_ui.batch.batch_window import BatchWindow
 from rotopaint_ui.batch.queue import Shot
 from rotopaint_ui.engine.command_lines import frames_argument, run_frames
 from rotopaint_ui.host import Engine, PlateChoice, find_engine
 from rotopaint_ui.panel.panel import Panel
-from rotopaint_ui.session.session import Box
 from rotopaint_ui.settings.preferences import default_path
 from rotopaint_ui.standalone.menus import Menus
 from rotopaint_ui.standalone.preferences_window import PreferencesWindow

@@ -202,12 +202,12 @@ class Timeline(QWidget):
         state, run = self._session.state, self._session.run
         done = self._done
         if done is None or (
-            not self._session.is_dragging
+            not self._session.edits.is_dragging
             and (done[0] is not state.document or done[1] != state.marks or done[3] is not run)
         ):
             accepted = frozenset(frame for frame, mark in state.marks.items() if mark == "accepted")
-            by_shape = {name: accepted | frames for name, frames in self._session.keyed_frames().items()}
-            by_shape[""] = accepted | self._session.settled_frames()
+            by_shape = {name: accepted | frames for name, frames in self._session.review.keyed_frames().items()}
+            by_shape[""] = accepted | self._session.review.settled_frames()
             same = done is not None and done[2] == by_shape  # the rows are drawn anew for another one
             done = self._done = state.document, state.marks, done[2] if done is not None and same else by_shape, run
         return done[2]
@@ -341,7 +341,7 @@ class Timeline(QWidget):
         if strip == "rows":
             name = self._row_name(place.y())
             error = self._session.run.error_at(frame, name)
-            text += f"\n{self._session.name_of(name)}: " + ("unknown" if error is None else f"{error:.2f} px")
+            text += f"\n{self._session.names.of(name)}: " + ("unknown" if error is None else f"{error:.2f} px")
         if strip == "reach" and self.reach is not None:
             text = f"Reaches {self.reach.first}-{self.reach.last}: drag an end, Return spreads"
         return text

@@ -65,14 +65,14 @@ class CloneTool:
         """One stroke is one step."""
         if self._places:
             self._places = []
-            self._session.commit()
+            self._session.edits.commit()
         self._sizing = None
 
     def cancel(self) -> None:
         """Take the stroke back."""
         if self._places:
             self._places = []
-            self._session.abort()
+            self._session.edits.abort()
         self._sizing = None
 
     def cursor(self, mouse: MouseEvent) -> Qt.CursorShape:
@@ -105,13 +105,13 @@ class CloneTool:
         if self._source is not None:
             (x0, y0), (x1, y1) = self._source, mouse.plate
             self._offset, self._source = (round(x0 - x1), round(y0 - y1)), None
-        self._session.begin("clone stroke")
+        self._session.edits.begin("clone stroke")
         self._places = [mouse.plate]
         self._preview()
 
     def _preview(self) -> None:
-        session, before = self._session, self._session.before_gesture
+        session, before = self._session, self._session.edits.before_gesture
         assert self._offset is not None
         stroke = Stroke(tuple(self._places), *self._offset, self.radius_px)
         held: dict[int, Strokes] = {frame: (*before.strokes.get(frame, ()), stroke) for frame in session.held_frames()}
-        session.preview(replace(before, strokes={**before.strokes, **held}))
+        session.edits.preview(replace(before, strokes={**before.strokes, **held}))

@@ -8,8 +8,9 @@ from dataclasses import replace
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QPainter
 
+from rotopaint_ai.project.state import Box
 from rotopaint_ui.drawing.render import View
-from rotopaint_ui.session.session import Box, Session
+from rotopaint_ui.session.session import Session
 from rotopaint_ui.tools.base import REACH_PX, MouseEvent, distance
 from rotopaint_ui.tools.drag_path import DragPath
 from rotopaint_ui.tools.edit_context import EditContext
@@ -43,7 +44,7 @@ class CropTool:
         self._fixed = corner or self._start
         if corner is not None:
             self._held = None
-        self._session.begin("crop box")
+        self._session.edits.begin("crop box")
 
     def drag(self, mouse: MouseEvent) -> None:
         """Show the box."""
@@ -57,19 +58,19 @@ class CropTool:
             box = Box(min(fx, x1), min(fy, y1), abs(x1 - fx), abs(y1 - fy))
             if min(box.width, box.height) < MIN_BOX_PX:
                 return
-        before = self._session.before_gesture
-        self._session.preview(replace(before, crops={**before.crops, self._session.frame: _whole(box)}))
+        before = self._session.edits.before_gesture
+        self._session.edits.preview(replace(before, crops={**before.crops, self._session.frame: _whole(box)}))
 
     def release(self, mouse: MouseEvent) -> None:
         """Keep it."""
         if self._start is not None:
-            self._session.commit()
+            self._session.edits.commit()
         self._start = self._held = self._fixed = None
 
     def cancel(self) -> None:
         """Forget it."""
         if self._start is not None:
-            self._session.abort()
+            self._session.edits.abort()
         self._start = self._held = self._fixed = None
 
     def cursor(self, mouse: MouseEvent) -> Qt.CursorShape:

@@ -17,11 +17,11 @@ def nudge(context: EditContext, dx: float, dy: float) -> bool:
     if not context.is_open:
         return False
     x, y = context.nudge("nudge crop box", dx, dy, (session.frame, "crop"))
-    before = session.before_gesture
+    before = session.edits.before_gesture
     box = crop_at(session, before.crops)
     assert box is not None
     moved = replace(box, x=box.x + x, y=box.y + y)
-    session.preview(replace(before, crops=dict(sorted({**before.crops, session.frame: moved}.items()))))
+    session.edits.preview(replace(before, crops=dict(sorted({**before.crops, session.frame: moved}.items()))))
     return True
 
 
@@ -34,5 +34,5 @@ def delete(context: EditContext) -> bool:
     if not context.is_open:
         return False
     left = {frame: box for frame, box in session.state.crops.items() if frame != session.frame}
-    session.act("delete crop box", replace(session.state, crops=left))
+    session.edits.act("delete crop box", replace(session.state, crops=left))
     return True

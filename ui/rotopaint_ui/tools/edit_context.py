@@ -56,10 +56,10 @@ class EditContext:
     @property
     def is_open(self) -> bool:
         """Whether the shot may be changed now; says why where not."""
-        if self.session.is_live:
+        if self.session.runs.is_live:
             self.session.say("The run is under way: look, and edit when it has ended")
             return False
-        return not self.session.refuses()
+        return not self.session.project.refuses()
 
     @property
     def is_free(self) -> bool:
@@ -115,17 +115,17 @@ class EditContext:
         except RotopaintError as error:
             self.session.say(str(error))
             return False
-        self.session.act(label, replace(self.session.state, document=new))
+        self.session.edits.act(label, replace(self.session.state, document=new))
         return True
 
     def nudge(self, label: str, dx: float, dy: float, what: object) -> tuple[float, float]:
         """One key of several that move a thing; how far all of them have moved it, plate pixels."""
-        x, y = self._offset if self.session.begin_burst(label, what) else (0.0, 0.0)
+        x, y = self._offset if self.session.edits.begin_burst(label, what) else (0.0, 0.0)
         self._offset = x + dx, y + dy
         return self._offset
 
     def preview(self, name: str, change: Change) -> None:
         """Inside a gesture: show a shape changed from what it was when the gesture began."""
-        before = self.session.before_gesture
+        before = self.session.edits.before_gesture
         if before.document is not None:
-            self.session.preview(replace(before, document=self.edited(before.document, name, change)))
+            self.session.edits.preview(replace(before, document=self.edited(before.document, name, change)))

@@ -50,15 +50,15 @@ class LandmarkTool:
             if not self._context.is_free:
                 self._path = None
                 return
-            self._session.begin("move landmark" if len(self._held) == 1 else "move landmarks")
+            self._session.edits.begin("move landmark" if len(self._held) == 1 else "move landmarks")
         dx, dy = self._path.offset
         places = {index: (mark.x + dx, mark.y + dy) for index, mark in self._held.items()}
-        self._session.move_landmarks(self._session.frame, places)
+        self._session.corrections.move_landmarks(self._session.frame, places)
 
     def release(self, mouse: MouseEvent) -> None:
         """One gesture is one undo step."""
         if self.is_busy:
-            self._session.end_landmarks()
+            self._session.corrections.finish()
         elif self._path is not None and not self._held:
             self._take_inside(mouse)
         self._path, self._held = None, {}
@@ -66,7 +66,7 @@ class LandmarkTool:
     def cancel(self) -> None:
         """Take the drag back."""
         if self.is_busy:
-            self._session.abort()
+            self._session.edits.abort()
         self._path, self._held = None, {}
 
     def cursor(self, mouse: MouseEvent) -> Qt.CursorShape:

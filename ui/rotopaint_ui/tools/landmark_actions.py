@@ -16,10 +16,10 @@ def nudge(context: EditContext, dx: float, dy: float) -> bool:
         return False
     label = "nudge landmark" if len(chosen) == 1 else "nudge landmarks"
     x, y = context.nudge(label, dx, dy, (session.frame, chosen))
-    before = session.before_gesture.document
+    before = session.edits.before_gesture.document
     marks = before.landmarks.keys.get(session.frame, ()) if before is not None else ()
     places = {k: (mark.x + x, mark.y + y) for k, mark in enumerate(marks) if k in chosen and mark is not None}
-    session.move_landmarks(session.frame, places)
+    session.corrections.move_landmarks(session.frame, places)
     return True
 
 

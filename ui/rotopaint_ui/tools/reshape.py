@@ -59,7 +59,7 @@ class ReshapeTool:
             if not self._context.is_free:
                 self._path = None
                 return
-            self._session.begin("reshape")
+            self._session.edits.begin("reshape")
         shape = self._context.shape
         if shape is not None:
             self._context.preview(shape.name, self._pushed)
@@ -67,13 +67,13 @@ class ReshapeTool:
     def release(self, mouse: MouseEvent) -> None:
         """One gesture is one undo step."""
         if self.is_busy:
-            self._session.commit()
+            self._session.edits.commit()
         self._path = self._sizing = None
 
     def cancel(self) -> None:
         """Take the push back."""
         if self.is_busy:
-            self._session.abort()
+            self._session.edits.abort()
         self._path = self._sizing = None
 
     def cursor(self, mouse: MouseEvent) -> Qt.CursorShape:

@@ -78,7 +78,7 @@ class SelectTool:
     def release(self, mouse: MouseEvent) -> None:
         """One gesture is one undo step."""
         if self.is_busy:
-            self._session.commit()
+            self._session.edits.commit()
         elif self._grip is None and self._path is not None:
             self._take_inside(mouse)
         self._path = self._grip = None
@@ -86,7 +86,7 @@ class SelectTool:
     def cancel(self) -> None:
         """Take the drag back."""
         if self.is_busy:
-            self._session.abort()
+            self._session.edits.abort()
         self._path = self._grip = None
 
     def cursor(self, mouse: MouseEvent) -> Qt.CursorShape:
@@ -109,7 +109,7 @@ class SelectTool:
             return False
         p = self._context.points[grip.index]
         self._tangent = (p.in_dx, p.in_dy) if grip.handle == "in" else (p.out_dx, p.out_dy)
-        self._session.begin("move points" if grip.handle == "point" else "move tangent")
+        self._session.edits.begin("move points" if grip.handle == "point" else "move tangent")
         return True
 
     def _moved(self, points: Points) -> Points:

@@ -73,7 +73,9 @@ class TransformTool:
             if not self._context.is_free:
                 self._path = None
                 return
-            self._session.begin({"move": "move points", "scale": "scale points"}.get(self._hold.part, "rotate points"))
+            self._session.edits.begin(
+                {"move": "move points", "scale": "scale points"}.get(self._hold.part, "rotate points")
+            )
         shape, affine = self._context.shape, self._affine(self._hold, self._path)
         if shape is not None:
             self._context.preview(shape.name, lambda points: self._mapped(points, affine))
@@ -81,13 +83,13 @@ class TransformTool:
     def release(self, mouse: MouseEvent) -> None:
         """One gesture is one undo step."""
         if self.is_busy:
-            self._session.commit()
+            self._session.edits.commit()
         self._path = self._hold = None
 
     def cancel(self) -> None:
         """Take it back."""
         if self.is_busy:
-            self._session.abort()
+            self._session.edits.abort()
         self._path = self._hold = None
 
     def cursor(self, mouse: MouseEvent) -> Qt.CursorShape:

@@ -55,19 +55,19 @@ class WidthTool:
             if not self._context.is_free:
                 self._path = self._shape = None
                 return
-            self._session.begin("seam width")
+            self._session.edits.begin("seam width")
         self._set(self._shape, self._grown(self._shape, self._path), is_soft=mouse.shift)
 
     def release(self, mouse: MouseEvent) -> None:
         """One gesture is one undo step."""
         if self.is_busy:
-            self._session.commit()
+            self._session.edits.commit()
         self._path = self._shape = None
 
     def cancel(self) -> None:
         """Take it back."""
         if self.is_busy:
-            self._session.abort()
+            self._session.edits.abort()
         self._path = self._shape = None
 
     def cursor(self, mouse: MouseEvent) -> Qt.CursorShape:
@@ -94,7 +94,7 @@ class WidthTool:
         return now.distance - start.distance
 
     def _set(self, shape: RotoShape, grown: float, *, is_soft: bool) -> None:
-        settings = self._session.before_gesture.seam(shape.name)
+        settings = self._session.edits.before_gesture.seam(shape.name)
         if is_soft:
             new = replace(settings, feather_px=_kept(shape.feather_px + grown))
         else:

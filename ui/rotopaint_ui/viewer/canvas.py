@@ -60,7 +60,7 @@ class Canvas(QWidget):
         self._is_fitted = True
         self._rate = ""
         self._burst = QTimer(self, singleShot=True, interval=BURST_MS)
-        self._burst.timeout.connect(session.end_burst)
+        self._burst.timeout.connect(session.edits.end_burst)
         self._late = QTimer(self, singleShot=True, interval=LATE_MS)
         self._late.timeout.connect(self._paint_damage)
         self._stack = Stack(session, frame_cache, Pictures(session, frame_cache, self.update, self))
@@ -83,7 +83,7 @@ class Canvas(QWidget):
     @tool.setter
     def tool(self, name: str) -> None:
         self._tools[self._tool].cancel()
-        self._session.end_burst()
+        self._session.edits.end_burst()
         self._tool = name
         self.context.takes = "landmarks" if name == "landmark" else "crop" if name == "crop" else "points"
         self.update()
@@ -178,7 +178,7 @@ class Canvas(QWidget):
 
     def cancel_gesture(self) -> None:
         """Leave the drag that is going on."""
-        self._session.end_burst()
+        self._session.edits.end_burst()
         self._is_held = False
         self._tools[self._tool].cancel()
         self.update()
@@ -188,10 +188,10 @@ class Canvas(QWidget):
         self._waiting.refresh()
         if self._readout.frame != self._session.frame:
             self._read_out()
-        if self._session.plate is None or not self._session.is_dragging or self._tool not in _QUIET_TOOLS:
+        if self._session.plate is None or not self._session.edits.is_dragging or self._tool not in _QUIET_TOOLS:
             self.update()
             return
-        if self._session.awaits_shapes:  # landmark and shapes are painted together: one picture for one move
+        if self._session.corrections.is_asking:  # landmark and shapes are painted together: one picture for one move
             if not self._late.isActive():
                 self._late.start()
             return
@@ -234,14 +234,14 @@ class Canvas(QWidget):
         painter = QPainter(self)
         if self._session.plate is None:
             painter.fillRect(self.rect(), BACKGROUND)
-            if self._session.awaits_plate:
+            if self._session.project.awaits_plate:
                 return
             paint_empty(painter, QRectF(self.rect()))
             return
         painter.setClipRect(event.rect())
         self._stack.paint(painter, self._stack.scene(self._shown(), self._loupe()), self.font())
         self._tools[self._tool].paint(painter, self.view)
-        if self._hover is not None and self.overlay.landmarks and not self._session.is_dragging:
+        if self._hover is not None and self.overlay.landmarks and not self._session.edits.is_dragging:
             note = landmark_note(self._session, self.view, self._hover)
             if note:
                 paint_label(painter, self._hover + QPointF(14, 10), note)
@@ -261,7 +261,7 @@ class Canvas(QWidget):
         return Shown(size, ratio, self.view, self.overlay, self.wipe, self.shows_clean, self._tool)
 
     def _loupe(self) -> Loupe | None:
-        is_dragging = self._session.is_dragging and self._tools[self._tool].is_busy and self._tool in _QUIET_TOOLS
+        is_dragging = self._session.edits.is_dragging and self._tools[self._tool].is_busy and self._tool in _QUIET_TOOLS
         if not is_dragging or not self.overlay.loupe or self._hover is None or self.view.zoom > MOST_ZOOM:
             return None
         return loupe_at(self._hover, self.view, self.size())

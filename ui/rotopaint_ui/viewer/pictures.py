@@ -9,7 +9,8 @@ from PySide6.QtGui import QBrush, QColor, QImage, QPainter, QPainterPath
 
 from rotopaint_ui.drawing.labels import paint_label
 from rotopaint_ui.engine.frame_cache import CLEAN, PLATE, FrameCache
-from rotopaint_ui.session.session import PlateFacts, Session
+from rotopaint_ui.session.session import Session
+from rotopaint_ui.session.shot import PlateFacts
 from rotopaint_ui.viewer.wipe import Wipe
 
 REFINE_MS = 120  # stillness after which a picture is averaged down instead of sampled

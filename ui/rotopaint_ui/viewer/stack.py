@@ -106,7 +106,7 @@ class Stack:
             self._pictures.key(shows_clean=shown.shows_clean, has_wipe=shown.wipe is not None),
             session.frame,
             session.selection,
-            session.is_dragging,
+            session.edits.is_dragging,
         )
         things = (*still, *(mark for mark in still_marks if mark is not None))
         return Scene(shown, area, facts, still, tuple(moving), still_marks, moving_marks, loupe, things)
@@ -136,8 +136,8 @@ class Stack:
 
     def _moving(self, outlines: list[Outline]) -> list[Outline]:
         """The shapes that the gesture under way has changed."""
-        before = self._session.before_gesture.document
-        if not self._session.is_dragging or before is None:
+        before = self._session.edits.before_gesture.document
+        if not self._session.edits.is_dragging or before is None:
             return []
         old = {shape.name: shape for shape in before.shapes}
         return [outline for outline in outlines if old.get(outline.shape.name) is not outline.shape]
@@ -145,8 +145,8 @@ class Stack:
     def _marks(
         self, row: tuple[Landmark | None, ...]
     ) -> tuple[tuple[Landmark | None, ...], tuple[Landmark | None, ...]]:
-        before = self._session.before_gesture.document
-        if not self._session.is_dragging or before is None:
+        before = self._session.edits.before_gesture.document
+        if not self._session.edits.is_dragging or before is None:
             return row, ()
         old = before.landmarks.keys.get(self._session.frame, ())
         if old is row or len(old) != len(row):
@@ -173,7 +173,7 @@ class Stack:
     def _paint_still(self, painter: QPainter, scene: Scene) -> None:
         session, view, overlay = self._session, scene.shown.view, scene.shown.overlay
         is_painted = scene.shown.shows_clean or scene.shown.wipe is not None  # lines over the paint would hide it
-        painter.setOpacity(FADED if session.is_dragging or is_painted else 1.0)
+        painter.setOpacity(FADED if session.edits.is_dragging or is_painted else 1.0)
         if overlay.mattes:
             for outline in scene.still:
                 paint_matte(painter, outline.shape, session.frame, view, outline.colour)
@@ -217,7 +217,7 @@ class Stack:
             return
         style: Style = "bold" if outline.is_shown else "dashed"
         paint_path(painter, outline.path, view, outline.colour.lighter(118), style=style)
-        if outline.shape.name not in self._session.locked and not self._session.is_dragging:
+        if outline.shape.name not in self._session.locked and not self._session.edits.is_dragging:
             paint_handles(painter, outline.points, view, outline.colour, self._session.selection.points)
 
     def _paint_crop(self, painter: QPainter, scene: Scene) -> None:

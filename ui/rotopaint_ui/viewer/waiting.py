@@ -31,8 +31,8 @@ class Waiting(QFrame):
 
     def refresh(self) -> None:
         """Show or hide it, as the session is."""
-        session, path = self._session, self._session.project_path
-        waits = session.awaits_plate and session.plate is None and path is not None
+        session, path = self._session, self._session.project.path
+        waits = session.project.awaits_plate and session.plate is None and path is not None
         if waits and path is not None:
             self._text.setText(f"{path.name} is open, its plate is not")
             self.place()

@@ -1,0 +1,199 @@
+"""The state of the open shot and the steps that led to it: edits, gestures, undo. No Qt, no numpy.
+
+Undo keeps whole states; states are frozen values, so that a step costs what changed and nothing else. Everything that
+changes goes through `act` or a gesture, one step each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from rotopaint_ai.errors import ProjectError
+from rotopaint_ai.project.state import State
+from rotopaint_ui.session.history import History, Step, Store
+
+LET_GO = "Let go of the drag first, or leave it with Esc"
+
+
+class PendingAnswer(Protocol):
+    """What the end of a gesture may have to wait for: the engine's last answer."""
+
+    def finish(self) -> None:
+        """The gesture ends once the answer has come."""
+
+    def settle(self) -> None:
+        """The gesture ends now, with what is shown, if it only waits for the answer."""
+
+    def forget(self) -> None:
+        """The gesture was taken back."""
+
+
+class EditStack:
+    """`changed` is called after every change, `say` with lines for the status.
+
+    `pending` is what gestures wait for; `moved` are called with the states before and after undo or redo.
+    """
+
+    def __init__(self, changed: Callable[[], None], say: Callable[[str], None]) -> None:
+        self.pending: PendingAnswer | None = None
+        self.moved: list[Callable[[State, State], None]] = []
+        self._changed, self._say = changed, say
+        self._state = State()
+        self._gesture: Step | None = None
+        self._burst: object = None  # what the keys that are pressed one after the other move
+        self._history = History()
+
+    @property
+    def state(self) -> State:
+        """The state that is shown."""
+        return self._state
+
+    def show(
+        self, state: State, store: Store | None = None, undo: Sequence[Step] = (), redo: Sequence[Step] = ()
+    ) -> None:
+        """Another shot: its state, and the steps that its store remembers (`redo`: the next step last)."""
+        self._state, self._gesture, self._burst = state, None, None
+        if self.pending is not None:
+            self.pending.forget()
+        self._history.clear(store, undo, redo)
+
+    def leave_store(self) -> None:
+        """Steps go on in memory alone."""
+        self._history.store = None
+
+    # --- edits and gestures
+
+    def act(self, label: str, new: State) -> None:
+        """Go to a new state in one step that can be undone. While a hand drags nothing is done, and it is said."""
+        if self.is_gesture_open():
+            self._changed()  # what was pressed shows again what is
+        elif new != self._state:
+            self._history.push(Step(label, self._state), new)
+            self._state = new
+            self._changed()
+
+    def begin(self, label: str) -> None:
+        """Begin a gesture: the states shown until `commit` become one step."""
+        self.settle()
+        self._gesture = Step(label, self._state)
+
+    def begin_burst(self, label: str, what: object) -> bool:
+        """Begin a gesture of keys pressed one after the other, or go on with it; whether it goes on.
+
+        It lasts until `end_burst`, until something else is done, or until `what` they move is another thing.
+        """
+        if self._burst is not None and self._burst == what:
+            return True
+        self.begin(label)
+        self._burst = what
+        return False
+
+    def end_burst(self) -> None:
+        """The keys rest: what they did becomes one step, once the shapes have followed."""
+        if self._burst is not None:
+            self._burst = None
+            if self.pending is not None:
+                self.pending.finish()
+            else:
+                self.commit()
+
+    def settle(self) -> None:
+        """Something else begins: keys and drags whose last answer has not come end with what is on the screen."""
+        self.end_burst()
+        if self.pending is not None:
+            self.pending.settle()
+
+    def is_gesture_open(self) -> bool:
+        """Whether a hand drags, which must end before anything else is done; says so."""
+        self.settle()
+        if self._gesture is not None:
+            self._say(LET_GO)
+        return self._gesture is not None
+
+    @property
+    def has_gesture(self) -> bool:
+        """Whether a gesture goes on, whatever it has changed; asking ends nothing."""
+        return self._gesture is not None
+
+    @property
+    def before_gesture(self) -> State:
+        """The state when the gesture began; the current one without a gesture."""
+        before = self._gesture.before if self._gesture is not None else None
+        return self._state if before is None else before
+
+    @property
+    def is_dragging(self) -> bool:
+        """Whether a gesture goes on and has changed something."""
+        return self._gesture is not None and self._gesture.before is not self._state
+
+    def preview(self, new: State) -> None:
+        """Show a state while a gesture goes on; one that was ended by something else shows nothing more."""
+        if self._gesture is not None:
+            self._state = new
+            self._changed()
+
+    def commit(self) -> None:
+        """End the gesture; one that has led back to where it began was none."""
+        step, self._gesture = self._gesture, None
+        if step is not None and step.before != self._state:
+            self._history.push(step, self._state)
+            self._changed()
+        elif step is not None and step.before is not None:
+            self._state = step.before
+
+    def abort(self) -> None:
+        """End the gesture and take it back."""
+        self._burst = None
+        step, self._gesture = self._gesture, None
+        if self.pending is not None:
+            self.pending.forget()
+        if step is not None and step.before is not None:
+            self._state = step.before
+            self._changed()
+
+    # --- undo
+
+    def undo(self) -> str | None:
+        """Take the last step back; returns what it was called, None when there is none."""
+        return self._swap(self._history.undo)
+
+    def redo(self) -> str | None:
+        """Do the last undone step again; returns what it was called, None when there is none."""
+        return self._swap(self._history.redo)
+
+    @property
+    def can_undo(self) -> bool:
+        """Whether there is a step to take back, or one is being made."""
+        return self._history.can_undo or self.is_dragging
+
+    @property
+    def can_redo(self) -> bool:
+        """Whether there is a step to do again."""
+        return self._history.can_redo
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """What the steps behind are called, the latest last."""
+        return self._history.labels
+
+    @property
+    def last_step(self) -> str | None:
+        """What the step that undo would take back is called."""
+        return self._history.labels[-1] if self._history.can_undo else None
+
+    def _swap(self, move: Callable[[State], tuple[str, State] | None]) -> str | None:
+        self.settle()
+        before = self._state
+        try:
+            step = move(before) if self._gesture is None else None
+        except ProjectError as error:
+            self._say(str(error))
+            return None
+        if step is None:
+            return None
+        label, self._state = step
+        for follow in self.moved:
+            follow(before, self._state)
+        self._changed()
+        return label

@@ -1,0 +1,75 @@
+"""Which frames people are done with, and which need eyes. No Qt, no numpy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from collections.abc import Set as AbstractSet
+from dataclasses import replace
+
+from rotopaint_ai.project.state import Mark
+from rotopaint_ai.shapes import manual_keys
+from rotopaint_ai.shapes.manual_keys import settled_in
+from rotopaint_ai.shapes.roto import RotoDocument
+from rotopaint_ui.session.edit_stack import EditStack
+from rotopaint_ui.session.shot_runs import ShotRuns
+
+_NOTHING: dict[str, frozenset[int]] = {}
+
+
+class ReviewState:
+    """Reads edits and runs; what is found once is kept until they change. `refuses`: nothing may be changed."""
+
+    def __init__(
+        self, edits: EditStack, runs: ShotRuns, refuses: Callable[[], bool], changed: Callable[[], None]
+    ) -> None:
+        self._edits, self._runs, self._refuses, self._changed = edits, runs, refuses, changed
+        self._keyed: tuple[RotoDocument, RotoDocument | None, dict[str, frozenset[int]]] | None = None
+        self._settled: tuple[object, object, object, AbstractSet[int]] | None = None
+
+    def corrected_frames(self) -> set[int]:
+        """Frames where a person has keyed a shape or placed a landmark."""
+        document = self._document
+        if document is None:
+            return set()
+        keyed = {frame for shape in document.shapes for frame in manual_keys.human_keys(shape)}
+        return keyed | set(document.landmarks.hand)
+
+    def keyed_frames(self) -> dict[str, frozenset[int]]:
+        """For every shape the frames where a person has keyed it, or moved it by a landmark that sits on it."""
+        document, predicted = self._document, None if self._runs.is_live else self._edits.state.predicted
+        if document is None:
+            return _NOTHING
+        known = self._keyed
+        if known is None or known[0] is not document or known[1] is not predicted:
+            known = self._keyed = document, predicted, settled_in(predicted, document)
+        return known[2]
+
+    def accepted_frames(self) -> frozenset[int]:
+        """Frames that a person has accepted."""
+        return frozenset(frame for frame, mark in self._edits.state.marks.items() if mark == "accepted")
+
+    def settled_frames(self) -> AbstractSet[int]:
+        """Frames that a person is done with: accepted, or corrected with no shape left that they have not keyed."""
+        keyed, marks, run = self.keyed_frames(), self._edits.state.marks, self._runs.record
+        known = self._settled
+        if known is None or any(a is not b for a, b in zip(known, (keyed, marks, run))):
+            done = {frame for frame in set().union(*keyed.values()) if run.error_left(frame, keyed) is None}
+            known = self._settled = keyed, marks, run, done | self.accepted_frames()
+        return known[3]
+
+    def mark(self, frames: Collection[int], mark: Mark | None) -> None:
+        """Judge frames: accepted, needs work, or (None) not looked at. One step."""
+        if self._refuses():
+            self._changed()  # what was pressed shows again what is
+            return
+        state = self._edits.state
+        marks = {frame: old for frame, old in state.marks.items() if frame not in frames}
+        if mark is not None:
+            marks |= dict.fromkeys(sorted(frames), mark)
+        label = {"accepted": "accept", "needs work": "needs work", None: "clear mark"}[mark]
+        self._edits.act(label, replace(state, marks=dict(sorted(marks.items()))))
+
+    @property
+    def _document(self) -> RotoDocument | None:
+        live = self._runs.live_document
+        return self._edits.state.document if live is None else live

@@ -1,0 +1,34 @@
+"""What shapes are called on the screen and in exchange files. No Qt."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from rotopaint_ai.errors import UsageError
+from rotopaint_ai.project.names import with_name
+from rotopaint_ui.session.edit_stack import EditStack
+
+
+class ShapeNames:
+    """Names that people have given. `may_change` says whether anything may be changed now, and why not."""
+
+    def __init__(self, edits: EditStack, may_change: Callable[[], bool], say: Callable[[str], None]) -> None:
+        self._edits, self._may_change, self._say = edits, may_change, say
+
+    def of(self, shape: str) -> str:
+        """What a shape is called."""
+        return self._edits.state.names.get(shape, shape)
+
+    def rename(self, shape: str, given: str) -> bool:
+        """Call a shape something else, in one step; False, and a line that says why, where that cannot be."""
+        state = self._edits.state
+        if state.document is None or not self._may_change():
+            return False
+        try:
+            names = with_name(state.names, state.document, shape, given)
+        except UsageError as error:
+            self._say(str(error))
+            return False
+        self._edits.act("rename shape", replace(state, names=names))
+        return True

@@ -1,0 +1,78 @@
+"""What runs have said of the shot's frames, and the shapes of a run that is under way. No Qt, no numpy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from rotopaint_ai.project.run_record import RunRecord
+from rotopaint_ai.project.state import State
+from rotopaint_ai.shapes.roto import RotoDocument
+from rotopaint_ui.session.edit_stack import EditStack
+from rotopaint_ui.session.live_document import LiveDocument
+
+
+class ShotRuns:
+    """`record` is what is known of the frames; `recalled` is called when undo has brought an earlier record back."""
+
+    def __init__(self, edits: EditStack, changed: Callable[[], None], recalled: Callable[[], None]) -> None:
+        self.record = RunRecord()
+        self._edits, self._changed, self._recalled = edits, changed, recalled
+        self._coming: LiveDocument | None = None
+        self._shown: RotoDocument | None = None
+        self._records: list[tuple[RotoDocument | None, RunRecord]] = []  # by what the models had said
+        edits.moved.append(self._follow_undo)
+
+    @property
+    def is_live(self) -> bool:
+        """Whether what is shown is a run that is under way: to look at, not to edit."""
+        return self._coming is not None
+
+    @property
+    def live_document(self) -> RotoDocument | None:
+        """The shapes of the run that is under way; None while there is none to be seen."""
+        return self._shown
+
+    def forget(self) -> None:
+        """Another shot."""
+        self._records = []
+
+    def take_event(self, facts: Mapping[str, Any]) -> None:
+        """Take an event of a run that is under way; `show_live` puts what came on the screen."""
+        if facts["event"] == "started":
+            self._coming = LiveDocument(facts)
+        elif facts["event"] == "frame" and self._coming is not None:
+            self._coming.add(facts)
+            self.record = self.record.with_frame(facts)
+        elif facts["event"] == "error" and "frame" in facts:
+            self.record = self.record.with_frame({**facts, "status": "failed"})
+
+    def take_visibility(self, facts: Mapping[str, Any]) -> None:
+        """Take an event of a job that paints frames again: how much the seam shows now."""
+        if facts.get("seam_after") is not None:
+            self.record = self.record.with_seam(int(facts["frame"]), facts["seam_before"], facts["seam_after"])
+
+    def show_live(self) -> None:
+        """Show the shapes that have come so far, the artist's own keys among them."""
+        if self._coming is not None:
+            self._shown = self._coming.among(self._edits.state.document)
+            self._changed()
+
+    def end_live(self) -> None:
+        """The run has ended: back to the document."""
+        self._coming = self._shown = None
+        self._changed()
+
+    def remember(self, state: State) -> None:
+        """What is known of the frames belongs to what the models have said: a run that is undone takes both away."""
+        predicted = state.predicted
+        self._records = [*(row for row in self._records if row[0] is not predicted), (predicted, self.record)]
+
+    def _follow_undo(self, before: State, after: State) -> None:
+        self.remember(before)
+        if after.predicted is before.predicted:
+            return
+        record = next((record for predicted, record in self._records if predicted is after.predicted), None)
+        if record is not None:
+            self.record = record
+            self._recalled()
