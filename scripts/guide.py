@@ -249,7 +249,7 @@ class Tour:
         self.press("o")
         self.go_to(frame)
         assert self.session.span == (1019, 1024)
-        assert seam.make.text().startswith("Make 6 frames")
+        assert seam.make.text().startswith("Render 6 frames")
         self.keep("11_range")
         self.click(seam.make)
         outside = list(range(1001, 1019))

@@ -199,7 +199,7 @@ def set_the_seam(qtbot: QtBot, window: Window) -> None:
     tab.width_px.setValue(tab.width_px.value() + 3)
     stale, seen = panel.session.stale_frames(), panel.session.run.seam
     assert stale == list(FRAMES)
-    assert tab.make.text() == "Make 4 frames"
+    assert tab.make.text() == "Render 4 frames"
     touch_up(qtbot, window)
     tab.preview.click()
     with qtbot.waitSignal(panel.jobs.ended, timeout=120_000) as ended:

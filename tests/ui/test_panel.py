@@ -134,7 +134,7 @@ def test_a_reopened_shot_shows_its_last_run(qtbot: QtBot, panel: Panel, plate: s
     open_plate(qtbot, panel, PlateChoice(plate), out)
     assert panel.session.document == make_document()
     assert panel.inspector.shapes.tree.topLevelItemCount() == 2
-    assert ("Seam visibility", "2.50 in the plate, 0.50 in the clean plate") in panel.inspector.frame.rows()
+    assert ("Seam visibility", "2.5 \u2192 0.5 (plain skin 0.9)") in panel.inspector.frame.rows()
 
 
 def test_nothing_opens_a_modal_dialog_and_every_error_is_one_line(

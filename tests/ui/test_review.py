@@ -12,9 +12,9 @@ from PySide6.QtGui import QTextDocument
 from pytestqt.qtbot import QtBot
 
 from rotopaint_ai.exchange import document as documents
-from rotopaint_ai.pipeline.artist import overrides_of
-from rotopaint_ai.pipeline.records import FrameRecord
-from rotopaint_ai.pipeline.second import content
+from rotopaint_ai.pipeline.overrides import overrides_of
+from rotopaint_ai.pipeline.record_store import FrameRecord
+from rotopaint_ai.pipeline.second_opinion import summary
 from rotopaint_ai.project import run_record
 from rotopaint_ai.project.state import Spread, State
 from rotopaint_ai.shapes.roto import Key
@@ -202,7 +202,7 @@ def test_a_second_opinion_is_a_reason_and_can_be_visited(loop: ReviewLoop, sessi
     doubted(session)
     assert loop.doubted() == [1003, 1005]
     session.go_to(1005)
-    assert loop.reason() == "seam may be 1.0 px off; second opinion agrees to 40%"
+    assert loop.reason() == "seam may be 1.0 px off; matte check agrees to 40%"
     session.go_to(1001)
     assert loop.reason() == "seam may be 0.2 px off"
     loop.visits = Visits.DOUBTED
@@ -227,11 +227,11 @@ def test_doubts_stand_over_the_bars_in_a_form_of_their_own(qtbot: QtBot, session
     marked = timeline.grab().toImage()
     assert marked.pixelColor(x, y).lightness() > 200 > plain.lightness()
     assert marked.pixelColor(round(timeline.x_of(1001.5)), y).lightness() < 200
-    assert "second opinion agrees to 20%" in timeline.tip(1003)
+    assert "matte check agrees to 20%" in timeline.tip(1003)
 
 
 def test_the_second_opinion_is_read_from_run_json_and_kept(tmp_path: Path) -> None:
-    opinion = content([FrameRecord(1001, "done", agreement=0.9), FrameRecord(1002, "done", agreement=0.3)])
+    opinion = summary([FrameRecord(1001, "done", agreement=0.9), FrameRecord(1002, "done", agreement=0.3)])
     path = tmp_path / "run.json"
     path.write_text(json.dumps({**run_json(), "second_opinion": opinion}))
     run = run_record.read(path)

@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QHeaderView, QLabel, QTreeWidget, QTreeWidgetItem,
 from rotopaint_ai.shapes.roto import RotoDocument, RotoShape
 from rotopaint_ui.drawing.ramp import BAD_SHARE, ramp
 from rotopaint_ui.session.session import Session
-from rotopaint_ui.widgets.parts import note
+from rotopaint_ui.widgets.parts import note, visibility_text
 
 SOURCES = {"human": "\u25c6 by hand", "model": "\u25cf model", "propagated": "\u25a0 propagated"}
 _EMPTY = "Open a plate to see what is known of each frame."
@@ -66,10 +66,10 @@ class FrameTab(QWidget):
         score = next((s for f in session.held_frames() if (s := session.run.agreement.get(f)) is not None), None)
         if score is not None:
             doubt = ": look here" if score < session.run.limit else ""
-            rows.append(("Second opinion", f"{score:.0%} of the seam agrees{doubt}"))
+            rows.append(("Matte check", f"{score:.0%} of the seam agrees{doubt}"))
         before, after = session.run.seam.get(frame, (None, None))
         if before is not None and after is not None:
-            rows.append(("Seam visibility", f"{before:.2f} in the plate, {after:.2f} in the clean plate"))
+            rows.append(("Seam visibility", visibility_text(before, after)))
         rows.append(("Review", session.state.marks.get(frame, "not looked at")))
         rows += [
             ("Spread", f"from {spread.frame} over {spread.first}-{spread.last}")

@@ -24,7 +24,7 @@ from rotopaint_ai.shapes.roto import RotoShape
 from rotopaint_ui.drawing.render import DEFAULT_WIDTH_PX
 from rotopaint_ui.session.session import Session
 from rotopaint_ui.session.shot import range_text
-from rotopaint_ui.widgets.parts import footer, heading, level, note, number, put, scrolling
+from rotopaint_ui.widgets.parts import footer, heading, level, note, number, put, scrolling, visibility_text
 
 _FIELDS = ("width_px", "feather_px", "taper_start", "taper_end", "grain", "strength")
 _CLEAR = 2.0  # skin without a seam scores 0.9 to 2, plates with one 3 and more (seams.visibility)
@@ -147,9 +147,9 @@ class SeamTab(QWidget):
         self.state.setText(text)
         plural = "frame" if len(wanted) == 1 else "frames"
         where = f", {range_text((min(between), max(between)))}" if between and wanted else ""
-        self.make.setText(f"Make {len(wanted)} {plural}{where}" if wanted else "Make the clean plate")
+        self.make.setText(f"Render {len(wanted)} {plural}{where}" if wanted else "Render the clean plate")
         self.make.setEnabled(bool(wanted) and not is_running)
-        self.make_all.setText(f"Make all {len(stale)}")
+        self.make_all.setText(f"Render all {len(stale)}")
         self.make_all.setVisible(len(stale) > len(wanted))
         self.make_all.setEnabled(not is_running)
 
@@ -158,7 +158,7 @@ class SeamTab(QWidget):
     def _make_fields(self) -> None:
         self.hint = note()
         self.width_px = number(0.0, 500.0, " px", "Full width of the seam's matte")
-        self.feather_px = number(0.0, 200.0, " px", "Falloff: softness outside the matte's edge")
+        self.feather_px = number(0.0, 200.0, " px", "Feather: softness outside the matte's edge")
         self.taper_start = number(0.0, 100.0, " %", "Share of the length over which the start narrows to nothing", 5)
         self.taper_end = number(0.0, 100.0, " %", "Share of the length over which the end narrows to nothing", 5)
         self.method = QComboBox()
@@ -168,10 +168,10 @@ class SeamTab(QWidget):
         self.grain = number(0.0, 100.0, " %", "Share of the plate's grain that is put back", 10)
         self.strength = number(0.0, 100.0, " %", "How much of the paint shows: 0 is the plate", 10)
         self.reset = QPushButton("Back to the model's")
-        self.reset.setToolTip("Width, falloff, taper and paint as the model proposes them")
+        self.reset.setToolTip("Width, feather, taper and paint as the model proposes them")
         self.preview = QPushButton("Preview this frame")
         self.preview.setCheckable(True)
-        self.make = QPushButton("Make the clean plate")
+        self.make = QPushButton("Render the clean plate")
         self.make.setToolTip("Paint the frames that no longer fit, and only those (rotopaint clean)")
         self.make_all = QPushButton()
         self.make_all.setToolTip("Those outside In and Out as well (Ctrl+Alt+Shift+Return)")
@@ -195,7 +195,7 @@ class SeamTab(QWidget):
         form.setLabelAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)
         form.setFieldGrowthPolicy(QFormLayout.FieldGrowthPolicy.AllNonFixedFieldsGrow)
         form.addRow(heading("Matte"))
-        rows = (("&Width", self.width_px), ("&Falloff", self.feather_px), ("Taper, &start", self.taper_start))
+        rows = (("&Width", self.width_px), ("&Feather", self.feather_px), ("Taper, &start", self.taper_start))
         for label, box in (*rows, ("Taper, &end", self.taper_end)):
             form.addRow(label, box)
         form.addRow(heading("Paint"))
@@ -242,9 +242,9 @@ class SeamTab(QWidget):
         pairs = [(before, after) for before, after in seam.values() if before is not None and after is not None]
         if pairs:
             mean = [sum(values) / len(pairs) for values in zip(*pairs)]
-            self.average.setText(f"Whole shot: {mean[0]:.2f} in the plate, {mean[1]:.2f} in the clean plate")
+            self.average.setText(f"Seam visibility of the whole shot: {visibility_text(mean[0], mean[1])}")
         else:
-            self.average.setText("Measured when the clean plate is made")
+            self.average.setText("Measured when the clean plate is rendered")
 
     # --- editing
 

@@ -116,7 +116,7 @@ class ScreenUpdates(QObject):
         get["accept"].setChecked(mark == "accepted")
         get["needs_work"].setChecked(mark == "needs work")
         widgets.review_bar.show_frame(session.plate, session.frame)
-        widgets.review_bar.show_reason(services.review.reason(), has_opinion=bool(session.run.agreement))
+        widgets.review_bar.show_reason(services.review.reason(), has_matte_check=bool(session.run.agreement))
         widgets.review_bar.summary.setText(services.review.summary())
         widgets.top.export.setEnabled(has_document)
         widgets.top.run.setEnabled(has_plate)

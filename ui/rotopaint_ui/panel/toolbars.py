@@ -198,7 +198,7 @@ class ViewBar(QFrame):
         self.exposure = Slider("Exposure", -6.0, 6.0, 0.0, steps=240)
         self.gamma = Slider("Gamma", 0.2, 3.8, 1.0, steps=180)
         self.view = QComboBox()
-        self.view.addItem(Look().view)
+        self._add_views([Look().view])
         self.view.setToolTip("View of OCIO's built-in studio config, on an sRGB display")
         self.readout = _named(QLabel(""), "readout")
         self.readout.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
@@ -228,21 +228,29 @@ class ViewBar(QFrame):
     @property
     def look(self) -> Look:
         """The look that is set."""
-        return Look(round(self.exposure.value, 3), round(self.gamma.value, 3), self.view.currentText() or Look().view)
+        return Look(round(self.exposure.value, 3), round(self.gamma.value, 3), self.view.currentData() or Look().view)
 
     def show_views(self, names: Sequence[str]) -> None:
         """Offer these views; what is chosen stays."""
-        chosen = self.view.currentText()
+        chosen = self.look.view
         self.view.blockSignals(True)
         self.view.clear()
-        self.view.addItems(list(dict.fromkeys([chosen, *names])))
-        self.view.setCurrentText(chosen)
+        self._add_views(list(dict.fromkeys([chosen, *names])))
         self.view.blockSignals(False)
+
+    @property
+    def view_names(self) -> list[str]:
+        """The views that are offered, as the display calls them."""
+        return [str(self.view.itemData(row)) for row in range(self.view.count())]
 
     def start_with(self, name: str) -> None:
         """The view that is chosen before a plate is open."""
         self.show_views([name])
-        self.view.setCurrentText(name)
+        self.view.setCurrentIndex(self.view.findData(name))
+
+    def _add_views(self, names: Sequence[str]) -> None:
+        for name in names:
+            self.view.addItem(f"{name} (sRGB)", name)
 
     def _tell(self) -> None:
         self.look_changed.emit(self.look)

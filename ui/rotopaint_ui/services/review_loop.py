@@ -20,7 +20,7 @@ class Visits(StrEnum):
     WORST = "worst first"
     NEEDS_WORK = "needs work"
     UNMARKED = "not looked at"
-    DOUBTED = "second opinion"
+    DOUBTED = "matte check"
 
 
 class ReviewLoop:
@@ -79,7 +79,7 @@ class ReviewLoop:
         return [f for f in plate.frames if marks.get(f) == wanted and session.run.hold_of(f)[0] == f]
 
     def doubted(self) -> list[int]:
-        """Frames where a second opinion sees the seams elsewhere, of a hold all, less those a person is done with."""
+        """Frames where the matte check sees the seams elsewhere, of a hold all, less those a person is done with."""
         session, run = self._session, self._session.run
         if session.plate is None or not run.agreement:
             return []
@@ -102,7 +102,7 @@ class ReviewLoop:
         told = [] if worst is None else [f"{session.names.of(worst)} may be {left[worst]:.1f} px off"]
         score = next((run.agreement[each] for each in held if run.is_doubted(each)), None)
         if score is not None:
-            told.append(f"second opinion agrees to {score:.0%}")
+            told.append(f"matte check agrees to {score:.0%}")
         return "; ".join(told)
 
     # --- marks

@@ -77,7 +77,7 @@ class Window(QMainWindow):
     def show_preferences(self) -> None:
         """Show the preferences; they are in force as they are changed."""
         panel = self.panel
-        views = [panel.view_bar.view.itemText(row) for row in range(panel.view_bar.view.count())]
+        views = panel.view_bar.view_names
         self.preferences_window = PreferencesWindow(panel.preferences, views, panel.set_preferences, self)
         self.preferences_window.show()
 

@@ -72,7 +72,7 @@ def paint_bars(
 
 
 def paint_doubts(painter: QPainter, axis: Axis, y: float, frames: Iterable[int]) -> None:
-    """A triangle over the frames where a second opinion sees the seams elsewhere: a form, whatever the bar's colour."""
+    """A triangle over the frames where the matte check sees the seams elsewhere: a form, whatever the bar's colour."""
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)
     painter.setPen(QPen(QColor("#0f1013"), 1.0))
     painter.setBrush(_DOUBT)

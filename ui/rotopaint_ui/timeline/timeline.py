@@ -44,7 +44,7 @@ class Timeline(QWidget):
         super().__init__(parent)
         self.reach: SpreadReach | None = None
         self.moved: KeyDiff | None = None  # by the last spread or refit
-        self.doubted: Collection[int] = ()  # where a second opinion sees the seams elsewhere
+        self.doubted: Collection[int] = ()  # where the matte check sees the seams elsewhere
         self._session, self._frames = session, frame_cache
         self._rows = HeatRows()
         self._axis: Axis | None = None
@@ -328,7 +328,7 @@ class Timeline(QWidget):
             lines.append(f"held {first}-{last}")
         if frame in self.doubted:
             score = next(run.agreement[each] for each in range(first, last + 1) if run.is_doubted(each))
-            lines.append(f"second opinion agrees to {score:.0%}")
+            lines.append(f"matte check agrees to {score:.0%}")
         if self.moved is not None and frame in self.moved.by_frame:
             lines.append(f"moved by up to {self.moved.by_frame[frame]:.1f} px just now")
         if frame in session.state.marks:

@@ -22,6 +22,7 @@ from PySide6.QtWidgets import (
 from rotopaint_ui.widgets.focus import is_typed
 
 B = TypeVar("B", bound=QAbstractSpinBox)
+PLAIN_SKIN = 0.9  # how visible a seam is where there is none
 _SIDE, _SCALE = 18, 3
 _FIELD, _LABEL = QFormLayout.ItemRole.FieldRole, QFormLayout.ItemRole.LabelRole
 
@@ -59,6 +60,11 @@ def note(text: str = "") -> QLabel:
     label.setWordWrap(True)
     label.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
     return label
+
+
+def visibility_text(before: float, after: float) -> str:
+    """How much a seam shows in the plate and in the clean plate; `seams.visibility` is 0.9 on skin without one."""
+    return f"{before:.1f} \u2192 {after:.1f} (plain skin {PLAIN_SKIN})"
 
 
 def heading(text: str) -> QLabel:
