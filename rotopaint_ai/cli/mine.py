@@ -19,8 +19,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "sources",
         nargs="+",
         metavar="SOURCE",
-        help="Nuke script, *.roto.json, project (*.rotopaint: what artists corrected), COCO keypoint *.json, or a "
-        "folder of the published puppet set",
+        help="shapes in any format that 'convert' reads (.nk, .roto.json, .fxs, .ssf, .setting, ...), project "
+        "(*.rotopaint: what artists corrected), COCO keypoint *.json, or a folder of the published puppet set",
     )
     parser.add_argument(
         "--plates",
@@ -35,6 +35,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=[],
         metavar="OLD=NEW",
         help="call a shape or landmark otherwise, so that it is the same one in every shot; repeats",
+    )
+    parser.add_argument(
+        "--interpolated",
+        action="store_true",
+        help="take frames between keys too: for finished roto that was looked at on every frame",
     )
     parser.add_argument("--character", metavar="NAME", help="character of all sources (else the plates' folder tells)")
     parser.add_argument("--name", metavar="NAME", help="name of the data set and its sheet")
@@ -115,6 +120,7 @@ def execute(arguments: argparse.Namespace) -> int:
             test=tuple(arguments.test),
             exclude=Exclusion.parse(arguments.exclude),
             renames=renames_of(arguments.rename),
+            interpolated=arguments.interpolated,
         ),
         progress=_progress(),
     )

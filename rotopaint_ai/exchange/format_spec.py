@@ -56,6 +56,7 @@ class FormatSpec:
     states_aspect: bool = True
     states_fps: bool = True
     pattern: Callable[[Path], Path] | None = None  # of the files that are really written, where it is one a frame
+    counts_from_first: bool = False  # frame 0 of a file is the shot's first
     read_stretched: ReadStretched | None = None  # where the pixel aspect is in the numbers and not stated
 
 
@@ -137,5 +138,6 @@ def of_text(
         losses=module.losses_of,
         states_aspect=states_aspect,
         states_fps=states_fps,
+        counts_from_first=counts_from_first,
         read_stretched=read_stretched if stretched else None,
     )

@@ -121,17 +121,18 @@ def join_sources(
     *,
     character: str | None = None,
     renames: Mapping[str, str] = MappingProxyType({}),
+    interpolated: bool = False,
 ) -> JoinedTakes:
     """Read sources and lay them on their plates. Raises UsageError, DocumentError, PlateError.
 
     Frames without a picture are left out and named in the notes. `renames`: shapes and landmarks by the names of the
-    sources, with the names that they get.
+    sources, with the names that they get. `interpolated`: frames between keys are truth too.
     """
     pictures = _Pictures()
     notes: list[str] = []
     found: dict[tuple[int, int], JoinedFrame] = {}
     names: dict[str, None] = {}
-    takes = _all_takes(sources, plates, pictures, notes)
+    takes = _all_takes(sources, plates, interpolated, pictures, notes)
     takes.sort(key=lambda take: take.plate is None)  # the plate of a roto names its shots
     takes = rename_takes(takes, renames)
     for take in takes:
@@ -158,13 +159,15 @@ def still(path: Path, frame: int) -> Plate:
     return Plate(listing, kind_of(path), None, None)
 
 
-def _all_takes(sources: Sequence[Path], plates: str | None, pictures: _Pictures, notes: list[str]) -> list[Take]:
+def _all_takes(
+    sources: Sequence[Path], plates: str | None, interpolated: bool, pictures: _Pictures, notes: list[str]
+) -> list[Take]:
     """What all sources hold. Of many, such as the projects of a show, those that hold nothing yet are left out."""
     takes: list[Take] = []
     nothing: list[NothingToLearn] = []
     for source in sources:
         try:
-            takes += _takes(source, plates, pictures)
+            takes += _takes(source, plates, interpolated, pictures)
         except NothingToLearn as error:
             nothing.append(error)
     if nothing and not takes:
@@ -173,9 +176,9 @@ def _all_takes(sources: Sequence[Path], plates: str | None, pictures: _Pictures,
     return takes
 
 
-def _takes(source: Path, plates: str | None, pictures: _Pictures) -> list[Take]:
+def _takes(source: Path, plates: str | None, interpolated: bool, pictures: _Pictures) -> list[Take]:
     try:
-        takes = read_source(source, plates)
+        takes = read_source(source, plates, interpolated=interpolated)
         if not _tells_other_sizes(takes, pictures):
             return takes
     except DocumentError:
@@ -184,7 +187,7 @@ def _takes(source: Path, plates: str | None, pictures: _Pictures) -> list[Take]:
         takes = []
     plate = pictures.open(plate_of(source, plates))  # of the sizes that a script tells, or does not, the plate's
     try:
-        return read_source(source, plates, size=(plate.width, plate.height))
+        return read_source(source, plates, size=(plate.width, plate.height), interpolated=interpolated)
     except DocumentError:
         if not takes:
             raise
@@ -239,6 +242,7 @@ def _place(take: Take, number: int, truth: FrameTruth, pictures: _Pictures) -> t
     if take.plate is None:
         return pictures.find(truth.picture, truth.size) if truth.picture else None
     plate = pictures.open(take.plate)
+    number += plate.frames[0] if take.counts_from_first else 0
     return (plate, number) if number in plate.frames else None
 
 
@@ -287,6 +291,7 @@ def _merge(row: JoinedFrame, truth: FrameTruth, take: Take, notes: list[str]) ->
         provenances={
             name: max(each.provenance_of(name) for each in (old, truth) if name in each.landmarks) for name in marks
         },
+        context={name: each for name, each in {**old.context, **truth.context}.items() if name not in shapes},
     )
     return replace(row, truth=merged, split="test" if merged.is_test else row.split or take.split)
 

@@ -39,7 +39,13 @@ def mine(options: MineOptions, *, progress: Callable[[int, int], None] = lambda 
     """
     if options.out.exists() and not options.out.is_dir():
         raise UsageError(f"--out {options.out}: is a file; wanted a folder for the data set")
-    joined = join_sources(options.sources, options.plates, character=options.character, renames=options.renames)
+    joined = join_sources(
+        options.sources,
+        options.plates,
+        character=options.character,
+        renames=options.renames,
+        interpolated=options.interpolated,
+    )
     return mine_joined(joined, options, progress=progress)
 
 

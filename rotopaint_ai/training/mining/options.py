@@ -130,7 +130,7 @@ def _last_of_each(shots: Mapping[Shot, ShotContent]) -> set[Shot]:
 @dataclass(frozen=True, slots=True)
 class MineOptions:
     """What to mine. `plates` may hold `{dir}` and `{stem}`; `val` names shots to hold out (`none` for none),
-    `test` those that are only measured on (`all` for all)."""
+    `test` those that are only measured on (`all` for all). `interpolated`: frames between keys are truth too."""
 
     sources: tuple[Path, ...]
     out: Path
@@ -146,6 +146,7 @@ class MineOptions:
     test: tuple[str, ...] = ()
     exclude: Exclusion = field(default_factory=Exclusion)
     renames: Mapping[str, str] = field(default_factory=dict)
+    interpolated: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -181,7 +181,8 @@ class SymmetricGroup:
 def find_faces(rows: Sequence[JoinedFrame], landmark_names: Sequence[str]) -> tuple[Faces, Array]:
     """The face in each frame, from landmarks and the middles of shapes; and the landmarks [F, L, 3], NaN unknown."""
     marks = np.full((len(rows), len(landmark_names), 3), np.nan)
-    shape_names = sorted({name for row in rows for name in row.truth.shapes})
+    drawn = [{**row.truth.context, **row.truth.shapes} for row in rows]
+    shape_names = sorted({name for shapes in drawn for name in shapes})
     middles = np.full((len(rows), len(shape_names), 2), np.nan)
     extent = np.zeros(len(rows))
     for at, row in enumerate(rows):
@@ -190,8 +191,8 @@ def find_faces(rows: Sequence[JoinedFrame], landmark_names: Sequence[str]) -> tu
                 marks[at, column] = row.truth.landmarks[name]
         clouds = [marks[at, :, :2][np.isfinite(marks[at, :, 0])]]
         for column, name in enumerate(shape_names):
-            if name in row.truth.shapes:
-                shape = row.truth.shapes[name]
+            if name in drawn[at]:
+                shape = drawn[at][name]
                 samples = sample_curves([shape.points], shape.closed, n_samples=64).samples_FMC[0]
                 middles[at, column] = samples.mean(axis=0)
                 clouds.append(samples)

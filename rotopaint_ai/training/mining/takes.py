@@ -67,7 +67,8 @@ class FrameTruth:
     that are not finished roto's.
 
     `picture`: its own file, if any; `size`: the width and height that the source says it has. `is_cut_out`: its alpha
-    says what is face; the rest wants a background. `is_test`: the source keeps it for tests.
+    says what is face; the rest wants a background. `is_test`: the source keeps it for tests. `context`: shapes that are
+    interpolated here: they tell where the face is, and are no truth.
     """
 
     shapes: Mapping[str, RawShape] = field(default_factory=dict)
@@ -77,6 +78,7 @@ class FrameTruth:
     is_cut_out: bool = False
     is_test: bool = False
     provenances: Mapping[str, Provenance] = field(default_factory=dict)
+    context: Mapping[str, RawShape] = field(default_factory=dict)
 
     def provenance_of(self, landmark: str) -> Provenance:
         """Where a landmark comes from."""
@@ -91,6 +93,7 @@ class Take:
     source tells. `split`: where the source itself keeps the frames for tests or gives them for training alone.
     `size`: width and height of the plate that it was drawn on, where the source says so for all frames. `colourspace`:
     the one that its plate was worked on in, where a person may have chosen it. `notes`: what was left out.
+    `counts_from_first`: frame 0 is the plate's first.
     """
 
     source: Path
@@ -103,6 +106,7 @@ class Take:
     split: str | None = None
     landmark_names: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    counts_from_first: bool = False
 
 
 def plate_of(path: Path, plates: str | None) -> str:
@@ -175,7 +179,11 @@ def _with_names(take: Take, names: Mapping[str, str]) -> Take:
 
     frames = {
         number: replace(
-            frame, shapes=moved(frame.shapes), landmarks=moved(frame.landmarks), provenances=moved(frame.provenances)
+            frame,
+            shapes=moved(frame.shapes),
+            landmarks=moved(frame.landmarks),
+            provenances=moved(frame.provenances),
+            context=moved(frame.context),
         )
         for number, frame in take.frames.items()
     }
@@ -213,17 +221,18 @@ def scale_truth(truth: FrameTruth, factors: tuple[float, float]) -> FrameTruth:
     """What was drawn on a plate of another size, on one that is `factors` (x, y) times as large."""
     x, y = factors
     mean = (x + y) / 2
-    shapes = {
-        name: replace(
+
+    def scaled(shape: RawShape) -> RawShape:
+        return replace(
             shape,
             points=shape.points * [x, y, x, y, x, y],
             width_px=None if shape.width_px is None else shape.width_px * mean,
             feather_px=shape.feather_px * mean,
         )
-        for name, shape in truth.shapes.items()
-    }
+
+    shapes, context = ({name: scaled(each) for name, each in own.items()} for own in (truth.shapes, truth.context))
     marks = {name: (at_x * x, at_y * y, seen) for name, (at_x, at_y, seen) in truth.landmarks.items()}
-    return replace(truth, shapes=shapes, landmarks=marks)
+    return replace(truth, shapes=shapes, landmarks=marks, context=context)
 
 
 def number_stills(stills: Sequence[tuple[str, str, int, str]]) -> list[int]:

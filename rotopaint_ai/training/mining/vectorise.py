@@ -30,7 +30,7 @@ from rotopaint_ai.training.mining.takes import FrameTruth, Provenance
 @dataclass(frozen=True, slots=True)
 class MinedTruth:
     """`rows`: the frames; `shots`: [F] number of each one's shot; `names` and `marks`: [F, L, 3] landmarks of the
-    sheet, x, y and 1 seen or 0 hidden, NaN unknown; `distances`: of each plan, [F, 2] as `residuals.distances`."""
+    sheet, x, y and 1 seen or 0 hidden, NaN unknown; `distances`: of each plan, [F, 2] as `spline_distances`."""
 
     rows: tuple[JoinedFrame, ...]
     shots: Rows
@@ -58,10 +58,14 @@ class MinedTruth:
         }
 
     def extent(self, row: int) -> Array:
-        """Points (N, 2) that a crop has to hold: the landmarks; with fewer than three of them the shapes too."""
-        points = self.marks[row, :, :2]
+        """Points (N, 2) that a crop has to hold: the landmarks; with fewer than three of them the shapes too, and where
+        landmarks are the shapes' own control points those shapes that are interpolated."""
+        points, truth = self.marks[row, :, :2], self.rows[row].truth
         points = points[np.isfinite(points[:, 0])]
-        return np.asarray(points if len(points) >= 3 else np.concatenate([points, *self.curves(row).values()]))
+        curves = list(self.curves(row).values()) if len(points) < 3 else []
+        if not truth.landmarks:
+            curves += [bezier.sample(each.points, each.closed, per_segment=8) for each in truth.context.values()]
+        return np.concatenate([points, *curves])
 
     def given(self) -> list[int]:
         """Columns of landmarks that a source gave, which are not a shape's own control points."""
