@@ -23,7 +23,7 @@ from rotopaint_ai.live import wire
 from rotopaint_ai.pipeline.paint_settings import Paint, Paints
 from rotopaint_ai.pipeline.painter import Painter
 from rotopaint_ai.pipeline.plan import propose_crop
-from rotopaint_ai.pipeline.render_frame import touched_up
+from rotopaint_ai.pipeline.touched_up import touched_up
 from rotopaint_ai.plates import open_plate
 from rotopaint_ai.plates.colour import to_display
 from rotopaint_ai.plates.plate import Frame, Plate
@@ -155,10 +155,11 @@ class LiveEngine:
             )
         painter = self._painter(document, request["settings"])
         seams = painter.look(frame)
-        if seams is None:
+        filled = painter.settled(frame.number, seams.filled(painter.model)) if seams is not None else None
+        filled = touched_up(frame, filled, tuple(map(strokes.from_json, request.get("strokes", ()))))
+        if filled is None:
             raise UsageError(f"frame {frame.number}: no seam lies on the plate here")
-        filled = painter.settled(frame.number, seams.filled(painter.model))
-        filled = touched_up(filled, tuple(map(strokes.from_json, request.get("strokes", ()))))
+        seams = filled.seams
         height, width = seams.matte.shape
         pixels = np.rint(_display(filled.after, request["look"]) * 255).astype(np.uint8)
         matte = np.rint(np.clip(seams.matte, 0, 1) * 255).astype(np.uint8)

@@ -23,10 +23,10 @@ from rotopaint_ai.pipeline.render_frame import (
     draw_mattes,
     look_at_seams,
     patch_name,
-    touched_up,
     write_filled,
     write_patch,
 )
+from rotopaint_ai.pipeline.touched_up import touched_up
 from rotopaint_ai.plates.plate import Frame, Plate
 from rotopaint_ai.seams import temporal, width
 from rotopaint_ai.seams.learned import FillModel
@@ -82,8 +82,7 @@ class Painter:
         frame, format = self.plate.read(number), Format.of(self.plate)
         seams = self.look(frame)
         filled = self.settled(number, seams.filled(self.model)) if seams is not None else None
-        if filled is not None:
-            filled = touched_up(filled, self.strokes.get(number, ()))
+        filled = touched_up(frame, filled, self.strokes.get(number, ()))
         write_filled(self.out / format.clean_name(number), frame, filled)
         if self.patch:
             write_patch(self.out / patch_name(number, format), filled, format)

@@ -27,12 +27,12 @@ from rotopaint_ai.pipeline.render_frame import (
     look_at_seams,
     matte_names,
     patch_name,
-    touched_up,
     write_filled,
     write_mattes,
     write_patch,
 )
 from rotopaint_ai.pipeline.run_state import FOLDER
+from rotopaint_ai.pipeline.touched_up import touched_up
 from rotopaint_ai.plates.plate import Frame, Plate
 from rotopaint_ai.plates.plate_window import Area
 from rotopaint_ai.seams.learned import FillModel
@@ -202,7 +202,7 @@ class FrameProcessor:
         with timed(ms, "fill"):
             seams = look_at_seams(frame, mattes, shapes, Paints(Paint(self.method), self.paints))
             filled = seams.filled(self.model) if seams is not None and self.clean else None
-            filled = touched_up(filled, self.strokes.get(number, ())) if filled is not None else None
+            filled = touched_up(frame, filled, self.strokes.get(number, ())) if self.clean else None
         if self.clean:
             with timed(ms, "encode"):
                 written.append(format.clean_name(number))

@@ -24,11 +24,10 @@ from rotopaint_ai.plates.clean_writer import clean_suffix, write_clean
 from rotopaint_ai.plates.matte_layers import write_layers
 from rotopaint_ai.plates.plate import Frame, Plate
 from rotopaint_ai.plates.sequence import pad
-from rotopaint_ai.seams import cleanplate, touchup
+from rotopaint_ai.seams import cleanplate
 from rotopaint_ai.seams.learned import FillModel
 from rotopaint_ai.seams.matte import seam_curves
 from rotopaint_ai.seams.ribbon import Curve
-from rotopaint_ai.seams.strokes import Strokes
 from rotopaint_ai.seams.visibility import Seen, look, strength
 from rotopaint_ai.shapes.rasterise import Region, matte, union
 from rotopaint_ai.shapes.roto import RotoShape
@@ -258,17 +257,6 @@ def write_filled(path: Path, frame: Frame, filled: Filled | None) -> None:
     else:
         seams = filled.seams
         write_clean(path, frame, filled.after, seams.matte > 0, at=(seams.x, seams.y))
-
-
-def touched_up(filled: Filled, strokes: Strokes) -> Filled:
-    """A fill with clone strokes laid over it; they belong to the paint from then on, in clean plate and patch."""
-    if not strokes:
-        return filled
-    seams = filled.seams
-    after, cover = touchup.apply(filled.after, (seams.x, seams.y), strokes)
-    part = Part(cover, (), Paint())
-    grown = replace(seams, matte=np.maximum(seams.matte, cover), parts=(*seams.parts, part))
-    return replace(filled, seams=grown, after=after)
 
 
 def _clipped(region: Region, window: Region) -> Array:

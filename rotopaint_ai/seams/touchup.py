@@ -31,6 +31,14 @@ def apply(rgb_HWC: Array, origin: tuple[int, int], strokes: Iterable[Stroke]) ->
     return out, covered.astype(np.float32)
 
 
+def windows(stroke: Stroke) -> tuple[tuple[int, int, int, int], tuple[int, int, int, int]]:
+    """What a stroke paints and what it copies: left, top, right, bottom in plate pixels."""
+    low = np.floor(np.min(stroke.points, axis=0) - stroke.radius_px).astype(int)
+    high = np.ceil(np.max(stroke.points, axis=0) + stroke.radius_px).astype(int) + 1
+    x0, y0, x1, y1 = (int(value) for value in (*low, *high))
+    return (x0, y0, x1, y1), (x0 + stroke.dx, y0 + stroke.dy, x1 + stroke.dx, y1 + stroke.dy)
+
+
 def brush(stroke: Stroke, size: tuple[int, int], origin: tuple[int, int]) -> Array:
     """How much a stroke covers each pixel (H, W): by the distance of the pixel's centre from its way."""
     rows, columns = size

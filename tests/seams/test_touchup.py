@@ -9,7 +9,9 @@ import pytest
 
 from rotopaint_ai.errors import UsageError
 from rotopaint_ai.pipeline.paint_settings import Paint
-from rotopaint_ai.pipeline.render_frame import Filled, Part, Seams, touched_up
+from rotopaint_ai.pipeline.render_frame import Filled, Part, Seams
+from rotopaint_ai.pipeline.touched_up import touched_up
+from rotopaint_ai.plates.plate import Frame
 from rotopaint_ai.project import State
 from rotopaint_ai.project.codecs import changes, pack, unpack
 from rotopaint_ai.seams import strokes, touchup
@@ -23,6 +25,42 @@ def region() -> np.ndarray:
     """Each pixel tells its own column and row; values above 1 and below 0 among them."""
     y, x = np.mgrid[0:40, 0:60].astype(np.float32)
     return np.stack([x, -y, x * y / 100], axis=2)
+
+
+def frame_of(rgb: np.ndarray) -> Frame:
+    """A frame whose data window is that region, in a larger display window."""
+    return Frame(1001, rgb, ORIGIN, 200, 120, "linear", None, None, None, "")
+
+
+def test_strokes_paint_where_the_brush_goes_beside_the_seams_region(region: np.ndarray) -> None:
+    """The seam's region is the frame's left third; the stroke and what it copies lie right of it."""
+    frame, own = frame_of(region), region[:, :20]
+    matte = np.zeros((40, 20), np.float32)
+    matte[:, 5:8] = 1.0
+    curve = (np.array([[6.0, 0.0], [6.0, 40.0]]), np.array([1.5, 1.5]))
+    seams = Seams(*ORIGIN, own, matte, (curve,), (Part(matte, (curve,), Paint()),))
+    painted = own + matte[..., None]
+    stroke = Stroke(((140.5, 70.5),), dx=-8, dy=2, radius_px=4.0, hardness=0.5)
+    filled = touched_up(frame, Filled(seams, painted), (stroke,))
+    assert filled is not None
+    x, y = filled.seams.x, filled.seams.y
+    at = np.s_[ORIGIN[1] - y : ORIGIN[1] - y + 40, ORIGIN[0] - x : ORIGIN[0] - x + 20]
+    assert np.array_equal(filled.after[at], painted)
+    assert np.array_equal(filled.after[70 - y, 140 - x], region[22, 32])
+    assert filled.seams.matte[70 - y, 140 - x] == 1.0
+    untouched = filled.seams.matte == 0
+    whole = region[y - 50 : y - 50 + untouched.shape[0], x - 100 : x - 100 + untouched.shape[1]]
+    assert np.array_equal(filled.after[untouched], whole[untouched])
+    assert np.array_equal(filled.seams.curves[0][0], curve[0] + (ORIGIN[0] - x, ORIGIN[1] - y))
+
+
+def test_strokes_paint_frames_that_show_no_seam(region: np.ndarray) -> None:
+    frame = frame_of(region)
+    filled = touched_up(frame, None, (Stroke(((130.5, 70.5),), dx=5, dy=0, radius_px=3.0),))
+    assert filled is not None
+    x, y = filled.seams.x, filled.seams.y
+    assert np.array_equal(filled.after[70 - y, 130 - x], region[20, 35])
+    assert touched_up(frame, None, (Stroke(((190.5, 110.5),), dx=5, dy=0, radius_px=3.0),)) is None  # no pixels there
 
 
 def test_the_core_is_an_exact_copy_and_far_pixels_are_untouched(region: np.ndarray) -> None:
@@ -65,14 +103,17 @@ def test_touch_up_belongs_to_the_patch(region: np.ndarray) -> None:
     seams = Seams(*ORIGIN, region, matte, (), (Part(matte, (), Paint()),))
     after = region + matte[..., None]
     stroke = Stroke(((130.0, 70.0),), dx=-4, dy=3, radius_px=6.0)
-    filled = touched_up(Filled(seams, after), (stroke,))
+    frame = frame_of(region)
+    filled = touched_up(frame, Filled(seams, after), (stroke,))
+    assert filled is not None
     alpha = filled.seams.cover
     assert (filled.seams.matte[20, 28:32] > 0).all()
     paint = filled.after - region * (1 - alpha[..., None])
     assert np.allclose(region * (1 - alpha[..., None]) + paint, filled.after)
     outside = filled.seams.matte == 0
     assert np.array_equal(filled.after[outside], region[outside])
-    assert touched_up(filled, ()) is filled
+    assert touched_up(frame, filled, ()) is filled
+    assert (filled.seams.x, filled.seams.y, filled.after.shape) == (*ORIGIN, region.shape)
 
 
 def test_strokes_come_back_from_file_and_project_as_they_were(tmp_path: Path) -> None:
