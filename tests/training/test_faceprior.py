@@ -225,7 +225,7 @@ def test_landmarks_that_are_no_face_are_drawn_to_finite_places() -> None:
 def test_the_model_with_its_mirrored_reading_and_prior_is_exported_for_any_batch(slant: float, tmp_path: Path) -> None:
     torch.manual_seed(0)
     net = LandmarkNet(30, widths=(8, 8, 8, 8, 8), neck=8, fine=8, window=5)
-    head = fit_head(faces(15, 0), None)  # few motions make a short graph
+    head = fit_head(faces(12, 0), None)  # few motions make a short graph
     assert head is not None
     prior = FacePrior(head, belief=0.5, residual=0.003, slant=slant)
     model = CropModel(net, prior=prior, mirror=[1, 0, *range(2, 30)])

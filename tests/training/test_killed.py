@@ -18,7 +18,7 @@ from rotopaint_ai.training.trainer.allocator import DONE
 from rotopaint_ai.training.trainer.recipe import load_recipe
 
 SETTINGS = (
-    *("minutes=null", "steps=40", "batch=4", "eval_every=2", "input_size=64", "small_size=32", "small_share=0.3"),
+    *("minutes=null", "steps=16", "batch=4", "eval_every=2", "input_size=64", "small_size=32", "small_share=0.3"),
     *("widths=[8, 8, 16, 16, 16]", "neck=16", "fine=8", "window=5", "threads=1", "learn_all=0.3"),
     "eval_limit=2",
 )
@@ -78,9 +78,9 @@ def test_killed_in_mid_epoch_and_resumed_equals_not_killed(faces: Path, tmp_path
     assert killed_at(words, "step", 7) == [2, 4, 6]  # the seventh is lost, and taken again
     assert not (tmp_path / "parts").exists()
     assert state_of(tmp_path / "parts.run")["at"] == 6
-    assert killed_at([*words, "--resume"], "save", 40) == [*range(8, 40, 2)]  # once more, before the pack is made
+    assert killed_at([*words, "--resume"], "save", 16) == [*range(8, 16, 2)]  # once more, before the pack is made
     whole, parts = state_of(tmp_path / "whole"), state_of(tmp_path / "parts.run")
-    assert whole["at"] == parts["at"] == 40
+    assert whole["at"] == parts["at"] == 16
     for name in ("net", "ema", "best_state", "optimiser"):
         for one, two in zip(flat(whole[name]), flat(parts[name]), strict=True):
             assert torch.equal(one, two) if isinstance(one, torch.Tensor) else one == two, name
