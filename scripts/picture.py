@@ -1,59 +1,114 @@
-"""Make the README's picture from a finished run: plate with splines, seam matte, clean plate, side by side.
+"""Make the README's picture: the sample shot by the shipped pack, as plate, splines, seam matte and clean plate.
 
-python scripts/picture.py RUN_DIR PLATES FRAME OUT.png
+python scripts/picture.py [RUN_DIR]     # RUN_DIR: a finished `rotopaint demo`; without it the demo runs first
+
+Writes `docs/demo.png`, an animation of the shot's exposures, and beside it `docs/demo.json`: the frames, and the
+SHA-256 of each file of the pack, which a test compares with the pack that ships.
 """
 
 from __future__ import annotations
 
+import itertools
 import json
 import sys
+import tempfile
 from pathlib import Path
+from typing import Any
 
 import cv2
 import numpy as np
+import numpy.typing as npt
 
+from rotopaint_ai.cli import main as rotopaint
+from rotopaint_ai.cli.demo import find_sample
 from rotopaint_ai.exchange import document
+from rotopaint_ai.inference.pack import load_pack
 from rotopaint_ai.plates import open_plate
 from rotopaint_ai.plates.colour import to_display
 from rotopaint_ai.shapes.bezier import as_array, flatten
 from rotopaint_ai.shapes.rasterise import matte, union
+from rotopaint_ai.shapes.roto import RotoDocument
 
+PICTURE = Path(__file__).resolve().parents[1] / "docs" / "demo.png"
+RECORD = PICTURE.with_suffix(".json")
 SEAM, OTHER = (60, 170, 255), (255, 215, 120)  # blue, green, red
-SCALE = 2
+PANEL_PX = 230
+FRAME_MS = 220
+
+Pixels = npt.NDArray[np.uint8]
+Window = tuple[int, int, int, int]
 
 
-def shown(source: str, frame: int, window: tuple[int, int, int, int]) -> np.ndarray:
-    """Display pixels (h, w, 3) of a window x, y, w, h of a plate, enlarged."""
-    x, y, w, h = window
-    rgb, _ = open_plate(source).read(frame).region(x, y, w, h)
-    picture = np.round(to_display(rgb) * 255).astype(np.uint8)[..., ::-1]
-    return cv2.resize(picture, None, fx=SCALE, fy=SCALE, interpolation=cv2.INTER_CUBIC)
+def exposures(shapes: RotoDocument) -> list[int]:
+    """The first frame of each exposure: where a shape's points are others than on the frame before."""
+    keys = [[(frame, key.points) for frame, key in sorted(shape.keys.items())] for shape in shapes.shapes]
+    moved = {b[0] for rows in keys for a, b in itertools.pairwise(rows) if a[1] != b[1]}
+    return sorted(moved | {rows[0][0] for rows in keys})
 
 
-def main() -> None:
-    """Draw and write."""
-    run, plates, frame, out = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), sys.argv[4]
-    shapes = document.read(run / "shapes.roto.json")
-    facts = json.loads((run / "run.json").read_text())
-    points = np.concatenate([as_array(s.at(frame))[:, :2] for s in shapes.shapes])
+def face_window(shapes: RotoDocument, frames: list[int]) -> Window:
+    """The square x, y, w, h of the plate that holds every shape on all frames, with a margin."""
+    points = np.concatenate([as_array(s.at(frame))[:, :2] for s in shapes.shapes for frame in frames])
     low, high = points.min(0), points.max(0)
-    side = int(1.12 * max(high - low))
-    x, y = (int(v) for v in (low + high - side) / 2)
-    window = (max(x, 0), max(y, 0), min(side, shapes.width - x), min(side, shapes.height - y))
-    drawn = shown(plates, frame, window)
+    side = min(int(1.1 * max(high - low)), shapes.width, shapes.height)
+    x, y = ((low + high - side) / 2).astype(int)
+    return max(0, min(x, shapes.width - side)), max(0, min(y, shapes.height - side)), side, side
+
+
+def display(source: str, frame: int, window: Window) -> Pixels:
+    """Display pixels (h, w, 3) of a window of a plate: blue, green, red."""
+    rgb, _ = open_plate(source).read(frame).region(*window)
+    pixels: Pixels = np.round(to_display(rgb) * 255).astype(np.uint8)[..., ::-1]
+    return pixels
+
+
+def panels(run: Path, source: str, shapes: RotoDocument, frame: int, window: Window) -> Pixels:
+    """Plate, splines, seam matte and clean plate of a frame side by side."""
+    plate = display(source, frame, window)
+    scale = PANEL_PX / window[2]
+    drawn = _fitted(plate)
     for shape in sorted(shapes.shapes, key=lambda s: s.role):  # seams on top
-        line = (flatten(as_array(shape.at(frame)), shape.closed) - window[:2]) * SCALE - 0.5
-        pixels = np.round(line * 16).astype(np.int32)
-        cv2.polylines(drawn, [pixels], shape.closed, SEAM if shape.role == "seam" else OTHER, 2, cv2.LINE_AA, 4)
+        line = (flatten(as_array(shape.at(frame)), shape.closed) - window[:2]) * scale - 0.5
+        colour = SEAM if shape.role == "seam" else OTHER
+        cv2.polylines(drawn, [np.round(line * 16).astype(np.int32)], shape.closed, colour, 1, cv2.LINE_AA, 4)
     seams = union(matte(s, frame, shapes.width, shapes.height) for s in shapes.shapes if s.role == "seam")
-    grey = seams.paste(shapes.width, shapes.height)[window[1] :, window[0] :][: window[3], : window[2]]
-    grey = cv2.resize(np.round(grey * 255).astype(np.uint8), None, fx=SCALE, fy=SCALE)
-    made = sorted((run / "clean").iterdir())[0].name.rsplit(".", 2)
-    clean = shown(str(run / "clean" / f"{made[0]}.####.{made[2]}"), frame, window)
-    strip = np.hstack([shown(plates, frame, window), drawn, cv2.cvtColor(grey, cv2.COLOR_GRAY2BGR), clean])
-    cv2.imwrite(out, cv2.resize(strip, None, fx=0.5, fy=0.5, interpolation=cv2.INTER_AREA))
-    sys.stdout.write(f"{out}: frame {frame} of {facts['plate']['name']}\n")
+    x, y, w, h = window
+    grey = np.round(seams.paste(shapes.width, shapes.height)[y : y + h, x : x + w] * 255).astype(np.uint8)
+    made = next((run / "clean").iterdir()).name.rsplit(".", 2)
+    clean = display(str(run / "clean" / f"{made[0]}.####.{made[2]}"), frame, window)
+    return np.hstack([_fitted(plate), drawn, _fitted(cv2.cvtColor(grey, cv2.COLOR_GRAY2BGR)), _fitted(clean)])
+
+
+def _fitted(pixels: Any) -> Pixels:
+    sized: Pixels = np.ascontiguousarray(cv2.resize(pixels, (PANEL_PX, PANEL_PX), interpolation=cv2.INTER_AREA))
+    return sized
+
+
+def write(run: Path) -> None:
+    """The picture and its record, of a finished demo."""
+    shapes = document.read(run / "shapes.roto.json")
+    source = str(find_sample() / "plate.####.exr")
+    frames = exposures(shapes)
+    window = face_window(shapes, frames)
+    animation = cv2.Animation()
+    animation.frames = [panels(run, source, shapes, frame, window) for frame in frames]
+    animation.durations = np.full(len(frames), FRAME_MS, np.int32)
+    cv2.imwriteanimation(str(PICTURE), animation, [cv2.IMWRITE_PNG_COMPRESSION, 9])
+    record = {"frames": frames, "pack": load_pack(None).card["files"]}
+    RECORD.write_text(json.dumps(record, indent=1, sort_keys=True) + "\n")
+
+
+def main(words: list[str]) -> int:
+    """Make the picture; the exit code."""
+    if words:
+        write(Path(words[0]))
+        return 0
+    with tempfile.TemporaryDirectory() as folder:
+        code = rotopaint(["demo", "--out", folder])
+        if code == 0:
+            write(Path(folder))
+    return code
 
 
 if __name__ == "__main__":
-    main()
+    raise SystemExit(main(sys.argv[1:]))

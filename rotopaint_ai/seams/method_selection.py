@@ -75,7 +75,7 @@ def doubt(relit_TSC: Array, known: Sources, hole_TS: Bools, own_TS: Bools) -> Ar
 
     Root mean square of log light in the matte. The two agree where banks are smooth; they part where texture, an edge
     or a fold runs under the matte, where one profile does not tell a groove from a face. Of what is known before the
-    network is asked this foretells best what it mends (docs/fill.md).
+    network is asked this foretells best what it mends (docs/research/clean-plates.md).
     """
     n_columns = own_TS.shape[1]
     row, column = np.divmod(np.flatnonzero(own_TS & hole_TS), n_columns)

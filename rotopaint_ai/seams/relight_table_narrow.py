@@ -1,4 +1,4 @@
-"""Numbers of the first pass of `light.py`, fitted on narrow seams (docs/training.md); not to be edited by hand."""
+"""Numbers of the first pass, fitted on narrow seams (docs/research/training.md); not to be edited by hand."""
 
 from __future__ import annotations
 

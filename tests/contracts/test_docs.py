@@ -1,0 +1,55 @@
+"""What the documents say is there: pictures of the pack that ships, links to files, commands that parse."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+from rotopaint_ai.cli import COMMANDS, Parser
+from rotopaint_ai.inference.pack import load_pack
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "ARCHITECTURE.md", "SECURITY.md")]
+PAGES += sorted((ROOT / "docs").rglob("*.md"))
+LINK = re.compile(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)")
+COMMAND = re.compile(r"^ {4}(?:\S*/)?(rotopaint .*)$", re.MULTILINE)
+
+
+def test_the_picture_is_of_the_pack_that_ships() -> None:
+    record = json.loads((ROOT / "docs" / "demo.json").read_text())
+    assert record["pack"] == load_pack(None).card["files"], "run: python scripts/picture.py"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_lead_to_files(page: Path) -> None:
+    targets = LINK.findall(page.read_text(encoding="utf-8"))
+    assert [link for link in targets if not (page.parent / link).exists()] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_files_that_are_named_exist(page: Path) -> None:
+    """Paths of this repository between backticks."""
+    named = re.findall(r"`((?:tests|docs|scripts|benchmarks|plugin|rotopaint_ai|models)/[\w./-]+)`", page.read_text())
+    assert [name for name in named if not (ROOT / name).exists()] == []
+
+
+def _commands() -> list[str]:
+    """The command lines of the documents that are given whole, without what is said of them."""
+    found = {
+        line.split(" #")[0].strip() for page in PAGES for line in COMMAND.findall(page.read_text(encoding="utf-8"))
+    }
+    return sorted(line for line in found if not {"...", "\\"} & set(line.split()))
+
+
+@pytest.mark.parametrize("line", _commands())
+def test_commands_of_the_documents_are_understood(line: str) -> None:
+    name, *words = shlex.split(line.split(" && ")[0])[1:]
+    assert name in COMMANDS
+    parser = Parser(prog=name)
+    import_module(f"rotopaint_ai.cli.{name}").add_arguments(parser)
+    parser.parse_args(words)
