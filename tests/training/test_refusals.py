@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +12,7 @@ import pytest
 
 from rotopaint_ai.errors import TrainingError
 from rotopaint_ai.training.data.dataset import Dataset, Truth, join, read_dataset
-from rotopaint_ai.training.data.dataset_checks import check, disagreement
+from rotopaint_ai.training.data.dataset_checks import check, check_shapes, disagreement, landmark_rows
 from rotopaint_ai.training.pack.train import split_held_out, train
 
 
@@ -139,3 +140,40 @@ def test_training_itself_refuses(faces: Path, tmp_path: Path) -> None:
     with pytest.raises(TrainingError, match="shot1 of disc is learnt from and held out"):
         train([folder], tmp_path / "pack", init="none")
     assert not (tmp_path / "pack").exists()
+
+
+def _without_landmark(data: Dataset, rows: list[int], column: int) -> Dataset:
+    landmarks = data.truth.landmarks.copy()
+    landmarks[rows, column] = np.nan
+    return replace(data, truth=replace(data.truth, landmarks=landmarks))
+
+
+def test_a_shape_that_no_frame_knows_with_its_landmarks_is_refused_at_the_door(faces: Path, tmp_path: Path) -> None:
+    data = read_dataset(faces)
+    three = data.subset(data.rows_of("train")[:3])
+    check_shapes(three, fewest=2)
+    column = landmark_rows(data.sheet, data.sheet.shapes[0])[0]
+    check_shapes(_without_landmark(three, [1], column), fewest=2)
+    with pytest.raises(
+        TrainingError, match=r"is known in 1 of 3 training samples together .*wanted 2 or more"
+    ) as caught:
+        check_shapes(_without_landmark(three, [1, 2], column), fewest=2)
+    assert "\n" not in str(caught.value)
+    folder = tmp_path / "hidden"
+    shutil.copytree(faces, folder)
+    lines = [json.loads(line) for line in (folder / "samples.jsonl").read_text(encoding="utf-8").splitlines()]
+    for line in lines:
+        line["landmarks"][data.sheet.landmark_names[column]] = None
+    (folder / "samples.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    with pytest.raises(TrainingError, match="known in 0 of 22 training samples"):
+        train([folder], tmp_path / "pack", init="none")
+    assert not (tmp_path / "pack.run").exists()
+
+
+def test_of_three_frames_the_one_that_can_be_spared_is_held_out(faces: Path) -> None:
+    data = read_dataset(faces)
+    three = data.subset(data.rows_of("train")[:3])
+    assert [sample.split for sample in split_held_out(three).samples] == ["train", "train", "val"]
+    column = landmark_rows(data.sheet, data.sheet.shapes[0])[0]
+    held = split_held_out(_without_landmark(three, [1], column))
+    assert [sample.split for sample in held.samples] == ["train", "val", "train"]

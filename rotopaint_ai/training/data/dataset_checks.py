@@ -14,10 +14,12 @@ import numpy.typing as npt
 from rotopaint_ai.errors import TrainingError
 from rotopaint_ai.frames import summarise
 from rotopaint_ai.shapes import bezier
+from rotopaint_ai.sheet import ShapeSpec, Sheet
 from rotopaint_ai.training.data.dataset import Dataset, Sample, Split
 
 _SAMPLES = 12  # of a curve between two control points
 _MOST_SPANS = 40
+FEWEST_LANDMARKS = 3  # that a shape is predicted from: a similarity on fewer leaves nothing to see
 AGREE = 0.02  # of the face: two labels of one frame may differ by this much; beyond it one of them is wrong
 
 Array = npt.NDArray[np.float64]
@@ -35,6 +37,42 @@ def check(data: Dataset) -> None:
     _check_shots(data)
     _check_characters(data)
     _check_pictures(data)
+
+
+def landmark_rows(sheet: Sheet, shape: ShapeSpec) -> tuple[int, ...]:
+    """Landmarks that a shape is predicted from: the sheet's, those on its control points, or all where too few."""
+    rows = {*sheet.rows_of(shape), *(sheet.landmark_row(name) for name in shape.on_landmarks.values())}
+    return tuple(sorted(rows)) if len(rows) >= FEWEST_LANDMARKS else tuple(range(len(sheet.landmarks)))
+
+
+def check_shapes(train: Dataset, *, fewest: int) -> None:
+    """Raise TrainingError, in one line, where fewer than `fewest` samples to train on tell how a shape is predicted."""
+    counts = _known_with_landmarks(train).sum(axis=0)
+    n_few = int((counts < fewest).sum())
+    if n_few:
+        more, worst = f" (and {n_few - 1} more)" if n_few > 1 else "", train.sheet.shapes[int(counts.argmin())].name
+        raise TrainingError(
+            f"data set '{train.name}': shape '{worst}'{more} is known in {counts.min()} of "
+            f"{len(train.samples)} training samples together with its landmarks; wanted {fewest} or more: key it, and "
+            "the shapes whose points these are, on the same frames, or take it out of the sheet"
+        )
+
+
+def spare_row(data: Dataset, rows: Sequence[int]) -> int:
+    """Of a few samples the one to hold out: the last of those without which shapes are still known best."""
+    known = _known_with_landmarks(data)[list(rows)]
+    left = (known.sum(axis=0) - known).min(axis=1, initial=len(rows))
+    return int(rows[len(rows) - 1 - int(np.argmax(left[::-1]))])
+
+
+def _known_with_landmarks(data: Dataset) -> npt.NDArray[np.bool_]:
+    """[N, K] whether a shape is known together with all landmarks that it is predicted from."""
+    truth, slots = data.truth, data.sheet.point_rows()
+    known = np.zeros((len(data.samples), len(data.sheet.shapes)), np.bool_)
+    for column, shape in enumerate(data.sheet.shapes):
+        marks, points = truth.landmarks[:, landmark_rows(data.sheet, shape)], truth.points[:, slots[shape.name]]
+        known[:, column] = np.isfinite(marks).all(axis=(1, 2)) & np.isfinite(points).all(axis=(1, 2))
+    return known
 
 
 def _check_labels(data: Dataset) -> None:

@@ -24,10 +24,11 @@ from torch import Tensor, nn
 
 from rotopaint_ai.errors import TrainingError
 from rotopaint_ai.shapes.bezier import curve_distance
-from rotopaint_ai.sheet import ShapeSpec, Sheet
+from rotopaint_ai.sheet import Sheet
 from rotopaint_ai.similarity import fit_similarity
 from rotopaint_ai.training.data.augment import move_points, move_spline
 from rotopaint_ai.training.data.dataset import Truth, face_side
+from rotopaint_ai.training.data.dataset_checks import landmark_rows
 
 Array64 = npt.NDArray[np.float64]
 
@@ -35,7 +36,6 @@ LEAST_NOISE = 3e-4  # share of the face; keeps the ridge solvable when landmarks
 NEAR = 0.06  # share of a shape's size within which landmarks carry a control point along
 GUARDS = (1.0, 2.0, 4.0)  # how many times the measured landmark error shapes may be guarded against
 GUARD_WORTH = 0.98  # more guard has to bring the curves this much closer
-FEWEST_LANDMARKS = 3  # a similarity on fewer leaves nothing to see
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,12 +49,6 @@ class ShapeFit:
     width_slope: Array64  # [2 M] logarithm of width by landmark offsets
     width_offset: float  # of the mean face; -inf where the shape has no width
     n_samples: int
-
-
-def landmark_rows(sheet: Sheet, shape: ShapeSpec) -> tuple[int, ...]:
-    """Landmarks that a shape is predicted from: the sheet's, those on its control points, or all where too few."""
-    rows = {*sheet.rows_of(shape), *(sheet.landmark_row(name) for name in shape.on_landmarks.values())}
-    return tuple(sorted(rows)) if len(rows) >= FEWEST_LANDMARKS else tuple(range(len(sheet.landmarks)))
 
 
 def fit_shapes(

@@ -186,7 +186,9 @@ def prepare(
     """
     whole = join([read_dataset(source) for source in datasets])
     dataset_checks.check(whole)
-    data = with_seam_widths(split_held_out(whole))
+    split = split_held_out(whole)
+    dataset_checks.check_shapes(split.subset(split.rows_of("train")), fewest=1 if recipe.shape_copies else 2)
+    data = with_seam_widths(split)
     learn, held = data.subset(data.rows_of("train")), data.subset(data.rows_of("val"))
     recipe = replace(recipe, crop_margin=fitting_margin(recipe, learn))
     side = recipe.input_size * LOAD_MARGIN
@@ -223,7 +225,7 @@ def split_held_out(data: Dataset) -> Dataset:
         shots.setdefault((sample.character, sample.shot), []).append(int(row))
     late = {row for rows in shots.values() for row in _last(data, rows)}
     if not late:
-        late = {int(data.rows_of("train")[-1])}
+        late = {dataset_checks.spare_row(data, data.rows_of("train").tolist())}
     if len(late) == len(data.rows_of("train")):
         raise TrainingError(f"data set '{data.name}': one training sample; wanted at least 2, one to be held out")
     samples = tuple(replace(s, split="val") if row in late else s for row, s in enumerate(data.samples))
