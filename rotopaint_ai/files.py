@@ -12,8 +12,10 @@ from typing import Any
 
 
 def user_cache() -> Path:
-    """The folder for what can be fetched again, as the desktop's convention has it."""
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "rotopaint"
+    """The folder for what can be fetched again, where this system keeps such."""
+    import platformdirs
+
+    return Path(platformdirs.user_cache_dir("rotopaint", appauthor=False))
 
 
 @contextmanager

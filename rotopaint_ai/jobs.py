@@ -76,7 +76,8 @@ class RunJob:
     `crops` are texts as typed on the command line (`X,Y,W,H`, `FRAME:X,Y,W,H` or `auto`). `patch` also writes the paint
     as a layer of its own. `threads` 0 uses every core. `key_tolerance_px` 0 keeps one key per frame; above 0 keys are
     reduced to that curve deviation. `project` is a project file whose human keys and seam settings stand, and that
-    takes the results, unless it is only read (`leave_project`).
+    takes the results, unless it is only read (`leave_project`). `overwrite` takes over a folder of another plate or
+    job, and files in it that we did not write.
     """
 
     plates: str
@@ -95,6 +96,7 @@ class RunJob:
     resume: bool = False
     project: str | None = None
     leave_project: bool = False
+    overwrite: bool = False
 
     def __post_init__(self) -> None:
         if not self.crops:
@@ -153,6 +155,7 @@ _SCALARS: dict[str, tuple[type, ...]] = {
     "resume": (bool,),
     "project": _OPTIONAL_TEXT,
     "leave_project": (bool,),
+    "overwrite": (bool,),
 }
 
 

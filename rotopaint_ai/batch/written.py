@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from rotopaint_ai.batch.tasks import Task
+from rotopaint_ai.pipeline.out_folder import FOLDER
 from rotopaint_ai.pipeline.record_store import read_journal
-from rotopaint_ai.pipeline.run_state import CHUNKS, FOLDER
+from rotopaint_ai.pipeline.run_state import CHUNKS
 from rotopaint_ai.pipeline.split import NOTE
 
 COUNTED = ("matte", "clean")

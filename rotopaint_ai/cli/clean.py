@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rotopaint_ai import fills
-from rotopaint_ai.cli.shared import add_work_arguments, exit_code, n_threads, one_thread_per_frame
+from rotopaint_ai.cli.shared import add_overwrite, add_work_arguments, exit_code, n_threads, one_thread_per_frame
 from rotopaint_ai.cli.watch import choose_sink, stopping_on_signals
 from rotopaint_ai.errors import UsageError
 from rotopaint_ai.jobs import Cancel
@@ -54,6 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--frames", metavar="A-B,C", help="these frames only")
     parser.add_argument("--colourspace", metavar="NAME", help="colour space of the plate, where the file is wrong")
+    add_overwrite(parser)
     add_work_arguments(parser)
 
 
@@ -123,6 +124,7 @@ def _job(arguments: argparse.Namespace, plate: Plate, project: Repaint | None) -
         patch=arguments.patch,
         measures_widths=arguments.measure_widths,
         strokes=strokes,
+        overwrite=arguments.overwrite,
     )
 
 

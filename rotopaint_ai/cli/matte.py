@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from rotopaint_ai.cli.shared import add_work_arguments, exit_code, n_threads, one_thread_per_frame
+from rotopaint_ai.cli.shared import add_overwrite, add_work_arguments, exit_code, n_threads, one_thread_per_frame
 from rotopaint_ai.cli.watch import choose_sink, stopping_on_signals
 from rotopaint_ai.jobs import Cancel
 
@@ -17,6 +17,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--frames", metavar="A-B", help="these frames only")
     parser.add_argument("--width", type=int, metavar="PX", help="the plate's width, where the file does not tell")
     parser.add_argument("--height", type=int, metavar="PX", help="the plate's height, where the file does not tell")
+    add_overwrite(parser)
     add_work_arguments(parser)
 
 
@@ -38,6 +39,7 @@ def execute(arguments: argparse.Namespace) -> int:
             threads=threads,
             sink=choose_sink(events=arguments.events, cancel=cancel),
             cancel=cancel,
+            overwrite=arguments.overwrite,
         )
     if not arguments.events:
         print(f"mattes of {len(painted.done)} frames written to {Path(arguments.out) / 'matte'}")

@@ -6,7 +6,7 @@ import argparse
 from typing import get_args
 
 from rotopaint_ai import fills
-from rotopaint_ai.cli.shared import one_thread_per_frame
+from rotopaint_ai.cli.shared import add_overwrite, one_thread_per_frame
 from rotopaint_ai.cli.watch import choose_sink, stopping_on_signals
 from rotopaint_ai.jobs import Cancel, Device, RunJob
 
@@ -29,6 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--no-clean", action="store_true", help="write no clean plates")
     parser.add_argument("--patch", action="store_true", help="also write the paint as premultiplied RGBA to DIR/patch")
     parser.add_argument("--colourspace", metavar="NAME", help="colour space of the plate, where the file is wrong")
+    add_overwrite(parser)
     parser.add_argument("--resume", action="store_true", help="go on where a stopped run of the same job ended")
     parser.add_argument(
         "--project",
@@ -86,6 +87,7 @@ def execute(arguments: argparse.Namespace) -> int:
         resume=arguments.resume,
         project=arguments.project,
         leave_project=arguments.leave_project,
+        overwrite=arguments.overwrite,
     )
     return do(job, events=arguments.events)
 

@@ -16,6 +16,15 @@ def add_work_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--events", action="store_true", help="print one JSON object per line (docs/events.md)")
 
 
+def add_overwrite(parser: argparse.ArgumentParser) -> None:
+    """Whether somebody else's folder may be taken over."""
+    parser.add_argument(
+        "--overwrite",
+        action="store_true",
+        help="take DIR over, and files in it that are not ours",
+    )
+
+
 def one_thread_per_frame() -> None:
     """Keep libraries from splitting single frames over threads; to be called before numpy is imported.
 

@@ -16,6 +16,7 @@ from rotopaint_ai.exchange.formats import FORMATS
 from rotopaint_ai.exchange.round_trip import Proof
 from rotopaint_ai.files import replacing
 from rotopaint_ai.jobs import RunJob
+from rotopaint_ai.pipeline.out_folder import Files
 from rotopaint_ai.project.names import renamed
 from rotopaint_ai.shapes.roto import RotoDocument
 
@@ -48,6 +49,13 @@ def check_exports(wanted: Sequence[str]) -> None:
     for name in wanted:
         if name.lower() not in names():
             raise UsageError(f"--export {name}: not a format; wanted some of {', '.join(names())}")
+
+
+def export_files(wanted: Sequence[str]) -> list[Files]:
+    """The files of `write_exports`."""
+    suffixes = [".roto.json", *(names()[name.lower()].suffixes[0] for name in wanted if name.lower() != "rotopaint")]
+    written = (formats.written_path(Path(f"shapes{suffix}")).name for suffix in dict.fromkeys(suffixes))
+    return [Files(".", name, "") for name in written]
 
 
 def write_exports(

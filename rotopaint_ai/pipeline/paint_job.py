@@ -15,9 +15,10 @@ from rotopaint_ai.jobs import Cancel, Event, Sink, warning
 from rotopaint_ai.pipeline import external_mattes
 from rotopaint_ai.pipeline.clock import Eta
 from rotopaint_ai.pipeline.external_mattes import ExternalMattes
+from rotopaint_ai.pipeline.out_folder import Claim, Files, claimed
 from rotopaint_ai.pipeline.paint_settings import AUTO, Paints
 from rotopaint_ai.pipeline.painter import Painter
-from rotopaint_ai.pipeline.render_frame import Format, check_out, draw_mattes, write_mattes
+from rotopaint_ai.pipeline.render_frame import PATCH_FOLDER, Format, draw_mattes, layer_names, write_mattes
 from rotopaint_ai.plates.plate import Plate
 from rotopaint_ai.seams import cleanplate
 from rotopaint_ai.seams.learned import FillModel
@@ -54,10 +55,19 @@ class CleanJob:
     patch: bool = False
     measures_widths: bool = False
     strokes: Mapping[int, Strokes] = field(default_factory=dict)
+    overwrite: bool = False
 
 
 def paint_mattes(
-    document: RotoDocument, out: Path, *, name: str, frames: str | None, threads: int, sink: Sink, cancel: Cancel
+    document: RotoDocument,
+    out: Path,
+    *,
+    name: str,
+    frames: str | None,
+    threads: int,
+    sink: Sink,
+    cancel: Cancel,
+    overwrite: bool = False,
 ) -> Painted:
     """Write `matte/<shape>.<frame>.exr` and `matte/all.<frame>.exr` for every frame of a document.
 
@@ -67,11 +77,18 @@ def paint_mattes(
     format = Format(name, 0, document.width, document.height, document.pixel_aspect, ".exr")
     there = FrameRange(document.first_frame, document.last_frame).checked()
     chosen, outside = _chosen(tuple(there), frames, name)
+    names = [Files("matte", each, ".exr", frozenset(chosen)) for each in (*layer_names(_names(document)), "all")]
+    claim = Claim(out, names, size=(document.width, document.height), overwrite=overwrite)
 
     def work(frame: int) -> None:
         write_mattes(out, draw_mattes(document.shapes, frame, format), frame, format)
 
-    return _each(chosen, work, name=name, out=out, threads=threads, sink=sink, cancel=cancel, absent=outside)
+    with claimed(claim):
+        return _each(chosen, work, name=name, out=out, threads=threads, sink=sink, cancel=cancel, absent=outside)
+
+
+def _names(document: RotoDocument) -> list[str]:
+    return [shape.name for shape in document.shapes]
 
 
 def paint_clean(plate: Plate, job: CleanJob, *, threads: int, sink: Sink, cancel: Cancel) -> Painted:
@@ -96,16 +113,32 @@ def paint_clean(plate: Plate, job: CleanJob, *, threads: int, sink: Sink, cancel
         threads=threads,
         strokes=job.strokes,
     )
-    return _each(
-        chosen, painter.paint, name=plate.name, out=job.out, threads=threads, sink=sink, cancel=cancel, absent=absent
-    )
+    lent = [job.mattes.pictures] if job.mattes is not None else []
+    with claimed(Claim(job.out, _files(plate, job, chosen), plate, lent, overwrite=job.overwrite)):
+        return _each(
+            chosen,
+            painter.paint,
+            name=plate.name,
+            out=job.out,
+            threads=threads,
+            sink=sink,
+            cancel=cancel,
+            absent=absent,
+        )
+
+
+def _files(plate: Plate, job: CleanJob, chosen: Sequence[int]) -> list[Files]:
+    """Clean plates, and patches where they are wanted."""
+    format, frames = Format.of(plate), frozenset(chosen)
+    padding = format.padding or 4
+    clean = Files("clean", format.name, format.suffix, frames, padding)
+    return [clean, Files(PATCH_FOLDER, format.name, ".exr", frames, padding)] if job.patch else [clean]
 
 
 def _check(plate: Plate, job: CleanJob) -> None:
     seams = [shape.name for shape in job.document.shapes if shape.role == "seam"] if job.document else []
     for method in sorted(job.paints.methods(seams) if seams and job.mattes is None else {job.paints.every.method}):
         cleanplate.check_method(method, has_model=job.model is not None)
-    check_out(job.out, plate)
     if job.document is None:
         return
     if not seams and job.mattes is None:

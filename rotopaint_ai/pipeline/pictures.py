@@ -7,6 +7,7 @@ did not stay among the worst are removed at the end.
 
 from __future__ import annotations
 
+import re
 from bisect import insort
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -20,7 +21,7 @@ import numpy.typing as npt
 from rotopaint_ai.crops import Crop, cut
 from rotopaint_ai.files import replacing
 from rotopaint_ai.pipeline.record_store import FrameRecord
-from rotopaint_ai.pipeline.render_frame import Filled
+from rotopaint_ai.pipeline.render_frame import PICTURES, Filled
 from rotopaint_ai.plates.colour import to_display
 from rotopaint_ai.plates.plate import Frame
 
@@ -29,7 +30,7 @@ Array = npt.NDArray[Any]
 N_WORST = 12
 N_LOST = 3
 N_SPREAD = 5
-FOLDER = "report/img"
+_OURS = re.compile(r"(face|before|after)\.-?\d+\.jpg")
 FACE_PX = 640
 COMPARE_PX = 1400
 JPEG_QUALITY = 92
@@ -83,7 +84,7 @@ class Names:
     @classmethod
     def of(cls, frame: int) -> Names:
         """The names for a frame."""
-        return cls(*(f"{FOLDER}/{kind}.{frame}.jpg" for kind in ("face", "before", "after")))
+        return cls(*(f"{PICTURES}/{kind}.{frame}.jpg" for kind in ("face", "before", "after")))
 
 
 def draw_pictures(out: Path, frame: Frame, crop: Crop, filled: Filled | None) -> None:
@@ -97,12 +98,12 @@ def draw_pictures(out: Path, frame: Frame, crop: Crop, filled: Filled | None) ->
 
 
 def remove_others(out: Path, frames: Iterable[int]) -> None:
-    """Remove pictures of all frames but these."""
+    """Remove the pictures that a run has made of all frames but these; files by other names are not ours."""
     keep = {
         out / name for frame in frames for name in (Names.of(frame).face, Names.of(frame).before, Names.of(frame).after)
     }
-    for path in (out / FOLDER).glob("*.jpg"):
-        if path not in keep:
+    for path in (out / PICTURES).glob("*.jpg"):
+        if _OURS.fullmatch(path.name) and path not in keep:
             path.unlink(missing_ok=True)
 
 

@@ -18,9 +18,10 @@ from rotopaint_ai.inference.pack import Pack, load_pack
 from rotopaint_ai.jobs import RunJob, n_cores
 from rotopaint_ai.landmarks.detect import propose, read
 from rotopaint_ai.landmarks.faces import FaceFound, find_faces, followed, spread
-from rotopaint_ai.pipeline.export import check_exports
+from rotopaint_ai.pipeline.export import check_exports, export_files
+from rotopaint_ai.pipeline.out_folder import Claim, Files, refuse_sources
 from rotopaint_ai.pipeline.overrides import NO_OVERRIDES, Overrides, overrides_for
-from rotopaint_ai.pipeline.render_frame import Format, check_method, check_out
+from rotopaint_ai.pipeline.render_frame import Format, check_method, run_files
 from rotopaint_ai.plates.colour import to_display
 from rotopaint_ai.plates.plate import Frame, Plate, open_plate
 
@@ -57,6 +58,16 @@ class Plan:
         """What decides the names of files."""
         return Format.of(self.plate)
 
+    def claim(self) -> Claim:
+        """What the run wants of its folder. Jobs are different ones where their crops or packs are; in a
+        project both may change."""
+        job, frames = self.job, frozenset(self.frames)
+        files = [*run_files(self.pack.sheet.shape_names, frames, self.format, clean=job.clean, patch=job.patch)]
+        if job.project is None:  # the panel writes these as well
+            files += [*export_files(job.exports), Files(".", "run", ".json"), Files("report", "index", ".html")]
+        asked = {} if job.project is not None else {"pack": self.pack.name, "crops": list(job.crops)}
+        return Claim(self.out, files, self.plate, job=asked, overwrite=job.overwrite)
+
     def fingerprint(self) -> dict[str, Any]:
         """What decides the result, as JSON values: the words of `run_state`."""
         job = self.job
@@ -78,7 +89,7 @@ def make_plan(job: RunJob) -> Plan:
     if job.clean:
         check_method(job.method)
     plate = open_plate(job.plates, colourspace=job.colourspace)
-    check_out(Path(job.out), plate)
+    refuse_sources(Path(job.out), run_files((), frozenset(), Format.of(plate), clean=True, patch=True), [plate])
     frames, missing = choose_frames(plate, job.frames)
     keys = CropKeys.parse(job.crops, first_frame=frames[0])
     if keys != AUTO:

@@ -17,6 +17,7 @@ from rotopaint_ai.errors import PlateError, RotopaintError
 from rotopaint_ai.files import replacing
 from rotopaint_ai.jobs import RunJob
 from rotopaint_ai.pipeline.clock import Times, timed
+from rotopaint_ai.pipeline.out_folder import FOLDER
 from rotopaint_ai.pipeline.paint_settings import Paint, Paints
 from rotopaint_ai.pipeline.pictures import draw_pictures
 from rotopaint_ai.pipeline.record_store import FrameRecord, PointRow, Source, Stations, Status
@@ -31,7 +32,6 @@ from rotopaint_ai.pipeline.render_frame import (
     write_mattes,
     write_patch,
 )
-from rotopaint_ai.pipeline.run_state import FOLDER
 from rotopaint_ai.pipeline.touched_up import touched_up
 from rotopaint_ai.plates.plate import Frame, Plate
 from rotopaint_ai.plates.plate_window import Area

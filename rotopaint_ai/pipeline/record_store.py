@@ -19,6 +19,9 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Literal
 
+from rotopaint_ai.errors import UsageError
+
+NO_LINKS = getattr(os, "O_NOFOLLOW", 0)  # Windows has none
 Status = Literal["done", "lost", "failed"]
 PointRow = Sequence[float]
 Stations = Sequence[float | None]
@@ -111,9 +114,11 @@ class Journal:
     """Append-only records on disk; one line is one `write`, so a killed process tears at most the last one."""
 
     def __init__(self, path: Path) -> None:
+        if path.is_symlink():
+            raise UsageError(f"{path}: is a link, and nothing is written through links; remove it")
         self._path = path
         self._keep(self._whole_bytes())
-        self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+        self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | NO_LINKS, 0o644)
 
     def append(self, record: FrameRecord) -> None:
         """Add a record, whole or not at all. Raises OSError where the disk refuses."""

@@ -18,6 +18,7 @@ import numpy.typing as npt
 from rotopaint_ai import fills
 from rotopaint_ai.errors import UsageError
 from rotopaint_ai.files import replacing
+from rotopaint_ai.pipeline.out_folder import Files
 from rotopaint_ai.pipeline.paint_settings import AUTO, Paint, Paints
 from rotopaint_ai.plates import exr_writer
 from rotopaint_ai.plates.clean_writer import clean_suffix, write_clean
@@ -36,6 +37,8 @@ Array = npt.NDArray[Any]
 
 _SIGNS = re.compile(r"[^A-Za-z0-9_-]")  # what Nuke's layers or some file system cannot bear
 LONGEST_NAME = 100
+PATCH_FOLDER = "patch"
+PICTURES = "report/img"
 SURROUND_PX = 48  # pixels around the seams that a fill and its measure may look at
 EMPTY_PIXEL = Region(0, 0, np.zeros((1, 1), dtype=np.float32))  # what an empty matte's file holds
 
@@ -155,11 +158,17 @@ def check_method(method: str, *, has_model: bool = True) -> None:
     cleanplate.check_method(method, has_model=has_model)
 
 
-def check_out(out: Path, plate: Plate) -> None:
-    """Raises UsageError where a folder that will be written to holds the plate: its frames would be painted over."""
-    at = plate.path_of(plate.frames[0]).resolve().parent
-    if at in [(out / folder).resolve() for folder in ("clean", "matte")]:
-        raise UsageError(f"--out {out}: {plate.name} itself lies in {at}, which would be written to; choose another")
+def run_files(
+    shapes: Iterable[str], frames: frozenset[int], format: Format, *, clean: bool, patch: bool
+) -> list[Files]:
+    """The files that are written for frames: mattes of these shapes, clean plates, patches, pictures for the report."""
+    padding = format.padding or 4
+    found = [Files("matte", name, ".exr", frames, padding) for name in [*layer_names(shapes), "all"]]
+    found += [Files(PICTURES, kind, ".jpg", frames, 1) for kind in ("face", "before", "after")]
+    if clean:
+        found += [Files("clean", format.name, format.suffix, frames, padding)]
+        found += [Files(PATCH_FOLDER, format.name, ".exr", frames, padding)] if patch else []
+    return found
 
 
 def draw_mattes(shapes: Iterable[RotoShape], frame: int, format: Format) -> Mattes:
@@ -271,13 +280,12 @@ def _clipped(region: Region, window: Region) -> Array:
     return plane
 
 
-FOLDER = "patch"
 _NOTHING = 1 / 1024  # a matte fainter than this changes nothing (`seams/cleanplate.py`)
 
 
 def patch_name(frame: int, format: Format) -> str:
     """Path of a frame's patch inside the run's folder."""
-    return f"{FOLDER}/{format.name}.{format.number(frame)}.exr"
+    return f"{PATCH_FOLDER}/{format.name}.{format.number(frame)}.exr"
 
 
 def write_patch(path: Path, filled: Filled | None, format: Format) -> None:

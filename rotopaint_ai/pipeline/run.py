@@ -20,6 +20,7 @@ from rotopaint_ai.pipeline.clock import Eta, Times
 from rotopaint_ai.pipeline.events import frame_event, started
 from rotopaint_ai.pipeline.executor import Executor, Snapshot, load_snapshot, save_snapshot
 from rotopaint_ai.pipeline.finalise import Outcome, finalise
+from rotopaint_ai.pipeline.out_folder import claimed
 from rotopaint_ai.pipeline.overrides import OverridingProcessor
 from rotopaint_ai.pipeline.pictures import Gallery
 from rotopaint_ai.pipeline.plan import Plan, make_plan
@@ -43,7 +44,7 @@ def run(job: RunJob, sink: Sink, cancel: Cancel) -> Outcome:
     """
     start = time.monotonic()
     plan = make_plan(job)
-    with plan.plate, opened(job) as project:
+    with plan.plate, opened(job) as project, claimed(plan.claim()):
         state, note = open_state(plan.out, plan.fingerprint(), resume=job.resume)
         try:
             outcome = _run(plan, state, note, sink if project is None else project.sink(sink), cancel, start)

@@ -14,18 +14,12 @@ import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
-from rotopaint_ai.errors import UsageError
 from rotopaint_ai.files import write_json
+from rotopaint_ai.pipeline.out_folder import FOLDER
 from rotopaint_ai.pipeline.record_store import FrameRecord, Journal, RecordStore, read_journal
 
-try:
-    import fcntl
-except ImportError:  # not on Windows, where an open journal keeps a second run out
-    fcntl = None  # type: ignore[assignment]
-
-FOLDER = ".rotopaint"
 WRITTEN_FOLDERS = (".", FOLDER, "matte", "clean", "report", "report/img")
 _TORN = re.compile(r"^\..*\.[0-9a-f]{8}\.part(\.[^.]*)?$")
 FORMAT = "rotopaint-run-state"
@@ -49,7 +43,6 @@ class RunState:
 
     folder: Path
     journal: Journal
-    lock: IO[str]
     stage: str = FRAMES
     finished: RecordStore = field(default_factory=RecordStore)
 
@@ -82,17 +75,16 @@ class RunState:
     def close(self) -> None:
         """Flush and let go of the files."""
         self.journal.close()
-        self.lock.close()
 
 
 def open_state(out: Path, job: Mapping[str, Any], *, resume: bool, stage: str = FRAMES) -> tuple[RunState, str | None]:
     """The state in a run's folder, and why an earlier one could not be used (None: it was, or there was none).
 
     `job` maps the words of `_WORDS` to JSON values. Without `resume`, and where the job differs, everything starts
-    from the first frame.
+    from the first frame. The caller has claimed the folder (`out_folder`).
     """
     folder = out / FOLDER
-    lock = lock_folder(out)
+    folder.mkdir(parents=True, exist_ok=True)
     content = json.loads(json.dumps({"format": FORMAT, "version": VERSION, **job}))
     note = _difference(folder, content) if resume else None
     if not resume or note is not None:
@@ -102,24 +94,7 @@ def open_state(out: Path, job: Mapping[str, Any], *, resume: bool, stage: str = 
     journal = Journal(path)
     finished = RecordStore(read_journal(path))
     write_json(folder / "job.json", content)
-    return RunState(folder, journal, lock, stage, finished), note
-
-
-def lock_folder(out: Path, name: str = "lock") -> IO[str]:
-    """Keep a second process out of a run's folder, or out of a part of it, for as long as this one lives.
-
-    Raises: UsageError where another process is there.
-    """
-    path = out / FOLDER / name
-    path.parent.mkdir(parents=True, exist_ok=True)
-    stream = path.open("w")
-    if fcntl is not None:
-        try:
-            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            stream.close()
-            raise UsageError(f"{out}: another run is writing here; wait for it, or choose another --out") from error
-    return stream
+    return RunState(folder, journal, stage, finished), note
 
 
 def _forget(folder: Path) -> None:

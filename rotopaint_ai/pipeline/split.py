@@ -22,17 +22,19 @@ from rotopaint_ai.frames import FrameRange, summarise
 from rotopaint_ai.inference.models import open_fill, open_opinion
 from rotopaint_ai.inference.pack import Pack, load_pack
 from rotopaint_ai.jobs import Cancel, Event, RunJob, Sink, n_cores, warning
+from rotopaint_ai.locks import locked
 from rotopaint_ai.pipeline.clock import Eta, Times
 from rotopaint_ai.pipeline.events import frame_event, started
 from rotopaint_ai.pipeline.executor import Executor, SettledFrames, Snapshot
 from rotopaint_ai.pipeline.finalise import Outcome, finalise
+from rotopaint_ai.pipeline.out_folder import FOLDER, claimed
 from rotopaint_ai.pipeline.overrides import Overrides, OverridingProcessor, overrides_for
 from rotopaint_ai.pipeline.paint_job import Painted
 from rotopaint_ai.pipeline.plan import make_plan
 from rotopaint_ai.pipeline.process_frame import FrameProcessor, Settled, tracked
 from rotopaint_ai.pipeline.record_store import FrameRecord, Journal, read_journal
 from rotopaint_ai.pipeline.run import forget_changed, walk
-from rotopaint_ai.pipeline.run_state import CHUNKS, FOLDER, TRACKED, RunState, lock_folder, open_state
+from rotopaint_ai.pipeline.run_state import CHUNKS, TRACKED, RunState, open_state
 from rotopaint_ai.pipeline.save_to_project import opened, save_results
 from rotopaint_ai.pipeline.second_opinion import second_opinion
 from rotopaint_ai.plates.plate import Frame, Plate, open_plate
@@ -97,7 +99,7 @@ def track(job: RunJob, sink: Sink, cancel: Cancel) -> tuple[int, ...]:
     """
     began = time.time()
     plan = make_plan(job)
-    with plan.plate:
+    with plan.plate, claimed(plan.claim()):
         state, _ = open_state(plan.out, plan.fingerprint(), resume=job.resume, stage=TRACKED)
         try:
             processor = FrameProcessor.of(plan.job, plan.plate, plan.pack.sheet, plan.models.fill)
@@ -134,7 +136,8 @@ def paint(job: RunJob, frames: FrameRange, sink: Sink, cancel: Cancel) -> Painte
                 f"--frames {frames}: {plate.name} was tracked at {summarise(note['frames'])}; choose among those"
             )
         name = f"{CHUNKS}/{frames.first}-{frames.last}"
-        with lock_folder(out, f"{name}.lock"):
+        busy = f"{out}: another process paints these frames; wait for it"
+        with locked(out / FOLDER / f"{name}.lock", refusal=busy):
             return _paint(job, plate, pack, wanted, out / FOLDER / f"{name}.journal", sink, cancel)
 
 
@@ -147,7 +150,7 @@ def gather(job: RunJob, sink: Sink) -> Outcome:
     with open_plate(job.plates, colourspace=job.colourspace) as plate:
         note = _note(out, plate, load_pack(job.model), job)
     plan = make_plan(replace(job, crops=tuple(note["crops"])))
-    with plan.plate, opened(job) as project:
+    with plan.plate, opened(job) as project, claimed(plan.claim()):
         state, trouble = open_state(plan.out, plan.fingerprint(), resume=True)
         try:
             if trouble is not None:

@@ -291,7 +291,7 @@ def test_changed_job_starts_again_and_says_so(
     puppet: ModuleType, plates: str, pack: Path, tmp_path: Path, more: dict[str, Any], text: str
 ) -> None:
     _stop(_job(puppet, plates, pack, tmp_path), 2)
-    _, events = _run(_job(puppet, plates, pack, tmp_path, resume=True, **more))
+    _, events = _run(_job(puppet, plates, pack, tmp_path, resume=True, overwrite=True, **more))
     assert text in str(events[0].facts["message"])
     assert events[1].facts["done"] == 0
 

@@ -57,6 +57,8 @@ def run_command(
         words += ["--crop", crop]
     if session.project.path is not None:
         words += ["--project", str(session.project.path), "--leave-project"]
+    else:  # no project says that box and pack may change: the folder is the panel\'s own
+        words.append("--overwrite")
     if pack is not None:
         words += ["--model", pack]
     wanted = frames_argument(choice, frames)

@@ -1,0 +1,268 @@
+"""The folder that a job writes into: whose it is, what in it is ours, and who may write there now.
+
+`DIR/.rotopaint/folder.json` says which plate and which job a folder belongs to, and which of its files we wrote. Every
+command that writes pictures claims its folder first. A claim is refused, before anything is written, where the folder
+belongs to another plate or job, where a file of somebody else's stands in the way, where a source lies in a folder that
+would be written to, and where a folder is a link.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rotopaint_ai.errors import UsageError
+from rotopaint_ai.files import write_json
+from rotopaint_ai.frames import FrameRange, summarise
+from rotopaint_ai.locks import locked
+from rotopaint_ai.plates.plate import Plate
+from rotopaint_ai.plates.sequence import pad
+
+FOLDER = ".rotopaint"
+NAME = "folder.json"
+FORMAT = "rotopaint-folder"
+VERSION = 1
+_NUMBERED = re.compile(r"^(?P<stem>.*)\.(?P<number>-?\d+)(?P<suffix>\.[^.]+)$", re.DOTALL)
+_SAMPLE_BYTES = 1 << 20  # of a source's beginning and end, to know it again under another path
+
+
+@dataclass(frozen=True, slots=True)
+class Files:
+    """Files that a job writes: one per frame of `stem.<frame>suffix` in a folder below DIR; without `frames`, one."""
+
+    folder: str
+    stem: str
+    suffix: str
+    frames: frozenset[int] | None = None
+    padding: int = 4
+
+    def to_json(self) -> list[Any]:
+        """As JSON values."""
+        frames = None if self.frames is None else summarise(self.frames)
+        return [self.folder, self.stem, self.suffix, frames, self.padding]
+
+    @classmethod
+    def from_json(cls, row: Sequence[Any]) -> Files:
+        """The files that `to_json` described."""
+        folder, stem, suffix, text, padding = row
+        parts = () if text in (None, "none") else text.split(", ")
+        frames = None if text is None else frozenset(f for part in parts for f in FrameRange.parse(part))
+        return cls(folder, stem, suffix, frames, padding)
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """What a job wants of a folder: for which plate, as which job, to write which files, from which other sources.
+
+    `job` holds what makes two jobs of one plate different ones, as JSON values; empty where any may follow any.
+    """
+
+    out: Path
+    files: Sequence[Files]
+    plate: Plate | None = None
+    sources: Sequence[Plate] = ()
+    job: Mapping[str, Any] | None = None
+    size: tuple[int, int] | None = None
+    overwrite: bool = False
+
+
+@contextmanager
+def claimed(claim: Claim) -> Iterator[None]:
+    """The folder for as long as the block runs. Raises: UsageError where it is not to be had, and why."""
+    refuse_sources(claim.out, claim.files, [*([claim.plate] if claim.plate else []), *claim.sources])
+    _refuse_links(claim.out, claim.files)
+    busy = f"{claim.out}: another run is writing here; wait for it, or choose another --out"
+    state = claim.out / FOLDER
+    known = _read(state / NAME)
+    _refuse_others(claim, known)
+    with locked(state / "lock", refusal=busy):
+        known = _read(state / NAME)  # somebody may have been here until now
+        _refuse_others(claim, known)
+        write_json(state / NAME, _content(claim, known), indent=None)
+        yield
+
+
+def refuse_sources(out: Path, files: Iterable[Files], sources: Iterable[Plate]) -> None:
+    """Raises UsageError where a folder that would be written to holds frames of a source, directly or by links."""
+    targets = {(out / each.folder).resolve() for each in files if each.frames is not None}
+    for source in sources:
+        held = _folders_of(source) & targets
+        if held:
+            where = sorted(held)[0]
+            raise UsageError(
+                f"--out {out}: {source.name} itself lies in {where}, which would be written to; choose another"
+            )
+
+
+def _folders_of(source: Plate) -> set[Path]:
+    """Where the files of a source lie, and where links among them lead."""
+    paths = {source.path_of(frame) for frame in source.frames}
+    folders = {path.parent.resolve() for path in paths}
+    return folders | {path.resolve().parent for path in paths if path.is_symlink()}
+
+
+def _refuse_links(out: Path, files: Iterable[Files]) -> None:
+    for folder in [FOLDER, *sorted({each.folder for each in files} - {"."})]:
+        path = out
+        for part in Path(folder).parts:
+            path = path / part
+            if path.is_symlink():
+                raise UsageError(f"{path}: is a link, and nothing is written through links; remove it")
+
+
+def _refuse_others(claim: Claim, known: Mapping[str, Any] | None) -> None:
+    if claim.overwrite:
+        return
+    advice = "choose another --out, or add --overwrite"
+    if known is not None:
+        if whose := _other_plate(claim, known.get("plate") or {}):
+            raise UsageError(f"{claim.out}: belongs to {whose}; {advice}")
+        before, now = known.get("job") or {}, claim.job or {}
+        changed = [name for name in now if name in before and before[name] != now[name]]
+        if changed:
+            was, new = (_text(values[changed[0]]) for values in (before, now))
+            raise UsageError(f"{claim.out}: belongs to a job with {changed[0]} {was}, this one has {new}; {advice}")
+    if foreign := _foreign(claim, known):
+        more = f" and {len(foreign) - 1} more" if len(foreign) > 1 else ""
+        raise UsageError(f"{claim.out / foreign[0]}{more}: not written by RotoPaint, and would be replaced; {advice}")
+
+
+def _text(value: Any) -> str:
+    return " ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def _foreign(claim: Claim, known: Mapping[str, Any] | None) -> list[str]:
+    """Files on disk that the job would replace and that we did not write."""
+    if known is not None and known.get("files") is None:
+        return []  # of a version that did not keep count
+    ours = [Files.from_json(row) for row in (known or {}).get("files", ())]
+    found: list[str] = []
+    for folder in sorted({each.folder for each in claim.files}):
+        wanted = _Matcher(each for each in claim.files if each.folder == folder)
+        mine = _Matcher(each for each in ours if each.folder == folder)
+        try:
+            names = sorted(entry.name for entry in os.scandir(claim.out / folder) if not entry.is_dir())
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        found += [f"{folder}/{name}".removeprefix("./") for name in names if wanted.has(name) and not mine.has(name)]
+    return found
+
+
+class _Matcher:
+    """Whether a file's name is among some `Files` of one folder."""
+
+    def __init__(self, files: Iterable[Files]) -> None:
+        self._single: set[str] = set()
+        self._numbered: dict[tuple[str, str, int], frozenset[int]] = {}
+        for each in files:
+            if each.frames is None:
+                self._single.add(each.stem + each.suffix)
+            else:
+                key = (each.stem, each.suffix, each.padding)
+                self._numbered[key] = self._numbered.get(key, frozenset()) | each.frames
+        self._paddings = {padding for _, _, padding in self._numbered}
+
+    def has(self, name: str) -> bool:
+        """Whether it is."""
+        if name in self._single:
+            return True
+        match = _NUMBERED.match(name)
+        if match is None:
+            return False
+        frame = int(match["number"])
+        return any(
+            match["number"] == pad(frame, padding)
+            and frame in self._numbered.get((match["stem"], match["suffix"], padding), ())
+            for padding in self._paddings
+        )
+
+
+def _other_plate(claim: Claim, before: Mapping[str, Any]) -> str | None:
+    """What a folder belongs to where that is not the claim's plate; None where it is, or where nothing says."""
+    size = (claim.plate.width, claim.plate.height) if claim.plate is not None else claim.size
+    was = before.get("size")
+    if size is not None and was is not None and tuple(was) != size:
+        return f"{before.get('name')} of {was[0]} x {was[1]}, not {size[0]} x {size[1]}"
+    if claim.plate is None or "place" not in before:
+        return None
+    place = _place(claim.plate)
+    if before["place"] == place or _is_known_again(claim.plate, before):
+        return None
+    return f"the plate {before['place']}, not {place}"
+
+
+def _is_known_again(plate: Plate, before: Mapping[str, Any]) -> bool:
+    """Whether a plate under another path is the one that was here before: its sample frame is the same file."""
+    if before.get("sample") is None or before.get("frame") not in plate.frames:
+        return False
+    return bool(_sample(plate, before["frame"]) == before["sample"])
+
+
+def _place(plate: Plate) -> str:
+    """Where a plate lies: the pattern of its frames, or the movie."""
+    path = plate.path_of(plate.frames[0])
+    folder = path.parent.resolve()
+    return str(folder / path.name) if plate.is_movie else str(folder / f"{plate.name}.#{plate.suffix}")
+
+
+def _sample(plate: Plate, frame: int) -> str | None:
+    """A hash of the beginning and the end of a frame's file; None where it cannot be read."""
+    try:
+        with plate.path_of(frame).open("rb") as stream:
+            size = os.fstat(stream.fileno()).st_size
+            digest = hashlib.sha256(f"{size}\n".encode() + stream.read(_SAMPLE_BYTES))
+            stream.seek(max(size - _SAMPLE_BYTES, 0))
+            digest.update(stream.read(_SAMPLE_BYTES))
+            return digest.hexdigest()
+    except OSError:
+        return None
+
+
+def _content(claim: Claim, known: Mapping[str, Any] | None) -> dict[str, Any]:
+    before = known or {}
+    rows = [each.to_json() for each in claim.files]
+    kept = [] if before.get("files") is None else [row for row in before["files"] if row not in rows]
+    plate = dict(before.get("plate") or {})
+    if claim.plate is not None:
+        frame = claim.plate.frames[0]
+        plate = {
+            "name": claim.plate.name,
+            "size": [claim.plate.width, claim.plate.height],
+            "place": _place(claim.plate),
+            "frame": frame,
+            "sample": _sample(claim.plate, frame),
+        }
+    elif claim.size is not None and "place" not in plate:
+        plate = {"name": "shapes", "size": list(claim.size)}
+    job = dict(claim.job) if claim.job is not None else before.get("job")
+    is_old = known is not None and known.get("files") is None  # then everything there counts as ours
+    files = None if is_old else [*kept, *rows]
+    return {"format": FORMAT, "version": VERSION, "plate": plate, "job": job, "files": files}
+
+
+def _read(path: Path) -> dict[str, Any] | None:
+    """What a folder says of itself; None where it says nothing. Folders of older versions say their plate only."""
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        if content.get("format") == FORMAT:
+            return dict(content)
+    except FileNotFoundError:
+        return _read_old(path.with_name("job.json"))
+    except (OSError, ValueError, AttributeError) as error:
+        raise UsageError(f"{path}: cannot be read ({error}); remove it, and add --overwrite") from error
+    raise UsageError(f"{path}: is of another kind; remove it, and add --overwrite")
+
+
+def _read_old(path: Path) -> dict[str, Any] | None:
+    try:
+        name, _, width, height, _ = json.loads(path.read_text(encoding="utf-8"))["plate"]
+        return {"plate": {"name": name, "size": [width, height]}, "files": None}
+    except (OSError, ValueError, KeyError, TypeError):
+        return None

@@ -1,0 +1,164 @@
+"""Whose a folder is: only our own files are replaced or removed, of one plate and one job, and never through a link."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+
+import cv2
+import numpy as np
+import pytest
+
+from rotopaint_ai.errors import UsageError
+from rotopaint_ai.jobs import Cancel, RunJob
+from rotopaint_ai.pipeline.external_mattes import ExternalMattes
+from rotopaint_ai.pipeline.paint_job import CleanJob, paint_clean, paint_mattes
+from rotopaint_ai.pipeline.run import run
+from rotopaint_ai.plates import open_plate
+from rotopaint_ai.shapes.roto import ControlPoint, Key, RotoDocument, RotoShape
+
+WIDTH, HEIGHT = 64, 48
+SEAM = RotoShape("nose", False, "seam", {1: Key((ControlPoint(8, 20, 0, 0, 0, 0), ControlPoint(56, 20, 0, 0, 0, 0)))})
+SHAPES = RotoDocument(WIDTH, HEIGHT, 1, 2, shapes=(SEAM,))
+
+
+def make_plate(folder: Path, seed: int = 0, name: str = "plate") -> str:
+    folder.mkdir(parents=True, exist_ok=True)
+    for frame in (1, 2):
+        pixels = np.random.default_rng(10 * seed + frame).integers(90, 160, (HEIGHT, WIDTH, 3), dtype=np.uint8)
+        cv2.imwrite(str(folder / f"{name}.{frame:04d}.png"), pixels)
+    return str(folder / f"{name}.####.png")
+
+
+def clean(plates: str, out: Path, *, patch: bool = False, overwrite: bool = False, mattes: str | None = None) -> None:
+    with open_plate(plates) as plate:
+        lent = None if mattes is None else ExternalMattes.open(mattes, plate)
+        job = CleanJob(out, SHAPES, patch=patch, overwrite=overwrite, mattes=lent)
+        assert paint_clean(plate, job, threads=1, sink=lambda _: None, cancel=Cancel()).done == (1, 2)
+
+
+def matte(out: Path, document: RotoDocument = SHAPES, *, overwrite: bool = False) -> None:
+    paint_mattes(
+        document,
+        out,
+        name="shapes",
+        frames=None,
+        threads=1,
+        sink=lambda _: None,
+        cancel=Cancel(),
+        overwrite=overwrite,
+    )
+
+
+@pytest.mark.parametrize("work", [lambda plates, out: clean(plates, out), lambda plates, out: matte(out)])
+def test_files_of_somebody_else_are_not_replaced_unless_asked(
+    tmp_path: Path, work: Callable[[str, Path], None]
+) -> None:
+    plates, out = make_plate(tmp_path / "plates"), tmp_path / "out"
+    for name in ("clean/plate.0002.png", "matte/nose.0002.exr"):
+        (out / name).parent.mkdir(parents=True)
+        (out / name).write_text("painted by hand")
+    with pytest.raises(UsageError, match=r"0002.*not written by RotoPaint.*--overwrite"):
+        work(plates, out)
+    assert {path.read_text() for path in out.rglob("*.0002.*")} == {"painted by hand"}
+    assert not list(out.rglob("*.0001.*"))
+
+
+def test_own_files_are_replaced_and_others_stay(tmp_path: Path) -> None:
+    plates, out = make_plate(tmp_path / "plates"), tmp_path / "out"
+    clean(plates, out)
+    (out / "clean/plate.0003.png").write_text("somebody's")
+    clean(plates, out)
+    assert (out / "clean/plate.0003.png").read_text() == "somebody's"
+    (out / "clean/other.0001.png").write_text("somebody's")
+    clean(plates, out, overwrite=True)
+    assert (out / "clean/other.0001.png").read_text() == "somebody's"
+
+
+def test_a_folder_knows_its_plate_also_after_a_move(tmp_path: Path) -> None:
+    plates, out = make_plate(tmp_path / "plates"), tmp_path / "out"
+    clean(plates, out)
+    before = (out / "clean/plate.0001.png").read_bytes()
+    other = make_plate(tmp_path / "other", seed=1)
+    with pytest.raises(UsageError, match=r"belongs to the plate .*plates.*other.*--overwrite"):
+        clean(other, out)
+    assert (out / "clean/plate.0001.png").read_bytes() == before
+    shutil.move(tmp_path / "plates", tmp_path / "moved")
+    clean(str(tmp_path / "moved/plate.####.png"), out)
+    clean(other, out, overwrite=True)
+    assert (out / "clean/plate.0001.png").read_bytes() != before
+
+
+def test_mattes_of_another_size_do_not_join_a_plates_folder(tmp_path: Path) -> None:
+    plates, out = make_plate(tmp_path / "plates"), tmp_path / "out"
+    clean(plates, out)
+    matte(out)
+    with pytest.raises(UsageError, match="64 x 48, not 32 x 48"):
+        matte(out, RotoDocument(32, HEIGHT, 1, 2, shapes=(SEAM,)))
+
+
+def test_sources_are_never_written_over(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    for folder, asks in (("clean", {}), ("patch", {"patch": True})):
+        plates = make_plate(out / folder, name="a")
+        with pytest.raises(UsageError, match="itself lies in"):
+            clean(plates, out, overwrite=True, **asks)  # type: ignore[arg-type]
+    plates = make_plate(tmp_path / "plates")
+    with pytest.raises(UsageError, match="itself lies in"):
+        clean(plates, out, mattes=make_plate(out / "clean", name="lent"))
+
+
+def test_a_link_among_the_plates_does_not_hide_where_they_lie(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    plates = make_plate(tmp_path / "plates")
+    (out / "clean").mkdir(parents=True)
+    second = tmp_path / "plates/plate.0002.png"
+    shutil.move(second, out / "clean/plate.0002.png")
+    second.symlink_to(out / "clean/plate.0002.png")
+    with pytest.raises(UsageError, match="itself lies in"):
+        clean(plates, out, overwrite=True)
+
+
+@pytest.mark.parametrize("folder", [".rotopaint", "clean"])
+def test_nothing_is_written_through_a_link(tmp_path: Path, folder: str) -> None:
+    plates, out, target = make_plate(tmp_path / "plates"), tmp_path / "out", tmp_path / "elsewhere"
+    target.mkdir()
+    out.mkdir()
+    (out / folder).symlink_to(target)
+    with pytest.raises(UsageError, match="is a link"):
+        clean(plates, out, overwrite=True)
+    assert not list(target.iterdir())
+
+
+def test_clean_waits_for_nobody_and_joins_nobody(tmp_path: Path) -> None:
+    plates, out = make_plate(tmp_path / "plates"), tmp_path / "out"
+
+    def start_another(_: object) -> None:
+        with pytest.raises(UsageError, match="another run is writing here"):
+            clean(plates, out)
+
+    with open_plate(plates) as plate:
+        paint_clean(plate, CleanJob(out, SHAPES), threads=1, sink=start_another, cancel=Cancel())
+
+
+def test_a_run_leaves_what_is_not_its_own(puppet: ModuleType, plates: str, pack: Path, tmp_path: Path) -> None:
+    def job(crop: str, **more: bool) -> RunJob:
+        return RunJob(plates, str(tmp_path), (crop,), str(pack), frames="1001-1002", clean=False, **more)  # type: ignore[arg-type]
+
+    holiday = tmp_path / "report/img/holiday.jpg"
+    holiday.parent.mkdir(parents=True)
+    holiday.write_text("somebody's")
+    (tmp_path / "shapes.nk").write_text("weeks of work")
+    crop = puppet.crop_text()
+    with pytest.raises(UsageError, match=r"shapes\.nk: not written by RotoPaint"):
+        run(job(crop), lambda _: None, Cancel())
+    (tmp_path / "shapes.nk").rename(tmp_path / "mine.nk")
+    run(job(crop), lambda _: None, Cancel())
+    run(job(crop), lambda _: None, Cancel())
+    assert holiday.read_text() == "somebody's"
+    with pytest.raises(UsageError, match=r"belongs to a job with crops .*this one has 40,12,90,90"):
+        run(job("40,12,90,90"), lambda _: None, Cancel())
+    run(job("40,12,90,90", overwrite=True), lambda _: None, Cancel())
+    assert holiday.read_text() == "somebody's"
