@@ -14,6 +14,7 @@
     |- PackError             a model pack is incomplete, altered or of the wrong kind
     |- InferenceError        a model could not run as asked
     |  `- DeviceError            the device that was demanded is not available
+    |- DiskError             the disk refused, or lost what a job had written     (exit code 5)
     |- FitError              a curve fit missed its tolerance
     |- TrainingError         a dataset or recipe cannot be trained
     `- CancelledError        the artist or the farm asked to stop
@@ -81,6 +82,10 @@ class InferenceError(RotopaintError):
 
 class DeviceError(InferenceError):
     """The device that was demanded is not available."""
+
+
+class DiskError(RotopaintError):
+    """The disk refused, or what a job had written there is gone."""
 
 
 class FitError(RotopaintError):

@@ -51,6 +51,11 @@ class FrameRange:
         return str(self.first) if self.first == self.last else f"{self.first}-{self.last}"
 
 
+def n_frames(count: int) -> str:
+    """A number of frames as a person writes it: `1 frame`, `24 frames`."""
+    return f"{count} frame" if count == 1 else f"{count} frames"
+
+
 def summarise(frames: Iterable[int]) -> str:
     """Frames as a person writes them: `1001-1003, 1007`. The empty set is `none`."""
     ordered = sorted(set(frames))

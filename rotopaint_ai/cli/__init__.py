@@ -1,7 +1,7 @@
 """The command line: one small module per command, imported only when its command is called.
 
-Exit codes: 0 all done; 1 something unexpected, a model that failed, or the disk refused; 2 wrong use; 3 some frames
-failed or are missing; 4 a pack is worse than the one it was held against; 130 stopped by the user.
+Exit codes: 0 all done; 2 wrong use or input; 3 some frames failed, are missing or show no face; 4 a pack is worse than
+the one it was held against; 5 the disk refused; 130 stopped by the user. 1 is a defect of ours, or no memory left.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from importlib import import_module
 from typing import NoReturn, Protocol
 
 from rotopaint_ai import __version__
-from rotopaint_ai.errors import CancelledError, DeviceError, FitError, InferenceError, RotopaintError
+from rotopaint_ai.errors import CancelledError, DiskError, RotopaintError
 
-OK, UNEXPECTED, WRONG_USE, FRAMES_FAILED, WORSE, STOPPED = 0, 1, 2, 3, 4, 130
+OK, UNEXPECTED, WRONG_USE, FRAMES_FAILED, WORSE, DISK_REFUSED, STOPPED = 0, 1, 2, 3, 4, 5, 130
 
 COMMANDS = {
     "demo": "the main job on a sample shot that ships with the package",
@@ -61,24 +61,24 @@ def main(argv: Sequence[str] | None = None) -> int:
     except SystemExit as leaving:
         return leaving.code if isinstance(leaving.code, int) else WRONG_USE
     except (Exception, KeyboardInterrupt) as error:
-        return _say(words, *told(error, words))
+        return _say(words, *message_and_code(error, words))
 
 
-def told(error: BaseException, words: Sequence[str]) -> tuple[str, int]:
-    """What a person is told of an error, in a line, and the exit code. What nobody has foreseen is kept in a file."""
+def message_and_code(error: BaseException, words: Sequence[str]) -> tuple[str, int]:
+    """One line for a person about an error, and the exit code. What nobody has foreseen is kept in a file."""
     match error:
         case CancelledError():
             return str(error), STOPPED
         case KeyboardInterrupt():
             return "stopped", STOPPED
-        case FitError() | InferenceError() if not isinstance(error, DeviceError):
-            return str(error), UNEXPECTED
+        case DiskError():
+            return str(error), DISK_REFUSED
         case RotopaintError():
             return str(error), WRONG_USE
         case BrokenPipeError():
             return "whoever read the output has gone; stopped", STOPPED
         case OSError():
-            return _disk_text(error), UNEXPECTED
+            return _disk_text(error), DISK_REFUSED
         case MemoryError():
             return "out of memory; close other programs or give --threads a smaller number", UNEXPECTED
     from rotopaint_ai.cli.diagnostics import save_diagnostics

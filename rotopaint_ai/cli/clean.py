@@ -12,6 +12,7 @@ from rotopaint_ai import fills
 from rotopaint_ai.cli.shared import add_overwrite, add_work_arguments, exit_code, n_threads, one_thread_per_frame
 from rotopaint_ai.cli.watch import choose_sink, stopping_on_signals
 from rotopaint_ai.errors import UsageError
+from rotopaint_ai.frames import n_frames
 from rotopaint_ai.jobs import Cancel
 
 if TYPE_CHECKING:
@@ -73,7 +74,7 @@ def execute(arguments: argparse.Namespace) -> int:
     ):
         painted = _paint(arguments, plate, project, cancel)
     if not arguments.events:
-        print(f"{len(painted.done)} clean frames written to {Path(arguments.out) / 'clean'}")
+        print(f"clean plates of {n_frames(len(painted.done))} written to {Path(arguments.out) / 'clean'}")
     return exit_code(painted.failed)
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from rotopaint_ai.cli.shared import add_overwrite, add_work_arguments, exit_code, n_threads, one_thread_per_frame
 from rotopaint_ai.cli.watch import choose_sink, stopping_on_signals
+from rotopaint_ai.frames import n_frames
 from rotopaint_ai.jobs import Cancel
 
 
@@ -42,5 +43,5 @@ def execute(arguments: argparse.Namespace) -> int:
             overwrite=arguments.overwrite,
         )
     if not arguments.events:
-        print(f"mattes of {len(painted.done)} frames written to {Path(arguments.out) / 'matte'}")
+        print(f"mattes of {n_frames(len(painted.done))} written to {Path(arguments.out) / 'matte'}")
     return exit_code(painted.failed)

@@ -8,9 +8,13 @@ from typing import get_args
 from rotopaint_ai import fills
 from rotopaint_ai.cli.shared import add_overwrite, one_thread_per_frame
 from rotopaint_ai.cli.watch import choose_sink, stopping_on_signals
+from rotopaint_ai.frames import n_frames
 from rotopaint_ai.jobs import Cancel, Device, RunJob
 
-EXIT_CODES = "exit codes: 0 all done; 2 wrong use; 3 some frames failed or are missing; 130 stopped, --resume goes on"
+EXIT_CODES = (
+    "exit codes: 0 all done; 2 wrong use or input; 3 some frames failed, are missing or show no face; "
+    "5 the disk refused; 130 stopped, --resume goes on"
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -119,5 +123,6 @@ def do(job: RunJob, *, events: bool) -> int:
     with stopping_on_signals(cancel):
         outcome = run(job, choose_sink(events=events, cancel=cancel), cancel)
     if not events:
-        print(f"{len(outcome.done)} frames done; open {outcome.report}")
+        without = f", {n_frames(len(outcome.lost))} without a face" if outcome.lost else ""
+        print(f"{n_frames(len(outcome.done))} done{without}; open {outcome.report}")
     return OK if outcome.is_whole else FRAMES_FAILED

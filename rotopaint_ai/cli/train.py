@@ -74,7 +74,7 @@ def execute(arguments: argparse.Namespace) -> int:
 
 def _as_rank(arguments: argparse.Namespace) -> int:
     """Train as one of several. What ends all of them is left for whoever started them, and told there once."""
-    from rotopaint_ai.cli import told
+    from rotopaint_ai.cli import message_and_code
     from rotopaint_ai.training.trainer.parallel import exit_reasons
 
     folder = exit_reasons.folder_of()
@@ -86,7 +86,7 @@ def _as_rank(arguments: argparse.Namespace) -> int:
         return _pack(arguments)
     except (Exception, KeyboardInterrupt) as error:
         mended = exit_reasons.may_be_mended(error)
-        text, code = told(error, sys.argv[1:])
+        text, code = message_and_code(error, sys.argv[1:])
         exit_reasons.leave(folder, exit_reasons.LOST if mended else exit_reasons.LAST, text, code)
         return code if mended else 0
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isnan, nan
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
+from rotopaint_ai.errors import DiskError
 from rotopaint_ai.files import write_json
 from rotopaint_ai.frames import summarise
 from rotopaint_ai.jobs import Event, Sink, warning
@@ -17,6 +18,7 @@ from rotopaint_ai.pipeline.export import Exported, write_exports
 from rotopaint_ai.pipeline.manifest import run_manifest
 from rotopaint_ai.pipeline.pictures import Gallery, choose_worst, remove_others
 from rotopaint_ai.pipeline.plan import Plan
+from rotopaint_ai.pipeline.process_frame import changed_plates
 from rotopaint_ai.pipeline.record_store import FrameRecord
 from rotopaint_ai.pipeline.run_state import RunState
 from rotopaint_ai.pipeline.second_opinion import disagreement
@@ -38,29 +40,31 @@ class Outcome:
 
     @property
     def is_whole(self) -> bool:
-        """Whether every frame that was asked for came through."""
-        return not self.failed and not self.missing
+        """Whether every frame that was asked for came through, and shows a face."""
+        return not self.failed and not self.missing and not self.lost
 
 
 def finalise(plan: Plan, state: RunState, sink: Sink, *, wall_s: float, n_new: int) -> Outcome:
     """Write what needs the whole shot: shapes, exchange files, pictures, run.json, report."""
     plan.models.close()
     give_back()  # the document needs its own now
-    document = plan.work.put_back(build_document(state.records(), plan))
+    counted = Counted(state.records())
+    document = plan.work.put_back(build_document(counted, plan))
+    counted.check(state, plan.out)
     keys = {"before": n_keys(document)}
     if plan.job.key_tolerance_px:
         document = reduce_document(document, plan.job.key_tolerance_px)
     keys["written"] = n_keys(document)
     exports = write_exports(document, plan.job, plan.out, given=plan.work.names)
     del document
-    records = [state.finished[frame] for frame in sorted(state.finished)]
+    records = standing(plan, state)
     worst = choose_worst(records)
     remove_others(plan.out, [*worst, *Gallery(plan.frames).spread])
     content = run_manifest(plan, state, records, exports, worst, keys, wall_s=wall_s, n_new=n_new)
     write_json(plan.out / "run.json", content)
     report = write_report(plan.out, content)
     outcome = Outcome(
-        done=tuple(record.frame for record in records if record.status != "failed"),
+        done=tuple(record.frame for record in records if record.status == "done"),
         failed={record.frame: record.message or "" for record in records if record.status == "failed"},
         missing=plan.missing,
         lost=tuple(record.frame for record in records if record.status == "lost"),
@@ -78,6 +82,48 @@ def finalise(plan: Plan, state: RunState, sink: Sink, *, wall_s: float, n_new: i
         sink(warning(doubt))
     sink(_finished(outcome, content))
     return outcome
+
+
+class Counted:
+    """Records as they go by, counted: what a journal no longer holds is not done."""
+
+    def __init__(self, records: Iterable[FrameRecord]) -> None:
+        self._records = records
+        self._seen: set[int] = set()
+
+    def __iter__(self) -> Iterator[FrameRecord]:
+        for record in self._records:
+            self._seen.add(record.frame)
+            yield record
+
+    def check(self, state: RunState, out: Path) -> None:
+        """Raises DiskError where frames were finished and their records are gone from the disk."""
+        gone = sorted(set(state.finished) - self._seen)
+        if gone:
+            raise DiskError(
+                f"{state.journal_path}: lacks frames {summarise(gone)}, which were finished: somebody removed it while "
+                f"the run was going on; run again, nothing in {out} was called done"
+            )
+
+
+def standing(plan: Plan, state: RunState) -> list[FrameRecord]:
+    """Light records in the order of frames; failed where what was written is gone, or where the plate has changed."""
+    records = [state.finished[frame] for frame in sorted(state.finished)]
+    changed = set(changed_plates(plan.plate, records))
+    return [_standing(record, plan, is_changed=record.frame in changed) for record in records]
+
+
+def _standing(record: FrameRecord, plan: Plan, *, is_changed: bool) -> FrameRecord:
+    if record.status == "failed":
+        return record
+    if is_changed:
+        name = record.source.path if record.source is not None else plan.plate.name
+        text = f"frame {record.frame}: {name} changed on disk while the run was going on; --resume makes it again"
+        return replace(record, status="failed", message=text)
+    if not record.outputs_stand(plan.out):
+        text = f"frame {record.frame}: files are gone from {plan.out}; --resume makes them again"
+        return replace(record, status="failed", message=text)
+    return record
 
 
 def _finished(outcome: Outcome, content: Mapping[str, Any]) -> Event:

@@ -142,7 +142,7 @@ def _device(plan: Plan) -> dict[str, Any]:
 def _frames(plan: Plan, records: Sequence[FrameRecord]) -> dict[str, Any]:
     return {
         "total": len(plan.frames) + len(plan.missing),
-        "done": sum(record.status != "failed" for record in records),
+        "done": sum(record.status == "done" for record in records),
         "failed": {str(record.frame): record.message for record in records if record.status == "failed"},
         "missing": list(plan.missing),
         "lost": [record.frame for record in records if record.status == "lost"],

@@ -6,7 +6,7 @@ import shutil
 import threading
 import traceback
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -33,7 +33,7 @@ from rotopaint_ai.pipeline.render_frame import (
     write_patch,
 )
 from rotopaint_ai.pipeline.touched_up import touched_up
-from rotopaint_ai.plates.plate import Frame, Plate
+from rotopaint_ai.plates.plate import Frame, Plate, fingerprint
 from rotopaint_ai.plates.plate_window import Area
 from rotopaint_ai.seams.learned import FillModel
 from rotopaint_ai.seams.strokes import Strokes
@@ -79,6 +79,7 @@ class Settled:
         )
 
 
+READS = 3  # of a frame whose file is just being written
 KEPT_EXPOSURES = 4  # exposures in memory; more than are ever in work at once would be waste
 
 
@@ -139,6 +140,7 @@ class FrameProcessor:
     paints: Mapping[str, Paint] = field(default_factory=dict)
     strokes: Mapping[int, Strokes] = field(default_factory=dict)
     holds: HoldCache = field(default_factory=HoldCache)
+    sources: dict[int, Source] = field(default_factory=dict)  # of frames in work
     agreed: Callable[[Frame, Crop, Region], float | None] | None = None  # the second opinion, asked of new exposures
 
     @classmethod
@@ -151,9 +153,16 @@ class FrameProcessor:
         """What decides the names of files."""
         return Format.of(self.plate)
 
-    def read(self, frame: int, near: Area | None = None) -> Frame:
-        """A frame of the plate, ready to be written again. Raises PlateError."""
-        return self.plate.read(frame, near=near)
+    def read(self, frame: int, near: Area | None = None, *, keep_native: bool = True) -> Frame:
+        """A frame of the plate, ready to be written again where its `keep_native`. How its file looked before and after
+        is noted: content and stamp belong together. Raises PlateError."""
+        for _ in range(READS):
+            before = source_of(self.plate, frame)
+            read = self.plate.read(frame, near=near, keep_native=keep_native)
+            if before is not None and before == source_of(self.plate, frame):
+                self.sources[frame] = replace(before, fingerprint=read.fingerprint)
+                return read
+        raise PlateError(f"{self.plate.path_of(frame).name}: changes while it is read; run again when it is rendered")
 
     def finish(self, frame: Frame, settled: Settled, ms: Times) -> FrameRecord:
         """Write a frame's files; a frame that refuses is recorded as failed and does not stop the others.
@@ -185,14 +194,9 @@ class FrameProcessor:
             stream.write(f"frame {frame}\n{text}\n")
         return path
 
-    def source(self, frame: int, fingerprint: str = "") -> Source | None:
-        """How the frame's file looks on disk now; None where it is not there."""
-        try:
-            path = self.plate.path_of(frame)
-            facts = path.stat()
-        except (PlateError, OSError):
-            return None
-        return Source(path.name, facts.st_size, facts.st_mtime_ns, fingerprint)
+    def source(self, frame: int) -> Source | None:
+        """How the frame's file looked when it was read; as it looks now where it could not be read."""
+        return self.sources.pop(frame, None) or source_of(self.plate, frame)
 
     def _finish(self, frame: Frame, settled: Settled, ms: Times) -> FrameRecord:
         number, format = frame.number, self.format
@@ -217,9 +221,10 @@ class FrameProcessor:
         if settled.is_pictured:
             with timed(ms, "pictures"):
                 draw_pictures(self.out, frame, settled.crop, filled)
+        facts = {name: (self.out / name).stat() for name in written}
         return replace(
             tracked(number, "done" if settled.lost is None else "lost", settled),
-            source=self.source(number, frame.fingerprint),
+            source=self.source(number),
             message=settled.lost,
             seam_before=round(before.score, 4) if before is not None else None,
             seam_after=round(after.score, 4) if after is not None else None,
@@ -227,7 +232,8 @@ class FrameProcessor:
             seam_fill=filled.chosen if filled is not None else {},
             matte_px=round(mattes.seam_px, 1),
             agreement=agreement,
-            outputs={name: (self.out / name).stat().st_size for name in written},
+            outputs={name: each.st_size for name, each in facts.items()},
+            written_ns={name: each.st_mtime_ns for name, each in facts.items()},
             ms={stage: round(time, 2) for stage, time in ms.items()},
         )
 
@@ -266,6 +272,35 @@ class FrameProcessor:
             )
             for spec in self.sheet.shapes
         ]
+
+
+def source_of(plate: Plate, frame: int) -> Source | None:
+    """How a frame's file looks on disk now, its content left out; None where it is not there."""
+    try:
+        path = plate.path_of(frame)
+        facts = path.stat()
+    except (PlateError, OSError):
+        return None
+    return Source(path.name, facts.st_size, facts.st_mtime_ns)
+
+
+def changed_plates(plate: Plate, records: Iterable[FrameRecord]) -> list[int]:
+    """Frames whose file is no longer the one that was worked on: another time or size, and other content."""
+    changed = []
+    for record in records:
+        before, now = record.source, source_of(plate, record.frame)
+        if before is None or now is None:
+            changed += [record.frame] if before is not now else []
+        elif (before.size, before.mtime_ns) != (now.size, now.mtime_ns) and not _has_content(plate, record):
+            changed.append(record.frame)
+    return changed
+
+
+def _has_content(plate: Plate, record: FrameRecord) -> bool:
+    assert record.source is not None
+    if plate.is_movie or not record.source.fingerprint:
+        return False
+    return fingerprint(plate.path_of(record.frame)) == record.source.fingerprint
 
 
 def tracked(frame: int, status: Status, settled: Settled) -> FrameRecord:

@@ -21,6 +21,7 @@ from typing import Any, Literal
 
 from rotopaint_ai.errors import UsageError
 
+SAME_TIME_NS = 2_000_000_000  # some disks keep times of files to two seconds
 NO_LINKS = getattr(os, "O_NOFOLLOW", 0)  # Windows has none
 Status = Literal["done", "lost", "failed"]
 PointRow = Sequence[float]
@@ -43,7 +44,8 @@ class FrameRecord:
 
     `status` lost means that no face was found: mattes are empty and the clean plate is the plate. `landmarks` rows are
     `[x, y, expected_error_px]` or None where occluded, in the order of the sheet. `outputs` maps paths relative to the
-    run's folder to sizes in bytes. `seam_contrast`: by seam, its contrast along it (`seams/visibility.py`)
+    run's folder to sizes in bytes, `written_ns` to the times of the files. `seam_contrast`: by seam, its contrast along
+    it (`seams/visibility.py`)
     before and, where it was painted, after. `agreement`: of a second opinion with the seam matte, 0 to 1.
     `is_pictured` says whether the report may want pictures of it.
     `work` tells what of people's work went into the frame; `said` and `said_landmarks` are what the models said of the
@@ -68,6 +70,7 @@ class FrameRecord:
     matte_px: float = 0.0
     agreement: float | None = None
     outputs: Mapping[str, int] = field(default_factory=dict)
+    written_ns: Mapping[str, int] = field(default_factory=dict)
     is_pictured: bool = False
     work: str = ""
     said: Mapping[str, Sequence[PointRow]] = field(default_factory=dict)
@@ -98,16 +101,24 @@ class FrameRecord:
         """The record without the points, for a memory that does not grow with the shot."""
         return replace(self, landmarks=None, shapes={}, said={}, said_landmarks=None)
 
-    def outputs_stand(self, folder: Path) -> bool:
-        """Whether every file that the frame wrote is still there with its size."""
-        return all(_size(folder / name) == size for name, size in self.outputs.items())
+    def outputs_stand(self, folder: Path, *, untouched: bool = False) -> bool:
+        """Whether every file that the frame wrote is still there with its size; `untouched`: and nobody has written it
+        since, as far as its time tells."""
+        return all(
+            (now := stamp(folder / name)) is not None
+            and now[0] == size
+            and (not untouched or abs(now[1] - self.written_ns.get(name, now[1])) <= SAME_TIME_NS)
+            for name, size in self.outputs.items()
+        )
 
 
-def _size(path: Path) -> int:
+def stamp(path: Path) -> tuple[int, int] | None:
+    """Size in bytes and time in nanoseconds of a file; None where there is none."""
     try:
-        return path.stat().st_size
+        facts = path.stat()
     except OSError:
-        return -1
+        return None
+    return facts.st_size, facts.st_mtime_ns
 
 
 class Journal:

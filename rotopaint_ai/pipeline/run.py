@@ -24,14 +24,14 @@ from rotopaint_ai.pipeline.out_folder import claimed
 from rotopaint_ai.pipeline.overrides import OverridingProcessor
 from rotopaint_ai.pipeline.pictures import Gallery
 from rotopaint_ai.pipeline.plan import Plan, make_plan
-from rotopaint_ai.pipeline.process_frame import FrameProcessor, Settled
+from rotopaint_ai.pipeline.process_frame import FrameProcessor, Settled, changed_plates
 from rotopaint_ai.pipeline.record_store import FrameRecord
 from rotopaint_ai.pipeline.run_state import RunState, open_state
 from rotopaint_ai.pipeline.save_to_project import opened, save_results
 from rotopaint_ai.pipeline.second_opinion import second_opinion
 from rotopaint_ai.pipeline.track import FaceTracker
 from rotopaint_ai.plates.colour import to_display
-from rotopaint_ai.plates.plate import Frame, fingerprint
+from rotopaint_ai.plates.plate import Frame, Plate
 from rotopaint_ai.plates.plate_window import Area
 
 SNAPSHOT_INTERVAL_S = 2.0
@@ -61,7 +61,7 @@ def _run(plan: Plan, state: RunState, note: str | None, sink: Sink, cancel: Canc
     processor = replace(processor, agreed=second_opinion(plan.models.opine))
     if note is not None:
         sink(warning(f"--resume: {note}; starting from the first frame"))
-    forget_changed(state, processor, sink)
+    forget_changed(state, plan.plate, sink)
     sink(started(plan, n_done=len(state.finished)))
     if plan.note is not None:
         sink(warning(plan.note))
@@ -76,31 +76,12 @@ def _run(plan: Plan, state: RunState, note: str | None, sink: Sink, cancel: Canc
     return finalise(plan, state, sink, wall_s=time.monotonic() - start, n_new=len(state.finished) - n_before)
 
 
-def forget_changed(state: RunState, processor: FrameProcessor, sink: Sink) -> None:
+def forget_changed(state: RunState, plate: Plate, sink: Sink) -> None:
     """Start from the first frame where a finished frame's plate is no longer what was worked on."""
-    if changed := _changed_plates(state, processor):
-        where = f"{processor.plate.name} changed on disk at {summarise(changed)}"
+    if changed := changed_plates(plate, state.finished.values()):
+        where = f"{plate.name} changed on disk at {summarise(changed)}"
         sink(warning(f"--resume: {where}; starting from the first frame"))
         state.clear()
-
-
-def _changed_plates(state: RunState, processor: FrameProcessor) -> list[int]:
-    """Finished frames whose file is no longer the one that was worked on: another time or size, and other content."""
-    changed = []
-    for frame, record in state.finished.items():
-        before, now = record.source, processor.source(frame)
-        if before is None or now is None:
-            changed += [frame] if before is not now else []
-        elif (before.size, before.mtime_ns) != (now.size, now.mtime_ns) and not _same_content(record, processor):
-            changed.append(frame)
-    return changed
-
-
-def _same_content(record: FrameRecord, processor: FrameProcessor) -> bool:
-    assert record.source is not None
-    if processor.plate.is_movie or not record.source.fingerprint:
-        return False
-    return fingerprint(processor.plate.path_of(record.frame)) == record.source.fingerprint
 
 
 class Processor(Protocol):
@@ -159,4 +140,8 @@ def _is_to_be_remade(record: FrameRecord, plan: Plan) -> bool:
     """Whether a finished frame's files are gone or show other work of people than stands now, or it was tracked and
     then could not be painted or written."""
     is_stale = record.work != plan.work.digest(record.frame)
-    return is_stale or not record.outputs_stand(plan.out) or (record.status == "failed" and record.crop is not None)
+    return (
+        is_stale
+        or not record.outputs_stand(plan.out, untouched=True)
+        or (record.status == "failed" and record.crop is not None)
+    )

@@ -47,26 +47,26 @@ NOTE = "tracked.json"
 class TrackingProcessor:
     """Keeps what was settled of a frame; nothing is painted."""
 
-    processor: FrameProcessor
+    inner: FrameProcessor
 
     @property
     def plate(self) -> Plate:
         """The plate."""
-        return self.processor.plate
+        return self.inner.plate
 
     def read(self, frame: int, near: Area | None = None) -> Frame:
         """A frame whose file will not be written again."""
-        return self.plate.read(frame, keep_native=False, near=near)
+        return self.inner.read(frame, near, keep_native=False)
 
     def finish(self, frame: Frame, settled: Settled, ms: Times) -> FrameRecord:
         """The record of a tracked frame."""
         record = tracked(frame.number, "done" if settled.lost is None else "lost", settled)
-        source = self.processor.source(frame.number, frame.fingerprint)
+        source = self.inner.source(frame.number)
         return replace(record, source=source, message=settled.lost, ms=dict(ms))
 
     def fail(self, frame: int, message: str) -> FrameRecord:
         """The record of a frame that could not be read."""
-        return self.processor.fail(frame, message)
+        return self.inner.fail(frame, message)
 
 
 class Replay:
@@ -103,7 +103,7 @@ def track(job: RunJob, sink: Sink, cancel: Cancel) -> tuple[int, ...]:
         state, _ = open_state(plan.out, plan.fingerprint(), resume=job.resume, stage=TRACKED)
         try:
             processor = FrameProcessor.of(plan.job, plan.plate, plan.pack.sheet, plan.models.fill)
-            forget_changed(state, processor, sink)
+            forget_changed(state, plan.plate, sink)
             sink(started(plan, n_done=len(state.finished)))
             if plan.note is not None:
                 sink(warning(plan.note))
@@ -150,7 +150,7 @@ def gather(job: RunJob, sink: Sink) -> Outcome:
     with open_plate(job.plates, colourspace=job.colourspace) as plate:
         note = _note(out, plate, load_pack(job.model), job)
     plan = make_plan(replace(job, crops=tuple(note["crops"])))
-    with plan.plate, opened(job) as project, claimed(plan.claim()):
+    with plan.plate, opened(job) as project, claimed(replace(plan, job=job).claim()):
         state, trouble = open_state(plan.out, plan.fingerprint(), resume=True)
         try:
             if trouble is not None:

@@ -155,7 +155,8 @@ def test_lost_face_leaves_the_plate_as_it_was(puppet: ModuleType, pack: Path, tm
         puppet.write_exr(tmp_path / f"plates/plate.{frame}.exr", puppet.draw(frame, with_puppet=False))
     outcome, _ = _run(_job(puppet, pattern, pack, tmp_path / "out"))
     assert outcome.lost == (1003, 1004)
-    assert outcome.is_whole
+    assert outcome.done == (1001, 1002, 1005, 1006)
+    assert not outcome.is_whole
     document = roto_json.read(tmp_path / "out/shapes.roto.json")
     assert not document.shape("outline").is_visible(1003)
     assert document.shape("outline").is_visible(1005)

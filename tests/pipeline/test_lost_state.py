@@ -1,0 +1,124 @@
+"""What is gone from the disk, or has changed under a run, is never called done."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from rotopaint_ai.cli import main
+from rotopaint_ai.errors import DiskError
+from rotopaint_ai.exchange import document as roto_json
+from rotopaint_ai.jobs import Cancel, Event, RunJob
+from rotopaint_ai.pipeline import process_frame
+from rotopaint_ai.pipeline.run import run
+from rotopaint_ai.plates.plate import Plate
+
+
+@pytest.fixture
+def job(puppet: ModuleType, pack: Path, tmp_path: Path) -> RunJob:
+    pattern = puppet.make_plates(tmp_path / "plates", range(1001, 1007))
+    return RunJob(str(pattern), str(tmp_path / "out"), (puppet.crop_text(),), str(pack), exports=(), threads=1)
+
+
+def at_frame(number: int, act: Callable[[], object]) -> Callable[[Event], None]:
+    """A sink that does something once, when a frame has gone through."""
+
+    def see(event: Event) -> None:
+        if event.kind == "frame" and event.facts["frame"] == number:
+            act()
+
+    return see
+
+
+def test_records_that_are_gone_end_the_run_and_leave_the_shapes(job: RunJob) -> None:
+    out = Path(job.out)
+    with pytest.raises(DiskError, match=r"lacks frames 100.*run again"):
+        run(job, at_frame(1004, lambda: shutil.rmtree(out / ".rotopaint")), Cancel())
+    assert not (out / "shapes.roto.json").exists()
+    assert not (out / "run.json").exists()
+
+
+def test_a_folder_that_is_gone_ends_the_run(job: RunJob) -> None:
+    out = Path(job.out)
+    with pytest.raises((DiskError, OSError)):  # the second where a frame was just being written
+        run(job, at_frame(1004, lambda: shutil.rmtree(out, ignore_errors=True)), Cancel())
+    assert not (out / "shapes.roto.json").exists()
+    assert not (out / "run.json").exists()
+
+
+def test_the_disks_faults_have_an_exit_code_of_their_own(
+    job: RunJob, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["run", job.plates, "--crop", job.crops[0], "--out", job.out, "--model", str(job.model)]
+    for error in (DiskError("gone"), OSError(28, "No space left on device", "matte.exr")):
+
+        def refuse(*_: object, error: Exception = error) -> None:
+            raise error
+
+        monkeypatch.setattr("rotopaint_ai.pipeline.run.run", refuse)
+        assert main(words) == 5
+    assert "matte.exr: No space left on device" in capsys.readouterr().err
+
+
+def test_clean_plates_that_are_gone_are_no_done_frames(job: RunJob) -> None:
+    clean = Path(job.out) / "clean"
+    outcome = run(job, at_frame(1004, (clean / "plate.1002.exr").unlink), Cancel())
+    assert list(outcome.failed) == [1002]
+    assert "files are gone" in outcome.failed[1002]
+    assert run(RunJob.from_json({**job.to_json(), "resume": True}), lambda _: None, Cancel()).is_whole
+
+
+def test_a_plate_that_changes_after_it_was_read_is_not_done_and_is_made_again(
+    job: RunJob, puppet: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The file is written anew when the frame's pixels are in memory and its record is not yet written."""
+    draw = process_frame.draw_mattes
+
+    def swap(shapes: object, frame: int, *rest: object) -> object:
+        if frame == 1003:
+            puppet.write_exr(Path(job.plates.replace("####", "1003")), puppet.draw(1009))
+        return draw(shapes, frame, *rest)  # type: ignore[arg-type]
+
+    job = RunJob.from_json({**job.to_json(), "clean": False})
+    monkeypatch.setattr(process_frame, "draw_mattes", swap)
+    outcome = run(job, lambda _: None, Cancel())
+    assert list(outcome.failed) == [1003]
+    assert "plate.1003.exr changed on disk while the run was going on" in outcome.failed[1003]
+    monkeypatch.undo()
+    assert run(RunJob.from_json({**job.to_json(), "resume": True}), lambda _: None, Cancel()).is_whole
+    document = roto_json.read(Path(job.out) / "shapes.roto.json")
+    cx, _, _ = puppet.face_at(1009, 192, 120)
+    assert document.shape("seam_middle").at(1003)[1].x == pytest.approx(cx, abs=1.0)
+
+
+def test_a_frame_that_changes_while_it_is_read_is_read_again(
+    job: RunJob, puppet: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read, n_reads = Plate.read, []
+
+    def slow(plate: Plate, frame: int, **more: object) -> object:
+        found = read(plate, frame, **more)  # type: ignore[arg-type]
+        if frame == 1002 and not n_reads:
+            puppet.write_exr(Path(job.plates.replace("####", "1002")), puppet.draw(1009))
+        n_reads.extend([frame] if frame == 1002 else [])
+        return found
+
+    monkeypatch.setattr(Plate, "read", slow)
+    assert run(job, lambda _: None, Cancel()).is_whole
+    assert len(n_reads) == 2
+
+
+def test_an_output_that_somebody_wrote_anew_in_the_same_size_is_made_again(job: RunJob) -> None:
+    run(job, lambda _: None, Cancel())
+    path = Path(job.out) / "clean/plate.1002.exr"
+    before = path.read_bytes()
+    path.write_bytes(before[:-4] + b"\0\0\0\0")
+    import os
+
+    os.utime(path, ns=(0, path.stat().st_mtime_ns + 10_000_000_000))
+    run(RunJob.from_json({**job.to_json(), "resume": True}), lambda _: None, Cancel())
+    assert path.read_bytes() == before
