@@ -98,7 +98,7 @@ def _finished(name: str, out: Path, seconds: float) -> ShotSummary:
     worst = sorted(((int(f), max(row)) for f, row in errors.items() if row), key=lambda item: -item[1])[:N_WORST]
     seams = [pair for pair in content["seam"]["by_frame"].values() if None not in pair]
     pictures = [picture["face"] for picture in content["pictures"]]
-    whole = not frames["failed"] and not frames["missing"]
+    whole = not frames["failed"] and not frames["missing"] and not frames["lost"]
     return ShotSummary(
         name=name,
         state="done" if whole else "frames failed",
