@@ -163,6 +163,10 @@ class Executor:
             if read.frame is None:
                 return tracker.skip(read.number)
             settled = tracker.push(read.frame, read.ms)
+        except (ArithmeticError, ValueError) as error:  # pixels that no model can look at
+            read.error = PlateError(f"frame {read.number}: cannot be looked at ({error}); render it again")
+            read.frame = None
+            return tracker.skip(read.number)
         self._keep_waiting(read, read.frame, tracker.reach)
         return settled
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TextIO
 
-from rotopaint_ai.errors import UsageError
+from rotopaint_ai.errors import DocumentError, UsageError
 from rotopaint_ai.exchange import document as roto_json
 from rotopaint_ai.exchange import formats, nuke, nuke_reader, nuke_writer, round_trip
 from rotopaint_ai.exchange.format_spec import FormatSpec
@@ -28,7 +28,7 @@ class Exported:
     """A written file: its format, path inside the run's folder, what reading it back has shown, what it cannot hold.
 
     `max_distance_px` is the largest distance of its curves from the shapes', `matte_difference` the largest share of a
-    matte's area by which one drawn from the file differs, `n_keys` the keys in it.
+    matte's area by which one drawn from the file differs, `n_keys` the keys in it. `error` says why there is no file.
     """
 
     format: str
@@ -37,6 +37,7 @@ class Exported:
     loses: str
     matte_difference: float = 0.0
     n_keys: int = 0
+    error: str = ""
 
 
 def names() -> dict[str, FormatSpec]:
@@ -64,7 +65,7 @@ def write_exports(
     """Write `shapes.roto.json`, which is the source itself, and every format asked for.
 
     `given`: what shapes are called there, where an artist has given them other names.
-    Raises: DocumentError where one reads back wrong.
+    One that cannot be written, or reads back wrong, has an `error`; the others are written.
     """
     roto_json.write(out / "shapes.roto.json", document)
     document = renamed(document, given or {})
@@ -72,8 +73,16 @@ def write_exports(
     n_keys = sum(len(shape.keys) for shape in document.shapes)
     return [
         Exported("RotoPaint", "shapes.roto.json", 0.0, "", 0.0, n_keys),
-        *(_export(names()[name], document, out) for name in wanted if name != "rotopaint"),
+        *(_tried(names()[name], document, out) for name in wanted if name != "rotopaint"),
     ]
+
+
+def _tried(format: FormatSpec, document: RotoDocument, out: Path) -> Exported:
+    """One file; a format that cannot hold the shapes says why, and the others are written."""
+    try:
+        return _export(format, document, out)
+    except DocumentError as error:
+        return Exported(format.name, "", 0.0, "", error=str(error))
 
 
 def _export(format: FormatSpec, document: RotoDocument, out: Path) -> Exported:

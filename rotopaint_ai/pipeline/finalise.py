@@ -40,8 +40,8 @@ class Outcome:
 
     @property
     def is_whole(self) -> bool:
-        """Whether every frame that was asked for came through, and shows a face."""
-        return not self.failed and not self.missing and not self.lost
+        """Whether every frame that was asked for came through and shows a face, and every export was written."""
+        return not (self.failed or self.missing or self.lost or any(each.error for each in self.exports))
 
 
 def finalise(plan: Plan, state: RunState, sink: Sink, *, wall_s: float, n_new: int) -> Outcome:
@@ -78,6 +78,9 @@ def finalise(plan: Plan, state: RunState, sink: Sink, *, wall_s: float, n_new: i
                 f"{where}; mattes are empty there and the clean plate is the plate; add a box: --crop FRAME:X,Y,W,H"
             )
         )
+    for exported in exports:
+        if exported.error:
+            sink(warning(f"--export {exported.format.lower()}: {exported.error}"))
     if (doubt := disagreement(content["second_opinion"])) is not None:
         sink(warning(doubt))
     sink(_finished(outcome, content))
@@ -132,7 +135,7 @@ def _finished(outcome: Outcome, content: Mapping[str, Any]) -> Event:
         "failed": list(outcome.failed),
         "missing": list(outcome.missing),
         "lost": list(outcome.lost),
-        "exports": [exported.path for exported in outcome.exports],
+        "exports": [exported.path for exported in outcome.exports if not exported.error],
         "report": str(outcome.report),
         "wall_s": content["timing"]["wall_s"],
         "ms_per_frame": content["timing"]["ms_per_frame"],

@@ -80,6 +80,7 @@ class Settled:
 
 
 READS = 3  # of a frame whose file is just being written
+NOT_FINITE = "what it shows cannot be measured (NaN or infinite pixels); render it again"
 KEPT_EXPOSURES = 4  # exposures in memory; more than are ever in work at once would be waste
 
 
@@ -170,7 +171,8 @@ class FrameProcessor:
         Raises: OSError where the disk refuses, which no other frame would survive.
         """
         try:
-            return self._finish(frame, settled, ms)
+            record = self._finish(frame, settled, ms)
+            return record if record.is_finite else self._fail_settled(frame.number, settled, NOT_FINITE)
         except RotopaintError as error:
             return self._fail_settled(frame.number, settled, str(error))
         except OSError:

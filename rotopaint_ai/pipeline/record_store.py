@@ -82,6 +82,15 @@ class FrameRecord:
         """The largest expected error of a shape, pixels; infinite where the face was lost or the frame failed."""
         return max(self.errors.values(), default=0.0) if self.status == "done" else float("inf")
 
+    @property
+    def is_finite(self) -> bool:
+        """Whether all its numbers are numbers, as a journal wants them."""
+        try:
+            json.dumps(self.to_json(), allow_nan=False)
+        except ValueError:
+            return False
+        return True
+
     def to_json(self) -> dict[str, Any]:
         """The record as JSON values."""
         return asdict(self)

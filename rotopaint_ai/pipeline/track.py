@@ -5,6 +5,7 @@ L landmarks, P control points of all shapes.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, cast
 
 import numpy as np
@@ -99,6 +100,8 @@ class FaceTracker:
         return [(landmarks.frame, self._place(landmarks, shapes.get(landmarks.frame))) for landmarks in frames]
 
     def _place(self, landmarks: FrameLandmarks, shapes: FrameShapes | None) -> Settled:
+        if shapes is not None and not np.isfinite(shapes.points_PK).all():
+            return self._settled(replace(landmarks, lost="the model gave no finite shapes"), None)
         return self._settled(*((landmarks, None) if shapes is None else self._placer.place(landmarks, shapes)))
 
     def _settled(self, landmarks: FrameLandmarks, shapes: FrameShapes | None) -> Settled:

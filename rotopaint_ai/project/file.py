@@ -14,6 +14,7 @@ import gc
 import json
 import sqlite3
 import struct
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -21,11 +22,24 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
-from rotopaint_ai.errors import DamagedProjectError, LockedError, ProjectError
+from rotopaint_ai.errors import DamagedProjectError, DocumentError, LockedError, ProjectError, UsageError
 from rotopaint_ai.project import owner, schema
 from rotopaint_ai.project.codecs import Place, Track, changes, pack, state_of, unpack
 from rotopaint_ai.project.state import State
 
+# what content that does not belong together makes of unpacking it
+TORN: Final = (
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    TypeError,
+    ValueError,
+    RecursionError,
+    struct.error,
+    zlib.error,
+    DocumentError,
+    UsageError,
+)
 MOST_STEPS: Final = 500
 MOST_BYTES: Final = 512 << 20  # of values that only undo needs
 
@@ -145,7 +159,7 @@ class Project:
         with schema.project_errors(self.path), _without_collector():
             try:
                 state = state_of(self._read_tracks())
-            except (KeyError, ValueError, IndexError, TypeError, struct.error) as error:
+            except TORN as error:
                 text = f"{self.path.name}: its content is torn ({error!r}); {schema.way_out(self.path)}"
                 raise DamagedProjectError(text) from error
             steps = [Done(*row) for row in self._db.execute("SELECT number, label FROM step ORDER BY number")]

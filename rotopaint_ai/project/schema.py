@@ -6,6 +6,7 @@ reader never waits; on a network disk, where such a log is not safe, it keeps a 
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -133,12 +134,18 @@ def _look(path: Path) -> None:
 
 
 def _connect(path: Path, *, write: bool) -> sqlite3.Connection:
-    mode = "rwc" if write else "ro"
-    uri = f"{path.resolve().as_uri()}?mode={mode}"
+    uri = f"{path.resolve().as_uri()}?{'mode=rwc' if write else _reading_mode(path)}"
     connection = sqlite3.connect(uri, uri=True, timeout=PATIENCE_S, isolation_level=None, check_same_thread=False)
     connection.execute("PRAGMA foreign_keys = ON")
     connection.execute("PRAGMA cache_size = -32768")
     return connection
+
+
+def _reading_mode(path: Path) -> str:
+    """Where nothing can be written beside a file, SQLite's log cannot be shared: the file is read as it stands."""
+    log = path.with_name(f"{path.name}-wal")
+    is_still = not os.access(path.parent, os.W_OK) and not (log.exists() and log.stat().st_size)
+    return "mode=ro&immutable=1" if is_still else "mode=ro"
 
 
 def _set_journal(connection: sqlite3.Connection, path: Path) -> None:

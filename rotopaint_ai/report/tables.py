@@ -60,7 +60,7 @@ def exports(run: Json) -> str:
     rows = [
         (
             escape(item["format"]),
-            escape(item["path"]),
+            escape(item["path"] or item["error"]),
             _checked(item),
             f"{item.get('matte_difference', 0.0):.2%}",
             str(item.get("n_keys", "")),
@@ -74,6 +74,8 @@ def exports(run: Json) -> str:
 
 
 def _checked(item: Json) -> str:
+    if item.get("error"):
+        return '<span class="pill bad">not written</span>'
     distance = item.get("max_distance_px")
     if distance is None:
         return '<span class="pill">not measured</span>'

@@ -6,6 +6,7 @@ import os
 import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -278,3 +279,32 @@ def test_corrections_tell_what_was_moved_from_what(tmp_path: Path) -> None:
     assert moved.hand_landmarks == {"chin"}
     assert moved.shapes["seam"][0].x - moved.model_shapes["seam"][0].x == 2.0
     assert moved.landmarks[1] == Landmark(1, 2)
+
+
+def test_a_project_on_a_disk_that_takes_nothing_is_read_without_a_trace(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "shot.rotopaint"
+    Project.create(path, State()).close()
+    before = {each.name for each in tmp_path.iterdir()}
+    monkeypatch.setattr("os.access", lambda *_: False)
+    project = Project.open(path)
+    assert project.is_read_only
+    assert project.load().state == State()
+    assert {each.name for each in tmp_path.iterdir()} == before  # no log, no shared memory beside it
+    project.close()
+
+
+@pytest.mark.parametrize("error", [AttributeError("x"), OverflowError("x"), RecursionError("x")])
+def test_content_that_does_not_belong_together_is_a_damaged_project(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    path = tmp_path / "shot.rotopaint"
+    Project.create(path, State()).close()
+
+    def torn(_: object) -> State:
+        raise error
+
+    monkeypatch.setattr("rotopaint_ai.project.file.state_of", torn)
+    with closing(Project.open(path)) as project, pytest.raises(DamagedProjectError, match="its content is torn"):
+        project.load()

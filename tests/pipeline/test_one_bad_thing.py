@@ -1,0 +1,95 @@
+"""One bad thing does not sink the rest: a frame, an export."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import pytest
+
+from rotopaint_ai.jobs import Cancel, Event, RunJob
+from rotopaint_ai.pipeline import export, process_frame, track
+from rotopaint_ai.pipeline.run import run
+from rotopaint_ai.shapes.predict import FrameShapes, ShapePredictor
+
+
+@pytest.fixture
+def job(puppet: ModuleType, pack: Path, tmp_path: Path) -> RunJob:
+    pattern = puppet.make_plates(tmp_path / "plates", range(1001, 1007))
+    return RunJob(str(pattern), str(tmp_path / "out"), (puppet.crop_text(),), str(pack), exports=(), threads=2)
+
+
+def outcome_of(job: RunJob) -> tuple[set[int], set[int]]:
+    """Frames that are done, and those that are not."""
+    outcome = run(job, lambda _: None, Cancel())
+    assert not outcome.is_whole
+    return set(outcome.done), {*outcome.failed, *outcome.lost}
+
+
+def test_shapes_that_are_no_numbers_cost_their_frames(job: RunJob, monkeypatch: pytest.MonkeyPatch) -> None:
+    predict = ShapePredictor.__call__
+
+    def broken(self: ShapePredictor, *rest: object) -> list[FrameShapes]:
+        found = predict(self, *rest)  # type: ignore[arg-type]
+        return [replace(each, points_PK=each.points_PK * np.nan) if each.frame == 1003 else each for each in found]
+
+    monkeypatch.setattr(track.ShapePredictor, "__call__", broken)
+    assert outcome_of(job) == ({1001, 1002, 1004, 1005, 1006}, {1003})
+
+
+def test_a_measure_that_is_no_number_costs_its_frame(job: RunJob, monkeypatch: pytest.MonkeyPatch) -> None:
+    finish = process_frame.FrameProcessor._finish
+
+    def broken(self: process_frame.FrameProcessor, frame: object, *rest: object) -> object:
+        record = finish(self, frame, *rest)  # type: ignore[arg-type]
+        return replace(record, seam_before=float("nan")) if record.frame == 1003 else record
+
+    monkeypatch.setattr(process_frame.FrameProcessor, "_finish", broken)
+    assert outcome_of(job) == ({1001, 1002, 1004, 1005, 1006}, {1003})
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_pixels_beyond_all_measure_cost_their_frame_at_most(job: RunJob, puppet: ModuleType) -> None:
+    picture = puppet.draw(1003)
+    where = np.random.default_rng(1).random(picture.shape[:2]) < 0.01
+    picture[where] = 1e38
+    puppet.write_exr(Path(job.plates.replace("####", "1003")), picture)
+    done = set(run(job, lambda _: None, Cancel()).done)
+    assert {1001, 1002, 1005, 1006} <= done
+
+
+def test_a_frame_that_the_tracker_cannot_look_at_costs_that_frame(job: RunJob, monkeypatch: pytest.MonkeyPatch) -> None:
+    push = track.FaceTracker.push
+
+    def broken(self: track.FaceTracker, frame: object, ms: object) -> object:
+        if frame.number == 1003:  # type: ignore[attr-defined]
+            raise FloatingPointError("made up")
+        return push(self, frame, ms)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(track.FaceTracker, "push", broken)
+    assert outcome_of(job) == ({1001, 1002, 1004, 1005, 1006}, {1003})
+
+
+def test_an_export_that_cannot_hold_a_name_leaves_the_others(job: RunJob, monkeypatch: pytest.MonkeyPatch) -> None:
+    from rotopaint_ai.errors import DocumentError
+
+    write = export._export
+
+    def refuse(format: export.FormatSpec, *rest: object) -> export.Exported:
+        if format.name == "SVG":
+            raise DocumentError("shapes.svg: cannot hold the name; rename the shape")
+        return write(format, *rest)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(export, "_export", refuse)
+    events: list[Event] = []
+    job = replace(job, exports=("svg", "nuke"), frames="1001-1002")
+    outcome = run(job, events.append, Cancel())
+    assert not outcome.is_whole
+    assert (Path(job.out) / "shapes.nk").is_file()
+    assert [each.error for each in outcome.exports if each.format == "SVG"] == [
+        "shapes.svg: cannot hold the name; rename the shape"
+    ]
+    assert any("--export svg" in str(event.facts.get("message")) for event in events)
+    assert "not written" in (Path(job.out) / "report/index.html").read_text()
