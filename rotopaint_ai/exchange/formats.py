@@ -6,8 +6,10 @@ what was meant.
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from rotopaint_ai.errors import DocumentError, UsageError
@@ -261,12 +263,25 @@ _INSTEAD = {"JSON": "write .coco.json or .labelme.json", "Blender file": "write 
 
 
 def write(path: Path | str, meant: RotoDocument) -> tuple[float, tuple[str, ...]]:
-    """Write a document in any format and read it back: largest error in pixels, and what the file does not hold."""
+    """Write a document in any format and read it back: largest error in pixels, and what the file does not hold.
+
+    What stood at `path` is replaced when the new file has been read back, and stays where that fails.
+    """
     each = format_of(path)
     if each.write is None or not Path(path).name.lower().endswith(each.suffixes[0]):
         writes = f"write a {each.suffixes[0]}" if each.write else _INSTEAD.get(each.name, "choose another format")
         raise UsageError(f"{Path(path).name}: {each.name} of this suffix is read only; {writes}")
-    return each.write(Path(path), meant)
+    target = Path(path)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        with TemporaryDirectory(prefix=".rotopaint-", dir=target.parent) as folder:
+            told = each.write(Path(folder) / target.name, meant)
+            for made in sorted(Path(folder).iterdir()):
+                os.replace(made, target.parent / made.name)
+    except OSError as error:
+        error.filename, error.filename2 = str(target), None
+        raise
+    return told
 
 
 def written_path(path: Path | str) -> Path:

@@ -327,3 +327,26 @@ def test_bench_run_gives_a_ratio(
     assert content["ratio"] > 0
     assert content["frames"] == 4
     assert set(content["stages_ms"]) >= {"decode", "detect", "fill", "encode"}
+
+
+def test_a_failed_convert_leaves_the_file_that_was_there(
+    shapes: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from dataclasses import replace as changed
+
+    from rotopaint_ai.errors import DocumentError
+    from rotopaint_ai.exchange import formats
+
+    def tear(path: Path, _: object) -> None:
+        path.write_text("half")
+        raise DocumentError(f"{path.name}: reads back 3 px off")
+
+    target = tmp_path / "good.svg"
+    assert main(["convert", str(shapes / "shapes.roto.json"), str(target)]) == 0
+    good = target.read_bytes()
+    torn = tuple(changed(each, write=tear) if ".svg" in each.suffixes else each for each in formats.FORMATS)
+    monkeypatch.setattr(formats, "FORMATS", torn)
+    assert main(["convert", str(shapes / "shapes.roto.json"), str(target)]) == 2
+    assert "good.svg: reads back 3 px off" in capsys.readouterr().err
+    assert target.read_bytes() == good
+    assert not [each for each in tmp_path.iterdir() if each.name.startswith(".")]
