@@ -51,6 +51,11 @@ class FrameRange:
         return str(self.first) if self.first == self.last else f"{self.first}-{self.last}"
 
 
+def parse_frames(text: str) -> tuple[int, ...]:
+    """Frames of `1001-1010,1015`, ascending, each once. Raises UsageError as `FrameRange.parse`."""
+    return tuple(sorted({frame for part in text.split(",") for frame in FrameRange.parse(part)}))
+
+
 def n_frames(count: int) -> str:
     """A number of frames as a person writes it: `1 frame`, `24 frames`."""
     return f"{count} frame" if count == 1 else f"{count} frames"

@@ -14,7 +14,7 @@ from typing import Any, Literal, get_args
 
 from rotopaint_ai import fills
 from rotopaint_ai.errors import CancelledError, UsageError
-from rotopaint_ai.frames import FrameRange
+from rotopaint_ai.frames import parse_frames
 
 EVENTS_VERSION = 1
 
@@ -108,7 +108,7 @@ class RunJob:
             if getattr(self, name) not in choices:
                 raise UsageError(f"--{name} {getattr(self, name)}: wanted one of {', '.join(choices)}")
         if self.frames is not None:
-            FrameRange.parse(self.frames)
+            parse_frames(self.frames)
 
     @classmethod
     def from_json(cls, value: Any) -> RunJob:

@@ -9,7 +9,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rotopaint_ai import fills
-from rotopaint_ai.cli.shared import add_overwrite, add_work_arguments, exit_code, n_threads, one_thread_per_frame
+from rotopaint_ai.cli.shared import (
+    add_overwrite,
+    add_plate_arguments,
+    add_work_arguments,
+    exit_code,
+    n_threads,
+    one_thread_per_frame,
+    split_range,
+)
 from rotopaint_ai.cli.watch import choose_sink, stopping_on_signals
 from rotopaint_ai.errors import UsageError
 from rotopaint_ai.frames import n_frames
@@ -26,7 +34,7 @@ if TYPE_CHECKING:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Say which arguments the command takes."""
-    parser.add_argument("plates", metavar="PLATES", help="pattern (plate.####.exr), folder, one image or movie")
+    add_plate_arguments(parser)
     parser.add_argument(
         "shapes",
         metavar="SHAPES",
@@ -53,14 +61,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--measure-widths", action="store_true", help="make each seam as wide as its banks show, frame by frame"
     )
-    parser.add_argument("--frames", metavar="A-B,C", help="these frames only")
-    parser.add_argument("--colourspace", metavar="NAME", help="colour space of the plate, where the file is wrong")
     add_overwrite(parser)
     add_work_arguments(parser)
 
 
 def execute(arguments: argparse.Namespace) -> int:
     """Do it and return the exit code."""
+    split_range(arguments)
     if arguments.shapes is None and arguments.mattes is None and arguments.project is None:
         raise UsageError("clean: wants SHAPES, --project FILE or --mattes PATTERN, to know where the seams are")
     one_thread_per_frame()

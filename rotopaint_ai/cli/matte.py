@@ -15,7 +15,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Say which arguments the command takes."""
     parser.add_argument("shapes", metavar="SHAPES", help="shapes.roto.json, or another shape format")
     parser.add_argument("--out", required=True, metavar="DIR", help="mattes are written to DIR/matte")
-    parser.add_argument("--frames", metavar="A-B", help="these frames only")
+    parser.add_argument("--frames", metavar="A-B,C", help="these frames only")
     parser.add_argument("--width", type=int, metavar="PX", help="the plate's width, where the file does not tell")
     parser.add_argument("--height", type=int, metavar="PX", help="the plate's height, where the file does not tell")
     add_overwrite(parser)

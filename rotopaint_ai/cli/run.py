@@ -6,7 +6,7 @@ import argparse
 from typing import get_args
 
 from rotopaint_ai import fills
-from rotopaint_ai.cli.shared import add_overwrite, one_thread_per_frame
+from rotopaint_ai.cli.shared import add_overwrite, add_plate_arguments, one_thread_per_frame, split_range
 from rotopaint_ai.cli.watch import choose_sink, stopping_on_signals
 from rotopaint_ai.frames import n_frames
 from rotopaint_ai.jobs import Cancel, Device, RunJob
@@ -20,7 +20,7 @@ EXIT_CODES = (
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Say which arguments the command takes."""
     parser.epilog = EXIT_CODES
-    parser.add_argument("plates", metavar="PLATES", help="pattern (plate.####.exr), folder, one image or movie")
+    add_plate_arguments(parser)
     parser.add_argument(
         "--crop",
         action="append",
@@ -29,10 +29,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--out", required=True, metavar="DIR", help="folder for everything that is written")
     add_line_arguments(parser)
-    parser.add_argument("--frames", metavar="A-B", help="work on these frames only")
     parser.add_argument("--no-clean", action="store_true", help="write no clean plates")
     parser.add_argument("--patch", action="store_true", help="also write the paint as premultiplied RGBA to DIR/patch")
-    parser.add_argument("--colourspace", metavar="NAME", help="colour space of the plate, where the file is wrong")
     add_overwrite(parser)
     parser.add_argument("--resume", action="store_true", help="go on where a stopped run of the same job ended")
     parser.add_argument(
@@ -74,6 +72,7 @@ def _written_formats() -> list[str]:
 
 def execute(arguments: argparse.Namespace) -> int:
     """Do it and return the exit code."""
+    split_range(arguments)
     job = RunJob(
         plates=arguments.plates,
         out=arguments.out,

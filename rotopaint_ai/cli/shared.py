@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 from collections.abc import Collection
 
 from rotopaint_ai.errors import UsageError
@@ -14,6 +15,30 @@ def add_work_arguments(parser: argparse.ArgumentParser) -> None:
     """Threads and events."""
     parser.add_argument("--threads", type=int, default=0, metavar="N", help="0 (every core) unless given")
     parser.add_argument("--events", action="store_true", help="print one JSON object per line (docs/events.md)")
+
+
+_NUKE_RANGE = re.compile(r"(?P<pattern>.*\S)\s+(?P<frames>-?\d+(-\d+)?)", re.DOTALL)
+
+
+def add_plate_arguments(parser: argparse.ArgumentParser) -> None:
+    """The plate, and which of its frames."""
+    parser.add_argument("plates", metavar="PLATES", help="pattern (plate.####.exr), folder, one image or movie")
+    parser.add_argument("--frames", metavar="A-B,C", help="these frames only")
+    parser.add_argument(
+        "--colourspace",
+        "--colorspace",
+        dest="colourspace",
+        metavar="NAME",
+        help="colour space of the plate, where the file is wrong",
+    )
+
+
+def split_range(arguments: argparse.Namespace) -> None:
+    """Take the range off a plate as Nuke copies it, `plate.####.exr 1001-1024`; --frames stands before it."""
+    match = _NUKE_RANGE.fullmatch(arguments.plates)
+    if match is not None and not os.path.exists(arguments.plates):
+        arguments.plates = match["pattern"]
+        arguments.frames = arguments.frames or match["frames"]
 
 
 def add_overwrite(parser: argparse.ArgumentParser) -> None:

@@ -10,7 +10,7 @@ from itertools import islice
 from pathlib import Path
 
 from rotopaint_ai.errors import DocumentError, RotopaintError, UsageError
-from rotopaint_ai.frames import FrameRange, summarise
+from rotopaint_ai.frames import FrameRange, parse_frames, summarise
 from rotopaint_ai.jobs import Cancel, Event, Sink, warning
 from rotopaint_ai.pipeline import external_mattes
 from rotopaint_ai.pipeline.clock import Eta
@@ -174,7 +174,7 @@ def _chosen(whole: Sequence[int], text: str | None, name: str) -> tuple[list[int
     """Frames of `whole` that a text asks for (`1001-1010,1015`), and those it asks for in vain with the reason."""
     if text is None:
         return list(whole), {}
-    wanted = sorted({frame for part in text.split(",") for frame in FrameRange.parse(part)})
+    wanted = parse_frames(text)
     there = set(whole)
     frames = [frame for frame in wanted if frame in there]
     if not frames:

@@ -12,7 +12,7 @@ import rotopaint_ai
 from rotopaint_ai import __version__
 from rotopaint_ai.crops import AUTO, CropKeys, around
 from rotopaint_ai.errors import CropError, PlateError, UsageError
-from rotopaint_ai.frames import FrameRange, summarise
+from rotopaint_ai.frames import parse_frames, summarise
 from rotopaint_ai.inference.models import Models, open_detector, open_models
 from rotopaint_ai.inference.pack import Pack, load_pack
 from rotopaint_ai.jobs import RunJob, n_cores
@@ -111,11 +111,11 @@ def choose_frames(plate: Plate, text: str | None) -> tuple[tuple[int, ...], tupl
     """
     if text is None:
         return plate.frames, plate.missing
-    wanted = FrameRange.parse(text)
+    wanted = set(parse_frames(text))
     frames = tuple(frame for frame in plate.frames if frame in wanted)
     if not frames:
-        raise UsageError(f"--frames {wanted}: {plate.name} has frames {summarise(plate.frames)}; choose among those")
-    return frames, tuple(sorted(set(wanted) - set(frames)))
+        raise UsageError(f"--frames {text}: {plate.name} has frames {summarise(plate.frames)}; choose among those")
+    return frames, tuple(sorted(wanted - set(frames)))
 
 
 def _check_crops(keys: CropKeys, plate: Plate) -> None:

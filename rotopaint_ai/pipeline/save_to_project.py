@@ -13,7 +13,7 @@ from typing import Any
 
 from rotopaint_ai import fills
 from rotopaint_ai.errors import LockedError, UsageError
-from rotopaint_ai.frames import FrameRange
+from rotopaint_ai.frames import parse_frames
 from rotopaint_ai.jobs import Event, RunJob, Sink
 from rotopaint_ai.pipeline.finalise import build_document
 from rotopaint_ai.pipeline.overrides import Overrides, overrides_of
@@ -235,5 +235,4 @@ def _state_of(path: Path) -> State:
 
 
 def _frames(text: str | None) -> set[int] | None:
-    parts: Iterable[str] = () if text is None else text.split(",")
-    return None if text is None else {frame for part in parts for frame in FrameRange.parse(part)}
+    return None if text is None else set(parse_frames(text))

@@ -134,7 +134,7 @@ def _in_folder(folder: Path) -> Listing:
 def _pattern(path: Path) -> Listing | None:
     matches = list(_PLACEHOLDER.finditer(path.name))
     if not matches:
-        return None
+        return _starred(path)
     if len(matches) > 1:
         raise UsageError(f"{path.name}: more than one place for a frame number; wanted one, such as plate.####.exr")
     match = matches[0]
@@ -146,6 +146,17 @@ def _pattern(path: Path) -> Listing | None:
     if not kept:
         raise UsageError(f"{path}: no file matches this pattern; check the folder, the name and the number of digits")
     return Listing(path.parent, prefix, rest, padding, kept)
+
+
+def _starred(path: Path) -> Listing | None:
+    """The sequence that a pattern of the shell means: `plate.*.exr`, where the star is the frame number."""
+    if path.name.count("*") != 1:
+        return None
+    wanted = re.compile(re.escape(path.name).replace(r"\*", r"-?\d{1,9}"))
+    found = sorted(file for file in _files(path.parent) if wanted.fullmatch(file.name))
+    if not found:
+        raise UsageError(f"{path}: no file matches this pattern; check the folder and the name")
+    return replace(_of_file(found[0]), named=None)
 
 
 def _width(match: re.Match[str]) -> int:

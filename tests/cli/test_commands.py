@@ -115,8 +115,8 @@ def test_unexpected_error_is_one_line_with_a_file_that_tells_more(
 @pytest.mark.parametrize(
     ("error", "code"),
     [
-        (OSError(28, "No space left on device", "out/x.exr"), 1),
-        (InferenceError("landmarks.onnx: could not run"), 1),
+        (OSError(28, "No space left on device", "out/x.exr"), 5),
+        (InferenceError("landmarks.onnx: could not run"), 2),
         (DeviceError("device cuda: not there"), 2),
         (MemoryError(), 1),
         (KeyboardInterrupt(), 130),
@@ -350,3 +350,31 @@ def test_a_failed_convert_leaves_the_file_that_was_there(
     assert "good.svg: reads back 3 px off" in capsys.readouterr().err
     assert target.read_bytes() == good
     assert not [each for each in tmp_path.iterdir() if each.name.startswith(".")]
+
+
+@pytest.mark.parametrize(
+    ("source", "frames"),
+    [
+        ("{folder}/plate.*.exr", "1002"),
+        ("{folder}/plate.####.exr 1002-1003", "1002-1003"),
+        ("{folder}/plate.####.exr --frames 1001,1003-1004 --colorspace linear", "1001,1003-1004"),
+    ],
+)
+def test_plates_and_frames_are_named_as_artists_name_them(
+    plates: str, shapes: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], source: str, frames: str
+) -> None:
+    from rotopaint_ai.frames import n_frames, parse_frames
+
+    path, *more = source.split(" --") if " --" in source else [source]
+    words = [word for option in more for word in f"--{option}".split()] or (["--frames", "1002"] if "*" in path else [])
+    path = path.format(folder=Path(plates).parent)
+    assert main(["clean", path, str(shapes / "shapes.roto.json"), "--out", str(tmp_path), *words]) == 0
+    wanted = parse_frames(frames)
+    assert [int(each.name.split(".")[1]) for each in sorted((tmp_path / "clean").iterdir())] == list(wanted)
+    assert f"clean plates of {n_frames(len(wanted))} written" in capsys.readouterr().out
+
+
+def test_run_takes_several_ranges(puppet: ModuleType, plates: str, pack: Path, tmp_path: Path) -> None:
+    words = ["--crop", puppet.crop_text(), "--out", str(tmp_path), "--model", str(pack), "--frames", "1001,1003-1004"]
+    assert main(["run", plates, *words, "--no-clean", "--export", ""]) == 0
+    assert sorted(int(each.name.split(".")[1]) for each in (tmp_path / "matte").glob("all.*")) == [1001, 1003, 1004]
