@@ -8,12 +8,13 @@ The way of a run, in the order in which it is read:
     executor        frames read ahead, tracked in order, finished side by side; snapshots between two frames
     track           the tracker: landmarks cleaned over time, shapes drawn; `snap_seams` moves seams onto their creases
     process_frame   one settled frame to files and a record; a hold copies its mattes
-    render_frame    shapes to mattes, fills, clean plate and patch
+    render_frame    shapes to mattes, fills, clean plate and patch; `touched_up` lays clone strokes over them
     overrides       what people have done on the shot, laid over what tracking found
     finalise        after the last frame: document, exports (`export`), `run.json` (`manifest`), report
 
-What a run keeps: `record_store` (records and their journal), `run_state` (the folder `.rotopaint`), `pictures` (of the
-report), `save_to_project` (results into a project file). What it says: `events`, `clock`, `second_opinion`.
+What a run keeps: `out_folder` (whose the folder is, and its lock), `record_store` (records and journal), `run_state`
+(what `--resume` needs), `pictures` (of the report), `save_to_project` (results into a project file). What it says:
+`events`, `clock`, `second_opinion`.
 
 `rotopaint matte` and `clean` take finished shapes: `paint_job` over `painter`, with `paint_settings` and
 `external_mattes`.

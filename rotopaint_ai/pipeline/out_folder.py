@@ -58,7 +58,7 @@ class Files:
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class FolderClaim:
     """What a job wants of a folder: for which plate, as which job, to write which files, from which other sources.
 
     `job` holds what makes two jobs of one plate different ones, as JSON values; empty where any may follow any.
@@ -74,7 +74,7 @@ class Claim:
 
 
 @contextmanager
-def claimed(claim: Claim) -> Iterator[None]:
+def claimed(claim: FolderClaim) -> Iterator[None]:
     """The folder for as long as the block runs. Raises: UsageError where it is not to be had, and why."""
     refuse_sources(claim.out, claim.files, [*([claim.plate] if claim.plate else []), *claim.sources])
     _refuse_links(claim.out, claim.files)
@@ -117,7 +117,7 @@ def _refuse_links(out: Path, files: Iterable[Files]) -> None:
                 raise UsageError(f"{path}: is a link, and nothing is written through links; remove it")
 
 
-def _refuse_others(claim: Claim, known: Mapping[str, Any] | None) -> None:
+def _refuse_others(claim: FolderClaim, known: Mapping[str, Any] | None) -> None:
     if claim.overwrite:
         return
     advice = "choose another --out, or add --overwrite"
@@ -138,7 +138,7 @@ def _text(value: Any) -> str:
     return " ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
-def _foreign(claim: Claim, known: Mapping[str, Any] | None) -> list[str]:
+def _foreign(claim: FolderClaim, known: Mapping[str, Any] | None) -> list[str]:
     """Files on disk that the job would replace and that we did not write."""
     if known is not None and known.get("files") is None:
         return []  # of a version that did not keep count
@@ -184,7 +184,7 @@ class _Matcher:
         )
 
 
-def _other_plate(claim: Claim, before: Mapping[str, Any]) -> str | None:
+def _other_plate(claim: FolderClaim, before: Mapping[str, Any]) -> str | None:
     """What a folder belongs to where that is not the claim's plate; None where it is, or where nothing says."""
     size = (claim.plate.width, claim.plate.height) if claim.plate is not None else claim.size
     was = before.get("size")
@@ -225,7 +225,7 @@ def _sample(plate: Plate, frame: int) -> str | None:
         return None
 
 
-def _content(claim: Claim, known: Mapping[str, Any] | None) -> dict[str, Any]:
+def _content(claim: FolderClaim, known: Mapping[str, Any] | None) -> dict[str, Any]:
     before = known or {}
     rows = [each.to_json() for each in claim.files]
     kept = [] if before.get("files") is None else [row for row in before["files"] if row not in rows]

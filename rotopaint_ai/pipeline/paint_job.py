@@ -15,7 +15,7 @@ from rotopaint_ai.jobs import Cancel, Event, Sink, warning
 from rotopaint_ai.pipeline import external_mattes
 from rotopaint_ai.pipeline.clock import Eta
 from rotopaint_ai.pipeline.external_mattes import ExternalMattes
-from rotopaint_ai.pipeline.out_folder import Claim, Files, claimed
+from rotopaint_ai.pipeline.out_folder import Files, FolderClaim, claimed
 from rotopaint_ai.pipeline.paint_settings import AUTO, Paints
 from rotopaint_ai.pipeline.painter import Painter
 from rotopaint_ai.pipeline.render_frame import PATCH_FOLDER, Format, draw_mattes, layer_names, write_mattes
@@ -78,7 +78,7 @@ def paint_mattes(
     there = FrameRange(document.first_frame, document.last_frame).checked()
     chosen, outside = _chosen(tuple(there), frames, name)
     names = [Files("matte", each, ".exr", frozenset(chosen)) for each in (*layer_names(_names(document)), "all")]
-    claim = Claim(out, names, size=(document.width, document.height), overwrite=overwrite)
+    claim = FolderClaim(out, names, size=(document.width, document.height), overwrite=overwrite)
 
     def work(frame: int) -> None:
         write_mattes(out, draw_mattes(document.shapes, frame, format), frame, format)
@@ -114,7 +114,7 @@ def paint_clean(plate: Plate, job: CleanJob, *, threads: int, sink: Sink, cancel
         strokes=job.strokes,
     )
     lent = [job.mattes.pictures] if job.mattes is not None else []
-    with claimed(Claim(job.out, _files(plate, job, chosen), plate, lent, overwrite=job.overwrite)):
+    with claimed(FolderClaim(job.out, _files(plate, job, chosen), plate, lent, overwrite=job.overwrite)):
         return _each(
             chosen,
             painter.paint,

@@ -19,7 +19,7 @@ from rotopaint_ai.jobs import RunJob, n_cores
 from rotopaint_ai.landmarks.detect import propose, read
 from rotopaint_ai.landmarks.faces import FaceFound, find_faces, followed, spread
 from rotopaint_ai.pipeline.export import check_exports, export_files
-from rotopaint_ai.pipeline.out_folder import Claim, Files, refuse_sources
+from rotopaint_ai.pipeline.out_folder import Files, FolderClaim, refuse_sources
 from rotopaint_ai.pipeline.overrides import NO_OVERRIDES, Overrides, overrides_for
 from rotopaint_ai.pipeline.render_frame import Format, check_method, run_files
 from rotopaint_ai.plates.colour import to_display
@@ -58,7 +58,7 @@ class Plan:
         """What decides the names of files."""
         return Format.of(self.plate)
 
-    def claim(self) -> Claim:
+    def claim(self) -> FolderClaim:
         """What the run wants of its folder. Jobs are different ones where their crops or packs are; in a
         project both may change."""
         job, frames = self.job, frozenset(self.frames)
@@ -66,7 +66,7 @@ class Plan:
         if job.project is None:  # the panel writes these as well
             files += [*export_files(job.exports), Files(".", "run", ".json"), Files("report", "index", ".html")]
         asked = {} if job.project is not None else {"pack": self.pack.name, "crops": list(job.crops)}
-        return Claim(self.out, files, self.plate, job=asked, overwrite=job.overwrite)
+        return FolderClaim(self.out, files, self.plate, job=asked, overwrite=job.overwrite)
 
     def fingerprint(self) -> dict[str, Any]:
         """What decides the result, as JSON values: the words of `run_state`."""
