@@ -10,10 +10,7 @@ from typing import Any, Protocol
 
 KINDS = {
     "train": "training steps: stock PyTorch against ours, one rank against several",
-    "scale": "training by ranks: efficiency, and what a model of it says of real hosts",
     "clean": "clean plates against every peer that is installed: quality inside the true seam, and speed",
-    "exchange": "reading and writing shape files, over their size",
-    "keys": "keys after reduction over one key a frame, beside thinning by points and the least possible",
     "run": "the whole job over reading and writing the same plates alone",
     "load": "clips of 16 frames from movies, files and shards, with every library that is installed",
     "infer": "landmarks and shapes of one frame, crop included, beside published networks of the kind",

@@ -7,10 +7,10 @@ import argparse
 import numpy as np
 import pytest
 
-from rotopaint_ai.bench import scale
-from rotopaint_ai.bench.scaling import hosts, rank
-from rotopaint_ai.bench.scaling.measure import Measured, foretell, parsed, tell_link, tell_ranks
-from rotopaint_ai.bench.scaling.model import Link, Step, fit_link
+from benchmarks.scaling import __main__ as scale
+from benchmarks.scaling import hosts, rank
+from benchmarks.scaling.measure import Measured, foretell, parsed, tell_link, tell_ranks
+from benchmarks.scaling.model import Link, Step, fit_link
 from rotopaint_ai.errors import UsageError
 
 

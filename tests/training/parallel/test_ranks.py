@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import torch
 
-from rotopaint_ai.bench.scaling import hosts
+from benchmarks.scaling import hosts
 from rotopaint_ai.training.trainer.parallel.group import ALONE
 from rotopaint_ai.training.trainer.parallel.launch import NEW_STORE, RESTARTS
 

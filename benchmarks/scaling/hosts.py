@@ -1,6 +1,6 @@
 """Two hosts on one machine: two network namespaces, a cable between them, and a launcher in each.
 
-    unshare --user --map-root-user --net python -m rotopaint_ai.bench.scaling.hosts RATE RESTARTS WORDS...
+    unshare --user --map-root-user --net python -m benchmarks.scaling.hosts RATE RESTARTS WORDS...
 
 Starts `torchrun --nnodes 2 ... WORDS` in both. Everything lives in a user namespace of its own: no right is needed that
 the kernel does not give to everybody, nothing of the machine's own network is touched, and all is gone at the end.
@@ -54,7 +54,7 @@ def missing() -> str:
 
 def run(words: Sequence[str], *, rate: str = UNLIMITED, restarts: int = 0) -> str:
     """Run a Python program as a rank on each of two hosts; returns what they print. Raises TrainingError."""
-    inside = [sys.executable, "-m", "rotopaint_ai.bench.scaling.hosts", rate, str(restarts), *words]
+    inside = [sys.executable, "-m", "benchmarks.scaling.hosts", rate, str(restarts), *words]
     environment = {**os.environ, **NEW_STORE, "OMP_NUM_THREADS": "1"}
     done = subprocess.run([*OUTSIDE, *inside], env=environment, capture_output=True, text=True)
     if done.returncode:

@@ -1,13 +1,24 @@
-"""Training by ranks: what is measured here, and what that says of real hosts (goal P7)."""
+"""Training by ranks: what is measured here, and what that says of real hosts (goal P7).
+
+python -m benchmarks.scaling [--ranks 1,2,4,8] [--links 1gbit,200mbit] [--json FILE]     # from the checkout
+"""
 
 from __future__ import annotations
 
 import argparse
+import json
+import sys
+from pathlib import Path
 from typing import Any
+
+from benchmarks.scaling import hosts
+from benchmarks.scaling.measure import Settings, measure_all
+from rotopaint_ai.errors import RotopaintError, UsageError
+from rotopaint_ai.files import write_json
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Say which arguments the kind takes."""
+    """Say which arguments there are."""
     parser.add_argument("--ranks", default="1,2,4,8", metavar="N,N", help="numbers of ranks, one thread each (1,2,4,8)")
     parser.add_argument("--steps", type=int, default=8, metavar="N", help="steps per measurement (8)")
     parser.add_argument("--batch", type=int, default=16, metavar="N", help="crops per step and rank (16)")
@@ -23,19 +34,34 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def measure(arguments: argparse.Namespace) -> dict[str, Any]:
     """Measure in turns, and return the table as JSON values. Raises UsageError, TrainingError."""
-    from rotopaint_ai.bench.scaling import hosts
-    from rotopaint_ai.bench.scaling.measure import Settings, measure_all
-    from rotopaint_ai.cli.shared import needs_training
-    from rotopaint_ai.errors import UsageError
-
-    needs_training()
     ranks = [int(part) for part in arguments.ranks.split(",") if part.strip().isdecimal()]
     numbers = (arguments.steps, arguments.batch, arguments.size, arguments.rounds)
     if not ranks or min(*numbers, *ranks) < 1 or arguments.batch < 2 or arguments.size % 32:
-        raise UsageError("bench scale: wanted counts from 1, 2 crops or more, and a size that 32 divides")
+        raise UsageError("scaling: wanted counts from 1, 2 crops or more, and a size that 32 divides")
     links = tuple(part.strip() for part in arguments.links.split(",") if part.strip())
     for link in links:
         hosts.bits_per_s(link)
     if links and (reason := hosts.missing()):
         raise UsageError(f"--links {arguments.links}: {reason}; leave it out")
     return measure_all(Settings(*numbers, tuple(dict.fromkeys((1, *ranks))), links))
+
+
+def main(words: list[str]) -> int:
+    """Measure and print; the exit code."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.scaling", description=__doc__)
+    add_arguments(parser)
+    parser.add_argument("--json", metavar="FILE", help="write the result to a file")
+    arguments = parser.parse_args(words)
+    try:
+        content = measure(arguments)
+    except RotopaintError as error:
+        print(error, file=sys.stderr)
+        return 2
+    if arguments.json:
+        write_json(Path(arguments.json), content)
+    print(json.dumps(content, indent=1))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -7,7 +7,7 @@ import argparse
 import numpy as np
 import pytest
 
-from rotopaint_ai.bench import key_ways, keys
+from benchmarks import keys_reduction
 from rotopaint_ai.shapes import reduce, samples
 from rotopaint_ai.shapes.roto import ControlPoint, Key, RotoShape
 
@@ -20,21 +20,21 @@ def parabola(n: int) -> RotoShape:
 
 def test_the_bound_is_that_of_free_lines() -> None:
     """0.02 t^2 leaves the best line by 0.02 h^2 / 8: 14 frames at 0.5 px, 141 frames in ten of them and a rest."""
-    assert key_ways.least(parabola(141), 0.5) == 11
-    assert key_ways.least(parabola(142), 0.5) == 12
+    assert keys_reduction.least(parabola(141), 0.5) == 11
+    assert keys_reduction.least(parabola(142), 0.5) == 12
 
 
 def test_thinning_keeps_values_and_tolerance_of_points() -> None:
     shape = parabola(141)
-    thin = key_ways.thinned(shape, 0.5)
+    thin = keys_reduction.thinned(shape, 0.5)
     assert all(thin.keys[f].points == shape.keys[f].points for f in thin.frames)
     assert samples.distances(shape, thin, range(141)).max() <= 0.5
 
 
 def test_the_result_names_every_case_and_we_need_the_fewest() -> None:
     parser = argparse.ArgumentParser()
-    keys.add_arguments(parser)
-    found = keys.measure(parser.parse_args(["--frames", "48"]))["cases"]
+    keys_reduction.add_arguments(parser)
+    found = keys_reduction.measure(parser.parse_args(["--frames", "48"]))["cases"]
     assert len(found) == 8
     for case in found.values():
         assert case["ours"]["keys"] <= case["points_thinned"]["keys"] <= case["keys_per_frame"]
@@ -51,4 +51,4 @@ def test_reduction_is_never_below_the_bound(n: int) -> None:
     shape = RotoShape(
         "a", False, "seam", {i: Key((ControlPoint(*xy), ControlPoint(50, 50))) for i, xy in enumerate(walk.tolist())}
     )
-    assert len(reduce.reduce_keys(shape, 0.5).keys) >= key_ways.least(shape, 0.5)
+    assert len(reduce.reduce_keys(shape, 0.5).keys) >= keys_reduction.least(shape, 0.5)

@@ -1,6 +1,6 @@
-"""One rank of `rotopaint bench scale`: trains alone, beside the others and with them, in turns, and tells what it took.
+"""One rank of `benchmarks.scaling`: trains alone, beside the others and with them, in turns, and tells what it took.
 
-    python -m rotopaint_ai.bench.scaling.rank STEPS BATCH SIZE ROUNDS HOOK,HOOK
+    python -m benchmarks.scaling.rank STEPS BATCH SIZE ROUNDS HOOK,HOOK
 
 Training is `fit_landmarks` itself on made-up faces, with its thread that makes batches: what a user's rank does.
 """
@@ -21,7 +21,7 @@ import numpy.typing as npt
 import torch
 import torch.distributed as dist
 
-from rotopaint_ai.bench.scaling.model import SMALL_BYTES
+from benchmarks.scaling.model import SMALL_BYTES
 from rotopaint_ai.training.data.dataset import Memory, Truth
 from rotopaint_ai.training.models.landmarks.task import Task, build_net, fit_landmarks
 from rotopaint_ai.training.trainer.parallel.group import ALONE, Group

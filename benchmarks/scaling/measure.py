@@ -1,4 +1,4 @@
-"""The table of `rotopaint bench scale`: steps by ranks as measured, and as the model says, here and on real hosts."""
+"""The table of `benchmarks.scaling`: steps by ranks as measured, and as the model says, here and on real hosts."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rotopaint_ai.bench.scaling import hosts
-from rotopaint_ai.bench.scaling.model import Link, Step, fit_link
-from rotopaint_ai.bench.scaling.rank import MARK
+from benchmarks.scaling import hosts
+from benchmarks.scaling.model import Link, Step, fit_link
+from benchmarks.scaling.rank import MARK
 from rotopaint_ai.errors import TrainingError
 from rotopaint_ai.jobs import n_cores
 from rotopaint_ai.training.trainer.allocator import SETTINGS
 from rotopaint_ai.training.trainer.parallel.launch import NEW_STORE
 from rotopaint_ai.training.trainer.parallel.topology import choose, look
 
-MODULE = "rotopaint_ai.bench.scaling.rank"
+MODULE = "benchmarks.scaling.rank"
 WANTED = 0.9  # goal P7
 HOOKS = ("none", "bf16", "fp16", "powersgd")
 NETWORKS = {  # of real hosts; latencies as of switched Ethernet
@@ -185,7 +185,7 @@ def _measure(ranks: int, settings: Settings) -> Measured:
     done = subprocess.run(words, env=environment, capture_output=True, text=True)
     if done.returncode:
         said = " ".join(done.stderr.split())[-300:]
-        raise TrainingError(f"bench scale: {ranks} ranks failed ({said}); try fewer ranks or a smaller batch")
+        raise TrainingError(f"scaling: {ranks} ranks failed ({said}); try fewer ranks or a smaller batch")
     return parsed(done.stdout)
 
 
