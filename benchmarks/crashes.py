@@ -152,8 +152,8 @@ def look(path: Path, seed: int, returned: int) -> Crash:
             break
     undone = 0
     is_right = on_disk in (returned, returned + 1)
-    while is_right and (session.edits.can_undo or twin.can_undo):
-        is_right = session.edits.undo() == twin.undo() and session.state == twin.state
+    while is_right and (session.edits.can_undo or twin.edits.can_undo):
+        is_right = session.edits.undo() == twin.edits.undo() and session.state == twin.state
         undone += 1
     session.close()
     integrity = integrity_of(path)

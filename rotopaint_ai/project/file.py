@@ -20,12 +20,15 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from rotopaint_ai.errors import DamagedProjectError, DocumentError, LockedError, ProjectError, UsageError
 from rotopaint_ai.project import owner, schema
 from rotopaint_ai.project.codecs import Place, Track, changes, pack, state_of, unpack
 from rotopaint_ai.project.state import State
+
+if TYPE_CHECKING:
+    from rotopaint_ai.locks import FileLock
 
 # what content that does not belong together makes of unpacking it
 TORN: Final = (
@@ -64,8 +67,11 @@ class Loaded:
 class Project:
     """One open project file; for one thread at a time."""
 
-    def __init__(self, path: Path, connection: sqlite3.Connection, taken: owner.Taken) -> None:
+    def __init__(
+        self, path: Path, connection: sqlite3.Connection, taken: owner.Taken, lock: FileLock | None = None
+    ) -> None:
         self.path = path
+        self._lock = lock
         self.other_owner = taken.other  # who else works on it; this one reads
         self.left_behind = taken.left_behind  # whose session ended without closing
         self._db = connection
@@ -79,9 +85,10 @@ class Project:
     def create(cls, path: Path, state: State = State()) -> Project:  # noqa: B008 - a frozen value
         """A new project file with a state that cannot be undone. Raises ProjectError."""
         connection = schema.create(path)
+        lock = _locked(path)
         with schema.project_errors(path), schema.transaction(connection):
             taken = owner.take(connection)
-        project = cls(path, connection, taken)
+        project = cls(path, connection, taken, lock)
         project.reset(state)
         return project
 
@@ -94,17 +101,21 @@ class Project:
         if write and not _is_writable(path):
             write = False
         connection = schema.open_file(path, write=write)
+        lock = None
         try:
             with schema.project_errors(path):
-                if not write:
+                lock = _locked(path) if write else None
+                if lock is None:
                     return cls(path, connection, owner.Taken(None, other=owner.read(connection)))
                 with schema.transaction(connection):
-                    project = cls(path, connection, owner.take(connection))
+                    project = cls(path, connection, owner.take(connection), lock)
                 if project.left_behind is not None:
                     project.check()
                 return project
         except BaseException:
             connection.close()
+            if lock is not None:
+                lock.release()
             raise
 
     @property
@@ -132,11 +143,16 @@ class Project:
         if self._mine is not None:
             with suppress(ProjectError), schema.project_errors(self.path):
                 self._tidy()
+            with suppress(ProjectError), schema.project_errors(self.path):
                 owner.release(self._db, self._mine.token)
+            with suppress(ProjectError), schema.project_errors(self.path):
                 if self._changed:
                     self.copy_to(schema.backup_path(self.path))
         self._mine = None
         self._db.close()
+        if self._lock is not None:
+            self._lock.release()
+            self._lock = None
 
     def copy_to(self, path: Path) -> None:
         """Write a whole copy of the project, which nobody owns. Raises ProjectError."""
@@ -371,6 +387,16 @@ class Project:
 
 def _all_new(state: State) -> Iterator[tuple[Place, Any]]:
     return changes(State(), state)
+
+
+def _locked(path: Path) -> FileLock | None:
+    """The project's lock; None where somebody else has it. Raises ProjectError where the disk refuses one."""
+    try:
+        return owner.lock(path)
+    except OSError as error:
+        raise ProjectError(
+            f"{path.name}: cannot be locked ({error.strerror}); check the disk and its permissions"
+        ) from error
 
 
 def _is_writable(path: Path) -> bool:

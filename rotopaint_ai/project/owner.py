@@ -1,8 +1,8 @@
 """Who works on a project: one person at a time, by name; everybody else reads.
 
-The lock is a row of the file itself, so that taking it is a transaction. It carries user, host, process and a sign of
-life that its owner renews. A lock is stale when its process is gone from this host, or has given no sign of life for
-two minutes; a stale lock is taken over, and an owner who has lost it (a machine that slept) is told when it writes.
+A lock beside the file (`rotopaint_ai.locks`) says that somebody works on it; the system lets go of it when the process
+ends, whatever clocks say. Who it is stands in a row of the file, with a token. An owner compares the token before
+every write, so that one whose lock was lost (a disk that was away) is told.
 """
 
 from __future__ import annotations
@@ -12,12 +12,14 @@ import os
 import secrets
 import socket
 import sqlite3
-import sys
 import time
 from dataclasses import dataclass
-from typing import Final
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
-SILENCE_S: Final = 120.0
+if TYPE_CHECKING:
+    from rotopaint_ai.locks import FileLock
+
 HEARTBEAT_S: Final = 20.0
 
 
@@ -34,12 +36,6 @@ class Owner:
 
     def __str__(self) -> str:
         return f"{self.user} on {self.host}"
-
-    def is_stale(self, now: float) -> bool:
-        """Whether nobody stands behind the lock any more."""
-        if self.host == socket.gethostname() and not _is_alive(self.pid):
-            return True
-        return now - self.seen > SILENCE_S
 
 
 def me(now: float) -> Owner:
@@ -63,17 +59,23 @@ class Taken:
 
 
 def take(connection: sqlite3.Connection, now: float | None = None) -> Taken:
-    """Take the lock where it is free or stale, inside a transaction."""
-    now = time.time() if now is None else now
-    holder = read(connection)
-    if holder is not None and not holder.is_stale(now):
-        return Taken(None, other=holder)
-    mine = me(now)
+    """Write this process down as the owner, inside a transaction; the caller has the lock."""
+    holder, mine = read(connection), me(time.time() if now is None else now)
     connection.execute(
         "INSERT OR REPLACE INTO owner VALUES (1, ?, ?, ?, ?, ?, ?)",
         (mine.token, mine.user, mine.host, mine.pid, mine.since, mine.seen),
     )
     return Taken(mine, left_behind=holder)
+
+
+def lock(path: Path) -> FileLock | None:
+    """The lock of a project file; None where another process, or another window of this one, has it. Raises OSError."""
+    from rotopaint_ai.locks import FileLock
+
+    try:
+        return FileLock(path.with_name(f".{path.name}.lock"))
+    except BlockingIOError:
+        return None
 
 
 def heartbeat(connection: sqlite3.Connection, token: str) -> bool:
@@ -91,15 +93,3 @@ def _user() -> str:
         return getpass.getuser()
     except (KeyError, OSError, ImportError):
         return "somebody"
-
-
-def _is_alive(pid: int) -> bool:
-    if sys.platform == "win32":
-        return True  # the sign of life decides
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:
-        pass  # somebody else's process
-    return True
