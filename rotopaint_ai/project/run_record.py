@@ -43,18 +43,23 @@ class RunRecord:
             return None
         return errors.get(shape) if shape is not None else max(errors.values())
 
-    def error_left(self, frame: int, keyed: Mapping[str, frozenset[int]]) -> float | None:
+    def error_left(
+        self, frame: int, keyed: Mapping[str, frozenset[int]], among: Collection[str] | None = None
+    ) -> float | None:
         """The worst expected error at a frame of the shapes that a person has not keyed anywhere in its hold.
 
-        `keyed`: for every shape the frames where a person has keyed it. Infinite where the face was lost and a shape is
-        left; None where nothing is left or known.
+        `keyed`: for every shape the frames where a person has keyed it. `among`: the shapes that count; None: all.
+        Infinite where the face was lost and a shape is left; None where nothing is left or known.
         """
+        if among is not None:
+            keyed = {name: frames for name, frames in keyed.items() if name in among}
         first, last = self.hold_of(frame)
         hold = range(first, last + 1)
         by_hand = {name for name, at in keyed.items() if at and not at.isdisjoint(hold)}
         if frame in self.lost or frame in self.failed:
             return None if by_hand and len(by_hand) == len(keyed) else float("inf")
-        left = [error for name, error in self.errors.get(frame, {}).items() if name not in by_hand]
+        errors = self.errors.get(frame, {}).items()
+        left = [error for name, error in errors if name not in by_hand and (among is None or name in among)]
         return max(left, default=None)
 
     def is_doubted(self, frame: int) -> bool:
@@ -74,15 +79,16 @@ class RunRecord:
         *,
         settled: frozenset[int] = frozenset(),
         keyed: Mapping[str, frozenset[int]] = MappingProxyType({}),
+        among: Collection[str] | None = None,
     ) -> list[int]:
         """Frames by falling expected error, lost and failed ones first; of a hold the first frame only.
 
-        `settled` frames, which a person has accepted, are left out. `keyed`: as in `error_left`.
+        `settled` frames, which a person has accepted, are left out. `keyed` and `among`: as in `error_left`.
         """
         found: dict[int, float] = {}
         for frame in frames:
             first, last = self.hold_of(frame)
-            error = self.error_left(frame, keyed)
+            error = self.error_left(frame, keyed, among)
             if error is not None and not any(each in settled for each in range(first, last + 1)):
                 found[first] = max(error, found.get(first, 0.0))
         return [frame for frame, _ in sorted(found.items(), key=lambda item: (-item[1], item[0]))]

@@ -10,10 +10,13 @@ from PySide6.QtGui import QColor, QImage
 from pytestqt.qtbot import QtBot
 
 from rotopaint_ui.drawing.render import Overlay, View, paint_matte
+from rotopaint_ui.engine.frame_cache import CLEAN, FrameCache
 from rotopaint_ui.session.corrections import ShapesReply
 from rotopaint_ui.session.session import Session
 from rotopaint_ui.tools.toolbox import crop_at
 from rotopaint_ui.viewer.canvas import Canvas
+
+from .conftest import grabbed, picture
 
 LEFT = Qt.MouseButton.LeftButton
 
@@ -115,6 +118,28 @@ def test_a_crop_box_is_drawn_moved_and_sized(qtbot: QtBot, canvas: Canvas, sessi
     session.edits.undo()
     session.edits.undo()
     assert session.state.crops == {}
+
+
+def test_the_wipe_tells_the_truth_while_the_clean_plate_or_a_preview_is_shown(
+    canvas: Canvas, frame_cache: FrameCache, session: Session
+) -> None:
+    """The plate stands at the left of the line, whatever else is switched on, and the other side says what it is."""
+    canvas.overlay = Overlay(splines=False, landmarks=False)
+    canvas.shows_clean = True
+    assert grabbed(canvas)[400, 100].tolist() == [0xA0] * 3
+    canvas.show_wipe(True)
+    seen = grabbed(canvas)
+    assert seen[400, 100].tolist() == [0x40] * 3
+    assert seen[400, 600].tolist() == [0xA0] * 3
+    assert canvas._stack._clean_name() == "clean plate"
+    frame_cache.replace_picture(CLEAN, (1001, picture("#d0d0d0")))
+    canvas.refresh()
+    seen = grabbed(canvas)
+    assert (seen[400, 100].tolist(), seen[400, 600].tolist()) == ([0x40] * 3, [0xD0] * 3)
+    assert canvas._stack._clean_name() == "preview"
+    frame_cache.replace_picture(CLEAN, None)
+    session.go_to(1002)
+    assert canvas._stack._clean_name() == "no clean frame yet"
 
 
 def test_the_wipe_shows_the_clean_plate_at_its_right(canvas: Canvas) -> None:

@@ -16,6 +16,7 @@ from rotopaint_ai.pipeline.overrides import overrides_of
 from rotopaint_ai.pipeline.record_store import FrameRecord
 from rotopaint_ai.pipeline.second_opinion import summary
 from rotopaint_ai.project import run_record
+from rotopaint_ai.project.run_record import RunRecord
 from rotopaint_ai.project.state import Spread, State
 from rotopaint_ai.shapes.roto import Key
 from rotopaint_ui.engine.frame_cache import FrameCache
@@ -84,6 +85,7 @@ def test_n_goes_from_worst_to_less_bad_and_skips_what_is_accepted(loop: ReviewLo
 
 def test_a_keyed_shape_is_settled_and_the_frame_stays_by_the_others(loop: ReviewLoop, session: Session) -> None:
     """At 1003 the run expects 2.0 px of the seam and 1.0 of the eye, at 1002 0.5 and 0.25, at 1005 1.0 and 0.5."""
+    session.judges_all = True
     assert session.worst() == [1006, 1003, 1005, 1002, 1001]
     correct(session, 1005)
     assert session.worst() == [1006, 1003, 1002, 1005, 1001]  # 0.5 px of the eye, as the seam at 1002
@@ -117,6 +119,7 @@ def place(session: Session, frame: int) -> None:
 
 def test_shapes_that_followed_a_landmark_are_settled(loop: ReviewLoop, session: Session, qtbot: QtBot) -> None:
     """At 1003 the run expects 2.0 px of the seam, which follows, and 1.0 of the eye, which does not."""
+    session.judges_all = True
     timeline = Timeline(session, FrameCache())
     qtbot.addWidget(timeline)
     place(session, 1003)
@@ -246,6 +249,7 @@ def test_the_second_opinion_is_read_from_run_json_and_kept(tmp_path: Path) -> No
 
 
 def test_the_error_strip_shows_what_is_left(qtbot: QtBot, session: Session) -> None:
+    session.judges_all = True
     timeline = Timeline(session, FrameCache())
     qtbot.addWidget(timeline)
     timeline.resize(600, 200)
@@ -373,3 +377,33 @@ def test_what_failed_is_shown_as_it_was_said(qtbot: QtBot, session: Session) -> 
     shown = QTextDocument()
     shown.setHtml(tab._text.text())
     assert "plate <1001> & co" in shown.toPlainText()
+
+
+def test_n_goes_by_the_seams_then_by_what_is_selected_and_seen(session: Session, loop: ReviewLoop) -> None:
+    """The eye is worst at 1001, the seam at 1003 and lost at 1006."""
+    errors = {1001: {"seam": 0.2, "eye": 9.0}, 1002: {"seam": 0.5, "eye": 0.1}, 1003: {"seam": 2.0, "eye": 0.3}}
+    session.run = RunRecord(errors=errors)
+    assert loop.visits is Visits.SEAMS
+    assert session.worst() == [1003, 1002, 1001]
+    session.select("eye")
+    assert session.worst() == [1001, 1003, 1002]
+    session.go_to(1001)
+    loop.refresh()
+    assert loop.reason() == "eye may be 9.0 px off"
+    session.select(None)
+    assert loop.reason() == "seam may be 0.2 px off"
+    session.show("seam", False)
+    assert session.worst() == [1001, 1003, 1002]
+    session.show("seam", True)
+    loop.visit(Visits.WORST)
+    assert session.worst() == [1001, 1003, 1002]
+
+
+def test_the_outline_of_the_face_does_not_lead_the_frames_list(qtbot: QtBot, session: Session) -> None:
+    session.run = RunRecord(errors={1001: {"seam": 0.2, "eye": 9.0}})
+    tab = FrameTab(session)
+    qtbot.addWidget(tab)
+    tab.refresh()
+    group = tab.table.topLevelItem(0)
+    assert group is not None
+    assert [group.child(row).text(0) for row in range(2)] == ["seam", "eye"]

@@ -11,6 +11,7 @@ from pytestqt.qtbot import QtBot
 
 from rotopaint_ui.drawing.ramp import ramp
 from rotopaint_ui.engine.frame_cache import FrameCache
+from rotopaint_ui.session.error_scale import ErrorScale, scale_of
 from rotopaint_ui.session.session import Session
 from rotopaint_ui.session.spread_reach import SpreadReach
 from rotopaint_ui.timeline.axis import LEFT, RIGHT, Axis
@@ -69,14 +70,25 @@ def test_two_thousand_frames_on_a_narrow_axis_are_a_column_per_pixel() -> None:
 def test_rows_of_shapes_show_their_own_errors_and_select(qtbot: QtBot, timeline: Timeline, session: Session) -> None:
     session.go_to(1006)
     image = timeline.grab().toImage()
-    bad = 0.0025 * 64
-    x = int(timeline.x_of(1001)) + 20
+    x = int(timeline.x_of(1003)) + 20
     y = int(timeline.place_of("rows"))
-    assert image.pixelColor(x, y - 4) == ramp(0.2 / bad)  # the seam's row, then the eye's
-    assert image.pixelColor(x, y + 3) == ramp(0.1 / bad)
+    assert image.pixelColor(x, y - 4) == ramp(1.0)  # the seam's row, then the eye's: 2 and 1 px of 0.2 to 2
+    assert image.pixelColor(x, y + 3) == ramp((1.0 - 0.2) / (2.0 - 0.2))
     with qtbot.waitSignal(timeline.shape_wanted, timeout=120_000) as asked:
         qtbot.mouseClick(timeline, BUTTON, pos=QPoint(x, y + 3))
     assert asked.args == ["eye"]
+
+
+def test_colours_are_relative_to_a_shot_that_is_bad_all_over_and_absolute_in_a_good_one() -> None:
+    """Errors of 4.0 to 5.9 px where 2.4 are bad: the tenth and the 95th percentile are 4.2 and 5.8."""
+    bad_shot = scale_of([4.0 + 0.1 * k for k in range(20)] + [float("inf")], 2.4)
+    assert (bad_shot.low, bad_shot.high) == pytest.approx((4.2, 5.8))
+    assert [bad_shot.share(error) for error in (4.2, 5.0, 5.8, float("inf"))] == pytest.approx([0.0, 0.5, 1.0, 1.0])
+    good = scale_of([0.1, 0.2, 2.3], 2.4)
+    assert (good.low, good.high) == (0.0, 2.4)
+    even = scale_of([5.0] * 10, 2.4)
+    assert even.share(5.0) == 0.0
+    assert even.share(5.6) == pytest.approx(0.5)
 
 
 def test_a_persons_key_wins_over_the_models_in_the_strip(session: Session) -> None:
@@ -189,7 +201,7 @@ def test_bars_rank_the_frames_and_do_not_blow_up_small_differences() -> None:
         picture = QImage(200, 40, QImage.Format.Format_RGB32)
         picture.fill(Qt.GlobalColor.black)
         painter = QPainter(picture)
-        paint_bars(painter, axis, 0.0, errors, bad_px, ())
+        paint_bars(painter, axis, 0.0, errors, ErrorScale(0.0, bad_px), ())
         painter.end()
         columns = (round(axis.middle_of(frame)) for frame in errors)
         return [sum(picture.pixelColor(x, y) != Qt.GlobalColor.black for y in range(BARS)) for x in columns]

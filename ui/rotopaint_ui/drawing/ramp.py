@@ -6,7 +6,6 @@ from itertools import pairwise
 
 from PySide6.QtGui import QColor
 
-BAD_SHARE = 0.0025  # of the plate's width: an expected error of this many pixels is drawn full orange
 LOST = QColor("#d83a5e")
 _RAMP = ((0.0, "#2f6fd0"), (0.35, "#8fb8ee"), (0.6, "#f2efe9"), (0.8, "#ffb46b"), (1.0, "#f06a1d"))
 

@@ -117,6 +117,15 @@ class FrameCache(QObject):
         if picture is not None:
             self.image_ready.emit(plate, picture[0])
 
+    def is_replaced(self, plate: str, frame: int) -> bool:
+        """Whether a frame shows another picture than its own: a preview."""
+        return (plate, frame) in self._replaced
+
+    def look_of(self, plate: str, frame: int) -> Look | None:
+        """The look of the picture that is kept of a frame; None where there is none."""
+        found = self._images.get((plate, frame))
+        return None if found is None else found[0]
+
     def image(self, plate: str, frame: int) -> QImage | None:
         """The newest picture of a frame, perhaps still in an earlier look; None when there is none yet."""
         shown = self._replaced.get((plate, frame))

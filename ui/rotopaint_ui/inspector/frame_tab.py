@@ -9,7 +9,7 @@ from PySide6.QtGui import QBrush
 from PySide6.QtWidgets import QHeaderView, QLabel, QTreeWidget, QTreeWidgetItem, QVBoxLayout, QWidget
 
 from rotopaint_ai.shapes.roto import RotoDocument, RotoShape
-from rotopaint_ui.drawing.ramp import BAD_SHARE, ramp
+from rotopaint_ui.drawing.ramp import ramp
 from rotopaint_ui.session.session import Session
 from rotopaint_ui.widgets.parts import note, visibility_text
 
@@ -18,7 +18,8 @@ _EMPTY = "Open a plate to see what is known of each frame."
 
 
 class FrameTab(QWidget):
-    """Facts above; below them every shape and landmark with its expected error and its source, the worst first."""
+    """Facts above; below them every shape and landmark with its expected error and its source: seams
+    first, then the other shapes, then landmarks, the worst of each first."""
 
     def __init__(self, session: Session) -> None:
         super().__init__()
@@ -116,7 +117,7 @@ class FrameTab(QWidget):
         item.setTextAlignment(1, Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
         plate = self._session.plate
         if error is not None and plate is not None:
-            share = 1.0 if lost else min(error / (BAD_SHARE * plate.width), 1.0)
+            share = self._session.error_scale().share(error)
             item.setForeground(1, QBrush(ramp(share).lighter(125)))
         return item
 
@@ -127,7 +128,8 @@ class FrameTab(QWidget):
             (shape.name, run.error_at(frame, shape.name), source_at(shape, frame, has_followed=shape.name in followed))
             for shape in document.shapes
         ]
-        return sorted(rows, key=lambda row: -(row[1] or 0.0))
+        seams = {shape.name for shape in document.shapes if shape.role == "seam"}
+        return sorted(rows, key=lambda row: (row[0] not in seams, -(row[1] or 0.0)))
 
     def _landmark_rows(self, document: RotoDocument) -> list[tuple[str, float | None, str]]:
         frame, marks = self._session.frame, document.landmarks

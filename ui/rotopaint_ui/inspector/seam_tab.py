@@ -24,7 +24,7 @@ from rotopaint_ai.shapes.roto import RotoShape
 from rotopaint_ui.drawing.render import DEFAULT_WIDTH_PX
 from rotopaint_ui.session.session import Session
 from rotopaint_ui.session.shot import range_text
-from rotopaint_ui.widgets.parts import footer, heading, level, note, number, put, scrolling, visibility_text
+from rotopaint_ui.widgets.parts import MIXED, footer, heading, level, note, number, put, scrolling, visibility_text
 
 _FIELDS = ("width_px", "feather_px", "taper_start", "taper_end", "grain", "strength")
 _CLEAR = 2.0  # skin without a seam scores 0.9 to 2, plates with one 3 and more (seams.visibility)
@@ -105,7 +105,7 @@ class SeamTab(QWidget):
             self.method.setItemData(index, tip, Qt.ItemDataRole.ToolTipRole)
 
     def refresh(self) -> None:
-        """Show the chosen seams; the first of them where they differ."""
+        """Show the chosen seams; `mixed` where they differ."""
         shapes = self._shapes()
         for box in (self.width_px, self.taper_start, self.taper_end):
             box.setEnabled(any(not shape.closed for shape in shapes))
@@ -115,7 +115,7 @@ class SeamTab(QWidget):
             widget.setEnabled(bool(seams))
         self._show_hint(shapes)
         if shapes:
-            self._show(shapes[0], self._session.seam(shapes[0].name))
+            self._show(shapes)
         self.reset.setEnabled(any(self._session.seam(shape.name) != SeamSettings() for shape in shapes))
         self._show_visibility()
 
@@ -163,6 +163,7 @@ class SeamTab(QWidget):
         self.taper_end = number(0.0, 100.0, " %", "Share of the length over which the end narrows to nothing", 5)
         self.method = QComboBox()
         self.method.addItems(fills.names())
+        self.method.setPlaceholderText(MIXED)
         for index, fill in enumerate(fills.FILLS):
             self.method.setItemData(index, fill.label, Qt.ItemDataRole.ToolTipRole)
         self.grain = number(0.0, 100.0, " %", "Share of the plate's grain that is put back", 10)
@@ -226,14 +227,20 @@ class SeamTab(QWidget):
         else:
             self.hint.setText(", ".join(self._session.names.of(shape.name) for shape in shapes))
 
-    def _show(self, shape: RotoShape, settings: SeamSettings) -> None:
-        put(self.width_px, DEFAULT_WIDTH_PX if shape.width_px is None else shape.width_px)
-        put(self.feather_px, shape.feather_px)
-        put(self.taper_start, round(shape.taper[0] * 100))
-        put(self.taper_end, round(shape.taper[1] * 100))
-        put(self.grain, round(settings.grain * 100))
-        put(self.strength, round(settings.strength * 100))
-        self.method.setCurrentText(settings.method)
+    def _show(self, shapes: Sequence[RotoShape]) -> None:
+        settings = [self._session.seam(shape.name) for shape in shapes]
+        lines = [shape for shape in shapes if not shape.closed] or list(shapes)
+        put(self.width_px, *(DEFAULT_WIDTH_PX if each.width_px is None else each.width_px for each in lines))
+        put(self.feather_px, *(shape.feather_px for shape in shapes))
+        put(self.taper_start, *(round(each.taper[0] * 100) for each in lines))
+        put(self.taper_end, *(round(each.taper[1] * 100) for each in lines))
+        put(self.grain, *(round(each.grain * 100) for each in settings))
+        put(self.strength, *(round(each.strength * 100) for each in settings))
+        methods = {each.method for each in settings}
+        if len(methods) == 1:
+            self.method.setCurrentText(methods.pop())
+        else:
+            self.method.setCurrentIndex(-1)
 
     def _show_visibility(self) -> None:
         seam = self._session.run.seam
@@ -255,10 +262,8 @@ class SeamTab(QWidget):
         if not shapes or session.runs.is_live or session.project.refuses() or session.edits.is_gesture_open():
             self.refresh()  # the field shows again what is
             return
-        session.edits.begin("seam settings")
-        for shape in shapes:
-            session.set_seam(shape.name, self._changed(widget, shape, session.seam(shape.name)))
-        session.edits.commit()
+        changed = {each.name: self._changed(widget, each, session.seam(each.name)) for each in shapes}
+        session.set_seams(changed)
 
     def _changed(self, widget: object, shape: RotoShape, old: SeamSettings) -> SeamSettings:
         if widget is self.method:
@@ -271,14 +276,15 @@ class SeamTab(QWidget):
             return replace(old, grain=self.grain.value() / 100)
         if widget is self.strength:
             return replace(old, strength=self.strength.value() / 100)
-        taper = (self.taper_start.value() / 100, self.taper_end.value() / 100)
-        return old if shape.closed else replace(old, taper=taper)
+        start, end = shape.taper
+        if widget is self.taper_start:
+            start = self.taper_start.value() / 100
+        else:
+            end = self.taper_end.value() / 100
+        return old if shape.closed else replace(old, taper=(start, end))
 
     def _reset(self) -> None:
         shapes = self._shapes()
         if self._session.runs.is_live or self._session.project.refuses() or self._session.edits.is_gesture_open():
             return
-        self._session.edits.begin("seam settings")
-        for shape in shapes:
-            self._session.set_seam(shape.name, SeamSettings())
-        self._session.edits.commit()
+        self._session.set_seams({shape.name: SeamSettings() for shape in shapes})

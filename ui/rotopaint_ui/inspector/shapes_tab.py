@@ -19,7 +19,7 @@ from PySide6.QtWidgets import (
 
 from rotopaint_ai.shapes.manual_keys import human_keys
 from rotopaint_ai.shapes.roto import RotoShape
-from rotopaint_ui.drawing.ramp import BAD_SHARE, ramp
+from rotopaint_ui.drawing.ramp import ramp
 from rotopaint_ui.drawing.render import colours_of
 from rotopaint_ui.session.session import Session
 from rotopaint_ui.widgets.icons import icon
@@ -159,7 +159,7 @@ class ShapesTab(QWidget):
         lost, plate = error == float("inf"), self._session.plate
         item.setText(ERROR, "" if error is None else "lost" if lost else f"{error:.2f}")
         if error is not None and plate is not None:
-            share = 1.0 if lost else min(error / (BAD_SHARE * plate.width), 1.0)
+            share = self._session.error_scale().share(error)
             item.setForeground(ERROR, QBrush(ramp(share).lighter(125)))
 
     def _follow_selection(self) -> None:

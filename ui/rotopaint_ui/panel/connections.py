@@ -33,7 +33,7 @@ def connect_widgets(
     widgets.timeline.shape_wanted.connect(session.select)
     widgets.timeline.reach_changed.connect(updates.drag_reach)
     widgets.review_bar.frame_wanted.connect(session.go_to)
-    widgets.review_bar.visits_changed.connect(lambda text: setattr(services.review, "visits", Visits(text)))
+    widgets.review_bar.visits_changed.connect(lambda text: services.review.visit(Visits(text)))
     inspector.shapes.chosen_changed.connect(inspector.seam.choose)
     inspector.seam.make_wanted.connect(shot.make_clean)
     inspector.seam.make_all_wanted.connect(shot.make_all)

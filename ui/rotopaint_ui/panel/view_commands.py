@@ -126,7 +126,7 @@ class ViewCommands:
         session, review = self._services.session, self._services.review
         if review.step(direction):
             self._say(self._widgets.timeline.tip(session.frame).replace("\n", ", "))
-        elif review.visits is not Visits.WORST:
+        elif review.visits not in (Visits.SEAMS, Visits.WORST):
             self._say(f"No frame is left: {review.visits.value}")
         elif session.run.errors:
             self._say("No frame is left to check: all are accepted or keyed by hand")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from PySide6.QtCore import QObject, QPoint, QTimer, Signal
 from PySide6.QtGui import QImage, QPainter
 
-from rotopaint_ui.engine.frame_cache import CLEAN, PLATE, FrameCache
+from rotopaint_ui.engine.frame_cache import CLEAN, PLATE, FrameCache, Look
 from rotopaint_ui.engine.live_client import LiveClient, SeamPreview, SeamQuestion
 from rotopaint_ui.session.session import Session
 
@@ -22,13 +22,15 @@ class Previewer(QObject):
         self.is_on = False
         self._session, self._frames, self._live = session, frame_cache, live
         self._asked: tuple[object, ...] = ()
+        self._preview: tuple[Look, SeamPreview] | None = None  # that the plate's picture in its look is waited for
+        frame_cache.image_ready.connect(lambda plate, frame: self._lay())
         self._rest = QTimer(self, singleShot=True, interval=REST_MS)
         self._rest.timeout.connect(self._ask)
 
     def switch(self, on: bool) -> None:
         """Begin or end to show the preview."""
         self.is_on = on
-        self._asked = ()
+        self._asked, self._preview = (), None
         self._frames.replace_picture(CLEAN, None)
         self.shown.emit(None)
         self.refresh()
@@ -57,10 +59,19 @@ class Previewer(QObject):
     def _take(self, asked: tuple[object, ...], preview: SeamPreview | None) -> None:
         if not self.is_on or asked != self._asked:
             return
-        plate = self._frames.image(PLATE, self._session.frame)
-        if preview is not None and plate is not None:
-            self._frames.replace_picture(CLEAN, (self._session.frame, composed(plate, preview)))
+        self._preview = None if preview is None else (self._frames.look, preview)
+        self._lay()
         self.shown.emit(preview)
+
+    def _lay(self) -> None:
+        """Lay the preview over the plate's picture as soon as that has come in the same look."""
+        if self._preview is None:
+            return
+        look, preview = self._preview
+        plate = self._frames.image(PLATE, preview.frame)
+        if plate is not None and self._frames.look_of(PLATE, preview.frame) == look:
+            self._preview = None
+            self._frames.replace_picture(CLEAN, (preview.frame, composed(plate, preview)))
 
 
 def composed(plate: QImage, preview: SeamPreview) -> QImage:

@@ -17,7 +17,8 @@ Say = Callable[[str], None]
 class Visits(StrEnum):
     """Where N goes."""
 
-    WORST = "worst first"
+    SEAMS = "seams only"
+    WORST = "all shapes"
     NEEDS_WORK = "needs work"
     UNMARKED = "not looked at"
     DOUBTED = "matte check"
@@ -27,7 +28,7 @@ class ReviewLoop:
     """Works on a session; `say` puts a line in the status."""
 
     def __init__(self, session: Session, say: Say) -> None:
-        self.visits = Visits.WORST
+        self.visits = Visits.SEAMS
         self.reach: SpreadReach | None = None
         self.moved: KeyDiff | None = None
         self._session, self._say = session, say
@@ -55,10 +56,16 @@ class ReviewLoop:
 
     # --- which frame
 
+    def visit(self, visits: Visits) -> None:
+        """Let N go elsewhere from now on."""
+        self.visits = visits
+        self._session.judges_all = visits is Visits.WORST
+        self._session.notify()
+
     def step(self, direction: int) -> bool:
         """Go where N goes, or back; False where no frame is left."""
         session = self._session
-        if self.visits is Visits.WORST:
+        if self.visits in (Visits.SEAMS, Visits.WORST):
             return session.step_worst(direction)
         frames = [frame for frame in self.frames() if frame != session.frame]
         if not frames:
@@ -84,12 +91,13 @@ class ReviewLoop:
         if session.plate is None or not run.agreement:
             return []
         found = {each for frame in run.agreement if run.is_doubted(frame) for each in session.hold_frames(frame)}
-        return [frame for frame in session.plate.frames if frame in found - session.review.settled_frames()]
+        found -= session.review.settled_frames(session.reviewed())
+        return [frame for frame in session.plate.frames if frame in found]
 
     def reason(self) -> str:
         """Why somebody should look at the frame that is shown; empty where there is no reason left."""
         session, run, frame = self._session, self._session.run, self._session.frame
-        if session.plate is None or frame in session.review.settled_frames():
+        if session.plate is None or frame in session.review.settled_frames(session.reviewed()):
             return ""
         if frame in run.failed:
             return "failed"
@@ -97,7 +105,9 @@ class ReviewLoop:
             return "face not found"
         keyed = session.review.keyed_frames()
         held = set(session.held_frames())
-        left = {name: e for name, e in run.errors.get(frame, {}).items() if not held & keyed.get(name, frozenset())}
+        among = session.reviewed() or frozenset()
+        errors = {name: error for name, error in run.errors.get(frame, {}).items() if name in among}
+        left = {name: e for name, e in errors.items() if not held & keyed.get(name, frozenset())}
         worst = max(left, key=left.__getitem__, default=None)
         told = [] if worst is None else [f"{session.names.of(worst)} may be {left[worst]:.1f} px off"]
         score = next((run.agreement[each] for each in held if run.is_doubted(each)), None)

@@ -11,6 +11,7 @@ from rotopaint_ai.shapes import manual_keys
 from rotopaint_ai.shapes.manual_keys import settled_in
 from rotopaint_ai.shapes.roto import RotoDocument
 from rotopaint_ui.session.edit_stack import EditStack
+from rotopaint_ui.session.error_scale import ErrorScale, scale_of
 from rotopaint_ui.session.shot_runs import ShotRuns
 
 _NOTHING: dict[str, frozenset[int]] = {}
@@ -24,7 +25,8 @@ class ReviewState:
     ) -> None:
         self._edits, self._runs, self._refuses, self._changed = edits, runs, refuses, changed
         self._keyed: tuple[RotoDocument, RotoDocument | None, dict[str, frozenset[int]]] | None = None
-        self._settled: tuple[object, object, object, AbstractSet[int]] | None = None
+        self._scale: tuple[object, float, ErrorScale] | None = None
+        self._settled: tuple[object, object, object, object, AbstractSet[int]] | None = None
 
     def corrected_frames(self) -> set[int]:
         """Frames where a person has keyed a shape or placed a landmark."""
@@ -48,14 +50,27 @@ class ReviewState:
         """Frames that a person has accepted."""
         return frozenset(frame for frame, mark in self._edits.state.marks.items() if mark == "accepted")
 
-    def settled_frames(self) -> AbstractSet[int]:
-        """Frames that a person is done with: accepted, or corrected with no shape left that they have not keyed."""
+    def settled_frames(self, among: frozenset[str] | None = None) -> AbstractSet[int]:
+        """Frames that a person is done with: accepted, or corrected with no shape left that they have not keyed.
+
+        `among`: the shapes that count; None: all.
+        """
         keyed, marks, run = self.keyed_frames(), self._edits.state.marks, self._runs.record
         known = self._settled
-        if known is None or any(a is not b for a, b in zip(known, (keyed, marks, run))):
-            done = {frame for frame in set().union(*keyed.values()) if run.error_left(frame, keyed) is None}
-            known = self._settled = keyed, marks, run, done | self.accepted_frames()
-        return known[3]
+        is_known = known is not None and all(a is b for a, b in zip(known, (keyed, marks, run)))
+        if known is None or not is_known or known[3] != among:
+            at = [frames for name, frames in keyed.items() if among is None or name in among]
+            done = {frame for frame in set().union(*at) if run.error_left(frame, keyed, among) is None}
+            known = self._settled = keyed, marks, run, among, done | self.accepted_frames()
+        return known[4]
+
+    def error_scale(self, bad_px: float) -> ErrorScale:
+        """How expected errors become colours: of all frames and shapes that are known."""
+        run, known = self._runs.record, self._scale
+        if known is None or known[0] is not run or known[1] != bad_px:
+            errors = (error for row in run.errors.values() for error in row.values())
+            known = self._scale = run, bad_px, scale_of(errors, bad_px or 1.0)
+        return known[2]
 
     def mark(self, frames: Collection[int], mark: Mark | None) -> None:
         """Judge frames: accepted, needs work, or (None) not looked at. One step."""

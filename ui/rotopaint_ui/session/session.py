@@ -20,6 +20,7 @@ from rotopaint_ai.shapes.roto import RotoDocument, RotoShape
 from rotopaint_ui.session import seam_settings
 from rotopaint_ui.session.corrections import Corrections
 from rotopaint_ui.session.edit_stack import EditStack
+from rotopaint_ui.session.error_scale import BAD_SHARE, ErrorScale
 from rotopaint_ui.session.painting import Painting
 from rotopaint_ui.session.project_file import OpenedProject, PlatePlace, ProjectFile, default_project
 from rotopaint_ui.session.review_state import ReviewState
@@ -49,6 +50,7 @@ class Session:
         self.selection = Selection()
         self.hidden: frozenset[str] = frozenset()
         self.locked: frozenset[str] = frozenset()
+        self.judges_all = False
         self.project = ProjectFile(self.say)
         self.edits = EditStack(self.notify, self.say)
         self.runs = ShotRuns(self.edits, self.notify, self.keep_run)
@@ -133,6 +135,10 @@ class Session:
         self.locked = self.locked | {shape} if locked else self.locked - {shape}
         self.notify()
 
+    def error_scale(self) -> ErrorScale:
+        """How expected errors of this shot become colours."""
+        return self.review.error_scale(0.0 if self.plate is None else BAD_SHARE * self.plate.width)
+
     # --- frames
 
     def set_span(self, span: tuple[int, int] | None) -> None:
@@ -173,7 +179,23 @@ class Session:
     def worst(self) -> list[int]:
         """Frames that need eyes, worst first, by the worst shape that no person has keyed; accepted ones are done."""
         frames = self.plate.frames if self.plate is not None else ()
-        return self.run.worst(frames, settled=self.review.accepted_frames(), keyed=self.review.keyed_frames())
+        return self.run.worst(
+            frames, settled=self.review.accepted_frames(), keyed=self.review.keyed_frames(), among=self.reviewed()
+        )
+
+    def reviewed(self) -> frozenset[str] | None:
+        """The shapes that frames are judged by: the selected one, else the visible seams, else the visible shapes.
+
+        None where there are no shapes. `judges_all`: seams and other shapes alike.
+        """
+        document = self.document
+        if document is None:
+            return None
+        if self.shape is not None:
+            return frozenset((self.shape.name,))
+        seen = [shape for shape in document.shapes if shape.name not in self.hidden]
+        seams = [shape for shape in seen if shape.role == "seam"]
+        return frozenset(shape.name for shape in (seen if self.judges_all or not seams else seams))
 
     def held_frames(self) -> range:
         """The frames that an edit here changes: this frame, or the whole hold that it belongs to."""

@@ -10,6 +10,7 @@ from PySide6.QtGui import QColor, QImage, QPainter, QPen, QPolygonF
 
 from rotopaint_ai.project.run_record import RunRecord
 from rotopaint_ui.drawing.ramp import LOST, ramp
+from rotopaint_ui.session.error_scale import ErrorScale
 from rotopaint_ui.timeline.axis import LEFT, Axis
 
 BARS, ROW = 24, 5
@@ -28,7 +29,7 @@ class Rows:
     run: RunRecord
     names: tuple[str, ...]
     axis: Axis
-    bad_px: float
+    scale: ErrorScale
     settled: Settled
 
 
@@ -48,16 +49,16 @@ class HeatRows:
 
 
 def paint_bars(
-    painter: QPainter, axis: Axis, y: float, errors: Mapping[int, float], bad_px: float, settled: Collection[int]
+    painter: QPainter, axis: Axis, y: float, errors: Mapping[int, float], scale: ErrorScale, settled: Collection[int]
 ) -> None:
     """A bar per frame: its colour says how large the error may be, its height how it ranks among the others; a cross
-    where lost. Differences smaller than `bad_px` are not blown up.
+    where lost. Differences smaller than the scale are not blown up.
 
     Frames that a person has `settled` are grey and low: what is left in colour is what there is to do.
     """
     known = [error for frame, error in errors.items() if error != float("inf") and frame not in settled]
     least, most = min(known, default=0.0), max(known, default=0.0)
-    room = max(most - least, bad_px)
+    room = max(most - least, scale.span)
     gap = 1.0 if axis.cell > 4 else 0.0
     for frame, error in errors.items():
         left, width = axis.x_of(frame), max(axis.cell - gap, 1.0)
@@ -68,7 +69,7 @@ def paint_bars(
             _paint_cross(painter, QPointF(left + width / 2, y + BARS / 2))
         else:
             height = BARS * (_LEAST + (1 - _LEAST) * (error - least) / room)
-            painter.fillRect(QRectF(left, y + BARS - height, width, height), ramp(error / bad_px))
+            painter.fillRect(QRectF(left, y + BARS - height, width, height), ramp(scale.share(error)))
 
 
 def paint_doubts(painter: QPainter, axis: Axis, y: float, frames: Iterable[int]) -> None:
@@ -105,7 +106,7 @@ def _drawn(rows: Rows) -> QImage:
                 painter.fillRect(QRectF(left - LEFT, ROW * index, width, ROW - 1), SETTLED)
             elif found:
                 worst = max(found)
-                colour = LOST if worst == float("inf") else ramp(worst / rows.bad_px)
+                colour = LOST if worst == float("inf") else ramp(rows.scale.share(worst))
                 painter.fillRect(QRectF(left - LEFT, ROW * index, width, ROW - 1), colour)
     painter.end()
     return image

@@ -14,7 +14,7 @@ from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
 
 from rotopaint_ai.project.run_record import RunRecord
 from rotopaint_ai.shapes.roto import RotoDocument
-from rotopaint_ui.drawing.ramp import BAD_SHARE
+from rotopaint_ui.drawing.labels import paint_label
 from rotopaint_ui.drawing.render import resized
 from rotopaint_ui.engine.frame_cache import PLATE, FrameCache
 from rotopaint_ui.session.key_diff import KeyDiff
@@ -30,6 +30,7 @@ from rotopaint_ui.timeline.reach_strip import REACH, end_at, paint_reach
 from rotopaint_ui.timeline.strips import GAP, GROUND, RULER, THUMBS
 
 MOST_ROWS = 24
+ROW_LABEL_PX = 18
 _FAINT = 0.35  # brackets of other frames
 
 
@@ -48,8 +49,8 @@ class Timeline(QWidget):
         self._session, self._frames = session, frame_cache
         self._rows = HeatRows()
         self._axis: Axis | None = None
-        self._done: tuple[object, object, Settled, RunRecord] | None = None
-        self._left: tuple[Settled, RunRecord, str | None, range, dict[int, float]] | None = None
+        self._done: tuple[object, object, Settled, int, object] | None = None
+        self._left: tuple[Settled, RunRecord, object, range, dict[int, float]] | None = None
         self._keys: tuple[RotoDocument | None, str | None, dict[int, str]] = (None, None, {})
         self._held_end: End | None = None
         self._pan: float | None = None
@@ -170,13 +171,13 @@ class Timeline(QWidget):
         broken = {frame for name, frame in self._frames.broken if name == PLATE}
         strips.paint_thumbs(painter, axis, tops["thumbs"], plate, thumbs, broken)
         strips.paint_holds(painter, axis, tops["thumbs"] + 1, session.run.held)
-        settled, bad_px = self._settled(), BAD_SHARE * plate.width
+        settled, scale = self._settled(), session.error_scale()
         done = settled.get(session.selection.shape or "", frozenset())
-        paint_bars(painter, axis, tops["bars"], self._errors(axis), bad_px, done)
+        paint_bars(painter, axis, tops["bars"], self._errors(axis), scale, done)
         paint_doubts(painter, axis, tops["bars"], self.doubted)
         names = self._shape_names()[:MOST_ROWS]
         if names:
-            rows = Rows(session.run, names, axis, bad_px, settled)
+            rows = Rows(session.run, names, axis, scale, settled)
             painter.drawImage(strips.strip(axis, tops["rows"], 0).topLeft(), self._rows.image(rows))
             self._paint_chosen_row(painter, axis, tops["rows"], names)
         paint_keys(painter, axis, tops["keys"], self._key_sources(), session.state.crops)
@@ -199,17 +200,18 @@ class Timeline(QWidget):
 
     def _settled(self) -> Settled:
         """Frames that a person is done with: by shape, and ("") those that N passes over."""
-        state, run = self._session.state, self._session.run
+        state, run, reviewed = self._session.state, self._session.run, self._session.reviewed()
         done = self._done
         if done is None or (
             not self._session.edits.is_dragging
-            and (done[0] is not state.document or done[1] != state.marks or done[3] is not run)
+            and (done[0] is not state.document or done[1] != state.marks or done[3:] != (id(run), reviewed))
         ):
             accepted = frozenset(frame for frame, mark in state.marks.items() if mark == "accepted")
             by_shape = {name: accepted | frames for name, frames in self._session.review.keyed_frames().items()}
-            by_shape[""] = accepted | self._session.review.settled_frames()
+            by_shape[""] = accepted | self._session.review.settled_frames(reviewed)
             same = done is not None and done[2] == by_shape  # the rows are drawn anew for another one
-            done = self._done = state.document, state.marks, done[2] if done is not None and same else by_shape, run
+            kept = done[2] if done is not None and same else by_shape
+            done = self._done = state.document, state.marks, kept, id(run), reviewed
         return done[2]
 
     def _paint_chosen_row(self, painter: QPainter, axis: Axis, y: float, names: tuple[str, ...]) -> None:
@@ -219,6 +221,8 @@ class Timeline(QWidget):
             painter.setPen(QColor("#ffffff"))
             painter.setBrush(Qt.BrushStyle.NoBrush)
             painter.drawRect(area.adjusted(0, -1, -1, 0))
+            named = self._session.names.of(chosen)
+            paint_label(painter, QPointF(area.left() + 4, area.center().y() - ROW_LABEL_PX / 2), named)
 
     def _paint_labels(self, painter: QPainter) -> None:
         tops = self._tops()
@@ -229,15 +233,14 @@ class Timeline(QWidget):
             strips.paint_label(painter, "shapes", tops["rows"], min(self._n_rows, MOST_ROWS) * ROW)
 
     def _errors(self, axis: Axis) -> Mapping[int, float]:
-        """Of the selected shape; of none, the worst that no person has keyed, or of all where nothing is left."""
-        name, run, settled = self._session.selection.shape, self._session.run, self._settled()
+        """The worst of the shapes that frames are judged by and that no person has keyed, of all where none is left."""
+        name, run, settled = self._session.reviewed(), self._session.run, self._settled()
         old = self._left
         if old is None or old[0] is not settled or old[1] is not run or old[2:4] != (name, axis.frames):
-            found = {frame: run.error_at(frame, name) for frame in axis.frames}
-            if name is None:
-                keyed = {shape: frames for shape, frames in settled.items() if shape}
-                left = {frame: run.error_left(frame, keyed) for frame in axis.frames}
-                found |= {frame: error for frame, error in left.items() if error is not None}
+            found = {frame: run.error_left(frame, {}, name) for frame in axis.frames}
+            keyed = {shape: frames for shape, frames in settled.items() if shape}
+            left = {frame: run.error_left(frame, keyed, name) for frame in axis.frames}
+            found |= {frame: error for frame, error in left.items() if error is not None}
             errors = {frame: error for frame, error in found.items() if error is not None}
             old = self._left = settled, run, name, axis.frames, errors
         return old[4]
@@ -321,7 +324,7 @@ class Timeline(QWidget):
             lines.append(session.run.failed[frame])
         elif frame in session.run.lost:
             lines.append("face not found")
-        elif (error := session.run.error_at(frame)) is not None:
+        elif (error := session.run.error_left(frame, {}, session.reviewed())) is not None:
             lines.append(f"expected error {error:.2f} px")
         first, last = session.run.hold_of(frame)
         if last > first:

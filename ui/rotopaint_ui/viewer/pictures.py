@@ -45,17 +45,17 @@ class Pictures(QObject):
         return keys[0], keys[1], self.version, self._frames.broken.get((PLATE, frame))
 
     def paint(self, painter: QPainter, area: QRectF, *, wipe: Wipe | None, shows_clean: bool) -> None:
-        """Plate, clean plate, or both with a wipe between them; a frame around the plate."""
+        """Plate, clean plate, or both with a wipe between them, which comes first; a frame around the plate."""
         frame = self._session.frame
         plate, clean = self._frames.image(PLATE, frame), self._frames.image(CLEAN, frame)
-        if shows_clean and clean is not None:
+        if shows_clean and wipe is None and clean is not None:
             self._paint_image(painter, clean, area)
         elif plate is None:
             self._paint_missing(painter, area)
         else:
             self._last = self._session.plate, plate
             self._paint_image(painter, plate, area)
-        if wipe is not None and clean is not None and not shows_clean:
+        if wipe is not None and clean is not None:
             painter.save()
             side = QPainterPath()
             side.addPolygon(wipe.clean_side(area))

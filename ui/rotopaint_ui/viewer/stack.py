@@ -12,6 +12,7 @@ from PySide6.QtCore import QPointF, QRect, QRectF, QSize
 from PySide6.QtGui import QColor, QFont, QPainter, QPixmap
 
 from rotopaint_ai.shapes.roto import Landmark
+from rotopaint_ui.drawing.labels import paint_label
 from rotopaint_ui.drawing.render import (
     Overlay,
     View,
@@ -20,7 +21,7 @@ from rotopaint_ui.drawing.render import (
     paint_landmarks,
     paint_matte,
 )
-from rotopaint_ui.engine.frame_cache import PLATE, FrameCache
+from rotopaint_ui.engine.frame_cache import CLEAN, PLATE, FrameCache
 from rotopaint_ui.session.session import Session
 from rotopaint_ui.tools.toolbox import crop_at
 from rotopaint_ui.viewer.loupe import Loupe, paint_loupe
@@ -121,7 +122,10 @@ class Stack:
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         self._paint_moving(painter, scene)
         if scene.shown.wipe is not None:
-            paint_wipe(painter, scene.shown.wipe, scene.area, has_clean=scene.facts[1][1] != 0)  # type: ignore[index]
+            paint_wipe(painter, scene.shown.wipe, scene.area, clean=self._clean_name())
+        elif scene.shown.shows_clean:
+            corner = scene.area.intersected(QRectF(0, 0, *scene.shown.size)).topLeft()
+            paint_label(painter, corner + QPointF(10, 10), self._clean_name())
         if scene.loupe is not None:
             image = self._frames.image(PLATE, self._session.frame)
             paint_loupe(painter, scene.loupe, image, scene.moving or scene.still)
@@ -133,6 +137,13 @@ class Stack:
         return scene.moving_box().united(self._scene.moving_box()).toAlignedRect()
 
     # --- parts
+
+    def _clean_name(self) -> str:
+        """What is shown for the clean plate."""
+        frame = self._session.frame
+        if self._frames.is_replaced(CLEAN, frame):
+            return "preview"
+        return "clean plate" if self._frames.image(CLEAN, frame) is not None else "no clean frame yet"
 
     def _moving(self, outlines: list[Outline]) -> list[Outline]:
         """The shapes that the gesture under way has changed."""

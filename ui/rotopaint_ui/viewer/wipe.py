@@ -73,8 +73,8 @@ class Wipe:
         return replace(self, degrees=degrees)
 
 
-def paint_wipe(painter: QPainter, wipe: Wipe, area: QRectF, *, has_clean: bool) -> None:
-    """The line, its handles, and the names of the two sides."""
+def paint_wipe(painter: QPainter, wipe: Wipe, area: QRectF, *, clean: str) -> None:
+    """The line, its handles, and the names of the two sides; `clean` is that of the clean plate's."""
     middle, along = wipe.middle(area), wipe.along()
     reach = area.width() + area.height()
     painter.save()
@@ -94,4 +94,4 @@ def paint_wipe(painter: QPainter, wipe: Wipe, area: QRectF, *, has_clean: bool) 
     across = wipe.across() * 12.0
     is_mirrored = across.x() < 0
     paint_label(painter, middle - across, "plate", is_right=not is_mirrored)
-    paint_label(painter, middle + across, "clean" if has_clean else "no clean frame yet", is_right=is_mirrored)
+    paint_label(painter, middle + across, clean, is_right=is_mirrored)

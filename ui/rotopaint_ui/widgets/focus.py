@@ -3,12 +3,13 @@
 Shortcuts win over widgets in Qt unless somebody takes the key first. Numbers, names and lists are worked with the keys
 that a widget of that kind answers to everywhere; with Ctrl or Alt a key stays the panel's, whoever has the focus. A
 shortcut takes the number that was being typed first; Esc leaves what is typed, Ctrl+Z then undoes the typing alone.
-Return presses the button that has the focus, in every window.
+Return presses the button that has the focus, in every window. Choosing something, or Return in a field of the panel,
+hands the focus to the viewer; a click on a row of a list leaves it there.
 """
 
 from __future__ import annotations
 
-from PySide6.QtCore import QEvent, QObject, Qt
+from PySide6.QtCore import QEvent, QObject, Qt, QTimer
 from PySide6.QtGui import QKeyEvent, QKeySequence
 from PySide6.QtWidgets import (
     QAbstractButton,
@@ -78,16 +79,27 @@ class Guard(QObject):
         panel.installEventFilter(self)  # what nobody inside has taken comes up to it
         for choice in panel.findChildren(QComboBox):
             choice.view().installEventFilter(self)  # in a window of its own
+        for field in panel.findChildren(QLineEdit):
+            field.returnPressed.connect(self._hand_on)
+        for rows in panel.findChildren(QAbstractItemView):
+            if rows.window().windowType() != Qt.WindowType.Popup:
+                _leave_to_tab(rows)
         for each in panel.findChildren(QAbstractButton) + panel.findChildren(QAbstractSlider):
             _leave_to_tab(each)
             each.installEventFilter(self)
         for box in panel.findChildren(QAbstractSpinBox):
             box.installEventFilter(self)
 
+    def _hand_on(self) -> None:
+        """Something was chosen: the keys that follow are the viewer's, once Qt is done with the widget."""
+        QTimer.singleShot(0, self._viewer, self._viewer.setFocus)
+
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         """Take a key before it becomes a shortcut, so that it comes to the widget."""
         if isinstance(watched, QSpinBox | QDoubleSpinBox):
             return isinstance(event, QKeyEvent) and self._in_number(watched, event)
+        if event.type() == QEvent.Type.Hide and isinstance(watched, QAbstractItemView):
+            self._hand_on()  # a row of an open choice was taken, or none
         is_click = event.type() == QEvent.Type.MouseButtonPress
         if is_click and isinstance(QApplication.focusWidget(), _FIELDS):
             self._viewer.setFocus()  # what was typed holds, and the keys that follow are the viewer's
@@ -108,6 +120,8 @@ class Guard(QObject):
             if leaves:
                 box.setValue(box.value())  # type: ignore[arg-type]  # what stood there before it was typed over
                 self._viewer.setFocus()
+            elif event.key() in _RETURN:
+                self._hand_on()  # the box has taken the number by then
             return leaves
         if event.type() != QEvent.Type.ShortcutOverride:
             return False

@@ -45,12 +45,27 @@ def padded(box: B) -> B:
     return box
 
 
-def put(box: QDoubleSpinBox, value: float) -> None:
-    """Show a value, unless the artist is typing one; the box does not take it for a change of theirs."""
-    if not is_typed(box):
-        box.blockSignals(True)
-        box.setValue(value)
-        box.blockSignals(False)
+MIXED = "mixed"
+
+
+def put(box: QDoubleSpinBox, *values: float) -> None:
+    """Show a value, `mixed` where there are several, unless the artist is typing one; the box does not take it for a
+    change of theirs.
+
+    A box that shows `mixed` stands one step below its range, so that any number that is typed is a change.
+    """
+    if is_typed(box):
+        return
+    low = box.property("low")
+    if low is None:
+        low = box.minimum()
+        box.setProperty("low", low)
+    is_mixed = len(set(values)) > 1
+    box.blockSignals(True)
+    box.setMinimum(low - box.singleStep() if is_mixed else low)
+    box.setSpecialValueText(MIXED if is_mixed else "")
+    box.setValue(box.minimum() if is_mixed else values[0])
+    box.blockSignals(False)
 
 
 def note(text: str = "") -> QLabel:
