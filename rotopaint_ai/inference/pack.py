@@ -56,6 +56,8 @@ FILL_CHANNELS, FILL_ANSWERS = 11, 7  # and it takes and gives so many values a s
 
 _NEEDED = (SHEET, LANDMARKS, SHAPES)
 _VOUCHED = ("*.onnx", "*.data", SHEET)  # what a card must hash: models, their outside weights, the sheet
+# StringStringEntryProto{key: "location", value: a name of less than 128 bytes} of TensorProto.external_data, onnx.proto
+_LOCATION = re.compile(rb"\x0a\x08location\x12([\x01-\x7f])", re.DOTALL)
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 _CARD_LIMIT_BYTES = 4_000_000
 
@@ -341,7 +343,26 @@ def _read_card(folder: Path) -> dict[str, Any]:
 
 
 def _vouched(folder: Path) -> list[Path]:
-    return sorted({path for pattern in _VOUCHED for path in folder.glob(pattern) if path.is_file()})
+    """What a card must hash: models, the files that their weights lie in whatever they are called, the sheet.
+
+    Raises: PackError where weights lie elsewhere than beside their model.
+    """
+    found = {path for pattern in _VOUCHED for path in folder.glob(pattern) if path.is_file()}
+    for model in sorted(path for path in found if path.suffix == ".onnx"):
+        for name in _weight_files(model):
+            if not _PLAIN_NAME.fullmatch(name):
+                raise PackError(f"{model}: its weights lie in '{name}'; wanted a plain name of a file beside it")
+            found.add(folder / name)
+    return sorted(path for path in found if path.is_file())
+
+
+def _weight_files(model: Path) -> set[str]:
+    """The files beside a model that tensors of it lie in, as the model names them."""
+    content = model.read_bytes()
+    return {
+        content[match.end() : match.end() + match[1][0]].decode("utf-8", "replace")
+        for match in _LOCATION.finditer(content)
+    }
 
 
 def _check_files(folder: Path, wanted: Mapping[str, str]) -> None:

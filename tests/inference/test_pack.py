@@ -7,10 +7,11 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from rotopaint_ai.errors import PackError
-from rotopaint_ai.inference.pack import find_pack, load_pack, write_card
+from rotopaint_ai.inference.pack import find_pack, load_pack, sha256, write_card
 
 from .conftest import SHEET, SIZE, PackMaker
 
@@ -65,6 +66,22 @@ def test_weights_beside_the_card_are_refused(make_pack: PackMaker) -> None:
     folder = make_pack()
     (folder / "landmarks.onnx.data").write_bytes(b"weights")
     with pytest.raises(PackError, match=r"does not vouch for landmarks\.onnx\.data"):
+        load_pack(folder)
+
+
+@pytest.mark.parametrize(("location", "refusal"), [("weights.bin", "does not vouch for"), ("../w", "wanted a plain")])
+def test_weights_of_any_name_beside_a_model_are_hashed(make_pack: PackMaker, location: str, refusal: str) -> None:
+    onnx = pytest.importorskip("onnx")
+    folder = make_pack()
+    model = onnx.load(folder / "landmarks.onnx")
+    values = np.arange(300, dtype=np.float32)
+    model.graph.initializer.append(onnx.numpy_helper.from_array(values, "extra"))
+    onnx.external_data_helper.set_external_data(model.graph.initializer[-1], location)
+    model.graph.initializer[-1].ClearField("raw_data")
+    (folder / "landmarks.onnx").write_bytes(model.SerializeToString())
+    (folder / location).write_bytes(values.tobytes())
+    _edit(folder, lambda card: card["files"].update({"landmarks.onnx": sha256(folder / "landmarks.onnx")}))
+    with pytest.raises(PackError, match=refusal):
         load_pack(folder)
 
 
