@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 from rotopaint_ai.cli.watch import stopping_on_signals
 from rotopaint_ai.jobs import Cancel
 
-EXIT_CODES = "exit codes: 0 measured, and not worse than --against; 2 wrong use; 4 worse than --against (see the table)"
+EXIT_CODES = (
+    "exit codes: 0 measured, and not worse than --against; 2 wrong use; 4 worse than --against (see the table), or "
+    "measured on frames that the pack has learned from"
+)
 SPLITS: Final = ("train", "val", "test")
 ALL: Final = "all"
+_MOST_SHOTS: Final = 6  # named in one line
 LINES = (
     ("landmarks mean", "px", ("landmarks_px", "mean")),
     ("landmarks 95 %", "px", ("landmarks_px", "p95")),
@@ -52,23 +56,29 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def execute(arguments: argparse.Namespace) -> int:
     """Do it and return the exit code."""
     from rotopaint_ai.cli import OK, WORSE
+    from rotopaint_ai.training.data.dataset import read_dataset
     from rotopaint_ai.training.evaluation import gate
+    from rotopaint_ai.training.evaluation.evaluate import choose_samples, measure_pack
 
-    eyes = _eyes(arguments)
+    eyes, dataset = _eyes(arguments), read_dataset(arguments.dataset)
+    splits = _splits(arguments, dataset)
+    chosen = choose_samples(dataset, splits)
+    packs, notes = _packs(arguments, chosen)
     cancel = Cancel()
     with stopping_on_signals(cancel):
-        found = [_measured(arguments, pack, eyes, cancel.check) for pack in _packs(arguments)]
+        found = [measure_pack(pack, dataset, splits=splits, check=cancel.check, eyes=eyes) for pack in packs]
     results = [each.result for each in found]
-    compared = gate.compare(results[0], results[1], arguments.tolerance) if len(results) > 1 else []
+    compared = gate.compare(results[0], results[1], arguments.tolerance) if arguments.against else []
     _write(arguments, found[0], compared, results)
     print(table(results))
-    if left := not_measured(arguments, found[0].dataset):
-        print(left)
-    for line in _learned(found, _packs(arguments)):
+    for line in (*not_measured(arguments, dataset, chosen), *notes, *_learned(results, packs)):
         print(line)
-    if len(results) > 1:
-        print(gate.text(compared, (results[0]["pack"], results[1]["pack"])))
-    return WORSE if any(each.is_worse for each in compared) else OK
+    if not arguments.against:
+        return OK
+    print(gate.text(compared, (results[0]["pack"], results[1]["pack"])))
+    if results[0]["learned_frames"]:
+        print(f"gate: {results[0]['pack']} cannot pass on frames that it has learned from: {_shown_frames(results[0])}")
+    return WORSE if results[0]["learned_frames"] or any(each.is_worse for each in compared) else OK
 
 
 def _eyes(arguments: argparse.Namespace) -> tuple[str, str] | None:
@@ -84,53 +94,78 @@ def _eyes(arguments: argparse.Namespace) -> tuple[str, str] | None:
     return one.strip(), other.strip()
 
 
-def _packs(arguments: argparse.Namespace) -> list[str]:
-    return [arguments.pack, *([arguments.against] if arguments.against else [])]
-
-
-def _measured(arguments: argparse.Namespace, pack: str, eyes: tuple[str, str] | None, check: Callable[[], None]) -> Any:
+def _splits(arguments: argparse.Namespace, dataset: Any) -> Any:
     from rotopaint_ai.errors import UsageError
-    from rotopaint_ai.training.data.dataset import read_dataset
-    from rotopaint_ai.training.evaluation.evaluate import measure_pack
 
-    dataset = read_dataset(arguments.dataset)
     if arguments.split is None:
-        return measure_pack(pack, dataset, check=check, eyes=eyes)
+        return ("test",)
     if arguments.split == ALL:
-        return measure_pack(pack, dataset, splits=SPLITS, check=check, eyes=eyes)
+        return SPLITS
     if not len(dataset.rows_of(arguments.split)):
         have = sorted({sample.split for sample in dataset.samples})
         raise UsageError(f"--split {arguments.split}: data set '{dataset.name}' has none; it has {', '.join(have)}")
-    return measure_pack(pack, dataset, splits=(arguments.split,), check=check, eyes=eyes)
+    return (arguments.split,)
 
 
-def not_measured(arguments: argparse.Namespace, dataset: Any) -> str:
+def _packs(arguments: argparse.Namespace, chosen: Any) -> tuple[list[str], list[str]]:
+    """The packs to measure, and what is to be said of them: the gate takes one that has learned from the samples in the
+    last part of its training alone as it was before that."""
+    from rotopaint_ai.inference.pack import load_pack
+    from rotopaint_ai.training.evaluation.learned import learned_frames
+
+    if not arguments.against:
+        return [arguments.pack], []
+    packs, notes = [], []
+    for pack in (arguments.pack, arguments.against):
+        before = _before_last(pack)
+        learned = learned_frames(load_pack(pack).card, chosen) if before.is_dir() else {}
+        if learned and not learned_frames(load_pack(before).card, chosen):
+            notes.append(
+                f"gate: {pack} has learned from these samples at last; {before}, from before that, is measured"
+            )
+            pack = str(before)
+        packs.append(pack)
+    return packs, notes
+
+
+def _before_last(pack: str) -> Path:
+    """Where a training leaves its pack as it was before it learned from held-out samples as well."""
+    from rotopaint_ai.training.evaluation.learned import JUDGED
+
+    return Path(f"{pack.rstrip('/')}.run") / JUDGED
+
+
+def not_measured(arguments: argparse.Namespace, dataset: Any, chosen: Any) -> list[str]:
     """A line on samples that were left alone, where nobody chose."""
-    from rotopaint_ai.training.data.dataset import read_dataset
-
-    samples = read_dataset(arguments.dataset).samples
-    splits = {sample.split for sample in dataset.samples}
-    shots = dict.fromkeys(sample.shot for sample in samples if sample.split not in splits)
+    splits = {sample.split for sample in chosen.samples}
+    shots = dict.fromkeys(sample.shot for sample in dataset.samples if sample.split not in splits)
     if arguments.split is not None or not shots or "test" in splits:
-        return ""
-    left = sum(sample.split not in splits for sample in samples)
-    return (
+        return []
+    left = sum(sample.split not in splits for sample in dataset.samples)
+    return [
         f"not measured: {left} samples to learn from ({', '.join(list(shots)[:6])}); --split all takes them too, and "
         "'mine --test SHOT' marks shots for tests"
-    )
+    ]
 
 
-def _learned(found: Sequence[Any], packs: Sequence[str]) -> list[str]:
+def _learned(results: Sequence[Mapping[str, Any]], packs: Sequence[str]) -> list[str]:
     """What to know of figures that are of samples learned from."""
     lines = []
-    for result, pack in ((each.result, pack) for each, pack in zip(found, packs) if each.result["has_learned_them"]):
-        judged = Path(f"{pack.rstrip('/')}.run") / "judged"
-        before = f"; {judged} is the pack before it learned from held-out ones" if judged.is_dir() else ""
-        lines.append(
-            f"{result['pack']} has learned from some of these samples, its figures flatter it: 'mine --test SHOT' "
-            f"keeps shots for tests{before}"
-        )
+    for result, pack in zip(results, packs):
+        if result["has_learned_them"]:
+            before = _before_last(pack)
+            more = f"; {before} is the pack before it learned from held-out ones" if before.is_dir() else ""
+            lines.append(
+                f"{result['pack']} has learned from {_shown_frames(result) or 'some of these samples'}, its figures "
+                f"flatter it: 'mine --test SHOT' keeps shots for tests{more}"
+            )
     return lines
+
+
+def _shown_frames(result: Mapping[str, Any]) -> str:
+    shots = [f"{shot} {frames}" for shot, frames in result["learned_frames"].items()]
+    more = f" and {len(shots) - _MOST_SHOTS} more shots" if len(shots) > _MOST_SHOTS else ""
+    return "; ".join(shots[:_MOST_SHOTS]) + more
 
 
 def _write(

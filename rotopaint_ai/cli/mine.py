@@ -147,20 +147,21 @@ _LOSS_DB = 36.0  # below it a grain of film and the edge of a thin seam go soft
 
 def _pack(folder: Path, shard_mb: float, quality: str) -> None:
     """Put a data set's pictures into tars, and remove the single files once the index stands."""
-    from shutil import rmtree
-
     from rotopaint_ai.training.data.shards.write import Recoder, pack_dataset
+    from rotopaint_ai.training.mining.samples import remove_pictures
 
     coding: Any = quality if quality in (PLANES, RAW) else None if quality == CUT else int(quality)
     recode = None if coding is None else Recoder(coding)
     pack_dataset(folder, folder, shard_mb=shard_mb, recode=recode)
-    rmtree(folder / "images", ignore_errors=True)
+    remove_pictures(folder)
     if recode is not None:
         share = recode.n_bytes / max(1, recode.n_bytes_before)
-        said = f"shards: {share:.0%} of the bytes, {recode.psnr_db:.1f} dB from the pictures as cut"
+        summary = f"shards: {share:.0%} of the bytes, {recode.psnr_db:.1f} dB from the pictures as cut"
         if recode.psnr_db < _LOSS_DB:
-            said += f"; warning: below {_LOSS_DB:.0f} dB fine detail is lost, mine again with a higher --shard-quality"
-        print(said, file=sys.stderr)
+            summary += (
+                f"; warning: below {_LOSS_DB:.0f} dB fine detail is lost, mine again with a better --shard-quality"
+            )
+        print(summary, file=sys.stderr)
 
 
 def _progress() -> Callable[[int, int], None]:

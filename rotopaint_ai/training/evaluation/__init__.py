@@ -10,6 +10,7 @@ Each file imports only from those above it:
     learning_curve      how the error falls with the number of frames
     mattes              areas and boundaries of found and true mattes
     jitter              how found landmarks jitter, on moving frames and inside holds
+    learned             which frames a pack has learned from, by its card
     contact_sheets      the worst samples side by side
     page                the evaluation as one HTML file
     evaluate            all figures of a pack on a data set

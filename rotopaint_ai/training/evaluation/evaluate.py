@@ -8,7 +8,7 @@ Letters: N samples, L landmarks, K shapes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -31,6 +31,7 @@ from rotopaint_ai.training.evaluation.error_statistics import (
     spread,
 )
 from rotopaint_ai.training.evaluation.jitter import jitter_figures
+from rotopaint_ai.training.evaluation.learned import has_learned, learned_frames
 from rotopaint_ai.training.evaluation.mattes import TOLERANCES_PX, MatteFigures, measure
 from rotopaint_ai.training.evaluation.predictions import Predictions, predict
 
@@ -86,18 +87,10 @@ def measure_pack(
         "dataset": chosen.name,
         "splits": sorted({s.split for s in chosen.samples}),
         "has_learned_them": has_learned(loaded.card, chosen),
+        "learned_frames": learned_frames(loaded.card, chosen),
         **pack_metrics(chosen, predicted, eyes=eyes, most_mattes=most_mattes),
     }
     return PackEvaluation(chosen, predicted, result)
-
-
-def has_learned(card: Mapping[str, Any], measured: Dataset) -> bool:
-    """Whether a pack's card says that it has learned from some of the samples that it is measured on."""
-    training = card.get("training")
-    if not isinstance(training, Mapping) or not set(str(training.get("data")).split(" + ")) & {measured.name}:
-        return False
-    seen = {"train", "val"} if training.get("learned_held_out_at_last") is True else {"train"}
-    return any(sample.split in seen for sample in measured.samples)
 
 
 def choose_samples(dataset: Dataset, splits: tuple[Split, ...]) -> Dataset:

@@ -5,9 +5,12 @@ Faces rendered on nothing are laid over made-up backgrounds, so that no model le
 
 from __future__ import annotations
 
+import contextlib
+import json
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
+from typing import Any
 
 import cv2
 import numpy as np
@@ -25,6 +28,7 @@ from rotopaint_ai.training.mining.vectorise import MinedTruth
 _LEAST_PX = 16
 _PIXEL_FOR_PIXEL = 1.12
 Pixels = npt.NDArray[np.uint8]
+IMAGES = "images"  # the folder of pictures in a data set
 _THUMB = 48  # pixels of the side of what frames are compared by
 _JPEG_QUALITY = 96
 Thumb = npt.NDArray[np.float32]
@@ -140,7 +144,7 @@ def cut_all(
         except PlateError as error:
             failed.append(f"{source.shot} {source.frame}: {error}")
             continue
-        image = f"images/{safe(source.character)}_{safe(source.shot)}_{source.frame:04d}.jpg"
+        image = f"{IMAGES}/{safe(source.character)}_{safe(source.shot)}_{source.frame:04d}.jpg"
         picture = cut_picture(frame, where)
         if source.truth.is_cut_out and source.truth.picture is not None:
             picture = over_background(picture, source.truth.picture, where, source.frame)
@@ -172,8 +176,36 @@ def clear_dataset(folder: Path) -> None:
     """
     if (folder / "dataset.json").is_file():
         (folder / "dataset.json").unlink()
-        for old in [*(folder / "images").glob("*.jpg"), *(folder / "mining").glob("*.jpg")]:
-            old.unlink()
+        remove_pictures(folder)
+        for line in _json_values(folder / "mining" / "suspicious.json"):
+            for issue in line if isinstance(line, list) else ():
+                _remove_own(folder / "mining", str(issue.get("picture")))
+
+
+def remove_pictures(folder: Path) -> None:
+    """Remove the pictures that a data set lists, and their folder where nothing else lies in it."""
+    for line in _json_values(folder / "samples.jsonl"):
+        name = PurePosixPath(str(line.get("image")))
+        if name.parent == PurePosixPath(IMAGES):
+            _remove_own(folder / IMAGES, name.name)
+    with contextlib.suppress(OSError):
+        (folder / IMAGES).rmdir()
+
+
+def _json_values(path: Path) -> list[Any]:
+    """The values of a JSON file, or of each line of a .jsonl; none of what cannot be read."""
+    try:
+        text = path.read_text(encoding="utf-8")
+        texts = text.splitlines() if path.suffix == ".jsonl" else [text]
+        return [json.loads(each) for each in texts if each.strip()]
+    except (OSError, ValueError):
+        return []
+
+
+def _remove_own(folder: Path, name: str) -> None:
+    """Remove a picture that we wrote; what a link leads to is somebody else's."""
+    if not folder.is_symlink() and PurePosixPath(name).name == name and name.endswith(".jpg"):
+        (folder / name).unlink(missing_ok=True)
 
 
 def remove_unused(folder: Path, kept: set[str], pictures: Iterable[WrittenPicture]) -> None:

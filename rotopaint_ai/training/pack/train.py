@@ -31,6 +31,7 @@ from rotopaint_ai.training.data.dataset import Dataset, Memory, face_side, join,
 from rotopaint_ai.training.data.rigid_structure import choose_relief
 from rotopaint_ai.training.data.seam_widths import with_seam_widths
 from rotopaint_ai.training.evaluation.evaluate import FACE_WIDTH, evaluate
+from rotopaint_ai.training.evaluation.learned import AT_LAST, JUDGED, card_frames
 from rotopaint_ai.training.models.landmarks.net import LandmarkNet
 from rotopaint_ai.training.models.landmarks.preview import Splines
 from rotopaint_ai.training.models.landmarks.task import Task, Trained, build_net, fit_landmarks
@@ -128,7 +129,7 @@ def train(
     with watch.measuring("seams"):
         seams = teach_seams(plan, data, chosen, held_memory, find_seam_model(init), run_folder, stop.check)
     everything = data.subset(data.rows_of("train", "val"))
-    card = _card(plan, data, trained, name or folder.name, licence, command, taken, chosen, seams)
+    card = _card(plan, data, trained, name or folder.name, licence, command, taken, chosen, seams, init)
 
     def put(where: Path, net: LandmarkNet, source: Dataset) -> dict[str, float]:
         return write_pack(
@@ -146,7 +147,7 @@ def train(
         )
 
     with watch.measuring("export"):
-        judged = folder if trained.net is trained.judged else run_folder / "judged"
+        judged = folder if trained.net is trained.judged else run_folder / JUDGED
         parity = put(judged, trained.judged, learn)
         if judged != folder:
             parity = put(folder, trained.net, everything)
@@ -299,6 +300,7 @@ def _card(
     taken: Taken | None,
     chosen: Chosen,
     seams: Seams,
+    init: str | Path | None,
 ) -> dict[str, Any]:
     return {
         "name": name,
@@ -317,11 +319,12 @@ def _card(
             "data_licence": data.licence,
             "train_samples": len(data.rows_of("train")),
             "held_out_samples": len(data.rows_of("val")),
+            **card_frames(data, init),
             "characters": len({sample.character for sample in data.samples}),
             "init": _said(taken),
             **chosen.facts(data.sheet),
             **({"seam": seams.facts} if seams.facts else {}),
-            "learned_held_out_at_last": trained.net is not trained.judged,
+            AT_LAST: trained.net is not trained.judged,
             "steps": trained.steps,
             "minutes": round(trained.minutes, 2),
             "images_per_s": round(float(np.mean([row.images_per_s for row in trained.rows])), 1)
@@ -333,7 +336,7 @@ def _card(
 
 def _not_yet(card: dict[str, Any]) -> dict[str, Any]:
     """The card of a pack before it learns from held-out samples as well."""
-    return {**card, "training": {**card["training"], "learned_held_out_at_last": False}}
+    return {**card, "training": {**card["training"], AT_LAST: False}}
 
 
 def _judge(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import copy
 import json
 import os
@@ -13,9 +14,12 @@ from typing import Any
 
 import pytest
 
+from rotopaint_ai.cli import evaluate as command
+from rotopaint_ai.cli import main
 from rotopaint_ai.exchange import document
-from rotopaint_ai.inference.pack import load_pack, write_card
+from rotopaint_ai.inference.pack import load_card, load_pack, write_card
 from rotopaint_ai.shapes.roto import RotoDocument
+from rotopaint_ai.training.data.dataset import read_dataset
 from rotopaint_ai.training.evaluation import gate
 from rotopaint_ai.training.mining.mine import mine
 from rotopaint_ai.training.mining.options import MineOptions
@@ -139,3 +143,40 @@ def test_the_shipped_pack_is_not_worse_than_itself(dataset: Path) -> None:
     assert refused.returncode == 2
     assert refused.stderr.startswith("rotopaint evaluate: --eyes nobody: no such landmark")
     assert len(refused.stderr.splitlines()) == 1
+
+
+def _taught(folder: Path, frames: str, **training: Any) -> Path:
+    """The shipped pack, its card saying that it has learned from frames of the sample shot."""
+    shutil.copytree(load_pack(None).folder, folder)
+    card = load_card(folder)
+    samples = {"frames": {"sample": {"sample": frames}} if frames else {}}
+    write_card(folder, {**card, "name": "taught", "training": {**card["training"], **samples, **training}})
+    return folder
+
+
+def _named(dataset: Path) -> Path:
+    lines = [json.loads(line) for line in (dataset / "samples.jsonl").read_text(encoding="utf-8").splitlines()]
+    named = [{**line, "character": "sample", "shot": "sample"} for line in lines]
+    (dataset / "samples.jsonl").write_text("".join(json.dumps(line) + "\n" for line in named), encoding="utf-8")
+    return dataset
+
+
+def test_a_pack_does_not_pass_on_frames_that_it_has_learned_from(
+    dataset: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = _named(Path(shutil.copytree(dataset, tmp_path / "set")))
+    taught = _taught(tmp_path / "taught", "1003-1040")
+    assert main(["evaluate", str(taught), str(data), "--against", "puppet"]) == 4
+    assert "gate: taught cannot pass on frames that it has learned from: sample 1003-1004" in capsys.readouterr().out
+
+
+def test_the_gate_takes_a_pack_as_it_was_before_it_learned_from_held_out_frames(dataset: Path, tmp_path: Path) -> None:
+    data = read_dataset(_named(Path(shutil.copytree(dataset, tmp_path / "set"))))
+    at_last = {"frames_at_last": {"sample": {"sample": "1001-1004"}}}
+    taught = _taught(tmp_path / "taught", "", **at_last, learned_held_out_at_last=True)
+    arguments = argparse.Namespace(pack=str(taught), against="puppet")
+    assert command._packs(arguments, data) == ([str(taught), "puppet"], [])
+    before = _taught(tmp_path / "taught.run" / "judged", "", **at_last, learned_held_out_at_last=False)
+    packs, (note,) = command._packs(arguments, data)
+    assert packs == [str(before), "puppet"]
+    assert note.startswith(f"gate: {taught} has learned from these samples at last")

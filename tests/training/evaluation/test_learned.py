@@ -6,10 +6,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from rotopaint_ai.training.data.dataset import Dataset, Split, read_dataset
-from rotopaint_ai.training.evaluation.evaluate import has_learned
+from rotopaint_ai.training.evaluation import learned
+from rotopaint_ai.training.evaluation.learned import AT_LAST, card_frames, has_learned, learned_frames
 
 
 def measured_on(data: Dataset, split: Split) -> Dataset:
@@ -17,12 +19,35 @@ def measured_on(data: Dataset, split: Split) -> Dataset:
 
 
 @pytest.mark.parametrize(
-    ("split", "at_last", "learned"),
+    ("split", "at_last", "is_learned"),
     [("train", False, True), ("val", False, False), ("val", True, True), ("test", True, False)],
 )
-def test_a_card_tells_what_was_learned_from(faces: Path, split: Split, at_last: bool, learned: bool) -> None:
+def test_a_card_tells_what_was_learned_from(faces: Path, split: Split, at_last: bool, is_learned: bool) -> None:
     data = measured_on(read_dataset(faces), split)
     training: dict[str, Any] = {"data": f"corrections + {data.name}", "learned_held_out_at_last": at_last}
-    assert has_learned({"training": training}, data) is learned
+    assert has_learned({"training": training}, data) is is_learned
     assert not has_learned({"training": {**training, "data": "another show"}}, data)
     assert not has_learned({}, data)  # somebody else's pack says nothing
+
+
+def test_a_card_names_the_frames_of_its_training_and_of_the_pack_it_started_from(
+    faces: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = read_dataset(faces)
+    marked = replace(
+        data, samples=tuple(replace(s, split="val" if s.frame % 7 == 0 else s.split) for s in data.samples)
+    )
+    train, val = marked.rows_of("train"), marked.rows_of("val")
+    first = {"training": {**card_frames(marked.subset(train[:4]), "none"), AT_LAST: True}}
+    monkeypatch.setattr(learned, "find_pack", lambda pack: tmp_path)
+    monkeypatch.setattr(learned, "load_card", lambda folder: first)
+    second = {"training": {**card_frames(marked.subset(np.concatenate((train[6:8], val))), tmp_path), AT_LAST: False}}
+    wanted = {(s.shot, s.frame) for row in (*train[:4], *train[6:8]) for s in (marked.samples[row],)}
+    for row, sample in enumerate(marked.samples):
+        assert has_learned(second, marked.subset(np.array([row]))) is ((sample.shot, sample.frame) in wanted)
+    at_last = {"training": {**second["training"], AT_LAST: True}}
+    assert has_learned(at_last, marked.subset(val))
+    elsewhere = replace(marked, samples=tuple(replace(sample, shot="test01") for sample in marked.samples))
+    assert not has_learned(at_last, elsewhere)
+    shot = marked.samples[train[0]].shot
+    assert learned_frames(second, marked)[shot].startswith(str(marked.samples[train[0]].frame))
