@@ -23,16 +23,23 @@ Six = tuple[float, float, float, float, float, float]
 
 
 def keys_of(
-    curves: Sequence[tuple[NukeCurve, ...]], moved: Motion, shape: NukeShape, height: int, report: Callable[[str], None]
+    curves: Sequence[tuple[NukeCurve, ...]],
+    moved: Motion,
+    shape: NukeShape,
+    height: int,
+    report: Callable[[str], None],
+    *,
+    lift: int = 0,
 ) -> dict[int | None, Key]:
     """Keys by frame in plate space; a shape without animation has one, under None.
 
     `curves` are six components for each control point, two for a B-spline's; `report` hears what had to change.
+    `lift` is how much higher the plate of `height` is than the one that the node was drawn for.
     """
     times = sorted({key.time for row in curves for curve in row for key in curve.keys}.union(moved.times))
     if not curves:
         return {}
-    place = _placer(curves, moved, shape, height)
+    place = _placer(curves, moved, shape, height, lift)
     if not times:
         return {None: Key(place(0.0), "human")}
     frames = sorted({whole for time in times for whole in (math.floor(time), math.ceil(time))})
@@ -91,7 +98,7 @@ def _all_step(curves: Sequence[tuple[NukeCurve, ...]], frame: int) -> bool:
 
 
 def _placer(
-    curves: Sequence[tuple[NukeCurve, ...]], moved: Motion, shape: NukeShape, height: int
+    curves: Sequence[tuple[NukeCurve, ...]], moved: Motion, shape: NukeShape, height: int, lift: int
 ) -> Callable[[float], Points]:
     """A function that gives the control points in plate space at a frame, each frame worked out once.
 
@@ -109,6 +116,8 @@ def _placer(
             if not moved.is_identity:
                 matrix = moved.at(frame)
                 sixes = [_transformed(matrix, six) for six in sixes]
+            if lift:
+                sixes = [(*six[:3], six[3] + lift, *six[4:]) for six in sixes]
             known[frame] = tuple(
                 ControlPoint(x, height - y, left_x, -left_y, right_x, -right_y)
                 for left_x, left_y, x, y, right_x, right_y in (_rounded(six, shape.name) for six in sixes)

@@ -13,25 +13,24 @@ from dataclasses import dataclass
 
 from rotopaint_ai.errors import DocumentError
 from rotopaint_ai.exchange import nuke_curves, nuke_script, parsing
-from rotopaint_ai.exchange.limits import check_range, check_size
+from rotopaint_ai.exchange.limits import check_range
+from rotopaint_ai.exchange.nuke_attributes import attribute, curve_of, report_attributes, report_expressions
 from rotopaint_ai.exchange.nuke_keys import keys_of
 from rotopaint_ai.exchange.nuke_motion import Motion
+from rotopaint_ai.exchange.nuke_script import ScriptNode
+from rotopaint_ai.exchange.nuke_size import NODE_KINDS as NODE_KINDS
+from rotopaint_ai.exchange.nuke_size import NamedTree, PlateSizes, Size, pixel_aspect, plate_sizes
 from rotopaint_ai.exchange.nuke_tree import (
-    CYCLE,
     OPEN,
     CurvesTree,
     NukeCurve,
     NukeLayer,
     NukeShape,
     NukeStroke,
-    Views,
     plain,
     values_of,
 )
 from rotopaint_ai.shapes.roto import Key, RotoDocument, RotoShape
-
-NODE_KINDS = ("Roto", "RotoPaint")
-_FORMAT = re.compile(r"\s*(\d+)\s+(\d+)\b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,40 +59,53 @@ def read_text(
     *,
     width: int | None = None,
     height: int | None = None,
+    override: bool = False,
     node: str | None = None,
     where: str = "script",
 ) -> NukeReading:
     """Read every Roto and RotoPaint node of a script, or a bare `curves` value.
 
-    `width` and `height` are the plate's, wanted only where the script does not tell; where it tells otherwise,
-    DocumentError is raised, because a wrong height moves every shape. Closed shapes get role `matte`, open ones and
-    those with "seam" in their name `seam`. A shape without animation gets one key at the first frame. `node` picks one
-    node by name.
+    `width` and `height` are the plate's, wanted only where the script does not tell. Where it tells otherwise,
+    DocumentError is raised, because a wrong height moves every shape; `override` takes them all the same. Nodes of
+    other sizes are read each at its own. Closed shapes get role `matte`, open ones and those with "seam" in their name
+    `seam`. A shape without animation gets one key at the first frame. `node` picks one node by name. A shape that
+    cannot be read is left out and reported.
     """
-    nodes = list(nuke_script.nodes(text, where=where)) if not text.lstrip().startswith("{{") else []
+    is_bare = text.lstrip().startswith("{{")
+    nodes = [] if is_bare else list(nuke_script.nodes(text, where=where))
     nodes = [each for each in nodes if each.kind not in NODE_KINDS or node in (None, each.name, each.full_name)]
     losses: list[str] = []
-    trees = _trees(nodes, where, losses)
-    if text.lstrip().startswith("{{"):
-        trees = [("Roto1", nuke_curves.parse(text.strip()[1:-1], where=where))]
+    trees: list[NamedTree] = _trees(nodes, where, losses)
+    if is_bare:
+        trees = [("Roto1", nuke_curves.parse(text.strip()[1:-1], where=where), None)]
     if not trees and not any(each.kind in NODE_KINDS for each in nodes):
-        wanted = "" if node is None else f" called {node}"
-        others = sorted({each.kind for each in nodes if each.kind.startswith("SplineWarp")})
-        known = f" ({others[0]} is not read)" if others else ""
-        raise DocumentError(
-            f"{where}: holds no Roto or RotoPaint node{wanted}{known}; export the node that carries the shapes"
-        )
-    size = _size(nodes, trees, width, height, where, losses)
-    found = [each for name, tree in trees for each in _shapes(name, tree, size[1], len(trees) > 1, where, losses)]
+        raise _nothing_to_read(nodes, node, where)
+    asked = None if width is None or height is None else (width, height)
+    sizes = plate_sizes(nodes, trees, asked, override=override, where=where, losses=losses)
+    nodes_found = [_node(name, tree, sizes, len(trees) > 1, where) for name, tree, _ in trees]
+    found = [each for node_found in nodes_found for each in node_found.shapes]
+    failed = [error for node_found in nodes_found for error in node_found.failed]
+    if failed and not found:
+        raise failed[0]
+    losses += [line for node_found in nodes_found for line in node_found.losses]
     first, last = _range(found, nodes, where)
     shapes = tuple(_finish(each, name, first, last) for each, name in zip(found, _names(found, losses), strict=True))
-    document = RotoDocument(size[0], size[1], first, last, shapes=shapes, pixel_aspect=_aspect(nodes))
-    return NukeReading(document, tuple(losses), tuple(trees))
+    document = RotoDocument(*sizes.document, first, last, shapes=shapes, pixel_aspect=pixel_aspect(nodes))
+    return NukeReading(document, tuple(losses), tuple((name, tree) for name, tree, _ in trees))
 
 
-def _trees(nodes: Sequence[nuke_script.ScriptNode], where: str, losses: list[str]) -> list[tuple[str, CurvesTree]]:
+def _nothing_to_read(nodes: Sequence[ScriptNode], node: str | None, where: str) -> DocumentError:
+    wanted = "" if node is None else f" called {node}"
+    others = sorted({each.kind for each in nodes if each.kind.startswith("SplineWarp")})
+    known = f" ({others[0]} is not read)" if others else ""
+    return DocumentError(
+        f"{where}: holds no Roto or RotoPaint node{wanted}{known}; export the node that carries the shapes"
+    )
+
+
+def _trees(nodes: Sequence[ScriptNode], where: str, losses: list[str]) -> list[NamedTree]:
     """Every roto node's tree under a name of its own. Nodes of Nuke 6 are left out where others can be read."""
-    trees: list[tuple[str, CurvesTree]] = []
+    trees: list[NamedTree] = []
     old: list[str] = []
     taken: set[str] = set()
     for node in nodes:
@@ -108,82 +120,19 @@ def _trees(nodes: Sequence[nuke_script.ScriptNode], where: str, losses: list[str
         if node.text("disable") == "true":
             losses.append(f"{node.full_name}: is disabled in the script; its shapes were read all the same")
         name = parsing.free_name(node.full_name, taken)
-        trees.append((name, nuke_curves.parse(curves, where=f"{where}: {name}")))
+        trees.append((name, nuke_curves.parse(curves, where=f"{where}: {name}"), node))
     if old and not trees:
         raise DocumentError(f"{where}: {old[0]}: written by Nuke 6; open and save the script in Nuke 7 or later")
     losses += [f"{name}: written by Nuke 6, not read; open and save the script in Nuke 7 or later" for name in old]
     return trees
 
 
-# --- format and frames ------------------------------------------------------------------------------------------------
-
-
-def _size(
-    nodes: Sequence[nuke_script.ScriptNode],
-    trees: Sequence[tuple[str, CurvesTree]],
-    width: int | None,
-    height: int | None,
-    where: str,
-    losses: list[str],
-) -> tuple[int, int]:
-    """Width and height of the plate: a node's own format, else the root layer's pivot, else the script's format."""
-    own = {name: _pivot_size(tree) for name, tree in trees}
-    for node in nodes:
-        if node.kind in NODE_KINDS and node.full_name in own:
-            own[node.full_name] = [*_format(node), *own[node.full_name]]
-    stated_sizes = [size for sizes in own.values() for size in sizes]
-    stated_sizes += [size for node in nodes if node.kind == "Root" for size in _format(node)]
-    check_size(width, height, where)
-    if width is not None and height is not None:
-        if stated_sizes and (width, height) not in stated_sizes:
-            stated = f"{stated_sizes[0][0]} x {stated_sizes[0][1]}"
-            raise DocumentError(f"{where}: made for {stated}, asked for {width} x {height}; leave the size out")
-        stated_sizes = [(width, height)]
-    if not stated_sizes:
-        raise DocumentError(f"{where}: does not say the size of its plate; give --width and --height")
-    size = stated_sizes[0]
-    check_size(*size, where)
-    others = [f"{name} ({sizes[0][0]} x {sizes[0][1]})" for name, sizes in own.items() if sizes and size not in sizes]
-    if others:
-        losses.append(
-            f"size {size[0]} x {size[1]} taken for every shape; of another size, read alone: {', '.join(others)}"
-        )
-    return size
-
-
-def _pivot_size(tree: CurvesTree) -> list[tuple[int, int]]:
-    """The size of which the root layer's pivot is the middle, where it is one."""
-    pivot = [curve.at(0) for curve in tree.root.transform.values[:2]]
-    if len(pivot) == 2 and min(pivot) > 0 and all((2 * value).is_integer() for value in pivot):
-        return [(int(2 * pivot[0]), int(2 * pivot[1]))]
-    return []
-
-
-def _format(node: nuke_script.ScriptNode) -> list[tuple[int, int]]:
-    match = _FORMAT.match(node.text("format"))
-    return [(int(match[1]), int(match[2]))] if match and int(match[1]) and int(match[2]) else []
-
-
-def _aspect(nodes: Sequence[nuke_script.ScriptNode]) -> float:
-    """Pixel aspect of the script's format, 1 where it states none."""
-    for node in nodes:
-        words = node.text("format").split()
-        if (node.kind in NODE_KINDS or node.kind == "Root") and len(words) >= 7:
-            try:
-                aspect = float(words[6])
-            except ValueError:
-                continue
-            if math.isfinite(aspect) and aspect > 0:
-                return aspect
-    return 1.0
-
-
-def _range(found: Sequence[_Found], nodes: Sequence[nuke_script.ScriptNode], where: str) -> tuple[int, int]:
+def _range(found: Sequence[_Found], nodes: Sequence[ScriptNode], where: str) -> tuple[int, int]:
     """First and last frame: of keys and lifetimes; without any, of the script; without that, frame 1."""
     frames = [frame for each in found for frame in each.keys if frame is not None]
     for each in found:
-        life = [_attribute(each.shape, name, math.nan) for name in ("ltn", "ltm")]
-        if all(map(math.isfinite, life)) and (life[0] < life[1] or _attribute(each.shape, "ltt", 0.0)):
+        life = [attribute(each.shape, name, math.nan) for name in ("ltn", "ltm")]
+        if all(map(math.isfinite, life)) and (life[0] < life[1] or attribute(each.shape, "ltt", 0.0)):
             frames += [int(value) for value in life]
     if not frames:
         for node in nodes:
@@ -201,17 +150,60 @@ def _is_whole(text: str) -> bool:
 # --- elements ---------------------------------------------------------------------------------------------------------
 
 
-def _shapes(node: str, tree: CurvesTree, height: int, several: bool, where: str, losses: list[str]) -> Iterator[_Found]:
+@dataclass(frozen=True, slots=True)
+class _NodeShapes:
+    """What a node holds: its shapes in plate space, what was lost of them, and why some could not be read."""
+
+    shapes: list[_Found]
+    losses: list[str]
+    failed: list[DocumentError]
+
+
+def _node(node: str, tree: CurvesTree, sizes: PlateSizes, several: bool, where: str) -> _NodeShapes:
+    """A node at the first of its sizes, or at the next where all its shapes would lie outside the picture."""
+    first, *others = sizes.of_node[node]
+    found = _shapes(node, tree, first[1], sizes.document, several, where)
+    for other in others:
+        if not found.shapes or not all(_is_outside(each, sizes.document) for each in found.shapes):
+            break
+        again = _shapes(node, tree, other[1], sizes.document, several, where)
+        if not all(_is_outside(each, sizes.document) for each in again.shapes):
+            own, taken = (f"{size[0]} x {size[1]}" for size in (first, other))
+            again.losses.append(
+                f"{node}: its shapes lie outside its format, {own}; read at {taken}, which its pivot states"
+            )
+            return again
+    return found
+
+
+def _is_outside(found: _Found, size: Size) -> bool:
+    """Whether no control point of any key lies in the picture."""
+    points = (point for key in found.keys.values() for point in key.points)
+    return not any(0 <= point.x <= size[0] and 0 <= point.y <= size[1] for point in points)
+
+
+def _shapes(node: str, tree: CurvesTree, own_height: int, size: Size, several: bool, where: str) -> _NodeShapes:
+    """Shapes of a node that was drawn for a plate of `own_height`; one that cannot be read is left out."""
+    found = _NodeShapes([], [], [])
     strokes = 0
     for layers, element in _walk(tree.root, ()):
         path = "/".join(plain(each.name) for each in (*layers[1:], element)).strip() or element.name
         name = f"{node}/{path}" if several else path
         if isinstance(element, NukeStroke):
             strokes += 1
-        else:
-            yield _found(name, element, layers, height, f"{where}: {node}: {path}", losses)
+            continue
+        if not len(element.outline.points):
+            found.losses.append(f"{name}: has no points and is left out")
+            continue
+        try:
+            lift = size[1] - own_height
+            found.shapes.append(_found(name, element, layers, size[1], lift, f"{where}: {node}: {path}", found.losses))
+        except DocumentError as error:
+            found.failed.append(error)
+            found.losses.append(f"{name}: is left out ({error})")
     if strokes:
-        losses.append(f"{node}: {strokes} paint strokes stay in the script; a document holds shapes only")
+        found.losses.append(f"{node}: {strokes} paint strokes stay in the script; a document holds shapes only")
+    return found
 
 
 def _walk(
@@ -225,19 +217,19 @@ def _walk(
 
 
 def _found(
-    name: str, shape: NukeShape, layers: tuple[NukeLayer, ...], height: int, where: str, losses: list[str]
+    name: str, shape: NukeShape, layers: tuple[NukeLayer, ...], height: int, lift: int, where: str, losses: list[str]
 ) -> _Found:
 
     def report(text: str) -> None:
         losses.append(f"{name}: {text}")
 
     curves = _components(shape, where)
-    _report_expressions(shape, layers, report)
+    report_expressions(shape, layers, report)
     moved = Motion([shape.transform, *(layer.transform for layer in reversed(layers))])
     if moved.is_projective:
         report("perspective of a layer's matrix is applied to points and handles, not along the curve")
-    keys = keys_of(curves, moved, shape, height, report)
-    _report_attributes(shape, layers, report)
+    keys = keys_of(curves, moved, shape, height, report, lift=lift)
+    report_attributes(shape, layers, report)
     closed = not shape.outline.flags & OPEN
     return _Found(
         name,
@@ -245,7 +237,7 @@ def _found(
         layers,
         keys,
         _feather(shape, closed, report),
-        None if closed or _curve(shape, "osw") is None else _attribute(shape, "osw", 0.0),
+        None if closed or curve_of(shape, "osw") is None else attribute(shape, "osw", 0.0),
     )
 
 
@@ -262,80 +254,13 @@ def _components(shape: NukeShape, where: str) -> list[tuple[NukeCurve, ...]]:
     return [(*pairs[i], *pairs[i + 1], *pairs[i + 2]) for i in range(0, len(pairs), 3)]
 
 
-def _report_expressions(shape: NukeShape, layers: Sequence[NukeLayer], report: Callable[[str], None]) -> None:
-    """Expressions on points, transforms and attributes: baked from what the file keeps of them, or taken as 0."""
-    curves = [curve for cubic in (shape.outline, shape.feather) if cubic for p in cubic.points for curve in p.values]
-    elements: tuple[NukeShape | NukeLayer, ...] = (shape, *layers)
-    for element in elements:
-        curves += [*element.transform.values, *(curve for _, curve in element.attributes)]
-    bare = sum(1 for curve in curves if curve.expression and curve.is_bare)
-    kept = sum(1 for curve in curves if curve.expression and not curve.is_bare)
-    if kept:
-        report(f"{kept} expressions were replaced by the values that the file keeps of them")
-    if bare:
-        report(f"{bare} expressions have no value in the file and were taken as 0; bake them in Nuke")
-    _report_views([curve.views for curve in curves if curve.views is not None], report)
-    codes = {key.code for curve in curves for key in curve.keys if key.code is not None}
-    if codes:
-        report("keys state their interpolation by number: read as 0 step, 1 linear, 2 cubic")
-    if any(code >> 8 == CYCLE for code in codes):
-        report("repeats beyond its keys; the document holds the first and the last")
-
-
-def _report_views(found: Sequence[Views], report: Callable[[str], None]) -> None:
-    """Curves by view: which view stands for all."""
-    if found:
-        names = ", ".join(dict.fromkeys(name for each in found for name in each.names))
-        read = ", ".join(dict.fromkeys(each.read for each in found))
-        report(f"has curves of its own for the views {names[:60]}; those of {read[:20]} are drawn in all")
-
-
-def _report_attributes(shape: NukeShape, layers: Sequence[NukeLayer], report: Callable[[str], None]) -> None:
-    elements: tuple[NukeShape | NukeLayer, ...] = (shape, *layers)
-    usual = {
-        "inv": (0.0, "inverted"),
-        "bm": (0.0, "has a blending mode"),
-        "mbo": (0.0, "has motion blur"),
-        "ft": (0.0, "has a smooth feather falloff"),
-        "ff": (1.0, "has a feather falloff"),
-    }
-    for name, (default, text) in usual.items():
-        if any(_attribute(element, name, default) != default for element in elements):
-            report(f"{text}; the document does not hold that")
-    for element in elements:
-        opacity = _curve(element, "opc")
-        if opacity is not None and any(0.0 < value < 1.0 for value in values_of(opacity)):
-            report("is partly transparent; the document draws it whole")
-    if any(name == "nv" or re.fullmatch(r"view\d+", name) for each in elements for name, _ in each.attributes):
-        report("belongs to some views of a stereo script only; the document draws it in all")
-    if _attribute(shape, "a", 1.0) != 1.0:
-        report("has a fill alpha of its own; the document draws it whole")
-    for point in shape.outline.points:
-        if any(name in ("osw", "t", "te") and any(v != 1.0 for v in values_of(c)) for name, c in point.attributes):
-            report("has width or tension per point; the document does not hold that")
-            break
-
-
-def _curve(element: NukeShape | NukeLayer, name: str) -> NukeCurve | None:
-    for each, curve in element.attributes:
-        if each == name:
-            return curve
-    return None
-
-
-def _attribute(element: NukeShape | NukeLayer, name: str, default: float) -> float:
-    """An attribute's value (its first key's where it is animated)."""
-    curve = _curve(element, name)
-    return default if curve is None else values_of(curve)[0]
-
-
 def _feather(shape: NukeShape, closed: bool, report: Callable[[str], None]) -> float:
     """One feather width in pixels from the node's: uniform feather plus the mean length of the feather offsets."""
-    if _attribute(shape, "fo", 1.0) == 0.0:
+    if attribute(shape, "fo", 1.0) == 0.0:
         return 0.0
     if not closed:
-        return max(0.0, _attribute(shape, "osf", 0.0))
-    uniform = (_attribute(shape, "fx", 0.0) + _attribute(shape, "fy", 0.0)) / 2
+        return max(0.0, attribute(shape, "osf", 0.0))
+    uniform = (attribute(shape, "fx", 0.0) + attribute(shape, "fy", 0.0)) / 2
     lengths = [0.0]
     if shape.feather is not None:
         step, slot = (1, 0) if shape.kind == "bspline" else (3, 1)
@@ -387,10 +312,10 @@ def _visible(found: _Found, first: int, last: int) -> dict[int, bool]:
     """Frames at which the shape, or a layer above it, is switched off, fully transparent or out of its lifetime."""
     elements: tuple[NukeShape | NukeLayer, ...] = (found.shape, *found.layers)
     switches = [
-        curve for element in elements for name in ("vis", "opc") if (curve := _curve(element, name)) is not None
+        curve for element in elements for name in ("vis", "opc") if (curve := curve_of(element, name)) is not None
     ]
     switches = [curve for curve in switches if any(value <= 0.0 for value in values_of(curve))]
-    lives = [(_attribute(e, "ltt", 0.0), _attribute(e, "ltn", 1.0), _attribute(e, "ltm", 1.0)) for e in elements]
+    lives = [(attribute(e, "ltt", 0.0), attribute(e, "ltn", 1.0), attribute(e, "ltm", 1.0)) for e in elements]
     lives = [life for life in lives if life[0]]
     if not switches and not lives:
         return {}

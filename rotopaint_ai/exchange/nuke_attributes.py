@@ -1,0 +1,82 @@
+"""What the attributes of a Nuke shape and its layers say, and what of it a document does not hold.
+
+Standard library only.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+
+from rotopaint_ai.exchange.nuke_tree import CYCLE, NukeCurve, NukeLayer, NukeShape, Views, values_of
+
+Report = Callable[[str], None]
+
+
+def curve_of(element: NukeShape | NukeLayer, name: str) -> NukeCurve | None:
+    """An attribute's curve; None where the file does not state it."""
+    for each, curve in element.attributes:
+        if each == name:
+            return curve
+    return None
+
+
+def attribute(element: NukeShape | NukeLayer, name: str, default: float) -> float:
+    """An attribute's value (its first key's where it is animated)."""
+    curve = curve_of(element, name)
+    return default if curve is None else values_of(curve)[0]
+
+
+def report_expressions(shape: NukeShape, layers: Sequence[NukeLayer], report: Report) -> None:
+    """Expressions on points, transforms and attributes: baked from what the file keeps of them, or taken as 0."""
+    curves = [curve for cubic in (shape.outline, shape.feather) if cubic for p in cubic.points for curve in p.values]
+    elements: tuple[NukeShape | NukeLayer, ...] = (shape, *layers)
+    for element in elements:
+        curves += [*element.transform.values, *(curve for _, curve in element.attributes)]
+    bare = sum(1 for curve in curves if curve.expression and curve.is_bare)
+    kept = sum(1 for curve in curves if curve.expression and not curve.is_bare)
+    if kept:
+        report(f"{kept} expressions were replaced by the values that the file keeps of them")
+    if bare:
+        report(f"{bare} expressions have no value in the file and were taken as 0; bake them in Nuke")
+    _report_views([curve.views for curve in curves if curve.views is not None], report)
+    codes = {key.code for curve in curves for key in curve.keys if key.code is not None}
+    if codes:
+        report("keys state their interpolation by number: read as 0 step, 1 linear, 2 cubic")
+    if any(code >> 8 == CYCLE for code in codes):
+        report("repeats beyond its keys; the document holds the first and the last")
+
+
+def _report_views(found: Sequence[Views], report: Report) -> None:
+    """Curves by view: which view stands for all."""
+    if found:
+        names = ", ".join(dict.fromkeys(name for each in found for name in each.names))
+        read = ", ".join(dict.fromkeys(each.read for each in found))
+        report(f"has curves of its own for the views {names[:60]}; those of {read[:20]} are drawn in all")
+
+
+def report_attributes(shape: NukeShape, layers: Sequence[NukeLayer], report: Report) -> None:
+    """Attributes that change the picture and that a document has no place for."""
+    elements: tuple[NukeShape | NukeLayer, ...] = (shape, *layers)
+    usual = {
+        "inv": (0.0, "inverted"),
+        "bm": (0.0, "has a blending mode"),
+        "mbo": (0.0, "has motion blur"),
+        "ft": (0.0, "has a smooth feather falloff"),
+        "ff": (1.0, "has a feather falloff"),
+    }
+    for name, (default, text) in usual.items():
+        if any(attribute(element, name, default) != default for element in elements):
+            report(f"{text}; the document does not hold that")
+    for element in elements:
+        opacity = curve_of(element, "opc")
+        if opacity is not None and any(0.0 < value < 1.0 for value in values_of(opacity)):
+            report("is partly transparent; the document draws it whole")
+    if any(name == "nv" or re.fullmatch(r"view\d+", name) for each in elements for name, _ in each.attributes):
+        report("belongs to some views of a stereo script only; the document draws it in all")
+    if attribute(shape, "a", 1.0) != 1.0:
+        report("has a fill alpha of its own; the document draws it whole")
+    for point in shape.outline.points:
+        if any(name in ("osw", "t", "te") and any(v != 1.0 for v in values_of(c)) for name, c in point.attributes):
+            report("has width or tension per point; the document does not hold that")
+            break
