@@ -12,10 +12,13 @@ from rotopaint_ai import fills
 from rotopaint_ai.cli.shared import (
     add_overwrite,
     add_plate_arguments,
+    add_size_arguments,
     add_work_arguments,
     exit_code,
     n_threads,
     one_thread_per_frame,
+    print_warnings,
+    size_given,
     split_range,
 )
 from rotopaint_ai.cli.watch import choose_sink, stopping_on_signals
@@ -61,6 +64,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--measure-widths", action="store_true", help="make each seam as wide as its banks show, frame by frame"
     )
+    add_size_arguments(parser)
     add_overwrite(parser)
     add_work_arguments(parser)
 
@@ -140,7 +144,13 @@ def _shapes(arguments: argparse.Namespace, plate: Plate, project: Repaint | None
     from rotopaint_ai.exchange.formats import read
 
     if arguments.shapes is not None:
-        return read(arguments.shapes, width=plate.width, height=plate.height)[0]
+        given = size_given(arguments)
+        width, height = given or (plate.width, plate.height)
+        document, lost = read(
+            arguments.shapes, width=width, height=height, node=arguments.node, override=given is not None
+        )
+        print_warnings(lost)
+        return document
     return project.state.document if project is not None and arguments.mattes is None else None
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
+
+from rotopaint_ai.cli.shared import print_warnings
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -13,8 +14,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = _listing()
     parser.add_argument("source", metavar="IN", nargs="?", help="shapes in any format that can be read")
     parser.add_argument("target", metavar="OUT", nargs="?", help="where to write them; the suffix chooses the format")
-    parser.add_argument("--width", type=int, metavar="PX", help="the plate's width, where IN does not tell")
-    parser.add_argument("--height", type=int, metavar="PX", help="the plate's height, where IN does not tell")
+    parser.add_argument("--width", type=int, metavar="PX", help="the plate's width; overrides what IN states")
+    parser.add_argument("--height", type=int, metavar="PX", help="the plate's height; overrides what IN states")
+    parser.add_argument("--node", metavar="NAME", help="this node of a Nuke script only")
     parser.add_argument("--offset", type=int, default=0, metavar="N", help="frames to add to every frame number")
     parser.add_argument("--pixel-aspect", type=float, metavar="A", help="the plate's, where IN does not tell")
     parser.add_argument("--fps", type=float, metavar="F", help="the plate's frame rate, where IN does not tell")
@@ -54,9 +56,9 @@ def execute(arguments: argparse.Namespace) -> int:
         pixel_aspect=arguments.pixel_aspect,
         fps=arguments.fps,
         bands=arguments.bands,
+        node=arguments.node,
     )
-    for loss in done.losses:
-        print(f"warning: {loss}", file=sys.stderr)
+    print_warnings(done.losses)
     size = f"{done.n_shapes} shapes, {done.n_keys} keys"
     print(f"{done.path}: {size}; read back, largest distance {done.max_error_px:.4f} px")
     return 0

@@ -5,7 +5,16 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from rotopaint_ai.cli.shared import add_overwrite, add_work_arguments, exit_code, n_threads, one_thread_per_frame
+from rotopaint_ai.cli.shared import (
+    add_overwrite,
+    add_size_arguments,
+    add_work_arguments,
+    exit_code,
+    n_threads,
+    one_thread_per_frame,
+    print_warnings,
+    size_given,
+)
 from rotopaint_ai.cli.watch import choose_sink, stopping_on_signals
 from rotopaint_ai.frames import n_frames
 from rotopaint_ai.jobs import Cancel
@@ -16,8 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("shapes", metavar="SHAPES", help="shapes.roto.json, or another shape format")
     parser.add_argument("--out", required=True, metavar="DIR", help="mattes are written to DIR/matte")
     parser.add_argument("--frames", metavar="A-B,C", help="these frames only")
-    parser.add_argument("--width", type=int, metavar="PX", help="the plate's width, where the file does not tell")
-    parser.add_argument("--height", type=int, metavar="PX", help="the plate's height, where the file does not tell")
+    add_size_arguments(parser)
     add_overwrite(parser)
     add_work_arguments(parser)
 
@@ -29,7 +37,9 @@ def execute(arguments: argparse.Namespace) -> int:
     from rotopaint_ai.pipeline.paint_job import paint_mattes
 
     threads = n_threads(arguments.threads)
-    document, _ = read(arguments.shapes, width=arguments.width, height=arguments.height)
+    width, height = size_given(arguments) or (None, None)
+    document, lost = read(arguments.shapes, width=width, height=height, node=arguments.node, override=True)
+    print_warnings(lost)
     cancel = Cancel()
     with stopping_on_signals(cancel):
         painted = paint_mattes(

@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 import os
 import re
-from collections.abc import Collection
+import sys
+from collections.abc import Collection, Iterable
 
 from rotopaint_ai.errors import UsageError
 from rotopaint_ai.jobs import check_threads, n_cores
@@ -74,6 +75,29 @@ def exit_code(failed: Collection[int]) -> int:
     from rotopaint_ai.cli import FRAMES_FAILED, OK
 
     return FRAMES_FAILED if failed else OK
+
+
+def print_warnings(lines: Iterable[str]) -> None:
+    """What was lost or is doubtful, on stderr; lines of one kind as one with a count."""
+    from rotopaint_ai.exchange.lossiness import grouped
+
+    for line in grouped(lines):
+        print(f"warning: {line}", file=sys.stderr)
+
+
+def add_size_arguments(parser: argparse.ArgumentParser) -> None:
+    """The plate's size and a script's node, for shapes of any format."""
+    parser.add_argument("--width", type=int, metavar="PX", help="the plate's width; overrides what the shapes state")
+    parser.add_argument("--height", type=int, metavar="PX", help="the plate's height; overrides what the shapes state")
+    parser.add_argument("--node", metavar="NAME", help="this node of a Nuke script only")
+
+
+def size_given(arguments: argparse.Namespace) -> tuple[int, int] | None:
+    """The size on the command line, both sides or neither. Raises UsageError."""
+    sides = (arguments.width, arguments.height)
+    if (sides[0] is None) != (sides[1] is None) or any(side is not None and side <= 0 for side in sides):
+        raise UsageError("give --width and --height together, both above 0")
+    return None if arguments.width is None else (arguments.width, arguments.height)
 
 
 def needs_training() -> None:

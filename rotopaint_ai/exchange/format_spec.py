@@ -26,6 +26,7 @@ Losses = Callable[[RotoDocument], list[Loss]]
 Change = Callable[[RotoDocument], RotoDocument]
 Read = Callable[[Path, int | None, int | None], tuple[RotoDocument, tuple[str, ...]]]
 ReadStretched = Callable[[Path, int | None, int | None, float], tuple[RotoDocument, tuple[str, ...]]]
+ReadNodes = Callable[[Path, int | None, int | None, str | None, bool], tuple[RotoDocument, tuple[str, ...]]]
 Write = Callable[[Path, RotoDocument], tuple[float, tuple[str, ...]]]
 Prove = Callable[[Path, RotoDocument], "Proof"]
 
@@ -57,6 +58,8 @@ class FormatSpec:
     states_fps: bool = True
     pattern: Callable[[Path], Path] | None = None  # of the files that are really written, where it is one a frame
     counts_from_first: bool = False  # frame 0 of a file is the shot's first
+    is_relative: bool = False  # numbers are shares of the plate's size
+    read_nodes: ReadNodes | None = None  # where a file holds several nodes: size, the node's name, whether to override
     read_stretched: ReadStretched | None = None  # where the pixel aspect is in the numbers and not stated
 
 
@@ -86,6 +89,7 @@ def of_text(
     read_only: tuple[str, ...] = (),
     states_aspect: bool = True,
     states_fps: bool = True,
+    is_relative: bool = False,
     stretched: Callable[..., ReadResult] | None = None,
 ) -> FormatSpec:
     """The row of a text format.
@@ -139,5 +143,6 @@ def of_text(
         states_aspect=states_aspect,
         states_fps=states_fps,
         counts_from_first=counts_from_first,
+        is_relative=is_relative,
         read_stretched=read_stretched if stretched else None,
     )

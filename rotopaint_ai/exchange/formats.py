@@ -30,9 +30,10 @@ from rotopaint_ai.exchange import (
     svg,
 )
 from rotopaint_ai.exchange.format_spec import FormatSpec, of_text
+from rotopaint_ai.exchange.parsing import SizeConflictError
 from rotopaint_ai.exchange.stroke_outlines import closed_strokes
 from rotopaint_ai.shapes import edit
-from rotopaint_ai.shapes.roto import Key, Points, RotoDocument, RotoShape
+from rotopaint_ai.shapes.roto import ControlPoint, Key, Points, RotoDocument, RotoShape
 
 if TYPE_CHECKING:
     from rotopaint_ai.exchange.round_trip import Proof
@@ -52,10 +53,7 @@ class Conversion:
 def _read_document(path: Path, width: int | None, height: int | None) -> tuple[RotoDocument, tuple[str, ...]]:
     found = document.read(path)
     if width is not None and height is not None and (width, height) != (found.width, found.height):
-        raise DocumentError(
-            f"{path.name}: drawn for {found.width} x {found.height}, not {width} x {height}; take the shapes of this "
-            "plate, or leave the size out"
-        )
+        raise SizeConflictError(path.name, (found.width, found.height), (width, height))
     return found, ()
 
 
@@ -64,8 +62,10 @@ def _write_document(path: Path, meant: RotoDocument) -> tuple[float, tuple[str, 
     return nuke.difference(meant, document.read(path)), ()
 
 
-def _read_nuke(path: Path, width: int | None, height: int | None) -> tuple[RotoDocument, tuple[str, ...]]:
-    reading = nuke.read_report(path, width=width, height=height)
+def _read_nuke(
+    path: Path, width: int | None, height: int | None, node: str | None = None, override: bool = False
+) -> tuple[RotoDocument, tuple[str, ...]]:
+    reading = nuke.read_report(path, width=width, height=height, node=node, override=override)
     return reading.document, reading.losses
 
 
@@ -122,6 +122,7 @@ FORMATS = (
         _write_nuke,
         loses=nuke.NOT_KEPT,
         names=nuke.names,
+        read_nodes=_read_nuke,
     ),
     FormatSpec(
         "SVG",
@@ -151,6 +152,7 @@ FORMATS = (
         names=fusion.names_of,
         read_only=(".comp",),
         states_fps=False,
+        is_relative=True,
     ),
     of_text(
         aftereffects,
@@ -168,6 +170,7 @@ FORMATS = (
         as_written=blender.as_written,
         settled=blender.SETTLED,
         read_only=(".blender.json",),
+        is_relative=True,
     ),
     of_text(
         silhouette,
@@ -179,6 +182,7 @@ FORMATS = (
         states_aspect=False,
         states_fps=False,
         stretched=silhouette.loads,
+        is_relative=True,
     ),
     of_text(
         coco,
@@ -232,18 +236,26 @@ def read(
     height: int | None = None,
     pixel_aspect: float | None = None,
     fps: float | None = None,
+    node: str | None = None,
+    override: bool = False,
 ) -> tuple[RotoDocument, tuple[str, ...]]:
     """A document from any format, with the list of what it could not hold. Raises UsageError, DocumentError.
 
-    `pixel_aspect` and `fps` are the plate's, for files that do not state them; refused where one states another.
+    `width` and `height`, `pixel_aspect` and `fps` are the plate's, for files that do not state them; refused where one
+    states another, except that `override` takes the size all the same and reports it. `node` picks one node of a
+    script by its name.
     """
     each = format_of(path)
     if each.read is None:
         raise UsageError(f"{Path(path).name}: {each.name} is written only, not read")
-    if each.read_stretched is not None and pixel_aspect is not None:
+    if node is not None and each.read_nodes is None:
+        raise UsageError(f"--node {node}: a {each.name} file has no nodes; leave it out")
+    if each.read_nodes is not None:
+        found, lost = each.read_nodes(Path(path), width, height, node, override)
+    elif each.read_stretched is not None and pixel_aspect is not None:
         found, lost = each.read_stretched(Path(path), width, height, pixel_aspect)
     else:
-        found, lost = each.read(Path(path), width, height)
+        found, lost = _read_at(each, Path(path), width, height, override)
     if pixel_aspect is not None:
         _refuse_other("pixel aspect", each.states_aspect, found.pixel_aspect, pixel_aspect, 1.0, path)
         found = replace(found, pixel_aspect=pixel_aspect)
@@ -251,6 +263,35 @@ def read(
         _refuse_other("frame rate", each.states_fps, found.fps, fps, 24.0, path)
         found = replace(found, fps=fps)
     return found, lost
+
+
+def _read_at(
+    each: FormatSpec, path: Path, width: int | None, height: int | None, override: bool
+) -> tuple[RotoDocument, tuple[str, ...]]:
+    """The document at the size asked for, where that is allowed: pixels stay, numbers relative to the plate grow."""
+    assert each.read is not None
+    try:
+        return each.read(path, width, height)
+    except SizeConflictError as conflict:
+        if not override:
+            raise
+        found, lost = each.read(path, None, None)
+        scale = conflict.asked[0] / found.width, conflict.asked[1] / found.height
+        change = "shapes are scaled" if each.is_relative else "shapes stay where they are from the top left"
+        line = f"made for {found.width} x {found.height}, taken for {conflict.asked[0]} x {conflict.asked[1]}: {change}"
+        shapes = tuple(_scaled(shape, *scale) for shape in found.shapes) if each.is_relative else found.shapes
+        found = replace(found, width=conflict.asked[0], height=conflict.asked[1], shapes=shapes)
+        return found, (line, *lost)
+
+
+def _scaled(shape: RotoShape, x: float, y: float) -> RotoShape:
+    def scaled(key: Key) -> Key:
+        points = (ControlPoint(*(value * (x, y)[i % 2] for i, value in enumerate(point))) for point in key.points)
+        return replace(key, points=tuple(points))
+
+    width = None if shape.width_px is None else shape.width_px * x
+    looks = replace(shape, width_px=width, feather_px=shape.feather_px * x)
+    return looks.with_keys({frame: scaled(key) for frame, key in shape.keys.items()})
 
 
 def _refuse_other(what: str, is_stated: bool, found: float, asked: float, usual: float, path: Path | str) -> None:
@@ -317,10 +358,12 @@ def convert(
     pixel_aspect: float | None = None,
     fps: float | None = None,
     bands: bool = False,
+    node: str | None = None,
 ) -> Conversion:
     """Convert between shape formats, chosen by suffix; `offset` frames are added to every frame number.
 
-    `width` and `height` (both or neither), `pixel_aspect` and `fps` are the plate's, for sources that state none.
+    `width` and `height` (both or neither) are taken whatever the source states, with a line in the losses;
+    `pixel_aspect` and `fps` are the plate's, for sources that state none. `node` picks one node of a script.
     `bands` writes strokes as closed outlines of their width. Raises UsageError, DocumentError; the target is not
     touched by a conversion that fails while reading.
     """
@@ -329,7 +372,7 @@ def convert(
     if not all(value is None or 0 < value < 1e4 for value in (pixel_aspect, fps)):
         raise UsageError("convert: --pixel-aspect and --fps must be above 0")
     format_of(target)
-    found, lost = read(source, width=width, height=height, pixel_aspect=pixel_aspect, fps=fps)
+    found, lost = read(source, width=width, height=height, pixel_aspect=pixel_aspect, fps=fps, node=node, override=True)
     meant = edit.shift_frames(found, offset) if offset else found
     meant = closed_strokes(meant) if bands else meant
     error, dropped = write(target, meant)

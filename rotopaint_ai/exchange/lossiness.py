@@ -6,6 +6,7 @@ only where it happens.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from itertools import pairwise
 from typing import Final, NamedTuple
@@ -14,6 +15,7 @@ from rotopaint_ai.exchange.features import EVERY, Feature
 from rotopaint_ai.exchange.parsing import role_of
 from rotopaint_ai.shapes.roto import RotoDocument, RotoShape
 
+_NUMBER: Final = re.compile(r"\d+(?:\.\d+)?")
 DEFAULT_FPS: Final = 24.0
 HOLDS: Final = "{names}: holds became pairs of equal keys, the same at every whole frame"
 
@@ -58,6 +60,27 @@ def features(losses: Iterable[Loss]) -> frozenset[Feature]:
 def texts(losses: Iterable[Loss]) -> tuple[str, ...]:
     """The lines of some losses, each once."""
     return tuple(dict.fromkeys(loss.text for loss in losses))
+
+
+def grouped(lines: Iterable[str]) -> list[str]:
+    """Lines of one kind as one line with a count: `eye, mouth and 3 more: has motion blur; ...`.
+
+    Of a kind are lines `name: text` whose texts are equal but for their numbers; the first one's numbers are shown.
+    """
+    kinds: dict[str, list[tuple[str, str]]] = {}
+    for line in dict.fromkeys(lines):
+        name, found, text = line.partition(": ")
+        kinds.setdefault(_NUMBER.sub("#", text) if found else line, []).append((name, text))
+    shown = []
+    for rows in kinds.values():
+        name, text = rows[0]
+        if len(rows) > 1:
+            same = len({text for _, text in rows}) == 1
+            names = ", ".join(name for name, _ in rows[:3]) + (f" and {len(rows) - 3} more" if len(rows) > 3 else "")
+            text = f"{text}{'' if same else ' (and alike)'}"
+            name = f"{len(rows)} times, {names}"
+        shown.append(f"{name}: {text}" if text else name)
+    return shown
 
 
 def users(document: RotoDocument, feature: Feature) -> list[str] | None:

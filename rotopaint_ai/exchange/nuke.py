@@ -44,15 +44,22 @@ def read(
 
 
 def read_report(
-    path: Path | str, *, width: int | None = None, height: int | None = None, node: str | None = None
+    path: Path | str,
+    *,
+    width: int | None = None,
+    height: int | None = None,
+    node: str | None = None,
+    override: bool = False,
 ) -> NukeReading:
     """Read a `.nk` or `.gizmo` with the list of what the document cannot hold. Raises DocumentError.
 
-    `width` and `height` are the plate's; wanted where the script tells no size, refused where it tells another. `node`
-    picks one node by name.
+    `width` and `height` are the plate's; wanted where the script tells no size, refused where it tells another, unless
+    `override` is set. `node` picks one node by name.
     """
     path = Path(path)
-    return nuke_reader.read_text(text_of(path), width=width, height=height, node=node, where=path.name)
+    return nuke_reader.read_text(
+        text_of(path), width=width, height=height, node=node, override=override, where=path.name
+    )
 
 
 def text_of(path: Path) -> str:
@@ -120,7 +127,7 @@ def difference(meant: RotoDocument, found: RotoDocument, paths: Mapping[str, str
     """
     worst = 0.0
     names = {shape.name: shape for shape in found.shapes}
-    for shape in meant.shapes:
+    for shape in (each for each in meant.shapes if each.keys):
         other = names.get(paths[shape.name] if paths else shape.name)
         if other is None:
             raise DocumentError(f"shape '{shape.name}' is missing from the file")

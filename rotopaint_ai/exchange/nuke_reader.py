@@ -19,7 +19,7 @@ from rotopaint_ai.exchange.nuke_keys import keys_of
 from rotopaint_ai.exchange.nuke_motion import Motion
 from rotopaint_ai.exchange.nuke_script import ScriptNode
 from rotopaint_ai.exchange.nuke_size import NODE_KINDS as NODE_KINDS
-from rotopaint_ai.exchange.nuke_size import NamedTree, PlateSizes, Size, pixel_aspect, plate_sizes
+from rotopaint_ai.exchange.nuke_size import NamedTree, Size, pixel_aspect, plate_sizes
 from rotopaint_ai.exchange.nuke_tree import (
     OPEN,
     CurvesTree,
@@ -82,7 +82,9 @@ def read_text(
         raise _nothing_to_read(nodes, node, where)
     asked = None if width is None or height is None else (width, height)
     sizes = plate_sizes(nodes, trees, asked, override=override, where=where, losses=losses)
-    nodes_found = [_node(name, tree, sizes, len(trees) > 1, where) for name, tree, _ in trees]
+    nodes_found = [
+        _shapes(name, tree, sizes.of_node[name][1], sizes.document, len(trees) > 1, where) for name, tree, _ in trees
+    ]
     found = [each for node_found in nodes_found for each in node_found.shapes]
     failed = [error for node_found in nodes_found for error in node_found.failed]
     if failed and not found:
@@ -157,29 +159,6 @@ class _NodeShapes:
     shapes: list[_Found]
     losses: list[str]
     failed: list[DocumentError]
-
-
-def _node(node: str, tree: CurvesTree, sizes: PlateSizes, several: bool, where: str) -> _NodeShapes:
-    """A node at the first of its sizes, or at the next where all its shapes would lie outside the picture."""
-    first, *others = sizes.of_node[node]
-    found = _shapes(node, tree, first[1], sizes.document, several, where)
-    for other in others:
-        if not found.shapes or not all(_is_outside(each, sizes.document) for each in found.shapes):
-            break
-        again = _shapes(node, tree, other[1], sizes.document, several, where)
-        if not all(_is_outside(each, sizes.document) for each in again.shapes):
-            own, taken = (f"{size[0]} x {size[1]}" for size in (first, other))
-            again.losses.append(
-                f"{node}: its shapes lie outside its format, {own}; read at {taken}, which its pivot states"
-            )
-            return again
-    return found
-
-
-def _is_outside(found: _Found, size: Size) -> bool:
-    """Whether no control point of any key lies in the picture."""
-    points = (point for key in found.keys.values() for point in key.points)
-    return not any(0 <= point.x <= size[0] and 0 <= point.y <= size[1] for point in points)
 
 
 def _shapes(node: str, tree: CurvesTree, own_height: int, size: Size, several: bool, where: str) -> _NodeShapes:

@@ -12,8 +12,10 @@ from dataclasses import dataclass
 
 from rotopaint_ai.errors import DocumentError
 from rotopaint_ai.exchange.limits import check_size
+from rotopaint_ai.exchange.nuke_motion import Motion, apply
 from rotopaint_ai.exchange.nuke_script import ScriptNode
 from rotopaint_ai.exchange.nuke_tree import CurvesTree, NukeLayer, NukeShape
+from rotopaint_ai.exchange.parsing import SizeConflictError
 
 NODE_KINDS = ("Roto", "RotoPaint")
 _FORMAT = re.compile(r"\s*(\d+)\s+(\d+)\b")
@@ -24,10 +26,10 @@ NamedTree = tuple[str, CurvesTree, ScriptNode | None]  # a node's name in the do
 
 @dataclass(frozen=True, slots=True)
 class PlateSizes:
-    """The document's size, and for each node the sizes that it may have been drawn for, the likeliest first."""
+    """The document's size, and the size that each node was drawn for."""
 
     document: Size
-    of_node: Mapping[str, tuple[Size, ...]]
+    of_node: Mapping[str, Size]
 
 
 def plate_sizes(
@@ -44,7 +46,7 @@ def plate_sizes(
     `asked` is the plate's. Where the script states others, DocumentError is raised, because a wrong height moves every
     shape; with `override` it is taken for every node, and `losses` says so.
     """
-    own = {name: _own_sizes(tree, node) for name, tree, node in trees}
+    own = {name: _own_sizes(name, tree, node, losses) for name, tree, node in trees}
     deciding = [name for name, tree, _ in trees if any(_shapes(tree.root))] or list(own)
     stated = [size for name in deciding for size in own[name]]
     stated += [size for node in nodes if node.kind == "Root" for size in _format(node)]
@@ -53,18 +55,16 @@ def plate_sizes(
     if asked is not None and stated and asked not in stated:
         conflict = f"made for {stated[0][0]} x {stated[0][1]}, asked for {asked[0]} x {asked[1]}"
         if not override:
-            raise DocumentError(f"{where}: {conflict}; leave the size out, or override it with --width and --height")
+            raise SizeConflictError(where, stated[0], asked)
         losses.append(f"{conflict}: the size asked for is taken, which moves every shape by the difference in height")
     if asked is None and not stated:
         raise DocumentError(f"{where}: does not say the size of its plate; give --width and --height")
     size = asked or stated[0]
     check_size(*size, where)
     if asked is not None and override:
-        return PlateSizes(size, dict.fromkeys(own, (size,)))
-    sizes = {name: (size,) if size in own[name][:1] else own[name] or (size,) for name in own}
-    if asked is not None:
-        sizes = {name: (asked,) if asked in found else found for name, found in sizes.items()}
-    others = [f"{name} ({sizes[name][0][0]} x {sizes[name][0][1]})" for name in deciding if sizes[name][0] != size]
+        return PlateSizes(size, dict.fromkeys(own, size))
+    sizes = {name: size if size in found or not found else found[0] for name, found in own.items()}
+    others = [f"{name} ({sizes[name][0]} x {sizes[name][1]})" for name in deciding if sizes[name] != size]
     if others:
         losses.append(
             f"the document is {size[0]} x {size[1]}; of other sizes, each read at its own: {', '.join(others)}"
@@ -72,18 +72,41 @@ def plate_sizes(
     return PlateSizes(size, sizes)
 
 
-def _shapes(layer: NukeLayer) -> Iterator[NukeShape]:
-    """Shapes that have points, in a layer and those within."""
+def _shapes(layer: NukeLayer, above: tuple[NukeLayer, ...] = ()) -> Iterator[tuple[NukeShape, tuple[NukeLayer, ...]]]:
+    """Shapes that have points, in a layer and those within, with the layers around them, innermost first."""
+    around = (layer, *above)
     for child in layer.children:
         if isinstance(child, NukeLayer):
-            yield from _shapes(child)
+            yield from _shapes(child, around)
         elif isinstance(child, NukeShape) and len(child.outline.points):
-            yield child
+            yield child, around
 
 
-def _own_sizes(tree: CurvesTree, node: ScriptNode | None) -> tuple[Size, ...]:
+def _own_sizes(name: str, tree: CurvesTree, node: ScriptNode | None, losses: list[str]) -> tuple[Size, ...]:
+    """What a node states: its format, then its root's pivot; the pivot alone where the format shows none of it."""
     stated = [] if node is None else _format(node)
-    return tuple(dict.fromkeys([*stated, *_pivot_size(tree)]))
+    pivot = _pivot_size(tree)
+    if stated and pivot and stated != pivot and not _shows(tree, stated[0]) and _shows(tree, pivot[0]):
+        (w, h), (x, y) = stated[0], pivot[0]
+        losses.append(
+            f"{name}: its shapes lie outside its format, {w} x {h}; read at {x} x {y}, which its pivot states"
+        )
+        stated = []
+    return tuple(dict.fromkeys([*stated, *pivot]))
+
+
+def _shows(tree: CurvesTree, size: Size) -> bool:
+    """Whether a control point lies in a picture of that size, at the first of its keys."""
+    for shape, layers in _shapes(tree.root):
+        moved = Motion([shape.transform, *(layer.transform for layer in layers)])
+        for point in shape.outline.points if shape.kind == "bspline" else shape.outline.points[1::3]:
+            curves = point.values[:2]
+            time = next((curve.keys[0].time for curve in curves if curve.keys), 0.0)
+            x, y = (*(curve.at(time) for curve in curves), 0.0, 0.0)[:2]
+            x, y = apply(moved.at(time), x, y)
+            if 0 <= x <= size[0] and 0 <= y <= size[1]:
+                return True
+    return False
 
 
 def _pivot_size(tree: CurvesTree) -> list[tuple[int, int]]:

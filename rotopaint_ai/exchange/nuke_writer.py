@@ -66,7 +66,11 @@ def build(document: RotoDocument, *, layer: str | None = None) -> NodeTree:
     """
     check_frames(document, "shapes")
     placed = _placed(document, layer)
-    elements = [(placed[shape.name], _element(shape, document, placed[shape.name][-1])) for shape in document.shapes]
+    elements = [
+        (placed[shape.name], _element(shape, document, placed[shape.name][-1]))
+        for shape in document.shapes
+        if shape.keys
+    ]
     w, h = document.width, document.height
     middle = (NukeCurve(document.width / 2), NukeCurve(document.height / 2))
     root = NukeLayer("Root", _ROOT_FLAGS, NukeTransform(None, middle), (), _nest(elements))
@@ -105,7 +109,7 @@ def losses(document: RotoDocument, placed: Mapping[str, Sequence[str]]) -> tuple
         if tuple(shape.taper) != (0.0, 0.0):
             found.append(f"shape '{shape.name}': taper is not written, the stroke keeps its width to the ends")
         if not shape.keys:
-            found.append(f"shape '{shape.name}' has no key and is written without points")
+            found.append(f"shape '{shape.name}' has no key and is not written")
     return tuple(found)
 
 

@@ -22,6 +22,17 @@ MOST_BYTES: Final = 1 << 29  # of a text file: no shot's shapes are larger, and 
 LARGEST_PLATE_PX: Final = 1_000_000
 
 
+class SizeConflictError(DocumentError):
+    """A file is made for another plate than the one asked for."""
+
+    def __init__(self, where: str, stated: tuple[float, float], asked: tuple[int, int]) -> None:
+        self.stated, self.asked = stated, asked
+        super().__init__(
+            f"{where}: is made for {stated[0]:g} x {stated[1]:g}, asked for {asked[0]} x {asked[1]}; take the shapes "
+            "of this plate, leave the size out, or override it with --width and --height"
+        )
+
+
 @dataclass(frozen=True, slots=True)
 class ReadResult:
     """What a file held: the document, and what it could not hold, one line each."""
@@ -76,9 +87,7 @@ def plate_size(
     if stated is None and asked is None:
         raise DocumentError(f"{where}: does not say the size of its plate; give --width and --height{example}")
     if stated is not None and asked is not None and stated != asked:
-        raise DocumentError(
-            f"{where}: is made for {stated[0]} x {stated[1]}, asked for {asked[0]} x {asked[1]}; leave the size out"
-        )
+        raise SizeConflictError(where, stated, asked)
     size: tuple[int, int] = stated or asked or (0, 0)
     if not all(0 < side <= LARGEST_PLATE_PX for side in size):
         raise DocumentError(f"{where}: width x height is {size[0]} x {size[1]}; both must be positive pixels")

@@ -104,8 +104,8 @@ def _document_faults(meant: RotoDocument, found: RotoDocument, loses: Collection
 
 
 def _range(document: RotoDocument, meant: RotoDocument) -> tuple[int, int] | None:
-    """First and last frame, keys beyond them included; None without shapes, for then most files say nothing."""
-    if not meant.shapes:
+    """First and last frame, keys beyond them included; None without keys, for then most files say nothing."""
+    if not any(shape.keys for shape in meant.shapes):
         return None
     keyed = [frame for shape in document.shapes for frame in shape.keys]
     return min([document.first_frame, *keyed]), max([document.last_frame, *keyed])

@@ -18,7 +18,7 @@ from xml.sax.saxutils import quoteattr
 from rotopaint_ai.errors import DocumentError
 from rotopaint_ai.exchange.features import Feature
 from rotopaint_ai.exchange.limits import FAR_PX, MOST_WIDTH_PX, check_range, check_size
-from rotopaint_ai.exchange.parsing import ReadResult
+from rotopaint_ai.exchange.parsing import ReadResult, SizeConflictError
 from rotopaint_ai.files import write_text
 from rotopaint_ai.shapes.roto import DEFAULT_WIDTH_PX, ControlPoint, Key, Points, RotoDocument, RotoShape
 
@@ -135,9 +135,7 @@ def _size(root: ElementTree.Element, where: str, width: int | None, height: int 
             raise DocumentError(f"{where}: its view box scales or moves the picture; export it at one unit a pixel")
         stated = box[2:]
     if len(stated) == 2 and width is not None and height is not None and (width, height) != tuple(stated):
-        raise DocumentError(
-            f"{where}: is {stated[0]:g} x {stated[1]:g}, asked for {width} x {height}; leave the size out"
-        )
+        raise SizeConflictError(where, (stated[0], stated[1]), (width, height))
     if len(stated) != 2:
         if width is None or height is None:
             raise DocumentError(f"{where}: does not say its size in pixels; give --width and --height")

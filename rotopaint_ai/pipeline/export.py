@@ -107,7 +107,7 @@ def write_nuke_in_parts(path: Path, document: RotoDocument) -> tuple[Proof, tupl
     lost = dict.fromkeys(nuke_writer.losses(document, {shape.name: (shape.name,) for shape in document.shapes}))
     parts, cut = [], 0
     with replacing(path) as beside, beside.open("w", encoding="utf-8", newline="\n") as stream:
-        for shape in document.shapes:
+        for shape in (each for each in document.shapes if each.keys):
             alone = replace(document, shapes=(shape,))
             start, found = _written_part(stream, alone, empty, path.name, is_first=not cut)
             cut = start

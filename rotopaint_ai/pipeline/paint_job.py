@@ -69,14 +69,15 @@ def paint_mattes(
     cancel: Cancel,
     overwrite: bool = False,
 ) -> Painted:
-    """Write `matte/<shape>.<frame>.exr` and `matte/all.<frame>.exr` for every frame of a document.
+    """Write `matte/<shape>.<frame>.exr` and `matte/all.<frame>.exr` for the frames asked for, or all of a document.
 
-    Frames that were asked for and that the document does not have are told, and count as failed.
-    Raises: UsageError for a range that the document does not have at all; CancelledError.
+    Before the first key and after the last a shape holds, as in Nuke; a warning names such frames.
+    Raises: UsageError for frames that are no frames; CancelledError.
     """
     format = Format(name, 0, document.width, document.height, document.pixel_aspect, ".exr")
     there = FrameRange(document.first_frame, document.last_frame).checked()
-    chosen, outside = _chosen(tuple(there), frames, name)
+    chosen = parse_frames(frames) if frames is not None else list(there)
+    _warn_of_held(chosen, document, sink)
     names = [Files("matte", each, ".exr", frozenset(chosen)) for each in (*layer_names(_names(document)), "all")]
     claim = FolderClaim(out, names, size=(document.width, document.height), overwrite=overwrite)
 
@@ -84,7 +85,7 @@ def paint_mattes(
         write_mattes(out, draw_mattes(document.shapes, frame, format), frame, format)
 
     with claimed(claim):
-        return _each(chosen, work, name=name, out=out, threads=threads, sink=sink, cancel=cancel, absent=outside)
+        return _each(chosen, work, name=name, out=out, threads=threads, sink=sink, cancel=cancel, absent={})
 
 
 def _names(document: RotoDocument) -> list[str]:
@@ -92,14 +93,17 @@ def _names(document: RotoDocument) -> list[str]:
 
 
 def paint_clean(plate: Plate, job: CleanJob, *, threads: int, sink: Sink, cancel: Cancel) -> Painted:
-    """Write `clean/<plate name>.<frame>.<suffix>` for every frame that both plate and document have.
+    """Write `clean/<plate name>.<frame>.<suffix>` for every frame of the plate, or those asked for.
 
-    Frames that were asked for, or that the shapes have, and that are not there are told, and count as failed.
+    Before the first key and after the last a shape holds, as in Nuke; a warning names such frames. Frames that were
+    asked for, or that the shapes have, and that the plate lacks are reported, and count as failed.
     Raises: DocumentError where plate and document differ in size or no shape is a seam; UsageError for frames or a
     method that are not there, and for an `out` whose clean folder holds the plate; CancelledError.
     """
     _check(plate, job)
     whole, chosen, absent = _frames(plate, job)
+    if job.document is not None:
+        _warn_of_held(chosen, job.document, sink)
     painter = Painter.of(
         plate,
         whole,
@@ -155,19 +159,31 @@ def _check(plate: Plate, job: CleanJob) -> None:
 
 def _frames(plate: Plate, job: CleanJob) -> tuple[list[int], list[int], dict[int, str]]:
     """Frames that could be painted, those that are to be, and those that cannot be with the reason."""
+    there, outside = set(plate.frames), dict[int, str]()
     if job.document is not None:
-        whole = tuple(FrameRange(job.document.first_frame, job.document.last_frame).checked())
-        name = "shapes"
+        own, name = set(FrameRange(job.document.first_frame, job.document.last_frame).checked()), "shapes"
+        is_apart = there.isdisjoint(own)
+        is_lost = is_apart and any(len(shape.keys) > 1 for shape in job.document.shapes)
+        whole = tuple(sorted(there if is_apart else own | there))
+        wanted = list(whole) if job.frames is None else parse_frames(job.frames)
     else:
         assert job.mattes is not None
-        whole, name = job.mattes.pictures.frames, external_mattes.NAME
-    wanted, outside = _chosen(whole, job.frames, name)
-    there = set(plate.frames)
+        whole, name, is_lost = job.mattes.pictures.frames, external_mattes.NAME, False
+        wanted, outside = _chosen(whole, job.frames, name)
     missing = [frame for frame in wanted if frame not in there]
-    if len(missing) == len(wanted):
-        raise UsageError(f"{plate.name}: has frames {summarise(there)}, the {name} {summarise(wanted)}; none in common")
+    if is_lost or len(missing) == len(wanted):
+        shown = summarise(own) if is_lost else summarise(wanted)
+        raise UsageError(f"{plate.name}: has frames {summarise(there)}, the {name} {shown}; none in common")
     gone = {frame: f"{plate.name}: frame {frame} is not on disk" for frame in missing}
     return [f for f in whole if f in there], [f for f in wanted if f in there], {**outside, **gone}
+
+
+def _warn_of_held(frames: Sequence[int], document: RotoDocument, sink: Sink) -> None:
+    """Says which frames lie outside the shapes' own range, where they hold their first or last key."""
+    held = [frame for frame in frames if not document.first_frame <= frame <= document.last_frame]
+    if held:
+        own = summarise([*FrameRange(document.first_frame, document.last_frame)])
+        sink(warning(f"shapes: have frames {own}; at {summarise(held)} their first or last key is held"))
 
 
 def _chosen(whole: Sequence[int], text: str | None, name: str) -> tuple[list[int], dict[int, str]]:

@@ -39,7 +39,7 @@ def test_nuke_in_parts_is_the_same_file_as_in_one(tmp_path: Path, n_shapes: int)
     proof = nuke.write_report(tmp_path / "one.nk", document)
     assert (tmp_path / "parts.nk").read_bytes() == (tmp_path / "one.nk").read_bytes()
     assert shown.faults == ()
-    assert shown.n_shapes == n_shapes
+    assert shown.n_shapes == min(n_shapes, 2)  # the third has no key
     assert shown.max_distance_px <= proof.max_error_px + 1e-9  # handles bound the curve
     assert lost == proof.losses
 

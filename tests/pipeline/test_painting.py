@@ -130,20 +130,29 @@ def test_mattes_of_another_size_are_refused(plate: Plate, tmp_path: Path) -> Non
         ExternalMattes.open(str(tmp_path / "matte.####.png"), plate)
 
 
-def test_frames_that_the_shapes_do_not_have_are_told(plate: Plate, tmp_path: Path) -> None:
-    job = CleanJob(tmp_path, replace(DOCUMENT, last_frame=1003), frames="1002-1006,1009")
+def test_shapes_hold_before_and_after_their_keys(plate: Plate, tmp_path: Path) -> None:
+    job = CleanJob(tmp_path, replace(DOCUMENT, last_frame=1003), frames="1002-1004,1009")
     painted, events = _clean(plate, job)
-    assert painted.done == (1002, 1003)
-    assert sorted(painted.failed) == [1004, 1005, 1006, 1009]
-    told = [event.facts["message"] for event in events if event.kind == "warning"]
-    assert told == [
-        "shapes: frames 1004-1006, 1009 are not there; render or copy them, or ask for others with --frames"
-    ]
+    assert painted.done == (1002, 1003, 1004)
+    assert painted.failed == {1009: "plate: frame 1009 is not on disk"}
+    lines = [event.facts["message"] for event in events if event.kind == "warning"]
+    assert lines[0] == "shapes: have frames 1001-1003; at 1004 their first or last key is held"
+    assert [part in lines[1] for part in ("1009 are not on disk", "--frames")] == [True, True]
     mattes = paint_mattes(
         DOCUMENT, tmp_path, name="shapes", frames="1004-1005", threads=1, sink=lambda e: None, cancel=Cancel()
     )
-    assert mattes.done == (1004,)
-    assert "frame 1005 is not there" in mattes.failed[1005]
+    assert (mattes.done, mattes.failed) == ((1004, 1005), {})
+
+
+def test_one_key_cleans_every_plate(plate: Plate, tmp_path: Path) -> None:
+    """Whether the key lies in the range of the plates or before it; moving shapes of other frames are refused."""
+    still = [replace(s, keys={7: s.keys[s.frames[0]]}, visible={}) for s in DOCUMENT.shapes]
+    one = replace(DOCUMENT, shapes=tuple(still), first_frame=7, last_frame=7)
+    painted, _ = _clean(plate, CleanJob(tmp_path, one))
+    assert (painted.done, painted.failed) == (tuple(FRAMES), {})
+    moving = [replace(s, keys={7: s.keys[s.frames[0]], 9: s.keys[s.frames[-1]]}) for s in DOCUMENT.shapes]
+    with pytest.raises(UsageError, match="the shapes 7-9; none in common"):
+        _clean(plate, CleanJob(tmp_path, replace(one, shapes=tuple(moving), last_frame=9)))
 
 
 def test_temporal_fill_holds_held_frames_to_the_last_bit(plate: Plate, tmp_path: Path) -> None:
