@@ -80,6 +80,7 @@ def test_an_edit_in_a_hold_reaches_all_of_it(facts: PlateFacts, out: Path) -> No
 
 
 def test_worst_frames_lost_first_then_by_error_of_what_is_not_keyed_by_hand(session: Session) -> None:
+    session.judges_all = True
     assert session.worst() == [1006, 1003, 1005, 1002, 1001]
     session.step_worst(1)
     assert session.frame == 1006

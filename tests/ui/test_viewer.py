@@ -11,7 +11,7 @@ from PySide6.QtGui import QColor, QImage, QPainter
 from pytestqt.qtbot import QtBot
 
 from rotopaint_ai.shapes.roto import ControlPoint, Key
-from rotopaint_ui.drawing.render import MATTE_COLOURS, SEAM_COLOURS, Overlay, View, paint_matte
+from rotopaint_ui.drawing.render import MATTE_COLOURS, SEAM_COLOURS, SELECTED, Overlay, View, paint_matte
 from rotopaint_ui.engine.frame_cache import PLATE, FrameCache, Look
 from rotopaint_ui.session.session import Session
 from rotopaint_ui.viewer.canvas import Canvas
@@ -180,7 +180,25 @@ def test_seams_and_mattes_differ_for_people_who_see_two_primaries() -> None:
         for seam in SEAM_COLOURS:
             for matte in MATTE_COLOURS:
                 a, b = seen(seam, kind), seen(matte, kind)
-                assert a[2] / a.sum() < b[2] / b.sum() - 0.1, (kind, seam, matte)  # less blue, whatever the light
+                assert luminance(a) > luminance(b) + 0.15, (kind, seam, matte)  # lighter
+
+
+def luminance(linear: np.ndarray) -> float:
+    """Of linear sRGB."""
+    return float(linear @ (0.2126, 0.7152, 0.0722))
+
+
+@pytest.mark.parametrize("skin", ["#f2c9a5", "#e8b98f", "#c68a5e", "#8a5a3c", "#f7dfc8"])
+def test_lines_read_on_any_skin_by_their_dark_edge(skin: str) -> None:
+    """WCAG's contrast of a line against the edge beside it, which is black of 170/255 over the skin: at least 3."""
+
+    def linear(colour: QColor, share: float = 1.0) -> np.ndarray:
+        code = share * np.array([colour.redF(), colour.greenF(), colour.blueF()])
+        return np.where(code <= 0.04045, code / 12.92, ((code + 0.055) / 1.055) ** 2.4)
+
+    edge = luminance(linear(QColor(skin), 1 - 170 / 255))
+    for line in (*SEAM_COLOURS, SELECTED):
+        assert (luminance(linear(QColor(line))) + 0.05) / (edge + 0.05) >= 3
 
 
 def test_a_hole_and_a_damaged_frame_say_so_and_a_frame_being_read_keeps_the_picture(

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from types import MappingProxyType
 
 from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QBrush, QColor, QFont, QFontInfo, QPainter, QPainterPath, QPen, QPolygonF
 
 from rotopaint_ai.shapes.roto import ControlPoint, Landmark, Points, RotoDocument, RotoShape
 
-# Yellow to red against cyan to violet: told apart by people who see two primaries only (tests/ui/test_viewer.py).
-SEAM_COLOURS = ("#ff8a5c", "#ffc24d", "#ff6a4a", "#f4e06d", "#ffa98a", "#e0952f")
-MATTE_COLOURS = ("#6aa7ff", "#9b8cff", "#5cc3f5", "#c0a5f5", "#7d9cf0", "#8fc7ff", "#7f7fe8", "#b9b4ff")
+# Light cyan against deeper violet: told apart from skin by hue, from each other by lightness (tests/ui/test_viewer.py).
+SEAM_COLOURS = ("#37e6ff", "#7dffe4", "#a8f0ff", "#63f2d2", "#c9fff4", "#7ae0ff")
+MATTE_COLOURS = ("#9b8cff", "#8a7bff", "#b07fff", "#7d86f0", "#a06cf0", "#8f6fe0", "#6a7cff", "#b48af0")
+SELECTED = "#ffe14d"
 HANDLE_PX = 7.0
 DEFAULT_WIDTH_PX = 4.0  # of an open shape that states none, as in the mattes
 _STEPS = 12  # chords per cubic where a stroke of changing width is drawn
@@ -63,6 +65,8 @@ class Overlay:
     mattes: bool = False
     onion: bool = False
     loupe: bool = True
+    line_px: float = 1.5  # width of the lines, points of the selected shape: screen pixels
+    point_px: float = HANDLE_PX
 
 
 def resized(font: QFont, factor: float) -> QFont:
@@ -72,15 +76,15 @@ def resized(font: QFont, factor: float) -> QFont:
     return changed
 
 
-def colours_of(document: RotoDocument) -> dict[str, QColor]:
-    """One colour for each shape: warm for seams, cool for the rest, in the order of the document."""
+def colours_of(document: RotoDocument, own: Mapping[str, str] = MappingProxyType({})) -> dict[str, QColor]:
+    """One colour for each shape: cyan for seams, violet for the rest, in the document's order; or people's `own`."""
     found: dict[str, QColor] = {}
     counts = {"seam": 0, "matte": 0}
     for shape in document.shapes:
         palette = SEAM_COLOURS if shape.role == "seam" else MATTE_COLOURS
         found[shape.name] = QColor(palette[counts[shape.role] % len(palette)])
         counts[shape.role] += 1
-    return found
+    return {name: QColor(own[name]) if name in own else colour for name, colour in found.items()}
 
 
 def path_of(points: Points, closed: bool, view: View) -> QPainterPath:
@@ -132,14 +136,22 @@ def _paint_feather(painter: QPainter, path: QPainterPath, colour: QColor, width:
     painter.restore()
 
 
-def paint_handles(painter: QPainter, points: Points, view: View, colour: QColor, selected: frozenset[int]) -> None:
+def paint_handles(
+    painter: QPainter,
+    points: Points,
+    view: View,
+    colour: QColor,
+    selected: frozenset[int],
+    *,
+    size: float = HANDLE_PX,
+) -> None:
     """Control points of the selected shape; tangents only at the selected points, which are filled and larger."""
     for index in sorted(selected):
         if index < len(points):
             _paint_tangents(painter, points[index], view)
     for index, point in enumerate(points):
         chosen = index in selected
-        half = HANDLE_PX / 2 + (1.0 if chosen else 0.0)
+        half = size / 2 + (1.0 if chosen else 0.0)
         centre = view.to_screen(point.x, point.y)
         box = QRectF(centre.x() - half, centre.y() - half, 2 * half, 2 * half)
         painter.setPen(QPen(QColor(0, 0, 0, 200), 1.0))
@@ -165,20 +177,25 @@ def _paint_tangents(painter: QPainter, point: ControlPoint, view: View) -> None:
 
 
 def paint_landmarks(painter: QPainter, landmarks: Sequence[Landmark | None], view: View) -> None:
-    """Landmarks as small crosses, the expected error of each as a circle where it is large enough to see."""
+    """Landmarks as small crosses."""
     for landmark in landmarks:
         if landmark is None:
             continue
         centre = view.to_screen(landmark.x, landmark.y)
-        radius = landmark.expected_error_px * view.zoom
-        painter.setBrush(Qt.BrushStyle.NoBrush)
-        if radius > 4.0:
-            painter.setPen(QPen(QColor(255, 176, 92, 120), 1.0))
-            painter.drawEllipse(centre, radius, radius)
         for pen in (QPen(QColor(0, 0, 0, 150), 2.4), QPen(QColor("#d9f2ff"), 1.1)):
             painter.setPen(pen)
             painter.drawLine(centre + QPointF(-3, 0), centre + QPointF(3, 0))
             painter.drawLine(centre + QPointF(0, -3), centre + QPointF(0, 3))
+
+
+def paint_uncertainty(painter: QPainter, landmark: Landmark, view: View) -> None:
+    """The expected error of a landmark as a circle, where it is large enough to see."""
+    radius = landmark.expected_error_px * view.zoom
+    if radius > 4.0:
+        painter.setBrush(Qt.BrushStyle.NoBrush)
+        for pen in (QPen(QColor(0, 0, 0, 120), 2.4), QPen(QColor("#d9f2ff"), 1.0)):
+            painter.setPen(pen)
+            painter.drawEllipse(view.to_screen(landmark.x, landmark.y), radius, radius)
 
 
 def paint_crop(painter: QPainter, box: QRectF, *, is_key: bool) -> None:

@@ -9,6 +9,7 @@ from PySide6.QtCore import QPoint, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import QBrush, QColor
 from PySide6.QtWidgets import (
     QAbstractItemView,
+    QColorDialog,
     QHeaderView,
     QMenu,
     QTreeWidget,
@@ -27,7 +28,7 @@ from rotopaint_ui.widgets.parts import note, swatch
 
 NAME, EYE, LOCK, ERROR, KEYS = range(5)
 OWN_NAME = int(Qt.ItemDataRole.UserRole)  # of the shape, whatever it is called
-_BY_HAND = QColor("#ffb454")  # as a person's diamonds on the timeline
+_BY_HAND = QColor("#ffe14d")  # as a person's diamonds on the timeline
 _GROUPS = {"seam": "Seams", "matte": "Mattes"}
 _EMPTY = "No shapes yet. Drag a box around the face and press Run: shapes come in frame by frame."
 
@@ -68,7 +69,8 @@ class ShapesTab(QWidget):
         shapes = () if document is None else document.shapes
         self._empty.setVisible(not shapes)
         self.tree.setVisible(bool(shapes))
-        names = tuple((shape.name, shape.role, self._session.names.of(shape.name)) for shape in shapes)
+        own = self._session.colours
+        names = tuple((each.name, each.role, self._session.names.of(each.name), own.get(each.name)) for each in shapes)
         self.tree.blockSignals(True)
         if names != self._shown:
             self._shown = names
@@ -110,7 +112,7 @@ class ShapesTab(QWidget):
         self._rows.clear()
         self._told.clear()
         document = self._session.document
-        colours = {} if document is None else colours_of(document)
+        colours = {} if document is None else colours_of(document, self._session.colours)
         groups: dict[str, QTreeWidgetItem] = {}
         for shape in shapes:
             if shape.role not in groups:
@@ -226,6 +228,19 @@ class ShapesTab(QWidget):
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         menu.popup(self.tree.viewport().mapToGlobal(place))
 
+    def colour(self, names: tuple[str, ...], colour: str | None) -> None:
+        """Draw shapes in a colour (#rrggbb) in viewer and list; None goes back to the usual one."""
+        rest = {name: each for name, each in self._session.colours.items() if name not in names}
+        self._session.colours = rest if colour is None else {**rest, **dict.fromkeys(names, colour)}
+        self._session.notify()
+
+    def _ask_colour(self, names: tuple[str, ...]) -> None:
+        dialog = QColorDialog(self)
+        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        dialog.setModal(False)
+        dialog.colorSelected.connect(lambda colour: self.colour(names, colour.name()))
+        dialog.show()
+
     def menu_of(self, names: tuple[str, ...]) -> QMenu:
         """What can be done with the chosen shapes."""
         session, menu = self._session, QMenu(self)
@@ -241,6 +256,9 @@ class ShapesTab(QWidget):
         )
         if len(names) == 1:
             menu.addAction("Rename").triggered.connect(lambda: self._begin_rename(self._rows[names[0]], NAME))
+        menu.addAction("Colour").triggered.connect(partial(self._ask_colour, names))
+        if any(name in session.colours for name in names):
+            menu.addAction("Usual colour").triggered.connect(partial(self.colour, names, None))
         for label, which, do, on in rows:
             menu.addAction(label).triggered.connect(partial(self._each, which, do, on))
         return menu

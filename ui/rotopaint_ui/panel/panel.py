@@ -25,6 +25,7 @@ from rotopaint_ui.panel.result_handlers import ResultHandlers
 from rotopaint_ui.panel.screen_updates import ScreenUpdates
 from rotopaint_ui.panel.shot_commands import ShotCommands
 from rotopaint_ui.panel.view_commands import ViewCommands
+from rotopaint_ui.panel.view_memory import ViewMemory
 from rotopaint_ui.services.importer import dropped
 from rotopaint_ui.services.panel_services import make_services
 from rotopaint_ui.settings import preferences
@@ -80,7 +81,9 @@ class Panel(QWidget):
         self._updates = updates = ScreenUpdates(services, widgets, self)
         self._shot = shot = ShotCommands(self.host, services, widgets, self.exports, self)
         self._view = view = ViewCommands(services, widgets, updates)
-        self._results = results = ResultHandlers(services, widgets, updates, view, self)
+        self._results = results = ResultHandlers(
+            services, widgets, updates, view, ViewMemory(self.session, widgets), self
+        )
         connect_actions(self.commands, command_handlers(services, widgets, shot, view))
         connect_widgets(services, widgets, updates, shot, self)
         connect_services(services, widgets, updates, results, self.exports)
@@ -144,6 +147,7 @@ class Panel(QWidget):
         set_keys(self.commands, self._keys())
         self.autosave.set_rest(self.preferences.autosave_s)
         self.frame_cache.set_budget(self.preferences.cache_mb << 20)
+        self.canvas.set_weights(self.preferences.line_px, self.preferences.point_px)
         if self.session.plate is None:
             self.view_bar.start_with(self.preferences.view)
 

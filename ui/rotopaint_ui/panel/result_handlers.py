@@ -9,6 +9,7 @@ from rotopaint_ui.engine.frame_cache import CLEAN
 from rotopaint_ui.panel.panel_widgets import PanelWidgets
 from rotopaint_ui.panel.screen_updates import ScreenUpdates
 from rotopaint_ui.panel.view_commands import ViewCommands
+from rotopaint_ui.panel.view_memory import ViewMemory
 from rotopaint_ui.services.panel_services import PanelServices
 from rotopaint_ui.services.shot_jobs import RUN
 from rotopaint_ui.session.shot import PlateFacts, Results
@@ -26,10 +27,12 @@ class ResultHandlers(QObject):
         widgets: PanelWidgets,
         updates: ScreenUpdates,
         view: ViewCommands,
+        memory: ViewMemory,
         parent: QObject,
     ) -> None:
         super().__init__(parent)
-        self._services, self._widgets, self._updates, self._view = services, widgets, updates, view
+        self._services, self._widgets, self._updates = services, widgets, updates
+        self._view, self._memory = view, memory
 
     def show_plate(self, plate: PlateFacts) -> None:
         """A plate is open: its pictures are asked for, and what an earlier run has left."""
@@ -58,6 +61,7 @@ class ResultHandlers(QObject):
         services, widgets, session = self._services, self._widgets, self._services.session
         if not is_run:
             services.opening.keep(results)
+            self._memory.restore()
         speed = "" if session.run.ms_per_frame is None else f", {session.run.ms_per_frame:.0f} ms/frame"
         device = f"{session.run.device}{speed}" if session.run.device else ""
         widgets.top.show_device(device, services.preferences.value.device)

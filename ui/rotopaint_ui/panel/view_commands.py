@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
+from dataclasses import replace
 
 from rotopaint_ui.panel.panel_widgets import PanelWidgets
 from rotopaint_ui.panel.screen_updates import ScreenUpdates
@@ -36,7 +37,8 @@ class ViewCommands:
         actions, canvas = self._widgets.actions, self._widgets.canvas
         everything = actions["overlays"].isChecked()
         rows = {name[8:]: action for name, action in actions.items() if name.startswith("overlay.")}
-        canvas.overlay = type(canvas.overlay)(**{name: everything and row.isChecked() for name, row in rows.items()})
+        shown = {name: everything and row.isChecked() for name, row in rows.items()}
+        canvas.overlay = replace(canvas.overlay, **shown)  # type: ignore[arg-type]
         canvas.update()
 
     def edit(self, name: str) -> None:

@@ -51,6 +51,7 @@ class ProjectFile:
         self._say = say
         self._store: ProjectStore | None = None
         self._awaits_plate = False
+        self._view: Mapping[str, Any] = {}
 
     # --- opening and closing
 
@@ -85,7 +86,7 @@ class ProjectFile:
 
     def take(self, opened: OpenedProject, *, awaits_plate: bool) -> None:
         """Let every step go into this file from now on; the one before it has been closed."""
-        self._store, self._awaits_plate = opened.store, awaits_plate
+        self._store, self._awaits_plate, self._view = opened.store, awaits_plate, opened.view
 
     def close(self, state: State) -> None:
         """Write what is left of a state and let go of the file."""
@@ -200,8 +201,10 @@ class ProjectFile:
         self._note(lambda project: project.set_note("painted", {str(f): each for f, each in painted.items()}))
 
     def keep_view(self, view: Mapping[str, Any]) -> None:
-        """Keep how the shot is looked at: JSON values."""
-        self._note(lambda project: project.set_note("view", dict(view)))
+        """Keep how the shot is looked at: JSON values. Nothing is written while that stays the same."""
+        if view and view != self._view and not self._awaits_plate:
+            self._view = dict(view)
+            self._note(lambda project: project.set_note("view", dict(view)))
 
     def is_ours(self, path: Path) -> bool:
         """Whether a shapes file on disk is the one that was noted last."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from rotopaint_ai.exchange import document as documents
 from rotopaint_ai.files import write_text
@@ -51,6 +52,9 @@ class Session:
         self.hidden: frozenset[str] = frozenset()
         self.locked: frozenset[str] = frozenset()
         self.judges_all = False
+        self.view_note: Mapping[str, Any] = {}  # how the project that was opened last was looked at
+        self.looked_at: Callable[[], Mapping[str, Any]] = dict  # how the shot is looked at now: JSON values
+        self.colours: Mapping[str, str] = {}  # of shapes in the viewer, where people have given one: #rrggbb
         self.project = ProjectFile(self.say)
         self.edits = EditStack(self.notify, self.say)
         self.runs = ShotRuns(self.edits, self.notify, self.keep_run)
@@ -240,7 +244,7 @@ class Session:
             self.plate, self.out = plate, out
             self.frame = min(max(self.frame, plate.first), plate.last)
         else:
-            self.project.close(self.state)
+            self._close_project()
             self.plate, self.frame, self.out = plate, plate.first, out
             self._forget()
             self.edits.show(State())
@@ -283,12 +287,13 @@ class Session:
     def _read_project(self, path: Path) -> OpenedProject:
         own = self.project.path
         if own is not None and own.resolve() == path.resolve():
-            self.project.close(self.state)  # else it would be found locked, by ourselves
+            self._close_project()  # else it would be found locked, by ourselves
         return self.project.read(path)
 
     def _show_project(self, opened: OpenedProject, *, awaits_plate: bool) -> None:
-        self.project.close(self.state)
+        self._close_project()
         self._forget()
+        self.view_note = opened.view
         self.painting.show(opened.painted)
         self.run = opened.run
         self.project.take(opened, awaits_plate=awaits_plate)
@@ -315,6 +320,7 @@ class Session:
     def heartbeat(self) -> None:
         """Tell the project file that somebody is here, and try again what its disk refused; every 20 seconds."""
         if not self.edits.has_gesture:
+            self.project.keep_view(self.looked_at())
             self.project.heartbeat(self.state)
 
     def flush(self) -> None:
@@ -327,13 +333,18 @@ class Session:
         self.edits.settle()
         if self.edits.has_gesture:
             self.edits.abort()
-        self.project.close(self.state)
+        self._close_project()
         self.edits.leave_store()
+
+    def _close_project(self) -> None:
+        self.project.keep_view(self.looked_at())
+        self.project.close(self.state)
 
     def _forget(self) -> None:
         """Another shot, or none: what was selected, hidden or held is no more."""
         self.selection, self.hidden, self.locked = Selection(), frozenset(), frozenset()
         self.span = self._asked = self._asked_frames = None
+        self.colours, self.view_note = {}, {}
         self.shapes_file.take(None)
         self.painting.show({})
         self.runs.forget()

@@ -33,6 +33,8 @@ class Preferences:
     device: str = "auto"
     view: str = "Un-tone-mapped"
     autosave_s: float = 1.2
+    line_px: float = 1.5
+    point_px: float = 7.0
     preset: Preset = Preset.NUKE
     shortcuts: Mapping[str, Keys] = field(default_factory=dict)
     recent: tuple[str, ...] = ()
@@ -67,8 +69,13 @@ SETTINGS = (
     Setting("threads", "Threads", "Of a run; 0 uses every core", 0, MOST_THREADS),
     Setting("device", "Device", "Where the models run; the device line says what was used", choices=get_args(Device)),
     Setting("view", "Display view", "View that a new window starts with; the plate is never touched"),
+    Setting("line_px", "Line width", "Of shapes in the viewer, in pixels of the screen", 1.0, 5.0, 0.5, " px"),
+    Setting("point_px", "Point size", "Of the selected shape's points, in pixels of the screen", 4.0, 16.0, 1.0, " px"),
     Setting("autosave_s", "Autosave", "Seconds of rest before shapes.roto.json is written", 0.2, 60.0, 0.2, " s"),
 )
+
+
+_NUMBERS = tuple(each.name for each in SETTINGS if each.high)
 
 
 def default_path() -> Path:
@@ -118,7 +125,7 @@ def _from_json(value: Any) -> Preferences:
     if value["format"] != FORMAT:
         raise UsageError(f"format is {value['format']!r}")
     known = {each.name for each in COMMANDS}
-    found = {name: _number(name, value[name]) for name in ("cache_mb", "threads", "autosave_s") if name in value}
+    found = {name: _number(name, value[name]) for name in _NUMBERS if name in value}
     if value.get("device", "auto") not in get_args(Device):
         raise UsageError(f"device {value['device']!r} is not one of {', '.join(get_args(Device))}")
     own = {name: tuple(map(str, keys)) for name, keys in value.get("shortcuts", {}).items() if name in known}

@@ -6,7 +6,7 @@ import signal
 import sys
 from pathlib import Path
 
-from PySide6.QtCore import QTimer
+from PySide6.QtCore import QSize, QTimer
 from PySide6.QtGui import QCloseEvent
 from PySide6.QtWidgets import QApplication, QMainWindow
 
@@ -27,6 +27,7 @@ from rotopaint_ui.standalone.preferences_window import PreferencesWindow
 from rotopaint_ui.standalone.welcome import Welcome
 
 QUEUE_NAME = "batch.json"
+USUAL_SIZE = QSize(1440, 900)  # of the window, where the screen has room
 
 
 class Standalone:
@@ -61,7 +62,6 @@ class Window(QMainWindow):
         self.setCentralWidget(self.panel)
         self.setStyleSheet(self.panel.styleSheet())
         self.setWindowTitle("RotoPaint AI")
-        self.resize(1440, 900)
         self.menus = Menus(
             self,
             self.panel,
@@ -73,6 +73,8 @@ class Window(QMainWindow):
         )
         self.welcome = Welcome(self.panel, self.open_sample)
         self.panel.plate_opened.connect(self._name)
+        room = self.screen().availableSize()
+        self.resize(USUAL_SIZE.boundedTo(room))
 
     def show_preferences(self) -> None:
         """Show the preferences; they are in force as they are changed."""

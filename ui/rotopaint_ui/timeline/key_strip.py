@@ -11,7 +11,7 @@ from rotopaint_ai.shapes.roto import RotoShape
 from rotopaint_ui.timeline.axis import Axis
 
 KEYS = 16
-COLOURS = {"human": "#ffb454", "propagated": "#b9a5ff", "model": "#5f86b8"}
+COLOURS = {"human": "#ffe14d", "propagated": "#b9a5ff", "model": "#5f86b8"}
 _RANK = {"human": 2, "propagated": 1, "model": 0}
 _CROWDED_PX = 4.0
 

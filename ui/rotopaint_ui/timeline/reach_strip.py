@@ -36,6 +36,6 @@ def paint_reach(painter: QPainter, axis: Axis, y: float, reach: SpreadReach, *, 
         painter.drawPolyline([*corners, QPointF(x, y + REACH - 1.5), QPointF(x + 4 * turn, y + REACH - 1.5)])
     at = axis.middle_of(reach.frame)
     painter.setPen(Qt.PenStyle.NoPen)
-    painter.setBrush(QColor("#ffb454"))
+    painter.setBrush(QColor("#ffe14d"))
     painter.drawPolygon(QPolygonF([QPointF(at - 4, y + 2), QPointF(at + 4, y + 2), QPointF(at, y + REACH - 3)]))
     painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)

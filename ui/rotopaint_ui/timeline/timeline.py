@@ -30,6 +30,7 @@ from rotopaint_ui.timeline.reach_strip import REACH, end_at, paint_reach
 from rotopaint_ui.timeline.strips import GAP, GROUND, RULER, THUMBS
 
 MOST_ROWS = 24
+USUAL_ROWS = 10  # that there is room for before shapes are known
 ROW_LABEL_PX = 18
 _FAINT = 0.35  # brackets of other frames
 
@@ -55,21 +56,24 @@ class Timeline(QWidget):
         self._held_end: End | None = None
         self._pan: float | None = None
         self._n_rows = 0
-        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Preferred)
         self.setMouseTracking(True)
         self.setAccessibleName("Timeline")
         self.setAccessibleDescription("Frames, expected errors, keys and review marks of the shot")
 
     def sizeHint(self) -> QSize:
-        """As high as its strips."""
-        return QSize(600, int(self._tops()["end"]))
+        """As high as its strips with the usual number of shapes, so that nothing moves when shapes arrive."""
+        return QSize(600, int(self._fixed_height() + USUAL_ROWS * ROW + GAP))
+
+    def minimumSizeHint(self) -> QSize:
+        """All strips but the rows of shapes."""
+        return QSize(200, int(self._fixed_height()))
 
     def refresh(self) -> None:
         """Show the session as it is now."""
         n_rows = len(self._shape_names())
         if n_rows != self._n_rows:
             self._n_rows = n_rows
-            self.updateGeometry()
         self._follow()
         self.update()
 
@@ -112,13 +116,23 @@ class Timeline(QWidget):
 
     def _tops(self) -> dict[str, float]:
         """Where each strip begins."""
-        rows = min(self._n_rows, MOST_ROWS) * ROW
+        rows = self._shown_rows() * ROW
         heights = {"ruler": RULER, "thumbs": THUMBS, "bars": BARS, "rows": rows, "keys": KEYS, "reach": REACH}
         tops, y = {}, float(GAP)
         for name, height in {**heights, "marks": MARKS}.items():
             tops[name] = y
             y += height + GAP if height else 0
         return {**tops, "end": y + GAP}
+
+    def _fixed_height(self) -> float:
+        """Of all strips but the rows of shapes, with the gaps between them."""
+        strips_px = (RULER, THUMBS, BARS, KEYS, REACH, MARKS)
+        return sum(strips_px) + (len(strips_px) + 2) * GAP
+
+    def _shown_rows(self) -> int:
+        """Of as many shapes as there is room for."""
+        room = int((self.height() - self._fixed_height() - GAP) // ROW)
+        return max(min(self._n_rows, MOST_ROWS, room), 0)
 
     def _shape_names(self) -> tuple[str, ...]:
         document = self._session.document
@@ -175,7 +189,7 @@ class Timeline(QWidget):
         done = settled.get(session.selection.shape or "", frozenset())
         paint_bars(painter, axis, tops["bars"], self._errors(axis), scale, done)
         paint_doubts(painter, axis, tops["bars"], self.doubted)
-        names = self._shape_names()[:MOST_ROWS]
+        names = self._shape_names()[: self._shown_rows()]
         if names:
             rows = Rows(session.run, names, axis, scale, settled)
             painter.drawImage(strips.strip(axis, tops["rows"], 0).topLeft(), self._rows.image(rows))
@@ -229,8 +243,8 @@ class Timeline(QWidget):
         rows = ("thumbs", "plate", THUMBS), ("bars", "error", BARS), ("keys", "keys", KEYS)
         for name, text, height in (*rows, ("reach", "spread", REACH), ("marks", "review", MARKS)):
             strips.paint_label(painter, text, tops[name], height)
-        if self._n_rows >= 3:
-            strips.paint_label(painter, "shapes", tops["rows"], min(self._n_rows, MOST_ROWS) * ROW)
+        if self._shown_rows() >= 3:
+            strips.paint_label(painter, "shapes", tops["rows"], self._shown_rows() * ROW)
 
     def _errors(self, axis: Axis) -> Mapping[int, float]:
         """The worst of the shapes that frames are judged by and that no person has keyed, of all where none is left."""
@@ -354,7 +368,7 @@ class Timeline(QWidget):
         return above[-1] if above else "ruler"
 
     def _row_name(self, y: float) -> str:
-        names = self._shape_names()[:MOST_ROWS]
+        names = self._shape_names()[: self._shown_rows()]
         return names[min(max(int((y - self._tops()["rows"]) // ROW), 0), len(names) - 1)]
 
     def _end_at(self, place: QPointF) -> End | None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
+
 from PySide6.QtCore import QPointF, QRectF, Qt, QTimer, Signal
 from PySide6.QtGui import (
     QContextMenuEvent,
@@ -15,7 +18,7 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from rotopaint_ui.drawing.labels import paint_label
-from rotopaint_ui.drawing.render import Overlay, View
+from rotopaint_ui.drawing.render import Overlay, View, paint_uncertainty
 from rotopaint_ui.engine.frame_cache import FrameCache
 from rotopaint_ui.session.session import Session
 from rotopaint_ui.tools.edit_actions import EDIT_ACTIONS
@@ -32,6 +35,7 @@ from rotopaint_ui.viewer.wipe import Grip, Wipe
 
 ZOOM_STEP = 2**0.5
 BURST_MS = 700  # of rest, after which the next nudge is a step of its own
+NEAR_PX = 60.0  # of the mouse, within which landmarks show how far they may be off
 LATE_MS = 12  # how long a moved landmark waits for its shapes before it is painted without them
 _QUIET_TOOLS = ("select", "landmark", "points")  # draw nothing of their own beside what is dragged
 
@@ -116,6 +120,11 @@ class Canvas(QWidget):
         self._session.set_span(span)
         self.reach_changed.emit()
 
+    def set_weights(self, line_px: float, point_px: float) -> None:
+        """How broad lines and how large points are, in pixels of the screen."""
+        self.overlay = replace(self.overlay, line_px=line_px, point_px=point_px)
+        self.update()
+
     def show_rate(self, shown: float, dropped: int) -> None:
         """Say how fast it plays, in frames a second, and how many were dropped in the last; 0 ends it."""
         self._rate = f"{shown:.0f} fps" + (f", {dropped} dropped" if dropped else "") if shown else ""
@@ -149,6 +158,16 @@ class Canvas(QWidget):
     def one_to_one(self) -> None:
         """One plate pixel to one pixel of the device, whatever the scale of the screen."""
         self.zoom_to(1.0 / self.devicePixelRatioF())
+
+    @property
+    def is_fitted(self) -> bool:
+        """Whether the whole plate is shown and stays so when the viewer is sized."""
+        return self._is_fitted
+
+    def look_at(self, x: float, y: float, zoom: float) -> None:
+        """Show a place of the plate in the middle, `zoom` screen pixels for a plate pixel."""
+        aspect = self.view.aspect
+        self._set_view(View(zoom, self.width() / 2 - x * zoom * aspect, self.height() / 2 - y * zoom, aspect))
 
     def zoom_in(self) -> None:
         """Magnify by one step about the middle."""
@@ -241,6 +260,8 @@ class Canvas(QWidget):
         painter.setClipRect(event.rect())
         self._stack.paint(painter, self._stack.scene(self._shown(), self._loupe()), self.font())
         self._tools[self._tool].paint(painter, self.view)
+        if self.overlay.landmarks:
+            self._paint_uncertainty(painter)
         if self._hover is not None and self.overlay.landmarks and not self._session.edits.is_dragging:
             note = landmark_note(self._session, self.view, self._hover)
             if note:
@@ -248,6 +269,17 @@ class Canvas(QWidget):
         if self._rate:
             paint_label(painter, QPointF(self.width() - 10, 10), self._rate, is_right=True)
         self._paint_reach(painter)
+
+    def _paint_uncertainty(self, painter: QPainter) -> None:
+        """How far the landmarks near the mouse, and those selected, are likely to be off."""
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        for index, mark in enumerate(self.context.landmark_row):
+            if mark is None:
+                continue
+            offset = None if self._hover is None else self.view.to_screen(mark.x, mark.y) - self._hover
+            is_near = offset is not None and math.hypot(offset.x(), offset.y()) < NEAR_PX
+            if is_near or (self._tool == "landmark" and index in self.context.landmarks):
+                paint_uncertainty(painter, mark, self.view)
 
     def _paint_reach(self, painter: QPainter) -> None:
         """That edits reach other keys must not be forgotten."""

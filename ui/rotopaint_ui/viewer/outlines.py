@@ -6,10 +6,13 @@ against 0.5 ms, measured). So a line is made of hairlines side by side, dark one
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left, bisect_right
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from types import MappingProxyType
 from typing import Literal
 
 from PySide6.QtCore import QPointF, QRectF, Qt
@@ -19,11 +22,13 @@ from rotopaint_ai.shapes.roto import Points, RotoDocument, RotoShape
 from rotopaint_ui.drawing.render import View, colours_of, path_of
 
 MOST_PATHS = 512
+_NONE: Mapping[str, str] = MappingProxyType({})
+USUAL_PX = 1.5  # width of a plain line
 ONION_KEYS = 2  # on either side
 Style = Literal["plain", "bold", "dashed", "thin", "moving"]
 _PLATE = View()
-_DARK = QColor(0, 0, 0, 110)
-_EARLIER, _LATER = "#5ab4ff", "#ffb454"  # onion skins: blue behind, orange ahead; told apart by the colour-blind
+_DARK = QColor(0, 0, 0, 170)
+_EARLIER, _LATER = "#5ab4ff", "#ffe14d"  # onion skins: blue behind, yellow ahead; told apart by the colour-blind
 _FILLING = ((-0.25, -0.25), (0.25, 0.25), (-0.25, 0.25), (0.25, -0.25))
 _SHADOWS: Mapping[Style, Sequence[tuple[float, float]]] = {
     "plain": ((0.0, 1.0), (1.0, 0.0), (-1.0, 0.0), (0.0, -1.0)),
@@ -85,13 +90,16 @@ class Outlines:
         self._frame: int | None = None
         self._names: tuple[str, ...] = ()
         self._colours: dict[str, QColor] = {}
+        self._own: Mapping[str, str] = _NONE
         self._last: dict[str, Outline] = {}
 
-    def of(self, document: RotoDocument, frame: int, hidden: frozenset[str]) -> list[Outline]:
-        """What is to be drawn, in the order of the document."""
+    def of(
+        self, document: RotoDocument, frame: int, hidden: frozenset[str], own: Mapping[str, str] = _NONE
+    ) -> list[Outline]:
+        """What is to be drawn, in the order of the document; `own` are the colours that people have given."""
         names = tuple(shape.name for shape in document.shapes)
-        if names != self._names:
-            self._names, self._colours, self._last = names, colours_of(document), {}
+        if names != self._names or own is not self._own:
+            self._names, self._own, self._colours, self._last = names, own, colours_of(document, own), {}
         if frame != self._frame:
             self._frame, self._last = frame, {}
         self._last = {shape.name: self._outline(shape, frame) for shape in document.shapes if shape.keys}
@@ -132,13 +140,17 @@ def transform_of(view: View) -> QTransform:
     return QTransform(view.zoom * view.aspect, 0, 0, view.zoom, view.x, view.y)
 
 
-def paint_path(painter: QPainter, path: QPainterPath, view: View, colour: QColor, *, style: Style = "plain") -> None:
-    """A spline as hairlines. `style`: `plain`, `bold` (selected), `dashed` (hidden here), `thin` (no dark line),
+def paint_path(
+    painter: QPainter, path: QPainterPath, view: View, colour: QColor, *, style: Style = "plain", width: float = 1.5
+) -> None:
+    """A spline as hairlines, `width` screen pixels of them for a plain line.
+
+    `style`: `plain`, `bold` (selected), `dashed` (hidden here), `thin` (no dark line),
     `moving` (under the hand: the quickest)."""
     base, plate = painter.worldTransform(), transform_of(view)
     filling = _fillings(style, painter.device().devicePixelRatioF())
     painter.setBrush(Qt.BrushStyle.NoBrush)
-    for offsets, ink in ((_SHADOWS[style], _DARK), (_LINES[style], colour)):
+    for offsets, ink in ((_shadows(style, width), _DARK), (_lines(style, width), colour)):
         is_dashed = style == "dashed" and ink is colour
         painter.setPen(_pen(ink, Qt.PenStyle.DashLine if is_dashed else Qt.PenStyle.SolidLine))
         for dx, dy in offsets:
@@ -146,6 +158,25 @@ def paint_path(painter: QPainter, path: QPainterPath, view: View, colour: QColor
                 painter.setWorldTransform(plate * QTransform.fromTranslate(dx + fx, dy + fy) * base)
                 painter.drawPath(path)
     painter.setWorldTransform(base)
+
+
+@lru_cache(maxsize=64)
+def _lines(style: Style, width: float) -> Sequence[tuple[float, float]]:
+    """Where the hairlines of a line lie. Broader lines than usual are discs of them, half a pixel apart."""
+    if style not in ("plain", "bold") or width <= USUAL_PX:
+        return _LINES[style] if width > 1.0 or style == "bold" else ((0.0, 0.0),)
+    reach = (width - 1.0 + (1.0 if style == "bold" else 0.0)) / 2
+    steps = [0.5 * k for k in range(-math.ceil(2 * reach), math.ceil(2 * reach) + 1)]
+    return tuple((x, y) for x in steps for y in steps if math.hypot(x, y) <= reach + 0.01)
+
+
+@lru_cache(maxsize=64)
+def _shadows(style: Style, width: float) -> Sequence[tuple[float, float]]:
+    """The dark edge lies further out round a broader line."""
+    if style not in ("plain", "bold") or width <= USUAL_PX:
+        return _SHADOWS[style]
+    reach = width / 2 + (1.0 if style == "bold" else 0.5)
+    return tuple((reach * math.cos(k * math.pi / 6), reach * math.sin(k * math.pi / 6)) for k in range(12))
 
 
 def _fillings(style: Style, ratio: float) -> Sequence[tuple[float, float]]:

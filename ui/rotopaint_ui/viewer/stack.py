@@ -11,9 +11,10 @@ from dataclasses import dataclass, field
 from PySide6.QtCore import QPointF, QRect, QRectF, QSize
 from PySide6.QtGui import QColor, QFont, QPainter, QPixmap
 
-from rotopaint_ai.shapes.roto import Landmark
+from rotopaint_ai.shapes.roto import Landmark, RotoDocument
 from rotopaint_ui.drawing.labels import paint_label
 from rotopaint_ui.drawing.render import (
+    SELECTED,
     Overlay,
     View,
     paint_crop,
@@ -97,7 +98,7 @@ class Stack:
         plate, document = session.plate, session.document
         assert plate is not None
         area = shown.view.rect(0, 0, plate.width, plate.height)
-        outlines = self._outlines.of(document, session.frame, session.hidden) if document is not None else []
+        outlines = self._drawn(document)
         moving = self._moving(outlines)
         still = tuple(outline for outline in outlines if outline not in moving)
         row = document.landmarks.keys.get(session.frame, ()) if document is not None else ()
@@ -108,6 +109,7 @@ class Stack:
             session.frame,
             session.selection,
             session.edits.is_dragging,
+            tuple(session.colours.items()),
         )
         things = (*still, *(mark for mark in still_marks if mark is not None))
         return Scene(shown, area, facts, still, tuple(moving), still_marks, moving_marks, loupe, things)
@@ -144,6 +146,12 @@ class Stack:
         if self._frames.is_replaced(CLEAN, frame):
             return "preview"
         return "clean plate" if self._frames.image(CLEAN, frame) is not None else "no clean frame yet"
+
+    def _drawn(self, document: RotoDocument | None) -> list[Outline]:
+        session = self._session
+        if document is None:
+            return []
+        return self._outlines.of(document, session.frame, session.hidden, session.colours)
 
     def _moving(self, outlines: list[Outline]) -> list[Outline]:
         """The shapes that the gesture under way has changed."""
@@ -194,14 +202,16 @@ class Stack:
         if overlay.splines:
             for outline in scene.still:
                 if outline.shape.name != own and not (is_painted and outline.shape.role == "seam"):
-                    paint_path(painter, outline.path, view, outline.colour, style=_style(outline))
+                    paint_path(
+                        painter, outline.path, view, outline.colour, style=_style(outline), width=overlay.line_px
+                    )
         painter.setOpacity(1.0)
         if overlay.onion and session.shape is not None and own not in session.hidden:
             for path, colour in self._outlines.onion(session.shape, session.frame):
                 paint_path(painter, path, view, colour, style="thin")
         for outline in scene.still:
             if outline.shape.name == own and overlay.splines:
-                self._paint_selected(painter, outline, view, is_painted=is_painted)
+                self._paint_selected(painter, outline, scene.shown, is_painted=is_painted)
 
     def _paint_moving(self, painter: QPainter, scene: Scene) -> None:
         session, view, overlay = self._session, scene.shown.view, scene.shown.overlay
@@ -211,25 +221,30 @@ class Stack:
                 paint_matte(painter, outline.shape, session.frame, view, outline.colour)
             if overlay.splines:
                 style = quick if outline.is_shown else "dashed"
-                paint_path(painter, outline.path, view, outline.colour, style=style)
+                own = outline.shape.name == session.selection.shape
+                colour = QColor(SELECTED) if own else outline.colour
+                paint_path(painter, outline.path, view, colour, style=style, width=overlay.line_px)
             if outline.shape.name == session.selection.shape and overlay.splines:
                 chosen = session.selection.points
                 points = tuple(p for index, p in enumerate(outline.points) if index in chosen)
-                paint_handles(painter, points, view, outline.colour, frozenset(range(len(points))))
+                all_points = frozenset(range(len(points)))
+                paint_handles(painter, points, view, QColor(SELECTED), all_points, size=overlay.point_px)
         if overlay.landmarks:
             paint_landmarks(painter, scene.moving_marks, view)
         self._paint_crop(painter, scene)
 
-    def _paint_selected(self, painter: QPainter, outline: Outline, view: View, *, is_painted: bool) -> None:
+    def _paint_selected(self, painter: QPainter, outline: Outline, shown: Shown, *, is_painted: bool) -> None:
+        view, colour = shown.view, QColor(SELECTED)
         if is_painted and outline.shape.role == "seam":
             painter.setOpacity(FADED)
-            paint_path(painter, outline.path, view, outline.colour, style="thin")
+            paint_path(painter, outline.path, view, colour, style="thin")
             painter.setOpacity(1.0)
             return
         style: Style = "bold" if outline.is_shown else "dashed"
-        paint_path(painter, outline.path, view, outline.colour.lighter(118), style=style)
+        paint_path(painter, outline.path, view, colour, style=style, width=shown.overlay.line_px)
         if outline.shape.name not in self._session.locked and not self._session.edits.is_dragging:
-            paint_handles(painter, outline.points, view, outline.colour, self._session.selection.points)
+            chosen, size = self._session.selection.points, shown.overlay.point_px
+            paint_handles(painter, outline.points, view, colour, chosen, size=size)
 
     def _paint_crop(self, painter: QPainter, scene: Scene) -> None:
         box = crop_at(self._session)

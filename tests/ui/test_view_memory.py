@@ -1,0 +1,74 @@
+"""A shot is looked at again as it was left: by its project, in a new window."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import QPoint, QRect, Qt
+from pytestqt.qtbot import QtBot
+
+from rotopaint_ui.inspector.shapes_tab import EYE
+from rotopaint_ui.panel.panel import Panel
+from rotopaint_ui.panel.view_memory import ViewMemory, fitting
+from rotopaint_ui.session.shot import PlateFacts, read_results
+
+from .conftest import FakeHost
+
+
+def opened(qtbot: QtBot, facts: PlateFacts, out: Path) -> Panel:
+    """A panel with the shot and its project, as after opening a plate."""
+    panel = Panel(FakeHost())
+    qtbot.addWidget(panel)
+    panel.resize(1000, 700)
+    panel.show()
+    panel.activateWindow()
+    qtbot.waitUntil(panel.isActiveWindow, timeout=20_000)
+    panel.session.open(facts, out)
+    results = read_results(out)
+    panel.session.take_results(results)
+    panel._results.show_results(results, False)
+    return panel
+
+
+def test_a_shot_is_looked_at_as_it_was_left(qtbot: QtBot, facts: PlateFacts, out: Path) -> None:
+    first = opened(qtbot, facts, out)
+    qtbot.keyClick(first.canvas, Qt.Key.Key_Right)
+    qtbot.keyClick(first.canvas, Qt.Key.Key_Equal)
+    first.inspector.shapes.colour(("eye",), "#ff00ff")
+    tree = first.inspector.shapes.tree
+    box = tree.visualItemRect(first.inspector.shapes.row_of("seam"))
+    x = tree.columnViewportPosition(EYE) + tree.columnWidth(EYE) // 2
+    qtbot.mouseClick(tree.viewport(), Qt.MouseButton.LeftButton, pos=QPoint(x, box.center().y()))
+    assert first.session.hidden == {"seam"}
+    first.inspector.setCurrentIndex(2)
+    zoom, wanted = first.canvas.view.zoom, ViewMemory(first.session, first._widgets).note()
+    first.shut_down()
+
+    again = opened(qtbot, facts, out)
+    session = again.session
+    assert (session.frame, session.hidden, session.colours) == (1002, {"seam"}, {"eye": "#ff00ff"})
+    assert (again.inspector.currentIndex(), again.canvas.view.zoom) == (2, zoom)
+    assert again._widgets.canvas.is_fitted is False
+    found = ViewMemory(session, again._widgets).note()
+    assert found["view"] == pytest.approx(wanted["view"], abs=0.05)
+    again.shut_down()
+
+
+def test_the_viewer_stays_where_it_is_when_shapes_arrive(
+    qtbot: QtBot, panel: Panel, facts: PlateFacts, out: Path
+) -> None:
+    panel.session.open(facts, out)
+    panel._updates.refresh()
+    qtbot.wait(10)
+    before = panel.canvas.geometry()
+    panel.session.take_results(read_results(out))
+    qtbot.wait(10)
+    assert panel.canvas.geometry() == before
+
+
+def test_a_window_of_a_larger_screen_fits_this_one() -> None:
+    screen = QRect(0, 0, 1366, 768)
+    assert fitting(QRect(1500, 900, 1440, 900), screen) == QRect(0, 0, 1366, 768)
+    assert fitting(QRect(-50, 100, 800, 600), screen) == QRect(0, 100, 800, 600)
+    assert fitting(QRect(900, 300, 800, 600), screen) == QRect(566, 168, 800, 600)

@@ -1,0 +1,80 @@
+"""How a shot is looked at, as its project keeps it: frame, zoom, tab, hidden and locked shapes, colours, window."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from PySide6.QtCore import QPointF, QRect
+from PySide6.QtWidgets import QMainWindow
+
+from rotopaint_ui.panel.panel_widgets import PanelWidgets
+from rotopaint_ui.session.session import Session
+
+
+class ViewMemory:
+    """Takes down how a panel looks at its session, and restores it. What does not fit any more is left alone."""
+
+    def __init__(self, session: Session, widgets: PanelWidgets) -> None:
+        self._session, self._widgets = session, widgets
+        session.looked_at = self.note
+
+    def note(self) -> dict[str, Any]:
+        """JSON values; empty while no plate is open."""
+        session, canvas = self._session, self._widgets.canvas
+        if session.plate is None:
+            return {}
+        x, y = canvas.view.to_plate(QPointF(canvas.width() / 2, canvas.height() / 2))
+        window = canvas.window()
+        return {
+            "frame": session.frame,
+            "span": list(session.span) if session.span is not None else None,
+            "view": None if canvas.is_fitted else [canvas.view.zoom, x, y],
+            "tab": self._widgets.inspector.currentIndex(),
+            "hidden": sorted(session.hidden),
+            "locked": sorted(session.locked),
+            "colours": dict(session.colours),
+            "window": rectangle(window.geometry()) if isinstance(window, QMainWindow) else None,
+        }
+
+    def restore(self) -> None:
+        """Look at the shot as when its project was left; once for each opening."""
+        session, note = self._session, self._session.view_note
+        session.view_note = {}
+        if session.plate is None or not note:
+            return
+        try:
+            self._show(note)
+        except (KeyError, TypeError, ValueError):
+            session.say("The project's view could not be read; the shot is shown as new")
+
+    def _show(self, note: Mapping[str, Any]) -> None:
+        session, widgets = self._session, self._widgets
+        names = {shape.name for shape in session.document.shapes} if session.document is not None else set()
+        session.hidden = frozenset(note["hidden"]) & names
+        session.locked = frozenset(note["locked"]) & names
+        session.colours = {str(name): str(each) for name, each in note["colours"].items() if name in names}
+        span = note["span"]
+        widgets.canvas.set_span(None if span is None else (int(span[0]), int(span[1])))
+        widgets.inspector.setCurrentIndex(int(note["tab"]))
+        window = widgets.canvas.window()
+        if note["window"] is not None and isinstance(window, QMainWindow) and not window.isMaximized():
+            window.setGeometry(fitting(QRect(*map(int, note["window"])), window.screen().availableGeometry()))
+        if note["view"] is not None:
+            zoom, x, y = map(float, note["view"])
+            widgets.canvas.look_at(x, y, zoom)
+        session.go_to(int(note["frame"]))
+        session.notify()
+
+
+def rectangle(area: QRect) -> list[int]:
+    """Left, top, width, height."""
+    return [area.x(), area.y(), area.width(), area.height()]
+
+
+def fitting(wanted: QRect, screen: QRect) -> QRect:
+    """A window's place on a screen that may be smaller than the one it was on."""
+    size = wanted.size().boundedTo(screen.size())
+    x = min(max(wanted.x(), screen.left()), screen.right() + 1 - size.width())
+    y = min(max(wanted.y(), screen.top()), screen.bottom() + 1 - size.height())
+    return QRect(x, y, size.width(), size.height())
