@@ -1,6 +1,17 @@
 """RotoPaint AI: editable roto splines, seam mattes and clean plates for 3D-printed puppet faces.
 
-Importing this package loads the standard library only; each room imports what it needs when it is used.
+Importing this package loads the standard library only; each room imports what it needs when it is used. `run`, `mine`,
+`train`, `evaluate` and `Shot` are those of `rotopaint_ai.api`, loaded when they are first asked for; `__init__.pyi`
+tells their types.
 """
 
+from importlib import import_module
+
 __version__ = "0.1.0"
+_OF_API = ("Shot", "evaluate", "mine", "run", "train")
+
+
+def __getattr__(name: str) -> object:
+    if name in _OF_API:
+        return getattr(import_module("rotopaint_ai.api"), name)
+    raise AttributeError(f"module 'rotopaint_ai' has no attribute '{name}'")

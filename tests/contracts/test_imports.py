@@ -25,6 +25,7 @@ def loaded_by(code: str) -> set[str]:
     "module",
     [
         "rotopaint_ai",
+        "rotopaint_ai.api",
         "rotopaint_ai.cli",
         "rotopaint_ai.jobs",
         "rotopaint_ai.sheet",

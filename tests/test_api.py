@@ -1,0 +1,73 @@
+"""The Python API by the examples of its page, on the sample shot with the pack that ships."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import rotopaint_ai
+from rotopaint_ai import api
+from rotopaint_ai.cli.demo import find_sample
+from rotopaint_ai.errors import DocumentError, UsageError
+from rotopaint_ai.exchange import formats
+from rotopaint_ai.inference.pack import find_pack
+
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "api.md"
+BLOCK = re.compile(r"^```python( no-run)?\n(.*?)^```", re.MULTILINE | re.DOTALL)
+EXAMPLES = [text for unrun, text in BLOCK.findall(PAGE.read_text(encoding="utf-8")) if not unrun]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with two frames of the sample in which the page's examples have run, one after the other."""
+    place = tmp_path_factory.mktemp("api")
+    for frame in (1001, 1002):
+        (place / f"plate.{frame}.exr").symlink_to(find_sample() / f"plate.{frame}.exr")
+    (place / "puppet").symlink_to(find_pack("puppet"))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(place)
+        for text in EXAMPLES:
+            exec(compile(text, str(PAGE), "exec"), {})
+    return place
+
+
+def test_a_run_gives_what_it_wrote(folder: Path) -> None:
+    shot = rotopaint_ai.Shot.open(folder / "shot010")
+    assert (shot.failed, shot.missing, shot.lost) == ({}, (), ())
+    assert [path.name for path in shot.clean()] == ["plate.1001.exr", "plate.1002.exr"]
+    assert shot.report.is_file()
+    shapes = shot.shapes
+    mattes = shot.mattes(1001)
+    assert set(mattes) == {shape.name for shape in shapes.shapes}
+    assert all(each.shape == (shapes.height, shapes.width) and each.dtype == np.float32 for each in mattes.values())
+    assert mattes["face_outline"].max() == pytest.approx(1)
+    assert all(0 <= each.min() <= each.max() <= 1.000001 for each in mattes.values())
+    assert len(formats.read(folder / "shot010" / "shapes.setting")[0].shapes) == len(shapes.shapes)
+    assert rotopaint_ai.Shot.open(folder / "shot020").clean() == ()
+
+
+def test_mined_roto_is_a_data_set_that_packs_are_measured_on(folder: Path) -> None:
+    found = api.evaluate("puppet", folder / "dataset", against="puppet")
+    assert found.figures["n_samples"] == 2
+    assert found.compared
+    assert not found.is_worse
+
+
+def test_what_is_wrong_is_said_as_on_the_command_line(folder: Path, tmp_path: Path) -> None:
+    with pytest.raises(DocumentError, match=r"run.json: not the record of a run"):
+        rotopaint_ai.Shot.open(tmp_path)
+    with pytest.raises(UsageError, match="--export cube: not a format"):
+        rotopaint_ai.Shot.open(folder / "shot010").export("cube")
+    with pytest.raises(UsageError, match="--threads -1"):
+        rotopaint_ai.run("p", out=tmp_path / "o", threads=-1)
+    with pytest.raises(AttributeError, match="no attribute 'walk'"):
+        rotopaint_ai.walk  # type: ignore[attr-defined]  # noqa: B018
+
+
+def test_the_example_that_trains_fits() -> None:
+    inspect.signature(api.train).bind(["dataset"], out="pip", settings={"minutes": 5})
+    inspect.signature(api.evaluate).bind("pip", "dataset", against="puppet")
