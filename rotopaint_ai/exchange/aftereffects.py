@@ -127,7 +127,7 @@ def loads(text: str, *, width: int | None = None, height: int | None = None, whe
     first = parsing.whole(f"{where}: first_frame", data.get("first_frame"))
     last = data.get("last_frame", first + parsing.whole(f"{where}: n_frames", data.get("n_frames", 1)) - 1)
     first, last = parsing.frame_range(where, [first, parsing.whole(f"{where}: last_frame", last)])
-    taken: set[str] = set()
+    taken = parsing.TakenNames()
     shapes = [
         _shape(mask, parsing.free_name(str(mask.get("name")), taken), (first, last), where, warnings) for mask in masks
     ]

@@ -73,11 +73,11 @@ def losses_of(document: RotoDocument) -> list[Loss]:
 
 def names_of(document: RotoDocument) -> dict[str, str]:
     """How each shape's layer is called."""
-    taken: set[str] = set()
+    taken = parsing.TakenNames()
     return {shape.name: _free(shape.name, taken) for shape in document.shapes if shape.keys}
 
 
-def _free(name: str, taken: set[str]) -> str:
+def _free(name: str, taken: parsing.TakenNames) -> str:
     """The name cut to what Blender keeps, numbered where that is taken."""
     cut = name.encode()[:_LONGEST_NAME].decode(errors="ignore")
     if cut in taken:
@@ -203,7 +203,7 @@ def loads(text: str, *, width: int | None = None, height: int | None = None, whe
     rows += [row for mask in masks for row in _dumped_rows(mask, len(masks) > 1, where, warnings)]
     first, last = (parsing.whole(f"{where}: {name}", data.get(name)) for name in ("first_frame", "last_frame"))
     first, last = parsing.frame_range(where, [first, last, *_frames(rows, where)])
-    taken: set[str] = set()
+    taken = parsing.TakenNames()
     shapes = [
         _shape(row, parsing.free_name(str(row["name"]), taken), frame, (first, last), where, warnings) for row in rows
     ]

@@ -90,6 +90,7 @@ def of_text(
     states_aspect: bool = True,
     states_fps: bool = True,
     is_relative: bool = False,
+    note: str = "",
     stretched: Callable[..., ReadResult] | None = None,
 ) -> FormatSpec:
     """The row of a text format.
@@ -97,7 +98,7 @@ def of_text(
     `as_written` is what the file should hold of a document, where that is not the document itself, and `settled` the
     losses that are in it already, so that everything else of it must come back; `counts_from_first` says that its
     frames count from the shot's first; `read_only` are suffixes more that are read and never written; `stretched` is
-    the module's `loads` where it wants `pixel_aspect`.
+    the module's `loads` where it wants `pixel_aspect`. `note` is reported whenever a file is written.
     """
 
     def read(path: Path, width: int | None, height: int | None) -> tuple[RotoDocument, tuple[str, ...]]:
@@ -122,7 +123,7 @@ def of_text(
         text = module.dumps(meant)
         proof = prove_text(text, meant, path.name).require(path.name)
         write_text(path, text)
-        return proof.max_distance_px, lossiness.texts(module.losses_of(meant))
+        return proof.max_distance_px, (*([note] if note else []), *lossiness.texts(module.losses_of(meant)))
 
     def read_stretched(
         path: Path, width: int | None, height: int | None, aspect: float

@@ -182,6 +182,7 @@ FORMATS = (
         states_aspect=False,
         states_fps=False,
         stretched=silhouette.loads,
+        note=silhouette.EXPERIMENTAL,
         is_relative=True,
     ),
     of_text(

@@ -132,10 +132,9 @@ def _keys(
 
 def _placing(name: str, mask: LuaTable, size: tuple[int, int], warnings: list[str]) -> _Placing:
     for control in ("Center", "Size", "ZRotation", "XRotation", "YRotation"):
-        if mask.table("Inputs").table(control).text("SourceOp"):
-            warnings.append(
-                f"{name}: its {control} is animated, which is not followed; bake it into the points in Fusion"
-            )
+        driven = _driven(mask, control)
+        if driven:
+            warnings.append(f"{name}: its {control} {driven}, which is not followed; bake it into the points in Fusion")
     centre = _input(mask, "Center")
     items = centre.items if isinstance(centre, LuaTable) else []
     x, y = [v if isinstance(v, float) and abs(v) < 1e6 else 0.5 for v in (*items, 0.5, 0.5)[:2]]
@@ -232,6 +231,14 @@ def _feather(
     return max(0.0, round(sum(widths) / len(widths), 6))
 
 
+def _driven(mask: LuaTable, control: str) -> str:
+    """How a control gets its value: `is animated`, `has an expression`, or the empty text for a plain number."""
+    found = mask.table("Inputs").table(control)
+    if found.text("SourceOp"):
+        return "is animated"
+    return "has an expression" if found.text("Expression") else ""
+
+
 def _report(name: str, mask: LuaTable, warnings: list[str]) -> None:
     """Controls of a mask that a document does not hold."""
     controls: tuple[tuple[str, float, str], ...] = (
@@ -240,8 +247,11 @@ def _report(name: str, mask: LuaTable, warnings: list[str]) -> None:
         ("MotionBlur", 0.0, "motion blur"),
     )
     for control, default, what in controls:
-        if mask.table("Inputs").table(control).text("SourceOp") or _number(mask, control, default) != default:
+        if _driven(mask, control) or _number(mask, control, default) != default:
             warnings.append(f"{name}: {what} is not held by the document")
+    for control, default in (("WritePosition", 0.0), ("WriteLength", 1.0)):
+        if _driven(mask, control) or _number(mask, control, default) != default:
+            warnings.append(f"{name}: is drawn in part ({control}); the document draws it whole")
     if 0.0 < _number(mask, "Level", 1.0) < 1.0:
         warnings.append(f"{name}: is partly transparent; the document draws it whole")
 

@@ -211,7 +211,8 @@ def _place(value: object, where: str) -> tuple[float, float]:
 
 
 def _mark_names(label: str, places: Sequence[object], taken: Mapping[str, Landmark]) -> list[str]:
-    known = set(taken)
+    known = parsing.TakenNames()
+    known.update(taken)
     return [parsing.free_name(label, known) for _ in places]
 
 

@@ -12,16 +12,21 @@ from rotopaint_ai.frames import MOST_FRAMES
 from rotopaint_ai.shapes.roto import RotoDocument
 
 MOST_PX: Final = 100_000  # of a plate's width and height
+MOST_PIXELS: Final = 1 << 28  # of a plate, 16,384 squared: one of its mattes fills a gigabyte
 FAR_PX: Final = 1e9  # of a coordinate: farther out nothing is a shape, and 32-bit floats lose whole pixels
 MOST_WIDTH_PX: Final = 1_000.0  # of a stroke or feather: no seam is wider, and drawing it would take minutes
 MOST_NUMBER: Final = 10_000_000  # of a frame: the 32-bit floats of a Nuke script count whole frames up to 16 million
 
 
 def check_size(width: int | None, height: int | None, where: str) -> None:
-    """Refuses a width or height that no plate has; None is not asked."""
+    """Refuses a size that no plate has; None is not asked."""
     for name, value in (("width", width), ("height", height)):
         if value is not None and not 0 < value <= MOST_PX:
             raise DocumentError(f"{where}: {name} is {value} px; wanted 1 to {MOST_PX:,}: give the plate's own size")
+    if width is not None and height is not None and width * height > MOST_PIXELS:
+        raise DocumentError(
+            f"{where}: {width} x {height} px; wanted at most {MOST_PIXELS:,} pixels: give the plate's own size"
+        )
 
 
 def check_range(first: int, last: int, where: str) -> None:

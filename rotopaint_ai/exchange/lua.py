@@ -23,6 +23,7 @@ _TOKEN: Final = re.compile(
     |(?P<sign>[{}\[\]()=,;])""",
     re.VERBOSE | re.DOTALL,
 )
+_LINE_COMMENT: Final = re.compile(r"--[^\n]*")
 _ESCAPES: Final = {"n": "\n", "t": "\t", "r": "\r"}
 
 
@@ -85,9 +86,10 @@ def loads(text: str, *, where: str = "setting") -> LuaTable:
 
 
 def _tokens(text: str, where: str) -> Iterator[_Token]:
-    at = 0
+    at, last_close = 0, text.rfind("]]")
     while at < len(text):
-        found = _TOKEN.match(text, at)
+        is_open = text.startswith("--[[", at) and at > last_close  # never closed: to be looked for once, not each time
+        found = _LINE_COMMENT.match(text, at) if is_open else _TOKEN.match(text, at)
         if found is None:
             line = text.count("\n", 0, at) + 1
             raise DocumentError(f"{where}: line {line}: {text[at : at + 10]!r} is no table of Fusion's; copy it again")

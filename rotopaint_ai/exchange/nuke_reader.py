@@ -109,7 +109,7 @@ def _trees(nodes: Sequence[ScriptNode], where: str, losses: list[str]) -> list[N
     """Every roto node's tree under a name of its own. Nodes of Nuke 6 are left out where others can be read."""
     trees: list[NamedTree] = []
     old: list[str] = []
-    taken: set[str] = set()
+    taken = parsing.TakenNames()
     for node in nodes:
         curves = node.text("curves")
         if node.kind.startswith("SplineWarp"):
@@ -260,16 +260,11 @@ def _feather(shape: NukeShape, closed: bool, report: Callable[[str], None]) -> f
 def _names(found: Sequence[_Found], losses: list[str]) -> list[str]:
     """A name of its own for every shape."""
     names: list[str] = []
-    taken: set[str] = set()
+    taken = parsing.TakenNames()
     for each in found:
-        name, count = each.name, 1
-        while name in taken:
-            count += 1
-            name = f"{each.name}_{count}"
-        if count > 1:
-            losses.append(f"{each.name}: the name stands twice; the other one is called {name}")
-        taken.add(name)
-        names.append(name)
+        names.append(parsing.free_name(each.name, taken))
+        if names[-1] != each.name:
+            losses.append(f"{each.name}: the name stands twice; the other one is called {names[-1]}")
     return names
 
 

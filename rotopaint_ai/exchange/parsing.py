@@ -14,12 +14,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from rotopaint_ai.errors import DocumentError
-from rotopaint_ai.exchange.limits import FAR_PX
+from rotopaint_ai.exchange.limits import FAR_PX, check_size
 from rotopaint_ai.frames import MOST_FRAMES
 from rotopaint_ai.shapes.roto import Key, Points, Role, RotoDocument, RotoShape
 
 MOST_BYTES: Final = 1 << 29  # of a text file: no shot's shapes are larger, and reading takes some ten times as much
-LARGEST_PLATE_PX: Final = 1_000_000
 
 
 class SizeConflictError(DocumentError):
@@ -89,8 +88,7 @@ def plate_size(
     if stated is not None and asked is not None and stated != asked:
         raise SizeConflictError(where, stated, asked)
     size: tuple[int, int] = stated or asked or (0, 0)
-    if not all(0 < side <= LARGEST_PLATE_PX for side in size):
-        raise DocumentError(f"{where}: width x height is {size[0]} x {size[1]}; both must be positive pixels")
+    check_size(*size, where)
     return size
 
 
@@ -122,7 +120,7 @@ def whole(where: str, value: object, *, limit: float = FAR_PX) -> int:
 
 def names_of(document: RotoDocument, word: Callable[[str], str]) -> dict[str, str]:
     """How each shape that has keys is called in a format that takes a `word` of a name: no two alike."""
-    taken: set[str] = set()
+    taken = TakenNames()
     return {shape.name: free_name(word(shape.name), taken) for shape in document.shapes if shape.keys}
 
 
@@ -131,12 +129,22 @@ def role_of(name: str, closed: bool) -> Role:
     return "matte" if closed and "seam" not in name.lower() else "seam"
 
 
-def free_name(name: str, taken: set[str]) -> str:
+class TakenNames(set[str]):
+    """Names that are in use, and up to which number each is: twenty thousand equal names take no longer than others."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.counts: dict[str, int] = {}
+
+
+def free_name(name: str, taken: TakenNames) -> str:
     """The name, numbered where it is taken; it is taken from now on."""
-    free, count = name, 1
+    count = taken.counts.get(name, 1)
+    free = name if count == 1 else f"{name}_{count}"
     while free in taken:
         count += 1
         free = f"{name}_{count}"
+    taken.counts[name] = count
     taken.add(free)
     return free
 

@@ -117,11 +117,15 @@ def assemble(rows: Iterable[FramePolygon], frames: Sequence[int], where: str) ->
     `frames` are those of all pictures. Raises DocumentError where that would fill the memory.
     """
     tracks: dict[str, tuple[bool, int, dict[int, Points]]] = {}
+    counts: dict[tuple[str, int, bool, int], int] = {}  # up to which number a name is of no use to a polygon
     for row in rows:
-        name, count = row.name, 1
+        kind = (row.name, row.frame, row.closed, len(row.points))
+        count = counts.get(kind, 1)
+        name = row.name if count == 1 else f"{row.name}_{count}"
         while not _fits(tracks.get(name), row):
             count += 1
             name = f"{row.name}_{count}"
+        counts[kind] = count
         tracks.setdefault(name, (row.closed, len(row.points), {}))[2][row.frame] = row.points
         if len(tracks) * len(frames) > MOST_CELLS:
             raise DocumentError(

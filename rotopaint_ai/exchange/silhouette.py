@@ -56,7 +56,7 @@ def losses_of(document: RotoDocument) -> list[Loss]:
 
 def names_of(document: RotoDocument) -> dict[str, str]:
     """How each shape is called in the file, layers before it."""
-    taken: set[str] = set()
+    taken = parsing.TakenNames()
     drawn = [shape.name for shape in document.shapes if shape.keys and shape.n_points > 1]
     return {name: parsing.free_name("/".join(_parts(name)), taken) for name in drawn}
 
@@ -205,7 +205,7 @@ def loads(
     found = list(_shapes(root, (), where, warnings))
     rows = [(name, element, _keys(element, name, start, size, pixel_aspect, where)) for name, element in found]
     first, last = parsing.frame_range(where, [start, max(start, end), *(f for *_, keys in rows for f in keys)])
-    taken: set[str] = set()
+    taken = parsing.TakenNames()
     shapes = [
         _shape(parsing.free_name(n, taken), e, keys, start, (first, last), where, warnings) for n, e, keys in rows
     ]

@@ -144,7 +144,7 @@ def loads(text: str, *, width: int | None = None, height: int | None = None, whe
     warnings: list[str] = []
     if head.get("motion_blur", "0") not in ("", "0", "0.0"):
         warnings.append("motion blur is not held by the document")
-    taken: set[str] = set()
+    taken = parsing.TakenNames()
     shapes = tuple(_shape(each, parsing.free_name(each.name, taken), size[1], where, warnings) for each in found)
     first, last = parsing.frame_range(where, (frame for shape in shapes for frame in shape.frames))
     hidden = {each.name for each in found if each.words.get("visible", "1") == "0"}

@@ -104,6 +104,7 @@ def read_report(path: Path | str, *, width: int | None = None, height: int | Non
     check_size(*size, path.name)
     found: dict[str, dict[int, tuple[bool, Points]]] = {}
     looks: dict[str, ElementTree.Element] = {}
+    counts: dict[tuple[str, int], int] = {}  # up to which number a name is in use at a frame
     skipped = 0
     for frame, element in _drawn(root, 1, path.name):
         tag = element.tag.removeprefix(_NAMESPACE)
@@ -113,10 +114,12 @@ def read_report(path: Path | str, *, width: int | None = None, height: int | Non
             continue
         base = element.get("data-name") or element.get("id") or tag
         for closed, points in curves:
-            name, count = base, 1
+            count = counts.get((base, frame), 1)
+            name = base if count == 1 else f"{base}_{count}"
             while frame in found.get(name, {}):
                 count += 1
                 name = f"{base}_{count}"
+            counts[base, frame] = count
             found.setdefault(name, {})[frame] = (closed, points)
             looks.setdefault(name, element)
     frames = [frame for keys in found.values() for frame in keys] or [1]

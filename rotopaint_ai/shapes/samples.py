@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 from rotopaint_ai.shapes.bezier import Array
 from rotopaint_ai.shapes.roto import RotoShape
 
+_MOST_WEIGHED = 256  # control points up to which all samples are one product with a table of weights
+
 
 def rows(shape: RotoShape, frames: Iterable[float] | NDArray[np.intp]) -> Array:
     """Key numbers (F, D) at every frame, as `RotoShape.at` gives them. The shape has a key."""
@@ -32,9 +34,23 @@ def rows(shape: RotoShape, frames: Iterable[float] | NDArray[np.intp]) -> Array:
 def samples(rows_FD: Array, closed: bool, per_segment: int) -> Array:
     """Curve points (F, M, 2) of key numbers (F, D) at equal parameters."""
     n = rows_FD.shape[1] // 6
+    if n > _MOST_WEIGHED:
+        return _segment_samples(rows_FD, closed, per_segment)
     p = rows_FD.reshape(len(rows_FD), n, 6)
     absolute = np.concatenate((p[..., :2], p[..., :2] + p[..., 2:4], p[..., :2] + p[..., 4:6]), axis=1)
     return np.asarray(np.einsum("mk,fkc->fmc", basis(n, closed, per_segment), absolute, optimize=True))
+
+
+def _segment_samples(rows_FD: Array, closed: bool, per_segment: int) -> Array:
+    """The same, segment by segment: memory grows with the points and not with their square."""
+    p = rows_FD.reshape(len(rows_FD), -1, 6)
+    q = np.roll(p, -1, axis=1) if closed else p[:, 1:]
+    p = p if closed else p[:, :-1]
+    t = np.arange(per_segment) / per_segment
+    weights = np.stack(((1 - t) ** 3, 3 * (1 - t) ** 2 * t, 3 * (1 - t) * t * t, t**3))
+    corners = np.stack((p[..., :2], p[..., :2] + p[..., 4:6], q[..., :2] + q[..., 2:4], q[..., :2]))
+    found = np.einsum("kt,kfnc->fntc", weights, corners).reshape(len(p), -1, 2)
+    return np.asarray(found if closed else np.concatenate((found, q[:, -1:, :2]), axis=1))
 
 
 def basis(n: int, closed: bool, per_segment: int) -> Array:

@@ -9,7 +9,7 @@ import pytest
 
 from rotopaint_ai.cli import main
 from rotopaint_ai.errors import DocumentError, UsageError
-from rotopaint_ai.exchange import document, formats, lossiness, nuke, nuke_reader
+from rotopaint_ai.exchange import document, formats, fusion, fusion_reader, lossiness, nuke, nuke_reader
 from rotopaint_ai.shapes.roto import ControlPoint, Key, RotoDocument, RotoShape
 
 SQUARE = tuple(ControlPoint(x, y) for x, y in ((10.0, 20.0), (30.0, 20.0), (30.0, 60.0)))
@@ -94,3 +94,23 @@ def test_warnings_of_one_kind_are_one_line_with_a_count() -> None:
         "t: is inverted",
         "alone",
     ]
+
+
+def test_what_drives_a_fusion_mask_is_reported() -> None:
+    text = in_fusion(shot("s", 100, 80))
+    for control, line in (
+        ('Center = Input { Expression = "Point(0, 0)", },', "its Center has an expression, which is not followed"),
+        ('ZRotation = Input { Expression = "time", },', "its ZRotation has an expression"),
+        ("WriteLength = Input { Value = 0.5, },", "is drawn in part (WriteLength)"),
+        ('WritePosition = Input { SourceOp = "a", },', "is drawn in part (WritePosition)"),
+    ):
+        reading = fusion_reader.loads(text.replace("Inputs = {", "Inputs = { " + control, 1), where="a.setting")
+        assert any(line in each for each in reading.losses), control
+
+
+def in_fusion(document: RotoDocument) -> str:
+    return fusion.dumps(document)
+
+
+def test_an_experimental_format_says_so_when_it_is_written(tmp_path: Path) -> None:
+    assert formats.write(tmp_path / "a.fxs", shot("s", 100, 80))[1][0].startswith("experimental")
