@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Final, TextIO
 
+from rotopaint_ai.cli.watch import clock_text
+
+_TELLS_TIME: Final = 0.05  # share of the work after which the rest can be told
+_TELLS_AFTER_S: Final = 2.0
 PLANES, CUT, RAW = "planes", "cut", "raw"
 EXIT_CODES = "exit codes: 0 all done; 2 wrong use; 3 some frames could not be read (the data set holds the others)"
 
@@ -105,25 +111,24 @@ def execute(arguments: argparse.Namespace) -> int:
         raise UsageError(f"--shard-quality {quality}: wanted --shards MB as well")
     if arguments.size < 32 or arguments.tolerance <= 0:
         raise UsageError(f"--size {arguments.size} --tolerance {arguments.tolerance}: wanted 32 or more, and above 0")
-    mined = mine(
-        MineOptions(
-            sources=tuple(Path(source) for source in arguments.sources),
-            out=Path(arguments.out),
-            plates=arguments.plates,
-            sheet=Path(arguments.sheet) if arguments.sheet else None,
-            character=arguments.character,
-            name=arguments.name,
-            licence=arguments.licence,
-            size=arguments.size,
-            tolerance_px=arguments.tolerance,
-            val=tuple(arguments.val),
-            test=tuple(arguments.test),
-            exclude=Exclusion.parse(arguments.exclude),
-            renames=renames_of(arguments.rename),
-            interpolated=arguments.interpolated,
-        ),
-        progress=_progress(),
+    options = MineOptions(
+        sources=tuple(Path(source) for source in arguments.sources),
+        out=Path(arguments.out),
+        plates=arguments.plates,
+        sheet=Path(arguments.sheet) if arguments.sheet else None,
+        character=arguments.character,
+        name=arguments.name,
+        licence=arguments.licence,
+        size=arguments.size,
+        tolerance_px=arguments.tolerance,
+        val=tuple(arguments.val),
+        test=tuple(arguments.test),
+        exclude=Exclusion.parse(arguments.exclude),
+        renames=renames_of(arguments.rename),
+        interpolated=arguments.interpolated,
     )
+    with _watched() as progress:
+        mined = mine(options, progress=progress)
     if mined.table:
         print(residual_text(mined.table), end="")
     for shot, frame, issue in mined.issues[:40]:
@@ -164,13 +169,46 @@ def _pack(folder: Path, shard_mb: float, quality: str) -> None:
         print(summary, file=sys.stderr)
 
 
-def _progress() -> Callable[[int, int], None]:
-    """A line that rewrites itself where a person watches, silence elsewhere."""
+class ProgressLine:
+    """One line that rewrites itself: the stage, its share of the whole, and about how long the rest takes."""
+
+    def __init__(
+        self, stream: TextIO, shares: Mapping[str, float], clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._stream, self._shares, self._clock = stream, shares, clock
+        self._start, self._width = clock(), 0
+
+    def __call__(self, stage: str, done: int, total: int) -> None:
+        """Show that `done` of `total` parts of a stage are done."""
+        stages = list(self._shares)
+        before = sum(self._shares[name] for name in stages[: stages.index(stage)])
+        share = (before + self._shares[stage] * done / max(total, 1)) / sum(self._shares.values())
+        elapsed = self._clock() - self._start
+        left = elapsed * (1 - share) / share if share >= _TELLS_TIME and elapsed >= _TELLS_AFTER_S else None
+        self._show(f"{stage}: {share:.0%}" + (f", about {clock_text(left)} to go" if left is not None else ""))
+
+    def close(self) -> None:
+        """Take the line away."""
+        self._show("")
+        self._stream.write("\r")
+        self._stream.flush()
+
+    def _show(self, text: str) -> None:
+        self._stream.write("\r" + text.ljust(self._width))
+        self._stream.flush()
+        self._width = len(text)
+
+
+@contextmanager
+def _watched() -> Iterator[Callable[[str, int, int], None]]:
+    """Progress on a line where a person watches, none elsewhere."""
+    from rotopaint_ai.training.mining.options import STAGES, silent
+
     if not sys.stderr.isatty():
-        return lambda done, total: None
-
-    def show(done: int, total: int) -> None:
-        end = "\n" if done == total else ""
-        print(f"\rcutting pictures {done}/{total}", end=end, file=sys.stderr, flush=True)
-
-    return show
+        yield silent
+        return
+    line = ProgressLine(sys.stderr, STAGES)
+    try:
+        yield line
+    finally:
+        line.close()

@@ -97,7 +97,7 @@ class Bar:
             self._progress.update(self._task, completed=100 * facts["share"], rate=_progress_text(facts))
         elif event.kind == "progress":
             rate = f"{facts['ms_per_frame']:.0f} ms/frame"
-            eta = f"{_clock(facts['eta_s'])} to go"
+            eta = f"{clock_text(facts['eta_s'])} to go"
             self._progress.update(
                 self._task,
                 total=facts["total"],
@@ -137,10 +137,11 @@ def _progress_text(facts: Any) -> str:
         told = ", ".join(f"{name} {value}" for name, value in facts.items() if name not in ("stage", "share"))
         return f"{facts['stage']}: {facts['share']:.0%}, {told}"
     what = f"{facts['task']}: " if "task" in facts else ""
-    return f"{what}{facts['done']} of {facts['total']} frames, {_clock(facts['eta_s'])} to go"
+    return f"{what}{facts['done']} of {facts['total']} frames, {clock_text(facts['eta_s'])} to go"
 
 
-def _clock(seconds: float | None) -> str:
+def clock_text(seconds: float | None) -> str:
+    """Seconds as a person reads them: 1:05, or 2:00:00; a question mark where nobody knows."""
     if seconds is None:
         return "?"
     minutes, rest = divmod(round(seconds), 60)

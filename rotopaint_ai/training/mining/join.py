@@ -15,6 +15,7 @@ from rotopaint_ai.frames import summarise
 from rotopaint_ai.plates import Plate, open_plate
 from rotopaint_ai.plates.kinds import kind_of
 from rotopaint_ai.plates.sequence import Listing
+from rotopaint_ai.training.mining.options import Progress, counted, silent
 from rotopaint_ai.training.mining.sources import NUKE_SUFFIXES, read_source
 from rotopaint_ai.training.mining.takes import (
     FrameTruth,
@@ -122,6 +123,7 @@ def join_sources(
     character: str | None = None,
     renames: Mapping[str, str] = MappingProxyType({}),
     interpolated: bool = False,
+    progress: Progress = silent,
 ) -> JoinedTakes:
     """Read sources and lay them on their plates. Raises UsageError, DocumentError, PlateError.
 
@@ -132,7 +134,7 @@ def join_sources(
     notes: list[str] = []
     found: dict[tuple[int, int], JoinedFrame] = {}
     names: dict[str, None] = {}
-    takes = _all_takes(sources, plates, interpolated, pictures, notes)
+    takes = _all_takes(counted(sources, "reading roto", progress), plates, interpolated, pictures, notes)
     takes.sort(key=lambda take: take.plate is None)  # the plate of a roto names its shots
     takes = rename_takes(takes, renames)
     for take in takes:
@@ -160,7 +162,7 @@ def still(path: Path, frame: int) -> Plate:
 
 
 def _all_takes(
-    sources: Sequence[Path], plates: str | None, interpolated: bool, pictures: _Pictures, notes: list[str]
+    sources: Iterable[Path], plates: str | None, interpolated: bool, pictures: _Pictures, notes: list[str]
 ) -> list[Take]:
     """What all sources hold. Of many, such as the projects of a show, those that hold nothing yet are left out."""
     takes: list[Take] = []

@@ -16,7 +16,7 @@ import numpy as np
 
 from rotopaint_ai.training.mining.curves import Array, Rows
 from rotopaint_ai.training.mining.faces import Faces, mirrored_misfit, name_pairs
-from rotopaint_ai.training.mining.options import KINDS, LabelIssue
+from rotopaint_ai.training.mining.options import KINDS, LabelIssue, Progress, silent
 from rotopaint_ai.training.mining.outliers import (
     ROTO,
     find_late_shapes,
@@ -29,6 +29,7 @@ from rotopaint_ai.training.mining.samples import Thumb
 from rotopaint_ai.training.mining.symmetric_groups import Twist
 from rotopaint_ai.training.mining.vectorise import MinedTruth
 
+_STAGE = "checking labels"
 _LEAP = 0.025  # face units: a smaller leap is motion
 _BACK = 0.35  # a leap comes back: its neighbours are this much closer to each other than to it
 _OTHERS = 0.35  # a point leaps alone when the rest moves this much less
@@ -237,7 +238,9 @@ def lag_to_landmarks(curves_FMC: Array, marks_FAC: Array, frames: Sequence[int])
     return best if scores[best] < 0.5 * scores[0] else 0
 
 
-def check_labels(truth: MinedTruth, thumbs: Mapping[int, Thumb], tolerance_px: float) -> list[LabelIssue]:
+def check_labels(
+    truth: MinedTruth, thumbs: Mapping[int, Thumb], tolerance_px: float, *, progress: Progress = silent
+) -> list[LabelIssue]:
     """What somebody should look at, frame by frame. `thumbs`: the plate under the face, the same place through a
     shot."""
     faces, everywhere = truth.faces, np.arange(len(truth.rows))
@@ -249,9 +252,12 @@ def check_labels(truth: MinedTruth, thumbs: Mapping[int, Thumb], tolerance_px: f
     swapped = {each.row for each in found}
     for plan, distance in zip(truth.plans, truth.distances):
         found += find_misfits(plan, distance, tolerance_px) + list_twisted(plan, plan.shape.twists)
+    shots = np.unique(truth.shots)
+    progress(_STAGE, 0, 2 * len(shots))  # the face takes about as long as all shots
     face = fit_face_model(truth, swapped)
     found += find_outliers(face, truth, swapped) if face else []
-    for shot in np.unique(truth.shots):
+    for done, shot in enumerate(shots):
+        progress(_STAGE, len(shots) + done, 2 * len(shots))
         rows = np.flatnonzero(truth.shots == shot)
         frames = [truth.rows[row].frame for row in rows]
         if given:
@@ -269,6 +275,7 @@ def check_labels(truth: MinedTruth, thumbs: Mapping[int, Thumb], tolerance_px: f
             named = {**truth.curves(int(row)), **_marks_by_name(truth, int(row))}
             plate = truth.rows[row].plate
             found += find_outside(int(row), named, plate.width, plate.height)
+    progress(_STAGE, 2 * len(shots), 2 * len(shots))
     return sorted(set(found), key=lambda each: (each.row, KINDS.index(each.kind), each.about))
 
 

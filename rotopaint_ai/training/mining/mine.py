@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 
 from rotopaint_ai.errors import UsageError
@@ -11,7 +11,16 @@ from rotopaint_ai.training.data.dataset import write_dataset
 from rotopaint_ai.training.mining.join import JoinedFrame, JoinedTakes, join_sources
 from rotopaint_ai.training.mining.label_checks import check_labels
 from rotopaint_ai.training.mining.mining_report import CurveResidual, alias_notes, residual_table, write_report
-from rotopaint_ai.training.mining.options import LabelIssue, MineOptions, Shot, ShotContent, choose_tests, choose_val
+from rotopaint_ai.training.mining.options import (
+    LabelIssue,
+    MineOptions,
+    Progress,
+    Shot,
+    ShotContent,
+    choose_tests,
+    choose_val,
+    silent,
+)
 from rotopaint_ai.training.mining.samples import clear_dataset, cut_all, make_sample, remove_unused
 from rotopaint_ai.training.mining.sheet_reference import val_shots_of_sheet
 from rotopaint_ai.training.mining.takes import FrameTruth, Provenance
@@ -31,7 +40,7 @@ class Mined:
     excluded: int
 
 
-def mine(options: MineOptions, *, progress: Callable[[int, int], None] = lambda done, total: None) -> Mined:
+def mine(options: MineOptions, *, progress: Progress = silent) -> Mined:
     """Mine sources into the data set folder `options.out`.
 
     Besides the data set the folder gets `mining/residuals.txt` and `.json`, `mining/suspicious.json` and pictures of
@@ -45,13 +54,12 @@ def mine(options: MineOptions, *, progress: Callable[[int, int], None] = lambda 
         character=options.character,
         renames=options.renames,
         interpolated=options.interpolated,
+        progress=progress,
     )
     return mine_joined(joined, options, progress=progress)
 
 
-def mine_joined(
-    joined: JoinedTakes, options: MineOptions, *, progress: Callable[[int, int], None] = lambda done, total: None
-) -> Mined:
+def mine_joined(joined: JoinedTakes, options: MineOptions, *, progress: Progress = silent) -> Mined:
     """As `mine`, from frames that were read already."""
     options.exclude.check([row.shot for row in joined.rows])
     rows = tuple(row for row in joined.rows if not options.exclude.covers(row.shot, row.frame))
@@ -61,12 +69,12 @@ def mine_joined(
     rows = tuple(replace(row, split="test") if row.shot in tests else row for row in rows)
     shots = _shot_contents(rows)
     val, val_notes = _val_shots(rows, shots, options)
-    truth = vectorise(replace(joined, rows=rows), options)
+    truth = vectorise(replace(joined, rows=rows), options, progress=progress)
     clear_dataset(options.out)
     pictures, thumbs, failed = cut_all(
         truth, options.out, size=options.size, face_share=options.face_share, progress=progress
     )
-    issues = check_labels(truth, thumbs, options.tolerance_px)
+    issues = check_labels(truth, thumbs, options.tolerance_px, progress=progress)
     dropped = _excluded_rows(truth, issues, options.exclude.kinds)
     kept = [row for row in sorted(pictures) if row not in dropped]
     samples = [make_sample(truth, row, pictures[row], val) for row in kept]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -22,7 +22,7 @@ from rotopaint_ai.plates import Frame
 from rotopaint_ai.plates.colour import to_display
 from rotopaint_ai.training.data.dataset import Sample, ShapeTruth, Split, write_picture
 from rotopaint_ai.training.mining.curves import Array, Rows
-from rotopaint_ai.training.mining.options import FACE_SHARE
+from rotopaint_ai.training.mining.options import FACE_SHARE, Progress, counted
 from rotopaint_ai.training.mining.vectorise import MinedTruth
 
 _LEAST_PX = 16
@@ -129,12 +129,12 @@ class WrittenPicture:
 
 
 def cut_all(
-    truth: MinedTruth, out: Path, *, size: int, face_share: float, progress: Callable[[int, int], None]
+    truth: MinedTruth, out: Path, *, size: int, face_share: float, progress: Progress
 ) -> tuple[dict[int, WrittenPicture], dict[int, Thumb], list[str]]:
     """Cut and write the picture of every row; also a thumbnail of a place in the plate that stays through a shot."""
     pictures, thumbs, failed = {}, {}, []
     still = {shot: _shot_cut(truth, np.flatnonzero(truth.shots == shot)) for shot in np.unique(truth.shots)}
-    for row, source in enumerate(truth.rows):
+    for row, source in counted(list(enumerate(truth.rows)), "cutting pictures", progress):
         points = truth.extent(row)
         if len(points) < 2:
             continue
@@ -152,7 +152,6 @@ def cut_all(
         pictures[row] = WrittenPicture(image, where)
         small = cut_picture(frame, still[truth.shots[row]])
         thumbs[row] = np.asarray(small.mean(axis=2), dtype=np.float32)
-        progress(row + 1, len(truth.rows))
     if not pictures:
         raise TrainingError(f"{out}: no frame of the plates could be read ({failed[0] if failed else 'none named'})")
     return pictures, thumbs, failed

@@ -21,6 +21,7 @@ from rotopaint_ai.training.mining.correspondence import Correspondence, find_cor
 from rotopaint_ai.training.mining.curves import Array, RawCurves, Rows, sample_curves
 from rotopaint_ai.training.mining.faces import Faces, frontalise, is_own_mirror, name_pairs, partners, place_faces
 from rotopaint_ai.training.mining.join import JoinedFrame
+from rotopaint_ai.training.mining.options import Progress, counted, silent
 
 _CLEARLY = 0.35  # another order of points has to bring the points this much closer to be believed
 _CLOSE = 0.6  # steps between points: a typical distance to the track's middle that only tracking brings about
@@ -266,6 +267,7 @@ def align_shapes(
     faces: Faces,
     *,
     fixed: Mapping[str, str] | None = None,
+    progress: Progress = silent,
 ) -> tuple[SymmetricGroup, ...]:
     """Bring every shape into correspondence, pairs and self-mirrored ones together with their mirror images.
 
@@ -283,7 +285,7 @@ def align_shapes(
     twins = partners(shape_names, np.where(np.abs(middles[:, :1]) > 0.06, middles, np.nan))
     done: set[str] = set()
     aligned = []
-    for shape in shapes:
+    for shape in counted(shapes, "aligning shapes", progress):
         if shape.name in done:
             continue
         twin = shapes[shape_names.index(twins[shape.name])]

@@ -13,7 +13,7 @@ from rotopaint_ai.sheet import Sheet, load_sheet
 from rotopaint_ai.training.mining.curves import Array, Rows
 from rotopaint_ai.training.mining.faces import Faces, frontalise
 from rotopaint_ai.training.mining.join import JoinedFrame, JoinedTakes
-from rotopaint_ai.training.mining.options import MineOptions
+from rotopaint_ai.training.mining.options import MineOptions, Progress, counted, silent
 from rotopaint_ai.training.mining.plans import ShapePlan, drop_landmarks_beside, plan_by_sheet, plan_group
 from rotopaint_ai.training.mining.sheet_proposal import build_sheet, choose_own_landmarks, cover_bare_points
 from rotopaint_ai.training.mining.sheet_reference import (
@@ -72,7 +72,7 @@ class MinedTruth:
         return [at for at, name in enumerate(self.names) if any(name in row.truth.landmarks for row in self.rows)]
 
 
-def vectorise(joined: JoinedTakes, options: MineOptions) -> MinedTruth:
+def vectorise(joined: JoinedTakes, options: MineOptions, *, progress: Progress = silent) -> MinedTruth:
     """Every shape on fixed control points, and the landmarks that go with them; no picture is looked at."""
     rows, names = joined.rows, list(joined.landmark_names)
     n_rows, sheet = len(rows), None if options.sheet is None else load_sheet(options.sheet)
@@ -85,8 +85,13 @@ def vectorise(joined: JoinedTakes, options: MineOptions) -> MinedTruth:
     if sheet is not None:
         shapes = tuple(shape for shape in shapes if shape.name in sheet.shape_names)
     fixed = {} if sheet is None else {each.name: each.mirror or each.name for each in sheet.landmarks}
-    aligned = align_shapes(shapes, names, marks, faces, fixed={k: v for k, v in fixed.items() if k in names})
-    planned = [plan for group in aligned for plan in _plan_group(group, sheet, options.tolerance_px, rows, n_rows)]
+    fixed = {name: partner for name, partner in fixed.items() if name in names}
+    aligned = align_shapes(shapes, names, marks, faces, fixed=fixed, progress=progress)
+    planned = [
+        plan
+        for group in counted(aligned, "fitting splines", progress)
+        for plan in _plan_group(group, sheet, options.tolerance_px, rows, n_rows)
+    ]
     if sheet is not None:
         specs = {spec.name: spec for spec in sheet.shapes}
         planned = [keep_drawn(plan, specs[plan.shape.name], rows, n_rows, faces, marks) for plan in planned]
@@ -108,7 +113,10 @@ def vectorise(joined: JoinedTakes, options: MineOptions) -> MinedTruth:
         names, marks = _add_point_landmarks(names, marks, plans, rows)
         marks = _in_sheet_order(marks, names, sheet.landmark_names)
         names = list(sheet.landmark_names)
-    distances = tuple(spline_distances(plan.shape.raw, plan.points_FP6, plan.shape.closed) for plan in plans)
+    distances = tuple(
+        spline_distances(plan.shape.raw, plan.points_FP6, plan.shape.closed)
+        for plan in counted(plans, "measuring residuals", progress)
+    )
     return MinedTruth(rows, shots, tuple(names), marks, faces, tuple(plans), distances, sheet)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import io
 import json
 from pathlib import Path
 from typing import Any, Protocol
@@ -19,7 +20,7 @@ from rotopaint_ai.shapes import bezier
 from rotopaint_ai.training.data.dataset import read_dataset
 from rotopaint_ai.training.mining.label_checks import find_held, lag_of
 from rotopaint_ai.training.mining.mine import Mined, mine
-from rotopaint_ai.training.mining.options import Exclusion, MineOptions, ShotContent, choose_val
+from rotopaint_ai.training.mining.options import STAGES, Exclusion, MineOptions, ShotContent, choose_val
 from rotopaint_ai.training.mining.sources import read_source
 from rotopaint_ai.training.mining.takes import plate_of
 
@@ -48,7 +49,13 @@ def _kinds(mined: Mined) -> set[tuple[str, int, str]]:
 
 
 def test_a_character_becomes_a_data_set(character: Character, tmp_path: Path) -> None:
-    mined = mine(_order(character, tmp_path / "set"))
+    seen: dict[str, list[tuple[int, int]]] = {}
+    mined = mine(
+        _order(character, tmp_path / "set"),
+        progress=lambda stage, done, total: seen.setdefault(stage, []).append((done, total)),
+    )
+    assert list(seen) == list(STAGES)
+    assert all(parts == sorted(parts) and parts[-1][0] == parts[-1][1] for parts in seen.values())
     assert mined.n_samples == {"train": 10, "val": 10, "test": 0}
     assert not _kinds(mined)
     data = read_dataset(tmp_path / "set")
@@ -368,3 +375,21 @@ def test_two_labels_of_one_picture_are_refused(tmp_path: Path) -> None:
     path.write_text(json.dumps(content))
     with pytest.raises(DocumentError, match=r"face\.0000\.png is annotated twice"):
         read_source(path, None)
+
+
+def test_progress_is_one_line_with_the_time_to_go() -> None:
+    stream, now = io.StringIO(), [100.0]
+    line = command.ProgressLine(stream, {"reading roto": 10, "fitting splines": 90}, clock=lambda: now[0])
+    line("reading roto", 1, 2)
+    now[0] = 110.0
+    line("reading roto", 2, 2)
+    now[0] = 150.0
+    line("fitting splines", 1, 2)  # 55 % in 50 seconds
+    line.close()
+    shown = [text.rstrip() for text in stream.getvalue().split("\r") if text.strip()]
+    assert shown == [
+        "reading roto: 5%",
+        "reading roto: 10%, about 1:30 to go",
+        "fitting splines: 55%, about 0:41 to go",
+    ]
+    assert "\n" not in stream.getvalue()
