@@ -23,6 +23,7 @@ from rotopaint_ai.live import wire
 from rotopaint_ai.pipeline.paint_settings import Paint, Paints
 from rotopaint_ai.pipeline.painter import Painter
 from rotopaint_ai.pipeline.plan import propose_crop
+from rotopaint_ai.pipeline.teach import ShotReading, read_shot, teach
 from rotopaint_ai.pipeline.touched_up import touched_up
 from rotopaint_ai.plates import open_plate
 from rotopaint_ai.plates.colour import to_display
@@ -30,7 +31,7 @@ from rotopaint_ai.plates.plate import Frame, Plate
 from rotopaint_ai.project import Project
 from rotopaint_ai.project.codecs import pack as pack_value
 from rotopaint_ai.seams import strokes
-from rotopaint_ai.shapes.refit import Keys, refit, spread
+from rotopaint_ai.shapes.refit import Errors, Keys, refit, spread
 from rotopaint_ai.shapes.roto import RotoDocument
 from rotopaint_ai.sheet import Sheet
 
@@ -48,6 +49,7 @@ class LiveEngine:
         self._models: Models | None = None
         self._plate: Plate | None = None
         self._frame: Frame | None = None
+        self._reading: tuple[RotoDocument, ShotReading] | None = None
         self._n_blocks = 0
         self._answers: Mapping[str, Callable[[Mapping[str, Any]], Facts]] = {
             "hello": self._hello,
@@ -55,6 +57,7 @@ class LiveEngine:
             "plate": self._open,
             "drag": self._drag,
             "refit": self._refit,
+            "teach": self._teach,
             "seam": self._seam,
             "crop": self._crop,
         }
@@ -84,6 +87,7 @@ class LiveEngine:
         return {"version": wire.VERSION, "product": __version__, "folder": str(self._folder)}
 
     def _pack(self, request: Mapping[str, Any]) -> Facts:
+        self._reading = None
         self._models = open_models(load_pack(request.get("model")), device=request.get("device", "cpu"), threads=1)
         sheet = self._models.pack.sheet
         return {"pack": self._models.pack.name, "landmarks": list(sheet.landmark_names), "shapes": _sizes(sheet)}
@@ -92,7 +96,7 @@ class LiveEngine:
         plate = open_plate(request["source"], colourspace=request.get("colourspace"))
         if self._plate is not None:
             self._plate.close()
-        self._plate, self._frame = plate, None
+        self._plate, self._frame, self._reading = plate, None, None
         return {"name": plate.name, "width": plate.width, "height": plate.height}
 
     # --- landmarks
@@ -120,20 +124,36 @@ class LiveEngine:
 
     def _refit(self, request: Mapping[str, Any]) -> Facts:
         """New keys of a project's shot: packed one after the other in a block, their places in `keys`."""
-        project = Project.open(Path(request["project"]), write=False)
-        try:
-            state, run = project.load().state, project.note("run") or {}
-        finally:
-            project.close()
-        if state.document is None or state.predicted is None:
-            raise UsageError("nothing was run on this shot yet; press Run first")
+        predicted, document, errors = _corrections(request)
         if request.get("spread") is None:
-            keys = refit(state.predicted, state.document, _errors(run))
+            keys = refit(predicted, document, errors)
         else:
-            keys = spread(state.predicted, state.document, *request["spread"])
+            keys = spread(predicted, document, *request["spread"])
         if not keys:
             raise UsageError("no shape has a human key where the face was found; correct one such frame first")
         return self._packed(keys)
+
+    def _teach(self, request: Mapping[str, Any]) -> Facts:
+        """New keys of a project's shot, as refit gives them, solved from its corrections and the plate that is open.
+
+        With them how far off each is likely to be, and the doubtful frames of each seam. The shot is read once.
+        """
+        predicted, document, errors = _corrections(request)
+        plate = self._need_plate()
+        if (document.width, document.height) != (plate.width, plate.height):
+            raise UsageError(
+                f"the shapes are for {document.width} x {document.height}, {plate.name} is {plate.width} x "
+                f"{plate.height}; open the plate that they were made on"
+            )
+        if self._reading is None or self._reading[0] != predicted:
+            self._reading = predicted, read_shot(predicted, plate, self._need_models())
+        taught = teach(self._reading[1], predicted, document, errors)
+        return {
+            **self._packed(taught.keys),
+            "errors": taught.errors,
+            "doubtful": {name: list(frames) for name, frames in taught.doubtful.items()},
+            "moved": taught.n_moved,
+        }
 
     def _packed(self, keys: Keys) -> Facts:
         packed = [
@@ -213,6 +233,18 @@ class LiveEngine:
     def _block(self, data: bytes) -> str:
         self._n_blocks += 1
         return wire.write_block(self._folder, f"{self._n_blocks}.block", data)
+
+
+def _corrections(request: Mapping[str, Any]) -> tuple[RotoDocument, RotoDocument, Errors]:
+    """What the models said of a project's shot, what stands there now, and the run's expected errors."""
+    project = Project.open(Path(request["project"]), write=False)
+    try:
+        state, run = project.load().state, project.note("run") or {}
+    finally:
+        project.close()
+    if state.document is None or state.predicted is None:
+        raise UsageError("nothing was run on this shot yet; press Run first")
+    return state.predicted, state.document, _errors(run)
 
 
 def _errors(run: Mapping[str, Any]) -> dict[str, dict[int, float]]:

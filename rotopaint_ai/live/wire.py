@@ -9,6 +9,7 @@ reader maps, copies out and removes. The folder lies in memory where the system 
     {"id": 3, "ask": "plate", "source": "...", "colourspace": null}
     {"id": 4, "ask": "drag", "names": [...], "before": [[x, y], ...], "after": [[x, y], ...]}
     {"id": 5, "ask": "refit", "project": "...", "spread": [frame, first, last] | null}
+    {"id": 5, "ask": "teach", "project": "..."}
     {"id": 6, "ask": "seam", "frame": 1001, "shapes": "<roto.json>", "settings": {...}, "look": [...]}
     {"id": 7, "ask": "crop", "frame": 1001}
 """

@@ -71,7 +71,7 @@ def refit(predicted: RotoDocument, document: RotoDocument, errors: Errors | None
     }
     tasks = [
         _task(space, base, shape, hand, (errors or {}).get(shape.name) or of_face)
-        for base, shape, hand in _corrected(predicted, document)
+        for base, shape, hand in corrected_shapes(predicted, document)
         if not set(hand).isdisjoint(_predicted_frames(space, base, shape))
     ]
     weights = _hypothesis_weights(space, tasks)
@@ -89,7 +89,8 @@ def spread(predicted: RotoDocument, document: RotoDocument, frame: int, first: i
         return {}
     bounds = frame, first, last
     return {
-        shape.name: _spread(space, base, shape, hand, bounds) for base, shape, hand in _corrected(predicted, document)
+        shape.name: _spread(space, base, shape, hand, bounds)
+        for base, shape, hand in corrected_shapes(predicted, document)
     }
 
 
@@ -114,7 +115,9 @@ def again(
 # --- parts ------------------------------------------------------------------------------------------------------------
 
 
-def _corrected(predicted: RotoDocument, document: RotoDocument) -> Iterator[tuple[RotoShape, RotoShape, list[int]]]:
+def corrected_shapes(
+    predicted: RotoDocument, document: RotoDocument
+) -> Iterator[tuple[RotoShape, RotoShape, list[int]]]:
     """Shapes that people have corrected, before and after, with the frames where they did; none that they rebuilt."""
     model = {shape.name: shape for shape in predicted.shapes}
     for shape in document.shapes:
@@ -169,10 +172,10 @@ def _task(space: FaceSpace, base: RotoShape, shape: RotoShape, hand: list[int], 
     starts, hold_F = np.unique(space.time_F[space.rows(frames)], return_inverse=True)
     first = [frames[int(np.argmax(hold_F == hold))] for hold in range(len(starts))]
     keyed = {int(hold_F[frames.index(frame)]): frame for frame in hand if frame in frames}
-    true = dict(zip(keyed, _splines(shape, list(keyed.values()))))
+    true = dict(zip(keyed, splines_of(shape, list(keyed.values()))))
     usual = float(np.median(list(errors.values()) or [1.0]))
     error_H = np.maximum([errors.get(frame, usual) for frame in first], 1e-3)
-    return _Task(base, shape, hand, frames, hold_F, space.rows(first), _splines(base, first), error_H, true)
+    return _Task(base, shape, hand, frames, hold_F, space.rows(first), splines_of(base, first), error_H, true)
 
 
 def _hypothesis_weights(space: FaceSpace, tasks: Sequence[_Task]) -> Array:
@@ -206,7 +209,7 @@ def _refitted(space: FaceSpace, task: _Task, weights: Array) -> dict[int, Key]:
         estimate += weight * (across @ np.linalg.solve(among, task.errors_N))
     others = [frame for frame in task.frames if frame not in set(task.hand)]
     rows = task.hold_F[np.searchsorted(task.frames, others)]
-    return _moved_keys(task.base, task.shape, others, estimate[rows]) if others else {}
+    return moved_keys(task.base, task.shape, others, estimate[rows]) if others else {}
 
 
 def _near(space: FaceSpace, task: _Task) -> Complex:
@@ -326,11 +329,11 @@ def _spread(
         return {}
     at, of = space.rows(frames), space.rows([frame])
     factor = space.factor_F[at][:, None]
-    here = (_splines(shape, [frame]) - _splines(base, [frame])) / space.factor_F[of][:, None]
-    before = (_splines(shape, frames) - _splines(base, frames)) / factor
+    here = (splines_of(shape, [frame]) - splines_of(base, [frame])) / space.factor_F[of][:, None]
+    before = (splines_of(shape, frames) - splines_of(base, frames)) / factor
     share = _fade(space.time_F[at], space.time_F[of][0], low, high)
     blended = before + share[:, None] * (here - before)
-    return _moved_keys(base, shape, frames, _splines(base, frames) + blended * factor)
+    return moved_keys(base, shape, frames, splines_of(base, frames) + blended * factor)
 
 
 def _fade(time: Array, centre: float, first: int, last: int) -> Array:
@@ -341,9 +344,9 @@ def _fade(time: Array, centre: float, first: int, last: int) -> Array:
     return np.asarray(1 - u * u * (3 - 2 * u))
 
 
-def _moved_keys(base: RotoShape, shape: RotoShape, frames: Sequence[int], splines: Complex) -> dict[int, Key]:
+def moved_keys(base: RotoShape, shape: RotoShape, frames: Sequence[int], splines: Complex) -> dict[int, Key]:
     """Keys of splines; where one lies on the model's, the model's key itself."""
-    still = abs(splines - _splines(base, frames)).max(axis=1) < _STILL_PX
+    still = abs(splines - splines_of(base, frames)).max(axis=1) < _STILL_PX
     new: dict[int, Key] = {}
     for frame, row, is_still in zip(frames, splines, still):
         model, old = base.keys.get(frame), shape.keys.get(frame)
@@ -351,18 +354,18 @@ def _moved_keys(base: RotoShape, shape: RotoShape, frames: Sequence[int], spline
             new[frame] = model
         else:
             kind = (old or model or Key(())).interpolation
-            new[frame] = Key(_points(row), "propagated", kind)
+            new[frame] = Key(points_from(row), "propagated", kind)
     return new
 
 
-def _splines(shape: RotoShape, frames: Sequence[int]) -> Complex:
+def splines_of(shape: RotoShape, frames: Sequence[int]) -> Complex:
     """Points, ends of incoming and of outgoing tangents (F, 3 P) at frames."""
     rows = samples.rows(shape, frames).reshape(len(frames), -1, 3, 2)
     xy = rows[..., 0] + 1j * rows[..., 1]
     return np.asarray(np.concatenate([xy[..., 0], xy[..., 0] + xy[..., 1], xy[..., 0] + xy[..., 2]], axis=1))
 
 
-def _points(spline: Complex) -> tuple[ControlPoint, ...]:
+def points_from(spline: Complex) -> tuple[ControlPoint, ...]:
     at, back, out = spline.reshape(3, -1)
     back, out = back - at, out - at
     columns = np.round(np.stack([at.real, at.imag, back.real, back.imag, out.real, out.imag], axis=1), 4)

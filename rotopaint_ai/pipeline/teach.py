@@ -1,0 +1,308 @@
+"""A shot taught by its first corrections: the seams of every other frame solved from them and looked for again.
+
+The models' own reading of every hold is taken afresh, before anything was snapped. What people drew, what the models
+say and what the picture shows are solved together over the whole shot (`shapes/shot_solver.py`). From there, with much
+less doubt about its place than the models have, each seam is looked for in the picture once more
+(`seams/placement.py`), and all of it again. A correction says where to look, and the picture decides.
+
+A frame is changed only where its present curve contradicts what the whole shot says of it. How far that can be trusted
+is measured on the corrected frames: each is solved without its own correction. Where the shot knows no better than the
+models, nothing moves and the frames are named as doubtful.
+
+H holds, S seams, D points of a spline. Plate space, pixels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rotopaint_ai.crops import around, cut, is_settled
+from rotopaint_ai.errors import UsageError
+from rotopaint_ai.inference.models import Models
+from rotopaint_ai.landmarks.detect import read, read_mirrored
+from rotopaint_ai.plates.colour import to_display
+from rotopaint_ai.plates.plate import Plate
+from rotopaint_ai.seams.placement import Placed, Seam, SeamLook, look, place
+from rotopaint_ai.shapes.facespace import Complex, face_space
+from rotopaint_ai.shapes.refit import Errors, Keys, corrected_shapes, moved_keys, refit, splines_of
+from rotopaint_ai.shapes.roto import Key, RotoDocument, RotoShape
+from rotopaint_ai.shapes.samples import basis
+from rotopaint_ai.shapes.shot_solver import HeadPoses, Solution, head_poses, solve
+from rotopaint_ai.sheet import ShapeSpec
+
+Array = NDArray[Any]
+Progress = Callable[[int, int], None]
+
+# By the mean error of visible seams and the frames made worse, at 1 and 3 corrected frames of training shots of two
+# puppets that the shipped pack never saw, and of shots of the stage.
+PASSES = 2
+LEAST_LOOK = 0.02  # of the head's size: doubt with which a seam is looked for at the least
+LEAST_NOISE_PX = 0.4  # how far off a seam that was seen is taken to be at the least
+LEAST_READ_PX = 0.5  # and one that the models say
+SEEN = 0.5  # share of a seam that has to be seen
+STILL_PX = 0.3  # a curve that would move by less stays
+CONTRADICTS = 2.0  # deviations that a present curve lies off the solved one before it is given up
+UNCHECKED = 1.5  # times as many of them where a single correction cannot be checked by another
+_READS = 2
+_SAMPLES = 12  # places of each cubic that distances are taken at
+
+
+@dataclass(frozen=True, slots=True)
+class Taught:
+    """New keys of frames that no person has keyed, how far off each is likely to be (`errors`, pixels), and frames
+    where neither the models nor the shot is sure; `n_moved` keys differ from the models' own."""
+
+    keys: Keys
+    errors: Mapping[str, Mapping[int, float]]
+    doubtful: Mapping[str, tuple[int, ...]]
+    n_moved: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Hold:
+    """What the models say of a hold's first frame, and a look at it."""
+
+    points_L: Complex
+    error_px_L: Array
+    splines: Mapping[str, Complex]
+    width_px: Mapping[str, float]
+    face_px: float
+    look: SeamLook
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Task:
+    """A corrected seam: its specification, as predicted and as it stands, frames with a person's hand, and what has
+    been said of it in each hold (H, D), how far off (H,), and where exactly (H,)."""
+
+    spec: ShapeSpec
+    base: RotoShape
+    shape: RotoShape
+    hand: Sequence[int]
+    splines_HD: Complex
+    noise_px_H: Array
+    exact_H: NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ShotReading:
+    """What the models say of every hold of a shot, and looks at them: made once, taught from as often as wanted.
+
+    `hold_of`: the hold of each frame.
+    """
+
+    models: Models
+    holds: Sequence[_Hold]
+    hold_of: Mapping[int, int]
+    heads: HeadPoses
+
+
+def read_shot(
+    predicted: RotoDocument, plate: Plate, models: Models, *, progress: Progress = lambda done, total: None
+) -> ShotReading:
+    """Read the holds of a shot that a run has found the face in.
+
+    Raises: UsageError where it found none, PlateError for frames that cannot be read.
+    """
+    space = face_space(predicted.landmarks)
+    if space is None:
+        raise UsageError("the run found no face on this shot; run it again with a crop on the face")
+    starts, hold_F = np.unique(space.time_F, return_inverse=True)
+    holds = []
+    for start in starts.tolist():
+        holds.append(_read(plate, int(start), _guess(predicted, int(start)), models))
+        progress(len(holds), len(starts))
+    heads = head_poses(np.array([hold.points_L for hold in holds]), starts)
+    return ShotReading(models, holds, dict(zip(space.frames, hold_F.tolist())), heads)
+
+
+def teach(
+    reading: ShotReading, predicted: RotoDocument, document: RotoDocument, errors: Errors | None = None
+) -> Taught:
+    """Solve a shot's open seams from the frames that people have corrected; other shapes are refitted as ever.
+
+    `predicted` is what the last run's models said. Raises: UsageError where nobody has corrected anything.
+    """
+    keys = dict(refit(predicted, document, errors))
+    if not keys:
+        raise UsageError("no shape has a human key where the face was found; correct one such frame first")
+    specs = {spec.name: spec for spec in reading.models.pack.sheet.shapes if spec.role == "seam" and not spec.closed}
+    tasks = [
+        _task(reading, specs[base.name], base, shape, hand)
+        for base, shape, hand in corrected_shapes(predicted, document)
+        if base.name in specs and base.n_points == specs[base.name].n_points
+    ]
+    doubtful: dict[str, tuple[int, ...]] = {}
+    sizes: dict[str, Mapping[int, float]] = {}
+    for turn in _solved(reading, tasks) if tasks else ():
+        name = turn.task.spec.name
+        keys[name], doubtful[name], sizes[name] = _decided(reading, turn, _trust(reading, turn.task))
+    before = {shape.name: shape.keys for shape in predicted.shapes}
+    moved = sum(key != before[name].get(frame) for name, row in keys.items() for frame, key in row.items())
+    return Taught(keys, sizes, doubtful, moved)
+
+
+# --- what each hold says ----------------------------------------------------------------------------------------------
+
+
+def _guess(document: RotoDocument, frame: int) -> Array:
+    return np.array([(mark.x, mark.y) for mark in document.landmarks.keys[frame] if mark is not None])
+
+
+def _read(plate: Plate, number: int, guess: Array, models: Models) -> _Hold:
+    """The models' own reading of a frame near known landmarks, and a look at its face."""
+    pack, frame = models.pack, plate.read(number, keep_native=False)
+    crop = around(guess, margin=pack.crop_margin)
+    side = int(2 * crop.side)
+    rgb, origin = frame.region(int(crop.x) - side // 2, int(crop.y) - side // 2, side, side)
+    for _ in range(_READS):
+        if pack.mirror is None:
+            found = read(rgb, origin, [crop], detect=models.detect, size_px=pack.input_size, display=to_display)[0]
+        else:
+            picture = to_display(cut(rgb, origin, crop, pack.input_size))
+            found = read_mirrored(picture, crop, models.detect, pack.input_size, pack.mirror)
+        wanted = around(found.points_LC, margin=pack.crop_margin)
+        if is_settled(crop, wanted):
+            break
+        crop = wanted
+    points, width = models.predict_shapes(found.points_LC[None].astype(np.float32))
+    rows = pack.sheet.point_rows()
+    widths = np.full(len(rows), np.nan) if width is None else width[0]
+    face = around(found.points_LC, margin=1.0).side
+    return _Hold(
+        found.points_LC @ np.array([1, 1j]),
+        found.error_L,
+        {name: _spline(points[0, span].astype(np.float64)) for name, span in rows.items()},
+        {name: float(w) if np.isfinite(w) else 0.02 * face for name, w in zip(rows, widths)},
+        face,
+        look(rgb, *origin, crop, to_display),
+    )
+
+
+def _task(reading: ShotReading, spec: ShapeSpec, base: RotoShape, shape: RotoShape, hand: list[int]) -> _Task:
+    splines = np.array([hold.splines[spec.name] for hold in reading.holds])
+    exact = np.zeros(len(reading.holds), bool)
+    for frame in hand:
+        if frame in reading.hold_of:
+            row = reading.hold_of[frame]
+            splines[row], exact[row] = splines_of(shape, [frame])[0], True
+    marks = list(reading.models.pack.sheet.rows_of(spec))
+    noise = np.array([max(float(hold.error_px_L[marks].mean()), LEAST_READ_PX) for hold in reading.holds])
+    return _Task(spec, base, shape, hand, splines, noise, exact)
+
+
+# --- the shot as a whole ----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Turn:
+    """A seam solved, and where it was then seen in each hold."""
+
+    task: _Task
+    solution: Solution
+    placed: Sequence[Placed]
+
+
+def _solved(reading: ShotReading, tasks: Sequence[_Task]) -> list[_Turn]:
+    """Every seam solved and looked for, in turns, all seams of a hold together."""
+    observed = list(tasks)
+    for _ in range(PASSES):
+        solved = [solve(reading.heads, task.splines_HD, task.noise_px_H, task.exact_H) for task in observed]
+        pairs = [(task.spec, each) for task, each in zip(tasks, solved)]
+        by_hold = [_looked_for(reading, row, pairs) for row in range(len(reading.holds))]
+        turns = [_Turn(*each) for each in zip(observed, solved, (list(row) for row in zip(*by_hold)))]
+        observed = [_observed(task, turn.placed) for task, turn in zip(tasks, turns)]
+    return turns
+
+
+def _looked_for(reading: ShotReading, row: int, solved: Sequence[tuple[ShapeSpec, Solution]]) -> list[Placed]:
+    hold, least = reading.holds[row], LEAST_LOOK * float(abs(reading.heads.factor_H[row]))
+    seams = [
+        Seam(_numbers(each.splines_HD[row]), hold.width_px[spec.name], max(float(each.deviation_px_H[row]), least))
+        for spec, each in solved
+    ]
+    return place(seams, hold.look, hold.face_px, reading.models.find_seams)
+
+
+def _observed(task: _Task, placed: Sequence[Placed]) -> _Task:
+    """A task with the seam as the picture shows it, where it does and no person has said more."""
+    splines, noise = task.splines_HD.copy(), task.noise_px_H.copy()
+    for row, found in enumerate(placed):
+        if found.seen >= SEEN and not task.exact_H[row]:
+            splines[row] = _spline(found.points)
+            noise[row] = max(LEAST_NOISE_PX, found.expected_error_px)
+    return replace(task, splines_HD=splines, noise_px_H=noise)
+
+
+def _trust(reading: ShotReading, task: _Task) -> float:
+    """By how much deviations are too small, at least 1, from solving each corrected hold without its correction;
+    infinite where that is no better than the models. `UNCHECKED` where there is only one correction."""
+    if task.exact_H.sum() < 2:
+        return UNCHECKED
+    ratio, ours, theirs = [], [], []
+    for row in np.flatnonzero(task.exact_H).tolist():
+        exact, splines = task.exact_H.copy(), task.splines_HD.copy()
+        exact[row], splines[row] = False, reading.holds[row].splines[task.spec.name]
+        found = solve(reading.heads, splines, task.noise_px_H, exact)  # the models' noise, as no picture was seen
+        seen = _looked_for(reading, row, [(task.spec, found)])[0]
+        frame = next(frame for frame in task.hand if reading.hold_of.get(frame) == row)
+        true = task.splines_HD[row]
+        ours.append(_apart(_spline(seen.points), true))
+        theirs.append(_apart(splines_of(task.base, [frame])[0], true))
+        ratio.append(ours[-1] / max(float(found.deviation_px_H[row]), 1e-6))
+    return max(1.0, float(np.median(ratio))) if np.mean(ours) < np.mean(theirs) else np.inf
+
+
+def _decided(
+    reading: ShotReading, turn: _Turn, trust: float
+) -> tuple[dict[int, Key], tuple[int, ...], dict[int, float]]:
+    """New keys of a seam's frames, the doubtful ones of these, and how far off each is likely to be."""
+    task, hand = turn.task, set(turn.task.hand)
+    frames = [frame for frame in sorted(task.base.keys) if frame in reading.hold_of and frame not in hand]
+    splines = splines_of(task.base, frames)
+    doubtful: list[int] = []
+    errors: dict[int, float] = {}
+    for k, frame in enumerate(frames):
+        row = reading.hold_of[frame]
+        if task.exact_H[row]:  # a hold is one drawing
+            splines[k], errors[frame] = task.splines_HD[row], LEAST_NOISE_PX
+            continue
+        seen, deviation = turn.placed[row], float(turn.solution.deviation_px_H[row])
+        found = _spline(seen.points)
+        change, against = _apart(splines[k], found), _apart(splines[k], turn.solution.splines_HD[row])
+        errors[frame] = deviation if seen.seen < SEEN else min(deviation, seen.expected_error_px)
+        if change > STILL_PX and against > CONTRADICTS * trust * deviation:
+            splines[k] = found
+        elif change > STILL_PX:
+            errors[frame] += change
+            if change > STILL_PX + deviation:
+                doubtful.append(frame)
+    return moved_keys(task.base, task.shape, frames, splines), tuple(doubtful), errors
+
+
+# --- parts ------------------------------------------------------------------------------------------------------------
+
+
+def _spline(points_PK: Array) -> Complex:
+    """Points, ends of incoming and of outgoing tangents (3 P,) of control points (P, 6)."""
+    at, back, out = (points_PK[:, k] + 1j * points_PK[:, k + 1] for k in (0, 2, 4))
+    return np.asarray(np.concatenate([at, at + back, at + out]))
+
+
+def _numbers(spline: Complex) -> Array:
+    """Control points (P, 6) of a spline."""
+    at, back, out = spline.reshape(3, -1)
+    back, out = back - at, out - at
+    return np.stack([at.real, at.imag, back.real, back.imag, out.real, out.imag], axis=1)
+
+
+def _apart(a: Complex, b: Complex) -> float:
+    """Symmetric mean distance of two open curves in pixels."""
+    weights = basis(len(a) // 3, False, _SAMPLES)
+    distance = abs((weights @ a)[:, None] - weights @ b)
+    return float((distance.min(axis=1).mean() + distance.min(axis=0).mean()) / 2)

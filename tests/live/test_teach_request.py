@@ -1,0 +1,49 @@
+"""What the live engine answers when a shot is to be taught."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from rotopaint_ai.live import engine as engines
+from rotopaint_ai.live.engine import LiveEngine
+from rotopaint_ai.pipeline.teach import Taught
+from rotopaint_ai.project import Project, State
+from rotopaint_ai.project.codecs import pack
+from rotopaint_ai.shapes.roto import ControlPoint, Key, RotoDocument, RotoShape
+
+KEY = Key((ControlPoint(1, 2), ControlPoint(30, 2)), "propagated")
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    shape = RotoShape("seam", False, "seam", {1001: Key(KEY.points), 1002: Key(KEY.points)})
+    document = RotoDocument(64, 48, 1001, 1002, shapes=(shape,))
+    Project.create(tmp_path / "a.rotopaint", State(document, predicted=document)).close()
+    return tmp_path / "a.rotopaint"
+
+
+def test_a_shot_is_read_once_and_taught_as_often_as_asked(
+    project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[Any] = []
+    monkeypatch.setattr(engines, "read_shot", lambda *of: read.append(of) or "reading")
+    taught = Taught({"seam": {1002: KEY}}, {"seam": {1002: 0.5}}, {"seam": (1002,)}, 1)
+    monkeypatch.setattr(engines, "teach", lambda reading, *of: taught)
+    engine = LiveEngine(tmp_path)
+    ask = {"id": 1, "ask": "teach", "project": str(project)}
+    assert "no plate is open" in engine.answer(ask)["error"]
+    engine._plate = SimpleNamespace(width=64, height=48, name="p")  # type: ignore[assignment]
+    engine._models = SimpleNamespace()  # type: ignore[assignment]
+    first, second = engine.answer(ask), engine.answer(ask)
+    assert len(read) == 1
+    assert second["doubtful"] == {"seam": [1002]}
+    assert (first["moved"], first["errors"]) == (1, {"seam": {1002: 0.5}})
+    ((name, frame, size),) = first["keys"]
+    assert (name, frame) == ("seam", 1002)
+    assert Path(first["block"]).read_bytes()[:size] == pack("key", KEY)
+    engine._plate = SimpleNamespace(width=65, height=48, name="p")  # type: ignore[assignment]
+    assert "open the plate that they were made on" in engine.answer(ask)["error"]
