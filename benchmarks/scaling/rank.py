@@ -2,7 +2,7 @@
 
     python -m benchmarks.scaling.rank STEPS BATCH SIZE ROUNDS HOOK,HOOK
 
-Training is `fit_landmarks` itself on made-up faces, with its thread that makes batches: what a user's rank does.
+Training is the `Trainer` itself on made-up faces, with its thread that makes batches: what a user's rank does.
 """
 
 from __future__ import annotations
@@ -23,10 +23,11 @@ import torch.distributed as dist
 
 from benchmarks.scaling.model import SMALL_BYTES
 from rotopaint_ai.training.data.dataset import Memory, Truth
-from rotopaint_ai.training.models.landmarks.task import Task, build_net, fit_landmarks
+from rotopaint_ai.training.models.landmarks.config import PackConfig, load_config
+from rotopaint_ai.training.models.landmarks.task import LandmarkData, LandmarkTask, build_net
 from rotopaint_ai.training.trainer.parallel.group import ALONE, Group
 from rotopaint_ai.training.trainer.parallel.topology import bind
-from rotopaint_ai.training.trainer.recipe import Recipe, load_recipe
+from rotopaint_ai.training.trainer.trainer import Trainer
 
 N_LANDMARKS, N_FACES = 69, 24
 WARM_UP = 2
@@ -45,11 +46,11 @@ class Plan:
     n_rounds: int
     hooks: tuple[str, ...]
 
-    def recipe(self, ranks: int, hook: str) -> Recipe:
+    def recipe(self, ranks: int, hook: str) -> PackConfig:
         """A training whose whole batch is that of so many ranks."""
         size = [f"batch={self.batch * ranks}", f"input_size={self.size}", f"small_size={self.size}"]
         length = [f"steps={WARM_UP + self.n_steps + 1}", "minutes=null", "learn_all=0", "eval_every=1000000"]
-        return load_recipe("shipped", [*size, *length, f"compression={hook}"])
+        return load_config("shipped", [*size, *length, f"compression={hook}"])
 
 
 def main(words: list[str]) -> None:
@@ -87,13 +88,14 @@ def _train(plan: Plan, group: Group, hook: str) -> Times:
     recipe = plan.recipe(group.ranks, hook)
     marks: list[tuple[float, float]] = []
     faces = _faces(plan.size)
-    task = Task(faces, faces, np.ones(N_LANDMARKS, np.float32), tuple(range(N_LANDMARKS)))
+    data = LandmarkData(faces, faces, np.ones(N_LANDMARKS, np.float32), tuple(range(N_LANDMARKS)))
+    task = LandmarkTask(recipe, build_net(recipe, N_LANDMARKS), data)
 
     def mark() -> None:
         marks.append((time.perf_counter(), time.process_time()))
 
     with tempfile.TemporaryDirectory() as folder:
-        fit_landmarks(recipe, build_net(recipe, N_LANDMARKS), task, Path(folder), check=mark, group=group)
+        Trainer(recipe, task, Path(folder), group).fit(check=mark)
     return np.diff(np.array(marks), axis=0)[WARM_UP:]
 
 

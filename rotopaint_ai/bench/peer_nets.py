@@ -12,7 +12,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
-from rotopaint_ai.training.pack.export import save_onnx
+from rotopaint_ai.training.trainer.onnx_export import save_onnx
 
 
 def _convolved(inner: int, outer: int, size: int, stride: int = 1, groups: int = 1) -> nn.Sequential:

@@ -7,14 +7,16 @@ import json
 import os
 import shlex
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from rotopaint_ai.cli.shared import needs_training
 from rotopaint_ai.cli.watch import choose_sink, stopping_on_signals
 from rotopaint_ai.errors import UsageError
-from rotopaint_ai.jobs import Cancel, Event, warning
+from rotopaint_ai.jobs import Cancel, Event, Sink, warning
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -51,39 +53,41 @@ def execute(arguments: argparse.Namespace) -> int:
     from rotopaint_ai.training.trainer.allocator import start_again
 
     start_again()
-    from rotopaint_ai.training.pack.network import PACK_TASK, task_of
+    from rotopaint_ai.training.pack.network import task_of
+    from rotopaint_ai.training.trainer.config import PACK
 
     task = task_of(arguments.recipe)
-    if task != PACK_TASK:
-        return _one_model(task, arguments)
+    if task != PACK:
+        _refuse_for(task, arguments)
     if arguments.learning_curve:
         if arguments.strategy not in ("auto", "single", "1"):
             raise UsageError(f"--strategy {arguments.strategy}: not with --learning-curve, which takes one process")
         return _learning_curve(arguments)
+    train = _pack if task == PACK else partial(_network, task)
     from rotopaint_ai.training.trainer.parallel.launch import is_rank, launch
     from rotopaint_ai.training.trainer.parallel.topology import choose, look
 
     if is_rank():
-        return _as_rank(arguments)
+        return _as_rank(lambda: _joined(arguments, train))
     layout = choose(look(), arguments.strategy)
     print(f"strategy: {layout.reason}", file=sys.stderr)
     if layout.n_ranks > 1:
         return launch(layout, sys.argv[1:])
-    return _pack(arguments)
+    return _joined(arguments, train)
 
 
-def _as_rank(arguments: argparse.Namespace) -> int:
+def _as_rank(train: Callable[[], int]) -> int:
     """Train as one of several. What ends all of them is left for whoever started them, and told there once."""
     from rotopaint_ai.cli import message_and_code
     from rotopaint_ai.training.trainer.parallel import exit_reasons
 
     folder = exit_reasons.folder_of()
     if folder is None:  # started by torchrun, by hand
-        return _pack(arguments)
+        return train()
     if exit_reasons.left(folder, exit_reasons.LAST) is not None:
         return 0
     try:
-        return _pack(arguments)
+        return train()
     except (Exception, KeyboardInterrupt) as error:
         mended = exit_reasons.may_be_mended(error)
         text, code = message_and_code(error, sys.argv[1:])
@@ -91,10 +95,19 @@ def _as_rank(arguments: argparse.Namespace) -> int:
         return code if mended else 0
 
 
-def _pack(arguments: argparse.Namespace) -> int:
-    """Train both models of a pack in this process, which may be one of several."""
-    from rotopaint_ai.cli.evaluate import table
-    from rotopaint_ai.training.pack.train import train
+@dataclass(frozen=True, slots=True)
+class Run:
+    """How a training in this process, which may be one of several, speaks, stops and is one of its group."""
+
+    sink: Sink
+    cancel: Cancel
+    group: Any
+    resume: bool
+    command: str
+
+
+def _joined(arguments: argparse.Namespace, train: Callable[[argparse.Namespace, Run], int]) -> int:
+    """Join the other ranks, where there are any, and train."""
     from rotopaint_ai.training.trainer.parallel.exit_reasons import folder_of
     from rotopaint_ai.training.trainer.parallel.group import Group
     from rotopaint_ai.training.trainer.parallel.launch import has_restarted
@@ -110,21 +123,30 @@ def _pack(arguments: argparse.Namespace) -> int:
         again = group.any_says(has_restarted())
         if again:
             sink(warning("a rank was lost; all of them go on from the last checkpoint"))
-        report = train(
-            arguments.datasets,
-            arguments.out,
-            recipe=arguments.recipe,
-            overrides=tuple(arguments.set),
-            init=arguments.init,
-            resume=arguments.resume or again,
-            name=arguments.name,
-            licence=arguments.licence,
-            command=shlex.join(["rotopaint", *sys.argv[1:]]),
-            sink=sink,
-            cancel=cancel,
-            group=group,
-        )
-    if group.is_first and not arguments.events:
+        command = shlex.join(["rotopaint", *sys.argv[1:]])
+        return train(arguments, Run(sink, cancel, group, arguments.resume or again, command))
+
+
+def _pack(arguments: argparse.Namespace, run: Run) -> int:
+    """Train both models of a pack."""
+    from rotopaint_ai.cli.evaluate import table
+    from rotopaint_ai.training.pack.train import train
+
+    report = train(
+        arguments.datasets,
+        arguments.out,
+        recipe=arguments.recipe,
+        overrides=tuple(arguments.set),
+        init=arguments.init,
+        resume=run.resume,
+        name=arguments.name,
+        licence=arguments.licence,
+        command=run.command,
+        sink=run.sink,
+        cancel=run.cancel,
+        group=run.group,
+    )
+    if run.group.is_first and not arguments.events:
         print(f"{report.pack}: {report.steps} steps, {report.images_per_s:.0f} images/s")
         if report.profile is not None:
             print(report.profile.line())
@@ -133,30 +155,24 @@ def _pack(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _one_model(task: str, arguments: argparse.Namespace) -> int:
-    """Train one more model for a pack, in this process, and print its metrics."""
-    from rotopaint_ai.training.pack.network import Order, run_task
+def _network(task: str, arguments: argparse.Namespace, run: Run) -> int:
+    """Train one network that is a file of a pack, and print its metrics."""
+    from rotopaint_ai.training.pack.network import TrainOptions, train_network
 
-    _refuse_for(task, arguments)
-    cancel = Cancel()
-    sink = choose_sink(events=arguments.events, cancel=cancel)
-    command = shlex.join(["rotopaint", *sys.argv[1:]])
-    with stopping_on_signals(cancel):
-        metrics = run_task(
-            task,
-            Order(
-                arguments.datasets,
-                Path(arguments.out),
-                arguments.recipe,
-                arguments.set,
-                arguments.init,
-                arguments.resume,
-                command,
-                sink,
-                cancel,
-            ),
-        )
-    if not arguments.events:
+    options = TrainOptions(
+        arguments.datasets,
+        Path(arguments.out),
+        arguments.recipe,
+        arguments.set,
+        arguments.init,
+        run.resume,
+        run.command,
+        run.sink,
+        run.cancel,
+        run.group,
+    )
+    metrics = train_network(task, options)
+    if run.group.is_first and not arguments.events:
         print(json.dumps(metrics, indent=1))
     return 0
 
@@ -165,15 +181,14 @@ def _refuse_for(task: str, arguments: argparse.Namespace) -> None:
     """Raises UsageError for what is only done where a whole pack is trained."""
     given = {
         "--learning-curve": arguments.learning_curve,
-        f"--strategy {arguments.strategy}": arguments.strategy not in ("auto", "single", "1"),
         "--name": arguments.name is not None,
         "--licence": arguments.licence is not None,
     }
     for option, is_given in given.items():
         if is_given:
             raise UsageError(
-                f"{option}: not with recipe '{arguments.recipe}', which trains one {task} in one process and puts it "
-                "into a pack that has its own card; leave it out"
+                f"{option}: not with recipe '{arguments.recipe}', which trains one {task} and puts it into a pack that "
+                "has its own card; leave it out"
             )
 
 
@@ -183,8 +198,9 @@ def _silent(event: Event) -> None:
 
 def _learning_curve(arguments: argparse.Namespace) -> int:
     """Train on one share of the frames after another in this process, and print the curve."""
+    from rotopaint_ai.training.data.holdout import split_held_out
     from rotopaint_ai.training.evaluation import learning_curve
-    from rotopaint_ai.training.pack.train import split_held_out, train
+    from rotopaint_ai.training.pack.train import train
 
     shares = learning_curve.parse_shares(arguments.shares)
     cancel = Cancel()

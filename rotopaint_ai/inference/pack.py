@@ -267,7 +267,7 @@ def check_fill_signature(signature: Signature, where: str) -> None:
     except PackError as error:
         raise PackError(
             f"{error}; the fill is of another version of the product: train the pack again, or put a fill of this "
-            "version into it (python -m rotopaint_ai.training.models.fill.into)"
+            "version into it (rotopaint train SHOTS --recipe fill --out PACK)"
         ) from error
 
 

@@ -21,12 +21,12 @@ import torch
 
 from rotopaint_ai.bench.training import stock
 from rotopaint_ai.training.data.prefetch import ahead
+from rotopaint_ai.training.models.landmarks.config import PackConfig, load_config
 from rotopaint_ai.training.models.landmarks.net import LandmarkNet
-from rotopaint_ai.training.models.landmarks.task import Run
 from rotopaint_ai.training.models.landmarks.validation import predict_held_out, seen_error
-from rotopaint_ai.training.pack.train import Prepared, prepare
-from rotopaint_ai.training.trainer.parallel.group import ALONE
-from rotopaint_ai.training.trainer.recipe import Recipe, load_recipe, override
+from rotopaint_ai.training.pack.prepare import Prepared, prepare
+from rotopaint_ai.training.trainer.recipe import override
+from rotopaint_ai.training.trainer.trainer import Trainer
 
 # Held-out samples measure here and are not learned from; turns and evaluations go by the clock of the race.
 _IN_A_RACE = ("learn_all=0", "patience=null", "steps=null", "threads=1", "eval_every=1000000000", "activations=keep")
@@ -73,10 +73,10 @@ class Meter:
         """Tell the held-out error of a network in float32."""
         with self.aside():
             at = {"cpu_s": self.cpu_s, "wall_s": self._wall, "images": self.images}
-            held, faces = ready.task.held_out, ready.task.faces_px
+            held, faces = ready.task.data.held_out, ready.task.data.faces_px
             assert faces is not None
             rows = np.unique(np.linspace(0, len(held) - 1, min(len(held), 200)).round().astype(np.intp))
-            error = seen_error(predict_held_out(net, held, rows, ready.recipe, exact=True), faces[rows])
+            error = seen_error(predict_held_out(net, held, rows, ready.config, exact=True), faces[rows])
             tell("seen", **at, percent=error.percent, px=error.px)
         self._due = at["cpu_s"] + self.every_s
 
@@ -118,10 +118,10 @@ def tell(event: str, **facts: Any) -> None:
     sys.stdout.flush()
 
 
-def recipe_of(order: dict[str, Any]) -> Recipe:
+def recipe_of(order: dict[str, Any]) -> PackConfig:
     """The recipe as it can be raced, its minutes the side's seconds."""
     minutes = f"minutes={order['limit_s'] / 60}"
-    return override(load_recipe(order["recipe"], order["overrides"]), (*_IN_A_RACE, minutes))
+    return override(load_config(order["recipe"], order["overrides"]), (*_IN_A_RACE, minutes))
 
 
 def run_ours(order: dict[str, Any], meter: Meter, init: str | None) -> None:
@@ -132,16 +132,16 @@ def run_ours(order: dict[str, Any], meter: Meter, init: str | None) -> None:
         tell("ready", facts=facts_of(ready))
     folder = Path(order["folder"])
     folder.mkdir(parents=True, exist_ok=True)
-    run = Run(ready.recipe, ready.net, ready.task, folder, ALONE)
+    run = Trainer(ready.config, ready.task, folder)
     with ahead(run.make_batch, 0) as batches:
         while not meter.is_over and not run.is_over:
             if meter.is_due:
-                meter.seen(run.ema, ready)
+                meter.seen(run.average.net, ready)
             meter.wait()
             run.step(*next(batches))
             run.seconds = meter.cpu_s
-            meter.images += ready.recipe.batch
-    meter.seen(run.ema, ready)
+            meter.images += ready.config.batch
+    meter.seen(run.average.net, ready)
 
 
 def run_stock(order: dict[str, Any], meter: Meter) -> None:
@@ -165,10 +165,10 @@ def facts_of(ready: Prepared) -> dict[str, Any]:
     """What is raced on, for the result."""
     return {
         "data": ready.data.name,
-        "train_samples": len(ready.learn),
-        "held_out_samples": len(ready.task.held_out),
-        "input_size": ready.recipe.input_size,
-        "batch": ready.recipe.batch,
+        "train_samples": len(ready.train_data),
+        "held_out_samples": len(ready.task.data.held_out),
+        "input_size": ready.config.input_size,
+        "batch": ready.config.batch,
     }
 
 

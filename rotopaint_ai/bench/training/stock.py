@@ -13,9 +13,10 @@ from torch.utils.data import Dataset as TorchDataset
 
 from rotopaint_ai.training.data.dataset import Memory
 from rotopaint_ai.training.models.landmarks import losses
-from rotopaint_ai.training.models.landmarks.net import COARSE_STRIDE, LandmarkNet
+from rotopaint_ai.training.models.landmarks.coarse_to_fine import COARSE_STRIDE
+from rotopaint_ai.training.models.landmarks.net import LandmarkNet
 from rotopaint_ai.training.models.landmarks.task import make_augmenter
-from rotopaint_ai.training.pack.train import Prepared
+from rotopaint_ai.training.pack.prepare import Prepared
 
 LEARNING_RATE = 1e-3
 
@@ -24,8 +25,8 @@ class Samples(TorchDataset[Any]):
     """One augmented crop per sample, decoded from its file each time."""
 
     def __init__(self, ready: Prepared) -> None:
-        self.data, self.size = ready.learn, ready.recipe.input_size
-        self.augmenter = make_augmenter(ready.recipe, ready.task.mirror)
+        self.data, self.size = ready.train_data, ready.config.input_size
+        self.augmenter = make_augmenter(ready.config, ready.task.data.mirror)
 
     def __len__(self) -> int:
         return len(self.data)
@@ -42,17 +43,17 @@ class Samples(TorchDataset[Any]):
 
 def steps(ready: Prepared, workers: int) -> Iterator[tuple[LandmarkNet, int]]:
     """Train for ever: before the first and after every step the network, and how many images it has just seen."""
-    recipe, net = ready.recipe, ready.net.train()
+    config, net = ready.config, ready.task.net.train()
     optimiser = torch.optim.Adam(net.parameters(), LEARNING_RATE)
-    whole = len(ready.learn) >= recipe.batch
-    loader = DataLoader(Samples(ready), recipe.batch, shuffle=True, num_workers=workers, drop_last=whole)
-    weights = torch.tensor(ready.task.weights_L)
+    whole = len(ready.train_data) >= config.batch
+    loader = DataLoader(Samples(ready), config.batch, shuffle=True, num_workers=workers, drop_last=whole)
+    weights = torch.tensor(ready.task.data.weights_L)
     yield net, 0
     while True:
         for crops, landmarks, visible in loader:
-            target = losses.make_target(landmarks, visible, weights, recipe.input_size, recipe.hidden_weight)
-            jitter = torch.randn(target.points.shape) * recipe.centre_jitter * COARSE_STRIDE
-            loss, _ = losses.total(net(crops, jitter), target, recipe.losses)
+            target = losses.make_target(landmarks, visible, weights, config.input_size, config.hidden_weight)
+            jitter = torch.randn(target.points.shape) * config.centre_jitter * COARSE_STRIDE
+            loss, _ = losses.total(net(crops, jitter), target, config.losses)
             optimiser.zero_grad()
             torch.autograd.backward(loss)
             optimiser.step()

@@ -32,7 +32,15 @@ from rotopaint_ai.sheet import Sheet, dump_sheet, parse_sheet
 from rotopaint_ai.training.data.shards.index import INDEX
 from rotopaint_ai.training.data.shards.read import Packed, decode
 from rotopaint_ai.training.data.shards.store import Store, open_store
-from rotopaint_ai.training.data.shards.stream import Joined, Streamed, made_smaller, sizes_of, smaller
+from rotopaint_ai.training.data.shards.stream import (
+    MEMORY_SHARE,
+    Joined,
+    Streamed,
+    made_smaller,
+    memory_bytes,
+    sizes_of,
+    smaller,
+)
 
 FORMAT = "rotopaint-dataset"
 VERSION = 1
@@ -316,6 +324,12 @@ def load_pictures(
         check()
         pictures.append(smaller(dataset.picture(row), float(factor)))
     return _memory(tuple(pictures), sizes, dataset.truth, np.ones((len(dataset), 2)))
+
+
+def stream_pictures(dataset: Dataset) -> Streamed:
+    """Every picture at its own size, decoded when it is first wanted and kept while there is room."""
+    sizes = [(sample.width, sample.height) for sample in dataset.samples]
+    return Streamed(dataset.picture, sizes, [1.0] * len(dataset), dataset.fetch, MEMORY_SHARE * memory_bytes() / 4)
 
 
 def joined(first: Memory, second: Memory) -> Memory:

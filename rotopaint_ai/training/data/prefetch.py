@@ -7,10 +7,9 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, TypeVar
 
-from rotopaint_ai.training.data.augment import Batch
-
+Batch = TypeVar("Batch")
 _AHEAD = 3  # batches made before they are wanted
 
 

@@ -15,6 +15,7 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 import torch
+from torch import nn
 
 from rotopaint_ai.errors import PackError, TrainingError
 from rotopaint_ai.files import replacing
@@ -24,6 +25,7 @@ from rotopaint_ai.training.models.landmarks.net import LandmarkNet
 
 WEIGHTS = "weights.npz"
 OF_LANDMARK = "_of_landmark"
+_PYRAMID = "backbone."
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,13 +39,17 @@ class Weights:
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
-    """What a network took over: tensors that fitted and those that did not, landmarks by name and by place."""
+class TransferReport:
+    """What a network got from a pack: tensors that fitted and those that did not, landmarks by name and by place."""
 
     n_fitted: int
     left_out: tuple[str, ...]
     by_name: int
     by_place: int
+
+    def __str__(self) -> str:
+        said = f"{self.n_fitted} tensors, {self.by_name} landmarks by name, {self.by_place} by place"
+        return said + (f", {len(self.left_out)} tensors start anew" if self.left_out else "")
 
 
 def face_places(landmarks_NLC: Array) -> Array:
@@ -125,7 +131,7 @@ def read_weights(folder: Path) -> Weights:
         ) from error
 
 
-def take_over(net: LandmarkNet, weights: Weights, names: tuple[str, ...], places: Array) -> Taken:
+def load_pretrained(net: LandmarkNet, weights: Weights, names: tuple[str, ...], places: Array) -> TransferReport:
     """Copy into a network whatever of the weights fits it."""
     row_of = {name: row for row, name in enumerate(weights.names)}
     distance = ((places[:, None] - weights.places[None]) ** 2).sum(axis=2)
@@ -144,4 +150,22 @@ def take_over(net: LandmarkNet, weights: Weights, names: tuple[str, ...], places
         fitted += 1
     net.load_state_dict(state)
     by_name = sum(name in row_of for name in names)
-    return Taken(fitted, tuple(left), by_name, len(names) - by_name)
+    return TransferReport(fitted, tuple(left), by_name, len(names) - by_name)
+
+
+def load_pyramid(net: nn.Module, init: str | None) -> str:
+    """Start a network from what fits it of a pack's landmark network: its backbone and pyramid. Says what was loaded.
+
+    `init` as in `rotopaint train`: a pack, `none`, or None for the shipped one. Raises: PackError, TrainingError.
+    """
+    state = net.state_dict()
+    if not any(name.startswith(_PYRAMID) for name in state):
+        return "nothing"
+    weights = find_weights(init)
+    if weights is None:
+        return "nothing"
+    fits = {
+        name: torch.tensor(t) for name, t in weights.tensors.items() if name in state and state[name].shape == t.shape
+    }
+    net.load_state_dict({**state, **fits})
+    return f"{len(fits)} of {len(state)} tensors of the landmark network in {Path(weights.where).name}"

@@ -21,15 +21,16 @@ from rotopaint_ai.inference.pack import SEAM
 from rotopaint_ai.sheet import Sheet, mirror_permutation
 from rotopaint_ai.training.data.augment import nominal_crop
 from rotopaint_ai.training.data.dataset import Dataset, Memory, Truth
+from rotopaint_ai.training.models.landmarks.config import PackConfig
 from rotopaint_ai.training.models.landmarks.net import CropModel, LandmarkNet
 from rotopaint_ai.training.models.landmarks.validation import Held
 from rotopaint_ai.training.models.prior import selection
 from rotopaint_ai.training.models.prior.deformable import fit_head
 from rotopaint_ai.training.models.prior.face_prior import FacePrior
-from rotopaint_ai.training.models.seam import strip, tune
+from rotopaint_ai.training.models.seam import net as seam_nets
+from rotopaint_ai.training.models.seam import tune
 from rotopaint_ai.training.models.shape_fit import ShapeModel, choose_guards, fit_shapes, warped
 from rotopaint_ai.training.pack.calibration import calibrate
-from rotopaint_ai.training.trainer.recipe import Recipe
 
 Array64 = npt.NDArray[np.float64]
 Check = Callable[[], None]
@@ -59,13 +60,15 @@ class Chosen:
         }
 
 
-def choose(recipe: Recipe, learn: Dataset, held: Held, held_memory: Memory, reads: tuple[int, ...] | None) -> Chosen:
+def choose(
+    config: PackConfig, train: Dataset, held: Held, held_memory: Memory, reads: tuple[int, ...] | None
+) -> Chosen:
     """Choose on the held-out samples, which were read as `reads` says, what the training samples give."""
     calibration = calibrate(held.distance.ravel(), held.log_scale.ravel())
     error = np.exp(calibration[0] + calibration[1] * held.log_scale)
-    kinds = (mirror_permutation(learn.sheet), None) if recipe.prior else ()
-    joins = recipe.learn_all > 0
-    candidates = [selection.folds(learn.truth.landmarks, held.truth, mirror, joins=joins) for mirror in kinds]
+    kinds = (mirror_permutation(train.sheet), None) if config.prior else ()
+    joins = config.learn_all > 0
+    candidates = [selection.folds(train.truth.landmarks, held.truth, mirror, joins=joins) for mirror in kinds]
     seen = 1 / (1 + np.exp(-held.visible_logit))
     best = selection.choose_prior(candidates, held.points, error, seen, held.slant, held.truth, held.visible)
     left, points, after = (0.0, 1.0), held.points, held
@@ -74,10 +77,10 @@ def choose(recipe: Recipe, learn: Dataset, held: Held, held_memory: Memory, read
         after = held._replace(points=points, distance=np.linalg.norm(points - held.truth, axis=2))
         left = calibrate(after.distance.ravel(), np.log(remaining).ravel())
     noise = landmark_noise(after)
-    if recipe.shape_noise is not None:
-        noise = np.full(len(learn.sheet.landmarks), recipe.shape_noise)
-    places = _in_pictures(points, held_memory, recipe)
-    guards = choose_guards(learn.sheet, _more(recipe, learn.truth), noise, places, held_memory.truth)
+    if config.shape_noise is not None:
+        noise = np.full(len(train.sheet.landmarks), config.shape_noise)
+    places = _in_pictures(points, held_memory, config)
+    guards = choose_guards(train.sheet, _more(config, train.truth), noise, places, held_memory.truth)
     return Chosen(calibration, best and best.prior, left, noise, guards, places, reads)
 
 
@@ -91,22 +94,22 @@ class Seams:
 
 
 def teach_seams(
-    recipe: Recipe, data: Dataset, chosen: Chosen, memory: Memory, start: Path | None, folder: Path, check: Check
+    config: PackConfig, data: Dataset, chosen: Chosen, memory: Memory, start: Path | None, folder: Path, check: Check
 ) -> Seams:
     """The seam network to start from, taught this character's seams where that helps on held-out samples."""
     if (
         start is None
-        or not recipe.seam_minutes
+        or not config.seam_minutes
         or not any(s.role == "seam" and not s.closed for s in data.sheet.shapes)
     ):
         return Seams(start, (), {})
-    first = tune.seam_net(start)
-    tuned = tune.tune(data, first, minutes=recipe.seam_minutes, seed=recipe.seed, check=check)
+    first = seam_nets.seam_net(start)
+    tuned = tune.tune(data, first, minutes=config.seam_minutes, seed=config.seed, check=check)
     net, path = first, start
     if tuned is not None and tuned.is_better:
         net, path = tuned.net, folder / SEAM
-        strip.export(net, path)
-    model = shape_model(recipe, chosen, data.subset(data.rows_of("train")))
+        seam_nets.export(net, path)
+    model = shape_model(config, chosen, data.subset(data.rows_of("train")))
     assert model is not None  # there are seams
     with torch.no_grad():
         points = model(torch.tensor(chosen.places, dtype=torch.float32))[0].double().numpy()
@@ -126,17 +129,17 @@ def crop_model(net: LandmarkNet, chosen: Chosen, data: Dataset) -> CropModel:
     return CropModel(net, chosen.calibration, chosen.prior.on(head), chosen.left, chosen.mirror)
 
 
-def shape_model(recipe: Recipe, chosen: Chosen, data: Dataset) -> ShapeModel | None:
+def shape_model(config: PackConfig, chosen: Chosen, data: Dataset) -> ShapeModel | None:
     """The shape model of a pack, from the samples of `data`; None for a sheet without shapes."""
     if not data.sheet.shapes:
         return None
-    fits = fit_shapes(data.sheet, _more(recipe, data.truth), noise_L=chosen.noise_L, guards_K=chosen.guards_K)
+    fits = fit_shapes(data.sheet, _more(config, data.truth), noise_L=chosen.noise_L, guards_K=chosen.guards_K)
     return ShapeModel(data.sheet, fits)
 
 
-def _more(recipe: Recipe, truth: Truth) -> Truth:
-    rng = np.random.default_rng(recipe.seed)
-    return warped(truth, copies=recipe.shape_copies, amount=recipe.shape_warp, rng=rng)
+def _more(config: PackConfig, truth: Truth) -> Truth:
+    rng = np.random.default_rng(config.seed)
+    return warped(truth, copies=config.shape_copies, amount=config.shape_warp, rng=rng)
 
 
 def landmark_noise(held: Held) -> Array64:
@@ -151,8 +154,8 @@ def landmark_noise(held: Held) -> Array64:
     return cast(Array64, np.sqrt((sums + 20 * overall) / (counts + 20)))
 
 
-def _in_pictures(points: Array64, memory: Memory, recipe: Recipe) -> Array64:
+def _in_pictures(points: Array64, memory: Memory, config: PackConfig) -> Array64:
     """Landmarks of straight crops in the pixels of their pictures."""
-    crops = np.array([nominal_crop(landmarks, recipe.crop_margin) for landmarks in memory.truth.landmarks])
+    crops = np.array([nominal_crop(landmarks, config.crop_margin) for landmarks in memory.truth.landmarks])
     corner = crops[:, :2] - crops[:, 2:] / 2
-    return points * (crops[:, 2:] / recipe.input_size)[:, None] + corner[:, None]
+    return points * (crops[:, 2:] / config.input_size)[:, None] + corner[:, None]

@@ -1,20 +1,18 @@
-"""A run's checkpoint on disk: whole or not there, and gone on from only by the run that wrote it."""
+"""A training's checkpoint on disk: whole or not there, and resumed only by the training that wrote it."""
 
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
 import torch
 
 from rotopaint_ai.errors import TrainingError
 from rotopaint_ai.files import replacing
+from rotopaint_ai.training.trainer.recipe import says_the_same
 
 
 def write_checkpoint(path: Path, state: dict[str, Any]) -> None:
@@ -45,24 +43,15 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
     return state
 
 
-def data_print(parts: Iterable[npt.NDArray[Any]]) -> str:
-    """What tells the data of one run from those of another: of its arrays' shapes, kinds and bytes, in their order."""
-    digest = hashlib.sha256()
-    for part in parts:
-        digest.update(f"{part.shape}{part.dtype.str}".encode())
-        digest.update(np.ascontiguousarray(part).tobytes())
-    return digest.hexdigest()
-
-
-def to_go_on_from(path: Path, *, recipe: str, data: str) -> dict[str, Any] | None:
+def resume_state(path: Path, config: Any, data: str) -> dict[str, Any] | None:
     """The state in a checkpoint; None where there is none.
 
-    Raises: TrainingError for a damaged file, or where the recipe's text or the print of the data is another one.
+    Raises: TrainingError for a damaged file, or where it was made with another config or from other data.
     """
     if not path.is_file():
         return None
     state = read_checkpoint(path)
-    if state.get("recipe") != recipe:
+    if "recipe" not in state or not says_the_same(str(state["recipe"]), config):
         raise TrainingError(f"{path}: was made with another recipe; train again without --resume, or with that recipe")
     if state.get("data", data) != data:  # older ones do not say
         raise TrainingError(f"{path}: was made from other data; train again without --resume, or from those data")
@@ -70,7 +59,7 @@ def to_go_on_from(path: Path, *, recipe: str, data: str) -> dict[str, Any] | Non
 
 
 @contextlib.contextmanager
-def taking(path: Path) -> Iterator[None]:
+def loading_state(path: Path) -> Iterator[None]:
     """Put the parts of a state in their places. Raises TrainingError where one is missing or does not fit."""
     try:
         yield

@@ -1,10 +1,11 @@
-"""Optimisers that a recipe can name, and the schedule."""
+"""Optimisers that a recipe can name, the schedule of the learning rate, and the moving average of the weights."""
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -12,6 +13,7 @@ from torch import Tensor, nn
 from rotopaint_ai.training.registry import Registry
 
 Build = Callable[[nn.Module, float, float], torch.optim.Optimizer]
+Net = TypeVar("Net", bound=nn.Module)
 OPTIMISERS: Registry[Build] = Registry("optimiser")
 
 
@@ -77,3 +79,20 @@ def rate_at(progress: float, *, warmup: float) -> float:
         return max(0.01, progress / warmup)
     done = min(1.0, (progress - warmup) / max(1e-9, 1 - warmup))
     return 0.01 + 0.99 * 0.5 * (1 + math.cos(math.pi * done))
+
+
+class MovingAverage(Generic[Net]):
+    """A copy of a network whose weights and running means follow those of the one in training."""
+
+    def __init__(self, net: Net, decay: float) -> None:
+        self.net, self.decay = copy.deepcopy(net).eval(), decay
+        self._own, self._followed = _floats(self.net), _floats(net)
+
+    @torch.no_grad()
+    def update(self, step: int) -> None:
+        """Move towards the network; early on by larger steps."""
+        torch._foreach_lerp_(self._own, self._followed, 1 - min(self.decay, (1 + step) / (10 + step)))
+
+
+def _floats(module: nn.Module) -> list[Tensor]:
+    return [value for value in module.state_dict().values() if value.is_floating_point()]

@@ -11,16 +11,16 @@ import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any, cast
 
 import torch
 
-from rotopaint_ai.training.models.landmarks.net import LandmarkNet
-from rotopaint_ai.training.models.landmarks.validation import precision
-from rotopaint_ai.training.trainer.recipe import Recipe
+from rotopaint_ai.training.trainer.config import TrainConfig
+from rotopaint_ai.training.trainer.parallel.group import ALONE
+from rotopaint_ai.training.trainer.task import Moment, Task
 
 _WORTH = 0.95  # one thread has to bring the time of a step below this share
-_SIZE_PX = 128
-_ROUNDS = 3
+_ROUNDS = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,15 +31,15 @@ class Threads:
     note: str = ""
 
 
-def settle(recipe: Recipe, net: LandmarkNet, seconds: Callable[[int], float] | None = None) -> Threads:
-    """Set torch's threads for a training: as many as the recipe says or, for 0, as is quicker now.
+def settle(config: TrainConfig, task: Task[Any, Any], seconds: Callable[[int], float] | None = None) -> Threads:
+    """Set torch's threads for a training: as many as the config says or, for 0, as is quicker now.
 
     `seconds` measures a step on so many threads; None: by steps of a copy of the network.
     """
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    chosen = Threads(recipe.threads or cores)
-    if not recipe.threads and cores > 1:
-        chosen = _quicker(cores, seconds or (lambda count: _step_seconds(recipe, net, count)))
+    chosen = Threads(config.threads or cores)
+    if not config.threads and cores > 1:
+        chosen = _quicker(cores, seconds or _Trial(config, task).seconds)
     torch.set_num_threads(chosen.count)
     return chosen
 
@@ -55,17 +55,23 @@ def _quicker(cores: int, seconds: Callable[[int], float]) -> Threads:
     )
 
 
-def _step_seconds(recipe: Recipe, net: LandmarkNet, count: int) -> float:
-    """The quickest of a few forward and backward passes of a small batch, after one to warm up."""
-    torch.set_num_threads(count)
-    layout = torch.channels_last if recipe.channels_last else torch.contiguous_format
-    twin = copy.deepcopy(net).to(memory_format=layout).train()  # type: ignore[call-overload]
-    crops = torch.rand(recipe.batch, 3, _SIZE_PX, _SIZE_PX).to(memory_format=layout)
-    taken = []
-    for _ in range(_ROUNDS + 1):
-        start = time.perf_counter()
-        with precision(recipe):
-            said = twin(crops)
-        (said.points.sum() + said.coarse_log.mean()).backward()
-        taken.append(time.perf_counter() - start)
-    return min(taken[1:])
+class _Trial:
+    """Steps forward and back of a copy of a task's network, on the first batch."""
+
+    def __init__(self, config: TrainConfig, task: Task[Any, Any]) -> None:
+        self.task, self.moment = task, Moment(0, 0.0, config, ALONE)
+        layout = torch.channels_last if config.channels_last else torch.contiguous_format
+        self.net = cast(Any, copy.deepcopy(task.net)).to(memory_format=layout)
+        self.inputs = task.to_device(task.make_batch(self.moment), self.moment)
+
+    def seconds(self, count: int) -> float:
+        """The quickest of a few steps on so many threads, after one to warm up."""
+        torch.set_num_threads(count)
+        self.task.set_mode(self.net)
+        taken = []
+        for _ in range(_ROUNDS + 1):
+            start = time.perf_counter()
+            loss, _ = self.task.loss(self.net, self.inputs, self.moment)
+            cast(Any, loss).backward()
+            taken.append(time.perf_counter() - start)
+        return min(taken[1:])

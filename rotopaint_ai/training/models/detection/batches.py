@@ -61,9 +61,10 @@ class Batches:
     rotation_deg: float = 15.0
     things: float = 0.0
 
-    def batch(self, rows: Sequence[int], rng: Random) -> DetectorBatch:
-        """A batch whose canvases begin with the scenes `rows`."""
-        return _stacked([self.one(row, rng) for row in rows], self.height, self.width)
+    def batch(self, rows: Sequence[int], draw: Random | Sequence[Random]) -> DetectorBatch:
+        """A batch whose canvases begin with the scenes `rows`, drawn from one generator in turn or each from one."""
+        draws = [draw] * len(rows) if isinstance(draw, Random) else draw
+        return _stacked([self.one(row, rng) for row, rng in zip(rows, draws)], self.height, self.width)
 
     def one(self, row: int, rng: Random) -> tuple[Picture, list[_Placed]]:
         """A canvas (H, W, 3) and the faces on it."""

@@ -47,7 +47,7 @@ class Target(NamedTuple):
     masks: Tensor
 
 
-class Said(NamedTuple):
+class DetectorOutput(NamedTuple):
     """What the network says of a batch."""
 
     dense: Dense
@@ -60,11 +60,11 @@ class Said(NamedTuple):
     size: tuple[int, int]  # of the picture: height, width
 
 
-Part = Callable[[Said, Target], Tensor]
+Part = Callable[[DetectorOutput, Target], Tensor]
 LOSSES: Registry[Part] = Registry("detection loss")
 
 
-def say(net: DetectorNet, pictures_NCHW: Tensor, target: Target, noise: torch.Generator) -> Said:
+def forward_heads(net: DetectorNet, pictures_NCHW: Tensor, target: Target, noise: torch.Generator) -> DetectorOutput:
     """Run all heads: the box head on proposals and shaken true boxes, the others on shaken true boxes."""
     height, width = pictures_NCHW.shape[2:]
     levels = net.features(pictures_NCHW)
@@ -76,7 +76,7 @@ def say(net: DetectorNet, pictures_NCHW: Tensor, target: Target, noise: torch.Ge
     logits, moved = net.judged(levels, regions)
     rough = shaken(true, _JITTER, noise)
     masks, heat = net.drawn(levels, rough)
-    return Said(dense, regions, logits, moved, rough, masks, heat, (height, width))
+    return DetectorOutput(dense, regions, logits, moved, rough, masks, heat, (height, width))
 
 
 def shaken(boxes: Tensor, amount: float, noise: torch.Generator) -> Tensor:
@@ -86,7 +86,7 @@ def shaken(boxes: Tensor, amount: float, noise: torch.Generator) -> Tensor:
     return boxes + (draw * amount).clamp(-2 * amount, 2 * amount) * size
 
 
-def total(said: Said, target: Target, parts: Mapping[str, float]) -> tuple[Tensor, dict[str, float]]:
+def total(said: DetectorOutput, target: Target, parts: Mapping[str, float]) -> tuple[Tensor, dict[str, float]]:
     """The weighted sum of the parts, and each part for the log."""
     values = {name: LOSSES[name](said, target) for name, share in parts.items() if share}
     loss = torch.stack([parts[name] * value for name, value in values.items()]).sum()
@@ -101,7 +101,7 @@ class _Cells(NamedTuple):
     is_passed: Tensor
 
 
-def _cells(said: Said, target: Target) -> _Cells:
+def _cells(said: DetectorOutput, target: Target) -> _Cells:
     height, width = said.size
     centres, facts = [], []
     for k, stride in enumerate(STRIDES):
@@ -122,7 +122,7 @@ def _cells(said: Said, target: Target) -> _Cells:
 
 
 @LOSSES.register("propose")
-def propose(said: Said, target: Target) -> Tensor:
+def propose(said: DetectorOutput, target: Target) -> Tensor:
     """Focal cross entropy of each cell's logit (Lin et al., "Focal Loss", 2017, equation 5; alpha 0.25, gamma 2)."""
     cells = _cells(said, target)
     wanted = cells.is_face.to(said.dense.logits.dtype)
@@ -134,14 +134,14 @@ def propose(said: Said, target: Target) -> Tensor:
 
 
 @LOSSES.register("propose_box")
-def propose_box(said: Said, target: Target) -> Tensor:
+def propose_box(said: DetectorOutput, target: Target) -> Tensor:
     """GIoU of the boxes that cells in the middle of faces see."""
     cells = _cells(said, target)
     wanted = target.boxes.gather(1, cells.face[..., None].expand(-1, -1, 4))
     return (giou_loss(said.dense.boxes, wanted) * cells.is_face).sum() / cells.is_face.sum().clamp(min=1)
 
 
-def _match(said: Said, target: Target) -> tuple[Tensor, Tensor, Tensor]:
+def _match(said: DetectorOutput, target: Target) -> tuple[Tensor, Tensor, Tensor]:
     """Overlap of each region [N, K] with the face it overlaps most, that face's row, and whether it counts at all."""
     table = iou_table(said.regions, target.boxes)
     best = (table * target.counts[:, None]).max(2)
@@ -151,7 +151,7 @@ def _match(said: Said, target: Target) -> tuple[Tensor, Tensor, Tensor]:
 
 
 @LOSSES.register("judge")
-def judge(said: Said, target: Target) -> Tensor:
+def judge(said: DetectorOutput, target: Target) -> Tensor:
     """Cross entropy of each region's holding a face."""
     overlap, _, counts = _match(said, target)
     wanted = (overlap >= IS_FACE).to(said.logits.dtype)
@@ -160,7 +160,7 @@ def judge(said: Said, target: Target) -> Tensor:
 
 
 @LOSSES.register("judge_box")
-def judge_box(said: Said, target: Target) -> Tensor:
+def judge_box(said: DetectorOutput, target: Target) -> Tensor:
     """GIoU of the moved boxes of regions that hold a face."""
     overlap, face, _ = _match(said, target)
     is_face = overlap >= IS_FACE
@@ -168,17 +168,17 @@ def judge_box(said: Said, target: Target) -> Tensor:
     return (giou_loss(said.moved, wanted) * is_face).sum() / is_face.sum().clamp(min=1)
 
 
-def _rooms(said: Said) -> Tensor:
+def _rooms(said: DetectorOutput) -> Tensor:
     return grown(said.rough, ROOM).reshape(-1, 4)
 
 
-def _drawn_counts(said: Said, target: Target) -> Tensor:
+def _drawn_counts(said: DetectorOutput, target: Target) -> Tensor:
     """Whether each shaken true box is close enough to learn a mask in [N * G]."""
     return ((iou(said.rough, target.boxes) >= IS_FACE) & target.counts).flatten()
 
 
 @LOSSES.register("mask")
-def mask(said: Said, target: Target) -> Tensor:
+def mask(said: DetectorOutput, target: Target) -> Tensor:
     """Cross entropy of every cell of the masks of faces."""
     flat = target.masks.flatten(0, 1)[:, None]
     wanted = roi_align(flat, _rooms(said)[:, None], MASK_SIDE, MASK_SCALE)[:, 0]
@@ -188,7 +188,7 @@ def mask(said: Said, target: Target) -> Tensor:
 
 
 @LOSSES.register("keypoints")
-def keypoints(said: Said, target: Target) -> Tensor:
+def keypoints(said: DetectorOutput, target: Target) -> Tensor:
     """Cross entropy of the heat-maps against one cell's Gaussian, and the distance of their means, in cells.
 
     Hidden keypoints count for a third; those outside the square, not at all.

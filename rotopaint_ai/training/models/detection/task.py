@@ -8,7 +8,7 @@ Data: plates of the stage, face-crop data sets, shots with their roto, in any mi
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,26 +16,26 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from rotopaint_ai.errors import TrainingError, UsageError
-from rotopaint_ai.files import replacing
-from rotopaint_ai.inference.session import open_session
+from rotopaint_ai.landmarks.faces import letterboxed
 from rotopaint_ai.training.data.augment import PARTS
+from rotopaint_ai.training.data.holdout import split_samples
+from rotopaint_ai.training.models.backbone import PyramidConfig
 from rotopaint_ai.training.models.detection import losses
 from rotopaint_ai.training.models.detection.batches import Batches, DetectorBatch
 from rotopaint_ai.training.models.detection.figures import figures
 from rotopaint_ai.training.models.detection.net import DetectorModel, DetectorNet
 from rotopaint_ai.training.models.detection.ops import translations
 from rotopaint_ai.training.models.detection.scenes import Scene, read_scenes
-from rotopaint_ai.training.pack.export import save_onnx
-from rotopaint_ai.training.pack.network import TASKS, Order, conduct
-from rotopaint_ai.training.trainer.checkpoint import data_print
-from rotopaint_ai.training.trainer.fitting import Fit, Schedule, check_parts
-from rotopaint_ai.training.trainer.recipe import filled_from
+from rotopaint_ai.training.trainer.config import check_all, check_weights
+from rotopaint_ai.training.trainer.onnx_export import export_checked
+from rotopaint_ai.training.trainer.task import NETWORKS, Moment, Network, PartTask, Sources
 
 OUTPUTS = ("boxes", "scores", "masks", "keypoints")
 PARITY_PX, PARITY_SHARE = 0.02, 0.001
+_IS_FACE = 0.3  # score from which file and network are compared
+CPU = torch.device("cpu")
 
 
 def _augment() -> dict[str, float]:
@@ -56,11 +56,12 @@ def _losses() -> dict[str, float]:
 
 
 @dataclass(frozen=True, slots=True)
-class DetectorRecipe(Schedule):
-    """A detector's recipe: `width` x `height` of the network's picture, what a batch looks like and is to give."""
+class DetectorConfig(PyramidConfig):
+    """A detector's training: `width` x `height` of the network's picture, what a batch looks like and is to give."""
 
     task: str = "detector"
     name: str = "detector"
+    eval_every: int = 50
     width: int = 320
     height: int = 192
     augment: dict[str, float] = field(default_factory=_augment)
@@ -71,106 +72,115 @@ class DetectorRecipe(Schedule):
     rotation_deg: float = 15.0
     things: float = 0.7
 
-    def __post_init__(self) -> None:
-        self.check()
+    def check(self) -> None:
+        """Raises UsageError with the first field that cannot be."""
+        PyramidConfig.check(self)
         _ = [PARTS[name] for name in self.augment], [losses.LOSSES[name] for name in self.losses]
-        for ok, message in (
-            (self.width % 32 == 0 and self.height % 32 == 0, "width, height: wanted multiples of 32"),
+        check_weights(self.augment, self.losses)
+        check_all(
             (
-                64 <= self.height <= self.width <= 1024,
-                "width, height: wanted 64 to 1024, and no more height than width",
-            ),
-            (0.05 <= self.zoom_low <= self.zoom_high <= 8, "zoom_low, zoom_high: wanted 0.05 <= low <= high <= 8"),
-            (0 <= self.rotation_deg <= 180, f"rotation_deg {self.rotation_deg}: wanted 0 to 180"),
-            (0 <= self.together <= 1, f"together {self.together}: wanted 0 to 1"),
-            (0 <= self.things <= 1, f"things {self.things}: wanted 0 to 1"),
-        ):
-            if not ok:
-                raise UsageError(message)
-        check_parts(self.augment, self.losses)
+                (self.width % 32 == 0 and self.height % 32 == 0, "width, height: wanted multiples of 32"),
+                (
+                    64 <= self.height <= self.width <= 1024,
+                    "width, height: wanted 64 to 1024, and no more height than width",
+                ),
+                (0.05 <= self.zoom_low <= self.zoom_high <= 8, "zoom_low, zoom_high: wanted 0.05 <= low <= high <= 8"),
+                (0 <= self.rotation_deg <= 180, f"rotation_deg {self.rotation_deg}: wanted 0 to 180"),
+                (0 <= self.together <= 1, f"together {self.together}: wanted 0 to 1"),
+                (0 <= self.things <= 1, f"things {self.things}: wanted 0 to 1"),
+            )
+        )
 
 
-@TASKS.register("detector")
-def train_detector(order: Order) -> Mapping[str, Any]:
-    """Train, judge on held-out scenes, export, deliver."""
-    plan = filled_from(DetectorRecipe(), order.recipe, order.overrides)
-    return conduct(
-        order,
-        plan,
-        build(plan),
-        read_scenes(order.sources, check=order.cancel.check),
-        fit=lambda net, learn: make_fit(plan, net, learn, order.folder),
-        judge=lambda net, held: figures(DetectorModel(net), held, plan.width, plan.height),
-        write=lambda net, path, held: export(net, path, _sample(plan, held)),
-        name="detector",
-    )
-
-
-def _sample(plan: DetectorRecipe, scenes: Sequence[Scene]) -> npt.NDArray[np.float32]:
-    """Some pictures as the detector sees them at run time."""
-    pictures = np.stack([fitted(scene, plan.width, plan.height)[0] for scene in scenes[:4]])
-    return pictures.astype(np.float32) / np.float32(255)
-
-
-def build(plan: DetectorRecipe) -> DetectorNet:
-    """The recipe's network with freshly drawn weights."""
-    torch.manual_seed(plan.seed)
-    return DetectorNet(backbone=plan.backbone, widths=plan.widths, depths=plan.depths, neck=plan.neck)
-
-
-def make_fit(
-    plan: DetectorRecipe, net: DetectorNet, scenes: Sequence[Scene], folder: Path
-) -> Fit[DetectorNet, DetectorBatch]:
+class DetectorTask(PartTask[DetectorNet, DetectorBatch]):
     """A detector in training on some scenes."""
-    zoom = (plan.zoom_low, plan.zoom_high)
-    source = Batches(scenes, plan.width, plan.height, plan.augment, plan.together, zoom, plan.rotation_deg, plan.things)
 
-    def make_batch(step: int) -> DetectorBatch:
-        rng = np.random.default_rng([plan.seed, step])
-        return source.batch(rng.integers(0, len(scenes), plan.batch).tolist(), rng)
+    def __init__(
+        self, config: DetectorConfig, net: DetectorNet, samples: Sequence[Scene], held_out: Sequence[Scene] = ()
+    ) -> None:
+        self.config, self.net, self.samples, self.held_out = config, net, samples, held_out
+        zoom = (config.zoom_low, config.zoom_high)
+        size, more = (config.width, config.height), (config.rotation_deg, config.things)
+        self._batches = Batches(samples, *size, config.augment, config.together, zoom, *more)
 
-    def loss_of(net: DetectorNet, batch: DetectorBatch, noise: torch.Generator) -> tuple[Tensor, dict[str, float]]:
-        pictures, target = as_tensors(batch)
-        return losses.total(losses.say(net, pictures, target, noise), target, plan.losses)
+    @classmethod
+    def prepare(cls, config: DetectorConfig, sources: Sources) -> DetectorTask:
+        """Read scenes, hold some back, draw the network's weights."""
+        return cls(config, build_net(config), *split_samples(read_scenes(sources.folders, check=sources.check)))
 
-    data = data_print(part for scene in scenes for part in scene.arrays())
-    return Fit(plan, net, folder, make_batch=make_batch, loss_of=loss_of, blocks=net.blocks(), data=data)
+    @property
+    def counts(self) -> tuple[int, int]:
+        """Scenes, and held-out ones."""
+        return len(self.samples), len(self.held_out)
+
+    def arrays(self) -> Iterator[npt.NDArray[Any]]:
+        """All that the scenes hold."""
+        for scene in self.samples:
+            yield from scene.arrays()
+
+    def blocks(self) -> tuple[nn.Module, ...]:
+        """The backbone's stages."""
+        return self.net.blocks()
+
+    def make_batch(self, moment: Moment) -> DetectorBatch:
+        """This rank's scenes, drawn, moved and made harder."""
+        return self._batches.batch(moment.rows(len(self.samples)), moment.generators())
+
+    def to_device(self, batch: DetectorBatch, moment: Moment) -> tuple[Tensor, losses.Target]:
+        """Pictures [N, 3, H, W] 0..1 and the target."""
+        return as_tensors(batch, moment.device)
+
+    def loss(
+        self, net: DetectorNet, inputs: tuple[Tensor, losses.Target], moment: Moment
+    ) -> tuple[Tensor, dict[str, float]]:
+        """The recipe's losses of all heads."""
+        with moment.precision():
+            said = losses.forward_heads(net, *inputs, moment.noise())
+            return losses.total(said, inputs[1], self.config.losses)
+
+    def metrics(self, net: DetectorNet) -> Mapping[str, Any]:
+        """Recall, precision and the rest on held-out scenes."""
+        return figures(DetectorModel(net), self.held_out, self.config.width, self.config.height)
+
+    def export(self, net: DetectorNet, path: Path) -> float:
+        """Write `detector.onnx` with a free batch size; the largest difference in pixels of the boxes of faces."""
+        shown = [fitted(scene, self.config.width, self.config.height)[0] for scene in self.held_out[:4]]
+        return export(net, path, np.stack(shown).astype(np.float32) / np.float32(255))
 
 
-def as_tensors(batch: DetectorBatch) -> tuple[Tensor, losses.Target]:
-    """Pictures [N, 3, H, W] 0..1 and the target."""
-    pictures = torch.from_numpy(batch.pictures).permute(0, 3, 1, 2).float() / 255
-    return pictures, losses.Target(*(torch.from_numpy(part) for part in batch[1:]))
+NETWORKS.register("detector")(Network(DetectorConfig(), DetectorTask.prepare, file="detector.onnx", card=("detector",)))
+
+
+def build_net(config: DetectorConfig) -> DetectorNet:
+    """The recipe's network with freshly drawn weights."""
+    torch.manual_seed(config.seed)
+    return DetectorNet(**config.pyramid())
+
+
+def as_tensors(batch: DetectorBatch, device: torch.device = CPU) -> tuple[Tensor, losses.Target]:
+    """Pictures [N, 3, H, W] 0..1 and the target, on a device."""
+    pictures = torch.from_numpy(batch.pictures).to(device).permute(0, 3, 1, 2).float() / 255
+    return pictures, losses.Target(*(torch.from_numpy(part).to(device) for part in batch[1:]))
 
 
 def fitted(scene: Scene, width: int, height: int) -> tuple[npt.NDArray[np.uint8], float]:
     """A scene as the detector sees it at run time, and its size there over its own."""
-    from rotopaint_ai.landmarks.faces import letterboxed
-
     picture, scale = letterboxed(scene.picture.astype(np.float32) / 255, width, height)
     return np.rint(picture * 255).astype(np.uint8), scale
 
 
 def export(net: DetectorNet, path: Path, sample: npt.NDArray[Any]) -> float:
-    """Write `detector.onnx` with a free batch size; the largest difference in pixels of the boxes on `sample`.
+    """Write a detector with a free batch size; the largest difference in pixels of the boxes on `sample`.
 
     Raises: TrainingError when the file finds other faces than the network.
     """
-    model = DetectorModel(net).eval()
-    traced = torch.from_numpy(np.repeat(sample[:1], 2, 0))
-    with replacing(path) as beside:
-        save_onnx(
-            model, beside, "picture", OUTPUTS, traced, free={0: torch.export.Dim("N")}, translations=translations()
-        )
-    with torch.no_grad():
-        wanted = [value.numpy() for value in model(torch.from_numpy(sample))]
-    session = open_session(path, device="cpu", threads=1, example={"picture": sample[:1]})
-    got = session.run(OUTPUTS, {"picture": sample})
-    is_face = np.maximum(wanted[1], got[1]) > 0.3
-    apart = [float(np.abs(a - b)[is_face].max()) if is_face.any() else 0.0 for a, b in zip(got, wanted)]
-    if not (apart[0] <= PARITY_PX and apart[1] <= PARITY_SHARE):
-        raise TrainingError(
-            f"{path.name}: boxes differ from the trained network by {apart[0]:.3g} px, scores by {apart[1]:.3g}; "
-            f"wanted at most {PARITY_PX} and {PARITY_SHARE}; report this with the recipe"
-        )
-    return apart[0]
+    return export_checked(
+        DetectorModel(net),
+        path,
+        ("picture", OUTPUTS),
+        sample,
+        limits={"boxes": PARITY_PX, "scores": PARITY_SHARE},
+        example=np.repeat(sample[:1], 2, 0),
+        translations=translations(),
+        counts=lambda wanted, got: np.maximum(wanted[1], got[1]) > _IS_FACE,
+    )

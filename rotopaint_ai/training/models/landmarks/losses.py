@@ -14,7 +14,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from rotopaint_ai.training.models.landmarks.net import COARSE_STRIDE, FINE_STRIDE, Prediction
+from rotopaint_ai.training.models.landmarks.coarse_to_fine import COARSE_STRIDE, FINE_STRIDE
+from rotopaint_ai.training.models.landmarks.net import Prediction
 from rotopaint_ai.training.registry import Registry
 
 
@@ -58,13 +59,15 @@ def total(
 @LOSSES.register("coarse_heat")
 def coarse_heat(said: Prediction, target: Target) -> Tensor:
     """Cross entropy of the coarse heat-map against a Gaussian of one cell at the true place."""
+    if said.coarse_log is None:
+        return torch.zeros_like(target.weight)
     return _cross_entropy(said.coarse_log, target.points / COARSE_STRIDE)
 
 
 @LOSSES.register("fine_heat")
 def fine_heat(said: Prediction, target: Target) -> Tensor:
     """The same for the fine window, where the true place lies inside it."""
-    if said.fine_log is None:
+    if said.fine_log is None or said.corner is None:
         return torch.zeros_like(target.weight)
     place = (target.points - said.corner) / FINE_STRIDE
     return _cross_entropy(said.fine_log, place) * _is_in_window(said, target)
@@ -72,6 +75,7 @@ def fine_heat(said: Prediction, target: Target) -> Tensor:
 
 def _is_in_window(said: Prediction, target: Target) -> Tensor:
     assert said.fine_log is not None
+    assert said.corner is not None
     place = (target.points - said.corner) / FINE_STRIDE
     inside = (place > 0.5) & (place < said.fine_log.shape[-1] - 0.5)
     both: Tensor = inside.all(2)
@@ -91,6 +95,8 @@ def _cross_entropy(log_p: Tensor, place: Tensor) -> Tensor:
 @LOSSES.register("coarse_place")
 def coarse_place(said: Prediction, target: Target) -> Tensor:
     """Distance of the coarse place along each axis, in coarse cells."""
+    if said.coarse is None:
+        return torch.zeros_like(target.weight)
     return _absolute(said.coarse, target.points, COARSE_STRIDE)
 
 

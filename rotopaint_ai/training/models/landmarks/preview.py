@@ -18,10 +18,10 @@ from rotopaint_ai.sheet import Sheet
 from rotopaint_ai.training.data.augment import straight_batch
 from rotopaint_ai.training.data.dataset import Memory, Picture, Truth, write_picture
 from rotopaint_ai.training.evaluation.contact_sheets import FOUND, TRUE, contact_sheet, draw_curve, draw_points
+from rotopaint_ai.training.models.landmarks.config import PackConfig
 from rotopaint_ai.training.models.landmarks.net import LandmarkNet
 from rotopaint_ai.training.models.landmarks.validation import as_input, device_of
 from rotopaint_ai.training.models.shape_fit import ShapeModel, fit_shapes
-from rotopaint_ai.training.trainer.recipe import Recipe
 
 _NOISE = 0.005  # of the face: what the fit for the preview guards against
 
@@ -58,7 +58,7 @@ def write_preview(
     net: LandmarkNet,
     memory: Memory,
     rows: npt.NDArray[np.intp],
-    recipe: Recipe,
+    recipe: PackConfig,
     splines: Splines | None = None,
 ) -> None:
     """Draw some held-out samples, what the network finds on them and the truth."""

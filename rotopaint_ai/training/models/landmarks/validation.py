@@ -17,9 +17,9 @@ from torch import Tensor
 from rotopaint_ai.errors import TrainingError
 from rotopaint_ai.training.data.augment import straight_batch
 from rotopaint_ai.training.data.dataset import Memory, face_side
+from rotopaint_ai.training.models.landmarks.config import PackConfig
 from rotopaint_ai.training.models.landmarks.net import LandmarkNet, Reader
-from rotopaint_ai.training.trainer.log import HeldOutError
-from rotopaint_ai.training.trainer.recipe import Recipe
+from rotopaint_ai.training.trainer.task import precision
 
 
 class Held(NamedTuple):
@@ -35,6 +35,18 @@ class Held(NamedTuple):
     slant: npt.NDArray[np.float64]  # [N, L, 2] of the errors' spread
 
 
+class HeldOutError(NamedTuple):
+    """How far visible landmarks of held-out samples are off.
+
+    Distances: the mean as a percentage of the face's longest side, and the mean and 95th percentile in pixels of the
+    plate.
+    """
+
+    percent: float
+    px: float
+    p95_px: float
+
+
 CPU = torch.device("cpu")
 
 
@@ -48,7 +60,7 @@ def predict_held_out(
     net: LandmarkNet,
     memory: Memory,
     rows: npt.NDArray[np.intp],
-    recipe: Recipe,
+    recipe: PackConfig,
     *,
     exact: bool,
     mirror: Sequence[int] | None = None,
@@ -88,11 +100,6 @@ def seen_error(held: Held, faces_px: npt.NDArray[np.float64]) -> HeldOutError:
         )
     px = (share * faces_px[:, None])[chosen]
     return HeldOutError(float(share[chosen].mean() * 100), float(px.mean()), float(np.percentile(px, 95)))
-
-
-def precision(recipe: Recipe, device: torch.device = CPU) -> Any:
-    """The arithmetic that a recipe asks for."""
-    return torch.autocast(device.type, torch.bfloat16, enabled=recipe.bf16)
 
 
 def device_of(net: torch.nn.Module) -> torch.device:

@@ -1,44 +1,43 @@
-"""The seam network of a pack, taught what the seams of one character look like.
+"""The seam network of a pack, tuned to what the seams of one character look like.
 
 The shipped `seam.onnx` has seen a thousand rendered characters and none of the studio's. A minute or two on the mined
 seams of one character, starting from it, teaches it that character's crease, and what beside it is none. What it
-learned is kept only where it helps on samples that it was not taught on.
-
-The file holds no batch norms any more, they are part of its convolutions; a network that starts from it has them as
-plain scales and offsets.
+learned is kept only where it helps on held-out samples.
 
 S pairs of places, D offsets.
 """
 
 from __future__ import annotations
 
-import time
+import copy
+import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import onnx
 import torch
-from onnx import numpy_helper
 from torch import nn
 
 from rotopaint_ai.crops import CROP_MARGIN, around
-from rotopaint_ai.errors import TrainingError
 from rotopaint_ai.seams.path import OFFSETS
 from rotopaint_ai.seams.placement import Evidence, Seam, SeamLook, look, place
 from rotopaint_ai.shapes.bezier import curve_distance
 from rotopaint_ai.training.data.dataset import Dataset, Picture
-from rotopaint_ai.training.models.seam.strip import Example, Examples, SeamNet, batch_of, learn
+from rotopaint_ai.training.models.seam.examples import Example, Examples, batch_of
+from rotopaint_ai.training.models.seam.net import SeamNet
+from rotopaint_ai.training.models.seam.task import SeamConfig, SeamTask
+from rotopaint_ai.training.trainer.trainer import Trainer
 
 Array = npt.NDArray[Any]
 
 _GAMMA = 2.2  # near enough: what is read is turned back by the same one
 _LOOKED_AT = 40  # held-out samples, each seen off in _VIEWS ways
 _VIEWS = 2
-_BATCH = 12
+_RATE, _DECAY = 1e-3, 0.98
+_NEVER = 1_000_000  # steps: nothing is kept of a minute's work but its end
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,40 +56,12 @@ class Tuned:
         return self.after < self.before
 
 
-def seam_net(path: Path) -> SeamNet:
-    """The network that a `seam.onnx` was made from, up to its batch norms. Raises TrainingError on any other file."""
-    try:
-        stored = {item.name: numpy_helper.to_array(item) for item in onnx.load(str(path)).graph.initializer}
-    except Exception as error:  # protobuf raises many kinds
-        raise TrainingError(f"{path}: cannot be read ({error}); copy the pack again") from error
-    net = SeamNet()
-    state = net.state_dict()
-    for name in [name for name in state if name.endswith((".running_mean", ".running_var"))]:
-        state[name] = torch.zeros_like(state[name]) if name.endswith("mean") else torch.ones_like(state[name])
-    for name in _own_names(net):
-        wanted = _stored_name(name)
-        if wanted not in stored or stored[wanted].shape != tuple(state[name].shape):
-            raise TrainingError(f"{path}: has no weights '{wanted}' to start from; train with seam_minutes=0")
-        state[name] = torch.tensor(stored[wanted])
-    for module_name, module in net.named_modules():
-        if isinstance(module, nn.BatchNorm2d):
-            state[f"{module_name}.weight"] = torch.full_like(module.weight, (1 + module.eps) ** 0.5)
-    net.load_state_dict(state)
-    return net.eval()
+class TuningTask(SeamTask):
+    """Tuning leaves norms as they are: a dozen strips of one character are no measure of anything."""
 
-
-def _own_names(net: SeamNet) -> list[str]:
-    """Tensors that the file holds: weights of convolutions, their biases, and the offsets of batch norms."""
-    norms = {name for name, module in net.named_modules() if isinstance(module, nn.BatchNorm2d)}
-    own = [name for name, _ in net.named_parameters()]
-    return [name for name in own if name.rpartition(".")[0] not in norms or name.endswith(".bias")]
-
-
-def _stored_name(name: str) -> str:
-    """The exporter names the offset of a block's norm (`fine.1.bias`) after its convolution (`fine.0.weight_bias`)."""
-    module, _, part = name.rpartition(".")
-    block, _, index = module.rpartition(".")
-    return f"{block}.0.weight_bias" if block and index == "1" and part == "bias" else name
+    def set_mode(self, net: SeamNet) -> None:
+        """As at run time."""
+        net.eval()
 
 
 def tune(
@@ -98,42 +69,19 @@ def tune(
     start: SeamNet,
     *,
     minutes: float,
-    rate: float = 1e-3,
     seed: int = 0,
     check: Callable[[], None] = lambda: None,
 ) -> Tuned | None:
-    """Teach a network the seams of a data set's `train` samples for so many minutes; None where it has no seams.
-
-    Norms stay as they are: a dozen strips of one character are no measure of anything.
-    """
-    clock = time.monotonic() + 60 * minutes
-    examples = Examples(dataset, [dataset.picture(row) for row in range(len(dataset))])
+    """Teach a network the seams of a data set's `train` samples for so many minutes; None where it has no seams."""
+    examples = Examples.of(dataset)
     held = _held_out(examples)
-    if not held:
+    if not held or not len(examples.rows_of("train")):
         return None
-    rng = np.random.default_rng(seed)
-    torch.manual_seed(seed)
-    before, net, steps = _miss(start, held), _copy(start), 0
-    rows = dataset.rows_of("train")
-    optimiser = torch.optim.AdamW(net.parameters(), lr=rate, weight_decay=1e-3)
-    average = torch.optim.swa_utils.AveragedModel(net, multi_avg_fn=torch.optim.swa_utils.get_ema_multi_avg_fn(0.98))  # type: ignore[no-untyped-call]
-    begin = time.monotonic()
-    while (share := (time.monotonic() - begin) / max(clock - begin, 1e-3)) < 1:
-        check()
-        for group in optimiser.param_groups:
-            group["lr"] = rate * min(1.0, (steps + 1) / 20) * (0.5 + 0.5 * float(np.cos(np.pi * share)))
-        made = [item for row in rng.choice(rows, _BATCH) if (item := examples.make(int(row), rng)) is not None]
-        if made:
-            learn(net, made, optimiser, average)
-        steps += 1
-    trained = cast(SeamNet, average.module).eval()
-    return Tuned(trained, before, _miss(trained, held), steps)
-
-
-def _copy(net: SeamNet) -> SeamNet:
-    twin = SeamNet()
-    twin.load_state_dict(net.state_dict())
-    return twin.eval()
+    config = SeamConfig(minutes=minutes, learning_rate=_RATE, ema=_DECAY, seed=seed, eval_every=_NEVER)
+    task = TuningTask(config, copy.deepcopy(start).eval(), examples)
+    with tempfile.TemporaryDirectory(prefix="rotopaint-seam-") as folder:
+        trained = Trainer(config, task, Path(folder)).fit(check=check)
+    return Tuned(trained.net, _miss(start, held), _miss(trained.net, held), trained.steps)
 
 
 def _held_out(examples: Examples) -> list[Example]:
@@ -151,7 +99,7 @@ def _miss(net: nn.Module, held: Sequence[Example]) -> float:
     net.eval()
     distances = []
     for item in held:
-        logits = net(batch_of([item])[0])[0, : len(item.offset), :-1]
+        logits = net(torch.from_numpy(batch_of([item]).strip))[0, : len(item.offset), :-1]
         weight = torch.softmax(logits, 1).numpy()
         found = OFFSETS[weight.argmax(axis=1)]
         seen = np.isfinite(item.offset) & (item.weight > 0)

@@ -35,9 +35,10 @@ class Cutter:
     geometry: Geometry
     parts: Mapping[str, float]
 
-    def batch(self, rows: Sequence[int], rng: Random) -> Crops:
-        """Crops of some views."""
-        made = [self.one(self.views[row], rng) for row in rows]
+    def batch(self, rows: Sequence[int], draw: Random | Sequence[Random]) -> Crops:
+        """Crops of some views, drawn from one generator in turn or each from its own."""
+        draws = [draw] * len(rows) if isinstance(draw, Random) else draw
+        made = [self.one(self.views[row], rng) for row, rng in zip(rows, draws)]
         return Crops(*(np.stack(part) for part in zip(*made)))
 
     def one(self, view: View, rng: Random) -> tuple[Array, Array, Array]:

@@ -15,13 +15,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from rotopaint_ai.training.models.landmarks.net import BACKBONES, MEAN, SPREAD, ConvNorm, top_down
+from rotopaint_ai.training.models.backbone import BACKBONES, MEAN, SPREAD, ConvNorm, top_down
 
 CLASSES = ("seam", "face")
 STRIDE = 2  # of what the network gives; the logits are enlarged to the crop
 
 
-class Said(NamedTuple):
+class SegmentationOutput(NamedTuple):
     """Logits of the classes [N, 2, S, S], and of lying on an edge of one of them [N, S, S]."""
 
     classes: Tensor
@@ -92,7 +92,7 @@ class GatedNet(nn.Module):
         """Parts that may be computed again from their input."""
         return (*self.backbone.children(), *self.steps, self.fuse)
 
-    def forward(self, crop_NCHW: Tensor) -> Said:
+    def forward(self, crop_NCHW: Tensor) -> SegmentationOutput:
         """`crop_NCHW`: display-referred 0..1."""
         features = self.backbone((crop_NCHW - MEAN) / SPREAD)
         shape = self.begin(torch.cat((features[0], slope(crop_NCHW, features[0])), 1))
@@ -102,7 +102,7 @@ class GatedNet(nn.Module):
         path = top_down(self.laterals, self.smooth, features[1:])
         wide = F.interpolate(path, scale_factor=2.0, mode="nearest")
         fused = self.fuse(torch.cat((wide, shape, features[0], torch.sigmoid(edges)), 1))
-        return Said(_twice(self.classify(fused)).float(), _twice(edges).float()[:, 0])
+        return SegmentationOutput(_twice(self.classify(fused)).float(), _twice(edges).float()[:, 0])
 
 
 def slope(crop: Tensor, like: Tensor) -> Tensor:

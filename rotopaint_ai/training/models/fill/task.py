@@ -1,0 +1,233 @@
+"""`rotopaint train SHOTS... --recipe fill --out PACK`: trains the learned fill and puts it into a pack.
+
+    python -m rotopaint_ai.stage seams SHOTS --characters 100 --seed 30000
+    python -m rotopaint_ai.stage seams VAL --characters 12 --seed 39000
+    rotopaint train SHOTS VAL --recipe fill --out PACK
+
+Shots whose folder, or the folder round it, is named `val...` are held out; else the last ones are. Strips are cut once
+and kept in the run's folder. Trained on what the stage renders and on made-up textures alone.
+
+N batch, T rows across, S columns along, C colours.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor, nn
+
+from rotopaint_ai.errors import TrainingError
+from rotopaint_ai.files import write_text
+from rotopaint_ai.seams import learned
+from rotopaint_ai.training.models.fill.net import FillNet, mixed
+from rotopaint_ai.training.models.fill.strips import Strips, cut
+from rotopaint_ai.training.models.fill.table import FAINT, GAMMA
+from rotopaint_ai.training.trainer.config import TrainConfig
+from rotopaint_ai.training.trainer.onnx_export import export_checked
+from rotopaint_ai.training.trainer.task import NETWORKS, Moment, Network, PartTask, Sources
+
+Array = npt.NDArray[Any]
+
+SLOPES, LINES = 1.0, 8.0  # weights of errors of slope, and of errors that run on along the seam
+ALONG = 15  # columns
+_PARITY = 1e-3
+_HELD_BACK = 0.1  # share of the shots, at their end, where none is marked
+
+
+@dataclass(frozen=True, slots=True)
+class FillConfig(TrainConfig):
+    """A learned fill's training. `sizes`, `made_up`: how often each frame is used, and with how many made-up seams."""
+
+    task: str = "fill"
+    name: str = "fill"
+    minutes: float | None = 16.0
+    batch: int = 16
+    learning_rate: float = 3e-3
+    weight_decay: float = 1e-3
+    clip: float = 0.2
+    ema: float = 0.998
+    eval_every: int = 100
+    sizes: int = 4
+    made_up: int = 2
+
+
+class FillInputs(NamedTuple):
+    """Strips (N, T, S, 11), their light (N, 5, T, S, 3), and where it is wanted (N, T, S)."""
+
+    strip: Tensor
+    light: Tensor
+    wanted: Tensor
+
+
+class FillTask(PartTask[FillNet, FillInputs]):
+    """A learned fill in training on strips."""
+
+    def __init__(self, config: FillConfig, net: FillNet, train: Strips, held_out: Strips) -> None:
+        self.config, self.net, self._train, self._held_out = config, net, train, held_out
+
+    @classmethod
+    def prepare(cls, config: FillConfig, sources: Sources) -> FillTask:
+        """Cut strips, or take those that were cut before; draw the network's weights."""
+        shots, val = split_shots([Path(folder) for folder in sources.folders])
+        sources.check()
+        folder, seed = sources.folder, config.seed
+        train = _kept(folder / "strips.npz", shots, seed, sizes=config.sizes, made_up=config.made_up)
+        sources.check()
+        held_out = _kept(folder / "val.npz", val, 1, sizes=2, made_up=1)
+        torch.manual_seed(seed)
+        return cls(config, FillNet(), train, held_out)
+
+    @property
+    def counts(self) -> tuple[int, int]:
+        """Strips, and held-out ones."""
+        return len(self._train.strip), len(self._held_out.strip)
+
+    def arrays(self) -> Iterator[Array]:
+        """The strips and where they are filled."""
+        yield from (self._train.strip, self._train.wanted)
+
+    def make_batch(self, moment: Moment) -> FillInputs:
+        """This rank's strips, each turned at random."""
+        rows = moment.rows(len(self._train.strip))
+        strip, lit, wanted = self._train.strip, self._train.light, self._train.wanted
+        made = [
+            turned(strip[row : row + 1], lit[row : row + 1], wanted[row : row + 1], rng)
+            for row, rng in zip(rows, moment.generators())
+        ]
+        return FillInputs(*(torch.cat(parts) for parts in zip(*made)))
+
+    def to_device(self, batch: FillInputs, moment: Moment) -> FillInputs:
+        """The same on the device."""
+        return FillInputs(*(part.to(moment.device) for part in batch))
+
+    def loss(self, net: FillNet, inputs: FillInputs, moment: Moment) -> tuple[Tensor, dict[str, float]]:
+        """Mean over strips of `error_of` what the network makes of them."""
+        with moment.precision():
+            answer = net(inputs.strip)
+        return error_of(mixed(answer, inputs.light[:, :4]), inputs.light, inputs.wanted).mean(), {}
+
+    def metrics(self, net: FillNet) -> Mapping[str, Any]:
+        """The loss on held-out strips, and that of the tables."""
+        return figures(net, self._held_out)
+
+    def export(self, net: FillNet, path: Path) -> float:
+        """Write `fill.onnx` with free sizes."""
+        return export(net, path)
+
+
+NETWORKS.register("fill")(Network(FillConfig(), FillTask.prepare, file="fill.onnx", card=("training", "fill")))
+
+
+def split_shots(folders: Sequence[Path]) -> tuple[list[Path], list[Path]]:
+    """Shots to train on, and held-out ones, in folders of shots or shots themselves. Raises TrainingError."""
+    shots = [shot for folder in folders for shot in _shots_in(folder)]
+    val = [shot for shot in shots if any(part.name.lower().startswith("val") for part in (shot, shot.parent))]
+    train = [shot for shot in shots if shot not in val]
+    if not val and len(train) > 1:
+        count = max(1, round(len(train) * _HELD_BACK))
+        train, val = train[:-count], train[-count:]
+    if not train or not val:
+        raise TrainingError("no shots to train on and hold back; film some: python -m rotopaint_ai.stage seams FOLDER")
+    return train, val
+
+
+def _shots_in(folder: Path) -> list[Path]:
+    inner = sorted(path.parent for path in folder.glob("*/truth.roto.json"))
+    return inner or ([folder] if (folder / "truth.roto.json").is_file() else [])
+
+
+def _kept(path: Path, shots: Sequence[Path], seed: int, *, sizes: int, made_up: int) -> Strips:
+    """Strips of some shots, cut anew where the file beside them says that it holds others."""
+    said = path.with_suffix(".json")
+    wanted = json.dumps({"shots": [str(shot) for shot in shots], "seed": seed, "sizes": sizes, "made_up": made_up})
+    if not path.exists() or not said.exists() or said.read_text(encoding="utf-8") != wanted:
+        cut(shots, seed, sizes=sizes, made_up=made_up).save(path)
+        write_text(said, wanted)
+    return Strips.load(path)
+
+
+def turned(strip: Array, lit: Array, wanted: Array, rng: np.random.Generator) -> tuple[Tensor, Tensor, Tensor]:
+    """A batch with its banks changed over, run from its other end, and its colours exchanged, at random.
+
+    What is true of a seam stays true of these.
+    """
+    rows, columns = (int(step) for step in rng.choice([-1, 1], 2))
+    colours = rng.permutation(3)
+    channels = np.r_[colours, 3 + colours, 6 + colours, 9 : strip.shape[-1]]
+    parts = (
+        strip[:, ::rows, ::columns][..., channels].astype(np.float32),
+        lit[:, :, ::rows, ::columns][..., colours].astype(np.float32),
+        wanted[:, ::rows, ::columns],
+    )
+    one, two, three = (torch.from_numpy(np.ascontiguousarray(part)) for part in parts)
+    return one, two, three
+
+
+def error_of(got: Tensor, lit: Tensor, wanted: Tensor) -> Tensor:
+    """Squared error (N,) of display light in the matte, a strip counting for less the more it shows.
+
+    By the root of what the plate itself is off: else black grooves drown the hairlines that an eye still sees. Errors
+    of slope, and what of an error runs on along the seam for ALONG columns, count besides: an eye finds a line, or an
+    edge, where it overlooks the same error strewn about.
+    """
+    own, true = lit[:, 1], lit[:, 4]
+    seen, shown, plate = (torch.exp(x.clamp(max=4.0) / GAMMA) for x in (got, true, own))
+    inside = wanted[..., None].float()
+    apart = (seen - shown) * inside
+    error = (apart**2).mean(-1).sum((1, 2))
+    slopes = (apart.diff(dim=1) ** 2).mean(-1).sum((1, 2)) + (apart.diff(dim=2) ** 2).mean(-1).sum((1, 2))
+    runs = nn.functional.avg_pool2d(apart.movedim(-1, 1), (1, ALONG), 1, (0, ALONG // 2))
+    lines = (runs**2).mean(1).sum((1, 2))
+    count = wanted.sum((1, 2)).clamp(min=1)
+    off = (((plate - shown) * inside) ** 2).mean(-1).sum((1, 2)) / count
+    return FAINT * (error + SLOPES * slopes + LINES * lines) / count / torch.sqrt(off + FAINT**2)
+
+
+@torch.no_grad()
+def figures(net: nn.Module, strips: Strips) -> dict[str, float]:
+    """The loss on strips that were not trained on, and the same of what the tables make of them.
+
+    `lost`: the share of strips where the network is worse than the tables.
+    """
+    net.eval()
+    learned_N, tables_N = [], []
+    for k in range(len(strips.strip)):
+        lit, wanted = (
+            torch.from_numpy(strips.light[k : k + 1].astype(np.float32)),
+            torch.from_numpy(strips.wanted[k : k + 1]),
+        )
+        answer = net(torch.from_numpy(strips.strip[k : k + 1].astype(np.float32)))
+        learned_N.append(float(error_of(mixed(answer, lit[:, :4]), lit, wanted)))
+        tables_N.append(float(error_of(lit[:, 0], lit, wanted)))
+    lost = np.mean(np.array(learned_N) > np.array(tables_N))
+    return {
+        "learned": float(np.mean(learned_N)),
+        "tables": float(np.mean(tables_N)),
+        "lost": float(lost),
+        "strips": float(len(learned_N)),
+    }
+
+
+def export(net: FillNet, path: Path) -> float:
+    """Write the network with free sizes; returns the largest difference to torch on strips of another size.
+
+    Raises: TrainingError when the file gives something else than the network.
+    """
+    free = {
+        1: learned.MULTIPLE * torch.export.Dim("rows", min=2, max=128),
+        2: learned.MULTIPLE * torch.export.Dim("columns", min=2, max=4096),
+    }
+    draw = np.random.default_rng(0)
+    example, other = (
+        draw.standard_normal((1, rows, columns, learned.N_CHANNELS)).astype(np.float32)
+        for rows, columns in ((32, 64), (28, 100))
+    )
+    names = ("strip", ("answer",))
+    return export_checked(net, path, names, other, limits={"answer": _PARITY}, example=example, free=free)

@@ -1,0 +1,152 @@
+"""A network as an ONNX file, and the one check that the file says what the network says."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import logging
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import onnx
+import torch
+from torch import nn
+
+from rotopaint_ai.errors import TrainingError
+from rotopaint_ai.files import replacing
+from rotopaint_ai.inference.session import open_session
+
+Array = npt.NDArray[Any]
+FREE_BATCH = {0: torch.export.Dim("N")}
+
+
+def as_arrays(model: nn.Module) -> Callable[[Array], list[Array]]:
+    """A model of one input as a function of arrays, as a session is one."""
+
+    def run(values: Array) -> list[Array]:
+        with torch.no_grad():
+            said = model(torch.from_numpy(np.ascontiguousarray(values)))
+        return [part.numpy() for part in (said if isinstance(said, tuple) else (said,))]
+
+    return run
+
+
+def export_checked(
+    model: nn.Module,
+    path: Path,
+    names: tuple[str, Sequence[str]],
+    sample: Array,
+    *,
+    limits: Mapping[str, float],
+    unit: str = "",
+    example: Array | None = None,
+    free: Any = None,
+    translations: Mapping[Any, Any] | None = None,
+    counts: Callable[[Sequence[Array], Sequence[Array]], Array] | None = None,
+) -> float:
+    """Write a model as ONNX, run the file on `sample` and compare; the largest difference of the first limited output.
+
+    `names`: of the input and of the outputs. `limits`: of the outputs to compare, how far they may be apart, in `unit`.
+    `example`: what to trace with (None: two rows of the sample); `free`: its axes of any length (None: the first).
+    `counts`: which rows of outputs, wanted and got, are to be compared (None: all). The file is written whole or not at
+    all; one that differs is taken away. Raises TrainingError where the two differ by more.
+    """
+    model = model.eval()
+    if example is None:
+        example = sample[:2] if len(sample) > 1 else np.repeat(sample[:1], 2, 0)
+    with replacing(path) as beside:
+        save_onnx(
+            model,
+            beside,
+            names[0],
+            names[1],
+            torch.from_numpy(np.ascontiguousarray(example)),
+            free=FREE_BATCH if free is None else free,
+            translations=translations,
+        )
+        apart = _differences(model, beside, names, sample, counts)
+        for name, limit in limits.items():
+            if not apart[name] <= limit:
+                raise TrainingError(
+                    f"{path.name}: {name} of the exported model differs from the trained network's by {apart[name]:.3g}"
+                    f"{unit}, wanted at most {limit}{unit}; report this with the recipe"
+                )
+    return apart[next(iter(limits))]
+
+
+def _differences(
+    model: nn.Module,
+    path: Path,
+    names: tuple[str, Sequence[str]],
+    sample: Array,
+    counts: Callable[[Sequence[Array], Sequence[Array]], Array] | None,
+) -> dict[str, float]:
+    """By how much each output of a file is away from the model's."""
+    wanted = as_arrays(model)(sample)
+    session = open_session(path, device="cpu", threads=1, example={names[0]: sample[:1]})
+    got = session.run(tuple(names[1]), {names[0]: sample})
+    chosen = ... if counts is None else counts(wanted, got)
+    differences = [np.abs(a - b)[chosen] for a, b in zip(got, wanted)]
+    return {name: float(each.max()) if each.size else 0.0 for name, each in zip(names[1], differences)}
+
+
+def save_onnx(
+    model: nn.Module,
+    path: Path,
+    input_name: str,
+    output_names: Sequence[str],
+    example: torch.Tensor,
+    *,
+    free: Any,
+    translations: Mapping[Any, Any] | None = None,
+) -> None:
+    """Write a model of one input as ONNX; `free` maps the input's axes of any length to `torch.export.Dim`s.
+
+    `translations`: what operators of our own become, as ONNX script.
+    """
+    with _quiet(), torch.no_grad():
+        program = torch.onnx.export(
+            model,
+            (example,),
+            dynamo=True,
+            input_names=[input_name],
+            output_names=list(output_names),
+            dynamic_shapes=(free,),
+            custom_translation_table=None if translations is None else dict(translations),
+            verbose=False,
+        )
+    assert program is not None
+    onnx.save(_named(program.model_proto), str(path))
+
+
+def _named(proto: Any) -> Any:
+    """The graph without the machine's file names and stack traces that the exporter leaves in it."""
+    for node in proto.graph.node:
+        del node.metadata_props[:]
+        node.doc_string = ""
+    for value in (*proto.graph.value_info, *proto.graph.input, *proto.graph.output):
+        del value.metadata_props[:]
+    del proto.graph.metadata_props[:]
+    del proto.metadata_props[:]
+    proto.producer_name = "rotopaint-ai"
+    return proto
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """The exporter talks on every channel that there is; a real failure raises."""
+    loggers = [logging.getLogger(name) for name in ("torch.onnx", "onnxscript", "onnx_ir")]
+    levels = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.ERROR)
+    try:
+        with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        for logger, level in zip(loggers, levels):
+            logger.setLevel(level)

@@ -1,0 +1,312 @@
+"""The one training loop, for every network: `Trainer(config, task, folder).fit()`.
+
+One thread makes batches, the main one computes. What happens at a step depends only on the seed and the step's number
+(and, under a time budget, on the clock), so that a run that was stopped goes on exactly where its checkpoint stands.
+"""
+
+from __future__ import annotations
+
+import copy
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Generic, cast
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from rotopaint_ai.errors import CancelledError, TrainingError
+from rotopaint_ai.training.data.fingerprint import data_print
+from rotopaint_ai.training.data.prefetch import ahead
+from rotopaint_ai.training.trainer.activations import Activations, is_out_of_memory
+from rotopaint_ai.training.trainer.checkpoint import loading_state, resume_state, write_checkpoint
+from rotopaint_ai.training.trainer.config import TrainConfig
+from rotopaint_ai.training.trainer.log import LOG, Row, Window, write_log
+from rotopaint_ai.training.trainer.optim import OPTIMISERS, MovingAverage, rate_at
+from rotopaint_ai.training.trainer.parallel.group import ALONE, Group
+from rotopaint_ai.training.trainer.parallel.topology import remote_share
+from rotopaint_ai.training.trainer.profile import Profile, gpu_clock, profile
+from rotopaint_ai.training.trainer.task import Batch, Moment, Net, Task
+
+CHECKPOINT = "checkpoint.pt"
+
+
+@dataclass(frozen=True, slots=True)
+class Trained(Generic[Net]):
+    """The network on the processor, how it went, and how fast.
+
+    `validated` is the best one by the task's score, and what all figures are of; `net` goes on from it on all samples,
+    where held-out ones are trained on at last, and is the same one else. A task without scores ends with its last one.
+    """
+
+    net: Net
+    validated: Net
+    rows: tuple[Row, ...]
+    steps: int
+    minutes: float
+    profile: Profile | None = None
+
+    @property
+    def images_per_s(self) -> float:
+        """Images per second of training, the mean over its log."""
+        return float(np.mean([row.images_per_s for row in self.rows])) if self.rows else 0.0
+
+
+class Trainer(Generic[Net, Batch]):
+    """The state of a training: everything that a checkpoint holds."""
+
+    def __init__(self, config: TrainConfig, task: Task[Net, Batch], folder: Path, group: Group = ALONE) -> None:
+        self.config, self.task, self.folder, self.group = config, task, folder, group
+        self.data = data_print(task.arrays())
+        layout = torch.channels_last if config.channels_last else torch.contiguous_format
+        self.net = cast(Net, cast(Any, task.net).to(group.device, memory_format=layout))
+        self.average = MovingAverage(self.net, config.ema)
+        self.objective = group.wrap(
+            _Objective(self.net, task), compression=config.compression, equal=config.equal_ranks
+        )
+        self.optimiser = OPTIMISERS[config.optimiser](self.net, config.learning_rate, config.weight_decay)
+        self.activations = Activations(config.activations, task.blocks(), folder)
+        self.at, self.seconds, self.since_best = 0, 0.0, 0
+        self.best = (float("inf"),) * len(task.scores)
+        self.best_state = copy.deepcopy(self.average.net.state_dict()) if task.scores else {}
+        self.has_joined = False  # held-out samples are trained on
+        self.rows: list[Row] = []
+        self.making_s = 0.0  # that the thread of batches took
+        self.window = self._new_window()
+
+    def fit(
+        self,
+        *,
+        resume: bool = False,
+        report: Callable[[Row], None] = lambda row: None,
+        check: Callable[[], None] = lambda: None,
+    ) -> Trained[Net]:
+        """Train to the end, leaving a checkpoint, a log and previews in the folder.
+
+        `check` is called every step and may raise CancelledError to stop, on any rank; the step then stays.
+        Raises: TrainingError when the loss stops being a number, or a checkpoint to resume from does not fit.
+        """
+        if resume:
+            self.load()
+        with self.task.prefetching(self.moment(self.at)) as prefetch, ahead(self.make_batch, self.at) as batches:
+            while not self.is_over:
+                prefetch(self.moment(self.at))
+                self._check(check)
+                if not self.has_joined and self.task.trains_on_all(self.moment(self.at)):
+                    self.join(report)
+                self.step(*next(batches))
+                if self.at % self.config.eval_every == 0 or self.is_over:
+                    row = self.evaluate()
+                    self.save()
+                    report(row)  # who reads this line can rely on the checkpoint
+                    if self.is_stale:
+                        break
+        return self.result()
+
+    def _check(self, check: Callable[[], None]) -> None:
+        try:
+            self.group.check(check)
+        except CancelledError:  # between two steps, so what is saved is whole
+            if self.at:
+                self.save()
+            raise
+
+    def moment(self, step: int) -> Moment:
+        """Where the run stands at a step."""
+        return Moment(step, self.progress(step), self.config, self.group)
+
+    def progress(self, step: int) -> float:
+        """Share of the run that is over at a step: by steps or by the clock, whichever is further."""
+        by_step = step / self.config.steps if self.config.steps else 0.0
+        by_clock = self.seconds / (self.config.minutes * 60) if self.config.minutes else 0.0
+        return max(by_step, by_clock)
+
+    @property
+    def is_over(self) -> bool:
+        return self.progress(self.at) >= 1.0
+
+    @property
+    def is_stale(self) -> bool:
+        patience = self.config.patience
+        return bool(self.task.scores) and not self.has_joined and patience is not None and self.since_best >= patience
+
+    def join(self, report: Callable[[Row], None]) -> None:
+        """Validate the network a last time; from now on it is trained on held-out samples too."""
+        if not self.rows or self.rows[-1].step != self.at:
+            report(self.evaluate())
+        self.has_joined = True
+
+    def make_batch(self, step: int) -> Batch:
+        """This rank's part of the batch of a step; the same for the same seed and moment."""
+        start = time.perf_counter()
+        batch = self.task.make_batch(self.moment(step))
+        self.making_s += time.perf_counter() - start
+        return batch
+
+    def step(self, batch: Batch, waited: float) -> None:
+        """One step of the optimiser. `waited`: seconds in which the batch was waited for."""
+        start = time.perf_counter()
+        moment = self.moment(self.at)
+        for group in self.optimiser.param_groups:
+            group["lr"] = self.config.learning_rate * rate_at(moment.progress, warmup=self.config.warmup)
+        self.task.set_mode(self.net)
+        inputs = self.task.to_device(batch, moment)
+        copied = time.perf_counter() - start
+        loss, parts = self.gradients(inputs, moment)
+        norm = nn.utils.clip_grad_norm_(self.net.parameters(), self.config.clip)
+        if not torch.isfinite(norm):
+            raise TrainingError(
+                f"step {self.at}: the loss is no longer a number ({parts}); lower learning_rate and start again"
+            )
+        self.optimiser.step()
+        self.average.update(self.at)
+        self.at += 1
+        taken = time.perf_counter() - start
+        self.seconds += self.group.first_says(taken + waited)
+        self.window.add(
+            float(loss.detach()),
+            self.config.batch,
+            taken=taken,
+            waited=waited,
+            copied=copied,
+            n_bytes=_n_bytes(batch),
+            parts=parts,
+        )
+
+    def gradients(self, inputs: Any, moment: Moment) -> tuple[Tensor, dict[str, float]]:
+        """The loss of a batch and its gradients; where memory runs out, once more with less kept.
+
+        Raises: TrainingError where nothing less can be kept.
+        """
+        while True:
+            self.optimiser.zero_grad(set_to_none=True)
+            try:
+                with self.activations.saving():
+                    loss, parts = self.objective(inputs, moment)
+                    cast(Any, loss).backward()
+                return loss, parts
+            except (RuntimeError, MemoryError) as error:
+                if not is_out_of_memory(error):
+                    raise
+                refused = " ".join(str(error).split())[:200]
+            if self.group.ranks > 1 or not self.activations.tighten():
+                raise TrainingError(
+                    f"step {self.at}: memory ran out ({refused}); set a smaller batch, or activations=offload"
+                )
+
+    def evaluate(self) -> Row:
+        """The log's next line, with the scores of the averaged weights; keeps them when they are the best so far.
+
+        Not counted as training. Once held-out samples have joined, nothing is measured and the best so far stands.
+        """
+        scores = self.best if self.has_joined or not self.task.scores else self._validate()
+        talking = self.group.talking_s(self.objective) * len(self.window.losses)
+        row = self.window.row(
+            self.at,
+            self.seconds / 60,
+            self.progress(self.at),
+            self.optimiser.param_groups[0]["lr"],
+            talking,
+            scores=dict(zip(self.task.scores, scores)),
+            facts=self.task.facts(self.moment(self.at - 1)),
+        )
+        self.window = self._new_window()
+        self.rows.append(row)
+        if self.group.is_first:
+            write_log(self.folder / LOG, self.rows)
+            self.task.preview(self.average.net, self.folder)
+        return row
+
+    def _validate(self) -> tuple[float, ...]:
+        scores = self.task.validate(self.average.net) if self.group.is_first else self.best
+        scores = tuple(self.group.first_says(value) for value in scores)
+        self.since_best += 1
+        if scores[0] < self.best[0]:
+            self.best, self.since_best = scores, 0
+            self.best_state = copy.deepcopy(self.average.net.state_dict())
+        return scores
+
+    def _new_window(self) -> Window:
+        if self.group.device.type == "cuda":
+            return Window(gpu_clock())
+        return Window(threads=torch.get_num_threads())
+
+    def save(self) -> None:
+        """Write the checkpoint beside and rename; the first rank does, for all."""
+        if not self.group.is_first:
+            return
+        state = {
+            "recipe": self.config.to_yaml(),
+            "data": self.data,
+            "net": self.net.state_dict(),
+            "ema": self.average.net.state_dict(),
+            "best_state": self.best_state,
+            "optimiser": self.optimiser.state_dict(),
+            **{name: getattr(self, name) for name in _NUMBERS},
+            "rows": [asdict(row) for row in self.rows],
+        }
+        write_checkpoint(self.folder / CHECKPOINT, state)
+
+    def load(self) -> None:
+        """Go on from the folder's checkpoint; start anew where there is none. Raises TrainingError."""
+        path = self.folder / CHECKPOINT
+        state = resume_state(path, self.config, self.data)
+        if state is not None:
+            with loading_state(path):
+                self._load_state(state)
+
+    def _load_state(self, state: dict[str, Any]) -> None:
+        self.net.load_state_dict(state["net"])
+        self.average.net.load_state_dict(state["ema"])
+        self.optimiser.load_state_dict(state["optimiser"])
+        self.best_state = state.get("best_state", state["ema"])
+        for name in _NUMBERS:
+            setattr(self, name, state.get(name, getattr(self, name)))
+        self.at, self.seconds, self.best = state["at"], state["seconds"], tuple(self.best)
+        # those of version 0.9 and before are tuples of other columns; the log then begins here
+        self.rows = [Row(**row) for row in state.get("rows", ()) if isinstance(row, dict)]
+
+    def result(self) -> Trained[Net]:
+        """The networks, in evaluation mode and plain memory layout, on the processor."""
+        last = _plain(copy.deepcopy(self.average.net))
+        validated = last
+        if self.task.scores:
+            validated = copy.deepcopy(self.average.net)
+            validated.load_state_dict(self.best_state)
+            validated = _plain(validated)
+        net = last if self.has_joined else validated
+        found = profile(
+            self.rows,
+            device="processor" if self.group.device.type == "cpu" else "GPU",
+            activations=self.activations.current,
+            reading_share=self.task.reading_s() / max(self.making_s, 1e-9),
+            remote=remote_share(),
+        )
+        return Trained(net, validated, tuple(self.rows), self.at, self.seconds / 60, found)
+
+
+_NUMBERS = ("at", "seconds", "since_best", "best", "has_joined")
+
+
+class _Objective(nn.Module):
+    """A network and its loss as one module, whose way forward ranks can watch."""
+
+    def __init__(self, net: nn.Module, task: Task[Any, Any]) -> None:
+        super().__init__()
+        self.net = net
+        self._task = [task]  # in a list: a task is no module
+
+    def forward(self, inputs: Any, moment: Moment) -> tuple[Tensor, dict[str, float]]:
+        return self._task[0].loss(self.net, inputs, moment)
+
+
+def _n_bytes(batch: Any) -> int:
+    """Bytes of a batch's arrays, which are a tuple or one alone."""
+    parts = batch if isinstance(batch, tuple) else (batch,)
+    return sum(int(getattr(part, "nbytes", 0)) for part in parts)
+
+
+def _plain(net: Net) -> Net:
+    return cast(Net, cast(Any, net).to("cpu", memory_format=torch.contiguous_format).eval())

@@ -1,0 +1,93 @@
+"""The learning curve: parts that hold one another, measured on the same frames, and what it tells a TD."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from rotopaint_ai.errors import TrainingError, UsageError
+from rotopaint_ai.training.data import dataset_checks
+from rotopaint_ai.training.data.dataset import Dataset, read_dataset
+from rotopaint_ai.training.data.holdout import split_held_out
+from rotopaint_ai.training.evaluation import learning_curve as curve
+from rotopaint_ai.training.evaluation.learning_curve import Point
+
+
+def test_every_beginning_is_spread_evenly() -> None:
+    assert curve.spread_order(8) == [0, 4, 2, 6, 1, 5, 3, 7]
+    for n in (1, 5, 24, 100):
+        assert sorted(curve.spread_order(n)) == list(range(n))
+    first = np.sort(curve.spread_order(96)[:12])
+    assert np.diff(first).max() <= 2 * 96 / 12
+
+
+def test_parts_hold_one_another_and_keep_what_is_held_out(faces: Path) -> None:
+    data = curve.with_held_out(read_dataset(faces), split_held_out)
+    dataset_checks.check(data)  # the ends of shots are shots of their own
+    held = {s.image for s in data.samples if s.split == "val"}
+    assert len(held) == 2
+    before: set[str] = set()
+    for share in (0.2, 0.5, 1.0):
+        part = curve.part_of(data, share)
+        assert {s.image for s in part.samples if s.split == "val"} == held
+        assert len(part.rows_of("test")) == 4
+        learnt = {s.image for s in part.samples if s.split == "train"}
+        assert len(learnt) == round(share * 22)
+        assert before <= learnt
+        assert {s.shot for s in part.samples if s.split == "train"} == {"shot0", "shot1"}
+        before = learnt
+
+
+def test_the_curve_is_measured_written_and_gone_on_with(faces: Path, tmp_path: Path) -> None:
+    asked: list[tuple[int, str]] = []
+
+    def train(folder: Path, out: Path) -> Mapping[str, Any]:
+        data: Dataset = read_dataset(folder)
+        dataset_checks.check(data)
+        data.picture(3)
+        n = len(data.rows_of("train"))
+        asked.append((n, out.name))
+        return {
+            "landmarks_px": {"mean": 10 / n},
+            "seams": {"px": {"mean": 20 / n}},
+            "other_shapes": {"px": {"mean": None}},
+        }
+
+    out = tmp_path / "pack"
+    points = curve.measure([faces], out, train=train, split=split_held_out, shares=(0.25, 0.5, 1.0))
+    assert asked == [(6, "25"), (11, "50"), (22, "pack")]
+    assert [p.errors_px for p in points] == [{"landmarks": 10 / n, "seams": 20 / n} for n in (6, 11, 22)]
+    page = (tmp_path / "pack.run" / "learning_curve.html").read_text()
+    assert "<svg" in page
+    assert "frames with roto" in page
+    again = curve.measure([faces], out, train=train, split=split_held_out, shares=(0.25, 0.5, 1.0), resume=True)
+    assert again == points
+    assert len(asked) == 3
+    with pytest.raises(TrainingError, match="5% of it are 1 frames; wanted 4 or more"):
+        curve.measure([faces], out, train=train, split=split_held_out, shares=(0.05, 1.0))
+
+
+def test_advice() -> None:
+    halves = [Point(0.5, 60, {"seams": 2.0, "landmarks": 3.0}), Point(1.0, 120, {"seams": 1.5, "landmarks": 2.9})]
+    # 2.0 -> 1.5: the same factor again would be 1.125, that is 0.375 px more
+    assert curve.advice(halves) == (
+        "from 60 to 120 frames seams went from 2.00 to 1.50 px: "
+        "growing by the same factor again may bring about 0.38 px more"
+    )
+    flat = [replace(halves[0], errors_px={"landmarks": 1.02}), replace(halves[1], errors_px={"landmarks": 1.0})]
+    assert "no longer pays" in curve.advice(flat)
+    assert curve.advice(halves[:1]) == "too few trainings to tell"
+    text = curve.table(halves)
+    assert text.splitlines()[1].split() == ["50%", "60", "3.000", "2.000"]
+
+
+def test_shares_are_checked() -> None:
+    assert curve.parse_shares("50,10") == (0.1, 0.5, 1.0)
+    for wrong in ("", "a", "0,100", "120,50", "100"):
+        with pytest.raises(UsageError, match="--shares"):
+            curve.parse_shares(wrong)

@@ -1,0 +1,52 @@
+"""Packs that are trained from a pack with a learned fill have it too."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("torch")
+
+from rotopaint_ai.inference.pack import CARD, FILL, find_pack, load_pack, sha256
+from rotopaint_ai.training.models.pretrained import find_fill_model
+from rotopaint_ai.training.pack import export
+
+
+def test_the_shipped_pack_has_a_fill_and_a_pack_from_nothing_none(tmp_path: Path) -> None:
+    assert find_fill_model(None) == find_pack(None) / FILL
+    assert load_pack(None).card["training"]["fill"]["steps"] > 0
+    assert find_fill_model("none") is None
+    shutil.copytree(find_pack(None), tmp_path / "pack")
+    (tmp_path / "pack" / FILL).unlink()
+    assert find_fill_model(tmp_path / "pack") is None
+
+
+def test_a_pack_is_written_with_the_fill_it_started_from(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def as_file(model: object, path: Path, *rest: object, **more: object) -> float:
+        path.write_bytes(b"a graph")
+        return 0.0
+
+    monkeypatch.setattr(export, "export_checked", as_file)
+    monkeypatch.setattr(export, "save_weights", lambda *given: None)
+    crops: Any = type("Net", (), {"net": None})
+    faces = (np.zeros((1, 8, 8, 3), np.float32), np.zeros((1, 4, 2), np.float32))
+    export.write_pack(
+        tmp_path / "character",
+        sheet=load_pack(None).sheet,
+        crop_model=crops,
+        shape_model=None,
+        places=np.zeros((4, 2), np.float32),
+        recipe_yaml="",
+        samples=faces,
+        card={"name": "character", "input_size": 8, "crop_margin": 1.3},
+        fill=find_fill_model(None),
+    )
+    written = tmp_path / "character" / FILL
+    assert written.read_bytes() == (find_pack(None) / FILL).read_bytes()
+    card = json.loads((tmp_path / "character" / CARD).read_text())
+    assert card["files"][FILL] == sha256(written)

@@ -1,0 +1,328 @@
+"""The face's prior on a head that turns: found landmarks are drawn to where the head can have them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from rotopaint_ai.training.models.landmarks.coarse_to_fine import CoarseToFineNet
+from rotopaint_ai.training.models.landmarks.net import CropModel
+from rotopaint_ai.training.models.prior.deformable import fit_head
+from rotopaint_ai.training.models.prior.face_prior import FacePrior, _moved_on, _spread, swept
+from rotopaint_ai.training.models.prior.selection import Fold, apply, choose_prior, folds
+from rotopaint_ai.training.trainer.onnx_export import export_checked
+
+HEAD = np.random.default_rng(5).normal(0, 1, (30, 3)) * [1.0, 1.2, 0.6]
+MIRROR = list(range(30))
+
+
+def faces(n: int, seed: int, head: np.ndarray = HEAD, yaws: tuple[float, float] = (-0.6, 0.6)) -> np.ndarray:
+    """Orthographic views [n, 30, 2] of one rigid head, turned by up to 35 degrees, in pixels."""
+    rng = np.random.default_rng(seed)
+    views = []
+    for _ in range(n):
+        yaw, pitch = rng.uniform(*yaws), rng.uniform(-0.3, 0.3)
+        x = np.array([np.cos(yaw), 0, np.sin(yaw)])
+        y = np.array([np.sin(yaw) * np.sin(pitch), np.cos(pitch), -np.cos(yaw) * np.sin(pitch)])
+        views.append(head @ np.stack([x, y], 1) * rng.uniform(45, 55) + rng.uniform(90, 110, 2))
+    return np.array(views)
+
+
+def smiling(n: int, seed: int) -> np.ndarray:
+    """Views [n, 30, 2] of the head, three of whose parts move by themselves, in depth too."""
+    rng, moves = np.random.default_rng(seed), np.random.default_rng(77)
+    motions = np.zeros((3, 30, 3))
+    for at, part in enumerate((slice(0, 8), slice(8, 14), slice(14, 17))):
+        motions[at, part] = moves.normal(0, 0.15, (part.stop - part.start, 3))
+    moved = HEAD + np.tensordot(rng.normal(0, 1, (n, 3)), motions, 1)
+    return np.concatenate([faces(1, int(rng.integers(1 << 30)), head) for head in moved])
+
+
+def all_seen(found: np.ndarray) -> np.ndarray:
+    return np.ones(found.shape[:2])
+
+
+def even(found: np.ndarray) -> np.ndarray:
+    """Errors as large one way as the other."""
+    return np.zeros(found.shape)
+
+
+def whole(found: np.ndarray, known: np.ndarray | None = None) -> tuple[Fold, ...]:
+    """All samples as one part, on a head of the keyed frames."""
+    return folds(faces(60, 0) if known is None else known, found, MIRROR, joins=False)
+
+
+def chosen(parts: Sequence[Fold], *held: np.ndarray) -> FacePrior | None:
+    choice = choose_prior([parts], *held)
+    return choice and choice.prior
+
+
+def turned_by(vectors: np.ndarray, angles: np.ndarray) -> np.ndarray:
+    x, y, cos, sin = vectors[..., 0], vectors[..., 1], np.cos(angles), np.sin(angles)
+    return np.stack([cos * x - sin * y, sin * x + cos * y], axis=-1)
+
+
+def test_a_hidden_landmark_is_told_by_the_others() -> None:
+    head = fit_head(faces(60, 0), MIRROR)
+    assert head is not None
+    true, rng = faces(40, 9), np.random.default_rng(9)
+    found = true + rng.normal(0, 0.5, true.shape)
+    found[:, :8] += rng.normal(0, 5.0, (40, 1, 2))  # the far side slips as a whole, which it does not know
+    seen = np.ones((40, 30))
+    seen[:, :8] = 0.05
+    prior = FacePrior(head, belief=0.7, residual=0.003)
+    known, unknown = (
+        apply(prior, found, np.ones((40, 30)), part, even(found))[0] for part in (seen, np.ones((40, 30)))
+    )
+    off = [np.linalg.norm(points - true, axis=2)[:, :8].mean() for points in (known, unknown)]
+    assert off[0] < 0.6 * off[1]
+
+
+def test_sweeping_inverts() -> None:
+    half = torch.randn(2, 40, 9, generator=torch.Generator().manual_seed(0)).transpose(1, 2) * torch.logspace(
+        0, 2, 9
+    ).view(1, 9, 1)
+    matrix = half @ half.transpose(1, 2) + torch.eye(9)
+    torch.testing.assert_close(swept(matrix, 9) @ matrix, torch.eye(9).expand(2, 9, 9), atol=1e-3, rtol=0)
+
+
+def test_noise_that_no_head_could_show_is_taken_away() -> None:
+    head = fit_head(faces(60, 0), MIRROR)
+    assert head is not None
+    true = faces(40, 1)
+    rng = np.random.default_rng(2)
+    error = np.full((40, 30), 0.5)
+    error[:, :6] = 4.0  # six landmarks are found badly, and the network knows
+    found = true + rng.normal(0, 0.8, true.shape) * error[..., None]
+    prior = FacePrior(head, belief=0.8, residual=0.003)
+    drawn, left = apply(prior, found, error, all_seen(found), even(found))
+    before, after = (np.linalg.norm(points - true, axis=2) for points in (found, drawn))
+    assert after[:, :6].mean() < 0.25 * before[:, :6].mean()  # the other 24 tell where a rigid head has them
+    assert after[:, 6:].mean() < before[:, 6:].mean()
+    assert (left[:, :6] < 0.5 * error[:, :6]).all()
+
+
+def test_a_landmark_that_contradicts_all_others_counts_less() -> None:
+    head = fit_head(faces(60, 0), MIRROR)
+    assert head is not None
+    true = faces(20, 3)
+    found = true.copy()
+    found[:, 4] += 15.0  # sure of itself, and wrong
+    prior = FacePrior(head, belief=1.0, residual=0.003)
+    drawn, _ = apply(prior, found, np.full((20, 30), 0.6), all_seen(found), even(found))
+    off = np.linalg.norm(drawn - true, axis=2)
+    assert off[:, 4].mean() < 3.0
+    assert np.delete(off, 4, axis=1).mean() < 0.5
+
+
+def test_places_turns_and_sizes_make_no_difference() -> None:
+    head = fit_head(faces(60, 0), MIRROR)
+    assert head is not None
+    prior = FacePrior(head, belief=0.5, residual=0.004)
+    found = faces(5, 4) + np.random.default_rng(0).normal(0, 1, (5, 30, 2))
+    drawn, left = apply(prior, found, np.ones((5, 30)), all_seen(found), even(found))
+    turn = 1.7 * np.array([[0.8, -0.6], [0.6, 0.8]])
+    moved, moved_left = apply(prior, found @ turn.T + [40, -7], np.full((5, 30), 1.7), all_seen(found), even(found))
+    np.testing.assert_allclose(moved, drawn @ turn.T + [40, -7], atol=0.02)
+    np.testing.assert_allclose(moved_left, left * 1.7, rtol=1e-3)
+
+
+def test_points_are_drawn_along_their_edges_more_than_off_them() -> None:
+    head = fit_head(faces(60, 0), MIRROR)
+    assert head is not None
+    true, rng = faces(40, 11), np.random.default_rng(12)
+    angle = rng.uniform(0, np.pi, (40, 30))
+    off = rng.normal(0, 1.0, true.shape) * (4.0, 0.3)  # found on edges, but anywhere along them
+    found = true + turned_by(off, angle)
+    lean = np.log(4.0 / 0.3) * np.stack([np.cos(2 * angle), np.sin(2 * angle)], axis=-1)
+    error = np.full((40, 30), 2.0)
+    blind, told = (
+        apply(FacePrior(head, belief=0.7, residual=0.003, slant=slant), found, error, all_seen(found), lean)[0]
+        for slant in (0.0, 1.0)
+    )
+    errors = [np.linalg.norm(points - true, axis=2).mean() for points in (blind, told)]
+    assert errors[1] < 0.5 * errors[0]
+    assert chosen(whole(found), found, error, all_seen(found), lean, true, all_seen(found)).slant > 0  # type: ignore[union-attr]
+
+
+def test_the_posterior_is_that_of_a_gaussian(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Against dense matrices, with slopes by differences: landmarks are a step of the face, something unexplained, and
+    noise that leans."""
+    monkeypatch.setattr("rotopaint_ai.training.models.prior.face_prior._DOUBTED", 1e6)
+    head = fit_head(smiling(60, 0), None)
+    assert head is not None
+    prior = FacePrior(head, belief=1.0, residual=0.05)
+    rng = np.random.default_rng(3)
+    rows = torch.tensor((smiling(1, 1) - 100.0) / 60 + rng.normal(0, 0.02, (1, 30, 2)))
+    noise, lean = torch.tensor(rng.uniform(1e-3, 4e-3, (1, 30))), torch.tensor(rng.normal(0, 0.8, (1, 30, 2)))
+    spread = _spread(noise, lean)
+    first = prior._stepped(rows, spread.plus(prior.base).inverse(), prior._started(rows, noise)).face
+    drawn, left = prior._drawn(rows, noise, lean)
+    n_numbers, shown = len(prior.precision), prior._shown(first)
+    nudged = [prior._shown(_moved_on(first, 1e-6 * torch.eye(n_numbers)[at : at + 1].double()))
+              for at in range(n_numbers)]  # fmt: skip
+    slopes = torch.stack([(other - shown)[0].T.flatten() / 1e-6 for other in nudged], 1).numpy()
+    base = np.tile(prior.base.numpy(), 2)
+    wobble = np.block([[np.diag(part[0].numpy()) for part in pair] for pair in (spread[:2], spread[1:])])
+    before = np.zeros(n_numbers)
+    before[: len(head.motions)] = -first.moved[0].numpy()  # the mean that the motions are drawn to, seen from here
+    signal = slopes @ np.diag(1 / prior.precision.numpy()) @ slopes.T + np.diag(base)
+    mean = shown[0].T.flatten().numpy() + slopes @ before
+    gain = signal @ np.linalg.inv(signal + wobble)
+    wanted = (mean + gain @ (rows[0].T.flatten().numpy() - mean)).reshape(2, 30).T
+    after = np.diag(signal - gain @ signal).reshape(2, 30)
+    np.testing.assert_allclose(left[0].numpy(), np.sqrt(after.mean(axis=0)), rtol=1e-3)
+    np.testing.assert_allclose(drawn[0].numpy(), wanted, atol=2e-3)  # a turn is not quite its slope
+
+
+def test_turns_that_are_seen_too_small_are_stretched() -> None:
+    """Found landmarks are those of a head that has turned 2 % less than it has."""
+    head = fit_head(faces(60, 0), None)
+    assert head is not None
+    rng = np.random.default_rng(4)
+    shown = []
+    for share in (1.0, 0.98):
+        views = []
+        for yaw, pitch in np.random.default_rng(9).uniform(-0.8, 0.8, (40, 2)) * (1.0, 0.4):
+            angle = share * np.hypot(yaw, pitch)
+            axis = np.array([pitch, yaw, 0.0]) / np.hypot(yaw, pitch)
+            cross = np.cross(np.eye(3), -axis)
+            turn = np.eye(3) + np.sin(angle) * cross + (1 - np.cos(angle)) * cross @ cross
+            views.append(HEAD @ turn.T[:, :2] * 50 + 100)
+        shown.append(np.array(views))
+    true, found = shown[0], shown[1] + rng.normal(0, 0.2, shown[1].shape)
+    seen, error = np.ones((40, 30)), np.full((40, 30), 1.0)
+    parts = folds(faces(60, 0), found, None, joins=False)
+    best = chosen(parts, found, error, seen, even(found), true, seen)
+    assert best is not None
+    assert best.stretch == 0.01
+    drawn = [
+        apply(FacePrior(parts[0].head, belief=0.4, residual=0.003, stretch=stretch), found, error, seen, even(found))[0]
+        for stretch in (0.0, 0.02)
+    ]
+    off = [np.linalg.norm(points - true, axis=2).mean() for points in drawn]
+    assert off[1] < 0.7 * off[0]
+
+
+def test_landmarks_that_are_no_face_are_drawn_to_finite_places() -> None:
+    head = fit_head(smiling(60, 0), None)
+    assert head is not None
+    prior = FacePrior(head, belief=0.3, residual=0.001, slant=2.2)
+    rng = np.random.default_rng(5)
+    wild = np.concatenate(
+        [rng.normal(0, 1e3, (20, 30, 2)), np.zeros((1, 30, 2)), rng.normal(0, 1, (3, 30, 1)) * np.ones((1, 1, 2))]
+    )
+    error, seen = np.exp(rng.normal(0, 3, (24, 30))), rng.uniform(0, 1, (24, 30))
+    drawn, left = apply(prior, wild, error, seen, rng.normal(0, 3, (24, 30, 2)))
+    assert np.isfinite(drawn).all()
+    assert np.isfinite(left).all()
+
+
+@pytest.mark.parametrize("slant", [0.0, 1.5])
+def test_the_model_with_its_mirrored_reading_and_prior_is_exported_for_any_batch(slant: float, tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    net = CoarseToFineNet(30, widths=(8, 8, 8, 8, 8), neck=8, fine=8, window=5)
+    head = fit_head(faces(12, 0), None)  # few motions make a short graph
+    assert head is not None
+    prior = FacePrior(head, belief=0.5, residual=0.003, slant=slant)
+    model = CropModel(net, prior=prior, mirror=[1, 0, *range(2, 30)])
+    crops = np.random.default_rng(0).random((5, 64, 64, 3), dtype=np.float32)
+    names, limits = ("crop", ("landmarks", "expected_error")), {"landmarks": 0.01}
+    assert export_checked(model, tmp_path / "landmarks.onnx", names, crops, limits=limits) < 0.01
+
+
+def test_unknown_landmarks_of_some_frames_do_no_harm() -> None:
+    known = faces(60, 0)
+    holes = known.copy()
+    holes[::3, 10:14] = np.nan
+    whole, patched = fit_head(known, MIRROR), fit_head(holes, MIRROR)
+    assert whole is not None
+    assert patched is not None
+    true, error = faces(20, 5), np.full((20, 30), 1.0)
+    found = true + np.random.default_rng(1).normal(0, 1.0, true.shape)
+    drawn = [
+        apply(FacePrior(head, belief=0.7, residual=0.004), found, error, all_seen(found), even(found))[0]
+        for head in (whole, patched)
+    ]
+    errors = [np.linalg.norm(points - true, axis=2).mean() for points in drawn]
+    assert errors[1] == pytest.approx(errors[0], rel=0.2)
+
+
+def test_a_prior_is_taken_only_where_it_helps() -> None:
+    true = faces(40, 6)
+    seen, error = np.ones((40, 30)), np.full((40, 30), 1.5)
+    found = true + np.random.default_rng(7).normal(0, 1.2, true.shape)
+    prior = chosen(whole(found), found, error, seen, even(found), true, seen)
+    assert prior is not None
+    drawn, _ = apply(prior, found, error, seen, even(found))
+    assert np.linalg.norm(drawn - true, axis=2).mean() < 0.75 * np.linalg.norm(found - true, axis=2).mean()
+    other = whole(found, np.random.default_rng(8).normal(0, 40, (40, 30, 2)))  # frames that share nothing
+    assert chosen(other, true, error, seen, even(true), true, seen) is None
+    assert chosen((), found, error, seen, even(found), true, seen) is None
+    assert fit_head(faces(5, 0), MIRROR) is None
+    assert folds(faces(5, 0), found, MIRROR, joins=False) == ()
+
+
+def test_keyed_frames_that_are_too_few_alone_get_no_prior_from_held_out_ones() -> None:
+    """The pack that is judged is made of the keyed frames alone, and would have no head for it."""
+    for n_keyed in (10, 11, 12):
+        has_head = fit_head(faces(n_keyed, 0), MIRROR) is not None
+        assert bool(folds(faces(n_keyed, 0), faces(9, 6), MIRROR, joins=True)) == has_head == (n_keyed == 12)
+
+
+def test_a_prior_whose_head_will_know_the_held_out_poses_is_believed_more() -> None:
+    """Held-out views from sides that were never keyed: without each other the head can do little with them."""
+    near = HEAD[:, :2] * 50 + np.random.default_rng(1).normal(0, 0.3, (40, 30, 2)) + 100.0  # keyed from one side only
+    true = faces(40, 6)
+    found = true + np.random.default_rng(7).normal(0, 1.5, true.shape)
+    seen, error = np.ones((40, 30)), np.full((40, 30), 2.0)
+    alone = chosen(folds(near, true, MIRROR, joins=False), found, error, seen, even(found), true, seen)
+    joined = chosen(folds(near, true, MIRROR, joins=True), found, error, seen, even(found), true, seen)
+    assert joined is not None
+    assert alone is None or joined.belief > alone.belief or joined.residual < alone.residual
+    parts = folds(near, true, MIRROR, joins=True)
+    assert sorted(np.concatenate([part.rows for part in parts]).tolist()) == list(range(40))
+
+
+@pytest.mark.parametrize(("lopsided", "is_mirrored"), [(0.0, True), (0.04, True), (0.15, False)])
+def test_mirrored_faces_count_unless_a_head_is_very_lopsided(lopsided: float, is_mirrored: bool) -> None:
+    """Keyed from one side, found from both; the head's halves are apart by so much of its half width."""
+    half = HEAD[:15] + [2.0, 0, 0]
+    head = np.concatenate([half, half * [-1, 1, 1]])
+    head += np.random.default_rng(2).normal(0, lopsided, head.shape)
+    mirror = [*range(15, 30), *range(15)]
+    keyed = faces(60, 0, head, (0.1, 0.6))
+    true = np.concatenate([faces(20, 6, head, (-0.6, -0.1)), faces(20, 7, head, (0.1, 0.6))])
+    found = true + np.random.default_rng(7).normal(0, 1.5, true.shape)
+    seen, error = np.ones((40, 30)), np.full((40, 30), 2.0)
+    kinds = [folds(keyed, true, kind, joins=False) for kind in (mirror, None)]
+    choice = choose_prior(kinds, found, error, seen, even(found), true, seen)
+    assert choice is not None
+    assert choice.prior.mirrored == choice.parts[0].head.mirrored == is_mirrored
+
+
+@pytest.mark.parametrize(("off_px", "wanted"), [(30.0, 20.0), (0.8, 3.0)])
+def test_how_little_hidden_landmarks_count_is_chosen(off_px: float, wanted: float) -> None:
+    true, rng = faces(40, 6), np.random.default_rng(7)
+    found = true + rng.normal(0, 0.8, true.shape)
+    found[:, :9] += rng.normal(0, off_px, (40, 1, 2))  # hidden ones slip together, as far off or as near as others
+    seen, error = np.ones((40, 30)), np.ones((40, 30))
+    seen[:, :9] = 0.1
+    prior = chosen(whole(found), found, error, seen, even(found), true, seen)
+    assert prior is not None
+    assert prior.hidden == wanted
+
+
+def test_a_landmark_that_only_its_twin_tells_of_has_a_head_with_mirrored_faces_alone() -> None:
+    keyed = faces(40, 0)
+    keyed[:, 1] = np.nan
+    twins = [1, 0, *range(2, 30)]
+    assert fit_head(keyed, None) is None
+    assert fit_head(keyed, twins) is not None
+    assert folds(keyed, keyed[:6], None, joins=True) == ()
+    keyed[3, 1] = 100.0
+    assert fit_head(keyed, None) is not None

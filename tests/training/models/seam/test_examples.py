@@ -1,0 +1,90 @@
+"""Training of the seam model: labels that are where the truth is, and a file that packs take."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from rotopaint_ai.errors import TrainingError
+from rotopaint_ai.inference.pack import check_seam_signature
+from rotopaint_ai.inference.session import read_signature
+from rotopaint_ai.seams.path import N_OFFSETS
+from rotopaint_ai.seams.placement import ACROSS, ALONG, _moved, places_along
+from rotopaint_ai.shapes.bezier import curve_distance
+from rotopaint_ai.training.data.dataset import read_dataset, write_dataset
+from rotopaint_ai.training.models.seam.examples import Examples, batch_of, misplace, true_offsets
+from rotopaint_ai.training.models.seam.net import SeamNet, export
+from rotopaint_ai.training.pack.network import TrainOptions, train_network
+
+from ...conftest import SHEET, write_faces
+
+CURVE = np.array([[0.0, 0, 0, 0, 20, 10], [60.0, 10, -20, 5, 20, -5], [120.0, 0, -20, 10, 0, 0]])
+
+
+def test_true_offsets_lead_back_to_the_truth() -> None:
+    face = 120.0
+    rng = np.random.default_rng(5)
+    for _ in range(8):
+        wrong = misplace(CURVE, face, rng)
+        places = places_along(wrong, face / ALONG)
+        assert places is not None
+        offset, at = true_offsets(places.pairs, CURVE, face / ACROSS)
+        seen = np.isfinite(offset)
+        assert seen.mean() > 0.7
+        filled = np.interp(np.arange(len(offset)), np.flatnonzero(seen), offset[seen])
+        back = _moved(wrong, places, filled * face / ACROSS)
+        assert curve_distance(back, CURVE, False)[0] < 0.5 * curve_distance(wrong, CURVE, False)[0] + 0.3
+        assert ((at >= 0) & (at <= 2)).all()
+
+
+def test_offsets_of_a_parallel_curve() -> None:
+    line = np.array([[0.0, 0, 0, 0, 30, 0], [100.0, 0, -30, 0, 0, 0]])
+    places = places_along(line + (0, 3, 0, 0, 0, 0), 2.0)
+    assert places is not None
+    offset, _ = true_offsets(places.pairs, line, 0.5)
+    assert np.allclose(offset[2:-2], -6.0, atol=1e-6)
+
+
+def test_examples_say_where_the_seam_is_and_where_nobody_knows(tmp_path: Path) -> None:
+    data = read_dataset(write_faces(tmp_path / "d", n=4))
+    made = [Examples.of(data).make(row, np.random.default_rng(row)) for row in range(4)]
+    strip, target = batch_of([item for item in made if item is not None])
+    assert strip.shape[2:] == (N_OFFSETS, 3)
+    assert target.shape == (4, strip.shape[1] // 2, N_OFFSETS + 1)
+    sums = target.sum(2)
+    assert (sums[:, -2:] == 0).all()  # the gap after the last seam teaches nothing
+    assert (sums > 0.9).any()
+
+
+def test_a_trained_file_fits_a_pack(tmp_path: Path) -> None:
+    faces, out = write_faces(tmp_path / "d", n=6), tmp_path / "seam.onnx"
+    found = train_network("seam", TrainOptions([str(faces)], out, "seam", ("minutes=null", "steps=2", "batch=4")))
+    assert 0 <= found["within_2_steps"] <= 1
+    facts = json.loads((tmp_path / "seam.json").read_text())
+    assert (facts["steps"], facts["init"]) == (2, "nothing")
+    assert facts["parity"] < 1e-3
+    check_seam_signature(read_signature(tmp_path / "seam.onnx"), "seam.onnx")
+
+
+def test_export_keeps_the_network(tmp_path: Path) -> None:
+    torch.manual_seed(1)
+    assert export(SeamNet(), tmp_path / "seam.onnx") < 1e-3
+
+
+def test_a_data_set_without_seams_is_refused(tmp_path: Path) -> None:
+    data = read_dataset(write_faces(tmp_path / "d", n=2))
+    bare = [type(sample)(**{**_fields(sample), "shapes": {}}) for sample in data.samples]
+    for sample in data.samples:
+        (tmp_path / "e" / sample.image).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "e" / sample.image).write_bytes((tmp_path / "d" / sample.image).read_bytes())
+    write_dataset(tmp_path / "e", name="bare", licence="CC0-1.0", sheet=SHEET, samples=bare)
+    with pytest.raises(TrainingError, match="no open shapes of role 'seam'"):
+        train_network("seam", TrainOptions([str(tmp_path / "e")], tmp_path / "seam.onnx", "seam"))
+
+
+def _fields(sample: object) -> dict[str, object]:
+    return {name: getattr(sample, name) for name in type(sample).__dataclass_fields__}  # type: ignore[attr-defined]

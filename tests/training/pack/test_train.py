@@ -1,0 +1,206 @@
+"""From a data set to a pack that the product opens, and on from a checkpoint."""
+
+from __future__ import annotations
+
+import json
+import math
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from rotopaint_ai.errors import CancelledError, TrainingError
+from rotopaint_ai.inference.models import open_models
+from rotopaint_ai.inference.pack import load_pack
+from rotopaint_ai.jobs import Cancel, Event
+from rotopaint_ai.training.data.dataset import read_dataset
+from rotopaint_ai.training.data.holdout import split_held_out
+from rotopaint_ai.training.evaluation.evaluate import evaluate
+from rotopaint_ai.training.models.landmarks.config import load_config
+from rotopaint_ai.training.models.landmarks.task import build_net
+from rotopaint_ai.training.models.landmarks.validation import Held, seen_error
+from rotopaint_ai.training.models.pretrained import face_places, find_weights, load_pretrained, read_weights
+from rotopaint_ai.training.pack import export
+from rotopaint_ai.training.pack.train import TrainReport, train
+from rotopaint_ai.training.trainer.allocator import DONE, SETTINGS, wanted_environment
+
+TINY = [
+    *(
+        "input_size=64",
+        "small_size=32",
+        "small_share=0.3",
+        "widths=[8, 8, 16, 16, 16]",
+        "neck=16",
+        "fine=8",
+        "window=5",
+    ),
+    *("minutes=null", "steps=60", "batch=4", "eval_every=20", "learning_rate=0.004", "threads=1", "ema=0.9"),
+    *("learn_all=0", "rotation_deg=10", "flip=0", "augment={occluders: 0, colour: 0, channels: 0, coarse: 0}"),
+]
+
+
+@pytest.fixture(scope="module")
+def made(faces: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[TrainReport, list[Event]]:
+    events: list[Event] = []
+    out = tmp_path_factory.mktemp("packs") / "discs"
+    return train([faces], out, overrides=TINY, init="none", command="train me", sink=events.append), events
+
+
+def test_a_pack_comes_out_that_the_product_opens(made: tuple[TrainReport, list[Event]], faces: Path) -> None:
+    report, _ = made
+    pack = load_pack(report.pack)
+    assert (pack.name, pack.input_size, pack.crop_margin) == ("discs", 64, 1.3)
+    assert pack.card["training"]["command"] == "train me"
+    assert pack.card["licence"] == "CC0-1.0"
+    assert pack.card["metrics"]["n_samples"] == 4  # the test split
+    models = open_models(pack, device="cpu", threads=1)
+    crop = np.random.default_rng(0).random((3, 64, 64, 3), dtype=np.float32)
+    found = models.detect(crop)
+    assert found.landmarks_NLC.shape == (3, 4, 2)
+    assert models.predict_shapes(found.landmarks_NLC).points_NPK.shape == (3, 7, 6)
+    assert max(report.parity.values()) < 0.01
+
+
+def test_training_learns_and_says_how_it_goes(made: tuple[TrainReport, list[Event]]) -> None:
+    report, events = made
+    kinds = [event.kind for event in events]
+    assert kinds == ["started", "progress", "progress", "progress", "finished"]
+    assert isinstance(events[-1].facts["profile"]["bound_by"], str)
+    errors = [event.facts["held_out_percent"] for event in events if event.kind == "progress"]
+    assert errors[-1] < 0.6 * errors[0]
+    assert events[3].facts["share"] == 1.0
+    told = json.loads(events[-1].line())
+    assert report.profile is not None
+    assert told["profile"]["bound_by"] == report.profile.bound_by
+    assert set(report.seconds) == {"loading", "training", "fitting", "seams", "export", "evaluation"}
+    log = (report.pack.with_name("discs.run") / "log.csv").read_text().splitlines()
+    assert log[0].startswith("step,minutes,size_px,loss")
+    assert len(log) == 4
+    _tells_pixels_of_the_plate(events[1:4])
+    assert (report.pack.with_name("discs.run") / "preview.jpg").is_file()
+
+
+def _tells_pixels_of_the_plate(rows: list[Event]) -> None:
+    # faces are 28 by 40 px, turned by up to 15 degrees, 0.9 to 1.2 times as large; a picture pixel is two of the plate
+    for facts in (row.facts for row in rows):
+        side = facts["held_out_px"] / facts["held_out_percent"] * 100
+        assert 2 * 0.9 * 40 * math.cos(math.radians(15)) < side < 2 * 1.2 * 48
+        assert facts["held_out_p95_px"] > facts["held_out_px"]
+
+
+def test_evaluation_is_in_plate_pixels(made: tuple[TrainReport, list[Event]], faces: Path, tmp_path: Path) -> None:
+    data = read_dataset(faces)
+    sheet = tmp_path / "worst.png"
+    plain = evaluate(made[0].pack, data, contact=sheet)
+    doubled = evaluate(
+        made[0].pack, replace(data, samples=tuple(replace(s, pixel_scale=s.pixel_scale / 2) for s in data.samples))
+    )
+    assert doubled["landmarks_px"]["mean"] == pytest.approx(plain["landmarks_px"]["mean"] * 2, rel=1e-3)
+    assert doubled["landmarks_percent"] == plain["landmarks_percent"]
+    assert plain["per_shape"]["seam"]["px"]["mean"] > 0
+    assert sheet.is_file()
+
+
+def test_a_run_that_was_stopped_goes_on_to_the_same_end(
+    faces: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = [*TINY, "steps=24", "eval_every=8", "learn_all=0.4"]
+    _is_judged_before_it_learns_all(train([faces], tmp_path / "whole", overrides=settings, init="none"), faces)
+    cancel = Cancel()
+    copied = {name: tmp_path / "whole" / name for name in ("landmarks.onnx", "shapes.onnx")}
+
+    def copy_graph(model: object, path: Path, *rest: object, **more: object) -> float:
+        return float(path.write_bytes(copied[path.name].read_bytes()) * 0)
+
+    monkeypatch.setattr(export, "export_checked", copy_graph)  # weights are compared; graphs take a minute to make
+
+    def stop_early(event: Event) -> None:
+        if event.kind == "progress" and event.facts["step"] == 16:
+            cancel.request()
+
+    with pytest.raises(CancelledError):
+        train([faces], tmp_path / "parts", overrides=settings, init="none", sink=stop_early, cancel=cancel)
+    assert not (tmp_path / "parts").exists()
+    report = train([faces], tmp_path / "parts", overrides=settings, init="none", resume=True)
+    assert report.steps == 24
+    whole, parts = read_weights(tmp_path / "whole"), read_weights(tmp_path / "parts")
+    for name, value in whole.tensors.items():
+        np.testing.assert_array_equal(parts.tensors[name], value)
+    with pytest.raises(TrainingError, match="another recipe"):
+        train([faces], tmp_path / "parts", overrides=[*settings, "batch=6"], init="none", resume=True)
+    fewer = shutil.copytree(faces, tmp_path / "fewer")
+    samples = (fewer / "samples.jsonl").read_text()
+    (fewer / "samples.jsonl").write_text(samples.split("\n", 1)[1])
+    with pytest.raises(TrainingError, match="was made from other data"):
+        train([fewer], tmp_path / "parts", overrides=settings, init="none", resume=True)
+
+
+def _is_judged_before_it_learns_all(report: TrainReport, faces: Path) -> None:
+    run = report.pack.with_name("whole.run")
+    weights = [read_weights(folder).tensors["heat_of_landmark"] for folder in (run / "judged", report.pack)]
+    assert np.abs(weights[0] - weights[1]).max() > 1e-4  # it went on learning
+    assert load_pack(report.pack).card["training"]["learned_held_out_at_last"] is True
+    again = evaluate(run / "judged", read_dataset(faces), splits=("test",))
+    assert again["landmarks_px"] == report.metrics["landmarks_px"]
+    rows = [row.split(",") for row in (run / "log.csv").read_text().splitlines()[1:]]
+    assert [int(row[0]) for row in rows] == [8, 15, 16, 24]  # held-out samples join at 60 % of 24 steps
+    assert len({row[4] for row in rows[1:]}) == 1
+
+
+def test_a_new_layout_takes_weights_by_name_and_then_by_place(
+    made: tuple[TrainReport, list[Event]], faces: Path
+) -> None:
+    weights = find_weights(made[0].pack)
+    assert weights is not None
+    net = build_net(load_config(None, TINY), 3)
+    places = face_places(read_dataset(faces).truth.landmarks)
+    taken = load_pretrained(net, weights, ("chin", "forehead", "eye_left"), places[[2, 3, 1]])
+    assert (taken.by_name, taken.by_place, taken.left_out) == (2, 1, ())
+    old = torch.tensor(weights.tensors["heat_of_landmark"])
+    torch.testing.assert_close(net.heat_of_landmark.detach(), old[[2, 3, 1]])
+    wider = build_net(load_config(None, [*TINY, "neck=24"]), 3)
+    assert "heat_of_landmark" in load_pretrained(wider, weights, ("a", "b", "c"), places[:3]).left_out
+
+
+def test_nothing_is_asked_of_a_missing_shipped_pack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert find_weights("none") is None
+    (tmp_path / "bare").mkdir()
+    with pytest.raises(TrainingError, match=r"has no weights\.npz"):
+        find_weights(tmp_path / "bare")
+
+
+def test_the_ends_of_shots_are_held_out(faces: Path) -> None:
+    data = split_held_out(read_dataset(faces))
+    held = [data.samples[row] for row in data.rows_of("val")]
+    assert [(s.shot, s.frame) for s in held] == [("shot0", 1023), ("shot1", 1024)]
+    assert len(data.rows_of("test")) == 4
+
+
+def test_a_folder_that_is_no_pack_is_not_replaced(faces: Path, tmp_path: Path) -> None:
+    (tmp_path / "precious.txt").write_text("mine")
+    with pytest.raises(TrainingError, match="is not a model pack"):
+        train([faces], tmp_path, overrides=TINY, init="none")
+    assert (tmp_path / "precious.txt").is_file()
+
+
+def test_the_allocator_is_set_once_and_only_on_linux() -> None:
+    environment = wanted_environment({"HOME": "/x", "MALLOC_TOP_PAD_": "1"}, "linux")
+    assert environment is not None
+    assert environment["MALLOC_TOP_PAD_"] == "1"  # a person's own setting stays
+    assert set(SETTINGS) <= set(environment)
+    assert wanted_environment(environment, "linux") is None
+    assert wanted_environment({DONE: "1"}, "linux") is None
+    assert wanted_environment({}, "darwin") is None
+    assert wanted_environment({"LD_PRELOAD": "libtcmalloc.so"}, "linux") is None
+
+
+def test_held_out_samples_that_tell_nothing_are_named() -> None:
+    nothing = np.full((2, 3), np.nan)
+    held = Held(
+        nothing, nothing, nothing, nothing, np.ones(2), nothing[..., None], nothing[..., None], nothing[..., None]
+    )
+    with pytest.raises(TrainingError, match="held-out samples: no landmark of theirs"):
+        seen_error(held, np.ones(2))

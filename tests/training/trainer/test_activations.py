@@ -1,0 +1,94 @@
+"""Whatever a step keeps, its gradients are the same; what does not fit trains with less."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from rotopaint_ai.errors import UsageError
+from rotopaint_ai.training.models.landmarks.config import PackConfig, load_config
+from rotopaint_ai.training.models.landmarks.net import LandmarkNet
+from rotopaint_ai.training.models.landmarks.task import build_net
+from rotopaint_ai.training.trainer.activations import Activations, is_out_of_memory
+
+
+def _learn(mode: str, folder: Path) -> tuple[LandmarkNet, list[torch.Tensor], int]:
+    """A network after one step forward and back, its gradients, and the bytes kept in between."""
+    net = build_net(PackConfig(), 4).to(memory_format=torch.channels_last).train()  # type: ignore[call-overload]
+    kept: dict[int, int] = {}
+
+    def weigh(value: torch.Tensor) -> torch.Tensor:
+        kept[value.untyped_storage().data_ptr()] = value.untyped_storage().nbytes()
+        return value
+
+    crops = torch.rand(4, 3, 128, 128, generator=torch.Generator().manual_seed(3)).to(memory_format=torch.channels_last)
+    seeing = torch.autograd.graph.saved_tensors_hooks(weigh, lambda value: value)  # what is kept in memory
+    with seeing, Activations(mode, net.blocks(), folder).saving():
+        said = net(crops)
+        n_bytes = sum(kept.values())
+        ((said.points**2).mean() + (said.log_scale**2).mean()).backward()
+    return net, [p.grad for p in net.parameters() if p.grad is not None], n_bytes
+
+
+@pytest.mark.parametrize("mode", ["checkpoint", "offload"])
+def test_gradients_and_running_means_are_the_same(mode: str, tmp_path: Path) -> None:
+    plain, wanted, n_plain = _learn("keep", tmp_path)
+    other, found, n_other = _learn(mode, tmp_path)
+    for a, b in zip(wanted, found, strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-5, atol=1e-6)
+    for (name, a), (_, b) in zip(plain.named_buffers(), other.named_buffers(), strict=True):
+        torch.testing.assert_close(a, b, msg=name)
+    assert n_other < 0.8 * n_plain
+    assert not list(tmp_path.iterdir())  # nothing is left on the disk
+
+
+def test_auto_gives_way_twice_and_then_no_more() -> None:
+    net = build_net(PackConfig(), 4)
+    activations = Activations("auto", net.blocks())
+    steps = [activations.current]
+    while activations.tighten():
+        steps.append(activations.current)
+    assert steps == ["keep", "checkpoint", "offload"]
+    assert not Activations("keep", net.blocks()).tighten()
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (MemoryError(), True),
+        (RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory: you tried to allocate"), True),
+        (RuntimeError("CUDA out of memory. Tried to allocate"), True),
+        (RuntimeError("shapes cannot be multiplied"), False),
+        (ValueError("out of memory"), False),
+    ],
+)
+def test_running_out_is_told_from_other_errors(error: Any, said: bool) -> None:
+    assert is_out_of_memory(error) is said
+
+
+def test_other_words_are_refused() -> None:
+    with pytest.raises(UsageError, match="activations sometimes: wanted one of auto, keep, checkpoint, offload"):
+        load_config(None, ["activations=sometimes"])
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="limits a process's address space as Linux does")
+def test_a_batch_that_fails_without_trains_with(faces: Path, tmp_path: Path) -> None:
+    script = Path(__file__).with_name("limited.py")
+    paths = os.pathsep.join(path for path in sys.path if path)
+
+    def run(mode: str) -> subprocess.CompletedProcess[str]:
+        words = [sys.executable, str(script), str(faces), str(tmp_path / mode), mode]
+        environment = {**os.environ, "PYTHONPATH": paths, "OMP_NUM_THREADS": "1"}
+        return subprocess.run(words, capture_output=True, text=True, env=environment)
+
+    failed, trained = run("keep"), run("auto")
+    assert failed.returncode != 0
+    assert "memory ran out" in failed.stderr
+    assert trained.returncode == 0, trained.stderr[-2000:]
+    assert trained.stdout.split()[-1] in ("checkpoint", "offload")

@@ -1,0 +1,96 @@
+"""Every network's step keeps everything on the device that the Trainer gives.
+
+With tensors without values (torch's meta device), which refuse to meet those of the processor as a GPU's do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from rotopaint_ai.training.data.dataset import load_pictures, read_dataset
+from rotopaint_ai.training.models.detection.scenes import Face, Scene
+from rotopaint_ai.training.models.detection.task import DetectorConfig, DetectorTask
+from rotopaint_ai.training.models.detection.task import build_net as build_detector
+from rotopaint_ai.training.models.fill.net import FillNet
+from rotopaint_ai.training.models.fill.strips import Strips
+from rotopaint_ai.training.models.fill.task import FillConfig, FillTask
+from rotopaint_ai.training.models.landmarks.config import PackConfig
+from rotopaint_ai.training.models.landmarks.task import LandmarkData, LandmarkTask, build_net
+from rotopaint_ai.training.models.seam.examples import Examples
+from rotopaint_ai.training.models.seam.net import SeamNet
+from rotopaint_ai.training.models.seam.task import SeamConfig, SeamTask
+from rotopaint_ai.training.models.segmentation.task import SegmentationConfig, SegmentationTask
+from rotopaint_ai.training.models.segmentation.task import build_net as build_opinion
+from rotopaint_ai.training.models.segmentation.views import View
+from rotopaint_ai.training.trainer.parallel.group import Group
+from rotopaint_ai.training.trainer.recipe import override
+from rotopaint_ai.training.trainer.task import Task
+from rotopaint_ai.training.trainer.trainer import Trainer
+
+TINY = ["widths=[8, 8, 8, 8, 8]", "neck=8", "batch=2", "bf16=false"]
+META = torch.device("meta")
+
+
+def landmarks(faces: Path) -> Task[Any, Any]:
+    sizes = ["fine=8", "input_size=64", "small_size=64", "activations=checkpoint"]
+    config, data = override(PackConfig(), [*TINY, *sizes]), read_dataset(faces)
+    memory = load_pictures(data, side_px=80, margin=1.3)
+    return LandmarkTask(
+        config, build_net(config, 4), LandmarkData(memory, memory, np.ones(4, np.float32), (1, 0, 2, 3))
+    )
+
+
+def detector(faces: Path) -> Task[Any, Any]:
+    config = override(DetectorConfig(), [*TINY, "width=128", "height=64"])
+    t = np.linspace(0, 2 * np.pi, 40, endpoint=False)
+    outline = np.stack((60 + 20 * np.cos(t), 32 + 20 * np.sin(t)), 1)
+    face = Face(outline, np.column_stack((outline[::8], np.ones(5))), 1.0)
+    scene = Scene(np.full((64, 128, 3), 60, np.uint8), (face,), "train", "made up")
+    return DetectorTask(config, build_detector(config), [scene, scene])
+
+
+def segmentation(faces: Path) -> Task[Any, Any]:
+    config = override(SegmentationConfig(), [*TINY, "shape=8", "input_size=64", "window=64"])
+    outline = np.array([[10.0, 10], [90, 10], [90, 90], [10, 90]])
+    view = View(np.zeros((100, 100, 3), np.uint8), np.zeros((100, 100), np.uint8), outline, outline, "train", "made up")
+    return SegmentationTask(config, build_opinion(config), [view])
+
+
+def seam(faces: Path) -> Task[Any, Any]:
+    return SeamTask(SeamConfig(batch=2), SeamNet(), Examples.of(read_dataset(faces)))
+
+
+def fill(faces: Path) -> Task[Any, Any]:
+    draw = np.random.default_rng(0)
+    strip, light = draw.random((3, 16, 32, 11), np.float32), draw.random((3, 5, 16, 32, 3), np.float32)
+    strips = Strips(strip, light, np.ones((3, 16, 32), bool))
+    return FillTask(FillConfig(batch=2), FillNet(), strips, strips)
+
+
+@pytest.mark.parametrize("make", [landmarks, detector, segmentation, seam, fill])
+def test_a_step_keeps_everything_on_the_rank_s_device(
+    make: Callable[[Path], Task[Any, Any]], faces: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch.Tensor, "__float__", lambda value: 1.0)  # there are no values to look at
+    monkeypatch.setattr(torch.Tensor, "__bool__", lambda value: True)
+    task = make(faces)
+    config = task.config  # type: ignore[attr-defined]
+    trainer = Trainer(config, task, tmp_path, Group(device=META))
+    batch = trainer.make_batch(0)
+    trainer.step(batch, 0.0)
+    trainer.step(batch, 0.0)
+    assert trainer.at == 2
+    state = [value for entry in trainer.optimiser.state.values() for value in entry.values() if value.ndim]
+    assert {value.device.type for value in (*trainer.net.parameters(), *trainer.average.net.parameters(), *state)} == {
+        "meta"
+    }
+    here = replace(trainer.moment(0), group=Group())
+    with pytest.raises(RuntimeError, match="device"):  # the network is there, the batch is here
+        trainer.gradients(task.to_device(batch, here), here)

@@ -1,0 +1,86 @@
+"""A training that is killed in mid-epoch, as a power cut would, and resumed ends in the very same weights."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from rotopaint_ai.training.models.landmarks.config import load_config
+from rotopaint_ai.training.pack.prepare import prepare
+from rotopaint_ai.training.trainer.allocator import DONE
+from rotopaint_ai.training.trainer.trainer import CHECKPOINT, Trainer
+
+SETTINGS = (
+    *("minutes=null", "steps=16", "batch=4", "eval_every=2", "input_size=64", "small_size=32", "small_share=0.3"),
+    *("widths=[8, 8, 16, 16, 16]", "neck=16", "fine=8", "window=5", "threads=1", "learn_all=0.3"),
+    "eval_limit=2",
+)
+
+
+DEADLY = """
+import os, signal, sys
+from rotopaint_ai.training.trainer import trainer
+
+name, at = sys.argv.pop(1), int(sys.argv.pop(1))
+alive = getattr(trainer.Trainer, name)
+
+def deadly(self, *given):
+    alive(self, *given)
+    if self.at == at:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+setattr(trainer.Trainer, name, deadly)
+from rotopaint_ai.cli import main
+sys.exit(main())
+"""  # the command line, killed as soon as its run has done something at a step
+
+
+def command(data: Path, out: Path, *more: str) -> list[str]:
+    words = ["train", str(data), "--out", str(out), "--init", "none", "--events", "--strategy", "single", *more]
+    return [*words, *(w for s in SETTINGS for w in ("--set", s))]
+
+
+def killed_at(words: list[str], deed: str, step: int) -> list[int]:
+    """Run until the training has taken (`step`) or saved (`save`) a step, then signal 9; the steps told before."""
+    environment = {**os.environ, DONE: "1", "OMP_NUM_THREADS": "1"}  # DONE: it stays the process that it was born as
+    told = subprocess.run([sys.executable, "-c", DEADLY, deed, str(step), *words], env=environment, stdout=-1)
+    assert told.returncode == -9
+    events = [json.loads(line) for line in told.stdout.splitlines()]
+    return [event["step"] for event in events if event["event"] == "progress"]
+
+
+def state_of(run: Path) -> dict[str, Any]:
+    state: dict[str, Any] = torch.load(run / CHECKPOINT, weights_only=True)
+    return state
+
+
+def flat(value: Any) -> list[Any]:
+    """Tensors and numbers of nested tables and lists, in order."""
+    if isinstance(value, dict):
+        return [leaf for key in value for leaf in flat(value[key])]
+    return [leaf for item in value for leaf in flat(item)] if isinstance(value, list | tuple) else [value]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="wants signal 9")
+def test_killed_in_mid_epoch_and_resumed_equals_not_killed(faces: Path, tmp_path: Path) -> None:
+    # 22 samples by fours: an epoch is five and a half steps
+    ready = prepare([faces], load_config(None, SETTINGS), "none")
+    (tmp_path / "whole").mkdir()
+    Trainer(ready.config, ready.task, tmp_path / "whole").fit()
+    words = command(faces, tmp_path / "parts")
+    assert killed_at(words, "step", 7) == [2, 4, 6]  # the seventh is lost, and taken again
+    assert not (tmp_path / "parts").exists()
+    assert state_of(tmp_path / "parts.run")["at"] == 6
+    assert killed_at([*words, "--resume"], "save", 16) == [*range(8, 16, 2)]  # once more, before the pack is made
+    whole, parts = state_of(tmp_path / "whole"), state_of(tmp_path / "parts.run")
+    assert whole["at"] == parts["at"] == 16
+    for name in ("net", "ema", "best_state", "optimiser"):
+        for one, two in zip(flat(whole[name]), flat(parts[name]), strict=True):
+            assert torch.equal(one, two) if isinstance(one, torch.Tensor) else one == two, name

@@ -1,0 +1,106 @@
+"""A studio's own parts come from its own file, which a recipe names; the package stays as it is."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from rotopaint_ai.errors import UsageError
+from rotopaint_ai.inference.models import open_models
+from rotopaint_ai.inference.pack import load_pack
+from rotopaint_ai.training.pack.network import TrainOptions, task_of, train_network
+from rotopaint_ai.training.pack.train import train
+
+HEAD = '''
+"""Landmarks straight from the pooled pyramid: no heat-maps."""
+import torch
+from torch import nn
+from rotopaint_ai.training.models.landmarks.losses import LOSSES
+from rotopaint_ai.training.models.landmarks.net import HEADS, LandmarkNet, Prediction
+
+
+class Pooled(LandmarkNet):
+    def __init__(self, n_landmarks, **pyramid):
+        super().__init__(**pyramid)
+        self.n_landmarks = n_landmarks
+        self.out = nn.Linear(pyramid["neck"], 6 * n_landmarks)
+
+    def locate(self, features, neck, jitter):
+        said = self.out(neck.float().mean((2, 3))).unflatten(1, (self.n_landmarks, 6))
+        side = 4 * neck.shape[3]
+        return Prediction(said[..., :2].sigmoid() * side, said[..., 2], said[..., 3], said[..., 4:])
+
+
+@HEADS.register("pooled")
+def build(n_landmarks, config):
+    return Pooled(n_landmarks, **config.pyramid())
+
+
+@LOSSES.register("far")
+def far(said, target):
+    return (said.points - target.points).abs().sum(2)
+'''
+RECIPE = """
+plugins: [myhead.py]
+head: pooled
+losses: {far: 1.0, coarse_heat: 0, coarse_place: 0, fine_heat: 0}
+input_size: 64
+small_size: 64
+widths: [8, 8, 8, 8, 8]
+neck: 8
+minutes: null
+steps: 2
+batch: 4
+threads: 1
+prior: false
+"""
+NETWORK = """
+from dataclasses import dataclass
+from rotopaint_ai.training.models.seam.task import SeamConfig, SeamTask
+from rotopaint_ai.training.trainer.task import NETWORKS, Network
+
+
+@dataclass(frozen=True, slots=True)
+class MyConfig(SeamConfig):
+    task: str = "my-seams"
+
+
+NETWORKS.register("my-seams")(Network(MyConfig(), SeamTask.prepare, file="my.onnx", card=("my",)))
+"""
+
+
+def test_a_head_and_a_loss_of_a_studio_train_into_a_pack(faces: Path, tmp_path: Path) -> None:
+    (tmp_path / "myhead.py").write_text(HEAD)
+    (tmp_path / "mine.yaml").write_text(RECIPE)
+    report = train([faces], tmp_path / "pack", recipe=tmp_path / "mine.yaml", init="none")
+    found = open_models(load_pack(report.pack), device="cpu", threads=1)
+    assert found is not None
+    assert max(report.parity.values()) < 0.01
+    assert "head: pooled" in (tmp_path / "pack" / "recipe.yaml").read_text()
+
+
+def test_a_network_of_a_studio_trains_by_the_same_door(faces: Path, tmp_path: Path) -> None:
+    (tmp_path / "mynet.py").write_text(NETWORK)
+    recipe = tmp_path / "my.yaml"
+    recipe.write_text("task: my-seams\nplugins: [mynet.py]\nminutes: null\nsteps: 1\nbatch: 2\n")
+    assert task_of(str(recipe)) == "my-seams"
+    train_network("my-seams", TrainOptions([str(faces)], tmp_path / "my.onnx", str(recipe)))
+    assert json.loads((tmp_path / "my.json").read_text())["steps"] == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("plugins: mine.py", "plugins is 'mine.py'; wanted a list of Python files"),
+        ("plugins: [nowhere.py]", "no such Python file; give its place beside the recipe"),
+        ("plugins: [broken.py]", "ZeroDivisionError: division by zero; mend it, or take it out"),
+    ],
+)
+def test_plugins_that_cannot_be_run_are_told(text: str, said: str, tmp_path: Path) -> None:
+    (tmp_path / "broken.py").write_text("1 / 0\n")
+    (tmp_path / "mine.yaml").write_text(text)
+    with pytest.raises(UsageError, match=re.escape(said)):
+        task_of(str(tmp_path / "mine.yaml"))

@@ -1,0 +1,102 @@
+"""What binds a training is said of it."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from rotopaint_ai.errors import TrainingError
+from rotopaint_ai.training.data.dataset import load_pictures, read_dataset
+from rotopaint_ai.training.models.landmarks.config import PackConfig
+from rotopaint_ai.training.models.landmarks.task import LandmarkData, LandmarkTask, build_net
+from rotopaint_ai.training.trainer import checkpoint
+from rotopaint_ai.training.trainer.checkpoint import read_checkpoint, write_checkpoint
+from rotopaint_ai.training.trainer.log import Row, Window
+from rotopaint_ai.training.trainer.profile import profile
+from rotopaint_ai.training.trainer.recipe import override
+from rotopaint_ai.training.trainer.trainer import Trainer
+
+TINY = ["widths=[8,8,8,8,8]", "neck=8", "fine=8", "batch=4", "input_size=64", "small_size=64", "learn_all=0"]
+
+
+def _row(minutes: float, waiting: float, copying: float, talking: float) -> Row:
+    shares = {"waiting_share": waiting, "copying_share": copying, "talking_share": talking}
+    return Row(1, minutes, 0.0, 0.0, 10.0, 1e-3, **shares, busy_share=0.8, copied_gb_per_s=2.0)
+
+
+@pytest.mark.parametrize(
+    ("shares", "reading", "activations", "said"),
+    [
+        ((0.1, 0.1, 0.1), 0.9, "keep", "arithmetic"),
+        ((0.6, 0.1, 0.1), 0.9, "keep", "reading and decoding pictures"),
+        ((0.6, 0.1, 0.1), 0.1, "keep", "augmentation"),
+        ((0.1, 0.5, 0.1), 0.1, "keep", "copying"),
+        ((0.1, 0.1, 0.6), 0.1, "keep", "gradients"),
+        ((0.1, 0.1, 0.1), 0.1, "offload", "memory (activations: offload)"),
+    ],
+)
+def test_the_largest_share_binds(shares: Any, reading: float, activations: str, said: str) -> None:
+    found = profile([_row(1, *shares)], device="processor", activations=activations, reading_share=reading, remote=0.25)
+    assert found is not None
+    assert found.bound_by == said
+    assert found.computing == pytest.approx(1 - sum(shares))
+    assert found.line().startswith(f"bound by {said}: ")
+    assert found.line().endswith(
+        "copying at 2.00 GB/s, " + f"{shares[2]:.1%} gradients; processor busy 80%; 25% of memory on other NUMA nodes"
+    )
+
+
+def test_lines_of_the_log_weigh_by_their_minutes() -> None:
+    rows = [_row(1, 0.9, 0, 0), _row(4, 0.1, 0, 0)]  # one minute, then three
+    found = profile(rows, device="processor", activations="keep", reading_share=0)
+    assert found is not None
+    assert found.waiting == pytest.approx(0.3)
+    assert profile([], device="processor", activations="keep", reading_share=0) is None
+
+
+def test_a_window_tells_how_busy_the_device_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = iter([10.0, 14.0])
+    monkeypatch.setattr("time.perf_counter", lambda: next(clock))
+    busy = iter([1.0, 3.0, 7.0])
+    window = Window(lambda: next(busy), threads=2)
+    window.add(0.5, 8, taken=3.0, waited=1.0, copied=0.5, n_bytes=10**9)
+    row = window.row(1, 0.1, 0.5, 1e-3, 0.4)
+    assert (row.busy_share, row.copied_gb_per_s) == (0.75, 2.0)  # 6 s of two threads' 8; 1 GB in half a second
+    assert (row.waiting_share, row.copying_share, row.talking_share) == (0.25, 0.125, 0.1)
+
+
+def test_a_training_says_what_bound_it(faces: Path, tmp_path: Path) -> None:
+    recipe, data = override(PackConfig(), [*TINY, "minutes=null", "steps=2", "eval_every=1"]), read_dataset(faces)
+    memory = load_pictures(data.subset(data.rows_of("train")), side_px=80, margin=1.3)
+    faces_data = LandmarkData(memory, memory, np.ones(4, np.float32), (1, 0, 2, 3))
+    found = Trainer(recipe, LandmarkTask(recipe, build_net(recipe, 4), faces_data), tmp_path).fit().profile
+    assert found is not None
+    assert found.waiting + found.copying + found.talking + found.computing == pytest.approx(1)
+    assert found.device == "processor"
+    assert found.copied_gb_per_s > 0
+    assert 0 < (found.busy or 0) <= 1
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="writes to Linux's disk that is always full")
+def test_a_full_disk_is_one_line_and_the_checkpoint_before_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "checkpoint.pt"
+    write_checkpoint(path, {"at": 1})
+
+    @contextlib.contextmanager
+    def full(path: Path) -> Iterator[Path]:
+        yield Path("/dev/full")
+
+    monkeypatch.setattr(checkpoint, "replacing", full)
+    with pytest.raises(
+        TrainingError, match=r"checkpoint.pt: cannot be written \(.+\); make room and go on with --resume"
+    ):
+        write_checkpoint(path, {"at": 2, "net": torch.zeros(100_000)})
+    assert read_checkpoint(path) == {"at": 1}

@@ -1,0 +1,155 @@
+"""The training loop of every network: what its checkpoints are good for, and that a stop loses no step."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+import torch
+from torch import Tensor, nn
+
+from rotopaint_ai.errors import CancelledError, TrainingError, UsageError
+from rotopaint_ai.training.data.fingerprint import data_print
+from rotopaint_ai.training.trainer.config import TrainConfig
+from rotopaint_ai.training.trainer.log import Row
+from rotopaint_ai.training.trainer.task import Moment, Task
+from rotopaint_ai.training.trainer.trainer import CHECKPOINT, Trainer
+
+CONFIG = TrainConfig(name="small", minutes=None, steps=10, eval_every=5, bf16=False)
+
+
+class Small(nn.Module):
+    """One layer and a batch norm, whose running means a bad batch spoils."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer, self.norm = nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Normed features."""
+        found: Tensor = self.norm(self.layer(x))
+        return found
+
+
+class SmallTask(Task[Small, npt.NDArray[np.float32]]):
+    """Random pictures; a step's batch may be spoilt."""
+
+    def __init__(self, spoilt_at: int = -1, data: float = 0.0) -> None:
+        torch.manual_seed(0)
+        self.net, self.spoilt_at, self.data = Small(), spoilt_at, data
+
+    def arrays(self) -> list[npt.NDArray[Any]]:
+        return [np.array([self.data])]
+
+    def make_batch(self, moment: Moment) -> npt.NDArray[np.float32]:
+        crops = np.random.default_rng(moment.step).standard_normal((2, 3, 8, 8)).astype(np.float32)
+        return crops * np.float32("nan") if moment.step == self.spoilt_at else crops
+
+    def to_device(self, batch: npt.NDArray[np.float32], moment: Moment) -> Tensor:
+        return torch.from_numpy(batch).to(moment.device)
+
+    def loss(self, net: Small, inputs: Tensor, moment: Moment) -> tuple[Tensor, dict[str, float]]:
+        return net(inputs).square().mean(), {"all": 1.0}
+
+
+def trainer(folder: Path, *, spoilt_at: int = -1, data: float = 0.0) -> Trainer[Small, npt.NDArray[np.float32]]:
+    return Trainer(CONFIG, SmallTask(spoilt_at, data), folder)
+
+
+def test_a_loss_that_is_no_number_leaves_the_checkpoint_before_it(tmp_path: Path) -> None:
+    with pytest.raises(TrainingError, match="step 7: the loss is no longer a number"):
+        trainer(tmp_path, spoilt_at=7).fit()
+    state = torch.load(tmp_path / CHECKPOINT, weights_only=True)
+    assert state["at"] == 5
+    assert torch.isfinite(state["net"]["norm.running_mean"]).all()
+
+
+def test_a_stop_keeps_the_step_and_going_on_ends_in_the_same_weights(tmp_path: Path) -> None:
+    (tmp_path / "whole").mkdir()
+    (tmp_path / "parts").mkdir()
+    whole = trainer(tmp_path / "whole").fit()
+    asked = 0
+
+    def check() -> None:
+        nonlocal asked
+        asked += 1
+        if asked == 9:  # asked before each step: eight are done, three since the last evaluation
+            raise CancelledError("stop")
+
+    with pytest.raises(CancelledError):
+        trainer(tmp_path / "parts").fit(check=check)
+    assert torch.load(tmp_path / "parts" / CHECKPOINT, weights_only=True)["at"] == 8
+    rows: list[Row] = []
+    parts = trainer(tmp_path / "parts").fit(resume=True, report=rows.append)
+    assert [row.step for row in rows] == [10]
+    for one, two in zip(whole.net.state_dict().values(), parts.net.state_dict().values(), strict=True):
+        assert torch.equal(one, two)
+
+
+def test_a_recipe_of_an_older_version_is_still_the_same_recipe(tmp_path: Path) -> None:
+    first = trainer(tmp_path)
+    first.save()
+    state = torch.load(tmp_path / CHECKPOINT, weights_only=True)
+    older = "task: pack\nname: small\nminutes: null\nsteps: 10\nlog_every: 5\nbf16: false\n"
+    torch.save({**state, "recipe": older}, tmp_path / CHECKPOINT)
+    trainer(tmp_path).load()
+    torch.save({**state, "recipe": older + "batch: 4\n"}, tmp_path / CHECKPOINT)
+    with pytest.raises(TrainingError, match="another recipe"):
+        trainer(tmp_path).load()
+
+
+def test_a_checkpoint_of_something_else_is_refused_in_a_line(tmp_path: Path) -> None:
+    torch.save({"x": 1}, tmp_path / CHECKPOINT)
+    with pytest.raises(TrainingError, match="another recipe; train again without --resume"):
+        trainer(tmp_path).load()
+    torch.save({"recipe": CONFIG.to_yaml()}, tmp_path / CHECKPOINT)
+    with pytest.raises(TrainingError, match="another version, or from data with other landmarks; train again"):
+        trainer(tmp_path).load()
+
+
+@pytest.mark.parametrize("content", [b"", b"no checkpoint" * 40, "a list"], ids=["empty", "damaged", "of another kind"])
+def test_a_checkpoint_that_is_none_is_told_without_a_librarys_advice(tmp_path: Path, content: bytes | str) -> None:
+    path = tmp_path / CHECKPOINT
+    path.write_bytes(content) if isinstance(content, bytes) else torch.save([content], path)
+    with pytest.raises(TrainingError) as refused:
+        trainer(tmp_path).load()
+    told = "cannot be read, it is damaged or no checkpoint; train again without --resume"
+    assert str(refused.value) == f"{path}: {told}"
+
+
+def test_other_data_under_the_same_recipe_are_not_gone_on_from(tmp_path: Path) -> None:
+    trainer(tmp_path, data=1).save()
+    trainer(tmp_path, data=1).load()
+    with pytest.raises(TrainingError, match="was made from other data; train again without --resume"):
+        trainer(tmp_path, data=2).load()
+
+
+def test_data_are_told_apart_by_shape_kind_bytes_and_order() -> None:
+    one, two = np.zeros((2, 3), np.float32), np.ones((2, 3), np.float32)
+    assert data_print([one, two]) == data_print([one.copy(), two[::-1][::-1]])
+    others: list[list[npt.NDArray[Any]]] = [
+        [two, one],
+        [one],
+        [one.reshape(3, 2), two],
+        [one.astype(np.float64), two],
+    ]
+    assert len({data_print(each) for each in ([one, two], *others)}) == 5
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"warmup": 1.0}, "warmup 1.0: wanted 0 to 0.9"),
+        ({"weight_decay": -0.1}, "weight_decay -0.1"),
+        ({"clip": 0.0}, "clip 0.0"),
+        ({"learning_rate": 3.0}, "learning_rate 3.0"),
+        ({"seed": -1}, "seed -1"),
+    ],
+)
+def test_fields_out_of_range_are_named(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(UsageError, match=re.escape(message)):
+        TrainConfig(**changes)
