@@ -77,7 +77,7 @@ class RunJob:
     as a layer of its own. `threads` 0 uses every core. `key_tolerance_px` 0 keeps one key per frame; above 0 keys are
     reduced to that curve deviation. `project` is a project file whose human keys and seam settings stand, and that
     takes the results, unless it is only read (`leave_project`). `overwrite` takes over a folder of another plate or
-    job, and files in it that we did not write.
+    job, and files in it that we did not write. `force` paints what the landmark model doubts to be a face.
     """
 
     plates: str
@@ -97,6 +97,7 @@ class RunJob:
     project: str | None = None
     leave_project: bool = False
     overwrite: bool = False
+    force: bool = False
 
     def __post_init__(self) -> None:
         if not self.crops:
@@ -156,6 +157,7 @@ _SCALARS: dict[str, tuple[type, ...]] = {
     "project": _OPTIONAL_TEXT,
     "leave_project": (bool,),
     "overwrite": (bool,),
+    "force": (bool,),
 }
 
 

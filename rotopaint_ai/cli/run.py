@@ -32,6 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--no-clean", action="store_true", help="write no clean plates")
     parser.add_argument("--patch", action="store_true", help="also write the paint as premultiplied RGBA to DIR/patch")
     add_overwrite(parser)
+    parser.add_argument("--force", action="store_true", help="paint what the model doubts to be a face, too")
     parser.add_argument("--resume", action="store_true", help="go on where a stopped run of the same job ended")
     parser.add_argument(
         "--project",
@@ -91,6 +92,7 @@ def execute(arguments: argparse.Namespace) -> int:
         project=arguments.project,
         leave_project=arguments.leave_project,
         overwrite=arguments.overwrite,
+        force=arguments.force,
     )
     return do(job, events=arguments.events)
 

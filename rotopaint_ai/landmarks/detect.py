@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from math import log
+from math import inf, log
 from statistics import median
 
 import numpy as np
@@ -28,6 +28,7 @@ _SEARCH_SCALES = (1.0, 1.6)
 _PROPOSE_SHARES = (0.9, 0.55, 0.33)  # crop sides tried by `propose`, as shares of the plate's height
 _PROPOSE_BEST = 4
 _BATCH = 8
+_EVIDENCE = 8  # exposures after which it is settled that a shot shows a face
 _MEMORY = 25  # accepted frames from which the usual expected error is taken
 
 
@@ -43,6 +44,7 @@ class LostLimits:
     off_plate: float = 0.75  # share of landmarks where the plate has no pixels
     smallest: float = 0.25  # longest side of the landmarks' box
     largest: float = 1.6
+    doubt: float = inf  # median doubt of the first exposures of a shot, from which on it shows no face at all
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -86,6 +88,8 @@ class Follower:
     holds: HoldFinder | None = field(default_factory=HoldFinder)
     _previous: FrameLandmarks | None = None
     _usual: deque[float] = field(default_factory=lambda: deque(maxlen=_MEMORY))
+    _doubts: deque[float] = field(default_factory=lambda: deque(maxlen=_EVIDENCE))
+    _is_a_face: bool = False
 
     def step(
         self, frame: int, rgb: Picture, origin: tuple[int, int] = (0, 0), hand: Hand | None = None
@@ -97,7 +101,7 @@ class Follower:
             reason = self._previous.lost
         else:
             reading, reason = self._find(frame, rgb, origin)
-            reason = reason or self._off_plate(reading, rgb, origin)
+            reason = reason or self._off_plate(reading, rgb, origin) or self._doubtful(reading)
             if self.holds is not None:
                 self.holds.start(rgb, origin, reading.crop)
         landmarks = FrameLandmarks(
@@ -183,6 +187,17 @@ class Follower:
         if float(reading.visible_L.mean()) < limits.visible:
             return f"only {float(reading.visible_L.mean()):.0%} of the landmarks can be seen"
         return self._misshapen(reading)
+
+    def _doubtful(self, reading: _Reading) -> str | None:
+        """Whether a shot's exposures so far look like no face; settled once enough of them looked like one."""
+        if self._is_a_face:
+            return None
+        self._doubts.append(reading.doubt)
+        doubt = median(self._doubts)
+        if doubt > self.limits.doubt:
+            return f"the model doubts that this is a face ({doubt:.1%}, faces stay below {self.limits.doubt:.1%})"
+        self._is_a_face = len(self._doubts) == _EVIDENCE
+        return None
 
     def _off_plate(self, reading: _Reading, rgb: Picture, origin: tuple[int, int]) -> str | None:
         height, width = rgb.shape[:2]

@@ -72,10 +72,11 @@ def finalise(plan: Plan, state: RunState, sink: Sink, *, wall_s: float, n_new: i
         report=report,
     )
     if outcome.lost:
-        where = f"face not found at {summarise(outcome.lost)}"
+        where = f"face not found at {summarise(outcome.lost)} ({_reason(records)})"
         sink(
             warning(
-                f"{where}; mattes are empty there and the clean plate is the plate; add a box: --crop FRAME:X,Y,W,H"
+                f"{where}; mattes are empty there and the clean plate is the plate; add a box: --crop FRAME:X,Y,W,H, "
+                "or --force where there is a face"
             )
         )
     for exported in exports:
@@ -85,6 +86,12 @@ def finalise(plan: Plan, state: RunState, sink: Sink, *, wall_s: float, n_new: i
         sink(warning(doubt))
     sink(_finished(outcome, content))
     return outcome
+
+
+def _reason(records: Sequence[FrameRecord]) -> str:
+    """Why most frames without a face have none."""
+    reasons = [record.message or "" for record in records if record.status == "lost"]
+    return max(sorted(set(reasons)), key=reasons.count)
 
 
 class Counted:

@@ -96,6 +96,7 @@ def command(job: RunJob) -> str:
         words += [option, value] if value is not None else []
     words += [] if job.clean else ["--no-clean"]
     words += ["--patch"] if job.patch else []
+    words += ["--force"] if job.force else []
     return shlex.join(words)
 
 

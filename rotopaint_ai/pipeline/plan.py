@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +33,11 @@ LOOKS = 8  # frames of a shot in which 'auto' looks for faces; the tracker follo
 # Expected error, as a share of the crop, up to which landmarks are those of a face. On 68 plates of the stage on which
 # nothing was trained it is at most 0.055 in the 70 faces that the detector finds, at least 0.085 in 8 other finds.
 READABLE = 0.07
+# Doubt (expected error as a share of the crop, over the share of landmarks that are seen) up to which a face is one. On
+# 120 faces of the stage on which nothing was trained 9 lie above, turned away or behind something; of 133 windows
+# without a face none lies below 0.069. Packs that err more doubt more: four times their own median error is allowed.
+DOUBT = 0.045
+DOUBT_PER_ERROR = 4.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +65,11 @@ class Plan:
         """What decides the names of files."""
         return Format.of(self.plate)
 
+    @property
+    def doubt(self) -> float:
+        """From which doubt on the shot shows no face."""
+        return inf if self.job.force else doubt_limit(self.pack.card)
+
     def claim(self) -> FolderClaim:
         """What the run wants of its folder. Jobs are different ones where their crops or packs are; in a
         project both may change."""
@@ -70,7 +82,7 @@ class Plan:
 
     def fingerprint(self) -> dict[str, Any]:
         """What decides the result, as JSON values: the words of `run_state`."""
-        job = self.job
+        job, forced = self.job, ["force"] if self.job.force else []
         return {
             "rotopaint": [__version__, code_digest()],
             "plate": [self.plate.name, self.plate.suffix, self.plate.width, self.plate.height, self.plate.colourspace],
@@ -79,7 +91,7 @@ class Plan:
                 f"{frame}:{crop.x:g},{crop.y:g},{crop.side:g}" for frame, crop in sorted(self.crops.keys.items())
             ],
             "pack": dict(self.pack.card["files"]),
-            "settings": [job.clean, job.method, job.patch, self.models.detect.session.device],
+            "settings": [job.clean, job.method, job.patch, self.models.detect.session.device, *forced],
         }
 
 
@@ -98,10 +110,22 @@ def make_plan(job: RunJob) -> Plan:
     models = open_models(load_pack(job.model), device=job.device, threads=max(1, threads // 2))
     if job.clean:
         check_method(job.method, has_model=models.fill is not None)
-    crops, note = propose_crop(plate, frames, models) if keys == AUTO else (keys, None)
+    crops, note = (
+        propose_crop(plate, frames, models, doubt=inf if job.force else None) if keys == AUTO else (keys, None)
+    )
     work = overrides_for(job)
     models = replace(models, pack=replace(models.pack, sheet=work.sheet(models.pack.sheet)))
     return Plan(job, Path(job.out), plate, models, frames, missing, crops, threads, work, note)
+
+
+def doubt_limit(card: Mapping[str, Any]) -> float:
+    """From which doubt on a pack's landmark model sees no face; infinite where its card does not say how well it reads
+    held-out ones."""
+    try:
+        error_share = float(card["metrics"]["landmarks_percent"]["median"]) / 100 / float(card["crop_margin"])
+    except (KeyError, TypeError, ValueError):
+        return inf
+    return max(DOUBT, DOUBT_PER_ERROR * error_share)
 
 
 def choose_frames(plate: Plate, text: str | None) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -133,11 +157,15 @@ def _check_crops(keys: CropKeys, plate: Plate) -> None:
             )
 
 
-def propose_crop(plate: Plate, frames: tuple[int, ...], models: Models) -> tuple[CropKeys, str | None]:
+def propose_crop(
+    plate: Plate, frames: tuple[int, ...], models: Models, *, doubt: float | None = None
+) -> tuple[CropKeys, str | None]:
     """Crops round the largest face, found by the pack's detector in some frames, and what to tell of that.
 
-    A pack without a detector has its landmark model search the first frame. Raises: CropError where there is no face.
+    A pack without a detector has its landmark model search the first frame. `doubt`: up to which a find is a face;
+    None: as the pack's card has it. Raises: CropError where there is no face.
     """
+    doubt = doubt_limit(models.pack.card) if doubt is None else doubt
     find = open_detector(models.pack)
     if find is None:
         return _proposed_by_landmarks(plate, frames, models), None
@@ -151,7 +179,7 @@ def propose_crop(plate: Plate, frames: tuple[int, ...], models: Models) -> tuple
             refused = refused or error
             continue
         found = find_faces(looked.rgb, looked.origin, find, to_display)
-        seen[frame] = [face for face in found if _is_readable(face, looked, models)]
+        seen[frame] = [face for face in found if _is_readable(face, looked, models, doubt)]
         n_others += len(found) - len(seen[frame])
     if refused is not None and not seen:
         raise refused
@@ -164,7 +192,7 @@ def propose_crop(plate: Plate, frames: tuple[int, ...], models: Models) -> tuple
     return face.keys(), face.note
 
 
-def _is_readable(face: FaceFound, frame: Frame, models: Models) -> bool:
+def _is_readable(face: FaceFound, frame: Frame, models: Models, doubt: float) -> bool:
     """Whether the landmark model reads a face where the detector sees one."""
     crop, pack = face.crop(), models.pack
     for _ in range(2):  # the second time in the crop that the first one asks for, as in a run
@@ -172,7 +200,7 @@ def _is_readable(face: FaceFound, frame: Frame, models: Models) -> bool:
             frame.rgb, frame.origin, [crop], detect=models.detect, size_px=pack.input_size, display=to_display
         )
         crop = around(reading.points_LC, margin=pack.crop_margin)
-    return reading.is_finite and reading.error_share <= READABLE
+    return reading.is_finite and reading.error_share <= READABLE and reading.doubt <= doubt
 
 
 def _others(count: int) -> str:

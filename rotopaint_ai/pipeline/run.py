@@ -133,7 +133,7 @@ def _start(plan: Plan, state: RunState, models: Mapping[str, object]) -> Snapsho
     for frame in gone:
         del state.finished[frame]
     snapshot = None if gone else load_snapshot(state.snapshot_path, models)
-    return snapshot or Snapshot(0, FaceTracker(plan.models, plan.crops, Gallery(plan.frames)))
+    return snapshot or Snapshot(0, FaceTracker(plan.models, plan.crops, Gallery(plan.frames), doubt=plan.doubt))
 
 
 def _is_to_be_remade(record: FrameRecord, plan: Plan) -> bool:

@@ -6,6 +6,7 @@ L landmarks, P control points of all shapes.
 from __future__ import annotations
 
 from dataclasses import replace
+from math import inf
 from typing import Any, cast
 
 import numpy as np
@@ -14,7 +15,7 @@ import numpy.typing as npt
 from rotopaint_ai.crops import Crop, CropKeys
 from rotopaint_ai.inference.models import Models
 from rotopaint_ai.landmarks.dejitter import Dejitter
-from rotopaint_ai.landmarks.detect import Follower
+from rotopaint_ai.landmarks.detect import Follower, LostLimits
 from rotopaint_ai.landmarks.track import FrameLandmarks
 from rotopaint_ai.pipeline.clock import Times, timed
 from rotopaint_ai.pipeline.executor import SettledFrames
@@ -56,7 +57,8 @@ class LazyRgb:
 class FaceTracker:
     """Frames in order go in, settled frames come out. Holds plain values and arrays and the pack's models only."""
 
-    def __init__(self, models: Models, crops: CropKeys, gallery: Gallery) -> None:
+    def __init__(self, models: Models, crops: CropKeys, gallery: Gallery, *, doubt: float = inf) -> None:
+        """`doubt`: from which on the model's own doubt says that a shot shows no face."""
         self._sheet = models.pack.sheet
         self._predict = ShapePredictor(models.pack.sheet, models.predict_shapes)
         self._gallery = gallery
@@ -67,6 +69,7 @@ class FaceTracker:
             to_display,
             margin=models.pack.crop_margin,
             mirror=models.pack.mirror,
+            limits=LostLimits(doubt=doubt),
         )
         self._dejitter = Dejitter()
         self.reach: Area | None = None  # see `executor.Tracker`

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
 
 from rotopaint_ai.crops import Box, CropKeys
 from rotopaint_ai.errors import CropError
-from rotopaint_ai.landmarks.detect import Follower, propose
+from rotopaint_ai.landmarks.detect import Follower, LostLimits, propose
 
 from .dots import FACE, HEIGHT, SIZE, WIDTH, Picture, detect, plate
 
@@ -148,3 +150,33 @@ def test_a_mirrored_reading_of_something_else_is_not_taken() -> None:
     box = Box(60, 50, 90, 90)  # dots are known by their colour: the pairs that `mirror` names are not there
     wrong = Follower(detect, SIZE, CropKeys({1001: box.crop()}), display=lambda rgb: rgb, mirror=(1, 0, 2))
     np.testing.assert_allclose(wrong.step(1001, plate(100, 90)).points_LC, FACE + (100, 90), atol=0.15)
+
+
+def doubted(errors: Sequence[float], limit: float) -> list[bool]:
+    """Whether frames that the model reads with these expected errors (shares of the crop) are lost."""
+    left = list(errors)
+
+    def unsure(crops: Picture) -> tuple[Picture, Picture, Picture]:
+        points, error, seen = detect(crops)
+        return points, np.full_like(error, left[0] * SIZE), np.ones_like(seen)
+
+    box = Box(55, 45, 90, 90)
+    limits = LostLimits(doubt=limit, error_ratio=100.0)
+    follow = Follower(unsure, SIZE, CropKeys({1: box.crop()}), display=lambda rgb: rgb, limits=limits, holds=None)
+    found = []
+    for frame in range(1, len(errors) + 1):
+        found.append(follow.step(frame, plate(100, 90)).lost is not None)
+        left.pop(0)
+    return found
+
+
+def test_a_shot_that_the_model_doubts_from_the_start_shows_no_face() -> None:
+    assert doubted([0.06] * 12, 0.045) == [True] * 12
+    assert doubted([0.06] * 12, float("inf")) == [False] * 12
+    one_good = [0.06, 0.06, 0.01, *[0.06] * 9]
+    assert doubted(one_good, 0.045) == [True] * 12
+
+
+def test_a_face_is_not_doubted_any_more_after_a_few_exposures() -> None:
+    assert doubted([0.01] * 8 + [0.06] * 12, 0.045) == [False] * 20
+    assert doubted([0.01, 0.06, 0.01, 0.06, 0.01, 0.01, 0.06, 0.01], 0.045) == [False] * 8
