@@ -2,28 +2,30 @@
 
 from __future__ import annotations
 
-import html
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import mean, median
-from typing import Literal
+from typing import Any, Literal
 from urllib.parse import quote
+
+from markupsafe import Markup
 
 from rotopaint_ai.batch.jobs_file import Shot, Show
 from rotopaint_ai.batch.work import Planned
 from rotopaint_ai.files import write_json, write_text
 from rotopaint_ai.frames import summarise
+from rotopaint_ai.report.templates import fill
 
 State = Literal["done", "frames failed", "failed", "waiting"]
 N_WORST = 5
 _STYLE = Path(__file__).with_name("summary.css")
 _SIGN = {
-    "done": "&#10003; done",
+    "done": "\u2713 done",
     "frames failed": "! frames failed",
-    "failed": "&#10007; failed",
-    "waiting": "&#8230; waiting",
+    "failed": "\u2717 failed",
+    "waiting": "\u2026 waiting",
 }
 
 
@@ -117,37 +119,37 @@ def _finished(name: str, out: Path, seconds: float) -> ShotSummary:
 
 def _page(show: Show, shots: Sequence[ShotSummary]) -> str:
     counts = {state: sum(shot.state == state for shot in shots) for state in _SIGN}
-    told = ", ".join(f"{n} {state}" for state, n in counts.items() if n)
-    rows = "\n".join(_row(shot) for shot in shots)
-    return f"""<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><title>{html.escape(show.path.stem)}</title>
-<meta name="viewport" content="width=device-width"><style>{_STYLE.read_text(encoding="utf-8")}</style></head><body>
-<h1>{html.escape(show.path.stem)}</h1>
-<p>{len(shots)} shots: {told}; {sum(shot.frames for shot in shots):,} frames.
-Expected errors are the model's own estimate; seam visibility 1 is no more than the texture beside it.</p>
-<table><thead><tr><th></th><th>Shot</th><th>State</th><th>Frames</th><th>Expected error, px<br>median / worst</th>
-<th>Worst frames</th><th>Seam visibility<br>before &rarr; after</th><th>Work</th></tr></thead><tbody>
-{rows}
-</tbody></table></body></html>
-"""
+    return fill(
+        "rotopaint_ai.batch",
+        "show.html",
+        name=show.path.stem,
+        style=Markup(_STYLE.read_text(encoding="utf-8")),
+        n_shots=len(shots),
+        states=", ".join(f"{n} {state}" for state, n in counts.items() if n),
+        n_frames=f"{sum(shot.frames for shot in shots):,}",
+        shots=[_row(shot) for shot in shots],
+    )
 
 
-def _row(shot: ShotSummary) -> str:
-    name = html.escape(shot.name)
-    link = f'<a href="{quote(shot.report)}">{name}</a>' if shot.report else name
-    picture = f'<img src="{quote(shot.picture)}" alt="{name}" loading="lazy">' if shot.picture else ""
-    errors = f"{shot.median_error_px:g} / {shot.worst[0][1]:.2f}" if shot.worst else ""
-    worst = ", ".join(str(frame) for frame, _ in shot.worst)
-    seam = f"{shot.seam[0]:g} &rarr; {shot.seam[1]:g}" if shot.seam else ""
-    kind = shot.state.replace(" ", "-")
-    cells = (picture, link, f'<span class="{kind}">{_SIGN[shot.state]}</span>{_details(shot)}', str(shot.frames or ""))
-    work = f"{shot.seconds:g} s" if shot.seconds else ""
-    return "<tr>" + "".join(f"<td>{cell}</td>" for cell in (*cells, errors, worst, seam, work)) + "</tr>"
+def _row(shot: ShotSummary) -> dict[str, Any]:
+    return {
+        "name": shot.name,
+        "report": quote(shot.report) if shot.report else "",
+        "picture": quote(shot.picture) if shot.picture else "",
+        "kind": shot.state.replace(" ", "-"),
+        "sign": _SIGN[shot.state],
+        "details": _details(shot),
+        "frames": shot.frames or "",
+        "errors": f"{shot.median_error_px:g} / {shot.worst[0][1]:.2f}" if shot.worst else "",
+        "worst": ", ".join(str(frame) for frame, _ in shot.worst),
+        "seam": f"{shot.seam[0]:g} \u2192 {shot.seam[1]:g}" if shot.seam else "",
+        "work": f"{shot.seconds:g} s" if shot.seconds else "",
+    }
 
 
-def _details(shot: ShotSummary) -> str:
+def _details(shot: ShotSummary) -> list[str]:
     lines = [shot.message] if shot.message else []
     lines += [f"{frame}: {text}" for frame, text in (shot.failed or {}).items()][:4]
     lines += [f"not on disk: {shot.missing}"] if shot.missing else []
     lines += [f"face not found: {shot.lost}"] if shot.lost else []
-    return "".join(f"<p>{html.escape(line)}</p>" for line in lines)
+    return lines

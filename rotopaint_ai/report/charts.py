@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
+from markupsafe import Markup
+
 from rotopaint_ai.frames import summarise
 from rotopaint_ai.report.curves import Chart, Curve, draw
-from rotopaint_ai.report.parts import Json, colours, section
+from rotopaint_ai.report.parts import FigureSection, Json, colours
 
 
-def errors(run: Json) -> str:
+def errors(run: Json) -> FigureSection | None:
     """The expected error of every shape over the frames."""
     names, rows = run["errors"]["shapes"], _by_frame(run["errors"]["by_frame"])
     if not rows:
-        return ""
+        return None
     colour, frames = colours(run["shapes"]), sorted(rows)
     curves = [
         Curve(
@@ -27,39 +29,39 @@ def errors(run: Json) -> str:
     chart = Chart(
         "Expected error per shape", "px", frames, curves, _bands(run), _marks(run), (2.0, "2 px: worth a look")
     )
-    return section(
+    return FigureSection(
         "Expected error per shape",
         "What the models expect to be wrong, in pixels of the plate. Grey bars under the curves are holds, red marks "
         "are frames that failed, are missing or lost the face. Click a name to hide its curve.",
-        draw(chart),
+        Markup(draw(chart)),
     )
 
 
-def seam(run: Json) -> str:
+def seam(run: Json) -> FigureSection | None:
     """How visible the seams are, before and after."""
     rows = _by_frame(run["seam"]["by_frame"])
     frames = sorted(rows)
     if not any(pair[0] is not None for pair in rows.values()):
-        return ""
+        return None
     curves = [Curve("before", "#f2a541", [rows[frame][0] for frame in frames])]
     if any(pair[1] is not None for pair in rows.values()):
         curves.append(Curve("after", "#43c7b4", [rows[frame][1] for frame in frames]))
     chart = Chart("Seam visibility", "", frames, curves, _bands(run), _marks(run))
-    return section("Seam visibility", run["seam"]["meaning"] + _painted(run["seam"]), draw(chart))
+    return FigureSection("Seam visibility", run["seam"]["meaning"] + _painted(run["seam"]), Markup(draw(chart)))
 
 
-def opinion(run: Json) -> str:
+def opinion(run: Json) -> FigureSection | None:
     """How far a second network agrees with the seam mattes; nothing for packs without one."""
     opinion = run.get("second_opinion")
     if not opinion:
-        return ""
+        return None
     rows = _by_frame(opinion["by_frame"])
     frames, limit = sorted(rows), float(opinion["limit"])
     curve = Curve("agreement", "#59d0f2", [rows[frame] for frame in frames])
-    chart = Chart("Second opinion", "", frames, [curve], _bands(run), _marks(run), (limit, "below: look here"))
+    chart = Chart("Matte check", "", frames, [curve], _bands(run), _marks(run), (limit, "below: look here"))
     doubtful = summarise(opinion["doubtful"])
     lead = "How far a network that sees seams agrees with the seam mattes, 1 in full; it changes none of them. "
-    return section("Second opinion", lead + f"They part at: {doubtful}.", draw(chart))
+    return FigureSection("Matte check", lead + f"They part at: {doubtful}.", Markup(draw(chart)))
 
 
 def _painted(seam: Json) -> str:

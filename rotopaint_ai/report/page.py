@@ -5,15 +5,18 @@ No script, style, font or picture comes from elsewhere; pictures lie beside the 
 
 from __future__ import annotations
 
-from html import escape
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from markupsafe import Markup
+
 from rotopaint_ai.files import write_text
-from rotopaint_ai.report import charts, pictures, tables, tiles
+from rotopaint_ai.report import charts, pictures, tables
 from rotopaint_ai.report.curves import script_safe
 from rotopaint_ai.report.parts import Json
+from rotopaint_ai.report.templates import fill
+from rotopaint_ai.report.tiles import tiles
 
 
 def write_report(out: Path, run: Json) -> Path:
@@ -25,33 +28,33 @@ def write_report(out: Path, run: Json) -> Path:
 
 def render(run: Json) -> str:
     """The whole page as text."""
-    plate, (state, kind) = run["plate"], _state(run["frames"])
-    slots = {
-        "title": escape(f"{plate['name']} - RotoPaint report"),
-        "css": _part("page.css"),
-        "js": _part("page.js"),
-        "name": escape(plate["name"]),
-        "subtitle": escape(_subtitle(run)),
-        "state": escape(state),
-        "state_kind": kind,
-        "tiles": tiles.tiles(run),
-        "compare": pictures.compare(run),
-        "sheet": pictures.sheet(run),
-        "errors": charts.errors(run),
-        "seam": charts.seam(run),
-        "opinion": charts.opinion(run),
-        "timing": tables.timing(run["timing"]),
-        "frames": tables.frames(run["frames"]),
-        "exports": tables.exports(run),
-        "footer": _footer(run),
-    }
-    page = _part("page.html")
-    head, *rest = page.split("{{")
-    return head + "".join(slots[name] + text for name, _, text in (part.partition("}}") for part in rest))
+    state, kind = _state(run["frames"])
+    return fill(
+        "rotopaint_ai.report",
+        "page.html",
+        plate=run["plate"],
+        pack=run["pack"],
+        css=_part("page.css"),
+        js=_part("page.js"),
+        subtitle=_subtitle(run),
+        state=state,
+        state_kind=kind,
+        tiles=tiles(run),
+        compare=pictures.compare(run),
+        cards=pictures.cards(run),
+        charts=[charts.errors(run), charts.seam(run), charts.opinion(run)],
+        timing=tables.timing(run["timing"]),
+        frames=tables.frames(run["frames"]),
+        exports=tables.exports(run),
+        command=run["command"],
+        versions=", ".join(f"{name} {version}" for name, version in run["versions"].items()),
+        hashes=", ".join(f"{name} {digest[:12]}" for name, digest in run["pack"]["files"].items()),
+        facts=Markup(script_safe(_facts(run))),
+    ).lstrip()
 
 
-def _part(name: str) -> str:
-    return files("rotopaint_ai.report").joinpath(name).read_text(encoding="utf-8")
+def _part(name: str) -> Markup:
+    return Markup(files("rotopaint_ai.report").joinpath(name).read_text(encoding="utf-8"))
 
 
 def _state(frames: Json) -> tuple[str, str]:
@@ -73,18 +76,6 @@ def _subtitle(run: Json) -> str:
         run["finished"],
     ]
     return "  ·  ".join(words)
-
-
-def _footer(run: Json) -> str:
-    versions = ", ".join(f"{name} {version}" for name, version in run["versions"].items())
-    hashes = ", ".join(f"{name} {digest[:12]}" for name, digest in run["pack"]["files"].items())
-    lines = [
-        f"<code>{escape(run['command'])}</code>",
-        escape(versions),
-        f"Plate fingerprint <code>{escape(run['plate']['fingerprint'])}</code>. Pack {escape(run['pack']['name'])}: "
-        f"<code>{escape(hashes)}</code>.",
-    ]
-    return "<br>".join(lines) + f'<script type="application/json" id="run">{script_safe(_facts(run))}</script>'
 
 
 def _facts(run: Json) -> dict[str, Any]:

@@ -82,7 +82,8 @@ def test_the_report_draws_it() -> None:
         "second_opinion": summary(_records(0.9, 0.2)),
         "frames": {"held": [], "failed": {}, "missing": [], "lost": []},
     }
-    page = opinion(run)
-    assert "Second opinion" in page
-    assert "They part at: 1002." in page
-    assert opinion({**run, "second_opinion": {}}) == ""
+    shown = opinion(run)
+    assert shown is not None
+    assert shown.title == "Matte check"
+    assert "They part at: 1002." in shown.lead
+    assert opinion({**run, "second_opinion": {}}) is None
