@@ -267,4 +267,8 @@ def _message(frame: int, future: Future[Mapping[str, float] | None]) -> str | No
         future.result()
     except RotopaintError as error:
         return str(error) if str(frame) in str(error) else f"frame {frame}: {error}"
+    except (OSError, MemoryError):
+        raise
+    except Exception as error:  # a defect of ours in one frame is no reason to lose the others
+        return f"frame {frame}: {type(error).__name__}: {error}; please send it"
     return None

@@ -162,3 +162,22 @@ def test_a_run_leaves_what_is_not_its_own(puppet: ModuleType, plates: str, pack:
         run(job("40,12,90,90"), lambda _: None, Cancel())
     run(job("40,12,90,90", overwrite=True), lambda _: None, Cancel())
     assert holiday.read_text() == "somebody's"
+
+
+def test_one_frame_that_cannot_be_painted_does_not_end_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from rotopaint_ai.pipeline import painter
+
+    write = painter.write_filled
+
+    def broken(path: Path, *rest: object) -> None:
+        if "0001" in path.name:
+            raise ZeroDivisionError("made up")
+        write(path, *rest)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(painter, "write_filled", broken)
+    with open_plate(make_plate(tmp_path / "plates")) as plate:
+        painted = paint_clean(plate, CleanJob(tmp_path, SHAPES), threads=1, sink=lambda _: None, cancel=Cancel())
+    assert painted.done == (2,)
+    assert "frame 1: ZeroDivisionError: made up" in painted.failed[1]
