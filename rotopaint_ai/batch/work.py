@@ -109,13 +109,13 @@ def do_one(task: Task, board: Board, sink: Sink, cancel: Cancel, do: Do | None =
     if waiting:
         raise UsageError(f"{task.key}: waits for {waiting[0]}; do that first")
     ledger.forgive(task)
-    told: str | None = None
+    last_holder: str | None = None
     while not board.is_done(task.key):
         if (reason := ledger.verdict(task)) is not None:
             return reason
         cancel.check()
         if not _try(task, ledger, sink, cancel, do or perform_task):
-            told = _tell_holder(task, ledger, sink, told)
+            last_holder = _tell_holder(task, ledger, sink, last_holder)
             time.sleep(POLL_S)
     return None
 
@@ -131,11 +131,11 @@ def given_up(task: Task, board: Board) -> str | None:
     return None
 
 
-def _tell_holder(task: Task, ledger: Ledger, sink: Sink, told: str | None) -> str | None:
+def _tell_holder(task: Task, ledger: Ledger, sink: Sink, last_holder: str | None) -> str | None:
     holder = ledger.holder(task)
-    if holder is not None and holder != told:
+    if holder is not None and holder != last_holder:
         sink(warning(f"{task.key}: {holder} is at it; waiting until that is done, or silent for {ledger.lease_s:g} s"))
-    return holder or told
+    return holder or last_holder
 
 
 def perform_task(task: Task, sink: Sink, cancel: Cancel) -> Mapping[str, Any]:

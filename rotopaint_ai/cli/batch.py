@@ -96,7 +96,7 @@ def _write_template(show: Show, planned: Planned, path: Path, *, chunked: bool) 
 
     n_tasks = write_template(show, planned, path, chunked=chunked)
     print(f"{path}: {n_tasks} tasks of {len(show.names) - len(planned.refused)} shots; openjd run {path}")
-    return _told(planned)
+    return _report_plan(planned)
 
 
 def _summary(show: Show, planned: Planned) -> int:
@@ -150,7 +150,7 @@ def _all(show: Show, planned: Planned, arguments: argparse.Namespace) -> int:
     from rotopaint_ai.batch.work import work
 
     if not arguments.second:
-        _told(planned)  # now, when somebody may still be watching, and once more at the end
+        _report_plan(planned)  # now, when somebody may still be watching, and once more at the end
     board = _board(planned, arguments)
     cancel = Cancel()
     others = [_another(arguments) for _ in range(arguments.workers - 1)]
@@ -206,13 +206,13 @@ def _sink(arguments: argparse.Namespace, cancel: Cancel) -> Sink:
 
 def _another(arguments: argparse.Namespace) -> subprocess.Popen[bytes]:
     """A second worker; it finds its tasks in the ledger."""
-    told = ["--events"] if arguments.events else []
-    told += [f"--shot={arguments.shot}"] if arguments.shot else []
-    words = [sys.executable, "-m", "rotopaint_ai", "batch", arguments.jobs, "--second", *told]
+    options = ["--events"] if arguments.events else []
+    options += [f"--shot={arguments.shot}"] if arguments.shot else []
+    words = [sys.executable, "-m", "rotopaint_ai", "batch", arguments.jobs, "--second", *options]
     return subprocess.Popen(words, stdout=None if arguments.events else subprocess.DEVNULL)
 
 
-def _told(planned: Planned) -> int:
+def _report_plan(planned: Planned) -> int:
     """Say which shots could not be begun."""
     from rotopaint_ai.cli import FRAMES_FAILED, OK
 

@@ -134,8 +134,8 @@ def _started_text(facts: Any) -> str:
 
 def _progress_text(facts: Any) -> str:
     if "share" in facts:
-        told = ", ".join(f"{name} {value}" for name, value in facts.items() if name not in ("stage", "share"))
-        return f"{facts['stage']}: {facts['share']:.0%}, {told}"
+        facts_text = ", ".join(f"{name} {value}" for name, value in facts.items() if name not in ("stage", "share"))
+        return f"{facts['stage']}: {facts['share']:.0%}, {facts_text}"
     what = f"{facts['task']}: " if "task" in facts else ""
     return f"{what}{facts['done']} of {facts['total']} frames, {clock_text(facts['eta_s'])} to go"
 

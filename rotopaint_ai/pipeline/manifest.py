@@ -193,8 +193,8 @@ def peak_memory_mb() -> float:
     Linux's `getrusage` counts what the process that started this one held as well, so its own record is read there.
     """
     try:
-        told = re.search(r"^VmHWM:\s*(\d+) kB", Path("/proc/self/status").read_text(), re.MULTILINE)
-        return round(int(told[1]) / 1024, 1) if told else 0.0
+        match = re.search(r"^VmHWM:\s*(\d+) kB", Path("/proc/self/status").read_text(), re.MULTILINE)
+        return round(int(match[1]) / 1024, 1) if match else 0.0
     except OSError:
         pass
     try:

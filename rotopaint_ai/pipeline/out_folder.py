@@ -93,9 +93,9 @@ def refuse_sources(out: Path, files: Iterable[Files], sources: Iterable[Plate]) 
     """Raises UsageError where a folder that would be written to holds frames of a source, directly or by links."""
     targets = {(out / each.folder).resolve() for each in files if each.frames is not None}
     for source in sources:
-        held = _folders_of(source) & targets
-        if held:
-            where = sorted(held)[0]
+        inside = _folders_of(source) & targets
+        if inside:
+            where = sorted(inside)[0]
             raise UsageError(
                 f"--out {out}: {source.name} itself lies in {where}, which would be written to; choose another"
             )

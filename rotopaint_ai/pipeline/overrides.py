@@ -165,11 +165,11 @@ class OverridingProcessor:
         """Write a frame's files; what the models said where people were is kept in the record."""
         own = self.work.respected(frame.number, settled, self.inner.sheet)
         record = self.inner.finish(frame, own, ms)
-        said = {
+        predicted = {
             name: settled.shapes[name] for name in self.work.splines.get(frame.number, {}) if name in settled.shapes
         }
         marks = settled.landmarks if frame.number in self.work.landmarks else None
-        return replace(record, work=self.work.digest(frame.number), said=said, said_landmarks=marks)
+        return replace(record, work=self.work.digest(frame.number), predicted=predicted, predicted_landmarks=marks)
 
     def fail(self, frame: int, message: str) -> FrameRecord:
         """The record of a frame that could not be read."""

@@ -117,8 +117,8 @@ def paint_clean(plate: Plate, job: CleanJob, *, threads: int, sink: Sink, cancel
         threads=threads,
         strokes=job.strokes,
     )
-    lent = [job.mattes.pictures] if job.mattes is not None else []
-    with claimed(FolderClaim(job.out, _files(plate, job, chosen), plate, lent, overwrite=job.overwrite)):
+    sources = [job.mattes.pictures] if job.mattes is not None else []
+    with claimed(FolderClaim(job.out, _files(plate, job, chosen), plate, sources, overwrite=job.overwrite)):
         return _each(
             chosen,
             painter.paint,
@@ -180,10 +180,10 @@ def _frames(plate: Plate, job: CleanJob) -> tuple[list[int], list[int], dict[int
 
 def _warn_of_held(frames: Sequence[int], document: RotoDocument, sink: Sink) -> None:
     """Says which frames lie outside the shapes' own range, where they hold their first or last key."""
-    held = [frame for frame in frames if not document.first_frame <= frame <= document.last_frame]
-    if held:
+    outside = [frame for frame in frames if not document.first_frame <= frame <= document.last_frame]
+    if outside:
         own = summarise([*FrameRange(document.first_frame, document.last_frame)])
-        sink(warning(f"shapes: have frames {own}; at {summarise(held)} their first or last key is held"))
+        sink(warning(f"shapes: have frames {own}; at {summarise(outside)} their first or last key is held"))
 
 
 def _chosen(whole: Sequence[int], text: str | None, name: str) -> tuple[list[int], dict[int, str]]:
@@ -217,7 +217,7 @@ def _each(
     missing = sorted(absent)
     started = {"name": name, "out": str(out), "total": len(frames), "done": 0, "missing": missing}
     sink(Event("started", {**started, "first_frame": frames[0], "last_frame": frames[-1]}))
-    for line in _told(absent):
+    for line in _absence_lines(absent):
         sink(warning(line))
     done: list[int] = []
     failed: dict[int, str] = {}
@@ -237,7 +237,7 @@ def _each(
     return Painted(tuple(done), {**failed, **absent})
 
 
-def _told(absent: Mapping[int, str]) -> list[str]:
+def _absence_lines(absent: Mapping[int, str]) -> list[str]:
     """One line for every reason, naming its frames."""
     by_reason: dict[str, list[int]] = {}
     for frame, reason in absent.items():

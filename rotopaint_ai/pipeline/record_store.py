@@ -48,8 +48,8 @@ class FrameRecord:
     it (`seams/visibility.py`)
     before and, where it was painted, after. `agreement`: of a second opinion with the seam matte, 0 to 1.
     `is_pictured` says whether the report may want pictures of it.
-    `work` tells what of people's work went into the frame; `said` and `said_landmarks` are what the models said of the
-    shapes and landmarks that a person's stand for.
+    `work` tells what of people's work went into the frame; `predicted` and `predicted_landmarks` are what the models
+    found where a person's shapes and landmarks stand.
     """
 
     frame: int
@@ -73,8 +73,8 @@ class FrameRecord:
     written_ns: Mapping[str, int] = field(default_factory=dict)
     is_pictured: bool = False
     work: str = ""
-    said: Mapping[str, Sequence[PointRow]] = field(default_factory=dict)
-    said_landmarks: Sequence[PointRow | None] | None = None
+    predicted: Mapping[str, Sequence[PointRow]] = field(default_factory=dict)
+    predicted_landmarks: Sequence[PointRow | None] | None = None
     ms: Mapping[str, float] = field(default_factory=dict)
 
     @property
@@ -108,7 +108,7 @@ class FrameRecord:
 
     def light(self) -> FrameRecord:
         """The record without the points, for a memory that does not grow with the shot."""
-        return replace(self, landmarks=None, shapes={}, said={}, said_landmarks=None)
+        return replace(self, landmarks=None, shapes={}, predicted={}, predicted_landmarks=None)
 
     def outputs_stand(self, folder: Path, *, untouched: bool = False) -> bool:
         """Whether every file that the frame wrote is still there with its size; `untouched`: and nobody has written it
@@ -224,12 +224,12 @@ class RecordStore(MutableMapping[int, FrameRecord]):
 
 def _packed(record: FrameRecord) -> bytes:
     source = record.source
-    told = None if source is None else (source.path, source.size, source.mtime_ns, source.fingerprint)
-    values = [told if name == "source" else getattr(record, name) for name in _NAMES]
+    source_row = None if source is None else (source.path, source.size, source.mtime_ns, source.fingerprint)
+    values = [source_row if name == "source" else getattr(record, name) for name in _NAMES]
     return zlib.compress(pickle.dumps(values, protocol=pickle.HIGHEST_PROTOCOL), _FASTEST)
 
 
 def _unpacked(packed: bytes) -> FrameRecord:
     values = dict(zip(_NAMES, pickle.loads(zlib.decompress(packed)), strict=True))
-    told = values.pop("source")
-    return FrameRecord(source=None if told is None else Source(*told), **values)
+    source_row = values.pop("source")
+    return FrameRecord(source=None if source_row is None else Source(*source_row), **values)

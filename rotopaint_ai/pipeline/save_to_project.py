@@ -73,7 +73,7 @@ def save_results(open_project: OpenProject, plan: Plan, state: RunState) -> None
     people made; frames that the run left out stay as they are. Raises ProjectError."""
     project = open_project.project
     before = project.load().state
-    predicted = build_document(map(_as_said, state.records()), plan)
+    predicted = build_document(map(_as_predicted, state.records()), plan)
     written = build_document(state.records(), plan)
     asked = asked_frames(plan.frames, before.document)
     after = merge_run(before, plan.work.put_back(written), asked, predicted=predicted)
@@ -106,10 +106,10 @@ def _painted(plan: Plan, state: RunState, written: RotoDocument) -> dict[str, st
     return {str(f): each if is_own and f in fits else "" for f, each in PaintFingerprints().of(drawn, whole).items()}
 
 
-def _as_said(record: FrameRecord) -> FrameRecord:
+def _as_predicted(record: FrameRecord) -> FrameRecord:
     """A record as the models alone would have it."""
-    marks = record.landmarks if record.said_landmarks is None else record.said_landmarks
-    return replace(record, shapes={**record.shapes, **record.said}, landmarks=marks)
+    marks = record.landmarks if record.predicted_landmarks is None else record.predicted_landmarks
+    return replace(record, shapes={**record.shapes, **record.predicted}, landmarks=marks)
 
 
 def _notes(plan: Plan) -> Mapping[str, Any]:
