@@ -134,12 +134,17 @@ class FrameTab(QWidget):
     def _landmark_rows(self, document: RotoDocument) -> list[tuple[str, float | None, str]]:
         frame, marks = self._session.frame, document.landmarks
         hand = marks.hand.get(frame, frozenset())
+        said = self._session.state.predicted
+        predicted = {} if said is None else dict(zip(said.landmarks.names, said.landmarks.keys.get(frame, ())))
         rows: list[tuple[str, float | None, str]] = []
         for name, landmark in zip(marks.names, marks.keys.get(frame, ())):
             if landmark is None:
                 rows.append((name, None, "hidden"))
             else:
-                rows.append((name, landmark.expected_error_px, SOURCES["human" if name in hand else "model"]))
+                source = SOURCES["human"] if name in hand else SOURCES["model"]
+                if name not in hand and landmark != predicted.get(name, landmark):
+                    source = "\u25c6 followed"
+                rows.append((name, None if source.endswith("followed") else landmark.expected_error_px, source))
         return sorted(rows, key=lambda row: -(row[1] or 0.0))
 
     def _pick(self, item: QTreeWidgetItem, column: int) -> None:

@@ -11,6 +11,7 @@ from typing import Protocol
 
 from rotopaint_ai.project.state import Spread, State
 from rotopaint_ai.shapes import edit
+from rotopaint_ai.shapes.landmarks_follow import with_landmarks
 from rotopaint_ai.shapes.manual_keys import to_carry_on, with_keys, within
 from rotopaint_ai.shapes.propagation_range import propose
 from rotopaint_ai.shapes.roto import Key, Landmark, Points, RotoDocument, Source
@@ -167,7 +168,7 @@ class Corrections:
             if keys is None or asked.document is None or edits.state is not asked:
                 self._say("Corrections were not carried on over the run; Refit shot does it")
                 return
-            document = with_keys(asked.document, within(keys, frames))
+            document = with_landmarks(asked.document, with_keys(asked.document, within(keys, frames)))
             edits.act("carry on corrections", replace(asked, document=document))
             self._carry(questions[1:], frames)
 
@@ -190,7 +191,7 @@ class Corrections:
         elif edits.state is not asked:
             self._say("The shot was changed meanwhile; ask again")
         else:
-            document = with_keys(asked.document, keys)
+            document = with_landmarks(asked.document, with_keys(asked.document, keys))
             spreads = asked.spreads if spread is None else (*_others(asked.spreads, spread), spread)
             edits.act(label, replace(asked, document=document, spreads=spreads))
 
