@@ -76,6 +76,8 @@ class ExportTab(QWidget):
             widget.setEnabled(has_document)
         if out is not None and out != self._folder_of:
             self._folder_of = out
+            self.result.setText("")
+            self._counted = None
             self.folder.setText(str(out / "export"))
         self.training.setText(training_text(self._session))
         if document is None:

@@ -38,7 +38,7 @@ def _shot_handlers(services: PanelServices, shot: ShotCommands) -> dict[str, Han
         "open_project": shot.ask_for_project,
         "relink": shot.relink,
         "save": services.autosave.save,
-        "export": shot.export,
+        "export": shot.export_by_key,
         "diagnostics": shot.copy_diagnostics,
         "rename": shot.rename,
         "run": shot.run,

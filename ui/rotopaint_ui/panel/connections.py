@@ -21,6 +21,7 @@ def connect_widgets(
     session, inspector = services.session, widgets.inspector
     session.listeners.append(updates.refresh)
     session.said.append(widgets.status.say)
+    session.edits.made.append(lambda label: widgets.status.say(label.capitalize()))
     widgets.top.open.clicked.connect(shot.open_chosen)
     widgets.top.run.clicked.connect(lambda checked: shot.run())
     widgets.top.run_all.clicked.connect(shot.run_all)

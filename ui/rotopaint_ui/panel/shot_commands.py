@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
-from PySide6.QtWidgets import QApplication, QWidget
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QApplication, QMenu, QWidget
 
 from rotopaint_ai.errors import RotopaintError
 from rotopaint_ai.project.state import Box
@@ -16,6 +18,7 @@ from rotopaint_ui.panel.export_runner import ExportRunner
 from rotopaint_ui.panel.panel_widgets import PanelWidgets
 from rotopaint_ui.services.panel_services import PanelServices
 from rotopaint_ui.session.project_file import is_project
+from rotopaint_ui.session.shot import plates_in
 from rotopaint_ui.widgets import dialogs
 
 _OF_A_FACE = re.compile(r"the largest of \d+ faces|sure by \d+ ?%")  # what an artist wants to know of the choice
@@ -58,8 +61,25 @@ class ShotCommands:
                 self._services.opening.open_project(Path(path))
         elif self._services.importer.takes(path):
             self._services.importer.read(path)
+        elif Path(path).is_dir() and len(names := plates_in(Path(path))) > 1:
+            self._offer(Path(path), names, out)
         else:
             self.open_plate(PlateChoice(path), out)
+
+    def _offer(self, folder: Path, names: list[str], out: Path | None) -> None:
+        """A folder with several sequences: ask which one."""
+        menu = QMenu(self._window)
+        menu.setObjectName("sequences")
+        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        for name in names:
+            choice = PlateChoice(str(folder / name))
+            menu.addAction(name).triggered.connect(partial(self._open_offered, choice, out))
+        canvas = self._widgets.canvas
+        menu.popup(canvas.mapToGlobal(canvas.rect().center()))
+        self._say(f"{folder.name} holds {len(names)} sequences: choose one")
+
+    def _open_offered(self, choice: PlateChoice, out: Path | None, checked: bool = False) -> None:
+        self.open_plate(choice, out)
 
     def ask_for_project(self) -> None:
         """Ask for a project or shapes, and open them."""
@@ -114,6 +134,15 @@ class ShotCommands:
         if self._services.session.document is not None:
             self._widgets.inspector.setCurrentWidget(self._widgets.inspector.export)
         self._exports.export()
+
+    def export_by_key(self) -> None:
+        """Show the Export tab; where it is in front already, write."""
+        tab = self._widgets.inspector.export
+        if self._services.session.document is None or self._widgets.inspector.currentWidget() is tab:
+            self.export()
+            return
+        self._widgets.inspector.setCurrentWidget(tab)
+        self._say(f"The same keys again, or Export, write to {tab.folder.text()}")
 
     # --- the shot's parts
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections import deque
 from time import strftime
 
-from PySide6.QtCore import QPoint, Qt, Signal
+from PySide6.QtCore import QEvent, QObject, QPoint, Qt, Signal
+from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import (
     QFrame,
     QHBoxLayout,
@@ -31,6 +33,22 @@ _PANEL_WORDS = (  # what the engine calls by its command line, as the panel call
     ("name one with --model", "choose one at the top of the panel"),
     ("add a box: --crop FRAME:X,Y,W,H", "draw a box around the face there"),
 )
+_OPTIONS = {  # what is left of options, by what the panel has for them
+    "crop": "the crop box",
+    "frames": "In and Out",
+    "model": "the pack",
+    "device": "Device in Preferences",
+    "threads": "Threads in Preferences",
+    "out": "the output folder",
+    "resume": "going on",
+    "project": "the project",
+    "colourspace": "the plate's colour space",
+    "method": "Method in Seam",
+    "settings": "the Seam settings",
+    "touchup": "the touch-up",
+    "patch": "Patch layer",
+}
+_OPTION = re.compile(r"--(" + "|".join(_OPTIONS) + r")\b")
 _SIGNS = {"plain": "\u00b7", "good": "\u2713", "trouble": "\u26a0"}
 
 
@@ -118,7 +136,7 @@ def in_panel_terms(text: str) -> str:
     """A message of the engine with the panel's commands in place of the command line's options."""
     for said, meant in _PANEL_WORDS:
         text = text.replace(said, meant)
-    return text
+    return _OPTION.sub(lambda found: _OPTIONS[found[1]], text)
 
 
 class Messages(QFrame):
@@ -135,6 +153,20 @@ class Messages(QFrame):
         column.addWidget(self.list, 1)
         column.addWidget(self.copy, 0, Qt.AlignmentFlag.AlignRight)
         Presser(self)
+        for widget in (self, self.list, self.copy):
+            widget.installEventFilter(self)
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        """Esc closes the list, whatever in it has the focus."""
+        if not isinstance(event, QKeyEvent) or event.key() != Qt.Key.Key_Escape:
+            return False
+        if event.type() == QEvent.Type.ShortcutOverride:
+            event.accept()  # else it would be the panel's shortcut
+            return True
+        if event.type() == QEvent.Type.KeyPress:
+            self.close()
+            return True
+        return False
 
     def show_above(self, anchor: QWidget, said: deque[tuple[str, str, str]]) -> None:
         """Fill and show it over a button."""

@@ -23,7 +23,8 @@ from PySide6.QtWidgets import (
 
 from rotopaint_ai.frames import summarise
 from rotopaint_ui.engine.frame_cache import Look
-from rotopaint_ui.session.shot import PlateFacts
+from rotopaint_ui.session.shot import PlateFacts, shot_name
+from rotopaint_ui.widgets import dialogs
 from rotopaint_ui.widgets.parts import Elided
 
 DEFAULT_PACK = "default pack"
@@ -49,6 +50,10 @@ class TopBar(QFrame):
         self.pack.setMinimumWidth(150)
         self.pack.setToolTip("Model pack: a name, or a folder")
         self.pack.addItem(DEFAULT_PACK)
+        completer = self.pack.completer()
+        popup = None if completer is None else completer.popup()
+        if popup is not None:
+            popup.setStyleSheet(dialogs.style())  # a window of its own, which the panel's does not reach
         self.device = _named(Elided(""), "device_line")
         self.run = _named(QPushButton("Run"), "run")
         self.run_all = QPushButton("Run all")
@@ -79,7 +84,7 @@ class TopBar(QFrame):
 
     def show_plate(self, plate: PlateFacts) -> None:
         """Name and facts of the open plate."""
-        self.name.setText(plate.name)
+        self.name.setText(shot_name(plate))
         self.name.setToolTip(plate.source)
         facts = f"{plate.width} x {plate.height}   {plate.first}-{plate.last}   {plate.colourspace}, {plate.bit_depth}"
         if plate.pixel_aspect != 1.0:

@@ -38,6 +38,7 @@ class EditStack:
     def __init__(self, changed: Callable[[], None], say: Callable[[str], None]) -> None:
         self.pending: PendingAnswer | None = None
         self.moved: list[Callable[[State, State], None]] = []
+        self.made: list[Callable[[str], None]] = []  # called with what a step that was made is called
         self._changed, self._say = changed, say
         self._state = State()
         self._gesture: Step | None = None
@@ -69,7 +70,7 @@ class EditStack:
         if self.is_gesture_open():
             self._changed()  # what was pressed shows again what is
         elif new != self._state:
-            self._history.push(Step(label, self._state), new)
+            self._push(Step(label, self._state), new)
             self._state = new
             self._changed()
 
@@ -137,7 +138,7 @@ class EditStack:
         """End the gesture; one that has led back to where it began was none."""
         step, self._gesture = self._gesture, None
         if step is not None and step.before != self._state:
-            self._history.push(step, self._state)
+            self._push(step, self._state)
             self._changed()
         elif step is not None and step.before is not None:
             self._state = step.before
@@ -151,6 +152,11 @@ class EditStack:
         if step is not None and step.before is not None:
             self._state = step.before
             self._changed()
+
+    def _push(self, step: Step, state: State) -> None:
+        self._history.push(step, state)
+        for listener in self.made:
+            listener(step.label)
 
     # --- undo
 

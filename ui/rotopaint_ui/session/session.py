@@ -139,6 +139,11 @@ class Session:
         self.locked = self.locked | {shape} if locked else self.locked - {shape}
         self.notify()
 
+    def is_known(self, frame: int) -> bool:
+        """Whether a run has looked at a frame; always, where no run has left its record."""
+        run = self.run
+        return not run.errors or frame in run.errors or frame in run.lost or frame in run.failed
+
     def error_scale(self) -> ErrorScale:
         """How expected errors of this shot become colours."""
         return self.review.error_scale(0.0 if self.plate is None else BAD_SHARE * self.plate.width)

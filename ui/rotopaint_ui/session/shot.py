@@ -19,6 +19,8 @@ HAND_NAME = "shapes.before-run.roto.json"  # the artist's keys while a run is un
 RUN_NAME = "run.json"
 CLEAN_NAME = "clean"  # the folder of the clean plates
 _MOVIES = frozenset({".avi", ".m4v", ".mkv", ".mov", ".mp4", ".mpg", ".mxf", ".webm"})
+_PICTURES = frozenset({".cin", ".dpx", ".exr", ".jpeg", ".jpg", ".png", ".tif", ".tiff"})
+_SAYS_NOTHING = re.compile(r"(plates?|frames?|img|images?|exr|dpx|jpe?g|png|main|src|v\d+|\d+x\d+)[._]?", re.IGNORECASE)
 _NUMBER = re.compile(r"(-?\d+)\D*$")
 
 
@@ -99,6 +101,23 @@ def write_document(path: Path, document: RotoDocument) -> None:
     """Write the shot's document; the copy of the artist's keys that was made before a run has then done its duty."""
     documents.write(path, document)
     path.with_name(HAND_NAME).unlink(missing_ok=True)
+
+
+def shot_name(plate: PlateFacts) -> str:
+    """What people call a shot: its plate's name, or where that says nothing the nearest folder that does."""
+    folders = [each.name for each in plate.path.parents if each.name]
+    return next((name for name in (plate.name, *folders[:4]) if name and not _SAYS_NOTHING.fullmatch(name)), plate.name)
+
+
+def plates_in(folder: Path) -> list[str]:
+    """The sequences in a folder, as `name.####.exr`; of single pictures nothing is said."""
+    counts: dict[str, int] = {}
+    for path in folder.iterdir():
+        number = _NUMBER.search(path.stem)
+        if path.suffix.lower() in _PICTURES and number is not None:
+            name = f"{path.stem[: number.start(1)]}####{path.stem[number.end(1) :]}{path.suffix}"
+            counts[name] = counts.get(name, 0) + 1
+    return sorted(name for name, count in counts.items() if count > 1)
 
 
 def default_out(plate: PlateFacts) -> Path:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 from PySide6.QtCore import QSize, QTimer
@@ -12,7 +14,7 @@ from PySide6.QtWidgets import QApplication, QMainWindow
 
 import rotopaint_ai
 from rotopaint_ai.cli.demo import CROP_FILE, find_sample, read_crops
-from rotopaint_ai.errors import RotopaintError
+from rotopaint_ai.errors import RotopaintError, UsageError
 from rotopaint_ai.exchange import nuke
 from rotopaint_ai.project.state import Box
 from rotopaint_ai.shapes.roto import RotoDocument
@@ -21,6 +23,7 @@ from rotopaint_ui.batch.queue import Shot
 from rotopaint_ui.engine.command_lines import frames_argument, run_frames
 from rotopaint_ui.host import Engine, PlateChoice, find_engine
 from rotopaint_ui.panel.panel import Panel
+from rotopaint_ui.session.shot import shot_name
 from rotopaint_ui.settings.preferences import default_path
 from rotopaint_ui.standalone.menus import Menus
 from rotopaint_ui.standalone.preferences_window import PreferencesWindow
@@ -101,7 +104,7 @@ class Window(QMainWindow):
         except RotopaintError as error:
             panel.status.say(str(error), "trouble")
             return
-        name = session.plate.name or "plate"
+        name = shot_name(session.plate) or "plate"
         self.batch.add(
             [
                 Shot(
@@ -140,7 +143,7 @@ class Window(QMainWindow):
     def _name(self) -> None:
         plate = self.panel.session.plate
         if plate is not None:
-            self.setWindowTitle(f"{plate.name} - RotoPaint AI")
+            self.setWindowTitle(f"{shot_name(plate)} - RotoPaint AI")
 
 
 def _box(word: str) -> tuple[int, Box]:
@@ -150,8 +153,21 @@ def _box(word: str) -> tuple[int, Box]:
     return int(frame), Box(x, y, width, height)
 
 
+def has_display(environment: Mapping[str, str], platform: str) -> bool:
+    """Whether windows can be shown. Only on Linux they may not be, unless a Qt platform was chosen."""
+    names = ("DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM")
+    return not platform.startswith("linux") or any(environment.get(name) for name in names)
+
+
 def main(source: str | None = None, out: Path | None = None) -> int:
-    """Show the window, with a plate when one is given; returns the exit code when it is closed."""
+    """Show the window, with a plate when one is given; returns the exit code when it is closed.
+
+    Raises UsageError where there is no display: Qt would end the program with a page of its own words.
+    """
+    if not has_display(os.environ, sys.platform):
+        raise UsageError(
+            "no display: the panel needs a screen (DISPLAY or WAYLAND_DISPLAY); `rotopaint run` needs none"
+        )
     application = QApplication.instance() or QApplication(["rotopaint"])
     assert isinstance(application, QApplication)
     application.setStyle("Fusion")

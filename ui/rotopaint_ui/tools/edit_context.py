@@ -71,6 +71,21 @@ class EditContext:
         return shape.name not in self.session.hidden and shape.name not in self.session.locked
 
     @property
+    def why_not(self) -> str:
+        """Why an edit of the selection has nothing to do."""
+        document, shape = self.session.document, self.session.shape
+        if document is None:
+            return "There are no shapes yet: press Run first"
+        if shape is None:
+            return "Select a shape first: click its curve, or its row in Shapes"
+        name = self.session.names.of(shape.name)
+        if shape.name in self.session.locked:
+            return f"{name} is locked: its lock in Shapes opens it"
+        if shape.name in self.session.hidden:
+            return f"{name} is hidden: its eye in Shapes shows it"
+        return f"Nothing to do for {name} at frame {self.session.frame}"
+
+    @property
     def shape(self) -> RotoShape | None:
         """The selected shape where it may be changed."""
         shape = self.session.shape

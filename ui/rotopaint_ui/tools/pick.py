@@ -40,17 +40,20 @@ def grip_at(context: EditContext, mouse: MouseEvent) -> Grip | None:
     return best
 
 
-def shape_at(context: EditContext, mouse: MouseEvent) -> str | None:
-    """The topmost shape whose curve is under the mouse; the selected one where it is among them."""
+def shape_at(context: EditContext, mouse: MouseEvent, *, is_locked: bool = False) -> str | None:
+    """The topmost shape whose curve is under the mouse; the selected one where it is among them.
+
+    Of those that may be taken hold of, or (`is_locked`) of those that are locked.
+    """
     document, frame = context.session.document, context.session.frame
     if document is None:
         return None
     spot = QRectF(mouse.point.x() - REACH_PX / 2, mouse.point.y() - REACH_PX / 2, REACH_PX, REACH_PX)
-    found = [
-        shape.name
-        for shape in reversed(document.shapes)
-        if context.can_grab(shape) and _meets(shape, frame, mouse, spot)
+    locked = context.session.locked
+    free = [
+        each for each in reversed(document.shapes) if (each.name in locked if is_locked else context.can_grab(each))
     ]
+    found = [shape.name for shape in free if _meets(shape, frame, mouse, spot)]
     own = context.session.selection.shape
     return own if own in found else next(iter(found), None)
 

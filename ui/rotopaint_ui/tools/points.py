@@ -33,6 +33,8 @@ class PointsTool:
         elif grip is None and not mouse.shift and curve_at(self._context, mouse) is not None:
             add_point(self._context, mouse)
         else:
+            if self._context.shape is None and shape_at(self._context, mouse) is None:
+                self._context.session.say("Select a shape, then click its curve where the point should come")
             self._select.press(mouse)
         self._hover = None
 

@@ -60,6 +60,8 @@ class SelectTool:
         if name is not None and name != self._session.selection.shape:
             self._session.select(name)
             self._path = None
+        elif name is None and (locked := shape_at(self._context, mouse, is_locked=True)) is not None:
+            self._session.say(f"{self._session.names.of(locked)} is locked: its lock in Shapes opens it")
 
     def drag(self, mouse: MouseEvent) -> None:
         """Move what is held."""

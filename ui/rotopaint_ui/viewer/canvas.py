@@ -101,8 +101,12 @@ class Canvas(QWidget):
         """Carry out an edit of `tools.acts.EDIT_ACTIONS`; False where there is nothing to do, or a drag goes on."""
         if self._tools[self._tool].is_busy:
             return False
-        had = self.context.reach
+        had, said = self.context.reach, list[str]()
+        self._session.said.append(said.append)
         done = EDIT_ACTIONS[name](self.context)
+        self._session.said.remove(said.append)
+        if not done and not said:
+            self._session.say(self.context.why_not)
         if self.context.reach != had:
             self.reach_changed.emit()
         if name.startswith("nudge"):

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from PySide6.QtCore import QPointF, QRect, QRectF, QSize
 from PySide6.QtGui import QColor, QFont, QPainter, QPixmap
 
-from rotopaint_ai.shapes.roto import Landmark, RotoDocument
+from rotopaint_ai.shapes.roto import Landmark, RotoDocument, RotoShape
 from rotopaint_ui.drawing.labels import paint_label
 from rotopaint_ui.drawing.render import (
     SELECTED,
@@ -151,7 +151,10 @@ class Stack:
         session = self._session
         if document is None:
             return []
-        return self._outlines.of(document, session.frame, session.hidden, session.colours)
+        drawn = self._outlines.of(document, session.frame, session.hidden, session.colours)
+        return (
+            drawn if session.is_known(session.frame) else [each for each in drawn if _spans(each.shape, session.frame)]
+        )
 
     def _moving(self, outlines: list[Outline]) -> list[Outline]:
         """The shapes that the gesture under way has changed."""
@@ -251,6 +254,11 @@ class Stack:
         if box is not None and (scene.shown.tool == "crop" or self._session.document is None):
             place = scene.shown.view.rect(box.x, box.y, box.width, box.height)
             paint_crop(painter, place, is_key=self._session.frame in self._session.state.crops)
+
+
+def _spans(shape: RotoShape, frame: int) -> bool:
+    """Whether a frame lies between the first and the last key of a shape."""
+    return shape.frames[0] <= frame <= shape.frames[-1]
 
 
 def _style(outline: Outline) -> Style:

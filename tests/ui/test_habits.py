@@ -1,0 +1,138 @@
+"""Habits of an artist's day: what the panel says, names and leaves alone; with real keys and clicks."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import QPoint, Qt
+from PySide6.QtWidgets import QMenu
+from pytestqt.qtbot import QtBot
+
+from rotopaint_ui.panel.panel import Panel
+from rotopaint_ui.panel.status_line import in_panel_terms
+from rotopaint_ui.session.session import Session
+from rotopaint_ui.session.shot import PlateFacts, plates_in, read_results, shot_name
+from rotopaint_ui.standalone.app import has_display
+from rotopaint_ui.viewer.canvas import Canvas
+
+from .conftest import write_plate
+from .mouse import CTRL, LEFT, spot
+
+K = Qt.Key
+
+
+@pytest.fixture
+def shot(qtbot: QtBot, panel: Panel, facts: PlateFacts, out: Path) -> Panel:
+    """A panel with the results of a run, in front."""
+    panel.session.open(facts, out)
+    panel.session.take_results(read_results(out))
+    panel.canvas.fit()
+    panel.activateWindow()
+    qtbot.waitUntil(panel.isActiveWindow, timeout=20_000)
+    return panel
+
+
+def test_the_status_shows_what_was_just_done(qtbot: QtBot, shot: Panel) -> None:
+    shot.session.select("seam")
+    qtbot.keyClick(shot.canvas, K.Key_K, CTRL)
+    assert shot.status.text.text() == "Set key"
+
+
+def test_an_edit_that_does_nothing_says_why(qtbot: QtBot, shot: Panel) -> None:
+    said = shot.status.text.text
+    qtbot.keyClick(shot.canvas, K.Key_Z)
+    assert said() == "Select a shape first: click its curve, or its row in Shapes"
+    shot.session.select("seam")
+    shot.session.lock("seam", True)
+    qtbot.keyClick(shot.canvas, K.Key_Z)
+    assert said() == "seam is locked: its lock in Shapes opens it"
+    shot.session.select(None)
+    shot.take_tool("select")
+    qtbot.mouseClick(shot.canvas, LEFT, pos=spot(shot.canvas, (20, 20)))
+    assert (said(), shot.session.selection.shape) == ("seam is locked: its lock in Shapes opens it", None)
+
+
+def test_frames_that_no_run_has_seen_show_no_shapes(canvas: Canvas, session: Session) -> None:
+    document = session.state.document
+    assert document is not None
+    shapes = tuple(shape.with_keys({f: key for f, key in shape.keys.items() if f <= 1003}) for shape in document.shapes)
+    errors = {frame: row for frame, row in session.run.errors.items() if frame <= 1003}
+    session.run = replace(session.run, errors=errors, lost=frozenset())
+    session.edits.act("part", replace(session.state, document=replace(document, shapes=shapes)))
+    session.go_to(1003)
+    assert len(canvas._stack.scene(canvas._shown()).still) == 2
+    session.go_to(1005)
+    assert canvas._stack.scene(canvas._shown()).still == ()
+
+
+def test_escape_closes_the_messages(qtbot: QtBot, shot: Panel) -> None:
+    qtbot.mouseClick(shot.status.log, LEFT)
+    messages = shot.status.messages
+    assert messages.isVisible()
+    messages.list.setFocus()
+    qtbot.keyClick(messages.list, K.Key_Escape)
+    assert not messages.isVisible()
+
+
+def test_what_the_last_shot_exported_does_not_stay(shot: Panel, facts: PlateFacts, tmp_path: Path) -> None:
+    tab = shot.inspector.export
+    shot.inspector.setCurrentWidget(tab)
+    tab.show_result({"files": [{"path": "/a/shapes.nk", "error_px": 0.0, "losses": []}]})
+    shot.session.open(facts, tmp_path / "another")
+    assert tab.result.text() == ""
+
+
+def test_ctrl_e_shows_what_would_be_written_first(qtbot: QtBot, shot: Panel, monkeypatch: pytest.MonkeyPatch) -> None:
+    exported: list[int] = []
+    monkeypatch.setattr(shot.exports, "export", lambda: exported.append(1))
+    shot.inspector.setCurrentIndex(0)
+    qtbot.keyClick(shot.canvas, K.Key_E, CTRL)
+    assert (exported, shot.inspector.currentWidget()) == ([], shot.inspector.export)
+    qtbot.keyClick(shot.canvas, K.Key_E, CTRL)
+    assert exported == [1]
+
+
+def test_no_options_of_the_command_line_are_shown() -> None:
+    told = in_panel_terms("shot: no face; give --crop FRAME:X,Y,W,H or --frames 1001-1010")
+    assert told == "shot: no face; give the crop box FRAME:X,Y,W,H or In and Out 1001-1010"
+
+
+@pytest.mark.parametrize(
+    ("path", "name", "wanted"),
+    [
+        ("/show/sh010/plate.1001.exr", "plate", "sh010"),
+        ("/show/sh010/plates/v003/plate.1001.exr", "plate", "sh010"),
+        ("/show/sh010/sh010_comp.1001.exr", "sh010_comp", "sh010_comp"),
+        ("/1001.exr", "", ""),
+    ],
+)
+def test_shots_are_called_by_their_folder_where_the_plate_says_nothing(
+    facts: PlateFacts, path: str, name: str, wanted: str
+) -> None:
+    assert shot_name(replace(facts, path=Path(path), name=name)) == wanted
+
+
+def test_a_folder_with_several_sequences_offers_the_choice(qtbot: QtBot, panel: Panel, tmp_path: Path) -> None:
+    folder = tmp_path / "mixed"
+    write_plate(folder, "left")
+    write_plate(folder, "right")
+    (folder / "still.png").touch()
+    assert plates_in(folder) == ["left.####.png", "right.####.png"]
+    panel.open_path(str(folder))
+    menu = panel.findChild(QMenu, "sequences")
+    assert isinstance(menu, QMenu)
+    assert [action.text() for action in menu.actions()] == ["left.####.png", "right.####.png"]
+    box = menu.actionGeometry(menu.actions()[1])
+    with qtbot.waitSignal(panel.plate_opened, timeout=120_000):
+        qtbot.mouseClick(menu, LEFT, pos=QPoint(box.center()))
+    assert panel.session.plate is not None
+    assert panel.session.plate.name == "right"
+
+
+def test_a_machine_without_a_display_is_known_before_qt_ends_the_program() -> None:
+    assert not has_display({}, "linux")
+    assert has_display({"WAYLAND_DISPLAY": "wayland-0"}, "linux")
+    assert has_display({"QT_QPA_PLATFORM": "offscreen"}, "linux")
+    assert has_display({}, "win32")
