@@ -30,6 +30,7 @@ from rotopaint_ai.exchange import (
     svg,
 )
 from rotopaint_ai.exchange.format_spec import FormatSpec, of_text
+from rotopaint_ai.exchange.limits import bounded_width
 from rotopaint_ai.exchange.parsing import SizeConflictError
 from rotopaint_ai.exchange.stroke_outlines import closed_strokes
 from rotopaint_ai.shapes import edit
@@ -257,6 +258,7 @@ def read(
         found, lost = each.read_stretched(Path(path), width, height, pixel_aspect)
     else:
         found, lost = _read_at(each, Path(path), width, height, override)
+    found, lost = _bounded(found, lost)
     if pixel_aspect is not None:
         _refuse_other("pixel aspect", each.states_aspect, found.pixel_aspect, pixel_aspect, 1.0, path)
         found = replace(found, pixel_aspect=pixel_aspect)
@@ -264,6 +266,19 @@ def read(
         _refuse_other("frame rate", each.states_fps, found.fps, fps, 24.0, path)
         found = replace(found, fps=fps)
     return found, lost
+
+
+def _bounded(found: RotoDocument, lost: tuple[str, ...]) -> tuple[RotoDocument, tuple[str, ...]]:
+    """Widths and feathers cut to what our own document may hold, so that no file is written that we then refuse."""
+    lines, shapes = list(lost), []
+    for shape in found.shapes:
+
+        def report(text: str, name: str = shape.name) -> None:
+            lines.append(f"{name}: {text}")
+
+        width = None if shape.width_px is None else bounded_width(shape.width_px, "width", report)
+        shapes.append(replace(shape, width_px=width, feather_px=bounded_width(shape.feather_px, "feather", report)))
+    return (found, lost) if len(lines) == len(lost) else (replace(found, shapes=tuple(shapes)), tuple(lines))
 
 
 def _read_at(

@@ -5,6 +5,7 @@ Standard library only. Each check raises DocumentError in one line.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 from rotopaint_ai.errors import DocumentError
@@ -27,6 +28,13 @@ def check_size(width: int | None, height: int | None, where: str) -> None:
         raise DocumentError(
             f"{where}: {width} x {height} px; wanted at most {MOST_PIXELS:,} pixels: give the plate's own size"
         )
+
+
+def bounded_width(width_px: float, what: str, report: Callable[[str], None]) -> float:
+    """A stroke's or feather's width, cut to what a document may hold; `report` hears of it."""
+    if width_px > MOST_WIDTH_PX:
+        report(f"{what} of {width_px:,.0f} px was cut to {MOST_WIDTH_PX:,.0f} px, the widest that is drawn")
+    return min(width_px, MOST_WIDTH_PX)
 
 
 def check_range(first: int, last: int, where: str) -> None:

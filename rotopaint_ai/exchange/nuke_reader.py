@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from rotopaint_ai.errors import DocumentError
 from rotopaint_ai.exchange import nuke_curves, nuke_script, parsing
-from rotopaint_ai.exchange.limits import check_range
+from rotopaint_ai.exchange.limits import bounded_width, check_range
 from rotopaint_ai.exchange.nuke_attributes import attribute, curve_of, report_attributes, report_expressions
 from rotopaint_ai.exchange.nuke_keys import keys_of
 from rotopaint_ai.exchange.nuke_motion import Motion
@@ -210,13 +210,14 @@ def _found(
     keys = keys_of(curves, moved, shape, height, report, lift=lift)
     report_attributes(shape, layers, report)
     closed = not shape.outline.flags & OPEN
+    width = None if closed or curve_of(shape, "osw") is None else attribute(shape, "osw", 0.0)
     return _Found(
         name,
         shape,
         layers,
         keys,
-        _feather(shape, closed, report),
-        None if closed or curve_of(shape, "osw") is None else attribute(shape, "osw", 0.0),
+        bounded_width(_feather(shape, closed, report), "feather", report),
+        None if width is None else bounded_width(width, "width", report),
     )
 
 
@@ -240,18 +241,22 @@ def _feather(shape: NukeShape, closed: bool, report: Callable[[str], None]) -> f
     if not closed:
         return max(0.0, attribute(shape, "osf", 0.0))
     uniform = (attribute(shape, "fx", 0.0) + attribute(shape, "fy", 0.0)) / 2
-    lengths = [0.0]
-    if shape.feather is not None:
-        step, slot = (1, 0) if shape.kind == "bspline" else (3, 1)
-        rows = shape.feather.points[slot::step]
-        lengths = [math.hypot(*(value for c in row.values[:2] for value in values_of(c)[:1])) for row in rows] or [0.0]
-        if max(lengths) - min(lengths) > 0.1 or any(len(set(values_of(c))) > 1 for row in rows for c in row.values):
-            report(
-                f"feather of {min(lengths):.1f} to {max(lengths):.1f} px became its mean; the document holds one width"
-            )
+    lengths = _drawn_feathers(shape)
+    if max(lengths) - min(lengths) > 0.1:
+        report(f"feather of {min(lengths):.1f} to {max(lengths):.1f} px became its mean; the document holds one width")
     if uniform < 0.0:
         report("inward feather is not held by the document")
     return max(0.0, uniform) + sum(lengths) / len(lengths)
+
+
+def _drawn_feathers(shape: NukeShape) -> list[float]:
+    """How far the drawn feather lies from each control point in pixels, at every one of its keys; 0 without any."""
+    if shape.feather is None:
+        return [0.0]
+    step, slot = (1, 0) if shape.kind == "bspline" else (3, 1)
+    offsets = [row.values[:2] for row in shape.feather.points[slot::step]]
+    times = sorted({key.time for curves in offsets for curve in curves for key in curve.keys}) or [0.0]
+    return [math.hypot(*(curve.at(time) for curve in curves)) for time in times for curves in offsets] or [0.0]
 
 
 # --- finishing --------------------------------------------------------------------------------------------------------

@@ -114,3 +114,24 @@ def in_fusion(document: RotoDocument) -> str:
 
 def test_an_experimental_format_says_so_when_it_is_written(tmp_path: Path) -> None:
     assert formats.write(tmp_path / "a.fxs", shot("s", 100, 80))[1][0].startswith("experimental")
+
+
+def test_a_feather_wider_than_a_document_holds_is_cut_and_named(tmp_path: Path) -> None:
+    wide = replace(shot("s", 100, 80), shapes=(replace(shot("s", 100, 80).shapes[0], feather_px=1500.0),))
+    for suffix in (".nk", ".ssf"):
+        formats.write(tmp_path / f"a{suffix}", wide)
+        found, lost = formats.read(tmp_path / f"a{suffix}", width=100, height=80)
+        assert found.shapes[0].feather_px == 1000.0
+        assert any("feather of 1,500 px was cut to 1,000 px" in line for line in lost), suffix
+        document.write(tmp_path / "b.roto.json", found)
+        assert document.read(tmp_path / "b.roto.json").shapes[0].feather_px == 1000.0
+
+
+def test_a_feather_that_grows_is_reported_with_what_it_reaches() -> None:
+    text = nuke.dumps(shot("s", 100, 80))
+    zero = " {0 0} {0 0} {0 0}" * 2
+    grows = "{{{1 0} {9 57}} 0}"
+    feather = "{cc {f 8192} {p {0 0} " + grows + " {0 0}" + zero + "}}"
+    assert "idem" in text
+    reading = nuke_reader.read_text(text.replace("idem", feather))
+    assert any("feather of 0.0 to 57.0 px became its mean" in line for line in reading.losses)
