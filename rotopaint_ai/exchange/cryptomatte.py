@@ -11,9 +11,10 @@ from __future__ import annotations
 import json
 import re
 import struct
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +24,7 @@ from rotopaint_ai.errors import DocumentError
 from rotopaint_ai.exchange import lossiness
 from rotopaint_ai.exchange.features import Feature
 from rotopaint_ai.exchange.lossiness import Loss
+from rotopaint_ai.jobs import n_cores
 from rotopaint_ai.plates import exr_writer
 from rotopaint_ai.shapes.rasterise import matte
 from rotopaint_ai.shapes.roto import RotoDocument
@@ -45,7 +47,10 @@ WORDS: Final[Mapping[Feature, str]] = {
 _FEWEST: Final = 6  # ranks that other programs make room for
 _MASK32: Final = 0xFFFFFFFF
 
+MOST_THREADS: Final = 8  # a frame at 4K with its ranks takes some 500 MB
+
 Matte = NDArray[np.float32]
+T = TypeVar("T")
 
 
 def losses_of(document: RotoDocument) -> list[Loss]:
@@ -107,9 +112,23 @@ def write(path: Path, document: RotoDocument) -> Path:
         raise DocumentError(f"shape '{lost}' and '{numbers[identity(lost)]}' have one hash; rename one of them")
     target = pattern(path)
     texts = metadata(names)
-    for frame in range(document.first_frame, document.last_frame + 1):
-        _write_frame(target.with_name(target.name.replace("####", f"{frame:04d}")), document, frame, texts)
+    _each_frame(document, lambda frame: _write_frame(_file(target, frame), document, frame, texts))
     return target
+
+
+def _file(pattern: Path, frame: int) -> Path:
+    return pattern.with_name(pattern.name.replace("####", f"{frame:04d}"))
+
+
+def _each_frame(document: RotoDocument, work: Callable[[int], T]) -> list[T]:
+    """What `work` gives for every frame, on as many threads as there are cores, at most MOST_THREADS."""
+    with ThreadPoolExecutor(min(n_cores(), MOST_THREADS), thread_name_prefix="cryptomatte") as pool:
+        jobs = [pool.submit(work, frame) for frame in range(document.first_frame, document.last_frame + 1)]
+        try:
+            return [job.result() for job in jobs]
+        except BaseException:
+            pool.shutdown(cancel_futures=True)
+            raise
 
 
 def _write_frame(path: Path, document: RotoDocument, frame: int, texts: Mapping[str, str]) -> None:
@@ -164,32 +183,50 @@ def ranked(mattes: Mapping[str, Matte], fewest: int) -> tuple[Matte, Matte]:
 
 def read_back(path: Path, document: RotoDocument) -> float:
     """The largest difference of any shape's matte in the written frames from the matte that was meant."""
-    worst = 0.0
-    for frame in range(document.first_frame, document.last_frame + 1):
-        file = path.with_name(path.name.replace("####", f"{frame:04d}"))
-        x, y, meant = mattes_at(document, frame)
-        for name, wanted in meant.items():
-            found = extract(file, name, (x, y, wanted.shape[1], wanted.shape[0])) if name else wanted
-            worst = max(worst, float(np.abs(found - wanted).max()))
-    return worst
+    return max(_each_frame(document, lambda frame: _difference(_file(path, frame), document, frame)), default=0.0)
+
+
+def _difference(file: Path, document: RotoDocument, frame: int) -> float:
+    x, y, meant = mattes_at(document, frame)
+    height, width = next(iter(meant.values())).shape
+    found = _Picked(file, (x, y, width, height))
+    return max(float(np.abs(found.matte(name) - wanted).max()) for name, wanted in meant.items()) if any(meant) else 0.0
 
 
 def extract(file: Path, name: str, window: tuple[int, int, int, int]) -> Matte:
     """A shape's matte in a Cryptomatte file, in a window (left, top, width, height) of plate space."""
-    import OpenImageIO as oiio
+    return _Picked(file, window).matte(name)
 
-    buffer = oiio.ImageBuf(str(file))
-    if buffer.has_error or not buffer.spec().channelnames:
-        raise DocumentError(f"{file.name}: cannot be read back ({buffer.geterror()[:80]}); check the disk")
-    x, y, width, height = window
-    pixels = buffer.get_pixels(oiio.FLOAT, oiio.ROI(x, x + width, y, y + height, 0, 1, 0, buffer.nchannels))
-    assert pixels is not None  # the file was opened
-    at = {channel: place for place, channel in enumerate(buffer.spec().channelnames)}
-    wanted = np.uint32(identity(name))
-    out = np.zeros((height, width), np.float32)
-    for channel, place in at.items():
+
+class _Picked:
+    """A window of a Cryptomatte file, read once, of which mattes are picked by name."""
+
+    def __init__(self, file: Path, window: tuple[int, int, int, int]) -> None:
+        import OpenImageIO as oiio
+
+        buffer = oiio.ImageBuf(str(file))
+        if buffer.has_error or not buffer.spec().channelnames:
+            raise DocumentError(f"{file.name}: cannot be read back ({buffer.geterror()[:80]}); check the disk")
+        x, y, width, height = window
+        pixels = buffer.get_pixels(oiio.FLOAT, oiio.ROI(x, x + width, y, y + height, 0, 1, 0, buffer.nchannels))
+        assert pixels is not None  # the file was opened
+        at = {channel: place for place, channel in enumerate(buffer.spec().channelnames)}
+        self._ranks = [
+            (np.ascontiguousarray(pixels[..., place]).view(np.uint32), pixels[..., at[f"{layer}.{cover}"]])
+            for layer, place, cover in _ranks(at)
+        ]
+        self._shape = (height, width)
+
+    def matte(self, name: str) -> Matte:
+        wanted, out = np.uint32(identity(name)), np.zeros(self._shape, np.float32)
+        for ids, cover in self._ranks:
+            out += np.where(ids == wanted, cover, 0)
+        return out
+
+
+def _ranks(places: Mapping[str, int]) -> Iterator[tuple[str, int, str]]:
+    """Layer, channel of the numbers and letter of the coverage, for each rank of a file."""
+    for channel, place in places.items():
         layer, _, part = channel.rpartition(".")
         if layer.startswith(LAYER) and part in ("R", "B"):
-            cover = pixels[..., at[f"{layer}.{'G' if part == 'R' else 'A'}"]]
-            out += np.where(np.ascontiguousarray(pixels[..., place]).view(np.uint32) == wanted, cover, 0)
-    return out
+            yield layer, place, "G" if part == "R" else "A"
