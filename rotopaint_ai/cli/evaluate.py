@@ -199,6 +199,7 @@ def table(results: Sequence[Mapping[str, Any]]) -> str:
     for result in results:
         if result["missing"]:
             lines.append(f"{result['pack']} has no {', '.join(result['missing'][:8])}; measured on what it has")
+        lines += [f"{result['pack']}: {doubt}" for doubt in result["doubts"]]
     return "\n".join(lines)
 
 

@@ -7,6 +7,7 @@ Letters: N frames, L landmarks.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +20,10 @@ Array = npt.NDArray[np.float64]
 BAD_PX = 2.0  # a frame is bad when its visible landmarks are worse than this on average
 SHOWN = 0.1  # share of the frames that an artist is shown first
 _BINS = 10
+FEWEST_FRAMES, FEWEST_RANKED = 5, 10  # samples below which figures, and ranks of frames, say little
+BAD_PERCENT = 5.0  # of the face's width: twice what the shipped pack is off on faces that it has not seen
+TRUSTED_RANK = 0.4  # half of what goal G7 wants of frames
+OVERCONFIDENT = 1.5  # times the expected error
 _MEAN_OF_RAYLEIGH = float(np.sqrt(2 / np.pi))
 
 
@@ -119,6 +124,24 @@ def calibration_figures(true_NL: Array, expected_NL: Array) -> dict[str, Any]:
             for b in reliability(true_NL.ravel(), expected.ravel())
         ],
     }
+
+
+def doubts(result: Mapping[str, Any]) -> list[str]:
+    """Why figures of a pack (`evaluate.pack_metrics`) are not to be trusted, or the pack itself: a line each."""
+    n, expected, share = result["n_samples"], result["expected_error"], result["landmarks_percent"]["mean"]
+    rank, true_px, expected_px = (
+        expected[name] for name in ("rank_correlation_of_frames", "mean_true_px", "mean_expected_px")
+    )
+    found = []
+    if n < FEWEST_FRAMES:
+        found.append(f"measured on {n} sample{'' if n == 1 else 's'}: these figures say little")
+    if share is not None and share > BAD_PERCENT:
+        found.append(f"landmarks are {share:.1f} % of the face off: badly trained, or it knows no such face")
+    if rank is not None and rank < TRUSTED_RANK and expected["frames_worse_than_2_px"] > 1 and n >= FEWEST_RANKED:
+        found.append(f"expected errors do not find the bad frames (rank correlation {rank:.2f}): look at every frame")
+    if true_px is not None and expected_px is not None and true_px > OVERCONFIDENT * expected_px:
+        found.append(f"landmarks are {true_px:.1f} px off where {expected_px:.1f} px are expected")
+    return found
 
 
 def _mean(values: Array) -> float | None:

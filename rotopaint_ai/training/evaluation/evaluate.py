@@ -24,6 +24,7 @@ from rotopaint_ai.training.data.dataset import Dataset, Split, write_picture
 from rotopaint_ai.training.evaluation.contact_sheets import worst_cases
 from rotopaint_ai.training.evaluation.error_statistics import (
     calibration_figures,
+    doubts,
     per_frame,
     rank_correlation,
     rounded,
@@ -90,6 +91,7 @@ def measure_pack(
         "learned_frames": learned_frames(loaded.card, chosen),
         **pack_metrics(chosen, predicted, eyes=eyes, most_mattes=most_mattes),
     }
+    result["doubts"] = doubts(result)
     return PackEvaluation(chosen, predicted, result)
 
 

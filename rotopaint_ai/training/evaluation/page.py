@@ -63,7 +63,8 @@ def _subtitle(result: Json) -> str:
     learned = (
         "; the pack has learned from some of them, its figures flatter it" if result.get("has_learned_them") else ""
     )
-    return f"{result['n_samples']} samples ({', '.join(result['splits'])}), {shots}{lacks}{learned}"
+    doubts = "".join(f"; {escape(doubt)}" for doubt in result["doubts"])
+    return f"{result['n_samples']} samples ({', '.join(result['splits'])}), {shots}{lacks}{learned}{doubts}"
 
 
 def _state(gate: Sequence[GateFigure], against: Json | None) -> tuple[str, str]:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 from rotopaint_ai.training.evaluation.error_statistics import (
     calibration_figures,
     ceiling,
+    doubts,
     per_frame,
     rank_correlation,
     reliability,
@@ -54,3 +57,24 @@ def test_landmarks_that_do_not_count_do_not_count() -> None:
     figures = calibration_figures(true, said)
     assert (figures["mean_true_px"], figures["mean_expected_px"]) == (2.0, 2.0)
     assert sum(b["count"] for b in figures["reliability"]) == 4
+
+
+def _result(n: int, true_NL: np.ndarray, expected_NL: np.ndarray, percent: float = 0.5) -> dict[str, Any]:
+    figures = calibration_figures(true_NL, expected_NL)
+    return {"n_samples": n, "expected_error": figures, "landmarks_percent": {"mean": percent}}
+
+
+def test_a_badly_trained_pack_says_so() -> None:
+    rng = np.random.default_rng(3)
+    size = np.linspace(0.5, 4.0, 40)
+    good = rng.rayleigh(np.repeat(size[:, None], 30, axis=1)) * np.sqrt(2 / np.pi)
+    expected = np.repeat(size[:, None], 30, axis=1)
+    assert doubts(_result(40, good, expected)) == []
+    (unranked,) = doubts(_result(40, good, rng.permutation(expected)))
+    assert "expected errors do not find the bad frames" in unranked
+    (sure_of_itself,) = doubts(_result(40, good, expected / 2))
+    assert sure_of_itself.endswith("px off where 1.1 px are expected")
+    (bad,) = doubts(_result(40, good, expected, percent=9.0))
+    assert bad == "landmarks are 9.0 % of the face off: badly trained, or it knows no such face"
+    (few,) = doubts(_result(1, good[:1], expected[:1]))
+    assert few == "measured on 1 sample: these figures say little"

@@ -192,8 +192,9 @@ def test_shots_are_for_tests_where_a_person_says_so(tmp_path: Path) -> None:
 def test_evaluate_says_which_samples_it_left_alone(character: Character, tmp_path: Path) -> None:
     mine(MineOptions((character.coco,), tmp_path / "set"))
     data = read_dataset(tmp_path / "set")
-    asked = argparse.Namespace(dataset=str(tmp_path / "set"), split=None)
+    asked = argparse.Namespace(split=None)
     held_out = data.subset(data.rows_of("val"))
-    assert not_measured(asked, held_out).startswith("not measured: 10 samples to learn from (shot1); --split all")
+    (line,) = not_measured(asked, data, held_out)
+    assert line.startswith("not measured: 10 samples to learn from (shot1); --split all")
     asked.split = "val"
-    assert not_measured(asked, held_out) == ""
+    assert not_measured(asked, data, held_out) == []
