@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from importlib import import_module
 from pathlib import Path
 
@@ -15,6 +16,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "plates", nargs="?", metavar="PLATES", help="pattern, folder, one frame or movie; without it, open one there"
     )
     parser.add_argument("--out", type=Path, metavar="DIR", help="where runs write (default: beside the plate's folder)")
+
+
+def main() -> int:
+    """`rotopaint-panel [PLATES]`: the same as a program of its own, for menus and `uvx`."""
+    from rotopaint_ai.cli import main as rotopaint
+
+    return rotopaint(["panel", *sys.argv[1:]])
 
 
 def execute(arguments: argparse.Namespace) -> int:

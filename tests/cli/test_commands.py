@@ -83,6 +83,14 @@ def test_wrong_use_is_one_line_and_code_2(
     assert list(tmp_path.iterdir()) == []
 
 
+def test_the_panel_is_a_program_of_its_own(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    from rotopaint_ai.cli import panel
+
+    monkeypatch.setattr(sys, "argv", ["rotopaint-panel", "--help"])
+    assert panel.main() == 0
+    assert "usage: rotopaint panel" in capsys.readouterr().out
+
+
 def test_no_command_shows_help_and_code_2(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([]) == 2
     assert "commands:" in capsys.readouterr().err

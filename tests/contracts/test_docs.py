@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
+import tomllib
 from importlib import import_module
 from pathlib import Path
 
@@ -36,6 +37,14 @@ def test_files_that_are_named_exist(page: Path) -> None:
     """Paths of this repository between backticks."""
     named = re.findall(r"`((?:tests|docs|scripts|benchmarks|plugin|rotopaint_ai|models)/[\w./-]+)`", page.read_text())
     assert [name for name in named if not (ROOT / name).exists()] == []
+
+
+def test_programs_that_the_wheel_installs_are_there() -> None:
+    scripts = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["scripts"]
+    assert set(scripts) == {"rotopaint", "rotopaint-panel"}
+    for target in scripts.values():
+        module, name = target.split(":")
+        assert callable(getattr(import_module(module), name))
 
 
 def _commands() -> list[str]:
