@@ -20,8 +20,8 @@ import numpy as np
 import numpy.typing as npt
 
 from rotopaint_ai.training.data.dataset import Array, Memory, Picture, face_bounds
-from rotopaint_ai.training.data.elastic import Bend, cut_bent
-from rotopaint_ai.training.data.pose_augment import Turner, cut_turned
+from rotopaint_ai.training.data.elastic import ElasticWarp, cut_elastic
+from rotopaint_ai.training.data.pose_augment import PoseAugment, cut_turned_face
 from rotopaint_ai.training.registry import Registry
 
 Matrix = npt.NDArray[np.float64]
@@ -138,13 +138,13 @@ def warp_picture(picture: Picture, matrix: Matrix, size_px: int, border: int = c
 @dataclass(frozen=True, slots=True)
 class Augmenter:
     """Makes batches from samples in memory. `parts`: probability of each photometric part, in the order applied.
-    `mirror`: row order of the landmarks in a mirrored picture. `turner`: shows some samples from other sides."""
+    `mirror`: row order of the landmarks in a mirrored picture. `pose_augment`: shows some samples from other sides."""
 
     geometry: Geometry
     parts: Mapping[str, float]
     margin: float
     mirror: Sequence[int]
-    turner: Turner | None = None
+    pose_augment: PoseAugment | None = None
 
     def batch(self, memory: Memory, rows: Sequence[int], size_px: int, draw: Random | Sequence[Random]) -> Batch:
         """Crops of some rows, drawn at random from one generator in turn or each from its own."""
@@ -152,17 +152,17 @@ class Augmenter:
         crops = np.empty((len(rows), size_px, size_px, 3), np.uint8)
         landmarks, visible = memory.truth.landmarks[list(rows)].copy(), memory.truth.visible[list(rows)].copy()
         for at, (row, rng) in enumerate(zip(rows, draws)):
-            turn = self.turner.draw(landmarks[at], visible[at], rng) if self.turner else None
+            turn = self.pose_augment.draw(landmarks[at], visible[at], rng) if self.pose_augment else None
             if turn is not None:
                 landmarks[at], visible[at] = turn.landmarks, turn.visible
             matrix, flips = random_matrix(nominal_crop(landmarks[at], self.margin), size_px, self.geometry, rng)
             border = _border(rng, bool(self.parts))
-            bend = Bend.draw(size_px, self.geometry.bend, rng) if _happens(self.geometry.bent, rng) else None
+            bend = ElasticWarp.draw(size_px, self.geometry.bend, rng) if _happens(self.geometry.bent, rng) else None
             picture, moved = memory.pictures[row], move_points(landmarks[at], matrix)
             if turn is not None:
-                crop = cut_turned(picture, turn, matrix, size_px, border, bend)
+                crop = cut_turned_face(picture, turn, matrix, size_px, border, bend)
             elif bend is not None:
-                crop = cut_bent(picture, bend, matrix, size_px, border)
+                crop = cut_elastic(picture, bend, matrix, size_px, border)
             else:
                 crop = warp_picture(picture, matrix, size_px, border)
             moved = moved if bend is None else bend.moved(moved)

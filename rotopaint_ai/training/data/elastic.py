@@ -28,14 +28,14 @@ _ROUNDS = 4  # of looking up what is shifted to a place
 
 
 @dataclass(frozen=True, slots=True)
-class Bend:
+class ElasticWarp:
     """`shifts` (_FINE, _FINE, 2): how far from a place of a crop of `size_px` lies what is shown there, in pixels."""
 
     shifts: Places
     size_px: int
 
     @classmethod
-    def draw(cls, size_px: int, amount: float, rng: Random) -> Bend:
+    def draw(cls, size_px: int, amount: float, rng: Random) -> ElasticWarp:
         """A random one; `amount`: standard deviation of the shifts over the crop's side."""
         coarse = rng.normal(0, amount * size_px, (_SHIFTS, _SHIFTS, 2)).astype(np.float32)
         return cls(cast(Places, cv2.resize(coarse, (_FINE, _FINE), interpolation=cv2.INTER_CUBIC)), size_px)
@@ -55,7 +55,7 @@ class Bend:
         return there
 
 
-def node_places(matrix: npt.NDArray[np.float64], size_px: int, bend: Bend | None) -> npt.NDArray[np.float64]:
+def node_places(matrix: npt.NDArray[np.float64], size_px: int, bend: ElasticWarp | None) -> npt.NDArray[np.float64]:
     """Places (n, n, 2) of the picture shown at the nodes of a crop, one node beyond each rim; `matrix` (3, 3) leads
     from the picture to the straight crop, corner origin."""
     nodes = np.arange(-1, size_px // NODE_PX + 1) * NODE_PX + NODE_PX / 2
@@ -72,8 +72,8 @@ def whole_map(nodes: npt.NDArray[np.floating[Any]]) -> Places:
     return cast(Places, whole[NODE_PX:-NODE_PX, NODE_PX:-NODE_PX])
 
 
-def cut_bent(
-    picture: npt.NDArray[np.uint8], bend: Bend, matrix: npt.NDArray[np.float64], size_px: int, border: int
+def cut_elastic(
+    picture: npt.NDArray[np.uint8], bend: ElasticWarp, matrix: npt.NDArray[np.float64], size_px: int, border: int
 ) -> npt.NDArray[np.uint8]:
     """The bent crop of a picture; `matrix` as `node_places` has it."""
     maps = whole_map(node_places(matrix, size_px, bend)) - np.float32(0.5)

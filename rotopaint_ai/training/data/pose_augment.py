@@ -1,9 +1,9 @@
 """Keyed frames seen from other sides: pictures warped as their head would turn, landmarks with them.
 
 A character is keyed in a few dozen poses, and a test shot shows others. What a small turn does to a picture follows
-from the landmarks' depths (`relief`): every place of the face moves by how far it lies towards the viewer. What comes
-to lie behind something nearer is hidden, what comes into view is stretched from what was beside it. Light stays on the
-face.
+from the depths of its landmarks (`rigid_structure`): every place of the face moves by how far it lies towards the
+viewer. What comes to lie behind something nearer is hidden, what comes into view is stretched from what was beside it.
+Light stays on the face.
 
 Source: the idea of Zhu et al., "Face alignment across large poses: a 3D solution" (2016), section 5.
 
@@ -19,8 +19,8 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from rotopaint_ai.training.data.elastic import Bend, node_places, whole_map
-from rotopaint_ai.training.data.rigid_structure import Relief
+from rotopaint_ai.training.data.elastic import ElasticWarp, node_places, whole_map
+from rotopaint_ai.training.data.rigid_structure import RigidStructure
 
 Array64 = npt.NDArray[np.float64]
 Points = npt.NDArray[np.floating[Any]]
@@ -35,7 +35,7 @@ _FEWEST = 8  # landmarks that tell the surface
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class TurnedFace:
     """A turned picture: `source` (G, G, 2) says where its places lie in the picture, `corner` and `step` where its
     nodes lie; its own landmarks [L, 2] and whether they are seen [L]."""
 
@@ -45,7 +45,7 @@ class Turn:
     landmarks: npt.NDArray[np.float32]
     visible: npt.NDArray[np.float32]
 
-    def maps(self, matrix: Array64, size_px: int, bend: Bend | None = None) -> npt.NDArray[np.float32]:
+    def maps(self, matrix: Array64, size_px: int, bend: ElasticWarp | None = None) -> npt.NDArray[np.float32]:
         """Where the pixels of a crop (size_px, size_px, 2) lie in the picture; `matrix` (3, 3) leads from the turned
         picture to the crop, both with corner origin. Sizes are multiples of `bend.NODE_PX`."""
         cells = ((node_places(matrix, size_px, bend) - self.corner) / self.step).astype(np.float32)
@@ -56,23 +56,25 @@ class Turn:
 
 
 @dataclass(frozen=True, slots=True)
-class Turner:
+class PoseAugment:
     """Turns faces with a character's relief: a share of them, by angles with these deviations."""
 
-    relief: Relief
+    structure: RigidStructure
     share: float
     yaw_deg: float
     pitch_deg: float
 
-    def draw(self, landmarks_LC: Points, visible_L: Points, rng: Random) -> Turn | None:
+    def draw(self, landmarks_LC: Points, visible_L: Points, rng: Random) -> TurnedFace | None:
         """A random turn of a sample, or none."""
         if rng.random() >= self.share:
             return None
         yaw, pitch = np.radians(np.clip(rng.normal(0, 1, 2), -2, 2) * (self.yaw_deg, self.pitch_deg))
-        return turned(self.relief, landmarks_LC, visible_L, float(yaw), float(pitch))
+        return turned(self.structure, landmarks_LC, visible_L, float(yaw), float(pitch))
 
 
-def turned(relief: Relief, landmarks_LC: Points, visible_L: Points, yaw: float, pitch: float) -> Turn | None:
+def turned(
+    structure: RigidStructure, landmarks_LC: Points, visible_L: Points, yaw: float, pitch: float
+) -> TurnedFace | None:
     """A sample's picture after its head has turned by radians: near places to the right by `yaw`, down by `pitch`.
 
     None where too few landmarks are seen to tell the surface.
@@ -83,7 +85,7 @@ def turned(relief: Relief, landmarks_LC: Points, visible_L: Points, yaw: float, 
         return None
     marks = landmarks_LC.astype(np.float64)
     side = float(np.ptp(marks[known], axis=0).max())
-    middle, depths = marks[seen].mean(axis=0), relief.depths(landmarks_LC)
+    middle, depths = marks[seen].mean(axis=0), structure.depths(landmarks_LC)
     corner, step = middle - _REACH * side, 2 * _REACH * side / (GRID - 1)
     nodes: Array64 = np.arange(GRID, dtype=np.float64) * step - _REACH * side
     surface = _surface(marks[seen] - middle, depths[seen], nodes, side)
@@ -101,7 +103,7 @@ def turned(relief: Relief, landmarks_LC: Points, visible_L: Points, yaw: float, 
     visible = np.where(np.logical_and(gone, seen), np.minimum(visible_L, 0.0), visible_L)
     landmarks = moved + middle
     landmarks[~known] = np.nan
-    return Turn(source, corner, step, landmarks.astype(np.float32), visible.astype(np.float32))
+    return TurnedFace(source, corner, step, landmarks.astype(np.float32), visible.astype(np.float32))
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,8 +184,13 @@ def _at(grid: Array64, x: Array64, y: Array64, nodes: Array64) -> Array64:
     return cast(Array64, found.reshape(shape).astype(np.float64))
 
 
-def cut_turned(
-    picture: npt.NDArray[np.uint8], turn: Turn, matrix: Array64, size_px: int, border: int, bend: Bend | None = None
+def cut_turned_face(
+    picture: npt.NDArray[np.uint8],
+    turn: TurnedFace,
+    matrix: Array64,
+    size_px: int,
+    border: int,
+    bend: ElasticWarp | None = None,
 ) -> npt.NDArray[np.uint8]:
     """The crop of a turned picture, bent if that is wanted."""
     maps = turn.maps(matrix, size_px, bend) - np.float32(0.5)

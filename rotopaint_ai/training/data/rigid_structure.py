@@ -32,7 +32,7 @@ _LEAST_WIDTH = 1e-3  # of a face's longer side: flatter ones tell nothing
 
 
 @dataclass(frozen=True, slots=True)
-class Relief:
+class RigidStructure:
     """Places [L, 3] of the landmarks in head space, and how rigidly [L] each sits there (weights of mean 1)."""
 
     places: Array64
@@ -53,21 +53,21 @@ class Relief:
         return cast(Array64, scale * (self.places @ turn[2]))
 
 
-def fit_relief(landmarks_NLC: npt.NDArray[np.floating], mirror: Sequence[int] | None) -> Relief | None:
+def fit_structure(landmarks_NLC: npt.NDArray[np.floating], mirror: Sequence[int] | None) -> RigidStructure | None:
     """The head of a character from its keyed frames [n, L, 2], and from mirrored ones where `mirror` says how; NaN
     where unknown.
 
     None with too few frames or landmarks, or with a landmark that no frame knows.
     """
     even = even_faces(landmarks_NLC, mirror)
-    return None if even is None else solved_relief(*even)
+    return None if even is None else solve_structure(*even)
 
 
 def even_faces(
     landmarks_NLC: npt.NDArray[np.floating], mirror: Sequence[int] | None
 ) -> tuple[Array64, npt.NDArray[np.bool_]] | None:
     """Faces [n, L, 2] of landmarks, and of mirrored ones where `mirror` says how, about their means and of size 1,
-    unknown places at 0, and which are known [n, L]. None as in `fit_relief`."""
+    unknown places at 0, and which are known [n, L]. None as in `fit_structure`."""
     known = np.isfinite(landmarks_NLC).all(axis=2)
     usable = (known.mean(axis=1) > 0.5) & _have_width(landmarks_NLC, known)
     if usable.sum() < FEWEST_SAMPLES or landmarks_NLC.shape[1] < FEWEST_LANDMARKS:
@@ -85,23 +85,23 @@ def even_faces(
     return faces / np.sqrt((faces**2).sum(axis=(1, 2)) / count[:, 0])[:, None, None], known
 
 
-def choose_relief(
+def choose_structure(
     learn_NLC: npt.NDArray[np.floating], held_NLC: npt.NDArray[np.floating], mirror: Sequence[int]
-) -> Relief | None:
+) -> RigidStructure | None:
     """The head from keyed frames [n, L, 2], with mirrored ones or without, whichever shows held-out ones [m, L, 2]
-    better: the mirror image of a lopsided head is another's. None as in `fit_relief`."""
-    even, own = (fit_relief(learn_NLC, order) for order in (mirror, None))
+    better: the mirror image of a lopsided head is another's. None as in `fit_structure`."""
+    even, own = (fit_structure(learn_NLC, order) for order in (mirror, None))
     if even is None or own is None:
         return even
     return even if _miss(even, held_NLC) <= _miss(own, held_NLC) else own
 
 
-def _miss(relief: Relief, landmarks_NLC: npt.NDArray[np.floating]) -> float:
+def _miss(structure: RigidStructure, landmarks_NLC: npt.NDArray[np.floating]) -> float:
     """Median distance between landmarks and the head's views of them, in sizes of the face."""
     off = [np.zeros(0)]
     for landmarks in landmarks_NLC[np.isfinite(landmarks_NLC).all(axis=2).sum(axis=1) >= FEWEST_LANDMARKS]:
-        turn, middle, scale = relief.view(landmarks)
-        away = np.linalg.norm(landmarks - middle - scale * relief.places @ turn[:2].T, axis=1) / max(scale, 1e-9)
+        turn, middle, scale = structure.view(landmarks)
+        away = np.linalg.norm(landmarks - middle - scale * structure.places @ turn[:2].T, axis=1) / max(scale, 1e-9)
         off.append(away[np.isfinite(away)])
     every = np.concatenate(off)
     return float(np.median(every)) if len(every) else 0.0
@@ -114,7 +114,7 @@ def _have_width(landmarks_NLC: npt.NDArray[np.floating], known: npt.NDArray[np.b
     return np.asarray(reach.min(axis=1) > _LEAST_WIDTH * np.maximum(reach.max(axis=1), 1e-9))
 
 
-def solved_relief(faces: Array64, known: npt.NDArray[np.bool_]) -> Relief:
+def solve_structure(faces: Array64, known: npt.NDArray[np.bool_]) -> RigidStructure:
     """The relief of what `even_faces` gives."""
     usual = _half_ellipsoid(faces, known)
     places, weight = usual, np.ones(len(usual))
@@ -130,7 +130,7 @@ def solved_relief(faces: Array64, known: npt.NDArray[np.bool_]) -> Relief:
         miss = np.sqrt((known * (off**2).sum(axis=2)).sum(axis=0) / known.sum(axis=0))
         weight = 1 / (miss**2 + _LEAST_MISS**2)
         weight = weight / weight.mean()
-    return Relief(places - (weight[:, None] * places).mean(axis=0), weight)
+    return RigidStructure(places - (weight[:, None] * places).mean(axis=0), weight)
 
 
 def _half_ellipsoid(faces: Array64, known: npt.NDArray[np.bool_]) -> Array64:

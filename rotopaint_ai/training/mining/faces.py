@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rotopaint_ai.similarity import fit_similarity
-from rotopaint_ai.training.data.rigid_structure import fit_relief
+from rotopaint_ai.training.data.rigid_structure import fit_structure
 from rotopaint_ai.training.mining.curves import Array
 
 Complex = npt.NDArray[np.complex128]
@@ -237,11 +237,11 @@ def frontalise(places_FLC: Array, mean_LC: Array, names: Sequence[str]) -> Array
     known = np.flatnonzero(np.isfinite(mean_LC).all(axis=1))
     rows = [names[int(column)] for column in known]
     pairs = [(rows.index(one), rows.index(two)) for one, two in name_pairs(rows)]
-    relief = fit_relief(places_FLC[:, known], None) if len(pairs) >= _FEWEST_PAIRS else None
-    if relief is None:
+    structure = fit_structure(places_FLC[:, known], None) if len(pairs) >= _FEWEST_PAIRS else None
+    if structure is None:
         return mean_LC
-    left, right = (relief.places[[pair[side] for pair in pairs]] for side in (0, 1))
-    turned = _facing(relief.places, left, right)
+    left, right = (structure.places[[pair[side] for pair in pairs]] for side in (0, 1))
+    turned = _facing(structure.places, left, right)
     over = mean_LC[known]
     out = mean_LC.copy()
     out[known] = turned * (float(over.std()) / max(float(turned.std()), 1e-9)) + (0.0, float(over[:, 1].mean()))

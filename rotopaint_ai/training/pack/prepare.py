@@ -13,7 +13,7 @@ from rotopaint_ai.sheet import Sheet, mirror_permutation
 from rotopaint_ai.training.data import dataset_checks
 from rotopaint_ai.training.data.dataset import Dataset, face_side, join, load_pictures, read_dataset
 from rotopaint_ai.training.data.holdout import split_held_out
-from rotopaint_ai.training.data.rigid_structure import choose_relief
+from rotopaint_ai.training.data.rigid_structure import choose_structure
 from rotopaint_ai.training.data.seam_widths import with_seam_widths
 from rotopaint_ai.training.models.landmarks.config import PackConfig
 from rotopaint_ai.training.models.landmarks.preview import Splines
@@ -61,9 +61,9 @@ def prepare(
     transfer = None if weights is None else load_pretrained(net, weights, data.sheet.landmark_names, places)
     mirror, splines = mirror_permutation(data.sheet), Splines.of(data.sheet, memory.truth)
     marks = (train_data.truth.landmarks, held_out.truth.landmarks)
-    relief = choose_relief(*marks, mirror) if config.turned else None
+    structure = choose_structure(*marks, mirror) if config.turned else None
     faces = LandmarkData(
-        memory, held_memory, _landmark_weights(data.sheet), mirror, splines, _faces_px(held_out), relief
+        memory, held_memory, _landmark_weights(data.sheet), mirror, splines, _faces_px(held_out), structure
     )
     return Prepared(config, data, train_data, LandmarkTask(config, net, faces), transfer)
 

@@ -23,7 +23,7 @@ from rotopaint_ai.training.data.augment import nominal_crop
 from rotopaint_ai.training.data.dataset import Dataset, Memory, Truth
 from rotopaint_ai.training.models.landmarks.config import PackConfig
 from rotopaint_ai.training.models.landmarks.net import CropModel, LandmarkNet
-from rotopaint_ai.training.models.landmarks.validation import Held
+from rotopaint_ai.training.models.landmarks.validation import HeldOutPredictions
 from rotopaint_ai.training.models.prior import selection
 from rotopaint_ai.training.models.prior.deformable import fit_head
 from rotopaint_ai.training.models.prior.face_prior import FacePrior
@@ -39,7 +39,7 @@ _PRIOR = ("belief", "residual", "hidden", "slant", "stretch", "mirrored")  # wha
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class SelectedModels:
     """What held-out samples said: the calibrations of expected errors, the prior if one is worth it, how far off each
     landmark is then (share of the face, [L]), and how much more careful than that each shape has to be ([K])."""
 
@@ -60,9 +60,9 @@ class Chosen:
         }
 
 
-def choose(
-    config: PackConfig, train: Dataset, held: Held, held_memory: Memory, reads: tuple[int, ...] | None
-) -> Chosen:
+def select_models(
+    config: PackConfig, train: Dataset, held: HeldOutPredictions, held_memory: Memory, reads: tuple[int, ...] | None
+) -> SelectedModels:
     """Choose on the held-out samples, which were read as `reads` says, what the training samples give."""
     calibration = calibrate(held.distance.ravel(), held.log_scale.ravel())
     error = np.exp(calibration[0] + calibration[1] * held.log_scale)
@@ -81,11 +81,11 @@ def choose(
         noise = np.full(len(train.sheet.landmarks), config.shape_noise)
     places = _in_pictures(points, held_memory, config)
     guards = choose_guards(train.sheet, _more(config, train.truth), noise, places, held_memory.truth)
-    return Chosen(calibration, best and best.prior, left, noise, guards, places, reads)
+    return SelectedModels(calibration, best and best.prior, left, noise, guards, places, reads)
 
 
 @dataclass(frozen=True, slots=True)
-class Seams:
+class SeamSelection:
     """The seam network of a pack (None: none), seams that it is not to move, and how it was taught, for the card."""
 
     path: Path | None
@@ -93,16 +93,22 @@ class Seams:
     facts: dict[str, Any]
 
 
-def teach_seams(
-    config: PackConfig, data: Dataset, chosen: Chosen, memory: Memory, start: Path | None, folder: Path, check: Check
-) -> Seams:
+def tune_seams(
+    config: PackConfig,
+    data: Dataset,
+    chosen: SelectedModels,
+    memory: Memory,
+    start: Path | None,
+    folder: Path,
+    check: Check,
+) -> SeamSelection:
     """The seam network to start from, taught this character's seams where that helps on held-out samples."""
     if (
         start is None
         or not config.seam_minutes
         or not any(s.role == "seam" and not s.closed for s in data.sheet.shapes)
     ):
-        return Seams(start, (), {})
+        return SeamSelection(start, (), {})
     first = seam_nets.seam_net(start)
     tuned = tune.tune(data, first, minutes=config.seam_minutes, seed=config.seed, check=check)
     net, path = first, start
@@ -117,10 +123,10 @@ def teach_seams(
     held = replace(held, truth=memory.truth)
     still = tune.left_as_predicted(held, memory.pictures, chosen.places, points, chosen.noise_L, net)
     facts = {} if tuned is None else {"steps": tuned.steps, "miss_before": tuned.before, "miss_after": tuned.after}
-    return Seams(path, still, facts)
+    return SeamSelection(path, still, facts)
 
 
-def crop_model(net: LandmarkNet, chosen: Chosen, data: Dataset) -> CropModel:
+def crop_model(net: LandmarkNet, chosen: SelectedModels, data: Dataset) -> CropModel:
     """The landmark model of a pack, its prior from the samples of `data`."""
     if chosen.prior is None:
         return CropModel(net, chosen.calibration, mirror=chosen.mirror)
@@ -129,7 +135,7 @@ def crop_model(net: LandmarkNet, chosen: Chosen, data: Dataset) -> CropModel:
     return CropModel(net, chosen.calibration, chosen.prior.on(head), chosen.left, chosen.mirror)
 
 
-def shape_model(config: PackConfig, chosen: Chosen, data: Dataset) -> ShapeModel | None:
+def shape_model(config: PackConfig, chosen: SelectedModels, data: Dataset) -> ShapeModel | None:
     """The shape model of a pack, from the samples of `data`; None for a sheet without shapes."""
     if not data.sheet.shapes:
         return None
@@ -142,7 +148,7 @@ def _more(config: PackConfig, truth: Truth) -> Truth:
     return warped(truth, copies=config.shape_copies, amount=config.shape_warp, rng=rng)
 
 
-def landmark_noise(held: Held) -> Array64:
+def landmark_noise(held: HeldOutPredictions) -> Array64:
     """Each landmark's error per axis as a share of the face, from held-out samples; wild misses are capped, and few
     samples are drawn towards the mean of all landmarks."""
     share = held.distance / held.face[:, None]

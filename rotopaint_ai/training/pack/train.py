@@ -35,7 +35,14 @@ from rotopaint_ai.training.models.landmarks.validation import predict_held_out
 from rotopaint_ai.training.models.pretrained import face_places, find_fill_model, find_others, find_seam_model
 from rotopaint_ai.training.pack.export import as_crops, write_pack
 from rotopaint_ai.training.pack.prepare import prepare
-from rotopaint_ai.training.pack.select import Chosen, Seams, choose, crop_model, shape_model, teach_seams
+from rotopaint_ai.training.pack.select import (
+    SeamSelection,
+    SelectedModels,
+    crop_model,
+    select_models,
+    shape_model,
+    tune_seams,
+)
 from rotopaint_ai.training.trainer import threads
 from rotopaint_ai.training.trainer.parallel.group import ALONE, Group
 from rotopaint_ai.training.trainer.profile import Profile
@@ -105,9 +112,9 @@ def train(
     with watch.measuring("fitting"):
         mirror = mirrored_order(data.sheet)
         found = predict_held_out(trained.validated, held_memory, np.arange(n_held), config, exact=True, mirror=mirror)
-        chosen = choose(config, train_data, found, held_memory, mirror)
+        chosen = select_models(config, train_data, found, held_memory, mirror)
     with watch.measuring("seams"):
-        seams = teach_seams(config, data, chosen, held_memory, find_seam_model(init), run_folder, stop.check)
+        seams = tune_seams(config, data, chosen, held_memory, find_seam_model(init), run_folder, stop.check)
     everything = data.subset(data.rows_of("train", "val"))
     card = _card(config, data, trained, name or folder.name, licence, command, start, chosen, seams, init)
 
@@ -163,8 +170,8 @@ def _card(
     licence: str | None,
     command: str,
     start: str,
-    chosen: Chosen,
-    seams: Seams,
+    chosen: SelectedModels,
+    seams: SeamSelection,
     init: str | Path | None,
 ) -> dict[str, Any]:
     return {

@@ -8,9 +8,9 @@ import pytest
 
 from rotopaint_ai.training.data.augment import Augmenter, Geometry
 from rotopaint_ai.training.data.dataset import Memory, Truth
-from rotopaint_ai.training.data.elastic import Bend, cut_bent
-from rotopaint_ai.training.data.pose_augment import Turner
-from rotopaint_ai.training.data.rigid_structure import Relief
+from rotopaint_ai.training.data.elastic import ElasticWarp, cut_elastic
+from rotopaint_ai.training.data.pose_augment import PoseAugment
+from rotopaint_ai.training.data.rigid_structure import RigidStructure
 
 SIZE = 160
 DOTS = np.array([(x, y) for x in range(60, 261, 50) for y in range(60, 261, 50)], np.float32) + 0.5
@@ -41,10 +41,10 @@ def memory(known: np.ndarray) -> Memory:
 @pytest.mark.parametrize("share_turned", [0.0, 1.0])
 def test_landmarks_go_where_the_picture_goes(share_turned: float) -> None:
     """Also where the head has been turned, and the crop cut aslant."""
-    relief = Relief(np.concatenate([DOTS - 160, DEPTHS[:, None]], axis=1) / 80, np.ones(len(DOTS)))
-    turner = Turner(relief, share_turned, 6.0, 4.0)
+    structure = RigidStructure(np.concatenate([DOTS - 160, DEPTHS[:, None]], axis=1) / 80, np.ones(len(DOTS)))
+    pose_augment = PoseAugment(structure, share_turned, 6.0, 4.0)
     geometry = Geometry((1.1, 1.3), 0.02, 20.0, 0.0, 0.05, 0.5, bent=1.0, bend=0.02)
-    made = Augmenter(geometry, {}, 1.3, range(len(DOTS)), turner if share_turned else None)
+    made = Augmenter(geometry, {}, 1.3, range(len(DOTS)), pose_augment if share_turned else None)
     straight = Augmenter(Geometry((1.1, 1.3), 0.02, 20.0, 0.0, 0.05, 0.5), {}, 1.3, range(len(DOTS)))
     for seed in range(4):
         batch = made.batch(memory(DOTS), [0], SIZE, np.random.default_rng(seed))
@@ -56,7 +56,7 @@ def test_landmarks_go_where_the_picture_goes(share_turned: float) -> None:
 
 
 def test_unknown_landmarks_stay_unknown() -> None:
-    bend = Bend.draw(SIZE, 0.02, np.random.default_rng(0))
+    bend = ElasticWarp.draw(SIZE, 0.02, np.random.default_rng(0))
     places = np.array([[np.nan, np.nan], [40.0, 50.0]], np.float32)
     moved = bend.moved(places)
     assert np.isnan(moved[0]).all()
@@ -64,9 +64,9 @@ def test_unknown_landmarks_stay_unknown() -> None:
 
 
 def test_no_bend_is_the_straight_crop() -> None:
-    bend = Bend(np.zeros((33, 33, 2), np.float32), SIZE)
+    bend = ElasticWarp(np.zeros((33, 33, 2), np.float32), SIZE)
     matrix = np.array([[0.5, 0.02, 3.0], [-0.01, 0.5, 1.0], [1e-5, 0, 1.0]])
-    bent = cut_bent(picture(), bend, matrix, SIZE, cv2.BORDER_REPLICATE)
+    bent = cut_elastic(picture(), bend, matrix, SIZE, cv2.BORDER_REPLICATE)
     back = np.array([[1, 0, -0.5], [0, 1, -0.5], [0, 0, 1.0]])
     by_centres = back @ matrix @ np.linalg.inv(back)
     wanted = cv2.warpPerspective(picture(), by_centres, (SIZE, SIZE), borderMode=cv2.BORDER_REPLICATE)

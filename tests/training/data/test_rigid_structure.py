@@ -7,8 +7,8 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from rotopaint_ai.training.data.pose_augment import cut_turned, turned
-from rotopaint_ai.training.data.rigid_structure import Relief, choose_relief, fit_relief
+from rotopaint_ai.training.data.pose_augment import cut_turned_face, turned
+from rotopaint_ai.training.data.rigid_structure import RigidStructure, choose_structure, fit_structure
 from rotopaint_ai.training.mining.faces import frontalise, partners
 
 Array = npt.NDArray[np.float64]
@@ -55,7 +55,7 @@ def test_mirrored_frames_tell_of_an_even_head_alone(is_even: bool) -> None:
     if not is_even:
         crooked = np.array([(14.0, 6.0) if name.endswith("right") else (0.0, 0.0) for name in NAMES])
         keyed, asked = keyed + crooked, asked + crooked
-    even, own, chosen = fit_relief(keyed, MIRROR), fit_relief(keyed, None), choose_relief(keyed, asked, MIRROR)
+    even, own, chosen = fit_structure(keyed, MIRROR), fit_structure(keyed, None), choose_structure(keyed, asked, MIRROR)
     assert even is not None
     assert own is not None
     assert chosen is not None
@@ -65,7 +65,7 @@ def test_mirrored_frames_tell_of_an_even_head_alone(is_even: bool) -> None:
 def test_held_out_frames_without_landmarks_choose_nothing() -> None:
     rng = np.random.default_rng(5)
     keyed, _ = seen(rng.uniform(-20, 20, 30), rng.uniform(-8, 8, 30), noise=0.3, rng=rng)
-    chosen, even = choose_relief(keyed, np.full((3, len(NAMES), 2), np.nan), MIRROR), fit_relief(keyed, MIRROR)
+    chosen, even = choose_structure(keyed, np.full((3, len(NAMES), 2), np.nan), MIRROR), fit_structure(keyed, MIRROR)
     assert chosen is not None
     assert even is not None
     np.testing.assert_array_equal(chosen.places, even.places)
@@ -75,12 +75,12 @@ def test_held_out_frames_without_landmarks_choose_nothing() -> None:
 def test_depth_of_keyed_and_of_new_views(side: float) -> None:
     rng = np.random.default_rng(3)
     keyed, _ = seen(side + rng.uniform(-14, 14, 40), rng.uniform(-8, 8, 40), noise=0.3, rng=rng)
-    relief = fit_relief(keyed, MIRROR)
-    assert relief is not None
+    structure = fit_structure(keyed, MIRROR)
+    assert structure is not None
     new, depth = seen(np.array([side - 25, side + 25.0]), np.array([10.0, -12.0]), noise=0.0, rng=rng)
     for landmarks, true in zip(new, depth):
-        off = relief.depths(landmarks) - (true - true.mean())
-        off = off - np.average(off, weights=relief.weight)
+        off = structure.depths(landmarks) - (true - true.mean())
+        off = off - np.average(off, weights=structure.weight)
         rigid = [row for row, name in enumerate(NAMES) if not name.startswith("corner")]
         assert np.abs(off[rigid]).mean() < 0.06 * 120  # of a depth that spans a whole head, 120 px
 
@@ -88,20 +88,20 @@ def test_depth_of_keyed_and_of_new_views(side: float) -> None:
 def test_too_few_frames_have_no_relief() -> None:
     rng = np.random.default_rng(3)
     keyed, _ = seen(np.linspace(-10, 10, 5), np.zeros(5), noise=0.3, rng=rng)
-    assert fit_relief(keyed, MIRROR) is None
+    assert fit_structure(keyed, MIRROR) is None
 
 
 @pytest.mark.parametrize("flat", [(0, 1), (1,)])
 def test_a_frame_that_is_a_point_or_a_line_tells_nothing(flat: tuple[int, ...]) -> None:
     rng = np.random.default_rng(4)
     keyed, _ = seen(rng.uniform(-20, 20, 40), rng.uniform(-8, 8, 40), noise=0.3, rng=rng)
-    without = fit_relief(keyed[1:], MIRROR)
+    without = fit_structure(keyed[1:], MIRROR)
     keyed[0][:, list(flat)] = 100.0
-    found = fit_relief(keyed, MIRROR)
+    found = fit_structure(keyed, MIRROR)
     assert found is not None
     assert without is not None
     assert np.array_equal(found.places, without.places)
-    assert fit_relief(np.repeat(keyed[:1], 40, axis=0), MIRROR) is None
+    assert fit_structure(np.repeat(keyed[:1], 40, axis=0), MIRROR) is None
 
 
 def test_partners_of_a_head_that_looks_aside_in_every_frame() -> None:
@@ -133,19 +133,19 @@ def dot_near(picture: npt.NDArray[np.uint8], at: npt.NDArray[np.floating], reach
 def test_a_turned_picture_and_its_landmarks_are_what_the_head_would_show(yaw: float, pitch: float) -> None:
     rng = np.random.default_rng(5)
     keyed, _ = seen(rng.uniform(-20, 20, 60), rng.uniform(-12, 12, 60), noise=0.2, rng=rng)
-    relief = fit_relief(keyed, MIRROR)
-    assert relief is not None
+    structure = fit_structure(keyed, MIRROR)
+    assert structure is not None
     still = np.random.default_rng(1)  # the mouth stays as it is
     now, _ = seen(np.array([6.0]), np.array([2.0]), noise=0.0, rng=still)
     then, _ = seen(np.array([6.0 + yaw]), np.array([2.0 + pitch]), noise=0.0, rng=np.random.default_rng(1))
     marks = now[0] - now[0].mean(axis=0) + 200
     wanted = then[0] - then[0].mean(axis=0)
-    turn = turned(relief, marks, np.ones(len(marks)), np.radians(yaw), np.radians(pitch))
+    turn = turned(structure, marks, np.ones(len(marks)), np.radians(yaw), np.radians(pitch))
     assert turn is not None
     found = turn.landmarks - turn.landmarks.mean(axis=0)
     moved = np.linalg.norm(now[0] - now[0].mean(axis=0) - wanted, axis=1).mean()
     assert np.linalg.norm(found - wanted, axis=1).mean() < 0.25 * moved
-    crop = cut_turned(painted(marks, 400), turn, np.diag([0.64, 0.64, 1.0]), 256, cv2.BORDER_REPLICATE)
+    crop = cut_turned_face(painted(marks, 400), turn, np.diag([0.64, 0.64, 1.0]), 256, cv2.BORDER_REPLICATE)
     apart = np.linalg.norm(turn.landmarks[:, None] - turn.landmarks, axis=2) + np.eye(len(marks)) * 1e3
     alone = (apart.min(axis=1) > 16) & (turn.visible > 0.5)
     off = [np.linalg.norm(dot_near(crop, p * 0.64, 5) - p * 0.64) for p in turn.landmarks[alone]]
@@ -154,19 +154,19 @@ def test_a_turned_picture_and_its_landmarks_are_what_the_head_would_show(yaw: fl
     assert np.max(off) < 1.5
 
 
-def learned(rng: np.random.Generator) -> Relief:
+def learned(rng: np.random.Generator) -> RigidStructure:
     """The head as 60 keyed frames from many sides tell it."""
     keyed, _ = seen(rng.uniform(-20, 20, 60), rng.uniform(-12, 12, 60), noise=0.2, rng=rng)
-    relief = fit_relief(keyed, MIRROR)
-    assert relief is not None
-    return relief
+    structure = fit_structure(keyed, MIRROR)
+    assert structure is not None
+    return structure
 
 
 def test_what_a_turn_takes_behind_the_face_is_hidden() -> None:
     rng = np.random.default_rng(5)
-    relief = learned(rng)
+    structure = learned(rng)
     marks = seen(np.array([25.0]), np.array([0.0]), noise=0.0, rng=rng)[0][0] + 200
-    turn = turned(relief, marks, np.ones(len(marks)), np.radians(45), 0.0)
+    turn = turned(structure, marks, np.ones(len(marks)), np.radians(45), 0.0)
     assert turn is not None
     hidden = np.flatnonzero(turn.visible < 0.5)
     assert len(hidden)
@@ -175,11 +175,11 @@ def test_what_a_turn_takes_behind_the_face_is_hidden() -> None:
 
 def test_what_is_visible_after_a_turn_is_what_the_picture_shows_there() -> None:
     rng = np.random.default_rng(5)
-    relief = learned(rng)
+    structure = learned(rng)
     marks = seen(np.array([20.0]), np.array([0.0]), noise=0.0, rng=rng)[0][0] + 200
     side = np.ptp(marks, axis=0).max()
     for yaw in (-30, 15, 30, 45):
-        turn = turned(relief, marks, np.ones(len(marks)), np.radians(yaw), np.radians(6))
+        turn = turned(structure, marks, np.ones(len(marks)), np.radians(yaw), np.radians(6))
         assert turn is not None
         at = ((turn.landmarks - turn.corner) / turn.step).astype(np.float32)[:, None]
         shown = cv2.remap(turn.source, at, None, cv2.INTER_LINEAR)[:, 0]

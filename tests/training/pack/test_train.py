@@ -21,7 +21,7 @@ from rotopaint_ai.training.data.holdout import split_held_out
 from rotopaint_ai.training.evaluation.evaluate import evaluate
 from rotopaint_ai.training.models.landmarks.config import load_config
 from rotopaint_ai.training.models.landmarks.task import build_net
-from rotopaint_ai.training.models.landmarks.validation import Held, seen_error
+from rotopaint_ai.training.models.landmarks.validation import HeldOutPredictions, seen_error
 from rotopaint_ai.training.models.pretrained import face_places, find_weights, load_pretrained, read_weights
 from rotopaint_ai.training.pack import export
 from rotopaint_ai.training.pack.train import TrainReport, train
@@ -199,7 +199,7 @@ def test_the_allocator_is_set_once_and_only_on_linux() -> None:
 
 def test_held_out_samples_that_tell_nothing_are_named() -> None:
     nothing = np.full((2, 3), np.nan)
-    held = Held(
+    held = HeldOutPredictions(
         nothing, nothing, nothing, nothing, np.ones(2), nothing[..., None], nothing[..., None], nothing[..., None]
     )
     with pytest.raises(TrainingError, match="held-out samples: no landmark of theirs"):

@@ -18,7 +18,7 @@ Rows = npt.NDArray[np.intp]
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class Sampler:
     """The order of n samples under a seed. `groups` says which shard each lies in; None: anywhere at hand."""
 
     n: int
@@ -58,7 +58,7 @@ class Order:
 
 
 @lru_cache(maxsize=4)
-def _epoch(order: Order, number: int) -> Rows:
+def _epoch(order: Sampler, number: int) -> Rows:
     rng = np.random.default_rng((order.seed, number, 99))
     if order.groups is None:
         return rng.permutation(order.n)

@@ -19,9 +19,9 @@ from torch import Tensor
 from rotopaint_ai.training.data.augment import Augmenter, Geometry
 from rotopaint_ai.training.data.augment import Batch as CropBatch
 from rotopaint_ai.training.data.dataset import Memory, joined, shrunk
-from rotopaint_ai.training.data.pose_augment import Turner
-from rotopaint_ai.training.data.rigid_structure import Relief
-from rotopaint_ai.training.data.shards.sampler import Order
+from rotopaint_ai.training.data.pose_augment import PoseAugment
+from rotopaint_ai.training.data.rigid_structure import RigidStructure
+from rotopaint_ai.training.data.shards.sampler import Sampler
 from rotopaint_ai.training.data.shards.shard_prefetch import fetching
 from rotopaint_ai.training.data.shards.stream import reading_s, sizes_of
 from rotopaint_ai.training.models.landmarks import losses
@@ -46,7 +46,7 @@ class LandmarkData:
     mirror: tuple[int, ...]
     splines: Splines | None = None  # to draw previews with
     faces_px: npt.NDArray[np.float64] | None = None
-    relief: Relief | None = None  # of the character's head, to show it from other sides
+    structure: RigidStructure | None = None  # of the character's head, to show it from other sides
 
 
 class Inputs(NamedTuple):
@@ -75,7 +75,7 @@ class LandmarkTask(Task[LandmarkNet, CropBatch]):
         self._starts_small = config.small_share > 0 and config.small_size < config.input_size
         factor = config.small_size / config.input_size
         self._small = shrunk(self.everything, factor) if self._starts_small else self.everything
-        self._augmenter = make_augmenter(config, data.mirror, data.relief)
+        self._augmenter = make_augmenter(config, data.mirror, data.structure)
 
     def arrays(self) -> Iterator[npt.NDArray[Any]]:
         """The samples' number, order, sizes and labels."""
@@ -100,11 +100,11 @@ class LandmarkTask(Task[LandmarkNet, CropBatch]):
         """The crop size."""
         return {"size_px": self.size_at(moment)}
 
-    def order_at(self, moment: Moment) -> Order:
+    def order_at(self, moment: Moment) -> Sampler:
         """The order of samples by which a step goes."""
         n = len(self.everything if self.trains_on_all(moment) else self.data.train)  # held-out samples stand last
         groups = self.everything.groups
-        return Order(n, self.config.seed, None if groups is None else groups[:n])
+        return Sampler(n, self.config.seed, None if groups is None else groups[:n])
 
     def make_batch(self, moment: Moment) -> CropBatch:
         """This rank's augmented crops."""
@@ -172,7 +172,7 @@ class LandmarkTask(Task[LandmarkNet, CropBatch]):
             yield prefetch
 
 
-def make_augmenter(config: PackConfig, mirror: tuple[int, ...], relief: Relief | None = None) -> Augmenter:
+def make_augmenter(config: PackConfig, mirror: tuple[int, ...], structure: RigidStructure | None = None) -> Augmenter:
     """The recipe's augmentation; without a relief nothing is shown from other sides."""
     geometry = Geometry(
         scale=(config.scale_low, config.scale_high),
@@ -184,5 +184,7 @@ def make_augmenter(config: PackConfig, mirror: tuple[int, ...], relief: Relief |
         bent=config.bent,
         bend=config.bend,
     )
-    turner = Turner(relief, config.turned, config.turned_yaw_deg, config.turned_pitch_deg) if relief else None
-    return Augmenter(geometry, config.augment, config.crop_margin, mirror, turner)
+    pose_augment = (
+        PoseAugment(structure, config.turned, config.turned_yaw_deg, config.turned_pitch_deg) if structure else None
+    )
+    return Augmenter(geometry, config.augment, config.crop_margin, mirror, pose_augment)

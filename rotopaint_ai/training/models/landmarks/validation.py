@@ -22,7 +22,7 @@ from rotopaint_ai.training.models.landmarks.net import LandmarkNet, Reader
 from rotopaint_ai.training.trainer.task import precision
 
 
-class Held(NamedTuple):
+class HeldOutPredictions(NamedTuple):
     """Predictions for upright crops: distance, expected error (uncalibrated), face size, places; crop pixels."""
 
     distance: npt.NDArray[np.float64]  # [N, L]
@@ -64,7 +64,7 @@ def predict_held_out(
     *,
     exact: bool,
     mirror: Sequence[int] | None = None,
-) -> Held:
+) -> HeldOutPredictions:
     """Predictions of upright crops at the recipe's input size; `exact` computes in float32, `mirror` reads them
     mirrored as well, as `nets.Reader` does."""
     device = device_of(net)
@@ -81,10 +81,12 @@ def predict_held_out(
         distance = (points - torch.from_numpy(batch.landmarks)).norm(dim=2)
         seen, sides = torch.from_numpy(batch.visible), face_side(batch.landmarks)
         found.append((distance, log_scale, visible, seen, sides, points, batch.landmarks, slant))
-    return Held(*(np.concatenate([np.asarray(part, np.float64) for part in parts]) for parts in zip(*found)))
+    return HeldOutPredictions(
+        *(np.concatenate([np.asarray(part, np.float64) for part in parts]) for parts in zip(*found))
+    )
 
 
-def seen_error(held: Held, faces_px: npt.NDArray[np.float64]) -> HeldOutError:
+def seen_error(held: HeldOutPredictions, faces_px: npt.NDArray[np.float64]) -> HeldOutError:
     """Distances of the visible landmarks, where there are any: percent of the face's longest side, and pixels of the
     plate, in which the faces are `faces_px` [N] long.
 

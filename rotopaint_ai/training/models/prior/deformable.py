@@ -8,7 +8,7 @@ rows alone, one z moves x and y at once, and a turn has three numbers, not two f
 Source: Torresani, Hertzmann & Bregler, "Nonrigid structure-from-motion: estimating shape and motion with hierarchical
 priors" (2008), section 4: expectation-maximisation with the motions as latent variables, started from the rigid relief.
 
-Letters: n samples, L landmarks, K motions. Head space and units as in `relief`.
+Letters: n samples, L landmarks, K motions. Head space and units as in `rigid_structure`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from rotopaint_ai.training.data.rigid_structure import Relief, affine_views, even_faces, nearest_turns, solved_relief
+from rotopaint_ai.training.data.rigid_structure import (
+    RigidStructure,
+    affine_views,
+    even_faces,
+    nearest_turns,
+    solve_structure,
+)
 
 Array64 = npt.NDArray[np.float64]
 
@@ -56,7 +62,7 @@ def fit_head(landmarks_NLC: npt.NDArray[np.floating], mirror: Sequence[int] | No
     if even is None:
         return None
     faces, known = even
-    state = _started(faces, known, solved_relief(faces, known))
+    state = _started(faces, known, solve_structure(faces, known))
     for _ in range(_ROUNDS):
         state = _improved(faces, known, state)
     n_own = len(faces) if mirror is None else len(faces) // 2
@@ -99,16 +105,18 @@ class _State:
     middles: Array64
 
 
-def _started(faces: Array64, known: npt.NDArray[np.bool_], relief: Relief) -> _State:
+def _started(faces: Array64, known: npt.NDArray[np.bool_], structure: RigidStructure) -> _State:
     """From a rigid head: motions are the principal parts of what it leaves, laid into the plane of each view."""
-    sight, middles = _views(faces, relief.places, known * relief.weight)
-    off = np.where(known[..., None], faces - middles[:, None] - relief.places @ sight.transpose(0, 2, 1), 0.0)
+    sight, middles = _views(faces, structure.places, known * structure.weight)
+    off = np.where(known[..., None], faces - middles[:, None] - structure.places @ sight.transpose(0, 2, 1), 0.0)
     lifted = (off @ sight / (sight**2).sum(axis=(1, 2))[:, None, None] * 2).reshape(len(faces), -1)
     n_motions = max(1, min(MOST_MOTIONS, len(faces) // _FRAMES_PER_MOTION, lifted.shape[1] - 1))
     _, sizes, parts = np.linalg.svd(lifted, full_matrices=False)
     motions = parts[:n_motions] * (sizes[:n_motions, None] / np.sqrt(len(faces)))
     unexplained = np.full(faces.shape[1], _FIRST_MISS**2)
-    return _State(relief.places, relief.places, motions.reshape(-1, *relief.places.shape), unexplained, sight, middles)
+    return _State(
+        structure.places, structure.places, motions.reshape(-1, *structure.places.shape), unexplained, sight, middles
+    )
 
 
 def _views(faces: Array64, places: Array64, weights: Array64) -> tuple[Array64, Array64]:

@@ -30,7 +30,7 @@ from rotopaint_ai.training.data.dataset import (
 )
 from rotopaint_ai.training.data.shards.index import INDEX, parse_index
 from rotopaint_ai.training.data.shards.read import Packed, decode, planes
-from rotopaint_ai.training.data.shards.sampler import Order
+from rotopaint_ai.training.data.shards.sampler import Sampler
 from rotopaint_ai.training.data.shards.shard_prefetch import fetching
 from rotopaint_ai.training.data.shards.store import TRIES, Folder, Server
 from rotopaint_ai.training.data.shards.stream import sizes_of
@@ -304,18 +304,18 @@ def test_the_cache_keeps_what_was_used_last(packed: Path, tmp_path: Path) -> Non
 
 def test_every_sample_once_in_an_epoch_and_the_ranks_share_each_batch() -> None:
     groups = tuple(np.repeat(np.arange(20), 7).tolist())
-    for order in (Order(140, 3), Order(140, 3, groups, window=4)):
+    for order in (Sampler(140, 3), Sampler(140, 3, groups, window=4)):
         seen = [row for step in range(14) for row in order.batch(step, 10)]
         assert sorted(seen) == list(range(140))
-        assert order.batch(5, 10) == Order(140, 3, order.groups, window=4 if order.groups else 8).batch(5, 10)
+        assert order.batch(5, 10) == Sampler(140, 3, order.groups, window=4 if order.groups else 8).batch(5, 10)
         shares = [order.share(7, 12, rank=rank, ranks=3) for rank in range(3)]
         assert sorted(row for share in shares for row in share) == sorted(order.batch(7, 12))
-    assert Order(140, 3).batch(14, 10) != Order(140, 3).batch(0, 10)
+    assert Sampler(140, 3).batch(14, 10) != Sampler(140, 3).batch(0, 10)
 
 
 def test_a_stream_wants_few_shards_at_a_time_and_says_which_come_next() -> None:
     groups = tuple(np.repeat(np.arange(20), 7).tolist())
-    order = Order(140, 3, groups, window=4)
+    order = Sampler(140, 3, groups, window=4)
     first = {groups[row] for step in range(2) for row in order.batch(step, 14)}
     assert len(first) <= 4
     ahead = [groups[row] for row in order.ahead(0, 14)]
@@ -325,7 +325,7 @@ def test_a_stream_wants_few_shards_at_a_time_and_says_which_come_next() -> None:
     wanted = {groups[row] for row in order.batch(9, 14)}
     assert set(last[: len(wanted)]) == wanted
     assert sorted(last) == list(range(20))
-    assert not Order(140, 3).ahead(0, 14)
+    assert not Sampler(140, 3).ahead(0, 14)
 
 
 def _streamed(packed: Path, cache: Path, *moods: str, gate: threading.Event | None = None) -> tuple[Memory, Moody]:
@@ -338,7 +338,7 @@ def _streamed(packed: Path, cache: Path, *moods: str, gate: threading.Event | No
 
 def test_shards_come_before_they_are_wanted(packed: Path, tmp_path: Path) -> None:
     memory, moody = _streamed(packed, tmp_path)
-    order = Order(N, 1, memory.groups)
+    order = Sampler(N, 1, memory.groups)
     with fetching(memory.pictures, lambda step: order.ahead(step, 5), depth=2) as tell:
         tell(0)
         while len(list(tmp_path.glob("*.tar"))) < 2:  # ends, or pytest's own limit ends it
