@@ -85,7 +85,7 @@ def _act(session: Session, draw: random.Random, k: int) -> None:
     elif kind < 0.3:
         session.review.mark([frame], draw.choice(["accepted", "needs work", None]))
     elif kind < 0.4:
-        session.set_seam(name, SeamSettings(width_px=round(draw.uniform(1, 9), 2), grain=0.5))
+        session.seams.set({name: SeamSettings(width_px=round(draw.uniform(1, 9), 2), grain=0.5)})
     elif kind < 0.45:
         new = model(draw.randrange(1 << 30))
         session.edits.act("run", replace(session.state, document=new, predicted=new))

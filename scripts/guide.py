@@ -143,7 +143,8 @@ class Tour:
         """N goes to the worst frame."""
         self.click(self.panel.canvas, self.place(100, 100))
         self.press("n")
-        errors = {frame: self.session.run.error_at(frame) or 0.0 for frame in self.session.run.errors}
+        run, judged = self.session.run, self.session.reviewed()
+        errors = {frame: run.error_left(frame, {}, judged) or 0.0 for frame in run.errors}
         assert errors[self.session.frame] == max(errors.values())
         self.press("f")
         self.rest(1.0)
@@ -154,7 +155,8 @@ class Tour:
         document, frame = self.session.document, self.session.frame
         assert document is not None
         errors, keyed = self.session.run.errors[frame], self.session.review.keyed_frames()
-        worst = max((name for name in errors if frame not in keyed[name]), key=errors.__getitem__)
+        judged = self.session.reviewed() or frozenset()
+        worst = max((name for name in errors if name in judged and frame not in keyed[name]), key=errors.__getitem__)
         points = document.shape(worst).at(frame)
         truth = dict(zip(self.truth.landmarks.names, self.truth.landmarks.keys[frame]))
         found = []
@@ -223,7 +225,7 @@ class Tour:
         self.press("ctrl+a")
         self.hand("type", "11")
         self.press("Tab")
-        assert self.session.seam("seam_bridge").width_px == 11.0
+        assert self.session.seams.of("seam_bridge").width_px == 11.0
         self.click(seam.preview)
         self.wait("the preview", lambda: seam.meter.after is not None and seam.previewed is not None)
         self.press("f")

@@ -80,9 +80,9 @@ def test_a_click_on_a_button_takes_what_was_typed_and_the_keys_from_a_field(
     focus(qtbot, seam.width_px)
     seam.width_px.selectAll()
     qtbot.keyClicks(seam.width_px, "11")
-    assert panel.session.seam("seam").width_px is None
+    assert panel.session.seams.of("seam").width_px is None
     qtbot.mouseClick(seam.patch, Qt.MouseButton.LeftButton)
-    assert panel.session.seam("seam").width_px == 11.0
+    assert panel.session.seams.of("seam").width_px == 11.0
     assert QApplication.focusWidget() is panel.canvas
     qtbot.keyClick(panel.canvas, K.Key_T)
     assert fired == ["tool.transform"]
@@ -100,7 +100,7 @@ def width(qtbot: QtBot, panel: Panel, fired: list[str]) -> QDoubleSpinBox:
     focus(qtbot, box)
     box.selectAll()
     qtbot.keyClicks(box, "11")
-    assert panel.session.seam("seam").width_px is None
+    assert panel.session.seams.of("seam").width_px is None
     return box
 
 
@@ -108,13 +108,13 @@ def test_undo_takes_back_a_number_that_was_set_and_the_box_shows_it(
     qtbot: QtBot, panel: Panel, fired: list[str], width: QDoubleSpinBox
 ) -> None:
     qtbot.keyClick(width, K.Key_Return)
-    assert panel.session.seam("seam").width_px == 11.0
+    assert panel.session.seams.of("seam").width_px == 11.0
     qtbot.keyClick(width, K.Key_Z, Qt.KeyboardModifier.ControlModifier)
     assert fired == ["undo"]
-    assert panel.session.seam("seam").width_px is None
+    assert panel.session.seams.of("seam").width_px is None
     assert (width.value(), width.text()) == (4.0, "4.00 px")
     qtbot.keyClick(width, K.Key_Up)  # goes on from what is shown
-    assert panel.session.seam("seam").width_px == 4.5
+    assert panel.session.seams.of("seam").width_px == 4.5
 
 
 def test_undo_while_a_number_is_typed_is_the_boxs_own(
@@ -132,7 +132,7 @@ def test_escape_leaves_a_number_that_was_typed_and_stops_nothing(
     assert fired == []
     assert width.text() == "4.00 px"
     assert QApplication.focusWidget() is panel.canvas
-    assert panel.session.seam("seam").width_px is None
+    assert panel.session.seams.of("seam").width_px is None
     qtbot.keyClick(panel.canvas, K.Key_Escape)
     assert fired == ["leave"]
 

@@ -117,7 +117,7 @@ def test_the_jobs_are_command_lines(session: Session) -> None:
         assert words[words.index(pair[0]) + 1] == pair[1]
     assert words[words.index("--threads") + 1] == "2"
     assert words[words.index("--device") + 1] == "cpu"
-    session.set_seam("seam", SeamSettings(grain=0.25))
+    session.seams.set({"seam": SeamSettings(grain=0.25)})
     words = clean_command(session, choice, None, preferences, [1001, 1002, 1005], patch=True)
     assert words[words.index("--frames") + 1] == "1001-1002,1005"
     assert "--patch" in words

@@ -226,7 +226,7 @@ def test_nothing_is_cut_off_in_a_small_window(panel: Panel, facts: PlateFacts, o
     panel.top.show_device(text.partition(": ")[2], "cuda")
     panel.session.set_span((1002, 1003))
     panel.session.select("seam")
-    panel.session.set_seam("seam", replace(panel.session.seam("seam"), grain=0.5))
+    panel.session.seams.set({"seam": replace(panel.session.seams.of("seam"), grain=0.5)})
     panel.resize(panel.minimumSizeHint().width(), 620)
     assert panel.width() <= 1150
     assert panel.top.device.toolTip().startswith(text)
@@ -296,7 +296,7 @@ def test_nothing_else_is_done_while_a_hand_drags(qtbot: QtBot, shot: Panel, monk
     assert [line.endswith(LET_GO) for line in shot.status.history[-4:]] == [True] * 4
     move(qtbot, canvas, (14, 26))
     qtbot.mouseRelease(canvas, LEFT, NONE, spot(canvas, (14, 26)))
-    assert (session.edits.last_step, session.state.marks, session.seam("seam").strength) == ("move points", {}, 1.0)
+    assert (session.edits.last_step, session.state.marks, session.seams.of("seam").strength) == ("move points", {}, 1.0)
     assert not shot.commands["accept"].isChecked()
     assert session.edits.undo() == "move points"
     assert session.state == before

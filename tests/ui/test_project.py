@@ -59,7 +59,7 @@ def kept(facts: PlateFacts, out: Path) -> Session:
 def test_every_act_is_in_the_file_and_can_be_undone_after_closing(kept: Session, facts: PlateFacts) -> None:
     drag(kept, 4.0)
     kept.review.mark([1001, 1002], "accepted")
-    kept.set_seam("seam", SeamSettings(width_px=7.0))
+    kept.seams.set({"seam": SeamSettings(width_px=7.0)})
     kept.edits.undo()
     state, path = kept.state, kept.project.path
     assert path is not None
@@ -167,12 +167,12 @@ def test_undo_of_a_run_brings_its_record_back_and_redo_too(kept: Session, out: P
 
 
 def test_a_width_set_by_hand_outlives_a_run(kept: Session) -> None:
-    kept.set_seam("seam", SeamSettings(width_px=7.0, taper=(0.1, 0.0)))
+    kept.seams.set({"seam": SeamSettings(width_px=7.0, taper=(0.1, 0.0))})
     kept.take_run(read_results(kept.out or Path()))
     assert kept.document is not None
     assert kept.document.shape("seam").width_px == 7.0
     assert kept.document.shape("seam").taper == (0.1, 0.0)
-    kept.set_seam("seam", SeamSettings())
+    kept.seams.set({"seam": SeamSettings()})
     assert kept.document.shape("seam").width_px == 4.0
     kept.close()
 
@@ -300,12 +300,12 @@ def test_frames_edited_since_they_were_painted_are_known_to_be_stale(kept: Sessi
     drag(kept, 4.0)
     assert kept.stale_frames() == [1003]
     kept.review.mark([1001], "accepted")
-    kept.note_painted([1003], kept.state)
+    kept.painting.note([1003], kept.state)
     assert kept.stale_frames() == []
     kept.edits.undo()
     kept.edits.undo()
     assert kept.stale_frames() == [1003]  # what lies on disk shows the drag
-    kept.set_seam("seam", SeamSettings(strength=0.5))
+    kept.seams.set({"seam": SeamSettings(strength=0.5)})
     assert kept.stale_frames() == list(FRAMES)
     kept.edits.undo()
     path = kept.project.path
@@ -317,5 +317,5 @@ def test_frames_edited_since_they_were_painted_are_known_to_be_stale(kept: Sessi
 
 
 def test_a_width_set_by_hand_makes_every_frame_stale_until_a_run_has_used_it(kept: Session) -> None:
-    kept.set_seam("seam", SeamSettings(width_px=7.0))
+    kept.seams.set({"seam": SeamSettings(width_px=7.0)})
     assert kept.stale_frames() == list(FRAMES)

@@ -136,7 +136,7 @@ def test_buttons_say_the_range_and_how_to_do_it_all(qtbot: QtBot, panel: Panel, 
     session.open(facts, out)
     session.take_results(read_results(out))
     panel.inspector.setCurrentWidget(seam)
-    session.set_seam("seam", replace(session.seam("seam"), grain=0.5))  # every frame is stale
+    session.seams.set({"seam": replace(session.seams.of("seam"), grain=0.5)})  # every frame is stale
     assert (top.run.text(), top.run_all.isVisible()) == ("Run", False)
     assert (seam.make.text(), seam.make_all.isVisible()) == ("Render 5 frames", False)
     session.go_to(1002)
@@ -162,7 +162,7 @@ def test_the_jobs_get_what_the_buttons_say(panel: Panel, facts: PlateFacts, out:
     session, started = panel.session, []
     session.open(facts, out)
     session.take_results(read_results(out))
-    session.set_seam("seam", replace(session.seam("seam"), grain=0.5))
+    session.seams.set({"seam": replace(session.seams.of("seam"), grain=0.5)})
     session.set_span((1002, 1003))
     panel.opening.choice = CHOICE
     panel.jobs.worker.start = lambda engine, words: started.append(list(words))  # type: ignore[method-assign]

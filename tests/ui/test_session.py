@@ -12,6 +12,7 @@ from rotopaint_ai.errors import DocumentError
 from rotopaint_ai.exchange import document as documents
 from rotopaint_ai.project import run_record
 from rotopaint_ai.project.state import Box, State
+from rotopaint_ui.services.review_loop import ReviewLoop
 from rotopaint_ui.session.session import Session
 from rotopaint_ui.session.shot import HAND_NAME, PlateFacts, read_results
 
@@ -81,15 +82,16 @@ def test_an_edit_in_a_hold_reaches_all_of_it(facts: PlateFacts, out: Path) -> No
 
 def test_worst_frames_lost_first_then_by_error_of_what_is_not_keyed_by_hand(session: Session) -> None:
     session.judges_all = True
+    loop = ReviewLoop(session, session.say)
     assert session.worst() == [1006, 1003, 1005, 1002, 1001]
-    session.step_worst(1)
+    loop.step(1)
     assert session.frame == 1006
-    session.step_worst(1)
+    loop.step(1)
     assert session.frame == 1003
-    session.step_worst(-1)
+    loop.step(-1)
     assert session.frame == 1006
     session.go_to(1005)
-    session.step_worst(1)
+    loop.step(1)
     assert session.frame == 1006
     session.go_to(1003)
     drag(session, 2.0)

@@ -72,10 +72,10 @@ def test_a_width_is_taken_by_every_chosen_seam_in_one_step(qtbot: QtBot, shot: P
 
 def test_a_taper_is_set_for_all_and_leaves_the_other_end_as_it_was(qtbot: QtBot, shot: Panel) -> None:
     session, seam = shot.session, shot.inspector.seam
-    session.set_seam("left", replace(session.seam("left"), taper=(0.1, 0.3)))
+    session.seams.set({"left": replace(session.seams.of("left"), taper=(0.1, 0.3))})
     assert (seam.taper_start.text(), seam.taper_end.text()) == ("mixed", "mixed")
     type_number(qtbot, seam.taper_start, "20")
-    assert {name: session.seam(name).taper for name in NAMES} == {
+    assert {name: session.seams.of(name).taper for name in NAMES} == {
         "left": (0.2, 0.3),
         "right": (0.2, 0.0),
         "bridge": (0.2, 0.0),
@@ -84,7 +84,7 @@ def test_a_taper_is_set_for_all_and_leaves_the_other_end_as_it_was(qtbot: QtBot,
 
 def test_methods_that_differ_are_mixed_and_going_back_means_all(qtbot: QtBot, shot: Panel) -> None:
     session, seam = shot.session, shot.inspector.seam
-    session.set_seam("right", replace(session.seam("right"), method="telea", width_px=9.0))
+    session.seams.set({"right": replace(session.seams.of("right"), method="telea", width_px=9.0)})
     assert seam.method.currentIndex() == -1
     qtbot.mouseClick(seam.reset, LEFT)
     assert session.state.seams == {}

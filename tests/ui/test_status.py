@@ -103,8 +103,8 @@ def test_the_work_is_called_saved_where_it_is(panel: Panel, facts: PlateFacts, o
     assert saved.text() == ""
     session.open(facts, out)
     session.take_results(read_results(out))
-    session.set_seam("seam", SeamSettings(grain=0.5))
-    session.set_seam("seam", SeamSettings(width_px=9.0))
+    session.seams.set({"seam": SeamSettings(grain=0.5)})
+    session.seams.set({"seam": SeamSettings(width_px=9.0)})
     assert saved.text() == "Not saved yet"  # nothing but shapes.roto.json keeps it
     session.start_project(out / "shot.rotopaint")
     panel._updates.refresh()

@@ -330,12 +330,12 @@ def test_the_width_grows_by_twice_the_way_from_the_curve(qtbot: QtBot, canvas: C
     drag(qtbot, canvas, (20, 22), (20, 23), (20, 25))
     assert session.document is not None
     assert session.document.shape("seam").width_px == pytest.approx(4 + 2 * 3)
-    assert session.seam("seam").width_px == pytest.approx(10)
+    assert session.seams.of("seam").width_px == pytest.approx(10)
     drag(qtbot, canvas, (20, 22), (20, 23), (20, 26), held=SHIFT)
     assert session.document.shape("seam").feather_px == pytest.approx(4)
     assert [session.edits.undo(), session.edits.undo()] == ["seam width", "seam width"]
     assert session.document.shape("seam").width_px == 4
-    assert session.seam("seam").width_px is None
+    assert session.seams.of("seam").width_px is None
 
 
 def test_feather_by_key(canvas: Canvas, session: Session) -> None:

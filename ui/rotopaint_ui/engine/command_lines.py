@@ -107,7 +107,7 @@ def _what_to_paint(session: Session) -> list[str]:
         return ["--project", str(session.project.path), "--leave-project"]
     assert session.out is not None
     words = [str(session.shapes_file.path)]
-    seams = {shape.name: session.seam(shape.name) for shape in seams_of(session.state.document)}
+    seams = {shape.name: session.seams.of(shape.name) for shape in seams_of(session.state.document)}
     if session.state.seams:
         write_settings(session.out / SETTINGS_NAME, seams)
         words += ["--settings", str(session.out / SETTINGS_NAME)]

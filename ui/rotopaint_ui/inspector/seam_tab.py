@@ -116,7 +116,7 @@ class SeamTab(QWidget):
         self._show_hint(shapes)
         if shapes:
             self._show(shapes)
-        self.reset.setEnabled(any(self._session.seam(shape.name) != SeamSettings() for shape in shapes))
+        self.reset.setEnabled(any(self._session.seams.of(shape.name) != SeamSettings() for shape in shapes))
         self._show_visibility()
 
     @property
@@ -228,7 +228,7 @@ class SeamTab(QWidget):
             self.hint.setText(", ".join(self._session.names.of(shape.name) for shape in shapes))
 
     def _show(self, shapes: Sequence[RotoShape]) -> None:
-        settings = [self._session.seam(shape.name) for shape in shapes]
+        settings = [self._session.seams.of(shape.name) for shape in shapes]
         lines = [shape for shape in shapes if not shape.closed] or list(shapes)
         put(self.width_px, *(DEFAULT_WIDTH_PX if each.width_px is None else each.width_px for each in lines))
         put(self.feather_px, *(shape.feather_px for shape in shapes))
@@ -262,8 +262,8 @@ class SeamTab(QWidget):
         if not shapes or session.runs.is_live or session.project.refuses() or session.edits.is_gesture_open():
             self.refresh()  # the field shows again what is
             return
-        changed = {each.name: self._changed(widget, each, session.seam(each.name)) for each in shapes}
-        session.set_seams(changed)
+        changed = {each.name: self._changed(widget, each, session.seams.of(each.name)) for each in shapes}
+        session.seams.set(changed)
 
     def _changed(self, widget: object, shape: RotoShape, old: SeamSettings) -> SeamSettings:
         if widget is self.method:
@@ -287,4 +287,4 @@ class SeamTab(QWidget):
         shapes = self._shapes()
         if self._session.runs.is_live or self._session.project.refuses() or self._session.edits.is_gesture_open():
             return
-        self._session.set_seams({shape.name: SeamSettings() for shape in shapes})
+        self._session.seams.set({shape.name: SeamSettings() for shape in shapes})

@@ -33,6 +33,7 @@ class ReviewLoop:
         self.moved: KeyDiff | None = None
         self._session, self._say = session, say
         self._seen: tuple[object, ...] = ()
+        self._stepped_to: int | None = None  # where N has gone
         self._own: SpreadReach | None = None  # as the artist has dragged it
         self._asked: tuple[str, RotoDocument] | None = None
         self._moved_in: RotoDocument | None = None
@@ -66,12 +67,23 @@ class ReviewLoop:
         """Go where N goes, or back; False where no frame is left."""
         session = self._session
         if self.visits in (Visits.SEAMS, Visits.WORST):
-            return session.step_worst(direction)
+            return self._step_worst(direction)
         frames = [frame for frame in self.frames() if frame != session.frame]
         if not frames:
             return False
         ahead = [frame for frame in frames if (frame - session.frame) * direction > 0]
         session.go_to((min if direction > 0 else max)(ahead or frames))
+        return True
+
+    def _step_worst(self, direction: int) -> bool:
+        """To the worst frame; from there to the next (1) or back (-1) in their order. False where there is none."""
+        session, worst = self._session, self._session.worst()
+        if not worst:
+            return False
+        is_stepping = session.frame == self._stepped_to and session.frame in worst
+        at = worst.index(session.frame) + direction if is_stepping else 0
+        self._stepped_to = worst[at % len(worst)]
+        session.go_to(self._stepped_to)
         return True
 
     def frames(self) -> list[int]:

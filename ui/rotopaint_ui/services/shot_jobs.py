@@ -252,7 +252,8 @@ class ShotJobs(QObject):
         session.painting.forget(self._came)  # they show the run's shapes, which are not the shot's
         if came is not None and session.state.document is None and any(shape.keys for shape in came.shapes):
             session.edits.act("stopped run", replace(session.state, document=came, predicted=model_keys(came)))
-            session.note_painted(self._came, session.state)
+            session.painting.note(self._came, session.state)
+            session.notify()
             session.keep_run()
 
     def _take_results(self, results: Results) -> None:

@@ -15,16 +15,16 @@ from rotopaint_ai.exchange import document as documents
 from rotopaint_ai.files import write_text
 from rotopaint_ai.project import merge_run
 from rotopaint_ai.project.run_record import RunRecord
-from rotopaint_ai.project.state import SeamSettings, State
+from rotopaint_ai.project.state import State
 from rotopaint_ai.shapes import manual_keys
 from rotopaint_ai.shapes.roto import RotoDocument, RotoShape
-from rotopaint_ui.session import seam_settings
 from rotopaint_ui.session.corrections import Corrections
 from rotopaint_ui.session.edit_stack import EditStack
 from rotopaint_ui.session.error_scale import BAD_SHARE, ErrorScale
 from rotopaint_ui.session.painting import Painting
 from rotopaint_ui.session.project_file import OpenedProject, PlatePlace, ProjectFile, default_project
 from rotopaint_ui.session.review_state import ReviewState
+from rotopaint_ui.session.seam_settings import SeamEdits
 from rotopaint_ui.session.shape_names import ShapeNames
 from rotopaint_ui.session.shapes_file import ShapesFile
 from rotopaint_ui.session.shot import HAND_NAME, PlateFacts, Results, default_out
@@ -60,6 +60,7 @@ class Session:
         self.runs = ShotRuns(self.edits, self.notify, self.keep_run)
         self.review = ReviewState(self.edits, self.runs, self.project.refuses, self.notify)
         self.names = ShapeNames(self.edits, lambda: not (self.runs.is_live or self.project.refuses()), self.say)
+        self.seams = SeamEdits(self.edits)
         self.painting = Painting(self.project.keep_painted)
         self.shapes_file = ShapesFile(lambda: self.state.document, self.project.keep_shapes)
         self.corrections = Corrections(
@@ -72,7 +73,6 @@ class Session:
         )
         self._asked: State | None = None  # what the run that is under way was told
         self._asked_frames: Collection[int] | None = None  # and for which frames; None: for all
-        self._stepped_to: int | None = None
 
     # --- what is shown
 
@@ -139,11 +139,6 @@ class Session:
         self.locked = self.locked | {shape} if locked else self.locked - {shape}
         self.notify()
 
-    def is_known(self, frame: int) -> bool:
-        """Whether a run has looked at a frame; always, where no run has left its record."""
-        run = self.run
-        return not run.errors or frame in run.errors or frame in run.lost or frame in run.failed
-
     def error_scale(self) -> ErrorScale:
         """How expected errors of this shot become colours."""
         return self.review.error_scale(0.0 if self.plate is None else BAD_SHARE * self.plate.width)
@@ -174,17 +169,6 @@ class Session:
                 self.frame = frame
                 self.notify()
 
-    def step_worst(self, direction: int) -> bool:
-        """Go to the worst frame; from there to the next (1) or back (-1) in their order. False where there is none."""
-        worst = self.worst()
-        if not worst:
-            return False
-        is_stepping = self.frame == self._stepped_to and self.frame in worst
-        at = worst.index(self.frame) + direction if is_stepping else 0
-        self._stepped_to = worst[at % len(worst)]
-        self.go_to(self._stepped_to)
-        return True
-
     def worst(self) -> list[int]:
         """Frames that need eyes, worst first, by the worst shape that no person has keyed; accepted ones are done."""
         frames = self.plate.frames if self.plate is not None else ()
@@ -214,26 +198,6 @@ class Session:
         """A frame, or the whole hold that it belongs to."""
         first, last = self.run.hold_of(frame)
         return range(first, last + 1)
-
-    # --- seams
-
-    def seam(self, shape: str) -> SeamSettings:
-        """What is set for a seam."""
-        return self.state.seam(shape)
-
-    def set_seam(self, shape: str, settings: SeamSettings) -> None:
-        """Set a seam by hand; its shape takes width, feather and taper. In a gesture it is previewed, else one step."""
-        self.set_seams({shape: settings})
-
-    def set_seams(self, settings: Mapping[str, SeamSettings]) -> None:
-        """Set several seams by hand, as one: in a gesture all are previewed, else they are one step."""
-        new = self.edits.before_gesture
-        for shape, each in settings.items():
-            new = seam_settings.applied(new, shape, each)
-        if self.edits.has_gesture:
-            self.edits.preview(new)
-        else:
-            self.edits.act("seam settings", new)
 
     # --- the shot and its project
 
@@ -421,11 +385,6 @@ class Session:
     def stale_frames(self) -> list[int]:
         """Frames whose clean plate on disk is not what the shot says now: edited since, or never made."""
         return [] if self.plate is None else self.painting.stale(self.state, self.plate.frames)
-
-    def note_painted(self, frames: Collection[int], state: State) -> None:
-        """Clean plates of these frames have been made of a state (the one shown when the work began)."""
-        self.painting.note(frames, state)
-        self.notify()
 
     def _note_run(self, results: Results, before: State, asked: Collection[int] | None) -> None:
         """A run has painted the frames that it was asked for, with what people had set where it read the project."""

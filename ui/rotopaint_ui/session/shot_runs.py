@@ -33,6 +33,11 @@ class ShotRuns:
         """The shapes of the run that is under way; None while there is none to be seen."""
         return self._shown
 
+    def is_known(self, frame: int) -> bool:
+        """Whether a run has looked at a frame; always, where no run has left its record."""
+        run = self.record
+        return not run.errors or frame in run.errors or frame in run.lost or frame in run.failed
+
     def forget(self) -> None:
         """Another shot."""
         self._records = []

@@ -113,7 +113,7 @@ def feather(context: EditContext, by: float | None) -> bool:
         return False
     width = 0.0 if by is None else min(max(shape.feather_px + by, 0.0), MOST_WIDTH_PX)
     if shape.role == "seam":
-        context.session.set_seam(shape.name, replace(context.session.seam(shape.name), feather_px=width))
+        context.session.seams.set({shape.name: replace(context.session.seams.of(shape.name), feather_px=width)})
         return True
     return context.put("feather", lambda document: set_seam(document, shape.name, feather_px=width))
 
@@ -240,3 +240,14 @@ EDIT_ACTIONS: Mapping[str, EditAction] = {
     "ripple": partial(reach, mode="relative"),
     "overwrite": partial(reach, mode="absolute"),
 }
+
+
+def carry_out(context: EditContext, name: str) -> bool:
+    """Carry out an edit of the table; where nothing is done, it is said why."""
+    said: list[str] = []
+    context.session.said.append(said.append)
+    done = EDIT_ACTIONS[name](context)
+    context.session.said.remove(said.append)
+    if not done and not said:
+        context.session.say(context.why_not)
+    return done

@@ -100,7 +100,7 @@ class WidthTool:
         else:
             width = DEFAULT_WIDTH_PX if shape.width_px is None else shape.width_px
             new = replace(settings, width_px=_kept(width + 2 * grown))
-        self._session.set_seam(shape.name, new)
+        self._session.seams.set({shape.name: new})
 
 
 def _kept(value: float) -> float:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 
 from PySide6.QtCore import QPointF, QRectF, Qt, QTimer, Signal
@@ -18,14 +17,15 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from rotopaint_ui.drawing.labels import paint_label
-from rotopaint_ui.drawing.render import Overlay, View, paint_uncertainty
+from rotopaint_ui.drawing.render import Overlay, View
 from rotopaint_ui.engine.frame_cache import FrameCache
 from rotopaint_ui.session.session import Session
-from rotopaint_ui.tools.edit_actions import EDIT_ACTIONS
+from rotopaint_ui.tools.edit_actions import carry_out
 from rotopaint_ui.tools.select import select_under
 from rotopaint_ui.tools.toolbox import TOOLS, EditContext, MouseEvent, ReshapeTool, Tool, crop_at
 from rotopaint_ui.viewer.context_menu import make_menu
 from rotopaint_ui.viewer.empty import paint_empty
+from rotopaint_ui.viewer.hints import paint_near, paint_reach_note
 from rotopaint_ui.viewer.loupe import MOST_ZOOM, Loupe, loupe_at
 from rotopaint_ui.viewer.pictures import Pictures
 from rotopaint_ui.viewer.readout import Readout, landmark_note
@@ -35,7 +35,6 @@ from rotopaint_ui.viewer.wipe import Grip, Wipe
 
 ZOOM_STEP = 2**0.5
 BURST_MS = 700  # of rest, after which the next nudge is a step of its own
-NEAR_PX = 60.0  # of the mouse, within which landmarks show how far they may be off
 LATE_MS = 12  # how long a moved landmark waits for its shapes before it is painted without them
 _QUIET_TOOLS = ("select", "landmark", "points")  # draw nothing of their own beside what is dragged
 
@@ -101,12 +100,8 @@ class Canvas(QWidget):
         """Carry out an edit of `tools.acts.EDIT_ACTIONS`; False where there is nothing to do, or a drag goes on."""
         if self._tools[self._tool].is_busy:
             return False
-        had, said = self.context.reach, list[str]()
-        self._session.said.append(said.append)
-        done = EDIT_ACTIONS[name](self.context)
-        self._session.said.remove(said.append)
-        if not done and not said:
-            self._session.say(self.context.why_not)
+        had = self.context.reach
+        done = carry_out(self.context, name)
         if self.context.reach != had:
             self.reach_changed.emit()
         if name.startswith("nudge"):
@@ -265,32 +260,15 @@ class Canvas(QWidget):
         self._stack.paint(painter, self._stack.scene(self._shown(), self._loupe()), self.font())
         self._tools[self._tool].paint(painter, self.view)
         if self.overlay.landmarks:
-            self._paint_uncertainty(painter)
+            chosen = self.context.landmarks if self._tool == "landmark" else frozenset()
+            paint_near(painter, self.context.landmark_row, self.view, self._hover, chosen)
         if self._hover is not None and self.overlay.landmarks and not self._session.edits.is_dragging:
             note = landmark_note(self._session, self.view, self._hover)
             if note:
                 paint_label(painter, self._hover + QPointF(14, 10), note)
         if self._rate:
             paint_label(painter, QPointF(self.width() - 10, 10), self._rate, is_right=True)
-        self._paint_reach(painter)
-
-    def _paint_uncertainty(self, painter: QPainter) -> None:
-        """How far the landmarks near the mouse, and those selected, are likely to be off."""
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        for index, mark in enumerate(self.context.landmark_row):
-            if mark is None:
-                continue
-            offset = None if self._hover is None else self.view.to_screen(mark.x, mark.y) - self._hover
-            is_near = offset is not None and math.hypot(offset.x(), offset.y()) < NEAR_PX
-            if is_near or (self._tool == "landmark" and index in self.context.landmarks):
-                paint_uncertainty(painter, mark, self.view)
-
-    def _paint_reach(self, painter: QPainter) -> None:
-        """That edits reach other keys must not be forgotten."""
-        reach = self.context.reach
-        if reach is not None and self._session.document is not None:
-            text = f"Edits reach every key of {reach.first}-{reach.last}, {reach.mode}"
-            paint_label(painter, QPointF(10, self.height() - 34), text, ink="#ffd75e")
+        paint_reach_note(painter, self.context.reach, self.height())
 
     def _shown(self) -> Shown:
         size, ratio = (self.width(), self.height()), self.devicePixelRatioF()
@@ -398,8 +376,6 @@ class Canvas(QWidget):
 
     def _mouse_event(self, event: QMouseEvent) -> MouseEvent:
         return MouseEvent(event.position(), self.view, event.modifiers())
-
-    # --- the wipe and the readout
 
     def _wipe_grip(self, point: QPointF) -> Grip | None:
         plate = self._session.plate

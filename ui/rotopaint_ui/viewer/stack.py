@@ -152,9 +152,9 @@ class Stack:
         if document is None:
             return []
         drawn = self._outlines.of(document, session.frame, session.hidden, session.colours)
-        return (
-            drawn if session.is_known(session.frame) else [each for each in drawn if _spans(each.shape, session.frame)]
-        )
+        if session.runs.is_known(session.frame):
+            return drawn
+        return [each for each in drawn if _spans(each.shape, session.frame)]  # no run has been here: nothing is known
 
     def _moving(self, outlines: list[Outline]) -> list[Outline]:
         """The shapes that the gesture under way has changed."""

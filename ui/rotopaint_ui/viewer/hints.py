@@ -1,0 +1,36 @@
+"""What the viewer says over the picture: how far landmarks near the mouse may be off, how far edits reach."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Sequence
+
+from PySide6.QtCore import QPointF
+from PySide6.QtGui import QPainter
+
+from rotopaint_ai.shapes.roto import Landmark
+from rotopaint_ui.drawing.labels import paint_label
+from rotopaint_ui.drawing.render import View, paint_uncertainty
+from rotopaint_ui.tools.edit_context import EditReach
+
+NEAR_PX = 60.0  # of the mouse, within which landmarks show how far they may be off
+
+
+def paint_near(
+    painter: QPainter, row: Sequence[Landmark | None], view: View, mouse: QPointF | None, chosen: Collection[int]
+) -> None:
+    """How far the landmarks near the mouse, and those that are chosen, are likely to be off."""
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+    for index, mark in enumerate(row):
+        if mark is None:
+            continue
+        offset = None if mouse is None else view.to_screen(mark.x, mark.y) - mouse
+        if index in chosen or (offset is not None and math.hypot(offset.x(), offset.y()) < NEAR_PX):
+            paint_uncertainty(painter, mark, view)
+
+
+def paint_reach_note(painter: QPainter, reach: EditReach | None, height: int) -> None:
+    """That edits reach other keys must not be forgotten."""
+    if reach is not None:
+        text = f"Edits reach every key of {reach.first}-{reach.last}, {reach.mode}"
+        paint_label(painter, QPointF(10, height - 34), text, ink="#ffd75e")
