@@ -78,3 +78,16 @@ def test_importing_the_sheet_loads_nothing_heavy() -> None:
     code = "import rotopaint_ai.sheet, sys; print([m for m in ('yaml', 'numpy', 'cv2') if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_each_end_tapers_by_its_own_share_and_what_is_not_said_is_nothing() -> None:
+    text = dump_sheet(
+        Sheet(
+            "a",
+            (LandmarkSpec("p"), LandmarkSpec("q")),
+            (ShapeSpec("s", closed=False, role="seam", n_points=2, taper=(0.125, 0.375)),),
+        )
+    )
+    (shape,) = parse_sheet(text.replace("  feather_px: 0.0\n", "")).shapes
+    assert "feather_px" not in text.replace("  feather_px: 0.0\n", "")
+    assert (shape.taper, shape.feather_px, shape.width_share) == ((0.125, 0.375), 0.0, None)

@@ -448,3 +448,26 @@ def test_words_of_a_script() -> None:
         ("f g", False),
     ]
     assert [word.text for word in more] == ["h"]
+
+
+def test_a_bspline_of_one_point_is_that_point_and_of_two_a_line() -> None:
+    one = nuke_reader.read_text(script("{p {10 20}}", kind="bspline")).document.shapes[0]
+    assert one.at(1) == (ControlPoint(10.0, 60.0),)
+    two = nuke_reader.read_text(script("{p {10 20} {40 20}}", kind="bspline", flags=32)).document.shapes[0]
+    assert [tuple(p) for p in two.at(1)] == [(10, 60, -10, 0, 10, 0), (40, 60, -10, 0, 10, 0)]
+
+
+@pytest.mark.parametrize(
+    ("curve", "frames", "kinds"),
+    [
+        ("{{1 10 -} {6 10 -}}", (1, 6), ["linear", "linear"]),  # keys that never move
+        ("{{1 10} {6 30}}", (1, 6), ["hold", "hold"]),  # steps
+        ("{{1 10} {6 10}}", (1, 6), ["hold", "hold"]),  # steps from a value to the same
+        ("{{3 10}}", (3,), ["linear"]),  # one key
+    ],
+)
+def test_keys_without_a_move(curve: str, frames: tuple[int, ...], kinds: list[str]) -> None:
+    shape = nuke_reader.read_text(script(square_block().replace("{10 20}", "{" + curve + " 20}"))).document.shapes[0]
+    assert shape.frames == frames
+    assert [shape.keys[frame].interpolation for frame in frames] == kinds
+    assert [shape.at(frame)[0].x for frame in (0, frames[0])] == [10, 10]

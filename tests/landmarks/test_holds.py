@@ -130,3 +130,28 @@ def test_repeats_of_the_rendered_puppets(shared: Path) -> None:
                 finder.start(rgb, (0, 0), around(np.array([at[:2] for at in item["landmarks"].values()])))
     assert n_repeats > 0
     assert wrong == []
+
+
+@pytest.mark.parametrize("shift", [-0.6, 0.3, 0.6])
+def test_the_shift_is_measured_in_pixels_either_way(shift: float) -> None:
+    """One Lucas-Kanade step finds a small shift of a smooth picture to a fifth, along rows as along columns."""
+    for a, b in ((scene(), scene(shift)), (scene().T.copy(), scene(shift).T.copy())):
+        found = compare(a + grain(1, 0.5), b + grain(2, 0.5))
+        assert found.shift_px == pytest.approx(abs(shift), rel=0.35)
+        assert found.moved > 9.0
+
+
+def test_the_window_stands_in_plate_space_whatever_part_of_the_plate_is_there() -> None:
+    """The same face in a data window that begins elsewhere; only what lies outside the crop has changed."""
+    rgb = np.repeat((scene() / 255)[..., None], 3, axis=2).astype(np.float32)
+    face = Crop(60, 60, 100)
+    finder = HoldFinder()
+    finder.start(rgb, (0, 0), face)
+    elsewhere = rgb.copy()
+    elsewhere[130:], elsewhere[:, 130:] = 1.0, 1.0
+    assert finder.is_repeat(elsewhere, (0, 0))
+    padded = np.pad(rgb, ((30, 0), (20, 0), (0, 0)), constant_values=0.5)
+    assert finder.is_repeat(padded, (-20, -30))
+    assert not finder.is_repeat(padded, (-30, -20))
+    assert not finder.is_repeat(rgb, (0, 12))
+    assert not finder.is_repeat(rgb, (12, 0))

@@ -224,3 +224,22 @@ def test_a_clean_plate_may_replace_its_plate(tmp_path: Path) -> None:
     path = save(tmp_path / "p.exr", picture(16, 16).astype(np.float16))
     changed = _clean(path, path, 0.75)
     assert (_frame(path).codes[changed] == 0.75).all()
+
+
+@pytest.mark.parametrize(
+    ("above", "below", "fps"), [(24000, 1001, 24000 / 1001), (-25, 1, None), (0, 1, None), (25, 0, None)]
+)
+def test_a_frame_rate_is_above_zero_or_none(tmp_path: Path, above: int, below: int, fps: float | None) -> None:
+    """`framesPerSecond` is a rational of a signed and an unsigned number; only a rate above zero is one."""
+    spec = oiio.ImageSpec(6, 4, 3, oiio.FLOAT)
+    spec.attribute("FramesPerSecond", oiio.TypeDesc("rational"), (25, 1))
+    source = oiio.ImageOutput.create(str(tmp_path / "p.exr"))
+    source.open(str(tmp_path / "p.exr"), spec)
+    assert source.write_image(picture(6, 4, 3))
+    source.close()
+    raw = (tmp_path / "p.exr").read_bytes().replace(b"FramesPerSecond", b"framesPerSecond")  # as OpenEXR spells it
+    stated = b"framesPerSecond\0rational\0" + struct.pack("<iiI", 8, 25, 1)
+    assert stated in raw
+    (tmp_path / "p.exr").write_bytes(raw.replace(stated, stated[:-8] + struct.pack("<iI", above, below)))
+    with open_plate(tmp_path / "p.exr") as plate:
+        assert plate.fps == (24.0 if fps is None else pytest.approx(fps))
