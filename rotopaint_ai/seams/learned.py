@@ -19,7 +19,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from rotopaint_ai.seams.relight import Sources
+from rotopaint_ai.seams.relight import BankLight
 
 Array = NDArray[Any]  # float32
 Bools = NDArray[Any]  # bool
@@ -36,7 +36,7 @@ _ALL = slice(None)
 
 
 def strip_of(
-    known: Sources, relit_TSC: Array, hole_TS: Bools, floor: float, rows: slice = _ALL, columns: slice = _ALL
+    known: BankLight, relit_TSC: Array, hole_TS: Bools, floor: float, rows: slice = _ALL, columns: slice = _ALL
 ) -> Array:
     """What the network sees of some rows and columns of a ribbon: (t, s, 11).
 
@@ -82,7 +82,7 @@ def rows_of(own_TS: Bools) -> tuple[slice, int, int]:
 
 
 def mend(
-    relit_TSC: Array, known: Sources, hole_TS: Bools, own_TS: Bools, floor: float, model: FillModel, columns: slice
+    relit_TSC: Array, known: BankLight, hole_TS: Bools, own_TS: Bools, floor: float, model: FillModel, columns: slice
 ) -> Array:
     """What to make of a stretch of columns, (T, s, 4) as `light.relight` gives it, by the network.
 

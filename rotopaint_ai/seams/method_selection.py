@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from rotopaint_ai.seams import learned, relight
 from rotopaint_ai.seams.learned import FillModel
-from rotopaint_ai.seams.relight import Sources
+from rotopaint_ai.seams.relight import BankLight
 from rotopaint_ai.seams.relight_table import TABLE
 from rotopaint_ai.seams.relight_table_narrow import TABLE as NARROW
 
@@ -70,7 +70,7 @@ def automatic(
     return mended, {"two-bank": round(1.0 - share, 4), "learned": round(share, 4)}
 
 
-def doubt(relit_TSC: Array, known: Sources, hole_TS: Bools, own_TS: Bools) -> Array:
+def doubt(relit_TSC: Array, known: BankLight, hole_TS: Bools, own_TS: Bools) -> Array:
     """How far the tables' paint is from the face joined across the groove, of each stretch (n stretches).
 
     Root mean square of log light in the matte. The two agree where banks are smooth; they part where texture, an edge

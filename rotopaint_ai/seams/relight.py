@@ -83,7 +83,7 @@ class Described:
 
 
 @dataclass(frozen=True, slots=True)
-class Sources:
+class BankLight:
     """A ribbon's light, ln, and what its two fills make of it: (T, C, S) each.
 
     own: the plate. face: joined across what looks like a valley, from all else. banks: joined from outside the matte.
@@ -96,13 +96,13 @@ class Sources:
     near: Array
     far: Array
 
-    def thinned(self) -> Sources:
+    def thinned(self) -> BankLight:
         """Every sixth column."""
         whole = (self.own, self.face, self.banks, self.near, self.far)
-        return Sources(*(np.ascontiguousarray(field[..., ::EVERY]) for field in whole))
+        return BankLight(*(np.ascontiguousarray(field[..., ::EVERY]) for field in whole))
 
 
-def sources(light_TSC: Array, hole_TS: Bools) -> Sources:
+def sources(light_TSC: Array, hole_TS: Bools) -> BankLight:
     """The three sources of corrected light; `hole_TS` are samples in the matte or off the crop, not to be believed."""
     light_TCS = np.ascontiguousarray(light_TSC.transpose(0, 2, 1))
     n_columns = light_TCS.shape[2]
@@ -110,10 +110,10 @@ def sources(light_TSC: Array, hole_TS: Bools) -> Sources:
     trust = np.concatenate([trust, (~hole_TS).astype(np.float32)], 1)
     joined = banks.join(np.concatenate([light_TCS, light_TCS], 2), trust)
     face_TCS, banks_TCS = _along_colours(joined[..., :n_columns], 1.0), _along_colours(joined[..., n_columns:], 2.0)
-    return Sources(light_TCS, face_TCS, banks_TCS, near, _along(near, _FAR))
+    return BankLight(light_TCS, face_TCS, banks_TCS, near, _along(near, _FAR))
 
 
-def _relit(known: Sources, light_CN: Array, hole_TS: Bools, places: _Places) -> tuple[Sources, Array | None]:
+def _relit(known: BankLight, light_CN: Array, hole_TS: Bools, places: _Places) -> tuple[BankLight, Array | None]:
     """The sources once the samples at some places show other light, and how far each of those is a bright line.
 
     The banks do not change: the places are in the matte. Bright lines (`glint`) are not believed.
@@ -127,7 +127,7 @@ def _relit(known: Sources, light_CN: Array, hole_TS: Bools, places: _Places) -> 
         trust *= (1.0 - bright) ** 2
     face = _along_colours(banks.join(light_TCS, trust), 1.0)
     bright_N = None if bright is None else bright.reshape(-1).take(places.at)
-    return Sources(light_TCS, face, known.banks, near, far), bright_N
+    return BankLight(light_TCS, face, known.banks, near, far), bright_N
 
 
 def _shading(light_TCS: Array, hole_TS: Bools) -> tuple[Array, Array]:
@@ -137,14 +137,14 @@ def _shading(light_TCS: Array, hole_TS: Bools) -> tuple[Array, Array]:
     return near, _trust(groove, hole_TS)
 
 
-def describe(known: Sources, hole_TS: Bools, own_TS: Bools) -> Described:
+def describe(known: BankLight, hole_TS: Bools, own_TS: Bools) -> Described:
     """Describe the samples in `own_TS`, which stand at least REACH rows away from the ribbon's edges."""
     places = _Places.where(own_TS)
     features = _features(known, hole_TS, places.at)
     return Described(features, *(places.read(field) for field in (known.own, known.face, known.banks)))
 
 
-def _features(known: Sources, hole_TS: Bools, at: Array) -> Array:
+def _features(known: BankLight, hole_TS: Bools, at: Array) -> Array:
     """Features (..., Q, N) of samples `at` (..., N), counted row by row."""
     fields, face = _described(known, hole_TS)
     n_rows, n_columns = hole_TS.shape
@@ -154,7 +154,7 @@ def _features(known: Sources, hole_TS: Bools, at: Array) -> Array:
     return np.clip(features, -2.0, 2.0, out=features)
 
 
-def _described(known: Sources, hole_TS: Bools) -> tuple[Array, Array]:
+def _described(known: BankLight, hole_TS: Bools) -> tuple[Array, Array]:
     """The fields (K, T, S) whose samples are features, and the mean over colours of the joined face (T, S)."""
     face = _mean(known.face)
     fields = np.empty((_STEP + 1, *face.shape), np.float32)
@@ -185,7 +185,7 @@ def relight(light_TSC: Array, hole_TS: Bools, own_TS: Bools, table: RelightTable
 
 
 def relight_in_turn(
-    light_TSC: Array, hole_TS: Bools, own_TS: Bools, tables: Sequence[RelightTable], known: Sources | None = None
+    light_TSC: Array, hole_TS: Bools, own_TS: Bools, tables: Sequence[RelightTable], known: BankLight | None = None
 ) -> Array:
     """`relight` by one table after the other, each on what the one before it left: (T, S, 4).
 
@@ -265,7 +265,7 @@ class _Asked:
 
 
 def _paint(
-    known: Sources,
+    known: BankLight,
     thinned_TS: Bools,
     asked: _Asked,
     table: RelightTable,

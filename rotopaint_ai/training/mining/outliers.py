@@ -138,7 +138,7 @@ def _leave_one_out(model: _FoldedGaussian, values_FD: Array) -> Array:
 
 
 @dataclass(frozen=True, slots=True)
-class FaceModel:
+class LabelModel:
     """A character's points and the model that was learnt from them."""
 
     blocks: PointBlocks
@@ -155,7 +155,7 @@ class FaceModel:
         return float(np.sqrt((residual**2).sum(axis=1).mean())), gain - _PRICE * 2 * len(block)
 
 
-def fit_face_model(truth: MinedTruth, left_out: set[int]) -> FaceModel | None:
+def fit_face_model(truth: MinedTruth, left_out: set[int]) -> LabelModel | None:
     """The model of a character's points, from frames not known to be wrong; None where there are too few."""
     own = point_blocks(truth)
     n = own.plate_FNC.shape[1]
@@ -176,15 +176,15 @@ def fit_face_model(truth: MinedTruth, left_out: set[int]) -> FaceModel | None:
     far = (away / np.maximum(np.quantile(away[good], 0.9, axis=0), 1e-6)).max(axis=1) > _FAR
     if (good & ~far).sum() >= FEWEST_FRAMES:
         model = _fit_folds(values, weights * ~far, fold, noise)
-    face = FaceModel(own, values, unknown, model, {})
-    return FaceModel(own, values, unknown, model, _p90(face, np.flatnonzero(good)))
+    face = LabelModel(own, values, unknown, model, {})
+    return LabelModel(own, values, unknown, model, _p90(face, np.flatnonzero(good)))
 
 
 def _misfit(model: _FoldedGaussian, values: Array, good: Bools) -> float:
     return float(np.median(_leave_one_out(model, values)[good]))
 
 
-def _p90(face: FaceModel, rows: npt.NDArray[np.intp]) -> dict[str, float]:
+def _p90(face: LabelModel, rows: npt.NDArray[np.intp]) -> dict[str, float]:
     away = _leave_one_out(face.model, face.values_FD)[rows]
     p90 = {}
     for name, block in face.blocks.of.items():
@@ -196,7 +196,7 @@ def _p90(face: FaceModel, rows: npt.NDArray[np.intp]) -> dict[str, float]:
     return p90
 
 
-def find_outliers(face: FaceModel, truth: MinedTruth, left_out: set[int]) -> list[LabelIssue]:
+def find_outliers(face: LabelModel, truth: MinedTruth, left_out: set[int]) -> list[LabelIssue]:
     """Points and shapes out of place, one thing after another: what explains a frame best first, then without it."""
     away = _leave_one_out(face.model, face.values_FD)
     single = {int(block[0]): face.p90[name] for name, block in face.blocks.of.items() if len(block) == 1}
@@ -210,7 +210,7 @@ def find_outliers(face: FaceModel, truth: MinedTruth, left_out: set[int]) -> lis
     return found
 
 
-def _outliers_of(face: FaceModel, truth: MinedTruth, row: int, pose_z: float) -> list[LabelIssue]:
+def _outliers_of(face: LabelModel, truth: MinedTruth, row: int, pose_z: float) -> list[LabelIssue]:
     """Outliers of one frame; `pose_z`: how unusual its pose is, which makes everything in it less sure."""
     unknown = face.unknown_FD[row].copy()
     found: dict[str, LabelIssue] = {}
@@ -229,7 +229,7 @@ def _outliers_of(face: FaceModel, truth: MinedTruth, row: int, pose_z: float) ->
     return list(found.values())
 
 
-def _best(face: FaceModel, row: int, unknown: Bools, pose_z: float) -> tuple[str, float, float] | None:
+def _best(face: LabelModel, row: int, unknown: Bools, pose_z: float) -> tuple[str, float, float] | None:
     """Of what is too far off the thing that explains a frame best: its name, distance, and distance over the limit."""
     best: tuple[float, str, float, float] | None = None
     for name, block in face.blocks.of.items():
@@ -242,7 +242,7 @@ def _best(face: FaceModel, row: int, unknown: Bools, pose_z: float) -> tuple[str
     return None if best is None else best[1:]
 
 
-def _is_shared(face: FaceModel, truth: MinedTruth, row: int, name: str) -> bool:
+def _is_shared(face: LabelModel, truth: MinedTruth, row: int, name: str) -> bool:
     """Whether a frame beside this one, of another exposure, is off in the same way."""
     here = _residual_of(face, row, name)
     for other in (row - 1, row + 1):
@@ -254,12 +254,12 @@ def _is_shared(face: FaceModel, truth: MinedTruth, row: int, name: str) -> bool:
     return False
 
 
-def _residual_of(face: FaceModel, row: int, name: str) -> Array:
+def _residual_of(face: LabelModel, row: int, name: str) -> Array:
     fold = int(face.model.fold_F[row])
     return face.model.residual(face.values_FD[row], fold, face.blocks.of[name], face.unknown_FD[row])
 
 
-def find_late_shapes(face: FaceModel, truth: MinedTruth, rows: Rows, left_out: set[int]) -> list[LabelIssue]:
+def find_late_shapes(face: LabelModel, truth: MinedTruth, rows: Rows, left_out: set[int]) -> list[LabelIssue]:
     """Shapes of one shot that fit the rest of the face better a frame earlier or later."""
     frames = {truth.rows[row].frame: int(row) for row in rows if int(row) not in left_out}
     found = []
@@ -271,7 +271,7 @@ def find_late_shapes(face: FaceModel, truth: MinedTruth, rows: Rows, left_out: s
     return found
 
 
-def _lag(face: FaceModel, truth: MinedTruth, frames: Mapping[int, int], name: str) -> int:
+def _lag(face: LabelModel, truth: MinedTruth, frames: Mapping[int, int], name: str) -> int:
     scores: dict[int, list[float]] = {lag: [] for lag in _LAGS}
     for frame in frames:
         fits = _fits(face, truth, frames, frame, name)
@@ -286,7 +286,7 @@ def _lag(face: FaceModel, truth: MinedTruth, frames: Mapping[int, int], name: st
     return best if best and means[best] < _LATE * means[0] and closer > _MOSTLY else 0
 
 
-def _fits(face: FaceModel, truth: MinedTruth, frames: Mapping[int, int], frame: int, name: str) -> dict[int, float]:
+def _fits(face: LabelModel, truth: MinedTruth, frames: Mapping[int, int], frame: int, name: str) -> dict[int, float]:
     """How far a shape is off when it is taken from this frame, the one before and the one after; empty where one of
     them is not there or the shape stands still."""
     row, block = frames[frame], face.blocks.of[name]
@@ -306,7 +306,7 @@ def _fits(face: FaceModel, truth: MinedTruth, frames: Mapping[int, int], frame: 
     return offs
 
 
-def find_shifted_roto(face: FaceModel, truth: MinedTruth, rows: Rows, left_out: set[int]) -> list[LabelIssue]:
+def find_shifted_roto(face: LabelModel, truth: MinedTruth, rows: Rows, left_out: set[int]) -> list[LabelIssue]:
     """Frames of a shot whose whole roto fits its landmarks much better on the frame before or after."""
     if ROTO not in face.blocks.of:
         return []
