@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 from PySide6.QtCore import QPoint, Qt
-from PySide6.QtWidgets import QMenu
+from PySide6.QtWidgets import QApplication, QMenu
 from pytestqt.qtbot import QtBot
 
+from rotopaint_ai.exchange import nuke
 from rotopaint_ui.panel.panel import Panel
 from rotopaint_ui.panel.status_line import in_panel_terms
 from rotopaint_ui.session.session import Session
@@ -18,7 +19,7 @@ from rotopaint_ui.standalone.app import has_display
 from rotopaint_ui.viewer.canvas import Canvas
 
 from .conftest import write_plate
-from .mouse import CTRL, LEFT, spot
+from .mouse import ALT, CTRL, LEFT, spot
 
 K = Qt.Key
 
@@ -136,3 +137,25 @@ def test_a_machine_without_a_display_is_known_before_qt_ends_the_program() -> No
     assert has_display({"WAYLAND_DISPLAY": "wayland-0"}, "linux")
     assert has_display({"QT_QPA_PLATFORM": "offscreen"}, "linux")
     assert has_display({}, "win32")
+
+
+def test_chosen_shapes_are_pasted_into_nuke(qtbot: QtBot, shot: Panel, tmp_path: Path) -> None:
+    shot.inspector.setCurrentWidget(shot.inspector.shapes)
+    shot.session.select("eye")
+    qtbot.keyClick(shot.canvas, K.Key_C, CTRL | ALT)
+    assert shot.status.text.text() == "1 shape on the clipboard: paste into Nuke's node graph"
+    (tmp_path / "pasted.nk").write_text(QApplication.clipboard().text())
+    document = shot.session.state.document
+    assert document is not None
+    (found,) = nuke.read(tmp_path / "pasted.nk", width=64, height=48).shapes
+    assert found.name == "RotoPaint_AI/eye"
+    assert [(p.x, p.y) for p in found.at(1001)] == [(p.x, p.y) for p in document.shape("eye").at(1001)]
+
+
+def test_the_other_panes_go_and_come_back(qtbot: QtBot, shot: Panel) -> None:
+    before = shot.canvas.size()
+    qtbot.keyClick(shot.canvas, K.Key_F11)
+    qtbot.waitUntil(lambda: shot.canvas.height() > before.height() + 100, timeout=20_000)
+    assert not any(pane.isVisible() for pane in (shot.timeline, shot.inspector, shot.tools))
+    qtbot.keyClick(shot.canvas, K.Key_F11)
+    qtbot.waitUntil(lambda: shot.canvas.size() == before, timeout=20_000)

@@ -74,7 +74,7 @@ def test_from_plate_to_corrected_shapes(
 ) -> None:
     out = tmp_path / "out"
     open_plate(qtbot, panel, PlateChoice(plate, frames="1001-1006", colourspace="sRGB"), out)
-    assert panel.top.name.text() == "plate"
+    assert panel.top.name.text() == "shot"  # its folder: the plate is called plate
     assert "missing 1004" in panel.top.facts.text()
     assert panel.canvas.tool == "crop"
 

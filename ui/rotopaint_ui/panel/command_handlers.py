@@ -39,6 +39,7 @@ def _shot_handlers(services: PanelServices, shot: ShotCommands) -> dict[str, Han
         "relink": shot.relink,
         "save": services.autosave.save,
         "export": shot.export_by_key,
+        "copy_shapes": shot.copy_shapes,
         "diagnostics": shot.copy_diagnostics,
         "rename": shot.rename,
         "run": shot.run,
@@ -79,4 +80,5 @@ def _view_handlers(services: PanelServices, view: ViewCommands) -> dict[str, Han
         "spread_longer": partial(view.lengthen_reach, 1),
         "refit": review.refit,
         "preview_seam": view.preview_seam,
+        "only_viewer": view.show_panes,
     }

@@ -11,6 +11,8 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication, QMenu, QWidget
 
 from rotopaint_ai.errors import RotopaintError
+from rotopaint_ai.exchange import nuke
+from rotopaint_ai.project.names import renamed
 from rotopaint_ai.project.state import Box
 from rotopaint_ui.host import Host, PlateChoice
 from rotopaint_ui.panel.diagnostics import report
@@ -143,6 +145,22 @@ class ShotCommands:
             return
         self._widgets.inspector.setCurrentWidget(tab)
         self._say(f"The same keys again, or Export, write to {tab.folder.text()}")
+
+    def copy_shapes(self) -> None:
+        """Put the shapes that are chosen in Shapes, else all, on the clipboard as a Roto node for Nuke."""
+        document, chosen = self._services.session.state.document, self._widgets.inspector.shapes.chosen
+        if document is None:
+            self._say("There are no shapes yet: press Run first")
+            return
+        shapes = tuple(each for each in document.shapes if each.name in chosen or not chosen)
+        try:
+            copied = renamed(replace(document, shapes=shapes), self._services.session.state.names)
+            QApplication.clipboard().setText(nuke.dumps(copied, layer="RotoPaint_AI", name="RotoPaint_AI"))
+        except RotopaintError as error:
+            self._say(str(error), "trouble")
+            return
+        n = len(shapes)
+        self._say(f"{n} shape{'' if n == 1 else 's'} on the clipboard: paste into Nuke's node graph", "good")
 
     # --- the shot's parts
 

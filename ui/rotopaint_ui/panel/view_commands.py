@@ -64,6 +64,14 @@ class ViewCommands:
             actions["flip"].trigger()
         self._services.previewer.switch(on)
 
+    def show_panes(self) -> None:
+        """Hide what stands around the viewer, or show it again."""
+        widgets = self._widgets
+        below = widgets.timeline.parentWidget()
+        for pane in (widgets.tools, widgets.inspector, below):
+            if pane is not None:
+                pane.setVisible(not widgets.actions["only_viewer"].isChecked())
+
     # --- time
 
     def play(self) -> None:
