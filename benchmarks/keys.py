@@ -1,14 +1,20 @@
-"""How many frames a person has to key until every seam is right (goal G5).
+"""What an artist has to do until every seam that can be seen is right (goals G5, G13).
 
-    python benchmarks/keys.py RUN_DIR=TRUTH.roto.json [...] [--threshold 1.0] [--hand 0.25] [--visible] [--json FILE]
+    python benchmarks/keys.py RUN_DIR=TRUTH.roto.json [...] [--threshold 1.0] [--hand 0.25] [--oracle] [--json FILE]
 
-A run's shapes are taken as they are; the worst frame (by the truth, over all seams) is corrected by hand, which places
-every seam's control points on the true curve give or take `--hand` pixels; the shot is refitted as the panel does it;
-and so on until every seam of every frame lies within `--threshold` pixels of the truth (symmetric mean distance of
-densely sampled curves). A hold is one drawing: it costs one key and counts once. The same simulation goes by each key
-spread as far as the panel proposes, by the models' splines with only the keyed frames put right, and by linear
-interpolation between the keys alone. `--visible`
-leaves out what the head hides of a curve, where a `truth.json` with visibility lies beside the truth.
+A run's shapes are taken as they are. The artist works as the panel has it: looks at the frame whose expected error the
+tool says is worst, puts its seams right where one that can be seen lies further off than `--threshold` pixels
+(symmetric mean distance of densely sampled curves), lets the tool carry it on, and looks at the next frame, until
+every frame is right. With `--oracle` the frame is the worst by the truth, which nobody sees. A hold is one drawing:
+it costs one key and counts once. What can be seen of a curve is what the shot's own seam coverage shows
+(`seam.####.png` beside the truth); without that, all of it.
+
+The ways: `teach` (corrections and picture solved together; wants the plates beside the truth), `refit`, `spread` as far
+as the panel proposes, the models' splines with only the keyed frames put right, lines between keys alone, and keys
+carried by optical flow as a planar tracker does. `harm`: the largest share of frames nobody touched whose worst seam
+lay at any time more than 0.1 px further off than as run. `gestures`: control points more than a threshold away that
+were dragged, and one for each time the tool was asked; `seconds`: SECONDS of each and of a look at a frame, and the
+tool's own.
 """
 
 from __future__ import annotations
@@ -16,27 +22,42 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import cache, lru_cache
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import cv2
 import numpy as np
+from flow_tracker import track
 from numpy.typing import NDArray
 
 from rotopaint_ai.exchange import document as documents
+from rotopaint_ai.inference.models import Models, open_models
+from rotopaint_ai.inference.pack import load_pack
+from rotopaint_ai.pipeline.teach import ShotReading, read_shot, teach
+from rotopaint_ai.plates import open_plate
+from rotopaint_ai.plates.colour import to_display
+from rotopaint_ai.plates.plate import Plate
 from rotopaint_ai.shapes.bezier import as_array, evaluate, sample, segments
 from rotopaint_ai.shapes.fit import fit_segments
-from rotopaint_ai.shapes.manual_keys import with_keys
+from rotopaint_ai.shapes.manual_keys import human_keys, with_keys
 from rotopaint_ai.shapes.propagation_range import propose
 from rotopaint_ai.shapes.refit import Errors, refit, spread
 from rotopaint_ai.shapes.roto import ControlPoint, Key, Points, RotoDocument, RotoShape
 
 Array = NDArray[Any]
-Method = Callable[[RotoDocument, RotoDocument, Errors], RotoDocument]
+Method = Callable[["Shot", RotoDocument], tuple[RotoDocument, Errors]]  # of a document with keys, and expected errors
 
 N_SAMPLES = 200
+COVERED = 32  # of 255: coverage from which on a seam can be seen
+SECONDS = {"drag": 2.0, "look": 2.0}  # assumed of a practised artist
+HARM_PX = 0.1
+PACK: str | None = None  # of the command line
+_READINGS: dict[str, ShotReading] = {}  # of each shot, made once
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +65,7 @@ class Shot:
     """A run and its truth: seams that both know, by name."""
 
     name: str
+    folder: Path
     said: RotoDocument
     errors: Errors
     frames: tuple[int, ...]
@@ -53,7 +75,7 @@ class Shot:
     hand: Mapping[str, Mapping[int, Points]]  # what a person would draw
 
 
-def load(run: Path, truth: Path, hand_px: float, visible: bool) -> Shot:
+def load(run: Path, truth: Path, hand_px: float) -> Shot:
     """A shot for the simulation."""
     said, true = documents.read(run / "shapes.roto.json"), documents.read(truth)
     seams = [s.name for s in true.shapes if s.role == "seam" and any(m.name == s.name and m.keys for m in said.shapes)]
@@ -73,10 +95,8 @@ def load(run: Path, truth: Path, hand_px: float, visible: bool) -> Shot:
                 else _drawn(shape.at(frame), true.shape(name).at(frame), draw, hand_px)
             )
             hand[name][frame] = own
-    seen = {name: {f: np.ones(N_SAMPLES, bool) for f in frames} for name in seams}
-    if visible and truth.with_name("truth.json").exists():
-        seen = _seen(json.loads(truth.with_name("truth.json").read_text(encoding="utf-8")), curves)
-    return Shot(f"{run.parent.name}/{run.name}", said, _errors(run), frames, holds, curves, seen, hand)
+    seen = {name: {f: _seen(truth.parent, f, line) for f, line in lines.items()} for name, lines in curves.items()}
+    return Shot(f"{run.parent.name}/{run.name}", truth.parent, said, _errors(run), frames, holds, curves, seen, hand)
 
 
 def distance(points: Points, truth: Array, seen: Array) -> float:
@@ -90,35 +110,67 @@ def distance(points: Points, truth: Array, seen: Array) -> float:
     return float(there + apart.min(axis=0)[back].mean()) / 2 if back.any() else float(there)
 
 
-def simulate(shot: Shot, method: Method, threshold: float) -> dict[str, Any]:
-    """Correct the worst frame, carry on, look again. Keyed holds, and the course of the largest and mean distance.
-
-    `made_worse`: curves of frames nobody touched that were within the threshold as run and are not any more, at the
-    most at any one time.
-    """
+def simulate(shot: Shot, method: Method, threshold: float, oracle: bool) -> dict[str, Any]:
+    """Look at the worst frame, correct it, carry on, look again."""
     keyed: list[int] = []
-    course: list[tuple[float, float]] = []
+    looked: set[int] = set()
+    course: list[float] = []
+    gestures, looks, tool_s, harm = 0, 0, 0.0, 0.0
     measured: dict[tuple[str, int, Points], float] = {}
-    as_run = _distances(shot, shot.said, measured)
-    made_worse = 0
+    as_run = _worst(shot, shot.said, measured)
+    document, errors = shot.said, shot.errors
+    if method in (linear, flow):  # these know nothing of models: the first key is in the middle of the shot
+        keyed.append(shot.holds[shot.frames[len(shot.frames) // 2]][0])
+        gestures += sum(shape.n_points for shape in shot.said.shapes)
+        document, errors = method(shot, _keyed(shot, keyed))
     while True:
-        document = method(shot.said, _keyed(shot, keyed), shot.errors)
-        found = _distances(shot, document, measured)
-        course.append((max(found.values()), float(np.mean(list(found.values())))))
-        made_worse = max(made_worse, sum(far > threshold >= as_run[at] for at, far in found.items()))
-        worst = {frame: max(far for (_, f), far in found.items() if f == frame) for frame in shot.frames}
-        open_frames = {f: far for f, far in worst.items() if far > threshold and shot.holds[f][0] not in keyed}
-        if not open_frames:
+        found = _worst(shot, document, measured)
+        course.append(max(found.values()))
+        untouched = [frame for frame in shot.frames if shot.holds[frame][0] not in keyed]
+        harm = max(harm, sum(found[f] > as_run[f] + HARM_PX for f in untouched) / len(shot.frames))
+        wrong = [frame for frame in untouched if found[frame] > threshold]
+        if not wrong:
             break
-        keyed.append(shot.holds[max(open_frames, key=lambda f: open_frames[f])][0])
+        if oracle:
+            frame = max(wrong, key=lambda f: found[f])
+        else:
+            told = {f: max(errors.get(s.name, {}).get(f, 0.0) for s in shot.said.shapes) for f in untouched}
+            frame = max((f for f in untouched if f not in looked), key=lambda f: told[f], default=wrong[0])
+        looked |= set(shot.holds[frame])
+        looks += 1
+        if found[frame] <= threshold:
+            continue
+        keyed.append(shot.holds[frame][0])
+        looked = set()  # every other frame may have changed
+        gestures += 1 + _drags(shot, document, keyed[-1], threshold)
+        start = time.perf_counter()
+        document, errors = method(shot, _keyed(shot, keyed))
+        tool_s += time.perf_counter() - start
     return {
         "keys": len(keyed),
         "keys_per_100_frames": round(100 * len(keyed) / len(shot.frames), 2),
-        "made_worse": made_worse,
+        "gestures": gestures,
+        "seconds": round(SECONDS["drag"] * gestures + SECONDS["look"] * looks + tool_s, 1),
+        "tool_seconds": round(tool_s, 1),
+        "harm": round(harm, 3),
         "keyed": keyed,
-        "worst_px": [round(far, 2) for far, _ in course],
-        "mean_px": [round(mean, 3) for _, mean in course],
+        "worst_px": [round(far, 2) for far in course],
     }
+
+
+def _worst(shot: Shot, document: RotoDocument, measured: dict[tuple[str, int, Points], float]) -> dict[int, float]:
+    """The distance of each frame's worst seam."""
+    found = _distances(shot, document, measured)
+    return {frame: max(far for (_, f), far in found.items() if f == frame) for frame in shot.frames}
+
+
+def _drags(shot: Shot, document: RotoDocument, frame: int, threshold: float) -> int:
+    """Control points of a frame that lie further from where they belong than the threshold, or one."""
+    off = 0
+    for shape in document.shapes:
+        pairs = zip(shape.at(frame), shot.hand[shape.name][frame])
+        off += sum(np.hypot(a.x - b.x, a.y - b.y) > threshold for a, b in pairs)
+    return max(int(off), 1)
 
 
 def _distances(
@@ -136,36 +188,87 @@ def _distances(
     return found
 
 
-def refitted(said: RotoDocument, keyed: RotoDocument, errors: Errors) -> RotoDocument:
+def taught(shot: Shot, keyed: RotoDocument) -> tuple[RotoDocument, Errors]:
+    """The panel's Teach."""
+    found = teach(_reading(shot), shot.said, keyed, shot.errors)
+    return with_keys(keyed, found.keys), {**shot.errors, **found.errors}
+
+
+def refitted(shot: Shot, keyed: RotoDocument) -> tuple[RotoDocument, Errors]:
     """The panel's Refit shot."""
-    return with_keys(keyed, refit(said, keyed, errors))
+    return with_keys(keyed, refit(shot.said, keyed, shot.errors)), shot.errors
 
 
-def as_run(said: RotoDocument, keyed: RotoDocument, errors: Errors) -> RotoDocument:
+def as_run(shot: Shot, keyed: RotoDocument) -> tuple[RotoDocument, Errors]:
     """Only what was keyed is put right."""
-    return keyed
+    return keyed, shot.errors
 
 
-def linear(said: RotoDocument, keyed: RotoDocument, errors: Errors) -> RotoDocument:
-    """Human keys and straight lines between them; the first is in the middle of the shot."""
-    shapes = []
-    for shape in keyed.shapes:
-        human = {f: key for f, key in shape.keys.items() if key.source == "human"}
-        middle = shape.frames[len(shape.frames) // 2]
-        shapes.append(shape.with_keys(human or {middle: shape.keys[middle]}))
-    return replace(keyed, shapes=tuple(shapes))
+def linear(shot: Shot, keyed: RotoDocument) -> tuple[RotoDocument, Errors]:
+    """Human keys and straight lines between them; expected is what lies far from a key."""
+    return _of_keys_alone(shot, keyed, lambda shape: shape)
 
 
-def spreads(said: RotoDocument, keyed: RotoDocument, errors: Errors) -> RotoDocument:
+def flow(shot: Shot, keyed: RotoDocument) -> tuple[RotoDocument, Errors]:
+    """Human keys carried by optical flow."""
+
+    def carried(shape: RotoShape) -> RotoShape:
+        hand = {f: key.points for f, key in shape.keys.items()}
+        found = track(hand, shot.frames, lambda f: _grey(shot.folder, f))
+        return shape.with_keys({f: Key(points) for f, points in found.items()})
+
+    return _of_keys_alone(shot, keyed, carried)
+
+
+def _of_keys_alone(
+    shot: Shot, keyed: RotoDocument, way: Callable[[RotoShape], RotoShape]
+) -> tuple[RotoDocument, Errors]:
+    shapes = tuple(way(shape.with_keys(human_keys(shape))) for shape in keyed.shapes)
+    hand = sorted(human_keys(keyed.shapes[0]))
+    far = {f: float(min(abs(f - key) for key in hand)) for f in shot.frames}
+    return replace(keyed, shapes=shapes), {shape.name: far for shape in shapes}
+
+
+def spreads(shot: Shot, keyed: RotoDocument) -> tuple[RotoDocument, Errors]:
     """Every correction spread as far as the panel proposes it."""
-    hand = {f for shape in keyed.shapes for f, key in shape.keys.items() if key.source == "human"}
+    hand = {f for shape in keyed.shapes for f in human_keys(shape)}
     document = keyed
     for frame in sorted(hand):
-        document = with_keys(document, spread(said, document, frame, *propose(document, frame, corrected=hand)))
-    return document
+        keys = spread(shot.said, document, frame, *propose(document, frame, corrected=hand))
+        document = with_keys(document, keys)
+    return document, shot.errors
 
 
-METHODS: Mapping[str, Method] = {"refit": refitted, "spread": spreads, "models alone": as_run, "linear": linear}
+METHODS: Mapping[str, Method] = {
+    "teach": taught,
+    "refit": refitted,
+    "spread": spreads,
+    "models alone": as_run,
+    "linear": linear,
+    "flow": flow,
+}
+
+
+@cache
+def _plates(folder: Path) -> Plate:
+    return open_plate(str(next(folder.glob("plate.*"))).replace("1001", "####"))
+
+
+def _reading(shot: Shot) -> ShotReading:
+    if shot.name not in _READINGS:
+        _READINGS[shot.name] = read_shot(shot.said, _plates(shot.folder), _models())
+    return _READINGS[shot.name]
+
+
+@cache
+def _models() -> Models:
+    return open_models(load_pack(PACK), device="cpu", threads=1)
+
+
+@lru_cache(maxsize=256)
+def _grey(folder: Path, frame: int) -> Array:
+    rgb = to_display(_plates(folder).read(frame, keep_native=False).rgb)
+    return cv2.cvtColor(np.rint(np.clip(rgb, 0, 1) * 255).astype(np.uint8), cv2.COLOR_RGB2GRAY)
 
 
 def _keyed(shot: Shot, keyed: list[int]) -> RotoDocument:
@@ -211,16 +314,17 @@ def _holds(said: RotoDocument, frames: tuple[int, ...]) -> dict[int, tuple[int, 
     return {frame: tuple(group) for group in groups for frame in group}
 
 
-def _seen(truth: Mapping[str, Any], curves: Mapping[str, Mapping[int, Array]]) -> dict[str, dict[int, Array]]:
-    by_frame = {entry["frame"]: entry["shapes"] for entry in truth["frames"]}
-    found: dict[str, dict[int, Array]] = {}
-    for name, lines in curves.items():
-        found[name] = {}
-        for frame, line in lines.items():
-            points = np.array(by_frame[frame][name]["points"])[:, :2] @ [1, 1j]
-            flags = np.array(by_frame[frame][name]["visible"], bool)
-            found[name][frame] = flags[np.abs(line[:, None] - points[None]).argmin(axis=1)]
-    return found
+def _seen(folder: Path, frame: int, line: Array) -> Array:
+    """Which places of a true curve the frame's seam coverage shows."""
+    path = folder / f"seam.{frame:04d}.png"
+    coverage = cv2.imread(str(path), cv2.IMREAD_GRAYSCALE) if path.is_file() else None
+    if coverage is None:
+        return np.ones(len(line), bool)
+    height, width = coverage.shape
+    x, y = np.floor(line.real).astype(int), np.floor(line.imag).astype(int)
+    inside = (x >= 0) & (x < width) & (y >= 0) & (y < height)
+    near = cv2.dilate(coverage, np.ones((3, 3), np.uint8))
+    return np.asarray(inside & (near[np.clip(y, 0, height - 1), np.clip(x, 0, width - 1)] >= COVERED))
 
 
 def _errors(run: Path) -> dict[str, dict[int, float]]:
@@ -239,21 +343,25 @@ def main() -> int:
     parser.add_argument("shots", nargs="+", metavar="RUN=TRUTH")
     parser.add_argument("--threshold", type=float, default=1.0)
     parser.add_argument("--hand", type=float, default=0.25, help="noise of a person's points, pixels")
-    parser.add_argument("--visible", action="store_true")
+    parser.add_argument("--oracle", action="store_true", help="the worst frame by the truth")
+    parser.add_argument("--ways", default=",".join(METHODS), help="of " + ", ".join(METHODS))
+    parser.add_argument("--model", help="the pack that the runs are of")
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
+    global PACK
+    PACK = options.model
+    ways = [name for name in METHODS if name in options.ways.split(",")]
     content: dict[str, Any] = {}
     for each in options.shots:
         run, _, truth = each.partition("=")
-        shot = load(Path(run), Path(truth), options.hand, options.visible)
-        content[shot.name] = {name: simulate(shot, method, options.threshold) for name, method in METHODS.items()}
-        figures = {name: found["keys_per_100_frames"] for name, found in content[shot.name].items()}
-        print(shot.name, json.dumps(figures), flush=True)
-    content["mean keys per 100 frames"] = {
-        name: round(float(np.mean([found[name]["keys_per_100_frames"] for found in content.values()])), 2)
-        for name in METHODS
-    }
-    print(json.dumps(content["mean keys per 100 frames"]))
+        shot = load(Path(run), Path(truth), options.hand)
+        content[shot.name] = {name: simulate(shot, METHODS[name], options.threshold, options.oracle) for name in ways}
+        for name, found in content[shot.name].items():
+            facts = {key: value for key, value in found.items() if key not in ("keyed", "worst_px")}
+            print(shot.name, name, json.dumps(facts), flush=True)
+    for name in ways:
+        keys = [found[name]["keys_per_100_frames"] for found in content.values()]
+        print(f"{name}: {np.mean(keys):.1f} keys per 100 frames in the mean, {max(keys):.1f} on the worst shot")
     if options.json is not None:
         options.json.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
     return 0
