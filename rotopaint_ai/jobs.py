@@ -76,8 +76,9 @@ class RunJob:
     `crops` are texts as typed on the command line (`X,Y,W,H`, `FRAME:X,Y,W,H` or `auto`). `patch` also writes the paint
     as a layer of its own. `threads` 0 uses every core. `key_tolerance_px` 0 keeps one key per frame; above 0 keys are
     reduced to that curve deviation. `project` is a project file whose human keys and seam settings stand, and that
-    takes the results, unless it is only read (`leave_project`). `overwrite` takes over a folder of another plate or
-    job, and files in it that we did not write. `force` paints what the landmark model doubts to be a face.
+    takes the results, unless it is only read (`leave_project`); with `teach` the shot is then solved from its
+    corrections. `overwrite` takes over a folder of another plate or job, and files in it that we did not write. `force`
+    paints what the landmark model doubts to be a face.
     """
 
     plates: str
@@ -96,6 +97,7 @@ class RunJob:
     resume: bool = False
     project: str | None = None
     leave_project: bool = False
+    teach: bool = False
     overwrite: bool = False
     force: bool = False
 
@@ -110,6 +112,8 @@ class RunJob:
                 raise UsageError(f"--{name} {getattr(self, name)}: wanted one of {', '.join(choices)}")
         if self.frames is not None:
             parse_frames(self.frames)
+        if self.teach and (self.project is None or self.leave_project):
+            raise UsageError("--teach: learns from a project's corrections and writes into it; name it with --project")
 
     @classmethod
     def from_json(cls, value: Any) -> RunJob:
@@ -156,6 +160,7 @@ _SCALARS: dict[str, tuple[type, ...]] = {
     "resume": (bool,),
     "project": _OPTIONAL_TEXT,
     "leave_project": (bool,),
+    "teach": (bool,),
     "overwrite": (bool,),
     "force": (bool,),
 }

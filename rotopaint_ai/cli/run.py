@@ -42,6 +42,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--leave-project", action="store_true", help="read the project only; somebody else takes the results from DIR"
     )
+    parser.add_argument(
+        "--teach",
+        action="store_true",
+        help="then solve the project's seams in all frames from its corrections",
+    )
 
 
 def add_line_arguments(parser: argparse.ArgumentParser) -> None:
@@ -91,6 +96,7 @@ def execute(arguments: argparse.Namespace) -> int:
         resume=arguments.resume,
         project=arguments.project,
         leave_project=arguments.leave_project,
+        teach=arguments.teach,
         overwrite=arguments.overwrite,
         force=arguments.force,
     )

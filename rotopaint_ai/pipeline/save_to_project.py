@@ -13,19 +13,22 @@ from typing import Any
 
 from rotopaint_ai import fills
 from rotopaint_ai.errors import LockedError, UsageError
-from rotopaint_ai.frames import parse_frames
+from rotopaint_ai.frames import parse_frames, summarise
+from rotopaint_ai.inference.models import open_models
 from rotopaint_ai.jobs import Event, RunJob, Sink
 from rotopaint_ai.pipeline.finalise import build_document
 from rotopaint_ai.pipeline.overrides import Overrides, overrides_of
 from rotopaint_ai.pipeline.plan import Plan
 from rotopaint_ai.pipeline.record_store import FrameRecord
 from rotopaint_ai.pipeline.run_state import RunState
+from rotopaint_ai.pipeline.teach import Taught, read_shot, teach
 from rotopaint_ai.project import Project, State, run_record
 from rotopaint_ai.project.fingerprints import NOTE, PaintFingerprints
 from rotopaint_ai.project.merge_run import asked_frames, drawn_state, merge_run
 from rotopaint_ai.project.owner import HEARTBEAT_S
 from rotopaint_ai.project.run_record import RunRecord
 from rotopaint_ai.seams.agreement import DOUBTFUL
+from rotopaint_ai.shapes.manual_keys import with_keys
 from rotopaint_ai.shapes.refit import again
 from rotopaint_ai.shapes.roto import RotoDocument
 
@@ -69,8 +72,11 @@ def opened(job: RunJob) -> Iterator[OpenProject | None]:
 
 
 def save_results(open_project: OpenProject, plan: Plan, state: RunState) -> None:
-    """Write what a run found into its project. Corrections that were carried on are carried on again from the keys that
-    people made; frames that the run left out stay as they are. Raises ProjectError."""
+    """Write what a run found into its project, and teach the shot where the job asks for it.
+
+    Corrections that were carried on are carried on again from the keys that people made; frames that the run left out
+    stay as they are. Raises ProjectError; where it is to teach, as `_teach`.
+    """
     project = open_project.project
     before = project.load().state
     predicted = build_document(map(_as_predicted, state.records()), plan)
@@ -92,6 +98,25 @@ def save_results(open_project: OpenProject, plan: Plan, state: RunState) -> None
         project.set_note(name, value)
     sources = {record.frame: record.source for record in state.finished.values() if record.source is not None}
     project.set_files({frame: (s.path, s.size, s.mtime_ns, s.fingerprint) for frame, s in sources.items()})
+    if plan.job.teach:
+        found = _teach(project, plan)
+        doubtful = {name: summarise(frames) for name, frames in found.doubtful.items() if frames}
+        project.set_note("taught", {"moved": found.n_moved, "doubtful": doubtful})
+
+
+def _teach(project: Project, plan: Plan) -> Taught:
+    """Solve a project's shot from its corrections and the plate, as a step that can be undone. Raises UsageError where
+    nobody has corrected anything, PlateError for frames that cannot be read."""
+    state = project.load().state
+    assert state.document is not None  # a run was just written
+    assert state.predicted is not None
+    models = open_models(plan.models.pack, device="cpu", threads=1)
+    try:
+        found = teach(read_shot(state.predicted, plan.plate, models), state.predicted, state.document)
+    finally:
+        models.close()
+    project.append("teach", state, replace(state, document=with_keys(state.document, found.keys)))
+    return found
 
 
 def _painted(plan: Plan, state: RunState, written: RotoDocument) -> dict[str, str]:

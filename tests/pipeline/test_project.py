@@ -162,6 +162,27 @@ def test_corrections_that_were_carried_on_are_carried_on_again(
     assert again.shape("seam_middle").keys == fixed.shape("seam_middle").keys
 
 
+def test_a_run_teaches_the_shot_where_it_is_asked_to(
+    run_project: Project, plates: str, pack: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fixed = corrected(run_project)
+    run_project.close()
+    assert main(words(plates, pack, tmp_path, "--teach", "--leave-project")) == 2
+    assert "--teach: learns from a project's corrections" in capsys.readouterr().err
+    assert main(words(plates, pack, tmp_path, "--teach")) == 0
+    project = Project.open(tmp_path / "shot.rotopaint", write=False)
+    loaded = project.load()
+    assert fixed.document is not None
+    assert loaded.state.document is not None
+    assert [step.label for step in loaded.behind][-2:] == ["run", "teach"]
+    hand = {f: key for f, key in fixed.document.shape("seam_middle").keys.items() if key.source == "human"}
+    now = loaded.state.document.shape("seam_middle").keys
+    assert {f: now[f] for f in hand} == hand
+    changed = [f for f, key in now.items() if key.source == "propagated"]
+    assert project.note("taught")["moved"] == len(changed)
+    project.close()
+
+
 def test_a_project_that_somebody_works_on_is_not_run_over(
     run_project: Project, plates: str, pack: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
