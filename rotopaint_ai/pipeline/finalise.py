@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import isnan, nan
 from pathlib import Path
@@ -119,18 +120,24 @@ class Counted:
 def standing(plan: Plan, state: RunState) -> list[FrameRecord]:
     """Light records in the order of frames; failed where what was written is gone, or where the plate has changed."""
     records = [state.finished[frame] for frame in sorted(state.finished)]
-    changed = set(changed_plates(plan.plate, records))
-    return [_standing(record, plan, is_changed=record.frame in changed) for record in records]
+    changed, there = set(changed_plates(plan.plate, records)), _files_in(plan.out, records)
+    return [_standing(record, plan, there, is_changed=record.frame in changed) for record in records]
 
 
-def _standing(record: FrameRecord, plan: Plan, *, is_changed: bool) -> FrameRecord:
+def _files_in(out: Path, records: Iterable[FrameRecord]) -> set[str]:
+    """What lies in the folders that records name, by one look at each: a look at every file takes long on a network."""
+    folders = {name.rpartition("/")[0] for record in records for name in record.outputs}
+    return {f"{folder}/{name}" for folder in folders if (out / folder).is_dir() for name in os.listdir(out / folder)}
+
+
+def _standing(record: FrameRecord, plan: Plan, there: Collection[str], *, is_changed: bool) -> FrameRecord:
     if record.status == "failed":
         return record
     if is_changed:
         name = record.source.path if record.source is not None else plan.plate.name
         text = f"frame {record.frame}: {name} changed on disk while the run was going on; --resume makes it again"
         return replace(record, status="failed", message=text)
-    if not record.outputs_stand(plan.out):
+    if not all(name in there for name in record.outputs):
         text = f"frame {record.frame}: files are gone from {plan.out}; --resume makes them again"
         return replace(record, status="failed", message=text)
     return record

@@ -104,7 +104,7 @@ def refuse_sources(out: Path, files: Iterable[Files], sources: Iterable[Plate]) 
 def _folders_of(source: Plate) -> set[Path]:
     """Where the files of a source lie, and where links among them lead."""
     paths = {source.path_of(frame) for frame in source.frames}
-    folders = {path.parent.resolve() for path in paths}
+    folders = {folder.resolve() for folder in {path.parent for path in paths}}
     return folders | {path.resolve().parent for path in paths if path.is_symlink()}
 
 
