@@ -39,7 +39,7 @@ class Movie:
         self._frames: Iterator[Any] = iter(())
         self._next = 0
         try:
-            self._times, self._index = _scan(path)
+            self._times, self._index, self.n_lost = _scan(path)
             first = self._decoded(0)
         except _FAILURES as error:
             self.close()
@@ -162,24 +162,25 @@ def _decode(container: Any, stream: Any) -> Iterator[Any]:
             continue
 
 
-def _scan(path: Path) -> tuple[list[int], int]:
-    """Presentation times of all frames, ascending, and which stream they are of."""
+def _scan(path: Path) -> tuple[list[int], int, int]:
+    """Presentation times of all frames, ascending, which stream they are of, and how many more its header promises."""
     with _open(path) as container:
         cover = av.stream.Disposition.attached_pic
         streams = [s for s in container.streams.video if not s.disposition & cover]
         if not streams:
             raise UnsupportedPlateError(f"{path.name}: no picture in this movie; wanted a video stream")
         stream = next((s for s in streams if s.disposition & av.stream.Disposition.default), streams[0])
-        times = {packet.pts for packet in _packets(container, stream) if packet.pts is not None}
+        packets = [(packet.pts, packet.is_discard) for packet in _packets(container, stream)]
+        times = {time for time, is_hidden in packets if time is not None and not is_hidden}
         if not times:
             raise DamagedFrameError(f"{path.name}: no frame in this movie can be read; export it again")
-        return sorted(times), int(stream.index)
+        return sorted(times), int(stream.index), max(int(stream.frames) - len(packets), 0)
 
 
 def _packets(container: Any, stream: Any) -> Iterator[Any]:
     try:
         for packet in container.demux(stream):
-            if packet.size and not packet.is_discard and not packet.is_corrupt:
+            if packet.size and not packet.is_corrupt:
                 yield packet
     except av.error.InvalidDataError:
         return

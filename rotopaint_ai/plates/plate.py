@@ -178,8 +178,11 @@ class Plate:
 
     @property
     def missing(self) -> tuple[int, ...]:
-        """Holes between the first and the last frame."""
-        return self._listing.missing if self._movie is None else ()
+        """Holes between the first and the last frame; of a movie the frames at its end that its header promises."""
+        if self._movie is None:
+            return self._listing.missing
+        n_frames = self._movie.n_frames
+        return tuple(range(n_frames + 1, n_frames + self._movie.n_lost + 1))
 
     def path_of(self, frame: int) -> Path:
         """The file that holds `frame`. Raises MissingFrameError."""

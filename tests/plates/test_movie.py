@@ -17,8 +17,16 @@ from .writers import load
 _FRAMES = 48
 
 
-def _movie(path: Path, *, codec: str = "libx264", pixels: str = "yuv420p", key_every: int = 12, size: int = 64) -> Path:
-    with av.open(str(path), "w") as container:
+def _movie(
+    path: Path,
+    *,
+    codec: str = "libx264",
+    pixels: str = "yuv420p",
+    key_every: int = 12,
+    size: int = 64,
+    options: dict[str, str] | None = None,
+) -> Path:
+    with av.open(str(path), "w", options=options or {}) as container:
         stream = container.add_stream(codec, rate=25, options={"g": str(key_every), "bf": "3", "crf": "8"})
         stream.width = stream.height = size
         stream.pix_fmt = pixels
@@ -102,6 +110,15 @@ def test_cut_off_movies(tmp_path: Path) -> None:
         assert 5 < len(plate.frames) < _FRAMES
         number = plate.frames[-2]
         assert round(_level(plate, number) / 5) == number
+
+
+def test_frames_that_a_header_promises_and_the_file_lacks_are_missing(tmp_path: Path) -> None:
+    data = _movie(tmp_path / "m.mp4", options={"movflags": "faststart"}).read_bytes()
+    (tmp_path / "n.mp4").write_bytes(data[: (data.index(b"mdat") + len(data)) // 2])
+    with open_plate(tmp_path / "m.mp4") as whole, open_plate(tmp_path / "n.mp4") as cut:
+        assert whole.missing == ()
+        assert 1 < len(cut.frames) < _FRAMES
+        assert cut.missing == tuple(range(len(cut.frames) + 1, _FRAMES + 1))
 
 
 def test_sound_alone_is_no_plate(tmp_path: Path) -> None:
