@@ -16,6 +16,7 @@ from rotopaint_ai.errors import CancelledError, TrainingError, UsageError
 from rotopaint_ai.training.data.fingerprint import data_print
 from rotopaint_ai.training.trainer.config import TrainConfig
 from rotopaint_ai.training.trainer.log import Row
+from rotopaint_ai.training.trainer.parallel.group import Group
 from rotopaint_ai.training.trainer.task import Moment, Task
 from rotopaint_ai.training.trainer.trainer import CHECKPOINT, Trainer
 
@@ -88,6 +89,19 @@ def test_a_stop_keeps_the_step_and_going_on_ends_in_the_same_weights(tmp_path: P
     assert [row.step for row in rows] == [10]
     for one, two in zip(whole.net.state_dict().values(), parts.net.state_dict().values(), strict=True):
         assert torch.equal(one, two)
+
+
+def test_ranks_draw_what_one_process_draws() -> None:
+    config = TrainConfig(batch=6)
+    alone = Moment(3, 0.0, config, Group())
+    parts = [Moment(3, 0.0, config, Group(rank, 2)) for rank in (0, 1)]
+    for one, two in ((alone.rows(100), [part.rows(100) for part in parts]), (_draws(alone), [*map(_draws, parts)])):
+        assert [two[at % 2][at // 2] for at in range(6)] == one
+        assert len(set(one)) > 1
+
+
+def _draws(moment: Moment) -> list[float]:
+    return [rng.random() for rng in moment.generators()]
 
 
 def test_a_recipe_of_an_older_version_is_still_the_same_recipe(tmp_path: Path) -> None:
