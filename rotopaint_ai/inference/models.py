@@ -16,11 +16,11 @@ import numpy.typing as npt
 from rotopaint_ai.errors import PackError
 from rotopaint_ai.inference.pack import (
     FILL_ANSWERS,
-    FILL_CHANNELS,
     FILL_MULTIPLE,
     SEAM_MULTIPLE,
     SEAM_OFFSETS,
     Pack,
+    fill_channels,
 )
 from rotopaint_ai.inference.session import Session, open_session, read_signature
 
@@ -77,12 +77,17 @@ class SeamModel:
 
 @dataclass(frozen=True, slots=True)
 class FillModel:
-    """`fill(strips)`: float32 (N,T,S,11) to answers (N,T,S,7), the `FillModel` of seams/learned.py."""
+    """`fill(strips)`: float32 (N,T,S,12) to answers (N,T,S,7), the `FillModel` of seams/learned.py.
+
+    n_channels: how many of the 12 the file takes, the first ones.
+    """
 
     session: Session
+    n_channels: int
 
     def __call__(self, strips: Array) -> Array:
-        return self.session.run(("answer",), {"strip": np.ascontiguousarray(strips, dtype=np.float32)})[0]
+        strip = np.ascontiguousarray(strips[..., : self.n_channels], dtype=np.float32)
+        return self.session.run(("answer",), {"strip": strip})[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,8 +182,9 @@ def open_fill(pack: Pack) -> FillModel | None:
     """A pack's learned fill, where it has one, on one thread of the CPU. Raises as `open_models`."""
     if pack.fill_path is None:
         return None
-    strip = np.zeros((1, FILL_MULTIPLE * 8, FILL_MULTIPLE * 8, FILL_CHANNELS), np.float32)
-    model = FillModel(open_session(pack.fill_path, device="cpu", threads=1, example={"strip": strip}))
+    n_channels = fill_channels(read_signature(pack.fill_path))
+    strip = np.zeros((1, FILL_MULTIPLE * 8, FILL_MULTIPLE * 8, n_channels), np.float32)
+    model = FillModel(open_session(pack.fill_path, device="cpu", threads=1, example={"strip": strip}), n_channels)
     _check(pack.fill_path.name, model(strip), (*strip.shape[:3], FILL_ANSWERS))
     return model
 

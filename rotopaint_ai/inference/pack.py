@@ -7,7 +7,7 @@
                     `width` [N,n_shapes]: the seam's full width in plate pixels
     seam.onnx       optional: `strip` float32 [N,T,D,3], pictures along predicted seams (see seams/placement.py), T a
                     multiple of 8, D = 40 -> `logits` [N,T/2,D+1]: the seam at each offset, and last `not to be seen`
-    fill.onnx       optional: `strip` float32 [N,T,S,11], straightened seams (see seams/learned.py), T and S multiples
+    fill.onnx       optional: `strip` float32 [N,T,S,12], straightened seams (see seams/learned.py), T and S multiples
                     of 4 -> `answer` [N,T,S,7]: shares of four sources of light and an offset per colour
     detector.onnx   optional: `picture` float32 [N,H,W,3] display-referred RGB 0..1, H and W fixed -> `boxes` [N,F,4]
                     x0, y0, x1, y1 in its pixels, `scores` [N,F] (0: no face), `masks` [N,F,S,S] over rectangles
@@ -52,7 +52,7 @@ READS_MIRRORED = "reads_mirrored"  # on a card: its landmark model reads each cr
 SEAM_MULTIPLE = 8  # a seam model's strips have a multiple of so many places ...
 SEAM_OFFSETS = 40  # ... and so many offsets
 FILL_MULTIPLE = 4  # both sides of a fill model's strips are multiples of this,
-FILL_CHANNELS, FILL_ANSWERS = 11, 7  # and it takes and gives so many values a sample
+FILL_CHANNELS, FILL_ANSWERS = (11, 12), 7  # it takes so many values a sample, the first 11 before; it gives so many
 
 _NEEDED = (SHEET, LANDMARKS, SHAPES)
 _VOUCHED = ("*.onnx", "*.data", SHEET)  # what a card must hash: models, their outside weights, the sheet
@@ -258,10 +258,17 @@ def check_seam_signature(signature: Signature, where: str) -> None:
     _check_tensor(signature.outputs, "logits", (None, None, SEAM_OFFSETS + 1), f"{where}: output")
 
 
+def fill_channels(signature: Signature) -> int:
+    """How many values a sample a learned fill takes; those of today where its file does not say."""
+    shape = signature.inputs["strip"].shape if "strip" in signature.inputs else ()
+    return shape[3] if len(shape) == 4 and isinstance(shape[3], int) else FILL_CHANNELS[-1]
+
+
 def check_fill_signature(signature: Signature, where: str) -> None:
     """Raise PackError unless a learned fill takes and gives what a pack promises."""
+    channels = FILL_CHANNELS[0] if fill_channels(signature) == FILL_CHANNELS[0] else FILL_CHANNELS[-1]
     try:
-        _check_tensor(signature.inputs, "strip", (None, None, None, FILL_CHANNELS), f"{where}: input")
+        _check_tensor(signature.inputs, "strip", (None, None, None, channels), f"{where}: input")
         _check_only(signature.inputs, {"strip"}, where)
         _check_tensor(signature.outputs, "answer", (None, None, None, FILL_ANSWERS), f"{where}: output")
     except PackError as error:

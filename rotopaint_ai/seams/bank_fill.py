@@ -15,12 +15,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rotopaint_ai.seams import grain as grains
-from rotopaint_ai.seams import harmonic_fill, method_selection
+from rotopaint_ai.seams import harmonic_fill, learned, relight
 from rotopaint_ai.seams.learned import FillModel
+from rotopaint_ai.seams.relight_table import TABLE
+from rotopaint_ai.seams.relight_table_narrow import TABLE as NARROW
 from rotopaint_ai.seams.ribbon import Curve, Ribbon, build_ribbon, interpolate
 
 Array = NDArray[Any]  # float32
 Bools = NDArray[Any]  # bool
+
+TABLES = (NARROW, TABLE)  # hairlines first: the table fitted on every width leaves them faintly visible
 
 _FLOOR = 0.02  # of the plate's mean: the light below which log light turns into plain light
 _SOME = 4  # rows of a crop from one that tells how bright it is to the next
@@ -30,30 +34,30 @@ _TOUCH = 5  # of 255: a sample that the matte reaches less than this is clear of
 def paint_auto(
     rgb: Array, hole: Bools, curves: Sequence[Curve], model: FillModel | None
 ) -> tuple[Array, Mapping[str, float]]:
-    """By tables, and in hard stretches by a mean of theirs and the network's paint; as `cleanplate.FillFunction`."""
-    return _paint(rgb, hole, curves, method_selection.automatic, model)
+    """By the network where there is one, else by the tables; as `cleanplate.FillFunction`."""
+    return paint_two_bank(rgb, hole, curves, None) if model is None else paint_learned(rgb, hole, curves, model)
 
 
 def paint_two_bank(
     rgb: Array, hole: Bools, curves: Sequence[Curve], model: FillModel | None
 ) -> tuple[Array, Mapping[str, float]]:
     """By the fitted tables alone; as `cleanplate.FillFunction`."""
-    return _paint(rgb, hole, curves, method_selection.two_bank, model)
+    del model
+    return _paint(rgb, hole, curves, None), {"two-bank": 1.0}
 
 
 def paint_learned(
     rgb: Array, hole: Bools, curves: Sequence[Curve], model: FillModel | None
 ) -> tuple[Array, Mapping[str, float]]:
-    """By the network alone; as `cleanplate.FillFunction`."""
-    return _paint(rgb, hole, curves, method_selection.by_network, model)
+    """By the network, which mends what the tables paint; as `cleanplate.FillFunction`."""
+    assert model is not None
+    return _paint(rgb, hole, curves, model), {"learned": 1.0}
 
 
-def _paint(
-    rgb: Array, hole: Bools, curves: Sequence[Curve], relight: method_selection.Relight, model: FillModel | None
-) -> tuple[Array, Mapping[str, float]]:
+def _paint(rgb: Array, hole: Bools, curves: Sequence[Curve], model: FillModel | None) -> Array:
     """Seam light taken off where the plate still shows the face, both banks joined where it does not.
 
-    Returns: colours (P, 3) of the hole's pixels, row by row, and the share of the length that each method took.
+    Returns: colours (P, 3) of the hole's pixels, row by row.
 
     Along each curve the light of groove and bevels is told from the face's own (`relight`, `learned`); what is left of
     the face is kept, the rest is joined from bank to bank, and grain is carried over from the nearest clean band
@@ -62,27 +66,37 @@ def _paint(
     at = np.flatnonzero(hole)
     scene = straighten(rgb, hole, curves)
     if scene is None:
-        return np.asarray(np.take(harmonic_fill.fill(rgb, hole, ~hole).reshape(-1, 3), at, axis=0)), {}
-    relit_TSC, chosen = relight(scene.light_TSC, scene.hole_TS, scene.ribbon.own_TS, scene.floor, model)
-    fields, mirror = _fields(scene, relit_TSC)
+        return np.asarray(np.take(harmonic_fill.fill(rgb, hole, ~hole).reshape(-1, 3), at, axis=0))
+    fields, mirror = _fields(scene, relit(scene, model))
     y, x = np.divmod(at.astype(np.int32), np.int32(hole.shape[1]))
     height, width = scene.ribbon.size
     down = (y + np.float32(0.5)) * np.float32(height / hole.shape[0]) - np.float32(0.5)
     across = (x + np.float32(0.5)) * np.float32(width / hole.shape[1]) - np.float32(0.5)
-    relit = cv2.transpose(interpolate(fields, across, down))
-    keep, floor = relit[3], np.float32(scene.floor)
+    light_and_keep = cv2.transpose(interpolate(fields, across, down))
+    keep, floor = light_and_keep[3], np.float32(scene.floor)
     here = cv2.transpose(grains.texels(grains.pixels(rgb).take(at)))
     under = np.minimum(here, 0.0) if here.min() < 0.0 else None
     light_CP = np.log(np.maximum(here, 0.0, out=here) + floor)
     light_CP *= keep
-    light_CP += relit[:3]
+    light_CP += light_and_keep[:3]
     away_x, away_y = cv2.transpose(interpolate(mirror, across, down)) + np.float32(0.5)
     grains.add(rgb, hole, light_CP, x + away_x, y + away_y, keep, floor)
     out: Array = np.exp(light_CP, out=light_CP)
     out -= floor
     if under is not None:
         out += keep * under
-    return cv2.transpose(out), chosen
+    return np.asarray(cv2.transpose(out))
+
+
+def relit(scene: Straightened, model: FillModel | None) -> Array:
+    """What to make of each of the ribbon's samples (T, S, 4), as `relight.relight` gives it: by tables, and a network.
+
+    Without a model it is what the tables say.
+    """
+    light_TSC, hole_TS, own_TS = scene.light_TSC, scene.hole_TS, scene.ribbon.own_TS
+    known = relight.sources(light_TSC, hole_TS)
+    by_tables = relight.relight_in_turn(light_TSC, hole_TS, own_TS, TABLES, known)
+    return by_tables if model is None else learned.mend(by_tables, known, hole_TS, own_TS, scene.floor, model)
 
 
 def _fields(scene: Straightened, relit_TSC: Array) -> tuple[Array, Array]:

@@ -1,11 +1,12 @@
 """The learned fill: a small network looks at the straightened seam and says what to make of every sample.
 
-It sees whole stretches of the ribbon where `light` sees one profile at a time, and mends what the tables of `light`
-made of them: it answers with shares of their paint, of the plate itself, of the face joined across the groove and of
-the two banks, and an offset per colour. Everything it sees is log light against the banks', so exposure and HDR drop
-out.
+It sees the whole ribbon where `relight` sees one profile at a time, and mends what the tables of `relight` made of
+it. It answers with shares of their paint, of the plate itself, of the face joined across the groove and of the two
+banks, and an offset per colour. Everything it sees is log light against the banks', so exposure and HDR drop out.
 
-    fill.onnx   `strip` float32 [N, T, S, 11], T and S multiples of 4 -> `answer` [N, T, S, 7]
+    fill.onnx   `strip` float32 [N, T, S, 12], T and S multiples of 4 -> `answer` [N, T, S, 7]
+
+Files of before take the first 11 planes of a strip.
 
 N batch, T rows across, S columns along.
 """
@@ -25,26 +26,25 @@ Array = NDArray[Any]  # float32
 Bools = NDArray[Any]  # bool
 FillModel = Callable[[Array], Array]  # strips to answers
 
-N_CHANNELS = 11
+N_CHANNELS = 12
 N_ANSWERS = 7
 MULTIPLE = 4
-CONTEXT = 16  # columns that a stretch is shown beside its own
 ROWS = 32  # rows that it is shown at least, as in training
 BESIDE = 5  # rows on either side of the matte that it is shown at least
 _LIMIT = 3.0
+_AWAY = 8  # rows from the curve that count as 1
 _ALL = slice(None)
 
 
-def strip_of(
-    known: BankLight, relit_TSC: Array, hole_TS: Bools, floor: float, rows: slice = _ALL, columns: slice = _ALL
-) -> Array:
-    """What the network sees of some rows and columns of a ribbon: (t, s, 11).
+def strip_of(known: BankLight, relit_TSC: Array, hole_TS: Bools, floor: float, rows: slice = _ALL) -> Array:
+    """What the network sees of some rows of a ribbon: (t, S, 12).
 
-    Plate, joined face and the tables' paint against the banks' light (3 + 3 + 3), the matte, and how far the banks'
-    light is above the floor. relit_TSC: (T, S, 4), base and keep, as `light.relight` gives them.
+    Plate, joined face and the tables' paint against the banks' light (3 + 3 + 3), the matte, how far the banks' light
+    is above the floor, and how far a row is from the curve. relit_TSC: (T, S, 4), base and keep, as `relight.relight`
+    gives them.
     """
-    own, face, banks = (field[rows, :, columns].transpose(1, 0, 2) for field in (known.own, known.face, known.banks))
-    relit = np.ascontiguousarray(relit_TSC[rows, columns])
+    own, face, banks = (field[rows].transpose(1, 0, 2) for field in (known.own, known.face, known.banks))
+    relit = np.ascontiguousarray(relit_TSC[rows])
     table = cv2.transpose(relit.reshape(-1, 4)).reshape(4, *relit.shape[:2])
     planes: Array = np.empty((N_CHANNELS, *relit.shape[:2]), np.float32)
     np.subtract(own, banks, out=planes[0:3])
@@ -52,10 +52,11 @@ def strip_of(
     np.multiply(table[3], own, out=planes[6:9])
     planes[6:9] += table[:3]
     planes[6:9] -= banks
-    planes[9] = hole_TS[rows, columns]
+    planes[9] = hole_TS[rows]
     planes[10] = banks[0] + banks[1] + banks[2]
     planes[10] *= np.float32(0.25 / 3)
     planes[10] -= np.float32(0.25 * np.log(floor))
+    planes[11] = np.abs(np.arange(len(hole_TS)) - len(hole_TS) // 2)[rows, None] * np.float32(1 / _AWAY)
     np.clip(planes, -_LIMIT, _LIMIT, out=planes)
     return np.asarray(cv2.transpose(planes.reshape(N_CHANNELS, -1)).reshape(*relit.shape[:2], N_CHANNELS))
 
@@ -81,24 +82,17 @@ def rows_of(own_TS: Bools) -> tuple[slice, int, int]:
     return shown, shown.start - first, n_rows
 
 
-def mend(
-    relit_TSC: Array, known: BankLight, hole_TS: Bools, own_TS: Bools, floor: float, model: FillModel, columns: slice
-) -> Array:
-    """What to make of a stretch of columns, (T, s, 4) as `light.relight` gives it, by the network.
-
-    It is shown CONTEXT columns on either side, on the same grid of MULTIPLE columns wherever the stretch begins.
-    """
-    first = max(0, columns.start - CONTEXT) // MULTIPLE * MULTIPLE
-    last = min(own_TS.shape[1], -(-(columns.stop + CONTEXT) // MULTIPLE) * MULTIPLE)
+def mend(relit_TSC: Array, known: BankLight, hole_TS: Bools, own_TS: Bools, floor: float, model: FillModel) -> Array:
+    """What to make of every sample, (T, S, 4) as `relight.relight` gives it, by the network."""
     rows, before, n_rows = rows_of(own_TS)
-    strip = padded(strip_of(known, relit_TSC, hole_TS, floor, rows, slice(first, last)), before, n_rows)
-    asked = np.ascontiguousarray(own_TS[:, columns])
-    row, column = np.divmod(np.flatnonzero(asked), asked.shape[1])
-    place = (row - rows.start + before) * strip.shape[1] + column + (columns.start - first)
+    strip = padded(strip_of(known, relit_TSC, hole_TS, floor, rows), before, n_rows)
+    at = np.flatnonzero(own_TS)
+    row, column = np.divmod(at, own_TS.shape[1])
+    place = (row - rows.start + before) * strip.shape[1] + column
     answer = cv2.transpose(model(strip[None])[0].reshape(-1, N_ANSWERS).take(place, axis=0))
-    at = row * (3 * own_TS.shape[1]) + column + columns.start + own_TS.shape[1] * np.arange(3)[:, None]
-    face, banks = (field.reshape(-1).take(at) for field in (known.face, known.banks))
-    return mixed(answer, relit_TSC[:, columns], face, banks, asked)
+    of_colour = row * (3 * own_TS.shape[1]) + column + own_TS.shape[1] * np.arange(3)[:, None]
+    face, banks = (field.reshape(-1).take(of_colour) for field in (known.face, known.banks))
+    return mixed(answer, relit_TSC, face, banks, own_TS)
 
 
 def mixed(answer: Array, relit_TSC: Array, face: Array, banks_light: Array, own_TS: Bools) -> Array:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from rotopaint_ai.errors import UsageError
-from rotopaint_ai.seams import bank_fill, cleanplate, telea
+from rotopaint_ai.seams import bank_fill, cleanplate, relight, telea
 
 from . import made_up
 
@@ -134,15 +134,13 @@ def test_a_hairline_under_a_wide_matte_cannot_be_seen_any_more(half: float) -> N
 
 
 def test_passes_in_turn_are_passes_one_after_the_other() -> None:
-    from rotopaint_ai.seams import method_selection, relight
-
     plate, _ = seamed()
     scene = bank_fill.straighten(plate, MATTE > 0, [(LINE, 5.0)])
     assert scene is not None
     args = (scene.hole_TS, scene.ribbon.own_TS)
-    both = relight.relight_in_turn(scene.light_TSC, *args, method_selection.TABLES)
+    both = relight.relight_in_turn(scene.light_TSC, *args, bank_fill.TABLES)
     left = scene.light_TSC
-    for table in method_selection.TABLES:
+    for table in bank_fill.TABLES:
         relit = relight.relight(left, *args, table)
         left = relit[..., :3] + relit[..., 3:] * left
     # the banks' light is joined once: what a pass changes in the matte hardly reaches them
@@ -159,16 +157,14 @@ def test_large_mattes_are_shrunk_more_than_they_grow_and_without_a_hop() -> None
 
 
 def test_a_matte_far_beyond_its_curves_ends_is_asked_to_the_last_column() -> None:
-    from rotopaint_ai.seams import method_selection, relight
-
     assert relight.EVERY == 6
     rng = np.random.default_rng(3)
     light_TSC = rng.normal(-1.0, 0.2, (25, 40, 3)).astype(np.float32)
     hole_TS = np.zeros((25, 40), bool)
     hole_TS[8:17] = True
-    relit = relight.relight(light_TSC, hole_TS, hole_TS, method_selection.TABLES[1])
+    relit = relight.relight(light_TSC, hole_TS, hole_TS, bank_fill.TABLES[1])
     known = relight.describe(relight.sources(light_TSC, hole_TS), hole_TS, hole_TS)
-    answer = relight.shared(relight.evaluate(known.features, method_selection.TABLES[1])).reshape(6, 9, 40)
+    answer = relight.shared(relight.evaluate(known.features, bank_fill.TABLES[1])).reshape(6, 9, 40)
     for column in (0, relight.EVERY, 36):  # asked themselves
         assert np.allclose(relit[8:17, column, 3], answer[0, :, column], atol=1e-5)
     assert np.array_equal(relit[8:17, 39, 3], relit[8:17, 36, 3])  # none beyond it

@@ -1,4 +1,4 @@
-"""The learned fill's place in the ribbon, and the choice between it and the table, with models of two lines."""
+"""The learned fill's place in the ribbon, and when it is asked, with models of two lines."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 from rotopaint_ai.errors import UsageError
 from rotopaint_ai.inference.models import open_fill
 from rotopaint_ai.inference.pack import load_pack
-from rotopaint_ai.seams import bank_fill, cleanplate, learned, method_selection, relight
+from rotopaint_ai.seams import bank_fill, cleanplate, learned, relight
 
 from . import made_up
 
@@ -102,64 +102,18 @@ def test_auto_without_a_model_is_two_bank_and_says_so() -> None:
         cleanplate.paint(plate, MATTE, CURVES, "learned")
 
 
-def test_auto_gives_the_network_the_hard_stretches_and_leaves_the_rest_as_the_table_has_it(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_auto_is_the_network_where_there_is_one() -> None:
     plate, _ = seamed()
-    plate = plate * (1.0 + np.float32(0.01))
-    patchy = plate.copy()
-    patchy[:, 110:122] *= 0.25  # a stripe that crosses the seam
-    table = cleanplate.paint(patchy, MATTE, CURVES, "two-bank").rgb
-    scene = bank_fill.straighten(patchy, MATTE > 0, CURVES)
-    assert scene is not None
-    known = relight.sources(scene.light_TSC, scene.hole_TS)
-    relit, _ = method_selection.two_bank(scene.light_TSC, scene.hole_TS, scene.ribbon.own_TS, scene.floor, None)
-    doubts = method_selection.doubt(relit, known, scene.hole_TS, scene.ribbon.own_TS)
-    monkeypatch.setattr(method_selection, "EASY", float(np.sort(doubts)[-2]))
-    monkeypatch.setattr(method_selection, "HARD", float(np.sort(doubts)[-1]))
-    auto = cleanplate.paint(patchy, MATTE, CURVES, "auto", banks_alone)
-    assert 0.0 < auto.chosen["learned"] < 0.6
-    assert auto.chosen["learned"] + auto.chosen["two-bank"] == pytest.approx(1.0)
-    changed = np.flatnonzero((np.abs(auto.rgb - table) > 2e-3).any((0, 2)))  # less is grain, limited over all of it
-    assert len(changed)
-    assert changed.max() - changed.min() < 90
+    auto, network = (cleanplate.paint(plate, MATTE, CURVES, method, banks_alone) for method in ("auto", "learned"))
+    assert np.array_equal(auto.rgb, network.rgb)
+    assert auto.chosen == {"learned": 1.0}
 
 
-def test_the_networks_share_grows_with_doubt_and_never_hops() -> None:
-    quiet, loud = method_selection.EASY, method_selection.HARD
-    doubts = np.array([0.0, quiet, 0.5 * (quiet + loud), loud, 10 * loud, 0.0])
-    share = method_selection.shares(doubts, 6 * method_selection.STRETCH)
-    middles = np.clip(np.arange(6) * method_selection.STRETCH + method_selection.STRETCH // 2, 0, len(share) - 1)
-    wanted = method_selection.MOST * np.array([0.0, 0.0, 0.5, 1.0, 1.0, 0.0])
-    assert share[middles] == pytest.approx(wanted, abs=0.5 / method_selection.STRETCH + 1e-6)
-    assert np.abs(np.diff(share)).max() <= 1.0 / method_selection.STRETCH + 1e-6
-    a_little_more = method_selection.shares(doubts + 0.02 * (loud - quiet), 6 * method_selection.STRETCH)
-    assert np.abs(a_little_more - share).max() < 0.03
-
-
-def test_stretches_that_would_be_shown_the_same_columns_twice_are_one() -> None:
-    wanted = np.zeros(300, bool)
-    wanted[[*range(10, 40), *range(60, 90), *range(200, 230), *range(290, 300)]] = True
-    assert method_selection._parts(wanted) == [slice(10, 90), slice(200, 230), slice(290, 300)]
-    assert method_selection._parts(np.zeros(50, bool)) == []
-    assert method_selection._parts(np.ones(50, bool)) == [slice(0, 50)]
-
-
-def test_a_stretch_gets_the_same_answer_whether_it_is_seen_alone_or_with_the_others() -> None:
-    rng = np.random.default_rng(0)
-    light_TSC = rng.standard_normal((31, 202, 3)).astype(np.float32)
-    hole = np.zeros((31, 202), bool)
+def test_a_strip_says_how_far_each_row_is_from_the_curve() -> None:
+    light_TSC = np.zeros((31, 40, 3), np.float32)
+    hole = np.zeros((31, 40), bool)
     hole[10:20] = True
-    known, own = relight.sources(light_TSC, hole), hole.copy()
-    relit = relight.relight(light_TSC, hole, own, method_selection.TABLES[-1])
-    seen: list[tuple[int, ...]] = []
-
-    def echo(strips: np.ndarray) -> np.ndarray:
-        seen.append(strips.shape)
-        return strips[..., : learned.N_ANSWERS]
-
-    whole = learned.mend(relit, known, hole, own, 0.01, echo, slice(0, 202))
-    for columns in (slice(66, 96), slice(190, 202)):
-        assert np.array_equal(learned.mend(relit, known, hole, own, 0.01, echo, columns), whole[:, columns])
-    assert seen[1][2] <= 30 + 2 * learned.CONTEXT + 2 * learned.MULTIPLE
-    assert all(size % learned.MULTIPLE == 0 for shape in seen for size in shape[1:3])
+    known = relight.sources(light_TSC, hole)
+    relit = relight.relight(light_TSC, hole, hole, bank_fill.TABLES[-1])
+    strip = learned.strip_of(known, relit, hole, 0.01)
+    assert strip[[15, 11, 23, 0], 7, 11] == pytest.approx([0.0, 0.5, 1.0, 15 / 8])

@@ -20,6 +20,8 @@ Array = npt.NDArray[Any]
 Rng = np.random.Generator
 
 _BRIGHT = 0.35  # share of made-up seams whose gap is bright in places
+_GLINTS = 0.4  # share of made-up seams with highlights on the groove's edges
+_BRANCHES = 0.35  # share of made-up seams that another one runs into
 
 
 def grooved(clean: Array, rng: Rng) -> View:
@@ -28,14 +30,19 @@ def grooved(clean: Array, rng: Rng) -> View:
     Both pictures get the same new grain. The matte covers gap and bevels.
     """
     view = burnt(clean, rng, may_step=True)
+    if rng.random() < _BRANCHES:
+        view = branched(view, rng)
     grain = 1.0 + float(rng.choice([0.0, 0.01, 0.03])) * rng.standard_normal(clean.shape)
     plate, true = (np.asarray(x * grain, np.float32) for x in (view.plate, view.clean))
     return View(plate, true, view.seam, view.curves)
 
 
-def burnt(clean: Array, rng: Rng, *, may_step: bool = False) -> View:
-    """A picture with a made-up seam; with `may_step` its two sides may differ in shade, and so does the clean frame."""
-    line = wandering(clean.shape[:2], rng)
+def burnt(clean: Array, rng: Rng, *, may_step: bool = False, line: Array | None = None) -> View:
+    """A picture with a made-up seam; with `may_step` its two sides may differ in shade, and so does the clean frame.
+
+    line: where it runs (N, 2), corner origin; across the whole picture unless given.
+    """
+    line = wandering(clean.shape[:2], rng) if line is None else line
     beside = _Beside(*nearest(line, clean.shape[:2]), len(line), rng)
     wander = float(rng.choice([0.0, 0.5, 1.5]))
     middle = beside.across + beside.along(-wander, wander)
@@ -51,6 +58,55 @@ def burnt(clean: Array, rng: Rng, *, may_step: bool = False) -> View:
     plate = np.asarray(clean * seam, np.float32)
     curves: tuple[Curve, ...] = ((line, reach),)
     return View(plate, np.asarray(true, np.float32), (255 * covered).astype(np.uint8), curves)
+
+
+def branched(view: View, rng: Rng) -> View:
+    """A view whose first seam another one runs into, as a side seam runs into the bridge's."""
+    first = np.asarray(view.curves[0][0])
+    k = int(rng.integers(len(first) // 10, len(first) * 9 // 10))
+    ahead = first[k + 4] - first[k - 4]
+    turn = np.arctan2(ahead[1], ahead[0]) + rng.choice([-1.0, 1.0]) * rng.uniform(0.5, np.pi - 0.5)
+    length = rng.uniform(0.15, 0.5) * min(view.plate.shape[:2])
+    heading = turn + np.linspace(0.0, rng.normal(0, 0.8), 200)
+    line = first[k] + np.cumsum(np.stack([np.cos(heading), np.sin(heading)], 1), 0) * (length / 200)
+    second = burnt(view.plate, rng, line=line)
+    return View(second.plate, view.clean, np.maximum(view.seam, second.seam), (*view.curves, *second.curves))
+
+
+def covered(view: View, rng: Rng) -> View:
+    """A view with things in front of it, in plate and clean frame alike: rods, and edges that run along the seam.
+
+    Hidden pixels are no seam. Soft edges are as far from focus as props are.
+    """
+    height, width = view.seam.shape
+    plate, clean, seam = view.plate, view.clean, view.seam
+    for _ in range(int(rng.integers(1, 4))):
+        alpha = _rod((height, width), rng) if rng.random() < 0.5 else _edge(view, rng)
+        base = clean[int(rng.integers(height)), int(rng.integers(width))]
+        colour = (base if rng.random() < 0.4 else base.mean()) * np.exp(rng.normal(-0.5, 1.0) + rng.normal(0, 0.2, 3))
+        thing = colour * np.exp(0.2 * noise(rng, height, width, coarse=int(rng.integers(3, 40)), octaves=2))[..., None]
+        plate, clean = (x + alpha[..., None] * (thing - x) for x in (plate, clean))
+        seam = np.where(alpha > 0.5, 0, seam)
+    return View(np.asarray(plate, np.float32), np.asarray(clean, np.float32), seam.astype(np.uint8), view.curves)
+
+
+def _rod(size: tuple[int, int], rng: Rng) -> Array:
+    """How far a rod or a finger covers each pixel (H, W)."""
+    line = wandering(size, rng) + rng.normal(0, 0.2 * min(size), 2)
+    drawn = np.zeros(size, np.float32)
+    cv2.polylines(drawn, [(line * 16).astype(np.int32)], False, 1.0, int(rng.integers(4, 50)), cv2.LINE_AA, 4)
+    return np.asarray(cv2.GaussianBlur(drawn, (0, 0), float(rng.uniform(0.4, 3.5))))
+
+
+def _edge(view: View, rng: Rng) -> Array:
+    """How far something whose edge runs beside a seam, for a part of its length, covers each pixel (H, W)."""
+    line = np.asarray(view.curves[int(rng.integers(len(view.curves)))][0])
+    beside = _Beside(*nearest(line, view.seam.shape), len(line), rng)
+    near = rng.uniform(-2.0, 8.0)
+    away = beside.across * rng.choice([-1.0, 1.0]) - beside.along(near, near + rng.uniform(1.0, 25.0))
+    first, last = np.sort(rng.uniform(-0.3, 1.3, 2)) * len(line)
+    part = np.clip((beside.column - first) / 4, 0, 1) * np.clip((last - beside.column) / 4, 0, 1)
+    return np.asarray((0.5 + 0.5 * np.tanh(away / rng.uniform(0.4, 3.0))) * part, np.float32)
 
 
 def textured(size: int, rng: Rng) -> Array:
@@ -126,8 +182,23 @@ def _depth(beside: _Beside, middle: Array, gap: Array, bevel: float, rng: Rng) -
         depth = depth + np.clip(beside.along(-0.8, 0.8), 0.0, None) * inside
     for sign in (-1.0, 1.0):
         ramp = np.clip(1.0 - (sign * middle - gap / 2) / bevel, 0.0, 1.0) * (sign * middle > 0)
-        depth = depth + beside.along(-0.35, 0.25) * ramp * (1.0 - inside)
+        strong = 2.0 if rng.random() < 0.3 else 1.0
+        depth = depth + strong * beside.along(-0.35, 0.25) * ramp * (1.0 - inside)
+    if rng.random() < _GLINTS:
+        depth = depth + _glints(beside, middle, gap, bevel, rng)
     return np.asarray(depth)
+
+
+def _glints(beside: _Beside, middle: Array, gap: Array, bevel: float, rng: Rng) -> Array:
+    """Highlights on the groove's edges (H, W), log light: short along the seam, narrow across it."""
+    total = np.zeros(middle.shape)
+    for _ in range(int(rng.integers(1, 5))):
+        at, reach = rng.uniform(0, beside.n_vertices), rng.uniform(6.0, 60.0)
+        off = rng.choice([-1.0, 1.0]) * (gap / 2 + rng.uniform(0.0, 1.0) * bevel)
+        narrow = rng.uniform(0.6, 1.0 + 0.4 * bevel)
+        bump = np.exp(-(((beside.column - at) / reach) ** 2) - ((middle - off) / narrow) ** 2)
+        total = total + rng.uniform(0.3, 2.0) * bump
+    return total
 
 
 def nearest(line: Array, size: tuple[int, ...]) -> tuple[Array, Array]:

@@ -15,10 +15,11 @@ _AS_IS = 3.0  # logit of the tables' share before training
 
 
 class FillNet(nn.Module):
-    """[N, T, S, 11] -> [N, T, S, 7]; about 20,000 multiplications a sample. Untrained, it keeps the tables' paint."""
+    """[N, T, S, 12] -> [N, T, S, 7]; about 20,000 multiplications a sample. Untrained, it keeps the tables' paint."""
 
     def __init__(self) -> None:
         super().__init__()
+        self.is_frozen = False  # batch norms keep their statistics
         fine, middle, coarse = WIDTHS
         self.fine = nn.Sequential(_block(N_CHANNELS, fine), _block(fine, fine))
         self.middle = nn.Sequential(_block(fine, middle, stride=2), _block(middle, middle))
@@ -33,6 +34,15 @@ class FillNet(nn.Module):
         with torch.no_grad():
             self.answer.weight.mul_(0.1)
             self.answer.bias += torch.tensor([_AS_IS, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0])
+
+    def train(self, mode: bool = True) -> FillNet:
+        """As any module's; frozen batch norms stay as they are."""
+        super().train(mode)
+        if self.is_frozen:
+            for part in self.modules():
+                if isinstance(part, nn.BatchNorm2d):
+                    part.eval()
+        return self
 
     def forward(self, strip: Tensor) -> Tensor:
         """Logits of the shares of the tables' paint, plate, face and banks, and an offset for each colour."""

@@ -17,13 +17,14 @@ import numpy.typing as npt
 from rotopaint_ai.plates.colour import encode, linearise
 from rotopaint_ai.seams import bank_fill, cleanplate
 from rotopaint_ai.seams.ribbon import Curve
-from rotopaint_ai.training.models.fill.made_up import grooved, textured
+from rotopaint_ai.training.models.fill.made_up import covered, grooved, textured
 from rotopaint_ai.training.models.fill.shots import View, views
 
 Array = npt.NDArray[Any]
 Rng = np.random.Generator
 
 SIZES = (0.6, 1.0, 1.0, 1.0, 1.4, 2.0)  # frames are used at these sizes
+_COVERED = 0.4  # share of frames with something before the face
 _DRAWN = 0.6  # share of mattes that are drawn from curves, as at run time
 
 
@@ -41,6 +42,7 @@ def laid(folders: Sequence[Path], rng: Rng, *, every: int, sizes: int, made_up: 
     for view in views(folders, every=every):
         seen = [view] * sizes + [grooved(_ground(view.clean, rng), rng) for _ in range(made_up)]
         for one in seen:
+            one = covered(one, rng) if rng.random() < _COVERED else one
             found = straighten_view(one, rng, float(rng.choice(SIZES)))
             if found is not None:
                 yield found

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from rotopaint_ai.errors import TrainingError
 from rotopaint_ai.files import replacing
 from rotopaint_ai.seams import learned, relight
-from rotopaint_ai.seams.method_selection import TABLES
+from rotopaint_ai.seams.bank_fill import TABLES
 from rotopaint_ai.training.models.fill.ribbons import Laid, laid
 
 Array = npt.NDArray[Any]
@@ -27,7 +27,7 @@ _FEWEST = 40  # matte samples that make a strip worth learning from
 
 @dataclass(frozen=True, slots=True)
 class Strips:
-    """What is learnt from: input (N, T, S, 11), light of table, own, face, banks and true (N, 5, T, S, 3), wanted."""
+    """What is learnt from: input (N, T, S, 12), light of table, own, face, banks and true (N, 5, T, S, 3), wanted."""
 
     strip: Array
     light: Array

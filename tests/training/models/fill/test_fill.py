@@ -18,8 +18,8 @@ import torch
 from rotopaint_ai.errors import TrainingError
 from rotopaint_ai.inference.models import open_fill
 from rotopaint_ai.inference.pack import find_pack, load_pack
-from rotopaint_ai.seams import learned, method_selection, relight
-from rotopaint_ai.training.models.fill import made_up, net, ribbons, risk, shots, strips, table, task
+from rotopaint_ai.seams import bank_fill, learned, relight
+from rotopaint_ai.training.models.fill import made_up, net, ribbons, shots, strips, table, task
 from rotopaint_ai.training.models.fill.shots import View
 from rotopaint_ai.training.pack.network import TrainOptions, deliver, find_network
 from rotopaint_ai.training.trainer.task import NETWORKS
@@ -107,11 +107,11 @@ def test_torch_and_numpy_mix_the_same(laid: list[ribbons.Laid]) -> None:
     known = relight.sources(scene.light_TSC, scene.hole_TS)
     rng = np.random.default_rng(2)
     own_TS = scene.ribbon.own_TS
-    relit = relight.relight_in_turn(scene.light_TSC, scene.hole_TS, own_TS, method_selection.TABLES)
+    relit = relight.relight_in_turn(scene.light_TSC, scene.hole_TS, own_TS, bank_fill.TABLES)
     answer = rng.standard_normal((*own_TS.shape, learned.N_ANSWERS)).astype(np.float32)
     rows, before, n_rows = learned.rows_of(own_TS)
     shown = np.pad(answer[rows], ((before, n_rows - before - (rows.stop - rows.start)), (0, 0), (0, 0)))
-    mended = learned.mend(relit, known, scene.hole_TS, own_TS, scene.floor, _saying(shown), slice(0, own_TS.shape[1]))
+    mended = learned.mend(relit, known, scene.hole_TS, own_TS, scene.floor, _saying(shown))
     numpy_light = mended[..., :3] + mended[..., 3:] * scene.light_TSC
     table = relit[..., :3] + relit[..., 3:] * scene.light_TSC
     fields = np.stack([table, *(f.transpose(0, 2, 1) for f in (known.own, known.face, known.banks))])
@@ -211,31 +211,75 @@ def test_shots_of_any_picture_format_are_read_as_light(tmp_path: Path) -> None:
     )
 
 
-def test_the_risk_curve_runs_from_the_network_alone_to_the_tables_alone(laid: list[ribbons.Laid]) -> None:
-    def keep_tables(strips: np.ndarray) -> np.ndarray:
-        answer = np.zeros((*strips.shape[:3], learned.N_ANSWERS), np.float32)
-        answer[..., 0] = 60.0
-        return answer
+def test_training_starts_from_the_weights_of_a_written_network(tmp_path: Path) -> None:
+    kept, again = net.FillNet(), net.FillNet()
+    with torch.no_grad():
+        for part in kept.parameters():
+            part.add_(0.01 * torch.randn_like(part))
+    task.export(kept, tmp_path / "fill.onnx")
+    task.load_written(again, tmp_path / "fill.onnx")
+    strip = torch.randn(2, 32, 48, learned.N_CHANNELS)
+    with torch.no_grad():
+        wanted = kept.eval()(strip)
+        assert torch.allclose(wanted, again.eval()(strip), atol=1e-4)
+        assert torch.allclose(wanted, again.train()(strip), atol=1e-4)  # its batch norms stay as they are
+    _write_fill(tmp_path / "other.onnx", learned.N_CHANNELS)
+    with pytest.raises(TrainingError, match=r"other\.onnx.*not a fill"):
+        task.load_written(again, tmp_path / "other.onnx")
 
-    rows = risk.stretches(laid[:3], keep_tables)
-    assert rows.shape[1] == 3
-    assert rows[:, 1] == pytest.approx(rows[:, 2], rel=1e-3, abs=1e-7)
-    made = np.array([[0.01, 1e-4, 2e-4], [0.05, 1e-3, 1e-4], [0.2, 1e-2, 1e-3], [0.3, 1e-2, 2e-2]])
-    all_given, two_given, none = risk.curve(made, (0.0, 0.1, 1e9))
-    assert (all_given["share"], two_given["share"], none["share"]) == (1.0, 0.5, 0.0)
-    assert (all_given["lost"], two_given["lost"], none["lost"]) == (0.5, 0.5, 0.0)
-    assert none["db"] == pytest.approx((40 + 30 + 20 + 20) / 4, abs=0.01)
-    assert two_given["db"] == pytest.approx((40 + 30 + 30 + 16.99) / 4, abs=0.01)
-    assert two_given["worst_tenth_db"] == pytest.approx(16.99, abs=0.01)
+
+def test_what_is_left_is_a_share_of_the_damage_where_it_shows() -> None:
+    damage = torch.zeros(3, 8, 48, 3)
+    damage[:, 2:6] = -0.2
+    wanted = torch.zeros(3, 8, 48, dtype=torch.bool)
+    wanted[:, 2:6] = True
+    apart = damage * torch.tensor([0.0, 0.55, 1.05])[:, None, None, None]
+    assert task.left_of(apart, damage, wanted).tolist() == pytest.approx([0.0, 0.25, 1.0], abs=1e-5)
+    assert task.left_of(-apart, damage, wanted).tolist() == pytest.approx([0.0] * 3)
+    assert task.left_of(0.1 * apart, 0.1 * damage, wanted).tolist() == pytest.approx([0.0] * 3)  # nobody sees it
 
 
-def test_a_trained_fill_goes_into_a_pack_and_the_card_vouches_for_it(tmp_path: Path) -> None:
+def test_contrast_is_against_the_banks_which_stay(laid: list[ribbons.Laid]) -> None:
+    strips = _strips(laid)
+    strip, lit = (torch.from_numpy(part[:4].astype(np.float32)) for part in (strips.strip, strips.light))
+    made, light = task.contrasted(strip, lit, np.random.default_rng(3))
+    assert torch.equal(made[..., 9:], strip[..., 9:])
+    assert torch.equal(light[:, 3], lit[:, 3])
+    times = (made[..., :3].pow(2).sum((1, 2, 3)) / strip[..., :3].pow(2).sum((1, 2, 3))).sqrt()
+    assert times.std() > 0.05
+    own = lit[:, 3] + times[:, None, None, None] * (lit[:, 1] - lit[:, 3])
+    assert torch.allclose(light[:, 1], own, atol=1e-4)
+
+
+def test_what_stands_before_a_face_hides_its_seam_in_plate_and_clean_alike() -> None:
+    rng = np.random.default_rng(4)
+    view = made_up.grooved(made_up.textured(160, rng), rng)
+    hidden = made_up.covered(view, rng)
+    same = (hidden.plate == hidden.clean).all(2) | (view.plate != view.clean).any(2)
+    assert same.mean() > 0.5
+    assert ((hidden.seam > 0) <= (view.seam > 0)).all()
+    assert (hidden.seam > 0).sum() < (view.seam > 0).sum()
+
+
+def test_a_branch_joins_the_first_seam() -> None:
+    rng = np.random.default_rng(5)
+    view = made_up.burnt(made_up.textured(160, rng), rng)
+    both = made_up.branched(view, rng)
+    assert len(both.curves) == 2
+    assert (both.seam > 0).sum() > (view.seam > 0).sum()
+    start = np.asarray(both.curves[1][0])[0]
+    assert np.hypot(*(np.asarray(view.curves[0][0]) - start).T).min() < 2.0
+    assert np.array_equal(both.clean, view.clean)
+
+
+@pytest.mark.parametrize("n_channels", [11, learned.N_CHANNELS])  # files of before know one plane less
+def test_a_trained_fill_goes_into_a_pack_and_the_card_vouches_for_it(tmp_path: Path, n_channels: int) -> None:
     pack = tmp_path / "pack"
     shutil.copytree(find_pack(None), pack)
     find_network("fill")
 
     def write(path: Path) -> float:
-        _write_fill(path)
+        _write_fill(path, n_channels)
         return 1e-4
 
     (tmp_path / "pack.fill.run").mkdir()
@@ -246,15 +290,17 @@ def test_a_trained_fill_goes_into_a_pack_and_the_card_vouches_for_it(tmp_path: P
     assert loaded.card["training"]["recipe"] == load_pack(None).card["training"]["recipe"]
     fill = open_fill(loaded)
     assert fill is not None
-    assert fill(np.zeros((1, 8, 12, learned.N_CHANNELS), np.float32)).shape == (1, 8, 12, learned.N_ANSWERS)
+    answer = fill(np.ones((1, 8, 12, learned.N_CHANNELS), np.float32))
+    assert answer.shape == (1, 8, 12, learned.N_ANSWERS)
+    assert answer == pytest.approx(n_channels)
 
 
-def _write_fill(path: Path) -> None:
+def _write_fill(path: Path, n_channels: int) -> None:
     """A graph with a fill's names and sizes, and nothing learnt: one product."""
     sizes = ["N", "T", "S"]
-    given = onnx.helper.make_tensor_value_info("strip", onnx.TensorProto.FLOAT, [*sizes, learned.N_CHANNELS])
+    given = onnx.helper.make_tensor_value_info("strip", onnx.TensorProto.FLOAT, [*sizes, n_channels])
     made = onnx.helper.make_tensor_value_info("answer", onnx.TensorProto.FLOAT, [*sizes, learned.N_ANSWERS])
-    weights = np.ones((learned.N_CHANNELS, learned.N_ANSWERS), np.float32)
+    weights = np.ones((n_channels, learned.N_ANSWERS), np.float32)
     node = onnx.helper.make_node("MatMul", ["strip", "w"], ["answer"])
     graph = onnx.helper.make_graph([node], "fill", [given], [made], [onnx.numpy_helper.from_array(weights, "w")])
     onnx.save(onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 18)], ir_version=10), path)
