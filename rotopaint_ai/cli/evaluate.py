@@ -71,7 +71,7 @@ def execute(arguments: argparse.Namespace) -> int:
     compared = gate.compare(results[0], results[1], arguments.tolerance) if arguments.against else []
     _write(arguments, found[0], compared, results)
     print(table(results))
-    for line in (*not_measured(arguments, dataset, chosen), *notes, *_learned(results, packs)):
+    for line in (*not_measured(arguments, dataset, chosen), *notes, *_learned_lines(results, packs)):
         print(line)
     if not arguments.against:
         return OK
@@ -148,7 +148,7 @@ def not_measured(arguments: argparse.Namespace, dataset: Any, chosen: Any) -> li
     ]
 
 
-def _learned(results: Sequence[Mapping[str, Any]], packs: Sequence[str]) -> list[str]:
+def _learned_lines(results: Sequence[Mapping[str, Any]], packs: Sequence[str]) -> list[str]:
     """What to know of figures that are of samples learned from."""
     lines = []
     for result, pack in zip(results, packs):

@@ -127,7 +127,7 @@ def execute(arguments: argparse.Namespace) -> int:
         renames=renames_of(arguments.rename),
         interpolated=arguments.interpolated,
     )
-    with _watched() as progress:
+    with _watch() as progress:
         mined = mine(options, progress=progress)
     if mined.table:
         print(residual_text(mined.table), end="")
@@ -200,7 +200,7 @@ class ProgressLine:
 
 
 @contextmanager
-def _watched() -> Iterator[Callable[[str, int, int], None]]:
+def _watch() -> Iterator[Callable[[str, int, int], None]]:
     """Progress on a line where a person watches, none elsewhere."""
     from rotopaint_ai.training.mining.options import STAGES, silent
 

@@ -29,8 +29,8 @@ def draw_points(crop: Picture, found: Array, true: Array | None, text: str = "")
         if not np.isfinite(point).all():
             continue
         if true is not None and np.isfinite(true[at]).all():
-            cv2.line(drawn, _fixed(true[at]), _fixed(point), TRUE, 1, cv2.LINE_AA, _SUB)
-        cv2.circle(drawn, _fixed(point), 1 << _SUB, FOUND, -1, cv2.LINE_AA, _SUB)
+            cv2.line(drawn, _to_fixed_point(true[at]), _to_fixed_point(point), TRUE, 1, cv2.LINE_AA, _SUB)
+        cv2.circle(drawn, _to_fixed_point(point), 1 << _SUB, FOUND, -1, cv2.LINE_AA, _SUB)
     for line, words in enumerate(text.splitlines()):
         _write(drawn, words, (4, 14 + 14 * line))
     return drawn
@@ -57,7 +57,7 @@ def contact_sheet(tiles: Sequence[Picture], columns: int = 4) -> Picture:
     return cast(Picture, np.concatenate(rows))
 
 
-def _fixed(point: npt.NDArray[np.floating[Any]]) -> tuple[int, int]:
+def _to_fixed_point(point: npt.NDArray[np.floating[Any]]) -> tuple[int, int]:
     x, y = ((point.clip(-1000, 4000) - 0.5) * (1 << _SUB)).round().astype(int)
     return int(x), int(y)
 

@@ -27,7 +27,7 @@ OVERCONFIDENT = 1.5  # times the expected error
 _MEAN_OF_RAYLEIGH = float(np.sqrt(2 / np.pi))
 
 
-def rounded(value: float | None) -> float | None:
+def round_figure(value: float | None) -> float | None:
     """Four digits; None for what is no number."""
     return None if value is None or not np.isfinite(value) else round(float(value), 4)
 
@@ -39,10 +39,10 @@ def spread(values: npt.NDArray[np.floating[Any]]) -> dict[str, float | None]:
         return {"mean": None, "median": None, "p95": None, "max": None}
     median, p95 = np.percentile(known, (50, 95))
     return {
-        "mean": rounded(float(known.mean())),
-        "median": rounded(float(median)),
-        "p95": rounded(float(p95)),
-        "max": rounded(float(known.max())),
+        "mean": round_figure(float(known.mean())),
+        "median": round_figure(float(median)),
+        "p95": round_figure(float(p95)),
+        "max": round_figure(float(known.max())),
     }
 
 
@@ -103,8 +103,8 @@ def shown_first(true_N: Array, expected_N: Array) -> dict[str, Any]:
     return {
         "frames_worse_than_2_px": n_bad,
         "frames_shown": n_shown,
-        "of_them_in_worst_tenth_shown": rounded(caught / n_bad) if n_bad else None,
-        "of_those_that_fit": rounded(caught / min(n_bad, n_shown)) if n_bad else None,
+        "of_them_in_worst_tenth_shown": round_figure(caught / n_bad) if n_bad else None,
+        "of_those_that_fit": round_figure(caught / min(n_bad, n_shown)) if n_bad else None,
     }
 
 
@@ -113,14 +113,14 @@ def calibration_figures(true_NL: Array, expected_NL: Array) -> dict[str, Any]:
     expected = np.where(np.isfinite(true_NL), expected_NL, np.nan)
     frame_true, frame_expected = per_frame(true_NL), per_frame(expected)
     return {
-        "rank_correlation": rounded(rank_correlation(true_NL.ravel(), expected.ravel())),
-        "rank_correlation_at_best": rounded(ceiling(expected.ravel())),
-        "rank_correlation_of_frames": rounded(rank_correlation(frame_true, frame_expected)),
-        "mean_true_px": rounded(_mean(true_NL)),
-        "mean_expected_px": rounded(_mean(expected)),
+        "rank_correlation": round_figure(rank_correlation(true_NL.ravel(), expected.ravel())),
+        "rank_correlation_at_best": round_figure(ceiling(expected.ravel())),
+        "rank_correlation_of_frames": round_figure(rank_correlation(frame_true, frame_expected)),
+        "mean_true_px": round_figure(_mean(true_NL)),
+        "mean_expected_px": round_figure(_mean(expected)),
         **shown_first(frame_true, frame_expected),
         "reliability": [
-            {"expected_px": rounded(b.expected_px), "true_px": rounded(b.true_px), "count": b.count}
+            {"expected_px": round_figure(b.expected_px), "true_px": round_figure(b.true_px), "count": b.count}
             for b in reliability(true_NL.ravel(), expected.ravel())
         ],
     }

@@ -27,7 +27,7 @@ from rotopaint_ai.training.evaluation.error_statistics import (
     doubts,
     per_frame,
     rank_correlation,
-    rounded,
+    round_figure,
     shown_first,
     spread,
 )
@@ -134,7 +134,9 @@ def pack_metrics(
         "other_shapes": _shape_figures(sheet, predicted, mattes, others),
         "motion": jitter_figures(dataset, predicted),
         "expected_error": calibration_figures(distance, predicted.expected_px),
-        "visible_accuracy": rounded(float((visible == (predicted.seen > 0.5))[known].mean()) if known.any() else None),
+        "visible_accuracy": round_figure(
+            float((visible == (predicted.seen > 0.5))[known].mean()) if known.any() else None
+        ),
         "per_landmark": {
             name: {"px": spread(distance[:, at]), "percent": spread(share[:, at])}
             for at, name in enumerate(sheet.landmark_names)
@@ -168,7 +170,7 @@ def normalised_errors(
     The mean over samples of each one's mean. Raises: UsageError for landmarks that the sheet does not have.
     """
     frames = per_frame(distance)
-    result = {"nme_face_size": rounded(_finite_mean(frames / predicted.face_px * 100))}
+    result = {"nme_face_size": round_figure(_finite_mean(frames / predicted.face_px * 100))}
     names = dataset.sheet.landmark_names
     for name in eyes or ():
         if name not in names:
@@ -177,7 +179,7 @@ def normalised_errors(
     if all(name in names for name in pair):
         a, b = (dataset.truth.landmarks[:, names.index(name)].astype(np.float64) for name in pair)
         scale = np.array([sample.pixel_scale for sample in dataset.samples])
-        result["nme_interocular"] = rounded(_finite_mean(frames / (np.linalg.norm(a - b, axis=1) / scale) * 100))
+        result["nme_interocular"] = round_figure(_finite_mean(frames / (np.linalg.norm(a - b, axis=1) / scale) * 100))
     return result
 
 
@@ -199,9 +201,9 @@ def _shape_figures(
     doubt = np.nanmean(predicted.shape_expected_px[known][:, columns], axis=1)
     return {
         **result,
-        "frames_within_3_percent": rounded(float((frames <= 3.0).mean())),
-        "frames_within_1.5_px": rounded(float((in_px <= 1.5).mean())),
-        "rank_correlation_of_frames": rounded(rank_correlation(in_px, doubt)),
+        "frames_within_3_percent": round_figure(float((frames <= 3.0).mean())),
+        "frames_within_1.5_px": round_figure(float((in_px <= 1.5).mean())),
+        "rank_correlation_of_frames": round_figure(rank_correlation(in_px, doubt)),
         **{name: value for name, value in shown_first(in_px, doubt).items() if name != "frames_shown"},
     }
 
@@ -222,7 +224,7 @@ def _shot_figures(
         "landmarks_px": spread(distance[rows]),
         "shapes_px": {shape.name: spread(predicted.curve_px[rows, k]) for k, shape in enumerate(sheet.shapes)},
         "matte_iou": {shape.name: spread(mattes.iou[rows, k])["mean"] for k, shape in enumerate(sheet.shapes)},
-        "rank_correlation_of_frames": rounded(
+        "rank_correlation_of_frames": round_figure(
             rank_correlation(per_frame(distance[rows]), per_frame(predicted.expected_px[rows]))
         ),
     }

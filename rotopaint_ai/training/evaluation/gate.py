@@ -49,11 +49,11 @@ class GateFigure:
 
 def compare(new: Json, old: Json, tolerance: float = TOLERANCE) -> list[GateFigure]:
     """All figures that the old pack has, the broken ones first. Both come from `metrics` on one data set."""
-    found = list(_compared(new, old, tolerance))
+    found = list(_gate_figures(new, old, tolerance))
     return sorted(found, key=lambda each: not each.is_worse)
 
 
-def _compared(new: Json, old: Json, tolerance: float) -> Iterator[GateFigure]:
+def _gate_figures(new: Json, old: Json, tolerance: float) -> Iterator[GateFigure]:
     for shot, figures in old["per_shot"].items():
         for figure in ("mean", "p95"):
             yield from _distance(

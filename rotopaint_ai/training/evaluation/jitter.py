@@ -17,7 +17,7 @@ from rotopaint_ai.landmarks.holds import compare
 from rotopaint_ai.landmarks.metrics import jitter_px
 from rotopaint_ai.landmarks.track import FrameLandmarks
 from rotopaint_ai.training.data.dataset import Dataset
-from rotopaint_ai.training.evaluation.error_statistics import rounded, spread
+from rotopaint_ai.training.evaluation.error_statistics import round_figure, spread
 from rotopaint_ai.training.evaluation.predictions import Predictions
 
 Array = npt.NDArray[np.float64]
@@ -107,13 +107,13 @@ def _inside(found: Array, run: Sequence[int], first: Sequence[int]) -> list[Arra
 def _jitter(blocks: Sequence[Array]) -> float | None:
     squares = [(jitter_px(block) ** 2, (len(block) - 2) * block.shape[1]) for block in blocks]
     total = sum(count for _, count in squares)
-    return rounded(float(np.sqrt(sum(s * count for s, count in squares) / total))) if total else None
+    return round_figure(float(np.sqrt(sum(s * count for s, count in squares) / total))) if total else None
 
 
 def _still(blocks: Sequence[Array]) -> float | None:
     values = np.concatenate(blocks) if blocks else np.zeros((0, 2))
     values = values[np.isfinite(values)]
-    return rounded(float(np.sqrt((values**2).mean() / 2))) if len(values) else None
+    return round_figure(float(np.sqrt((values**2).mean() / 2))) if len(values) else None
 
 
 def _dejitter(predicted: Predictions, raw: Array, run: Sequence[int], first: Sequence[int], out: Array) -> None:

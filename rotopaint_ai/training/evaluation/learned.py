@@ -25,7 +25,7 @@ def card_frames(data: Dataset, init: str | Path | None) -> dict[str, Frames]:
     """What a card says of the frames that a training on `data` from the pack `init` learns from."""
     known = _init_training(init)
     found = {
-        FRAMES: _united(known.get(FRAMES, {}), known.get(FRAMES_AT_LAST, {}), _frames(data, "train")),
+        FRAMES: _unite(known.get(FRAMES, {}), known.get(FRAMES_AT_LAST, {}), _frames(data, "train")),
         FRAMES_AT_LAST: _frames(data, "val"),
     }
     is_too_much = sum(len(shots) for each in found.values() for shots in each.values()) > _MOST_SHOTS
@@ -52,7 +52,7 @@ def _by_shot(samples: Sequence[Sample]) -> Frames:
     return {character: {shot: summarise(own) for shot, own in shots.items()} for character, shots in found.items()}
 
 
-def _united(*parts: Frames) -> Frames:
+def _unite(*parts: Frames) -> Frames:
     found: dict[str, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
     for part in parts:
         for character, shot, frame in _each(part):

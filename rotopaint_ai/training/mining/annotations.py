@@ -60,7 +60,7 @@ def _coco_take(path: Path, content: Any) -> Take:
         image = pictures.get(annotation["image_id"])
         if image is None:
             raise ValueError(f"annotation {annotation.get('id', row)} is of image {annotation['image_id']}, not listed")
-        landmarks = _marked(path, annotation, row, names)
+        landmarks = _read_marks(path, annotation, row, names)
         if not landmarks:
             continue
         if annotation["image_id"] in seen:
@@ -90,7 +90,9 @@ def _keypoint_names(path: Path, categories: Any) -> tuple[str, ...]:
     return layouts.pop()
 
 
-def _marked(path: Path, annotation: Json, row: int, names: tuple[str, ...]) -> dict[str, tuple[float, float, float]]:
+def _read_marks(
+    path: Path, annotation: Json, row: int, names: tuple[str, ...]
+) -> dict[str, tuple[float, float, float]]:
     """What is marked of a face: x, y, and 1 seen (COCO's 2) or 0 hidden (COCO's 1)."""
     numbers = np.asarray(annotation[_KEYPOINTS], dtype=np.float64).reshape(-1, 3)
     if len(numbers) != len(names):

@@ -57,11 +57,11 @@ def read_project(path: Path, plates: str | None) -> Take:
         size=(found.document.width, found.document.height),
         colourspace=found.colourspace if is_own else None,
         landmark_names=found.document.landmarks.names,
-        notes=(_counted(found.frames), *notes),
+        notes=(_count_note(found.frames), *notes),
     )
 
 
-def _counted(frames: Sequence[CorrectedFrame]) -> str:
+def _count_note(frames: Sequence[CorrectedFrame]) -> str:
     n_keys = sum(len(each.human_shapes) for each in frames)
     n_points = sum(len(each.hand_landmarks) for each in frames)
     return (

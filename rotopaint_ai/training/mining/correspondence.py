@@ -97,7 +97,7 @@ def find_correspondence(
     face = np.where(flipped[:, None, None], _back(face_FMC, curves.closed), face_FMC)
     for _ in range(_ROUNDS):
         found = _anchor_places(face, anchors, first, pins / N_PLACES, curves.closed, reach)
-        found = _agreed(found, pins / N_PLACES, groups)
+        found = _agree_in_groups(found, pins / N_PLACES, groups)
         rough = _through(found, first, pins / N_PLACES, curves.closed)
         shares = slide_places(samples, rough, mean, pins, np.isfinite(found), groups, curves.closed)
         mean = _mean(samples, shares, curves.closed)
@@ -250,7 +250,7 @@ def _foot(face: Array, anchors: Array, at: Rows, closed: bool) -> Array:
     return np.asarray(foot if closed else np.clip(at + foot, 0, m - 1) - at)
 
 
-def _agreed(found: Array, shares: Array, groups: Rows) -> Array:
+def _agree_in_groups(found: Array, shares: Array, groups: Rows) -> Array:
     """Anchors' places as their group sees them: a frame's own where it is near the group's median, else the median.
 
     Anchors whose medians stand out of the order of the mean are dropped from the group.
@@ -264,10 +264,10 @@ def _agreed(found: Array, shares: Array, groups: Rows) -> Array:
         known = np.isfinite(own).any(axis=0)
         middle = np.full(len(shares), np.nan)
         middle[known] = np.nanmedian(own[:, known], axis=0)
-        middle = _ordered(middle, shares)
+        middle = _drop_out_of_order(middle, shares)
         near = np.abs(own - middle) <= _NEAR
         mixed = np.where(near, own, middle)
-        ascends = np.array([_is_same(_ordered(row, shares), row) for row in mixed])
+        ascends = np.array([_is_same(_drop_out_of_order(row, shares), row) for row in mixed])
         out[rows] = np.where(ascends[:, None], mixed, middle)
     return out
 
@@ -276,7 +276,7 @@ def _is_same(a: Array, b: Array) -> bool:
     return bool(np.array_equal(np.isfinite(a), np.isfinite(b)))
 
 
-def _ordered(found: Array, shares: Array) -> Array:
+def _drop_out_of_order(found: Array, shares: Array) -> Array:
     """Places [A] without those that stand out of the order of the mean or almost on another."""
     order = [column for column in np.argsort(shares) if np.isfinite(found[column])]
     out = np.full_like(found, np.nan)

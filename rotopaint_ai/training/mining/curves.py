@@ -174,7 +174,7 @@ def _costs(samples: Array, rough: Array, mean: Array, closed: bool) -> Array:
     count = n if closed else n + 1
     cost = np.empty((f, count, len(slides)))
     for i in range(count):
-        shares = shares_at(rough, i / n + slides / (n * _FINE)) if closed else _clamped(rough, i, slides)
+        shares = shares_at(rough, i / n + slides / (n * _FINE)) if closed else _clamp(rough, i, slides)
         here = at_shares(samples, shares, closed)
         ahead = at_shares(samples, shares + 0.6 / n, closed) - at_shares(samples, shares - 0.6 / n, closed)
         ahead = ahead / np.maximum(np.linalg.norm(ahead, axis=2, keepdims=True), 1e-9)
@@ -197,7 +197,7 @@ def _cheapest(cost: Array, pins: Rows, pinned: Bools, closed: bool) -> Array:
     back = np.zeros(total.shape, dtype=np.int8)
     best = total[:, 0]
     for i in range(1, total.shape[1]):
-        choices = np.stack([_shifted(best, step) + _UNEVEN * step**2 for step in (-2, -1, 0, 1, 2)])
+        choices = np.stack([_shift(best, step) + _UNEVEN * step**2 for step in (-2, -1, 0, 1, 2)])
         pick = choices.argmin(axis=0)
         back[:, i] = pick - 2
         best = np.take_along_axis(choices, pick[None], axis=0)[0] + total[:, i]
@@ -209,14 +209,14 @@ def _cheapest(cost: Array, pins: Rows, pinned: Bools, closed: bool) -> Array:
     if closed:  # the middle of two turns has no ends
         half = n // 2
         way = np.concatenate((way[:, n : n + half], way[:, half:n]), axis=1)
-    return _smoothed((way - _REACH) / float(_FINE), pins, pinned, closed)
+    return _smooth((way - _REACH) / float(_FINE), pins, pinned, closed)
 
 
-def _clamped(rough: Array, i: int, slides: npt.NDArray[np.signedinteger]) -> Array:
+def _clamp(rough: Array, i: int, slides: npt.NDArray[np.signedinteger]) -> Array:
     return shares_at(rough, np.clip(i / N_PLACES + slides / (N_PLACES * _FINE), 0.0, 1.0 - 1e-9))
 
 
-def _shifted(costs: Array, step: int) -> Array:
+def _shift(costs: Array, step: int) -> Array:
     """Costs [F, S] such that column s holds the cost of having come from s - step."""
     if step == 0:
         return costs
@@ -228,7 +228,7 @@ def _shifted(costs: Array, step: int) -> Array:
     return out
 
 
-def _smoothed(slide_FN: Array, pins: Rows, pinned: Bools, closed: bool) -> Array:
+def _smooth(slide_FN: Array, pins: Rows, pinned: Bools, closed: bool) -> Array:
     """Slides in grid units without the program's steps; pinned places stay pinned."""
     kernel = np.exp(-0.5 * (np.arange(-6, 7) / 2.0) ** 2)
     kernel /= kernel.sum()
@@ -239,10 +239,10 @@ def _smoothed(slide_FN: Array, pins: Rows, pinned: Bools, closed: bool) -> Array
         fixed[pinned[:, column], min(pin, slide_FN.shape[1] - 1)] = True
     if not closed:
         fixed[:, [0, -1]] = True
-    return smooth - _bridged(np.where(fixed, smooth, 0.0), fixed, closed)
+    return smooth - _bridge_offsets(np.where(fixed, smooth, 0.0), fixed, closed)
 
 
-def _bridged(values: Array, fixed: Bools, closed: bool) -> Array:
+def _bridge_offsets(values: Array, fixed: Bools, closed: bool) -> Array:
     """What has to be taken off so that fixed places become 0: their values, fading out over a few places."""
     n = values.shape[1]
     take = np.zeros_like(values)

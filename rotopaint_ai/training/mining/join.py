@@ -15,7 +15,7 @@ from rotopaint_ai.frames import summarise
 from rotopaint_ai.plates import Plate, open_plate
 from rotopaint_ai.plates.kinds import kind_of
 from rotopaint_ai.plates.sequence import Listing
-from rotopaint_ai.training.mining.options import Progress, counted, silent
+from rotopaint_ai.training.mining.options import Progress, report_each, silent
 from rotopaint_ai.training.mining.sources import NUKE_SUFFIXES, read_source
 from rotopaint_ai.training.mining.takes import (
     FrameTruth,
@@ -134,7 +134,7 @@ def join_sources(
     notes: list[str] = []
     found: dict[tuple[int, int], JoinedFrame] = {}
     names: dict[str, None] = {}
-    takes = _all_takes(counted(sources, "reading roto", progress), plates, interpolated, pictures, notes)
+    takes = _all_takes(report_each(sources, "reading roto", progress), plates, interpolated, pictures, notes)
     takes.sort(key=lambda take: take.plate is None)  # the plate of a roto names its shots
     takes = rename_takes(takes, renames)
     for take in takes:

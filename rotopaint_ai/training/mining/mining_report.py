@@ -108,14 +108,14 @@ def _draw_issues(
             is_about = any(_is_about(each, name) for each in found)
             size, colour, thick = (80, (255, 60, 60), 2) if is_about else (12, (255, 255, 255), 1)
             cv2.circle(canvas, (round(x * 16), round(y * 16)), size, colour, thick, cv2.LINE_AA, 3)
-    return _captioned(np.asarray(canvas, dtype=np.uint8), found)
+    return _add_captions(np.asarray(canvas, dtype=np.uint8), found)
 
 
 def _is_about(issue: LabelIssue, name: str) -> bool:
     return name in issue.about.removesuffix(" ...").split(", ")
 
 
-def _captioned(canvas: npt.NDArray[np.uint8], found: Sequence[LabelIssue]) -> npt.NDArray[np.uint8]:
+def _add_captions(canvas: npt.NDArray[np.uint8], found: Sequence[LabelIssue]) -> npt.NDArray[np.uint8]:
     """What is suspicious, a line each, on a darkened band so that it reads on any plate."""
     shown = found[:_MOST_LINES]
     band = canvas[: 10 + 18 * len(shown)]
@@ -209,7 +209,7 @@ def alias_notes(truth: MinedTruth, rows: Sequence[JoinedFrame]) -> list[str]:
             )
     lacking = [f"{name} ({_shot_names(truth, drawn - found)})" for name, found in partial.items() if name not in alike]
     if lacking:
-        notes.append(f"shapes that shots lack: {_listed(lacking)}; they are learnt from the other shots")
+        notes.append(f"shapes that shots lack: {_list_names(lacking)}; they are learnt from the other shots")
     return [*notes, *_beside_sheet(truth, rows)]
 
 
@@ -220,17 +220,21 @@ def _beside_sheet(truth: MinedTruth, rows: Sequence[JoinedFrame]) -> list[str]:
     absent = [name for name in truth.sheet.shape_names if name not in drawn]
     notes = []
     if unknown:
-        notes.append(f"shapes that the sheet does not name were left out: {_listed(unknown)}; map them by --rename")
+        notes.append(f"shapes that the sheet does not name were left out: {_list_names(unknown)}; map them by --rename")
     if absent:
-        notes.append(f"shapes of the sheet that no source has: {_listed(absent)}")
+        notes.append(f"shapes of the sheet that no source has: {_list_names(absent)}")
     given = dict.fromkeys(name for row in rows for name in row.truth.landmarks)
     known = [name for name, column in zip(truth.names, truth.marks.transpose(1, 0, 2)) if np.isfinite(column).any()]
     unknown = [name for name in given if name not in truth.sheet.landmark_names]
     absent = [name for name in truth.sheet.landmark_names if name not in known]
     if unknown:
-        notes.append(f"landmarks that the sheet does not name were left out: {_listed(unknown)}; map them by --rename")
+        notes.append(
+            f"landmarks that the sheet does not name were left out: {_list_names(unknown)}; map them by --rename"
+        )
     if absent:
-        notes.append(f"landmarks of the sheet that no source has: {_listed(absent)}; they cannot be learnt from this")
+        notes.append(
+            f"landmarks of the sheet that no source has: {_list_names(absent)}; they cannot be learnt from this"
+        )
     return notes
 
 
@@ -242,10 +246,10 @@ def _shots_with(truth: MinedTruth, name: str) -> frozenset[int]:
 
 def _shot_names(truth: MinedTruth, shots: frozenset[int] | set[int]) -> str:
     by_number: Mapping[int, str] = {int(n): row.shot for n, row in zip(truth.shots, truth.rows)}
-    return _listed([by_number[number] for number in sorted(shots)])
+    return _list_names([by_number[number] for number in sorted(shots)])
 
 
-def _listed(names: Sequence[str]) -> str:
+def _list_names(names: Sequence[str]) -> str:
     more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
     return ", ".join(names[:_MOST_NAMES]) + more
 

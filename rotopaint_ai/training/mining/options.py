@@ -31,7 +31,7 @@ def silent(stage: str, done: int, total: int) -> None:
     """Progress that nobody watches."""
 
 
-def counted(items: Sequence[_Item], stage: str, progress: Progress) -> Iterator[_Item]:
+def report_each(items: Sequence[_Item], stage: str, progress: Progress) -> Iterator[_Item]:
     """Items, each reported once it is done with."""
     for done, item in enumerate(items):
         progress(stage, done, len(items))

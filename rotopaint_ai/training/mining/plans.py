@@ -66,7 +66,7 @@ def plan_group(group: SymmetricGroup, *, tolerance_px: float, n_points: int | No
     first = group.members[0]
     closed = first.shape.closed
     correspondences = [member.correspondence.started_at(start) for member in group.members]
-    anchors = [_moved(member.anchors, start, closed) for member in group.members]
+    anchors = [_shift_anchors(member.anchors, start, closed) for member in group.members]
     symmetric = group.own_mirror and not anchors[0]
     knots = merge_places(_required_places(group, correspondences[0], anchors[0]), closed)
     most = n_points or _most(group, len(knots))
@@ -200,7 +200,7 @@ def _axis(own: GroupMember, image: GroupMember) -> float:
     return float(np.mod(np.angle(total) / (2 * np.pi), 1.0) / 2)
 
 
-def _moved(anchors: Mapping[str, float], start: float, closed: bool) -> dict[str, float]:
+def _shift_anchors(anchors: Mapping[str, float], start: float, closed: bool) -> dict[str, float]:
     return {name: float(np.mod(share - start, 1.0)) if closed else share for name, share in anchors.items()}
 
 

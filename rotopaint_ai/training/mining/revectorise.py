@@ -62,7 +62,7 @@ def _unit(vectors: Array) -> Array:
     return np.asarray(vectors / np.maximum(size, 1e-12))
 
 
-def _turned(vectors: Array) -> Array:
+def _normals_of(vectors: Array) -> Array:
     return np.stack((-vectors[..., 1], vectors[..., 0]), axis=-1)
 
 
@@ -122,11 +122,11 @@ class _Problem:
         return cls(
             layout,
             targets,
-            _turned(_unit(step.reshape(f, g, -1, 2))),
+            _normals_of(_unit(step.reshape(f, g, -1, 2))),
             weights,
             spans,
             curves.at(shares),
-            _turned(smooth),
+            _normals_of(smooth),
             start,
             columns,
             n_unknowns,
@@ -145,7 +145,7 @@ class _Problem:
             damped[:, eye, eye] *= 1.0 + damping[:, None]
             damped[:, eye, eye] += 1e-9
             move = np.asarray(-np.linalg.solve(damped, gradient[..., None])[..., 0], dtype=np.float64)
-            trial = self._moved(state, move)
+            trial = self._move(state, move)
             trial_feet = self._feet(trial, feet)
             new_cost, new_gradient, new_hessian = self._normal_equations(trial, trial_feet)
             better = new_cost <= cost
@@ -160,7 +160,7 @@ class _Problem:
                 break
         return self._control_points(state)
 
-    def _moved(self, state: Array, move: Array) -> Array:
+    def _move(self, state: Array, move: Array) -> Array:
         moved = state.copy()
         for kind in range(5):
             used = self.columns[kind] >= 0
@@ -206,14 +206,14 @@ class _Problem:
             (
                 (b[0] + b[1])[..., None] * self.across[:, first, None],
                 b[1][..., None] * out_way[:, :, None],
-                b[1][..., None] * (state[:, _OUT, first, None] * _turned(out_way))[:, :, None],
+                b[1][..., None] * (state[:, _OUT, first, None] * _normals_of(out_way))[:, :, None],
                 (b[2] + b[3])[..., None] * self.across[:, last, None],
                 -b[2][..., None] * in_way[:, :, None],
-                -b[2][..., None] * (state[:, _IN, last, None] * _turned(in_way))[:, :, None],
+                -b[2][..., None] * (state[:, _IN, last, None] * _normals_of(in_way))[:, :, None],
             ),
             axis=3,
         )
-        frame = np.stack((self.normals, _ALONG * _turned(self.normals)), axis=-2)  # [F, G, S, 2, C]
+        frame = np.stack((self.normals, _ALONG * _normals_of(self.normals)), axis=-2)  # [F, G, S, 2, C]
         frame = frame * (self.weights / np.sqrt(N_PER_SEGMENT))[:, :, None, None, None]
         errors = np.einsum("fgskc,fgsc->fgsk", frame, gap)
         jacobian = np.einsum("fgskc,fgsuc->fgsku", frame, moves)
@@ -221,9 +221,9 @@ class _Problem:
         errors, jacobian = errors.reshape(f, g, -1), jacobian.reshape(f, g, -1, 6)
         blocks = np.swapaxes(jacobian, 2, 3) @ jacobian
         pulls = (np.swapaxes(jacobian, 2, 3) @ errors[..., None])[..., 0]
-        return self._assembled(state, (errors**2).sum(axis=(1, 2)), pulls, blocks)
+        return self._assemble(state, (errors**2).sum(axis=(1, 2)), pulls, blocks)
 
-    def _assembled(self, state: Array, cost: Array, pulls: Array, blocks: Array) -> tuple[Array, Array, Array]:
+    def _assemble(self, state: Array, cost: Array, pulls: Array, blocks: Array) -> tuple[Array, Array, Array]:
         k = self.n_unknowns
         gradient, hessian = np.zeros((len(state), k + 1)), np.zeros((len(state), k + 1, k + 1))
         first, last = self._ends()

@@ -22,7 +22,7 @@ from rotopaint_ai.plates import Frame
 from rotopaint_ai.plates.colour import to_display
 from rotopaint_ai.training.data.dataset import Sample, ShapeTruth, Split, write_picture
 from rotopaint_ai.training.mining.curves import Array, Rows
-from rotopaint_ai.training.mining.options import FACE_SHARE, Progress, counted
+from rotopaint_ai.training.mining.options import FACE_SHARE, Progress, report_each
 from rotopaint_ai.training.mining.vectorise import MinedTruth
 
 _LEAST_PX = 16
@@ -134,7 +134,7 @@ def cut_all(
     """Cut and write the picture of every row; also a thumbnail of a place in the plate that stays through a shot."""
     pictures, thumbs, failed = {}, {}, []
     still = {shot: _shot_cut(truth, np.flatnonzero(truth.shots == shot)) for shot in np.unique(truth.shots)}
-    for row, source in counted(list(enumerate(truth.rows)), "cutting pictures", progress):
+    for row, source in report_each(list(enumerate(truth.rows)), "cutting pictures", progress):
         points = truth.extent(row)
         if len(points) < 2:
             continue

@@ -21,7 +21,7 @@ from rotopaint_ai.training.mining.correspondence import Correspondence, find_cor
 from rotopaint_ai.training.mining.curves import Array, RawCurves, Rows, sample_curves
 from rotopaint_ai.training.mining.faces import Faces, frontalise, is_own_mirror, name_pairs, partners, place_faces
 from rotopaint_ai.training.mining.join import JoinedFrame
-from rotopaint_ai.training.mining.options import Progress, counted, silent
+from rotopaint_ai.training.mining.options import Progress, report_each, silent
 
 _CLEARLY = 0.35  # another order of points has to bring the points this much closer to be believed
 _CLOSE = 0.6  # steps between points: a typical distance to the track's middle that only tracking brings about
@@ -72,7 +72,7 @@ def find_tracks(raw: Sequence[Array], closed: bool, shots: Rows, turn: npt.NDArr
         tracked = len(rows) == 1 or _is_tracked(off, step, shifts, flips)
         for row, shift, flip in zip(rows, shifts, flips):
             if tracked and (shift or flip):
-                out[row] = _reordered(raw[row], int(shift), bool(flip), closed)
+                out[row] = _reorder(raw[row], int(shift), bool(flip), closed)
                 twists.append(Twist(row, int(shift), bool(flip)))
             groups[row] = count
             count += 0 if tracked else 1
@@ -122,7 +122,7 @@ def _agree(polygons: Array, closed: bool) -> tuple[Rows, npt.NDArray[np.bool_], 
     return shifts, flips, left, step
 
 
-def _reordered(points: Array, shift: int, flip: bool, closed: bool) -> Array:
+def _reorder(points: Array, shift: int, flip: bool, closed: bool) -> Array:
     """Control points in another order, tangents changing sides where they run backwards."""
     turned = points[::-1][:, [0, 1, 4, 5, 2, 3]] if flip else points
     if not closed:
@@ -285,7 +285,7 @@ def align_shapes(
     twins = partners(shape_names, np.where(np.abs(middles[:, :1]) > 0.06, middles, np.nan))
     done: set[str] = set()
     aligned = []
-    for shape in counted(shapes, "aligning shapes", progress):
+    for shape in report_each(shapes, "aligning shapes", progress):
         if shape.name in done:
             continue
         twin = shapes[shape_names.index(twins[shape.name])]

@@ -13,7 +13,7 @@ from rotopaint_ai.sheet import Sheet, load_sheet
 from rotopaint_ai.training.mining.curves import Array, Rows
 from rotopaint_ai.training.mining.faces import Faces, frontalise
 from rotopaint_ai.training.mining.join import JoinedFrame, JoinedTakes
-from rotopaint_ai.training.mining.options import MineOptions, Progress, counted, silent
+from rotopaint_ai.training.mining.options import MineOptions, Progress, report_each, silent
 from rotopaint_ai.training.mining.plans import ShapePlan, drop_landmarks_beside, plan_by_sheet, plan_group
 from rotopaint_ai.training.mining.sheet_proposal import build_sheet, choose_own_landmarks, cover_bare_points
 from rotopaint_ai.training.mining.sheet_reference import (
@@ -89,7 +89,7 @@ def vectorise(joined: JoinedTakes, options: MineOptions, *, progress: Progress =
     aligned = align_shapes(shapes, names, marks, faces, fixed=fixed, progress=progress)
     planned = [
         plan
-        for group in counted(aligned, "fitting splines", progress)
+        for group in report_each(aligned, "fitting splines", progress)
         for plan in _plan_group(group, sheet, options.tolerance_px, rows, n_rows)
     ]
     if sheet is not None:
@@ -115,7 +115,7 @@ def vectorise(joined: JoinedTakes, options: MineOptions, *, progress: Progress =
         names = list(sheet.landmark_names)
     distances = tuple(
         spline_distances(plan.shape.raw, plan.points_FP6, plan.shape.closed)
-        for plan in counted(plans, "measuring residuals", progress)
+        for plan in report_each(plans, "measuring residuals", progress)
     )
     return MinedTruth(rows, shots, tuple(names), marks, faces, tuple(plans), distances, sheet)
 
