@@ -33,6 +33,7 @@ def loaded_by(code: str) -> set[str]:
         "rotopaint_ai.exchange.document",
         "rotopaint_ai.exchange.nuke",
         "rotopaint_ai.project",
+        "rotopaint_ai.roto",
         "rotopaint_ai.live.wire",
     ],
 )

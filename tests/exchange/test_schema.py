@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -60,10 +58,3 @@ def test_a_document_is_loaded_edited_drawn_and_saved(tmp_path: Path) -> None:
 
 
 LINE = "[100, 50, 0, 0, 33, 0], [200, 50, -33, 0, 0, 0]"
-
-
-def test_the_public_module_loads_nothing_heavy() -> None:
-    code = "import sys, rotopaint_ai.roto; print([m for m in ('numpy', 'cv2', 'yaml') if m in sys.modules])"
-    root = Path(__file__).resolve().parents[2]
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=root)
-    assert done.stdout.strip() == "[]"
