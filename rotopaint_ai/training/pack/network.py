@@ -22,7 +22,7 @@ from rotopaint_ai.training.trainer import threads
 from rotopaint_ai.training.trainer.config import PACK
 from rotopaint_ai.training.trainer.parallel.group import ALONE, Group
 from rotopaint_ai.training.trainer.recipe import load_config, load_plugins, read_content
-from rotopaint_ai.training.trainer.task import NETWORKS, Network, Sources
+from rotopaint_ai.training.trainer.task import NETWORKS, Network, TrainSources
 from rotopaint_ai.training.trainer.trainer import Trained, Trainer
 
 MODULES: Mapping[str, str] = {  # where each network enters itself in NETWORKS
@@ -84,7 +84,7 @@ def train_network(task: str, options: TrainOptions) -> Mapping[str, Any]:
     network, folder = find_network(task), options.folder(task)
     config = load_config(network.config, options.recipe, options.overrides)
     folder.mkdir(parents=True, exist_ok=True)
-    prepared = network.prepare(config, Sources(options.sources, options.init, folder, cancel.check))
+    prepared = network.prepare(config, TrainSources(options.sources, options.init, folder, cancel.check))
     taken = load_pyramid(prepared.net, options.init)
     said = {"samples": prepared.counts[0], "held_out": prepared.counts[1], "init": taken}
     options.sink(Event("started", {"stage": "train", **said}))

@@ -140,7 +140,7 @@ class PartTask(Task[Net, Batch]):
 
 
 @dataclass(frozen=True, slots=True)
-class Sources:
+class TrainSources:
     """What a task is prepared from: folders of data, the pack to start from, a folder for what takes long to make."""
 
     folders: Sequence[str]
@@ -158,7 +158,7 @@ class Network:
     """
 
     config: Any
-    prepare: Callable[[Any, Sources], PartTask[Any, Any]]
+    prepare: Callable[[Any, TrainSources], PartTask[Any, Any]]
     file: str
     card: tuple[str, ...]
 

@@ -30,7 +30,7 @@ from rotopaint_ai.training.models.detection.ops import translations
 from rotopaint_ai.training.models.detection.scenes import Scene, read_scenes
 from rotopaint_ai.training.trainer.config import check_all, check_weights
 from rotopaint_ai.training.trainer.onnx_export import export_checked
-from rotopaint_ai.training.trainer.task import NETWORKS, Moment, Network, PartTask, Sources
+from rotopaint_ai.training.trainer.task import NETWORKS, Moment, Network, PartTask, TrainSources
 
 OUTPUTS = ("boxes", "scores", "masks", "keypoints")
 PARITY_PX, PARITY_SHARE = 0.02, 0.001
@@ -104,7 +104,7 @@ class DetectorTask(PartTask[DetectorNet, DetectorBatch]):
         self._batches = Batches(samples, *size, config.augment, config.together, zoom, *more)
 
     @classmethod
-    def prepare(cls, config: DetectorConfig, sources: Sources) -> DetectorTask:
+    def prepare(cls, config: DetectorConfig, sources: TrainSources) -> DetectorTask:
         """Read scenes, hold some back, draw the network's weights."""
         return cls(config, build_net(config), *split_samples(read_scenes(sources.folders, check=sources.check)))
 

@@ -31,7 +31,7 @@ from rotopaint_ai.training.models.fill.strips import Strips, cut
 from rotopaint_ai.training.models.fill.table import FAINT, GAMMA
 from rotopaint_ai.training.trainer.config import TrainConfig
 from rotopaint_ai.training.trainer.onnx_export import export_checked
-from rotopaint_ai.training.trainer.task import NETWORKS, Moment, Network, PartTask, Sources
+from rotopaint_ai.training.trainer.task import NETWORKS, Moment, Network, PartTask, TrainSources
 
 Array = npt.NDArray[Any]
 
@@ -82,7 +82,7 @@ class FillTask(PartTask[FillNet, FillInputs]):
         self.config, self.net, self._train, self._held_out = config, net, train, held_out
 
     @classmethod
-    def prepare(cls, config: FillConfig, sources: Sources) -> FillTask:
+    def prepare(cls, config: FillConfig, sources: TrainSources) -> FillTask:
         """Cut strips, or take those that were cut before; draw the network's weights."""
         shots, val = split_shots([Path(folder) for folder in sources.folders])
         sources.check()

@@ -23,7 +23,7 @@ from rotopaint_ai.training.data.holdout import split_held_out
 from rotopaint_ai.training.models.seam.examples import Example, Examples, StripBatch, batch_of
 from rotopaint_ai.training.models.seam.net import SeamNet, export
 from rotopaint_ai.training.trainer.config import TrainConfig
-from rotopaint_ai.training.trainer.task import NETWORKS, Moment, Network, PartTask, Sources
+from rotopaint_ai.training.trainer.task import NETWORKS, Moment, Network, PartTask, TrainSources
 
 _TRIES = 20  # samples drawn until one has a seam of some length
 _LOOKED_AT = 300  # held-out samples that figures are of
@@ -55,7 +55,7 @@ class SeamTask(PartTask[SeamNet, StripBatch]):
             raise TrainingError(f"{examples.dataset.name}: no open shapes of role 'seam'; wanted a data set with seams")
 
     @classmethod
-    def prepare(cls, config: SeamConfig, sources: Sources) -> SeamTask:
+    def prepare(cls, config: SeamConfig, sources: TrainSources) -> SeamTask:
         """Read data sets, hold samples back, draw the network's weights."""
         data = split_held_out(join([read_dataset(folder) for folder in sources.folders]))
         torch.manual_seed(config.seed)

@@ -26,7 +26,7 @@ from rotopaint_ai.training.models.segmentation.net import GatedNet, OpinionModel
 from rotopaint_ai.training.models.segmentation.views import View, read_views
 from rotopaint_ai.training.trainer.config import check_all, check_weights
 from rotopaint_ai.training.trainer.onnx_export import as_arrays, export_checked
-from rotopaint_ai.training.trainer.task import NETWORKS, Moment, Network, PartTask, Sources
+from rotopaint_ai.training.trainer.task import NETWORKS, Moment, Network, PartTask, TrainSources
 
 OUTPUTS = ("seam", "face", "edges")
 PARITY = 0.001
@@ -102,7 +102,7 @@ class SegmentationTask(PartTask[GatedNet, Crops]):
         self._cutter = Cutter(samples, config.window, margin, geometry, config.augment)
 
     @classmethod
-    def prepare(cls, config: SegmentationConfig, sources: Sources) -> SegmentationTask:
+    def prepare(cls, config: SegmentationConfig, sources: TrainSources) -> SegmentationTask:
         """Read views, hold some back, draw the network's weights."""
         return cls(config, build_net(config), *split_samples(read_views(sources.folders, check=sources.check)))
 
