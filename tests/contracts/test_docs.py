@@ -39,6 +39,11 @@ def test_files_that_are_named_exist(page: Path) -> None:
     assert [name for name in named if not (ROOT / name).exists()] == []
 
 
+def test_every_page_stands_in_the_sites_menu() -> None:
+    menu = set(re.findall(r": (\S+\.md)$", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"), re.MULTILINE))
+    assert menu == {path.relative_to(ROOT / "docs").as_posix() for path in (ROOT / "docs").rglob("*.md")}
+
+
 def test_programs_that_the_wheel_installs_are_there() -> None:
     scripts = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["scripts"]
     assert set(scripts) == {"rotopaint", "rotopaint-panel"}
