@@ -2,19 +2,28 @@
 
 The operating system's own locks where the disk has them, a marker file with its owner's process and host where not.
 Neither looks at a clock. A link in the lock's place is refused, never followed.
+
+A host's own Python has no filelock; there the system's lock is taken on the same file, in the same way.
 """
 
 from __future__ import annotations
 
 import errno
+import os
+import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Protocol
 
 from rotopaint_ai.errors import UsageError
 
 _NO_LOCKS = {errno.ENOLCK, errno.EOPNOTSUPP}  # of disks that have none; with ENOSYS the library helps itself
+
+
+class _Lock(Protocol):
+    def release(self) -> None: ...
 
 
 class FileLock:
@@ -22,32 +31,65 @@ class FileLock:
 
     def __init__(self, path: Path) -> None:
         """Take the lock. Raises: BlockingIOError where another process has it; OSError where the disk refuses."""
-        import filelock
-
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # the library warns when it falls back to a marker by itself
-                self._lock: filelock.BaseFileLock = filelock.FileLock(path, thread_local=False)
-                self._acquire()
-        except OSError as error:
-            if error.errno not in _NO_LOCKS or isinstance(error, BlockingIOError):
-                raise
-            marker = path.with_name(f"{path.name}.owner")  # the lock file itself is there by now, and says nothing
-            self._lock = filelock.SoftFileLock(marker, thread_local=False)
-            self._acquire()
-
-    def _acquire(self) -> None:
-        import filelock
-
-        try:
-            self._lock.acquire(blocking=False)
-        except filelock.Timeout as error:
-            raise BlockingIOError(errno.EWOULDBLOCK, "is locked", self._lock.lock_file) from error
+            self._lock: _Lock = _library_lock(path)
+        except ModuleNotFoundError:
+            self._lock = _HostLock(path)
 
     def release(self) -> None:
         """Let others in."""
         self._lock.release()
+
+
+def _library_lock(path: Path) -> _Lock:
+    import filelock
+
+    def acquired(lock: filelock.BaseFileLock) -> filelock.BaseFileLock:
+        try:
+            lock.acquire(blocking=False)
+        except filelock.Timeout as error:
+            raise BlockingIOError(errno.EWOULDBLOCK, "is locked", lock.lock_file) from error
+        return lock
+
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the library warns when it falls back to a marker by itself
+            return acquired(filelock.FileLock(path, thread_local=False))
+    except OSError as error:
+        if error.errno not in _NO_LOCKS or isinstance(error, BlockingIOError):
+            raise
+        marker = path.with_name(f"{path.name}.owner")  # the lock file itself is there by now, and says nothing
+        return acquired(filelock.SoftFileLock(marker, thread_local=False))
+
+
+class _HostLock:
+    """The system's lock on the file that filelock locks too, so that each keeps the other out."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o644)
+        try:
+            _lock_whole(self._file)
+        except OSError as error:
+            os.close(self._file)
+            if error.errno in (errno.EACCES, errno.EAGAIN, errno.EDEADLK):
+                raise BlockingIOError(errno.EWOULDBLOCK, "is locked", str(path)) from error
+            raise
+
+    def release(self) -> None:
+        """Let others in."""
+        os.close(self._file)
+
+
+def _lock_whole(file: int) -> None:
+    if sys.platform == "win32":
+        import msvcrt
+
+        msvcrt.locking(file, msvcrt.LK_NBLCK, 1)
+    else:
+        import fcntl
+
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 @contextmanager

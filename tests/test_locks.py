@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import errno
+import sys
 from pathlib import Path
 
 import pytest
 
 from rotopaint_ai.errors import UsageError
-from rotopaint_ai.locks import locked, take
+from rotopaint_ai.locks import FileLock, locked, take
 
 
 def refuse_flock(monkeypatch: pytest.MonkeyPatch, code: int) -> None:
@@ -38,3 +39,24 @@ def test_a_link_is_refused_and_its_target_stays(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="is a link"):
         take(tmp_path / "lock", refusal="busy")
     assert target.read_text() == "weeks of work"
+
+
+@pytest.mark.parametrize("ours_first", [True, False])
+def test_a_host_without_the_library_and_the_product_keep_each_other_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ours_first: bool
+) -> None:
+    def in_host(path: Path) -> FileLock:
+        with monkeypatch.context() as patched:
+            patched.setitem(sys.modules, "filelock", None)  # as in a Python that lacks it
+            return take(path, refusal="busy")
+
+    def at_home(path: Path) -> FileLock:
+        return take(path, refusal="busy")
+
+    first, second = (at_home, in_host) if ours_first else (in_host, at_home)
+    lock = first(tmp_path / "lock")
+    for other in (first, second):
+        with pytest.raises(UsageError, match="busy"):
+            other(tmp_path / "lock")
+    lock.release()
+    second(tmp_path / "lock").release()

@@ -71,6 +71,10 @@ if "rotopaint_ai" in found:
     from rotopaint_ai.shapes.roto import ControlPoint, Key, RotoDocument, RotoShape
     shape = RotoShape("seam", False, "seam", {1: Key((ControlPoint(1, 2), ControlPoint(3, 4)))})
     text = nuke_text.dumps(RotoDocument(64, 48, 1, 1, shapes=(shape,)), node="RotoPaint")
+    import pathlib, tempfile
+    from rotopaint_ai.project import Project
+    with tempfile.TemporaryDirectory() as folder:
+        Project.create(pathlib.Path(folder) / "shot.rotopaint").close()
 if "Open panel" in commands:
     commands["Open panel"]()
 print(json.dumps({"said": said, "commands": sorted(commands), "registered": registered, "found": found,
