@@ -266,6 +266,9 @@ def test_clean_refuses_shapes_of_another_size(
     told = _one_line(capsys)
     assert "192 x 120" in told
     assert "take the shapes of this plate" in told
+    size = ["--width", "96", "--height", "60", "--overwrite"]
+    assert main(["clean", pattern, str(shapes / "shapes.roto.json"), "--out", str(tmp_path / "out"), *size]) in (0, 3)
+    assert "made for 192 x 120, taken for 96 x 60" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("command", ["run", "clean"])
