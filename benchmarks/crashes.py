@@ -25,10 +25,10 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from rotopaint_ai.project import Box, Project, SeamSettings, State
+from rotopaint_ai.project import CropBox, Project, SeamSettings, State
 from rotopaint_ai.shapes import edit
 from rotopaint_ai.shapes.roto import ControlPoint, Key, Landmark, LandmarkKeys, RotoDocument, RotoShape
-from rotopaint_ui.session.session import Session
+from rotopaint_ui.session.session import ShotSession
 
 FRAMES = range(1001, 1049)
 N_SHAPES, N_POINTS = 6, 12
@@ -65,7 +65,7 @@ def model(seed: int) -> RotoDocument:
     return RotoDocument(960, 540, 1001, 1048, landmarks=LandmarkKeys(names, marks), shapes=shapes)
 
 
-def acts(session: Session, seed: int) -> Iterator[None]:
+def acts(session: ShotSession, seed: int) -> Iterator[None]:
     """One act after the other, always the same ones for a seed."""
     draw = random.Random(seed)
     session.edits.act("run", State(document=model(seed), predicted=model(seed)))
@@ -75,7 +75,7 @@ def acts(session: Session, seed: int) -> Iterator[None]:
         yield
 
 
-def _act(session: Session, draw: random.Random, k: int) -> None:
+def _act(session: ShotSession, draw: random.Random, k: int) -> None:
     kind, frame = draw.random(), draw.choice(FRAMES)
     document, name = session.document, f"shape {draw.randrange(N_SHAPES)}"
     if kind < 0.12:
@@ -91,13 +91,13 @@ def _act(session: Session, draw: random.Random, k: int) -> None:
         session.edits.act("run", replace(session.state, document=new, predicted=new))
     elif kind < 0.6:
         session.edits.act(
-            "crop box", replace(session.state, crops={**session.state.crops, frame: Box(k, frame, 80, 80)})
+            "crop box", replace(session.state, crops={**session.state.crops, frame: CropBox(k, frame, 80, 80)})
         )
     elif document is not None:
         _drag(session, name, frame, draw)
 
 
-def _drag(session: Session, name: str, frame: int, draw: random.Random) -> None:
+def _drag(session: ShotSession, name: str, frame: int, draw: random.Random) -> None:
     session.edits.begin("move points")
     dx, index = draw.uniform(-9, 9), draw.randrange(N_POINTS)
     for part in (0.3, 0.6, 1.0):
@@ -110,7 +110,7 @@ def _drag(session: Session, name: str, frame: int, draw: random.Random) -> None:
 
 def perform(path: Path, seed: int) -> None:
     """The child: act until somebody kills us."""
-    session = Session()
+    session = ShotSession()
     session.start_project(path)
     for _ in acts(session, seed):
         os.write(1, b".")
@@ -140,10 +140,10 @@ def integrity_of(path: Path) -> str:
 def look(path: Path, seed: int, returned: int) -> Crash:
     """What a killed session left: compared with the same script in memory."""
     start = time.perf_counter()
-    session = Session()
+    session = ShotSession()
     session.open_project(path)
     reopened = 1000 * (time.perf_counter() - start)
-    twin, on_disk = Session(), -1
+    twin, on_disk = ShotSession(), -1
     for count, _ in enumerate(acts(twin, seed), 1):
         if count >= returned and twin.state == session.state:
             on_disk = count

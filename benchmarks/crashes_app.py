@@ -37,7 +37,7 @@ from rotopaint_ai.project import State, codecs
 from rotopaint_ai.project.state import Spread
 from rotopaint_ai.shapes.roto import ControlPoint, Key, Landmark, LandmarkKeys, RotoDocument, RotoShape
 from rotopaint_ui.session.corrections import KeysReply, LandmarkDrag, ShapesReply
-from rotopaint_ui.session.session import Session
+from rotopaint_ui.session.session import ShotSession
 
 FRAMES, SIZE = range(1001, 1009), (320, 240)
 N_ACTS = 90
@@ -118,7 +118,7 @@ class Hands:
 
     def __init__(self, window: object, application: QApplication) -> None:
         self.panel = window.panel  # type: ignore[attr-defined]
-        self.session: Session = self.panel.session
+        self.session: ShotSession = self.panel.session
         self.application = application
 
     def wait(self, holds: Callable[[], object]) -> None:
@@ -196,10 +196,10 @@ def act(hands: Hands, draw: random.Random) -> str:
 def perform(folder: Path, seed: int) -> None:
     """The child: work until somebody kills us, or the script ends."""
     os.environ["ROTOPAINT_PREFERENCES"] = str(folder / "preferences.json")
-    from rotopaint_ui.standalone.app import Window
+    from rotopaint_ui.standalone.app import MainWindow
 
     application = QApplication([])
-    window = Window()
+    window = MainWindow()
     window.resize(1000, 760)
     window.show()
     hands, draw = Hands(window, application), random.Random(seed)
@@ -259,7 +259,7 @@ def undo_chain(said: Sequence[Said]) -> list[str]:
 
 def look(project: Path, whole: Sequence[Said], n: int) -> Crash:
     """What a killed window left, compared with what the whole script said; `n` is how much the killed one said."""
-    session = Session()
+    session = ShotSession()
     session.open_project(project)
     found = state_print(session.state)
     on_disk = next((k for k in (n, n + 1) if k <= len(whole) and whole[k - 1].state == found), -1)

@@ -32,7 +32,7 @@ from rotopaint_ai.files import write_json
 from rotopaint_ai.shapes import bezier
 from rotopaint_ai.sheet import LandmarkSpec, ShapeSpec, Sheet
 from rotopaint_ai.training.data.dataset import Truth, face_side
-from rotopaint_ai.training.models.shape_fit import ShapeModel, fit_shapes
+from rotopaint_ai.training.models.shape_fit import ShapeGraph, fit_shapes
 
 Array = npt.NDArray[np.float64]
 
@@ -105,7 +105,7 @@ def truth_of(faces: Sequence[Face], chains: Sequence[Chain], landmarks: Sequence
     )
 
 
-def predicted(model: ShapeModel, landmarks: npt.NDArray[np.float32]) -> Array:
+def predicted(model: ShapeGraph, landmarks: npt.NDArray[np.float32]) -> Array:
     """[N, P, 6] control points of all shapes."""
     with torch.no_grad():
         return np.asarray(model(torch.from_numpy(landmarks))[0].numpy(), dtype=np.float64)
@@ -175,7 +175,7 @@ def main() -> int:
     rng = np.random.default_rng(options.seed)
     noise = rng.normal(0, 1, b.landmarks.shape) * options.noise * face_side(b.landmarks)[:, None, None]
     noisy = (b.landmarks + noise).astype(np.float32)
-    model = ShapeModel(sheet, fit_shapes(sheet, a, noise_L=np.full(len(landmarks), max(options.noise, 1e-4)))).eval()
+    model = ShapeGraph(sheet, fit_shapes(sheet, a, noise_L=np.full(len(landmarks), max(options.noise, 1e-4)))).eval()
     columns = {
         "fit, true landmarks": errors(sheet, predicted(model, b.landmarks), b, eyes),
         "fit, noisy landmarks": errors(sheet, predicted(model, noisy), b, eyes),

@@ -27,9 +27,9 @@ from PySide6.QtWidgets import QApplication, QWidget
 
 from rotopaint_ai.cli.demo import find_sample
 from rotopaint_ai.exchange import document as documents
-from rotopaint_ui.batch.queue import Shot, Status
+from rotopaint_ui.batch.queue import QueuedShot, Status
 from rotopaint_ui.engine.frame_cache import PLATE
-from rotopaint_ui.standalone.app import Window
+from rotopaint_ui.standalone.app import MainWindow
 
 SIZE = (1440, 900)
 WIDTH = 1120  # of a picture in the guide
@@ -39,7 +39,7 @@ PATIENCE_S = 180.0
 class Tour:
     """The window, the hand that moves the mouse, and the folder of pictures."""
 
-    def __init__(self, application: QApplication, window: Window, folder: Path) -> None:
+    def __init__(self, application: QApplication, window: MainWindow, folder: Path) -> None:
         self.application, self.window, self.folder = application, window, folder
         self.panel, self.session = window.panel, window.panel.session
         self.truth = documents.read(find_sample() / "truth.roto.json")
@@ -307,8 +307,10 @@ class Tour:
         preferences.tabs.setCurrentIndex(1)
         self.keep("16_shortcuts", preferences)
         preferences.close()
-        done = Shot("sq010_sh020", "plates", "/renders/sh020", status=Status.DONE, done=24, total=24, worst_px=7.4)
-        self.window.batch.add([done, Shot("sq010_sh030", "plates", "/renders/sh030")])
+        done = QueuedShot(
+            "sq010_sh020", "plates", "/renders/sh020", status=Status.DONE, done=24, total=24, worst_px=7.4
+        )
+        self.window.batch.add([done, QueuedShot("sq010_sh030", "plates", "/renders/sh030")])
         self.window.show_batch()
         self.keep("17_batch", self.window.batch)
 
@@ -321,7 +323,7 @@ def main() -> int:
     os.environ["ROTOPAINT_PREFERENCES"] = str(own / "preferences.json")
     application = QApplication(["rotopaint"])
     application.setStyle("Fusion")
-    window = Window()
+    window = MainWindow()
     window.resize(*SIZE)
     window.move(20, 20)
     window.show()

@@ -52,7 +52,7 @@ _SETTINGS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Shot:
+class JobShot:
     """One plate of a show: its job, how many frames a task paints, and how often a failed task is tried again.
 
     `places` are the job's paths as the file has them: every machine reads those alike, wherever it sees the file.
@@ -74,11 +74,11 @@ class Show:
 
     path: Path
     out: Path
-    shots: tuple[Shot, ...] = field(default_factory=tuple)
+    shots: tuple[JobShot, ...] = field(default_factory=tuple)
     names: tuple[str, ...] = field(default_factory=tuple)
     refused: Mapping[str, str] = field(default_factory=dict)
 
-    def shot(self, name: str) -> Shot:
+    def shot(self, name: str) -> JobShot:
         """A shot by its name. Raises UsageError for one that is not in the file, or is refused."""
         for shot in self.shots:
             if shot.name == name:
@@ -148,7 +148,7 @@ def _known(content: Mapping[str, Any], names: tuple[str, ...], where: str) -> No
             raise UsageError(f"{where}: '{name}' is no setting; {hint}")
 
 
-def _shot(row: Any, defaults: Mapping[str, Any], path: Path, out: Path) -> Shot:
+def _shot(row: Any, defaults: Mapping[str, Any], path: Path, out: Path) -> JobShot:
     given = _mapping(row, f"{path.name}: a shot")
     name = _name(given.get("name"), path)
     where = f"{path.name}: {name}"
@@ -161,7 +161,7 @@ def _shot(row: Any, defaults: Mapping[str, Any], path: Path, out: Path) -> Shot:
         raise UsageError(f"{where}: chunk 0: wanted how many frames one task paints")
     job = _job(name, settings, where, path.parent, out / name)
     places = {word: settings[word] for word in _PLACES if isinstance(settings.get(word), str)}
-    return Shot(name, job, chunk, retries, places)
+    return JobShot(name, job, chunk, retries, places)
 
 
 def _name(name: Any, path: Path) -> str:
@@ -236,7 +236,7 @@ def _crops_of(name: str, project: object) -> list[str]:
     return list(crops)
 
 
-def _once(names: Sequence[str], shots: Sequence[Shot], path: Path) -> None:
+def _once(names: Sequence[str], shots: Sequence[JobShot], path: Path) -> None:
     seen: set[str] = set()
     owners: dict[str, str] = {}  # the file that a project is -> the shot that it is of
     for name in names:

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from rotopaint_ai.batch.tasks import Task
+from rotopaint_ai.batch.tasks import BatchTask
 from rotopaint_ai.batch.written import is_there
 from rotopaint_ai.files import write_json
 
@@ -36,7 +36,7 @@ class Ledger:
     folder: Path
     lease_s: float = LEASE_S
 
-    def claim(self, task: Task) -> Claim | None:
+    def claim(self, task: BatchTask) -> Claim | None:
         """Take a task; None where it is done, or another worker is at it."""
         self._drop_stale(task)
         token = secrets.token_hex(8)
@@ -55,50 +55,50 @@ class Ledger:
             return None
         return claim
 
-    def holder(self, task: Task) -> str | None:
+    def holder(self, task: BatchTask) -> str | None:
         """The name of the worker that is at a task."""
         content = _read(self._path(task, "claim"))
         return None if content is None else str(content.get("worker", "a worker"))
 
-    def is_done(self, task: Task) -> bool:
+    def is_done(self, task: BatchTask) -> bool:
         """Whether a task is done, for the job as it is now, and what it wrote is still there."""
         content = _read(self._path(task, "done"))
         return content is not None and content.get("fingerprint") == task.fingerprint and is_there(task, content)
 
-    def finish(self, task: Task, facts: Mapping[str, Any]) -> None:
+    def finish(self, task: BatchTask, facts: Mapping[str, Any]) -> None:
         """Note that a task is done."""
         write_json(self._path(task, "done"), {"fingerprint": task.fingerprint, "worker": worker_name(), **facts})
         self._path(task, "failed").unlink(missing_ok=True)
 
-    def facts(self, task: Task) -> Mapping[str, Any]:
+    def facts(self, task: BatchTask) -> Mapping[str, Any]:
         """What was noted of a task that is done; empty where it is not."""
         return (_read(self._path(task, "done")) or {}) if self.is_done(task) else {}
 
-    def fail(self, task: Task, message: str) -> int:
+    def fail(self, task: BatchTask, message: str) -> int:
         """Note a failed attempt; returns how many there were."""
         reasons = [*self.failures(task), message]
         write_json(self._path(task, "failed"), {"fingerprint": task.fingerprint, "reasons": reasons})
         return len(reasons)
 
-    def failures(self, task: Task) -> list[str]:
+    def failures(self, task: BatchTask) -> list[str]:
         """The reasons of the failed attempts at a task, for the job as it is now."""
         content = _read(self._path(task, "failed")) or {}
         return list(content.get("reasons", [])) if content.get("fingerprint") == task.fingerprint else []
 
-    def forgive(self, task: Task) -> None:
+    def forgive(self, task: BatchTask) -> None:
         """Forget failed attempts: somebody has put the cause right."""
         self._path(task, "failed").unlink(missing_ok=True)
 
-    def has_given_up(self, task: Task) -> bool:
+    def has_given_up(self, task: BatchTask) -> bool:
         """Whether a task has failed as often as its shot allows."""
         return self.verdict(task) is not None
 
-    def verdict(self, task: Task) -> str | None:
+    def verdict(self, task: BatchTask) -> str | None:
         """Why a task was given up, one look at a file that others may delete meanwhile; None where it was not."""
         reasons = self.failures(task)
         return reasons[-1] if len(reasons) > task.shot.retries else None
 
-    def _drop_stale(self, task: Task) -> None:
+    def _drop_stale(self, task: BatchTask) -> None:
         path = self._path(task, "claim")
         try:
             silent_s = self._now() - path.stat().st_mtime
@@ -122,7 +122,7 @@ class Ledger:
         finally:
             probe.unlink(missing_ok=True)
 
-    def _path(self, task: Task, suffix: str) -> Path:
+    def _path(self, task: BatchTask, suffix: str) -> Path:
         return self.folder / f"{task.key}.{suffix}"
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from rotopaint_ai.batch.jobs_file import Show
-from rotopaint_ai.batch.tasks import Task
+from rotopaint_ai.batch.tasks import BatchTask
 from rotopaint_ai.batch.work import Planned
 from rotopaint_ai.errors import UsageError
 from rotopaint_ai.files import write_text
@@ -54,7 +54,7 @@ def _relative(jobs: Path, template: Path) -> str:
     return relative
 
 
-def _template(show: Show, tasks: Sequence[Task], jobs: str, chunked: bool) -> dict[str, Any]:
+def _template(show: Show, tasks: Sequence[BatchTask], jobs: str, chunked: bool) -> dict[str, Any]:
     shots = list(dict.fromkeys(task.shot.name for task in tasks))
     pieces = [task for task in tasks if task.kind == "paint"]
     paint = _chunked(pieces) if chunked else [_listed(pieces)]
@@ -81,13 +81,13 @@ def _template(show: Show, tasks: Sequence[Task], jobs: str, chunked: bool) -> di
     }
 
 
-def _listed(pieces: Sequence[Task]) -> dict[str, Any]:
+def _listed(pieces: Sequence[BatchTask]) -> dict[str, Any]:
     """One step for all shots' ranges."""
     ranges = {"Shot": [task.shot.name for task in pieces], "Frames": [str(task.frames) for task in pieces]}
     return _step("Paint", ranges, ["Track"])
 
 
-def _chunked(pieces: Sequence[Task]) -> list[dict[str, Any]]:
+def _chunked(pieces: Sequence[BatchTask]) -> list[dict[str, Any]]:
     """A step for each shot, whose frames are a range to be divided into chunks of about the shot's size."""
     steps = []
     for number, shot in enumerate(dict.fromkeys(task.shot for task in pieces), 1):

@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 from markupsafe import Markup
 
-from rotopaint_ai.batch.jobs_file import Shot, Show
+from rotopaint_ai.batch.jobs_file import JobShot, Show
 from rotopaint_ai.batch.work import Planned
 from rotopaint_ai.files import write_json, write_text
 from rotopaint_ai.frames import summarise
@@ -77,7 +77,7 @@ def _summary(name: str, show: Show, planned: Planned) -> ShotSummary:
     return _shot(show.shot(name), show, planned)
 
 
-def _shot(shot: Shot, show: Show, planned: Planned) -> ShotSummary:
+def _shot(shot: JobShot, show: Show, planned: Planned) -> ShotSummary:
     ledger = planned.board.ledger
     tasks = [task for task in planned.board.tasks if task.shot.name == shot.name]
     seconds = sum(float(ledger.facts(task).get("seconds", 0.0)) for task in tasks)

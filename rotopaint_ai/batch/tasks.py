@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from rotopaint_ai import __version__
-from rotopaint_ai.batch.jobs_file import Shot
+from rotopaint_ai.batch.jobs_file import JobShot
 from rotopaint_ai.crops import CropKeys
 from rotopaint_ai.frames import FrameRange, summarise
 from rotopaint_ai.inference.pack import Pack, load_pack
@@ -23,10 +23,10 @@ _NOT_DECIDING = ("out", "threads", "resume")  # of a job's fields; its paths cou
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class BatchTask:
     """A piece of a shot that one process does at a time. `needs` are the keys of tasks that must be done before."""
 
-    shot: Shot
+    shot: JobShot
     kind: Kind
     frames: FrameRange | None = None
     needs: tuple[str, ...] = ()
@@ -50,7 +50,7 @@ class Task:
         return _digest(facts)
 
 
-def tasks_of(shot: Shot, open_pack: Callable[[str | None], Pack] = load_pack) -> tuple[Task, ...]:
+def tasks_of(shot: JobShot, open_pack: Callable[[str | None], Pack] = load_pack) -> tuple[BatchTask, ...]:
     """The tasks of a shot, in an order in which they can be done.
 
     Raises: RotopaintError for what cannot be done whoever tries: its plates, pack, project, crop or formats.
@@ -63,9 +63,11 @@ def tasks_of(shot: Shot, open_pack: Callable[[str | None], Pack] = load_pack) ->
         CropKeys.parse(job.crops, first_frame=frames[0])
         given = _digest([summarise(frames), _print(plate, frames), dict(open_pack(job.model).card["files"])])
     build = _digest([__version__, code_digest()])
-    track = Task(shot, "track", given=given, build=build)
-    paint = tuple(Task(shot, "paint", piece, (track.key,), work, given, build) for piece in chunks(frames, shot.chunk))
-    return (track, *paint, Task(shot, "gather", None, tuple(task.key for task in paint), work, given))
+    track = BatchTask(shot, "track", given=given, build=build)
+    paint = tuple(
+        BatchTask(shot, "paint", piece, (track.key,), work, given, build) for piece in chunks(frames, shot.chunk)
+    )
+    return (track, *paint, BatchTask(shot, "gather", None, tuple(task.key for task in paint), work, given))
 
 
 def _print(plate: Plate, frames: Sequence[int]) -> str:
@@ -78,7 +80,7 @@ def _digest(facts: Any) -> str:
     return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:16]
 
 
-def asked_for(tasks: Sequence[Task], shot: str, kind: str, frames: FrameRange | None) -> list[Task] | None:
+def asked_for(tasks: Sequence[BatchTask], shot: str, kind: str, frames: FrameRange | None) -> list[BatchTask] | None:
     """The tasks that a farm asks for; None where the shot has none such.
 
     A farm may divide frames as it likes: a range stands for the paint tasks that begin in it, so that ranges that are

@@ -10,7 +10,7 @@ from typing import Any
 
 from rotopaint_ai.batch.jobs_file import Show
 from rotopaint_ai.batch.ledger import Claim, Ledger
-from rotopaint_ai.batch.tasks import Kind, Task, tasks_of
+from rotopaint_ai.batch.tasks import BatchTask, Kind, tasks_of
 from rotopaint_ai.batch.written import written_by
 from rotopaint_ai.errors import CancelledError, RotopaintError, UsageError
 from rotopaint_ai.inference.pack import load_pack
@@ -22,17 +22,17 @@ LEDGER = ".rotopaint/tasks"
 BEFORE: Mapping[Kind, tuple[Kind, ...]] = {"track": (), "paint": ("track",), "gather": ("track", "paint")}
 
 
-Do = Callable[[Task, Sink, Cancel], Mapping[str, Any]]
+Do = Callable[[BatchTask, Sink, Cancel], Mapping[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
 class Board:
     """The tasks of a show beside the ledger. What is done stays done, and is not looked up again."""
 
-    tasks: tuple[Task, ...]
+    tasks: tuple[BatchTask, ...]
     ledger: Ledger
-    _by_key: dict[str, Task] = field(init=False, default_factory=dict)
-    _last: dict[str, Task] = field(init=False, default_factory=dict)  # of each shot, the task that ends it
+    _by_key: dict[str, BatchTask] = field(init=False, default_factory=dict)
+    _last: dict[str, BatchTask] = field(init=False, default_factory=dict)  # of each shot, the task that ends it
     _done: set[str] = field(init=False, default_factory=set)
 
     def __post_init__(self) -> None:
@@ -47,7 +47,7 @@ class Board:
                 self._done.add(key)
         return key in self._done
 
-    def ready(self) -> Iterator[Task]:
+    def ready(self) -> Iterator[BatchTask]:
         """Tasks that nothing keeps from being done but, perhaps, another worker."""
         for task in self.tasks:
             if not self.is_done(task.key) and all(map(self.is_done, task.needs)) and not self.ledger.has_given_up(task):
@@ -76,7 +76,7 @@ class Planned:
 
 def plan_show(show: Show, only: str | None = None) -> Planned:
     """Find the frames of every shot, or of one; one that cannot be begun does not keep the others from being done."""
-    tasks: list[Task] = []
+    tasks: list[BatchTask] = []
     refused = dict(show.refused)
     open_pack = cache(load_pack)
     for shot in show.shots if only is None else [show.shot(only)]:
@@ -96,7 +96,7 @@ def work(board: Board, sink: Sink, cancel: Cancel, do: Do | None = None) -> None
             time.sleep(POLL_S)  # others are at all that could be done now
 
 
-def do_one(task: Task, board: Board, sink: Sink, cancel: Cancel, do: Do | None = None) -> str | None:
+def do_one(task: BatchTask, board: Board, sink: Sink, cancel: Cancel, do: Do | None = None) -> str | None:
     """Do one task that a farm chose, as often as its shot allows; returns why it could not be done.
 
     Where another worker is at it, waits until that one is done, or is silent: a farm that has lost a machine asks at
@@ -120,7 +120,7 @@ def do_one(task: Task, board: Board, sink: Sink, cancel: Cancel, do: Do | None =
     return None
 
 
-def given_up(task: Task, board: Board) -> str | None:
+def given_up(task: BatchTask, board: Board) -> str | None:
     """Why a task that a farm asks for cannot be done: something of its shot that it waits for has failed for good."""
     for other in board.tasks:
         if other.shot.name != task.shot.name or other.kind not in BEFORE[task.kind]:
@@ -131,14 +131,14 @@ def given_up(task: Task, board: Board) -> str | None:
     return None
 
 
-def _tell_holder(task: Task, ledger: Ledger, sink: Sink, last_holder: str | None) -> str | None:
+def _tell_holder(task: BatchTask, ledger: Ledger, sink: Sink, last_holder: str | None) -> str | None:
     holder = ledger.holder(task)
     if holder is not None and holder != last_holder:
         sink(warning(f"{task.key}: {holder} is at it; waiting until that is done, or silent for {ledger.lease_s:g} s"))
     return holder or last_holder
 
 
-def perform_task(task: Task, sink: Sink, cancel: Cancel) -> Mapping[str, Any]:
+def perform_task(task: BatchTask, sink: Sink, cancel: Cancel) -> Mapping[str, Any]:
     """Do a task; returns what the ledger should know of it."""
     began = time.monotonic()
     failed: Mapping[int, str] = {}
@@ -160,7 +160,7 @@ def perform_task(task: Task, sink: Sink, cancel: Cancel) -> Mapping[str, Any]:
     }
 
 
-def _try(task: Task, ledger: Ledger, sink: Sink, cancel: Cancel, do: Do) -> bool:
+def _try(task: BatchTask, ledger: Ledger, sink: Sink, cancel: Cancel, do: Do) -> bool:
     """Do a task if it can be had; returns whether."""
     claim = ledger.claim(task)
     if claim is None:
@@ -169,7 +169,7 @@ def _try(task: Task, ledger: Ledger, sink: Sink, cancel: Cancel, do: Do) -> bool
     return True
 
 
-def _under_claim(task: Task, claim: Claim, ledger: Ledger, sink: Sink, cancel: Cancel, do: Do) -> None:
+def _under_claim(task: BatchTask, claim: Claim, ledger: Ledger, sink: Sink, cancel: Cancel, do: Do) -> None:
     mine = Cancel()
     claim.beat(mine.request)
     try:
@@ -195,7 +195,7 @@ def _message(error: Exception) -> str:
     return " ".join(str(error).split())
 
 
-def _note(task: Task, facts: Mapping[str, Any], ledger: Ledger) -> None:
+def _note(task: BatchTask, facts: Mapping[str, Any], ledger: Ledger) -> None:
     """Done - or, where frames failed, another attempt, until the shot's patience is at its end."""
     if facts["failed"] and task.kind == "paint":
         n = ledger.fail(task, next(iter(facts["failed"].values())))
@@ -204,7 +204,7 @@ def _note(task: Task, facts: Mapping[str, Any], ledger: Ledger) -> None:
     ledger.finish(task, facts)
 
 
-def _marked(sink: Sink, task: Task) -> Sink:
+def _marked(sink: Sink, task: BatchTask) -> Sink:
     """A sink that says which shot and task an event belongs to."""
 
     def tell(event: Event) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from rotopaint_ai.batch.tasks import Task
+from rotopaint_ai.batch.tasks import BatchTask
 from rotopaint_ai.pipeline.out_folder import FOLDER
 from rotopaint_ai.pipeline.record_store import read_journal
 from rotopaint_ai.pipeline.run_state import CHUNKS
@@ -19,7 +19,7 @@ from rotopaint_ai.pipeline.split import NOTE
 COUNTED = ("matte", "clean")
 
 
-def written_by(task: Task) -> dict[str, Any]:
+def written_by(task: BatchTask) -> dict[str, Any]:
     """What to note of a task that was just done: `wrote`, paths in the shot's folder, and how many `files` it has."""
     out = Path(task.shot.job.out)
     if task.kind == "track":
@@ -31,7 +31,7 @@ def written_by(task: Task) -> dict[str, Any]:
     return {"wrote": [journal, *(name for record in read_journal(out / journal) for name in record.outputs)]}
 
 
-def is_there(task: Task, noted: Mapping[str, Any]) -> bool:
+def is_there(task: BatchTask, noted: Mapping[str, Any]) -> bool:
     """Whether what was noted of a task is still on the disk. More files than there were do no harm."""
     out = Path(task.shot.job.out)
     return all((out / name).exists() for name in noted.get("wrote", ())) and all(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rotopaint_ai.bench.clean_cases import Case
-    from rotopaint_ai.bench.clean_page import Shown
+    from rotopaint_ai.bench.clean_page import ReportPictures
 
 STAGE_SEEDS = (4107, 4108)  # characters of the stage that no training has seen
 
@@ -99,7 +99,7 @@ def _methods(arguments: argparse.Namespace) -> Sequence[str]:
     return arguments.methods or METHODS
 
 
-def _measure(case: Case, arguments: argparse.Namespace) -> tuple[dict[str, Any], Shown, dict[str, str]]:
+def _measure(case: Case, arguments: argparse.Namespace) -> tuple[dict[str, Any], ReportPictures, dict[str, str]]:
     """One case: its content, its pictures, and the peers that were not asked."""
     from rotopaint_ai.bench import clean_ours, clean_page, clean_peers
     from rotopaint_ai.bench.clean_score import left_windows, score
@@ -128,7 +128,11 @@ def _measure(case: Case, arguments: argparse.Namespace) -> tuple[dict[str, Any],
         judged = "auto" if "auto" in ours else next(iter(ours))
         left = left_windows(case, ours[judged].lights)
         pictures += clean_page.worst_pictures(case, ours[judged].lights, left)
-    return content, clean_page.Shown(case.name, pictures), {e.name: e.refused for e in asked if e.refused is not None}
+    return (
+        content,
+        clean_page.ReportPictures(case.name, pictures),
+        {e.name: e.refused for e in asked if e.refused is not None},
+    )
 
 
 def _rounded(scores: Any) -> dict[str, Any]:

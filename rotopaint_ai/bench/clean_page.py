@@ -38,7 +38,7 @@ _COLUMNS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class ReportPictures:
     """Pictures of one case: (title, PNG bytes) in the order they are shown."""
 
     case: str
@@ -91,7 +91,7 @@ def _png(light: Array) -> bytes:
     return bytes(cv2.imencode(".png", np.ascontiguousarray(large[..., ::-1]))[1])
 
 
-def render(result: Mapping[str, Any], shown: Sequence[Shown]) -> str:
+def render(result: Mapping[str, Any], shown: Sequence[ReportPictures]) -> str:
     """The page as text; nothing on it comes from elsewhere."""
     by_case = {each.case: each for each in shown}
     parts = [_case(case, by_case.get(case["case"])) for case in result["cases"]]
@@ -107,7 +107,7 @@ def render(result: Mapping[str, Any], shown: Sequence[Shown]) -> str:
     )
 
 
-def _case(case: Mapping[str, Any], shown: Shown | None) -> str:
+def _case(case: Mapping[str, Any], shown: ReportPictures | None) -> str:
     heads = "".join(f"<th>{title}</th>" for _, title, _ in _COLUMNS)
     best = max(case["methods"], key=lambda name: case["methods"][name]["psnr_db"] if name != "untouched" else 0.0)
     rows = "".join(_row(name, scores, name == best) for name, scores in case["methods"].items())

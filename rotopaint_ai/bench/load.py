@@ -22,7 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def measure(arguments: argparse.Namespace) -> dict[str, Any]:
     """Encode one shot in every way, load it in every way that is installed, and return the rates as JSON values."""
-    from rotopaint_ai.bench.loading.measure import Settings, measure_all
+    from rotopaint_ai.bench.loading.measure import LoadingSettings, measure_all
     from rotopaint_ai.errors import UsageError
     from rotopaint_ai.training.trainer.allocator import start_again
 
@@ -30,7 +30,7 @@ def measure(arguments: argparse.Namespace) -> dict[str, Any]:
     if min(numbers) < 1 or arguments.frames < 32 or arguments.size % 16:
         raise UsageError("bench load: wanted 32 frames or more, a size that 16 divides, and counts from 1")
     start_again()  # both sides with the memory settings that training has
-    settings = Settings(*numbers, _texts(arguments.sources), _texts(arguments.readers))
+    settings = LoadingSettings(*numbers, _texts(arguments.sources), _texts(arguments.readers))
     with tempfile.TemporaryDirectory(dir=arguments.work, prefix="rotopaint-load-") as scratch:
         return measure_all(Path(scratch), settings)
 

@@ -28,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def measure(arguments: argparse.Namespace) -> dict[str, Any]:
     """Measure in turns, and return the rates as JSON values. Raises UsageError for absurd numbers; TrainingError."""
-    from rotopaint_ai.bench.training.measure import Settings, measure_all
+    from rotopaint_ai.bench.training.measure import TrainingSettings, measure_all
     from rotopaint_ai.cli.shared import needs_training
     from rotopaint_ai.errors import UsageError
 
@@ -43,7 +43,7 @@ def measure(arguments: argparse.Namespace) -> dict[str, Any]:
     if arguments.datasets:
         content["race"] = _race(arguments)
     if arguments.rounds >= 1:
-        content |= measure_all(Settings(*numbers, tuple(ranks)))
+        content |= measure_all(TrainingSettings(*numbers, tuple(ranks)))
     return content
 
 

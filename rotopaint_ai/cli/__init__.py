@@ -33,7 +33,7 @@ COMMANDS = {
 }
 
 
-class Command(Protocol):
+class CommandModule(Protocol):
     """What each command's module offers."""
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
@@ -90,7 +90,7 @@ def _dispatch(words: list[str]) -> int:
     name = words[0] if words else ""
     if name not in COMMANDS:
         return _top_level(words)
-    command: Command = import_module(f"rotopaint_ai.cli.{name}")  # type: ignore[assignment]
+    command: CommandModule = import_module(f"rotopaint_ai.cli.{name}")  # type: ignore[assignment]
     parser = Parser(prog=f"rotopaint {name}", description=COMMANDS[name].capitalize() + ".", allow_abbrev=False)
     command.add_arguments(parser)
     return command.execute(parser.parse_args(words[1:]))

@@ -16,7 +16,7 @@ from rotopaint_ai.jobs import Cancel, Sink
 
 if TYPE_CHECKING:
     from rotopaint_ai.batch.jobs_file import Show
-    from rotopaint_ai.batch.tasks import Task
+    from rotopaint_ai.batch.tasks import BatchTask
     from rotopaint_ai.batch.work import Board, Planned
 
 KINDS = ("track", "paint", "gather", "summary")
@@ -124,7 +124,7 @@ def _one_task(show: Show, planned: Planned, arguments: argparse.Namespace) -> in
     return code
 
 
-def _asked(show: Show, planned: Planned, arguments: argparse.Namespace) -> list[Task]:
+def _asked(show: Show, planned: Planned, arguments: argparse.Namespace) -> list[BatchTask]:
     from rotopaint_ai.batch.tasks import asked_for
     from rotopaint_ai.frames import FrameRange
 
@@ -180,7 +180,7 @@ def _board(planned: Planned, arguments: argparse.Namespace) -> Board:
     return Board(tasks, planned.board.ledger)
 
 
-def _perform(task: Task, sink: Sink, cancel: Cancel) -> Mapping[str, Any]:
+def _perform(task: BatchTask, sink: Sink, cancel: Cancel) -> Mapping[str, Any]:
     """Do a task; what nobody has foreseen ends its shot and not the show, and is kept for the people who mend it."""
     from rotopaint_ai.batch.work import perform_task
 

@@ -22,7 +22,7 @@ from rotopaint_ai.inference.pack import (
     Pack,
     fill_channels,
 )
-from rotopaint_ai.inference.session import Session, open_session, read_signature
+from rotopaint_ai.inference.session import ModelSession, open_session, read_signature
 
 Array = npt.NDArray[np.float32]
 
@@ -35,7 +35,7 @@ class Detection(NamedTuple):
     visible_NL: Array
 
 
-class Prediction(NamedTuple):
+class ShapePrediction(NamedTuple):
     """Control points of all shapes (frame of the landmarks), and seam widths where the model gives them."""
 
     points_NPK: Array
@@ -46,7 +46,7 @@ class Prediction(NamedTuple):
 class LandmarkModel:
     """`detect(crops)`: float32 (N,S,S,3), display-referred RGB 0..1, to a Detection."""
 
-    session: Session
+    session: ModelSession
     input_size: int
 
     def __call__(self, crops: Array) -> Detection:
@@ -57,19 +57,19 @@ class LandmarkModel:
 class ShapeModel:
     """`predict(landmarks)`: float32 (N,L,2) in plate space to control points (N,P,6) in plate space, and widths."""
 
-    session: Session
+    session: ModelSession
 
-    def __call__(self, landmarks_NLC: Array) -> Prediction:
+    def __call__(self, landmarks_NLC: Array) -> ShapePrediction:
         names = ("points", "width") if "width" in self.session.signature.outputs else ("points",)
         points, *width = _in_batches(self.session, "landmarks", names, landmarks_NLC)
-        return Prediction(points, width[0] if width else None)
+        return ShapePrediction(points, width[0] if width else None)
 
 
 @dataclass(frozen=True, slots=True)
 class SeamModel:
     """`find_seams(strips)`: float32 (N,T,D,3) to logits (N,T/2,D+1), the `Evidence` of seams/placement.py."""
 
-    session: Session
+    session: ModelSession
 
     def __call__(self, strips: Array) -> Array:
         return self.session.run(("logits",), {"strip": np.ascontiguousarray(strips, dtype=np.float32)})[0]
@@ -82,7 +82,7 @@ class FillModel:
     n_channels: how many of the 12 the file takes, the first ones.
     """
 
-    session: Session
+    session: ModelSession
     n_channels: int
 
     def __call__(self, strips: Array) -> Array:
@@ -94,7 +94,7 @@ class FillModel:
 class FaceModel:
     """`find(pictures)`: float32 (N,H,W,3) to boxes, scores, masks, keypoints; the `FindFaces` of landmarks/faces.py."""
 
-    session: Session
+    session: ModelSession
 
     @property
     def size(self) -> tuple[int, int]:
@@ -111,10 +111,10 @@ class FaceModel:
 
 
 @dataclass(frozen=True, slots=True)
-class OpinionModel:
+class MatteCheckModel:
     """`opine(crops)`: float32 (N,S,S,3) to the probability of a seam (N,S,S), the `Opine` of seams/agreement.py."""
 
-    session: Session
+    session: ModelSession
 
     @property
     def size_px(self) -> int:
@@ -136,12 +136,12 @@ class Models:
     predict_shapes: ShapeModel
     find_seams: SeamModel | None = None
     fill: FillModel | None = None
-    opine: OpinionModel | None = None
+    opine: MatteCheckModel | None = None
 
     def close(self) -> None:
         """Give back the models' memory; what is known of them stays."""
         for model in (self.detect, self.predict_shapes, self.find_seams, self.fill, self.opine):
-            if isinstance(session := getattr(model, "session", None), Session):
+            if isinstance(session := getattr(model, "session", None), ModelSession):
                 session.close()
 
     @property
@@ -197,12 +197,12 @@ def open_detector(pack: Pack, *, threads: int = 1) -> FaceModel | None:
     return FaceModel(open_session(pack.detector_path, device="cpu", threads=threads, example=example))
 
 
-def open_opinion(pack: Pack) -> OpinionModel | None:
+def open_opinion(pack: Pack) -> MatteCheckModel | None:
     """A pack's second opinion, where it has one, on one thread of the CPU. Raises as `open_models`."""
     if pack.matte_path is None:
         return None
     example = {"crop": _grey(pack.matte_path, "crop")}
-    return OpinionModel(open_session(pack.matte_path, device="cpu", threads=1, example=example))
+    return MatteCheckModel(open_session(pack.matte_path, device="cpu", threads=1, example=example))
 
 
 def _grey(path: Path, name: str) -> npt.NDArray[np.float32]:
@@ -225,7 +225,7 @@ def _check(name: str, got: Array, wanted: tuple[int, ...]) -> None:
         raise PackError(f"{name}: gives {list(got.shape)} for one frame; wanted {list(wanted)} by the sheet")
 
 
-def _in_batches(session: Session, name: str, outputs: tuple[str, ...], values: Array) -> list[Array]:
+def _in_batches(session: ModelSession, name: str, outputs: tuple[str, ...], values: Array) -> list[Array]:
     """Run a model whose batch size may be fixed, joining the parts; a part that is too short is filled up."""
     batch = session.signature.inputs[name].shape[0]
     if not isinstance(batch, int) or batch == len(values):
@@ -234,7 +234,7 @@ def _in_batches(session: Session, name: str, outputs: tuple[str, ...], values: A
     return [np.concatenate(column) for column in zip(*parts)]
 
 
-def _run_filled(session: Session, name: str, outputs: tuple[str, ...], part: Array, batch: int) -> list[Array]:
+def _run_filled(session: ModelSession, name: str, outputs: tuple[str, ...], part: Array, batch: int) -> list[Array]:
     filled = np.concatenate([part, np.repeat(part[-1:], batch - len(part), axis=0)])
     inputs: Mapping[str, Array] = {name: np.ascontiguousarray(filled, dtype=np.float32)}
     return [output[: len(part)] for output in session.run(outputs, inputs)]

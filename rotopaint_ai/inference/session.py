@@ -59,7 +59,7 @@ class Signature:
 
 
 @dataclass(slots=True)
-class Session:
+class ModelSession:
     """An open model on a device that has been seen to work.
 
     `device` and `provider` say what ran; `note` says it to a person, and why where it is not what one might expect.
@@ -115,7 +115,7 @@ def read_signature(path: Path) -> Signature:
 
 def open_session(
     path: Path, *, device: str = "auto", threads: int = 0, spinning: bool = False, example: Mapping[str, Array]
-) -> Session:
+) -> ModelSession:
     """Open a model on a device and prove it by running `example` once.
 
     `device` is one of DEVICES; `auto` takes the first GPU provider that really runs, else the CPU, and says which in
@@ -153,7 +153,7 @@ def _open_on(
     refusals: Sequence[str],
     *,
     asked: str,
-) -> Session:
+) -> ModelSession:
     provider, package = PROVIDERS[name]
     if not _installed([name]):
         raise DeviceError(
@@ -170,7 +170,7 @@ def _open_on(
     share = 1.0 if name == "cpu" else _share_on(path, name, threads, example)
     if share == 0.0:
         raise DeviceError(f"device {name}: {path.name} fell back to the CPU in every node; use --device cpu")
-    opened = Session(path, name, provider, _note(name, share, refusals, asked), _signature(session), session.run)
+    opened = ModelSession(path, name, provider, _note(name, share, refusals, asked), _signature(session), session.run)
     opened.run(list(opened.signature.outputs), example)
     opened._times_ms.clear()  # the first call pays for memory and kernel choice
     return opened

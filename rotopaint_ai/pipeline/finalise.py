@@ -218,7 +218,7 @@ Row = Sequence[float]
 _UNSEEN = (nan, nan, nan)
 
 
-class Packed(Mapping[int, V], Generic[V]):
+class PackedValues(Mapping[int, V], Generic[V]):
     """Values by frame, in ascending order of frames; each is made of its numbers when it is asked for."""
 
     def __init__(self, make: Callable[[list[float]], V]) -> None:
@@ -254,7 +254,7 @@ class Packed(Mapping[int, V], Generic[V]):
         return frame in self._row
 
 
-class PackedKeys(Packed[Key]):
+class PackedKeys(PackedValues[Key]):
     """A shape's keys, from rows of six numbers."""
 
     def __init__(self) -> None:
@@ -265,7 +265,7 @@ class PackedKeys(Packed[Key]):
         self.add(frame, [number for row in rows for number in row])
 
 
-class PackedLandmarks(Packed[tuple[Landmark | None, ...]]):
+class PackedLandmarks(PackedValues[tuple[Landmark | None, ...]]):
     """Landmarks, from rows of three numbers; None where one is not seen."""
 
     def __init__(self) -> None:

@@ -20,7 +20,7 @@ from rotopaint_ai.pipeline.clock import Times, timed
 from rotopaint_ai.pipeline.out_folder import FOLDER
 from rotopaint_ai.pipeline.paint_settings import Paint, Paints
 from rotopaint_ai.pipeline.pictures import draw_pictures
-from rotopaint_ai.pipeline.record_store import FrameRecord, PointRow, Source, Stations, Status
+from rotopaint_ai.pipeline.record_store import FrameRecord, PointRow, SourceFile, Stations, Status
 from rotopaint_ai.pipeline.render_frame import (
     Format,
     Mattes,
@@ -37,7 +37,7 @@ from rotopaint_ai.plates.plate import Frame, Plate, fingerprint
 from rotopaint_ai.plates.plate_window import Area
 from rotopaint_ai.seams.learned import FillModel
 from rotopaint_ai.seams.strokes import Strokes
-from rotopaint_ai.seams.visibility import Seen
+from rotopaint_ai.seams.visibility import Visibility
 from rotopaint_ai.shapes.rasterise import Region
 from rotopaint_ai.shapes.roto import ControlPoint, Key, RotoShape
 from rotopaint_ai.sheet import Sheet
@@ -141,7 +141,7 @@ class FrameProcessor:
     paints: Mapping[str, Paint] = field(default_factory=dict)
     strokes: Mapping[int, Strokes] = field(default_factory=dict)
     holds: HoldCache = field(default_factory=HoldCache)
-    sources: dict[int, Source] = field(default_factory=dict)  # of frames in work
+    sources: dict[int, SourceFile] = field(default_factory=dict)  # of frames in work
     agreed: Callable[[Frame, Crop, Region], float | None] | None = None  # the second opinion, asked of new exposures
 
     @classmethod
@@ -196,7 +196,7 @@ class FrameProcessor:
             stream.write(f"frame {frame}\n{text}\n")
         return path
 
-    def source(self, frame: int) -> Source | None:
+    def source(self, frame: int) -> SourceFile | None:
         """How the frame's file looked when it was read; as it looks now where it could not be read."""
         return self.sources.pop(frame, None) or source_of(self.plate, frame)
 
@@ -276,14 +276,14 @@ class FrameProcessor:
         ]
 
 
-def source_of(plate: Plate, frame: int) -> Source | None:
+def source_of(plate: Plate, frame: int) -> SourceFile | None:
     """How a frame's file looks on disk now, its content left out; None where it is not there."""
     try:
         path = plate.path_of(frame)
         facts = path.stat()
     except (PlateError, OSError):
         return None
-    return Source(path.name, facts.st_size, facts.st_mtime_ns)
+    return SourceFile(path.name, facts.st_size, facts.st_mtime_ns)
 
 
 def changed_plates(plate: Plate, records: Iterable[FrameRecord]) -> list[int]:
@@ -321,7 +321,7 @@ def tracked(frame: int, status: Status, settled: Settled) -> FrameRecord:
     )
 
 
-def _contrast(names: Sequence[str], before: Seen | None, after: Seen | None) -> dict[str, list[Stations]]:
+def _contrast(names: Sequence[str], before: Visibility | None, after: Visibility | None) -> dict[str, list[Stations]]:
     """Contrast along each seam before and, where it was painted, after."""
     rows = [seen.contrast for seen in (before, after) if seen is not None]
     return {name: [list(row[k]) for row in rows] for k, name in enumerate(names)}

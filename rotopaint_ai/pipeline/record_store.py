@@ -29,7 +29,7 @@ Stations = Sequence[float | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class SourceFile:
     """How a frame's file looked when it was read; a movie's frames all carry the movie's own size and time."""
 
     path: str
@@ -54,7 +54,7 @@ class FrameRecord:
 
     frame: int
     status: Status
-    source: Source | None = None
+    source: SourceFile | None = None
     message: str | None = None
     crop: tuple[float, float, float] | None = None
     hold: int | None = None
@@ -101,7 +101,7 @@ class FrameRecord:
         known = {item.name for item in fields(cls)}
         taken = {name: item for name, item in value.items() if name in known}
         if taken.get("source") is not None:
-            taken["source"] = Source(**taken["source"])
+            taken["source"] = SourceFile(**taken["source"])
         if taken.get("crop") is not None:
             taken["crop"] = tuple(taken["crop"])
         return cls(**taken)
@@ -232,4 +232,4 @@ def _packed(record: FrameRecord) -> bytes:
 def _unpacked(packed: bytes) -> FrameRecord:
     values = dict(zip(_NAMES, pickle.loads(zlib.decompress(packed)), strict=True))
     source_row = values.pop("source")
-    return FrameRecord(source=None if source_row is None else Source(*source_row), **values)
+    return FrameRecord(source=None if source_row is None else SourceFile(*source_row), **values)

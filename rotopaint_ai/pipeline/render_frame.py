@@ -29,7 +29,7 @@ from rotopaint_ai.seams import cleanplate
 from rotopaint_ai.seams.learned import FillModel
 from rotopaint_ai.seams.matte import seam_curves
 from rotopaint_ai.seams.ribbon import Curve
-from rotopaint_ai.seams.visibility import Seen, look, strength
+from rotopaint_ai.seams.visibility import Visibility, look, strength
 from rotopaint_ai.shapes.rasterise import Region, matte, union
 from rotopaint_ai.shapes.roto import RotoShape
 
@@ -107,7 +107,7 @@ class Seams:
     curves: tuple[Curve, ...]
     parts: tuple[Part, ...]
     names: tuple[str, ...] = ()
-    seen: Seen | None = None
+    seen: Visibility | None = None
 
     def filled(self, model: FillModel | None = None) -> Filled:
         """The region with the seams painted away, part by part.
@@ -134,7 +134,7 @@ class Seams:
             left = left * (np.float32(1.0) - np.minimum(cover, 1.0))
         return np.float32(1.0) - left
 
-    def look(self, rgb: Array) -> Seen:
+    def look(self, rgb: Array) -> Visibility:
         """How much the seams show in a version of the region."""
         return look(rgb, self.curves)
 

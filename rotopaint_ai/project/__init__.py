@@ -3,13 +3,13 @@
 from rotopaint_ai.project.corrections import CorrectedFrame, Corrections, corrections
 from rotopaint_ai.project.file import Done, Loaded, Project
 from rotopaint_ai.project.schema import SUFFIX
-from rotopaint_ai.project.state import Box, Mark, SeamSettings, Spread, State
+from rotopaint_ai.project.state import CropBox, Mark, SeamSettings, Spread, State
 
 __all__ = [
     "SUFFIX",
-    "Box",
     "CorrectedFrame",
     "Corrections",
+    "CropBox",
     "Done",
     "Loaded",
     "Mark",

@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any, Final, NamedTuple, get_args
 
-from rotopaint_ai.project.state import Box, SeamSettings, Spread, State
+from rotopaint_ai.project.state import CropBox, SeamSettings, Spread, State
 from rotopaint_ai.seams import strokes
 from rotopaint_ai.shapes.roto import (
     ControlPoint,
@@ -55,7 +55,7 @@ Tracks = Mapping[Track, Mapping[int, Any]]
 
 
 @dataclass(frozen=True, slots=True)
-class Head:
+class DocumentHead:
     """A document without its shapes' and landmarks' keys."""
 
     width: int
@@ -148,7 +148,7 @@ def applied(state: State, new: Mapping[Place, Any]) -> State:
 
 
 def _tracks_of_document(document: RotoDocument, prefix: str) -> dict[Track, Mapping[int, Any]]:
-    head = Head(
+    head = DocumentHead(
         document.width,
         document.height,
         document.first_frame,
@@ -175,7 +175,7 @@ def _document_of(tracks: Tracks, prefix: str) -> RotoDocument | None:
     heads = tracks.get(Track(f"{prefix}head"))
     if not heads:
         return None
-    head: Head = heads[0]
+    head: DocumentHead = heads[0]
     return RotoDocument(
         width=head.width,
         height=head.height,
@@ -253,9 +253,9 @@ def _unpack_settings(data: bytes) -> SeamSettings:
     return SeamSettings(**fields, taper=None if taper is None else tuple(taper))
 
 
-def _unpack_head(data: bytes) -> Head:
+def _unpack_head(data: bytes) -> DocumentHead:
     fields = json.loads(data)
-    return Head(**{**fields, "landmarks": tuple(fields["landmarks"]), "shapes": tuple(fields["shapes"])})
+    return DocumentHead(**{**fields, "landmarks": tuple(fields["landmarks"]), "shapes": tuple(fields["shapes"])})
 
 
 def _unpack_shape(data: bytes) -> ShapeHead:
@@ -290,7 +290,7 @@ _CODES: Final[Mapping[str, _Code]] = {
     "hand": _Code(lambda names: _pack_json(sorted(names)), lambda data: frozenset(json.loads(data))),
     "crop": _Code(
         lambda box: struct.pack("<4d", box.x, box.y, box.width, box.height),
-        lambda data: Box(*struct.unpack("<4d", data)),
+        lambda data: CropBox(*struct.unpack("<4d", data)),
     ),
     "mark": _Code(_pack_json, json.loads),
     "name": _Code(_pack_json, json.loads),

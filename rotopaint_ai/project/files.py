@@ -54,7 +54,7 @@ def fingerprint(path: Path) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Match:
+class FileMatch:
     """How files on disk compare with those that a project knows, by frame."""
 
     same: tuple[int, ...]
@@ -72,11 +72,11 @@ class Match:
         return bool(self.other) and not self.same
 
 
-def compare(known: Mapping[int, Facts], paths: Mapping[int, Path]) -> Match:
+def compare(known: Mapping[int, Facts], paths: Mapping[int, Path]) -> FileMatch:
     """Compare files with what is known of them. A file of the known size and time is taken as unchanged, unread."""
     states = {frame: _is_known(facts, paths.get(frame)) for frame, facts in sorted(known.items())}
     same, other, gone = (tuple(frame for frame, state in states.items() if state is wanted) for wanted in _STATES)
-    return Match(same, other, gone)
+    return FileMatch(same, other, gone)
 
 
 def chosen(known: Mapping[int, Facts], frames: Iterable[int]) -> dict[int, Facts]:

@@ -21,7 +21,7 @@ MARKS: tuple[Mark, ...] = get_args(Mark)
 
 
 @dataclass(frozen=True, slots=True)
-class Box:
+class CropBox:
     """A crop box dragged by hand: top-left corner and size, plate pixels."""
 
     x: float
@@ -80,7 +80,7 @@ class State:
     """
 
     document: RotoDocument | None = None
-    crops: Mapping[int, Box] = field(default_factory=dict)
+    crops: Mapping[int, CropBox] = field(default_factory=dict)
     predicted: RotoDocument | None = None
     marks: Mapping[int, Mark] = field(default_factory=dict)
     seams: Mapping[str, SeamSettings] = field(default_factory=dict)

@@ -40,7 +40,7 @@ def score(rgb: NDArray[np.floating], curves: Sequence[Curve]) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class Visibility:
     """How much the seams of a frame show, and their contrast: what they are darker than beside them, along them.
 
     score: see `score`; scores: that of each seam alone, in the order of the curves. contrast: log light, STATIONS
@@ -52,13 +52,13 @@ class Seen:
     contrast: tuple[tuple[float | None, ...], ...]
 
 
-def look(rgb: NDArray[np.floating], curves: Sequence[Curve]) -> Seen:
+def look(rgb: NDArray[np.floating], curves: Sequence[Curve]) -> Visibility:
     """Both figures of a frame; arguments as of `score`."""
     tone = tone_of(rgb)
     bands = [_Band.of(tone, line, half) if len(line) >= 2 else None for line, half in curves]
     contrast = tuple(band.contrast() if band is not None else (None,) * STATIONS for band in bands)
     bending = [band.bending() if band is not None else None for band in bands]
-    return Seen(_score(bending), tuple(_score([each]) for each in bending), contrast)
+    return Visibility(_score(bending), tuple(_score([each]) for each in bending), contrast)
 
 
 def strength(score: float) -> float:

@@ -23,10 +23,10 @@ import pytest
 
 import told_command
 from rotopaint_ai.batch import tasks as tasks_module
-from rotopaint_ai.batch.jobs_file import Shot, read_show
+from rotopaint_ai.batch.jobs_file import JobShot, read_show
 from rotopaint_ai.batch.ledger import Claim, Ledger
 from rotopaint_ai.batch.summary import summarise_show, write_summary
-from rotopaint_ai.batch.tasks import Task, asked_for
+from rotopaint_ai.batch.tasks import BatchTask, asked_for
 from rotopaint_ai.batch.work import Board, do_one, given_up, plan_show, work
 from rotopaint_ai.cli import main
 from rotopaint_ai.frames import FrameRange
@@ -36,11 +36,11 @@ from rotopaint_ai.pipeline import split
 from rotopaint_ai.pipeline.record_store import FrameRecord, Journal
 from rotopaint_ai.pipeline.run_state import CHUNKS, open_state
 
-SHOT = Shot("sh010", RunJob("a.####.exr", "out", ("auto",)), chunk=2, retries=2)
+SHOT = JobShot("sh010", RunJob("a.####.exr", "out", ("auto",)), chunk=2, retries=2)
 TASKS = (
-    Task(SHOT, "track"),
-    *(Task(SHOT, "paint", FrameRange(n, n + 1), ("sh010/track",)) for n in range(1, 13, 2)),
-    Task(SHOT, "gather", None, tuple(f"sh010/paint.{FrameRange(n, n + 1)}" for n in range(1, 13, 2))),
+    BatchTask(SHOT, "track"),
+    *(BatchTask(SHOT, "paint", FrameRange(n, n + 1), ("sh010/track",)) for n in range(1, 13, 2)),
+    BatchTask(SHOT, "gather", None, tuple(f"sh010/paint.{FrameRange(n, n + 1)}" for n in range(1, 13, 2))),
 )
 
 
@@ -56,7 +56,7 @@ class Done:
         self._moods = dict(moods or {})
         self._lock = threading.Lock()
 
-    def __call__(self, task: Task, sink: Sink, cancel: Cancel) -> Mapping[str, Any]:
+    def __call__(self, task: BatchTask, sink: Sink, cancel: Cancel) -> Mapping[str, Any]:
         with self._lock:
             self.count[task.key] += 1
             self.order.append(task.key)
@@ -136,9 +136,9 @@ def test_a_beating_worker_keeps_its_task(tmp_path: Path) -> None:
 def test_another_job_is_another_task(tmp_path: Path) -> None:
     ledger = Ledger(tmp_path)
     ledger.finish(TASKS[0], {"frames": 0})
-    other = Shot("sh010", RunJob("a.####.exr", "out", ("1,1,9,9",)), chunk=2, retries=2)
+    other = JobShot("sh010", RunJob("a.####.exr", "out", ("1,1,9,9",)), chunk=2, retries=2)
     assert ledger.is_done(TASKS[0])
-    assert not ledger.is_done(Task(other, "track"))
+    assert not ledger.is_done(BatchTask(other, "track"))
 
 
 @pytest.fixture
@@ -240,12 +240,12 @@ def test_a_farm_s_task_is_tried_as_often_as_its_shot_allows(tmp_path: Path) -> N
 
 @pytest.mark.parametrize("ask", [given_up, lambda task, board: do_one(task, board, _nobody, Cancel(), Done(TROUBLE))])
 def test_a_farm_that_asks_again_while_another_machine_is_told(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ask: Callable[[Task, Board], str | None]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ask: Callable[[BatchTask, Board], str | None]
 ) -> None:
     """Who asks again forgives what failed, and that just after the other has looked."""
     board, looked = Board(TASKS, Ledger(tmp_path)), Ledger.failures
 
-    def failures(ledger: Ledger, task: Task) -> list[str]:
+    def failures(ledger: Ledger, task: BatchTask) -> list[str]:
         found = looked(ledger, task)
         if len(found) > task.shot.retries:
             ledger.forgive(task)
@@ -274,7 +274,7 @@ def test_what_nobody_has_foreseen_ends_a_shot_and_not_the_show(
 
 
 def test_a_full_disk_is_told_with_its_file(tmp_path: Path) -> None:
-    def fill(task: Task, sink: Sink, cancel: Cancel) -> Mapping[str, Any]:
+    def fill(task: BatchTask, sink: Sink, cancel: Cancel) -> Mapping[str, Any]:
         raise OSError(errno.ENOSPC, "No space left on device", "clean/plate.1001.exr")
 
     reason = do_one(TASKS[0], Board(TASKS, Ledger(tmp_path)), _nobody, Cancel(), fill)
@@ -298,7 +298,7 @@ def test_a_farm_goes_on_beside_a_broken_frame_and_a_shot_that_cannot_be_done(
     assert len(list((show.parent / "renders/b/clean").glob("*.exr"))) == 2
 
 
-def _once(show: Path, puppet_pack: Path, **settings: object) -> list[Task]:
+def _once(show: Path, puppet_pack: Path, **settings: object) -> list[BatchTask]:
     """The tasks of a show of one shot, with a pack of its own that tests may change."""
     pack = show.parent / "pip"
     if not pack.exists():

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from rotopaint_ai.bench import load
-from rotopaint_ai.bench.loading.measure import Settings, measure_all
+from rotopaint_ai.bench.loading.measure import LoadingSettings, measure_all
 from rotopaint_ai.bench.loading.readers import forget, readers_of
 from rotopaint_ai.bench.loading.sources import AS_TRUE, PLANES, RAW, encode_all, shot
 from rotopaint_ai.errors import UsageError
@@ -36,7 +36,7 @@ def test_every_reader_gives_the_frames_that_were_asked_for(tmp_path: Path) -> No
 
 
 def test_the_table_holds_every_way_and_our_ratio_over_the_peer(tmp_path: Path) -> None:
-    content = measure_all(tmp_path, Settings(n_frames=40, size=64, n_clips=2, n_rounds=1, n_workers=1))
+    content = measure_all(tmp_path, LoadingSettings(n_frames=40, size=64, n_clips=2, n_rounds=1, n_workers=1))
     rows = content["rows"]
     assert {row["cache"] for row in rows} == {"warm", "cold"}
     assert all(row["frames_per_s"] > 0 for row in rows)

@@ -8,7 +8,7 @@ import tracemalloc
 import pytest
 
 from rotopaint_ai.pipeline.finalise import PackedKeys, PackedLandmarks
-from rotopaint_ai.pipeline.record_store import FrameRecord, RecordStore, Source
+from rotopaint_ai.pipeline.record_store import FrameRecord, RecordStore, SourceFile
 from rotopaint_ai.shapes.roto import ControlPoint, Key, Landmark, RotoShape
 
 
@@ -20,7 +20,7 @@ def _record(frame: int) -> FrameRecord:
     return FrameRecord(
         frame,
         "done",
-        source=Source(f"plate.{frame}.exr", 350_000 + frame, 1_700_000_000_000_000_000 + frame, f"{frame:040x}"),
+        source=SourceFile(f"plate.{frame}.exr", 350_000 + frame, 1_700_000_000_000_000_000 + frame, f"{frame:040x}"),
         crop=(draw.random(), draw.random(), 280.0),
         hold=None if frame % 2 else frame - 1,
         landmarks=[[draw.random(), draw.random(), 0.5], None],

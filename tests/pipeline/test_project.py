@@ -18,7 +18,7 @@ from rotopaint_ai.errors import LockedError
 from rotopaint_ai.exchange import document as documents
 from rotopaint_ai.exchange import formats
 from rotopaint_ai.plates import open_plate
-from rotopaint_ai.project import Box, Project, SeamSettings, State, codecs, corrections
+from rotopaint_ai.project import CropBox, Project, SeamSettings, State, codecs, corrections
 from rotopaint_ai.project.fingerprints import NOTE, PaintFingerprints
 from rotopaint_ai.seams.strokes import Stroke
 from rotopaint_ai.shapes.roto import Key, RotoDocument
@@ -27,14 +27,14 @@ MOVE = 9.0
 
 
 @pytest.fixture
-def box(puppet: ModuleType) -> Box:
+def box(puppet: ModuleType) -> CropBox:
     frame, _, numbers = puppet.crop_text().rpartition(":")
     assert frame in ("", "1001")
-    return Box(*map(float, numbers.split(",")))
+    return CropBox(*map(float, numbers.split(",")))
 
 
 @pytest.fixture
-def run_project(plates: str, pack: Path, tmp_path: Path, box: Box) -> Iterator[Project]:
+def run_project(plates: str, pack: Path, tmp_path: Path, box: CropBox) -> Iterator[Project]:
     """A project with a crop box, run once."""
     path = tmp_path / "shot.rotopaint"
     Project.create(path, State(crops={1001: box})).close()
@@ -264,7 +264,7 @@ def test_a_clean_that_is_refused_leaves_what_is_noted(
 
 @pytest.mark.parametrize("is_old", [False, True])
 def test_a_run_with_relative_paths_is_found_from_another_folder(
-    plates: str, pack: Path, tmp_path: Path, box: Box, monkeypatch: pytest.MonkeyPatch, is_old: bool
+    plates: str, pack: Path, tmp_path: Path, box: CropBox, monkeypatch: pytest.MonkeyPatch, is_old: bool
 ) -> None:
     path = tmp_path / "shot.rotopaint"
     Project.create(path, State(crops={1001: box})).close()

@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rotopaint_ai.errors import DamagedProjectError, LockedError, ProjectError
-from rotopaint_ai.project import Box, Project, SeamSettings, Spread, State, codecs, corrections, owner
+from rotopaint_ai.project import CropBox, Project, SeamSettings, Spread, State, codecs, corrections, owner
 from rotopaint_ai.shapes.roto import ControlPoint, Key, Landmark, LandmarkKeys, RotoDocument, RotoShape
 
 FRAMES = (1001, 1002, 1003)
@@ -52,7 +52,7 @@ def whole() -> State:
     """A state with something of everything."""
     return State(
         document=document(2.0, human=(1002,)),
-        crops={1001: Box(1, 2, 30, 40.5)},
+        crops={1001: CropBox(1, 2, 30, 40.5)},
         predicted=document(),
         marks={1001: "accepted", 1003: "needs work"},
         seams={"seam": SeamSettings(width_px=5.5, taper=(0.0, 0.3), grain=0.5)},
@@ -109,7 +109,7 @@ def states(draw: st.DrawFn) -> State:
         visible = st.dictionaries(st.integers(-5, 5), st.booleans(), max_size=2)
         shapes.append(RotoShape(name, draw(st.booleans()), "seam", draw(keys), draw(number), visible=draw(visible)))
     marks = st.dictionaries(st.integers(-5, 5), st.sampled_from(["accepted", "needs work"]), max_size=3)
-    boxes = st.dictionaries(st.integers(-5, 5), st.builds(Box, number, number, number, number), max_size=3)
+    boxes = st.dictionaries(st.integers(-5, 5), st.builds(CropBox, number, number, number, number), max_size=3)
     made = RotoDocument(8, 8, -5, 5, shapes=tuple(shapes))
     return State(draw(st.sampled_from([None, made])), draw(boxes), draw(st.sampled_from([None, made])), draw(marks))
 
@@ -156,7 +156,7 @@ def test_history_stands_after_closing_and_a_new_step_forgets_the_undone_ones(tmp
 def test_history_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rotopaint_ai.project.file.MOST_STEPS", 3)
     project = Project.create(tmp_path / "shot.rotopaint")
-    walk = [State(crops={1: Box(k, 0, 9, 9)}) for k in range(8)]
+    walk = [State(crops={1: CropBox(k, 0, 9, 9)}) for k in range(8)]
     for a, b in pairwise(walk):
         project.append("crop box", a, b)
     assert len(project.load().behind) == 3

@@ -21,9 +21,9 @@ from rotopaint_ai.shapes.roto import ControlPoint, Key, Landmark, LandmarkKeys, 
 from rotopaint_ui.engine.frame_cache import CLEAN, PLATE, FrameCache, Look
 from rotopaint_ui.host import Engine, PlateChoice, package_folders
 from rotopaint_ui.panel.panel import Panel
-from rotopaint_ui.session.session import Session
+from rotopaint_ui.session.session import ShotSession
 from rotopaint_ui.session.shot import PlateFacts, read_results
-from rotopaint_ui.standalone.app import Window
+from rotopaint_ui.standalone.app import MainWindow
 from rotopaint_ui.viewer.canvas import Canvas
 
 WIDTH, HEIGHT = 64, 48
@@ -148,9 +148,9 @@ def out(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def session(facts: PlateFacts, out: Path) -> Session:
+def session(facts: PlateFacts, out: Path) -> ShotSession:
     """The shot, open, with the results of a run."""
-    session = Session()
+    session = ShotSession()
     session.open(facts, out)
     session.take_results(read_results(out))
     return session
@@ -193,7 +193,7 @@ def frame_cache() -> FrameCache:
 
 
 @pytest.fixture
-def canvas(qtbot: QtBot, session: Session, frame_cache: FrameCache) -> Canvas:
+def canvas(qtbot: QtBot, session: ShotSession, frame_cache: FrameCache) -> Canvas:
     """A viewer of 640 x 480 on the session's plate, all of it shown: one plate pixel is 10 of the screen's."""
     canvas = Canvas(session, frame_cache)
     qtbot.addWidget(canvas)
@@ -205,9 +205,9 @@ def canvas(qtbot: QtBot, session: Session, frame_cache: FrameCache) -> Canvas:
 
 
 @pytest.fixture
-def window(qtbot: QtBot) -> Iterator[Window]:
+def window(qtbot: QtBot) -> Iterator[MainWindow]:
     """The panel as a program of its own, shown, with its processes ended afterwards."""
-    window = Window()
+    window = MainWindow()
     qtbot.addWidget(window)
     window.show()
     yield window

@@ -15,7 +15,7 @@ from pytestqt.qtbot import QtBot
 from rotopaint_ai.project.state import Spread, State
 from rotopaint_ai.shapes.roto import Points
 from rotopaint_ui.session.corrections import KeysReply, LandmarkDrag, ShapesReply
-from rotopaint_ui.session.session import Session
+from rotopaint_ui.session.session import ShotSession
 from rotopaint_ui.viewer.canvas import Canvas
 
 LEFT, NONE = Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier
@@ -55,12 +55,12 @@ class Near(list[Place]):
         return bool(found == pytest.approx(expected, abs=1e-3))
 
 
-def points(session: Session, name: str = "seam", frame: int = 1001) -> Points:
+def points(session: ShotSession, name: str = "seam", frame: int = 1001) -> Points:
     assert session.document is not None
     return session.document.shape(name).at(frame)
 
 
-def places(session: Session, name: str = "seam", frame: int = 1001) -> list[Place]:
+def places(session: ShotSession, name: str = "seam", frame: int = 1001) -> list[Place]:
     return [(p.x, p.y) for p in points(session, name, frame)]
 
 

@@ -11,10 +11,10 @@ from pytestqt.qtbot import QtBot
 
 from rotopaint_ai.batch.jobs_file import read_show
 from rotopaint_ai.errors import UsageError
-from rotopaint_ai.project import Box, Project, State
+from rotopaint_ai.project import CropBox, Project, State
 from rotopaint_ui.batch import queue as queues
 from rotopaint_ui.batch.batch_window import BatchWindow
-from rotopaint_ui.batch.queue import MOST_ATTEMPTS, Queue, Shot, Status
+from rotopaint_ui.batch.queue import MOST_ATTEMPTS, Queue, QueuedShot, Status
 from rotopaint_ui.host import Engine, find_engine
 
 from .conftest import run_json, write_plate
@@ -48,8 +48,8 @@ def window(qtbot: QtBot, tmp_path: Path, engine_of: Callable[[str], Engine]) -> 
     window.shut_down()
 
 
-def shot(tmp_path: Path, name: str) -> Shot:
-    return Shot(name, f"/plates/{name}.####.exr", str(tmp_path / "out" / name), ("1001:1,2,3,4",))
+def shot(tmp_path: Path, name: str) -> QueuedShot:
+    return QueuedShot(name, f"/plates/{name}.####.exr", str(tmp_path / "out" / name), ("1001:1,2,3,4",))
 
 
 def statuses(window: BatchWindow) -> list[str]:
@@ -90,7 +90,7 @@ def test_stop_keeps_the_place_and_a_crash_leaves_a_stopped_shot(
 
 
 def test_a_shot_is_given_up_after_some_attempts_and_waits_again_when_asked() -> None:
-    queue = Queue((Shot("a", "p", "o", status=Status.FAILED, attempts=MOST_ATTEMPTS),))
+    queue = Queue((QueuedShot("a", "p", "o", status=Status.FAILED, attempts=MOST_ATTEMPTS),))
     assert queue.next() is None
     assert queue.retried().next() is not None
     assert queue.summary() == "1 shots: 1 failed"
@@ -104,7 +104,7 @@ def test_two_shots_never_write_into_one_folder(tmp_path: Path) -> None:
 
 def test_the_jobs_file_is_the_command_lines(qtbot: QtBot, window: BatchWindow, tmp_path: Path) -> None:
     plates = write_plate(tmp_path / "sh010" / "plates")
-    window.add([Shot("sh010", plates, str(tmp_path / "x"), ("1001:1,2,30,40",), model="pip", frames="1001-1003")])
+    window.add([QueuedShot("sh010", plates, str(tmp_path / "x"), ("1001:1,2,30,40",), model="pip", frames="1001-1003")])
     window.save_jobs(str(tmp_path / "jobs.yaml"))
     job = read_show(tmp_path / "jobs.yaml").shot("sh010").job
     assert (job.crops, job.model, job.frames) == (("1001:1,2,30,40",), "pip", "1001-1003")
@@ -137,7 +137,7 @@ def test_the_shot_of_a_project_keeps_what_its_artist_did(qtbot: QtBot, window: B
     path, plates = tmp_path / "sh010.rotopaint", write_plate(tmp_path / "plates")
     window.add_path(str(path))
     assert "sh010.rotopaint" in window.line.text()  # it is not there: told in one line
-    project = Project.create(path, State(crops={1001: Box(1, 2, 30, 40)}))
+    project = Project.create(path, State(crops={1001: CropBox(1, 2, 30, 40)}))
     window.add_path(str(path))
     assert "open it in the panel once" in window.line.text()
     project.set_note("plate", {"source": plates, "colourspace": "sRGB"})

@@ -9,10 +9,10 @@ from PySide6.QtCore import QEvent, QObject, QPoint, QPointF, Qt
 from PySide6.QtGui import QColor, QImage
 from pytestqt.qtbot import QtBot
 
-from rotopaint_ui.drawing.render import Overlay, View, paint_matte
+from rotopaint_ui.drawing.render import Overlay, ViewTransform, paint_matte
 from rotopaint_ui.engine.frame_cache import CLEAN, FrameCache
 from rotopaint_ui.session.corrections import ShapesReply
-from rotopaint_ui.session.session import Session
+from rotopaint_ui.session.session import ShotSession
 from rotopaint_ui.tools.toolbox import crop_at
 from rotopaint_ui.viewer.canvas import Canvas
 
@@ -34,13 +34,13 @@ def drag(qtbot: QtBot, canvas: Canvas, start: tuple[float, float], end: tuple[fl
 
 
 def test_the_view_maps_there_and_back_with_pixel_aspect() -> None:
-    view = View(zoom=2.0, x=10.0, y=20.0, aspect=1.5)
+    view = ViewTransform(zoom=2.0, x=10.0, y=20.0, aspect=1.5)
     assert view.to_screen(4, 6) == QPointF(22, 32)
     assert view.to_plate(QPointF(22, 32)) == pytest.approx((4, 6))
 
 
 def test_zooming_keeps_the_place_under_the_mouse() -> None:
-    view, mouse = View(zoom=2.0, x=10.0, y=20.0, aspect=1.5), QPointF(123, 77)
+    view, mouse = ViewTransform(zoom=2.0, x=10.0, y=20.0, aspect=1.5), QPointF(123, 77)
     assert view.zoomed(3.7, mouse).to_plate(mouse) == pytest.approx(view.to_plate(mouse))
 
 
@@ -50,7 +50,7 @@ def test_the_fitted_plate_fills_the_viewer(canvas: Canvas) -> None:
 
 
 def test_a_click_selects_the_shape_and_a_drag_moves_its_point_in_one_step(
-    qtbot: QtBot, canvas: Canvas, session: Session
+    qtbot: QtBot, canvas: Canvas, session: ShotSession
 ) -> None:
     qtbot.mouseClick(canvas, LEFT, pos=spot(canvas, 20, 20))
     assert session.selection.shape == "seam"
@@ -63,7 +63,7 @@ def test_a_click_selects_the_shape_and_a_drag_moves_its_point_in_one_step(
     assert session.document.shape("seam").keys[1001].source == "model"
 
 
-def test_a_rubber_band_selects_the_points_inside(qtbot: QtBot, canvas: Canvas, session: Session) -> None:
+def test_a_rubber_band_selects_the_points_inside(qtbot: QtBot, canvas: Canvas, session: ShotSession) -> None:
     session.select("seam")
     drag(qtbot, canvas, (25, 25), (55, 16))
     assert session.selection.points == {1, 2}
@@ -72,7 +72,7 @@ def test_a_rubber_band_selects_the_points_inside(qtbot: QtBot, canvas: Canvas, s
     assert [point.y for point in session.document.shape("seam").at(1001)] == pytest.approx([20, 26, 26])
 
 
-def test_a_tangent_is_dragged_by_its_end(qtbot: QtBot, canvas: Canvas, session: Session) -> None:
+def test_a_tangent_is_dragged_by_its_end(qtbot: QtBot, canvas: Canvas, session: ShotSession) -> None:
     session.select("seam", frozenset({1}))
     drag(qtbot, canvas, (35, 20), (35, 25))
     assert session.document is not None
@@ -82,13 +82,13 @@ def test_a_tangent_is_dragged_by_its_end(qtbot: QtBot, canvas: Canvas, session: 
     assert point.in_dx == pytest.approx(point.in_dy)
 
 
-def test_hidden_shapes_cannot_be_grabbed(qtbot: QtBot, canvas: Canvas, session: Session) -> None:
+def test_hidden_shapes_cannot_be_grabbed(qtbot: QtBot, canvas: Canvas, session: ShotSession) -> None:
     session.show("seam", False)
     qtbot.mouseClick(canvas, LEFT, pos=spot(canvas, 20, 20))
     assert session.selection.shape is None
 
 
-def test_escape_takes_the_drag_back(qtbot: QtBot, canvas: Canvas, session: Session) -> None:
+def test_escape_takes_the_drag_back(qtbot: QtBot, canvas: Canvas, session: ShotSession) -> None:
     session.select("seam")
     qtbot.mousePress(canvas, LEFT, pos=spot(canvas, 30, 20))
     qtbot.mouseMove(canvas, spot(canvas, 40, 30))
@@ -99,7 +99,7 @@ def test_escape_takes_the_drag_back(qtbot: QtBot, canvas: Canvas, session: Sessi
     assert session.shapes_file.is_saved
 
 
-def test_a_crop_box_is_drawn_moved_and_sized(qtbot: QtBot, canvas: Canvas, session: Session) -> None:
+def test_a_crop_box_is_drawn_moved_and_sized(qtbot: QtBot, canvas: Canvas, session: ShotSession) -> None:
     canvas.tool = "crop"
     drag(qtbot, canvas, (10, 8), (40, 38))
     assert session.state.crops[1001].word(1001) == "1001:10,8,30,30"
@@ -121,7 +121,7 @@ def test_a_crop_box_is_drawn_moved_and_sized(qtbot: QtBot, canvas: Canvas, sessi
 
 
 def test_the_wipe_tells_the_truth_while_the_clean_plate_or_a_preview_is_shown(
-    canvas: Canvas, frame_cache: FrameCache, session: Session
+    canvas: Canvas, frame_cache: FrameCache, session: ShotSession
 ) -> None:
     """The plate stands at the left of the line, whatever else is switched on, and the other side says what it is."""
     canvas.overlay = Overlay(splines=False, landmarks=False)
@@ -153,7 +153,7 @@ def test_the_wipe_shows_the_clean_plate_at_its_right(canvas: Canvas) -> None:
     assert canvas.grab().toImage().pixelColor(100, 400) == QColor("#a0a0a0")
 
 
-def test_mattes_cover_what_their_width_says(canvas: Canvas, session: Session) -> None:
+def test_mattes_cover_what_their_width_says(canvas: Canvas, session: ShotSession) -> None:
     canvas.overlay = Overlay(splines=False, landmarks=False, mattes=True)
     image = canvas.grab().toImage()
     plain = QColor("#404040")
@@ -163,7 +163,7 @@ def test_mattes_cover_what_their_width_says(canvas: Canvas, session: Session) ->
     assert image.pixelColor(240, 100) != plain  # inside the eye
 
 
-def test_tapered_ends_narrow_to_nothing(session: Session) -> None:
+def test_tapered_ends_narrow_to_nothing(session: ShotSession) -> None:
     from dataclasses import replace
 
     from PySide6.QtGui import QPainter
@@ -173,7 +173,7 @@ def test_tapered_ends_narrow_to_nothing(session: Session) -> None:
     image = QImage(640, 480, QImage.Format.Format_RGB32)
     image.fill(QColor("#000000"))
     painter = QPainter(image)
-    paint_matte(painter, shape, 1001, View(zoom=10.0), QColor("#ffffff"))
+    paint_matte(painter, shape, 1001, ViewTransform(zoom=10.0), QColor("#ffffff"))
     painter.end()
     heights = [sum(image.pixelColor(x, y).red() > 0 for y in range(480)) for x in (110, 200, 450)]
     assert heights[0] < 6
@@ -184,7 +184,7 @@ def test_tapered_ends_narrow_to_nothing(session: Session) -> None:
 class Watch(QObject):
     """At each picture of a widget: whether shapes were still awaited."""
 
-    def __init__(self, canvas: Canvas, session: Session) -> None:
+    def __init__(self, canvas: Canvas, session: ShotSession) -> None:
         super().__init__(canvas)
         self.seen: list[bool] = []
         self._session = session
@@ -196,7 +196,7 @@ class Watch(QObject):
         return False
 
 
-def test_a_landmark_and_its_shapes_are_painted_together(qtbot: QtBot, canvas: Canvas, session: Session) -> None:
+def test_a_landmark_and_its_shapes_are_painted_together(qtbot: QtBot, canvas: Canvas, session: ShotSession) -> None:
     """One picture for one move; an engine that does not answer holds the landmark up for a moment only."""
     replies: list[ShapesReply] = []
     session.corrections.live = SimpleNamespace(drag=lambda question, reply: replies.append(reply))  # type: ignore[assignment]

@@ -21,7 +21,7 @@ from rotopaint_ui.inspector.export_tab import ExportTab, count_text, file_text
 from rotopaint_ui.panel.export_runner import ExportRunner
 from rotopaint_ui.panel.panel import Panel
 from rotopaint_ui.services.shot_jobs import ShotJobs
-from rotopaint_ui.session.session import Session
+from rotopaint_ui.session.session import ShotSession
 from rotopaint_ui.session.shot import PlateFacts, read_results
 from rotopaint_ui.settings.preferences import Preferences
 
@@ -86,7 +86,7 @@ def test_the_panel_ends_an_export_with_its_mattes(qtbot: QtBot, panel: Panel, pl
 
 
 @pytest.fixture
-def exports(qtbot: QtBot, session: Session) -> Iterator[ExportRunner]:
+def exports(qtbot: QtBot, session: ShotSession) -> Iterator[ExportRunner]:
     """Exports of the session; nothing but mattes is ticked."""
     tab = ExportTab(session, None)
     qtbot.addWidget(tab)
@@ -111,7 +111,7 @@ def mattes_exported(qtbot: QtBot, exports: ExportRunner, jobs: ShotJobs) -> tupl
 
 
 def test_mattes_alone_are_told_when_they_are_drawn(
-    qtbot: QtBot, exports: ExportRunner, session: Session, engine_of: Callable[[str], Engine], out: Path
+    qtbot: QtBot, exports: ExportRunner, session: ShotSession, engine_of: Callable[[str], Engine], out: Path
 ) -> None:
     owner = QObject()
     jobs = ShotJobs(session, lambda: engine_of(""), owner)
@@ -123,7 +123,7 @@ def test_mattes_alone_are_told_when_they_are_drawn(
 
 
 def test_mattes_that_fail_fail_the_export(
-    qtbot: QtBot, exports: ExportRunner, session: Session, engine_of: Callable[[str], Engine]
+    qtbot: QtBot, exports: ExportRunner, session: ShotSession, engine_of: Callable[[str], Engine]
 ) -> None:
     owner = QObject()
     jobs = ShotJobs(session, lambda: engine_of("import sys; sys.exit('the disk is full; make room')"), owner)
@@ -132,7 +132,7 @@ def test_mattes_that_fail_fail_the_export(
     assert said[-1] == ("Mattes: the disk is full; make room", "trouble")
 
 
-def test_mattes_that_cannot_begin_fail_the_export(qtbot: QtBot, exports: ExportRunner, session: Session) -> None:
+def test_mattes_that_cannot_begin_fail_the_export(qtbot: QtBot, exports: ExportRunner, session: ShotSession) -> None:
     def engine() -> Engine:
         raise UsageError("no engine; set ROTOPAINT_PYTHON")
 
@@ -143,7 +143,7 @@ def test_mattes_that_cannot_begin_fail_the_export(qtbot: QtBot, exports: ExportR
 
 
 def test_an_export_goes_where_it_was_sent_whatever_is_typed_or_opened_meanwhile(
-    qtbot: QtBot, session: Session, facts: PlateFacts, out: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    qtbot: QtBot, session: ShotSession, facts: PlateFacts, out: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tab, host = ExportTab(session, "Export"), FakeHost()
     qtbot.addWidget(tab)

@@ -22,7 +22,7 @@ from rotopaint_ai.exchange import formats, nuke
 from rotopaint_ai.shapes.roto import RotoDocument
 from rotopaint_ui.engine.frame_cache import CLEAN, PLATE
 from rotopaint_ui.host import Engine, package_folders
-from rotopaint_ui.standalone.app import Window
+from rotopaint_ui.standalone.app import MainWindow
 
 LEFT = Qt.MouseButton.LeftButton
 CONTROL = Qt.KeyboardModifier.ControlModifier
@@ -39,7 +39,7 @@ def shot(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def open_shot(qtbot: QtBot, window: Window, path: Path) -> None:
+def open_shot(qtbot: QtBot, window: MainWindow, path: Path) -> None:
     with qtbot.waitSignal(window.panel.jobs.read, timeout=120_000):
         window.panel.open_path(str(path))
     qtbot.waitUntil(
@@ -47,7 +47,7 @@ def open_shot(qtbot: QtBot, window: Window, path: Path) -> None:
     )
 
 
-def drag(qtbot: QtBot, window: Window, start: tuple[float, float], end: tuple[float, float]) -> None:
+def drag(qtbot: QtBot, window: MainWindow, start: tuple[float, float], end: tuple[float, float]) -> None:
     """Drag in the viewer, from and to places in plate space."""
     canvas = window.panel.canvas
     a, b = (canvas.view.to_screen(*place).toPoint() for place in (start, end))
@@ -57,23 +57,23 @@ def drag(qtbot: QtBot, window: Window, start: tuple[float, float], end: tuple[fl
     qtbot.mouseRelease(canvas, LEFT, pos=b)
 
 
-def key(qtbot: QtBot, window: Window, key: Qt.Key, modifier: Qt.KeyboardModifier | None = None) -> None:
+def key(qtbot: QtBot, window: MainWindow, key: Qt.Key, modifier: Qt.KeyboardModifier | None = None) -> None:
     qtbot.keyClick(window.panel.canvas, key, modifier or Qt.KeyboardModifier.NoModifier)
 
 
-def document_of(window: Window) -> RotoDocument:
+def document_of(window: MainWindow) -> RotoDocument:
     document = window.panel.session.state.document
     assert document is not None
     return document
 
 
-def run_whole(qtbot: QtBot, window: Window) -> None:
+def run_whole(qtbot: QtBot, window: MainWindow) -> None:
     with qtbot.waitSignal(window.panel.run_ended, timeout=120_000) as ended:
         key(qtbot, window, Qt.Key.Key_Return, CONTROL)
     assert ended.args == [True], window.panel.status.text.text()
 
 
-def test_a_day_on_one_shot(qtbot: QtBot, window: Window, shot: Path) -> None:
+def test_a_day_on_one_shot(qtbot: QtBot, window: MainWindow, shot: Path) -> None:
     panel, session = window.panel, window.panel.session
     open_shot(qtbot, window, shot / "plate.1001.exr")
     assert panel.top.facts.text().startswith("960 x 540   1001-1004")
@@ -106,7 +106,7 @@ def test_a_day_on_one_shot(qtbot: QtBot, window: Window, shot: Path) -> None:
     assert not [each for each in QApplication.topLevelWidgets() if isinstance(each, QDialog)]
 
 
-def drag_a_landmark(qtbot: QtBot, window: Window, model: RotoDocument) -> None:
+def drag_a_landmark(qtbot: QtBot, window: MainWindow, model: RotoDocument) -> None:
     """The chin goes 14 pixels down; the face's outline follows, at every frame of the hold; nothing else is keyed."""
     panel, frame = window.panel, window.panel.session.frame
     key(qtbot, window, Qt.Key.Key_L)
@@ -137,7 +137,7 @@ def drag_a_landmark(qtbot: QtBot, window: Window, model: RotoDocument) -> None:
     assert fixed.shape("face_outline").keys[other] == model.shape("face_outline").keys[other]
 
 
-def nudge_it(qtbot: QtBot, window: Window, index: int) -> None:
+def nudge_it(qtbot: QtBot, window: MainWindow, index: int) -> None:
     """The selected landmark goes three pixels to the right by key, its outline with it; one undo takes all back."""
     session, before = window.panel.session, document_of(window)
     assert window.panel.canvas.context.landmarks == {index}
@@ -157,7 +157,7 @@ def nudge_it(qtbot: QtBot, window: Window, index: int) -> None:
     assert document_of(window) == before
 
 
-def spread_it(qtbot: QtBot, window: Window, fixed: RotoDocument) -> None:
+def spread_it(qtbot: QtBot, window: MainWindow, fixed: RotoDocument) -> None:
     """The bracket is dragged over the whole shot; Return spreads; holds move as one and the hand's frame stays."""
     panel, timeline, session = window.panel, window.panel.timeline, window.panel.session
     assert timeline.reach is not None
@@ -180,7 +180,7 @@ def spread_it(qtbot: QtBot, window: Window, fixed: RotoDocument) -> None:
     assert timeline.reach.is_spread
 
 
-def set_the_seam(qtbot: QtBot, window: Window) -> None:
+def set_the_seam(qtbot: QtBot, window: MainWindow) -> None:
     """A wider seam is previewed on this frame; the frames that no longer fit are painted again, and only those."""
     panel, session = window.panel, window.panel.session
     session.select("seam_bridge")
@@ -210,7 +210,7 @@ def set_the_seam(qtbot: QtBot, window: Window) -> None:
     assert panel.session.stale_frames() == []
 
 
-def touch_up(qtbot: QtBot, window: Window) -> None:
+def touch_up(qtbot: QtBot, window: MainWindow) -> None:
     """Ctrl+click says where to copy from; a stroke over the seam is one step, on both frames of the hold."""
     panel, session = window.panel, window.panel.session
     key(qtbot, window, Qt.Key.Key_K)
@@ -226,7 +226,7 @@ def touch_up(qtbot: QtBot, window: Window) -> None:
     key(qtbot, window, Qt.Key.Key_V)
 
 
-def run_a_part(qtbot: QtBot, window: Window) -> None:
+def run_a_part(qtbot: QtBot, window: MainWindow) -> None:
     """Between In and Out the frames that were spread to are run again: the artist's work stands there, the other two
     are not touched."""
     panel, session = window.panel, window.panel.session
@@ -258,7 +258,7 @@ def run_a_part(qtbot: QtBot, window: Window) -> None:
     assert session.state == before
 
 
-def export_it(qtbot: QtBot, window: Window, shot: Path) -> None:
+def export_it(qtbot: QtBot, window: MainWindow, shot: Path) -> None:
     """Keys are counted before they are written; the file for Nuke is read back to what was meant."""
     panel = window.panel
     tab = panel.inspector.export
@@ -283,7 +283,7 @@ def export_it(qtbot: QtBot, window: Window, shot: Path) -> None:
     assert sum(len(shape.keys) for shape in written.shapes) < sum(len(shape.keys) for shape in document.shapes)
 
 
-def undo_everything(qtbot: QtBot, window: Window, model: RotoDocument) -> None:
+def undo_everything(qtbot: QtBot, window: MainWindow, model: RotoDocument) -> None:
     session = window.panel.session
     done = document_of(window)
     n = 0
@@ -298,7 +298,7 @@ def undo_everything(qtbot: QtBot, window: Window, model: RotoDocument) -> None:
     assert document_of(window) == done
 
 
-def test_a_shot_that_was_closed_comes_back_with_its_undo(qtbot: QtBot, window: Window, shot: Path) -> None:
+def test_a_shot_that_was_closed_comes_back_with_its_undo(qtbot: QtBot, window: MainWindow, shot: Path) -> None:
     """Follows the test above, which closed the shot."""
     panel, session = window.panel, window.panel.session
     window.menus.fill_recent()
@@ -347,7 +347,7 @@ application.exec()
 """
 
 
-def test_a_killed_program_loses_nothing_that_was_done(qtbot: QtBot, window: Window, shot: Path) -> None:
+def test_a_killed_program_loses_nothing_that_was_done(qtbot: QtBot, window: MainWindow, shot: Path) -> None:
     project = next((shot.parent / "sh010_rotopaint" / "plate").glob("*.rotopaint"))
     environment = {**Engine(sys.executable, package_folders()).environment(), "QT_QPA_PLATFORM": "offscreen"}
     with subprocess.Popen(

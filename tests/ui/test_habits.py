@@ -13,7 +13,7 @@ from pytestqt.qtbot import QtBot
 from rotopaint_ai.exchange import nuke
 from rotopaint_ui.panel.panel import Panel
 from rotopaint_ui.panel.status_line import in_panel_terms
-from rotopaint_ui.session.session import Session
+from rotopaint_ui.session.session import ShotSession
 from rotopaint_ui.session.shot import PlateFacts, plates_in, read_results, shot_name
 from rotopaint_ui.standalone.app import has_display
 from rotopaint_ui.viewer.canvas import Canvas
@@ -55,7 +55,7 @@ def test_an_edit_that_does_nothing_says_why(qtbot: QtBot, shot: Panel) -> None:
     assert (said(), shot.session.selection.shape) == ("seam is locked: its lock in Shapes opens it", None)
 
 
-def test_frames_that_no_run_has_seen_show_no_shapes(canvas: Canvas, session: Session) -> None:
+def test_frames_that_no_run_has_seen_show_no_shapes(canvas: Canvas, session: ShotSession) -> None:
     document = session.state.document
     assert document is not None
     shapes = tuple(shape.with_keys({f: key for f, key in shape.keys.items() if f <= 1003}) for shape in document.shapes)

@@ -9,10 +9,10 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QMenu
 from pytestqt.qtbot import QtBot
 
-from rotopaint_ai.project.state import Box
+from rotopaint_ai.project.state import CropBox
 from rotopaint_ai.shapes.roto import ControlPoint, Key, RotoShape
 from rotopaint_ui.panel.panel import Panel
-from rotopaint_ui.session.session import Session
+from rotopaint_ui.session.session import ShotSession
 from rotopaint_ui.settings.commands import COMMANDS
 from rotopaint_ui.tools.edit_actions import EDIT_ACTIONS
 from rotopaint_ui.viewer.canvas import Canvas
@@ -24,7 +24,7 @@ from .mouse import ALT, CTRL, LEFT, NONE, SHIFT, Engine, Near, drag, move, place
 
 
 def test_a_landmark_is_dragged_and_its_shapes_follow_in_one_step(
-    qtbot: QtBot, canvas: Canvas, session: Session
+    qtbot: QtBot, canvas: Canvas, session: ShotSession
 ) -> None:
     engine = Engine()
     session.corrections.live = engine
@@ -45,14 +45,14 @@ def test_a_landmark_is_dragged_and_its_shapes_follow_in_one_step(
     assert not session.edits.can_undo
 
 
-def nose(session: Session, frame: int = 1001) -> tuple[float, float]:
+def nose(session: ShotSession, frame: int = 1001) -> tuple[float, float]:
     assert session.document is not None
     mark = session.document.landmarks.keys[frame][0]
     assert mark is not None
     return mark.x, mark.y
 
 
-def test_landmarks_are_nudged_and_their_shapes_follow_in_one_step(canvas: Canvas, session: Session) -> None:
+def test_landmarks_are_nudged_and_their_shapes_follow_in_one_step(canvas: Canvas, session: ShotSession) -> None:
     engine = Engine()
     session.corrections.live, session.run = engine, replace(session.run, held=((1001, 1002),))
     session.select("seam", frozenset({1}))
@@ -88,13 +88,13 @@ def test_landmarks_are_nudged_and_their_shapes_follow_in_one_step(canvas: Canvas
     assert canvas.context.landmarks == {0}
 
 
-def test_the_crop_box_is_nudged_and_taken_away_by_key(canvas: Canvas, session: Session) -> None:
+def test_the_crop_box_is_nudged_and_taken_away_by_key(canvas: Canvas, session: ShotSession) -> None:
     said: list[str] = []
     session.said.append(said.append)
     canvas.tool = "crop"
     assert not canvas.edit("nudge_left")
     assert "Shift+C finds the face" in said[-1]
-    boxes = {1001: Box(0, 0, 30, 30), 1003: Box(20, 0, 30, 30)}
+    boxes = {1001: CropBox(0, 0, 30, 30), 1003: CropBox(20, 0, 30, 30)}
     session.edits.act("crop box", replace(session.state, crops=boxes))
     session.go_to(1002)
     assert not canvas.edit("delete")
@@ -102,7 +102,10 @@ def test_the_crop_box_is_nudged_and_taken_away_by_key(canvas: Canvas, session: S
     for name in ("nudge_down", "nudge_down", "nudge_right_far"):
         assert canvas.edit(name)
     session.edits.end_burst()
-    assert session.state.crops == {**boxes, 1002: Box(20, 2, 30, 30)}  # halfway between the two, and 10 and 2 pixels
+    assert session.state.crops == {
+        **boxes,
+        1002: CropBox(20, 2, 30, 30),
+    }  # halfway between the two, and 10 and 2 pixels
     assert session.edits.last_step == "nudge crop box"
     assert canvas.edit("delete")
     assert session.state.crops == boxes
@@ -110,7 +113,7 @@ def test_the_crop_box_is_nudged_and_taken_away_by_key(canvas: Canvas, session: S
 
 
 @pytest.mark.parametrize("end", ["rest", "frame", "selection", "act", "flush", "undo"])
-def test_nudges_are_one_step_until_something_else_is_done(canvas: Canvas, session: Session, end: str) -> None:
+def test_nudges_are_one_step_until_something_else_is_done(canvas: Canvas, session: ShotSession, end: str) -> None:
     session.select("seam", frozenset({0}))
     for _ in range(3):
         assert canvas.edit("nudge_left")
@@ -128,7 +131,7 @@ def test_nudges_are_one_step_until_something_else_is_done(canvas: Canvas, sessio
     assert not session.edits.can_undo
 
 
-def test_escape_puts_landmark_and_shapes_back(qtbot: QtBot, canvas: Canvas, session: Session) -> None:
+def test_escape_puts_landmark_and_shapes_back(qtbot: QtBot, canvas: Canvas, session: ShotSession) -> None:
     engine = Engine()
     session.corrections.live = engine
     canvas.tool = "landmark"
@@ -145,7 +148,9 @@ def test_escape_puts_landmark_and_shapes_back(qtbot: QtBot, canvas: Canvas, sess
 # --- keys and ranges --------------------------------------------------------------------------------------------------
 
 
-def test_a_key_is_copied_to_another_frame_as_it_lay_or_where_the_shape_stands(canvas: Canvas, session: Session) -> None:
+def test_a_key_is_copied_to_another_frame_as_it_lay_or_where_the_shape_stands(
+    canvas: Canvas, session: ShotSession
+) -> None:
     session.select("seam", frozenset({1}))
     canvas.edit("nudge_down_far")  # the seam at 1001: 20, 30, 20
     assert canvas.edit("copy_key")
@@ -160,7 +165,7 @@ def test_a_key_is_copied_to_another_frame_as_it_lay_or_where_the_shape_stands(ca
     assert session.document.shape("seam").keys[1005].source == "human"
 
 
-def test_all_shapes_are_copied_where_none_is_selected(canvas: Canvas, session: Session) -> None:
+def test_all_shapes_are_copied_where_none_is_selected(canvas: Canvas, session: ShotSession) -> None:
     assert canvas.edit("copy_key")
     session.go_to(1006)
     assert canvas.edit("paste_key")
@@ -171,7 +176,7 @@ def test_all_shapes_are_copied_where_none_is_selected(canvas: Canvas, session: S
     assert places(session, "seam", 1006)[0] == (10, 25)
 
 
-def test_an_edit_reaches_every_key_relative_or_absolute(qtbot: QtBot, canvas: Canvas, session: Session) -> None:
+def test_an_edit_reaches_every_key_relative_or_absolute(qtbot: QtBot, canvas: Canvas, session: ShotSession) -> None:
     session.select("seam")
     assert canvas.edit("ripple")
     assert canvas.is_on("ripple")
@@ -193,7 +198,7 @@ def test_an_edit_reaches_every_key_relative_or_absolute(qtbot: QtBot, canvas: Ca
     assert [places(session, "seam", frame)[1][0] for frame in FRAMES] == [30, 40, 40, 30, 30]
 
 
-def test_keys_hold_go_on_come_and_go(canvas: Canvas, session: Session) -> None:
+def test_keys_hold_go_on_come_and_go(canvas: Canvas, session: ShotSession) -> None:
     session.select("eye")
     assert session.document is not None
     assert canvas.edit("set_key")
@@ -208,7 +213,7 @@ def test_keys_hold_go_on_come_and_go(canvas: Canvas, session: Session) -> None:
     assert not canvas.edit("hold")  # no key here now
 
 
-def test_the_last_key_of_a_shape_stays(canvas: Canvas, session: Session) -> None:
+def test_the_last_key_of_a_shape_stays(canvas: Canvas, session: ShotSession) -> None:
     said: list[str] = []
     session.said.append(said.append)
     one = RotoShape("brow", False, "matte", {1001: Key((ControlPoint(1, 1), ControlPoint(5, 1)))})
@@ -228,7 +233,7 @@ def test_every_edit_is_in_the_table_of_commands_and_every_tool(canvas: Canvas) -
     assert {name.removeprefix("tool.") for name in names if name.startswith("tool.")} == set(canvas.tool_names)
 
 
-def test_no_edit_breaks_in_upon_a_drag(qtbot: QtBot, canvas: Canvas, session: Session) -> None:
+def test_no_edit_breaks_in_upon_a_drag(qtbot: QtBot, canvas: Canvas, session: ShotSession) -> None:
     session.select("seam")
     qtbot.mousePress(canvas, LEFT, NONE, spot(canvas, (30, 20)))
     move(qtbot, canvas, (35, 25))
@@ -237,7 +242,7 @@ def test_no_edit_breaks_in_upon_a_drag(qtbot: QtBot, canvas: Canvas, session: Se
     assert places(session)[1] == (35, 25)
 
 
-def test_the_menu_offers_what_the_selection_allows(qtbot: QtBot, canvas: Canvas, session: Session) -> None:
+def test_the_menu_offers_what_the_selection_allows(qtbot: QtBot, canvas: Canvas, session: ShotSession) -> None:
     from rotopaint_ui.viewer.context_menu import make_menu
 
     def names(menu: QMenu) -> set[str]:
@@ -251,7 +256,7 @@ def test_the_menu_offers_what_the_selection_allows(qtbot: QtBot, canvas: Canvas,
     assert points(session)[1] == ControlPoint(30, 20)
 
 
-def test_keys_reach_the_edits_through_the_panel(qtbot: QtBot, panel: Panel, session: Session) -> None:
+def test_keys_reach_the_edits_through_the_panel(qtbot: QtBot, panel: Panel, session: ShotSession) -> None:
     panel.session.open(session.plate, session.out)  # type: ignore[arg-type]
     panel.session.edits.act("test", session.state)
     panel.session.select("seam", frozenset({1}))

@@ -19,7 +19,7 @@ from rotopaint_ai.shapes.roto import Key, RotoDocument
 from rotopaint_ui.engine import live_client
 from rotopaint_ui.engine.live_client import LiveClient, SeamQuestion
 from rotopaint_ui.host import Engine, find_engine, package_folders
-from rotopaint_ui.session.session import Session
+from rotopaint_ui.session.session import ShotSession
 from rotopaint_ui.session.shot import PlateFacts
 
 SAMPLE = Path(live_client.__file__).parents[2] / "models" / "rotopaint_models" / "sample"
@@ -46,8 +46,8 @@ def client(qtbot: QtBot) -> Iterator[LiveClient]:
     client.shut_down()
 
 
-def session_of(document: RotoDocument, client: LiveClient) -> Session:
-    session = Session()
+def session_of(document: RotoDocument, client: LiveClient) -> ShotSession:
+    session = ShotSession()
     session.plate = PlateFacts(
         "",
         "p",
@@ -235,7 +235,7 @@ for line in sys.stdin:
 """
 
 
-def ask_drag(client: LiveClient, shot: RotoDocument) -> tuple[Session, list[str]]:
+def ask_drag(client: LiveClient, shot: RotoDocument) -> tuple[ShotSession, list[str]]:
     session = session_of(shot, client)
     said: list[str] = []
     session.said.append(said.append)

@@ -13,13 +13,13 @@ from rotopaint_ai.project.names import renamed, with_name
 from rotopaint_ui.inspector.export_tab import ExportTab
 from rotopaint_ui.inspector.shapes_tab import NAME, ShapesTab
 from rotopaint_ui.panel.export_runner import ExportRunner
-from rotopaint_ui.session.session import Session
+from rotopaint_ui.session.session import ShotSession
 
 from .conftest import FakeHost, make_document
 
 
 @pytest.fixture
-def tab(qtbot: QtBot, session: Session) -> ShapesTab:
+def tab(qtbot: QtBot, session: ShotSession) -> ShapesTab:
     tab = ShapesTab(session)
     qtbot.addWidget(tab)
     session.listeners.append(tab.refresh)
@@ -27,7 +27,7 @@ def tab(qtbot: QtBot, session: Session) -> ShapesTab:
     return tab
 
 
-def test_typing_in_the_tree_renames_in_one_step(qtbot: QtBot, tab: ShapesTab, session: Session) -> None:
+def test_typing_in_the_tree_renames_in_one_step(qtbot: QtBot, tab: ShapesTab, session: ShotSession) -> None:
     tab.row_of("seam").setText(NAME, "Bridge")
     qtbot.waitUntil(lambda: session.state.names == {"seam": "Bridge"}, timeout=120_000)
     assert session.edits.last_step == "rename shape"
@@ -45,7 +45,9 @@ def test_given_names_that_meet_another_shapes_own_name_are_not_handed_on() -> No
         assert renamed(document, {"seam": meets}) == document
 
 
-def test_a_name_that_another_shape_has_is_refused_in_one_line(qtbot: QtBot, tab: ShapesTab, session: Session) -> None:
+def test_a_name_that_another_shape_has_is_refused_in_one_line(
+    qtbot: QtBot, tab: ShapesTab, session: ShotSession
+) -> None:
     said: list[str] = []
     session.said.append(said.append)
     tab.row_of("seam").setText(NAME, "Eye")
@@ -74,7 +76,7 @@ def test_an_own_name_takes_the_given_one_back() -> None:
         with_name(swapped, make_document(), "seam", "")
 
 
-def test_exports_carry_the_given_names(qtbot: QtBot, session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_exports_carry_the_given_names(qtbot: QtBot, session: ShotSession, monkeypatch: pytest.MonkeyPatch) -> None:
     tab = ExportTab(session, None)
     qtbot.addWidget(tab)
     exports = ExportRunner(session, FakeHost(), tab, tab)

@@ -14,7 +14,7 @@ from rotopaint_ai.shapes import edit
 from rotopaint_ui.engine.command_lines import clean_command, run_command, run_frames
 from rotopaint_ui.host import PlateChoice
 from rotopaint_ui.session.painting import Painting
-from rotopaint_ui.session.session import Session
+from rotopaint_ui.session.session import ShotSession
 from rotopaint_ui.session.shot import read_results
 from rotopaint_ui.settings.preferences import Preferences
 
@@ -27,13 +27,13 @@ def prints() -> PaintFingerprints:
 
 
 @pytest.fixture
-def fresh(session: Session, prints: PaintFingerprints) -> dict[int, str]:
+def fresh(session: ShotSession, prints: PaintFingerprints) -> dict[int, str]:
     """A clean plate that fits."""
     return prints.of(session.state, FRAMES)
 
 
 def test_a_moved_seam_makes_its_frame_stale_and_an_eye_does_not(
-    session: Session, prints: PaintFingerprints, fresh: dict[int, str]
+    session: ShotSession, prints: PaintFingerprints, fresh: dict[int, str]
 ) -> None:
     state = session.state
     assert state.document is not None
@@ -45,7 +45,7 @@ def test_a_moved_seam_makes_its_frame_stale_and_an_eye_does_not(
 
 
 def test_settings_and_width_make_every_frame_stale(
-    session: Session, prints: PaintFingerprints, fresh: dict[int, str]
+    session: ShotSession, prints: PaintFingerprints, fresh: dict[int, str]
 ) -> None:
     state = session.state
     assert state.document is not None
@@ -56,7 +56,7 @@ def test_settings_and_width_make_every_frame_stale(
     assert prints.stale(replace(state, document=wide), FRAMES, fresh) == list(FRAMES)
 
 
-def test_a_hidden_seam_is_another_paint(session: Session, prints: PaintFingerprints, fresh: dict[int, str]) -> None:
+def test_a_hidden_seam_is_another_paint(session: ShotSession, prints: PaintFingerprints, fresh: dict[int, str]) -> None:
     state = session.state
     assert state.document is not None
     hidden = edit.set_visible(state.document, "seam", [1003], False)
@@ -64,7 +64,7 @@ def test_a_hidden_seam_is_another_paint(session: Session, prints: PaintFingerpri
 
 
 def test_touch_up_makes_its_frame_stale_where_there_is_paint(
-    session: Session, prints: PaintFingerprints, fresh: dict[int, str]
+    session: ShotSession, prints: PaintFingerprints, fresh: dict[int, str]
 ) -> None:
     stroke = (Stroke(((20.0, 20.0),), 3, 0),)
     touched = replace(session.state, strokes={1002: stroke})
@@ -75,7 +75,7 @@ def test_touch_up_makes_its_frame_stale_where_there_is_paint(
     assert prints.of(hidden, [1002]) == prints.of(bare, [1002])  # strokes belong to paint
 
 
-def test_a_job_that_was_cut_off_leaves_its_frames_stale(session: Session) -> None:
+def test_a_job_that_was_cut_off_leaves_its_frames_stale(session: ShotSession) -> None:
     kept: list[dict[int, str]] = []
     painting, state = Painting(lambda painted: kept.append(dict(painted))), session.state
     painting.note(FRAMES, state)
@@ -88,7 +88,7 @@ def test_a_job_that_was_cut_off_leaves_its_frames_stale(session: Session) -> Non
     assert set(kept[-1]) == set(FRAMES) - {1002}
 
 
-def test_a_run_that_is_stopped_leaves_only_what_it_painted_stale(session: Session) -> None:
+def test_a_run_that_is_stopped_leaves_only_what_it_painted_stale(session: ShotSession) -> None:
     painting, state = session.painting, session.state
     painting.note(FRAMES, state)
     painting.suspend()
@@ -97,7 +97,9 @@ def test_a_run_that_is_stopped_leaves_only_what_it_painted_stale(session: Sessio
     assert session.stale_frames() == [1005]
 
 
-def test_what_is_undone_while_a_run_paints_makes_its_frames_stale(session: Session, out: Path, tmp_path: Path) -> None:
+def test_what_is_undone_while_a_run_paints_makes_its_frames_stale(
+    session: ShotSession, out: Path, tmp_path: Path
+) -> None:
     session.start_project(tmp_path / "shot.rotopaint", results=read_results(out))
     session.edits.act("seam settings", replace(session.state, seams={"seam": SeamSettings(grain=0.2)}))
     session.prepare_run()
@@ -109,7 +111,7 @@ def test_what_is_undone_while_a_run_paints_makes_its_frames_stale(session: Sessi
     session.close()
 
 
-def test_the_jobs_are_command_lines(session: Session) -> None:
+def test_the_jobs_are_command_lines(session: ShotSession) -> None:
     choice, preferences = PlateChoice("p", "1001-1006", "sRGB"), Preferences(threads=2, device="cpu")
     words = run_command(session, choice, "pip", preferences, run_frames(session, PlateChoice("p", "1001-1003")))
     assert "--resume" not in words  # nothing to go on from

@@ -15,7 +15,7 @@ from PySide6.QtWidgets import QAbstractButton, QApplication, QComboBox, QDialog,
 from pytestqt.qtbot import QtBot
 
 from rotopaint_ai.exchange import document as documents
-from rotopaint_ai.project.state import Box, State
+from rotopaint_ai.project.state import CropBox, State
 from rotopaint_ui.engine.frame_cache import CLEAN, PLATE
 from rotopaint_ui.host import Engine, PlateChoice, package_folders
 from rotopaint_ui.panel.panel import Panel
@@ -78,7 +78,7 @@ def test_from_plate_to_corrected_shapes(
     assert "missing 1004" in panel.top.facts.text()
     assert panel.canvas.tool == "crop"
 
-    panel.session.edits.act("crop box", State(None, {1002: Box(5, 6, 30, 32)}))
+    panel.session.edits.act("crop box", State(None, {1002: CropBox(5, 6, 30, 32)}))
     seen: list[str] = []
     panel.jobs.worker.happened.connect(lambda facts: seen.append(facts["event"]))
     run(qtbot, panel, engine_of(ENGINE))
@@ -203,15 +203,18 @@ def test_the_face_is_found_on_demand_and_its_box_is_a_step(
     asked: list[int] = []
     monkeypatch.setattr(panel.live, "load_pack", lambda pack: None)
 
-    def find(frame: int, reply: Callable[[Box | None, str], None]) -> None:
+    def find(frame: int, reply: Callable[[CropBox | None, str], None]) -> None:
         asked.append(frame)
-        reply(Box(10, 8, 30, 30), "crop 'auto': took 1,2,3,3 (sure by 83%), the largest of 2 faces; --crop for another")
+        reply(
+            CropBox(10, 8, 30, 30),
+            "crop 'auto': took 1,2,3,3 (sure by 83%), the largest of 2 faces; --crop for another",
+        )
 
     monkeypatch.setattr(panel.live, "propose_crop", find)
     panel.session.go_to(1002)
     panel.commands["find_face"].trigger()
     assert asked == [1002]
-    assert panel.session.state.crops == {1002: Box(10, 8, 30, 30)}
+    assert panel.session.state.crops == {1002: CropBox(10, 8, 30, 30)}
     assert panel.session.edits.last_step == "crop box"
     text = panel.status.text.text()
     assert text == "The face on 1002: sure by 83%, the largest of 2 faces. Drag the box where it is wrong, then Run"

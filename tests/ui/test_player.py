@@ -12,7 +12,7 @@ from rotopaint_ui.drawing.render import Overlay
 from rotopaint_ui.engine.frame_cache import PLATE, FrameCache, Look
 from rotopaint_ui.panel.panel import Panel
 from rotopaint_ui.services.player import Player
-from rotopaint_ui.session.session import Session
+from rotopaint_ui.session.session import ShotSession
 from rotopaint_ui.session.shot import PlateFacts
 from rotopaint_ui.viewer.canvas import Canvas
 
@@ -30,7 +30,7 @@ class Clock:
 
 
 @pytest.fixture
-def player(qtbot: QtBot, session: Session, frame_cache: FrameCache) -> Iterator[tuple[Player, Clock, QObject]]:
+def player(qtbot: QtBot, session: ShotSession, frame_cache: FrameCache) -> Iterator[tuple[Player, Clock, QObject]]:
     """A player of the shot at 24 frames a second, its timer idle: the test ticks."""
     clock, parent = Clock(), QObject()
     player = Player(session, frame_cache, parent, clock)
@@ -42,7 +42,7 @@ def player(qtbot: QtBot, session: Session, frame_cache: FrameCache) -> Iterator[
     player.play(False)
 
 
-def test_playing_keeps_the_clock_and_comes_round(session: Session, player: tuple[Player, Clock, QObject]) -> None:
+def test_playing_keeps_the_clock_and_comes_round(session: ShotSession, player: tuple[Player, Clock, QObject]) -> None:
     play, clock, _ = player
     seen = []
     for _ in range(13):
@@ -53,7 +53,7 @@ def test_playing_keeps_the_clock_and_comes_round(session: Session, player: tuple
 
 
 def test_frames_that_are_not_there_in_time_are_dropped_and_the_clock_goes_on(
-    session: Session, frame_cache: FrameCache, player: tuple[Player, Clock, QObject]
+    session: ShotSession, frame_cache: FrameCache, player: tuple[Player, Clock, QObject]
 ) -> None:
     play, clock, _ = player
     for frame in (1002, 1003, 1005):
@@ -72,7 +72,7 @@ def test_frames_that_are_not_there_in_time_are_dropped_and_the_clock_goes_on(
 
 
 def test_the_rate_is_measured_over_a_second_and_shown(
-    canvas: Canvas, session: Session, player: tuple[Player, Clock, QObject]
+    canvas: Canvas, session: ShotSession, player: tuple[Player, Clock, QObject]
 ) -> None:
     play, clock, _ = player
     told: list[tuple[float, int]] = []
@@ -92,7 +92,7 @@ def test_the_rate_is_measured_over_a_second_and_shown(
 
 
 def test_a_range_is_played_over_and_over_and_a_jump_is_followed(
-    session: Session, player: tuple[Player, Clock, QObject]
+    session: ShotSession, player: tuple[Player, Clock, QObject]
 ) -> None:
     play, clock, _ = player
     play.set_range(1005, 1002)

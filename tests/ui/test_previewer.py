@@ -10,7 +10,7 @@ from PySide6.QtCore import QObject
 from rotopaint_ui.engine.frame_cache import CLEAN, PLATE, FrameCache, Look
 from rotopaint_ui.engine.live_client import LiveClient, SeamPreview, SeamQuestion
 from rotopaint_ui.services.previewer import Previewer
-from rotopaint_ui.session.session import Session
+from rotopaint_ui.session.session import ShotSession
 
 from .conftest import picture
 
@@ -36,7 +36,7 @@ def engine() -> Engine:
 
 
 def test_a_new_view_never_leaves_a_rectangle_in_another_tone(
-    session: Session, frame_cache: FrameCache, engine: Engine
+    session: ShotSession, frame_cache: FrameCache, engine: Engine
 ) -> None:
     owner = QObject()
     previewer = Previewer(session, frame_cache, engine, owner)

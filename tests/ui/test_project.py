@@ -15,27 +15,27 @@ from rotopaint_ai.exchange import document as documents
 from rotopaint_ai.locks import FileLock
 from rotopaint_ai.project import Project, SeamSettings, State
 from rotopaint_ai.project.run_record import RunRecord
-from rotopaint_ai.project.state import Box
+from rotopaint_ai.project.state import CropBox
 from rotopaint_ui.session.project_file import look_at_witnesses
-from rotopaint_ui.session.session import Session
+from rotopaint_ui.session.session import ShotSession
 from rotopaint_ui.session.shot import PlateFacts, frame_paths, read_results
 
 from .conftest import FRAMES, make_document, move_points, run_json, write_plate
 
 
-def drag(session: Session, dx: float) -> None:
+def drag(session: ShotSession, dx: float) -> None:
     document = session.document
     assert document is not None
     session.edits.act("move points", replace(session.state, document=move_points(document, "seam", [1003], [0], dx, 0)))
 
 
-def x(session: Session) -> float:
+def x(session: ShotSession) -> float:
     assert session.document is not None
     return session.document.shape("seam").at(1003)[0].x
 
 
-def started(facts: PlateFacts, out: Path) -> Session:
-    session = Session()
+def started(facts: PlateFacts, out: Path) -> ShotSession:
+    session = ShotSession()
     session.open(facts, out)
     results = read_results(out)
     session.take_results(results)
@@ -43,8 +43,8 @@ def started(facts: PlateFacts, out: Path) -> Session:
     return session
 
 
-def reopened(path: Path, facts: PlateFacts | None = None) -> Session:
-    session = Session()
+def reopened(path: Path, facts: PlateFacts | None = None) -> ShotSession:
+    session = ShotSession()
     session.open_project(path)
     if facts is not None:
         session.open(facts)
@@ -52,11 +52,11 @@ def reopened(path: Path, facts: PlateFacts | None = None) -> Session:
 
 
 @pytest.fixture
-def kept(facts: PlateFacts, out: Path) -> Session:
+def kept(facts: PlateFacts, out: Path) -> ShotSession:
     return started(facts, out)
 
 
-def test_every_act_is_in_the_file_and_can_be_undone_after_closing(kept: Session, facts: PlateFacts) -> None:
+def test_every_act_is_in_the_file_and_can_be_undone_after_closing(kept: ShotSession, facts: PlateFacts) -> None:
     drag(kept, 4.0)
     kept.review.mark([1001, 1002], "accepted")
     kept.seams.set({"seam": SeamSettings(width_px=7.0)})
@@ -75,17 +75,17 @@ def test_every_act_is_in_the_file_and_can_be_undone_after_closing(kept: Session,
     again.close()
 
 
-def test_a_session_that_was_killed_is_recovered_with_its_undo(kept: Session, facts: PlateFacts) -> None:
+def test_a_session_that_was_killed_is_recovered_with_its_undo(kept: ShotSession, facts: PlateFacts) -> None:
     drag(kept, 4.0)
     kept.edits.begin("move points")
-    kept.edits.preview(replace(kept.state, crops={1001: Box(0, 0, 9, 9)}))  # under the hand
+    kept.edits.preview(replace(kept.state, crops={1001: CropBox(0, 0, 9, 9)}))  # under the hand
     path = kept.project.path
     assert path is not None
     locks = [each for each in gc.get_objects() if isinstance(each, FileLock)]
     for lock in locks:  # as the system does when their process ends
         lock.release()
     said: list[str] = []
-    again = Session()
+    again = ShotSession()
     again.said.append(said.append)
     again.open_project(path)
     assert said == ["Recovered: the last session ended without closing; 1 step can be undone"]
@@ -96,7 +96,7 @@ def test_a_session_that_was_killed_is_recovered_with_its_undo(kept: Session, fac
     again.close()
 
 
-def test_the_run_record_comes_with_the_project(kept: Session) -> None:
+def test_the_run_record_comes_with_the_project(kept: ShotSession) -> None:
     kept.take_run(read_results(kept.out or Path()))
     worst, path = kept.worst(), kept.project.path
     kept.close()
@@ -107,7 +107,7 @@ def test_the_run_record_comes_with_the_project(kept: Session) -> None:
     again.close()
 
 
-def test_a_project_that_is_open_is_opened_again_to_be_written(kept: Session) -> None:
+def test_a_project_that_is_open_is_opened_again_to_be_written(kept: ShotSession) -> None:
     drag(kept, 4.0)
     path = kept.project.path
     assert path is not None
@@ -117,7 +117,7 @@ def test_a_project_that_is_open_is_opened_again_to_be_written(kept: Session) -> 
     kept.close()
 
 
-def test_a_project_without_a_record_takes_none_of_the_shot_before_it(kept: Session, tmp_path: Path) -> None:
+def test_a_project_without_a_record_takes_none_of_the_shot_before_it(kept: ShotSession, tmp_path: Path) -> None:
     kept.run = replace(kept.run, held=((1001, 1003),))
     Project.create(tmp_path / "other.rotopaint", State()).close()
     kept.open_project(tmp_path / "other.rotopaint")
@@ -126,7 +126,7 @@ def test_a_project_without_a_record_takes_none_of_the_shot_before_it(kept: Sessi
 
 
 def test_holds_outlive_a_run_of_some_frames_and_the_plate_opened_anew(
-    kept: Session, facts: PlateFacts, out: Path
+    kept: ShotSession, facts: PlateFacts, out: Path
 ) -> None:
     kept.run = replace(kept.run, held=((1002, 1003),))
     kept.prepare_run((1005, 1006))
@@ -142,7 +142,7 @@ def test_holds_outlive_a_run_of_some_frames_and_the_plate_opened_anew(
     again.close()
 
 
-def test_undo_of_a_run_brings_its_record_back_and_redo_too(kept: Session, out: Path) -> None:
+def test_undo_of_a_run_brings_its_record_back_and_redo_too(kept: ShotSession, out: Path) -> None:
     before, path = kept.run, kept.project.path
     assert path is not None
     kept.prepare_run()
@@ -166,7 +166,7 @@ def test_undo_of_a_run_brings_its_record_back_and_redo_too(kept: Session, out: P
     again.close()
 
 
-def test_a_width_set_by_hand_outlives_a_run(kept: Session) -> None:
+def test_a_width_set_by_hand_outlives_a_run(kept: ShotSession) -> None:
     kept.seams.set({"seam": SeamSettings(width_px=7.0, taper=(0.1, 0.0))})
     kept.take_run(read_results(kept.out or Path()))
     assert kept.document is not None
@@ -177,7 +177,7 @@ def test_a_width_set_by_hand_outlives_a_run(kept: Session) -> None:
     kept.close()
 
 
-def test_hand_landmarks_outlive_a_run(kept: Session) -> None:
+def test_hand_landmarks_outlive_a_run(kept: ShotSession) -> None:
     kept.edits.begin("move landmark")
     kept.corrections.move_landmarks(1001, {0: (33.0, 22.0)})
     kept.corrections.finish()
@@ -188,7 +188,9 @@ def test_hand_landmarks_outlive_a_run(kept: Session) -> None:
     kept.close()
 
 
-def test_shapes_that_a_run_outside_has_written_come_in_as_one_step(kept: Session, facts: PlateFacts, out: Path) -> None:
+def test_shapes_that_a_run_outside_has_written_come_in_as_one_step(
+    kept: ShotSession, facts: PlateFacts, out: Path
+) -> None:
     drag(kept, 4.0)
     kept.shapes_file.save()
     kept.close()
@@ -204,7 +206,7 @@ def test_shapes_that_a_run_outside_has_written_come_in_as_one_step(kept: Session
     again.close()
 
 
-def test_a_second_person_reads_and_keeps_nothing(kept: Session, facts: PlateFacts) -> None:
+def test_a_second_person_reads_and_keeps_nothing(kept: ShotSession, facts: PlateFacts) -> None:
     path = kept.project.path
     assert path is not None
     second = reopened(path, facts)
@@ -223,7 +225,9 @@ def test_a_second_person_reads_and_keeps_nothing(kept: Session, facts: PlateFact
     third.close()
 
 
-def test_a_moved_plate_is_known_again_and_another_one_refused(kept: Session, facts: PlateFacts, tmp_path: Path) -> None:
+def test_a_moved_plate_is_known_again_and_another_one_refused(
+    kept: ShotSession, facts: PlateFacts, tmp_path: Path
+) -> None:
     write_plate(facts.path.parent)
     kept.project.take_witnesses(look_at_witnesses(facts))
     drag(kept, 1.0)
@@ -236,7 +240,7 @@ def test_a_moved_plate_is_known_again_and_another_one_refused(kept: Session, fac
         each.touch()
     other = tmp_path / "other"
     write_plate(other, add=3)
-    again = Session()
+    again = ShotSession()
     place = again.open_project(path)
     assert place.source == facts.source
     with pytest.raises(PlateError, match=r"other pictures than the project's plate \(compared frames 1001-1003, 1005"):
@@ -251,7 +255,7 @@ def test_a_moved_plate_is_known_again_and_another_one_refused(kept: Session, fac
     assert reopened(path).open_project(path).source == str(moved)
 
 
-def test_a_disk_that_refuses_costs_no_work(kept: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_disk_that_refuses_costs_no_work(kept: ShotSession, monkeypatch: pytest.MonkeyPatch) -> None:
     said: list[str] = []
     kept.said.append(said.append)
 
@@ -274,7 +278,7 @@ def test_a_disk_that_refuses_costs_no_work(kept: Session, monkeypatch: pytest.Mo
     assert reopened(path).state == state
 
 
-def test_a_file_that_cannot_be_opened_leaves_the_open_shot(kept: Session, tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_opened_leaves_the_open_shot(kept: ShotSession, tmp_path: Path) -> None:
     (tmp_path / "bad.rotopaint").write_bytes(b"")
     before = kept.state
     with pytest.raises(ProjectError):
@@ -295,7 +299,7 @@ def test_paths_of_frames(facts: PlateFacts) -> None:
     assert frame_paths(movie, (2,))[2] == Path("/p/take1.mov")
 
 
-def test_frames_edited_since_they_were_painted_are_known_to_be_stale(kept: Session, facts: PlateFacts) -> None:
+def test_frames_edited_since_they_were_painted_are_known_to_be_stale(kept: ShotSession, facts: PlateFacts) -> None:
     assert kept.stale_frames() == []
     drag(kept, 4.0)
     assert kept.stale_frames() == [1003]
@@ -316,6 +320,6 @@ def test_frames_edited_since_they_were_painted_are_known_to_be_stale(kept: Sessi
     again.close()
 
 
-def test_a_width_set_by_hand_makes_every_frame_stale_until_a_run_has_used_it(kept: Session) -> None:
+def test_a_width_set_by_hand_makes_every_frame_stale_until_a_run_has_used_it(kept: ShotSession) -> None:
     kept.seams.set({"seam": SeamSettings(width_px=7.0)})
     assert kept.stale_frames() == list(FRAMES)

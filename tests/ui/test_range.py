@@ -16,10 +16,10 @@ from rotopaint_ai.shapes.roto import Key, RotoDocument
 from rotopaint_ui.engine.command_lines import run_command, run_frames
 from rotopaint_ui.host import PlateChoice
 from rotopaint_ui.panel.panel import Panel
-from rotopaint_ui.session.session import Session
+from rotopaint_ui.session.session import ShotSession
 from rotopaint_ui.session.shot import PlateFacts, range_text, read_results
 from rotopaint_ui.settings.preferences import Preferences
-from rotopaint_ui.standalone.app import Window
+from rotopaint_ui.standalone.app import MainWindow
 
 from .conftest import FRAMES, make_document
 
@@ -48,7 +48,7 @@ def between(first: int, last: int, down: float, width_px: float = 4.0) -> RotoDo
     return replace(document, first_frame=first, last_frame=last, shapes=shapes)
 
 
-def test_a_run_is_asked_for_the_frames_between_in_and_out(session: Session) -> None:
+def test_a_run_is_asked_for_the_frames_between_in_and_out(session: ShotSession) -> None:
     assert run_frames(session, CHOICE) is None
     session.set_span((1002, 1005))
     assert run_frames(session, CHOICE) == (1002, 1003, 1005)  # 1004 is not on disk
@@ -61,7 +61,7 @@ def test_a_run_is_asked_for_the_frames_between_in_and_out(session: Session) -> N
         run_frames(session, CHOICE)
 
 
-def test_a_run_goes_on_only_where_one_of_the_same_frames_was_begun(session: Session, out: Path) -> None:
+def test_a_run_goes_on_only_where_one_of_the_same_frames_was_begun(session: ShotSession, out: Path) -> None:
     (out / ".rotopaint").mkdir()
     (out / ".rotopaint" / "job.json").write_text(json.dumps({"frames": ["1001-1003, 1005-1006"]}))
     assert "--resume" in run_command(session, CHOICE, None, Preferences())
@@ -73,7 +73,7 @@ def test_a_run_goes_on_only_where_one_of_the_same_frames_was_begun(session: Sess
 
 
 @pytest.mark.parametrize("is_own", [True, False], ids=["run in the panel", "run outside"])
-def test_frames_that_were_not_run_stay_as_they_were(session: Session, out: Path, is_own: bool) -> None:
+def test_frames_that_were_not_run_stay_as_they_were(session: ShotSession, out: Path, is_own: bool) -> None:
     session.start_project(out / "shot.rotopaint", read_results(out))
     painted = dict(session.painting.painted)
     session.review.mark([1006], "accepted")
@@ -102,7 +102,7 @@ def test_frames_that_were_not_run_stay_as_they_were(session: Session, out: Path,
     session.close()
 
 
-def test_a_run_under_way_leaves_the_other_frames_in_sight(session: Session) -> None:
+def test_a_run_under_way_leaves_the_other_frames_in_sight(session: ShotSession) -> None:
     specs = [{"name": "seam", "closed": False, "role": "seam"}, {"name": "eye", "closed": True, "role": "matte"}]
     head = {"width": 64, "height": 48, "pixel_aspect": 1.0, "fps": 24.0, "first_frame": 1002, "last_frame": 1003}
     session.runs.take_event({"event": "started", "landmarks": ["nose", "chin"], "shapes": specs, **head})
@@ -173,7 +173,7 @@ def test_the_jobs_get_what_the_buttons_say(panel: Panel, facts: PlateFacts, out:
 
 
 def test_a_shot_goes_into_the_batch_from_in_to_out(qtbot: QtBot, facts: PlateFacts, out: Path) -> None:
-    window = Window()
+    window = MainWindow()
     qtbot.addWidget(window)
     window.panel.session.open(facts, out)
     window.panel.opening.choice = CHOICE

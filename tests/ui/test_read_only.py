@@ -17,7 +17,7 @@ from rotopaint_ui.panel.export_runner import ExportRunner
 from rotopaint_ui.panel.panel import Panel
 from rotopaint_ui.services.autosave import Autosave
 from rotopaint_ui.services.shot_jobs import ShotJobs
-from rotopaint_ui.session.session import Session
+from rotopaint_ui.session.session import ShotSession
 from rotopaint_ui.session.shot import PlateFacts, read_results
 from rotopaint_ui.settings.preferences import Preferences
 
@@ -25,12 +25,12 @@ from .conftest import FakeHost
 
 
 @pytest.fixture
-def reader(session: Session, facts: PlateFacts, out: Path) -> Iterator[Session]:
+def reader(session: ShotSession, facts: PlateFacts, out: Path) -> Iterator[ShotSession]:
     """A second session on the project that the first one holds, with a change of its own."""
     session.start_project(results=read_results(out))
     path = session.project.path
     assert path is not None
-    reader = Session()
+    reader = ShotSession()
     reader.open_project(path)
     reader.open(facts, out)
     document = reader.document
@@ -47,7 +47,7 @@ def files_of(folder: Path) -> dict[Path, bytes]:
     return {path: path.read_bytes() for path in found}
 
 
-def test_the_line_names_who_has_it_and_the_way_out(reader: Session) -> None:
+def test_the_line_names_who_has_it_and_the_way_out(reader: ShotSession) -> None:
     assert reader.project.refusal is not None
     assert reader.project.path is not None
     assert reader.project.refusal.startswith(
@@ -56,7 +56,7 @@ def test_the_line_names_who_has_it_and_the_way_out(reader: Session) -> None:
     assert reader.project.refusal.endswith("close it there, or choose another folder")
 
 
-def test_run_and_make_are_refused(reader: Session, out: Path) -> None:
+def test_run_and_make_are_refused(reader: ShotSession, out: Path) -> None:
     owner, said, before = QObject(), list[str](), files_of(out)
 
     def engine() -> Engine:
@@ -72,7 +72,7 @@ def test_run_and_make_are_refused(reader: Session, out: Path) -> None:
 
 
 def test_what_would_be_lost_is_refused_and_nothing_looks_as_if_it_were_done(
-    qtbot: QtBot, reader: Session, panel: Panel
+    qtbot: QtBot, reader: ShotSession, panel: Panel
 ) -> None:
     path, plate = reader.project.path, reader.plate
     assert path is not None
@@ -98,7 +98,7 @@ def test_what_would_be_lost_is_refused_and_nothing_looks_as_if_it_were_done(
     assert len(lines) == 7
 
 
-def test_autosave_says_it_once_and_save_each_time(qtbot: QtBot, reader: Session, out: Path) -> None:
+def test_autosave_says_it_once_and_save_each_time(qtbot: QtBot, reader: ShotSession, out: Path) -> None:
     owner, said, before = QObject(), list[str](), files_of(out)
     autosave = Autosave(reader, lambda: True, owner)
     autosave.failed.connect(said.append)
@@ -113,7 +113,7 @@ def test_autosave_says_it_once_and_save_each_time(qtbot: QtBot, reader: Session,
 
 
 def test_exports_go_anywhere_but_into_the_owners_folder(
-    qtbot: QtBot, reader: Session, out: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    qtbot: QtBot, reader: ShotSession, out: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tab = ExportTab(reader, None)
     qtbot.addWidget(tab)

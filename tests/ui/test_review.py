@@ -25,7 +25,7 @@ from rotopaint_ui.inspector.shapes_tab import ShapesTab
 from rotopaint_ui.services.review_loop import ReviewLoop, Visits
 from rotopaint_ui.session.corrections import KeysReply, LandmarkDrag, ShapesReply
 from rotopaint_ui.session.key_diff import moved_keys
-from rotopaint_ui.session.session import Session
+from rotopaint_ui.session.session import ShotSession
 from rotopaint_ui.session.shot import read_results
 from rotopaint_ui.session.spread_reach import SpreadReach
 from rotopaint_ui.timeline.timeline import Timeline
@@ -60,7 +60,7 @@ def said() -> list[str]:
 
 
 @pytest.fixture
-def loop(session: Session, said: list[str]) -> ReviewLoop:
+def loop(session: ShotSession, said: list[str]) -> ReviewLoop:
     loop = ReviewLoop(session, said.append)
     session.listeners.append(loop.refresh)
     session.corrections.live = FakeLive()
@@ -68,14 +68,14 @@ def loop(session: Session, said: list[str]) -> ReviewLoop:
     return loop
 
 
-def correct(session: Session, frame: int, shape: str = "seam") -> None:
+def correct(session: ShotSession, frame: int, shape: str = "seam") -> None:
     """A person moves a point of a shape."""
     session.go_to(frame)
     document = move_points(session.document, shape, [frame], {0}, 1, 0)  # type: ignore[arg-type]
     session.edits.act("move points", replace(session.state, document=document))
 
 
-def test_n_goes_from_worst_to_less_bad_and_skips_what_is_accepted(loop: ReviewLoop, session: Session) -> None:
+def test_n_goes_from_worst_to_less_bad_and_skips_what_is_accepted(loop: ReviewLoop, session: ShotSession) -> None:
     assert loop.step(1)
     assert session.frame == 1006  # lost
     loop.accept_and_go_on()
@@ -83,7 +83,7 @@ def test_n_goes_from_worst_to_less_bad_and_skips_what_is_accepted(loop: ReviewLo
     assert session.worst() == [1003, 1005, 1002, 1001]
 
 
-def test_a_keyed_shape_is_settled_and_the_frame_stays_by_the_others(loop: ReviewLoop, session: Session) -> None:
+def test_a_keyed_shape_is_settled_and_the_frame_stays_by_the_others(loop: ReviewLoop, session: ShotSession) -> None:
     """At 1003 the run expects 2.0 px of the seam and 1.0 of the eye, at 1002 0.5 and 0.25, at 1005 1.0 and 0.5."""
     session.judges_all = True
     assert session.worst() == [1006, 1003, 1005, 1002, 1001]
@@ -108,7 +108,7 @@ class Follows(FakeLive):
         reply({"seam": tuple(p._replace(y=p.y + 1) for p in seam)})
 
 
-def place(session: Session, frame: int) -> None:
+def place(session: ShotSession, frame: int) -> None:
     """A person places the nose."""
     session.corrections.live = Follows()
     session.go_to(frame)
@@ -117,7 +117,7 @@ def place(session: Session, frame: int) -> None:
     session.corrections.finish()
 
 
-def test_shapes_that_followed_a_landmark_are_settled(loop: ReviewLoop, session: Session, qtbot: QtBot) -> None:
+def test_shapes_that_followed_a_landmark_are_settled(loop: ReviewLoop, session: ShotSession, qtbot: QtBot) -> None:
     """At 1003 the run expects 2.0 px of the seam, which follows, and 1.0 of the eye, which does not."""
     session.judges_all = True
     timeline = Timeline(session, FrameCache())
@@ -144,7 +144,7 @@ def test_shapes_that_followed_a_landmark_are_settled(loop: ReviewLoop, session: 
     assert timeline._settled()["seam"] == frozenset()
 
 
-def test_a_shape_that_moved_along_beside_its_landmark_is_not_settled(loop: ReviewLoop, session: Session) -> None:
+def test_a_shape_that_moved_along_beside_its_landmark_is_not_settled(loop: ReviewLoop, session: ShotSession) -> None:
     session.corrections.live = Follows()
     session.go_to(1003)
     session.edits.begin("move landmark")
@@ -156,7 +156,7 @@ def test_a_shape_that_moved_along_beside_its_landmark_is_not_settled(loop: Revie
 
 
 def test_shapes_that_followed_a_landmark_stay_settled_after_a_run(
-    loop: ReviewLoop, session: Session, out: Path
+    loop: ReviewLoop, session: ShotSession, out: Path
 ) -> None:
     """A run takes the artist's shapes over (`pipeline.artist`): what it writes there is no prediction of the models."""
     place(session, 1003)
@@ -170,7 +170,9 @@ def test_shapes_that_followed_a_landmark_stay_settled_after_a_run(
     assert overrides_of(session.state).splines.keys() == {1003}
 
 
-def test_a_run_carries_on_what_had_been_carried_on_and_no_more(loop: ReviewLoop, session: Session, out: Path) -> None:
+def test_a_run_carries_on_what_had_been_carried_on_and_no_more(
+    loop: ReviewLoop, session: ShotSession, out: Path
+) -> None:
     live = session.corrections.live
     assert isinstance(live, FakeLive)
     correct(session, 1003)
@@ -196,11 +198,11 @@ def test_a_run_carries_on_what_had_been_carried_on_and_no_more(loop: ReviewLoop,
     assert session.document.shape("seam").keys[1002] == kept  # that frame was not run
 
 
-def doubted(session: Session) -> None:
+def doubted(session: ShotSession) -> None:
     session.run = replace(session.run, agreement={1001: 0.9, 1003: 0.2, 1005: 0.4}, limit=0.5)
 
 
-def test_a_second_opinion_is_a_reason_and_can_be_visited(loop: ReviewLoop, session: Session) -> None:
+def test_a_second_opinion_is_a_reason_and_can_be_visited(loop: ReviewLoop, session: ShotSession) -> None:
     assert loop.doubted() == []
     doubted(session)
     assert loop.doubted() == [1003, 1005]
@@ -219,7 +221,7 @@ def test_a_second_opinion_is_a_reason_and_can_be_visited(loop: ReviewLoop, sessi
     assert loop.reason() == "face not found"
 
 
-def test_doubts_stand_over_the_bars_in_a_form_of_their_own(qtbot: QtBot, session: Session) -> None:
+def test_doubts_stand_over_the_bars_in_a_form_of_their_own(qtbot: QtBot, session: ShotSession) -> None:
     timeline = Timeline(session, FrameCache())
     qtbot.addWidget(timeline)
     timeline.resize(600, 200)
@@ -248,7 +250,7 @@ def test_the_second_opinion_is_read_from_run_json_and_kept(tmp_path: Path) -> No
     assert run_record.from_json(old) == replace(run, agreement={}, limit=0.0)
 
 
-def test_the_error_strip_shows_what_is_left(qtbot: QtBot, session: Session) -> None:
+def test_the_error_strip_shows_what_is_left(qtbot: QtBot, session: ShotSession) -> None:
     session.judges_all = True
     timeline = Timeline(session, FrameCache())
     qtbot.addWidget(timeline)
@@ -264,7 +266,7 @@ def test_the_error_strip_shows_what_is_left(qtbot: QtBot, session: Session) -> N
     assert 1003 in timeline._settled()[""]
 
 
-def test_the_filter_leaves_marked_frames_in_order(loop: ReviewLoop, session: Session) -> None:
+def test_the_filter_leaves_marked_frames_in_order(loop: ReviewLoop, session: ShotSession) -> None:
     session.review.mark([1002, 1005], "needs work")
     session.review.mark([1001], "accepted")
     loop.visits = Visits.NEEDS_WORK
@@ -281,7 +283,7 @@ def test_the_filter_leaves_marked_frames_in_order(loop: ReviewLoop, session: Ses
     assert loop.summary() == "1 of 5 accepted, 2 need work"
 
 
-def test_a_mark_means_the_whole_hold_and_again_takes_it_back(loop: ReviewLoop, session: Session) -> None:
+def test_a_mark_means_the_whole_hold_and_again_takes_it_back(loop: ReviewLoop, session: ShotSession) -> None:
     session.run = replace(session.run, held=((1002, 1003),))
     session.go_to(1003)
     loop.mark("accepted")
@@ -292,7 +294,7 @@ def test_a_mark_means_the_whole_hold_and_again_takes_it_back(loop: ReviewLoop, s
     assert session.state.marks == {1002: "accepted", 1003: "accepted"}
 
 
-def test_a_frame_that_is_missing_is_not_judged(loop: ReviewLoop, session: Session) -> None:
+def test_a_frame_that_is_missing_is_not_judged(loop: ReviewLoop, session: ShotSession) -> None:
     session.run = replace(session.run, held=((1003, 1005),))
     for frame in (1001, 1002, 1004, 1006):  # 1004 is not on disk; its hold is
         session.go_to(frame)
@@ -301,7 +303,7 @@ def test_a_frame_that_is_missing_is_not_judged(loop: ReviewLoop, session: Sessio
     assert loop.summary() == "5 of 5 accepted"
 
 
-def test_the_bracket_appears_with_a_correction_and_stays_as_dragged(loop: ReviewLoop, session: Session) -> None:
+def test_the_bracket_appears_with_a_correction_and_stays_as_dragged(loop: ReviewLoop, session: ShotSession) -> None:
     assert loop.reach is None
     correct(session, 1003)
     assert loop.reach is not None
@@ -315,7 +317,7 @@ def test_the_bracket_appears_with_a_correction_and_stays_as_dragged(loop: Review
 
 
 def test_spread_moves_keys_inside_the_bracket_and_no_human_key(
-    loop: ReviewLoop, session: Session, said: list[str]
+    loop: ReviewLoop, session: ShotSession, said: list[str]
 ) -> None:
     correct(session, 1005)
     correct(session, 1003)
@@ -338,7 +340,7 @@ def test_spread_moves_keys_inside_the_bracket_and_no_human_key(
     assert loop.moved is None
 
 
-def test_dragging_a_bracket_that_is_spread_spreads_anew(loop: ReviewLoop, session: Session) -> None:
+def test_dragging_a_bracket_that_is_spread_spreads_anew(loop: ReviewLoop, session: ShotSession) -> None:
     correct(session, 1003)
     loop.drag(SpreadReach(1003, 1002, 1005), has_let_go=False)
     loop.spread()
@@ -348,7 +350,7 @@ def test_dragging_a_bracket_that_is_spread_spreads_anew(loop: ReviewLoop, sessio
     assert [(each.first, each.last) for each in session.state.spreads] == [(1001, 1005)]
 
 
-def test_refit_needs_a_correction(loop: ReviewLoop, session: Session, said: list[str]) -> None:
+def test_refit_needs_a_correction(loop: ReviewLoop, session: ShotSession, said: list[str]) -> None:
     loop.refit()
     assert said == ["Nothing to learn from yet: correct a few frames first"]
     correct(session, 1003)
@@ -358,7 +360,7 @@ def test_refit_needs_a_correction(loop: ReviewLoop, session: Session, said: list
     assert said[-1].startswith("Refit shot: 4 keys of 1 shape moved, most by 2.0 px")
 
 
-def test_moved_keys_are_measured_at_their_control_points(session: Session) -> None:
+def test_moved_keys_are_measured_at_their_control_points(session: ShotSession) -> None:
     document = session.document
     assert document is not None
     moved = move_points(document, "seam", [1001, 1002], {1}, 3, 4)
@@ -369,7 +371,7 @@ def test_moved_keys_are_measured_at_their_control_points(session: Session) -> No
     assert moved_keys(document, document).text("Refit") == "Refit: every key already fits, none was moved"
 
 
-def test_what_failed_is_shown_as_it_was_said(qtbot: QtBot, session: Session) -> None:
+def test_what_failed_is_shown_as_it_was_said(qtbot: QtBot, session: ShotSession) -> None:
     tab = FrameTab(session)
     qtbot.addWidget(tab)
     session.run = replace(session.run, failed={1001: "plate <1001> & co"})
@@ -379,7 +381,7 @@ def test_what_failed_is_shown_as_it_was_said(qtbot: QtBot, session: Session) -> 
     assert "plate <1001> & co" in shown.toPlainText()
 
 
-def test_n_goes_by_the_seams_then_by_what_is_selected_and_seen(session: Session, loop: ReviewLoop) -> None:
+def test_n_goes_by_the_seams_then_by_what_is_selected_and_seen(session: ShotSession, loop: ReviewLoop) -> None:
     """The eye is worst at 1001, the seam at 1003 and lost at 1006."""
     errors = {1001: {"seam": 0.2, "eye": 9.0}, 1002: {"seam": 0.5, "eye": 0.1}, 1003: {"seam": 2.0, "eye": 0.3}}
     session.run = RunRecord(errors=errors)
@@ -399,7 +401,7 @@ def test_n_goes_by_the_seams_then_by_what_is_selected_and_seen(session: Session,
     assert session.worst() == [1001, 1003, 1002]
 
 
-def test_the_outline_of_the_face_does_not_lead_the_frames_list(qtbot: QtBot, session: Session) -> None:
+def test_the_outline_of_the_face_does_not_lead_the_frames_list(qtbot: QtBot, session: ShotSession) -> None:
     session.run = RunRecord(errors={1001: {"seam": 0.2, "eye": 9.0}})
     tab = FrameTab(session)
     qtbot.addWidget(tab)

@@ -11,15 +11,15 @@ import pytest
 from rotopaint_ai.errors import DocumentError
 from rotopaint_ai.exchange import document as documents
 from rotopaint_ai.project import run_record
-from rotopaint_ai.project.state import Box, State
+from rotopaint_ai.project.state import CropBox, State
 from rotopaint_ui.services.review_loop import ReviewLoop
-from rotopaint_ui.session.session import Session
+from rotopaint_ui.session.session import ShotSession
 from rotopaint_ui.session.shot import HAND_NAME, PlateFacts, read_results
 
 from .conftest import make_document, move_points, run_json
 
 
-def drag(session: Session, dx: float) -> None:
+def drag(session: ShotSession, dx: float) -> None:
     """A gesture of three moves of the seam's first point."""
     session.edits.begin("move points")
     for part in (0.3, 0.7, 1.0):
@@ -30,19 +30,19 @@ def drag(session: Session, dx: float) -> None:
     session.edits.commit()
 
 
-def opened(facts: PlateFacts, out: Path) -> Session:
-    session = Session()
+def opened(facts: PlateFacts, out: Path) -> ShotSession:
+    session = ShotSession()
     session.open(facts, out)
     session.take_results(read_results(out))
     return session
 
 
-def x_at(session: Session, frame: int = 1001) -> float:
+def x_at(session: ShotSession, frame: int = 1001) -> float:
     assert session.document is not None
     return session.document.shape("seam").at(frame)[0].x
 
 
-def test_one_gesture_is_one_step_and_undo_redo_go_both_ways(session: Session) -> None:
+def test_one_gesture_is_one_step_and_undo_redo_go_both_ways(session: ShotSession) -> None:
     drag(session, 4.0)
     drag(session, 1.0)
     assert x_at(session) == 15.0
@@ -57,16 +57,16 @@ def test_one_gesture_is_one_step_and_undo_redo_go_both_ways(session: Session) ->
     assert x_at(session) == 15.0
 
 
-def test_a_new_act_forgets_what_was_undone(session: Session) -> None:
+def test_a_new_act_forgets_what_was_undone(session: ShotSession) -> None:
     drag(session, 4.0)
     session.edits.undo()
     drag(session, 2.0)
     assert not session.edits.can_redo
 
 
-def test_an_aborted_gesture_leaves_nothing(session: Session) -> None:
+def test_an_aborted_gesture_leaves_nothing(session: ShotSession) -> None:
     session.edits.begin("crop box")
-    session.edits.preview(State(session.document, {1001: Box(1, 2, 30, 30)}))
+    session.edits.preview(State(session.document, {1001: CropBox(1, 2, 30, 30)}))
     session.edits.abort()
     assert session.state.crops == {}
     assert not session.edits.can_undo
@@ -80,7 +80,7 @@ def test_an_edit_in_a_hold_reaches_all_of_it(facts: PlateFacts, out: Path) -> No
     assert [x_at(session, frame) for frame in (1001, 1002, 1003, 1005)] == [10, 14, 14, 10]
 
 
-def test_worst_frames_lost_first_then_by_error_of_what_is_not_keyed_by_hand(session: Session) -> None:
+def test_worst_frames_lost_first_then_by_error_of_what_is_not_keyed_by_hand(session: ShotSession) -> None:
     session.judges_all = True
     loop = ReviewLoop(session, session.say)
     assert session.worst() == [1006, 1003, 1005, 1002, 1001]
@@ -107,7 +107,7 @@ def test_of_a_hold_the_first_frame_stands_for_all() -> None:
     assert run.worst((1, 2, 3), keyed={"a": frozenset({2})}) == [3]
 
 
-def test_save_writes_once_and_marks_human_keys(session: Session, out: Path) -> None:
+def test_save_writes_once_and_marks_human_keys(session: ShotSession, out: Path) -> None:
     assert not session.shapes_file.save()
     drag(session, 4.0)
     assert session.shapes_file.save()
@@ -117,7 +117,7 @@ def test_save_writes_once_and_marks_human_keys(session: Session, out: Path) -> N
     assert saved.shape("seam").keys[1001].points[0].x == 14.0
 
 
-def test_undo_goes_on_working_after_saving(session: Session, out: Path) -> None:
+def test_undo_goes_on_working_after_saving(session: ShotSession, out: Path) -> None:
     drag(session, 4.0)
     session.shapes_file.save()
     session.edits.undo()
@@ -125,7 +125,7 @@ def test_undo_goes_on_working_after_saving(session: Session, out: Path) -> None:
     assert documents.read(out / "shapes.roto.json") == make_document()
 
 
-def test_a_run_keeps_human_keys_and_is_one_step(session: Session, out: Path) -> None:
+def test_a_run_keeps_human_keys_and_is_one_step(session: ShotSession, out: Path) -> None:
     drag(session, 4.0)
     session.shapes_file.save()
     session.prepare_run()
@@ -140,7 +140,7 @@ def test_a_run_keeps_human_keys_and_is_one_step(session: Session, out: Path) -> 
     assert x_at(session, 1002) == 10.0
 
 
-def test_a_crash_during_a_run_does_not_cost_human_keys(session: Session, facts: PlateFacts, out: Path) -> None:
+def test_a_crash_during_a_run_does_not_cost_human_keys(session: ShotSession, facts: PlateFacts, out: Path) -> None:
     drag(session, 4.0)
     session.shapes_file.save()
     session.prepare_run()
@@ -161,7 +161,7 @@ def test_a_damaged_document_is_one_line_and_the_plate_opens(facts: PlateFacts, o
     assert session.document is None
 
 
-def test_the_frame_stays_in_the_plate_and_may_stand_on_a_hole(session: Session) -> None:
+def test_the_frame_stays_in_the_plate_and_may_stand_on_a_hole(session: ShotSession) -> None:
     session.go_to(1004)
     assert session.frame == 1004
     session.go_to(2000)
@@ -170,7 +170,7 @@ def test_the_frame_stays_in_the_plate_and_may_stand_on_a_hole(session: Session) 
     assert session.frame == 1001
 
 
-def test_live_shapes_are_shown_and_not_kept(session: Session) -> None:
+def test_live_shapes_are_shown_and_not_kept(session: ShotSession) -> None:
     drag(session, 4.0)
     started = {"event": "started", "width": 64, "height": 48, "first_frame": 1001, "last_frame": 1006}
     started |= {"pixel_aspect": 1.0, "fps": 24.0, "landmarks": ["nose"]}
@@ -209,7 +209,7 @@ def test_the_report_room_and_the_screens_read_one_run_json(out: Path) -> None:
     assert run.device == "CPU (no GPU in this machine)"
 
 
-def test_a_gesture_that_leads_back_is_no_step_and_leaves_no_trace(session: Session) -> None:
+def test_a_gesture_that_leads_back_is_no_step_and_leaves_no_trace(session: ShotSession) -> None:
     before = session.state
     session.edits.begin("move points")
     session.edits.preview(replace(before, marks={1001: "accepted"}))

@@ -14,7 +14,7 @@ from rotopaint_ai.project.run_record import RunRecord
 from rotopaint_ai.project.state import State
 from rotopaint_ui.host import Engine, PlateChoice
 from rotopaint_ui.services.shot_jobs import MATTES, RUN, ShotJobs
-from rotopaint_ui.session.session import Session
+from rotopaint_ui.session.session import ShotSession
 from rotopaint_ui.settings.preferences import Preferences
 
 from .conftest import make_document
@@ -42,7 +42,7 @@ sys.exit(1)
 
 
 def test_what_a_stopped_run_said_goes_with_its_shapes(
-    qtbot: QtBot, session: Session, out: Path, engine_of: Callable[[str], Engine]
+    qtbot: QtBot, session: ShotSession, out: Path, engine_of: Callable[[str], Engine]
 ) -> None:
     owner, before = QObject(), session.run
     jobs = ShotJobs(session, lambda: engine_of(LOSES_A_FACE_AND_STOPS), owner)
@@ -59,7 +59,7 @@ def test_what_a_stopped_run_said_goes_with_its_shapes(
             assert session.run == before  # the new run's errors are of shapes that nobody sees
     assert (session.edits.last_step, session.run.lost) == ("stopped run", {1002})
     session.close()
-    again = Session()
+    again = ShotSession()
     again.open_project(out / "shot.rotopaint")
     assert (again.run.error_at(1001), again.run.lost) == (9.0, {1002})
     again.close()
@@ -67,7 +67,7 @@ def test_what_a_stopped_run_said_goes_with_its_shapes(
 
 
 def test_mattes_are_drawn_of_the_shapes_as_they_are_now(
-    qtbot: QtBot, session: Session, out: Path, engine_of: Callable[[str], Engine]
+    qtbot: QtBot, session: ShotSession, out: Path, engine_of: Callable[[str], Engine]
 ) -> None:
     """Into the shot's own folder, twice: each time what was given, and no file of ours is lost."""
     owner = QObject()

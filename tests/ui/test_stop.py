@@ -12,7 +12,7 @@ from pytestqt.qtbot import QtBot
 
 from rotopaint_ai.cli.demo import find_sample
 from rotopaint_ui.host import Engine, package_folders
-from rotopaint_ui.standalone.app import Window
+from rotopaint_ui.standalone.app import MainWindow
 
 from .test_flow import CONTROL, document_of, drag, key, open_shot
 
@@ -57,7 +57,7 @@ def gated(tmp_path: Path) -> Engine:
     return Engine(sys.executable, (str(folder), *package_folders()))
 
 
-def press_run(qtbot: QtBot, window: Window, event: str) -> dict[str, object]:
+def press_run(qtbot: QtBot, window: MainWindow, event: str) -> dict[str, object]:
     """Run, until the engine tells of an event; returns that."""
     told: list[dict[str, object]] = []
 
@@ -71,7 +71,7 @@ def press_run(qtbot: QtBot, window: Window, event: str) -> dict[str, object]:
 
 
 def test_a_stopped_run_keeps_what_has_come_and_run_goes_on(
-    qtbot: QtBot, window: Window, shot: Path, gated: Engine, monkeypatch: pytest.MonkeyPatch
+    qtbot: QtBot, window: MainWindow, shot: Path, gated: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     panel, jobs = window.panel, window.panel.jobs
     open_shot(qtbot, window, shot / "plate.1001.exr")

@@ -12,7 +12,7 @@ from pytestqt.qtbot import QtBot
 from rotopaint_ui.drawing.ramp import ramp
 from rotopaint_ui.engine.frame_cache import FrameCache
 from rotopaint_ui.session.error_scale import ErrorScale, scale_of
-from rotopaint_ui.session.session import Session
+from rotopaint_ui.session.session import ShotSession
 from rotopaint_ui.session.spread_reach import SpreadReach
 from rotopaint_ui.timeline.axis import LEFT, RIGHT, Axis
 from rotopaint_ui.timeline.error_strip import BARS, SETTLED, columns, paint_bars
@@ -26,7 +26,7 @@ BUTTON = Qt.MouseButton.LeftButton
 
 
 @pytest.fixture
-def timeline(qtbot: QtBot, session: Session) -> Timeline:
+def timeline(qtbot: QtBot, session: ShotSession) -> Timeline:
     timeline = Timeline(session, FrameCache())
     qtbot.addWidget(timeline)
     timeline.refresh()
@@ -67,7 +67,9 @@ def test_two_thousand_frames_on_a_narrow_axis_are_a_column_per_pixel() -> None:
     assert [frame for _, frames in cells for frame in frames] == list(range(1, 2001))
 
 
-def test_rows_of_shapes_show_their_own_errors_and_select(qtbot: QtBot, timeline: Timeline, session: Session) -> None:
+def test_rows_of_shapes_show_their_own_errors_and_select(
+    qtbot: QtBot, timeline: Timeline, session: ShotSession
+) -> None:
     session.go_to(1006)
     image = timeline.grab().toImage()
     x = int(timeline.x_of(1003)) + 20
@@ -91,14 +93,14 @@ def test_colours_are_relative_to_a_shot_that_is_bad_all_over_and_absolute_in_a_g
     assert even.share(5.6) == pytest.approx(0.5)
 
 
-def test_a_persons_key_wins_over_the_models_in_the_strip(session: Session) -> None:
+def test_a_persons_key_wins_over_the_models_in_the_strip(session: ShotSession) -> None:
     assert session.document is not None
     document = move_points(session.document, "seam", [1002], {0}, 1, 0)
     assert key_sources(document.shapes)[1002] == "human"
     assert key_sources(document.shapes)[1001] == "model"
 
 
-def test_keys_differ_in_form_as_well_as_in_colour(timeline: Timeline, session: Session) -> None:
+def test_keys_differ_in_form_as_well_as_in_colour(timeline: Timeline, session: ShotSession) -> None:
     document = session.document
     assert document is not None
     keys = dict(document.shape("seam").keys)
@@ -154,7 +156,7 @@ def test_a_bracket_that_is_nowhere_near_is_not_taken(timeline: Timeline) -> None
     assert reach.longer(-9, 1001, 1006) == SpreadReach(1003, 1003, 1003)
 
 
-def test_marks_stand_in_their_strip(timeline: Timeline, session: Session) -> None:
+def test_marks_stand_in_their_strip(timeline: Timeline, session: ShotSession) -> None:
     session.review.mark([1002], "accepted")
     session.review.mark([1003], "needs work")
     session.go_to(1006)
@@ -174,7 +176,7 @@ def test_the_error_ramp_runs_from_blue_to_orange() -> None:
     assert ramp(5.0) == doubtful
 
 
-def test_frames_that_a_person_is_done_with_lose_their_colour(timeline: Timeline, session: Session) -> None:
+def test_frames_that_a_person_is_done_with_lose_their_colour(timeline: Timeline, session: ShotSession) -> None:
     def colours(frame: int) -> set[int]:
         picture = timeline.grab().toImage()
         x, middle = round(timeline.x_of(frame) + 8), round(timeline.place_of("bars"))

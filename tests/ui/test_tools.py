@@ -12,7 +12,7 @@ from pytestqt.qtbot import QtBot
 
 from rotopaint_ai.shapes.roto import ControlPoint
 from rotopaint_ui.session.project_file import ProjectFile
-from rotopaint_ui.session.session import Session
+from rotopaint_ui.session.session import ShotSession
 from rotopaint_ui.tools.clone import CloneTool
 from rotopaint_ui.tools.select import select_under
 from rotopaint_ui.tools.toolbox import MouseEvent, ReshapeTool
@@ -24,7 +24,7 @@ from .mouse import ALT, CTRL, LEFT, NONE, SHIFT, Engine, Near, Place, drag, move
 # --- guard rails ------------------------------------------------------------------------------------------------------
 
 
-def test_a_click_that_trembles_moves_nothing(qtbot: QtBot, canvas: Canvas, session: Session) -> None:
+def test_a_click_that_trembles_moves_nothing(qtbot: QtBot, canvas: Canvas, session: ShotSession) -> None:
     session.select("seam")
     drag(qtbot, canvas, (30, 20), (30.2, 20.2), (30.1, 20))
     assert places(session)[1] == (30, 20)
@@ -32,7 +32,7 @@ def test_a_click_that_trembles_moves_nothing(qtbot: QtBot, canvas: Canvas, sessi
     assert session.selection.points == {1}
 
 
-def test_shift_keeps_a_drag_on_one_axis(qtbot: QtBot, canvas: Canvas, session: Session) -> None:
+def test_shift_keeps_a_drag_on_one_axis(qtbot: QtBot, canvas: Canvas, session: ShotSession) -> None:
     session.select("seam", frozenset({0, 1}))
     qtbot.mousePress(canvas, LEFT, NONE, spot(canvas, (30, 20)))
     move(qtbot, canvas, (36, 22), SHIFT)
@@ -40,7 +40,7 @@ def test_shift_keeps_a_drag_on_one_axis(qtbot: QtBot, canvas: Canvas, session: S
     assert places(session) == Near([(16, 20), (36, 20), (50, 20)])
 
 
-def test_ctrl_goes_a_tenth_of_the_way_without_a_jump(qtbot: QtBot, canvas: Canvas, session: Session) -> None:
+def test_ctrl_goes_a_tenth_of_the_way_without_a_jump(qtbot: QtBot, canvas: Canvas, session: ShotSession) -> None:
     session.select("seam")
     qtbot.mousePress(canvas, LEFT, NONE, spot(canvas, (30, 20)))
     move(qtbot, canvas, (34, 20))
@@ -51,7 +51,7 @@ def test_ctrl_goes_a_tenth_of_the_way_without_a_jump(qtbot: QtBot, canvas: Canva
     assert places(session)[1] == pytest.approx((36, 21))
 
 
-def test_locked_and_hidden_shapes_cannot_be_taken_hold_of(qtbot: QtBot, canvas: Canvas, session: Session) -> None:
+def test_locked_and_hidden_shapes_cannot_be_taken_hold_of(qtbot: QtBot, canvas: Canvas, session: ShotSession) -> None:
     session.lock("seam", True)
     qtbot.mouseClick(canvas, LEFT, NONE, spot(canvas, (20, 20)))
     assert session.selection.shape is None
@@ -66,7 +66,7 @@ def test_locked_and_hidden_shapes_cannot_be_taken_hold_of(qtbot: QtBot, canvas: 
 
 
 def test_nothing_is_changed_in_a_project_that_is_read_only(
-    qtbot: QtBot, canvas: Canvas, session: Session, monkeypatch: pytest.MonkeyPatch
+    qtbot: QtBot, canvas: Canvas, session: ShotSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     said: list[str] = []
     session.said.append(said.append)
@@ -90,7 +90,7 @@ def test_nothing_is_changed_in_a_project_that_is_read_only(
     assert any("Read only" in text for text in said)
 
 
-def test_the_frame_stays_while_something_is_dragged(qtbot: QtBot, canvas: Canvas, session: Session) -> None:
+def test_the_frame_stays_while_something_is_dragged(qtbot: QtBot, canvas: Canvas, session: ShotSession) -> None:
     session.select("seam")
     qtbot.mousePress(canvas, LEFT, NONE, spot(canvas, (30, 20)))
     move(qtbot, canvas, (33, 24))
@@ -103,7 +103,7 @@ def test_the_frame_stays_while_something_is_dragged(qtbot: QtBot, canvas: Canvas
     assert session.frame == 1003
 
 
-def test_a_release_that_is_lost_ends_the_drag_all_the_same(qtbot: QtBot, canvas: Canvas, session: Session) -> None:
+def test_a_release_that_is_lost_ends_the_drag_all_the_same(qtbot: QtBot, canvas: Canvas, session: ShotSession) -> None:
     session.select("seam")
     qtbot.mousePress(canvas, LEFT, NONE, spot(canvas, (30, 20)))
     move(qtbot, canvas, (33, 24))
@@ -122,7 +122,7 @@ def test_a_release_that_is_lost_ends_the_drag_all_the_same(qtbot: QtBot, canvas:
 
 
 def test_another_frame_can_be_shown_while_the_engine_still_answers(
-    qtbot: QtBot, canvas: Canvas, session: Session
+    qtbot: QtBot, canvas: Canvas, session: ShotSession
 ) -> None:
     engine = Engine()
     session.corrections.live = engine
@@ -136,7 +136,7 @@ def test_another_frame_can_be_shown_while_the_engine_still_answers(
     assert session.edits.undo() == "move landmark"
 
 
-def test_escape_leaves_a_rubber_band_and_what_was_selected(qtbot: QtBot, canvas: Canvas, session: Session) -> None:
+def test_escape_leaves_a_rubber_band_and_what_was_selected(qtbot: QtBot, canvas: Canvas, session: ShotSession) -> None:
     session.select("seam", frozenset({2}))
     qtbot.mousePress(canvas, LEFT, NONE, spot(canvas, (5, 15)))
     move(qtbot, canvas, (33, 25))
@@ -151,7 +151,7 @@ def test_escape_leaves_a_rubber_band_and_what_was_selected(qtbot: QtBot, canvas:
 
 
 def test_a_tangent_turns_its_partner_breaks_with_ctrl_and_mirrors_with_shift(
-    qtbot: QtBot, canvas: Canvas, session: Session
+    qtbot: QtBot, canvas: Canvas, session: ShotSession
 ) -> None:
     def dragged(held: Qt.KeyboardModifier) -> ControlPoint:
         session.select("seam", frozenset({1}))
@@ -165,7 +165,9 @@ def test_a_tangent_turns_its_partner_breaks_with_ctrl_and_mirrors_with_shift(
     assert dragged(SHIFT) == pytest.approx((30, 20, 0, -10, 0, 10))
 
 
-def test_a_rubber_band_adds_with_shift_and_removes_with_ctrl(qtbot: QtBot, canvas: Canvas, session: Session) -> None:
+def test_a_rubber_band_adds_with_shift_and_removes_with_ctrl(
+    qtbot: QtBot, canvas: Canvas, session: ShotSession
+) -> None:
     session.select("seam")
     drag(qtbot, canvas, (5, 15), (12, 24), (33, 25))
     assert session.selection.points == {0, 1}
@@ -176,7 +178,7 @@ def test_a_rubber_band_adds_with_shift_and_removes_with_ctrl(qtbot: QtBot, canva
 
 
 def test_a_rubber_band_with_nothing_selected_takes_the_shape_that_is_in_it(
-    qtbot: QtBot, canvas: Canvas, session: Session
+    qtbot: QtBot, canvas: Canvas, session: ShotSession
 ) -> None:
     drag(qtbot, canvas, (15, 4), (22, 10), (32, 21))  # all of the eye, one point of the seam
     assert (session.selection.shape, session.selection.points) == ("eye", {0, 1, 2})
@@ -189,7 +191,7 @@ def test_a_rubber_band_with_nothing_selected_takes_the_shape_that_is_in_it(
     assert session.selection.shape is None
 
 
-def test_the_right_button_selects_what_it_is_pressed_on(canvas: Canvas, session: Session) -> None:
+def test_the_right_button_selects_what_it_is_pressed_on(canvas: Canvas, session: ShotSession) -> None:
     def pressed(place: Place) -> tuple[str | None, frozenset[int]]:
         select_under(canvas.context, MouseEvent(QPointF(spot(canvas, place)), canvas.view, NONE))
         return session.selection.shape, session.selection.points
@@ -201,7 +203,9 @@ def test_the_right_button_selects_what_it_is_pressed_on(canvas: Canvas, session:
     assert pressed((24, 8)) == ("eye", frozenset())
 
 
-def test_ctrl_alt_click_puts_a_point_on_the_curve_in_every_key(qtbot: QtBot, canvas: Canvas, session: Session) -> None:
+def test_ctrl_alt_click_puts_a_point_on_the_curve_in_every_key(
+    qtbot: QtBot, canvas: Canvas, session: ShotSession
+) -> None:
     session.select("seam")
     qtbot.mouseClick(canvas, LEFT, CTRL | ALT, spot(canvas, (40, 20)))
     assert session.document is not None
@@ -215,7 +219,7 @@ def test_ctrl_alt_click_puts_a_point_on_the_curve_in_every_key(qtbot: QtBot, can
 
 
 def test_the_points_tool_adds_by_a_click_takes_away_with_ctrl_and_drags(
-    qtbot: QtBot, canvas: Canvas, session: Session
+    qtbot: QtBot, canvas: Canvas, session: ShotSession
 ) -> None:
     canvas.tool = "points"
     session.select("seam")
@@ -230,7 +234,7 @@ def test_the_points_tool_adds_by_a_click_takes_away_with_ctrl_and_drags(
     assert len(points(session)) == 2  # an open shape keeps two
 
 
-def test_keys_smooth_cusp_join_and_mirror(canvas: Canvas, session: Session) -> None:
+def test_keys_smooth_cusp_join_and_mirror(canvas: Canvas, session: ShotSession) -> None:
     session.select("eye", frozenset({0}))
     assert canvas.edit("smooth")
     first = points(session, "eye")[0]  # neighbours (24, 14) and (28, 8): chord (4, -6)
@@ -250,7 +254,7 @@ def test_keys_smooth_cusp_join_and_mirror(canvas: Canvas, session: Session) -> N
 @pytest.mark.parametrize(
     ("name", "dx", "dy"), [("left", -1, 0), ("right_fine", 0.1, 0), ("up", 0, -1), ("down_far", 0, 10)]
 )
-def test_nudges_move_the_selected_points(canvas: Canvas, session: Session, name: str, dx: float, dy: float) -> None:
+def test_nudges_move_the_selected_points(canvas: Canvas, session: ShotSession, name: str, dx: float, dy: float) -> None:
     session.select("seam", frozenset({1}))
     assert canvas.edit(f"nudge_{name}")
     assert places(session) == Near([(10, 20), (30 + dx, 20 + dy), (50, 20)])
@@ -259,7 +263,7 @@ def test_nudges_move_the_selected_points(canvas: Canvas, session: Session, name:
     assert places(session)[0] == pytest.approx((10 + dx, 20 + dy))
 
 
-def test_a_double_click_takes_all_points(qtbot: QtBot, canvas: Canvas, session: Session) -> None:
+def test_a_double_click_takes_all_points(qtbot: QtBot, canvas: Canvas, session: ShotSession) -> None:
     qtbot.mouseDClick(canvas, LEFT, NONE, spot(canvas, (20, 20)))
     assert session.selection.points == {0, 1, 2}
     canvas.edit("select_none")
@@ -275,7 +279,7 @@ def test_a_double_click_takes_all_points(qtbot: QtBot, canvas: Canvas, session: 
 # --- brush, box, width ------------------------------------------------------------------------------------------------
 
 
-def test_the_brush_pushes_what_is_near_and_shift_sizes_it(qtbot: QtBot, canvas: Canvas, session: Session) -> None:
+def test_the_brush_pushes_what_is_near_and_shift_sizes_it(qtbot: QtBot, canvas: Canvas, session: ShotSession) -> None:
     canvas.tool = "reshape"
     brush = canvas._tools["reshape"]
     assert isinstance(brush, ReshapeTool)
@@ -294,7 +298,7 @@ def test_the_brush_pushes_what_is_near_and_shift_sizes_it(qtbot: QtBot, canvas: 
     assert brush.radius == pytest.approx(200)
 
 
-def test_the_box_moves_scales_and_turns_about_its_pivot(qtbot: QtBot, canvas: Canvas, session: Session) -> None:
+def test_the_box_moves_scales_and_turns_about_its_pivot(qtbot: QtBot, canvas: Canvas, session: ShotSession) -> None:
     canvas.tool = "transform"
     session.select("eye")  # box (20, 8) to (28, 14), drawn 1.2 plate pixels wider; pivot (24, 11)
     drag(qtbot, canvas, (22, 12), (23, 12), (25, 14))
@@ -313,7 +317,7 @@ def test_the_box_moves_scales_and_turns_about_its_pivot(qtbot: QtBot, canvas: Ca
 
 
 def test_shift_scales_both_ways_alike_and_turns_by_fifteen_degrees(
-    qtbot: QtBot, canvas: Canvas, session: Session
+    qtbot: QtBot, canvas: Canvas, session: ShotSession
 ) -> None:
     canvas.tool = "transform"
     session.select("eye")
@@ -324,7 +328,7 @@ def test_shift_scales_both_ways_alike_and_turns_by_fifteen_degrees(
     assert places(session, "eye")[2] == pytest.approx((24 - 3 * 0.75**0.5, 12.5))
 
 
-def test_the_width_grows_by_twice_the_way_from_the_curve(qtbot: QtBot, canvas: Canvas, session: Session) -> None:
+def test_the_width_grows_by_twice_the_way_from_the_curve(qtbot: QtBot, canvas: Canvas, session: ShotSession) -> None:
     canvas.tool = "width"
     session.select("seam")
     drag(qtbot, canvas, (20, 22), (20, 23), (20, 25))
@@ -338,7 +342,7 @@ def test_the_width_grows_by_twice_the_way_from_the_curve(qtbot: QtBot, canvas: C
     assert session.seams.of("seam").width_px is None
 
 
-def test_feather_by_key(canvas: Canvas, session: Session) -> None:
+def test_feather_by_key(canvas: Canvas, session: ShotSession) -> None:
     for name in ("seam", "eye"):
         session.select(name)
         assert canvas.edit("feather_more")
@@ -349,7 +353,7 @@ def test_feather_by_key(canvas: Canvas, session: Session) -> None:
         assert session.shape.feather_px == 0
 
 
-def test_the_clone_brush_copies_from_where_ctrl_was_clicked(qtbot: QtBot, canvas: Canvas, session: Session) -> None:
+def test_the_clone_brush_copies_from_where_ctrl_was_clicked(qtbot: QtBot, canvas: Canvas, session: ShotSession) -> None:
     said: list[str] = []
     session.said.append(said.append)
     session.run = replace(session.run, held=((1001, 1002),))

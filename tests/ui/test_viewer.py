@@ -11,9 +11,9 @@ from PySide6.QtGui import QColor, QImage, QPainter
 from pytestqt.qtbot import QtBot
 
 from rotopaint_ai.shapes.roto import ControlPoint, Key
-from rotopaint_ui.drawing.render import MATTE_COLOURS, SEAM_COLOURS, SELECTED, Overlay, View, paint_matte
+from rotopaint_ui.drawing.render import MATTE_COLOURS, SEAM_COLOURS, SELECTED, Overlay, ViewTransform, paint_matte
 from rotopaint_ui.engine.frame_cache import PLATE, FrameCache, Look
-from rotopaint_ui.session.session import Session
+from rotopaint_ui.session.session import ShotSession
 from rotopaint_ui.viewer.canvas import Canvas
 from rotopaint_ui.viewer.loupe import loupe_at
 from rotopaint_ui.viewer.outlines import Outlines
@@ -29,13 +29,13 @@ PLAIN = QColor("#404040")
 # --- pixels -----------------------------------------------------------------------------------------------------------
 
 
-def test_magnified_pixels_are_shown_as_they_are(canvas: Canvas, session: Session, frame_cache: FrameCache) -> None:
+def test_magnified_pixels_are_shown_as_they_are(canvas: Canvas, session: ShotSession, frame_cache: FrameCache) -> None:
     image = picture()
     image.setPixelColor(10, 5, QColor("#ffffff"))
     frame_cache._images[PLATE, 1001] = (Look(), image)
     canvas.overlay = Overlay(splines=False, landmarks=False)
     canvas.zoom_to(16.0)
-    canvas._set_view(View(16.0, 3.4, 7.6))
+    canvas._set_view(ViewTransform(16.0, 3.4, 7.6))
     assert (canvas.view.x, canvas.view.y) == (3, 8)  # on whole pixels of the device
     shown = grabbed(canvas)
     white = np.argwhere((shown == 255).all(axis=2))
@@ -54,7 +54,7 @@ def test_a_smaller_picture_is_averaged_when_the_eye_rests(
     frame_cache._images[PLATE, 1001] = (Look(), image)
     canvas.overlay = Overlay(splines=False, landmarks=False)
     canvas.resize(240, 160)
-    canvas._set_view(View(0.25, 20, 20))
+    canvas._set_view(ViewTransform(0.25, 20, 20))
     canvas.grab()
     qtbot.waitUntil(lambda: canvas._stack._pictures.version > 0, timeout=120_000)
     shown = grabbed(canvas)[22:30, 22:34]
@@ -75,7 +75,7 @@ def test_zoom_steps_and_one_to_one_stay_about_the_middle(canvas: Canvas) -> None
 # --- layers -----------------------------------------------------------------------------------------------------------
 
 
-def test_a_drag_paints_again_only_what_moves(qtbot: QtBot, canvas: Canvas, session: Session) -> None:
+def test_a_drag_paints_again_only_what_moves(qtbot: QtBot, canvas: Canvas, session: ShotSession) -> None:
     session.select("seam", frozenset({1}))
     canvas.overlay = Overlay(loupe=False)
     canvas.grab()
@@ -98,7 +98,9 @@ def test_a_drag_paints_again_only_what_moves(qtbot: QtBot, canvas: Canvas, sessi
     assert canvas._stack.damage(canvas._stack.scene(canvas._shown())) is None
 
 
-def test_what_is_kept_shows_what_painting_everything_anew_would(qtbot: QtBot, canvas: Canvas, session: Session) -> None:
+def test_what_is_kept_shows_what_painting_everything_anew_would(
+    qtbot: QtBot, canvas: Canvas, session: ShotSession
+) -> None:
     session.select("seam", frozenset({1}))
     canvas.overlay = Overlay(loupe=False)
     canvas.grab()
@@ -113,7 +115,7 @@ def test_what_is_kept_shows_what_painting_everything_anew_would(qtbot: QtBot, ca
     canvas.cancel_gesture()
 
 
-def test_outlines_of_shapes_that_stand_still_are_the_same_objects(session: Session) -> None:
+def test_outlines_of_shapes_that_stand_still_are_the_same_objects(session: ShotSession) -> None:
     outlines, document = Outlines(), session.document
     assert document is not None
     first = outlines.of(document, 1001, frozenset())
@@ -122,11 +124,11 @@ def test_outlines_of_shapes_that_stand_still_are_the_same_objects(session: Sessi
     assert second[1] is first[1]
     assert second[0] is not first[0]
     assert [outline.shape.name for outline in outlines.of(document, 1001, frozenset({"seam"}))] == ["eye"]
-    extent = first[0].box(View(zoom=2.0), 1.0)
+    extent = first[0].box(ViewTransform(zoom=2.0), 1.0)
     assert (extent.left(), extent.right()) == (19, 101)  # 10 to 50, twice as large, and the margin
 
 
-def test_a_line_lies_on_its_curve_not_beside_it(canvas: Canvas, session: Session) -> None:
+def test_a_line_lies_on_its_curve_not_beside_it(canvas: Canvas, session: ShotSession) -> None:
     canvas.overlay = Overlay(landmarks=False)
     for name in (None, "seam"):
         session.select(name)
@@ -139,13 +141,13 @@ def test_a_line_lies_on_its_curve_not_beside_it(canvas: Canvas, session: Session
 # --- overlays ---------------------------------------------------------------------------------------------------------
 
 
-def test_feather_is_outside_and_fainter_than_the_matte(session: Session) -> None:
+def test_feather_is_outside_and_fainter_than_the_matte(session: ShotSession) -> None:
     assert session.document is not None
     eye = replace(session.document.shape("eye"), feather_px=2.0)
     image = QImage(640, 480, QImage.Format.Format_RGB32)
     image.fill(QColor("#000000"))
     painter = QPainter(image)
-    paint_matte(painter, eye, 1001, View(zoom=10.0), QColor("#ffffff"))
+    paint_matte(painter, eye, 1001, ViewTransform(zoom=10.0), QColor("#ffffff"))
     painter.end()
     inside, edge, outside = (image.pixelColor(240, y).red() for y in (100, 70, 50))
     assert inside == pytest.approx(0.42 * 255, abs=2)
@@ -154,7 +156,7 @@ def test_feather_is_outside_and_fainter_than_the_matte(session: Session) -> None
     assert image.pixelColor(240, 90).red() == pytest.approx(inside, abs=1)  # no band of both inside the edge
 
 
-def test_the_onion_skin_shows_the_keys_before_and_after(canvas: Canvas, session: Session) -> None:
+def test_the_onion_skin_shows_the_keys_before_and_after(canvas: Canvas, session: ShotSession) -> None:
     session.go_to(1003)
     session.select("seam")
     assert session.shape is not None
@@ -202,7 +204,7 @@ def test_lines_read_on_any_skin_by_their_dark_edge(skin: str) -> None:
 
 
 def test_a_hole_and_a_damaged_frame_say_so_and_a_frame_being_read_keeps_the_picture(
-    canvas: Canvas, session: Session, frame_cache: FrameCache
+    canvas: Canvas, session: ShotSession, frame_cache: FrameCache
 ) -> None:
     canvas.overlay = Overlay(splines=False, landmarks=False)
     before = grabbed(canvas)[300, 300]
@@ -234,7 +236,7 @@ def test_an_edit_that_reaches_other_frames_is_announced_on_the_picture(canvas: C
 
 
 def test_the_wipe_is_moved_turned_and_shows_the_clean_plate_on_its_far_side(
-    qtbot: QtBot, canvas: Canvas, session: Session
+    qtbot: QtBot, canvas: Canvas, session: ShotSession
 ) -> None:
     canvas.overlay = Overlay(splines=False, landmarks=False)
     canvas.show_wipe(True)
@@ -268,7 +270,7 @@ def test_a_turned_wipe_divides_the_plate_along_its_line() -> None:
 
 @pytest.mark.parametrize("mouse", [(320, 240), (5, 5), (635, 475), (5, 475)])
 def test_the_loupe_magnifies_what_is_under_the_mouse_and_never_covers_it(mouse: tuple[int, int]) -> None:
-    view, place = View(zoom=2.0, x=10, y=20, aspect=1.5), QPointF(*mouse)
+    view, place = ViewTransform(zoom=2.0, x=10, y=20, aspect=1.5), QPointF(*mouse)
     loupe = loupe_at(place, view, QSize(640, 480))
     assert loupe.view.zoom == 8.0
     assert loupe.view.to_plate(loupe.centre) == pytest.approx(view.to_plate(place))
@@ -277,7 +279,7 @@ def test_the_loupe_magnifies_what_is_under_the_mouse_and_never_covers_it(mouse: 
     assert QRectF(0, 0, 640, 480).contains(loupe.centre)
 
 
-def test_the_loupe_is_there_while_a_point_is_dragged_only(qtbot: QtBot, canvas: Canvas, session: Session) -> None:
+def test_the_loupe_is_there_while_a_point_is_dragged_only(qtbot: QtBot, canvas: Canvas, session: ShotSession) -> None:
     session.select("seam")
     canvas.zoom_to(4.0)
     start = canvas.view.to_screen(30, 20).toPoint()
@@ -293,7 +295,7 @@ def test_the_loupe_is_there_while_a_point_is_dragged_only(qtbot: QtBot, canvas: 
     canvas.cancel_gesture()
 
 
-def test_the_loupe_is_round_and_shows_the_plate(qtbot: QtBot, canvas: Canvas, session: Session) -> None:
+def test_the_loupe_is_round_and_shows_the_plate(qtbot: QtBot, canvas: Canvas, session: ShotSession) -> None:
     session.select("seam")
     canvas.zoom_to(5.9)
     start = canvas.view.to_screen(30, 20).toPoint()
@@ -314,7 +316,7 @@ def test_the_loupe_is_round_and_shows_the_plate(qtbot: QtBot, canvas: Canvas, se
 
 
 def test_the_readout_tells_values_place_frame_and_magnification(
-    qtbot: QtBot, canvas: Canvas, session: Session, frame_cache: FrameCache
+    qtbot: QtBot, canvas: Canvas, session: ShotSession, frame_cache: FrameCache
 ) -> None:
     assert words(1001, 10.04, 5.5, 2.0, None) == "x 10.0  y 5.5   frame 1001   200 %"
     assert words(7, 1, 2, 1.0, (0.18, 12.5, -0.01)) == "0.1800  12.50  -0.0100   x 1.0  y 2.0   frame 7   100 %"
@@ -328,7 +330,9 @@ def test_the_readout_tells_values_place_frame_and_magnification(
     assert told[-1].startswith("x 10.5")
 
 
-def test_the_readout_follows_frame_and_magnification_under_a_mouse_at_rest(canvas: Canvas, session: Session) -> None:
+def test_the_readout_follows_frame_and_magnification_under_a_mouse_at_rest(
+    canvas: Canvas, session: ShotSession
+) -> None:
     told: list[str] = []
     canvas.readout_changed.connect(told.append)
     canvas._hover = QPointF(105, 55)
@@ -343,7 +347,7 @@ def test_the_readout_follows_frame_and_magnification_under_a_mouse_at_rest(canva
     assert len(told) == 3
 
 
-def test_a_landmark_under_the_mouse_tells_its_name_and_error(session: Session) -> None:
-    view = View(zoom=10.0)
+def test_a_landmark_under_the_mouse_tells_its_name_and_error(session: ShotSession) -> None:
+    view = ViewTransform(zoom=10.0)
     assert landmark_note(session, view, QPointF(303, 202)) == "nose  \u00b11.0 px"
     assert landmark_note(session, view, QPointF(350, 202)) == ""

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from rotopaint_ai.bench.loading.readers import absent, forget, readers_of
-from rotopaint_ai.bench.loading.sources import AS_TRUE, N_COMPARED, PLANES, RAW, Source, encode_all, psnr_db, shot
+from rotopaint_ai.bench.loading.sources import AS_TRUE, N_COMPARED, PLANES, RAW, EncodedShot, encode_all, psnr_db, shot
 
 CLIP = 16
 OURS, PEER = ("shards of JPEG", AS_TRUE, PLANES, RAW), "PyAV"
@@ -26,7 +26,7 @@ WANTED = {"mp4 h264, default keys": 10.0, "mp4 h264, key every 12": 3.0}  # goal
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class LoadingSettings:
     """Length and side of the shot, clips per measurement, its repeats, and processes of the last measurement; parts
     of the names of sources and readers to be measured (none: all)."""
 
@@ -40,7 +40,7 @@ class Settings:
 
 
 @dataclass(frozen=True, slots=True)
-class Rate:
+class ReadRate:
     """Frames per second by the clock, and per second of processor time (on a busy machine the truer one)."""
 
     clock: float
@@ -58,11 +58,11 @@ class Way:
     workers: int
 
 
-def measure_all(folder: Path, settings: Settings) -> dict[str, Any]:
+def measure_all(folder: Path, settings: LoadingSettings) -> dict[str, Any]:
     """Measure everything in turns, round by round; a reader that fails is named with its reason."""
     found = encode_all(folder, settings.n_frames, settings.size, settings.sources)
     sources = {source.name: source for source in found}
-    rates: dict[Way, list[Rate]] = {}
+    rates: dict[Way, list[ReadRate]] = {}
     failed: dict[str, str] = {}
     for round_ in range(settings.n_rounds):
         for way in _ways(sources.values(), settings):
@@ -75,7 +75,7 @@ def measure_all(folder: Path, settings: Settings) -> dict[str, Any]:
     return _content(sources, {way: found for way, found in rates.items() if found}, failed, settings)
 
 
-def _ways(sources: Any, settings: Settings) -> Iterator[Way]:
+def _ways(sources: Any, settings: LoadingSettings) -> Iterator[Way]:
     for source in sources:
         for reader in readers_of(source):
             if settings.readers and not any(text in reader for text in settings.readers):
@@ -87,7 +87,7 @@ def _ways(sources: Any, settings: Settings) -> Iterator[Way]:
                 yield Way(source.name, reader, "random", "warm", settings.n_workers)
 
 
-def _starts(source: Source, order: str, settings: Settings, round_: int) -> list[int]:
+def _starts(source: EncodedShot, order: str, settings: LoadingSettings, round_: int) -> list[int]:
     """First frames of the clips; the same for every reader of a round."""
     if order == "sequential":
         return [at * CLIP % (source.n_frames - CLIP) for at in range(settings.n_clips)]
@@ -96,7 +96,7 @@ def _starts(source: Source, order: str, settings: Settings, round_: int) -> list
     return [int(last * (part + rng.random()) / settings.n_clips) for part in rng.permutation(settings.n_clips)]
 
 
-def _rate(source: Source, way: Way, settings: Settings, round_: int) -> Rate:
+def _rate(source: EncodedShot, way: Way, settings: LoadingSettings, round_: int) -> ReadRate:
     """Frames per second, opening included."""
     starts = _starts(source, way.order, settings, round_)
     if way.cache == "cold":
@@ -108,7 +108,7 @@ def _rate(source: Source, way: Way, settings: Settings, round_: int) -> Rate:
         return _rate_of_many(source, way, starts)
     begin, used = time.perf_counter(), _used_s()
     n_frames = _read_clips(source, way.reader, starts)
-    return Rate(n_frames / (time.perf_counter() - begin), n_frames / max(_used_s() - used, 1e-6))
+    return ReadRate(n_frames / (time.perf_counter() - begin), n_frames / max(_used_s() - used, 1e-6))
 
 
 def _used_s() -> float:
@@ -117,24 +117,24 @@ def _used_s() -> float:
     return time.process_time() + times.children_user + times.children_system
 
 
-def _rate_of_many(source: Source, way: Way, starts: Sequence[int]) -> Rate:
+def _rate_of_many(source: EncodedShot, way: Way, starts: Sequence[int]) -> ReadRate:
     parts = [starts[at :: way.workers] for at in range(way.workers)]
     with ProcessPoolExecutor(way.workers, mp_context=get_context("spawn")) as pool:
         list(pool.map(_read_clips, [source] * way.workers, [way.reader] * way.workers, [[0]] * way.workers))
         begin = time.perf_counter()
         counts = list(pool.map(_timed_clips, [source] * way.workers, [way.reader] * way.workers, parts))
         n_frames, taken = sum(n for n, _ in counts), time.perf_counter() - begin
-    return Rate(n_frames / taken, n_frames / max(sum(used for _, used in counts), 1e-6))
+    return ReadRate(n_frames / taken, n_frames / max(sum(used for _, used in counts), 1e-6))
 
 
-def _timed_clips(source: Source, reader: str, starts: Sequence[int]) -> tuple[int, float]:
+def _timed_clips(source: EncodedShot, reader: str, starts: Sequence[int]) -> tuple[int, float]:
     """Frames read, and the processor time that it took."""
     used = _used_s()
     n_frames = _read_clips(source, reader, starts)
     return n_frames, _used_s() - used
 
 
-def _read_clips(source: Source, reader: str, starts: Sequence[int]) -> int:
+def _read_clips(source: EncodedShot, reader: str, starts: Sequence[int]) -> int:
     """Read clips and return the number of frames. Raises ValueError where a reader gives too few."""
     read = readers_of(source)[reader](source.path)
     n_frames = 0
@@ -147,7 +147,7 @@ def _read_clips(source: Source, reader: str, starts: Sequence[int]) -> int:
 
 
 def _content(
-    sources: dict[str, Source], rates: dict[Way, list[Rate]], failed: dict[str, str], settings: Settings
+    sources: dict[str, EncodedShot], rates: dict[Way, list[ReadRate]], failed: dict[str, str], settings: LoadingSettings
 ) -> dict[str, Any]:
     rows = [{**asdict(way), **_medians(found)} for way, found in rates.items()]
     warm = [row for row in rows if (row["order"], row["cache"], row["workers"]) == ("random", "warm", 1)]
@@ -168,7 +168,7 @@ def _content(
     }
 
 
-def _fidelity_db(source: Source, size: int) -> float:
+def _fidelity_db(source: EncodedShot, size: int) -> float:
     """How far what a source gives is from the shot that it was made of: mean PSNR of its first frames."""
     ways = readers_of(source)
     pictures = ways.get(PEER, next(iter(ways.values())))(source.path)(0, N_COMPARED)
@@ -177,14 +177,14 @@ def _fidelity_db(source: Source, size: int) -> float:
     return round(psnr_db(list(pictures), list(islice(shot(N_COMPARED, size), N_COMPARED))), 2)
 
 
-def _medians(found: Sequence[Rate]) -> dict[str, float]:
+def _medians(found: Sequence[ReadRate]) -> dict[str, float]:
     return {
         "frames_per_s": round(median(rate.clock for rate in found), 1),
         "frames_per_processor_s": round(median(rate.processor for rate in found), 1),
     }
 
 
-def _ratios(rates: dict[Way, list[Rate]]) -> list[dict[str, Any]]:
+def _ratios(rates: dict[Way, list[ReadRate]]) -> list[dict[str, Any]]:
     """Ours over PyAV, round by round, at random clips."""
     found = []
     for source, wanted in WANTED.items():
@@ -200,7 +200,7 @@ def _ratios(rates: dict[Way, list[Rate]]) -> list[dict[str, Any]]:
     return found
 
 
-def _ratio(pairs: Sequence[tuple[Rate, Rate]]) -> dict[str, float]:
+def _ratio(pairs: Sequence[tuple[ReadRate, ReadRate]]) -> dict[str, float]:
     clock = sorted(a.clock / b.clock for a, b in pairs)
     processor = median(a.processor / b.processor for a, b in pairs)
     return {"ratio": round(median(clock), 2), "lowest": round(clock[0], 2), "by_processor_time": round(processor, 2)}

@@ -13,14 +13,14 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from rotopaint_ai.bench.loading.sources import FPS, Source
+from rotopaint_ai.bench.loading.sources import FPS, EncodedShot
 
 Clip = npt.NDArray[Any]  # (T, H, W, 3) RGB
 Read = Callable[[int, int], Clip]  # first frame, number of frames
 Open = Callable[[Path], Read]
 
 
-def readers_of(source: Source) -> Mapping[str, Open]:
+def readers_of(source: EncodedShot) -> Mapping[str, Open]:
     """Ways to read a source, by name; libraries that are not installed are left out."""
     if source.kind == "shards":
         return {"mapped tar": _open_shards}
@@ -34,7 +34,7 @@ def absent() -> list[str]:
     return [name for name, (module, _) in _MOVIES.items() if find_spec(module) is None]
 
 
-def forget(source: Source) -> None:
+def forget(source: EncodedShot) -> None:
     """Drop a source's pages from the system's cache, so that the next reading comes from the disk."""
     for path in source.files:
         descriptor = os.open(path, os.O_RDONLY)

@@ -31,7 +31,7 @@ N_COMPARED = 24
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class EncodedShot:
     """An encoded shot: its name in the table, how it can be read, and its files."""
 
     name: str
@@ -74,7 +74,7 @@ def _texture(rng: np.random.Generator, size: int, level: float) -> npt.NDArray[n
     return np.asarray(np.stack(coarse).sum(axis=0) + level, np.float32)
 
 
-def encode_all(folder: Path, n_frames: int, size: int, only: Sequence[str] = ()) -> list[Source]:
+def encode_all(folder: Path, n_frames: int, size: int, only: Sequence[str] = ()) -> list[EncodedShot]:
     """Every source, or those with one of the texts of `only` in their name."""
     makers: list[tuple[str, str, Callable[[Path, Iterator[Picture]], None]]] = [
         ("mp4 h264, default keys", "movie", lambda p, s: _movie(p.with_suffix(".mp4"), s, "libx264", {}, None)),
@@ -91,7 +91,7 @@ def encode_all(folder: Path, n_frames: int, size: int, only: Sequence[str] = ())
         (RAW, "shards", lambda p, s: _shards(p, s, coding="raw")),
     ]
     makers = [row for row in makers if not only or any(text in row[0] for text in only)]
-    found: list[Source] = []
+    found: list[EncodedShot] = []
     quality = QUALITY
     for number, (name, kind, make) in enumerate(makers):
         base = folder / f"{number:02}"
@@ -100,7 +100,7 @@ def encode_all(folder: Path, n_frames: int, size: int, only: Sequence[str] = ())
             quality = QUALITY if movie is None else quality_of(movie, size)
         make(base, shot(n_frames, size))
         path = next(p for p in sorted(folder.iterdir()) if p.stem == base.name)
-        found.append(Source(name, kind, path, n_frames))
+        found.append(EncodedShot(name, kind, path, n_frames))
     return found
 
 

@@ -15,7 +15,7 @@ N_LEVELS = 6
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class ErrorLevel:
     """One evaluation: training's processor and wall seconds and images up to it; the mean error of visible landmarks,
     percent of the face's longest side and pixels of the plate."""
 
@@ -26,7 +26,7 @@ class Seen:
     px: float
 
 
-Curve = Sequence[Seen]
+Curve = Sequence[ErrorLevel]
 
 
 def best_of(curve: Curve) -> float:
@@ -34,9 +34,9 @@ def best_of(curve: Curve) -> float:
     return min((seen.percent for seen in curve), default=float("inf"))
 
 
-def reached(curve: Curve, percent: float) -> Seen | None:
+def reached(curve: Curve, percent: float) -> ErrorLevel | None:
     """Where a curve first came down to an error; None where it never did."""
-    before: Seen | None = None
+    before: ErrorLevel | None = None
     for seen in curve:
         if seen.percent <= percent:
             return seen if before is None else _between(before, seen, percent)
@@ -44,19 +44,19 @@ def reached(curve: Curve, percent: float) -> Seen | None:
     return None
 
 
-def _later(best: Seen, now: Seen) -> Seen:
+def _later(best: ErrorLevel, now: ErrorLevel) -> ErrorLevel:
     """The best error so far at the time of a worse one."""
-    return Seen(now.cpu_s, now.wall_s, now.images, best.percent, best.px)
+    return ErrorLevel(now.cpu_s, now.wall_s, now.images, best.percent, best.px)
 
 
-def _between(before: Seen, after: Seen, percent: float) -> Seen:
+def _between(before: ErrorLevel, after: ErrorLevel, percent: float) -> ErrorLevel:
     share = (before.percent - percent) / max(before.percent - after.percent, 1e-12)
 
     def mixed(one: float, two: float) -> float:
         return one + share * (two - one)
 
     times = mixed(before.cpu_s, after.cpu_s), mixed(before.wall_s, after.wall_s)
-    return Seen(*times, round(mixed(before.images, after.images)), percent, mixed(before.px, after.px))
+    return ErrorLevel(*times, round(mixed(before.images, after.images)), percent, mixed(before.px, after.px))
 
 
 def levels_of(ours: Curve, other: Curve) -> list[float]:

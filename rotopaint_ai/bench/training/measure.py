@@ -20,7 +20,7 @@ FASTER, EFFICIENCY = 2.5, 0.9  # goals P2 (the same network alone) and P7
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class TrainingSettings:
     """Steps per measurement, crops per step and rank, their side, rounds, numbers of ranks."""
 
     n_steps: int
@@ -30,24 +30,24 @@ class Settings:
     ranks: tuple[int, ...]
 
 
-class Rate(NamedTuple):
+class TrainRate(NamedTuple):
     """Images per second of all ranks by the clock, and per second of their processor time."""
 
     clock: float
     processor: float
 
 
-def measure_all(settings: Settings) -> dict[str, Any]:
+def measure_all(settings: TrainingSettings) -> dict[str, Any]:
     """Measure stock, ours and every number of ranks in turns. Raises TrainingError where a process fails."""
     kinds = [("stock", 1), *(("ours", ranks) for ranks in dict.fromkeys((1, *settings.ranks)))]
-    rates: dict[tuple[str, int], list[Rate]] = {kind: [] for kind in kinds}
+    rates: dict[tuple[str, int], list[TrainRate]] = {kind: [] for kind in kinds}
     for _ in range(settings.n_rounds):
         for kind in kinds:
             rates[kind].append(_rate(*kind, settings))
     return _content(rates, settings)
 
 
-def _rate(kind: str, ranks: int, settings: Settings) -> Rate:
+def _rate(kind: str, ranks: int, settings: TrainingSettings) -> TrainRate:
     words = [MODULE, kind, str(settings.n_steps), str(settings.batch), str(settings.size)]
     launcher = ["torch.distributed.run", "--standalone", "--nproc-per-node", str(ranks), "-m"] if ranks > 1 else []
     environment = {**os.environ, "OMP_NUM_THREADS": "1", **(SETTINGS if kind == "ours" else {})}
@@ -59,10 +59,10 @@ def _rate(kind: str, ranks: int, settings: Settings) -> Rate:
             f"bench train: {kind} with {ranks} ranks failed ({said}); try fewer ranks or a smaller batch"
         )
     clock, processor = map(float, told[0].split()[1:])
-    return Rate(clock, processor)
+    return TrainRate(clock, processor)
 
 
-def _content(rates: dict[tuple[str, int], list[Rate]], settings: Settings) -> dict[str, Any]:
+def _content(rates: dict[tuple[str, int], list[TrainRate]], settings: TrainingSettings) -> dict[str, Any]:
     one, stock = rates["ours", 1], rates["stock", 1]
     scaling = [
         {
@@ -88,7 +88,7 @@ def _content(rates: dict[tuple[str, int], list[Rate]], settings: Settings) -> di
     }
 
 
-def _rates(found: Sequence[Rate]) -> dict[str, float]:
+def _rates(found: Sequence[TrainRate]) -> dict[str, float]:
     return {
         "images_per_s": round(median(rate.clock for rate in found), 2),
         "images_per_processor_s": round(median(rate.processor for rate in found), 2),

@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from rotopaint_ai.bench.training import levels
-from rotopaint_ai.bench.training.levels import Seen
+from rotopaint_ai.bench.training.levels import ErrorLevel
 from rotopaint_ai.errors import TrainingError
 from rotopaint_ai.training.trainer.allocator import SETTINGS
 
@@ -61,7 +61,7 @@ class Side:
     name: str
     process: subprocess.Popen[str]
     errors: IO[str]
-    curve: list[Seen] = field(default_factory=list)
+    curve: list[ErrorLevel] = field(default_factory=list)
     facts: dict[str, Any] = field(default_factory=dict)
     is_over: bool = False
 
@@ -77,7 +77,7 @@ class Side:
         for line in self.process.stdout:
             told = json.loads(line)
             if told["event"] == "seen":
-                self.curve.append(Seen(**{name: told[name] for name in Seen.__slots__}))
+                self.curve.append(ErrorLevel(**{name: told[name] for name in ErrorLevel.__slots__}))
             elif told["event"] == "ready":
                 self.facts = told["facts"]
             elif told["event"] in ("paused", "over"):
@@ -179,7 +179,7 @@ def _side(course: Course, side: Side) -> dict[str, Any]:
     }
 
 
-def against(ours: Sequence[Seen], other: Sequence[Seen], limit_s: float) -> dict[str, Any]:
+def against(ours: Sequence[ErrorLevel], other: Sequence[ErrorLevel], limit_s: float) -> dict[str, Any]:
     """All levels of ours against another side, the lowest last, and the lowest and the other's best in words."""
     rows = [levels.compare(ours, other, percent, limit_s) for percent in levels.levels_of(ours, other)]
     both = [row for row in rows if row.get("ratio") is not None]

@@ -32,7 +32,7 @@ from rotopaint_ai.training.trainer.trainer import Trainer
 _IN_A_RACE = ("learn_all=0", "patience=null", "steps=null", "threads=1", "eval_every=1000000000", "activations=keep")
 
 
-class Meter:
+class TrainingClock:
     """Processor and wall seconds of training, and whose turn it is. Children (loaders) count as well."""
 
     def __init__(self, limit_s: float, every_s: float) -> None:
@@ -124,7 +124,7 @@ def recipe_of(order: dict[str, Any]) -> PackConfig:
     return override(load_config(order["recipe"], order["overrides"]), (*_IN_A_RACE, minutes))
 
 
-def run_ours(order: dict[str, Any], meter: Meter, init: str | None) -> None:
+def run_ours(order: dict[str, Any], meter: TrainingClock, init: str | None) -> None:
     """The product's own loop; its schedule goes by the meter's processor time."""
     meter.start()
     ready = prepare(order["datasets"], recipe_of(order), init)
@@ -144,7 +144,7 @@ def run_ours(order: dict[str, Any], meter: Meter, init: str | None) -> None:
     meter.seen(run.average.net, ready)
 
 
-def run_stock(order: dict[str, Any], meter: Meter) -> None:
+def run_stock(order: dict[str, Any], meter: TrainingClock) -> None:
     """Plain PyTorch; what `prepare` decodes is for the evaluations and not counted."""
     with meter.aside():
         ready = prepare(order["datasets"], recipe_of(order), "none")
@@ -177,7 +177,7 @@ def main(words: list[str]) -> None:
     name, path = words
     order = json.loads(Path(path).read_text(encoding="utf-8"))
     torch.set_num_threads(1)
-    meter = Meter(order["limit_s"], order["every_s"])
+    meter = TrainingClock(order["limit_s"], order["every_s"])
     if name == "stock":
         run_stock(order, meter)
     else:

@@ -30,8 +30,8 @@ from rotopaint_ai.errors import PackError, TrainingError
 from rotopaint_ai.files import replacing, write_json, write_text
 from rotopaint_ai.sheet import Sheet, dump_sheet, parse_sheet
 from rotopaint_ai.training.data.shards.index import INDEX
-from rotopaint_ai.training.data.shards.read import Packed, decode
-from rotopaint_ai.training.data.shards.store import Store, open_store
+from rotopaint_ai.training.data.shards.read import ShardPictures, decode
+from rotopaint_ai.training.data.shards.store import ShardStore, open_store
 from rotopaint_ai.training.data.shards.stream import (
     MEMORY_SHARE,
     Joined,
@@ -120,7 +120,7 @@ class Dataset:
     name: str
     licence: str
     sheet: Sheet
-    folders: tuple[Path | Packed, ...]  # of each sample; or the shards that hold its picture
+    folders: tuple[Path | ShardPictures, ...]  # of each sample; or the shards that hold its picture
     samples: tuple[Sample, ...]
     truth: Truth
 
@@ -143,7 +143,9 @@ class Dataset:
     def picture(self, row: int) -> Picture:
         """The picture of a sample: (H, W, 3) RGB. Raises TrainingError when it cannot be read or has another size."""
         sample, folder = self.samples[row], self.folders[row]
-        picture = folder.picture(sample.image) if isinstance(folder, Packed) else read_picture(folder / sample.image)
+        picture = (
+            folder.picture(sample.image) if isinstance(folder, ShardPictures) else read_picture(folder / sample.image)
+        )
         if picture.shape[:2] != (sample.height, sample.width):
             got = f"{picture.shape[1]}x{picture.shape[0]}"
             raise TrainingError(f"{sample.image}: is {got}; samples.jsonl says {sample.width}x{sample.height}")
@@ -152,13 +154,13 @@ class Dataset:
     def fetch(self, row: int, check: Callable[[], None]) -> None:
         """Have the shard of a sample's picture on this machine; `check` may raise to stop. Raises TrainingError."""
         folder = self.folders[row]
-        if isinstance(folder, Packed):
+        if isinstance(folder, ShardPictures):
             folder.fetch(self.samples[row].image, check)
 
     @property
-    def packs(self) -> tuple[Packed, ...]:
+    def packs(self) -> tuple[ShardPictures, ...]:
         """The shards that pictures lie in."""
-        return tuple({id(folder): folder for folder in self.folders if isinstance(folder, Packed)}.values())
+        return tuple({id(folder): folder for folder in self.folders if isinstance(folder, ShardPictures)}.values())
 
     def groups(self) -> tuple[int, ...] | None:
         """A number for the shard of each sample's picture; None where no picture lies in shards."""
@@ -168,7 +170,7 @@ class Dataset:
         counts = [0, *np.cumsum([len(pack.index.shards) for pack in packs]).tolist()]
         first = {id(pack): at for pack, at in zip(packs, counts)}
         return tuple(
-            first[id(folder)] + folder.shard_of(sample.image) if isinstance(folder, Packed) else -1
+            first[id(folder)] + folder.shard_of(sample.image) if isinstance(folder, ShardPictures) else -1
             for folder, sample in zip(self.folders, self.samples)
         )
 
@@ -203,7 +205,7 @@ def read_dataset(source: str | Path) -> Dataset:
         raise TrainingError(str(error)) from error
     samples = _samples(_text(store, "samples.jsonl", source), f"{source}/samples.jsonl", sheet)
     index = store.index()
-    folder = Path(source) if index is None else Packed(store, index)
+    folder = Path(source) if index is None else ShardPictures(store, index)
     return Dataset(
         name=str(head.get("name", Path(source).name)),
         licence=str(head.get("licence", "not stated")),
@@ -214,7 +216,7 @@ def read_dataset(source: str | Path) -> Dataset:
     )
 
 
-def _text(store: Store, name: str, source: str | Path) -> str:
+def _text(store: ShardStore, name: str, source: str | Path) -> str:
     try:
         return store.read(name).decode()
     except UnicodeDecodeError as error:

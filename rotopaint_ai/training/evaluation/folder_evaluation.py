@@ -12,14 +12,14 @@ from typing import Any
 
 from rotopaint_ai.errors import RotopaintError
 from rotopaint_ai.files import write_json
-from rotopaint_ai.inference.session import Session
+from rotopaint_ai.inference.session import ModelSession
 
 
 @dataclass(frozen=True, slots=True)
 class FolderEvaluation:
     """An open model: `figures` says how good it is on a folder; `per` is what its session sees at a time."""
 
-    session: Session
+    session: ModelSession
     figures: Callable[[Path], Mapping[str, Any]]
     per: str
 

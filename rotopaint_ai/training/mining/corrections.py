@@ -14,7 +14,7 @@ import numpy as np
 from rotopaint_ai.errors import DocumentError, PlateError, UsageError
 from rotopaint_ai.plates.sequence import Listing, find
 from rotopaint_ai.project import CorrectedFrame, Corrections, corrections
-from rotopaint_ai.project.files import Match, chosen, compare
+from rotopaint_ai.project.files import FileMatch, chosen, compare
 from rotopaint_ai.shapes import bezier
 from rotopaint_ai.shapes.manual_keys import SITS_PX
 from rotopaint_ai.shapes.roto import Landmark, RotoDocument, RotoShape
@@ -154,7 +154,7 @@ def _plate_of_project(path: Path, found: Corrections, plates: str | None) -> tup
     return place, place == found.plate or there[place].is_same_plate, tuple(notes)
 
 
-def _compare_plate(found: Corrections, place: str) -> Match | None:
+def _compare_plate(found: Corrections, place: str) -> FileMatch | None:
     """How the pictures somewhere compare with those that a project was made on; None where there are none."""
     try:
         listing: Listing = find(place)

@@ -87,7 +87,7 @@ def choose_guards(sheet: Sheet, truth: Truth, noise_L: Array64, found_NLC: Array
     if not sheet.shapes or not len(found_NLC):
         return best
     for guard in GUARDS:
-        model = ShapeModel(sheet, fit_shapes(sheet, truth, noise_L=noise_L, guards_K=np.full(len(best), guard)))
+        model = ShapeGraph(sheet, fit_shapes(sheet, truth, noise_L=noise_L, guards_K=np.full(len(best), guard)))
         with torch.no_grad():
             points = model(torch.tensor(found_NLC, dtype=torch.float32))[0].double().numpy()
         distance = _curve_distances(sheet, points, held)
@@ -207,7 +207,7 @@ def _points_to_aligned(
     return np.concatenate([place, *tangents], axis=-1)
 
 
-class ShapeModel(nn.Module):
+class ShapeGraph(nn.Module):
     """The graph that a pack ships: `landmarks` [N, L, 2] in any similarity frame to `points` [N, P, 6] and `width`
     [N, K] in the same frame; shapes without a width get 0."""
 

@@ -29,7 +29,7 @@ from rotopaint_ai.training.models.prior.deformable import fit_head
 from rotopaint_ai.training.models.prior.face_prior import FacePrior
 from rotopaint_ai.training.models.seam import net as seam_nets
 from rotopaint_ai.training.models.seam import tune
-from rotopaint_ai.training.models.shape_fit import ShapeModel, choose_guards, fit_shapes, warped
+from rotopaint_ai.training.models.shape_fit import ShapeGraph, choose_guards, fit_shapes, warped
 from rotopaint_ai.training.pack.calibration import calibrate
 
 Array64 = npt.NDArray[np.float64]
@@ -135,12 +135,12 @@ def crop_model(net: LandmarkNet, chosen: SelectedModels, data: Dataset) -> CropM
     return CropModel(net, chosen.calibration, chosen.prior.on(head), chosen.left, chosen.mirror)
 
 
-def shape_model(config: PackConfig, chosen: SelectedModels, data: Dataset) -> ShapeModel | None:
+def shape_model(config: PackConfig, chosen: SelectedModels, data: Dataset) -> ShapeGraph | None:
     """The shape model of a pack, from the samples of `data`; None for a sheet without shapes."""
     if not data.sheet.shapes:
         return None
     fits = fit_shapes(data.sheet, _more(config, data.truth), noise_L=chosen.noise_L, guards_K=chosen.guards_K)
-    return ShapeModel(data.sheet, fits)
+    return ShapeGraph(data.sheet, fits)
 
 
 def _more(config: PackConfig, truth: Truth) -> Truth:

@@ -59,7 +59,7 @@ class Row:
 _TABLES = ("scores", "facts", "parts")
 
 
-class Window:
+class LogWindow:
     """Sums since the last evaluation. `busy_s` tells the seconds that a device has computed, all its threads' together,
     and `threads` how many it has."""
 

@@ -23,7 +23,7 @@ from rotopaint_ai.training.data.prefetch import ahead
 from rotopaint_ai.training.trainer.activations import Activations, is_out_of_memory
 from rotopaint_ai.training.trainer.checkpoint import loading_state, resume_state, write_checkpoint
 from rotopaint_ai.training.trainer.config import TrainConfig
-from rotopaint_ai.training.trainer.log import LOG, Row, Window, write_log
+from rotopaint_ai.training.trainer.log import LOG, LogWindow, Row, write_log
 from rotopaint_ai.training.trainer.optim import OPTIMISERS, MovingAverage, rate_at
 from rotopaint_ai.training.trainer.parallel.group import ALONE, Group
 from rotopaint_ai.training.trainer.parallel.topology import remote_share
@@ -228,10 +228,10 @@ class Trainer(Generic[Net, Batch]):
             self.best_state = copy.deepcopy(self.average.net.state_dict())
         return scores
 
-    def _new_window(self) -> Window:
+    def _new_window(self) -> LogWindow:
         if self.group.device.type == "cuda":
-            return Window(gpu_clock())
-        return Window(threads=torch.get_num_threads())
+            return LogWindow(gpu_clock())
+        return LogWindow(threads=torch.get_num_threads())
 
     def save(self) -> None:
         """Write the checkpoint beside and rename; the first rank does, for all."""

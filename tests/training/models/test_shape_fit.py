@@ -12,18 +12,18 @@ import torch
 from rotopaint_ai.errors import TrainingError
 from rotopaint_ai.sheet import LandmarkSpec, ShapeSpec, Sheet
 from rotopaint_ai.training.data.dataset import Truth, read_dataset
-from rotopaint_ai.training.models.shape_fit import ShapeModel, fit_shapes, warped
+from rotopaint_ai.training.models.shape_fit import ShapeGraph, fit_shapes, warped
 
 EXACT = 1e-6
 
 
-def _model(faces: Path, noise: float = EXACT) -> tuple[Sheet, Truth, ShapeModel]:
+def _model(faces: Path, noise: float = EXACT) -> tuple[Sheet, Truth, ShapeGraph]:
     data = read_dataset(faces)
     fits = fit_shapes(data.sheet, data.truth, noise_L=np.full(4, noise))
-    return data.sheet, data.truth, ShapeModel(data.sheet, fits)
+    return data.sheet, data.truth, ShapeGraph(data.sheet, fits)
 
 
-def _run(model: ShapeModel, landmarks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _run(model: ShapeGraph, landmarks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     points, width = model(torch.tensor(landmarks, dtype=torch.float32))
     return points.numpy(), width.numpy()
 
@@ -80,7 +80,7 @@ def test_a_linear_deformation_is_learnt() -> None:
     points[:, 0, 4] = 5 + 0.2 * opening
     none = np.full((60, 1), np.nan, np.float32)
     truth = Truth(landmarks.astype(np.float32), np.ones((60, 4), np.float32), points.astype(np.float32), none)
-    model = ShapeModel(sheet, fit_shapes(sheet, truth, noise_L=np.full(4, EXACT)))
+    model = ShapeGraph(sheet, fit_shapes(sheet, truth, noise_L=np.full(4, EXACT)))
     got, width = _run(model, truth.landmarks)
     assert np.abs(got - truth.points).max() < 0.15  # the similarity step bends a straight motion a little
     assert (width == 0).all()
@@ -95,7 +95,7 @@ def test_known_noise_makes_the_shapes_steadier(faces: Path) -> None:
     noisy = truth.landmarks + rng.normal(0, 1.0, truth.landmarks.shape).astype(np.float32)
     errors = []
     for noise in (EXACT, 0.03):
-        model = ShapeModel(sheet, fit_shapes(sheet, few, noise_L=np.full(4, noise)))
+        model = ShapeGraph(sheet, fit_shapes(sheet, few, noise_L=np.full(4, noise)))
         errors.append(np.abs(_run(model, noisy)[0] - truth.points).mean())
     assert errors[1] < 0.9 * errors[0]
 

@@ -15,7 +15,7 @@ import pytest
 import torch
 
 from rotopaint_ai.training.data.dataset import load_pictures, read_dataset
-from rotopaint_ai.training.models.detection.scenes import Face, Scene
+from rotopaint_ai.training.models.detection.scenes import DetectionScene, Face
 from rotopaint_ai.training.models.detection.task import DetectorConfig, DetectorTask
 from rotopaint_ai.training.models.detection.task import build_net as build_detector
 from rotopaint_ai.training.models.fill.net import FillNet
@@ -28,7 +28,7 @@ from rotopaint_ai.training.models.seam.net import SeamNet
 from rotopaint_ai.training.models.seam.task import SeamConfig, SeamTask
 from rotopaint_ai.training.models.segmentation.task import SegmentationConfig, SegmentationTask
 from rotopaint_ai.training.models.segmentation.task import build_net as build_opinion
-from rotopaint_ai.training.models.segmentation.views import View
+from rotopaint_ai.training.models.segmentation.views import SegmentationView
 from rotopaint_ai.training.trainer.parallel.group import Group
 from rotopaint_ai.training.trainer.recipe import override
 from rotopaint_ai.training.trainer.task import Task
@@ -52,14 +52,16 @@ def detector(faces: Path) -> Task[Any, Any]:
     t = np.linspace(0, 2 * np.pi, 40, endpoint=False)
     outline = np.stack((60 + 20 * np.cos(t), 32 + 20 * np.sin(t)), 1)
     face = Face(outline, np.column_stack((outline[::8], np.ones(5))), 1.0)
-    scene = Scene(np.full((64, 128, 3), 60, np.uint8), (face,), "train", "made up")
+    scene = DetectionScene(np.full((64, 128, 3), 60, np.uint8), (face,), "train", "made up")
     return DetectorTask(config, build_detector(config), [scene, scene])
 
 
 def segmentation(faces: Path) -> Task[Any, Any]:
     config = override(SegmentationConfig(), [*TINY, "shape=8", "input_size=64", "window=64"])
     outline = np.array([[10.0, 10], [90, 10], [90, 90], [10, 90]])
-    view = View(np.zeros((100, 100, 3), np.uint8), np.zeros((100, 100), np.uint8), outline, outline, "train", "made up")
+    view = SegmentationView(
+        np.zeros((100, 100, 3), np.uint8), np.zeros((100, 100), np.uint8), outline, outline, "train", "made up"
+    )
     return SegmentationTask(config, build_opinion(config), [view])
 
 

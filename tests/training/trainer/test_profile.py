@@ -17,7 +17,7 @@ from rotopaint_ai.training.models.landmarks.config import PackConfig
 from rotopaint_ai.training.models.landmarks.task import LandmarkData, LandmarkTask, build_net
 from rotopaint_ai.training.trainer import checkpoint
 from rotopaint_ai.training.trainer.checkpoint import read_checkpoint, write_checkpoint
-from rotopaint_ai.training.trainer.log import Row, Window
+from rotopaint_ai.training.trainer.log import LogWindow, Row
 from rotopaint_ai.training.trainer.profile import profile
 from rotopaint_ai.training.trainer.recipe import override
 from rotopaint_ai.training.trainer.trainer import Trainer
@@ -64,7 +64,7 @@ def test_a_window_tells_how_busy_the_device_was(monkeypatch: pytest.MonkeyPatch)
     clock = iter([10.0, 14.0])
     monkeypatch.setattr("time.perf_counter", lambda: next(clock))
     busy = iter([1.0, 3.0, 7.0])
-    window = Window(lambda: next(busy), threads=2)
+    window = LogWindow(lambda: next(busy), threads=2)
     window.add(0.5, 8, taken=3.0, waited=1.0, copied=0.5, n_bytes=10**9)
     row = window.row(1, 0.1, 0.5, 1e-3, 0.4)
     assert (row.busy_share, row.copied_gb_per_s) == (0.75, 2.0)  # 6 s of two threads' 8; 1 GB in half a second

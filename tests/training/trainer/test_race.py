@@ -17,7 +17,7 @@ import torch
 
 from rotopaint_ai.bench import train
 from rotopaint_ai.bench.training import levels, picture, race, racer, stock
-from rotopaint_ai.bench.training.levels import Seen
+from rotopaint_ai.bench.training.levels import ErrorLevel
 from rotopaint_ai.errors import TrainingError, UsageError
 from rotopaint_ai.training.data.dataset import Dataset, Picture
 from rotopaint_ai.training.pack.prepare import prepare
@@ -26,20 +26,20 @@ TINY = (
     *("input_size=64", "small_size=32", "widths=[8, 8, 16, 16, 16]", "neck=16", "fine=8", "window=5", "batch=4"),
     *("learning_rate=0.004", "ema=0.5", "augment={occluders: 0, colour: 0, channels: 0, coarse: 0}"),
 )
-OURS = [Seen(2, 3, 0, 4.0, 8.0), Seen(10, 12, 800, 2.0, 4.0), Seen(20, 24, 1600, 1.0, 2.0)]
-STOCK = [Seen(0, 0, 0, 32.0, 64.0), Seen(100, 110, 2000, 4.0, 8.0), Seen(200, 220, 4000, 5.0, 9.0)]
+OURS = [ErrorLevel(2, 3, 0, 4.0, 8.0), ErrorLevel(10, 12, 800, 2.0, 4.0), ErrorLevel(20, 24, 1600, 1.0, 2.0)]
+STOCK = [ErrorLevel(0, 0, 0, 32.0, 64.0), ErrorLevel(100, 110, 2000, 4.0, 8.0), ErrorLevel(200, 220, 4000, 5.0, 9.0)]
 
 
 def test_an_error_is_reached_between_two_evaluations() -> None:
-    assert levels.reached(OURS, 3.0) == Seen(6, 7.5, 400, 3.0, 6.0)
+    assert levels.reached(OURS, 3.0) == ErrorLevel(6, 7.5, 400, 3.0, 6.0)
     assert levels.reached(OURS, 4.5) == OURS[0]
     assert levels.reached(OURS, 0.9) is None
-    worse_between = [*STOCK, Seen(300, 330, 6000, 3.0, 7.0)]  # after 200 s the best is still the 4 % of 100 s
-    assert levels.reached(worse_between, 3.5) == Seen(250, 275, 5000, 3.5, 7.5)
+    worse_between = [*STOCK, ErrorLevel(300, 330, 6000, 3.0, 7.0)]  # after 200 s the best is still the 4 % of 100 s
+    assert levels.reached(worse_between, 3.5) == ErrorLevel(250, 275, 5000, 3.5, 7.5)
 
 
 def test_a_ratio_is_that_of_images_times_that_of_speed() -> None:
-    late = [*STOCK, Seen(300, 330, 6000, 2.0, 4.0)]
+    late = [*STOCK, ErrorLevel(300, 330, 6000, 2.0, 4.0)]
     row = levels.compare(OURS, late, 2.0, 300.0)
     assert (row["ours_cpu_s"], row["other_cpu_s"], row["ratio"], row["ratio_wall"]) == (10, 300, 30, 27.5)
     assert (row["of_which_images"], row["of_which_images_per_s"]) == (7.5, 4.0)

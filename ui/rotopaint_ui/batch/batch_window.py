@@ -16,7 +16,7 @@ from rotopaint_ai.errors import RotopaintError
 from rotopaint_ai.files import write_text
 from rotopaint_ai.project.run_record import RunRecord
 from rotopaint_ui.batch import queue as queues
-from rotopaint_ui.batch.queue import Queue, Shot, Status
+from rotopaint_ui.batch.queue import Queue, QueuedShot, Status
 from rotopaint_ui.batch.queue_table import QueueTable
 from rotopaint_ui.engine.background_task import BackgroundTask
 from rotopaint_ui.engine.export_client import ExportClient
@@ -61,7 +61,7 @@ class BatchWindow(QWidget):
         """Whether a run of the queue is under way."""
         return self._running is not None
 
-    def add(self, shots: Iterable[Shot]) -> None:
+    def add(self, shots: Iterable[QueuedShot]) -> None:
         """Put shots at the end of the queue."""
         try:
             self._show(self.queue.added(shots))
@@ -271,10 +271,10 @@ class BatchWindow(QWidget):
         event.ignore()
 
 
-def _started(shot: Shot) -> Shot:
+def _started(shot: QueuedShot) -> QueuedShot:
     return replace(shot, status=Status.RUNNING, attempts=shot.attempts + 1, message="")
 
 
-def _kept(shot: Shot) -> Shot:
+def _kept(shot: QueuedShot) -> QueuedShot:
     """A shot without what changes with every frame."""
     return replace(shot, done=0, eta_s=None)

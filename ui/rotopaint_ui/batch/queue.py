@@ -29,7 +29,7 @@ class Status(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Shot:
+class QueuedShot:
     """One plate to be run, and how far it is.
 
     `project` is a project file: what artists did in it stands, and it takes the results. `worst_px` is the largest
@@ -65,7 +65,7 @@ class Shot:
         )
         return words + [word for name, value in options if value is not None for word in (name, value)]
 
-    def took(self, facts: Mapping[str, Any]) -> Shot:
+    def took(self, facts: Mapping[str, Any]) -> QueuedShot:
         """After an event of its run."""
         event = facts["event"]
         if event == "started":
@@ -81,9 +81,9 @@ class Shot:
 class Queue:
     """Shots in the order in which they are run."""
 
-    shots: tuple[Shot, ...] = field(default_factory=tuple)
+    shots: tuple[QueuedShot, ...] = field(default_factory=tuple)
 
-    def added(self, shots: Iterable[Shot]) -> Queue:
+    def added(self, shots: Iterable[QueuedShot]) -> Queue:
         """With more shots at the end; names stay different, one output folder is never written by two."""
         rows = list(self.shots)
         for shot in shots:
@@ -116,11 +116,11 @@ class Queue:
                 return index
         raise KeyError(name)
 
-    def changed(self, name: str, change: Callable[[Shot], Shot]) -> Queue:
+    def changed(self, name: str, change: Callable[[QueuedShot], QueuedShot]) -> Queue:
         """With one shot changed."""
         return Queue(tuple(change(shot) if shot.name == name else shot for shot in self.shots))
 
-    def next(self) -> Shot | None:
+    def next(self) -> QueuedShot | None:
         """The shot to be run next: the first that waits, then failed ones that may be tried again."""
         waiting = [shot for shot in self.shots if shot.status is Status.WAITING]
         again = [shot for shot in self.shots if shot.status is Status.FAILED and shot.attempts < MOST_ATTEMPTS]
@@ -141,7 +141,7 @@ class Queue:
         wanted = None if names is None else set(names)
         again = (Status.FAILED, Status.FRAMES_FAILED, Status.STOPPED)
 
-        def change(shot: Shot) -> Shot:
+        def change(shot: QueuedShot) -> QueuedShot:
             if shot.status not in again or (wanted is not None and shot.name not in wanted):
                 return shot
             return replace(shot, status=Status.WAITING, attempts=0, message="")
@@ -186,15 +186,15 @@ def jobs_file(queue: Queue, out: str) -> str:
     return json.dumps({"out": out, "shots": rows}, indent=1) + "\n"
 
 
-def shot_of(plates: str) -> Shot:
+def shot_of(plates: str) -> QueuedShot:
     """A shot for plates that were dropped: the face is looked for, results go beside the plates' folder."""
     path = Path(plates)
     folder = path if path.is_dir() else path.parent
     name = _BAD.sub("_", folder.name if path.is_dir() else path.name.split(".")[0] or folder.name)
-    return Shot(name, plates, str(folder.parent / f"{folder.name}_rotopaint" / name))
+    return QueuedShot(name, plates, str(folder.parent / f"{folder.name}_rotopaint" / name))
 
 
-def shot_of_project(path: str) -> Shot:
+def shot_of_project(path: str) -> QueuedShot:
     """The shot of a project file: its plate, its folder, its crop boxes. Raises ProjectError, UsageError."""
     project = Project.open(Path(path), write=False)
     try:
@@ -210,9 +210,9 @@ def shot_of_project(path: str) -> Shot:
     return replace(shot, out=out, crops=() if crops else ("auto",), project=path, colourspace=colourspace)
 
 
-def shot_of_job(row: Mapping[str, Any]) -> Shot:
+def shot_of_job(row: Mapping[str, Any]) -> QueuedShot:
     """A shot of a jobs file, as the engine has read it."""
-    shot = Shot(str(row["name"]), str(row["plates"]), str(row["out"]), tuple(map(str, row["crops"])))
+    shot = QueuedShot(str(row["name"]), str(row["plates"]), str(row["out"]), tuple(map(str, row["crops"])))
     model, frames, colourspace, project = (row.get(name) for name in _OPTIONS)
     return replace(shot, model=model, frames=frames, colourspace=colourspace, project=project)
 
@@ -221,8 +221,8 @@ _OPTIONS = ("model", "frames", "colourspace", "project")
 _BAD = re.compile(r"[^A-Za-z0-9._-]")  # what a jobs file does not take in a name
 
 
-def _shot(row: Mapping[str, Any]) -> Shot:
+def _shot(row: Mapping[str, Any]) -> QueuedShot:
     status = Status(row["status"])
-    known = {each.name: row[each.name] for each in fields(Shot) if each.name in row}
+    known = {each.name: row[each.name] for each in fields(QueuedShot) if each.name in row}
     stopped = Status.STOPPED if status is Status.RUNNING else status
-    return Shot(**{**known, "status": stopped, "crops": tuple(map(str, row["crops"]))})
+    return QueuedShot(**{**known, "status": stopped, "crops": tuple(map(str, row["crops"]))})

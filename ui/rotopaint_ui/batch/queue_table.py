@@ -14,7 +14,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from rotopaint_ui.batch.queue import Queue, Shot, Status
+from rotopaint_ui.batch.queue import Queue, QueuedShot, Status
 
 _HEADS = ("Shot", "Status", "Progress", "Frames", "To go", "Worst error", "Message")
 _SIGNS = {
@@ -81,7 +81,7 @@ class QueueTable(QTreeWidget):
             row.addWidget(bar)
             self.setItemWidget(item, 2, holder)
 
-    def _show(self, item: QTreeWidgetItem, shot: Shot) -> None:
+    def _show(self, item: QTreeWidgetItem, shot: QueuedShot) -> None:
         bar = self._bars[shot.name]
         bar.setRange(0, max(shot.total, 1))
         bar.setValue(shot.total if shot.status is Status.DONE else shot.done)

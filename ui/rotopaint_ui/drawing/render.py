@@ -22,7 +22,7 @@ _STEPS = 12  # chords per cubic where a stroke of changing width is drawn
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class ViewTransform:
     """Where the plate lies on the screen: screen = offset + plate * zoom, x stretched by the pixel aspect."""
 
     zoom: float = 1.0
@@ -42,18 +42,18 @@ class View:
         """A plate-space rectangle in widget coordinates."""
         return QRectF(self.to_screen(x, y), self.to_screen(x + width, y + height))
 
-    def zoomed(self, factor: float, about: QPointF) -> View:
+    def zoomed(self, factor: float, about: QPointF) -> ViewTransform:
         """The view magnified about a screen point."""
         zoom = min(max(self.zoom * factor, 0.02), 64.0)
         share = zoom / self.zoom
         x, y = about.x() - (about.x() - self.x) * share, about.y() - (about.y() - self.y) * share
-        return View(zoom, x, y, self.aspect)
+        return ViewTransform(zoom, x, y, self.aspect)
 
-    def snapped(self, ratio: float) -> View:
+    def snapped(self, ratio: float) -> ViewTransform:
         """The view moved by less than a device pixel so that magnified plate pixels begin on device pixels."""
         if self.zoom * ratio < 1.0:
             return self
-        return View(self.zoom, round(self.x * ratio) / ratio, round(self.y * ratio) / ratio, self.aspect)
+        return ViewTransform(self.zoom, round(self.x * ratio) / ratio, round(self.y * ratio) / ratio, self.aspect)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ def colours_of(document: RotoDocument, own: Mapping[str, str] = MappingProxyType
     return {name: QColor(own[name]) if name in own else colour for name, colour in found.items()}
 
 
-def path_of(points: Points, closed: bool, view: View) -> QPainterPath:
+def path_of(points: Points, closed: bool, view: ViewTransform) -> QPainterPath:
     """A spline as a path on the screen."""
     path = QPainterPath()
     if not points:
@@ -102,7 +102,7 @@ def path_of(points: Points, closed: bool, view: View) -> QPainterPath:
     return path
 
 
-def paint_matte(painter: QPainter, shape: RotoShape, frame: int, view: View, colour: QColor) -> None:
+def paint_matte(painter: QPainter, shape: RotoShape, frame: int, view: ViewTransform, colour: QColor) -> None:
     """A shape's matte as a tint: what it covers, and its feather as a lighter edge."""
     points = shape.at(frame)
     if not points or not shape.is_visible(frame):
@@ -139,7 +139,7 @@ def _paint_feather(painter: QPainter, path: QPainterPath, colour: QColor, width:
 def paint_handles(
     painter: QPainter,
     points: Points,
-    view: View,
+    view: ViewTransform,
     colour: QColor,
     selected: frozenset[int],
     *,
@@ -162,7 +162,7 @@ def paint_handles(
             painter.drawRect(box.adjusted(0.8, 0.8, -0.8, -0.8))
 
 
-def _paint_tangents(painter: QPainter, point: ControlPoint, view: View) -> None:
+def _paint_tangents(painter: QPainter, point: ControlPoint, view: ViewTransform) -> None:
     centre = view.to_screen(point.x, point.y)
     for dx, dy in ((point.in_dx, point.in_dy), (point.out_dx, point.out_dy)):
         if dx or dy:
@@ -176,7 +176,7 @@ def _paint_tangents(painter: QPainter, point: ControlPoint, view: View) -> None:
             painter.drawEllipse(end, 3.4, 3.4)
 
 
-def paint_landmarks(painter: QPainter, landmarks: Sequence[Landmark | None], view: View) -> None:
+def paint_landmarks(painter: QPainter, landmarks: Sequence[Landmark | None], view: ViewTransform) -> None:
     """Landmarks as small crosses."""
     for landmark in landmarks:
         if landmark is None:
@@ -188,7 +188,7 @@ def paint_landmarks(painter: QPainter, landmarks: Sequence[Landmark | None], vie
             painter.drawLine(centre + QPointF(0, -3), centre + QPointF(0, 3))
 
 
-def paint_uncertainty(painter: QPainter, landmark: Landmark, view: View) -> None:
+def paint_uncertainty(painter: QPainter, landmark: Landmark, view: ViewTransform) -> None:
     """The expected error of a landmark as a circle, where it is large enough to see."""
     radius = landmark.expected_error_px * view.zoom
     if radius > 4.0:
@@ -222,7 +222,7 @@ def _segments(points: Points, closed: bool) -> list[tuple[ControlPoint, ControlP
     return [*pairs, (points[-1], points[0])] if closed and len(points) > 1 else pairs
 
 
-def stroke_of(points: Points, width_px: float, taper: tuple[float, float], view: View) -> QPainterPath:
+def stroke_of(points: Points, width_px: float, taper: tuple[float, float], view: ViewTransform) -> QPainterPath:
     """The outline of an open stroke that narrows to nothing over the tapered share of its length."""
     line = _sampled(points)
     lengths = [0.0]

@@ -13,7 +13,7 @@ from rotopaint_ai.project.fingerprints import seams_of
 from rotopaint_ai.project.state import SeamSettings
 from rotopaint_ai.seams import strokes
 from rotopaint_ui.host import PlateChoice
-from rotopaint_ui.session.session import Session
+from rotopaint_ui.session.session import ShotSession
 from rotopaint_ui.settings.preferences import Preferences
 
 SETTINGS_NAME = "seams.json"
@@ -21,7 +21,7 @@ TOUCHUP_NAME = "touchup.json"
 STATE_FOLDER = ".rotopaint"  # what a run leaves for the next one to go on from
 
 
-def run_frames(session: Session, choice: PlateChoice, *, ignores_range: bool = False) -> tuple[int, ...] | None:
+def run_frames(session: ShotSession, choice: PlateChoice, *, ignores_range: bool = False) -> tuple[int, ...] | None:
     """The plate's frames that a run is for: those that the host points at, between In and Out; None: all of them.
 
     Raises: UsageError where none is left.
@@ -41,7 +41,7 @@ def frames_argument(choice: PlateChoice, frames: Collection[int] | None) -> str 
 
 
 def run_command(
-    session: Session,
+    session: ShotSession,
     choice: PlateChoice,
     pack: str | None,
     preferences: Preferences,
@@ -79,7 +79,7 @@ def _goes_on(out: Path, frames: Collection[int]) -> bool:
 
 
 def clean_command(
-    session: Session,
+    session: ShotSession,
     choice: PlateChoice,
     pack: str | None,
     preferences: Preferences,
@@ -101,7 +101,7 @@ def clean_command(
     return words + _plate_words(choice, preferences)
 
 
-def _what_to_paint(session: Session) -> list[str]:
+def _what_to_paint(session: ShotSession) -> list[str]:
     """Shapes, settings of seams and touch-up."""
     if session.project.path is not None:
         return ["--project", str(session.project.path), "--leave-project"]

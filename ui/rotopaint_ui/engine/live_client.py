@@ -20,7 +20,7 @@ from rotopaint_ai import fills
 from rotopaint_ai.errors import RotopaintError
 from rotopaint_ai.exchange import document as documents
 from rotopaint_ai.live import wire
-from rotopaint_ai.project import Box, Project, SeamSettings, Spread, State
+from rotopaint_ai.project import CropBox, Project, SeamSettings, Spread, State
 from rotopaint_ai.project.codecs import unpack
 from rotopaint_ai.seams.strokes import Strokes
 from rotopaint_ai.seams.strokes import to_json as stroke_json
@@ -184,14 +184,14 @@ class LiveClient(QObject):
         }
         self._ask(facts, lambda answer: reply(None if answer is None else _preview(answer)))
 
-    def propose_crop(self, frame: int, reply: Callable[[Box | None, str], None]) -> None:
+    def propose_crop(self, frame: int, reply: Callable[[CropBox | None, str], None]) -> None:
         """A box around the face that the pack finds in a frame, and what there is to say of the choice."""
 
         def take(answer: Facts | None) -> None:
             if answer is None:
                 reply(None, "")
             else:
-                reply(Box(*map(float, answer["crop"])), str(answer.get("note") or ""))
+                reply(CropBox(*map(float, answer["crop"])), str(answer.get("note") or ""))
 
         self._ask({"ask": "crop", "frame": frame}, take)
 

@@ -21,7 +21,7 @@ from PySide6.QtWidgets import (
 from rotopaint_ai.exchange.formats import FORMATS
 from rotopaint_ai.project.corrections import corrected_frames
 from rotopaint_ai.shapes.roto import RotoDocument
-from rotopaint_ui.session.session import Session
+from rotopaint_ui.session.session import ShotSession
 from rotopaint_ui.widgets.parts import footer, heading, note, number, scrolling, told
 
 REST_MS = 500  # of stillness before keys are counted again
@@ -37,7 +37,7 @@ class ExportTab(QWidget):
     count_wanted = Signal(float)
     folder_wanted = Signal()
 
-    def __init__(self, session: Session, host_label: str | None) -> None:
+    def __init__(self, session: ShotSession, host_label: str | None) -> None:
         super().__init__()
         self._session = session
         self._counted: tuple[RotoDocument, float] | None = None
@@ -185,7 +185,7 @@ class ExportTab(QWidget):
         column.addWidget(footer(self.count, self.export, told(self.result, RESULT_PX)))
 
 
-def training_text(session: Session) -> str:
+def training_text(session: ShotSession) -> str:
     """Which frames training may learn from, and how it gets them."""
     path, frames = session.project.path, corrected_frames(session.state)
     if path is None or not frames:

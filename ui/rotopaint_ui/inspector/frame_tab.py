@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QHeaderView, QLabel, QTreeWidget, QTreeWidgetItem,
 
 from rotopaint_ai.shapes.roto import RotoDocument, RotoShape
 from rotopaint_ui.drawing.ramp import ramp
-from rotopaint_ui.session.session import Session
+from rotopaint_ui.session.session import ShotSession
 from rotopaint_ui.widgets.parts import note, visibility_text
 
 SOURCES = {"human": "\u25c6 by hand", "model": "\u25cf model", "propagated": "\u25a0 propagated"}
@@ -21,7 +21,7 @@ class FrameTab(QWidget):
     """Facts above; below them every shape and landmark with its expected error and its source: seams
     first, then the other shapes, then landmarks, the worst of each first."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: ShotSession) -> None:
         super().__init__()
         self._session = session
         self._shapes: list[tuple[QTreeWidgetItem, str]] = []

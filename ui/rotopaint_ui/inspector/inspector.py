@@ -8,13 +8,13 @@ from rotopaint_ui.inspector.export_tab import ExportTab
 from rotopaint_ui.inspector.frame_tab import FrameTab
 from rotopaint_ui.inspector.seam_tab import SeamTab
 from rotopaint_ui.inspector.shapes_tab import ShapesTab
-from rotopaint_ui.session.session import Session
+from rotopaint_ui.session.session import ShotSession
 
 
 class Inspector(QTabWidget):
     """Tabs over one session; only the one that is seen is kept up to date."""
 
-    def __init__(self, session: Session, host_label: str | None) -> None:
+    def __init__(self, session: ShotSession, host_label: str | None) -> None:
         super().__init__()
         self.shapes = ShapesTab(session)
         self.frame = FrameTab(session)

@@ -22,7 +22,7 @@ from rotopaint_ai import fills
 from rotopaint_ai.project.state import SeamSettings
 from rotopaint_ai.shapes.roto import RotoShape
 from rotopaint_ui.drawing.render import DEFAULT_WIDTH_PX
-from rotopaint_ui.session.session import Session
+from rotopaint_ui.session.session import ShotSession
 from rotopaint_ui.session.shot import range_text
 from rotopaint_ui.widgets.parts import MIXED, footer, heading, level, note, number, put, scrolling, visibility_text
 
@@ -30,7 +30,7 @@ _FIELDS = ("width_px", "feather_px", "taper_start", "taper_end", "grain", "stren
 _CLEAR = 2.0  # skin without a seam scores 0.9 to 2, plates with one 3 and more (seams.visibility)
 
 
-class Meter(QWidget):
+class VisibilityMeter(QWidget):
     """How visible a seam is, before and after: two bars and their numbers."""
 
     def __init__(self) -> None:
@@ -77,7 +77,7 @@ class SeamTab(QWidget):
     make_wanted = Signal()
     make_all_wanted = Signal()
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: ShotSession) -> None:
         super().__init__()
         self._session = session
         self._names: tuple[str, ...] = ()
@@ -180,7 +180,7 @@ class SeamTab(QWidget):
         self.patch = QCheckBox("Patch layer as well")
         self.patch.setToolTip("The paint alone, premultiplied RGBA over the plate, in the folder patch")
         self.state = note("No clean plate yet")
-        self.meter = Meter()
+        self.meter = VisibilityMeter()
         self.average = note()
         for box in (self.width_px, self.feather_px, self.taper_start, self.taper_end, self.grain, self.strength):
             box.valueChanged.connect(lambda value, box=box: self._edit(box))

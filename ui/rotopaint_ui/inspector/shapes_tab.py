@@ -22,7 +22,7 @@ from rotopaint_ai.shapes.manual_keys import human_keys
 from rotopaint_ai.shapes.roto import RotoShape
 from rotopaint_ui.drawing.ramp import ramp
 from rotopaint_ui.drawing.render import colours_of
-from rotopaint_ui.session.session import Session
+from rotopaint_ui.session.session import ShotSession
 from rotopaint_ui.widgets.icons import icon
 from rotopaint_ui.widgets.parts import note, swatch
 
@@ -38,7 +38,7 @@ class ShapesTab(QWidget):
 
     chosen_changed = Signal(object)  # names of the shapes that are selected
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: ShotSession) -> None:
         super().__init__()
         self._session = session
         self._shown: object = None

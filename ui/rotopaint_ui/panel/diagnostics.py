@@ -13,12 +13,12 @@ from PySide6.QtCore import qVersion
 import rotopaint_ai
 from rotopaint_ai.jobs import n_cores
 from rotopaint_ui.host import Host
-from rotopaint_ui.session.session import Session
+from rotopaint_ui.session.session import ShotSession
 
 _PACKAGES = ("onnxruntime", "numpy", "opencv-python-headless", "OpenImageIO", "opencolorio", "av", "PySide6-Essentials")
 
 
-def report(host: Host, session: Session, messages: Iterable[str], complaint: str) -> str:
+def report(host: Host, session: ShotSession, messages: Iterable[str], complaint: str) -> str:
     """Lines for the people who mend it. `complaint` is what the engine last wrote to its error stream."""
     lines = [
         f"RotoPaint AI {rotopaint_ai.__version__}, host {host.name}",
@@ -34,7 +34,7 @@ def report(host: Host, session: Session, messages: Iterable[str], complaint: str
     return "\n".join(lines + (["", "Engine:", complaint.strip()] if complaint.strip() else [])) + "\n"
 
 
-def _shot(session: Session) -> list[str]:
+def _shot(session: ShotSession) -> list[str]:
     plate, document, run = session.plate, session.document, session.run
     if plate is None:
         return ["No plate is open"]

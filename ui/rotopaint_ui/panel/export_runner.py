@@ -16,7 +16,7 @@ from rotopaint_ai.shapes.roto import RotoDocument
 from rotopaint_ui.engine.export_client import ExportClient
 from rotopaint_ui.host import Host
 from rotopaint_ui.inspector.export_tab import ExportTab, count_text
-from rotopaint_ui.session.session import Session
+from rotopaint_ui.session.session import ShotSession
 
 
 class ExportRunner(QObject):
@@ -26,7 +26,7 @@ class ExportRunner(QObject):
     mattes_wanted = Signal(object, object)  # the document to be drawn, the folder; `take_mattes` takes the answer
     ended = Signal(bool)
 
-    def __init__(self, session: Session, host: Host, tab: ExportTab, parent: QObject) -> None:
+    def __init__(self, session: ShotSession, host: Host, tab: ExportTab, parent: QObject) -> None:
         super().__init__(parent)
         self._session, self._host, self._tab = session, host, tab
         self._folder, self._shapes = Path(), Path()  # where the export that is under way goes, whatever is open by then

@@ -13,7 +13,7 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent
 from PySide6.QtWidgets import QWidget
 
-from rotopaint_ai.project.state import Box
+from rotopaint_ai.project.state import CropBox
 from rotopaint_ui.host import Host, PlateChoice
 from rotopaint_ui.panel import layout
 from rotopaint_ui.panel.actions import connect_actions, make_actions, set_keys
@@ -112,7 +112,7 @@ class Panel(QWidget):
         """Use other preferences from now on, and keep them."""
         self._services.preferences.set(changed)
 
-    def open_plate(self, choice: PlateChoice, out: Path | None = None, crop: tuple[int, Box] | None = None) -> None:
+    def open_plate(self, choice: PlateChoice, out: Path | None = None, crop: tuple[int, CropBox] | None = None) -> None:
         """Open a plate; `out` is where runs write (default: beside the plate's folder). Errors show in the status."""
         self._shot.open_plate(choice, out, crop)
 

@@ -13,7 +13,7 @@ from rotopaint_ui.inspector.inspector import Inspector
 from rotopaint_ui.panel.review_bar import ReviewBar
 from rotopaint_ui.panel.status_line import StatusLine
 from rotopaint_ui.panel.toolbars import ToolStrip, TopBar, ViewBar
-from rotopaint_ui.session.session import Session
+from rotopaint_ui.session.session import ShotSession
 from rotopaint_ui.timeline.timeline import Timeline
 from rotopaint_ui.viewer.canvas import Canvas
 
@@ -36,7 +36,7 @@ class PanelWidgets:
 
 
 def make_widgets(
-    session: Session, frame_cache: FrameCache, actions: Mapping[str, QAction], host: Host, *, is_app: bool
+    session: ShotSession, frame_cache: FrameCache, actions: Mapping[str, QAction], host: Host, *, is_app: bool
 ) -> PanelWidgets:
     """The widgets, not yet laid out; `is_app`: no program stands around the panel."""
     canvas = Canvas(session, frame_cache)

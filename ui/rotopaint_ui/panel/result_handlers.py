@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from PySide6.QtCore import QObject, Signal
 
-from rotopaint_ui.drawing.render import View
+from rotopaint_ui.drawing.render import ViewTransform
 from rotopaint_ui.engine.frame_cache import CLEAN
 from rotopaint_ui.panel.panel_widgets import PanelWidgets
 from rotopaint_ui.panel.screen_updates import ScreenUpdates
@@ -43,7 +43,7 @@ class ResultHandlers(QObject):
         services.frame_cache.forget(CLEAN)
         services.review.reset()
         widgets.top.show_plate(plate)
-        widgets.canvas.view = View(aspect=plate.pixel_aspect)
+        widgets.canvas.view = ViewTransform(aspect=plate.pixel_aspect)
         widgets.canvas.fit()
         services.frame_cache.ask_choices()
         self._updates.want_pictures()

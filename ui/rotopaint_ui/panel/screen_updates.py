@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from PySide6.QtCore import QObject, QTimer
 
-from rotopaint_ui.drawing.render import View
+from rotopaint_ui.drawing.render import ViewTransform
 from rotopaint_ui.engine.frame_cache import CLEAN, PLATE, Look
 from rotopaint_ui.engine.live_client import SeamPreview
 from rotopaint_ui.panel.panel_widgets import PanelWidgets
@@ -185,7 +185,7 @@ class ScreenUpdates(QObject):
         for name in (PLATE, CLEAN):
             self._services.frame_cache.forget(name)
         self._services.review.reset()
-        self._widgets.canvas.view = View()
+        self._widgets.canvas.view = ViewTransform()
         self._widgets.top.show_waiting(project)
         self._widgets.top.show_device("")
         self.refresh()

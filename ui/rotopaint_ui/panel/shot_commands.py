@@ -13,7 +13,7 @@ from PySide6.QtWidgets import QApplication, QMenu, QWidget
 from rotopaint_ai.errors import RotopaintError
 from rotopaint_ai.exchange import nuke
 from rotopaint_ai.project.names import renamed
-from rotopaint_ai.project.state import Box
+from rotopaint_ai.project.state import CropBox
 from rotopaint_ui.host import Host, PlateChoice
 from rotopaint_ui.panel.diagnostics import report
 from rotopaint_ui.panel.export_runner import ExportRunner
@@ -38,7 +38,7 @@ class ShotCommands:
 
     # --- opening
 
-    def open_plate(self, choice: PlateChoice, out: Path | None = None, crop: tuple[int, Box] | None = None) -> None:
+    def open_plate(self, choice: PlateChoice, out: Path | None = None, crop: tuple[int, CropBox] | None = None) -> None:
         """Open a plate; `out` is where runs write (default: beside the plate's folder). Errors show in the status."""
         if self._may_open():
             self._services.opening.open_plate(choice, out, crop)
@@ -178,7 +178,7 @@ class ShotCommands:
         session = self._services.session
         plate, frame, asked = session.plate, session.frame, session.state
 
-        def take(box: Box | None, note: str) -> None:
+        def take(box: CropBox | None, note: str) -> None:
             if box is None:
                 return  # the engine has said why
             if session.plate is not plate or session.state is not asked:

@@ -9,13 +9,13 @@ from PySide6.QtCore import QPointF, QRect
 from PySide6.QtWidgets import QMainWindow
 
 from rotopaint_ui.panel.panel_widgets import PanelWidgets
-from rotopaint_ui.session.session import Session
+from rotopaint_ui.session.session import ShotSession
 
 
 class ViewMemory:
     """Takes down how a panel looks at its session, and restores it. What does not fit any more is left alone."""
 
-    def __init__(self, session: Session, widgets: PanelWidgets) -> None:
+    def __init__(self, session: ShotSession, widgets: PanelWidgets) -> None:
         self._session, self._widgets = session, widgets
         session.looked_at = self.note
 

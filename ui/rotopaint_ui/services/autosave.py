@@ -10,7 +10,7 @@ from PySide6.QtCore import QObject, QTimer, Signal
 from rotopaint_ai.errors import RotopaintError
 from rotopaint_ai.shapes.roto import RotoDocument
 from rotopaint_ui.engine.background_task import BackgroundTask
-from rotopaint_ui.session.session import Session
+from rotopaint_ui.session.session import ShotSession
 from rotopaint_ui.session.shot import write_document
 
 
@@ -23,7 +23,7 @@ class Autosave(QObject):
     kept = Signal()
     failed = Signal(str)
 
-    def __init__(self, session: Session, may_write: Callable[[], bool], parent: QObject) -> None:
+    def __init__(self, session: ShotSession, may_write: Callable[[], bool], parent: QObject) -> None:
         super().__init__(parent)
         self._session, self._may_write = session, may_write
         self._refused: str | None = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from PySide6.QtCore import QObject, QTimer
 
 from rotopaint_ui.engine.frame_cache import CLEAN, FrameCache
-from rotopaint_ui.session.session import Session
+from rotopaint_ui.session.session import ShotSession
 from rotopaint_ui.session.shot import CLEAN_NAME
 
 REFRESH_MS = 3000
@@ -14,7 +14,7 @@ REFRESH_MS = 3000
 class CleanPlate(QObject):
     """Opens the clean plate of the session's shot in the frame cache."""
 
-    def __init__(self, session: Session, frame_cache: FrameCache, parent: QObject) -> None:
+    def __init__(self, session: ShotSession, frame_cache: FrameCache, parent: QObject) -> None:
         super().__init__(parent)
         self._session, self._frame_cache = session, frame_cache
         self._rest = QTimer(self, singleShot=True, interval=REFRESH_MS)

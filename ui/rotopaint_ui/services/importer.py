@@ -11,7 +11,7 @@ from rotopaint_ai.errors import UsageError
 from rotopaint_ai.exchange import formats
 from rotopaint_ai.shapes.roto import RotoDocument, RotoShape
 from rotopaint_ui.engine.background_task import BackgroundTask
-from rotopaint_ui.session.session import Session
+from rotopaint_ui.session.session import ShotSession
 
 
 class Importer(QObject):
@@ -19,7 +19,7 @@ class Importer(QObject):
 
     said = Signal(str, str)
 
-    def __init__(self, session: Session, parent: QObject) -> None:
+    def __init__(self, session: ShotSession, parent: QObject) -> None:
         super().__init__(parent)
         self._session = session
         self._reading = BackgroundTask(self)

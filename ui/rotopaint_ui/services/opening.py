@@ -11,12 +11,12 @@ from PySide6.QtCore import QObject, QTimer, Signal
 
 from rotopaint_ai.errors import RotopaintError
 from rotopaint_ai.project import files
-from rotopaint_ai.project.state import Box
+from rotopaint_ai.project.state import CropBox
 from rotopaint_ui.engine.background_task import BackgroundTask
 from rotopaint_ui.engine.frame_cache import PLATE, FrameCache
 from rotopaint_ui.host import Engine, PlateChoice
 from rotopaint_ui.session.project_file import look_at_witnesses
-from rotopaint_ui.session.session import Session
+from rotopaint_ui.session.session import ShotSession
 from rotopaint_ui.session.shot import PlateFacts, Results
 
 BEAT_MS = 20_000
@@ -35,14 +35,14 @@ class Opening(QObject):
     said = Signal(str, str)
 
     def __init__(
-        self, session: Session, frame_cache: FrameCache, engine: Callable[[], Engine], parent: QObject
+        self, session: ShotSession, frame_cache: FrameCache, engine: Callable[[], Engine], parent: QObject
     ) -> None:
         super().__init__(parent)
         self.choice: PlateChoice | None = None
         self._asked: PlateChoice | None = None
         self._session, self._frames, self._engine = session, frame_cache, engine
         self._out: Path | None = None
-        self._crop: tuple[int, Box] | None = None
+        self._crop: tuple[int, CropBox] | None = None
         self._is_relinking = self._is_own = False
         self._looking = BackgroundTask(self)
         self._looking.done.connect(self._take_witnesses)
@@ -50,14 +50,14 @@ class Opening(QObject):
         self._beat.timeout.connect(session.heartbeat)
         frame_cache.opened.connect(self._take_facts)
 
-    def open_plate(self, choice: PlateChoice, out: Path | None = None, crop: tuple[int, Box] | None = None) -> None:
+    def open_plate(self, choice: PlateChoice, out: Path | None = None, crop: tuple[int, CropBox] | None = None) -> None:
         """Ask for a plate; `crop` is a box to begin with where nobody has drawn one.
 
         A project that waits for its plate takes it where it is that very one; any other is a shot of its own.
         """
         self._ask(choice, out, crop, is_own=False)
 
-    def _ask(self, choice: PlateChoice, out: Path | None, crop: tuple[int, Box] | None, *, is_own: bool) -> None:
+    def _ask(self, choice: PlateChoice, out: Path | None, crop: tuple[int, CropBox] | None, *, is_own: bool) -> None:
         """`is_own`: the plate is meant for the project that waits, and no other shot is to be opened for it."""
         try:
             self._frames.use(self._engine())

@@ -21,7 +21,7 @@ from rotopaint_ui.services.preference_store import PreferenceStore
 from rotopaint_ui.services.previewer import Previewer
 from rotopaint_ui.services.review_loop import ReviewLoop
 from rotopaint_ui.services.shot_jobs import RUN, ShotJobs
-from rotopaint_ui.session.session import Session
+from rotopaint_ui.session.session import ShotSession
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class PanelServices:
 
     engine: Callable[[], Engine]
     preferences: PreferenceStore
-    session: Session
+    session: ShotSession
     frame_cache: FrameCache
     live: LiveClient
     exporter: ExportClient
@@ -58,7 +58,7 @@ class PanelServices:
 def make_services(engine: Callable[[], Engine], preferences_path: Path, parent: QObject) -> PanelServices:
     """The services around a new session."""
     preferences = PreferenceStore(preferences_path, parent)
-    session, live = Session(), LiveClient(parent)
+    session, live = ShotSession(), LiveClient(parent)
     session.corrections.live = live
     live.project_path = lambda: session.project.path
     frame_cache = FrameCache(parent, budget_bytes=preferences.value.cache_mb << 20)

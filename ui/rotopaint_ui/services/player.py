@@ -9,7 +9,7 @@ from collections.abc import Callable
 from PySide6.QtCore import QObject, Qt, QTimer, Signal
 
 from rotopaint_ui.engine.frame_cache import PLATE, FrameCache
-from rotopaint_ui.session.session import Session
+from rotopaint_ui.session.session import ShotSession
 
 AHEAD = 12  # frames asked for beyond the one that is due
 MEASURE_S = 1.0
@@ -25,7 +25,11 @@ class Player(QObject):
     measured = Signal(float, int)  # frames shown in a second, frames dropped in it; 0, 0 when playing ends
 
     def __init__(
-        self, session: Session, frame_cache: FrameCache, parent: QObject, clock: Callable[[], float] = time.perf_counter
+        self,
+        session: ShotSession,
+        frame_cache: FrameCache,
+        parent: QObject,
+        clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         super().__init__(parent)
         self._session, self._frames, self._clock = session, frame_cache, clock

@@ -7,7 +7,7 @@ from PySide6.QtGui import QImage, QPainter
 
 from rotopaint_ui.engine.frame_cache import CLEAN, PLATE, FrameCache, Look
 from rotopaint_ui.engine.live_client import LiveClient, SeamPreview, SeamQuestion
-from rotopaint_ui.session.session import Session
+from rotopaint_ui.session.session import ShotSession
 
 REST_MS = 60
 
@@ -17,7 +17,7 @@ class Previewer(QObject):
 
     shown = Signal(object)  # a SeamPreview, or None where there is none
 
-    def __init__(self, session: Session, frame_cache: FrameCache, live: LiveClient, parent: QObject) -> None:
+    def __init__(self, session: ShotSession, frame_cache: FrameCache, live: LiveClient, parent: QObject) -> None:
         super().__init__(parent)
         self.is_on = False
         self._session, self._frames, self._live = session, frame_cache, live

@@ -8,7 +8,7 @@ from enum import StrEnum
 from rotopaint_ai.project.state import Mark
 from rotopaint_ai.shapes.roto import RotoDocument
 from rotopaint_ui.session.key_diff import KeyDiff, moved_keys
-from rotopaint_ui.session.session import Session
+from rotopaint_ui.session.session import ShotSession
 from rotopaint_ui.session.spread_reach import SpreadReach
 
 Say = Callable[[str], None]
@@ -27,7 +27,7 @@ class Visits(StrEnum):
 class ReviewLoop:
     """Works on a session; `say` puts a line in the status."""
 
-    def __init__(self, session: Session, say: Say) -> None:
+    def __init__(self, session: ShotSession, say: Say) -> None:
         self.visits = Visits.SEAMS
         self.reach: SpreadReach | None = None
         self.moved: KeyDiff | None = None

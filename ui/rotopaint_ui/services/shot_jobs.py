@@ -21,7 +21,7 @@ from rotopaint_ui.engine.background_task import BackgroundTask
 from rotopaint_ui.engine.command_lines import clean_command, matte_command, run_command, run_frames
 from rotopaint_ui.engine.run_worker import RunWorker
 from rotopaint_ui.host import Engine, PlateChoice
-from rotopaint_ui.session.session import Session
+from rotopaint_ui.session.session import ShotSession
 from rotopaint_ui.session.shot import SHAPES_NAME, Results, read_results
 from rotopaint_ui.settings.preferences import Preferences
 
@@ -42,7 +42,7 @@ class ShotJobs(QObject):
     device = Signal(str)
     read = Signal(object, bool)  # results that are in the session, and whether of this very run
 
-    def __init__(self, session: Session, engine: Callable[[], Engine], parent: QObject) -> None:
+    def __init__(self, session: ShotSession, engine: Callable[[], Engine], parent: QObject) -> None:
         super().__init__(parent)
         self.worker = RunWorker(self)
         self._session, self._engine = session, engine

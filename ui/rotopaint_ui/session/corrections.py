@@ -43,7 +43,7 @@ class Live(Protocol):
         """New keys: of the spread's range, or of the whole shot where there is none."""
 
 
-class Corrections:
+class CorrectionEdits:
     """Carries corrections out on the edits of a session.
 
     `hold_of` gives the frames of a frame's hold, `corrected` the frames that people have corrected; `refuses` says

@@ -11,7 +11,7 @@ from typing import Protocol
 
 from rotopaint_ai.errors import ProjectError
 from rotopaint_ai.project.state import State
-from rotopaint_ui.session.history import History, Step, Store
+from rotopaint_ui.session.history import History, Step, StepStore
 
 LET_GO = "Let go of the drag first, or leave it with Esc"
 
@@ -51,7 +51,7 @@ class EditStack:
         return self._state
 
     def show(
-        self, state: State, store: Store | None = None, undo: Sequence[Step] = (), redo: Sequence[Step] = ()
+        self, state: State, store: StepStore | None = None, undo: Sequence[Step] = (), redo: Sequence[Step] = ()
     ) -> None:
         """Another shot: its state, and the steps that its store remembers (`redo`: the next step last)."""
         self._state, self._gesture, self._burst = state, None, None

@@ -23,7 +23,7 @@ class Step:
     number: int = 0
 
 
-class Store(Protocol):
+class StepStore(Protocol):
     """Where steps go as they are made: the project file."""
 
     def append(self, step: Step, state: State) -> Step:
@@ -40,7 +40,7 @@ class History:
     """The steps behind and ahead of the state that is shown."""
 
     def __init__(self) -> None:
-        self.store: Store | None = None
+        self.store: StepStore | None = None
         self._undo: list[Step] = []
         self._redo: list[Step] = []
 
@@ -59,7 +59,7 @@ class History:
         """What the steps behind are called, the latest last."""
         return tuple(step.label for step in self._undo)
 
-    def clear(self, store: Store | None = None, undo: Sequence[Step] = (), redo: Sequence[Step] = ()) -> None:
+    def clear(self, store: StepStore | None = None, undo: Sequence[Step] = (), redo: Sequence[Step] = ()) -> None:
         """Begin again: nothing behind, or what a store remembers (`redo`: the next step last)."""
         self.store, self._undo, self._redo = store, list(undo), list(redo)
 

@@ -18,7 +18,7 @@ from rotopaint_ai.project.run_record import RunRecord
 from rotopaint_ai.project.state import State
 from rotopaint_ai.shapes import manual_keys
 from rotopaint_ai.shapes.roto import RotoDocument, RotoShape
-from rotopaint_ui.session.corrections import Corrections
+from rotopaint_ui.session.corrections import CorrectionEdits
 from rotopaint_ui.session.edit_stack import EditStack
 from rotopaint_ui.session.error_scale import BAD_SHARE, ErrorScale
 from rotopaint_ui.session.painting import Painting
@@ -39,7 +39,7 @@ class Selection:
     points: frozenset[int] = frozenset()
 
 
-class Session:
+class ShotSession:
     """One open shot. `listeners` are called after every change, `said` with lines for the status."""
 
     def __init__(self) -> None:
@@ -63,7 +63,7 @@ class Session:
         self.seams = SeamEdits(self.edits)
         self.painting = Painting(self.project.keep_painted)
         self.shapes_file = ShapesFile(lambda: self.state.document, self.project.keep_shapes)
-        self.corrections = Corrections(
+        self.corrections = CorrectionEdits(
             self.edits,
             hold_of=self.hold_frames,
             corrected=self.review.corrected_frames,

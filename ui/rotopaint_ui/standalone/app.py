@@ -16,10 +16,10 @@ import rotopaint_ai
 from rotopaint_ai.cli.demo import CROP_FILE, find_sample, read_crops
 from rotopaint_ai.errors import RotopaintError, UsageError
 from rotopaint_ai.exchange import nuke
-from rotopaint_ai.project.state import Box
+from rotopaint_ai.project.state import CropBox
 from rotopaint_ai.shapes.roto import RotoDocument
 from rotopaint_ui.batch.batch_window import BatchWindow
-from rotopaint_ui.batch.queue import Shot
+from rotopaint_ui.batch.queue import QueuedShot
 from rotopaint_ui.engine.command_lines import frames_argument, run_frames
 from rotopaint_ui.host import Engine, PlateChoice, find_engine
 from rotopaint_ui.panel.panel import Panel
@@ -54,7 +54,7 @@ class Standalone:
         return f"Wrote {path}, read back to {error:.4f} px: import it in Nuke"
 
 
-class Window(QMainWindow):
+class MainWindow(QMainWindow):
     """The panel as a program of its own."""
 
     def __init__(self) -> None:
@@ -107,7 +107,7 @@ class Window(QMainWindow):
         name = shot_name(session.plate) or "plate"
         self.batch.add(
             [
-                Shot(
+                QueuedShot(
                     name,
                     session.plate.source,
                     str(session.out),
@@ -146,11 +146,11 @@ class Window(QMainWindow):
             self.setWindowTitle(f"{shot_name(plate)} - RotoPaint AI")
 
 
-def _box(word: str) -> tuple[int, Box]:
+def _box(word: str) -> tuple[int, CropBox]:
     """A crop as the command line writes it: `FRAME:X,Y,W,H`."""
     frame, _, numbers = word.rpartition(":")
     x, y, width, height = (float(number) for number in numbers.split(","))
-    return int(frame), Box(x, y, width, height)
+    return int(frame), CropBox(x, y, width, height)
 
 
 def has_display(environment: Mapping[str, str], platform: str) -> bool:
@@ -171,7 +171,7 @@ def main(source: str | None = None, out: Path | None = None) -> int:
     application = QApplication.instance() or QApplication(["rotopaint"])
     assert isinstance(application, QApplication)
     application.setStyle("Fusion")
-    window = Window()
+    window = MainWindow()
     window.show()
     if source is not None:
         window.panel.open_path(source, out)

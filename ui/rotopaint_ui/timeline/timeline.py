@@ -18,7 +18,7 @@ from rotopaint_ui.drawing.labels import paint_label
 from rotopaint_ui.drawing.render import resized
 from rotopaint_ui.engine.frame_cache import PLATE, FrameCache
 from rotopaint_ui.session.key_diff import KeyDiff
-from rotopaint_ui.session.session import Session
+from rotopaint_ui.session.session import ShotSession
 from rotopaint_ui.session.shot import PlateFacts
 from rotopaint_ui.session.spread_reach import End, SpreadReach
 from rotopaint_ui.timeline import strips
@@ -42,7 +42,7 @@ class Timeline(QWidget):
     shape_wanted = Signal(str)
     reach_changed = Signal(object, bool)  # the bracket, and whether the mouse has let go of it
 
-    def __init__(self, session: Session, frame_cache: FrameCache, parent: QWidget | None = None) -> None:
+    def __init__(self, session: ShotSession, frame_cache: FrameCache, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.reach: SpreadReach | None = None
         self.moved: KeyDiff | None = None  # by the last spread or refit

@@ -8,7 +8,7 @@ from typing import Protocol
 from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QPainter, QPen
 
-from rotopaint_ui.drawing.render import View
+from rotopaint_ui.drawing.render import ViewTransform
 
 REACH_PX = 9.0  # how near the mouse must come to a handle
 CLICK_PX = 4.0  # a press that moves less is a click: nothing is moved by accident
@@ -20,7 +20,7 @@ class MouseEvent:
     """Where the mouse is, and which keys are held."""
 
     point: QPointF
-    view: View
+    view: ViewTransform
     modifiers: Qt.KeyboardModifier
 
     @property
@@ -70,7 +70,7 @@ class Tool(Protocol):
     def cursor(self, mouse: MouseEvent) -> Qt.CursorShape:
         """The cursor over a place, with no button down."""
 
-    def paint(self, painter: QPainter, view: View) -> None:
+    def paint(self, painter: QPainter, view: ViewTransform) -> None:
         """What the tool draws over everything while it is chosen."""
 
 

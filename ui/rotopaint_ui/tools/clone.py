@@ -8,7 +8,7 @@ from PySide6.QtCore import QPointF, Qt
 from PySide6.QtGui import QColor, QPainter, QPen
 
 from rotopaint_ai.seams.strokes import MOST_RADIUS_PX, Stroke, Strokes
-from rotopaint_ui.drawing.render import View
+from rotopaint_ui.drawing.render import ViewTransform
 from rotopaint_ui.tools.base import MouseEvent
 from rotopaint_ui.tools.edit_context import EditContext
 
@@ -80,7 +80,7 @@ class CloneTool:
         self._hover = mouse
         return Qt.CursorShape.CrossCursor
 
-    def paint(self, painter: QPainter, view: View) -> None:
+    def paint(self, painter: QPainter, view: ViewTransform) -> None:
         """The brush, and a cross where it copies from."""
         if self._hover is None:
             return

@@ -8,9 +8,9 @@ from dataclasses import replace
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QPainter
 
-from rotopaint_ai.project.state import Box
-from rotopaint_ui.drawing.render import View
-from rotopaint_ui.session.session import Session
+from rotopaint_ai.project.state import CropBox
+from rotopaint_ui.drawing.render import ViewTransform
+from rotopaint_ui.session.session import ShotSession
 from rotopaint_ui.tools.base import REACH_PX, MouseEvent, distance
 from rotopaint_ui.tools.drag_path import DragPath
 from rotopaint_ui.tools.edit_context import EditContext
@@ -24,7 +24,7 @@ class CropTool:
     def __init__(self, context: EditContext) -> None:
         self._context, self._session = context, context.session
         self._start: tuple[float, float] | None = None
-        self._held: Box | None = None
+        self._held: CropBox | None = None
         self._fixed: tuple[float, float] | None = None
         self._path: DragPath | None = None
 
@@ -55,7 +55,7 @@ class CropTool:
             box = replace(self._held, x=self._held.x + x1 - x0, y=self._held.y + y1 - y0)
         else:
             fx, fy = self._fixed
-            box = Box(min(fx, x1), min(fy, y1), abs(x1 - fx), abs(y1 - fy))
+            box = CropBox(min(fx, x1), min(fy, y1), abs(x1 - fx), abs(y1 - fy))
             if min(box.width, box.height) < MIN_BOX_PX:
                 return
         before = self._session.edits.before_gesture
@@ -81,13 +81,13 @@ class CropTool:
         inside = box is not None and self._is_inside(box, mouse)
         return Qt.CursorShape.SizeAllCursor if inside else Qt.CursorShape.CrossCursor
 
-    def paint(self, painter: QPainter, view: View) -> None:
+    def paint(self, painter: QPainter, view: ViewTransform) -> None:
         """Nothing: the viewer draws the box."""
 
-    def _is_inside(self, box: Box, mouse: MouseEvent) -> bool:
+    def _is_inside(self, box: CropBox, mouse: MouseEvent) -> bool:
         return mouse.view.rect(box.x, box.y, box.width, box.height).contains(mouse.point)
 
-    def _corner_at(self, box: Box, mouse: MouseEvent) -> tuple[float, float] | None:
+    def _corner_at(self, box: CropBox, mouse: MouseEvent) -> tuple[float, float] | None:
         """The corner opposite to the one under the mouse: the point that stays."""
         for right in (False, True):
             for bottom in (False, True):
@@ -97,7 +97,7 @@ class CropTool:
         return None
 
 
-def crop_at(session: Session, crops: Mapping[int, Box] | None = None) -> Box | None:
+def crop_at(session: ShotSession, crops: Mapping[int, CropBox] | None = None) -> CropBox | None:
     """The box at the session's frame: drawn there, else in a straight line between its neighbours, else the nearest.
 
     `crops`: other boxes than those that are shown.
@@ -111,7 +111,7 @@ def crop_at(session: Session, crops: Mapping[int, Box] | None = None) -> Box | N
     if before == after:
         return crops[before]
     a, b, share = crops[before], crops[after], (frame - before) / (after - before)
-    return Box(
+    return CropBox(
         a.x + (b.x - a.x) * share,
         a.y + (b.y - a.y) * share,
         a.width + (b.width - a.width) * share,
@@ -119,6 +119,6 @@ def crop_at(session: Session, crops: Mapping[int, Box] | None = None) -> Box | N
     )
 
 
-def _whole(box: Box) -> Box:
+def _whole(box: CropBox) -> CropBox:
     """The box on whole pixels."""
-    return Box(round(box.x), round(box.y), max(round(box.width), 2), max(round(box.height), 2))
+    return CropBox(round(box.x), round(box.y), max(round(box.width), 2), max(round(box.height), 2))

@@ -11,7 +11,7 @@ from rotopaint_ai.shapes import edit_frames
 from rotopaint_ai.shapes.edit_frames import Carry, Change
 from rotopaint_ai.shapes.roto import Points, RotoDocument, RotoShape
 from rotopaint_ui.session.corrections import LandmarkRow
-from rotopaint_ui.session.session import Session
+from rotopaint_ui.session.session import ShotSession
 
 Taken = Literal["points", "landmarks", "crop"]  # points: of the selected shape
 
@@ -28,7 +28,7 @@ class EditReach:
 class EditContext:
     """Changes shapes of a session, where they may be changed. Keeps what was copied, and how far edits reach."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: ShotSession) -> None:
         self.session = session
         self.mode: Carry | None = None  # how edits reach other keys; None: not at all
         self.copied: dict[str, Points] = {}

@@ -6,7 +6,7 @@ from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QPainter, QPen
 
 from rotopaint_ai.shapes.roto import Landmark
-from rotopaint_ui.drawing.render import View
+from rotopaint_ui.drawing.render import ViewTransform
 from rotopaint_ui.tools.base import CLICK_PX, MouseEvent, paint_band
 from rotopaint_ui.tools.drag_path import DragPath
 from rotopaint_ui.tools.edit_context import EditContext
@@ -74,7 +74,7 @@ class LandmarkTool:
         found = landmark_at(self._context, mouse)
         return Qt.CursorShape.ArrowCursor if found is None else Qt.CursorShape.SizeAllCursor
 
-    def paint(self, painter: QPainter, view: View) -> None:
+    def paint(self, painter: QPainter, view: ViewTransform) -> None:
         """Rings around the selected landmarks, and the rubber band."""
         row = self._context.landmark_row
         painter.setBrush(Qt.BrushStyle.NoBrush)

@@ -6,7 +6,7 @@ from PySide6.QtCore import QPointF, Qt
 from PySide6.QtGui import QColor, QPainter, QPen
 
 from rotopaint_ai.shapes import edit_points
-from rotopaint_ui.drawing.render import View
+from rotopaint_ui.drawing.render import ViewTransform
 from rotopaint_ui.tools.base import MouseEvent
 from rotopaint_ui.tools.edit_context import EditContext
 from rotopaint_ui.tools.pick import curve_at, grip_at, shape_at
@@ -61,7 +61,7 @@ class PointsTool:
             return Qt.CursorShape.CrossCursor
         return Qt.CursorShape.PointingHandCursor if shape_at(self._context, mouse) else Qt.CursorShape.ArrowCursor
 
-    def paint(self, painter: QPainter, view: View) -> None:
+    def paint(self, painter: QPainter, view: ViewTransform) -> None:
         """The rubber band, and the place of the point to come."""
         self._select.paint(painter, view)
         if self._hover is not None:

@@ -7,7 +7,7 @@ from PySide6.QtGui import QColor, QPainter, QPen
 
 from rotopaint_ai.shapes.edit_transform import pushed
 from rotopaint_ai.shapes.roto import Points
-from rotopaint_ui.drawing.render import View
+from rotopaint_ui.drawing.render import ViewTransform
 from rotopaint_ui.tools.base import MouseEvent
 from rotopaint_ui.tools.drag_path import DragPath
 from rotopaint_ui.tools.edit_context import EditContext
@@ -85,7 +85,7 @@ class ReshapeTool:
         """Make the brush larger (1) or smaller (-1) by one step."""
         self.radius = _kept(self.radius * STEP**direction)
 
-    def paint(self, painter: QPainter, view: View) -> None:
+    def paint(self, painter: QPainter, view: ViewTransform) -> None:
         """The brush, and inside it where half of the push is left."""
         if self._hover is None:
             return

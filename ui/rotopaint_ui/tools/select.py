@@ -8,7 +8,7 @@ from PySide6.QtGui import QPainter
 from rotopaint_ai.shapes import edit_points, edit_tangents
 from rotopaint_ai.shapes.edit_transform import moved, transform
 from rotopaint_ai.shapes.roto import Points, RotoShape
-from rotopaint_ui.drawing.render import View
+from rotopaint_ui.drawing.render import ViewTransform
 from rotopaint_ui.tools.base import CLICK_PX, MouseEvent, paint_band
 from rotopaint_ui.tools.drag_path import DragPath
 from rotopaint_ui.tools.edit_context import EditContext
@@ -99,7 +99,7 @@ class SelectTool:
             return Qt.CursorShape.SizeAllCursor
         return Qt.CursorShape.PointingHandCursor if shape_at(self._context, mouse) else Qt.CursorShape.ArrowCursor
 
-    def paint(self, painter: QPainter, view: View) -> None:
+    def paint(self, painter: QPainter, view: ViewTransform) -> None:
         """The rubber band."""
         if self._grip is None and self._path is not None and self._path.has_begun:
             paint_band(painter, self._path.start.point, self._path.last.point)
@@ -153,11 +153,11 @@ class SelectTool:
         inside, chosen = self._inside(shape, band, mouse.view), session.selection.points
         session.select(shape.name, chosen - inside if mouse.ctrl else inside | (chosen if mouse.shift else frozenset()))
 
-    def _inside(self, shape: RotoShape, band: QRectF, view: View) -> frozenset[int]:
+    def _inside(self, shape: RotoShape, band: QRectF, view: ViewTransform) -> frozenset[int]:
         places = [view.to_screen(p.x, p.y) for p in shape.at(self._session.frame)]
         return frozenset(index for index, place in enumerate(places) if band.contains(place))
 
-    def _fullest(self, band: QRectF, view: View) -> RotoShape | None:
+    def _fullest(self, band: QRectF, view: ViewTransform) -> RotoShape | None:
         """The shape with most points inside the band; None where it holds no point."""
         document = self._session.document
         free = [shape for shape in document.shapes if self._context.can_grab(shape)] if document is not None else []

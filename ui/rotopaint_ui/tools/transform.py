@@ -12,7 +12,7 @@ from PySide6.QtGui import QColor, QPainter, QPen
 from rotopaint_ai.shapes import edit_transform
 from rotopaint_ai.shapes.edit_transform import Affine
 from rotopaint_ai.shapes.roto import Points
-from rotopaint_ui.drawing.render import View
+from rotopaint_ui.drawing.render import ViewTransform
 from rotopaint_ui.tools.base import REACH_PX, MouseEvent, distance
 from rotopaint_ui.tools.drag_path import DragPath
 from rotopaint_ui.tools.edit_context import EditContext
@@ -102,7 +102,7 @@ class TransformTool:
         shapes = {"move": Qt.CursorShape.SizeAllCursor, "rotate": Qt.CursorShape.OpenHandCursor}
         return shapes.get(hold.part, Qt.CursorShape.CrossCursor)
 
-    def paint(self, painter: QPainter, view: View) -> None:
+    def paint(self, painter: QPainter, view: ViewTransform) -> None:
         """The box, its handles and the pivot."""
         box = self._screen_box(view)
         if box is None:
@@ -123,7 +123,7 @@ class TransformTool:
         extent = edit_transform.bounds(self._context.points, self._context.chosen)
         return None if extent is None else QRectF(QPointF(*extent[:2]), QPointF(*extent[2:]))
 
-    def _screen_box(self, view: View) -> QRectF | None:
+    def _screen_box(self, view: ViewTransform) -> QRectF | None:
         box = self._plate_box()
         if box is None:
             return None

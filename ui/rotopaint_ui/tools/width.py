@@ -10,7 +10,7 @@ from PySide6.QtGui import QColor, QPainter, QPen
 from rotopaint_ai.exchange.document import MOST_WIDTH_PX
 from rotopaint_ai.shapes.edit_points import nearest
 from rotopaint_ai.shapes.roto import RotoShape
-from rotopaint_ui.drawing.render import DEFAULT_WIDTH_PX, View, stroke_of
+from rotopaint_ui.drawing.render import DEFAULT_WIDTH_PX, ViewTransform, stroke_of
 from rotopaint_ui.tools.base import MouseEvent
 from rotopaint_ui.tools.drag_path import DragPath
 from rotopaint_ui.tools.edit_context import EditContext
@@ -74,7 +74,7 @@ class WidthTool:
         """Two arrows over a seam."""
         return Qt.CursorShape.SplitVCursor if shape_at(self._context, mouse) else Qt.CursorShape.ArrowCursor
 
-    def paint(self, painter: QPainter, view: View) -> None:
+    def paint(self, painter: QPainter, view: ViewTransform) -> None:
         """The edges of the selected seam, and of its softness."""
         shape, frame = self._context.shape, self._session.frame
         if shape is None or shape.closed or not shape.keys:

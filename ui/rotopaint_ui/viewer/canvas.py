@@ -17,9 +17,9 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from rotopaint_ui.drawing.labels import paint_label
-from rotopaint_ui.drawing.render import Overlay, View
+from rotopaint_ui.drawing.render import Overlay, ViewTransform
 from rotopaint_ui.engine.frame_cache import FrameCache
-from rotopaint_ui.session.session import Session
+from rotopaint_ui.session.session import ShotSession
 from rotopaint_ui.tools.edit_actions import carry_out
 from rotopaint_ui.tools.select import select_under
 from rotopaint_ui.tools.toolbox import TOOLS, EditContext, MouseEvent, ReshapeTool, Tool, crop_at
@@ -29,7 +29,7 @@ from rotopaint_ui.viewer.hints import paint_near, paint_reach_note
 from rotopaint_ui.viewer.loupe import MOST_ZOOM, Loupe, loupe_at
 from rotopaint_ui.viewer.pictures import Pictures
 from rotopaint_ui.viewer.readout import Readout, landmark_note
-from rotopaint_ui.viewer.stack import BACKGROUND, Shown, Stack
+from rotopaint_ui.viewer.stack import BACKGROUND, Stack, ViewSettings
 from rotopaint_ui.viewer.waiting import Waiting
 from rotopaint_ui.viewer.wipe import Grip, Wipe
 
@@ -46,10 +46,10 @@ class Canvas(QWidget):
     relink_wanted = Signal()  # the plate of a project that waits for it
     reach_changed = Signal()  # how far edits reach: `context.reach`
 
-    def __init__(self, session: Session, frame_cache: FrameCache, parent: QWidget | None = None) -> None:
+    def __init__(self, session: ShotSession, frame_cache: FrameCache, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.context = EditContext(session)
-        self.view = View()
+        self.view = ViewTransform()
         self.overlay = Overlay()
         self.wipe: Wipe | None = None
         self.shows_clean = False
@@ -166,7 +166,7 @@ class Canvas(QWidget):
     def look_at(self, x: float, y: float, zoom: float) -> None:
         """Show a place of the plate in the middle, `zoom` screen pixels for a plate pixel."""
         aspect = self.view.aspect
-        self._set_view(View(zoom, self.width() / 2 - x * zoom * aspect, self.height() / 2 - y * zoom, aspect))
+        self._set_view(ViewTransform(zoom, self.width() / 2 - x * zoom * aspect, self.height() / 2 - y * zoom, aspect))
 
     def zoom_in(self) -> None:
         """Magnify by one step about the middle."""
@@ -238,9 +238,9 @@ class Canvas(QWidget):
         zoom = min(self.width() / (box.width() * aspect * air), self.height() / (box.height() * air))
         zoom = min(max(zoom, 0.02), 64.0)
         left = self.width() / 2 - box.center().x() * zoom * aspect
-        self._set_view(View(zoom, left, self.height() / 2 - box.center().y() * zoom, aspect))
+        self._set_view(ViewTransform(zoom, left, self.height() / 2 - box.center().y() * zoom, aspect))
 
-    def _set_view(self, view: View) -> None:
+    def _set_view(self, view: ViewTransform) -> None:
         self.view, self._is_fitted = view.snapped(self.devicePixelRatioF()), False
         self._read_out()
         self.update()
@@ -270,9 +270,9 @@ class Canvas(QWidget):
             paint_label(painter, QPointF(self.width() - 10, 10), self._rate, is_right=True)
         paint_reach_note(painter, self.context.reach, self.height())
 
-    def _shown(self) -> Shown:
+    def _shown(self) -> ViewSettings:
         size, ratio = (self.width(), self.height()), self.devicePixelRatioF()
-        return Shown(size, ratio, self.view, self.overlay, self.wipe, self.shows_clean, self._tool)
+        return ViewSettings(size, ratio, self.view, self.overlay, self.wipe, self.shows_clean, self._tool)
 
     def _loupe(self) -> Loupe | None:
         is_dragging = self._session.edits.is_dragging and self._tools[self._tool].is_busy and self._tool in _QUIET_TOOLS
@@ -308,7 +308,9 @@ class Canvas(QWidget):
         if self._pan is not None:
             delta = event.position() - self._pan
             self._pan = event.position()
-            self._set_view(View(self.view.zoom, self.view.x + delta.x(), self.view.y + delta.y(), self.view.aspect))
+            self._set_view(
+                ViewTransform(self.view.zoom, self.view.x + delta.x(), self.view.y + delta.y(), self.view.aspect)
+            )
         elif event.buttons() & Qt.MouseButton.LeftButton:
             if self._wiping is not None:
                 self._drag_wipe(self._wiping, mouse)
@@ -372,7 +374,7 @@ class Canvas(QWidget):
         elif event.oldSize().isValid():
             dx = (event.size().width() - event.oldSize().width()) / 2
             dy = (event.size().height() - event.oldSize().height()) / 2
-            self.view = View(self.view.zoom, self.view.x + dx, self.view.y + dy, self.view.aspect)
+            self.view = ViewTransform(self.view.zoom, self.view.x + dx, self.view.y + dy, self.view.aspect)
 
     def _mouse_event(self, event: QMouseEvent) -> MouseEvent:
         return MouseEvent(event.position(), self.view, event.modifiers())

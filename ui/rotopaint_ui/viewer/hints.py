@@ -10,14 +10,18 @@ from PySide6.QtGui import QPainter
 
 from rotopaint_ai.shapes.roto import Landmark
 from rotopaint_ui.drawing.labels import paint_label
-from rotopaint_ui.drawing.render import View, paint_uncertainty
+from rotopaint_ui.drawing.render import ViewTransform, paint_uncertainty
 from rotopaint_ui.tools.edit_context import EditReach
 
 NEAR_PX = 60.0  # of the mouse, within which landmarks show how far they may be off
 
 
 def paint_near(
-    painter: QPainter, row: Sequence[Landmark | None], view: View, mouse: QPointF | None, chosen: Collection[int]
+    painter: QPainter,
+    row: Sequence[Landmark | None],
+    view: ViewTransform,
+    mouse: QPointF | None,
+    chosen: Collection[int],
 ) -> None:
     """How far the landmarks near the mouse, and those that are chosen, are likely to be off."""
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)

@@ -9,7 +9,7 @@ from functools import lru_cache
 from PySide6.QtCore import QPointF, QRectF, QSize, Qt
 from PySide6.QtGui import QColor, QImage, QPainter, QPen, QPixmap
 
-from rotopaint_ui.drawing.render import View
+from rotopaint_ui.drawing.render import ViewTransform
 from rotopaint_ui.viewer.outlines import Outline, paint_path
 
 RADIUS_PX = 72.0
@@ -25,7 +25,7 @@ class Loupe:
 
     at: QPointF
     centre: QPointF
-    view: View
+    view: ViewTransform
 
     @property
     def box(self) -> QRectF:
@@ -34,21 +34,23 @@ class Loupe:
         return QRectF(self.centre.x() - radius, self.centre.y() - radius, 2 * radius, 2 * radius)
 
 
-def loupe_at(mouse: QPointF, view: View, size: QSize) -> Loupe:
+def loupe_at(mouse: QPointF, view: ViewTransform, size: QSize) -> Loupe:
     """The glass for a place of the mouse: above and to the left of it, or wherever there is room."""
     x = mouse.x() - _AWAY_PX if mouse.x() > _AWAY_PX + RADIUS_PX else mouse.x() + _AWAY_PX
     y = mouse.y() - _AWAY_PX if mouse.y() > _AWAY_PX + RADIUS_PX else mouse.y() + _AWAY_PX
     zoom = max(view.zoom * 4, _LEAST_PX)
     px, py = view.to_plate(mouse)
     centre = QPointF(min(x, size.width() - RADIUS_PX), min(y, size.height() - RADIUS_PX))
-    return Loupe(mouse, centre, View(zoom, centre.x() - px * zoom * view.aspect, centre.y() - py * zoom, view.aspect))
+    return Loupe(
+        mouse, centre, ViewTransform(zoom, centre.x() - px * zoom * view.aspect, centre.y() - py * zoom, view.aspect)
+    )
 
 
 def paint_loupe(painter: QPainter, loupe: Loupe, image: QImage | None, outlines: Iterable[Outline]) -> None:
     """The glass: pixels as they are, outlines thin, a cross at the mouse."""
     ratio = painter.device().devicePixelRatioF()
     corner = loupe.centre - QPointF(RADIUS_PX, RADIUS_PX)
-    view = View(loupe.view.zoom, loupe.view.x - corner.x(), loupe.view.y - corner.y(), loupe.view.aspect)
+    view = ViewTransform(loupe.view.zoom, loupe.view.x - corner.x(), loupe.view.y - corner.y(), loupe.view.aspect)
     tile = _blank(ratio)
     inner = QPainter(tile)
     inner.setRenderHint(QPainter.RenderHint.Antialiasing)
@@ -106,7 +108,7 @@ def _ring(ratio: float) -> QPixmap:
     return ring
 
 
-def _paint_pixels(painter: QPainter, image: QImage, view: View, glass: QRectF) -> None:
+def _paint_pixels(painter: QPainter, image: QImage, view: ViewTransform, glass: QRectF) -> None:
     """Only the part of the plate that the glass shows: whole pixels, nearest neighbour."""
     (x0, y0), (x1, y1) = view.to_plate(glass.topLeft()), view.to_plate(glass.bottomRight())
     left, top = max(int(x0) - 1, 0), max(int(y0) - 1, 0)

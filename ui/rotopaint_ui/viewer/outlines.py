@@ -19,14 +19,14 @@ from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QPainter, QPainterPath, QPen, QTransform
 
 from rotopaint_ai.shapes.roto import Points, RotoDocument, RotoShape
-from rotopaint_ui.drawing.render import View, colours_of, path_of
+from rotopaint_ui.drawing.render import ViewTransform, colours_of, path_of
 
 MOST_PATHS = 512
 _NONE: Mapping[str, str] = MappingProxyType({})
 USUAL_PX = 1.5  # width of a plain line
 ONION_KEYS = 2  # on either side
 Style = Literal["plain", "bold", "dashed", "thin", "moving"]
-_PLATE = View()
+_PLATE = ViewTransform()
 _DARK = QColor(0, 0, 0, 170)
 _EARLIER, _LATER = "#5ab4ff", "#ffe14d"  # onion skins: blue behind, yellow ahead; told apart by the colour-blind
 _FILLING = ((-0.25, -0.25), (0.25, 0.25), (-0.25, 0.25), (0.25, -0.25))
@@ -57,7 +57,7 @@ class Outline:
     extent: QRectF  # of the points and their tangents, plate space: the curve lies inside
     is_shown: bool  # False: known to be hidden at this frame, drawn dashed
 
-    def box(self, view: View, margin: float) -> QRectF:
+    def box(self, view: ViewTransform, margin: float) -> QRectF:
         """What the outline, its points and tangents cover on the screen."""
         return transform_of(view).mapRect(self.extent).adjusted(-margin, -margin, margin, margin)
 
@@ -135,13 +135,19 @@ def _extent(points: Points) -> QRectF:
     return QRectF(QPointF(min(xs), min(ys)), QPointF(max(xs), max(ys)))
 
 
-def transform_of(view: View) -> QTransform:
+def transform_of(view: ViewTransform) -> QTransform:
     """From plate space to the screen."""
     return QTransform(view.zoom * view.aspect, 0, 0, view.zoom, view.x, view.y)
 
 
 def paint_path(
-    painter: QPainter, path: QPainterPath, view: View, colour: QColor, *, style: Style = "plain", width: float = 1.5
+    painter: QPainter,
+    path: QPainterPath,
+    view: ViewTransform,
+    colour: QColor,
+    *,
+    style: Style = "plain",
+    width: float = 1.5,
 ) -> None:
     """A spline as hairlines, `width` screen pixels of them for a plain line.
 

@@ -9,7 +9,7 @@ from PySide6.QtGui import QBrush, QColor, QImage, QPainter, QPainterPath
 
 from rotopaint_ui.drawing.labels import paint_label
 from rotopaint_ui.engine.frame_cache import CLEAN, PLATE, FrameCache
-from rotopaint_ui.session.session import Session
+from rotopaint_ui.session.session import ShotSession
 from rotopaint_ui.session.shot import PlateFacts
 from rotopaint_ui.viewer.wipe import Wipe
 
@@ -24,7 +24,7 @@ class Pictures(QObject):
     """Paints the plate and the clean plate of a frame into an area of the screen."""
 
     def __init__(
-        self, session: Session, frame_cache: FrameCache, refined: Callable[[], None], parent: QObject | None = None
+        self, session: ShotSession, frame_cache: FrameCache, refined: Callable[[], None], parent: QObject | None = None
     ) -> None:
         super().__init__(parent)
         self._session, self._frames = session, frame_cache

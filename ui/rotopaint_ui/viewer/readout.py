@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from PySide6.QtCore import QObject, QPointF, Signal
 
-from rotopaint_ui.drawing.render import View
+from rotopaint_ui.drawing.render import ViewTransform
 from rotopaint_ui.engine.frame_cache import PLATE, FrameCache
-from rotopaint_ui.session.session import Session
+from rotopaint_ui.session.session import ShotSession
 
 _HOVER_PX = 10.0
 
@@ -18,7 +18,7 @@ class Readout(QObject):
 
     told = Signal(str)
 
-    def __init__(self, session: Session, frame_cache: FrameCache, parent: QObject) -> None:
+    def __init__(self, session: ShotSession, frame_cache: FrameCache, parent: QObject) -> None:
         super().__init__(parent)
         self.frame: int | None = None  # that was told of last
         self._session, self._frames = session, frame_cache
@@ -57,7 +57,7 @@ def words(frame: int, x: float, y: float, zoom: float, values: Sequence[float] |
     return f"{text}x {x:.1f}  y {y:.1f}   frame {frame}   {zoom * 100:.0f} %"
 
 
-def landmark_note(session: Session, view: View, mouse: QPointF) -> str:
+def landmark_note(session: ShotSession, view: ViewTransform, mouse: QPointF) -> str:
     """Name and expected error of the landmark under the mouse; empty where there is none."""
     document = session.document
     if document is None:

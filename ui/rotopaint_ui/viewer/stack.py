@@ -16,14 +16,14 @@ from rotopaint_ui.drawing.labels import paint_label
 from rotopaint_ui.drawing.render import (
     SELECTED,
     Overlay,
-    View,
+    ViewTransform,
     paint_crop,
     paint_handles,
     paint_landmarks,
     paint_matte,
 )
 from rotopaint_ui.engine.frame_cache import CLEAN, PLATE, FrameCache
-from rotopaint_ui.session.session import Session
+from rotopaint_ui.session.session import ShotSession
 from rotopaint_ui.tools.toolbox import crop_at
 from rotopaint_ui.viewer.loupe import Loupe, paint_loupe
 from rotopaint_ui.viewer.outlines import Outline, Outlines, Style, paint_path
@@ -37,12 +37,12 @@ _MARGIN_PX = 24.0  # around what moves: handles, landmarks, lines
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class ViewSettings:
     """What the viewer is set to show."""
 
     size: tuple[int, int]
     ratio: float  # device pixels for one of the screen's
-    view: View
+    view: ViewTransform
     overlay: Overlay
     wipe: Wipe | None
     shows_clean: bool
@@ -50,10 +50,10 @@ class Shown:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Scene:
+class PaintScene:
     """What there is to paint: `still` goes into the kept layer, `moving` is painted at every step."""
 
-    shown: Shown
+    shown: ViewSettings
     area: QRectF  # of the plate, on the screen
     facts: tuple[object, ...]  # compared by value
     still: tuple[Outline, ...] = ()
@@ -63,7 +63,7 @@ class Scene:
     loupe: Loupe | None = None
     things: tuple[object, ...] = field(default=())  # compared by identity
 
-    def stands_as(self, other: Scene | None) -> bool:
+    def stands_as(self, other: PaintScene | None) -> bool:
         """Whether the kept layer of another scene serves for this one."""
         if other is None or self.facts != other.facts or len(self.things) != len(other.things):
             return False
@@ -86,13 +86,13 @@ class Scene:
 class Stack:
     """Paints scenes, and says how much of the screen a new one changes."""
 
-    def __init__(self, session: Session, frame_cache: FrameCache, pictures: Pictures) -> None:
+    def __init__(self, session: ShotSession, frame_cache: FrameCache, pictures: Pictures) -> None:
         self._session, self._frames, self._pictures = session, frame_cache, pictures
         self._outlines = Outlines()
         self._kept: QPixmap | None = None
-        self._scene: Scene | None = None
+        self._scene: PaintScene | None = None
 
-    def scene(self, shown: Shown, loupe: Loupe | None = None) -> Scene:
+    def scene(self, shown: ViewSettings, loupe: Loupe | None = None) -> PaintScene:
         """What there is to paint now."""
         session = self._session
         plate, document = session.plate, session.document
@@ -112,9 +112,9 @@ class Stack:
             tuple(session.colours.items()),
         )
         things = (*still, *(mark for mark in still_marks if mark is not None))
-        return Scene(shown, area, facts, still, tuple(moving), still_marks, moving_marks, loupe, things)
+        return PaintScene(shown, area, facts, still, tuple(moving), still_marks, moving_marks, loupe, things)
 
-    def paint(self, painter: QPainter, scene: Scene, font: QFont) -> None:
+    def paint(self, painter: QPainter, scene: PaintScene, font: QFont) -> None:
         """Paint a scene; the kept layer is painted first where it no longer serves."""
         if self._kept is None or not scene.stands_as(self._scene):
             self._keep(scene, font)
@@ -132,7 +132,7 @@ class Stack:
             image = self._frames.image(PLATE, self._session.frame)
             paint_loupe(painter, scene.loupe, image, scene.moving or scene.still)
 
-    def damage(self, scene: Scene) -> QRect | None:
+    def damage(self, scene: PaintScene) -> QRect | None:
         """What of the screen a scene changes against the one painted last; None is all of it."""
         if self._scene is None or not scene.stands_as(self._scene):
             return None
@@ -176,7 +176,7 @@ class Stack:
         still = tuple(new if new == was else None for new, was in zip(row, old))
         return still, tuple(new if new != was else None for new, was in zip(row, old))
 
-    def _keep(self, scene: Scene, font: QFont) -> None:
+    def _keep(self, scene: PaintScene, font: QFont) -> None:
         """Paint all that stands still into the kept layer."""
         ratio = scene.shown.ratio
         size = QSize(*(max(round(side * ratio), 1) for side in scene.shown.size))
@@ -192,7 +192,7 @@ class Stack:
         self._paint_still(painter, scene)
         painter.end()
 
-    def _paint_still(self, painter: QPainter, scene: Scene) -> None:
+    def _paint_still(self, painter: QPainter, scene: PaintScene) -> None:
         session, view, overlay = self._session, scene.shown.view, scene.shown.overlay
         is_painted = scene.shown.shows_clean or scene.shown.wipe is not None  # lines over the paint would hide it
         painter.setOpacity(FADED if session.edits.is_dragging or is_painted else 1.0)
@@ -216,7 +216,7 @@ class Stack:
             if outline.shape.name == own and overlay.splines:
                 self._paint_selected(painter, outline, scene.shown, is_painted=is_painted)
 
-    def _paint_moving(self, painter: QPainter, scene: Scene) -> None:
+    def _paint_moving(self, painter: QPainter, scene: PaintScene) -> None:
         session, view, overlay = self._session, scene.shown.view, scene.shown.overlay
         quick: Style = "moving" if len(scene.moving) > _FEW else "plain"
         for outline in scene.moving:
@@ -236,7 +236,7 @@ class Stack:
             paint_landmarks(painter, scene.moving_marks, view)
         self._paint_crop(painter, scene)
 
-    def _paint_selected(self, painter: QPainter, outline: Outline, shown: Shown, *, is_painted: bool) -> None:
+    def _paint_selected(self, painter: QPainter, outline: Outline, shown: ViewSettings, *, is_painted: bool) -> None:
         view, colour = shown.view, QColor(SELECTED)
         if is_painted and outline.shape.role == "seam":
             painter.setOpacity(FADED)
@@ -249,7 +249,7 @@ class Stack:
             chosen, size = self._session.selection.points, shown.overlay.point_px
             paint_handles(painter, outline.points, view, colour, chosen, size=size)
 
-    def _paint_crop(self, painter: QPainter, scene: Scene) -> None:
+    def _paint_crop(self, painter: QPainter, scene: PaintScene) -> None:
         box = crop_at(self._session)
         if box is not None and (scene.shown.tool == "crop" or self._session.document is None):
             place = scene.shown.view.rect(box.x, box.y, box.width, box.height)

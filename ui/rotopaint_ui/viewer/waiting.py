@@ -5,7 +5,7 @@ from __future__ import annotations
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QFrame, QLabel, QPushButton, QVBoxLayout, QWidget
 
-from rotopaint_ui.session.session import Session
+from rotopaint_ui.session.session import ShotSession
 
 
 class Waiting(QFrame):
@@ -13,7 +13,7 @@ class Waiting(QFrame):
 
     wanted = Signal()
 
-    def __init__(self, viewer: QWidget, session: Session) -> None:
+    def __init__(self, viewer: QWidget, session: ShotSession) -> None:
         super().__init__(viewer)
         self.setObjectName("welcome")
         self._viewer, self._session = viewer, session

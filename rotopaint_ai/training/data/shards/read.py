@@ -19,17 +19,17 @@ import numpy.typing as npt
 from rotopaint_ai.errors import TrainingError
 from rotopaint_ai.jobs import n_cores
 from rotopaint_ai.training.data.shards.index import Index, Shard
-from rotopaint_ai.training.data.shards.store import Store
+from rotopaint_ai.training.data.shards.store import ShardStore
 
 Picture = npt.NDArray[np.uint8]
 RAW = b"\x93NUMPY"  # how a file of one array begins
 
 
 @dataclass(slots=True)
-class Packed:
+class ShardPictures:
     """The pictures of a sharded data set. Safe to ask from several threads; shards are opened when first wanted."""
 
-    store: Store
+    store: ShardStore
     index: Index
     _places: dict[str, int] = field(init=False)
     _open: dict[int, mmap.mmap] = field(init=False, default_factory=dict)

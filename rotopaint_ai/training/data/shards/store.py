@@ -32,7 +32,7 @@ BLOCK = 1 << 20
 Fetch = Callable[[str], Iterator[bytes]]
 
 
-class Store(Protocol):
+class ShardStore(Protocol):
     """Hands out small files as bytes and shards as local files."""
 
     def read(self, name: str) -> bytes:
@@ -147,7 +147,7 @@ class Server:
                 path.unlink(missing_ok=True)
 
 
-def open_store(source: str | Path) -> Store:
+def open_store(source: str | Path) -> ShardStore:
     """The store of a data set by folder or URL. Raises TrainingError for a kind of URL that is not known."""
     text = str(source)
     if "://" not in text:

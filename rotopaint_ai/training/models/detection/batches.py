@@ -18,7 +18,7 @@ import numpy.typing as npt
 from rotopaint_ai.training.data.augment import PARTS
 from rotopaint_ai.training.models.detection.distract import distracted
 from rotopaint_ai.training.models.detection.losses import MASK_SCALE
-from rotopaint_ai.training.models.detection.scenes import SEEN, Face, Picture, Scene
+from rotopaint_ai.training.models.detection.scenes import SEEN, DetectionScene, Face, Picture
 
 Array = npt.NDArray[Any]
 Random = np.random.Generator
@@ -52,7 +52,7 @@ class Batches:
     scenes; `zoom`: smallest and largest size of a scene against one that fits; `things`: share of canvases with things
     that are no faces."""
 
-    scenes: Sequence[Scene]
+    scenes: Sequence[DetectionScene]
     width: int
     height: int
     parts: Mapping[str, float]
@@ -97,13 +97,13 @@ class Batches:
         y = int(top + self.height * rng.uniform(0.35, 0.65))
         return [(a, t, b, u) for a, b in columns for t, u in ((top, y), (y, bottom))]
 
-    def _laid(self, scene: Scene, width: int, height: int, rng: Random) -> tuple[Picture, list[_Placed]]:
+    def _laid(self, scene: DetectionScene, width: int, height: int, rng: Random) -> tuple[Picture, list[_Placed]]:
         matrix, is_mirrored = self._matrix(scene, width, height, rng)
         border = (cv2.BORDER_CONSTANT, (GREY,) * 3) if rng.random() < 0.5 else (cv2.BORDER_REPLICATE, (0,) * 3)
         picture = _shrunk_warp(scene.picture, matrix, width, height, *border)
         return picture, [_through(face, matrix, is_mirrored) for face in scene.faces]
 
-    def _matrix(self, scene: Scene, width: int, height: int, rng: Random) -> tuple[Array, bool]:
+    def _matrix(self, scene: DetectionScene, width: int, height: int, rng: Random) -> tuple[Array, bool]:
         """A random 2 x 3 matrix from a scene to a cell, corner origin, and whether it mirrors."""
         h, w = scene.picture.shape[:2]
         fit = min(width / w, height / h)

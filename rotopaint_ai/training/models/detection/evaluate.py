@@ -19,7 +19,7 @@ from rotopaint_ai.inference.pack import check_detector_signature, load_pack
 from rotopaint_ai.inference.session import open_session, read_signature
 from rotopaint_ai.training.evaluation.folder_evaluation import FolderEvaluation, main
 from rotopaint_ai.training.models.detection.figures import figures
-from rotopaint_ai.training.models.detection.scenes import Scene, read_scenes
+from rotopaint_ai.training.models.detection.scenes import DetectionScene, read_scenes
 
 
 def open_model(pack: str) -> FaceModel:
@@ -34,7 +34,7 @@ def open_model(pack: str) -> FaceModel:
     return FaceModel(open_session(path, device="cpu", threads=1, example=example))
 
 
-def held_out(scenes: list[Scene]) -> list[Scene]:
+def held_out(scenes: list[DetectionScene]) -> list[DetectionScene]:
     """Scenes marked `test`, else `val`, else all."""
     for split in ("test", "val"):
         if found := [scene for scene in scenes if scene.split == split]:

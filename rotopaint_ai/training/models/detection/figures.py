@@ -11,7 +11,7 @@ import numpy.typing as npt
 import torch
 
 from rotopaint_ai.landmarks.faces import SURE, FaceFound, faces_of, letterboxed
-from rotopaint_ai.training.models.detection.scenes import SEEN, Face, Scene
+from rotopaint_ai.training.models.detection.scenes import SEEN, DetectionScene, Face
 
 Array = npt.NDArray[Any]
 Detector = Callable[[Any], tuple[Any, ...]]
@@ -20,7 +20,7 @@ OVERLAP = 0.5
 SMALLEST_SHARE = 0.03  # faces with a longer side below this share of the plate's are passed over
 
 
-class Match(NamedTuple):
+class ScoredMatch(NamedTuple):
     """A detection: its score, and the face it stands for (None: none; a face is found once)."""
 
     score: float
@@ -29,9 +29,9 @@ class Match(NamedTuple):
     is_passed: bool
 
 
-def figures(detector: Any, scenes: Sequence[Scene], width: int, height: int) -> dict[str, Any]:
+def figures(detector: Any, scenes: Sequence[DetectionScene], width: int, height: int) -> dict[str, Any]:
     """Figures on some scenes; `detector` takes and gives what `detector.onnx` does, as tensors or arrays."""
-    matches: list[Match] = []
+    matches: list[ScoredMatch] = []
     n_faces = 0
     for scene in scenes:
         wanted = [face for face in scene.faces if _counts(face, scene)]
@@ -40,7 +40,7 @@ def figures(detector: Any, scenes: Sequence[Scene], width: int, height: int) -> 
     return summary(matches, n_faces)
 
 
-def found_in(detector: Any, scene: Scene, width: int, height: int) -> list[FaceFound]:
+def found_in(detector: Any, scene: DetectionScene, width: int, height: int) -> list[FaceFound]:
     """Faces found on a scene, in its own pixels."""
     picture, scale = letterboxed(scene.picture.astype(np.float32) / 255, width, height)
     with torch.no_grad():
@@ -49,12 +49,12 @@ def found_in(detector: Any, scene: Scene, width: int, height: int) -> list[FaceF
     return faces_of(cast(Any, rows), scale, lowest=0.05)
 
 
-def _counts(face: Face, scene: Scene) -> bool:
+def _counts(face: Face, scene: DetectionScene) -> bool:
     longest = float(np.ptp(face.outline, axis=0).max())
     return face.seen >= SEEN and longest >= SMALLEST_SHARE * max(scene.picture.shape[:2])
 
 
-def matched(found: Sequence[FaceFound], scene: Scene) -> list[Match]:
+def matched(found: Sequence[FaceFound], scene: DetectionScene) -> list[ScoredMatch]:
     """Detections, best first, each with the face that it overlaps by half and that no better one has."""
     size = scene.picture.shape[1::-1]
     left = list(scene.faces)
@@ -64,13 +64,13 @@ def matched(found: Sequence[FaceFound], scene: Scene) -> list[Match]:
         best = int(np.argmax(overlaps)) if overlaps else -1
         if best >= 0 and overlaps[best] >= OVERLAP:
             face = left.pop(best)
-            matches.append(Match(item.score, face, item, not _counts(face, scene)))
+            matches.append(ScoredMatch(item.score, face, item, not _counts(face, scene)))
         else:
-            matches.append(Match(item.score, None, item, False))
+            matches.append(ScoredMatch(item.score, None, item, False))
     return matches
 
 
-def summary(matches: Sequence[Match], n_faces: int) -> dict[str, Any]:
+def summary(matches: Sequence[ScoredMatch], n_faces: int) -> dict[str, Any]:
     """Figures of matches over `n_faces` that ought to be found; `SURE` is the score that counts as found."""
     counted = sorted((m for m in matches if not m.is_passed), key=lambda m: -m.score)
     hits = np.array([m.face is not None for m in counted], float)

@@ -36,7 +36,7 @@ _JITTER = 0.12
 N_JUDGED = 8
 
 
-class Target(NamedTuple):
+class DetectionTarget(NamedTuple):
     """Faces of a batch: boxes [N, G, 4], which of them count [N, G], which are to be passed over [N, G], keypoints
     [N, G, M, 3] (x, y, seen), and masks [N, G, H / 2, W / 2] from 0 to 1."""
 
@@ -60,11 +60,13 @@ class DetectorOutput(NamedTuple):
     size: tuple[int, int]  # of the picture: height, width
 
 
-Part = Callable[[DetectorOutput, Target], Tensor]
+Part = Callable[[DetectorOutput, DetectionTarget], Tensor]
 LOSSES: Registry[Part] = Registry("detection loss")
 
 
-def forward_heads(net: DetectorNet, pictures_NCHW: Tensor, target: Target, noise: torch.Generator) -> DetectorOutput:
+def forward_heads(
+    net: DetectorNet, pictures_NCHW: Tensor, target: DetectionTarget, noise: torch.Generator
+) -> DetectorOutput:
     """Run all heads: the box head on proposals and shaken true boxes, the others on shaken true boxes."""
     height, width = pictures_NCHW.shape[2:]
     levels = net.features(pictures_NCHW)
@@ -86,7 +88,7 @@ def shaken(boxes: Tensor, amount: float, noise: torch.Generator) -> Tensor:
     return boxes + (draw * amount).clamp(-2 * amount, 2 * amount) * size
 
 
-def total(said: DetectorOutput, target: Target, parts: Mapping[str, float]) -> tuple[Tensor, dict[str, float]]:
+def total(said: DetectorOutput, target: DetectionTarget, parts: Mapping[str, float]) -> tuple[Tensor, dict[str, float]]:
     """The weighted sum of the parts, and each part for the log."""
     values = {name: LOSSES[name](said, target) for name, share in parts.items() if share}
     loss = torch.stack([parts[name] * value for name, value in values.items()]).sum()
@@ -101,7 +103,7 @@ class _Cells(NamedTuple):
     is_passed: Tensor
 
 
-def _cells(said: DetectorOutput, target: Target) -> _Cells:
+def _cells(said: DetectorOutput, target: DetectionTarget) -> _Cells:
     height, width = said.size
     centres, facts = [], []
     for k, stride in enumerate(STRIDES):
@@ -122,7 +124,7 @@ def _cells(said: DetectorOutput, target: Target) -> _Cells:
 
 
 @LOSSES.register("propose")
-def propose(said: DetectorOutput, target: Target) -> Tensor:
+def propose(said: DetectorOutput, target: DetectionTarget) -> Tensor:
     """Focal cross entropy of each cell's logit (Lin et al., "Focal Loss", 2017, equation 5; alpha 0.25, gamma 2)."""
     cells = _cells(said, target)
     wanted = cells.is_face.to(said.dense.logits.dtype)
@@ -134,14 +136,14 @@ def propose(said: DetectorOutput, target: Target) -> Tensor:
 
 
 @LOSSES.register("propose_box")
-def propose_box(said: DetectorOutput, target: Target) -> Tensor:
+def propose_box(said: DetectorOutput, target: DetectionTarget) -> Tensor:
     """GIoU of the boxes that cells in the middle of faces see."""
     cells = _cells(said, target)
     wanted = target.boxes.gather(1, cells.face[..., None].expand(-1, -1, 4))
     return (giou_loss(said.dense.boxes, wanted) * cells.is_face).sum() / cells.is_face.sum().clamp(min=1)
 
 
-def _match(said: DetectorOutput, target: Target) -> tuple[Tensor, Tensor, Tensor]:
+def _match(said: DetectorOutput, target: DetectionTarget) -> tuple[Tensor, Tensor, Tensor]:
     """Overlap of each region [N, K] with the face it overlaps most, that face's row, and whether it counts at all."""
     table = iou_table(said.regions, target.boxes)
     best = (table * target.counts[:, None]).max(2)
@@ -151,7 +153,7 @@ def _match(said: DetectorOutput, target: Target) -> tuple[Tensor, Tensor, Tensor
 
 
 @LOSSES.register("judge")
-def judge(said: DetectorOutput, target: Target) -> Tensor:
+def judge(said: DetectorOutput, target: DetectionTarget) -> Tensor:
     """Cross entropy of each region's holding a face."""
     overlap, _, counts = _match(said, target)
     wanted = (overlap >= IS_FACE).to(said.logits.dtype)
@@ -160,7 +162,7 @@ def judge(said: DetectorOutput, target: Target) -> Tensor:
 
 
 @LOSSES.register("judge_box")
-def judge_box(said: DetectorOutput, target: Target) -> Tensor:
+def judge_box(said: DetectorOutput, target: DetectionTarget) -> Tensor:
     """GIoU of the moved boxes of regions that hold a face."""
     overlap, face, _ = _match(said, target)
     is_face = overlap >= IS_FACE
@@ -172,13 +174,13 @@ def _rooms(said: DetectorOutput) -> Tensor:
     return grown(said.rough, ROOM).reshape(-1, 4)
 
 
-def _drawn_counts(said: DetectorOutput, target: Target) -> Tensor:
+def _drawn_counts(said: DetectorOutput, target: DetectionTarget) -> Tensor:
     """Whether each shaken true box is close enough to learn a mask in [N * G]."""
     return ((iou(said.rough, target.boxes) >= IS_FACE) & target.counts).flatten()
 
 
 @LOSSES.register("mask")
-def mask(said: DetectorOutput, target: Target) -> Tensor:
+def mask(said: DetectorOutput, target: DetectionTarget) -> Tensor:
     """Cross entropy of every cell of the masks of faces."""
     flat = target.masks.flatten(0, 1)[:, None]
     wanted = roi_align(flat, _rooms(said)[:, None], MASK_SIDE, MASK_SCALE)[:, 0]
@@ -188,7 +190,7 @@ def mask(said: DetectorOutput, target: Target) -> Tensor:
 
 
 @LOSSES.register("keypoints")
-def keypoints(said: DetectorOutput, target: Target) -> Tensor:
+def keypoints(said: DetectorOutput, target: DetectionTarget) -> Tensor:
     """Cross entropy of the heat-maps against one cell's Gaussian, and the distance of their means, in cells.
 
     Hidden keypoints count for a third; those outside the square, not at all.

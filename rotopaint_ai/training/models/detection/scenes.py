@@ -52,7 +52,7 @@ class Face:
 
 
 @dataclass(frozen=True, slots=True)
-class Scene:
+class DetectionScene:
     """A picture (H, W, 3), 8-bit RGB for display, and its faces; `split` as in data sets."""
 
     picture: Picture
@@ -67,12 +67,12 @@ class Scene:
             yield from (face.outline, face.points, np.array([face.seen]))
 
 
-def read_scenes(sources: Sequence[str | Path], *, check: Callable[[], None] = lambda: None) -> list[Scene]:
+def read_scenes(sources: Sequence[str | Path], *, check: Callable[[], None] = lambda: None) -> list[DetectionScene]:
     """Scenes of folders: plates of the stage, data sets, shots with a `truth.roto.json`.
 
     Raises: TrainingError on anything else, and where there is nothing in them.
     """
-    found: list[Scene] = []
+    found: list[DetectionScene] = []
     for source in sources:
         for scene in _scenes(Path(source)):
             found.append(_limited(scene))
@@ -82,7 +82,7 @@ def read_scenes(sources: Sequence[str | Path], *, check: Callable[[], None] = la
     return found
 
 
-def _scenes(folder: Path) -> Iterator[Scene]:
+def _scenes(folder: Path) -> Iterator[DetectionScene]:
     if (folder / "plates.jsonl").is_file():
         return _plates(folder)
     if (folder / "truth.roto.json").is_file():
@@ -90,7 +90,7 @@ def _scenes(folder: Path) -> Iterator[Scene]:
     return _crops(folder)
 
 
-def _plates(folder: Path) -> Iterator[Scene]:
+def _plates(folder: Path) -> Iterator[DetectionScene]:
     try:
         head = json.loads((folder / "dataset.json").read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
@@ -110,10 +110,10 @@ def _plates(folder: Path) -> Iterator[Scene]:
             raise TrainingError(
                 f"{folder / 'plates.jsonl'}: line {number}: {error!r}; make the plates again"
             ) from error
-        yield Scene(read_picture(folder / name), faces, split, name)
+        yield DetectionScene(read_picture(folder / name), faces, split, name)
 
 
-def _crops(folder: Path) -> Iterator[Scene]:
+def _crops(folder: Path) -> Iterator[DetectionScene]:
     data = read_dataset(folder)
     rows = data.sheet.point_rows().get(OUTLINE)
     marks = [data.sheet.landmark_names.index(n) if n in data.sheet.landmark_names else None for n in POINTS]
@@ -123,7 +123,7 @@ def _crops(folder: Path) -> Iterator[Scene]:
         outline = _outline(control, landmarks)
         if outline is not None:
             points = np.array([_point(landmarks, visible, row) for row in marks])
-            yield Scene(data.picture(k), (Face(outline, points, 1.0),), sample.split, sample.image)
+            yield DetectionScene(data.picture(k), (Face(outline, points, 1.0),), sample.split, sample.image)
 
 
 def _outline(control: Array | None, landmarks: Array) -> Array | None:
@@ -137,7 +137,7 @@ def _point(landmarks: Array, visible: Array, row: int | None) -> tuple[float, fl
     return (np.nan,) * 3 if row is None else (*map(float, landmarks[row]), float(visible[row]))  # type: ignore[return-value]
 
 
-def _shot(folder: Path) -> Iterator[Scene]:
+def _shot(folder: Path) -> Iterator[DetectionScene]:
     roto = document.read(folder / "truth.roto.json")
     shape = next((shape for shape in roto.shapes if shape.name == OUTLINE), None)
     if shape is None:
@@ -152,7 +152,7 @@ def _shot(folder: Path) -> Iterator[Scene]:
             outline = flatten(control, True, _TOLERANCE_PX)
             shown = np.rint(np.clip(to_display(plate.read(frame, keep_native=False).rgb), 0, 1) * 255).astype(np.uint8)
             faces = (Face(outline, np.array(points, float), 1.0),)
-            yield Scene(shown, faces, split_of(folder), f"{folder.name}.{frame}")
+            yield DetectionScene(shown, faces, split_of(folder), f"{folder.name}.{frame}")
 
 
 def split_of(shot: Path) -> str:
@@ -167,10 +167,10 @@ def _plate_of(folder: Path) -> Path:
     raise TrainingError(f"{folder}: no plate.####.exr, .png or .jpg beside its truth")
 
 
-def _limited(scene: Scene) -> Scene:
+def _limited(scene: DetectionScene) -> DetectionScene:
     factor = min(1.0, _LONGEST / max(scene.picture.shape[:2]))
     if factor == 1.0:
         return scene
     size = (round(scene.picture.shape[1] * factor), round(scene.picture.shape[0] * factor))
     picture = np.asarray(cv2.resize(scene.picture, size, interpolation=cv2.INTER_AREA), np.uint8)
-    return Scene(picture, tuple(face.scaled(factor) for face in scene.faces), scene.split, scene.name)
+    return DetectionScene(picture, tuple(face.scaled(factor) for face in scene.faces), scene.split, scene.name)

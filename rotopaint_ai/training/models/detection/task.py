@@ -27,7 +27,7 @@ from rotopaint_ai.training.models.detection.batches import Batches, DetectorBatc
 from rotopaint_ai.training.models.detection.figures import figures
 from rotopaint_ai.training.models.detection.net import DetectorModel, DetectorNet
 from rotopaint_ai.training.models.detection.ops import translations
-from rotopaint_ai.training.models.detection.scenes import Scene, read_scenes
+from rotopaint_ai.training.models.detection.scenes import DetectionScene, read_scenes
 from rotopaint_ai.training.trainer.config import check_all, check_weights
 from rotopaint_ai.training.trainer.onnx_export import export_checked
 from rotopaint_ai.training.trainer.task import NETWORKS, Moment, Network, PartTask, TrainSources
@@ -96,7 +96,11 @@ class DetectorTask(PartTask[DetectorNet, DetectorBatch]):
     """A detector in training on some scenes."""
 
     def __init__(
-        self, config: DetectorConfig, net: DetectorNet, samples: Sequence[Scene], held_out: Sequence[Scene] = ()
+        self,
+        config: DetectorConfig,
+        net: DetectorNet,
+        samples: Sequence[DetectionScene],
+        held_out: Sequence[DetectionScene] = (),
     ) -> None:
         self.config, self.net, self.samples, self.held_out = config, net, samples, held_out
         zoom = (config.zoom_low, config.zoom_high)
@@ -126,12 +130,12 @@ class DetectorTask(PartTask[DetectorNet, DetectorBatch]):
         """This rank's scenes, drawn, moved and made harder."""
         return self._batches.batch(moment.rows(len(self.samples)), moment.generators())
 
-    def to_device(self, batch: DetectorBatch, moment: Moment) -> tuple[Tensor, losses.Target]:
+    def to_device(self, batch: DetectorBatch, moment: Moment) -> tuple[Tensor, losses.DetectionTarget]:
         """Pictures [N, 3, H, W] 0..1 and the target."""
         return as_tensors(batch, moment.device)
 
     def loss(
-        self, net: DetectorNet, inputs: tuple[Tensor, losses.Target], moment: Moment
+        self, net: DetectorNet, inputs: tuple[Tensor, losses.DetectionTarget], moment: Moment
     ) -> tuple[Tensor, dict[str, float]]:
         """The recipe's losses of all heads."""
         with moment.precision():
@@ -157,13 +161,13 @@ def build_net(config: DetectorConfig) -> DetectorNet:
     return DetectorNet(**config.pyramid())
 
 
-def as_tensors(batch: DetectorBatch, device: torch.device = CPU) -> tuple[Tensor, losses.Target]:
+def as_tensors(batch: DetectorBatch, device: torch.device = CPU) -> tuple[Tensor, losses.DetectionTarget]:
     """Pictures [N, 3, H, W] 0..1 and the target, on a device."""
     pictures = torch.from_numpy(batch.pictures).to(device).permute(0, 3, 1, 2).float() / 255
-    return pictures, losses.Target(*(torch.from_numpy(part).to(device) for part in batch[1:]))
+    return pictures, losses.DetectionTarget(*(torch.from_numpy(part).to(device) for part in batch[1:]))
 
 
-def fitted(scene: Scene, width: int, height: int) -> tuple[npt.NDArray[np.uint8], float]:
+def fitted(scene: DetectionScene, width: int, height: int) -> tuple[npt.NDArray[np.uint8], float]:
     """A scene as the detector sees it at run time, and its size there over its own."""
     picture, scale = letterboxed(scene.picture.astype(np.float32) / 255, width, height)
     return np.rint(picture * 255).astype(np.uint8), scale

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from rotopaint_ai.seams.ribbon import Curve
 from rotopaint_ai.stage.face_paint import noise
-from rotopaint_ai.training.models.fill.shots import View
+from rotopaint_ai.training.models.fill.shots import FillFrame
 
 Array = npt.NDArray[Any]
 Rng = np.random.Generator
@@ -24,7 +24,7 @@ _GLINTS = 0.4  # share of made-up seams with highlights on the groove's edges
 _BRANCHES = 0.35  # share of made-up seams that another one runs into
 
 
-def grooved(clean: Array, rng: Rng) -> View:
+def grooved(clean: Array, rng: Rng) -> FillFrame:
     """A made-up seam across a picture: groove, bevels lit and dark, wandering along a random curve.
 
     Both pictures get the same new grain. The matte covers gap and bevels.
@@ -34,10 +34,10 @@ def grooved(clean: Array, rng: Rng) -> View:
         view = branched(view, rng)
     grain = 1.0 + float(rng.choice([0.0, 0.01, 0.03])) * rng.standard_normal(clean.shape)
     plate, true = (np.asarray(x * grain, np.float32) for x in (view.plate, view.clean))
-    return View(plate, true, view.seam, view.curves)
+    return FillFrame(plate, true, view.seam, view.curves)
 
 
-def burnt(clean: Array, rng: Rng, *, may_step: bool = False, line: Array | None = None) -> View:
+def burnt(clean: Array, rng: Rng, *, may_step: bool = False, line: Array | None = None) -> FillFrame:
     """A picture with a made-up seam; with `may_step` its two sides may differ in shade, and so does the clean frame.
 
     line: where it runs (N, 2), corner origin; across the whole picture unless given.
@@ -57,10 +57,10 @@ def burnt(clean: Array, rng: Rng, *, may_step: bool = False, line: Array | None 
     true = clean * np.exp(step * np.clip(beside.across / reach, -1, 1) / 2)[..., None]
     plate = np.asarray(clean * seam, np.float32)
     curves: tuple[Curve, ...] = ((line, reach),)
-    return View(plate, np.asarray(true, np.float32), (255 * covered).astype(np.uint8), curves)
+    return FillFrame(plate, np.asarray(true, np.float32), (255 * covered).astype(np.uint8), curves)
 
 
-def branched(view: View, rng: Rng) -> View:
+def branched(view: FillFrame, rng: Rng) -> FillFrame:
     """A view whose first seam another one runs into, as a side seam runs into the bridge's."""
     first = np.asarray(view.curves[0][0])
     k = int(rng.integers(len(first) // 10, len(first) * 9 // 10))
@@ -70,10 +70,10 @@ def branched(view: View, rng: Rng) -> View:
     heading = turn + np.linspace(0.0, rng.normal(0, 0.8), 200)
     line = first[k] + np.cumsum(np.stack([np.cos(heading), np.sin(heading)], 1), 0) * (length / 200)
     second = burnt(view.plate, rng, line=line)
-    return View(second.plate, view.clean, np.maximum(view.seam, second.seam), (*view.curves, *second.curves))
+    return FillFrame(second.plate, view.clean, np.maximum(view.seam, second.seam), (*view.curves, *second.curves))
 
 
-def covered(view: View, rng: Rng) -> View:
+def covered(view: FillFrame, rng: Rng) -> FillFrame:
     """A view with things in front of it, in plate and clean frame alike: rods, and edges that run along the seam.
 
     Hidden pixels are no seam. Soft edges are as far from focus as props are.
@@ -87,7 +87,7 @@ def covered(view: View, rng: Rng) -> View:
         thing = colour * np.exp(0.2 * noise(rng, height, width, coarse=int(rng.integers(3, 40)), octaves=2))[..., None]
         plate, clean = (x + alpha[..., None] * (thing - x) for x in (plate, clean))
         seam = np.where(alpha > 0.5, 0, seam)
-    return View(np.asarray(plate, np.float32), np.asarray(clean, np.float32), seam.astype(np.uint8), view.curves)
+    return FillFrame(np.asarray(plate, np.float32), np.asarray(clean, np.float32), seam.astype(np.uint8), view.curves)
 
 
 def _rod(size: tuple[int, int], rng: Rng) -> Array:
@@ -98,7 +98,7 @@ def _rod(size: tuple[int, int], rng: Rng) -> Array:
     return np.asarray(cv2.GaussianBlur(drawn, (0, 0), float(rng.uniform(0.4, 3.5))))
 
 
-def _edge(view: View, rng: Rng) -> Array:
+def _edge(view: FillFrame, rng: Rng) -> Array:
     """How far something whose edge runs beside a seam, for a part of its length, covers each pixel (H, W)."""
     line = np.asarray(view.curves[int(rng.integers(len(view.curves)))][0])
     beside = _Beside(*nearest(line, view.seam.shape), len(line), rng)

@@ -18,7 +18,7 @@ from rotopaint_ai.plates.colour import encode, linearise
 from rotopaint_ai.seams import bank_fill, cleanplate
 from rotopaint_ai.seams.ribbon import Curve
 from rotopaint_ai.training.models.fill.made_up import covered, grooved, textured
-from rotopaint_ai.training.models.fill.shots import View, views
+from rotopaint_ai.training.models.fill.shots import FillFrame, views
 
 Array = npt.NDArray[Any]
 Rng = np.random.Generator
@@ -52,7 +52,7 @@ def _ground(clean: Array, rng: Rng) -> Array:
     return clean if rng.random() < 0.6 else textured(320, rng)
 
 
-def straighten_view(view: View, rng: Rng, size: float) -> Laid | None:
+def straighten_view(view: FillFrame, rng: Rng, size: float) -> Laid | None:
     """One frame, worn at random and laid on its ribbon; None where no matte is left."""
     exposure = float(rng.uniform(-1.0, 1.0))
     plate, clean = worn(resized(view.plate, size), resized(view.clean, size), exposure, rng)

@@ -26,7 +26,7 @@ SUFFIXES = (".exr", ".png", ".jpg")
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class FillFrame:
     """One frame: plate and clean (H, W, 3), coverage of the seam (H, W) 0..255, and the seams' curves."""
 
     plate: Array
@@ -49,17 +49,17 @@ def plates_of(folder: Path) -> list[Path]:
     return [path for path in found if _beside(path, "clean").exists() and _seam_of(path).exists()]
 
 
-def read_view(path: Path, document_of_shot: Any) -> View:
+def read_view(path: Path, document_of_shot: Any) -> FillFrame:
     """The frame of a plate's file; `document_of_shot` is the truth of its shot."""
     frame = int(path.name.split(".")[1])
     seam = cv2.imread(str(_seam_of(path)), cv2.IMREAD_GRAYSCALE)
     if seam is None:
         raise TrainingError(f"{_seam_of(path)}: cannot be read; wanted the seam's coverage as PNG")
     curves = tuple(seam_curves(document_of_shot.shapes, frame))
-    return View(read_linear(path), read_linear(_beside(path, "clean")), np.asarray(seam), curves)
+    return FillFrame(read_linear(path), read_linear(_beside(path, "clean")), np.asarray(seam), curves)
 
 
-def views(folders: Sequence[Path], *, every: int = 1) -> Iterator[View]:
+def views(folders: Sequence[Path], *, every: int = 1) -> Iterator[FillFrame]:
     """Every so many frames of some shots. Raises: TrainingError for test shots, and where a shot holds none."""
     for folder in folders:
         if folder.name.startswith("test"):

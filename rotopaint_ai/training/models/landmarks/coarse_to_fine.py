@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from rotopaint_ai.training.models.backbone import ConvNorm
-from rotopaint_ai.training.models.landmarks.net import HEADS, LandmarkNet, Prediction
+from rotopaint_ai.training.models.landmarks.net import HEADS, LandmarkNet, LandmarkOutput
 
 COARSE_STRIDE = 4
 FINE_STRIDE = 2
@@ -101,7 +101,7 @@ class CoarseToFineNet(LandmarkNet):
         nn.init.zeros_(self.lean.bias)
         self.lean_of_heat = nn.Parameter(torch.full((1,), 2.0))
 
-    def locate(self, features: Sequence[Tensor], neck: Tensor, jitter: Tensor | None) -> Prediction:
+    def locate(self, features: Sequence[Tensor], neck: Tensor, jitter: Tensor | None) -> LandmarkOutput:
         """As `LandmarkNet.locate`; `jitter` is added to where the fine windows stand."""
         logits = F.conv2d(neck, self.heat_of_landmark[..., None, None])
         place, spread, coarse_log = mean_place(logits)
@@ -113,7 +113,7 @@ class CoarseToFineNet(LandmarkNet):
         heat = slant_of((coarse_log if fine_log is None else fine_log).detach())
         log_scale, visible, lean = self._rate(neck, coarse, points, spread, fine_spread)
         slant = self.lean_of_heat * heat + lean
-        return Prediction(points, log_scale, visible, slant, coarse, coarse_log, fine_log, corner)
+        return LandmarkOutput(points, log_scale, visible, slant, coarse, coarse_log, fine_log, corner)
 
     def _refine(self, early: Tensor, neck: Tensor, centre: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         both = self.sharp(early) + F.interpolate(self.from_neck(neck), scale_factor=2.0, mode="nearest")

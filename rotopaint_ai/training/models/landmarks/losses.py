@@ -15,11 +15,11 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from rotopaint_ai.training.models.landmarks.coarse_to_fine import COARSE_STRIDE, FINE_STRIDE
-from rotopaint_ai.training.models.landmarks.net import Prediction
+from rotopaint_ai.training.models.landmarks.net import LandmarkOutput
 from rotopaint_ai.training.registry import Registry
 
 
-class Target(NamedTuple):
+class LandmarkTarget(NamedTuple):
     """What a batch should give: points [N, L, 2] crop px (anything where unknown), visible [N, L], and the weight
     [N, L] of each landmark: 0 where it is unknown or outside the crop."""
 
@@ -28,22 +28,24 @@ class Target(NamedTuple):
     weight: Tensor
 
 
-Part = Callable[[Prediction, Target], Tensor]
+Part = Callable[[LandmarkOutput, LandmarkTarget], Tensor]
 LOSSES: Registry[Part] = Registry("loss")
 
 
-def make_target(landmarks: Tensor, visible: Tensor, weights_L: Tensor, size_px: int, hidden_weight: float) -> Target:
+def make_target(
+    landmarks: Tensor, visible: Tensor, weights_L: Tensor, size_px: int, hidden_weight: float
+) -> LandmarkTarget:
     """Weigh a batch's landmarks; NaN coordinates and those outside the crop get weight 0."""
     known = torch.isfinite(landmarks).all(2) & torch.isfinite(visible)
     points = torch.where(known[..., None], landmarks, torch.zeros_like(landmarks))
     inside = ((points > 0) & (points < size_px)).all(2)
     seen = torch.where(known, visible, torch.zeros_like(visible)).clamp(0, 1)
     weight = weights_L * (known & inside) * (hidden_weight + (1 - hidden_weight) * seen)
-    return Target(points, seen, weight)
+    return LandmarkTarget(points, seen, weight)
 
 
 def total(
-    said: Prediction, target: Target, parts: Mapping[str, float], norm: float | None = None
+    said: LandmarkOutput, target: LandmarkTarget, parts: Mapping[str, float], norm: float | None = None
 ) -> tuple[Tensor, dict[str, float]]:
     """The weighted sum of the parts, and each part's own mean for the log.
 
@@ -57,7 +59,7 @@ def total(
 
 
 @LOSSES.register("coarse_heat")
-def coarse_heat(said: Prediction, target: Target) -> Tensor:
+def coarse_heat(said: LandmarkOutput, target: LandmarkTarget) -> Tensor:
     """Cross entropy of the coarse heat-map against a Gaussian of one cell at the true place."""
     if said.coarse_log is None:
         return torch.zeros_like(target.weight)
@@ -65,7 +67,7 @@ def coarse_heat(said: Prediction, target: Target) -> Tensor:
 
 
 @LOSSES.register("fine_heat")
-def fine_heat(said: Prediction, target: Target) -> Tensor:
+def fine_heat(said: LandmarkOutput, target: LandmarkTarget) -> Tensor:
     """The same for the fine window, where the true place lies inside it."""
     if said.fine_log is None or said.corner is None:
         return torch.zeros_like(target.weight)
@@ -73,7 +75,7 @@ def fine_heat(said: Prediction, target: Target) -> Tensor:
     return _cross_entropy(said.fine_log, place) * _is_in_window(said, target)
 
 
-def _is_in_window(said: Prediction, target: Target) -> Tensor:
+def _is_in_window(said: LandmarkOutput, target: LandmarkTarget) -> Tensor:
     assert said.fine_log is not None
     assert said.corner is not None
     place = (target.points - said.corner) / FINE_STRIDE
@@ -93,7 +95,7 @@ def _cross_entropy(log_p: Tensor, place: Tensor) -> Tensor:
 
 
 @LOSSES.register("coarse_place")
-def coarse_place(said: Prediction, target: Target) -> Tensor:
+def coarse_place(said: LandmarkOutput, target: LandmarkTarget) -> Tensor:
     """Distance of the coarse place along each axis, in coarse cells."""
     if said.coarse is None:
         return torch.zeros_like(target.weight)
@@ -101,14 +103,14 @@ def coarse_place(said: Prediction, target: Target) -> Tensor:
 
 
 @LOSSES.register("place")
-def place(said: Prediction, target: Target) -> Tensor:
+def place(said: LandmarkOutput, target: LandmarkTarget) -> Tensor:
     """Distance of the final place along each axis, in fine cells; a window that misses the truth is let off."""
     distance = _absolute(said.points, target.points, FINE_STRIDE)
     return distance if said.fine_log is None else distance * _is_in_window(said, target)
 
 
 @LOSSES.register("wing")
-def wing(said: Prediction, target: Target) -> Tensor:
+def wing(said: LandmarkOutput, target: LandmarkTarget) -> Tensor:
     """Wing loss of each axis: steep near the truth, like L1 far away. Source: Feng et al. (2018), equation 5."""
     width, bend = 10.0, 2.0
     step = width - width * math.log1p(width / bend)  # makes the two parts meet
@@ -121,7 +123,7 @@ def _absolute(points: Tensor, wanted: Tensor, unit_px: float) -> Tensor:
 
 
 @LOSSES.register("expected_error")
-def expected_error(said: Prediction, target: Target) -> Tensor:
+def expected_error(said: LandmarkOutput, target: LandmarkTarget) -> Tensor:
     """Negative log-likelihood of the distance under an exponential law whose mean is the expected error.
 
     The distance carries no gradient: a point must not be made worse to make its error easier to foretell.
@@ -132,13 +134,13 @@ def expected_error(said: Prediction, target: Target) -> Tensor:
 
 
 @LOSSES.register("visible")
-def visible(said: Prediction, target: Target) -> Tensor:
+def visible(said: LandmarkOutput, target: LandmarkTarget) -> Tensor:
     """Cross entropy of being seen."""
     return torch.as_tensor(F.binary_cross_entropy_with_logits(said.visible, target.visible, reduction="none"))
 
 
 @LOSSES.register("slant")
-def slant(said: Prediction, target: Target) -> Tensor:
+def slant(said: LandmarkOutput, target: LandmarkTarget) -> Tensor:
     """Length of the error, in units of the expected one, once its slanted spread is made round.
 
     Neither the error nor the expected one carries a gradient. A point on an edge errs along it more than across.

@@ -22,7 +22,7 @@ Build = Callable[[int, Any], "LandmarkNet"]  # of the number of landmarks and th
 HEADS: Registry[Build] = Registry("landmark head")
 
 
-class Prediction(NamedTuple):
+class LandmarkOutput(NamedTuple):
     """What the network says of a batch; coordinates in crop pixels. Heat-maps are None where a head has none."""
 
     points: Tensor  # [N, L, 2] final landmarks
@@ -61,14 +61,14 @@ class LandmarkNet(nn.Module):
         """The convolutional blocks, each of which can be computed again from its input."""
         return tuple(conv_blocks(self))
 
-    def forward(self, crop_NCHW: Tensor, jitter: Tensor | None = None) -> Prediction:
+    def forward(self, crop_NCHW: Tensor, jitter: Tensor | None = None) -> LandmarkOutput:
         """`crop_NCHW`: display-referred 0..1. `jitter`: [N, L, 2] crop px, for a head that refines a first place: so
         much it is off in training, as at run time."""
         features = self.backbone((crop_NCHW - MEAN) / SPREAD)
         said = self.locate(features, top_down(self.laterals, self.smooth, features[1:]), jitter)
-        return Prediction(*(None if part is None else part.float() for part in said))  # type: ignore[arg-type]
+        return LandmarkOutput(*(None if part is None else part.float() for part in said))  # type: ignore[arg-type]
 
-    def locate(self, features: Sequence[Tensor], neck: Tensor, jitter: Tensor | None) -> Prediction:
+    def locate(self, features: Sequence[Tensor], neck: Tensor, jitter: Tensor | None) -> LandmarkOutput:
         """Landmarks from the backbone's features at strides 2 to 32 and the pyramid's [N, neck, S / 4, S / 4].
 
         Under mixed precision both are bfloat16; places want float32.

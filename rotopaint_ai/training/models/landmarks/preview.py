@@ -21,7 +21,7 @@ from rotopaint_ai.training.evaluation.contact_sheets import FOUND, TRUE, contact
 from rotopaint_ai.training.models.landmarks.config import PackConfig
 from rotopaint_ai.training.models.landmarks.net import LandmarkNet
 from rotopaint_ai.training.models.landmarks.validation import as_input, device_of
-from rotopaint_ai.training.models.shape_fit import ShapeModel, fit_shapes
+from rotopaint_ai.training.models.shape_fit import ShapeGraph, fit_shapes
 
 _NOISE = 0.005  # of the face: what the fit for the preview guards against
 
@@ -33,7 +33,7 @@ class Splines:
     """Shapes from landmarks, for drawing."""
 
     sheet: Sheet
-    model: ShapeModel
+    model: ShapeGraph
 
     @classmethod
     def of(cls, sheet: Sheet, truth: Truth) -> Splines | None:
@@ -42,7 +42,7 @@ class Splines:
             fits = fit_shapes(sheet, truth, noise_L=np.full(len(sheet.landmarks), _NOISE)) if sheet.shapes else ()
         except TrainingError:
             return None
-        return cls(sheet, ShapeModel(sheet, fits).eval()) if fits else None
+        return cls(sheet, ShapeGraph(sheet, fits).eval()) if fits else None
 
     @torch.no_grad()
     def draw(self, crop: Picture, landmarks: Array, colour: tuple[int, int, int]) -> None:

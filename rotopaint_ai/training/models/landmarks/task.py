@@ -54,7 +54,7 @@ class Inputs(NamedTuple):
 
     crops: Tensor
     jitter: Tensor
-    target: losses.Target
+    target: losses.LandmarkTarget
     norm: float
 
 

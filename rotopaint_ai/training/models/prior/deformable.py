@@ -40,7 +40,7 @@ _HOLD_MOTIONS = 0.1  # samples that show no motion: depth that was never seen to
 
 
 @dataclass(frozen=True, slots=True)
-class Head:
+class DeformableModel:
     """Places [L, 3] of the landmarks, their motions [K, L, 3] by one deviation each, and the variance [L] per axis of
     what these leave unexplained. `mirrored`: mirrored faces tell of it too."""
 
@@ -50,7 +50,7 @@ class Head:
     mirrored: bool
 
 
-def fit_head(landmarks_NLC: npt.NDArray[np.floating], mirror: Sequence[int] | None) -> Head | None:
+def fit_head(landmarks_NLC: npt.NDArray[np.floating], mirror: Sequence[int] | None) -> DeformableModel | None:
     """The head of a character from its keyed frames [n, L, 2], and from mirrored ones where `mirror` says how; NaN
     where unknown.
 
@@ -67,7 +67,7 @@ def fit_head(landmarks_NLC: npt.NDArray[np.floating], mirror: Sequence[int] | No
         state = _improved(faces, known, state)
     n_own = len(faces) if mirror is None else len(faces) // 2
     places, motions = _of_first(faces[:n_own], known[:n_own], state)
-    return Head(places, motions, state.unexplained, mirror is not None)
+    return DeformableModel(places, motions, state.unexplained, mirror is not None)
 
 
 def has_head(landmarks_NLC: npt.NDArray[np.floating], mirror: Sequence[int] | None) -> bool:

@@ -23,7 +23,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from rotopaint_ai.training.models.prior.deformable import Head
+from rotopaint_ai.training.models.prior.deformable import DeformableModel
 
 BELIEFS = (0.3, 0.4, 0.6)  # how much of its expected error is a landmark's own, which the others can mend
 RESIDUALS = (0.001, 0.003, 0.008)  # what the head leaves unexplained of a new frame, in units of the face
@@ -62,7 +62,7 @@ class FacePrior(nn.Module):
 
     def __init__(
         self,
-        head: Head,
+        head: DeformableModel,
         *,
         belief: float,
         residual: float,
@@ -83,7 +83,7 @@ class FacePrior(nn.Module):
         ):
             self.register_buffer(name, torch.tensor(np.asarray(value, np.float64)))
 
-    def on(self, head: Head) -> FacePrior:
+    def on(self, head: DeformableModel) -> FacePrior:
         """The same beliefs on another head."""
         return FacePrior(
             head,

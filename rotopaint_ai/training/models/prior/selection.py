@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from rotopaint_ai.training.models.prior.deformable import Head, fit_head, has_head
+from rotopaint_ai.training.models.prior.deformable import DeformableModel, fit_head, has_head
 from rotopaint_ai.training.models.prior.face_prior import BELIEFS, HIDDEN, RESIDUALS, SLANTS, STRETCHES, FacePrior
 
 Array64 = npt.NDArray[np.float64]
@@ -30,7 +30,7 @@ class Fold:
     """Rows of held-out samples, and a head from samples among which they are not."""
 
     rows: npt.NDArray[np.intp]
-    head: Head
+    head: DeformableModel
 
 
 def folds(

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rotopaint_ai.training.data.augment import PARTS, STRAIGHT, Geometry, nominal_crop, random_matrix, warp_picture
-from rotopaint_ai.training.models.segmentation.views import View
+from rotopaint_ai.training.models.segmentation.views import SegmentationView
 
 Array = npt.NDArray[Any]
 Random = np.random.Generator
@@ -29,7 +29,7 @@ class Crops(NamedTuple):
 class Cutter:
     """Cuts crops of `size_px` from views; `parts`: photometric parts and their probabilities."""
 
-    views: Sequence[View]
+    views: Sequence[SegmentationView]
     size_px: int
     margin: float
     geometry: Geometry
@@ -41,7 +41,7 @@ class Cutter:
         made = [self.one(self.views[row], rng) for row, rng in zip(rows, draws)]
         return Crops(*(np.stack(part) for part in zip(*made)))
 
-    def one(self, view: View, rng: Random) -> tuple[Array, Array, Array]:
+    def one(self, view: SegmentationView, rng: Random) -> tuple[Array, Array, Array]:
         """One crop, its seam and its face."""
         crop = nominal_crop(view.landmarks.astype(np.float32), self.margin)
         matrix, _ = random_matrix(crop, self.size_px, self.geometry, rng)
@@ -55,7 +55,7 @@ class Cutter:
         return picture, seam.astype(np.float32), face
 
 
-def straight(views: Sequence[View], size_px: int, margin: float) -> Cutter:
+def straight(views: Sequence[SegmentationView], size_px: int, margin: float) -> Cutter:
     """Cuts the nominal crops, as `run` does."""
     return Cutter(views, size_px, margin, STRAIGHT, {})
 

@@ -18,13 +18,13 @@ import numpy.typing as npt
 from rotopaint_ai.crops import CROP_MARGIN
 from rotopaint_ai.errors import PackError
 from rotopaint_ai.inference.pack import check_matte_signature, load_pack
-from rotopaint_ai.inference.session import Session, open_session, read_signature
+from rotopaint_ai.inference.session import ModelSession, open_session, read_signature
 from rotopaint_ai.training.evaluation.folder_evaluation import FolderEvaluation, main
 from rotopaint_ai.training.models.segmentation.figures import figures
 from rotopaint_ai.training.models.segmentation.views import read_views
 
 
-def open_model(pack: str) -> tuple[Session, int]:
+def open_model(pack: str) -> tuple[ModelSession, int]:
     """The second opinion of a pack, or of a file, and the side of its crop. Raises PackError where there is none."""
     path = Path(pack) if pack.endswith(".onnx") else load_pack(pack).matte_path
     if path is None:

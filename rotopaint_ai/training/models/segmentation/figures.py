@@ -11,14 +11,14 @@ import numpy.typing as npt
 from rotopaint_ai.seams.agreement import SURE, agreement
 from rotopaint_ai.training.evaluation.mattes import TOLERANCES_PX, boundary_f, intersection_over_union
 from rotopaint_ai.training.models.segmentation.batches import straight
-from rotopaint_ai.training.models.segmentation.views import View
+from rotopaint_ai.training.models.segmentation.views import SegmentationView
 
 Array = npt.NDArray[Any]
 SIDEWAYS = 0.06  # of the crop: by how much a matte is moved to see that the agreement falls
 
 
 def figures(
-    opine: Callable[[Array], Sequence[Array]], views: Sequence[View], size_px: int, margin: float
+    opine: Callable[[Array], Sequence[Array]], views: Sequence[SegmentationView], size_px: int, margin: float
 ) -> dict[str, Any]:
     """Figures on the nominal crops of some views, in crop pixels; `opine` takes and gives what `matte.onnx` does."""
     cutter = straight(views, size_px, margin)

@@ -117,7 +117,7 @@ def _twice(logits: Tensor) -> Tensor:
     return F.interpolate(logits, scale_factor=float(STRIDE), mode="bilinear", align_corners=False)
 
 
-class OpinionModel(nn.Module):
+class SegmentationGraph(nn.Module):
     """The graph that a pack ships."""
 
     def __init__(self, net: GatedNet) -> None:

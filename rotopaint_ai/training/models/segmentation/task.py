@@ -22,8 +22,8 @@ from rotopaint_ai.training.models.backbone import PyramidConfig
 from rotopaint_ai.training.models.segmentation import losses
 from rotopaint_ai.training.models.segmentation.batches import Crops, Cutter
 from rotopaint_ai.training.models.segmentation.figures import figures
-from rotopaint_ai.training.models.segmentation.net import GatedNet, OpinionModel
-from rotopaint_ai.training.models.segmentation.views import View, read_views
+from rotopaint_ai.training.models.segmentation.net import GatedNet, SegmentationGraph
+from rotopaint_ai.training.models.segmentation.views import SegmentationView, read_views
 from rotopaint_ai.training.trainer.config import check_all, check_weights
 from rotopaint_ai.training.trainer.onnx_export import as_arrays, export_checked
 from rotopaint_ai.training.trainer.task import NETWORKS, Moment, Network, PartTask, TrainSources
@@ -94,7 +94,11 @@ class SegmentationTask(PartTask[GatedNet, Crops]):
     """A second opinion in training on some views."""
 
     def __init__(
-        self, config: SegmentationConfig, net: GatedNet, samples: Sequence[View], held_out: Sequence[View] = ()
+        self,
+        config: SegmentationConfig,
+        net: GatedNet,
+        samples: Sequence[SegmentationView],
+        held_out: Sequence[SegmentationView] = (),
     ) -> None:
         self.config, self.net, self.samples, self.held_out = config, net, samples, held_out
         geometry = Geometry((config.scale_low, config.scale_high), config.shift, config.rotation_deg, 0.5, 0.1, 0.3)
@@ -124,13 +128,13 @@ class SegmentationTask(PartTask[GatedNet, Crops]):
         """This rank's views, drawn, moved and made harder."""
         return self._cutter.batch(moment.rows(len(self.samples)), moment.generators())
 
-    def to_device(self, batch: Crops, moment: Moment) -> tuple[Tensor, losses.Target]:
+    def to_device(self, batch: Crops, moment: Moment) -> tuple[Tensor, losses.SegmentationTarget]:
         """Crops [N, 3, S, S] 0..1 and the target."""
         pictures, seam, face = (torch.from_numpy(part).to(moment.device) for part in batch)
         return pictures.permute(0, 3, 1, 2).float() / 255, losses.make_target(seam, face)
 
     def loss(
-        self, net: GatedNet, inputs: tuple[Tensor, losses.Target], moment: Moment
+        self, net: GatedNet, inputs: tuple[Tensor, losses.SegmentationTarget], moment: Moment
     ) -> tuple[Tensor, dict[str, float]]:
         """The recipe's losses of classes and edges."""
         with moment.precision():
@@ -138,7 +142,9 @@ class SegmentationTask(PartTask[GatedNet, Crops]):
 
     def metrics(self, net: GatedNet) -> Mapping[str, Any]:
         """Boundary F, overlap and agreement on held-out views."""
-        return figures(as_arrays(OpinionModel(net)), self.held_out, self.config.input_size, self.config.crop_margin)
+        return figures(
+            as_arrays(SegmentationGraph(net)), self.held_out, self.config.input_size, self.config.crop_margin
+        )
 
     def export(self, net: GatedNet, path: Path) -> float:
         """Write `matte.onnx` with a free batch size; the largest difference of the seam's probability on real crops.
@@ -149,7 +155,7 @@ class SegmentationTask(PartTask[GatedNet, Crops]):
         rows = range(min(4, len(self.held_out)))
         crops = straight.batch(rows, np.random.default_rng(0)).pictures
         sample = crops.astype(np.float32) / np.float32(255)
-        model = OpinionModel(net)
+        model = SegmentationGraph(net)
         return export_checked(model, path, ("crop", OUTPUTS), sample, limits={"seam": PARITY})
 
 

@@ -32,7 +32,7 @@ _ROOM = 0.35  # of a face's side: how much is kept round it
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class SegmentationView:
     """A picture (H, W, 3), 8-bit RGB for display, the seam's coverage (H, W) 0..255, the face's outline (P, 2), and
     the landmarks (L, 2) that the crop is laid round."""
 
@@ -48,12 +48,12 @@ class View:
         yield from (self.picture, self.seam, self.outline, self.landmarks)
 
 
-def read_views(sources: Sequence[str | Path], *, check: Callable[[], None] = lambda: None) -> list[View]:
+def read_views(sources: Sequence[str | Path], *, check: Callable[[], None] = lambda: None) -> list[SegmentationView]:
     """Views of folders: shots, folders of shots, data sets; `check` is called for each and may raise to stop.
 
     Raises: TrainingError where there are none.
     """
-    found: list[View] = []
+    found: list[SegmentationView] = []
     for view in (view for source in sources for folder in _folders(Path(source)) for view in _views(folder)):
         found.append(view)
         check()
@@ -69,13 +69,13 @@ def _folders(folder: Path) -> list[Path]:
     return inner or [folder]
 
 
-def _views(folder: Path) -> Iterator[View]:
+def _views(folder: Path) -> Iterator[SegmentationView]:
     if (folder / "truth.roto.json").is_file():
         return _of_shot(folder)
     return _of_dataset(read_dataset(folder))
 
 
-def _of_shot(folder: Path) -> Iterator[View]:
+def _of_shot(folder: Path) -> Iterator[SegmentationView]:
     roto = document.read(folder / "truth.roto.json")
     outline = next((shape for shape in roto.shapes if shape.name == OUTLINE), None)
     suffix = next((s for s in ("exr", "png", "jpg") if any(folder.glob(f"plate.*.{s}"))), None)
@@ -102,7 +102,7 @@ def _of_shot(folder: Path) -> Iterator[View]:
                 )
 
 
-def _tight(picture: Array, seam: Array, outline: Array, landmarks: Array, name: str, split: str) -> View:
+def _tight(picture: Array, seam: Array, outline: Array, landmarks: Array, name: str, split: str) -> SegmentationView:
     """The part of a plate round its face: plates are large."""
     low, high = np.minimum(outline.min(0), landmarks.min(0)), np.maximum(outline.max(0), landmarks.max(0))
     room = _ROOM * float((high - low).max())
@@ -110,10 +110,10 @@ def _tight(picture: Array, seam: Array, outline: Array, landmarks: Array, name: 
     x1, y1 = np.minimum(np.ceil(high + room).astype(int), picture.shape[1::-1])
     at = (float(x0), float(y0))
     part = (slice(y0, y1), slice(x0, x1))
-    return View(picture[part].copy(), seam[part].copy(), outline - at, landmarks - at, split, name)
+    return SegmentationView(picture[part].copy(), seam[part].copy(), outline - at, landmarks - at, split, name)
 
 
-def _of_dataset(data: Dataset) -> Iterator[View]:
+def _of_dataset(data: Dataset) -> Iterator[SegmentationView]:
     rows = data.sheet.point_rows()
     seams = [k for k, shape in enumerate(data.sheet.shapes) if shape.role == "seam" and not shape.closed]
     names = data.sheet.landmark_names
@@ -137,7 +137,9 @@ def _of_dataset(data: Dataset) -> Iterator[View]:
             _draw(seam, data.truth.points[n, rows[data.sheet.shapes[k].name]], float(data.truth.width[n, k]))
         shape = flatten(outline.astype(float), True, _TOLERANCE_PX)
         covered = np.rint(np.minimum(seam, 1) * 255).astype(np.uint8)
-        yield View(data.picture(n), covered, shape, data.truth.landmarks[n][known], sample.split, sample.image)
+        yield SegmentationView(
+            data.picture(n), covered, shape, data.truth.landmarks[n][known], sample.split, sample.image
+        )
 
 
 def _draw(seam: Array, points: Array, width_px: float) -> None:

@@ -29,7 +29,7 @@ from rotopaint_ai.training.data.dataset import (
     write_picture,
 )
 from rotopaint_ai.training.data.shards.index import INDEX, parse_index
-from rotopaint_ai.training.data.shards.read import Packed, decode, planes
+from rotopaint_ai.training.data.shards.read import ShardPictures, decode, planes
 from rotopaint_ai.training.data.shards.sampler import Sampler
 from rotopaint_ai.training.data.shards.shard_prefetch import fetching
 from rotopaint_ai.training.data.shards.store import TRIES, Folder, Server
@@ -331,7 +331,7 @@ def test_a_stream_wants_few_shards_at_a_time_and_says_which_come_next() -> None:
 def _streamed(packed: Path, cache: Path, *moods: str, gate: threading.Event | None = None) -> tuple[Memory, Moody]:
     server, moody = _server(packed, cache, *moods)
     moody.gate = gate
-    pack = Packed(server, server.index())
+    pack = ShardPictures(server, server.index())
     data = read_dataset(packed)
     return load_pictures(replace(data, folders=(pack,) * len(data)), side_px=24, margin=1.3), moody
 

@@ -28,7 +28,7 @@ from rotopaint_ai.training.models.detection.figures import (
     summary,
 )
 from rotopaint_ai.training.models.detection.net import STRIDES, DetectorNet, heat_places
-from rotopaint_ai.training.models.detection.scenes import Face, Scene, read_scenes
+from rotopaint_ai.training.models.detection.scenes import DetectionScene, Face, read_scenes
 from rotopaint_ai.training.models.detection.task import DetectorConfig, DetectorTask, as_tensors, build_net
 from rotopaint_ai.training.pack.network import TrainOptions, check_place, task_of, train_network
 from rotopaint_ai.training.trainer.trainer import Trainer
@@ -43,14 +43,14 @@ def _face(x: float, y: float, side: float, *, seen: float = 1.0) -> Face:
     return Face(outline, np.column_stack((shares * side + (x, y), np.ones(5))), seen)
 
 
-def _scene(*faces: Face, size: tuple[int, int] = (128, 64), split: str = "train") -> Scene:
+def _scene(*faces: Face, size: tuple[int, int] = (128, 64), split: str = "train") -> DetectionScene:
     picture = np.full((size[1], size[0], 3), 60, np.uint8)
     for face in faces:
         cv2.fillPoly(picture, [face.outline.round().astype(np.int32)], (210, 160, 130))
-    return Scene(picture, faces, split, "made up")
+    return DetectionScene(picture, faces, split, "made up")
 
 
-def _batches(*scenes: Scene) -> Batches:
+def _batches(*scenes: DetectionScene) -> Batches:
     return Batches(scenes, 128, 64, {}, together=0.5)
 
 
@@ -82,7 +82,7 @@ def test_hidden_faces_are_passed_over() -> None:
     assert batch.passed.any()
 
 
-def _said(net: DetectorNet, batch: object) -> tuple[losses.DetectorOutput, losses.Target]:
+def _said(net: DetectorNet, batch: object) -> tuple[losses.DetectorOutput, losses.DetectionTarget]:
     pictures, target = as_tensors(batch)  # type: ignore[arg-type]
     return losses.forward_heads(net, pictures, target, torch.Generator().manual_seed(0)), target
 
@@ -144,7 +144,7 @@ def test_it_learns_one_picture(tmp_path: Path) -> None:
     assert float(after) < 0.9 * float(before)
 
 
-def fit_scenes() -> list[Scene]:
+def fit_scenes() -> list[DetectionScene]:
     return [_scene(_face(50, 30, 40))] * 2
 
 

@@ -20,13 +20,13 @@ from rotopaint_ai.inference.models import open_fill
 from rotopaint_ai.inference.pack import find_pack, load_pack
 from rotopaint_ai.seams import bank_fill, learned, relight
 from rotopaint_ai.training.models.fill import made_up, net, ribbons, shots, strips, table, task
-from rotopaint_ai.training.models.fill.shots import View
+from rotopaint_ai.training.models.fill.shots import FillFrame
 from rotopaint_ai.training.pack.network import TrainOptions, deliver, find_network
 from rotopaint_ai.training.trainer.task import NETWORKS
 from rotopaint_ai.training.trainer.trainer import Trainer
 
 
-def _views(n: int, seed: int = 0) -> list[View]:
+def _views(n: int, seed: int = 0) -> list[FillFrame]:
     rng = np.random.default_rng(seed)
     return [made_up.grooved(made_up.textured(200, rng), rng) for _ in range(n)]
 

@@ -139,7 +139,7 @@ def test_the_slant_that_costs_least_is_that_of_the_errors() -> None:
     off = torch.randn(1, 4000, 2, generator=torch.Generator().manual_seed(3)) * torch.tensor([2.0, 0.5])
     net = CoarseToFineNet(2, **TINY)
     said = net(torch.rand(1, 3, 64, 64))._replace(points=off, log_scale=torch.zeros(1, 4000))
-    target = losses.Target(torch.zeros(1, 4000, 2), torch.ones(1, 4000), torch.ones(1, 4000))
+    target = losses.LandmarkTarget(torch.zeros(1, 4000, 2), torch.ones(1, 4000), torch.ones(1, 4000))
 
     def cost(a: float, b: float) -> float:
         lean = torch.tensor([a, b]).expand(1, 4000, 2)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from rotopaint_ai.training.data.rigid_structure import affine_views, nearest_turns
-from rotopaint_ai.training.models.prior.deformable import MOST_MOTIONS, Head, fit_head
+from rotopaint_ai.training.models.prior.deformable import MOST_MOTIONS, DeformableModel, fit_head
 
 HEAD = np.random.default_rng(5).normal(0, 1, (30, 3)) * [1.0, 1.2, 0.6]
 MOTIONS = np.zeros((2, 30, 3))
@@ -30,7 +30,7 @@ def noisy(seen: np.ndarray) -> np.ndarray:
     return seen + np.random.default_rng(1).normal(0, 0.3, seen.shape)
 
 
-def off(head: Head, seen: np.ndarray) -> float:
+def off(head: DeformableModel, seen: np.ndarray) -> float:
     """Root mean square distance in pixels of views from what the head, turned and moved, makes of them."""
     faces = seen - seen.mean(axis=1, keepdims=True)
     shapes = np.repeat(head.places[None], len(faces), axis=0)

@@ -19,7 +19,7 @@ from rotopaint_ai.training.models.segmentation import losses
 from rotopaint_ai.training.models.segmentation.batches import Cutter
 from rotopaint_ai.training.models.segmentation.net import GatedConv, GatedNet, SegmentationOutput
 from rotopaint_ai.training.models.segmentation.task import SegmentationConfig
-from rotopaint_ai.training.models.segmentation.views import View, read_views
+from rotopaint_ai.training.models.segmentation.views import SegmentationView, read_views
 from rotopaint_ai.training.pack.network import TrainOptions, train_network
 
 
@@ -47,14 +47,14 @@ def test_the_network_gives_classes_and_edges_at_the_crops_size() -> None:
     assert said.edges.shape == (2, 64, 96)
 
 
-def _target() -> losses.Target:
+def _target() -> losses.SegmentationTarget:
     seam, face = torch.zeros(1, 32, 32), torch.zeros(1, 32, 32)
     face[:, 4:28, 4:28] = 1
     seam[:, 15:17, 4:28] = 1
     return losses.make_target(seam, face)
 
 
-def _logits(target: losses.Target, sure: float) -> SegmentationOutput:
+def _logits(target: losses.SegmentationTarget, sure: float) -> SegmentationOutput:
     return SegmentationOutput((target.classes * 2 - 1) * sure, (target.edges * 2 - 1) * sure)
 
 
@@ -86,14 +86,14 @@ def test_thin_seams_count() -> None:
     assert float(losses.LOSSES["overlap"](blind, target)) > 0.9
 
 
-def _view() -> View:
+def _view() -> SegmentationView:
     picture, seam = np.full((120, 140, 3), 40, np.uint8), np.zeros((120, 140), np.uint8)
     t = np.linspace(0, 2 * np.pi, 60, endpoint=False)
     outline = np.stack((70 + 36 * np.cos(t), 60 + 44 * np.sin(t)), 1)
     cv2.fillPoly(picture, [outline.round().astype(np.int32)], (200, 60, 60))
     cv2.line(picture, (45, 60), (95, 60), (0, 255, 0), 4)
     cv2.line(seam, (45, 60), (95, 60), 255, 4)
-    return View(picture, seam, outline, outline[::6], "train", "made up")
+    return SegmentationView(picture, seam, outline, outline[::6], "train", "made up")
 
 
 def test_truth_goes_with_the_crop() -> None:

@@ -34,7 +34,7 @@ def gradients(folder: Path, group: Group, compression: str) -> None:
     landmarks = torch.tensor(rng.uniform(4, 60, (8, 5, 2)), dtype=torch.float32)
     landmarks[3, 2] = float("nan")  # ranks have different numbers of landmarks
     whole = losses.make_target(landmarks, torch.ones(8, 5), torch.ones(5), 64, 0.5)
-    mine = losses.Target(*(group.share(part) for part in whole))
+    mine = losses.LandmarkTarget(*(group.share(part) for part in whole))
     jitter = torch.tensor(rng.normal(0, 2, (8, 5, 2)), dtype=torch.float32)
     said = model(group.share(as_input(crops)), group.share(jitter))
     norm = group.sums([float(mine.weight.sum())])[0] / group.ranks
