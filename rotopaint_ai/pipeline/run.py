@@ -49,7 +49,7 @@ def run(job: RunJob, sink: Sink, cancel: Cancel) -> Outcome:
         try:
             outcome = _run(plan, state, note, sink if project is None else project.sink(sink), cancel, start)
             if project is not None:
-                save_results(project, plan, state)
+                save_results(project, plan, state, sink)
             return outcome
         finally:
             state.close()

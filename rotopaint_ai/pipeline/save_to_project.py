@@ -15,7 +15,7 @@ from rotopaint_ai import fills
 from rotopaint_ai.errors import LockedError, UsageError
 from rotopaint_ai.frames import parse_frames, summarise
 from rotopaint_ai.inference.models import open_models
-from rotopaint_ai.jobs import Event, RunJob, Sink
+from rotopaint_ai.jobs import Event, RunJob, Sink, warning
 from rotopaint_ai.pipeline.finalise import build_document
 from rotopaint_ai.pipeline.overrides import Overrides, overrides_of
 from rotopaint_ai.pipeline.plan import Plan
@@ -29,7 +29,7 @@ from rotopaint_ai.project.owner import HEARTBEAT_S
 from rotopaint_ai.project.run_record import RunRecord
 from rotopaint_ai.seams.agreement import DOUBTFUL
 from rotopaint_ai.shapes.manual_keys import with_keys
-from rotopaint_ai.shapes.refit import again
+from rotopaint_ai.shapes.refit import again, corrected_shapes
 from rotopaint_ai.shapes.roto import RotoDocument
 
 
@@ -45,6 +45,15 @@ class OpenProject:
             self.project.close()
             why = f"{who} works on it; press Run there" if who is not None else "it may not be written"
             raise LockedError(f"{path.name}: {why}, or add --leave-project to read it only")
+
+    def check_corrections(self) -> None:
+        """Raises UsageError, before any work is done, where there is nothing that a shot could be taught from."""
+        state = self.project.load().state
+        predicted, document = state.predicted, state.document
+        if predicted is None or document is None or not any(corrected_shapes(predicted, document)):
+            raise UsageError(
+                f"{self.project.path.name}: --teach found no shape that somebody has corrected; correct one frame first"
+            )
 
     def sink(self, sink: Sink) -> Sink:
         """A sink that also tells the project that somebody is here."""
@@ -66,13 +75,15 @@ def opened(job: RunJob) -> Iterator[OpenProject | None]:
         return
     project = OpenProject(Path(job.project))
     try:
+        if job.teach:
+            project.check_corrections()
         yield project
     finally:
         project.project.close()
 
 
-def save_results(open_project: OpenProject, plan: Plan, state: RunState) -> None:
-    """Write what a run found into its project, and teach the shot where the job asks for it.
+def save_results(open_project: OpenProject, plan: Plan, state: RunState, sink: Sink = lambda event: None) -> None:
+    """Write what a run found into its project, and teach the shot where the job asks for it, which is told `sink`.
 
     Corrections that were carried on are carried on again from the keys that people made; frames that the run left out
     stay as they are. Raises ProjectError; where it is to teach, as `_teach`.
@@ -102,6 +113,13 @@ def save_results(open_project: OpenProject, plan: Plan, state: RunState) -> None
         found = _teach(project, plan)
         doubtful = {name: summarise(frames) for name, frames in found.doubtful.items() if frames}
         project.set_note("taught", {"moved": found.n_moved, "doubtful": doubtful})
+        sink(warning(_said_of(found.n_moved, doubtful, plan)))
+
+
+def _said_of(n_moved: int, doubtful: Mapping[str, str], plan: Plan) -> str:
+    unsure = "".join(f"; not sure of {name} on {frames}, look there" for name, frames in doubtful.items())
+    painted = f"rotopaint clean {plan.job.plates} --project {plan.job.project} --out {plan.out}"
+    return f"taught the shot: {n_moved} keys moved{unsure}; what lies in {plan.out} was drawn before: {painted}"
 
 
 def _teach(project: Project, plan: Plan) -> Taught:

@@ -160,7 +160,7 @@ def gather(job: RunJob, sink: Sink) -> Outcome:
             plan = replace(plan, job=job)
             outcome = finalise(plan, state, sink, wall_s=wall_s, n_new=len(plan.frames))
             if project is not None:
-                save_results(project, plan, state)
+                save_results(project, plan, state, sink)
             return outcome
         finally:
             state.close()

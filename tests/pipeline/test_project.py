@@ -170,6 +170,7 @@ def test_a_run_teaches_the_shot_where_it_is_asked_to(
     assert main(words(plates, pack, tmp_path, "--teach", "--leave-project")) == 2
     assert "--teach: learns from a project's corrections" in capsys.readouterr().err
     assert main(words(plates, pack, tmp_path, "--teach")) == 0
+    assert "keys moved" in capsys.readouterr().err
     project = Project.open(tmp_path / "shot.rotopaint", write=False)
     loaded = project.load()
     assert fixed.document is not None
@@ -181,6 +182,16 @@ def test_a_run_teaches_the_shot_where_it_is_asked_to(
     changed = [f for f, key in now.items() if key.source == "propagated"]
     assert project.note("taught")["moved"] == len(changed)
     project.close()
+
+
+def test_a_shot_that_nobody_corrected_is_not_run_to_be_taught(
+    run_project: Project, plates: str, pack: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = run_project.load().state
+    run_project.close()
+    assert main(words(plates, pack, tmp_path, "--teach")) == 2
+    assert "correct one frame first" in capsys.readouterr().err
+    assert Project.open(tmp_path / "shot.rotopaint", write=False).load().state == before
 
 
 def test_a_project_that_somebody_works_on_is_not_run_over(

@@ -325,10 +325,10 @@ import os, sys
 from dataclasses import replace
 from PySide6.QtWidgets import QApplication
 from rotopaint_ai.shapes import edit
-from rotopaint_ui.standalone.app import Window
+from rotopaint_ui.standalone.app import MainWindow
 
 application = QApplication([])
-window = Window()
+window = MainWindow()
 window.show()
 window.panel.open_path(sys.argv[1])
 session = window.panel.session
