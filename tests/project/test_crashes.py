@@ -30,7 +30,7 @@ def test_a_session_killed_at_any_instant_loses_at_most_the_act_under_way(crashes
 
 def test_the_check_sees_a_lost_act(crashes: ModuleType, tmp_path: Path) -> None:
     path = tmp_path / "shot.rotopaint"
-    session = crashes.Session()
+    session = crashes.ShotSession()
     session.start_project(path)
     script = crashes.acts(session, 3)
     for _ in range(5):

@@ -49,13 +49,15 @@ def export_checked(
     free: Any = None,
     translations: Mapping[Any, Any] | None = None,
     counts: Callable[[Sequence[Array], Sequence[Array]], Array] | None = None,
+    rewrite: bool = False,
 ) -> float:
     """Write a model as ONNX, run the file on `sample` and compare; the largest difference of the first limited output.
 
     `names`: of the input and of the outputs. `limits`: of the outputs to compare, how far they may be apart, in `unit`.
     `example`: what to trace with (None: two rows of the sample); `free`: its axes of any length (None: the first).
-    `counts`: which rows of outputs, wanted and got, are to be compared (None: all). The file is written whole or not at
-    all; one that differs is taken away. Raises TrainingError where the two differ by more.
+    `counts`: which rows of outputs, wanted and got, are to be compared (None: all). `rewrite`: as `save_onnx` has it.
+    The file is written whole or not at all; one that differs is taken away. Raises TrainingError where the two differ
+    by more.
     """
     model = model.eval()
     if example is None:
@@ -69,6 +71,7 @@ def export_checked(
             torch.from_numpy(np.ascontiguousarray(example)),
             free=FREE_BATCH if free is None else free,
             translations=translations,
+            rewrite=rewrite,
         )
         apart = _differences(model, beside, names, sample, counts)
         for name, limit in limits.items():
@@ -105,10 +108,12 @@ def save_onnx(
     *,
     free: Any,
     translations: Mapping[Any, Any] | None = None,
+    rewrite: bool = False,
 ) -> None:
     """Write a model of one input as ONNX; `free` maps the input's axes of any length to `torch.export.Dim`s.
 
-    `translations`: what operators of our own become, as ONNX script.
+    `translations`: what operators of our own become, as ONNX script. `rewrite`: by the exporter's rules, which fold
+    batch norms into convolutions and take as long as all the rest.
     """
     with _quiet(), torch.no_grad():
         program = torch.onnx.export(
@@ -120,10 +125,11 @@ def save_onnx(
             dynamic_shapes=(free,),
             custom_translation_table=None if translations is None else dict(translations),
             verbose=False,
-            optimize=False,
+            optimize=rewrite,
         )
         assert program is not None
-        _simplify(program.model)
+        if not rewrite:
+            _simplify(program.model)
     onnx.save(_named(program.model_proto), str(path))
 
 

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 import torch
 
+from rotopaint_ai.seams.learned import N_CHANNELS
 from rotopaint_ai.training.data.dataset import load_pictures, read_dataset
 from rotopaint_ai.training.models.detection.scenes import DetectionScene, Face
 from rotopaint_ai.training.models.detection.task import DetectorConfig, DetectorTask
@@ -71,7 +72,7 @@ def seam(faces: Path) -> Task[Any, Any]:
 
 def fill(faces: Path) -> Task[Any, Any]:
     draw = np.random.default_rng(0)
-    strip, light = draw.random((3, 16, 32, 11), np.float32), draw.random((3, 5, 16, 32, 3), np.float32)
+    strip, light = draw.random((3, 16, 32, N_CHANNELS), np.float32), draw.random((3, 5, 16, 32, 3), np.float32)
     strips = Strips(strip, light, np.ones((3, 16, 32), bool))
     return FillTask(FillConfig(batch=2), FillNet(), strips, strips)
 

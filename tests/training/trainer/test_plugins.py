@@ -19,7 +19,7 @@ HEAD = '''
 import torch
 from torch import nn
 from rotopaint_ai.training.models.landmarks.losses import LOSSES
-from rotopaint_ai.training.models.landmarks.net import HEADS, LandmarkNet, Prediction
+from rotopaint_ai.training.models.landmarks.net import HEADS, LandmarkNet, LandmarkOutput
 
 
 class Pooled(LandmarkNet):
@@ -31,7 +31,7 @@ class Pooled(LandmarkNet):
     def locate(self, features, neck, jitter):
         said = self.out(neck.float().mean((2, 3))).unflatten(1, (self.n_landmarks, 6))
         side = 4 * neck.shape[3]
-        return Prediction(said[..., :2].sigmoid() * side, said[..., 2], said[..., 3], said[..., 4:])
+        return LandmarkOutput(said[..., :2].sigmoid() * side, said[..., 2], said[..., 3], said[..., 4:])
 
 
 @HEADS.register("pooled")

@@ -269,8 +269,16 @@ def export(net: FillNet, path: Path) -> float:
         draw.standard_normal((1, rows, columns, learned.N_CHANNELS)).astype(np.float32)
         for rows, columns in ((32, 64), (28, 100))
     )
-    names = ("strip", ("answer",))
-    return export_checked(net, path, names, other, limits={"answer": _PARITY}, example=example, free=free)
+    return export_checked(
+        net,
+        path,
+        ("strip", ("answer",)),
+        other,
+        limits={"answer": _PARITY},
+        example=example,
+        free=free,
+        rewrite=True,  # `load_written` reads folded batch norms
+    )
 
 
 def load_written(net: FillNet, path: Path) -> None:
