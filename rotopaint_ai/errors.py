@@ -15,7 +15,6 @@
     |- InferenceError        a model could not run as asked
     |  `- DeviceError            the device that was demanded is not available
     |- DiskError             the disk refused, or lost what a job had written     (exit code 5)
-    |- FitError              a curve fit missed its tolerance
     |- TrainingError         a dataset or recipe cannot be trained
     `- CancelledError        the artist or the farm asked to stop
 
@@ -86,10 +85,6 @@ class DeviceError(InferenceError):
 
 class DiskError(RotopaintError):
     """The disk refused, or what a job had written there is gone."""
-
-
-class FitError(RotopaintError):
-    """A curve fit missed its tolerance."""
 
 
 class TrainingError(RotopaintError):

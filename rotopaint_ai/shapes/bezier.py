@@ -212,47 +212,6 @@ def reverse(points: NDArray[np.floating], closed: bool) -> Array:
     return np.roll(p, 1, axis=0) if closed else p.copy()
 
 
-def nearest(
-    points: NDArray[np.floating], closed: bool, queries: NDArray[np.floating]
-) -> tuple[NDArray[np.intp], Array, Array]:
-    """For each query (Q, 2): the segment, the parameter t in it and the distance in pixels of the closest curve point.
-
-    A dense search (24 steps a cubic) refined by Newton's method on (B(t) - q) . B'(t); right to about 1e-6 px except
-    where two branches are equally far. Where the search ends on a joint, the cubic on its other side is refined too.
-    """
-    cubics = segments(points, closed)
-    q = np.asarray(queries, dtype=np.float64).reshape(-1, 2)
-    n = 24
-    coarse = evaluate(cubics, np.linspace(0.0, 1.0, n + 1)).reshape(-1, 2)
-    best = np.argmin(((coarse[None] - q[:, None]) ** 2).sum(axis=2), axis=1)
-    segment, step = best // (n + 1), best % (n + 1)
-    beyond = segment + np.where(step == 0, -1, np.where(step == n, 1, 0))
-    beyond = beyond % len(cubics) if closed else np.clip(beyond, 0, len(cubics) - 1)
-    t, distance = _refined(cubics[segment], step / n, 1 / n, q)
-    other_t, other = _refined(cubics[beyond], np.where(beyond == segment, step, n - step) / n, 1 / n, q)
-    is_beyond = other < distance
-    return np.where(is_beyond, beyond, segment), np.where(is_beyond, other_t, t), np.minimum(distance, other)
-
-
-def _refined(own: Array, start: Array, reach: float, q: Array) -> tuple[Array, Array]:
-    """For each query the nearest place of its own cubic within `reach` of a parameter: t and distance, both (Q,)."""
-    at = start
-    for _ in range(6):
-        off, d1 = evaluate(own, at[:, None])[:, 0] - q, derivative(own, at[:, None])[:, 0]
-        d2 = _second(own, at)
-        slope = (d1 * d1).sum(axis=1) + (off * d2).sum(axis=1)
-        safe = np.where(slope > 1e-12, slope, np.maximum((d1 * d1).sum(axis=1), 1e-12))
-        at = np.clip(at - (off * d1).sum(axis=1) / safe, np.maximum(start - reach, 0), np.minimum(start + reach, 1))
-    refined = np.linalg.norm(evaluate(own, at[:, None])[:, 0] - q, axis=1)
-    rough = np.linalg.norm(evaluate(own, start[:, None])[:, 0] - q, axis=1)
-    return np.where(refined <= rough, at, start), np.minimum(refined, rough)
-
-
-def _second(cubics: Array, t: Array) -> Array:
-    d = np.diff(cubics, n=2, axis=1)
-    return np.asarray(6.0 * (d[:, 0] * (1 - t)[:, None] + d[:, 1] * t[:, None]))
-
-
 def distance_to_polyline(queries: NDArray[np.floating], polyline: Array, closed: bool) -> Array:
     """Distance in pixels from each query (Q, 2) to the nearest point of a polyline: (Q,)."""
     q = np.asarray(queries, dtype=np.float64).reshape(-1, 2)

@@ -114,24 +114,6 @@ def test_centred_flattening_keeps_the_area() -> None:
     assert abs(shoelace(line) - exact) < 0.05 * abs(shoelace(plain) - exact)
 
 
-def test_nearest_beside_a_joint_looks_at_both_cubics() -> None:
-    ring = circle(2, 1, 10, 4)  # joints lie on the axes through (2, 1)
-    queries = np.array([[22.0, 0.0], [-28.0, 0.0], [2.3, 40.0], [1.7, -40.0], [22.0, 2.0]])
-    expected = np.abs(np.hypot(queries[:, 0] - 2, queries[:, 1] - 1) - 10)
-    assert bezier.nearest(ring, True, queries)[2] == pytest.approx(expected, abs=3e-3)
-
-
-def test_nearest_point_of_a_circle() -> None:
-    ring = circle(10, 20, 30, 16)
-    angles = np.linspace(0, 6, 17)
-    queries = np.stack((10 + 45 * np.cos(angles), 20 + 45 * np.sin(angles)), axis=1)
-    segment, t, distance = bezier.nearest(ring, True, queries)
-    assert np.allclose(distance, 15, atol=1e-5)
-    found = bezier.evaluate(bezier.segments(ring, True)[segment], t[:, None])[:, 0]
-    wanted = np.stack((10 + 30 * np.cos(angles), 20 + 30 * np.sin(angles)), axis=1)
-    assert np.allclose(found, wanted, atol=1e-3)
-
-
 def test_distance_of_two_rings_is_the_difference_of_their_radii() -> None:
     mean, worst = bezier.curve_distance(circle(0, 0, 30, 8), circle(0, 0, 32.5, 8), True)
     assert mean == pytest.approx(2.5, abs=2e-3)

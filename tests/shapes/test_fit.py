@@ -1,102 +1,38 @@
-"""Curve fits: back to the curve that gave the points, corners and pinned points kept."""
+"""Curves through samples of their segments: back to the curve that gave the samples."""
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
-import pytest
 
-from rotopaint_ai.errors import FitError
-from rotopaint_ai.shapes import bezier, fit
-from rotopaint_ai.shapes.bezier import Array
+from rotopaint_ai.shapes import bezier
+from rotopaint_ai.shapes.fit import fit_segments
 
 
-def blob(n: int) -> Array:
-    """A smooth closed outline of uneven bend."""
-    a = np.linspace(0, 2 * np.pi, 400, endpoint=False)
-    r = 60 + 12 * np.cos(2 * a) + 6 * np.sin(3 * a)
-    return np.stack((200 + r * np.cos(a), 150 + r * np.sin(a)), axis=1)[:: 400 // n]
+def test_fit_of_a_cubic_is_the_cubic() -> None:
+    t = np.linspace(0, 1, 25)[:, None]
+    p0, p1, p2, p3 = np.array([[0.0, 0], [10, 0], [20, 0], [30, 0]])  # evenly paced, so chord length is its parameter
+    cubic = (1 - t) ** 3 * p0 + 3 * (1 - t) ** 2 * t * p1 + 3 * (1 - t) * t**2 * p2 + t**3 * p3
+    points = fit_segments(cubic[None], closed=False)
+    np.testing.assert_allclose(points, [[0, 0, 0, 0, 10, 0], [30, 0, -10, 0, 0, 0]], atol=1e-9)
 
 
-def test_a_circle_is_met_as_well_as_cubics_can() -> None:
-    a = np.linspace(0, 2 * np.pi, 300, endpoint=False)
-    found = fit.fit(np.stack((100 + 50 * np.cos(a), 80 + 50 * np.sin(a)), axis=1), 6, True)
-    # the best six-piece cubic circle is within 2.5e-5 of its radius; the points' own chords are 0.003 px off
-    assert found.max_px < 0.02
-    radius = np.hypot(*(bezier.sample(found.points, True, per_segment=20) - [100, 80]).T)
-    assert np.abs(radius - 50).max() < 0.02
+def test_a_ring_is_met_and_its_joints_stay_in_place() -> None:
+    a = np.linspace(0, 2 * np.pi, 6 * 24 + 1)
+    ring = np.stack((100 + 50 * np.cos(a), 80 + 50 * np.sin(a)), axis=1)
+    samples = np.stack([ring[24 * k : 24 * (k + 1) + 1] for k in range(6)])
+    points = fit_segments(samples, closed=True)
+    np.testing.assert_array_equal(points[:, :2], ring[:-1:24])
+    radius = np.hypot(*(bezier.sample(points, True, per_segment=20) - [100, 80]).T)
+    assert np.abs(radius - 50).max() < 0.03
 
 
-def test_an_open_arc_keeps_its_ends_exactly() -> None:
-    a = np.linspace(0, np.pi, 100)
-    arc = np.stack((50 * np.cos(a), 50 * np.sin(a)), axis=1)
-    found = fit.fit(arc, 4, False)
-    assert np.allclose(found.points[[0, -1], :2], arc[[0, -1]], atol=1e-9)
-    assert found.max_px < 0.03
+def test_a_cusp_stays_a_cusp() -> None:
+    t = np.linspace(0, 1, 25)
+    there, back = np.stack((t * 10, t * 0), axis=1), np.stack((10 - t * 10, t * 6), axis=1)
+    points = fit_segments(np.stack((there, back)), closed=False)
+    np.testing.assert_allclose(points[1, 2:], [-10 / 3, 0, -10 / 3, 2], atol=1e-9)
 
 
-def test_uneven_outline_gets_points_where_it_bends() -> None:
-    found = fit.fit(blob(400), 8, True)
-    assert found.mean_px < 0.05
-    assert found.max_px < 0.25
-    assert len(found.points) == 8
-
-
-def test_smooth_points_get_collinear_tangents() -> None:
-    points = fit.fit(blob(400), 8, True).points
-    turn = points[:, 2] * points[:, 5] - points[:, 3] * points[:, 4]
-    assert np.abs(turn / (np.hypot(*points[:, 2:4].T) * np.hypot(*points[:, 4:6].T))).max() < 1e-6
-
-
-def test_corners_of_a_lens_stay_sharp() -> None:
-    t = np.linspace(0, np.pi, 80)
-    upper = np.stack((100 + 40 * -np.cos(t), 100 - 15 * np.sin(t)), axis=1)
-    lower = np.stack((100 + 40 * np.cos(t), 100 + 15 * np.sin(t)), axis=1)
-    eye = np.vstack((upper, lower[1:-1]))
-    found = fit.fit(eye, 6, True)
-    assert found.max_px < 0.4
-    assert np.hypot(*(found.points[:, :2] - [140, 100]).T).min() < 0.3
-
-
-def test_pinned_points_lie_where_they_were_put() -> None:
-    outline = blob(400)
-    pins = {2: outline[100], 5: outline[260]}
-    found = fit.fit(outline, 8, True, pinned=pins)
-    assert np.allclose(found.points[2, :2], outline[100])
-    assert np.allclose(found.points[5, :2], outline[260])
-    assert found.mean_px < 0.1
-
-
-def test_resampling_keeps_the_curve() -> None:
-    first = fit.fit(blob(400), 12, True).points
-    again = fit.resample(first, 9, True)
-    mean, worst = bezier.curve_distance(first, again, True)
-    assert len(again) == 9
-    assert mean < 0.05
-    assert worst < 0.3
-
-
-def test_noise_is_averaged_not_followed() -> None:
-    random = np.random.default_rng(1)
-    clean = blob(400)
-    found = fit.fit(clean + random.normal(0, 0.3, clean.shape), 10, True)
-    gaps = bezier.distance_to_polyline(clean, bezier.flatten(found.points, True, 0.01), True)
-    assert gaps.mean() < 0.2
-
-
-@pytest.mark.parametrize(("points", "n"), [(np.zeros((1, 2)), 4), (np.zeros((0, 2)), 4), (np.eye(2), 1)])
-def test_too_little_is_refused(points: Array, n: int) -> None:
-    with pytest.raises(FitError, match="wanted"):
-        fit.fit(points, n, True)
-
-
-def test_a_missed_tolerance_is_refused_with_its_distance() -> None:
-    with pytest.raises(FitError, match="px off"):
-        fit.fit(blob(400), 3, True, tolerance_px=0.01)
-
-
-def test_length_is_that_of_the_outline() -> None:
-    a = np.linspace(0, 2 * np.pi, 300, endpoint=False)
-    found = fit.fit(np.stack((30 * np.cos(a), 30 * np.sin(a)), axis=1), 5, True)
-    assert bezier.length(found.points, True) == pytest.approx(60 * math.pi, rel=1e-3)
+def test_samples_in_one_place_give_a_point_without_tangents() -> None:
+    points = fit_segments(np.full((1, 9, 2), 7.0), closed=False)
+    np.testing.assert_allclose(points, [[7, 7, 0, 0, 0, 0]] * 2, atol=1e-9)

@@ -75,14 +75,6 @@ def test_splines_follow_the_surface(seed: int) -> None:
         assert distance_to_polyline(flat.reshape(-1, 2), line, curve.closed).max() < 0.6, curve.name
 
 
-def test_fit_of_a_cubic_is_the_cubic() -> None:
-    t = np.linspace(0, 1, 25)[:, None]
-    p0, p1, p2, p3 = np.array([[0.0, 0], [10, 0], [20, 0], [30, 0]])  # evenly paced, so chord length is its parameter
-    cubic = (1 - t) ** 3 * p0 + 3 * (1 - t) ** 2 * t * p1 + 3 * (1 - t) * t**2 * p2 + t**3 * p3
-    points = fit_segments(cubic[None], closed=False)
-    np.testing.assert_allclose(points, [[0, 0, 0, 0, 10, 0], [30, 0, -10, 0, 0, 0]], atol=1e-9)
-
-
 def test_the_sheet_mirrors_back_and_forth() -> None:
     order = np.array(mirror_permutation(anatomy.sheet()))
     np.testing.assert_array_equal(order[order], np.arange(len(order)))
