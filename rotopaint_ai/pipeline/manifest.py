@@ -21,7 +21,7 @@ from rotopaint_ai.pipeline.clock import STAGES
 from rotopaint_ai.pipeline.export import Exported
 from rotopaint_ai.pipeline.pictures import Gallery, Names
 from rotopaint_ai.pipeline.plan import Plan
-from rotopaint_ai.pipeline.record_store import FrameRecord
+from rotopaint_ai.pipeline.record_store import FrameRecord, hold_spans
 from rotopaint_ai.pipeline.run_state import RunState
 from rotopaint_ai.seams.visibility import STATIONS, flicker
 
@@ -147,17 +147,8 @@ def _frames(plan: Plan, records: Sequence[FrameRecord]) -> dict[str, Any]:
         "failed": {str(record.frame): record.message for record in records if record.status == "failed"},
         "missing": list(plan.missing),
         "lost": [record.frame for record in records if record.status == "lost"],
-        "held": _holds(records),
+        "held": [list(span) for span in hold_spans(records)],
     }
-
-
-def _holds(records: Iterable[FrameRecord]) -> list[list[int]]:
-    """First and last frame of every exposure that stands more than once."""
-    last: dict[int, int] = {}
-    for record in records:
-        if record.hold is not None:
-            last[record.hold] = max(record.frame, last.get(record.hold, record.frame))
-    return [[first, end] for first, end in sorted(last.items())]
 
 
 def _errors(plan: Plan, found: Iterable[FrameRecord]) -> dict[str, Any]:

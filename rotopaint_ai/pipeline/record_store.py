@@ -121,6 +121,15 @@ class FrameRecord:
         )
 
 
+def hold_spans(records: Iterable[FrameRecord]) -> tuple[tuple[int, int], ...]:
+    """First and last frame of every exposure that stands more than once, in ascending order."""
+    last: dict[int, int] = {}
+    for record in records:
+        if record.hold is not None:
+            last[record.hold] = max(record.frame, last.get(record.hold, record.frame))
+    return tuple(sorted(last.items()))
+
+
 def stamp(path: Path) -> tuple[int, int] | None:
     """Size in bytes and time in nanoseconds of a file; None where there is none."""
     try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,7 +19,7 @@ from rotopaint_ai.jobs import Event, RunJob, Sink, warning
 from rotopaint_ai.pipeline.finalise import build_document
 from rotopaint_ai.pipeline.overrides import Overrides, overrides_of
 from rotopaint_ai.pipeline.plan import Plan
-from rotopaint_ai.pipeline.record_store import FrameRecord
+from rotopaint_ai.pipeline.record_store import FrameRecord, hold_spans
 from rotopaint_ai.pipeline.run_state import RunState
 from rotopaint_ai.pipeline.teach import Taught, read_shot, teach
 from rotopaint_ai.project import Project, State, run_record
@@ -184,20 +184,12 @@ def _run_record(plan: Plan, state: RunState) -> RunRecord:
         errors={record.frame: dict(record.errors) for record in records if record.errors},
         lost=frozenset(record.frame for record in records if record.status == "lost"),
         failed={record.frame: record.message or "" for record in records if record.status == "failed"},
-        held=_holds(records),
+        held=hold_spans(records),
         seam={record.frame: (record.seam_before, record.seam_after) for record in records},
         agreement=agreement,
         limit=DOUBTFUL if agreement else 0.0,
         device=plan.models.device_note,
     )
-
-
-def _holds(records: Iterable[FrameRecord]) -> tuple[tuple[int, int], ...]:
-    spans: dict[int, int] = {}
-    for record in records:
-        if record.hold is not None:
-            spans[record.hold] = record.frame
-    return tuple(spans.items())
 
 
 def _digest(path: Path) -> str | None:

@@ -8,7 +8,7 @@ import tracemalloc
 import pytest
 
 from rotopaint_ai.pipeline.finalise import PackedKeys, PackedLandmarks
-from rotopaint_ai.pipeline.record_store import FrameRecord, RecordStore, SourceFile
+from rotopaint_ai.pipeline.record_store import FrameRecord, RecordStore, SourceFile, hold_spans
 from rotopaint_ai.shapes.roto import ControlPoint, Key, Landmark, RotoShape
 
 
@@ -47,6 +47,13 @@ def test_what_is_remembered_of_a_finished_frame_is_what_was_said() -> None:
     lost = FrameRecord(7, "failed", message="cannot be read")
     finished[7] = lost
     assert finished[7] == lost
+
+
+def test_spans_of_holds_reach_to_the_last_repeat_in_any_order() -> None:
+    hold_of = {1006: 1005, 1003: 1001, 1001: None, 1002: 1001, 1004: None, 1005: None}
+    records = [FrameRecord(frame, "done", hold=hold) for frame, hold in hold_of.items()]
+    assert hold_spans(records) == ((1001, 1003), (1005, 1006))
+    assert hold_spans([]) == ()
 
 
 def test_a_finished_frame_takes_a_kilobyte_or_two() -> None:
