@@ -47,7 +47,7 @@ from rotopaint_ai.shapes.fit import fit_segments
 from rotopaint_ai.shapes.manual_keys import human_keys, with_keys
 from rotopaint_ai.shapes.propagation_range import propose
 from rotopaint_ai.shapes.refit import Errors, refit, spread
-from rotopaint_ai.shapes.roto import ControlPoint, Key, Points, RotoDocument, RotoShape
+from rotopaint_ai.shapes.roto import ControlPoint, Key, Points, RotoDocument, RotoShape, hold_starts
 
 Array = NDArray[Any]
 Method = Callable[["Shot", RotoDocument], tuple[RotoDocument, Errors]]  # of a document with keys, and expected errors
@@ -305,13 +305,8 @@ def _drawn(said: Points, true: Points, draw: np.random.Generator, hand_px: float
 
 
 def _holds(said: RotoDocument, frames: tuple[int, ...]) -> dict[int, tuple[int, ...]]:
-    rows, groups = said.landmarks.keys, list[list[int]]()
-    for frame in frames:
-        if groups and rows[groups[-1][-1]] == rows[frame]:
-            groups[-1].append(frame)
-        else:
-            groups.append([frame])
-    return {frame: tuple(group) for group in groups for frame in group}
+    starts = hold_starts({frame: said.landmarks.keys[frame] for frame in frames})
+    return {frame: tuple(each for each in frames if starts[each] == starts[frame]) for frame in frames}
 
 
 def _seen(folder: Path, frame: int, line: Array) -> Array:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from rotopaint_ai.shapes.roto import LandmarkKeys
+from rotopaint_ai.shapes.roto import LandmarkKeys, hold_starts
 from rotopaint_ai.similarity import fit_similarity
 
 Complex = NDArray[np.complex128]
@@ -53,7 +53,8 @@ def face_space(landmarks: LandmarkKeys) -> FaceSpace | None:
         return None
     points = np.array([[complex(p.x, p.y) if p else complex("nan") for p in row] for row in rows.values()])
     factor, look = _aligned(points)
-    return FaceSpace(tuple(rows), factor, look / np.sqrt(look.shape[1]), _hold_starts(tuple(rows), points), points)
+    time = np.array(list(hold_starts(rows).values()), dtype=np.float64)
+    return FaceSpace(tuple(rows), factor, look / np.sqrt(look.shape[1]), time, points)
 
 
 def _aligned(points_FL: Complex) -> tuple[Complex, Complex]:
@@ -78,12 +79,3 @@ def _to_mean(points_FL: Complex, seen: NDArray[np.bool_], mean_L: Complex) -> tu
     z, mean = np.where(seen, points_FL, 0), np.broadcast_to(mean_L, points_FL.shape)
     factor, shift = fit_similarity(mean, z, seen)
     return factor, (z - shift[:, None]) / factor[:, None]
-
-
-def _hold_starts(frames: tuple[int, ...], points_FL: Complex) -> Array:
-    """For each frame the first one of its hold: landmarks that repeat exactly."""
-    same = (points_FL[1:] == points_FL[:-1]) | (np.isnan(points_FL[1:]) & np.isnan(points_FL[:-1]))
-    starts = [frames[0]]
-    for frame, is_held in zip(frames[1:], same.all(axis=1)):
-        starts.append(starts[-1] if is_held else frame)
-    return np.array(starts, dtype=np.float64)

@@ -7,10 +7,10 @@ similarity (shift, turn, size) that fits best, as a share of the face's size.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from itertools import pairwise
 
-from rotopaint_ai.shapes.roto import Landmark, RotoDocument
+from rotopaint_ai.shapes.roto import Landmark, RotoDocument, hold_starts
 from rotopaint_ai.similarity import similarity_of
 
 LIKE = 0.06  # of the face's size: beyond this the face is another one (a replacement face, a turn of the head)
@@ -25,12 +25,19 @@ def propose(document: RotoDocument, frame: int, *, corrected: Collection[int] = 
     It ends where the face changes its look, is lost, or the next frame that a person has `corrected` begins.
     """
     rows = document.landmarks.keys
-    frames = sorted(rows) if frame in rows else [frame]
+    starts = hold_starts(rows)
+    if frame not in starts:
+        return frame, frame
+    over = {starts[each] for each in corrected if each in starts}
+
+    def goes_on(here: int, to: int) -> bool:
+        if starts[here] == starts[to]:
+            return True
+        return starts[to] not in over and abs(to - frame) <= FARTHEST and unlikeness(rows[frame], rows[to]) <= LIKE
+
+    frames = list(starts)
     at = frames.index(frame)
-    here, corrected = rows.get(frame, ()), _held_with(corrected, document, frames)
-    first = _walk(frames[at::-1], document, here, corrected)
-    last = _walk(frames[at:], document, here, corrected)
-    return first, last
+    return _walk(frames[at::-1], goes_on), _walk(frames[at:], goes_on)
 
 
 def unlikeness(a: Row, b: Row) -> float:
@@ -47,21 +54,9 @@ def unlikeness(a: Row, b: Row) -> float:
     return math.sqrt(sum(abs(factor * q + shift - p) ** 2 for q, p in points) / size)
 
 
-def _walk(frames: Sequence[int], document: RotoDocument, here: Row, corrected: Collection[int]) -> int:
-    end = frames[0]
-    for frame in frames[1:]:
-        row = document.landmarks.keys[frame]
-        is_held = row == document.landmarks.keys[end]
-        if not is_held and (frame in corrected or abs(frame - frames[0]) > FARTHEST or unlikeness(here, row) > LIKE):
-            break
-        end = frame
-    return end
-
-
-def _held_with(corrected: Collection[int], document: RotoDocument, frames: Sequence[int]) -> set[int]:
-    """Corrected frames, and those that repeat them."""
-    rows, found = document.landmarks.keys, set(corrected)
-    for one, other in (*pairwise(frames), *pairwise(frames[::-1])):
-        if one in found and rows.get(one) == rows.get(other):
-            found.add(other)
-    return found
+def _walk(frames: Sequence[int], goes_on: Callable[[int, int], bool]) -> int:
+    """The last of the frames that is reached from the first."""
+    for here, to in pairwise(frames):
+        if not goes_on(here, to):
+            return here
+    return frames[-1]

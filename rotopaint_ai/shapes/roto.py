@@ -9,8 +9,9 @@ Convention: plate space, pixels, x right, y down, origin at the outer corner of 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Literal, NamedTuple
 
 Role = Literal["seam", "matte"]
@@ -117,6 +118,23 @@ class LandmarkKeys:
     names: tuple[str, ...] = ()
     keys: Mapping[int, tuple[Landmark | None, ...]] = field(default_factory=dict)
     hand: Mapping[int, frozenset[str]] = field(default_factory=dict)  # names placed by a person, per frame
+
+
+def hold_starts(rows: Mapping[int, Sequence[Landmark | None]]) -> dict[int, int]:
+    """For each frame in ascending order the first one of its hold: of the neighbours whose landmarks lie exactly alike.
+
+    `rows`: landmarks by frame, in one order of names. What error is expected of them does not matter.
+    """
+    frames = sorted(rows)
+    starts = {frame: frame for frame in frames}
+    for before, frame in pairwise(frames):
+        if _lie_alike(rows[before], rows[frame]):
+            starts[frame] = starts[before]
+    return starts
+
+
+def _lie_alike(a: Sequence[Landmark | None], b: Sequence[Landmark | None]) -> bool:
+    return len(a) == len(b) and all(p == q or (p and q and p[:2] == q[:2]) for p, q in zip(a, b))
 
 
 @dataclass(frozen=True, slots=True)

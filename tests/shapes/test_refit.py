@@ -10,7 +10,16 @@ import pytest
 
 from rotopaint_ai.shapes.propagation_range import propose, unlikeness
 from rotopaint_ai.shapes.refit import refit, spread
-from rotopaint_ai.shapes.roto import ControlPoint, Key, Landmark, LandmarkKeys, Points, RotoDocument, RotoShape
+from rotopaint_ai.shapes.roto import (
+    ControlPoint,
+    Key,
+    Landmark,
+    LandmarkKeys,
+    Points,
+    RotoDocument,
+    RotoShape,
+    hold_starts,
+)
 
 FACE = [(-40, -30), (40, -30), (0, 0), (-25, 40), (25, 40), (0, 60), (-50, 10), (50, 12)]
 SEAM = [(-45, 0, 0, 0, 10, 4), (-5, 3, -10, 0, 10, 0), (40, -2, -12, 3, 0, 0)]
@@ -239,6 +248,20 @@ def test_unlikeness_is_that_of_the_face_not_of_the_head() -> None:
     p, q = np.array([-1, 0, 1]), np.array([-1 - 0.1j, -0.1j, 1 + 0.2j])
     left = abs(q - (p.conj() @ q) / 2 * p)  # with a as the one that is turned
     assert unlikeness(b, a) == pytest.approx(math.sqrt((left**2).sum() / (abs(q) ** 2).sum()))
+
+
+def test_a_hold_is_neighbours_whose_landmarks_lie_exactly_alike() -> None:
+    a, b, hidden = Landmark(1.0, 2.0, 0.5), Landmark(3.0, 4.0), None
+    rows = {
+        1009: (a, b),  # as 1001, but no neighbour
+        1002: (a._replace(expected_error_px=0.0), b),
+        1001: (a, b),
+        1004: (a, hidden),
+        1005: (a, hidden),
+        1007: (a, b._replace(y=4.001)),
+    }
+    assert hold_starts(rows) == {1001: 1001, 1002: 1001, 1004: 1004, 1005: 1004, 1007: 1007, 1009: 1009}
+    assert hold_starts({}) == {}
 
 
 def test_the_proposed_reach_ends_where_the_face_changes_or_a_person_was() -> None:
