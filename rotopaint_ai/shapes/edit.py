@@ -128,7 +128,7 @@ def shift_frames(document: RotoDocument, by: int) -> RotoDocument:
     )
 
 
-# --- control points ---------------------------------------------------------------------------------------------------
+# --- control points and landmarks -------------------------------------------------------------------------------------
 
 
 def move_points(
@@ -184,45 +184,6 @@ def reshape(
     """The document with a shape pushed at a frame, see `edit_transform.pushed`."""
     points = edit_transform.pushed(points_of(shape_of(document, name), frame), centre, offset, radius_px)
     return set_key(document, name, frame, points)
-
-
-# --- one fix for many frames ------------------------------------------------------------------------------------------
-
-
-def reach(shape: RotoShape, frame: int) -> tuple[int, int]:
-    """How far a fix at a frame may spread: to the human keys on either side, or the first and last key, inclusive."""
-    human = [f for f, key in shape.keys.items() if key.source == "human" and f != frame]
-    every = shape.frames or (frame,)
-    before = max((f for f in human if f < frame), default=min(every[0], frame))
-    after = min((f for f in human if f > frame), default=max(every[-1], frame))
-    return before, after
-
-
-def spread(document: RotoDocument, name: str, frame: int, points: Points) -> RotoDocument:
-    """The document with a shape corrected at a frame and the correction carried both ways.
-
-    The change at `frame` becomes a human key. It fades linearly towards the nearest human key on either side, which
-    does not move; where there is none it goes on in full to the last key. Keys on the way become `propagated`.
-    """
-    shape = shape_of(document, name)
-    old = points_of(shape, frame)
-    if len(points) != len(old):
-        raise DocumentError(f"shape '{name}': {len(points)} points for frame {frame}; its keys have {len(old)}")
-    change = [tuple(b - a for a, b in zip(p, q, strict=True)) for p, q in zip(old, points, strict=True)]
-    before, after = reach(shape, frame)
-    changed: dict[int, Key] = {frame: Key(tuple(points), "human", kind_at(shape, frame))}
-    for other, key in shape.keys.items():
-        if other == frame or key.source == "human" or not before <= other <= after:
-            continue
-        end = before if other < frame else after
-        stops = end in shape.keys and shape.keys[end].source == "human"
-        weight = (other - end) / (frame - end) if stops else 1.0
-        moved = tuple(
-            ControlPoint(*(a + weight * d for a, d in zip(p, delta, strict=True)))
-            for p, delta in zip(key.points, change, strict=True)
-        )
-        changed[other] = Key(moved, "propagated", key.interpolation)
-    return put(document, name, keyed(shape, changed))
 
 
 def place_landmark(document: RotoDocument, frame: int, landmark: str, x: float, y: float) -> RotoDocument:

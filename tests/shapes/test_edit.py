@@ -68,18 +68,6 @@ def test_reshape_fades_with_distance() -> None:
     assert points[2] == square(0, 0)[2]
 
 
-def test_spread_fades_to_human_keys_and_goes_on_where_there_is_none() -> None:
-    keys = {f"f{f}": Key(square(f, 0), "human" if f == 4 else "model") for f in range(1, 11)}
-    before = document(**keys)
-    fixed = tuple(p._replace(y=p.y + 3) for p in before.shape("eye").at(8))
-    after = edit.spread(before, "eye", 8, fixed).shape("eye")
-    lifts = [after.keys[f].points[0].y for f in range(1, 11)]
-    assert lifts == pytest.approx([0, 0, 0, 0, 0.75, 1.5, 2.25, 3, 3, 3])
-    assert after.keys[4] == before.shape("eye").keys[4]
-    assert [after.keys[f].source for f in (3, 4, 5, 8, 10)] == ["model", "human", "propagated", "human", "propagated"]
-    assert edit.reach(before.shape("eye"), 8) == (4, 10)
-
-
 def test_shifting_moves_everything_that_has_a_frame() -> None:
     before = document(f1=Key(square(0, 0)))
     before = edit.place_landmark(edit.set_visible(before, "eye", [2, 3], False), 1, "chin", 5.0, 6.0)
