@@ -30,7 +30,7 @@ _SMALLEST_PX = 7.0  # faces with a shorter side are passed over
 
 
 class DetectorBatch(NamedTuple):
-    """Pictures [N, H, W, 3] of 8 bit and what `losses.Target` holds, as arrays."""
+    """Pictures [N, H, W, 3] of 8 bit and what `losses.DetectionTarget` holds, as arrays."""
 
     pictures: Picture
     boxes: Array
