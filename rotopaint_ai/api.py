@@ -75,10 +75,16 @@ class Shot:
         return self.out / "report" / "index.html"
 
     def mattes(self, frame: int) -> dict[str, Matte]:
-        """Each shape's coverage at a frame, 0 to 1, as float32 arrays (height, width) of the plate."""
+        """Each shape's coverage at a frame, 0 to 1, as float32 arrays (height, width) of the plate.
+
+        Raises: UsageError for a frame that is none of the shot's.
+        """
+        from rotopaint_ai.errors import UsageError
         from rotopaint_ai.shapes.rasterise import matte
 
         shapes = self.shapes
+        if not shapes.first_frame <= frame <= shapes.last_frame:
+            raise UsageError(f"frame {frame}: wanted one of {shapes.first_frame}-{shapes.last_frame}")
         width, height = shapes.width, shapes.height
         return {each.name: matte(each, frame, width, height).paste(width, height) for each in shapes.shapes}
 

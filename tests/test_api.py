@@ -62,6 +62,8 @@ def test_what_is_wrong_is_said_as_on_the_command_line(folder: Path, tmp_path: Pa
         rotopaint_ai.Shot.open(tmp_path)
     with pytest.raises(UsageError, match="--export cube: not a format"):
         rotopaint_ai.Shot.open(folder / "shot010").export("cube")
+    with pytest.raises(UsageError, match="frame 5555: wanted one of 1"):
+        rotopaint_ai.Shot.open(folder / "shot010").mattes(5555)
     with pytest.raises(UsageError, match="--threads -1"):
         rotopaint_ai.run("p", out=tmp_path / "o", threads=-1)
     with pytest.raises(AttributeError, match="no attribute 'walk'"):

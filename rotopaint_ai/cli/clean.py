@@ -73,7 +73,7 @@ def execute(arguments: argparse.Namespace) -> int:
     """Do it and return the exit code."""
     split_range(arguments)
     if arguments.shapes is None and arguments.mattes is None and arguments.project is None:
-        raise UsageError("clean: wants SHAPES, --project FILE or --mattes PATTERN, to know where the seams are")
+        raise UsageError("wants SHAPES, --project FILE or --mattes PATTERN, to know where the seams are")
     one_thread_per_frame()
     from rotopaint_ai.plates import open_plate
 

@@ -46,7 +46,7 @@ def execute(arguments: argparse.Namespace) -> int:
     if arguments.source is None or arguments.target is None:
         if arguments.scripts is not None and arguments.source is None:
             return 0
-        raise UsageError("convert: give IN and OUT; 'rotopaint convert --help' lists the formats")
+        raise UsageError("give IN and OUT; 'rotopaint convert --help' lists the formats")
     done = convert(
         arguments.source,
         arguments.target,

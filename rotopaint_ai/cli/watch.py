@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any, TextIO
 
+from rotopaint_ai.frames import n_frames
 from rotopaint_ai.jobs import Cancel, Event, Sink
 
 TERSE_INTERVAL_S = 10.0
@@ -128,7 +129,7 @@ def _started_text(facts: Any) -> str:
             f"{facts['stage']}: {facts['samples']} samples, {facts['held_out']} held out, starts from {facts['init']}"
         )
     done = f", {facts['done']} done before" if facts["done"] else ""
-    line = f"{_shot(facts)}{facts['name']}: {facts['total']} frames{done}"
+    line = f"{_shot(facts)}{facts['name']}: {n_frames(facts['total'])}{done}"
     return f"{line}, pack {facts['pack']}, {facts['device']}" if "pack" in facts else line
 
 

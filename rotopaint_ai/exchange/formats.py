@@ -384,7 +384,7 @@ def convert(
     touched by a conversion that fails while reading.
     """
     if (width is None) != (height is None) or min(width or 1, height or 1) <= 0:
-        raise UsageError("convert: give --width and --height together, both above 0")
+        raise UsageError("give --width and --height together, both above 0")
     if not all(value is None or 0 < value < 1e4 for value in (pixel_aspect, fps)):
         raise UsageError("convert: --pixel-aspect and --fps must be above 0")
     format_of(target)

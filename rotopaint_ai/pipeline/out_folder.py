@@ -255,6 +255,8 @@ def _read(path: Path) -> dict[str, Any] | None:
             return dict(content)
     except FileNotFoundError:
         return _read_old(path.with_name("job.json"))
+    except NotADirectoryError:
+        raise UsageError(f"{path.parent.parent}: is a file, or lies in one; wanted a folder") from None
     except (OSError, ValueError, AttributeError) as error:
         raise UsageError(f"{path}: cannot be read ({error}); remove it, and add --overwrite") from error
     raise UsageError(f"{path}: is of another kind; remove it, and add --overwrite")

@@ -27,7 +27,7 @@ from rotopaint_ai.pipeline.plan import Plan, make_plan
 from rotopaint_ai.pipeline.process_frame import FrameProcessor, Settled, changed_plates
 from rotopaint_ai.pipeline.record_store import FrameRecord
 from rotopaint_ai.pipeline.run_state import RunState, open_state
-from rotopaint_ai.pipeline.save_to_project import opened, save_results
+from rotopaint_ai.pipeline.save_to_project import compare_plate, opened, save_results
 from rotopaint_ai.pipeline.second_opinion import second_opinion
 from rotopaint_ai.pipeline.track import FaceTracker
 from rotopaint_ai.plates.colour import to_display
@@ -45,6 +45,8 @@ def run(job: RunJob, sink: Sink, cancel: Cancel) -> Outcome:
     start = time.monotonic()
     plan = make_plan(job)
     with plan.plate, opened(job) as project, claimed(plan.claim()):
+        if job.project is not None and (other := compare_plate(job.project, plan.plate)) is not None:
+            sink(warning(other))
         state, note = open_state(plan.out, plan.fingerprint(), resume=job.resume)
         try:
             outcome = _run(plan, state, note, sink if project is None else project.sink(sink), cancel, start)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from rotopaint_ai import fills
-from rotopaint_ai.errors import LockedError, UsageError
+from rotopaint_ai.errors import LockedError, PlateError, UsageError
 from rotopaint_ai.frames import parse_frames, summarise
 from rotopaint_ai.inference.models import open_models
 from rotopaint_ai.jobs import Event, RunJob, Sink, warning
@@ -22,7 +22,8 @@ from rotopaint_ai.pipeline.plan import Plan
 from rotopaint_ai.pipeline.record_store import FrameRecord, hold_spans
 from rotopaint_ai.pipeline.run_state import RunState
 from rotopaint_ai.pipeline.teach import Taught, read_shot, teach
-from rotopaint_ai.project import Project, State, run_record
+from rotopaint_ai.plates.plate import Plate
+from rotopaint_ai.project import Project, State, files, run_record
 from rotopaint_ai.project.fingerprints import NOTE, PaintFingerprints
 from rotopaint_ai.project.merge_run import asked_frames, drawn_state, merge_run
 from rotopaint_ai.project.owner import HEARTBEAT_S
@@ -31,6 +32,34 @@ from rotopaint_ai.seams.agreement import DOUBTFUL
 from rotopaint_ai.shapes.manual_keys import with_keys
 from rotopaint_ai.shapes.refit import again, corrected_shapes
 from rotopaint_ai.shapes.roto import RotoDocument
+
+
+def compare_plate(project_file: str, plate: Plate) -> str | None:
+    """What a person should know where a project was made on other pictures than a plate's; None where it was not.
+
+    Raises: PlateError where they have another size, ProjectError.
+    """
+    path = Path(project_file)
+    project = Project.open(path, write=False)
+    try:
+        known, remembered = project.note("plate"), files.chosen(project.files(), plate.frames)
+    finally:
+        project.close()
+    if known is None:
+        return None
+    size = (known["width"], known["height"])
+    if (plate.width, plate.height) != size:
+        raise PlateError(
+            f"{plate.name}: is {plate.width} x {plate.height}, {path.name} was made on {known['name']} of "
+            f"{size[0]} x {size[1]}; choose that plate, or another project"
+        )
+    match = files.compare(remembered, {frame: plate.path_of(frame) for frame in remembered})
+    if not match.is_other_plate:
+        return None
+    return (
+        f"{plate.name}: holds other pictures than those that {path.name} was made on (compared frames "
+        f"{summarise(match.other)}); was it rendered anew, or is it another shot?"
+    )
 
 
 class OpenProject:

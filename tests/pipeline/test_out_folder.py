@@ -66,6 +66,12 @@ def test_files_of_somebody_else_are_not_replaced_unless_asked(
     assert not list(out.rglob("*.0001.*"))
 
 
+def test_a_file_is_no_folder_to_write_to(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("mine")
+    with pytest.raises(UsageError, match=r"notes.txt: is a file, or lies in one; wanted a folder"):
+        clean(make_plate(tmp_path / "plates"), tmp_path / "notes.txt")
+
+
 def test_own_files_are_replaced_and_others_stay(tmp_path: Path) -> None:
     plates, out = make_plate(tmp_path / "plates"), tmp_path / "out"
     clean(plates, out)

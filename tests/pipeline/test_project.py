@@ -194,6 +194,20 @@ def test_a_shot_that_nobody_corrected_is_not_run_to_be_taught(
     assert Project.open(tmp_path / "shot.rotopaint", write=False).load().state == before
 
 
+def test_a_project_of_another_plate_is_told_and_one_of_another_size_refused(
+    run_project: Project, plates: str, pack: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run_project.set_files({f: (n, size + 1, 0, "0" * 64) for f, (n, size, _, _) in run_project.files().items()})
+    run_project.close()
+    assert main(words(plates, pack, tmp_path, "--overwrite")) == 0
+    assert "holds other pictures than those that shot.rotopaint was made on" in capsys.readouterr().err
+    project = Project.open(tmp_path / "shot.rotopaint")
+    project.set_note("plate", {**(project.note("plate") or {}), "width": 64})
+    project.close()
+    assert main(words(plates, pack, tmp_path, "--overwrite")) == 2
+    assert "choose that plate, or another project" in capsys.readouterr().err
+
+
 def test_a_project_that_somebody_works_on_is_not_run_over(
     run_project: Project, plates: str, pack: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -86,7 +86,7 @@ def run_content(n_frames: int = 60) -> dict[str, Any]:
             for frame in (1009, 1020, 1031, 1044)
         ],
         "exports": [
-            {"format": "nuke", "path": "shapes.nk", "max_distance_px": 0.0031, "loses": ""},
+            {"format": "nuke", "path": "shapes.nk", "max_distance_px": 0.0031, "n_keys": 417, "loses": ""},
             {"format": "svg", "path": "shapes.svg", "max_distance_px": None, "loses": "timing"},
         ],
     }

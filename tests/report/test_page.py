@@ -61,6 +61,8 @@ def test_page_names_what_needs_attention() -> None:
     assert "plate.1005.exr: the file ends early" in text
     assert "face lost" in text
     assert "0.0031 px" in text
+    assert ">417<" in text
+    assert "built-in" not in text
 
 
 def test_page_escapes_names() -> None:

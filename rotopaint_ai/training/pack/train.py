@@ -119,6 +119,7 @@ def train(
     card = _card(config, data, trained, name or folder.name, licence, command, start, chosen, seams, init)
 
     def put(where: Path, net: LandmarkNet, source: Dataset) -> dict[str, float]:
+        stop.check()
         return write_pack(
             where,
             sheet=data.sheet,
