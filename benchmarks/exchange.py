@@ -16,9 +16,9 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from rotopaint_ai.errors import RotopaintError, UsageError
+from rotopaint_ai.cli.bench import run_alone
+from rotopaint_ai.errors import UsageError
 from rotopaint_ai.exchange import document, formats, nuke, nuke_reader
-from rotopaint_ai.files import write_json
 from rotopaint_ai.shapes.roto import ControlPoint, Key, RotoDocument, RotoShape
 
 
@@ -83,22 +83,5 @@ def _seconds(work: Callable[[], object], rounds: int) -> float:
     return round(median(found), 4)
 
 
-def main(words: list[str]) -> int:
-    """Measure and print; the exit code."""
-    parser = argparse.ArgumentParser(prog="python benchmarks/exchange.py", description=__doc__)
-    add_arguments(parser)
-    parser.add_argument("--json", metavar="FILE", help="write the result to a file")
-    arguments = parser.parse_args(words)
-    try:
-        content = measure(arguments)
-    except RotopaintError as error:
-        print(error, file=sys.stderr)
-        return 2
-    if arguments.json:
-        write_json(Path(arguments.json), content)
-    print(json.dumps(content, indent=1))
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(run_alone(sys.modules[__name__], "python benchmarks/exchange.py", sys.argv[1:]))

@@ -9,19 +9,17 @@ python benchmarks/keys_reduction.py [SHAPES...] [--tolerance 0.5] [--frames 120]
 from __future__ import annotations
 
 import argparse
-import json
 import math
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from rotopaint_ai.errors import RotopaintError, UsageError
+from rotopaint_ai.cli.bench import run_alone
+from rotopaint_ai.errors import UsageError
 from rotopaint_ai.exchange import formats
-from rotopaint_ai.files import write_json
 from rotopaint_ai.shapes import bezier, reduce, samples
 from rotopaint_ai.shapes.bezier import Array
 from rotopaint_ai.shapes.roto import Key, RotoShape
@@ -171,22 +169,5 @@ def _best_line(table: Array) -> float:
     return float(np.ptp(table - (low + high) / 2 * time_T, axis=0).max() / 2)
 
 
-def main(words: list[str]) -> int:
-    """Measure and print; the exit code."""
-    parser = argparse.ArgumentParser(prog="python benchmarks/keys_reduction.py", description=__doc__)
-    add_arguments(parser)
-    parser.add_argument("--json", metavar="FILE", help="write the result to a file")
-    arguments = parser.parse_args(words)
-    try:
-        content = measure(arguments)
-    except RotopaintError as error:
-        print(error, file=sys.stderr)
-        return 2
-    if arguments.json:
-        write_json(Path(arguments.json), content)
-    print(json.dumps(content, indent=1))
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(run_alone(sys.modules[__name__], "python benchmarks/keys_reduction.py", sys.argv[1:]))

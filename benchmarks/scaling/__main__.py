@@ -6,15 +6,13 @@ python -m benchmarks.scaling [--ranks 1,2,4,8] [--links 1gbit,200mbit] [--json F
 from __future__ import annotations
 
 import argparse
-import json
 import sys
-from pathlib import Path
 from typing import Any
 
 from benchmarks.scaling import hosts
 from benchmarks.scaling.measure import Settings, measure_all
-from rotopaint_ai.errors import RotopaintError, UsageError
-from rotopaint_ai.files import write_json
+from rotopaint_ai.cli.bench import run_alone
+from rotopaint_ai.errors import UsageError
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -46,22 +44,5 @@ def measure(arguments: argparse.Namespace) -> dict[str, Any]:
     return measure_all(Settings(*numbers, tuple(dict.fromkeys((1, *ranks))), links))
 
 
-def main(words: list[str]) -> int:
-    """Measure and print; the exit code."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.scaling", description=__doc__)
-    add_arguments(parser)
-    parser.add_argument("--json", metavar="FILE", help="write the result to a file")
-    arguments = parser.parse_args(words)
-    try:
-        content = measure(arguments)
-    except RotopaintError as error:
-        print(error, file=sys.stderr)
-        return 2
-    if arguments.json:
-        write_json(Path(arguments.json), content)
-    print(json.dumps(content, indent=1))
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(run_alone(sys.modules[__name__], "python -m benchmarks.scaling", sys.argv[1:]))

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
+from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol
+
+from rotopaint_ai.errors import RotopaintError
 
 KINDS = {
     "train": "training steps: stock PyTorch against ours, one rank against several",
@@ -32,15 +36,35 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     kinds = parser.add_subparsers(dest="kind", required=True, metavar="{" + ",".join(KINDS) + "}")
     for name, about in KINDS.items():
         kind = kinds.add_parser(name, help=about, description=about.capitalize() + ".", allow_abbrev=False)
-        kind.add_argument("--json", metavar="FILE", help="write the result to a file")
+        _add_json(kind)
         _kind(name).add_arguments(kind)
 
 
 def execute(arguments: argparse.Namespace) -> int:
     """Do it and return the exit code."""
+    return _measure(_kind(arguments.kind), arguments)
+
+
+def run_alone(kind: Kind, prog: str, words: Sequence[str]) -> int:
+    """A measurement that is no part of `rotopaint bench`, as a program of its own; the exit code."""
+    parser = argparse.ArgumentParser(prog=prog, description=kind.__doc__)
+    kind.add_arguments(parser)
+    _add_json(parser)
+    try:
+        return _measure(kind, parser.parse_args(words))
+    except RotopaintError as error:
+        print(error, file=sys.stderr)
+        return 2
+
+
+def _add_json(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--json", metavar="FILE", help="write the result to a file")
+
+
+def _measure(kind: Kind, arguments: argparse.Namespace) -> int:
     from rotopaint_ai.files import write_json
 
-    content = _kind(arguments.kind).measure(arguments)
+    content = kind.measure(arguments)
     if arguments.json:
         write_json(Path(arguments.json), content)
     print(json.dumps(content, indent=1))
