@@ -139,6 +139,31 @@ def conv_blocks(module: nn.Module) -> Iterator[nn.Module]:
             yield from conv_blocks(child)
 
 
+class PyramidNet(nn.Module):
+    """A backbone and the way down its pyramid; a subclass adds what reads them."""
+
+    def __init__(
+        self,
+        *,
+        backbone: str = "dense",
+        widths: Sequence[int] = (16, 32, 64, 96, 128),
+        depths: Sequence[int] = (1, 1, 1, 1),
+        neck: int = 48,
+    ) -> None:
+        """`neck`: channels of the pyramid's top-down path."""
+        super().__init__()
+        self.widths = tuple(widths)
+        self.backbone = BACKBONES[backbone](widths, depths)
+        self.laterals = nn.ModuleList(nn.Conv2d(width, neck, 1) for width in widths[1:])
+        self.smooth = nn.ModuleList(ConvNorm(neck, neck) for _ in widths[1:])
+
+    def read_pyramid(self, crop_NCHW: Tensor) -> tuple[Sequence[Tensor], Tensor]:
+        """The backbone's features at strides 2 to 32 and the pyramid's [N, neck, S / 4, S / 4], of crops that are
+        display-referred 0..1."""
+        features = self.backbone((crop_NCHW - MEAN) / SPREAD)
+        return features, top_down(self.laterals, self.smooth, features[1:])
+
+
 def top_down(laterals: nn.ModuleList, smooth: nn.ModuleList, features: Sequence[Tensor]) -> Tensor:
     """The pyramid's path from the coarsest feature to the finest one, at the finest one's size [N, neck, H, W]."""
     path: Tensor | None = None

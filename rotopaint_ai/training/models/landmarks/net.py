@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from rotopaint_ai.landmarks.detect import AGREE
-from rotopaint_ai.training.models.backbone import BACKBONES, MEAN, SPREAD, ConvNorm, conv_blocks, top_down
+from rotopaint_ai.training.models.backbone import PyramidNet, conv_blocks
 from rotopaint_ai.training.registry import Registry
 
 Build = Callable[[int, Any], "LandmarkNet"]  # of the number of landmarks and the recipe's config
@@ -35,27 +35,12 @@ class LandmarkOutput(NamedTuple):
     corner: Tensor | None = None  # [N, L, 2] top-left corner of the fine windows
 
 
-class LandmarkNet(nn.Module):
+class LandmarkNet(PyramidNet):
     """Crops to landmarks: a pyramid, and a head that a subclass adds.
 
     Parameters that belong to single landmarks have the landmark as their first axis and names that end in
     `_of_landmark`: `pretrained` carries them over from another layout by name.
     """
-
-    def __init__(
-        self,
-        *,
-        backbone: str = "dense",
-        widths: Sequence[int] = (16, 32, 64, 96, 128),
-        depths: Sequence[int] = (1, 1, 1, 1),
-        neck: int = 48,
-    ) -> None:
-        """`neck`: channels of the pyramid's top-down path."""
-        super().__init__()
-        self.widths = tuple(widths)
-        self.backbone = BACKBONES[backbone](widths, depths)
-        self.laterals = nn.ModuleList(nn.Conv2d(width, neck, 1) for width in widths[1:])
-        self.smooth = nn.ModuleList(ConvNorm(neck, neck) for _ in widths[1:])
 
     def blocks(self) -> tuple[nn.Module, ...]:
         """The convolutional blocks, each of which can be computed again from its input."""
@@ -64,8 +49,7 @@ class LandmarkNet(nn.Module):
     def forward(self, crop_NCHW: Tensor, jitter: Tensor | None = None) -> LandmarkOutput:
         """`crop_NCHW`: display-referred 0..1. `jitter`: [N, L, 2] crop px, for a head that refines a first place: so
         much it is off in training, as at run time."""
-        features = self.backbone((crop_NCHW - MEAN) / SPREAD)
-        said = self.locate(features, top_down(self.laterals, self.smooth, features[1:]), jitter)
+        said = self.locate(*self.read_pyramid(crop_NCHW), jitter)
         return LandmarkOutput(*(None if part is None else part.float() for part in said))  # type: ignore[arg-type]
 
     def locate(self, features: Sequence[Tensor], neck: Tensor, jitter: Tensor | None) -> LandmarkOutput:

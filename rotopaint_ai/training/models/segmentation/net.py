@@ -8,14 +8,13 @@ N batch, C channels, S side of the crop.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from rotopaint_ai.training.models.backbone import BACKBONES, MEAN, SPREAD, ConvNorm, top_down
+from rotopaint_ai.training.models.backbone import ConvNorm, PyramidNet
 
 CLASSES = ("seam", "face")
 STRIDE = 2  # of what the network gives; the logits are enlarged to the crop
@@ -65,23 +64,13 @@ class _Step(nn.Module):
         return torch.as_tensor(self.gate(F.relu(shape + self.body(shape)), regular))
 
 
-class GatedNet(nn.Module):
+class GatedNet(PyramidNet):
     """Crops to classes and edges."""
 
-    def __init__(
-        self,
-        *,
-        backbone: str = "dense",
-        widths: Sequence[int] = (16, 32, 64, 96, 128),
-        depths: Sequence[int] = (1, 1, 1, 1),
-        neck: int = 48,
-        shape: int = 16,
-    ) -> None:
-        """`neck`: channels of the regular stream's top-down path; `shape`: of the shape stream."""
-        super().__init__()
-        self.backbone = BACKBONES[backbone](widths, depths)
-        self.laterals = nn.ModuleList(nn.Conv2d(width, neck, 1) for width in widths[1:])
-        self.smooth = nn.ModuleList(ConvNorm(neck, neck) for _ in widths[1:])
+    def __init__(self, *, neck: int = 48, shape: int = 16, **pyramid: Any) -> None:
+        """`shape`: channels of the shape stream. The rest as `PyramidNet` has it."""
+        super().__init__(neck=neck, **pyramid)
+        widths = self.widths
         self.begin = nn.Conv2d(widths[0] + 1, shape, 1)
         self.steps = nn.ModuleList(_Step(shape, width) for width in widths[1:4])
         self.edge = nn.Conv2d(shape, 1, 1)
@@ -94,12 +83,11 @@ class GatedNet(nn.Module):
 
     def forward(self, crop_NCHW: Tensor) -> SegmentationOutput:
         """`crop_NCHW`: display-referred 0..1."""
-        features = self.backbone((crop_NCHW - MEAN) / SPREAD)
+        features, path = self.read_pyramid(crop_NCHW)
         shape = self.begin(torch.cat((features[0], slope(crop_NCHW, features[0])), 1))
         for step, feature in zip(self.steps, features[1:4]):
             shape = step(shape, feature)
         edges = self.edge(shape)
-        path = top_down(self.laterals, self.smooth, features[1:])
         wide = F.interpolate(path, scale_factor=2.0, mode="nearest")
         fused = self.fuse(torch.cat((wide, shape, features[0], torch.sigmoid(edges)), 1))
         return SegmentationOutput(_twice(self.classify(fused)).float(), _twice(edges).float()[:, 0])
