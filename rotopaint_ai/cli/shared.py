@@ -94,9 +94,9 @@ def add_size_arguments(parser: argparse.ArgumentParser) -> None:
 
 def size_given(arguments: argparse.Namespace) -> tuple[int, int] | None:
     """The size on the command line, both sides or neither. Raises UsageError."""
-    sides = (arguments.width, arguments.height)
-    if (sides[0] is None) != (sides[1] is None) or any(side is not None and side <= 0 for side in sides):
-        raise UsageError("give --width and --height together, both above 0")
+    from rotopaint_ai.exchange.formats import check_size
+
+    check_size(arguments.width, arguments.height)
     return None if arguments.width is None else (arguments.width, arguments.height)
 
 

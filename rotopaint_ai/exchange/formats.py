@@ -364,6 +364,12 @@ def proof_of(path: Path | str, meant: RotoDocument) -> Proof:
     return compare(meant, found, loses=kind.loses, names=names, limit_px=kind.limit_px)
 
 
+def check_size(width: int | None, height: int | None) -> None:
+    """Raises UsageError unless both sides of a plate are given and above 0, or neither is."""
+    if (width is None) != (height is None) or any(side is not None and side <= 0 for side in (width, height)):
+        raise UsageError("give --width and --height together, both above 0")
+
+
 def convert(
     source: Path | str,
     target: Path | str,
@@ -383,8 +389,7 @@ def convert(
     `bands` writes strokes as closed outlines of their width. Raises UsageError, DocumentError; the target is not
     touched by a conversion that fails while reading.
     """
-    if (width is None) != (height is None) or min(width or 1, height or 1) <= 0:
-        raise UsageError("give --width and --height together, both above 0")
+    check_size(width, height)
     if not all(value is None or 0 < value < 1e4 for value in (pixel_aspect, fps)):
         raise UsageError("convert: --pixel-aspect and --fps must be above 0")
     format_of(target)
