@@ -43,7 +43,7 @@ class Fill:
 
 _BANKS = "rotopaint_ai.seams.bank_fill"
 FILLS = (
-    Fill("auto", "the engine chooses, and says what it chose", f"{_BANKS}:paint_auto", "model if there"),
+    Fill("auto", "the pack's network, or both banks where it has none", f"{_BANKS}:paint_auto", "model if there"),
     Fill("two-bank", "both banks of skin joined across the seam", f"{_BANKS}:paint_two_bank"),
     Fill(
         "temporal",
@@ -51,7 +51,7 @@ FILLS = (
         f"{_BANKS}:paint_auto",
         "neighbours",
     ),
-    Fill("learned", "a small network, where the banks disagree", f"{_BANKS}:paint_learned", "model"),
+    Fill("learned", "the pack's network, which mends what the banks paint", f"{_BANKS}:paint_learned", "model"),
     Fill("telea", "plain smooth fill, for comparison", "rotopaint_ai.seams.telea:paint_telea"),
 )
 DEFAULT = FILLS[0].name
