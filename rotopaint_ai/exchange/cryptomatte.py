@@ -193,11 +193,6 @@ def _difference(file: Path, document: RotoDocument, frame: int) -> float:
     return max(float(np.abs(found.matte(name) - wanted).max()) for name, wanted in meant.items()) if any(meant) else 0.0
 
 
-def extract(file: Path, name: str, window: tuple[int, int, int, int]) -> Matte:
-    """A shape's matte in a Cryptomatte file, in a window (left, top, width, height) of plate space."""
-    return _Picked(file, window).matte(name)
-
-
 class _Picked:
     """A window of a Cryptomatte file, read once, of which mattes are picked by name."""
 

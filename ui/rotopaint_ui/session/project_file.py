@@ -253,12 +253,6 @@ def _check(plate: PlateFacts, known: Mapping[str, Any], project: Project) -> Non
         )
 
 
-def changed_frames(plate: PlateFacts, project: Project) -> tuple[int, ...]:
-    """Of the frames that the project remembers, those whose file has another content now."""
-    remembered = files.chosen(project.files(), plate.frames)
-    return files.compare(remembered, frame_paths(plate, tuple(remembered))).other
-
-
 def look_at_witnesses(plate: PlateFacts) -> dict[int, files.Facts]:
     """How a few of the plate's files look; reads them whole, so call it off the screen's thread."""
     return files.look(frame_paths(plate, files.witnesses(plate.frames)))
