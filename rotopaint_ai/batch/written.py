@@ -12,8 +12,7 @@ from typing import Any
 
 from rotopaint_ai.batch.tasks import BatchTask
 from rotopaint_ai.pipeline.out_folder import FOLDER
-from rotopaint_ai.pipeline.record_store import read_journal
-from rotopaint_ai.pipeline.run_state import CHUNKS
+from rotopaint_ai.pipeline.record_store import CHUNKS, read_journal
 from rotopaint_ai.pipeline.split import NOTE
 
 COUNTED = ("matte", "clean")

@@ -120,8 +120,8 @@ def _is_as_it_says(arguments: argparse.Namespace) -> bool:
 def _job(arguments: argparse.Namespace, plate: Plate, project: Repaint | None) -> CleanJob:
     from rotopaint_ai.inference.models import open_fill
     from rotopaint_ai.inference.pack import load_pack
-    from rotopaint_ai.pipeline.external_mattes import ExternalMattes
     from rotopaint_ai.pipeline.paint_job import CleanJob
+    from rotopaint_ai.pipeline.painter import ExternalMattes
 
     document = _shapes(arguments, plate, project)
     paints, strokes = _paints(arguments, project, document), _strokes(arguments, project)

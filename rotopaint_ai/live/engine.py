@@ -23,8 +23,8 @@ from rotopaint_ai.live import wire
 from rotopaint_ai.pipeline.paint_settings import Paint, Paints
 from rotopaint_ai.pipeline.painter import Painter
 from rotopaint_ai.pipeline.plan import propose_crop
+from rotopaint_ai.pipeline.render_frame import touched_up
 from rotopaint_ai.pipeline.teach import ShotReading, read_shot, teach
-from rotopaint_ai.pipeline.touched_up import touched_up
 from rotopaint_ai.plates import open_plate
 from rotopaint_ai.plates.colour import to_display
 from rotopaint_ai.plates.plate import Frame, Plate

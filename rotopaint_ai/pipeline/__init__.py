@@ -3,19 +3,18 @@
 The way of a run, in the order in which it is read:
 
     plan            a job checked at the door: plate, pack, frames, crops
-    run             the main job: `run(job, sink, cancel) -> Outcome`
+    run             the main job: `run(job, sink, cancel) -> Outcome`, and the events that it sends
     split           the same in tasks for several processes: track, paint, gather
-    executor        frames read ahead, tracked in order, finished side by side; snapshots between two frames
-    track           the tracker: landmarks cleaned over time, shapes drawn; `snap_seams` moves seams onto their creases
+    executor        frames read ahead, tracked in order, finished side by side; snapshots; the time of each stage
+    track           landmarks cleaned over time, shapes drawn, seams moved onto their creases, mattes checked
     process_frame   one settled frame to files and a record; a hold copies its mattes
-    render_frame    shapes to mattes, fills, clean plate and patch; `touched_up` lays clone strokes over them
+    render_frame    shapes to mattes, fills, clean plate and patch, with clone strokes over them
     overrides       what people have done on the shot, laid over what tracking found
     finalise        after the last frame: document, exports (`export`), `run.json` (`manifest`), report
 
-What a run keeps: `out_folder` (whose the folder is, and its lock), `record_store` (records and journal), `run_state`
-(what `--resume` needs), `pictures` (of the report), `save_to_project` (results into a project file). What it says:
-`events`, `clock`, `second_opinion`.
+What a run keeps: `out_folder` (whose the folder is, and its lock), `record_store` (records, journal and what
+`--resume` needs), `pictures` (of the report), `save_to_project` (results into a project file).
 
-`rotopaint matte` and `clean` take finished shapes: `paint_job` over `painter`, with `paint_settings` and
-`external_mattes`.
+`rotopaint matte` and `clean` take finished shapes or external mattes: `paint_job` over `painter`, with
+`paint_settings`. `teach` carries corrections of seams over to a shot's other poses.
 """

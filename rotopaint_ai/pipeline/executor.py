@@ -18,10 +18,12 @@ import ctypes
 import io
 import pickle
 import sys
+import time
 import zlib
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -30,7 +32,6 @@ from typing import Any, Protocol
 from rotopaint_ai.errors import PlateError
 from rotopaint_ai.files import replacing
 from rotopaint_ai.jobs import Cancel
-from rotopaint_ai.pipeline.clock import Times, timed
 from rotopaint_ai.pipeline.record_store import FrameRecord
 from rotopaint_ai.plates.plate import Frame
 from rotopaint_ai.plates.plate_window import Area
@@ -38,6 +39,8 @@ from rotopaint_ai.plates.plate_window import Area
 Known = Any  # what the tracker says of a frame; the line only carries it
 SettledFrames = Sequence[tuple[int, Known]]
 ROOM = 0.2  # times its height: how much further than the tracker's last reach a frame is read
+Times = MutableMapping[str, float]  # wall time of each stage of a frame in milliseconds
+STAGES = ("decode", "detect", "de-jitter", "shapes", "mattes", "fill", "encode", "measure", "pictures")
 
 
 class Tracker(Protocol):
@@ -297,3 +300,35 @@ def _ask(wanted: Mapping[int, int], *, trim: bool = False) -> None:
                 library.mallopt(what, value)
             if trim:
                 library.malloc_trim(0)
+
+
+@contextmanager
+def timed(times: Times, stage: str) -> Iterator[None]:
+    """Add the time that the block takes to `times[stage]`."""
+    start = time.perf_counter()
+    try:
+        yield
+    finally:
+        times[stage] = times.get(stage, 0.0) + (time.perf_counter() - start) * 1000.0
+
+
+class Eta:
+    """Rate and time to go, from the frames finished since the start of this process."""
+
+    def __init__(self, *, total: int, done: int) -> None:
+        self._start = time.monotonic()
+        self._total = total
+        self._first = done
+        self._done = done
+
+    def step(self) -> dict[str, float | int | None]:
+        """Count one more frame; returns the facts of a progress event."""
+        self._done += 1
+        elapsed = time.monotonic() - self._start
+        per_frame = elapsed / (self._done - self._first)
+        return {
+            "done": self._done,
+            "total": self._total,
+            "eta_s": round(per_frame * (self._total - self._done), 1),
+            "ms_per_frame": round(per_frame * 1000.0, 2),
+        }

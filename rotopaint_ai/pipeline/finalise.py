@@ -16,13 +16,11 @@ from rotopaint_ai.frames import summarise
 from rotopaint_ai.jobs import Event, Sink, warning
 from rotopaint_ai.pipeline.executor import give_back
 from rotopaint_ai.pipeline.export import Exported, write_exports
-from rotopaint_ai.pipeline.manifest import run_manifest
+from rotopaint_ai.pipeline.manifest import run_manifest, warn_of_mattes
 from rotopaint_ai.pipeline.pictures import Gallery, choose_worst, remove_others
 from rotopaint_ai.pipeline.plan import Plan
 from rotopaint_ai.pipeline.process_frame import changed_plates
-from rotopaint_ai.pipeline.record_store import FrameRecord
-from rotopaint_ai.pipeline.run_state import RunState
-from rotopaint_ai.pipeline.second_opinion import disagreement
+from rotopaint_ai.pipeline.record_store import FrameRecord, RunState
 from rotopaint_ai.report.page import write_report
 from rotopaint_ai.shapes.reduce import reduce_document
 from rotopaint_ai.shapes.roto import ControlPoint, Key, Landmark, LandmarkKeys, RotoDocument, RotoShape
@@ -83,7 +81,7 @@ def finalise(plan: Plan, state: RunState, sink: Sink, *, wall_s: float, n_new: i
     for exported in exports:
         if exported.error:
             sink(warning(f"--export {exported.format.lower()}: {exported.error}"))
-    if (doubt := disagreement(content["second_opinion"])) is not None:
+    if (doubt := warn_of_mattes(content["second_opinion"])) is not None:
         sink(warning(doubt))
     sink(_finished(outcome, content))
     return outcome

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from rotopaint_ai.errors import UsageError
 from rotopaint_ai.jobs import RunJob
-from rotopaint_ai.pipeline.clock import Times
+from rotopaint_ai.pipeline.executor import Times
 from rotopaint_ai.pipeline.paint_settings import Paint
 from rotopaint_ai.pipeline.process_frame import FrameProcessor, Settled
 from rotopaint_ai.pipeline.record_store import FrameRecord, PointRow

@@ -12,12 +12,10 @@ from pathlib import Path
 from rotopaint_ai.errors import DocumentError, RotopaintError, UsageError
 from rotopaint_ai.frames import FrameRange, parse_frames, summarise
 from rotopaint_ai.jobs import Cancel, Event, Sink, warning
-from rotopaint_ai.pipeline import external_mattes
-from rotopaint_ai.pipeline.clock import Eta
-from rotopaint_ai.pipeline.external_mattes import ExternalMattes
+from rotopaint_ai.pipeline.executor import Eta
 from rotopaint_ai.pipeline.out_folder import Files, FolderClaim, claimed
 from rotopaint_ai.pipeline.paint_settings import AUTO, Paints
-from rotopaint_ai.pipeline.painter import Painter
+from rotopaint_ai.pipeline.painter import MATTES_NAME, ExternalMattes, Painter
 from rotopaint_ai.pipeline.render_frame import PATCH_FOLDER, Format, draw_mattes, layer_names, write_mattes
 from rotopaint_ai.plates.plate import Plate
 from rotopaint_ai.seams import cleanplate
@@ -168,7 +166,7 @@ def _frames(plate: Plate, job: CleanJob) -> tuple[list[int], list[int], dict[int
         wanted = list(whole) if job.frames is None else parse_frames(job.frames)
     else:
         assert job.mattes is not None
-        whole, name, is_lost = job.mattes.pictures.frames, external_mattes.NAME, False
+        whole, name, is_lost = job.mattes.pictures.frames, MATTES_NAME, False
         wanted, outside = _chosen(whole, job.frames, name)
     missing = [frame for frame in wanted if frame not in there]
     if is_lost or len(missing) == len(wanted):

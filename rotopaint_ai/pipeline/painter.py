@@ -1,4 +1,4 @@
-"""Paints frames of finished shapes, or under lent mattes, one by one and in any order."""
+"""Paints frames of finished shapes, or under external mattes, one by one and in any order."""
 
 from __future__ import annotations
 
@@ -7,34 +7,41 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from threading import Lock
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from rotopaint_ai import fills
-from rotopaint_ai.errors import RotopaintError
-from rotopaint_ai.pipeline import external_mattes
-from rotopaint_ai.pipeline.external_mattes import ExternalMattes
-from rotopaint_ai.pipeline.paint_settings import Paints
+from rotopaint_ai.errors import DocumentError, RotopaintError
+from rotopaint_ai.pipeline.paint_settings import Paint, Paints
 from rotopaint_ai.pipeline.render_frame import (
     SURROUND_PX,
     Filled,
     Format,
+    Part,
     Seams,
     draw_mattes,
     look_at_seams,
     patch_name,
+    touched_up,
     write_filled,
     write_patch,
 )
-from rotopaint_ai.pipeline.touched_up import touched_up
-from rotopaint_ai.plates.plate import Frame, Plate
+from rotopaint_ai.plates.plate import Frame, Plate, open_plate
 from rotopaint_ai.seams import temporal, width
 from rotopaint_ai.seams.learned import FillModel
 from rotopaint_ai.seams.matte import FLATNESS_PX, seam_curves
+from rotopaint_ai.seams.ribbon import Curve
+from rotopaint_ai.seams.skeleton import middle_lines
 from rotopaint_ai.seams.strokes import Strokes
 from rotopaint_ai.seams.temporal import REACH, Still, distinct
 from rotopaint_ai.shapes import bezier
+from rotopaint_ai.shapes.rasterise import Region
 from rotopaint_ai.shapes.roto import RotoShape
+
+Array = npt.NDArray[Any]
+MATTES_NAME = "mattes"
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,9 +102,7 @@ class Painter:
             mattes = draw_mattes(shapes, frame.number, Format.of(self.plate))
             return look_at_seams(frame, mattes, shapes, self.paints)
         curves = tuple(seam_curves(self.shapes, frame.number))
-        return external_mattes.seams_of(
-            frame, self.mattes.at(frame.number), curves, self.paints.every, surround_px=SURROUND_PX
-        )
+        return seams_from_matte(frame, self.mattes.at(frame.number), curves, self.paints.every, surround_px=SURROUND_PX)
 
     def _measured(self, shape: RotoShape, frame: Frame) -> RotoShape:
         """An open seam with the width that its banks show in this frame; others, and where none shows, as they are."""
@@ -187,3 +192,56 @@ class TemporalWindow:
             return self._look(frame)
         except RotopaintError:
             return None
+
+
+@dataclass(frozen=True, slots=True)
+class ExternalMattes:
+    """A sequence of mattes of the plate's size; colour files count by their brightest channel, as codes, not light."""
+
+    pictures: Plate
+
+    @classmethod
+    def open(cls, source: str, plate: Plate) -> ExternalMattes:
+        """Raises: PlateError where there are none; DocumentError where they are of another size than the plate."""
+        pictures = open_plate(source)
+        got, wanted = (pictures.width, pictures.height), (plate.width, plate.height)
+        if got != wanted:
+            raise DocumentError(
+                f"--mattes {Path(source).name}: {got[0]} x {got[1]}, {plate.name} is {wanted[0]} x {wanted[1]}; "
+                "render mattes in the plate's format"
+            )
+        return cls(pictures)
+
+    def at(self, frame: int) -> Region:
+        """The matte of a frame, 0..1, in plate space. Raises: PlateError where the frame is missing or damaged."""
+        read = self.pictures.read(frame, keep_native=False)
+        codes = read.codes.astype(np.float32).max(axis=2)
+        cover = codes / np.float32(read.maximum) if read.maximum else codes
+        return Region(*read.origin, np.clip(np.nan_to_num(cover), 0.0, 1.0))
+
+
+def seams_from_matte(
+    frame: Frame, matte: Region, curves: tuple[Curve, ...], paint: Paint, *, surround_px: int
+) -> Seams | None:
+    """The region of a frame around a matte; curves are in plate space, or are made from the matte where none are.
+
+    None where the matte is empty or lies off the frame.
+    """
+    rows, columns = (np.flatnonzero(matte.coverage.max(axis=axis)) for axis in (1, 0))
+    if not len(rows):
+        return None
+    left, top = matte.x + int(columns[0]) - surround_px, matte.y + int(rows[0]) - surround_px
+    width, height = (int(span[-1] - span[0]) + 1 + 2 * surround_px for span in (columns, rows))
+    rgb, (x, y) = frame.region(left, top, width, height)
+    if rgb.size == 0:
+        return None
+    cover = _cut(matte, x, y, rgb.shape[1], rgb.shape[0])
+    if not cover.any():
+        return None
+    moved = tuple((np.asarray(line) - (x, y), half) for line, half in curves) or tuple(middle_lines(cover > 0))
+    return Seams(x, y, rgb, cover, moved, (Part(cover, moved, paint),))
+
+
+def _cut(matte: Region, x: int, y: int, width: int, height: int) -> Array:
+    whole = replace(matte, x=matte.x - x, y=matte.y - y)
+    return whole.paste(width, height)

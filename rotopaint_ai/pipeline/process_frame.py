@@ -16,7 +16,7 @@ from rotopaint_ai.crops import Crop
 from rotopaint_ai.errors import PlateError, RotopaintError
 from rotopaint_ai.files import replacing
 from rotopaint_ai.jobs import RunJob
-from rotopaint_ai.pipeline.clock import Times, timed
+from rotopaint_ai.pipeline.executor import Times, timed
 from rotopaint_ai.pipeline.out_folder import FOLDER
 from rotopaint_ai.pipeline.paint_settings import Paint, Paints
 from rotopaint_ai.pipeline.pictures import draw_pictures
@@ -28,11 +28,11 @@ from rotopaint_ai.pipeline.render_frame import (
     look_at_seams,
     matte_names,
     patch_name,
+    touched_up,
     write_filled,
     write_mattes,
     write_patch,
 )
-from rotopaint_ai.pipeline.touched_up import touched_up
 from rotopaint_ai.plates.plate import Frame, Plate, fingerprint
 from rotopaint_ai.plates.plate_window import Area
 from rotopaint_ai.seams.learned import FillModel
@@ -142,7 +142,7 @@ class FrameProcessor:
     strokes: Mapping[int, Strokes] = field(default_factory=dict)
     holds: HoldCache = field(default_factory=HoldCache)
     sources: dict[int, SourceFile] = field(default_factory=dict)  # of frames in work
-    agreed: Callable[[Frame, Crop, Region], float | None] | None = None  # the second opinion, asked of new exposures
+    agreed: Callable[[Frame, Crop, Region], float | None] | None = None  # the matte check, made of new exposures
 
     @classmethod
     def of(cls, job: RunJob, plate: Plate, sheet: Sheet, model: FillModel | None) -> FrameProcessor:

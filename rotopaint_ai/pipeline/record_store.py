@@ -1,6 +1,11 @@
-"""Records of frames: what is known of each when the run has finished with it, in memory and in a journal on disk.
+"""Records of frames: what is known of each when the run has finished with it, in memory and on disk.
 
-The journal is a text file of one JSON object per line, each with the checksum of its own text. A process killed at any
+`DIR/.rotopaint/job.json` holds everything that decides a result (plate, crop, pack, settings). A difference in it makes
+the rest worthless, and a warning says so. `frames.journal` holds a record of every finished frame, `frames.snapshot`
+the tracker's memory between two frames. A run that is split over processes keeps `tracked.journal` and
+`tracked.snapshot` for its tracking and `chunks/` for what was painted.
+
+A journal is a text file of one JSON object per line, each with the checksum of its own text. A process killed at any
 moment leaves at most one torn line at the end, which is dropped when the journal is opened again. All that a run
 writes after its last frame (shapes, exchange files, report) is made from the journal. So a resumed run and an unbroken
 one give the same bytes.
@@ -13,6 +18,8 @@ from __future__ import annotations
 import json
 import os
 import pickle
+import re
+import shutil
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
@@ -20,6 +27,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from rotopaint_ai.errors import UsageError
+from rotopaint_ai.files import write_json
+from rotopaint_ai.pipeline.out_folder import FOLDER
 
 SAME_TIME_NS = 2_000_000_000  # some disks keep times of files to two seconds
 NO_LINKS = getattr(os, "O_NOFOLLOW", 0)  # Windows has none
@@ -45,9 +54,8 @@ class FrameRecord:
     `status` lost means that no face was found: mattes are empty and the clean plate is the plate. `landmarks` rows are
     `[x, y, expected_error_px]` or None where occluded, in the order of the sheet. `outputs` maps paths relative to the
     run's folder to sizes in bytes, `written_ns` to the times of the files. `seam_contrast`: by seam, its contrast along
-    it (`seams/visibility.py`)
-    before and, where it was painted, after. `agreement`: of a second opinion with the seam matte, 0 to 1.
-    `is_pictured` says whether the report may want pictures of it.
+    it (`seams/visibility.py`) before and, where it was painted, after. `agreement`: of the pack's seam network with the
+    seam matte, 0 to 1. `is_pictured` says whether the report may want pictures of it.
     `work` tells what of people's work went into the frame; `predicted` and `predicted_landmarks` are what the models
     found where a person's shapes and landmarks stand.
     """
@@ -242,3 +250,118 @@ def _unpacked(packed: bytes) -> FrameRecord:
     values = dict(zip(_NAMES, pickle.loads(zlib.decompress(packed)), strict=True))
     source_row = values.pop("source")
     return FrameRecord(source=None if source_row is None else SourceFile(*source_row), **values)
+
+
+WRITTEN_FOLDERS = (".", FOLDER, "matte", "clean", "report", "report/img")
+_TORN = re.compile(r"^\..*\.[0-9a-f]{8}\.part(\.[^.]*)?$")
+FORMAT = "rotopaint-run-state"
+VERSION = 1
+FRAMES, TRACKED = "frames", "tracked"
+CHUNKS = "chunks"
+
+_WORDS = {
+    "rotopaint": "this is another version or build of the product",
+    "plate": "the plate changed",
+    "frames": "the frame range changed",
+    "crops": "the crop changed",
+    "pack": "the model pack changed",
+    "settings": "the settings changed",
+}
+
+
+@dataclass(slots=True)
+class RunState:
+    """The open state of a run: which frames are finished, and where to write the next ones."""
+
+    folder: Path
+    journal: Journal
+    stage: str = FRAMES
+    finished: RecordStore = field(default_factory=RecordStore)
+
+    def add(self, record: FrameRecord) -> None:
+        """Mark a frame as finished; in memory it stays without its points."""
+        self.journal.append(record)
+        self.finished[record.frame] = record
+
+    def clear(self) -> None:
+        """Forget all frames."""
+        self.journal.close()
+        _forget(self.folder)
+        self.journal = Journal(self.journal_path)
+        self.finished.clear()
+
+    def records(self) -> Iterator[FrameRecord]:
+        """Records of all finished frames with their points, one at a time from disk."""
+        return read_journal(self.journal_path)
+
+    @property
+    def journal_path(self) -> Path:
+        """Where the records are kept."""
+        return self.folder / f"{self.stage}.journal"
+
+    @property
+    def snapshot_path(self) -> Path:
+        """Where the line's memory is kept."""
+        return self.folder / f"{self.stage}.snapshot"
+
+    def close(self) -> None:
+        """Flush and let go of the files."""
+        self.journal.close()
+
+
+def open_state(out: Path, job: Mapping[str, Any], *, resume: bool, stage: str = FRAMES) -> tuple[RunState, str | None]:
+    """The state in a run's folder, and why an earlier one could not be used (None: it was, or there was none).
+
+    `job` maps the words of `_WORDS` to JSON values. Without `resume`, and where the job differs, everything starts
+    from the first frame. The caller has claimed the folder (`out_folder`).
+    """
+    folder = out / FOLDER
+    folder.mkdir(parents=True, exist_ok=True)
+    content = json.loads(json.dumps({"format": FORMAT, "version": VERSION, **job}))
+    note = _difference(folder, content) if resume else None
+    if not resume or note is not None:
+        _forget(folder)
+    _remove_torn(out)
+    path = folder / f"{stage}.journal"
+    journal = Journal(path)
+    finished = RecordStore(read_journal(path))
+    write_json(folder / "job.json", content)
+    return RunState(folder, journal, stage, finished), note
+
+
+def _forget(folder: Path) -> None:
+    for stage in (FRAMES, TRACKED):
+        for path in (folder / f"{stage}.journal", folder / f"{stage}.snapshot"):
+            path.unlink(missing_ok=True)
+    shutil.rmtree(folder / CHUNKS, ignore_errors=True)
+
+
+def _remove_torn(out: Path) -> None:
+    """Remove what a killed process was writing beside its targets."""
+    for folder in WRITTEN_FOLDERS:
+        for path in (out / folder).glob(".*.part*"):
+            if _TORN.match(path.name):
+                path.unlink(missing_ok=True)
+
+
+def _difference(folder: Path, content: Mapping[str, Any]) -> str | None:
+    try:
+        before = json.loads((folder / "job.json").read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return "nothing to go on from here"
+    except (OSError, ValueError):
+        return "the state of the stopped run cannot be read"
+    changed = [name for name in content if before.get(name) != content[name]]
+    if not changed:
+        return None
+    return f"{_WORDS.get(changed[0], 'the state is of another kind')}{_detail(changed[0], before, content)}"
+
+
+def _detail(name: str, before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
+    if name not in ("crops", "frames"):
+        return ""
+    return f" (was {_shown(before.get(name))}, is {_shown(now[name])})"
+
+
+def _shown(value: Any) -> str:
+    return " ".join(map(str, value)) if isinstance(value, list) else str(value)

@@ -11,25 +11,21 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Protocol
+from typing import Any, Protocol
 
 from rotopaint_ai.errors import CancelledError
 from rotopaint_ai.frames import summarise
 from rotopaint_ai.jobs import Cancel, Event, RunJob, Sink, warning
-from rotopaint_ai.pipeline.clock import Eta, Times
-from rotopaint_ai.pipeline.events import frame_event, started
-from rotopaint_ai.pipeline.executor import Executor, Snapshot, load_snapshot, save_snapshot
+from rotopaint_ai.pipeline.executor import Eta, Executor, Snapshot, Times, load_snapshot, save_snapshot
 from rotopaint_ai.pipeline.finalise import Outcome, finalise
 from rotopaint_ai.pipeline.out_folder import claimed
 from rotopaint_ai.pipeline.overrides import OverridingProcessor
 from rotopaint_ai.pipeline.pictures import Gallery
 from rotopaint_ai.pipeline.plan import Plan, make_plan
 from rotopaint_ai.pipeline.process_frame import FrameProcessor, Settled, changed_plates
-from rotopaint_ai.pipeline.record_store import FrameRecord
-from rotopaint_ai.pipeline.run_state import RunState, open_state
+from rotopaint_ai.pipeline.record_store import FrameRecord, RunState, open_state
 from rotopaint_ai.pipeline.save_to_project import compare_plate, opened, save_results
-from rotopaint_ai.pipeline.second_opinion import second_opinion
-from rotopaint_ai.pipeline.track import FaceTracker
+from rotopaint_ai.pipeline.track import FaceTracker, matte_check
 from rotopaint_ai.plates.colour import to_display
 from rotopaint_ai.plates.plate import Frame, Plate
 from rotopaint_ai.plates.plate_window import Area
@@ -60,7 +56,7 @@ def run(job: RunJob, sink: Sink, cancel: Cancel) -> Outcome:
 def _run(plan: Plan, state: RunState, note: str | None, sink: Sink, cancel: Cancel, start: float) -> Outcome:
     processor = FrameProcessor.of(plan.job, plan.plate, plan.pack.sheet, plan.models.fill)
     processor = replace(processor, paints=plan.work.paints, strokes=plan.work.strokes)
-    processor = replace(processor, agreed=second_opinion(plan.models.opine))
+    processor = replace(processor, agreed=matte_check(plan.models.opine))
     if note is not None:
         sink(warning(f"--resume: {note}; starting from the first frame"))
     forget_changed(state, plan.plate, sink)
@@ -147,3 +143,53 @@ def _is_to_be_remade(record: FrameRecord, plan: Plan) -> bool:
         or not record.outputs_stand(plan.out, untouched=True)
         or (record.status == "failed" and record.crop is not None)
     )
+
+
+def started(plan: Plan, *, n_done: int) -> Event:
+    """The plate, the pack and the device, before the first frame."""
+    sheet, plate = plan.pack.sheet, plan.plate
+    facts = {
+        "name": plate.name,
+        "plates": plan.job.plates,
+        "out": str(plan.out),
+        "width": plate.width,
+        "height": plate.height,
+        "pixel_aspect": plate.pixel_aspect,
+        "fps": plate.fps,
+        "first_frame": plan.frames[0],
+        "last_frame": plan.frames[-1],
+        "total": len(plan.frames),
+        "done": n_done,
+        "missing": list(plan.missing),
+        "pack": plan.pack.name,
+        "device": plan.models.device_note,
+        "threads": plan.threads,
+        "landmarks": list(sheet.landmark_names),
+        "shapes": [
+            {"name": s.name, "closed": s.closed, "role": s.role, "feather_px": s.feather_px} for s in sheet.shapes
+        ],
+    }
+    return Event("started", facts)
+
+
+def frame_event(record: FrameRecord) -> Event:
+    """A frame that has gone through, or failed."""
+    if record.status == "failed":
+        return Event("error", {"message": record.message, "frame": record.frame})
+    facts: dict[str, Any] = {
+        "frame": record.frame,
+        "status": record.status,
+        "lost": record.message,
+        "hold": record.hold,
+        "crop": record.crop,
+        "landmarks": record.landmarks,
+        "shapes": record.shapes,
+        "widths": record.widths,
+        "hidden": list(record.hidden),
+        "expected_error_px": record.errors,
+        "seam_before": record.seam_before,
+        "seam_after": record.seam_after,
+        "outputs": list(record.outputs),
+        "ms": record.ms,
+    }
+    return Event("frame", facts)

@@ -19,8 +19,7 @@ from rotopaint_ai.jobs import Event, RunJob, Sink, warning
 from rotopaint_ai.pipeline.finalise import build_document
 from rotopaint_ai.pipeline.overrides import Overrides, overrides_of
 from rotopaint_ai.pipeline.plan import Plan
-from rotopaint_ai.pipeline.record_store import FrameRecord, hold_spans
-from rotopaint_ai.pipeline.run_state import RunState
+from rotopaint_ai.pipeline.record_store import FrameRecord, RunState, hold_spans
 from rotopaint_ai.pipeline.teach import Taught, read_shot, teach
 from rotopaint_ai.plates.plate import Plate
 from rotopaint_ai.project import Project, State, files, run_record

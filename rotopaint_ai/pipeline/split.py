@@ -23,20 +23,17 @@ from rotopaint_ai.inference.models import open_fill, open_opinion
 from rotopaint_ai.inference.pack import Pack, load_pack
 from rotopaint_ai.jobs import Cancel, Event, RunJob, Sink, n_cores, warning
 from rotopaint_ai.locks import locked
-from rotopaint_ai.pipeline.clock import Eta, Times
-from rotopaint_ai.pipeline.events import frame_event, started
-from rotopaint_ai.pipeline.executor import Executor, SettledFrames, Snapshot
+from rotopaint_ai.pipeline.executor import Eta, Executor, SettledFrames, Snapshot, Times
 from rotopaint_ai.pipeline.finalise import Outcome, finalise
 from rotopaint_ai.pipeline.out_folder import FOLDER, claimed
 from rotopaint_ai.pipeline.overrides import Overrides, OverridingProcessor, overrides_for
 from rotopaint_ai.pipeline.paint_job import Painted
 from rotopaint_ai.pipeline.plan import make_plan
 from rotopaint_ai.pipeline.process_frame import FrameProcessor, Settled, tracked
-from rotopaint_ai.pipeline.record_store import FrameRecord, Journal, read_journal
-from rotopaint_ai.pipeline.run import forget_changed, walk
-from rotopaint_ai.pipeline.run_state import CHUNKS, TRACKED, RunState, open_state
+from rotopaint_ai.pipeline.record_store import CHUNKS, TRACKED, FrameRecord, Journal, RunState, open_state, read_journal
+from rotopaint_ai.pipeline.run import forget_changed, frame_event, started, walk
 from rotopaint_ai.pipeline.save_to_project import opened, save_results
-from rotopaint_ai.pipeline.second_opinion import second_opinion
+from rotopaint_ai.pipeline.track import matte_check
 from rotopaint_ai.plates.plate import Frame, Plate, open_plate
 from rotopaint_ai.plates.plate_window import Area
 
@@ -172,7 +169,7 @@ def _paint(
     out = Path(job.out)
     work = overrides_for(job)
     inner = FrameProcessor.of(job, plate, work.sheet(pack.sheet), open_fill(pack) if job.clean else None)
-    inner = replace(inner, paints=work.paints, strokes=work.strokes, agreed=second_opinion(open_opinion(pack)))
+    inner = replace(inner, paints=work.paints, strokes=work.strokes, agreed=matte_check(open_opinion(pack)))
     processor = OverridingProcessor(inner, work)
     known = _tracked(out, wanted)
     finished = _standing(path, out, work)

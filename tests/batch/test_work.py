@@ -33,8 +33,7 @@ from rotopaint_ai.frames import FrameRange
 from rotopaint_ai.inference.pack import write_card
 from rotopaint_ai.jobs import Cancel, Event, RunJob, Sink
 from rotopaint_ai.pipeline import split
-from rotopaint_ai.pipeline.record_store import FrameRecord, Journal
-from rotopaint_ai.pipeline.run_state import CHUNKS, open_state
+from rotopaint_ai.pipeline.record_store import CHUNKS, FrameRecord, Journal, open_state
 
 SHOT = JobShot("sh010", RunJob("a.####.exr", "out", ("auto",)), chunk=2, retries=2)
 TASKS = (

@@ -13,8 +13,8 @@ import pytest
 
 from rotopaint_ai.errors import UsageError
 from rotopaint_ai.jobs import Cancel, RunJob
-from rotopaint_ai.pipeline.external_mattes import ExternalMattes
 from rotopaint_ai.pipeline.paint_job import CleanJob, paint_clean, paint_mattes
+from rotopaint_ai.pipeline.painter import ExternalMattes
 from rotopaint_ai.pipeline.run import run
 from rotopaint_ai.plates import open_plate
 from rotopaint_ai.shapes.roto import ControlPoint, Key, RotoDocument, RotoShape

@@ -14,9 +14,9 @@ import pytest
 from rotopaint_ai.errors import DocumentError, UsageError
 from rotopaint_ai.exchange import document
 from rotopaint_ai.jobs import Cancel, Event
-from rotopaint_ai.pipeline.external_mattes import ExternalMattes
 from rotopaint_ai.pipeline.paint_job import CleanJob, Painted, paint_clean, paint_mattes
 from rotopaint_ai.pipeline.paint_settings import Paint, Paints, read_settings
+from rotopaint_ai.pipeline.painter import ExternalMattes
 from rotopaint_ai.plates import open_plate
 from rotopaint_ai.plates.plate import Plate
 from rotopaint_ai.shapes.roto import ControlPoint, Key, RotoDocument, RotoShape

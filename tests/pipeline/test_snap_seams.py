@@ -12,7 +12,7 @@ import numpy.typing as npt
 from rotopaint_ai.crops import Crop
 from rotopaint_ai.landmarks.track import FrameLandmarks
 from rotopaint_ai.pipeline.executor import Snapshot, load_snapshot, save_snapshot
-from rotopaint_ai.pipeline.snap_seams import SeamPlacer
+from rotopaint_ai.pipeline.track import SeamPlacer
 from rotopaint_ai.shapes.predict import FrameShapes
 from rotopaint_ai.sheet import LandmarkSpec, ShapeSpec, Sheet
 

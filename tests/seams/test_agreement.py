@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from rotopaint_ai.crops import Crop
+from rotopaint_ai.pipeline.manifest import summarise_matte_checks, warn_of_mattes
 from rotopaint_ai.pipeline.record_store import FrameRecord
-from rotopaint_ai.pipeline.second_opinion import disagreement, summary
 from rotopaint_ai.report.charts import opinion
 from rotopaint_ai.seams.agreement import NEAR, agreement, in_crop
 from rotopaint_ai.shapes.rasterise import EMPTY, Region
@@ -63,23 +63,23 @@ def _records(*scores: float | None) -> list[FrameRecord]:
 
 
 def test_frames_where_they_part_are_named() -> None:
-    said = summary(_records(0.9, None, 0.2, 0.3, 0.8))
+    said = summarise_matte_checks(_records(0.9, None, 0.2, 0.3, 0.8))
     assert said["doubtful"] == [1003, 1004]
-    assert disagreement(said) == (
+    assert warn_of_mattes(said) == (
         "matte check: the pack's seam network and the splines part at 1003-1004 (agreement below 50%); look at "
         "those frames first; no matte was changed"
     )
 
 
 def test_nothing_is_told_where_they_agree_or_nobody_was_asked() -> None:
-    assert disagreement(summary(_records(0.9, 0.8))) is None
-    assert summary(_records(None, None)) == {}
-    assert disagreement({}) is None
+    assert warn_of_mattes(summarise_matte_checks(_records(0.9, 0.8))) is None
+    assert summarise_matte_checks(_records(None, None)) == {}
+    assert warn_of_mattes({}) is None
 
 
 def test_the_report_draws_it() -> None:
     run = {
-        "second_opinion": summary(_records(0.9, 0.2)),
+        "second_opinion": summarise_matte_checks(_records(0.9, 0.2)),
         "frames": {"held": [], "failed": {}, "missing": [], "lost": []},
     }
     shown = opinion(run)

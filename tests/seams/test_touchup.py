@@ -9,8 +9,7 @@ import pytest
 
 from rotopaint_ai.errors import UsageError
 from rotopaint_ai.pipeline.paint_settings import Paint
-from rotopaint_ai.pipeline.render_frame import Filled, Part, Seams
-from rotopaint_ai.pipeline.touched_up import touched_up
+from rotopaint_ai.pipeline.render_frame import Filled, Part, Seams, touched_up
 from rotopaint_ai.plates.plate import Frame
 from rotopaint_ai.project import State
 from rotopaint_ai.project.codecs import changes, pack, unpack

@@ -14,7 +14,7 @@ from pytestqt.qtbot import QtBot
 from rotopaint_ai.exchange import document as documents
 from rotopaint_ai.pipeline.overrides import overrides_of
 from rotopaint_ai.pipeline.record_store import FrameRecord
-from rotopaint_ai.pipeline.second_opinion import summary
+from rotopaint_ai.pipeline.track import summary
 from rotopaint_ai.project import run_record
 from rotopaint_ai.project.run_record import RunRecord
 from rotopaint_ai.project.state import Spread, State

@@ -22,7 +22,7 @@ from rotopaint_ai.errors import TrainingError
 from rotopaint_ai.files import write_json, write_text
 from rotopaint_ai.inference.pack import CARD, READS_MIRRORED, write_card
 from rotopaint_ai.jobs import Cancel, Event, Sink, warning
-from rotopaint_ai.pipeline.snap_seams import STILL
+from rotopaint_ai.pipeline.track import STILL
 from rotopaint_ai.plates.colour import DISPLAY
 from rotopaint_ai.sheet import mirrored_order
 from rotopaint_ai.training.data.augment import straight_batch
