@@ -51,3 +51,8 @@ def decompress(packed: Buffer, most: int) -> bytes:
     if len(found) < most and not stream.eof:
         raise ValueError("the stream ends before its check")
     return found
+
+
+def crc32(data: Buffer) -> int:
+    """The CRC-32 of data."""
+    return int((zlib if isal_zlib is None else isal_zlib).crc32(data))

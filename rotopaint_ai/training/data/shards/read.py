@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import mmap
 import re
 import threading
@@ -18,6 +19,7 @@ import numpy.typing as npt
 
 from rotopaint_ai.errors import TrainingError
 from rotopaint_ai.jobs import n_cores
+from rotopaint_ai.plates.deflate import crc32
 from rotopaint_ai.training.data.shards.index import Index, Shard
 from rotopaint_ai.training.data.shards.store import ShardStore
 
@@ -33,6 +35,7 @@ class ShardPictures:
     index: Index
     _places: dict[str, int] = field(init=False)
     _open: dict[int, mmap.mmap] = field(init=False, default_factory=dict)
+    _whole: set[str] = field(init=False, default_factory=set)  # pictures whose bytes have been compared with the index
     _locks: tuple[threading.Lock, ...] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -47,10 +50,15 @@ class ShardPictures:
             raise TrainingError(f"{name}: no shard holds it; pack the data set again") from None
 
     def data(self, name: str) -> memoryview:
-        """The bytes of a picture's file."""
+        """The bytes of a picture's file. Raises TrainingError where they are not those that were packed."""
         number = self.shard_of(name)
-        offset, size = self.index.shards[number].members[name]
-        return memoryview(self._mapped(number))[offset : offset + size]
+        member = self.index.shards[number].members[name]
+        found = memoryview(self._mapped(number))[member.offset : member.offset + member.size]
+        if member.crc32 is not None and name not in self._whole:
+            if crc32(found) != member.crc32:
+                raise _altered(self.store.shard(self.index.shards[number]), f"{name} in it ")
+            self._whole.add(name)
+        return found
 
     def fetch(self, name: str, check: Callable[[], None] = lambda: None) -> None:
         """Have the shard that holds a picture at hand; `check` is called now and then and may raise to stop."""
@@ -100,7 +108,16 @@ def _map(path: Path, shard: Shard) -> mmap.mmap:
         mapped = mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)
     if len(mapped) != shard.n_bytes:
         raise TrainingError(f"{path}: has {len(mapped):,} bytes, the index says {shard.n_bytes:,}; copy it again")
+    is_old = any(member.crc32 is None for member in shard.members.values())
+    if is_old and hashlib.sha256(mapped).hexdigest() != shard.sha256:
+        raise _altered(path)
     return mapped
+
+
+def _altered(path: Path, what: str = "") -> TrainingError:
+    return TrainingError(
+        f"{path}: {what}was altered since it was packed; copy it again, or remove it where a server gives it anew"
+    )
 
 
 _RAW_HEAD = re.compile(

@@ -1,7 +1,8 @@
 """Where shards lie: a folder, or a server (`https://`, `s3://bucket/prefix`) with a cache on the local disk.
 
 What comes from a server is kept only if its size and hash are those of the index. A slow, broken or lying server is
-asked again a few times, with growing pauses, and then named in one line; what has come stays for the next start.
+asked again a few times, with growing pauses, and then named in one line; what has come stays for the next start. An
+answer is bounded in size, and in time by the slowest rate that is waited for.
 """
 
 from __future__ import annotations
@@ -9,6 +10,8 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import queue
+import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -28,7 +31,9 @@ TRIES = 4
 PAUSE_S = 0.5
 TIMEOUT_S = 20.0
 CACHE_BYTES = 50e9
-BLOCK = 1 << 20
+BLOCK = 1 << 16
+MOST_TEXT = 256 << 20  # bytes of an index or of samples.jsonl
+GRACE_S, SLOWEST = 30.0, 16e3  # an answer may take so long, and a second more for so many bytes
 Fetch = Callable[[str], Iterator[bytes]]
 
 
@@ -82,17 +87,19 @@ class Folder:
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """Shards on a server. `fetch` gives an object's bytes by its URL; `pause_s` is the first of the growing pauses."""
+    """Shards on a server. `fetch` gives an object's bytes by its URL; `pause_s` is the first of the growing pauses,
+    `grace_s` how long an answer may take beside the time that its bytes need."""
 
     url: str
     cache: Path
     fetch: Fetch
     limit_bytes: float = CACHE_BYTES
     pause_s: float = PAUSE_S
+    grace_s: float = GRACE_S
 
     def read(self, name: str) -> bytes:
         """A small file of the data set; asked for anew each time, it may have changed."""
-        return bytes(self._persistently(f"{self.url}/{name}", lambda url: b"".join(self.fetch(url))))
+        return bytes(self._persistently(f"{self.url}/{name}", lambda url: b"".join(self._blocks(url, MOST_TEXT))))
 
     def index(self) -> Index:
         """The index; a data set on a server is always in shards."""
@@ -101,6 +108,11 @@ class Server:
     def shard(self, shard: Shard, check: Callable[[], None] = lambda: None) -> Path:
         """The shard in the cache, fetched if it is not there; processes on one machine fetch it once."""
         path = self.cache / f"{shard.sha256[:32]}.tar"
+        if shard.n_bytes > self.limit_bytes:
+            raise TrainingError(
+                f"{self.url}/{FOLDER}/{shard.name}: has {shard.n_bytes:,} bytes, the cache holds "
+                f"{self.limit_bytes:,.0f}; pack the data set in smaller shards"
+            )
         self.cache.mkdir(parents=True, exist_ok=True)
         with _alone(path.with_suffix(".lock")):
             if path.is_file() and path.stat().st_size == shard.n_bytes:
@@ -113,8 +125,7 @@ class Server:
     def _download(self, url: str, shard: Shard, path: Path, check: Callable[[], None]) -> None:
         sha, n_bytes = hashlib.sha256(), 0
         with replacing(path) as beside, beside.open("wb") as stream:
-            for block in self.fetch(url):
-                check()
+            for block in self._blocks(url, shard.n_bytes, check):
                 sha.update(block)
                 n_bytes += len(block)
                 stream.write(block)
@@ -122,6 +133,18 @@ class Server:
                 raise OSError(f"got {n_bytes:,} of {shard.n_bytes:,} bytes")
             if sha.hexdigest() != shard.sha256:
                 raise OSError("the bytes are not those of the index")
+
+    def _blocks(self, url: str, most: int, check: Callable[[], None] = lambda: None) -> Iterator[bytes]:
+        """An answer's bytes. Raises OSError for one that has more than `most` of them, or that comes too slowly."""
+        begin, n_bytes = time.monotonic(), 0
+        for block in _beside(self.fetch(url)):
+            check()
+            n_bytes += len(block)
+            if n_bytes > most:
+                raise OSError(f"sends more than the {most:,} bytes that it may")
+            if time.monotonic() - begin > self.grace_s + n_bytes / SLOWEST:
+                raise OSError(f"sent only {n_bytes:,} bytes in {time.monotonic() - begin:.0f} s")
+            yield block
 
     def _persistently(self, url: str, act: Callable[[str], Any]) -> Any:
         reason: OSError | None = None
@@ -172,7 +195,7 @@ def _fetch_http(url: str) -> Iterator[bytes]:
 
     try:
         with urlopen(url, timeout=TIMEOUT_S) as answer:
-            while block := answer.read(BLOCK):
+            while block := answer.read1(BLOCK):
                 yield block
     except (HTTPException, ValueError) as error:
         raise OSError(f"{type(error).__name__}: {error}") from error
@@ -195,9 +218,50 @@ def _fetch_s3(url: str) -> Iterator[bytes]:
         raise OSError(str(error)) from error
 
 
+def _beside(blocks: Iterator[bytes], tick_s: float = 0.1) -> Iterator[bytes]:
+    """The blocks as another thread gets them, and an empty one now and then while none comes."""
+    got: queue.Queue[bytes | BaseException | None] = queue.Queue(16)
+    is_over = threading.Event()
+    threading.Thread(target=_work, args=(blocks, got, is_over), name="fetch", daemon=True).start()
+    try:
+        while True:
+            try:
+                found = got.get(timeout=tick_s)
+            except queue.Empty:
+                yield b""
+                continue
+            if isinstance(found, BaseException):
+                raise found
+            if found is None:
+                return
+            yield found
+    finally:
+        is_over.set()
+
+
+def _work(blocks: Iterator[bytes], got: queue.Queue[bytes | BaseException | None], is_over: threading.Event) -> None:
+    try:
+        for block in blocks:
+            _put(got, block, is_over)
+            if is_over.is_set():
+                return
+        _put(got, None, is_over)
+    except BaseException as error:
+        _put(got, error, is_over)
+
+
+def _put(
+    got: queue.Queue[bytes | BaseException | None], value: bytes | BaseException | None, is_over: threading.Event
+) -> None:
+    while not is_over.is_set():
+        with contextlib.suppress(queue.Full):
+            got.put(value, timeout=0.5)
+            return
+
+
 @contextlib.contextmanager
 def _alone(path: Path) -> Iterator[None]:
-    with path.open("w") as stream:
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o600), "w") as stream:
         if fcntl is not None:
             fcntl.flock(stream, fcntl.LOCK_EX)
         yield

@@ -16,8 +16,9 @@ import numpy as np
 
 from rotopaint_ai.errors import TrainingError
 from rotopaint_ai.files import replacing, write_text
+from rotopaint_ai.plates.deflate import crc32
 from rotopaint_ai.training.data.dataset import Dataset, Sample, read_dataset
-from rotopaint_ai.training.data.shards.index import FOLDER, INDEX, Index, Shard
+from rotopaint_ai.training.data.shards.index import FOLDER, INDEX, Index, Member, Shard
 from rotopaint_ai.training.data.shards.read import Picture, decode, planes
 
 SHARD_MB = 64  # large enough that a server's delay per file is nothing beside its bytes
@@ -136,7 +137,7 @@ def _write(
     recode: Recoder | None,
     check: Callable[[], None],
 ) -> Shard:
-    members: dict[str, tuple[int, int]] = {}
+    members: dict[str, Member] = {}
     with replacing(path) as beside:
         with tarfile.open(beside, "w", format=tarfile.USTAR_FORMAT) as tar:
             for row in rows:
@@ -162,13 +163,13 @@ def _coded(recode: Recoder, content: bytes, source: Path) -> bytes:
         raise TrainingError(f"{source}: {error}; mine the data set again") from error
 
 
-def _add(tar: tarfile.TarFile, name: str, data: bytes) -> tuple[int, int]:
+def _add(tar: tarfile.TarFile, name: str, data: bytes) -> Member:
     """Add a file, the same bytes on every machine; returns where its content lies."""
     facts = tarfile.TarInfo(name)
     facts.size = len(data)
     tar.addfile(facts, io.BytesIO(data))
     padded = -(-len(data) // tarfile.BLOCKSIZE) * tarfile.BLOCKSIZE
-    return tar.offset - padded, len(data)
+    return Member(tar.offset - padded, len(data), crc32(data))
 
 
 @dataclass(slots=True)

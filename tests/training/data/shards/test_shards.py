@@ -6,7 +6,7 @@ import io
 import json
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Literal
@@ -28,7 +28,7 @@ from rotopaint_ai.training.data.dataset import (
     write_dataset,
     write_picture,
 )
-from rotopaint_ai.training.data.shards.index import INDEX, parse_index
+from rotopaint_ai.training.data.shards.index import INDEX, Shard, parse_index
 from rotopaint_ai.training.data.shards.read import ShardPictures, decode, planes
 from rotopaint_ai.training.data.shards.sampler import Sampler
 from rotopaint_ai.training.data.shards.shard_prefetch import fetching
@@ -110,12 +110,26 @@ def test_a_damaged_shard_is_named(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "shards/000001.tar").write_bytes(b"short")
     with pytest.raises(TrainingError, match=r"000001.tar: has 5 bytes, the index says [\d,]+; copy it again"):
         data.picture(data.groups().index(1))  # type: ignore[union-attr]
-    offset, size = index.shards[2].members[next(iter(index.shards[2].members))]
+    offset, size, _ = index.shards[2].members[next(iter(index.shards[2].members))]
     whole = bytearray((tmp_path / "shards/000002.tar").read_bytes())
-    whole[offset : offset + size] = bytes(size)
+    for at in range(offset + size // 2, offset + size, 20):  # most decoders make some picture of these
+        whole[at] ^= 1
     (tmp_path / "shards/000002.tar").write_bytes(whole)
-    with pytest.raises(TrainingError, match=r"000002.tar: images/.* cannot be read as a picture"):
+    with pytest.raises(TrainingError, match=r"000002.tar: images/.* was altered since it was packed; copy it again"):
         data.picture(data.groups().index(2))  # type: ignore[union-attr]
+
+
+def test_a_shard_whose_index_knows_no_checksums_is_compared_as_a_whole(folder: Path, tmp_path: Path) -> None:
+    index = pack_dataset(folder, tmp_path, shard_mb=0.02)
+    old = json.loads((tmp_path / INDEX).read_text())
+    for row in old["shards"]:
+        row["members"] = {name: place[:2] for name, place in row["members"].items()}
+    (tmp_path / INDEX).write_text(json.dumps(old))
+    np.testing.assert_array_equal(read_dataset(tmp_path).picture(0), read_dataset(folder).picture(0))
+    tar = tmp_path / "shards" / index.shards[0].name
+    tar.write_bytes(tar.read_bytes()[:-1] + b"x")
+    with pytest.raises(TrainingError, match=r"000000.tar: was altered since it was packed"):
+        read_dataset(tmp_path).picture(0)
 
 
 def test_a_clip_is_decoded_in_place_and_is_what_single_pictures_are(packed: Path, tmp_path: Path) -> None:
@@ -151,11 +165,11 @@ def test_raw_pictures_are_the_same_ones_and_need_no_decoding(packed: Path, folde
     np.testing.assert_array_equal(raw.packs[0].clip(names, (60, 40))[3], plain.picture(3))
     assert recode.psnr_db == 99
     tar = tmp_path / "shards/000000.tar"
-    offset, _ = index.shards[0].members[names[0]]
     broken = bytearray(tar.read_bytes())
-    broken[offset + 40] ^= 0xFF  # in the array's header
+    broken[index.shards[0].members[names[0]].offset + 40] ^= 0xFF  # in the array's header
     tar.write_bytes(broken)
-    with pytest.raises(TrainingError, match="cannot be read as a picture; copy the shard again"):
+    assert decode(bytes(broken[index.shards[0].members[names[0]].offset :])) is None
+    with pytest.raises(TrainingError, match="was altered since it was packed"):
         read_dataset(tmp_path).picture(0)
 
 
@@ -169,8 +183,7 @@ def test_planes_keep_brightness_whole_and_colour_at_half_size(folder: Path, pack
     names = [sample.image for sample in coded.samples[:4]]
     pack = coded.packs[0]
     np.testing.assert_array_equal(pack.clip(names, (60, 40))[3], coded.picture(3))
-    _, size = index.shards[0].members[names[0]]
-    assert size == 128 + 60 * 40 * 3 // 2  # numpy's header and the planes
+    assert index.shards[0].members[names[0]].size == 128 + 60 * 40 * 3 // 2  # numpy's header and the planes
     with pytest.raises(TrainingError, match="is 60x40; wanted 40x60"):
         pack.clip(names, (40, 60))
 
@@ -181,7 +194,7 @@ def test_a_tar_is_as_large_as_was_asked_for_whatever_the_coding(
 ) -> None:
     index = pack_dataset(folder, tmp_path, shard_mb=0.03, recode=Recoder(coding))
     for shard in index.shards:
-        assert sum(size for _, size in shard.members.values()) <= 30_000 + 128 * len(shard.members)
+        assert sum(member.size for member in shard.members.values()) <= 30_000 + 128 * len(shard.members)
         assert len(shard.members) <= 30_000 // (most - 128)
 
 
@@ -215,10 +228,82 @@ def test_damaged_planes_are_no_picture() -> None:
 def test_an_index_that_is_none_is_refused_in_one_line(text: str) -> None:
     with pytest.raises(TrainingError, match=r"^here: .*pack the data set again$"):
         parse_index(text, "here")
-    row = {"name": "../x", "bytes": 1, "sha256": "", "members": {}}
-    evil = json.dumps({"format": "rotopaint-shards", "version": 1, "shards": [row]})
-    with pytest.raises(TrainingError, match="leaves the folder"):
-        parse_index(evil, "here")
+
+
+GOOD = {"name": "0.tar", "bytes": 1, "sha256": "0" * 64, "members": {}}
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"name": "../x"}, "no plain name"),
+        ({"name": "..", "bytes": 2}, "no plain name"),
+        ({"sha256": "/home/somebody/notes"}, "wanted 64 hexadecimal digits"),
+        ({"sha256": "0" * 63 + "/"}, "wanted 64 hexadecimal digits"),
+        ({"bytes": 1 << 60}, "wanted 1 to"),
+        ({"bytes": 1e999}, "cannot be read as an index"),
+        ({"bytes": -1}, "wanted 1 to"),
+        ({"members": [3]}, "cannot be read as an index"),
+        ({"members": {"a": []}}, "cannot be read as an index"),
+        ({"members": {"a": [0, 2]}}, "outside its shard"),
+    ],
+)
+def test_an_index_that_points_elsewhere_or_asks_for_too_much_is_refused(wrong: dict[str, object], said: str) -> None:
+    rows = [GOOD, {**GOOD, "name": "1.tar", **wrong}]
+    text = json.dumps({"format": "rotopaint-shards", "version": 1, "shards": rows})
+    with pytest.raises(TrainingError, match=f"^here: .*{said}.*pack the data set again$"):
+        parse_index(text, "here")
+
+
+def test_an_index_without_bottom_or_with_one_name_twice_is_refused() -> None:
+    deep = '{"format": "rotopaint-shards", "version": 1, "shards": ' + "[" * 100_000
+    twice = json.dumps({"format": "rotopaint-shards", "version": 1, "shards": [GOOD, GOOD]})
+    for text in (deep, twice):
+        with pytest.raises(TrainingError, match="cannot be read as an index"):
+            parse_index(text, "here")
+
+
+def _endless(url: str) -> Iterator[bytes]:
+    while True:
+        yield bytes(1 << 20)
+
+
+def _drip(url: str) -> Iterator[bytes]:
+    while True:
+        time.sleep(0.01)
+        yield b"x"
+
+
+def _silent(url: str) -> Iterator[bytes]:
+    time.sleep(3)
+    yield b"late"
+
+
+def test_a_server_without_end_is_cut_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rotopaint_ai.training.data.shards.store.MOST_TEXT", 5 << 20)
+    server = Server("mem://x", tmp_path, _endless, pause_s=0.001)
+    with pytest.raises(TrainingError, match=r"dataset.json: sends more than the 5,242,880 bytes that it may"):
+        server.read("dataset.json")
+    with pytest.raises(TrainingError, match=r"0.tar: sends more than the 1,000 bytes"):
+        server.shard(Shard("0.tar", 1000, "0" * 64, {}))
+    assert [path.suffix for path in tmp_path.iterdir()] == [".lock"]
+
+
+@pytest.mark.parametrize("fetch", [_drip, _silent])
+def test_a_server_that_drips_is_not_waited_for(tmp_path: Path, fetch: Callable[[str], Iterator[bytes]]) -> None:
+    server = Server("mem://x", tmp_path, fetch, pause_s=0.001, grace_s=0.05)
+    with pytest.raises(TrainingError, match=r"0.tar: sent only \d+ bytes in .* s \(4 tries\)"):
+        server.shard(Shard("0.tar", 1000, "0" * 64, {}))
+
+
+def test_a_shard_beyond_the_cache_is_refused_before_anything_is_removed(packed: Path, tmp_path: Path) -> None:
+    server, moody = _server(packed, tmp_path)
+    kept = server.shard(server.index().shards[0])
+    asked = moody.n_asked
+    with pytest.raises(TrainingError, match="pack the data set in smaller shards"):
+        server.shard(Shard("9.tar", 60 << 30, "0" * 64, {}))
+    assert kept.is_file()
+    assert moody.n_asked == asked
 
 
 class Moody:
