@@ -28,7 +28,7 @@ from rotopaint_ai.pipeline.teach import ShotReading, read_shot, teach
 from rotopaint_ai.plates import open_plate
 from rotopaint_ai.plates.colour import to_display
 from rotopaint_ai.plates.plate import Frame, Plate
-from rotopaint_ai.project import Project
+from rotopaint_ai.project import Project, run_record
 from rotopaint_ai.project.codecs import pack as pack_value
 from rotopaint_ai.seams import strokes
 from rotopaint_ai.shapes.refit import Errors, Keys, refit, spread
@@ -239,21 +239,13 @@ def _corrections(request: Mapping[str, Any]) -> tuple[RotoDocument, RotoDocument
     """What the models said of a project's shot, what stands there now, and the run's expected errors."""
     project = Project.open(Path(request["project"]), write=False)
     try:
-        state, run = project.load().state, project.note("run") or {}
+        state, run = project.load().state, project.note("run")
     finally:
         project.close()
     if state.document is None or state.predicted is None:
         raise UsageError("nothing was run on this shot yet; press Run first")
-    return state.predicted, state.document, _errors(run)
-
-
-def _errors(run: Mapping[str, Any]) -> dict[str, dict[int, float]]:
-    """Expected errors by shape and frame, from what a project notes of its last run."""
-    table: dict[str, dict[int, float]] = {}
-    for frame, row in run.get("errors", {}).items():
-        for name, value in row.items():
-            table.setdefault(name, {})[int(frame)] = float(value)
-    return table
+    errors = run_record.from_json(run).errors_by_shape() if run else {}
+    return state.predicted, state.document, errors
 
 
 def _sizes(sheet: Sheet) -> dict[str, int]:

@@ -28,8 +28,9 @@ from rotopaint_ai.project.merge_run import asked_frames, drawn_state, merge_run
 from rotopaint_ai.project.owner import HEARTBEAT_S
 from rotopaint_ai.project.run_record import RunRecord
 from rotopaint_ai.seams.agreement import DOUBTFUL
+from rotopaint_ai.shapes.landmarks_follow import with_landmarks
 from rotopaint_ai.shapes.manual_keys import with_keys
-from rotopaint_ai.shapes.refit import again, corrected_shapes
+from rotopaint_ai.shapes.refit import Errors, again, corrected_shapes
 from rotopaint_ai.shapes.roto import RotoDocument
 
 
@@ -123,22 +124,23 @@ def save_results(open_project: OpenProject, plan: Plan, state: RunState, sink: S
     asked = asked_frames(plan.frames, before.document)
     after = merge_run(before, plan.work.put_back(written), asked, predicted=predicted)
     assert after.document is not None
+    known, record = project.note("run"), _run_record(plan, state)
+    if known is not None and asked is not None:
+        record = record.joined(run_record.from_json(known), frozenset(asked))
+    errors = record.errors_by_shape()
     if before.document is not None and after.predicted is not None:
         frames = frozenset(plan.frames)
-        document = again(after.predicted, after.document, before.document, before.spreads, frames)
+        document = again(after.predicted, after.document, before.document, before.spreads, frames, errors)
         after = replace(after, document=document)
     project.append("run", before, after)
     if plan.job.clean:
         project.set_note(NOTE, {**(project.note(NOTE) or {}), **_painted(plan, state, written)})
-    known, record = project.note("run"), _run_record(plan, state)
-    if known is not None and asked is not None:
-        record = record.joined(run_record.from_json(known), frozenset(asked))
     for name, value in {**_notes(plan), "run": run_record.to_json(record)}.items():
         project.set_note(name, value)
     sources = {record.frame: record.source for record in state.finished.values() if record.source is not None}
     project.set_files({frame: (s.path, s.size, s.mtime_ns, s.fingerprint) for frame, s in sources.items()})
     if plan.job.teach:
-        found = _teach(project, plan)
+        found = _teach(project, plan, errors)
         doubtful = {name: summarise(frames) for name, frames in found.doubtful.items() if frames}
         project.set_note("taught", {"moved": found.n_moved, "doubtful": doubtful})
         sink(warning(_said_of(found.n_moved, doubtful, plan)))
@@ -150,18 +152,22 @@ def _said_of(n_moved: int, doubtful: Mapping[str, str], plan: Plan) -> str:
     return f"taught the shot: {n_moved} keys moved{unsure}; what lies in {plan.out} was drawn before: {painted}"
 
 
-def _teach(project: Project, plan: Plan) -> Taught:
-    """Solve a project's shot from its corrections and the plate, as a step that can be undone. Raises UsageError where
-    nobody has corrected anything, PlateError for frames that cannot be read."""
+def _teach(project: Project, plan: Plan, errors: Errors) -> Taught:
+    """Solve a project's shot from its corrections and the plate, as a step that can be undone.
+
+    Landmarks go with the shapes they sit on. Raises UsageError where nobody has corrected anything, PlateError for
+    frames that cannot be read.
+    """
     state = project.load().state
     assert state.document is not None  # a run was just written
     assert state.predicted is not None
     models = open_models(plan.models.pack, device="cpu", threads=1)
     try:
-        found = teach(read_shot(state.predicted, plan.plate, models), state.predicted, state.document)
+        found = teach(read_shot(state.predicted, plan.plate, models), state.predicted, state.document, errors)
     finally:
         models.close()
-    project.append("teach", state, replace(state, document=with_keys(state.document, found.keys)))
+    document = with_landmarks(state.document, with_keys(state.document, found.keys))
+    project.append("teach", state, replace(state, document=document))
     return found
 
 

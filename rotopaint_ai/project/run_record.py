@@ -43,6 +43,14 @@ class RunRecord:
             return None
         return errors.get(shape) if shape is not None else max(errors.values())
 
+    def errors_by_shape(self) -> dict[str, dict[int, float]]:
+        """Expected errors in pixels by shape and frame."""
+        table: dict[str, dict[int, float]] = {}
+        for frame, row in self.errors.items():
+            for name, error in row.items():
+                table.setdefault(name, {})[frame] = float(error)
+        return table
+
     def error_left(
         self, frame: int, keyed: Mapping[str, frozenset[int]], among: Collection[str] | None = None
     ) -> float | None:

@@ -25,6 +25,7 @@ import numpy as np
 
 from rotopaint_ai.shapes import pose_kernel, samples
 from rotopaint_ai.shapes.facespace import Array, Complex, FaceSpace, Rows, face_space
+from rotopaint_ai.shapes.landmarks_follow import with_landmarks
 from rotopaint_ai.shapes.manual_keys import Carried, corrected_frames, to_carry_on, with_keys, within
 from rotopaint_ai.shapes.roto import ControlPoint, Key, RotoDocument, RotoShape
 
@@ -58,9 +59,9 @@ _STILL_PX = 0.01  # a key that would move by less stays the model's
 def refit(predicted: RotoDocument, document: RotoDocument, errors: Errors | None = None) -> Keys:
     """New keys of all frames that no person has keyed, by shape: the prediction, corrected by what people did.
 
-    `errors` are the expected errors of the run; without them those of the landmarks stand for all shapes. A key that
-    nothing moves is the model's own. Shapes without a correction, or whose spline is not the model's any more, are
-    left out.
+    `errors` are the expected errors of the run, 0 at human keys; without them those of the landmarks stand for all
+    shapes. A key that nothing moves is the model's own. Shapes without a correction, or whose spline is not the model's
+    any more, are left out.
     """
     space = face_space(predicted.landmarks)
     if space is None:
@@ -100,15 +101,19 @@ def again(
     before: RotoDocument,
     spreads: Sequence[Carried],
     frames: Collection[int],
+    errors: Errors | None = None,
 ) -> RotoDocument:
-    """A new run's document with the corrections carried on as they were in the one before it; only `frames` change."""
+    """A new run's document with the corrections carried on as they were in the one before it; only `frames` change.
+
+    Landmarks go with the shapes they sit on. `errors`: as in `refit`.
+    """
     for each in to_carry_on(before, spreads, frames):
         keys = (
-            refit(predicted, document)
+            refit(predicted, document, errors)
             if each is None
             else spread(predicted, document, each.frame, each.first, each.last)
         )
-        document = with_keys(document, within(keys, frames))
+        document = with_landmarks(document, with_keys(document, within(keys, frames)))
     return document
 
 
@@ -173,8 +178,9 @@ def _task(space: FaceSpace, base: RotoShape, shape: RotoShape, hand: list[int], 
     first = [frames[int(np.argmax(hold_F == hold))] for hold in range(len(starts))]
     keyed = {int(hold_F[frames.index(frame)]): frame for frame in hand if frame in frames}
     true = dict(zip(keyed, splines_of(shape, list(keyed.values()))))
-    usual = float(np.median(list(errors.values()) or [1.0]))
-    error_H = np.maximum([errors.get(frame, usual) for frame in first], 1e-3)
+    said = {frame: error for frame, error in errors.items() if error > 0}  # 0: a run found a person's key there
+    usual = float(np.median(list(said.values()) or [1.0]))
+    error_H = np.array([said.get(frame, usual) for frame in first])
     return _Task(base, shape, hand, frames, hold_F, space.rows(first), splines_of(base, first), error_H, true)
 
 

@@ -117,6 +117,15 @@ def test_one_key_pulls_nothing_far_away_whatever_the_models_expect_of_themselves
     assert max(left) < 1.5 * max(np.hypot(*off.T))
 
 
+def test_a_key_that_the_last_run_knew_weighs_no_more_for_its_error_of_nothing() -> None:
+    document = shot(wrong=3 + 2j)
+    expected = dict.fromkeys(FRAMES, 1.0)
+    once = refit(document, keyed(document, 1011), {"seam": expected})["seam"]
+    again = refit(document, keyed(document, 1011), {"seam": {**expected, 1011: 0.0}})["seam"]
+    assert again.keys() == once.keys()
+    assert max(apart(again[f].points, f) for f in again) < 2 * max(apart(once[f].points, f) for f in once)
+
+
 def test_frames_of_a_hold_move_as_one() -> None:
     model = shot(wrong=4 + 2j, per_smile=0.25j)
     keys = refit(model, keyed(model, 1005, 1021))["seam"]
