@@ -34,6 +34,7 @@ from typing import Any
 from rotopaint_ai.checked import check
 from rotopaint_ai.errors import PackError
 from rotopaint_ai.files import user_cache, write_json
+from rotopaint_ai.inference.proof import prove
 from rotopaint_ai.inference.session import Signature, Tensor, read_signature
 from rotopaint_ai.sheet import Sheet, load_sheet, mirrored_order
 
@@ -120,16 +121,19 @@ class _CardFields:
     files: dict[str, str]
 
 
-def load_pack(pack: str | Path | None = None) -> Pack:
+def load_pack(pack: str | Path | None = None, *, is_proven: bool = False) -> Pack:
     """Open a pack by folder or name; None is the shipped default.
 
-    Names are looked up in `$ROTOPAINT_MODELS`, the user's cache and the shipped packs, in this order.
+    Names are looked up in `$ROTOPAINT_MODELS`, the user's cache and the shipped packs, in this order. One that this
+    machine has not seen is opened in a process of its own first (`proof`), unless it `is_proven`.
     Raises: PackError when it is not found, incomplete, altered, or its models do not fit its sheet and card.
     """
     folder = find_pack(pack)
     card = _read_card(folder)
     fields = _card_fields(card, folder)
     _check_files(folder, fields.files)
+    if not is_proven and folder.parent not in shipped_places():
+        prove(folder, fields.files)
     sheet = load_sheet(folder / SHEET)
     loaded = Pack(
         folder=folder,
@@ -211,10 +215,11 @@ def installed_packs() -> list[Path]:
 def pack_places() -> list[Path]:
     """Where packs are looked for: `$ROTOPAINT_MODELS`, the user's cache, the shipped packs."""
     named = [Path(item) for item in os.environ.get("ROTOPAINT_MODELS", "").split(os.pathsep) if item]
-    return [*named, user_cache() / "models", *_shipped()]
+    return [*named, user_cache() / "models", *shipped_places()]
 
 
-def _shipped() -> list[Path]:
+def shipped_places() -> list[Path]:
+    """The folders in which the packs of this product lie."""
     spec = importlib.util.find_spec("rotopaint_models")
     installed = [Path(place) for place in (spec.submodule_search_locations or ())] if spec else []
     checkout = Path(__file__).resolve().parents[2] / "models" / "rotopaint_models"
@@ -222,7 +227,7 @@ def _shipped() -> list[Path]:
 
 
 def _default_pack() -> Path:
-    shipped = [card.parent for place in _shipped() for card in sorted(place.glob(f"*/{CARD}"))]
+    shipped = [card.parent for place in shipped_places() for card in sorted(place.glob(f"*/{CARD}"))]
     if not shipped:
         raise PackError("no model pack is installed; name one with --model, or reinstall the product with its models")
     marked = [folder for folder in shipped if _read_card(folder).get("default") is True]

@@ -22,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rotopaint_ai.errors import DeviceError, InferenceError, PackError
+from rotopaint_ai.inference import limits
 
 Array = npt.NDArray[np.float32]
 Shape = tuple[int | str | None, ...]
@@ -71,7 +72,7 @@ class ModelSession:
     provider: str
     note: str
     signature: Signature
-    _run: Callable[[Sequence[str], Mapping[str, Array]], list[Any]] = field(repr=False)
+    _run: Callable[[Sequence[str], Mapping[str, Array], Any], list[Any]] = field(repr=False)
     _times_ms: deque[float] = field(default_factory=lambda: deque(maxlen=_N_TIMED), repr=False)
 
     @property
@@ -84,17 +85,20 @@ class ModelSession:
         self._run = _closed
 
     def run(self, outputs: Sequence[str], inputs: Mapping[str, Array]) -> list[Array]:
-        """Outputs of those names for those inputs (float32). Raises InferenceError."""
+        """Outputs of those names for those inputs (float32). Raises InferenceError, also where `limits` are passed."""
         start = time.perf_counter()
         try:
-            results = self._run(list(outputs), inputs)
+            with limits.limited_call() as options:
+                results = self._run(list(outputs), inputs, options)
         except Exception as error:  # onnxruntime's exceptions have no common root of their own
-            raise InferenceError(f"{self.path.name}: could not run on {self.device} ({error})") from error
+            raise InferenceError(
+                f"{self.path.name}: could not run on {self.device} ({limits.explained(error)})"
+            ) from error
         self._times_ms.append((time.perf_counter() - start) * 1000)
         return [np.asarray(result, dtype=np.float32) for result in results]
 
 
-def _closed(outputs: Sequence[str], inputs: Mapping[str, Array]) -> list[Any]:
+def _closed(outputs: Sequence[str], inputs: Mapping[str, Array], options: Any) -> list[Any]:
     raise RuntimeError("it was closed")
 
 
@@ -187,6 +191,9 @@ def _create(path: Path, name: str, threads: int, spinning: bool, profile: Path |
     options.add_session_config_entry("session.intra_op.allow_spinning", "1" if spinning else "0")
     options.enable_mem_pattern = False  # it is one for each size of input, and strips have many: 10 MB in a run
     options.log_severity_level = 4  # a refused provider is told in our own words
+    if name == "cpu":
+        limits.bound_memory()
+        options.add_session_config_entry(limits.SHARED_ALLOCATOR, "1")
     if profile is not None:
         options.enable_profiling = True
         options.profile_file_prefix = str(profile)

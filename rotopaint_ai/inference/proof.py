@@ -1,0 +1,104 @@
+"""A pack that this machine has not seen is first opened in a process of its own, with an end to its time and memory.
+
+onnxruntime works some of a graph out while it opens it, and cannot be asked to stop there; a file that is made for it
+may also end the process. What has opened once is remembered by the hashes of its models. Packs that ship with the
+product are known.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from rotopaint_ai.errors import PackError, RotopaintError
+from rotopaint_ai.files import user_cache
+from rotopaint_ai.inference import limits
+
+LIMIT_S = 120.0  # for a pack to open; the shipped one takes half a second
+_REFUSED = 2
+
+_known: set[str] = set()
+
+
+def prove(folder: Path, files: Mapping[str, str]) -> None:
+    """Open a pack's models in another process, unless that has gone well before; `files` are the hashes of its card.
+
+    Raises: PackError.
+    """
+    digest = _digest(files)
+    if digest in _known:
+        return
+    mark = user_cache() / "proven" / digest
+    if not mark.is_file():
+        _try(folder)
+        with contextlib.suppress(OSError):  # a machine that remembers nothing proves again
+            mark.parent.mkdir(parents=True, exist_ok=True)
+            mark.touch()
+    _known.add(digest)
+
+
+def _digest(files: Mapping[str, str]) -> str:
+    import onnxruntime
+
+    facts = [onnxruntime.__version__, sorted(files.items())]
+    return hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:32]
+
+
+def _try(folder: Path) -> None:
+    words = [sys.executable, "-m", __name__, str(folder)]
+    try:
+        done = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=LIMIT_S)
+    except subprocess.TimeoutExpired:
+        raise PackError(
+            f"{folder}: its models have not opened within {LIMIT_S:.0f} s; export the pack again, or use another"
+        ) from None
+    if done.returncode == 0:
+        return
+    lines = done.stderr.strip().splitlines()
+    if done.returncode == _REFUSED and lines:
+        raise PackError(lines[-1])
+    raise PackError(
+        f"{folder}: its models cannot be opened ({_end(done.returncode)}, with at most {limits.MOST_BYTES >> 30} GB); "
+        "export the pack again, or use another"
+    )
+
+
+def _end(code: int) -> str:
+    """How a process ended, in words."""
+    if code < 0 and -code in set(signal.Signals):
+        return f"the process that tried ended by {signal.Signals(-code).name}"
+    return f"the process that tried ended with {code}"
+
+
+def main(folder: str) -> int:
+    """What the other process does: open every model of the pack in a folder and run it once."""
+    from rotopaint_ai.inference.models import open_detector, open_models
+    from rotopaint_ai.inference.pack import load_pack
+
+    _bound_memory()
+    try:
+        pack = load_pack(folder, is_proven=True)
+        open_models(pack, device="cpu", threads=1)
+        open_detector(pack)
+    except RotopaintError as error:
+        print(error, file=sys.stderr)
+        return _REFUSED
+    return 0
+
+
+def _bound_memory() -> None:
+    with contextlib.suppress(ImportError, OSError, ValueError):  # not on Windows
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_DATA, (limits.MOST_BYTES, limits.MOST_BYTES))
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))

@@ -1,0 +1,120 @@
+"""A pack made to hang, to ask for all memory or to end the process: refused or stopped in one line."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from rotopaint_ai.errors import InferenceError, PackError
+from rotopaint_ai.inference import limits, proof
+from rotopaint_ai.inference.pack import write_card
+from rotopaint_ai.inference.session import open_session
+
+from .conftest import PackMaker
+
+onnx = pytest.importorskip("onnx")
+EXAMPLE = {"x": np.zeros((1, 1), np.float32)}
+
+
+def _model(path: Path, nodes: list[Any], constants: dict[str, Any]) -> Path:
+    """A model from `x` [1,1] to `y`."""
+    helper, kind = onnx.helper, onnx.TensorProto.FLOAT
+    graph = helper.make_graph(
+        nodes,
+        "made",
+        [helper.make_tensor_value_info("x", kind, [1, 1])],
+        [helper.make_tensor_value_info("y", kind, None)],
+        [onnx.numpy_helper.from_array(np.asarray(value), name) for name, value in constants.items()],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8)
+    path.write_bytes(model.SerializeToString())
+    return path
+
+
+def _endless(path: Path) -> Path:
+    """A loop that goes on while x is not below zero; it never changes x."""
+    helper, tensor = onnx.helper, onnx.TensorProto
+    body = helper.make_graph(
+        [
+            helper.make_node("Identity", ["value"], ["next"]),
+            helper.make_node("ReduceMax", ["value"], ["largest"], keepdims=0),
+            helper.make_node("GreaterOrEqual", ["largest", "zero"], ["more"]),
+        ],
+        "body",
+        [
+            helper.make_tensor_value_info("turn", tensor.INT64, []),
+            helper.make_tensor_value_info("going", tensor.BOOL, []),
+            helper.make_tensor_value_info("value", tensor.FLOAT, None),
+        ],
+        [
+            helper.make_tensor_value_info("more", tensor.BOOL, []),
+            helper.make_tensor_value_info("next", tensor.FLOAT, None),
+        ],
+    )
+    loop = helper.make_node("Loop", ["", "yes", "x"], ["y"], body=body)
+    return _model(path, [loop], {"yes": np.array(True), "zero": np.float32(0)})
+
+
+def _huge(path: Path) -> Path:
+    """Spreads x over 40 GB."""
+    nodes = [
+        onnx.helper.make_node("Expand", ["x", "size"], ["spread"]),
+        onnx.helper.make_node("ReduceSum", ["spread"], ["y"], keepdims=0),
+    ]
+    return _model(path, nodes, {"size": np.array([100_000, 100_000])})
+
+
+def test_a_loop_that_never_ends_is_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "LIMIT_S", 0.2)
+    monkeypatch.setattr(limits, "TICK_S", 0.05)
+    path = _endless(tmp_path / "loop.onnx")
+    session = open_session(path, device="cpu", threads=1, example={"x": np.full((1, 1), -1, np.float32)})
+    with pytest.raises(InferenceError, match=r"^loop.onnx: could not run .*has not answered for 0 s; .* another pack"):
+        session.run(("y",), EXAMPLE)
+    assert session.run(("y",), {"x": np.full((1, 1), -2, np.float32)})[0] == -2  # what ends is let be
+
+
+def test_a_model_that_asks_for_all_memory_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InferenceError, match=r"huge.onnx: .*wants more than 8 GB; use another pack"):
+        open_session(_huge(tmp_path / "huge.onnx"), device="cpu", threads=1, example=EXAMPLE)
+
+
+def test_a_pack_that_never_opens_is_refused_and_one_that_does_is_remembered(
+    make_pack: PackMaker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(proof, "user_cache", lambda: tmp_path / "cache")
+    monkeypatch.setattr(proof, "_known", set())
+    folder = make_pack()
+    files = json.loads((folder / "card.json").read_text(encoding="utf-8"))["files"]
+    monkeypatch.setattr(proof, "LIMIT_S", 0.02)
+    began = time.monotonic()
+    with pytest.raises(PackError, match=r"tiny: its models have not opened within 0 s"):
+        proof.prove(folder, files)
+    assert time.monotonic() - began < 60
+    monkeypatch.setattr(proof, "LIMIT_S", 120)
+    proof.prove(folder, files)
+    monkeypatch.setattr(proof, "_known", set())
+    monkeypatch.setattr(proof, "_try", lambda folder: pytest.fail("it has opened before"))
+    proof.prove(folder, files)
+
+
+def test_what_a_pack_is_refused_for_in_its_own_process_is_said(
+    make_pack: PackMaker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(proof, "user_cache", lambda: tmp_path / "cache")
+    folder = make_pack()
+    (folder / "shapes.onnx").write_bytes(b"no model")
+    files = write_card(folder, json.loads((folder / "card.json").read_text(encoding="utf-8")))["files"]
+    with pytest.raises(PackError, match=r"^\S*shapes.onnx: not an ONNX model that can be loaded"):
+        proof.prove(folder, files)
+    assert not (tmp_path / "cache").exists()
+
+
+def test_how_a_process_ended_is_said_in_words() -> None:
+    assert proof._end(-11) == "the process that tried ended by SIGSEGV"
+    assert proof._end(1) == "the process that tried ended with 1"
