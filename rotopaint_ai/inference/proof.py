@@ -16,12 +16,13 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from rotopaint_ai.errors import PackError, RotopaintError
+from rotopaint_ai.errors import PackError
 from rotopaint_ai.files import user_cache
 from rotopaint_ai.inference import limits
 
 LIMIT_S = 120.0  # for a pack to open; the shipped one takes half a second
-_REFUSED = 2
+REFUSED = 2
+_OPENER = "rotopaint_ai.inference.open_pack"
 
 _known: set[str] = set()
 
@@ -51,7 +52,7 @@ def _digest(files: Mapping[str, str]) -> str:
 
 
 def _try(folder: Path) -> None:
-    words = [sys.executable, "-m", __name__, str(folder)]
+    words = [sys.executable, "-m", _OPENER, str(folder)]
     try:
         done = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=LIMIT_S)
     except subprocess.TimeoutExpired:
@@ -61,7 +62,7 @@ def _try(folder: Path) -> None:
     if done.returncode == 0:
         return
     lines = done.stderr.strip().splitlines()
-    if done.returncode == _REFUSED and lines:
+    if done.returncode == REFUSED and lines:
         raise PackError(lines[-1])
     raise PackError(
         f"{folder}: its models cannot be opened ({_end(done.returncode)}, with at most {limits.MOST_BYTES >> 30} GB); "
@@ -74,31 +75,3 @@ def _end(code: int) -> str:
     if code < 0 and -code in set(signal.Signals):
         return f"the process that tried ended by {signal.Signals(-code).name}"
     return f"the process that tried ended with {code}"
-
-
-def main(folder: str) -> int:
-    """What the other process does: open every model of the pack in a folder and run it once."""
-    from rotopaint_ai.inference.models import open_detector, open_models
-    from rotopaint_ai.inference.pack import load_pack
-
-    _bound_memory()
-    try:
-        pack = load_pack(folder, is_proven=True)
-        open_models(pack, device="cpu", threads=1)
-        open_detector(pack)
-    except RotopaintError as error:
-        print(error, file=sys.stderr)
-        return _REFUSED
-    return 0
-
-
-def _bound_memory() -> None:
-    with contextlib.suppress(ImportError, OSError, ValueError):  # not on Windows
-        import resource
-
-        resource.setrlimit(resource.RLIMIT_DATA, (limits.MOST_BYTES, limits.MOST_BYTES))
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1]))
