@@ -89,7 +89,7 @@ class StandIn:
         seam = question.document.shape("seam").at(question.frame)
         reply({"seam": tuple(p._replace(x=p.x + b.x - a.x, y=p.y + b.y - a.y) for p in seam)})
 
-    def refit(self, state: State, spread: Spread | None, reply: KeysReply) -> None:
+    def spread(self, way: str, state: State, spread: Spread | None, reply: KeysReply) -> None:
         reply(None)
 
 

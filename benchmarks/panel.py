@@ -82,7 +82,7 @@ class StandIn:
         }
         QTimer.singleShot(ENGINE_MS, lambda: reply(shapes))
 
-    def refit(self, state: State, spread: Spread | None, reply: KeysReply) -> None:
+    def spread(self, way: str, state: State, spread: Spread | None, reply: KeysReply) -> None:
         reply(None)
 
 

@@ -31,7 +31,7 @@ from rotopaint_ai.plates.plate import Frame, Plate
 from rotopaint_ai.project import Project, run_record
 from rotopaint_ai.project.codecs import pack as pack_value
 from rotopaint_ai.seams import strokes
-from rotopaint_ai.shapes.refit import Errors, Keys, refit, spread
+from rotopaint_ai.shapes.refit import Errors, Keys, spread_keys
 from rotopaint_ai.shapes.roto import RotoDocument
 from rotopaint_ai.sheet import Sheet
 
@@ -56,7 +56,7 @@ class LiveEngine:
             "pack": self._pack,
             "plate": self._open,
             "drag": self._drag,
-            "refit": self._refit,
+            "spread": self._spread,
             "teach": self._teach,
             "seam": self._seam,
             "crop": self._crop,
@@ -122,13 +122,10 @@ class LiveEngine:
 
     # --- the whole shot
 
-    def _refit(self, request: Mapping[str, Any]) -> Facts:
+    def _spread(self, request: Mapping[str, Any]) -> Facts:
         """New keys of a project's shot: packed one after the other in a block, their places in `keys`."""
         predicted, document, errors = _corrections(request)
-        if request.get("spread") is None:
-            keys = refit(predicted, document, errors)
-        else:
-            keys = spread(predicted, document, *request["spread"])
+        keys = spread_keys(request["way"], predicted, document, request["spread"], errors)
         if not keys:
             raise UsageError("no shape has a human key where the face was found; correct one such frame first")
         return self._packed(keys)

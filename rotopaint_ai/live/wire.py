@@ -8,7 +8,7 @@ reader maps, copies out and removes. The folder lies in memory where the system 
     {"id": 2, "ask": "pack", "model": null}
     {"id": 3, "ask": "plate", "source": "...", "colourspace": null}
     {"id": 4, "ask": "drag", "names": [...], "before": [[x, y], ...], "after": [[x, y], ...]}
-    {"id": 5, "ask": "refit", "project": "...", "spread": [frame, first, last] | null}
+    {"id": 5, "ask": "spread", "way": "...", "project": "...", "spread": [frame, first, last] | null}
     {"id": 5, "ask": "teach", "project": "..."}
     {"id": 6, "ask": "seam", "frame": 1001, "shapes": "<roto.json>", "settings": {...}, "look": [...]}
     {"id": 7, "ask": "crop", "frame": 1001}
@@ -23,7 +23,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-VERSION: Final = 1
+VERSION: Final = 2
 _MEMORY = Path("/dev/shm")
 
 

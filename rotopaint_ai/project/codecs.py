@@ -17,6 +17,7 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any, Final, NamedTuple, get_args
 
+from rotopaint_ai import spreads
 from rotopaint_ai.project.state import CropBox, SeamSettings, Spread, State
 from rotopaint_ai.seams import strokes
 from rotopaint_ai.shapes.roto import (
@@ -100,14 +101,14 @@ def tracks_of(state: State) -> dict[Track, Mapping[int, Any]]:
 
 def state_of(tracks: Tracks) -> State:
     """The state whose tracks these are. Raises KeyError or ValueError where they do not belong together."""
-    spreads = tracks.get(Track("spread"), {})
+    carried = tracks.get(Track("spread"), {})
     return State(
         document=_document_of(tracks, ""),
         crops=dict(tracks.get(Track("crop"), {})),
         predicted=_document_of(tracks, MODEL),
         marks=dict(tracks.get(Track("mark"), {})),
         seams={track.name: values[0] for track, values in tracks.items() if track.kind == "seam" and values},
-        spreads=tuple(spreads[index] for index in sorted(spreads)),
+        spreads=tuple(carried[index] for index in sorted(carried)),
         strokes=dict(tracks.get(Track("stroke"), {})),
         names={track.name: values[0] for track, values in sorted(tracks.items()) if track.kind == "name" and values},
     )
@@ -265,7 +266,8 @@ def _unpack_shape(data: bytes) -> ShapeHead:
 
 def _unpack_spread(data: bytes) -> Spread:
     fields = json.loads(data)
-    return Spread(fields["frame"], fields["first"], fields["last"], frozenset(fields["shapes"]))
+    way = fields.get("way", spreads.RANGE)  # older projects know one way
+    return Spread(fields["frame"], fields["first"], fields["last"], frozenset(fields["shapes"]), way)
 
 
 def _unpack_strokes(data: bytes) -> strokes.Strokes:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, get_args
 
-from rotopaint_ai import fills
+from rotopaint_ai import fills, spreads
 from rotopaint_ai.errors import UsageError
 from rotopaint_ai.exchange.document import MOST_WIDTH_PX
 from rotopaint_ai.seams.strokes import Strokes
@@ -61,12 +61,16 @@ class SeamSettings:
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """A correction made at `frame` and carried from `first` to `last`, both included, in these shapes."""
+    """A correction made at `frame` and carried from `first` to `last`, both included, in these shapes.
+
+    `way`: the name of a row of `spreads.SPREADS`.
+    """
 
     frame: int
     first: int
     last: int
     shapes: frozenset[str] = frozenset()
+    way: str = spreads.RANGE
 
 
 @dataclass(frozen=True, slots=True)

@@ -106,8 +106,10 @@ def _is_settled(key: Key, frame: int, marks: LandmarkKeys) -> bool:
 
 
 class Carried(Protocol):
-    """A correction made at `frame` and carried from `first` to `last`, both included."""
+    """A correction made at `frame` and carried from `first` to `last`, both included, in a way of `spreads.SPREADS`."""
 
+    @property
+    def way(self) -> str: ...
     @property
     def frame(self) -> int: ...
     @property

@@ -23,11 +23,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from rotopaint_ai.errors import UsageError
 from rotopaint_ai.shapes import pose_kernel, samples
 from rotopaint_ai.shapes.facespace import Array, Complex, FaceSpace, Rows, face_space
 from rotopaint_ai.shapes.landmarks_follow import with_landmarks
 from rotopaint_ai.shapes.manual_keys import Carried, corrected_frames, to_carry_on, with_keys, within
 from rotopaint_ai.shapes.roto import ControlPoint, Key, RotoDocument, RotoShape
+from rotopaint_ai.spreads import SHOT, spread_way
 
 Keys = Mapping[str, Mapping[int, Key]]
 
@@ -108,13 +110,31 @@ def again(
     Landmarks go with the shapes they sit on. `errors`: as in `refit`.
     """
     for each in to_carry_on(before, spreads, frames):
-        keys = (
-            refit(predicted, document, errors)
-            if each is None
-            else spread(predicted, document, each.frame, each.first, each.last)
-        )
+        reach = None if each is None else (each.frame, each.first, each.last)
+        keys = spread_keys(SHOT if each is None else each.way, predicted, document, reach, errors)
         document = with_landmarks(document, with_keys(document, within(keys, frames)))
     return document
+
+
+def spread_keys(
+    way: str,
+    predicted: RotoDocument,
+    document: RotoDocument,
+    reach: tuple[int, int, int] | None,
+    errors: Errors | None = None,
+) -> Keys:
+    """New keys by a way of `spreads.SPREADS`; `reach`: the corrected frame, the first and the last one to change.
+
+    Raises UsageError where there is no such way, or where it needs a reach and has none.
+    """
+    found = spread_way(way)
+    if found.needs == "shot":
+        keys: Keys = found.load()(predicted, document, errors)
+    elif reach is None:
+        raise UsageError(f"{found.label}: has no frames to reach; say the corrected frame, the first and the last one")
+    else:
+        keys = found.load()(predicted, document, *reach)
+    return keys
 
 
 # --- parts ------------------------------------------------------------------------------------------------------------

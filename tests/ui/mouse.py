@@ -73,7 +73,7 @@ class Engine:
     def drag(self, question: LandmarkDrag, reply: ShapesReply) -> None:
         self.asked.append((question, reply))
 
-    def refit(self, state: State, spread: Spread | None, reply: KeysReply) -> None:
+    def spread(self, way: str, state: State, spread: Spread | None, reply: KeysReply) -> None:
         raise AssertionError
 
     def answer(self) -> None:

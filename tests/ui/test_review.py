@@ -12,9 +12,9 @@ from PySide6.QtGui import QTextDocument
 from pytestqt.qtbot import QtBot
 
 from rotopaint_ai.exchange import document as documents
+from rotopaint_ai.pipeline.manifest import summarise_matte_checks
 from rotopaint_ai.pipeline.overrides import overrides_of
 from rotopaint_ai.pipeline.record_store import FrameRecord
-from rotopaint_ai.pipeline.track import summary
 from rotopaint_ai.project import run_record
 from rotopaint_ai.project.run_record import RunRecord
 from rotopaint_ai.project.state import Spread, State
@@ -42,7 +42,7 @@ class FakeLive:
     def drag(self, question: LandmarkDrag, reply: ShapesReply) -> None:
         reply({})
 
-    def refit(self, state: State, spread: Spread | None, reply: KeysReply) -> None:
+    def spread(self, way: str, state: State, spread: Spread | None, reply: KeysReply) -> None:
         assert state.document is not None
         self.asked.append(spread)
         moved: dict[int, Key] = {}
@@ -236,7 +236,9 @@ def test_doubts_stand_over_the_bars_in_a_form_of_their_own(qtbot: QtBot, session
 
 
 def test_the_second_opinion_is_read_from_run_json_and_kept(tmp_path: Path) -> None:
-    opinion = summary([FrameRecord(1001, "done", agreement=0.9), FrameRecord(1002, "done", agreement=0.3)])
+    opinion = summarise_matte_checks(
+        [FrameRecord(1001, "done", agreement=0.9), FrameRecord(1002, "done", agreement=0.3)]
+    )
     path = tmp_path / "run.json"
     path.write_text(json.dumps({**run_json(), "second_opinion": opinion}))
     run = run_record.read(path)

@@ -33,8 +33,8 @@ from rotopaint_ui.session.corrections import KeysReply, LandmarkDrag, ShapesRepl
 Facts = Mapping[str, Any]
 Take = Callable[[Facts | None], None]
 
-ORDER = ("hello", "pack", "plate", "drag", "seam", "crop", "refit")  # what is answered first
-PATIENCE_MS = {"drag": 10_000, "refit": 120_000, "seam": 60_000}
+ORDER = ("hello", "pack", "plate", "drag", "seam", "crop", "spread")  # what is answered first
+PATIENCE_MS = {"drag": 10_000, "spread": 120_000, "seam": 60_000}
 USUAL_PATIENCE_MS = 60_000
 MAX_RESTARTS = 3  # without an answer in between
 NEIGHBOURS = 12  # frames on either side that temporal paint may ask: two other exposures, held for as much as four
@@ -152,8 +152,8 @@ class LiveClient(QObject):
 
         self._ask(facts, take)
 
-    def refit(self, state: State, spread: Spread | None, reply: KeysReply) -> None:
-        """New keys: of the spread's range, or of the whole shot where there is none."""
+    def spread(self, way: str, state: State, spread: Spread | None, reply: KeysReply) -> None:
+        """New keys by a way of `spreads.SPREADS`: of the spread's range, or of the whole shot where there is none."""
         try:
             path, is_ours = self._state_on_disk(state)
         except (RotopaintError, OSError) as error:
@@ -167,7 +167,7 @@ class LiveClient(QObject):
                 path.unlink(missing_ok=True)
             reply(None if answer is None else _keys(answer, wire.take_block(answer["block"])))
 
-        self._ask({"ask": "refit", "project": str(path), "spread": bounds}, take)
+        self._ask({"ask": "spread", "way": way, "project": str(path), "spread": bounds}, take)
 
     def seam(self, question: SeamQuestion, reply: Callable[[SeamPreview | None], None]) -> None:
         """A frame's seams painted away with some settings."""

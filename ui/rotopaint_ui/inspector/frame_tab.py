@@ -9,6 +9,7 @@ from PySide6.QtGui import QBrush
 from PySide6.QtWidgets import QHeaderView, QLabel, QTreeWidget, QTreeWidgetItem, QVBoxLayout, QWidget
 
 from rotopaint_ai.shapes.roto import RotoDocument, RotoShape
+from rotopaint_ai.spreads import spread_way
 from rotopaint_ui.drawing.ramp import ramp
 from rotopaint_ui.session.session import ShotSession
 from rotopaint_ui.widgets.parts import note, visibility_text
@@ -73,7 +74,7 @@ class FrameTab(QWidget):
             rows.append(("Seam visibility", visibility_text(before, after)))
         rows.append(("Review", session.state.marks.get(frame, "not looked at")))
         rows += [
-            ("Spread", f"from {spread.frame} over {spread.first}-{spread.last}")
+            (spread_way(spread.way).label, f"from {spread.frame} over {spread.first}-{spread.last}")
             for spread in session.state.spreads
             if spread.first <= frame <= spread.last
         ]

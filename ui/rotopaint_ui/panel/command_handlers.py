@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import partial
 
+from rotopaint_ai.spreads import SPREADS
 from rotopaint_ui.panel.panel_widgets import PanelWidgets
 from rotopaint_ui.panel.shot_commands import ShotCommands
 from rotopaint_ui.panel.view_commands import ViewCommands
@@ -75,10 +76,9 @@ def _view_handlers(services: PanelServices, view: ViewCommands) -> dict[str, Han
         "accept": partial(review.mark, "accepted"),
         "accept_next": review.accept_and_go_on,
         "needs_work": partial(review.mark, "needs work"),
-        "spread": review.spread,
+        **{way.name: partial(review.carry, way.name) for way in SPREADS},
         "spread_shorter": partial(view.lengthen_reach, -1),
         "spread_longer": partial(view.lengthen_reach, 1),
-        "refit": review.refit,
         "preview_seam": view.preview_seam,
         "only_viewer": view.show_panes,
     }

@@ -8,13 +8,15 @@ from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QComboBox, QFrame, QHBoxLayout, QLabel, QSizePolicy, QSpinBox, QToolButton
 
+from rotopaint_ai.spreads import SPREADS
 from rotopaint_ui.panel.toolbars import button_of
 from rotopaint_ui.services.review_loop import Visits
 from rotopaint_ui.session.shot import PlateFacts
 from rotopaint_ui.session.spread_reach import SpreadReach
 from rotopaint_ui.widgets.parts import Elided, padded
 
-_LABELLED = ("accept", "needs_work", "spread", "refit")
+_SPREADS = tuple(way.name for way in SPREADS)
+_LABELLED = ("accept", "needs_work", *_SPREADS)
 
 
 class ReviewBar(QFrame):
@@ -56,7 +58,7 @@ class ReviewBar(QFrame):
         row.addWidget(self.summary)
         row.addSpacing(8)
         row.addWidget(self.reason, 1)
-        self._add(row, actions, "spread", "refit")
+        self._add(row, actions, *_SPREADS)
         self.frame.valueChanged.connect(self.frame_wanted)
         self.visits.currentTextChanged.connect(self.visits_changed)
 
@@ -80,11 +82,12 @@ class ReviewBar(QFrame):
         model.setData(model.index(row, 0), int(flags.value), Qt.ItemDataRole.UserRole - 1)
 
     def show_reach(self, reach: SpreadReach | None) -> None:
-        """What Spread would do."""
-        action = self.buttons["spread"].defaultAction()
-        action.setEnabled(reach is not None)
-        text = "Spread" if reach is None else f"Spread {reach.first}\u2013{reach.last}"
-        self.buttons["spread"].setText(text)
+        """What the ways that need a range would do."""
+        for way in SPREADS:
+            if way.needs == "range":
+                button = self.buttons[way.name]
+                button.defaultAction().setEnabled(reach is not None)
+                button.setText(way.label if reach is None else f"{way.label} {reach.first}\u2013{reach.last}")
 
     def _add(self, row: QHBoxLayout, actions: Mapping[str, QAction], *names: str) -> None:
         for name in names:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from PySide6.QtCore import QObject, QTimer
 
+from rotopaint_ai.spreads import SPREADS
 from rotopaint_ui.drawing.render import ViewTransform
 from rotopaint_ui.engine.frame_cache import CLEAN, PLATE, Look
 from rotopaint_ui.engine.live_client import SeamPreview
@@ -106,7 +107,8 @@ class ScreenUpdates(QObject):
         mark = session.state.marks.get(session.frame)
         has_plate, has_document = session.plate is not None, session.document is not None
         for name, on in (
-            *(("undo", session.edits.can_undo), ("redo", session.edits.can_redo), ("refit", has_document)),
+            *(("undo", session.edits.can_undo), ("redo", session.edits.can_redo)),
+            *((way.name, has_document) for way in SPREADS if way.needs == "shot"),
             *((name, has_plate) for name in _OF_A_PLATE),
             ("relink", session.project.path is not None),
             *((name, has_plate and has_document) for name in ("make_clean", "make_all", "preview_seam")),

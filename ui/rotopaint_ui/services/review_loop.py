@@ -7,6 +7,7 @@ from enum import StrEnum
 
 from rotopaint_ai.project.state import Mark
 from rotopaint_ai.shapes.roto import RotoDocument
+from rotopaint_ai.spreads import RANGE, SHOT, spread_way
 from rotopaint_ui.session.key_diff import KeyDiff, moved_keys
 from rotopaint_ui.session.session import ShotSession
 from rotopaint_ui.session.spread_reach import SpreadReach
@@ -167,7 +168,7 @@ class ReviewLoop:
         """The bracket under the mouse; one that is spread already is spread anew when the mouse lets go."""
         self.reach = self._own = reach
         if has_let_go and reach.is_spread:
-            self.spread()
+            self.spread(reach.way)
 
     def lengthen(self, by: int) -> None:
         """Both ends by keyboard."""
@@ -176,24 +177,28 @@ class ReviewLoop:
             self.drag(self.reach.longer(by, plate.first, plate.last), has_let_go=False)
             self._session.say(f"Reaches {self.reach.first}-{self.reach.last}")
 
-    def spread(self) -> None:
+    def carry(self, way: str) -> None:
+        """Carry corrections to other frames, by a way of `spreads.SPREADS`."""
+        (self.spread if spread_way(way).needs == "range" else self.refit)(way)
+
+    def spread(self, way: str = RANGE) -> None:
         """Carry this frame's correction as far as the bracket says."""
         reach, document = self.reach, self._session.state.document
         if reach is None or document is None:
             self._say("Nothing to spread: correct this frame first, by a landmark or a shape")
             return
         self._own = None
-        self._asked = ("spread", document)
-        self._session.corrections.spread(reach.frame, reach.first, reach.last)
+        self._asked = (spread_way(way).step, document)
+        self._session.corrections.spread(reach.frame, reach.first, reach.last, way)
 
-    def refit(self) -> None:
+    def refit(self, way: str = SHOT) -> None:
         """Refit the shot from the keys that people made."""
         document = self._session.state.document
         if document is None or not self._session.review.corrected_frames():
             self._say("Nothing to learn from yet: correct a few frames first")
             return
-        self._asked = ("refit shot", document)
-        self._session.corrections.refit()
+        self._asked = (spread_way(way).step, document)
+        self._session.corrections.refit(way)
 
     def _proposed(self) -> SpreadReach | None:
         session = self._session
@@ -202,7 +207,7 @@ class ReviewLoop:
         held = session.held_frames()
         spread = next((each for each in session.state.spreads if each.frame in held), None)
         if spread is not None:
-            return SpreadReach(spread.frame, spread.first, spread.last, is_spread=True)
+            return SpreadReach(spread.frame, spread.first, spread.last, is_spread=True, way=spread.way)
         corrected = session.review.corrected_frames()
         if session.frame not in corrected and not any(frame in corrected for frame in held):
             return None

@@ -15,6 +15,7 @@ from rotopaint_ai.shapes.landmarks_follow import with_landmarks
 from rotopaint_ai.shapes.manual_keys import to_carry_on, with_keys, within
 from rotopaint_ai.shapes.propagation_range import propose
 from rotopaint_ai.shapes.roto import Key, Landmark, Points, RotoDocument, Source
+from rotopaint_ai.spreads import RANGE, SHOT, spread_way
 from rotopaint_ui.session.edit_stack import EditStack
 
 Place = tuple[float, float]
@@ -39,8 +40,8 @@ class Live(Protocol):
     def drag(self, question: LandmarkDrag, reply: ShapesReply) -> None:
         """The shapes of the frame after the drag, by name."""
 
-    def refit(self, state: State, spread: Spread | None, reply: KeysReply) -> None:
-        """New keys: of the spread's range, or of the whole shot where there is none."""
+    def spread(self, way: str, state: State, spread: Spread | None, reply: KeysReply) -> None:
+        """New keys by a way of `spreads.SPREADS`: of the spread's range, or of the whole shot where there is none."""
 
 
 class CorrectionEdits:
@@ -135,21 +136,21 @@ class CorrectionEdits:
             return frame, frame
         return propose(document, frame, corrected=frozenset(self._corrected()))
 
-    def spread(self, frame: int, first: int, last: int) -> None:
+    def spread(self, frame: int, first: int, last: int, way: str = RANGE) -> None:
         """Carry the correction at `frame` over `first` to `last`; human keys stay. One step, when it is worked out."""
         if self._refuses():
             return
         held = self._hold_of(frame)
-        spread = Spread(frame, min(first, held[0]), max(last, held[-1]))
-        self._say(f"Spreading {frame} over {spread.first}-{spread.last}")
-        self._refit("spread", spread)
+        spread = Spread(frame, min(first, held[0]), max(last, held[-1]), way=way)
+        self._say(f"{spread_way(way).label}: {frame} over {spread.first}-{spread.last}")
+        self._ask_for_keys(way, spread)
 
-    def refit(self) -> None:
+    def refit(self, way: str = SHOT) -> None:
         """Fit the whole shot again from the keys that people made. One step, when it is worked out."""
         if self._refuses():
             return
-        self._say("Refitting the shot")
-        self._refit("refit shot", None)
+        self._say(f"{spread_way(way).label}: from the keys that people made")
+        self._ask_for_keys(way, None)
 
     def carry_on(self, before: RotoDocument, frames: Collection[int] | None) -> None:
         """After a run of some frames (None: of all): carry on again what had been carried on in the document before it.
@@ -172,15 +173,17 @@ class CorrectionEdits:
             edits.act("carry on corrections", replace(asked, document=document))
             self._carry(questions[1:], frames)
 
-        self.live.refit(asked, questions[0], take)
+        first = questions[0]
+        self.live.spread(SHOT if first is None else first.way, asked, first, take)
 
-    def _refit(self, label: str, spread: Spread | None) -> None:
+    def _ask_for_keys(self, way: str, spread: Spread | None) -> None:
         asked = self._edits.state
         if self.live is None or asked.document is None:
             self._say("The engine is not running; nothing was changed")
             return
         self._flush()
-        self.live.refit(asked, spread, lambda keys: self._take(label, spread, asked, keys))
+        label = spread_way(way).step
+        self.live.spread(way, asked, spread, lambda keys: self._take(label, spread, asked, keys))
 
     def _take(
         self, label: str, spread: Spread | None, asked: State, keys: Mapping[str, Mapping[int, Key]] | None

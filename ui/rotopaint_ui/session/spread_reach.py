@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from rotopaint_ai.spreads import RANGE
+
 End = Literal["first", "last"]
 
 
@@ -16,6 +18,7 @@ class SpreadReach:
     first: int
     last: int
     is_spread: bool = False
+    way: str = RANGE  # in which a drag of an end spreads it anew
 
     def dragged(self, end: End, to: int) -> SpreadReach:
         """With one end elsewhere, never past the corrected frame."""

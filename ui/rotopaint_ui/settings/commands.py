@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
+from rotopaint_ai.spreads import SPREADS
+
 
 class Preset(StrEnum):
     """Whose keys."""
@@ -43,6 +45,10 @@ class Command:
         return self.keys if own is None else own
 
 
+_SPREAD_KEYS: Mapping[str, tuple[Keys, str]] = {  # and pictures; a way without a row has neither
+    "spread": (("Return", "Enter"), "spread"),
+    "refit": (("Ctrl+R",), "refit"),
+}
 GROUPS = ("File", "Edit", "Tools", "Points", "Keys", "View", "Playback", "Review", "Shot")
 
 COMMANDS = (
@@ -128,10 +134,9 @@ COMMANDS = (
     Command("accept", "Accept", "Review", ("Y",), "accept", True),
     Command("accept_next", "Accept, and on to the next worst", "Review", ("Shift+Y",)),
     Command("needs_work", "Needs work", "Review", ("X",), "needs_work", True, ("Shift+X",)),
-    Command("spread", "Spread", "Review", ("Return", "Enter"), "spread"),
+    *(Command(way.name, way.label, "Review", *_SPREAD_KEYS.get(way.name, ((), ""))) for way in SPREADS),
     Command("spread_shorter", "Reach one frame less on each side", "Review", ("Shift+[",)),
     Command("spread_longer", "Reach one frame more on each side", "Review", ("Shift+]",)),
-    Command("refit", "Refit shot", "Review", ("Ctrl+R",), "refit"),
     Command("run", "Run (between In and Out)", "Shot", ("Ctrl+Return", "F5")),
     Command("run_all", "Run all frames", "Shot", ("Ctrl+Alt+Return", "Shift+F5")),
     Command("find_face", "Find the face: a crop box here", "Shot", ("Shift+C",)),
