@@ -36,6 +36,7 @@ from rotopaint_ai.errors import PackError
 from rotopaint_ai.files import user_cache, write_json
 from rotopaint_ai.inference.proof import prove
 from rotopaint_ai.inference.session import Signature, Tensor, read_signature
+from rotopaint_ai.inference.signing import check_signature
 from rotopaint_ai.sheet import Sheet, load_sheet, mirrored_order
 
 FORMAT = "rotopaint-pack"
@@ -126,10 +127,11 @@ def load_pack(pack: str | Path | None = None, *, is_proven: bool = False) -> Pac
 
     Names are looked up in `$ROTOPAINT_MODELS`, the user's cache and the shipped packs, in this order. One that this
     machine has not seen is opened in a process of its own first (`proof`), unless it `is_proven`.
-    Raises: PackError when it is not found, incomplete, altered, or its models do not fit its sheet and card.
+    Raises: PackError when it is not found, incomplete, altered, not signed where that is demanded (`signing`), or its
+    models do not fit its sheet and card.
     """
     folder = find_pack(pack)
-    card = _read_card(folder)
+    card = _read_card(folder, is_trusted=False)
     fields = _card_fields(card, folder)
     _check_files(folder, fields.files)
     if not is_proven and folder.parent not in shipped_places():
@@ -336,12 +338,13 @@ def _names(names: Iterable[str]) -> str:
     return ", ".join(f"'{name}'" for name in names) or "none"
 
 
-def _read_card(folder: Path) -> dict[str, Any]:
+def _read_card(folder: Path, *, is_trusted: bool = True) -> dict[str, Any]:
     path = folder / CARD
     try:
         if path.stat().st_size > _CARD_LIMIT_BYTES:
             raise PackError(f"{path}: larger than {_CARD_LIMIT_BYTES // 1_000_000} MB; wanted a model pack's card")
-        card = json.loads(path.read_text(encoding="utf-8"))
+        content = path.read_bytes()
+        card = json.loads(content.decode())
     except FileNotFoundError as error:
         raise PackError(f"{folder}: no {CARD}; wanted a model pack's folder") from error
     except (OSError, ValueError, RecursionError) as error:
@@ -351,6 +354,8 @@ def _read_card(folder: Path) -> dict[str, Any]:
             f"format {card.get('format')!r} version {card.get('version')!r}" if isinstance(card, dict) else "no fields"
         )
         raise PackError(f"{path}: {got}; wanted format '{FORMAT}' version {VERSION}")
+    if not is_trusted:
+        check_signature(folder, content)
     return card
 
 
