@@ -2,39 +2,30 @@
 
 from __future__ import annotations
 
-import ast
+import re
 from collections import defaultdict
-from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
+import grimp
+
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = {"rotopaint_ai": ROOT, "rotopaint_ui": ROOT / "ui", "rotopaint_nuke": ROOT / "plugin"}
+CLASS = re.compile(r"^class ([A-Za-z]\w*)", re.MULTILINE)
+RELATIVE = re.compile(r"^\s*from \.", re.MULTILINE)
 
 
 @cache
-def modules() -> dict[str, ast.Module]:
-    """Every module of the product by its dotted name, parsed."""
-    found = {}
-    for package, place in PACKAGES.items():
-        for path in sorted((place / package).rglob("*.py")):
-            parts = path.relative_to(place).with_suffix("").parts
-            name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-            found[name] = ast.parse(path.read_text(encoding="utf-8"))
-    return found
+def texts() -> dict[Path, str]:
+    """Every module of the product."""
+    files = [path for name, place in PACKAGES.items() for path in sorted((place / name).rglob("*.py"))]
+    return {path: path.read_text(encoding="utf-8") for path in files}
 
 
-def imported(name: str) -> Iterator[str]:
-    """The product's modules that a module imports anywhere in its text: at its top, in functions and for types."""
-    known = modules()
-    for node in ast.walk(known[name]):
-        if isinstance(node, ast.Import):
-            yield from (each.name for each in node.names if each.name in known)
-        elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{name}: imports by whole names only"
-            for each in node.names:
-                inner = f"{node.module}.{each.name}"
-                yield inner if inner in known else str(node.module)
+def imports() -> dict[str, set[str]]:
+    """What each module of the product imports of it anywhere: at its top, in functions and for types."""
+    graph = grimp.build_graph(*PACKAGES, cache_dir=None)
+    return {name: set(graph.find_modules_directly_imported_by(name)) - {name} for name in graph.modules}
 
 
 def circles(graph: dict[str, set[str]]) -> list[set[str]]:
@@ -72,15 +63,26 @@ def test_a_circle_is_found() -> None:
 
 
 def test_no_modules_import_each_other_in_a_circle() -> None:
-    graph = {name: set(imported(name)) - {name} for name in modules()}
+    graph = imports()
+    assert sum(map(len, graph.values())) > len(graph) > 100
     assert circles(graph) == []
+
+
+def test_imports_are_by_whole_names() -> None:
+    assert [path for path, text in texts().items() if RELATIVE.search(text)] == []
+
+
+def test_what_nuke_starts_is_imported_by_nothing() -> None:
+    """`startup` is no package, and so no part of the picture of imports: Nuke runs its files one by one."""
+    startup = re.compile(r"rotopaint_nuke\.startup|rotopaint_nuke import startup|import rotopaint_nuke_bootstrap")
+    users = [path for path, text in texts().items() if startup.search(text)]
+    assert {path.parent.name for path in users} <= {"startup"}
 
 
 def test_a_public_class_name_has_one_meaning() -> None:
     places = defaultdict(list)
-    for name, tree in modules().items():
-        for node in tree.body:
-            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
-                places[node.name].append(name)
+    for path, text in texts().items():
+        for name in CLASS.findall(text):
+            places[name].append(path)
     doubled = {name: found for name, found in places.items() if len(found) > 1}
     assert doubled == {}
