@@ -1,8 +1,10 @@
-"""Rows of the page's tables: times, frames that are not ordinary ones, exported files."""
+"""The page's tables: times, frames that are not ordinary ones, exported files. A new column is a row in a tuple here."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
 
 from rotopaint_ai.frames import summarise
 from rotopaint_ai.report.parts import Json
@@ -10,29 +12,74 @@ from rotopaint_ai.report.parts import Json
 STAGE_COLOURS = ("#6aa7ff", "#9b8cff", "#43c7b4", "#7ed37f", "#ffc24d", "#ff8a5c", "#e88bff", "#b7c4d9", "#59d0f2")
 
 
-def timing(timing: Json) -> dict[str, Any]:
-    """Where the time went: a line, and a row for every stage."""
-    stages = timing["stages"]
-    total = sum(stage["mean_ms"] for stage in stages.values()) or 1.0
-    rows = [
-        {
-            "name": name,
-            "colour": colour,
-            "percent": 100 * stage["mean_ms"] / total,
-            "mean": f"{stage['mean_ms']:.1f}",
-            "median": f"{stage['median_ms']:.1f}",
-            "share": f"{stage['mean_ms'] / total:.0%}",
-        }
-        for (name, stage), colour in zip(stages.items(), STAGE_COLOURS * 2)
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """What stands in a cell: plain, on a pill of that tone, or behind a dot of that colour."""
+
+    text: str
+    tone: str | None = None
+    colour: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column: its head, the cell of a row, and how cells stand: `n` numbers to the right, `w` without a break."""
+
+    head: str
+    cell: Callable[[Json], Cell | str]
+    kind: Literal["", "n", "w"] = ""
+
+
+STAGES = (
+    Column("Stage", lambda stage: Cell(stage["name"], colour=stage["colour"])),
+    Column("mean ms", lambda stage: f"{stage['mean_ms']:.1f}", "n"),
+    Column("median ms", lambda stage: f"{stage['median_ms']:.1f}", "n"),
+    Column("share of the work", lambda stage: f"{stage['share']:.0%}", "n"),
+)
+FRAMES = (
+    Column("", lambda row: Cell(row["kind"], tone=row["tone"])),
+    Column("Frames", lambda row: str(row["frames"])),
+    Column("What it means", lambda row: str(row["text"])),
+)
+EXPORTS = (
+    Column("Format", lambda item: str(item["format"]), "w"),
+    Column("File", lambda item: str(item["path"] or item.get("error", "")), "w"),
+    Column("Largest distance", lambda item: Cell(*_read_back(item)), "w"),
+    Column("Largest matte difference", lambda item: f"{item.get('matte_difference', 0.0):.2%}", "n"),
+    Column("Keys", lambda item: str(item.get("n_keys", "")), "n"),
+    Column("What it loses", lambda item: str(item.get("loses") or "nothing")),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Columns, and a cell for each in every row."""
+
+    columns: Sequence[Column]
+    rows: Sequence[Sequence[Cell]]
+
+    @classmethod
+    def of_rows(cls, columns: Sequence[Column], rows: Sequence[Json]) -> Table:
+        """The table of some rows."""
+        cells = [[column.cell(row) for column in columns] for row in rows]
+        return cls(columns, [[cell if isinstance(cell, Cell) else Cell(cell) for cell in row] for row in cells])
+
+
+def timing_table(timing: Json) -> dict[str, Any]:
+    """Where the time went: a line, the stages as parts of a bar, and a table of them."""
+    total = sum(stage["mean_ms"] for stage in timing["stages"].values()) or 1.0
+    stages = [
+        {**stage, "name": name, "colour": colour, "share": stage["mean_ms"] / total}
+        for (name, stage), colour in zip(timing["stages"].items(), STAGE_COLOURS * 2)
     ]
     lead = f"{timing['ms_per_frame']:.1f} ms per frame by the clock on {timing['threads']} threads"
     if timing["work_ratio"] is not None:
         lead += f"; all stages together are {timing['work_ratio']:.2f} times reading and writing the plate alone"
-    return {"lead": f"{lead}.", "stages": rows}
+    return {"lead": f"{lead}.", "stages": stages, "table": Table.of_rows(STAGES, stages)}
 
 
-def frames(frames: Json) -> list[dict[str, str]]:
-    """Frames that failed, are missing, lost the face, or are held."""
+def frames_table(frames: Json) -> Table | None:
+    """Frames that failed, are missing, lost the face, or are held; None where all are ordinary."""
     rows = [_row("failed", "bad", str(frame), message) for frame, message in frames["failed"].items()]
     if frames["missing"]:
         text = "not on disk; render or copy them, then run again with --resume"
@@ -43,31 +90,21 @@ def frames(frames: Json) -> list[dict[str, str]]:
     if frames["held"]:
         spans = ", ".join(f"{first}-{last}" for first, last in frames["held"])
         rows.append(_row("held", "", spans, "the same exposure again: identical points in every frame of a hold"))
-    return rows
+    return Table.of_rows(FRAMES, rows) if rows else None
 
 
 def _row(kind: str, tone: str, frames: str, text: str) -> dict[str, str]:
     return {"kind": kind, "tone": tone, "frames": frames, "text": text}
 
 
-def exports(run: Json) -> list[dict[str, str]]:
+def exports_table(run: Json) -> Table:
     """Every file that was asked for, and what reading it back gave."""
-    return [
-        {
-            "format": item["format"],
-            "file": item["path"] or item.get("error", ""),
-            "checked": _checked(item),
-            "tone": "bad" if item.get("error") else "good" if item.get("max_distance_px") is not None else "",
-            "matte": f"{item.get('matte_difference', 0.0):.2%}",
-            "keys": str(item.get("n_keys", "")),
-            "loses": item.get("loses") or "nothing",
-        }
-        for item in run["exports"]
-    ]
+    return Table.of_rows(EXPORTS, run["exports"])
 
 
-def _checked(item: Json) -> str:
+def _read_back(item: Json) -> tuple[str, str]:
+    """What reading a file back gave, and the tone to say it in."""
     if item.get("error"):
-        return "not written"
+        return "not written", "bad"
     distance = item.get("max_distance_px")
-    return "not measured" if distance is None else f"{distance:.4f} px"
+    return ("not measured", "") if distance is None else (f"{distance:.4f} px", "good")

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from rotopaint_ai.report import tables
 from rotopaint_ai.report.curves import Chart, Curve, draw, nice_ceiling, script_safe
 from rotopaint_ai.report.page import render, write_report
 from rotopaint_ai.report.pictures import spline_path
@@ -110,3 +111,12 @@ def test_values_stand_in_the_page_as_json_that_cannot_close_its_script() -> None
     text = script_safe({"a": "</script>"})
     assert "</" not in text
     assert json.loads(text) == {"a": "</script>"}
+
+
+def test_a_new_column_is_one_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    column = tables.Column("Bytes", lambda item: f"{item['n_keys'] * 2} B <", "n")
+    monkeypatch.setattr(tables, "EXPORTS", (*tables.EXPORTS, column))
+    text = render(run_content())
+    _parsed(text)
+    assert '<th class="n">Bytes</th>' in text
+    assert '<td class="n">834 B &lt;</td>' in text
