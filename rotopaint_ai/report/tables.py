@@ -1,4 +1,4 @@
-"""The page's tables: times, frames that are not ordinary ones, exported files. A new column is a row in a tuple here."""
+"""The tables of the page: times, frames that are not ordinary, exported files. A column is a row in a tuple here."""
 
 from __future__ import annotations
 

@@ -114,9 +114,9 @@ def test_values_stand_in_the_page_as_json_that_cannot_close_its_script() -> None
 
 
 def test_a_new_column_is_one_row(monkeypatch: pytest.MonkeyPatch) -> None:
-    column = tables.Column("Bytes", lambda item: f"{item['n_keys'] * 2} B <", "n")
+    column = tables.Column("Bytes", lambda item: f"{len(item['format'])} B <", "n")
     monkeypatch.setattr(tables, "EXPORTS", (*tables.EXPORTS, column))
     text = render(run_content())
     _parsed(text)
     assert '<th class="n">Bytes</th>' in text
-    assert '<td class="n">834 B &lt;</td>' in text
+    assert '<td class="n">4 B &lt;</td>' in text
