@@ -113,7 +113,8 @@ class Painter:
             return shape
         low, high = np.floor(line.min(0)).astype(int) - SURROUND_PX, np.ceil(line.max(0)).astype(int) + SURROUND_PX
         rgb, corner = frame.region(int(low[0]), int(low[1]), *(int(v) for v in high - low))
-        found = width.of_shape(rgb, line - np.asarray(corner)) if rgb.size else None
+        face_px = width.face_px(self.shapes, frame.number)
+        found = width.of_shape(rgb, line - np.asarray(corner), face_px) if rgb.size else None
         return shape if found is None else replace(shape, width_px=round(2.0 * found) / 2.0)
 
     def still(self, number: int) -> temporal.Still | None:

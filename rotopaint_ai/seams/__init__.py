@@ -11,7 +11,8 @@ Paint, from the door inwards:
 - `strokes`, `touchup`: clone strokes by hand, and what they make of the paint.
 
 Place and size: `placement` moves a predicted seam onto the plate's (`path` is its smooth way), `width` measures how far
-its damage reaches, `matte` gives mattes and middle lines of shapes, `skeleton` middle lines of somebody else's mattes.
+its groove and bevels reach (its numbers: `width_table`), `matte` gives mattes and middle lines of shapes, `skeleton`
+middle lines of somebody else's mattes.
 
 Check: `visibility` is the meter of what shows, `agreement` compares mattes with a network that sees seams.
 """

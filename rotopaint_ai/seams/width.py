@@ -1,67 +1,181 @@
-"""How wide a seam's damage is, measured from its banks.
+"""How far a seam's groove and bevels reach on either side of its curve, by a small fitted function.
 
-Dimensions: T rows across, S columns along.
+The function was fitted to stage characters whose seams' coverage is known (`training/models/width`). It sees the light
+across the curve at a place, and what is usual along the whole seam; flipped, its numbers answer for the other side. It
+counts in steps of the face's size, so that a seam looks alike at video size and at 4K.
+
+Dimensions: T rows across the curve, S places along it, F features. Side 0 is on the left of the curve's way (y down).
 """
 
 from __future__ import annotations
 
-from itertools import pairwise
+import base64
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from rotopaint_ai.seams.ribbon import resample
-from rotopaint_ai.seams.visibility import profiles, tone_of
+from rotopaint_ai.seams import visibility
+from rotopaint_ai.seams.ribbon import across, resample
+from rotopaint_ai.seams.width_table import NUMBERS
+from rotopaint_ai.shapes.roto import Landmark, RotoShape
 
 Array = NDArray[Any]  # float32
 
-REACH_PX = 16.0  # a seam is looked for this far on either side of its curve
-STATIONS = 12  # stretches of the seam that are measured each on its own
-_BANKS = 0.6  # rows beyond this share of the reach are bank
-_ALONG_SIGMA = 4.0  # px: what does not run on along the seam is texture
-_SHARE = 0.08  # of the deepest place: less than this is no damage any more
-_NOISE = 4.0  # deviations of the banks' own roughness that damage stands above
-_RIM_PX = 1.0  # added on either side, for what a lens spreads
+STEPS_PER_FACE = 320.0  # steps, across and along, on the face's longest side
+ROWS = 17  # steps that are looked at on either side
+REACH = 14.0  # steps: the widest half of a seam that the function was shown
+N_FEATURES = 6 * ROWS
+UNITS = 24
+USUAL, COVERING = 0, 1  # the function's answers: the middle of what is likely, and what nine of ten stay below
+LEAST_PLACES = 12
+SHARE = 0.9  # of a seam's places that one width covers
+SHOWS = 1.5  # visibility from which on a seam is surely one; clean renders score 0.9 to 2
+_FLOOR = 0.02  # of the mean light, as in `visibility`
+_ALONG_SIGMA = 4.0  # places: what does not run on along the seam is texture
+_STEEPEST = 8.0  # times the usual slope: steeper ones count no more
+_LEAST_SLOPE = 1e-3  # log light a step
 
 
-def measured(rgb: NDArray[np.floating], line: NDArray[np.floating], *, reach_px: float = REACH_PX) -> Array:
-    """Full width (STATIONS,), pixels, of a matte about a curve that covers the damage at each stretch of it.
+@dataclass(frozen=True, slots=True, eq=False)
+class WidthTable:
+    """Weights (n_in, n_out) and biases of the function's three layers, from features to USUAL and COVERING, steps."""
 
-    rgb: (H, W, 3) scene-linear; line (N, 2) in the crop's own pixels, corner origin. At each stretch the light across
-    the curve is compared with what its two banks make of it, and the damage ends where the difference falls below a
-    share of its peak and below the banks' own roughness. NaN where no seam shows, or where the stretch leaves the crop.
+    weights: tuple[Array, Array, Array]
+    biases: tuple[Array, Array, Array]
+
+    def __call__(self, features: Array) -> Array:
+        """Answers (S, 2) to features (S, F), steps."""
+        for weight, bias in zip(self.weights[:-1], self.biases[:-1]):
+            features = np.maximum(features @ weight + bias, 0.0)
+        return np.asarray(np.clip(features @ self.weights[-1] + self.biases[-1], 0.0, REACH), np.float32)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SeamReach:
+    """How far a seam reaches at each place of its curve, pixels: `usual` and `covering` (2, S), one row a side.
+
+    `inside` (S,): places whose surroundings lie on the picture; others say nothing.
     """
-    reach = int(np.ceil(reach_px))
-    profile_TS, inside_TS = profiles(tone_of(rgb), resample(line), reach)
-    whole = np.asarray(inside_TS.all(0))
-    smooth = cv2.GaussianBlur(profile_TS, (0, 0), sigmaX=_ALONG_SIGMA, sigmaY=0.6)
-    found = np.full(STATIONS, np.nan, np.float32)
-    for k, (first, end) in enumerate(pairwise(np.linspace(0, profile_TS.shape[1], STATIONS + 1).astype(int))):
-        usable = whole[first:end]
-        if usable.sum() >= 4:
-            found[k] = _width(np.median(smooth[:, first:end][:, usable], axis=1))
-    return found
+
+    usual: Array
+    covering: Array
+    inside: NDArray[np.bool_]
+
+    @property
+    def full_px(self) -> float | None:
+        """One width about the curve that covers nine of ten places; None where too few of them say anything."""
+        if self.inside.sum() < LEAST_PLACES:
+            return None
+        return 2.0 * float(np.quantile(self.usual.max(0)[self.inside], SHARE))
 
 
-def of_shape(rgb: NDArray[np.floating], line: NDArray[np.floating]) -> float | None:
-    """One width for a whole seam: it covers nine of ten stretches; None where no seam shows."""
-    widths = measured(rgb, line)
-    widths = widths[np.isfinite(widths)]
-    return float(np.percentile(widths, 90)) if len(widths) >= 2 else None
+def unpack(numbers: str) -> WidthTable:
+    """A table from base-85 text of little-endian float16: weights and biases of each layer in turn."""
+    flat = np.frombuffer(base64.b85decode(numbers), "<f2").astype(np.float32)
+    shapes: list[tuple[int, ...]] = []
+    for n_in, n_out in ((N_FEATURES, UNITS), (UNITS, UNITS), (UNITS, 2)):
+        shapes += [(n_in, n_out), (n_out,)]
+    ends = np.cumsum([int(np.prod(shape)) for shape in shapes])
+    parts = [part.reshape(shape) for part, shape in zip(np.split(flat, ends[:-1]), shapes, strict=True)]
+    return WidthTable((parts[0], parts[2], parts[4]), (parts[1], parts[3], parts[5]))
 
 
-def _width(profile_T: Array) -> float:
-    reach = len(profile_T) // 2
-    across = np.arange(-reach, reach + 1)
-    bank = np.abs(across) > _BANKS * reach
-    slope, level = np.polyfit(across[bank], profile_T[bank], 1)
-    apart = np.abs(profile_T - (slope * across + level))
-    rough = 1.4826 * float(np.median(apart[bank]))
-    core = ~bank
-    peak = float(apart[core].max())
-    if peak < max(_NOISE * rough, 0.01):
-        return float("nan")
-    damaged = core & (apart > max(_SHARE * peak, 2.0 * rough))
-    return 2.0 * (float(np.abs(across[damaged]).max()) + 0.5 + _RIM_PX)
+@cache
+def shipped() -> WidthTable:
+    """The table that ships."""
+    return unpack(NUMBERS)
+
+
+def strip(grey: Array, line: NDArray[np.floating], step: float) -> tuple[Array, NDArray[np.bool_]] | None:
+    """Root of light (T, S) across a curve at a `step`'s spacing, and the places wholly on the picture (S,).
+
+    grey: (H, W) square root of luminance; line (N, 2) in its pixels, corner origin. None for a curve of few places.
+    """
+    points = resample(np.asarray(line) / step)
+    if len(points) < LEAST_PLACES:
+        return None
+    x, y = (
+        (v + 0.5) * np.float32(step) - np.float32(0.5)
+        for v in across(points, np.arange(-ROWS, ROWS + 1, dtype=np.float32))
+    )
+    height, width = grey.shape
+    inside = np.asarray(((x >= 0) & (y >= 0) & (x <= width - 1) & (y <= height - 1)).all(0))
+    return _sampled(grey, x, y, step), inside
+
+
+def _sampled(grey: Array, x: Array, y: Array, step: float) -> Array:
+    """Bilinear samples of the part of a picture that is asked for, blurred where a step is more than a pixel."""
+    height, width = grey.shape
+    left, top = (int(np.clip(np.floor(v.min()) - 2, 0, n - 1)) for v, n in ((x, width), (y, height)))
+    right, bottom = (int(np.clip(np.ceil(v.max()) + 3, 1, n)) for v, n in ((x, width), (y, height)))
+    part: Array = grey[top : max(bottom, top + 1), left : max(right, left + 1)].astype(np.float32)
+    if step > 1.3:
+        part = cv2.GaussianBlur(part, (0, 0), 0.4 * step)
+    out: Array = cv2.remap(part, x - left, y - top, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE)
+    return out
+
+
+def features(strip_TS: Array, inside_S: NDArray[np.bool_]) -> tuple[Array, Array]:
+    """Features (S, F) of the places of a strip for the side below its middle row, and for the other one.
+
+    Slopes of the log light across, over what is usual along the seam; then how steep each row is, median and mean.
+    """
+    light = strip_TS.astype(np.float32) ** 2
+    tone = np.log(light + np.float32(_FLOOR * max(float(light.mean()), 1e-4)))
+    smooth = cv2.GaussianBlur(tone, (0, 0), sigmaX=_ALONG_SIGMA, sigmaY=0.6, borderType=cv2.BORDER_REPLICATE)
+    slope = np.diff(smooth, axis=0)
+    steep = np.abs(slope[:, inside_S] if inside_S.any() else slope)
+    middle, mean = np.median(steep, 1), steep.mean(1)
+    scale = float(middle.mean()) + _LEAST_SLOPE
+    rows = np.clip(slope / scale, -_STEEPEST, _STEEPEST).T
+    usual = np.log(middle / scale + 0.05), np.log(mean / (float(mean.mean()) + _LEAST_SLOPE) + 0.05)
+    return _joined(rows, *usual), _joined(-rows[:, ::-1], *(row[::-1] for row in usual))
+
+
+def _joined(rows: Array, middle: Array, mean: Array) -> Array:
+    along = np.broadcast_to(np.concatenate([middle, mean]), (len(rows), 2 * rows.shape[1]))
+    return np.ascontiguousarray(np.hstack([rows, along]), np.float32)
+
+
+def face_px(shapes: Iterable[RotoShape], frame: int, landmarks: Sequence[Landmark | None] = ()) -> float:
+    """Longest side of the box round a face's landmarks, else round all its shapes at a frame; 0 without any."""
+    points = [(mark.x, mark.y) for mark in landmarks if mark is not None]
+    points = points or [(p.x, p.y) for shape in shapes if shape.keys for p in shape.at(frame)]
+    return float(np.ptp(np.array(points), axis=0).max()) if points else 0.0
+
+
+def measured(grey: Array, line: NDArray[np.floating], face_px: float) -> SeamReach | None:
+    """How far a seam reaches on either side of its curve; None for a curve that is too short to tell.
+
+    grey: (H, W) square root of scene-linear luminance; line (N, 2) in its pixels, corner origin; face_px: the longest
+    side of the box round the face, of the same pixels.
+    """
+    step = face_px / STEPS_PER_FACE
+    found = strip(grey, line, step) if step > 0 else None
+    if found is None:
+        return None
+    table = shipped()
+    below, above = (table(rows) * np.float32(step) for rows in features(*found))
+    both = np.stack([above, below])
+    return SeamReach(both[..., USUAL], both[..., COVERING], found[1])
+
+
+def of_shape(rgb: NDArray[np.floating], line: NDArray[np.floating], face_px: float) -> float | None:
+    """One width for a whole seam, as `SeamReach.full_px`; None where no seam shows.
+
+    rgb: (H, W, 3) scene-linear; line (N, 2) in the crop's own pixels, corner origin.
+    """
+    found = measured(root_light(rgb), line, face_px)
+    full = None if found is None else found.full_px
+    return None if full is None or visibility.score(rgb, [(line, full / 2)]) < SHOWS else full
+
+
+def root_light(rgb: NDArray[np.floating]) -> Array:
+    """Square root (H, W) of the luminance of scene-linear pixels; what is below black is black."""
+    luma = cv2.cvtColor(np.ascontiguousarray(rgb, np.float32), cv2.COLOR_RGB2GRAY)
+    return np.asarray(np.sqrt(np.maximum(np.nan_to_num(luma, posinf=65504.0), 0.0)), np.float32)

@@ -1,4 +1,4 @@
-"""Widths from the banks, of seams whose width is known."""
+"""Widths of seams, of seams whose width is known."""
 
 from __future__ import annotations
 
@@ -10,33 +10,51 @@ from rotopaint_ai.seams import width
 from . import made_up
 
 LINE = made_up.curve()
+FACE_PX = 240.0
 
 
-@pytest.mark.parametrize("gap", [0.8, 1.5, 2.5])
-def test_the_width_of_a_groove_follows_its_profile(gap: float) -> None:
-    plate = made_up.face(seed=1) * made_up.groove(LINE, depth=0.6, gap=gap)
-    depth = -np.log(1 - 0.6)
-    level = width._SHARE * depth  # of the log light, whose profile is known
-    wanted = 2 * (gap * np.sqrt(2 * np.log(0.6 / (1 - np.exp(-level)))) + 0.5 + width._RIM_PX)
-    found = width.measured(plate, LINE)
-    assert np.nanmedian(found) == pytest.approx(wanted, abs=2.2)
-    assert np.isfinite(found).mean() > 0.7
+def plate(gap: float) -> np.ndarray:
+    return made_up.face(seed=1) * made_up.groove(LINE, depth=0.6, gap=gap)
 
 
-def test_wider_grooves_are_wider() -> None:
-    found = [width.of_shape(made_up.face() * made_up.groove(LINE, depth=0.6, gap=g), LINE) for g in (0.7, 1.4, 2.8)]
-    assert found[0] is not None
-    assert found[0] < found[1] < found[2]
+def test_wider_grooves_are_wider_and_none_is_taken_for_its_surroundings() -> None:
+    found = [width.of_shape(plate(gap), LINE, FACE_PX) for gap in (0.7, 1.4, 2.8)]
+    assert all(each is not None for each in found)
+    assert found == sorted(found)
+    assert 2.0 < found[0] < 8.0  # a Gaussian of 0.7 px is gone to a hundredth at 2.1 px on either side
+    assert found[2] < 20.0
 
 
 def test_no_seam_has_no_width_and_exposure_drops_out() -> None:
     smooth = np.full((96, 160, 3), 0.4, np.float32) * (1 + np.arange(160) / 300.0)[None, :, None].astype(np.float32)
-    assert width.of_shape(smooth, LINE) is None
-    plate = made_up.face() * made_up.groove(LINE, depth=0.6)
-    assert width.of_shape(plate * 16.0, LINE) == pytest.approx(width.of_shape(plate, LINE))
+    assert width.of_shape(smooth, LINE, FACE_PX) is None
+    assert width.of_shape(plate(1.2) * 16.0, LINE, FACE_PX) == pytest.approx(
+        width.of_shape(plate(1.2), LINE, FACE_PX), rel=1e-3
+    )
 
 
-def test_stretches_off_the_crop_are_not_measured() -> None:
-    plate = made_up.face() * made_up.groove(LINE, depth=0.6)
-    found = width.measured(plate, LINE + (70.0, 0.0))
-    assert np.isnan(found[-3:]).all()
+def test_the_sides_change_places_where_the_curve_runs_the_other_way() -> None:
+    beside = LINE + (0.0, 2.0)  # the groove lies above the curve, on the left of its way
+    there = width.measured(width.root_light(plate(1.2)), beside, FACE_PX)
+    back = width.measured(width.root_light(plate(1.2)), beside[::-1], FACE_PX)
+    assert there is not None
+    assert back is not None
+    assert np.median(there.usual[0]) > np.median(there.usual[1])
+    assert there.usual[0] == pytest.approx(back.usual[1][::-1], abs=0.3)
+
+
+def test_places_off_the_picture_say_nothing() -> None:
+    found = width.measured(width.root_light(plate(1.2)), LINE + (70.0, 0.0), FACE_PX)
+    assert found is not None
+    assert not found.inside[-20:].any()
+    assert found.inside[:40].all()
+    assert width.measured(width.root_light(plate(1.2)), LINE[:3], FACE_PX) is None
+
+
+def test_a_larger_picture_of_the_same_seam_is_wider_alike() -> None:
+    small = width.root_light(plate(1.4))
+    large = np.kron(small, np.ones((3, 3), np.float32))
+    one, three = width.measured(small, LINE, FACE_PX), width.measured(large, 3 * LINE, 3 * FACE_PX)
+    assert one is not None
+    assert three is not None
+    assert three.full_px == pytest.approx(3 * one.full_px, rel=0.3)
