@@ -30,6 +30,7 @@ COMMANDS = {
     "evaluate": "measure a model pack on a data set",
     "bench": "measure this machine",
     "panel": "the window for artists",
+    "restore": "put a damaged project back from its last good copy",
 }
 
 

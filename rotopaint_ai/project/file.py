@@ -45,6 +45,7 @@ TORN: Final = (
 )
 MOST_STEPS: Final = 500
 MOST_BYTES: Final = 512 << 20  # of values that only undo needs
+_PRIME: Final = 1_000_000_007
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +79,7 @@ class Project:
         self._mine = taken.mine
         self._tracks: dict[Track, int] = {}
         self._changed = False
+        self._is_sealed = schema.version(connection) > 1
 
     # --- opening and closing
 
@@ -131,10 +133,12 @@ class Project:
             raise DamagedProjectError(f"{self.path.name}: is damaged ({said}); {schema.way_out(self.path)}")
 
     def heartbeat(self) -> None:
-        """Give a sign of life, every `owner.HEARTBEAT_S` seconds. Raises LockedError where the lock has been lost."""
+        """Give a sign of life, every `owner.HEARTBEAT_S` seconds, and bring the log into the file, so that a copy of
+        the file alone lacks no more than what was done since. Raises LockedError where the lock has been lost."""
         if self._mine is not None:
             with schema.project_errors(self.path):
                 alive = owner.heartbeat(self._db, self._mine.token)
+                self._db.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
             if not alive:
                 self._complain()
 
@@ -143,16 +147,24 @@ class Project:
         if self._mine is not None:
             with suppress(ProjectError), schema.project_errors(self.path):
                 self._tidy()
+                self._sum_up()
             with suppress(ProjectError), schema.project_errors(self.path):
                 owner.release(self._db, self._mine.token)
             with suppress(ProjectError), schema.project_errors(self.path):
                 if self._changed:
-                    self.copy_to(schema.backup_path(self.path))
+                    self._back_up()
         self._mine = None
         self._db.close()
         if self._lock is not None:
             self._lock.release()
             self._lock = None
+
+    def _back_up(self) -> None:
+        """Keep a good copy; the ones before it move on, unless this one cannot be written."""
+        newest = self.path.with_name(f".{self.path.stem}.newest{schema.SUFFIX}")
+        self.copy_to(newest)
+        schema.rotate_backups(self.path)
+        newest.replace(schema.backup_path(self.path))
 
     def copy_to(self, path: Path) -> None:
         """Write a whole copy of the project, which nobody owns. Raises ProjectError."""
@@ -174,10 +186,10 @@ class Project:
         """The state and its history. Raises DamagedProjectError where the content does not belong together."""
         with schema.project_errors(self.path), _without_collector():
             try:
+                self._compare_sum()
                 state = state_of(self._read_tracks())
             except TORN as error:
-                text = f"{self.path.name}: its content is torn ({error!r}); {schema.way_out(self.path)}"
-                raise DamagedProjectError(text) from error
+                raise self._torn(error) from error
             steps = [Done(*row) for row in self._db.execute("SELECT number, label FROM step ORDER BY number")]
         at = self._position()
         behind = tuple(step for step in steps if step.number <= at)
@@ -227,7 +239,7 @@ class Project:
         """A fact kept beside the state, as JSON values; None where it was never noted."""
         with schema.project_errors(self.path):
             row = self._db.execute("SELECT value FROM note WHERE name = ?", (name,)).fetchone()
-        return None if row is None else json.loads(row[0])
+        return None if row is None else self._value(row[0])
 
     def set_note(self, name: str, value: Any) -> None:
         """Keep a fact beside the state; not a step."""
@@ -260,6 +272,8 @@ class Project:
             if holder is None or holder.token != self._mine.token:
                 self._complain()
             try:
+                if not self._changed:
+                    self._db.execute("DELETE FROM note WHERE name = 'sum'")
                 yield
             except BaseException:
                 self._tracks.clear()  # numbers that were not kept
@@ -293,7 +307,7 @@ class Project:
                     next_id += 1
                     at = known[id(value)] = next_id
                     keep.append(value)
-                    values.append((at, pack(track.kind, value)))
+                    values.append((at, schema.sealed(pack(track.kind, value))))
                 items.append((number, frame, at))
             noted.append((number, frame, at))
         db.executemany("INSERT INTO value VALUES (?, ?)", values)
@@ -316,6 +330,40 @@ class Project:
             )
             self._note("position", position)
 
+    def _value(self, text: str) -> Any:
+        """A note's value. Raises DamagedProjectError."""
+        try:
+            return json.loads(text)
+        except TORN as error:
+            raise self._torn(error) from error
+
+    def _torn(self, error: Exception) -> DamagedProjectError:
+        return DamagedProjectError(f"{self.path.name}: its content is torn ({error!r}); {schema.way_out(self.path)}")
+
+    def _unpack(self, kind: str, data: bytes) -> Any:
+        return unpack(kind, schema.unsealed(data) if self._is_sealed else data)
+
+    def _sum_up(self) -> None:
+        """Note a sum over what stands in the file while nobody writes, where values' own checksums do not reach."""
+        if self._changed:
+            with schema.transaction(self._db):
+                self._note("sum", self._sum())
+
+    def _compare_sum(self) -> None:
+        """Raises ValueError where the file is not as it was left."""
+        row = self._db.execute("SELECT value FROM note WHERE name = 'sum'").fetchone()
+        if row is not None and json.loads(row[0]) != self._sum():
+            raise ValueError("its tables are not as they were left")
+
+    def _sum(self) -> list[int]:
+        items = self._db.execute(
+            f"SELECT count(*), coalesce(sum((track * {_PRIME} + frame * 31 + value * 17 + track * frame % {_PRIME}) "
+            f"% {_PRIME}), 0) FROM item"
+        ).fetchone()
+        tracks = self._db.execute("SELECT id, kind, name FROM track ORDER BY id").fetchall()
+        notes = self._db.execute("SELECT name, value FROM note WHERE name != 'sum' ORDER BY name").fetchall()
+        return [*items, zlib.crc32(repr((tracks, notes)).encode("utf-8", "surrogatepass"))]
+
     def _side(self, number: int, side: str) -> dict[Place, Any]:
         with schema.project_errors(self.path):
             rows = self._db.execute(
@@ -327,7 +375,7 @@ class Project:
             found: dict[Place, Any] = {}
             for kind, name, frame, at, data in rows:
                 if at not in known:
-                    known[at] = unpack(kind, data)
+                    known[at] = self._unpack(kind, data)
                 found[Place(Track(kind, name), frame)] = known[at]
         return found
 
@@ -341,8 +389,10 @@ class Project:
                 (number,),
             )
             for frame, at, data in rows:
+                if type(frame) is not int:
+                    raise ValueError(f"frame {str(frame)[:40]!r} is no number")
                 if at not in known:
-                    known[at] = unpack(kind, data)
+                    known[at] = self._unpack(kind, data)
                 values[frame] = known[at]
             if values:
                 tracks[Track(kind, name)] = values
@@ -357,7 +407,10 @@ class Project:
 
     def _position(self) -> int:
         row = self._db.execute("SELECT value FROM note WHERE name = 'position'").fetchone()
-        return 0 if row is None else int(json.loads(row[0]))
+        try:
+            return 0 if row is None else int(self._value(row[0]))
+        except TORN as error:
+            raise self._torn(error) from error
 
     def _note(self, name: str, value: Any) -> None:
         text = json.dumps(value, allow_nan=False, ensure_ascii=False)

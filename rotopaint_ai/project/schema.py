@@ -2,14 +2,17 @@
 
 Standard library only. On a disk of this machine the file keeps a write-ahead log, so that a gesture costs no wait and a
 reader never waits; on a network disk, where such a log is not safe, it keeps a rollback journal and waits for the disk.
+Files come from other people: one whose tables are not those below is not read, so that no view or trigger of it runs.
 """
 
 from __future__ import annotations
 
 import os
 import sqlite3
+import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
@@ -18,7 +21,9 @@ from rotopaint_ai.project.disk import is_local
 
 SUFFIX: Final = ".rotopaint"
 APPLICATION_ID: Final = 0x526F7450  # "RotP"
-VERSION: Final = 1
+VERSION: Final = 2  # in version 1 values had no checksum
+N_BACKUPS: Final = 3
+MOST_BYTES: Final = 256 << 20  # of one value
 PATIENCE_S: Final = 5.0
 _MAGIC = b"SQLite format 3\x00"
 
@@ -76,6 +81,7 @@ def open_file(path: Path, *, write: bool) -> sqlite3.Connection:
             _check(connection, path)
             if write:
                 _set_journal(connection, path)
+                _seal_values(connection)
         except BaseException:
             connection.close()
             raise
@@ -106,16 +112,40 @@ def transaction(connection: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
         raise
 
 
-def backup_path(path: Path) -> Path:
-    """Where the last good copy of a project is kept."""
-    return path.with_name(f".{path.stem}.backup{SUFFIX}")
+def backup_path(path: Path, number: int = 1) -> Path:
+    """Where a good copy of a project is kept: 1 is the last one, `N_BACKUPS` the oldest."""
+    return path.with_name(f".{path.stem}.backup{'' if number == 1 else f'.{number}'}{SUFFIX}")
+
+
+def rotate_backups(path: Path) -> None:
+    """Make room for a new last good copy; the oldest one goes."""
+    for number in range(N_BACKUPS - 1, 0, -1):
+        if backup_path(path, number).is_file():
+            backup_path(path, number).replace(backup_path(path, number + 1))
+
+
+def sealed(data: bytes) -> bytes:
+    """A value as it is kept: with its checksum behind it."""
+    return data + zlib.crc32(data).to_bytes(4, "little")
+
+
+def unsealed(data: bytes) -> bytes:
+    """A value without its checksum. Raises ValueError where that does not fit."""
+    if zlib.crc32(data[:-4]).to_bytes(4, "little") != data[-4:]:
+        raise ValueError("a value does not fit its checksum")
+    return data[:-4]
+
+
+def version(connection: sqlite3.Connection) -> int:
+    """The version of the file; values are sealed from 2 on."""
+    return int(connection.execute("PRAGMA user_version").fetchone()[0])
 
 
 def way_out(path: Path) -> str:
     """What an artist can do about a file that cannot be opened."""
     backup = backup_path(path)
     if backup.is_file():
-        return f"open its last good copy {backup.name} beside it"
+        return f"`rotopaint restore {path.name}` puts its last good copy {backup.name} back"
     return "open the plate to begin a new project; shapes.roto.json in the folder of its runs comes in with it"
 
 
@@ -138,6 +168,9 @@ def _connect(path: Path, *, write: bool) -> sqlite3.Connection:
     connection = sqlite3.connect(uri, uri=True, timeout=PATIENCE_S, isolation_level=None, check_same_thread=False)
     connection.execute("PRAGMA foreign_keys = ON")
     connection.execute("PRAGMA cache_size = -32768")
+    connection.execute("PRAGMA trusted_schema = OFF")
+    connection.execute("PRAGMA cell_size_check = ON")
+    connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MOST_BYTES)
     return connection
 
 
@@ -156,14 +189,37 @@ def _set_journal(connection: sqlite3.Connection, path: Path) -> None:
 
 def _check(connection: sqlite3.Connection, path: Path) -> None:
     application = connection.execute("PRAGMA application_id").fetchone()[0]
-    version = connection.execute("PRAGMA user_version").fetchone()[0]
     if application != APPLICATION_ID:
         raise ProjectError(f"{path.name}: belongs to another program; choose a file that ends in {SUFFIX}")
-    if version > VERSION:
+    if version(connection) > VERSION:
         raise ProjectError(
-            f"{path.name}: was written by a newer version (project {version}, this one reads {VERSION}); update "
-            "RotoPaint AI, or export the shapes there and convert them here"
+            f"{path.name}: was written by a newer version (project {version(connection)}, this one reads {VERSION}); "
+            "update RotoPaint AI, or export the shapes there and convert them here"
         )
+    if _tables(connection) != _our_tables():
+        raise DamagedProjectError(f"{path.name}: holds other tables than a project does; {way_out(path)}")
+
+
+def _tables(connection: sqlite3.Connection) -> set[tuple[str, str, str]]:
+    """Kind, name and definition of all that a file holds, whatever the blanks in it."""
+    rows = connection.execute("SELECT type, name, coalesce(sql, '') FROM sqlite_master LIMIT 100").fetchall()
+    return {(str(kind), str(name), " ".join(str(sql).split())) for kind, name, sql in rows}
+
+
+@lru_cache(maxsize=1)
+def _our_tables() -> frozenset[tuple[str, str, str]]:
+    with closing(sqlite3.connect(":memory:")) as connection:
+        connection.executescript(_SCHEMA)
+        return frozenset(_tables(connection))
+
+
+def _seal_values(connection: sqlite3.Connection) -> None:
+    """Bring a file of version 1 to today's."""
+    if version(connection) < 2:
+        connection.create_function("sealed", 1, sealed, deterministic=True)
+        with transaction(connection):
+            connection.execute("UPDATE value SET data = sealed(data)")
+            connection.execute("PRAGMA user_version = 2")
 
 
 def _explained(path: Path, error: sqlite3.OperationalError) -> ProjectError:

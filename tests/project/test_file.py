@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import random
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -15,8 +17,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from rotopaint_ai.errors import DamagedProjectError, LockedError, ProjectError
-from rotopaint_ai.project import CropBox, Project, SeamSettings, Spread, State, codecs, corrections, owner
+from rotopaint_ai.cli import main
+from rotopaint_ai.errors import DamagedProjectError, LockedError, ProjectError, UsageError
+from rotopaint_ai.project import CropBox, Project, SeamSettings, Spread, State, codecs, corrections, owner, schema
+from rotopaint_ai.project.restore import restore
 from rotopaint_ai.shapes.roto import ControlPoint, Key, Landmark, LandmarkKeys, RotoDocument, RotoShape
 
 FRAMES = (1001, 1002, 1003)
@@ -290,6 +294,133 @@ def test_every_kind_of_damage_is_refused_in_one_line_that_names_the_copy(tmp_pat
         assert "\n" not in str(caught.value)
         assert ".shot.backup.rotopaint" in str(caught.value), name
     assert loaded(tmp_path / ".shot.backup.rotopaint") == replace(whole(), crops={})
+
+
+@pytest.mark.parametrize("fill", [b"\0", b"\xff", None], ids=["zeros", "ones", "one bit"])
+def test_damage_to_any_page_is_seen_or_changes_nothing(tmp_path: Path, fill: bytes | None) -> None:
+    path = tmp_path / "shot.rotopaint"
+    with closing(Project.create(path, whole())) as project:
+        project.append("move", whole(), replace(whole(), document=document(0.5, human=(1001, 1002))))
+    good, meant, draw = path.read_bytes(), loaded(path), random.Random(5)
+    refused = []
+    for at in range(0, len(good), 4096):
+        page = bytearray(good[at : at + 4096])
+        if fill is None:
+            page[-1 - draw.randrange(200)] ^= 1 << draw.randrange(8)  # cells are filled from their page's end
+        else:
+            page[:] = fill * len(page)
+        path.write_bytes(good[:at] + bytes(page) + good[at + 4096 :])
+        try:
+            assert loaded(path) == meant
+        except ProjectError:
+            refused.append(at)
+    assert len(refused) > (2 if fill is None else len(good) // 4096 // 2)
+
+
+def test_a_damaged_project_is_put_back_by_one_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "shot.rotopaint"
+    with closing(Project.create(path, whole())) as project:
+        project.append("clear", whole(), replace(whole(), crops={}))
+    torn = path.read_bytes()[:5000]
+    path.write_bytes(torn)
+    with pytest.raises(DamagedProjectError, match=r"`rotopaint restore shot\.rotopaint`"):
+        look_over(path)
+    assert main(["restore", str(path)]) == 0
+    said = capsys.readouterr().out
+    assert "1 steps can be undone; the damaged file is kept as shot.damaged-1.rotopaint" in said
+    assert loaded(path) == replace(whole(), crops={})
+    assert (tmp_path / "shot.damaged-1.rotopaint").read_bytes() == torn
+
+
+def test_three_copies_go_round_and_a_whole_project_is_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "shot.rotopaint"
+    Project.create(path, State(names={"a": "0"})).close()
+    for n in range(1, 5):
+        with closing(Project.open(path)) as project:
+            project.append("name", State(names={"a": str(n - 1)}), State(names={"a": str(n)}))
+    names = [loaded(schema.backup_path(path, number)).names["a"] for number in (1, 2, 3)]
+    assert names == ["4", "3", "2"]
+    with pytest.raises(UsageError, match="is whole; nothing was put back"):
+        restore(path)
+    schema.backup_path(path).write_bytes(b"torn")
+    path.unlink()
+    assert restore(path).kept is None
+    assert loaded(path).names["a"] == "3"
+    for number in (1, 2, 3):
+        schema.backup_path(path, number).unlink()
+    path.write_bytes(b"")
+    with pytest.raises(ProjectError, match="no whole copy"):
+        restore(path)
+
+
+def test_a_copy_of_the_file_alone_has_what_was_done_before_the_last_sign_of_life(tmp_path: Path) -> None:
+    path, copy = tmp_path / "shot.rotopaint", tmp_path / "copy.rotopaint"
+    with closing(Project.create(path, whole())) as project:
+        before = whole()
+        for n in range(60):
+            after = replace(before, crops={1001: CropBox(n, 2, 30, 40)})
+            project.append("crop", before, after)
+            before = after
+        project.heartbeat()
+        shutil.copyfile(path, copy)
+    with closing(Project.open(copy)) as opened:
+        assert opened.load().state == before
+        assert len(opened.load().behind) == 60
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "DROP VIEW shape_key; CREATE VIEW shape_key AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 "
+        "FROM n) SELECT i FROM n",
+        "CREATE TRIGGER t AFTER UPDATE ON owner BEGIN INSERT INTO note SELECT hex(randomblob(9)), 1 FROM item, item b;"
+        " END",
+        "DROP TABLE note; CREATE VIEW note AS SELECT 'position' AS name, hex(zeroblob(900000000)) AS value",
+        "CREATE TABLE more (a)",
+    ],
+    ids=["endless view", "trigger", "zeroblob", "another table"],
+)
+def test_a_project_with_other_tables_is_refused_at_once(tmp_path: Path, sql: str) -> None:
+    path = tmp_path / "shot.rotopaint"
+    Project.create(path, whole()).close()
+    with closing(sqlite3.connect(path)) as raw:
+        raw.executescript(sql)
+    for write in (True, False):
+        with pytest.raises(DamagedProjectError, match="holds other tables than a project does"):
+            Project.open(path, write=write)
+
+
+def test_values_of_another_type_or_length_are_damage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(schema, "MOST_BYTES", 10_000)
+    path = tmp_path / "shot.rotopaint"
+    for sql in (
+        "UPDATE value SET data = 'text'",
+        "UPDATE value SET data = zeroblob(20000)",
+        "UPDATE item SET frame = 'one' WHERE frame = 1002",
+        "UPDATE note SET value = '[[[' WHERE name = 'position'",
+        "UPDATE track SET kind = 'nothing' WHERE id = 2",
+    ):
+        path.unlink(missing_ok=True)
+        Project.create(path, whole()).close()
+        with closing(sqlite3.connect(path)) as raw, raw:
+            raw.execute("DELETE FROM note WHERE name = 'sum'")
+            raw.execute(sql)
+        with pytest.raises(ProjectError), closing(Project.open(path)) as project:
+            project.load()
+
+
+def test_a_file_of_the_first_version_is_read_and_brought_up(tmp_path: Path) -> None:
+    path = tmp_path / "shot.rotopaint"
+    Project.create(path, whole()).close()
+    with closing(sqlite3.connect(path)) as raw, raw:
+        raw.execute("UPDATE value SET data = substr(data, 1, length(data) - 4)")
+        raw.execute("DELETE FROM note WHERE name = 'sum'")
+        raw.execute("PRAGMA user_version = 1")
+    assert loaded(path) == whole()
+    Project.open(path).close()
+    with closing(sqlite3.connect(path)) as raw:
+        assert raw.execute("PRAGMA user_version").fetchone()[0] == 2
+    assert loaded(path) == whole()
 
 
 @pytest.mark.skipif(os.geteuid() == 0 if hasattr(os, "geteuid") else True, reason="root may write everywhere")

@@ -1,0 +1,27 @@
+"""`rotopaint restore`: a damaged or lost project put back from its last good copy."""
+
+from __future__ import annotations
+
+import argparse
+from datetime import datetime
+from pathlib import Path
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Say which arguments the command takes."""
+    parser.epilog = "A project keeps its last three good copies beside it, one for each time that it was closed."
+    parser.add_argument("project", type=Path, metavar="PROJECT", help="the project file; what stands there is kept")
+
+
+def execute(arguments: argparse.Namespace) -> int:
+    """Do it and return the exit code."""
+    from rotopaint_ai.cli import OK
+    from rotopaint_ai.project.restore import restore
+
+    restored = restore(arguments.project)
+    made = datetime.fromtimestamp(restored.copy.stat().st_mtime)
+    kept = f"; the damaged file is kept as {restored.kept.name}" if restored.kept is not None else ""
+    print(
+        f"{arguments.project.name} is its copy of {made:%Y-%m-%d %H:%M}, {restored.n_steps} steps can be undone{kept}"
+    )
+    return OK

@@ -1,0 +1,81 @@
+"""A damaged or lost project put back from the newest of its copies that is whole. Standard library only."""
+
+from __future__ import annotations
+
+import shutil
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+from rotopaint_ai.errors import LockedError, ProjectError, UsageError
+from rotopaint_ai.project import owner, schema
+from rotopaint_ai.project.file import Project
+
+
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """Which copy stands there now, how many steps of undo it has, and where the damaged file went, if there was one."""
+
+    copy: Path
+    n_steps: int
+    kept: Path | None
+
+
+def restore(path: Path) -> Restored:
+    """Put the newest whole copy in a project's place; the damaged file is kept beside it.
+
+    Raises: UsageError where the project is whole; LockedError where somebody works on it; ProjectError where no copy
+    is whole.
+    """
+    try:
+        lock = owner.lock(path)
+    except OSError as error:
+        raise ProjectError(f"{path}: cannot be locked ({error.strerror}); check the disk") from error
+    if lock is None:
+        raise LockedError(f"{path.name}: somebody has it open; close it there first")
+    try:
+        if path.exists() and _steps(path) is not None:
+            raise UsageError(f"{path.name}: is whole; nothing was put back")
+        for number in range(1, schema.N_BACKUPS + 1):
+            copy = schema.backup_path(path, number)
+            n_steps = _steps(copy) if copy.is_file() else None
+            if n_steps is not None:
+                return Restored(copy, n_steps, _put_back(copy, path))
+    finally:
+        lock.release()
+    raise ProjectError(
+        f"{path.name}: no whole copy of it lies beside it; open the plate to begin a new project, shapes.roto.json in "
+        "the folder of its runs comes in with it"
+    )
+
+
+def _steps(path: Path) -> int | None:
+    """How many steps a whole project has; None for one that is not whole."""
+    try:
+        with closing(Project.open(path, write=False)) as project:
+            project.check()
+            return len(project.load().behind)
+    except ProjectError:
+        return None
+
+
+def _put_back(copy: Path, path: Path) -> Path | None:
+    """Copy, then move the damaged file with its log aside, then rename: at no instant is there less than before."""
+    beside = path.with_name(f".{path.stem}.restored{schema.SUFFIX}")
+    shutil.copyfile(copy, beside)
+    kept = _free(path) if path.exists() else None
+    for ending in ("", "-wal", "-shm", "-journal"):
+        part = path.with_name(path.name + ending)
+        if part.exists() and kept is not None:
+            part.replace(kept.with_name(kept.name + ending))
+        else:
+            part.unlink(missing_ok=True)  # a log without its file
+    beside.replace(path)
+    return kept
+
+
+def _free(path: Path) -> Path:
+    number = 1
+    while (kept := path.with_name(f"{path.stem}.damaged-{number}{schema.SUFFIX}")).exists():
+        number += 1
+    return kept
