@@ -35,7 +35,18 @@ def _dumped(program: str, path: Path) -> str:
     with tempfile.TemporaryDirectory() as folder:
         script, target = Path(folder) / "dump.py", Path(folder) / "masks.blender.json"
         script.write_text(blender.dump_script(), encoding="utf-8")
-        words = [program, "-b", str(path.resolve()), "--python-exit-code", "1", "-P", str(script), "--", str(target)]
+        quietly = ["--disable-autoexec", "-b"]  # no script of the file runs, whatever the user's preferences say
+        words = [
+            program,
+            *quietly,
+            str(path.resolve()),
+            "--python-exit-code",
+            "1",
+            "-P",
+            str(script),
+            "--",
+            str(target),
+        ]
         try:
             done = subprocess.run(words, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
         except (OSError, subprocess.TimeoutExpired) as error:

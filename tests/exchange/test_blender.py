@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -224,6 +225,19 @@ def test_a_blend_file_is_converted_by_blender_itself(
 
 
 # --- without Blender --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(os.name == "nt", reason="the stand-in is a shell script")
+def test_no_script_of_a_blend_file_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Blender reads its options in order: this one has to stand before the file."""
+    program = tmp_path / "blender"
+    program.write_text(f'#!/bin/sh\necho "$@" > {tmp_path}/words\n')
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    (tmp_path / "a.blend").write_bytes(b"BLENDER")
+    with pytest.raises(DocumentError, match="Blender wrote no masks"):
+        formats.read(tmp_path / "a.blend")
+    assert (tmp_path / "words").read_text().split()[:2] == ["--disable-autoexec", "-b"]
 
 
 def test_mask_space_is_centred_with_the_longer_side_as_one() -> None:

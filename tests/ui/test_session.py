@@ -117,6 +117,24 @@ def test_save_writes_once_and_marks_human_keys(session: ShotSession, out: Path) 
     assert saved.shape("seam").keys[1001].points[0].x == 14.0
 
 
+def test_what_another_program_wrote_meanwhile_is_kept(session: ShotSession, out: Path) -> None:
+    said: list[str] = []
+    session.said.append(said.append)
+    drag(session, 4.0)
+    session.shapes_file.save()
+    assert not list(out.glob("shapes.other*"))
+    theirs = replace(make_document(), fps=77.0)
+    documents.write(out / "shapes.roto.json", theirs)
+    drag(session, 2.0)
+    assert session.shapes_file.save()
+    assert documents.read(out / "shapes.other-1.roto.json") == theirs
+    assert "was written by another program; its shapes are kept as shapes.other-1.roto.json" in said[-1]
+    assert documents.read(out / "shapes.roto.json") == session.document
+    drag(session, 2.0)
+    session.shapes_file.save()
+    assert len(list(out.glob("shapes.other*"))) == 1
+
+
 def test_undo_goes_on_working_after_saving(session: ShotSession, out: Path) -> None:
     drag(session, 4.0)
     session.shapes_file.save()

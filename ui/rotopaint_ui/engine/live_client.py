@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -164,7 +163,7 @@ class LiveClient(QObject):
 
         def take(answer: Facts | None) -> None:
             if is_ours:
-                path.unlink(missing_ok=True)
+                shutil.rmtree(path.parent, ignore_errors=True)
             reply(None if answer is None else _keys(answer, wire.take_block(answer["block"])))
 
         self._ask({"ask": "spread", "way": way, "project": str(path), "spread": bounds}, take)
@@ -296,7 +295,7 @@ class LiveClient(QObject):
         path = self.project_path()
         if path is not None:
             return path, False
-        path = Path(tempfile.gettempdir()) / f"rotopaint-{uuid.uuid4().hex}.rotopaint"
+        path = Path(tempfile.mkdtemp(prefix="rotopaint-")) / "state.rotopaint"  # a folder that only this user may read
         Project.create(path, state).close()
         return path, True
 

@@ -8,10 +8,9 @@ from pathlib import Path
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from rotopaint_ai.errors import RotopaintError
-from rotopaint_ai.shapes.roto import RotoDocument
 from rotopaint_ui.engine.background_task import BackgroundTask
 from rotopaint_ui.session.session import ShotSession
-from rotopaint_ui.session.shot import write_document
+from rotopaint_ui.session.shapes_file import Written
 
 
 class Autosave(QObject):
@@ -74,8 +73,7 @@ class Autosave(QObject):
         elif document is not None and path is not None and not session.shapes_file.is_saved and self._may_write():
 
             def write() -> object:
-                write_document(path, document)
-                return path, document
+                return path, session.shapes_file.write(path, document)
 
             self._writing.start(write)
 
@@ -84,8 +82,8 @@ class Autosave(QObject):
         if not self._session.shapes_file.is_saved:
             self.failed.emit(f"Not saved: {why}")
 
-    def _written(self, result: tuple[Path, RotoDocument]) -> None:
-        path, document = result
+    def _written(self, result: tuple[Path, Written]) -> None:
+        path, written = result
         if path == self._session.shapes_file.path:
-            self._session.shapes_file.mark_saved(document)
+            self._session.shapes_file.mark_saved(written)
             self.kept.emit()

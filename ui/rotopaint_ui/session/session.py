@@ -62,7 +62,7 @@ class ShotSession:
         self.names = ShapeNames(self.edits, lambda: not (self.runs.is_live or self.project.refuses()), self.say)
         self.seams = SeamEdits(self.edits)
         self.painting = Painting(self.project.keep_painted)
-        self.shapes_file = ShapesFile(lambda: self.state.document, self.project.keep_shapes)
+        self.shapes_file = ShapesFile(lambda: self.state.document, self.project.keep_shapes, self.say)
         self.corrections = CorrectionEdits(
             self.edits,
             hold_of=self.hold_frames,

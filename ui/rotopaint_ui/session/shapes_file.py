@@ -1,21 +1,44 @@
-"""The shot's `shapes.roto.json`: where it lies, and whether what is shown is what is written. No Qt."""
+"""The shot's `shapes.roto.json`: where it lies, and whether what is shown is what is written. No Qt.
+
+The file is everybody's: what another program has written there since we looked is kept beside it, never overwritten.
+"""
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 from rotopaint_ai.shapes.roto import RotoDocument
 from rotopaint_ui.session.shot import SHAPES_NAME, write_document
 
+_Look = tuple[int, int, int]  # of a file: its number on the disk, size, time in nanoseconds
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A document that is on disk now, how its file looks, and where another program's is kept, if there was one."""
+
+    document: RotoDocument
+    look: _Look | None
+    kept: Path | None
+
 
 class ShapesFile:
-    """`shown` gives the document that is shown; `written` is called with the path of a file that has been written."""
+    """`shown` gives the document that is shown; `written` is called with the path of a file that has been written;
+    `say` takes lines for the status."""
 
-    def __init__(self, shown: Callable[[], RotoDocument | None], written: Callable[[Path | None], None]) -> None:
+    def __init__(
+        self,
+        shown: Callable[[], RotoDocument | None],
+        written: Callable[[Path | None], None],
+        say: Callable[[str], None],
+    ) -> None:
         self.folder: Path | None = None
-        self._shown, self._written = shown, written
+        self._shown, self._written, self._say = shown, written, say
         self._saved: RotoDocument | None = None
+        self._look: _Look | None = None
 
     @property
     def path(self) -> Path | None:
@@ -30,17 +53,43 @@ class ShapesFile:
     def take(self, document: RotoDocument | None) -> None:
         """This document is on disk, whoever wrote it."""
         self._saved = document
+        self._look = None if document is None or self.path is None else _look(self.path)
 
     def save(self) -> bool:
         """Write the document where it differs from the disk's; returns whether it wrote. Raises as `document.write`."""
         document, path = self._shown(), self.path
         if document is None or path is None or self.is_saved:
             return False
-        write_document(path, document)
-        self.mark_saved(document)
+        self.mark_saved(self.write(path, document))
         return True
 
-    def mark_saved(self, document: RotoDocument) -> None:
-        """Take note that `write_document` has written a document of this shot."""
-        self._saved = document
+    def write(self, path: Path, document: RotoDocument) -> Written:
+        """Write a document; touches nothing but the disk, so that it may run beside the screen."""
+        found = _look(path)
+        kept = _keep(path) if found is not None and found != self._look else None
+        write_document(path, document)
+        return Written(document, _look(path), kept)
+
+    def mark_saved(self, written: Written) -> None:
+        """Take note of what `write` has written of this shot."""
+        self._saved, self._look = written.document, written.look
         self._written(self.path)
+        if written.kept is not None:
+            self._say(f"{SHAPES_NAME} was written by another program; its shapes are kept as {written.kept.name}")
+
+
+def _look(path: Path) -> _Look | None:
+    try:
+        facts = path.stat()
+    except OSError:
+        return None
+    return facts.st_ino, facts.st_size, facts.st_mtime_ns
+
+
+def _keep(path: Path) -> Path:
+    """Copy another program's file beside itself, under a name that is free."""
+    number = 1
+    while (kept := path.with_name(f"shapes.other-{number}.roto.json")).exists():
+        number += 1
+    shutil.copy2(path, kept)
+    return kept
