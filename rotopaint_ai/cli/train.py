@@ -50,9 +50,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def execute(arguments: argparse.Namespace) -> int:
     """Do it and return the exit code."""
     needs_training()
-    from rotopaint_ai.training.trainer.allocator import start_again
+    from rotopaint_ai.training.trainer.allocator import began, start_again
 
     start_again()
+    since = began()
     from rotopaint_ai.training.pack.network import task_of
     from rotopaint_ai.training.trainer.config import PACK
 
@@ -68,12 +69,12 @@ def execute(arguments: argparse.Namespace) -> int:
     from rotopaint_ai.training.trainer.parallel.topology import choose, look
 
     if is_rank():
-        return _as_rank(lambda: _joined(arguments, train))
+        return _as_rank(lambda: _joined(arguments, train, since))
     layout = choose(look(), arguments.strategy)
     print(f"strategy: {layout.reason}", file=sys.stderr)
     if layout.n_ranks > 1:
         return launch(layout, sys.argv[1:])
-    return _joined(arguments, train)
+    return _joined(arguments, train, since)
 
 
 def _as_rank(train: Callable[[], int]) -> int:
@@ -104,9 +105,10 @@ class Run:
     group: Any
     resume: bool
     command: str
+    began: float | None  # by `time.time`; None: just now
 
 
-def _joined(arguments: argparse.Namespace, train: Callable[[argparse.Namespace, Run], int]) -> int:
+def _joined(arguments: argparse.Namespace, train: Callable[[argparse.Namespace, Run], int], since: float) -> int:
     """Join the other ranks, where there are any, and train."""
     from rotopaint_ai.training.trainer.parallel.exit_reasons import folder_of
     from rotopaint_ai.training.trainer.parallel.group import Group
@@ -124,7 +126,9 @@ def _joined(arguments: argparse.Namespace, train: Callable[[argparse.Namespace, 
         if again:
             sink(warning("a rank was lost; all of them go on from the last checkpoint"))
         command = shlex.join(["rotopaint", *sys.argv[1:]])
-        return train(arguments, Run(sink, cancel, group, arguments.resume or again, command))
+        # what earlier lives of these ranks took stands in the checkpoint
+        began = None if again else since
+        return train(arguments, Run(sink, cancel, group, arguments.resume or again, command, began))
 
 
 def _pack(arguments: argparse.Namespace, run: Run) -> int:
@@ -145,6 +149,7 @@ def _pack(arguments: argparse.Namespace, run: Run) -> int:
         sink=run.sink,
         cancel=run.cancel,
         group=run.group,
+        began=run.began,
     )
     if run.group.is_first and not arguments.events:
         print(f"{report.pack}: {report.steps} steps, {report.images_per_s:.0f} images/s")
@@ -170,6 +175,7 @@ def _network(task: str, arguments: argparse.Namespace, run: Run) -> int:
         run.sink,
         run.cancel,
         run.group,
+        run.began,
     )
     metrics = train_network(task, options)
     if run.group.is_first and not arguments.events:

@@ -25,6 +25,7 @@ from rotopaint_ai.training.models.landmarks.config import PackConfig, load_confi
 from rotopaint_ai.training.models.landmarks.net import LandmarkNet
 from rotopaint_ai.training.models.landmarks.validation import predict_held_out, seen_error
 from rotopaint_ai.training.pack.prepare import Prepared, prepare
+from rotopaint_ai.training.trainer.budget import Budget
 from rotopaint_ai.training.trainer.recipe import override
 from rotopaint_ai.training.trainer.trainer import Trainer
 
@@ -132,14 +133,14 @@ def run_ours(order: dict[str, Any], meter: TrainingClock, init: str | None) -> N
         tell("ready", facts=facts_of(ready))
     folder = Path(order["folder"])
     folder.mkdir(parents=True, exist_ok=True)
-    run = Trainer(ready.config, ready.task, folder)
+    budget = Budget(ready.config.limit_s, began=0.0, now=lambda: meter.cpu_s)
+    run = Trainer(ready.config, ready.task, folder, budget=budget)
     with ahead(run.make_batch, 0) as batches:
         while not meter.is_over and not run.is_over:
             if meter.is_due:
                 meter.seen(run.average.net, ready)
             meter.wait()
             run.step(*next(batches))
-            run.seconds = meter.cpu_s
             meter.images += ready.config.batch
     meter.seen(run.average.net, ready)
 

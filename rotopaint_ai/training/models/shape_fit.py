@@ -35,6 +35,7 @@ Array64 = npt.NDArray[np.float64]
 LEAST_NOISE = 3e-4  # share of the face; keeps the ridge solvable when landmarks are exact
 NEAR = 0.06  # share of a shape's size within which landmarks carry a control point along
 GUARDS = (1.0, 2.0, 4.0)  # how many times the measured landmark error shapes may be guarded against
+_SPACING_PX = 3.0  # of a curve's places that are compared where a guard is chosen
 GUARD_WORTH = 0.98  # more guard has to bring the curves this much closer
 
 
@@ -102,7 +103,9 @@ def _curve_distances(sheet: Sheet, points: Array64, held: Truth) -> Array64:
     for shape in sheet.shapes:
         own, true = points[:, slots[shape.name]], held.points[:, slots[shape.name]].astype(np.float64)
         known = np.isfinite(true).all(axis=(1, 2))
-        distances = [curve_distance(a, b, shape.closed)[0] for a, b in zip(own[known], true[known])]
+        distances = [
+            curve_distance(a, b, shape.closed, spacing=_SPACING_PX)[0] for a, b in zip(own[known], true[known])
+        ]
         means.append(float(np.mean(distances)) if distances else np.inf)
     return np.array(means)
 

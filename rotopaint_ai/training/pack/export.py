@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, cast
 
@@ -19,7 +20,7 @@ from rotopaint_ai.training.data.dataset import Array
 from rotopaint_ai.training.models.landmarks.net import CropModel
 from rotopaint_ai.training.models.pretrained import save_weights
 from rotopaint_ai.training.models.shape_fit import ShapeGraph
-from rotopaint_ai.training.trainer.onnx_export import export_checked
+from rotopaint_ai.training.trainer.onnx_export import Traces, export_checked
 
 PARITY_PX = 0.01
 _LANDMARK_OUTPUTS = ("landmarks", "expected_error", "visible")
@@ -39,38 +40,54 @@ def write_pack(
     seam: Path | None = None,
     fill: Path | None = None,
     others: Sequence[Path] = (),
+    traces: Traces | None = None,
 ) -> dict[str, float]:
-    """Write a pack, whole or not at all; an old one in its place goes only once the new one has been checked.
+    """Write a pack's files into an empty folder, and check the graphs.
 
     `samples`: real crops [N, S, S, 3] and landmarks [N, L, 2] on which the exported graphs are compared with torch.
     `seam`, `fill`: a seam model and a learned fill to go along, `others`: more models, under their own names.
+    `traces`: as `export_checked` has them.
     Returns the largest differences in pixels.
     Raises: TrainingError when they exceed `PARITY_PX`.
     """
+    write_text(folder / SHEET, dump_sheet(sheet))
+    write_text(folder / "recipe.yaml", recipe_yaml)
+    names = ("crop", _LANDMARK_OUTPUTS)
+    limits = {"landmarks": PARITY_PX}
+    parity = {
+        "landmarks_px": export_checked(
+            crop_model, folder / LANDMARKS, names, samples[0], limits=limits, unit=" px", traces=traces
+        )
+    }
+    shapes = shape_model if shape_model is not None else EmptyShapes()
+    parity["shapes_px"] = export_checked(
+        shapes,
+        folder / SHAPES,
+        ("landmarks", _SHAPE_OUTPUTS),
+        samples[1],
+        limits={"points": PARITY_PX},
+        unit=" px",
+        traces=traces,
+    )
+    for model, name in ((seam, SEAM), (fill, FILL)):
+        if model is not None:
+            shutil.copyfile(model, folder / name)
+    for path in others:
+        shutil.copyfile(path, folder / path.name)
+    save_weights(folder, crop_model.net, sheet.landmark_names, places)
+    write_card(folder, {**card, "parity": parity})
+    return parity
+
+
+@contextmanager
+def replacing_folder(folder: Path) -> Iterator[Path]:
+    """An empty folder that takes the place of `folder` once it has been filled; nothing stays of a failed one."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=f".{folder.name}.", dir=folder.parent) as made:
         beside = Path(made) / "pack"
         beside.mkdir()
-        write_text(beside / SHEET, dump_sheet(sheet))
-        write_text(beside / "recipe.yaml", recipe_yaml)
-        names = ("crop", _LANDMARK_OUTPUTS)
-        limits = {"landmarks": PARITY_PX}
-        parity = {
-            "landmarks_px": export_checked(crop_model, beside / LANDMARKS, names, samples[0], limits=limits, unit=" px")
-        }
-        shapes = shape_model if shape_model is not None else EmptyShapes()
-        parity["shapes_px"] = export_checked(
-            shapes, beside / SHAPES, ("landmarks", _SHAPE_OUTPUTS), samples[1], limits={"points": PARITY_PX}, unit=" px"
-        )
-        for model, name in ((seam, SEAM), (fill, FILL)):
-            if model is not None:
-                shutil.copyfile(model, beside / name)
-        for path in others:
-            shutil.copyfile(path, beside / path.name)
-        save_weights(beside, crop_model.net, sheet.landmark_names, places)
-        write_card(beside, {**card, "parity": parity})
+        yield beside
         _take_place(beside, folder)
-    return parity
 
 
 class EmptyShapes(nn.Module):

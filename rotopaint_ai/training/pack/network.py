@@ -5,6 +5,8 @@ A recipe names its task, `NETWORKS` knows it; `rotopaint train` does the rest he
 
 from __future__ import annotations
 
+import copy
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
@@ -19,12 +21,14 @@ from rotopaint_ai.inference.pack import CARD, load_card, write_card
 from rotopaint_ai.jobs import Cancel, Event, Sink, warning
 from rotopaint_ai.training.models.pretrained import load_pyramid
 from rotopaint_ai.training.trainer import threads
+from rotopaint_ai.training.trainer.budget import Budget
 from rotopaint_ai.training.trainer.config import PACK
 from rotopaint_ai.training.trainer.parallel.group import ALONE, Group
 from rotopaint_ai.training.trainer.recipe import load_config, load_plugins, read_content
-from rotopaint_ai.training.trainer.task import NETWORKS, Network, TrainSources
+from rotopaint_ai.training.trainer.task import NETWORKS, Network, PartTask, TrainSources
 from rotopaint_ai.training.trainer.trainer import Trained, Trainer
 
+_EXPORT_S = 6.0
 MODULES: Mapping[str, str] = {  # where each network enters itself in NETWORKS
     "detector": "rotopaint_ai.training.models.detection.task",
     "segmentation": "rotopaint_ai.training.models.segmentation.task",
@@ -47,6 +51,7 @@ class TrainOptions:
     sink: Sink = lambda event: None
     cancel: Cancel | None = None
     group: Group = ALONE
+    began: float | None = None  # when the command did, by `time.time`; None: now
 
     def folder(self, task: str) -> Path:
         """Where checkpoint, log and report lie: beside what is written, not with those of the pack's own training."""
@@ -83,6 +88,7 @@ def train_network(task: str, options: TrainOptions) -> Mapping[str, Any]:
     cancel, group = options.cancel or Cancel(), options.group
     network, folder = find_network(task), options.folder(task)
     config = load_config(network.config, options.recipe, options.overrides)
+    budget = Budget(config.limit_s, began=options.began)
     folder.mkdir(parents=True, exist_ok=True)
     prepared = network.prepare(config, TrainSources(options.sources, options.init, folder, cancel.check))
     taken = load_pyramid(prepared.net, options.init)
@@ -93,7 +99,9 @@ def train_network(task: str, options: TrainOptions) -> Mapping[str, Any]:
     note = threads.settle(config, prepared).note
     if note:
         options.sink(warning(note))
-    trained = Trainer(config, prepared, folder, group).fit(
+    if config.minutes is not None and group.is_first:
+        budget.reserve(_tail_s(prepared))
+    trained = Trainer(config, prepared, folder, group, budget).fit(
         resume=options.resume, report=lambda row: options.sink(row.event()), check=cancel.check
     )
     group.leave()
@@ -106,6 +114,13 @@ def train_network(task: str, options: TrainOptions) -> Mapping[str, Any]:
     write_json(folder / "report.json", facts)
     options.sink(Event("finished", {"stage": "train", "pack": str(options.out), "metrics": metrics}))
     return metrics
+
+
+def _tail_s(task: PartTask[nn.Module, Any]) -> float:
+    """Seconds that figures and export will take: the figures are taken once, of the network started from."""
+    start = time.perf_counter()
+    task.metrics(copy.deepcopy(task.net).eval())
+    return _EXPORT_S + time.perf_counter() - start
 
 
 def _facts(

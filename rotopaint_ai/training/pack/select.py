@@ -93,6 +93,12 @@ class SeamSelection:
     facts: dict[str, Any]
 
 
+def has_seams_to_tune(config: PackConfig, data: Dataset, start: Path | None) -> bool:
+    """Whether there is a seam network to start from, time for it, and open seams that it could learn."""
+    has_seams = any(shape.role == "seam" and not shape.closed for shape in data.sheet.shapes)
+    return start is not None and config.seam_minutes > 0 and has_seams
+
+
 def tune_seams(
     config: PackConfig,
     data: Dataset,
@@ -100,17 +106,15 @@ def tune_seams(
     memory: Memory,
     start: Path | None,
     folder: Path,
+    seconds: float,
     check: Check,
 ) -> SeamSelection:
-    """The seam network to start from, taught this character's seams where that helps on held-out samples."""
-    if (
-        start is None
-        or not config.seam_minutes
-        or not any(s.role == "seam" and not s.closed for s in data.sheet.shapes)
-    ):
+    """The seam network to start from, tuned to this character's seams in so many seconds where that helps on held-out
+    samples."""
+    if start is None or not has_seams_to_tune(config, data, start):
         return SeamSelection(start, (), {})
     first = seam_nets.seam_net(start)
-    tuned = tune.tune(data, first, minutes=config.seam_minutes, seed=config.seed, check=check)
+    tuned = tune.tune(data, first, minutes=seconds / 60, seed=config.seed, check=check)
     net, path = first, start
     if tuned is not None and tuned.is_better:
         net, path = tuned.net, folder / SEAM

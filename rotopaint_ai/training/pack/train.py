@@ -33,17 +33,21 @@ from rotopaint_ai.training.models.landmarks.config import PackConfig, load_confi
 from rotopaint_ai.training.models.landmarks.net import LandmarkNet
 from rotopaint_ai.training.models.landmarks.validation import predict_held_out
 from rotopaint_ai.training.models.pretrained import face_places, find_fill_model, find_others, find_seam_model
-from rotopaint_ai.training.pack.export import as_crops, write_pack
-from rotopaint_ai.training.pack.prepare import prepare
+from rotopaint_ai.training.pack.export import as_crops, replacing_folder, write_pack
+from rotopaint_ai.training.pack.prepare import Prepared, prepare
 from rotopaint_ai.training.pack.select import (
     SeamSelection,
     SelectedModels,
     crop_model,
+    has_seams_to_tune,
     select_models,
     shape_model,
     tune_seams,
 )
+from rotopaint_ai.training.pack.tail import Tail
 from rotopaint_ai.training.trainer import threads
+from rotopaint_ai.training.trainer.budget import Budget
+from rotopaint_ai.training.trainer.onnx_export import Traces
 from rotopaint_ai.training.trainer.parallel.group import ALONE, Group
 from rotopaint_ai.training.trainer.profile import Profile
 from rotopaint_ai.training.trainer.trainer import Trained, Trainer
@@ -78,75 +82,143 @@ def train(
     sink: Sink = lambda event: None,
     cancel: Cancel | None = None,
     group: Group = ALONE,
+    began: float | None = None,
 ) -> TrainReport:
     """Train both models of a pack and write it to `out`; of several ranks the first does what is not training.
 
     `recipe`: a file or a shipped name (None: `character`); `overrides`: `key=value` texts. `init`: a pack to start
     from, `none` for nothing, None for the shipped pack where there is one. `resume` goes on from `out`.run. `name` and
     `licence` go on the card (defaults: the folder's name, the data sets' licences), and so does `command`.
+    `began`: when the command did, by `time.time`, for a recipe's `minutes` (None: now).
     Raises: UsageError, TrainingError, PackError; CancelledError when `cancel` is raised, keeping the last checkpoint.
     """
     folder, watch, stop = Path(out), _Clock(), cancel or Cancel()
     config = load_config(recipe, overrides)
+    budget = Budget(config.limit_s, began=began)
     _check_place(folder)
     with watch.measuring("loading"):
         ready = prepare(datasets, config, init, stop.check)
-    config, data, train_data = ready.config, ready.data, ready.train_data
-    held_memory = ready.task.data.held_out
     run_folder = folder.with_name(folder.name + ".run")
     run_folder.mkdir(parents=True, exist_ok=True)
-    write_text(run_folder / "recipe.yaml", config.to_yaml())
-    chosen_threads = threads.settle(config, ready.task)
-    if chosen_threads.note:
-        sink(warning(chosen_threads.note))
-    n_held = len(held_memory)
-    start = str(ready.transfer or "nothing")
-    sink(Event("started", {"stage": "train", "samples": len(train_data), "held_out": n_held, "init": start}))
+    write_text(run_folder / "recipe.yaml", ready.config.to_yaml())
+    note = threads.settle(ready.config, ready.task).note
+    if note:
+        sink(warning(note))
+    counts = {"samples": len(ready.train_data), "held_out": len(ready.task.data.held_out)}
+    sink(Event("started", {"stage": "train", **counts, "init": _start_of(ready)}))
+    tail = Tail(ready, budget, sink, seams=has_seams_to_tune(ready.config, ready.data, find_seam_model(init)))
     with watch.measuring("training"):
-        trained = Trainer(config, ready.task, run_folder, group).fit(
+        trained = Trainer(ready.config, ready.task, run_folder, group, budget).fit(
             resume=resume, report=lambda row: sink(row.event()), check=stop.check
         )
     group.leave()
     if not group.is_first:
         return TrainReport(folder, {}, {}, watch.seconds, trained.steps, 0.0)
-    with watch.measuring("fitting"):
-        mirror = mirrored_order(data.sheet)
-        found = predict_held_out(trained.validated, held_memory, np.arange(n_held), config, exact=True, mirror=mirror)
-        chosen = select_models(config, train_data, found, held_memory, mirror)
-    with watch.measuring("seams"):
-        seams = tune_seams(config, data, chosen, held_memory, find_seam_model(init), run_folder, stop.check)
-    everything = data.subset(data.rows_of("train", "val"))
-    card = _card(config, data, trained, name or folder.name, licence, command, start, chosen, seams, init)
-
-    def put(where: Path, net: LandmarkNet, source: Dataset) -> dict[str, float]:
-        stop.check()
-        return write_pack(
-            where,
-            sheet=data.sheet,
-            crop_model=crop_model(net, chosen, source),
-            shape_model=shape_model(config, chosen, source),
-            places=face_places(train_data.truth.landmarks),
-            recipe_yaml=config.to_yaml(),
-            samples=_real_samples(held_memory, config),
-            card=card if net is trained.net else _not_yet(card),
-            seam=seams.path,
-            fill=find_fill_model(init),
-            others=find_others(init),
-        )
-
-    with watch.measuring("export"):
-        measured = folder if trained.net is trained.validated else run_folder / JUDGED
-        parity = put(measured, trained.validated, train_data)
-        if measured != folder:
-            parity = put(folder, trained.net, everything)
-    with watch.measuring("evaluation"):
-        metrics = _measure(measured, folder, data, run_folder, card, parity, stop.check)
+    making = _Making(ready, trained, run_folder, init, tail, watch, tail.watch(stop.check))
+    chosen, seams = making.choose()
+    card = _card(ready, trained, name or folder.name, licence, command, chosen, seams, init)
+    parity, metrics = making.write(folder, chosen, seams, card)
     report = TrainReport(folder, metrics, parity, watch.seconds, trained.steps, trained.images_per_s, trained.profile)
     bound = None if trained.profile is None else trained.profile.content()
     facts = {"metrics": metrics, "seconds": watch.seconds, "profile": bound}
     write_json(run_folder / "report.json", {**facts, "parity": parity})
+    sink(Event("progress", {"stage": "train", "share": 1.0}))
     sink(Event("finished", {"stage": "train", "pack": str(folder), **facts}))
     return report
+
+
+@dataclass(frozen=True, slots=True)
+class _Making:
+    """What makes a pack of trained networks."""
+
+    ready: Prepared
+    trained: Trained[LandmarkNet]
+    run_folder: Path
+    init: str | Path | None
+    tail: Tail
+    watch: _Clock
+    check: Callable[[], None]
+
+    @contextmanager
+    def part(self, name: str) -> Iterator[None]:
+        """Stands round a part of it."""
+        with self.watch.measuring(name), self.tail.part(name):
+            self.check()
+            yield
+
+    def choose(self) -> tuple[SelectedModels, SeamSelection]:
+        """What held-out samples say: prior, guards and calibration, and the seam network."""
+        config, held = self.ready.config, self.ready.task.data.held_out
+        with self.part("fitting"):
+            mirror, rows = mirrored_order(self.ready.data.sheet), np.arange(len(held))
+            found = predict_held_out(self.trained.validated, held, rows, config, exact=True, mirror=mirror)
+            chosen = select_models(config, self.ready.train_data, found, held, mirror)
+        with self.part("seams"):
+            start, seconds = find_seam_model(self.init), self.tail.time_for_seams()
+            seams = tune_seams(config, self.ready.data, chosen, held, start, self.run_folder, seconds, self.check)
+        return chosen, seams
+
+    def write(
+        self, folder: Path, chosen: SelectedModels, seams: SeamSelection, card: dict[str, Any]
+    ) -> tuple[dict[str, float], dict[str, Any]]:
+        """Write the pack with its figures, which are of what never saw held-out samples: the pack itself, or the one
+        before those joined, in the run's folder."""
+        trained, data = self.trained, self.ready.data
+        if trained.net is trained.validated:
+            with replacing_folder(folder) as made:
+                with self.part("export"):
+                    parity = self._export(made, trained.net, self.ready.train_data, chosen, seams, card)
+                return parity, self._measure(made, {**card, "parity": parity})
+        before = {**card, "training": {**card["training"], AT_LAST: False}}
+        with replacing_folder(folder) as made, replacing_folder(self.run_folder / JUDGED) as judged:
+            with self.part("export"):
+                traces: Traces = {}
+                parity = self._export(judged, trained.validated, self.ready.train_data, chosen, seams, before, traces)
+                everything = data.subset(data.rows_of("train", "val"))
+                final = self._export(made, trained.net, everything, chosen, seams, card, traces)
+            metrics = self._measure(judged, {**before, "parity": parity})
+            write_card(made, {**card, "parity": final, "metrics": metrics})
+        return final, metrics
+
+    def _export(
+        self,
+        folder: Path,
+        net: LandmarkNet,
+        source: Dataset,
+        chosen: SelectedModels,
+        seams: SeamSelection,
+        card: dict[str, Any],
+        traces: Traces | None = None,
+    ) -> dict[str, float]:
+        config = self.ready.config
+        return write_pack(
+            folder,
+            sheet=self.ready.data.sheet,
+            crop_model=crop_model(net, chosen, source),
+            shape_model=shape_model(config, chosen, source),
+            places=face_places(self.ready.train_data.truth.landmarks),
+            recipe_yaml=config.to_yaml(),
+            samples=_real_samples(self.ready.task.data.held_out, config),
+            card=card,
+            seam=seams.path,
+            fill=find_fill_model(self.init),
+            others=find_others(self.init),
+            traces=traces,
+        )
+
+    def _measure(self, pack: Path, card: dict[str, Any]) -> dict[str, Any]:
+        """Figures of a pack on what it never trained on, which go on its card as well."""
+        data = self.ready.data
+        splits = cast(Any, ("test",) if len(data.rows_of("test")) else ("val",))
+        with self.part("evaluation"):
+            contact = self.run_folder / "worst.jpg"
+            metrics = evaluate(pack, data, splits=splits, contact=contact, check=self.check)
+        write_card(pack, {**card, "metrics": metrics})
+        return metrics
+
+
+def _start_of(ready: Prepared) -> str:
+    return str(ready.transfer or "nothing")
 
 
 def _check_place(folder: Path) -> None:
@@ -164,17 +236,16 @@ def _real_samples(memory: Memory, config: PackConfig) -> tuple[npt.NDArray[np.fl
 
 
 def _card(
-    config: PackConfig,
-    data: Dataset,
+    ready: Prepared,
     trained: Trained[LandmarkNet],
     name: str,
     licence: str | None,
     command: str,
-    start: str,
     chosen: SelectedModels,
     seams: SeamSelection,
     init: str | Path | None,
 ) -> dict[str, Any]:
+    config, data = ready.config, ready.data
     return {
         "name": name,
         "created": datetime.datetime.now(datetime.UTC).replace(microsecond=0).isoformat(),
@@ -194,7 +265,7 @@ def _card(
             "held_out_samples": len(data.rows_of("val")),
             **card_frames(data, init),
             "characters": len({sample.character for sample in data.samples}),
-            "init": start,
+            "init": _start_of(ready),
             **chosen.facts(data.sheet),
             **({"seam": seams.facts} if seams.facts else {}),
             AT_LAST: trained.net is not trained.validated,
@@ -203,30 +274,6 @@ def _card(
             "images_per_s": round(trained.images_per_s, 1),
         },
     }
-
-
-def _not_yet(card: dict[str, Any]) -> dict[str, Any]:
-    """The card of a pack before it learns from held-out samples as well."""
-    return {**card, "training": {**card["training"], AT_LAST: False}}
-
-
-def _measure(
-    measured: Path,
-    folder: Path,
-    data: Dataset,
-    run_folder: Path,
-    card: dict[str, Any],
-    parity: dict[str, float],
-    check: Callable[[], None],
-) -> dict[str, Any]:
-    """Metrics of a pack on what it never trained on, into the card of the finished one.
-
-    Where the finished one has learned from the held-out samples as well, they are those of the pack before that.
-    """
-    splits = cast(Any, ("test",) if len(data.rows_of("test")) else ("val",))
-    metrics = evaluate(measured, data, splits=splits, contact=run_folder / "worst.jpg", check=check)
-    write_card(folder, {**card, "parity": parity, "metrics": metrics})
-    return metrics
 
 
 class _Clock:

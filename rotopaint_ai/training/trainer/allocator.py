@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from collections.abc import Mapping, Sequence
 
 SETTINGS: Mapping[str, str] = {
@@ -17,6 +18,13 @@ SETTINGS: Mapping[str, str] = {
     "MALLOC_TOP_PAD_": str(256 << 20),
 }
 DONE = "ROTOPAINT_ALLOCATOR"  # set in the second life, so that there is no third; a person may set it to keep the first
+
+BEGAN = "ROTOPAINT_BEGAN"  # in the second life, when the first began, by `time.time`
+
+
+def began() -> float:
+    """When this command began, by `time.time`, in whichever life: to be asked first thing."""
+    return float(os.environ.get(BEGAN, time.time()))
 
 
 def wanted_environment(environment: Mapping[str, str], platform: str) -> dict[str, str] | None:
@@ -38,6 +46,7 @@ def start_again(arguments: Sequence[str] | None = None) -> None:
     environment = wanted_environment(os.environ, sys.platform)
     if environment is None:
         return
+    environment[BEGAN] = str(began())
     given = sys.argv[1:] if arguments is None else list(arguments)
     sys.stdout.flush()
     sys.stderr.flush()

@@ -21,9 +21,9 @@ PACK = "pack"  # the task of a recipe that names none: both models of a pack
 class TrainConfig:
     """What every network's recipe can say of its training.
 
-    Training ends at `minutes` or `steps`, whichever comes first (one of them may be null), or when the score has not
-    improved for `patience` evaluations. With `minutes: null` a run is repeatable to the last bit on one machine; by the
-    clock it is not.
+    The command takes `minutes` from its start to its end, or its training `steps`, whichever comes first (one of them
+    may be null); training also ends when the score has not improved for `patience` evaluations. With `minutes: null` a
+    run is repeatable to the last bit on one machine; by the clock it is not.
     """
 
     task: str = PACK
@@ -70,6 +70,11 @@ class TrainConfig:
                 (self.eval_every >= 1, f"eval_every {self.eval_every}: wanted 1 or more"),
             )
         )
+
+    @property
+    def limit_s(self) -> float | None:
+        """Seconds of the whole command."""
+        return None if self.minutes is None else self.minutes * 60
 
     def to_yaml(self) -> str:
         """The whole config as YAML text that `recipe.load_config` reads back to an equal one."""

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import onnx
+import onnx_ir as ir
 import onnx_ir.passes.common as common
 import torch
 from onnxscript.optimizer import fold_constants
@@ -23,6 +24,7 @@ from rotopaint_ai.files import replacing
 from rotopaint_ai.inference.session import open_session
 
 Array = npt.NDArray[Any]
+Traces = dict[str, "onnx.ModelProto"]  # graphs as they were traced, by the names of their files
 FREE_BATCH = {0: torch.export.Dim("N")}
 
 
@@ -50,12 +52,14 @@ def export_checked(
     translations: Mapping[Any, Any] | None = None,
     counts: Callable[[Sequence[Array], Sequence[Array]], Array] | None = None,
     rewrite: bool = False,
+    traces: Traces | None = None,
 ) -> float:
     """Write a model as ONNX, run the file on `sample` and compare; the largest difference of the first limited output.
 
     `names`: of the input and of the outputs. `limits`: of the outputs to compare, how far they may be apart, in `unit`.
     `example`: what to trace with (None: two rows of the sample); `free`: its axes of any length (None: the first).
     `counts`: which rows of outputs, wanted and got, are to be compared (None: all). `rewrite`: as `save_onnx` has it.
+    `traces`: of models that differ in their tensors' values alone, the first one's trace serves those after it.
     The file is written whole or not at all; one that differs is taken away. Raises TrainingError where the two differ
     by more.
     """
@@ -72,6 +76,8 @@ def export_checked(
             free=FREE_BATCH if free is None else free,
             translations=translations,
             rewrite=rewrite,
+            traces=traces,
+            name=path.name,
         )
         apart = _differences(model, beside, names, sample, counts)
         for name, limit in limits.items():
@@ -109,12 +115,34 @@ def save_onnx(
     free: Any,
     translations: Mapping[Any, Any] | None = None,
     rewrite: bool = False,
+    traces: Traces | None = None,
+    name: str = "",
 ) -> None:
     """Write a model of one input as ONNX; `free` maps the input's axes of any length to `torch.export.Dim`s.
 
     `translations`: what operators of our own become, as ONNX script. `rewrite`: by the exporter's rules, which fold
-    batch norms into convolutions and take as long as all the rest.
+    batch norms into convolutions and take as long as all the rest. `traces`, `name`: see `export_checked`.
     """
+    traces = {} if traces is None else traces
+    known = traces.get(name)
+    graph = None if known is None or rewrite else _with_tensors(known, model)
+    if graph is None:
+        graph = _trace(model, input_name, output_names, example, free, translations, rewrite)
+        traces[name] = ir.to_proto(graph)
+    if not rewrite:
+        _simplify(graph)
+    onnx.save(_named(ir.to_proto(graph)), str(path))
+
+
+def _trace(
+    model: nn.Module,
+    input_name: str,
+    output_names: Sequence[str],
+    example: torch.Tensor,
+    free: Any,
+    translations: Mapping[Any, Any] | None,
+    rewrite: bool,
+) -> Any:
     with _quiet(), torch.no_grad():
         program = torch.onnx.export(
             model,
@@ -127,10 +155,21 @@ def save_onnx(
             verbose=False,
             optimize=rewrite,
         )
-        assert program is not None
-        if not rewrite:
-            _simplify(program.model)
-    onnx.save(_named(program.model_proto), str(path))
+    assert program is not None
+    return program.model
+
+
+def _with_tensors(trace: onnx.ModelProto, model: nn.Module) -> Any:
+    """A trace with a model's own tensors in it; None where it is of tensors with other shapes."""
+    graph = ir.from_proto(trace)
+    state = model.state_dict()
+    for name, value in graph.graph.initializers.items():
+        if name not in state:  # a constant of the code
+            continue
+        if value.shape is None or tuple(value.shape.numpy()) != tuple(state[name].shape):
+            return None
+        value.const_value = ir.tensor(state[name].detach().cpu().numpy(), name=name)
+    return graph
 
 
 def _simplify(model: Any) -> None:

@@ -21,6 +21,7 @@ from rotopaint_ai.errors import CancelledError, TrainingError
 from rotopaint_ai.training.data.fingerprint import data_print
 from rotopaint_ai.training.data.prefetch import ahead
 from rotopaint_ai.training.trainer.activations import Activations, is_out_of_memory
+from rotopaint_ai.training.trainer.budget import Budget
 from rotopaint_ai.training.trainer.checkpoint import loading_state, resume_state, write_checkpoint
 from rotopaint_ai.training.trainer.config import TrainConfig
 from rotopaint_ai.training.trainer.log import LOG, LogWindow, Row, write_log
@@ -57,8 +58,17 @@ class Trained(Generic[Net]):
 class Trainer(Generic[Net, Batch]):
     """The state of a training: everything that a checkpoint holds."""
 
-    def __init__(self, config: TrainConfig, task: Task[Net, Batch], folder: Path, group: Group = ALONE) -> None:
+    def __init__(
+        self,
+        config: TrainConfig,
+        task: Task[Net, Batch],
+        folder: Path,
+        group: Group = ALONE,
+        budget: Budget | None = None,
+    ) -> None:
+        """`budget`: of the command that this training is part of; None: a training is all there is."""
         self.config, self.task, self.folder, self.group = config, task, folder, group
+        self.budget = budget or Budget(config.limit_s)
         self.data = data_print(task.arrays())
         layout = torch.channels_last if config.channels_last else torch.contiguous_format
         self.net = cast(Net, cast(Any, task.net).to(group.device, memory_format=layout))
@@ -69,6 +79,7 @@ class Trainer(Generic[Net, Batch]):
         self.optimiser = OPTIMISERS[config.optimiser](self.net, config.learning_rate, config.weight_decay)
         self.activations = Activations(config.activations, task.blocks(), folder)
         self.at, self.seconds, self.since_best = 0, 0.0, 0
+        self.by_clock = 0.0  # share of the budget's time for steps that is over, as the first rank has it
         self.best = (float("inf"),) * len(task.scores)
         self.best_state = copy.deepcopy(self.average.net.state_dict()) if task.scores else {}
         self.has_joined = False  # held-out samples are trained on
@@ -90,6 +101,7 @@ class Trainer(Generic[Net, Batch]):
         """
         if resume:
             self.load()
+        self._begin()
         with self.task.prefetching(self.moment(self.at)) as prefetch, ahead(self.make_batch, self.at) as batches:
             while not self.is_over:
                 prefetch(self.moment(self.at))
@@ -99,11 +111,23 @@ class Trainer(Generic[Net, Batch]):
                 self.step(*next(batches))
                 if self.at % self.config.eval_every == 0 or self.is_over:
                     row = self.evaluate()
+                    self._look_at_clock()
                     self.save()
                     report(row)  # who reads this line can rely on the checkpoint
                     if self.is_stale:
                         break
         return self.result()
+
+    def _begin(self) -> None:
+        """Start the schedule, after a first validation where it goes by the clock: that tells the machine's speed."""
+        if self.config.minutes is not None and self.group.is_first:
+            self._timed_validation()
+        if not self.at:
+            self.budget.begin_steps()
+        self._look_at_clock()
+
+    def _look_at_clock(self) -> None:
+        self.by_clock = self.group.first_says(self.budget.progress())
 
     def _check(self, check: Callable[[], None]) -> None:
         try:
@@ -120,8 +144,7 @@ class Trainer(Generic[Net, Batch]):
     def progress(self, step: int) -> float:
         """Share of the run that is over at a step: by steps or by the clock, whichever is further."""
         by_step = step / self.config.steps if self.config.steps else 0.0
-        by_clock = self.seconds / (self.config.minutes * 60) if self.config.minutes else 0.0
-        return max(by_step, by_clock)
+        return max(by_step, self.by_clock)
 
     @property
     def is_over(self) -> bool:
@@ -164,7 +187,8 @@ class Trainer(Generic[Net, Batch]):
         self.average.update(self.at)
         self.at += 1
         taken = time.perf_counter() - start
-        self.seconds += self.group.first_says(taken + waited)
+        self.seconds += taken + waited
+        self._look_at_clock()
         self.window.add(
             float(loss.detach()),
             self.config.batch,
@@ -206,7 +230,7 @@ class Trainer(Generic[Net, Batch]):
         row = self.window.row(
             self.at,
             self.seconds / 60,
-            self.progress(self.at),
+            self.budget.share(self.progress(self.at)),
             self.optimiser.param_groups[0]["lr"],
             talking,
             scores=dict(zip(self.task.scores, scores)),
@@ -220,12 +244,18 @@ class Trainer(Generic[Net, Batch]):
         return row
 
     def _validate(self) -> tuple[float, ...]:
-        scores = self.task.validate(self.average.net) if self.group.is_first else self.best
+        scores = self._timed_validation() if self.group.is_first else self.best
         scores = tuple(self.group.first_says(value) for value in scores)
         self.since_best += 1
         if scores[0] < self.best[0]:
             self.best, self.since_best = scores, 0
             self.best_state = copy.deepcopy(self.average.net.state_dict())
+        return scores
+
+    def _timed_validation(self) -> tuple[float, ...]:
+        start = time.perf_counter()
+        scores = self.task.validate(self.average.net)
+        self.budget.validated(time.perf_counter() - start)
         return scores
 
     def _new_window(self) -> LogWindow:
@@ -245,6 +275,7 @@ class Trainer(Generic[Net, Batch]):
             "best_state": self.best_state,
             "optimiser": self.optimiser.state_dict(),
             **{name: getattr(self, name) for name in _NUMBERS},
+            "budget": self.budget.state(),
             "rows": [asdict(row) for row in self.rows],
         }
         write_checkpoint(self.folder / CHECKPOINT, state)
@@ -265,6 +296,7 @@ class Trainer(Generic[Net, Batch]):
         for name in _NUMBERS:
             setattr(self, name, state.get(name, getattr(self, name)))
         self.at, self.seconds, self.best = state["at"], state["seconds"], tuple(self.best)
+        self.budget.resume(*state.get("budget", (self.seconds, 0.0)))
         # those of version 0.9 and before are tuples of other columns; the log then begins here
         self.rows = [Row(**row) for row in state.get("rows", ()) if isinstance(row, dict)]
 

@@ -66,12 +66,17 @@ def test_a_pack_comes_out_that_the_product_opens(made: tuple[TrainReport, list[E
 
 def test_training_learns_and_says_how_it_goes(made: tuple[TrainReport, list[Event]]) -> None:
     report, events = made
-    kinds = [event.kind for event in events]
-    assert kinds == ["started", "progress", "progress", "progress", "finished"]
+    assert (events[0].kind, events[-1].kind) == ("started", "finished")
+    progress = [event for event in events if event.kind == "progress"]
+    assert [event.facts["step"] for event in progress[:3]] == [20, 40, 60]
+    doing = [event.facts["doing"] for event in progress[3:-1]]
+    assert list(dict.fromkeys(doing)) == ["fitting", "seams", "export", "evaluation"]
+    shares = [event.facts["share"] for event in progress]
+    assert shares == sorted(shares)
+    assert shares[2] < shares[-1] == 1.0  # much is still to be done after the last step
     assert isinstance(events[-1].facts["profile"]["bound_by"], str)
-    errors = [event.facts["held_out_percent"] for event in events if event.kind == "progress"]
+    errors = [event.facts["held_out_percent"] for event in progress[:3]]
     assert errors[-1] < 0.6 * errors[0]
-    assert events[3].facts["share"] == 1.0
     told = json.loads(events[-1].line())
     assert report.profile is not None
     assert told["profile"]["bound_by"] == report.profile.bound_by
@@ -118,7 +123,7 @@ def test_a_run_that_was_stopped_goes_on_to_the_same_end(
     monkeypatch.setattr(export, "export_checked", copy_graph)  # weights are compared; graphs take a minute to make
 
     def stop_early(event: Event) -> None:
-        if event.kind == "progress" and event.facts["step"] == 16:
+        if event.kind == "progress" and event.facts.get("step") == 16:
             cancel.request()
 
     with pytest.raises(CancelledError):
@@ -148,6 +153,29 @@ def _is_judged_before_it_learns_all(report: TrainReport, faces: Path) -> None:
     rows = [row.split(",") for row in (run / "log.csv").read_text().splitlines()[1:]]
     assert [int(row[0]) for row in rows] == [8, 15, 16, 24]  # held-out samples join at 60 % of 24 steps
     assert len({row[4] for row in rows[1:]}) == 1
+
+
+def test_a_training_stopped_while_it_evaluates_leaves_the_old_pack(
+    made: tuple[TrainReport, list[Event]], faces: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(made[0].pack, tmp_path / "discs")
+    before, cancel = (tmp_path / "discs" / "card.json").read_bytes(), Cancel()
+
+    def copy_graph(model: object, path: Path, *rest: object, **more: object) -> float:
+        return float(path.write_bytes((made[0].pack / path.name).read_bytes()) * 0)
+
+    monkeypatch.setattr(export, "export_checked", copy_graph)
+
+    def stop(event: Event) -> None:
+        if event.facts.get("doing") == "evaluation":
+            cancel.request()
+
+    with pytest.raises(CancelledError):
+        train(
+            [faces], tmp_path / "discs", overrides=[*TINY, "steps=2"], init="none", name="new", sink=stop, cancel=cancel
+        )
+    assert (tmp_path / "discs" / "card.json").read_bytes() == before
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == ["discs", "discs.run"]
 
 
 def test_a_new_layout_takes_weights_by_name_and_then_by_place(

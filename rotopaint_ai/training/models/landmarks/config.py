@@ -44,11 +44,11 @@ def _augment() -> dict[str, float]:
 class PackConfig(PyramidConfig):
     """Everything that decides a pack's training, apart from the data; what all networks share stands in `TrainConfig`.
 
-    Sizes in pixels, `minutes` of training proper (loading and export come on top), shares from 0 to 1.
+    Sizes in pixels, shares from 0 to 1.
     """
 
     name: str = "character"
-    minutes: float | None = 12.0
+    minutes: float | None = 14.0
     ema: float = 0.998
     threads: int = 0
     depths: tuple[int, ...] = (1, 1, 3, 4)
@@ -82,7 +82,7 @@ class PackConfig(PyramidConfig):
     turned_yaw_deg: float = 12.0  # ... turned by angles with these deviations
     turned_pitch_deg: float = 7.0
     prior: bool = True  # draw landmarks towards what the keyed frames say the face can do, where that helps
-    seam_minutes: float = 0.0  # for teaching the seam network of the pack started from; 0 takes it as it is
+    seam_minutes: float = 0.0  # for tuning the seam network of the pack started from; 0 takes it as it is
     # the shape model
     shape_copies: int = 2  # warped copies of each keyed frame
     shape_warp: float = 0.06

@@ -80,14 +80,14 @@ def choose(topology: Topology, strategy: str = "auto") -> Layout:
     """
     told = _told(topology)
     if strategy == "single":
-        return Layout((topology.cores,), "none", f"one process with {_threads(topology.cores)}, as asked ({told})")
+        return Layout((topology.cores,), "none", f"one process, as asked ({told})")
     if strategy != "auto":
         return _asked(topology, strategy, told)
     if topology.n_gpus > 1:
         shares = _split(topology.cores, topology.n_gpus)
         return Layout(shares, "nccl", f"one rank per GPU, {topology.n_gpus} ranks over NCCL ({told})")
     if topology.n_gpus == 1 or len(topology.nodes) == 1:
-        return Layout((topology.cores,), "none", f"one process with {_threads(topology.cores)} ({told})")
+        return Layout((topology.cores,), "none", f"one process ({told})")
     reason = f"one rank per NUMA node, {len(topology.nodes)} ranks bound to their cores, over gloo ({told})"
     return Layout(topology.nodes, "gloo", reason)
 
@@ -164,10 +164,6 @@ def _told(topology: Topology) -> str:
     sockets = f"{topology.n_sockets} socket{'s' if topology.n_sockets > 1 else ''}"
     gpus = f"{topology.n_gpus} GPU{'s' if topology.n_gpus > 1 else ''}" if topology.n_gpus else "no GPU"
     return f"{sockets}, {nodes}, {len(topology.cores)} cores, {gpus}"
-
-
-def _threads(cores: Sequence[int]) -> str:
-    return f"{len(cores)} thread{'s' if len(cores) > 1 else ''}"
 
 
 def _sockets(cores: Sequence[int]) -> int:

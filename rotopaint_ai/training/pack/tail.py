@@ -1,0 +1,100 @@
+"""What a pack's training does after its last step, how long that will take on this machine, and how far it has got.
+
+The parts' seconds were measured on one core. A few held-out samples, read before the first step, tell how much slower
+this machine is than that one; each part that is over tells it anew for those to come.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import numpy as np
+import torch
+
+from rotopaint_ai.jobs import Event, Sink
+from rotopaint_ai.training.models.landmarks.validation import predict_held_out
+from rotopaint_ai.training.pack.prepare import Prepared
+from rotopaint_ai.training.trainer.budget import Budget
+
+_READING_S = 0.05  # of that core: one crop of 256 px by the usual network, exactly
+_READ = 8  # samples
+_SEAM_SHARE = 0.2  # of a command's time, at most
+_TELLS_EVERY_S = 2.0
+
+
+class Tail:
+    """Keeps the time of the parts that are to come in a budget, and tells how much of the command is over."""
+
+    def __init__(self, ready: Prepared, budget: Budget, sink: Sink, *, seams: bool) -> None:
+        self._budget, self._sink, self._told, self._doing = budget, sink, 0.0, ""
+        self.seam_s = ready.config.seam_minutes * 60 * seams
+        if budget.limit_s is not None:
+            self.seam_s = min(self.seam_s, _SEAM_SHARE * budget.limit_s)
+        slower = _reading_s(ready) / _READING_S
+        self._to_come = {part: slower * seconds for part, seconds in _seconds(ready, seams).items()}
+        self._reserve()
+
+    @contextmanager
+    def part(self, name: str) -> Iterator[None]:
+        """Stands round a part."""
+        start, self._doing, expected = time.perf_counter(), name, self._to_come[name]
+        self._tell()
+        yield
+        del self._to_come[name]
+        if name != "seams":  # their length is chosen
+            slower = (time.perf_counter() - start) / expected
+            self._to_come = {part: slower * seconds for part, seconds in self._to_come.items()}
+        else:
+            self.seam_s = 0.0
+        self._reserve()
+
+    def time_for_seams(self) -> float:
+        """Seconds for tuning the seam network: all that other parts leave over, or what the recipe says."""
+        if self._budget.limit_s is not None and self.seam_s:
+            self.seam_s = max(1.0, self._budget.left_s() - sum(self._to_come.values()))
+        return self.seam_s
+
+    def watch(self, check: Callable[[], None]) -> Callable[[], None]:
+        """`check`, which also tells now and then how far the command has got."""
+
+        def checked() -> None:
+            check()
+            if time.monotonic() - self._told > _TELLS_EVERY_S:
+                self._tell()
+
+        return checked
+
+    def _reserve(self) -> None:
+        self._budget.reserve(self.seam_s + sum(self._to_come.values()))
+
+    def _tell(self) -> None:
+        self._told = time.monotonic()
+        share = round(min(1.0, self._budget.share(1.0)), 4)
+        self._sink(Event("progress", {"stage": "train", "share": share, "doing": self._doing}))
+
+
+def _reading_s(ready: Prepared) -> float:
+    """Seconds in which one thread reads a held-out sample exactly, after one to warm up."""
+    held, threads = ready.task.data.held_out, torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        for rows in (np.arange(1), np.arange(min(_READ, len(held)))):
+            start = time.perf_counter()
+            predict_held_out(ready.task.net, held, rows, ready.config, exact=True)
+        return (time.perf_counter() - start) / len(rows)
+    finally:
+        torch.set_num_threads(threads)
+
+
+def _seconds(ready: Prepared, seams: bool) -> dict[str, float]:
+    """Seconds of each part on the core that they were measured on, but for the tuning itself."""
+    n_held, n_packs = len(ready.task.data.held_out), 2 if ready.config.learn_all else 1
+    measured = min(60, len(ready.data.rows_of("test")) or n_held)
+    return {
+        "fitting": 3.0 + 0.3 * n_held,
+        "seams": (3.0 + 0.1 * n_held) * seams,
+        "export": 8.0 * n_packs,
+        "evaluation": 3.0 + 0.1 * measured,
+    }
