@@ -22,6 +22,7 @@ _READING_S = 0.05  # of that core: one crop of 256 px by the usual network, exac
 _READ = 8  # samples
 _SEAM_SHARE = 0.2  # of a command's time, at most
 _TELLS_EVERY_S = 2.0
+_RESCALED = 0.5, 2.0  # by what a part may change the estimates of others
 
 
 class Tail:
@@ -44,7 +45,7 @@ class Tail:
         yield
         del self._to_come[name]
         if name != "seams":  # their length is chosen
-            slower = (time.perf_counter() - start) / expected
+            slower = float(np.clip((time.perf_counter() - start) / expected, *_RESCALED))
             self._to_come = {part: slower * seconds for part, seconds in self._to_come.items()}
         else:
             self.seam_s = 0.0

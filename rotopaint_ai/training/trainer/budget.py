@@ -22,6 +22,7 @@ class Budget:
         self._steps_began_s, self._tail_s = 0.0, 0.0
         self._validation_s: float | None = None  # that the tail was reserved at
         self._slowness = 1.0  # of the machine since
+        self._share = 0.0  # of the command that was told to be over
 
     def spent_s(self) -> float:
         """Seconds since the command began; of a training that was resumed, those of its earlier lives too."""
@@ -67,9 +68,9 @@ class Budget:
         return (self.spent_s() - self._steps_began_s) / steps_s
 
     def share(self, progress: float) -> float:
-        """Share of the whole command that is over when this share of its steps is."""
-        if progress <= 0:
-            return 0.0
+        """Share of the whole command that is over when this share of its steps is; it never falls."""
         spent = self.spent_s()
-        to_come = (spent - self._steps_began_s) * (1 / min(1.0, progress) - 1) + self.tail_s
-        return spent / (spent + to_come) if spent > 0 else 0.0
+        if progress > 0 and spent > 0:
+            to_come = (spent - self._steps_began_s) * (1 / min(1.0, progress) - 1) + self.tail_s
+            self._share = max(self._share, spent / (spent + to_come))
+        return self._share
