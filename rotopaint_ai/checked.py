@@ -48,7 +48,7 @@ def check(content: object, kind: type[T], *, error: type[RotopaintError], others
 def check_format(content: object, name: str, version: int, *, error: type[RotopaintError]) -> dict[str, Any]:
     """The content of a file without `format` and `version`. Raises `error` unless these are the wanted ones."""
     if not isinstance(content, dict):
-        raise error(f"is {_kind(content)}; wanted named fields, among them format '{name}'")
+        raise error(f"is {_kind_of(content)}; wanted named fields, among them format '{name}'")
     if content.get("format") != name or content.get("version") != version:
         got = f"format {content.get('format')!r} version {content.get('version')!r}"
         raise error(f"{got}; wanted format '{name}' version {version}")
@@ -58,18 +58,18 @@ def check_format(content: object, name: str, version: int, *, error: type[Rotopa
 def _sentence(message: str, content: object) -> str:
     """What `msgspec` says of a content, in the house's form."""
     text, _, place = message.partition(" - at ")
-    where, got = _walk(place, content)
+    where, got = _walk_path(place, content)
     if expected := re.match(r"Expected `(.+?)`(?: of (?:at least )?length (\S+))?, got", text):
         kinds = [_WORDS.get(kind.strip(), kind.strip()) for kind in expected[1].split("|")]
         wanted = " or ".join(kinds) + (f" of {expected[2]}" if expected[2] else "")
         at = f"a name in {where}" if place.startswith("`key`") else where
-        return f"{at} is {'another' if place.startswith('`key`') else _short(got)}; wanted {wanted}"
+        return f"{at} is {'another' if place.startswith('`key`') else _short_of(got)}; wanted {wanted}"
     if missing := re.match(r"Object missing required field `(.+?)`", text):
         return f"{where}: {missing[1]} is missing; wanted this field"
-    return f"{where} is {_short(got)}; {text[:1].lower()}{text[1:]}"
+    return f"{where} is {_short_of(got)}; {text[:1].lower()}{text[1:]}"
 
 
-def _walk(place: str, content: object) -> tuple[str, object]:
+def _walk_path(place: str, content: object) -> tuple[str, object]:
     """A path such as `$.shapes[0].role` in words, items by their names where they have any, and what lies there."""
     words: list[str] = []
     for step in _STEP.finditer(place):
@@ -116,11 +116,11 @@ def _under(where: str, name: str) -> str:
     return f"{where}: {name}" if where else name
 
 
-def _short(value: object) -> str:
-    return repr(value) if isinstance(value, str | int | float | bool | None) else _kind(value)
+def _short_of(value: object) -> str:
+    return repr(value) if isinstance(value, str | int | float | bool | None) else _kind_of(value)
 
 
-def _kind(value: object) -> str:
+def _kind_of(value: object) -> str:
     if isinstance(value, Mapping):
         return f"a group of {len(value)} named fields"
     return f"a list of {len(value)}" if isinstance(value, list | tuple) else repr(value)[:80]

@@ -177,7 +177,7 @@ def cut(rgb: Picture, origin: tuple[int, int], crop: Crop, size_px: int) -> Pict
     step = 2 ** max(0, round(log2(scale)))  # what is left is between 0.71 and 1.41, which bilinear samples well
     left = crop.x - crop.side / 2 - origin[0]
     top = crop.y - crop.side / 2 - origin[1]
-    region, x, y = _region(rgb, left, top, crop.side, step)
+    region, x, y = _block_region(rgb, left, top, crop.side, step)
     for _ in range(step.bit_length() - 1):
         region = _halved(region)
     # Centre of picture pixel j lies at left + (j + 0.5) * scale; centre of region pixel i at x + (i + 0.5) * step.
@@ -199,11 +199,11 @@ def _halved(picture: Picture) -> Picture:
     return np.asarray(cv2.resize(picture, size, interpolation=cv2.INTER_LINEAR), dtype=np.float32)
 
 
-def _region(rgb: Picture, left: float, top: float, side: float, step: int) -> tuple[Picture, int, int]:
+def _block_region(rgb: Picture, left: float, top: float, side: float, step: int) -> tuple[Picture, int, int]:
     """The part of a picture that a crop needs, in whole blocks of `step` pixels, and where it starts."""
     height, width = rgb.shape[:2]
-    x0, x1 = _span(left, side, width, step)
-    y0, y1 = _span(top, side, height, step)
+    x0, x1 = _block_span(left, side, width, step)
+    y0, y1 = _block_span(top, side, height, step)
     region = np.asarray(rgb[y0 : min(y1, height), x0 : min(x1, width)], dtype=np.float32)
     more_x, more_y = x1 - min(x1, width), y1 - min(y1, height)
     if more_x or more_y:
@@ -212,7 +212,7 @@ def _region(rgb: Picture, left: float, top: float, side: float, step: int) -> tu
     return region, x0, y0
 
 
-def _span(start: float, side: float, limit: int, step: int) -> tuple[int, int]:
+def _block_span(start: float, side: float, limit: int, step: int) -> tuple[int, int]:
     first = min(max(floor(start) - _TAP * step, 0), limit - 1)
     last = max(min(ceil(start + side) + _TAP * step, limit), first + 1)
     return first, first + ceil((last - first) / step) * step

@@ -125,7 +125,7 @@ class RunJob:
             raise UsageError(f"job: unknown field '{unknown[0]}'; known are {', '.join(sorted(known))}")
         if lacking := sorted({"plates", "out", "crops"} - set(value)):
             raise UsageError(f"job: field '{lacking[0]}' is missing")
-        lists = {name: _texts(name, value[name]) for name in ("crops", "exports") if name in value}
+        lists = {name: _tuple_of_texts(name, value[name]) for name in ("crops", "exports") if name in value}
         return cls(**{**{name: _scalar(name, value[name]) for name in value if name not in lists}, **lists})
 
     def to_json(self) -> dict[str, Any]:
@@ -174,7 +174,7 @@ def _scalar(name: str, value: Any) -> Any:
     return value
 
 
-def _texts(name: str, value: Any) -> tuple[str, ...]:
+def _tuple_of_texts(name: str, value: Any) -> tuple[str, ...]:
     if not isinstance(value, (list, tuple)) or not all(isinstance(text, str) for text in value):
         raise UsageError(f"job: field '{name}' wants a list of texts")
     return tuple(value)

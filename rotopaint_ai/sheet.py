@@ -69,7 +69,7 @@ class Sheet:
     shapes: tuple[ShapeSpec, ...] = ()
 
     def __post_init__(self) -> None:
-        _check(self)
+        _check_sheet(self)
 
     @property
     def landmark_names(self) -> tuple[str, ...]:
@@ -152,7 +152,7 @@ def dump_sheet(sheet: Sheet) -> str:
         "version": VERSION,
         "name": sheet.name,
         "landmarks": [_landmark_content(landmark) for landmark in sheet.landmarks],
-        "shapes": [_shape_content(shape) for shape in sheet.shapes],
+        "shapes": [_checked_shape(shape) for shape in sheet.shapes],
     }
     return cast(str, yaml.safe_dump(content, sort_keys=False, width=120, default_flow_style=None))
 
@@ -162,7 +162,7 @@ def _landmark_content(landmark: LandmarkSpec) -> dict[str, Any]:
     return {"name": landmark.name, **mirror, "weight": float(landmark.weight)}
 
 
-def _shape_content(shape: ShapeSpec) -> dict[str, Any]:
+def _checked_shape(shape: ShapeSpec) -> dict[str, Any]:
     content: dict[str, Any] = {
         "name": shape.name,
         "closed": shape.closed,
@@ -196,11 +196,11 @@ def _without_blanks(fields: dict[str, Any]) -> dict[str, Any]:
 _MAY_BE_BLANK = ("mirror", "on_landmarks", "from_landmarks", "width_share")
 
 
-def _check(sheet: Sheet) -> None:
+def _check_sheet(sheet: Sheet) -> None:
     if not sheet.name.strip():
         raise PackError("the sheet's name is empty; wanted a name")
-    names = set(_unique(sheet.landmark_names, "landmark"))
-    _unique(sheet.shape_names, "shape")
+    names = set(_unique_names(sheet.landmark_names, "landmark"))
+    _unique_names(sheet.shape_names, "shape")
     mirrors = {landmark.name: landmark.mirror or landmark.name for landmark in sheet.landmarks}
     for landmark in sheet.landmarks:
         other = mirrors[landmark.name]
@@ -234,7 +234,7 @@ def _check_shape(shape: ShapeSpec, names: set[str]) -> None:
         raise PackError(f"shape '{shape.name}': taper is {shape.taper}; wanted shares from 0 to 1")
 
 
-def _unique(names: Iterable[str], what: str) -> list[str]:
+def _unique_names(names: Iterable[str], what: str) -> list[str]:
     seen: list[str] = []
     for name in names:
         if name in seen:

@@ -23,17 +23,17 @@ def set_up(nuke: Any, source: Any, clean: str, frames: tuple[int, int]) -> tuple
     if shapes is None:
         raise UsageError(f"{source.name()}: has no {roto_node.NAME} node yet; export the shapes first")
     with roto_node.one_undo(nuke, "RotoPaint AI clean plate"), roto_node.selection_kept(nuke):
-        read = _named(nuke, "Read", CLEAN, lambda node: _clean_of(nuke, node, source))
+        read = _node_named(nuke, "Read", CLEAN, lambda node: _clean_of(nuke, node, source))
         if read is None:
             read = _new(nuke, "Read", CLEAN, source, 160)
-        _fill(read, source, clean, frames)
-        merge = _named(nuke, "Merge2", MERGE, lambda node: roto_node.is_input(node, source))
+        _fill_read(read, source, clean, frames)
+        merge = _node_named(nuke, "Merge2", MERGE, lambda node: roto_node.is_input(node, source))
         is_update = merge is not None
         if merge is None:
             merge = _new(nuke, "Merge2", MERGE, source, 320)
         for index, node in enumerate((source, read, shapes)):  # B, A, mask
             merge.setInput(index, node)
-        _set(merge, operation="copy", maskChannelMask="rgba.alpha")
+        _set_knobs(merge, operation="copy", maskChannelMask="rgba.alpha")
     return merge, is_update
 
 
@@ -52,7 +52,7 @@ def _clean_of(nuke: Any, read: Any, source: Any) -> bool:
     return any(roto_node.is_input(node, source) and roto_node.is_input(node, read, 1) for node in merges)
 
 
-def _named(nuke: Any, kind: str, name: str, fits: Any) -> Any | None:
+def _node_named(nuke: Any, kind: str, name: str, fits: Any) -> Any | None:
     return next((node for node in nuke.allNodes(kind) if node.name().startswith(name) and fits(node)), None)
 
 
@@ -65,17 +65,17 @@ def _new(nuke: Any, kind: str, name: str, source: Any, below: int) -> Any:
     return node
 
 
-def _fill(read: Any, source: Any, clean: str, frames: tuple[int, int]) -> None:
+def _fill_read(read: Any, source: Any, clean: str, frames: tuple[int, int]) -> None:
     """File, range and colour of the clean frames: they are coded as the plate is."""
     first, last = frames
-    _set(read, file=clean, first=first, last=last, origfirst=first, origlast=last)
+    _set_knobs(read, file=clean, first=first, last=last, origfirst=first, origlast=last)
     for name in ("colorspace", "raw"):
         theirs = source.knob(name)
         if theirs is not None:
-            _set(read, **{name: theirs.value()})
+            _set_knobs(read, **{name: theirs.value()})
 
 
-def _set(node: Any, **values: Any) -> None:
+def _set_knobs(node: Any, **values: Any) -> None:
     for name, value in values.items():
         knob = node.knob(name)
         if knob is not None:

@@ -24,7 +24,7 @@ def export(nuke: Any, document: RotoDocument, source: Any | None) -> tuple[Any, 
         node = find(nuke, source)
         is_update = node is not None
         if node is None:
-            node = _create(nuke, source)
+            node = _create_node(nuke, source)
         write_curves(node, document)
     return node, is_update
 
@@ -48,7 +48,7 @@ def write_curves(node: Any, document: RotoDocument) -> None:
     knob.changed()
 
 
-def _create(nuke: Any, source: Any | None) -> Any:
+def _create_node(nuke: Any, source: Any | None) -> Any:
     for each in nuke.selectedNodes():
         each.setSelected(False)
     node = nuke.createNode("RotoPaint", inpanel=False)

@@ -94,20 +94,20 @@ def read_show(path: Path) -> Show:
 
     A shot whose project cannot be read, or that has no crop box anywhere, is refused alone: the others can go on.
     """
-    content = _mapping(read_text(path), path.name)
-    _known(content, _SHOW, path.name)
-    defaults = _mapping(content.get("defaults") or {}, f"{path.name}: defaults")
-    _known(defaults, _SETTINGS, f"{path.name}: defaults")
+    content = _named_values(read_text(path), path.name)
+    _refuse_unknown(content, _SHOW, path.name)
+    defaults = _named_values(content.get("defaults") or {}, f"{path.name}: defaults")
+    _refuse_unknown(defaults, _SETTINGS, f"{path.name}: defaults")
     out = path.parent / _out(content, path)
     shots, refused = [], {}
-    rows = _rows(content, path)
+    rows = _shot_rows(content, path)
     for row in rows:
         try:
-            shots.append(_shot(row, defaults, path, out))
+            shots.append(_job_shot(row, defaults, path, out))
         except _ShotRefusedError as refusal:
             refused[refusal.name] = str(refusal)
     names = tuple(str(row["name"]) for row in rows)
-    _once(names, shots, path)
+    _refuse_shared(names, shots, path)
     return Show(path, out, tuple(shots), names, refused)
 
 
@@ -126,7 +126,7 @@ def _out(content: Mapping[str, Any], path: Path) -> str:
     return out
 
 
-def _rows(content: Mapping[str, Any], path: Path) -> list[Any]:
+def _shot_rows(content: Mapping[str, Any], path: Path) -> list[Any]:
     rows = content.get("shots")
     if not isinstance(rows, list) or not rows:
         got = "is empty" if not rows else "is no list"
@@ -134,13 +134,13 @@ def _rows(content: Mapping[str, Any], path: Path) -> list[Any]:
     return rows
 
 
-def _mapping(value: Any, where: str) -> Mapping[str, Any]:
+def _named_values(value: Any, where: str) -> Mapping[str, Any]:
     if not isinstance(value, dict) or not all(isinstance(key, str) for key in value):
         raise UsageError(f"{where}: wanted names with values, such as 'out: renders'")
     return value
 
 
-def _known(content: Mapping[str, Any], names: tuple[str, ...], where: str) -> None:
+def _refuse_unknown(content: Mapping[str, Any], names: tuple[str, ...], where: str) -> None:
     for name in content:
         if name not in names:
             near = difflib.get_close_matches(name, names, 1)
@@ -148,23 +148,23 @@ def _known(content: Mapping[str, Any], names: tuple[str, ...], where: str) -> No
             raise UsageError(f"{where}: '{name}' is no setting; {hint}")
 
 
-def _shot(row: Any, defaults: Mapping[str, Any], path: Path, out: Path) -> JobShot:
-    given = _mapping(row, f"{path.name}: a shot")
-    name = _name(given.get("name"), path)
+def _job_shot(row: Any, defaults: Mapping[str, Any], path: Path, out: Path) -> JobShot:
+    given = _named_values(row, f"{path.name}: a shot")
+    name = _shot_name(given.get("name"), path)
     where = f"{path.name}: {name}"
-    _known(given, ("name", *_SETTINGS), where)
+    _refuse_unknown(given, ("name", *_SETTINGS), where)
     settings = {**defaults, **{key: value for key, value in given.items() if key != "name"}}
     chunk, retries = (
-        _count(settings.pop(key, value), key, where) for key, value in (("chunk", CHUNK), ("retries", RETRIES))
+        _whole_number(settings.pop(key, value), key, where) for key, value in (("chunk", CHUNK), ("retries", RETRIES))
     )
     if chunk == 0:
         raise UsageError(f"{where}: chunk 0: wanted how many frames one task paints")
-    job = _job(name, settings, where, path.parent, out / name)
+    job = _run_job(name, settings, where, path.parent, out / name)
     places = {word: settings[word] for word in _PLACES if isinstance(settings.get(word), str)}
     return JobShot(name, job, chunk, retries, places)
 
 
-def _name(name: Any, path: Path) -> str:
+def _shot_name(name: Any, path: Path) -> str:
     """A shot's name; a whole number is one that nobody put in quotes."""
     text = str(name) if isinstance(name, int) and not isinstance(name, bool) else name
     if not isinstance(text, str) or not _NAME.fullmatch(text):
@@ -177,17 +177,17 @@ def _name(name: Any, path: Path) -> str:
     return text
 
 
-def _count(value: Any, name: str, where: str) -> int:
+def _whole_number(value: Any, name: str, where: str) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or value < 0:
         raise UsageError(f"{where}: {name} {value!r}: wanted a whole number from 0")
     return value
 
 
-def _job(name: str, settings: Mapping[str, Any], where: str, folder: Path, out: Path) -> RunJob:
+def _run_job(name: str, settings: Mapping[str, Any], where: str, folder: Path, out: Path) -> RunJob:
     fields = {_WORDS.get(name, name): value for name, value in settings.items()}
     for word in ("crop", "export"):
         if word in settings:
-            fields[_WORDS[word]] = _texts(settings[word], word, where)
+            fields[_WORDS[word]] = _text_list(settings[word], word, where)
     if isinstance(fields.get("frames"), int):
         fields["frames"] = str(fields["frames"])
     if isinstance(fields.get("plates"), str):
@@ -205,7 +205,7 @@ def _job(name: str, settings: Mapping[str, Any], where: str, folder: Path, out: 
         raise UsageError(f"{where}: {error}") from error
 
 
-def _texts(value: Any, word: str, where: str) -> list[str]:
+def _text_list(value: Any, word: str, where: str) -> list[str]:
     """A text or a list of texts; a crop may also be the four numbers themselves. Null is none."""
     if word == "crop" and isinstance(value, list) and len(value) == 4 and all(map(_is_number, value)):
         value = ",".join(f"{number:.15g}" for number in value)
@@ -236,7 +236,7 @@ def _crops_of(name: str, project: object) -> list[str]:
     return list(crops)
 
 
-def _once(names: Sequence[str], shots: Sequence[JobShot], path: Path) -> None:
+def _refuse_shared(names: Sequence[str], shots: Sequence[JobShot], path: Path) -> None:
     seen: set[str] = set()
     owners: dict[str, str] = {}  # the file that a project is -> the shot that it is of
     for name in names:

@@ -40,7 +40,7 @@ class Ledger:
         """Take a task; None where it is done, or another worker is at it."""
         self._drop_stale(task)
         token = secrets.token_hex(8)
-        path = self._path(task, "claim")
+        path = self._entry_path(task, "claim")
         path.parent.mkdir(parents=True, exist_ok=True)
         text = json.dumps({"worker": worker_name(), "token": token})
         try:
@@ -57,37 +57,37 @@ class Ledger:
 
     def holder(self, task: BatchTask) -> str | None:
         """The name of the worker that is at a task."""
-        content = _read(self._path(task, "claim"))
+        content = _read_entry(self._entry_path(task, "claim"))
         return None if content is None else str(content.get("worker", "a worker"))
 
     def is_done(self, task: BatchTask) -> bool:
         """Whether a task is done, for the job as it is now, and what it wrote is still there."""
-        content = _read(self._path(task, "done"))
+        content = _read_entry(self._entry_path(task, "done"))
         return content is not None and content.get("fingerprint") == task.fingerprint and is_there(task, content)
 
     def finish(self, task: BatchTask, facts: Mapping[str, Any]) -> None:
         """Note that a task is done."""
-        write_json(self._path(task, "done"), {"fingerprint": task.fingerprint, "worker": worker_name(), **facts})
-        self._path(task, "failed").unlink(missing_ok=True)
+        write_json(self._entry_path(task, "done"), {"fingerprint": task.fingerprint, "worker": worker_name(), **facts})
+        self._entry_path(task, "failed").unlink(missing_ok=True)
 
     def facts(self, task: BatchTask) -> Mapping[str, Any]:
         """What was noted of a task that is done; empty where it is not."""
-        return (_read(self._path(task, "done")) or {}) if self.is_done(task) else {}
+        return (_read_entry(self._entry_path(task, "done")) or {}) if self.is_done(task) else {}
 
     def fail(self, task: BatchTask, message: str) -> int:
         """Note a failed attempt; returns how many there were."""
         reasons = [*self.failures(task), message]
-        write_json(self._path(task, "failed"), {"fingerprint": task.fingerprint, "reasons": reasons})
+        write_json(self._entry_path(task, "failed"), {"fingerprint": task.fingerprint, "reasons": reasons})
         return len(reasons)
 
     def failures(self, task: BatchTask) -> list[str]:
         """The reasons of the failed attempts at a task, for the job as it is now."""
-        content = _read(self._path(task, "failed")) or {}
+        content = _read_entry(self._entry_path(task, "failed")) or {}
         return list(content.get("reasons", [])) if content.get("fingerprint") == task.fingerprint else []
 
     def forgive(self, task: BatchTask) -> None:
         """Forget failed attempts: somebody has put the cause right."""
-        self._path(task, "failed").unlink(missing_ok=True)
+        self._entry_path(task, "failed").unlink(missing_ok=True)
 
     def has_given_up(self, task: BatchTask) -> bool:
         """Whether a task has failed as often as its shot allows."""
@@ -99,7 +99,7 @@ class Ledger:
         return reasons[-1] if len(reasons) > task.shot.retries else None
 
     def _drop_stale(self, task: BatchTask) -> None:
-        path = self._path(task, "claim")
+        path = self._entry_path(task, "claim")
         try:
             silent_s = self._now() - path.stat().st_mtime
         except FileNotFoundError:
@@ -122,7 +122,7 @@ class Ledger:
         finally:
             probe.unlink(missing_ok=True)
 
-    def _path(self, task: BatchTask, suffix: str) -> Path:
+    def _entry_path(self, task: BatchTask, suffix: str) -> Path:
         return self.folder / f"{task.key}.{suffix}"
 
 
@@ -154,7 +154,7 @@ class Claim:
 
     def is_ours(self) -> bool:
         """Whether the claim on disk is still this one."""
-        content = _read(self.path)
+        content = _read_entry(self.path)
         return content is not None and content.get("token") == self.token
 
     def release(self) -> None:
@@ -169,7 +169,7 @@ def worker_name() -> str:
     return f"{socket.gethostname()} (process {os.getpid()})"
 
 
-def _read(path: Path) -> dict[str, Any] | None:
+def _read_entry(path: Path) -> dict[str, Any] | None:
     """A small JSON file; None where it is not there. One that is just being written is read again."""
     for _ in range(5):
         try:

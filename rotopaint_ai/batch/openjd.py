@@ -57,7 +57,7 @@ def _relative(jobs: Path, template: Path) -> str:
 def _template(show: Show, tasks: Sequence[BatchTask], jobs: str, chunked: bool) -> dict[str, Any]:
     shots = list(dict.fromkeys(task.shot.name for task in tasks))
     pieces = [task for task in tasks if task.kind == "paint"]
-    paint = _chunked(pieces) if chunked else [_listed(pieces)]
+    paint = _chunked(pieces) if chunked else [_listed_step(pieces)]
     return {
         "specificationVersion": VERSION,
         **({"extensions": ["TASK_CHUNKING"]} if chunked else {}),
@@ -81,7 +81,7 @@ def _template(show: Show, tasks: Sequence[BatchTask], jobs: str, chunked: bool) 
     }
 
 
-def _listed(pieces: Sequence[BatchTask]) -> dict[str, Any]:
+def _listed_step(pieces: Sequence[BatchTask]) -> dict[str, Any]:
     """One step for all shots' ranges."""
     ranges = {"Shot": [task.shot.name for task in pieces], "Frames": [str(task.frames) for task in pieces]}
     return _step("Paint", ranges, ["Track"])

@@ -16,7 +16,7 @@ def own(show: Show) -> None:
     """Take the show's folder for its jobs file. Raises UsageError where it is another one's; OSError."""
     if show.out.is_file():
         raise UsageError(f"{show.path.name}: out {show.out}: is a file; wanted a folder for the shots")
-    path, mine = show.out / NOTE, _place(show)
+    path, mine = show.out / NOTE, _jobs_file_place(show)
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
         with path.open("x", encoding="utf-8") as stream:
@@ -31,7 +31,7 @@ def own(show: Show) -> None:
         )
 
 
-def _place(show: Show) -> str:
+def _jobs_file_place(show: Show) -> str:
     """Where the jobs file is, seen from the folder, so that it is the same on every machine."""
     try:
         return Path(os.path.relpath(show.path.resolve(), show.out.resolve())).as_posix()

@@ -59,7 +59,7 @@ class ShotSummary:
 
 def summarise_show(show: Show, planned: Planned) -> tuple[ShotSummary, ...]:
     """What has become of every shot so far."""
-    return tuple(_summary(name, show, planned) for name in show.names)
+    return tuple(_show_summary(name, show, planned) for name in show.names)
 
 
 def write_summary(show: Show, planned: Planned) -> Path:
@@ -71,13 +71,13 @@ def write_summary(show: Show, planned: Planned) -> Path:
     return page
 
 
-def _summary(name: str, show: Show, planned: Planned) -> ShotSummary:
+def _show_summary(name: str, show: Show, planned: Planned) -> ShotSummary:
     if name in planned.refused:
         return ShotSummary(name, "failed", message=planned.refused[name])
-    return _shot(show.shot(name), show, planned)
+    return _shot_summary(show.shot(name), show, planned)
 
 
-def _shot(shot: JobShot, show: Show, planned: Planned) -> ShotSummary:
+def _shot_summary(shot: JobShot, show: Show, planned: Planned) -> ShotSummary:
     ledger = planned.board.ledger
     tasks = [task for task in planned.board.tasks if task.shot.name == shot.name]
     seconds = sum(float(ledger.facts(task).get("seconds", 0.0)) for task in tasks)
@@ -87,10 +87,10 @@ def _shot(shot: JobShot, show: Show, planned: Planned) -> ShotSummary:
             return ShotSummary(shot.name, "failed", seconds=seconds, message=reasons[0])
         n_done = sum(map(ledger.is_done, tasks))
         return ShotSummary(shot.name, "waiting", seconds=seconds, message=f"{n_done} of {len(tasks)} tasks done")
-    return _finished(shot.name, show.out, seconds)
+    return _finished_summary(shot.name, show.out, seconds)
 
 
-def _finished(name: str, out: Path, seconds: float) -> ShotSummary:
+def _finished_summary(name: str, out: Path, seconds: float) -> ShotSummary:
     path = out / name / "run.json"
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
@@ -127,11 +127,11 @@ def _page(show: Show, shots: Sequence[ShotSummary]) -> str:
         n_shots=len(shots),
         states=", ".join(f"{n} {state}" for state, n in counts.items() if n),
         n_frames=f"{sum(shot.frames for shot in shots):,}",
-        shots=[_row(shot) for shot in shots],
+        shots=[_summary_row(shot) for shot in shots],
     )
 
 
-def _row(shot: ShotSummary) -> dict[str, Any]:
+def _summary_row(shot: ShotSummary) -> dict[str, Any]:
     return {
         "name": shot.name,
         "report": quote(shot.report) if shot.report else "",

@@ -47,7 +47,7 @@ class BatchTask:
         """
         settings = {name: value for name, value in self.shot.job.to_json().items() if name not in _NOT_DECIDING}
         facts = [{**settings, **self.shot.places}, str(self.frames), self.work, self.given, self.build]
-        return _digest(facts)
+        return _facts_digest(facts)
 
 
 def tasks_of(shot: JobShot, open_pack: Callable[[str | None], Pack] = load_pack) -> tuple[BatchTask, ...]:
@@ -61,8 +61,10 @@ def tasks_of(shot: JobShot, open_pack: Callable[[str | None], Pack] = load_pack)
     with open_plate(job.plates, colourspace=job.colourspace) as plate:
         frames, _ = choose_frames(plate, job.frames)
         CropKeys.parse(job.crops, first_frame=frames[0])
-        given = _digest([summarise(frames), _print(plate, frames), dict(open_pack(job.model).card["files"])])
-    build = _digest([__version__, code_digest()])
+        given = _facts_digest(
+            [summarise(frames), _plate_print(plate, frames), dict(open_pack(job.model).card["files"])]
+        )
+    build = _facts_digest([__version__, code_digest()])
     track = BatchTask(shot, "track", given=given, build=build)
     paint = tuple(
         BatchTask(shot, "paint", piece, (track.key,), work, given, build) for piece in chunks(frames, shot.chunk)
@@ -70,13 +72,13 @@ def tasks_of(shot: JobShot, open_pack: Callable[[str | None], Pack] = load_pack)
     return (track, *paint, BatchTask(shot, "gather", None, tuple(task.key for task in paint), work, given))
 
 
-def _print(plate: Plate, frames: Sequence[int]) -> str:
+def _plate_print(plate: Plate, frames: Sequence[int]) -> str:
     """Changes when somebody renders plates anew; times in whole seconds, because disks tell finer ones differently."""
     facts = [path.stat() for path in dict.fromkeys(map(plate.path_of, frames))]
-    return _digest([(fact.st_size, int(fact.st_mtime)) for fact in facts])
+    return _facts_digest([(fact.st_size, int(fact.st_mtime)) for fact in facts])
 
 
-def _digest(facts: Any) -> str:
+def _facts_digest(facts: Any) -> str:
     return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:16]
 
 

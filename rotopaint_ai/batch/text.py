@@ -30,7 +30,7 @@ class _Loader(yaml.SafeLoader):  # type: ignore[misc]  # PyYAML has no types
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
         names = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode) and key.value != "<<"]
         for name in names:
-            _once(name, names.count(name))
+            _refuse_second(name, names.count(name))
         mapping: dict[Hashable, Any] = super().construct_mapping(node, deep)
         return mapping
 
@@ -51,29 +51,29 @@ def read_text(path: Path) -> Any:
     except UnicodeDecodeError as error:
         raise UsageError(f"{path.name}: is not UTF-8 text ({error.reason}); save it as UTF-8") from error
     try:
-        return _parse(text)
+        return _parse_yaml(text)
     except _TwiceError as error:
         raise UsageError(f"{path.name}: {error}; keep one of them") from error
     except (yaml.YAMLError, RecursionError, ValueError, LookupError, AttributeError) as error:  # of tags: `!!int x`
         raise UsageError(f"{path.name}: is not YAML ({' '.join(str(error).split())[:160]}); correct it") from error
 
 
-def _parse(text: str) -> Any:
+def _parse_yaml(text: str) -> Any:
     if text.lstrip().startswith("{"):  # JSON may be indented with tabs, which are no YAML
         try:
-            return json.loads(text, object_pairs_hook=_pairs)
+            return json.loads(text, object_pairs_hook=_refuse_doubled)
         except json.JSONDecodeError:  # YAML's own braces
             pass
     return yaml.load(text, _Loader)
 
 
-def _pairs(pairs: list[tuple[str, Any]]) -> Mapping[str, Any]:
+def _refuse_doubled(pairs: list[tuple[str, Any]]) -> Mapping[str, Any]:
     names = [name for name, _ in pairs]
     for name in names:
-        _once(name, names.count(name))
+        _refuse_second(name, names.count(name))
     return dict(pairs)
 
 
-def _once(name: str, count: int) -> None:
+def _refuse_second(name: str, count: int) -> None:
     if count > 1:
         raise _TwiceError(f"'{name}' stands {count} times in one place")

@@ -92,7 +92,7 @@ def work(board: Board, sink: Sink, cancel: Cancel, do: Do | None = None) -> None
     perform = do or perform_task
     while board.is_possible():
         cancel.check()
-        if not any(_try(task, board.ledger, sink, cancel, perform) for task in board.ready()):
+        if not any(_try_task(task, board.ledger, sink, cancel, perform) for task in board.ready()):
             time.sleep(POLL_S)  # others are at all that could be done now
 
 
@@ -114,7 +114,7 @@ def do_one(task: BatchTask, board: Board, sink: Sink, cancel: Cancel, do: Do | N
         if (reason := ledger.verdict(task)) is not None:
             return reason
         cancel.check()
-        if not _try(task, ledger, sink, cancel, do or perform_task):
+        if not _try_task(task, ledger, sink, cancel, do or perform_task):
             last_holder = _tell_holder(task, ledger, sink, last_holder)
             time.sleep(POLL_S)
     return None
@@ -160,7 +160,7 @@ def perform_task(task: BatchTask, sink: Sink, cancel: Cancel) -> Mapping[str, An
     }
 
 
-def _try(task: BatchTask, ledger: Ledger, sink: Sink, cancel: Cancel, do: Do) -> bool:
+def _try_task(task: BatchTask, ledger: Ledger, sink: Sink, cancel: Cancel, do: Do) -> bool:
     """Do a task if it can be had; returns whether."""
     claim = ledger.claim(task)
     if claim is None:
@@ -175,19 +175,19 @@ def _under_claim(task: BatchTask, claim: Claim, ledger: Ledger, sink: Sink, canc
     try:
         facts = do(task, _marked(sink, task), _Either(cancel, mine))
         if claim.is_ours():
-            _note(task, facts, ledger)
+            _note_result(task, facts, ledger)
     except CancelledError:
         cancel.check()
         sink(warning(f"{task.key}: taken over by another worker, because this one was silent for too long"))
     except (RotopaintError, OSError) as error:
-        message = _message(error)
+        message = _one_line_of(error)
         n = ledger.fail(task, message)
         sink(Event("error", {"task": task.key, "message": f"{task.key}: {message} (attempt {n})"}))
     finally:
         claim.release()
 
 
-def _message(error: Exception) -> str:
+def _one_line_of(error: Exception) -> str:
     """One line; the system's own words with the file that they are about."""
     if isinstance(error, OSError) and error.strerror:
         where = f"{error.filename}: " if error.filename else ""
@@ -195,7 +195,7 @@ def _message(error: Exception) -> str:
     return " ".join(str(error).split())
 
 
-def _note(task: BatchTask, facts: Mapping[str, Any], ledger: Ledger) -> None:
+def _note_result(task: BatchTask, facts: Mapping[str, Any], ledger: Ledger) -> None:
     """Done - or, where frames failed, another attempt, until the shot's patience is at its end."""
     if facts["failed"] and task.kind == "paint":
         n = ledger.fail(task, next(iter(facts["failed"].values())))

@@ -24,7 +24,10 @@ def written_by(task: BatchTask) -> dict[str, Any]:
     if task.kind == "track":
         return {"wrote": [f"{FOLDER}/{NOTE}"]}
     if task.kind == "gather":
-        return {"wrote": ["run.json", "shapes.roto.json"], "files": {name: _count(out / name) for name in COUNTED}}
+        return {
+            "wrote": ["run.json", "shapes.roto.json"],
+            "files": {name: _count_files(out / name) for name in COUNTED},
+        }
     assert task.frames is not None
     journal = f"{FOLDER}/{CHUNKS}/{task.frames.first}-{task.frames.last}.journal"
     return {"wrote": [journal, *(name for record in read_journal(out / journal) for name in record.outputs)]}
@@ -34,11 +37,11 @@ def is_there(task: BatchTask, noted: Mapping[str, Any]) -> bool:
     """Whether what was noted of a task is still on the disk. More files than there were do no harm."""
     out = Path(task.shot.job.out)
     return all((out / name).exists() for name in noted.get("wrote", ())) and all(
-        _count(out / name) >= count for name, count in noted.get("files", {}).items()
+        _count_files(out / name) >= count for name, count in noted.get("files", {}).items()
     )
 
 
-def _count(folder: Path) -> int:
+def _count_files(folder: Path) -> int:
     try:
         return sum(not name.startswith(".") for name in os.listdir(folder))
     except FileNotFoundError:

@@ -49,13 +49,13 @@ def measure(arguments: argparse.Namespace) -> dict[str, Any]:
 
     with tempfile.TemporaryDirectory() as scratch:
         cases = _cases(arguments, Path(scratch))
-        found = [_measure(case, arguments) for case in cases]
+        found = [_measure_case(case, arguments) for case in cases]
         refused: dict[str, str] = {}
         for _, _, not_asked in found:
             refused |= not_asked
         result = {
             "cases": [content for content, _, _ in found],
-            "speed": speed(cases, _methods(arguments), repeats=max(1, arguments.repeats), model=arguments.model),
+            "speed": speed(cases, _chosen_methods(arguments), repeats=max(1, arguments.repeats), model=arguments.model),
             "refused": refused,
         }
     if arguments.page:
@@ -93,22 +93,22 @@ def _film(scratch: Path, n_frames: int) -> list[Path]:
     return folders
 
 
-def _methods(arguments: argparse.Namespace) -> Sequence[str]:
+def _chosen_methods(arguments: argparse.Namespace) -> Sequence[str]:
     from rotopaint_ai.bench.clean_ours import METHODS
 
     return arguments.methods or METHODS
 
 
-def _measure(case: Case, arguments: argparse.Namespace) -> tuple[dict[str, Any], ReportPictures, dict[str, str]]:
+def _measure_case(case: Case, arguments: argparse.Namespace) -> tuple[dict[str, Any], ReportPictures, dict[str, str]]:
     """One case: its content, its pictures, and the peers that were not asked."""
     from rotopaint_ai.bench import clean_ours, clean_page, clean_peers
     from rotopaint_ai.bench.clean_score import left_windows, score
 
-    ours = clean_ours.fill_case(case, _methods(arguments), arguments.model)
+    ours = clean_ours.fill_case(case, _chosen_methods(arguments), arguments.model)
     asked = clean_peers.ask(case.sights, python=arguments.peers, best=arguments.best)
     theirs = {each.name: each for each in asked if each.refused is None}
     lights = {"untouched": [s.plate for s in case.sights], **{n: made.lights for n, made in (ours | theirs).items()}}
-    scores = {name: _rounded(score(case, made)) for name, made in lights.items()}
+    scores = {name: _rounded_scores(score(case, made)) for name, made in lights.items()}
     for name, one in (ours | theirs).items():
         scores[name]["ms"] = round(sum(one.ms) / len(one.ms), 2)
     for name, mine in ours.items():
@@ -135,7 +135,7 @@ def _measure(case: Case, arguments: argparse.Namespace) -> tuple[dict[str, Any],
     )
 
 
-def _rounded(scores: Any) -> dict[str, Any]:
+def _rounded_scores(scores: Any) -> dict[str, Any]:
     from dataclasses import asdict
     from math import isfinite
 

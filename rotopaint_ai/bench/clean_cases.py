@@ -98,12 +98,12 @@ def _sight(frame: int, plate: Array, clean: Array, seam: Array, curves: Sequence
 def _with_own(sight: Sight, predicted: RotoDocument) -> Sight:
     (left, top), (height, width) = sight.origin, sight.hole.shape
     region = seam_matte(predicted.shapes, sight.frame, predicted.width, predicted.height)
-    matte = _cut(region, left, top, width, height)
+    matte = _pasted_cut(region, left, top, width, height)
     curves = tuple(seam_curves(predicted.shapes, sight.frame, origin=(left, top)))
     return replace(sight, own_matte=matte, own_curves=curves)
 
 
-def _cut(region: Region, left: int, top: int, width: int, height: int) -> Array:
+def _pasted_cut(region: Region, left: int, top: int, width: int, height: int) -> Array:
     pasted = np.zeros((height, width), np.float32)
     rows, columns = region.coverage.shape
     x, y = region.x - left, region.y - top
@@ -169,10 +169,10 @@ def _burn(pictures: Iterable[tuple[int, Array]], seed: int, grain: float, is_flo
         noise = np.random.default_rng([seed, frame]).standard_normal(clean.shape, dtype=np.float32)
         clean = clean * (1 + np.float32(grain) * cv2.GaussianBlur(noise, (0, 0), 0.6) * 1.8) if grain else clean
         view = burnt(clean, np.random.default_rng(seed))
-        parts = (view.plate, view.clean) if is_float else tuple(_rounded(x) for x in (view.plate, view.clean))
+        parts = (view.plate, view.clean) if is_float else tuple(_rounded_light(x) for x in (view.plate, view.clean))
         yield _sight(frame, parts[0], parts[1], view.seam > 0, view.curves)
 
 
-def _rounded(light: Array) -> Array:
+def _rounded_light(light: Array) -> Array:
     """Light as an 8-bit file would keep it."""
     return linearise(codes(light), "sRGB")

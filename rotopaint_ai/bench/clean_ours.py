@@ -43,20 +43,20 @@ def fill_case(case: Case, methods: Sequence[str], pack: str | None) -> dict[str,
     """Every method on a case, with the true matte and, where there is one, with our own predicted matte."""
     model = model_of(pack)
     able = [name for name in methods if name in fills.names(neighbours=case.is_sequence, model=model is not None)]
-    made = {name: _fill(case.sights, name, model, own=False) for name in able}
+    made = {name: _fill_sights(case.sights, name, model, own=False) for name in able}
     if all(sight.own_matte is not None for sight in case.sights):
-        made |= {name + OWN: _fill(case.sights, name, model, own=True) for name in able}
+        made |= {name + OWN: _fill_sights(case.sights, name, model, own=True) for name in able}
     return made
 
 
-def _fill(sights: Sequence[Sight], method: str, model: FillModel | None, *, own: bool) -> Made:
+def _fill_sights(sights: Sequence[Sight], method: str, model: FillModel | None, *, own: bool) -> Made:
     painted, times = [], []
     for sight in sights:
         matte, curves = _given(sight, own)
         start = time.process_time()
         painted.append(paint(sight.plate, matte, curves, method, model))
         times.append(1e3 * (time.process_time() - start))
-    lights, chosen = [each.rgb for each in painted], _shares(painted)
+    lights, chosen = [each.rgb for each in painted], _painted_shares(painted)
     if fills.named(method).needs != "neighbours":
         return Made(tuple(lights), tuple(times), chosen)
     stills = [
@@ -70,7 +70,7 @@ def _fill(sights: Sequence[Sight], method: str, model: FillModel | None, *, own:
     return Made(tuple(settled), tuple(times), chosen)
 
 
-def _shares(painted: Sequence[PaintedCrop]) -> Mapping[str, float]:
+def _painted_shares(painted: Sequence[PaintedCrop]) -> Mapping[str, float]:
     names = sorted({name for each in painted for name in each.chosen})
     return {name: round(sum(each.chosen.get(name, 0.0) for each in painted) / len(painted), 3) for name in names}
 

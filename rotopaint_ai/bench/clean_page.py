@@ -47,7 +47,7 @@ class ReportPictures:
 
 def picture_of(sight: Sight, lights: Mapping[str, Array]) -> tuple[tuple[str, bytes], ...]:
     """4 x pictures of the busiest stretch of seam: plate, each of `lights`, the clean frame; plain and graded up."""
-    window = _window(sight)
+    window = _worst_window(sight)
     named = {"plate": sight.plate, **lights, "clean": sight.clean}
     exposure = 0.7 / max(float(np.percentile(sight.clean[window], 99)), 1e-4)
     return tuple((name, _png(light[window] * np.float32(min(1.0, exposure)))) for name, light in named.items())
@@ -69,7 +69,7 @@ def worst_pictures(case: Case, lights: Sequence[Array], windows: Sequence[LeftWi
     return tuple(made)
 
 
-def _window(sight: Sight) -> tuple[slice, slice]:
+def _worst_window(sight: Sight) -> tuple[slice, slice]:
     """Where the plate differs most from the clean frame."""
     apart = np.abs(sight.plate - sight.clean).sum(2) * (sight.hole > 0)
     size = (2 * HALF[0] + 1, 2 * HALF[1] + 1)
@@ -94,8 +94,8 @@ def _png(light: Array) -> bytes:
 def render(result: Mapping[str, Any], shown: Sequence[ReportPictures]) -> str:
     """The page as text; nothing on it comes from elsewhere."""
     by_case = {each.case: each for each in shown}
-    parts = [_case(case, by_case.get(case["case"])) for case in result["cases"]]
-    speed = _speed(result["speed"])
+    parts = [_case_section(case, by_case.get(case["case"])) for case in result["cases"]]
+    speed = _speed_section(result["speed"])
     refused = "".join(f"<li>{escape(n)}: {escape(w)}</li>" for n, w in result["refused"].items())
     return (
         f"<!doctype html><html lang=en><meta charset=utf-8><title>Clean plates</title><style>"
@@ -107,10 +107,10 @@ def render(result: Mapping[str, Any], shown: Sequence[ReportPictures]) -> str:
     )
 
 
-def _case(case: Mapping[str, Any], shown: ReportPictures | None) -> str:
+def _case_section(case: Mapping[str, Any], shown: ReportPictures | None) -> str:
     heads = "".join(f"<th>{title}</th>" for _, title, _ in _COLUMNS)
     best = max(case["methods"], key=lambda name: case["methods"][name]["psnr_db"] if name != "untouched" else 0.0)
-    rows = "".join(_row(name, scores, name == best) for name, scores in case["methods"].items())
+    rows = "".join(_score_row(name, scores, name == best) for name, scores in case["methods"].items())
     figures = "".join(
         f"<figure><img alt='{escape(name)}' src='data:image/png;base64,{base64.b64encode(png).decode()}'>"
         f"<figcaption>{escape(name)}</figcaption></figure>"
@@ -122,7 +122,7 @@ def _case(case: Mapping[str, Any], shown: ReportPictures | None) -> str:
     )
 
 
-def _row(name: str, scores: Mapping[str, Any], is_best: bool) -> str:
+def _score_row(name: str, scores: Mapping[str, Any], is_best: bool) -> str:
     cells = "".join(
         f"<td>{form.format(scores[key]) if scores.get(key) is not None else '-'}</td>" for key, _, form in _COLUMNS
     )
@@ -130,7 +130,7 @@ def _row(name: str, scores: Mapping[str, Any], is_best: bool) -> str:
     return f"<tr{' class=best' if is_best else ''}><td>{escape(name)}</td>{cells}<td>{escape(chosen)}</td></tr>"
 
 
-def _speed(rows: Sequence[Mapping[str, Any]]) -> str:
+def _speed_section(rows: Sequence[Mapping[str, Any]]) -> str:
     lines = "".join(
         f"<tr><td>{row['size']}</td><td>{row['telea_ms']:.1f}</td>"
         + "".join(

@@ -87,7 +87,7 @@ class Asked:
 
 def ask(sights: Sequence[Sight], *, python: str | None, best: bool) -> list[Asked]:
     """Every peer on every frame, with the true region as matte."""
-    eight = [_each(name, way, sights) for name, way in _EIGHT_BIT.items()]
+    eight = [_ask_each(name, way, sights) for name, way in _EIGHT_BIT.items()]
     names = ("biharmonic", "fsr-fast", *(("fsr-best", "shiftmap") if best else ()))
     commands = {**_GMIC, **_GMIC_SLOW} if best else _GMIC
     return [
@@ -99,7 +99,7 @@ def ask(sights: Sequence[Sight], *, python: str | None, best: bool) -> list[Aske
     ]
 
 
-def _telea(plate: Array, hole: Array) -> Array:
+def _telea_in_hole(plate: Array, hole: Array) -> Array:
     return np.asarray(cv2.inpaint(plate, hole, RADIUS, cv2.INPAINT_TELEA))
 
 
@@ -107,10 +107,10 @@ def _navier_stokes(plate: Array, hole: Array) -> Array:
     return np.asarray(cv2.inpaint(plate, hole, RADIUS, cv2.INPAINT_NS))
 
 
-_EIGHT_BIT: Mapping[str, Callable[[Array, Array], Array]] = {"telea": _telea, "navier-stokes": _navier_stokes}
+_EIGHT_BIT: Mapping[str, Callable[[Array, Array], Array]] = {"telea": _telea_in_hole, "navier-stokes": _navier_stokes}
 
 
-def _each(name: str, way: Callable[[Array, Array], Array], sights: Sequence[Sight]) -> Asked:
+def _ask_each(name: str, way: Callable[[Array, Array], Array], sights: Sequence[Sight]) -> Asked:
     """A way that knows 8 bits: what it fills replaces the plate inside the hole only."""
     lights, times = [], []
     for sight in sights:
@@ -118,7 +118,7 @@ def _each(name: str, way: Callable[[Array, Array], Array], sights: Sequence[Sigh
         start = _clock()
         filled = way(plate, sight.hole)
         times.append(1e3 * (_clock() - start))
-        lights.append(_inside(sight, linearise(filled, "sRGB")))
+        lights.append(_fill_inside(sight, linearise(filled, "sRGB")))
     return Asked(name, tuple(lights), tuple(times))
 
 
@@ -127,7 +127,7 @@ def _clock() -> float:
     return sum(os.times()[:4])
 
 
-def _inside(sight: Sight, light: Array) -> Array:
+def _fill_inside(sight: Sight, light: Array) -> Array:
     return np.where(sight.hole[..., None] > 0, light, sight.plate).astype(np.float32)
 
 
@@ -137,7 +137,7 @@ def _each_float(name: str, way: Callable[[Array, Array], Array], sights: Sequenc
         start = time.process_time()
         light = way(sight.plate, sight.hole)
         times.append(1e3 * (time.process_time() - start))
-        lights.append(_inside(sight, light))
+        lights.append(_fill_inside(sight, light))
     return Asked(name, tuple(lights), tuple(times))
 
 
@@ -166,13 +166,13 @@ def _ask_python(names: Sequence[str], sights: Sequence[Sight], python: str | Non
             why = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
             return [Asked(name, refused=why) for name in names]
         with np.load(got) as found:
-            return [_told(name, sights, dict(found)) for name in names]
+            return [_asked_of(name, sights, dict(found)) for name in names]
 
 
-def _told(name: str, sights: Sequence[Sight], found: Mapping[str, Array]) -> Asked:
+def _asked_of(name: str, sights: Sequence[Sight], found: Mapping[str, Array]) -> Asked:
     if f"{name} refused" in found:
         return Asked(name, refused=f"not installed ({found[f'{name} refused']})")
-    lights = [_inside(s, linearise(found[f"{name} {k}"], "sRGB")) for k, s in enumerate(sights)]
+    lights = [_fill_inside(s, linearise(found[f"{name} {k}"], "sRGB")) for k, s in enumerate(sights)]
     return Asked(name, tuple(lights), tuple(float(found[f"{name} {k} ms"]) for k in range(len(sights))))
 
 
@@ -181,7 +181,7 @@ def _ask_gmic(name: str, command: tuple[str, str], sights: Sequence[Sight]) -> A
     program = shutil.which("gmic")
     if program is None:
         return Asked(name, refused="not installed (no program 'gmic' on the path)")
-    return _each(name, lambda plate, hole: _gmic((program, *command), plate, hole), sights)
+    return _ask_each(name, lambda plate, hole: _gmic((program, *command), plate, hole), sights)
 
 
 def _gmic(words: tuple[str, str, str], plate: Array, hole: Array) -> Array:
@@ -218,19 +218,19 @@ def _each_flow(sights: Sequence[Sight]) -> Asked:
         start = time.process_time()
         filled = borrow(sight, near)
         times.append(1e3 * (time.process_time() - start))
-        lights.append(_inside(sight, linearise(filled, "sRGB")))
+        lights.append(_fill_inside(sight, linearise(filled, "sRGB")))
     return Asked(name, tuple(lights), tuple(times))
 
 
 def borrow(sight: Sight, near: Sequence[Sight]) -> Array:
     """8-bit codes of a frame whose hole is filled from its neighbours along flow, and by Telea where none is clean."""
-    plate, left = _telea(codes(sight.plate), sight.hole), sight.hole.copy()
+    plate, left = _telea_in_hole(codes(sight.plate), sight.hole), sight.hole.copy()
     make: Any = getattr(cv2, "DISOpticalFlow_create")  # noqa: B009 - the stubs of some wheels lack it
     flow_of = make(cv2.DISOPTICAL_FLOW_PRESET_MEDIUM)
     rows, columns = np.mgrid[: left.shape[0], : left.shape[1]].astype(np.float32)
     for other in near:
         window = _Window.of(other, sight)
-        flow = flow_of.calc(_grey(plate), _grey(_telea(window.plate, window.hole)), None)
+        flow = flow_of.calc(_grey_plate(plate), _grey_plate(_telea_in_hole(window.plate, window.hole)), None)
         x, y = columns + flow[..., 0], rows + flow[..., 1]
         lent = cv2.remap(window.plate, x, y, cv2.INTER_CUBIC, borderMode=cv2.BORDER_REPLICATE)
         shut = cv2.remap(window.hole, x, y, cv2.INTER_NEAREST, borderMode=cv2.BORDER_CONSTANT, borderValue=1)
@@ -258,5 +258,5 @@ class _Window:
         return cls(plate, hole)
 
 
-def _grey(plate: Array) -> Array:
+def _grey_plate(plate: Array) -> Array:
     return np.asarray(cv2.cvtColor(plate, cv2.COLOR_RGB2GRAY))

@@ -68,7 +68,7 @@ def score(case: Case, lights: Sequence[Array]) -> Scores:
         gradient_error=statistics.fmean(gradient_error(a, b, r) for a, b, r in zip(made, true, regions)),
         grain_error_db=grain_error(made, true, case.sights),
         flicker_over_clean=flicker(made, case.sights) / still if np.isfinite(still) and still > 0 else None,
-        changed_outside=sum(_changed(light, sight) for light, sight in zip(lights, case.sights)),
+        changed_outside=sum(_n_changed_outside(light, sight) for light, sight in zip(lights, case.sights)),
         visibility=statistics.fmean(visibility.score(x, s.curves) for x, s in zip(lights, case.sights)),
         left_over_quarter=clean_left.share_above(left, clean_left.SEEN),
         left_over_half=clean_left.share_above(left, clean_left.PLAIN),
@@ -84,7 +84,7 @@ def left_windows(case: Case, lights: Sequence[Array]) -> list[clean_left.LeftWin
     return found
 
 
-def _changed(light: Array, sight: Sight) -> int:
+def _n_changed_outside(light: Array, sight: Sight) -> int:
     outside = sight.hole == 0
     if sight.own_matte is not None:
         outside &= sight.own_matte == 0
@@ -127,11 +127,13 @@ def grain_error(made: Sequence[Array], true: Sequence[Array], sights: Sequence[S
 
 def spectrum(image: Array, sight: Sight) -> Array | None:
     """Power of the luma along the seams at fine frequencies, 16 bands; None where no seam is long enough."""
-    parts = [part for line, _ in sight.curves if (part := _along(image, sight, np.asarray(line))) is not None]
+    parts = [
+        part for line, _ in sight.curves if (part := _high_frequencies(image, sight, np.asarray(line))) is not None
+    ]
     return np.mean(parts, axis=0) if parts else None
 
 
-def _along(image: Array, sight: Sight, line: Array) -> Array | None:
+def _high_frequencies(image: Array, sight: Sight, line: Array) -> Array | None:
     x, y = across(resample(line), _ACROSS)
     inside = cv2.remap(sight.hole, x, y, cv2.INTER_NEAREST, borderValue=0).all(0)
     n = int(inside.sum())

@@ -45,7 +45,7 @@ def speed(cases: Sequence[Case], methods: Sequence[str], *, repeats: int, model:
     rows = []
     for name, height in SIZES.items():
         rounds = repeats if height <= 1080 else max(1, repeats // 2)
-        found = [_times(_enlarged(case, height / 540), able, network, rounds) for case in cases[:MOST]]
+        found = [_times_in_turns(_enlarged(case, height / 540), able, network, rounds) for case in cases[:MOST]]
         telea, mean = ({m: statistics.fmean(times[m] for times in found) for m in ways} for ways in (["telea"], able))
         ours = {
             m: {
@@ -59,13 +59,13 @@ def speed(cases: Sequence[Case], methods: Sequence[str], *, repeats: int, model:
     return rows
 
 
-def _times(job: _Job, able: Sequence[str], network: FillModel | None, rounds: int) -> dict[str, float]:
-    ways: dict[str, Callable[[], object]] = {"telea": lambda: _telea(job)}
-    ways |= {m: _filling(job, m, network) for m in able}
+def _times_in_turns(job: _Job, able: Sequence[str], network: FillModel | None, rounds: int) -> dict[str, float]:
+    ways: dict[str, Callable[[], object]] = {"telea": lambda: _telea_frame(job)}
+    ways |= {m: _fill_call(job, m, network) for m in able}
     return in_turns(ways, rounds)
 
 
-def _filling(job: _Job, method: str, network: FillModel | None) -> Callable[[], object]:
+def _fill_call(job: _Job, method: str, network: FillModel | None) -> Callable[[], object]:
     matte = _matte(job)
     return lambda: fill(job.light, matte, job.curves, method, network)
 
@@ -81,7 +81,7 @@ def in_turns(ways: dict[str, Callable[[], object]], repeats: int) -> dict[str, f
     return {name: statistics.median(values[1:]) for name, values in times.items()}
 
 
-def _telea(job: _Job) -> Array:
+def _telea_frame(job: _Job) -> Array:
     return np.asarray(cv2.inpaint(job.plate, job.hole, RADIUS, cv2.INPAINT_TELEA))
 
 

@@ -30,10 +30,10 @@ def measure(arguments: argparse.Namespace) -> dict[str, Any]:
     if min(numbers) < 1 or arguments.frames < 32 or arguments.size % 16:
         raise UsageError("bench load: wanted 32 frames or more, a size that 16 divides, and counts from 1")
     start_again()  # both sides with the memory settings that training has
-    settings = LoadingSettings(*numbers, _texts(arguments.sources), _texts(arguments.readers))
+    settings = LoadingSettings(*numbers, _split_texts(arguments.sources), _split_texts(arguments.readers))
     with tempfile.TemporaryDirectory(dir=arguments.work, prefix="rotopaint-load-") as scratch:
         return measure_all(Path(scratch), settings)
 
 
-def _texts(given: str | None) -> tuple[str, ...]:
+def _split_texts(given: str | None) -> tuple[str, ...]:
     return tuple(text.strip() for text in (given or "").split(",") if text.strip())

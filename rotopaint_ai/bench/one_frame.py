@@ -42,7 +42,7 @@ def compare(pack: str | None, *, threads: int, rounds: int) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as scratch:
         turns: dict[str, Turn] = {
             "ours": lambda rgb: ours(models, rgb),
-            "crop alone": lambda rgb: _crop(models, rgb),
+            "crop alone": lambda rgb: _crop_picture(models, rgb),
         }
         turns |= _peers(Path(scratch), models, threads)
         times = take_turns(turns, plate, rounds)
@@ -82,7 +82,7 @@ def take_turns(turns: Mapping[str, Turn], plate: Picture, rounds: int) -> dict[s
     return times
 
 
-def _crop(models: Models, plate: Picture) -> Picture:
+def _crop_picture(models: Models, plate: Picture) -> Picture:
     picture = to_display(cut(plate, (0, 0), FACE, models.pack.input_size))
     return np.ascontiguousarray(picture[None], dtype=np.float32)
 

@@ -52,7 +52,7 @@ class _Inverted(nn.Module):
         return x + out if self.keeps else out
 
 
-def _head(inner: int, n_landmarks: int) -> nn.Sequential:
+def _deconv_head(inner: int, n_landmarks: int) -> nn.Sequential:
     """Xiao, Wu and Wei, "Simple Baselines for Human Pose Estimation and Tracking" (2018): deconvolutions of 256."""
     parts: list[nn.Module] = []
     for channels in (inner, 256, 256):
@@ -67,7 +67,7 @@ def resnet18_baseline(n_landmarks: int) -> nn.Module:
     for outer, stride in ((64, 1), (128, 2), (256, 2), (512, 2)):
         parts += [_Basic(inner, outer, stride), _Basic(outer, outer, 1)]
         inner = outer
-    return nn.Sequential(*parts, _head(inner, n_landmarks))
+    return nn.Sequential(*parts, _deconv_head(inner, n_landmarks))
 
 
 _MOBILENET = ((1, 16, 1, 1), (6, 24, 2, 2), (6, 32, 3, 2), (6, 64, 4, 2), (6, 96, 3, 1), (6, 160, 3, 2), (6, 320, 1, 1))
@@ -86,7 +86,7 @@ def _mobilenet() -> nn.Sequential:
 
 def mobilenet_baseline(n_landmarks: int) -> nn.Module:
     """Simple Baseline on a MobileNetV2, the light variant that pose libraries ship."""
-    return nn.Sequential(_mobilenet(), _head(1280, n_landmarks))
+    return nn.Sequential(_mobilenet(), _deconv_head(1280, n_landmarks))
 
 
 class _SimCC(nn.Module):

@@ -37,21 +37,22 @@ def enlarge(
         shift = ((WIDTH - plate.width * scale) / 2, (HEIGHT - plate.height * scale) / 2)
         with ThreadPoolExecutor(n_cores()) as pool:
             for _ in pool.map(
-                lambda row: _write(plate, swing[row % len(swing)], folder, 1001 + row, scale, shift), range(n_frames)
+                lambda row: _write_half(plate, swing[row % len(swing)], folder, 1001 + row, scale, shift),
+                range(n_frames),
             ):
                 pass
     first = parse_crop(crops[0])
     if first == AUTO:
         return str(folder / "plate.####.exr"), (AUTO,)
-    return str(folder / "plate.####.exr"), (_moved(first[1], scale, shift),)
+    return str(folder / "plate.####.exr"), (_moved_box(first[1], scale, shift),)
 
 
-def _moved(box: Box, scale: float, shift: tuple[float, float]) -> str:
+def _moved_box(box: Box, scale: float, shift: tuple[float, float]) -> str:
     x, y = box.x * scale + shift[0], box.y * scale + shift[1]
     return f"{x:g},{y:g},{box.width * scale:g},{box.height * scale:g}"
 
 
-def _write(plate: Plate, frame: int, folder: Path, number: int, scale: float, shift: tuple[float, float]) -> None:
+def _write_half(plate: Plate, frame: int, folder: Path, number: int, scale: float, shift: tuple[float, float]) -> None:
     rgb = plate.read(frame, keep_native=False).rgb
     matrix = np.array([[scale, 0, shift[0] + (scale - 1) / 2], [0, scale, shift[1] + (scale - 1) / 2]])
     large = cv2.warpAffine(rgb, matrix, (WIDTH, HEIGHT), flags=cv2.INTER_CUBIC, borderMode=cv2.BORDER_REPLICATE)

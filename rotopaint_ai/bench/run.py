@@ -28,10 +28,10 @@ def measure(arguments: argparse.Namespace) -> dict[str, Any]:
     from rotopaint_ai.bench import whole_job
 
     with tempfile.TemporaryDirectory() as scratch:
-        return whole_job.measure(_job(arguments, Path(scratch)), rounds=max(1, arguments.rounds)).content()
+        return whole_job.measure(_bench_job(arguments, Path(scratch)), rounds=max(1, arguments.rounds)).content()
 
 
-def _job(arguments: argparse.Namespace, scratch: Path) -> RunJob:
+def _bench_job(arguments: argparse.Namespace, scratch: Path) -> RunJob:
     from rotopaint_ai.bench.plates import enlarge
     from rotopaint_ai.cli.demo import CROP_FILE, find_sample, read_crops
     from rotopaint_ai.errors import UsageError

@@ -98,15 +98,15 @@ def measure(job: RunJob, *, rounds: int = 3) -> Measured:
 
 def _round(job: RunJob, scratch: Path) -> tuple[tuple[Cost, Cost], int, dict[str, Any]]:
     once = replace(job, out=str(scratch / "run"), resume=False)
-    whole, outcome = _measured(lambda: run(once, _nobody, Cancel()))
+    whole, outcome = _measured_work(lambda: run(once, _nobody, Cancel()))
     if not outcome.is_whole or outcome.lost:
         raise UsageError(f"bench: frames failed or lost the face ({_first_reason(outcome)}); measure a good shot")
-    plain, n_frames = _measured(lambda: decode_and_encode(job, scratch / "plain"))
+    plain, n_frames = _measured_work(lambda: decode_and_encode(job, scratch / "plain"))
     content = json.loads((scratch / "run" / "run.json").read_text(encoding="utf-8"))
     return (whole, plain), n_frames, content
 
 
-def _measured(work: Callable[[], Result]) -> tuple[Cost, Result]:
+def _measured_work(work: Callable[[], Result]) -> tuple[Cost, Result]:
     wall, cpu = time.perf_counter(), time.process_time()
     result = work()
     return Cost(time.perf_counter() - wall, time.process_time() - cpu), result
@@ -127,12 +127,12 @@ def decode_and_encode(job: RunJob, out: Path) -> int:
         frames, _ = choose_frames(plate, job.frames)
         paths = [plate.path_of(frame) for frame in frames]
     with ThreadPoolExecutor(job.threads or n_cores()) as pool:
-        for _ in pool.map(lambda path: _copy(path, out / path.name), paths):
+        for _ in pool.map(lambda path: _copy_plate(path, out / path.name), paths):
             pass
     return len(paths)
 
 
-def _copy(source: Path, target: Path) -> None:
+def _copy_plate(source: Path, target: Path) -> None:
     opened = OpenImageIO.ImageInput.open(str(source))
     pixels = None if opened is None else opened.read_image(opened.spec().format)
     if opened is None or pixels is None:

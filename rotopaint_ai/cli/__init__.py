@@ -62,7 +62,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except SystemExit as leaving:
         return leaving.code if isinstance(leaving.code, int) else WRONG_USE
     except (Exception, KeyboardInterrupt) as error:
-        return _say(words, *message_and_code(error, words))
+        return _say_words(words, *message_and_code(error, words))
 
 
 def message_and_code(error: BaseException, words: Sequence[str]) -> tuple[str, int]:
@@ -84,7 +84,7 @@ def message_and_code(error: BaseException, words: Sequence[str]) -> tuple[str, i
             return "out of memory; close other programs or give --threads a smaller number", UNEXPECTED
     from rotopaint_ai.cli.diagnostics import save_diagnostics
 
-    return f"{type(error).__name__}: {_one_line(error)}. Please send us {save_diagnostics(error, words)}", UNEXPECTED
+    return f"{type(error).__name__}: {_error_line(error)}. Please send us {save_diagnostics(error, words)}", UNEXPECTED
 
 
 def _dispatch(words: list[str]) -> int:
@@ -118,7 +118,7 @@ def _top_level(words: list[str]) -> int:
     return OK
 
 
-def _say(words: list[str], text: str, code: int) -> int:
+def _say_words(words: list[str], text: str, code: int) -> int:
     name = f"rotopaint {words[0]}" if words and words[0] in COMMANDS else "rotopaint"
     _quietly(lambda: print(f"{name}: {text}", file=sys.stderr, flush=True))
     return code
@@ -133,8 +133,8 @@ def _quietly(act: Callable[[], None]) -> None:
 
 def _disk_text(error: OSError) -> str:
     where = f"{error.filename}: " if error.filename else ""
-    return f"{where}{error.strerror or _one_line(error)}; check the disk, its space and its permissions"
+    return f"{where}{error.strerror or _error_line(error)}; check the disk, its space and its permissions"
 
 
-def _one_line(error: BaseException) -> str:
+def _error_line(error: BaseException) -> str:
     return " ".join(str(error).split()) or "no further words"

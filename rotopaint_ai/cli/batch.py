@@ -62,7 +62,7 @@ def execute(arguments: argparse.Namespace) -> int:
 
 
 def _execute(arguments: argparse.Namespace) -> int:
-    _check(arguments)
+    _check_options(arguments)
     one_thread_per_frame()
     from rotopaint_ai.batch.jobs_file import read_show
     from rotopaint_ai.batch.owner import own
@@ -75,13 +75,13 @@ def _execute(arguments: argparse.Namespace) -> int:
         return _write_template(show, plan_show(show), Path(arguments.openjd), chunked=arguments.farm_chunks)
     own(show)
     if arguments.task == "summary":
-        return _summary(show, plan_show(show))
+        return _print_summary(show, plan_show(show))
     if arguments.task:
         return _one_task(show, plan_show(show, arguments.shot), arguments)
     return _all(show, plan_show(show), arguments)
 
 
-def _check(arguments: argparse.Namespace) -> None:
+def _check_options(arguments: argparse.Namespace) -> None:
     if not 1 <= arguments.workers <= 64:
         raise UsageError(f"--workers {arguments.workers}: wanted 1 to 64 processes")
     if arguments.task in ("track", "paint", "gather") and not arguments.shot:
@@ -99,7 +99,7 @@ def _write_template(show: Show, planned: Planned, path: Path, *, chunked: bool) 
     return _report_plan(planned)
 
 
-def _summary(show: Show, planned: Planned) -> int:
+def _print_summary(show: Show, planned: Planned) -> int:
     from rotopaint_ai.batch.summary import write_summary
 
     print(f"open {write_summary(show, planned)}")
@@ -115,7 +115,7 @@ def _one_task(show: Show, planned: Planned, arguments: argparse.Namespace) -> in
     cancel = Cancel()
     code = 0
     with stopping_on_signals(cancel):
-        for task in _asked(show, planned, arguments):
+        for task in _asked_tasks(show, planned, arguments):
             reason = given_up(task, planned.board) if arguments.keep_going else None
             if reason is None:
                 reason = do_one(task, planned.board, _sink(arguments, cancel), cancel, _perform)
@@ -124,7 +124,7 @@ def _one_task(show: Show, planned: Planned, arguments: argparse.Namespace) -> in
     return code
 
 
-def _asked(show: Show, planned: Planned, arguments: argparse.Namespace) -> list[BatchTask]:
+def _asked_tasks(show: Show, planned: Planned, arguments: argparse.Namespace) -> list[BatchTask]:
     from rotopaint_ai.batch.tasks import asked_for
     from rotopaint_ai.frames import FrameRange
 

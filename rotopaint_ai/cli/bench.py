@@ -37,12 +37,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     for name, about in KINDS.items():
         kind = kinds.add_parser(name, help=about, description=about.capitalize() + ".", allow_abbrev=False)
         _add_json(kind)
-        _kind(name).add_arguments(kind)
+        _kind_named(name).add_arguments(kind)
 
 
 def execute(arguments: argparse.Namespace) -> int:
     """Do it and return the exit code."""
-    return _measure(_kind(arguments.kind), arguments)
+    return _run_measure(_kind_named(arguments.kind), arguments)
 
 
 def run_alone(kind: Kind, prog: str, words: Sequence[str]) -> int:
@@ -51,7 +51,7 @@ def run_alone(kind: Kind, prog: str, words: Sequence[str]) -> int:
     kind.add_arguments(parser)
     _add_json(parser)
     try:
-        return _measure(kind, parser.parse_args(words))
+        return _run_measure(kind, parser.parse_args(words))
     except RotopaintError as error:
         print(error, file=sys.stderr)
         return 2
@@ -61,7 +61,7 @@ def _add_json(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", metavar="FILE", help="write the result to a file")
 
 
-def _measure(kind: Kind, arguments: argparse.Namespace) -> int:
+def _run_measure(kind: Kind, arguments: argparse.Namespace) -> int:
     from rotopaint_ai.files import write_json
 
     content = kind.measure(arguments)
@@ -71,6 +71,6 @@ def _measure(kind: Kind, arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _kind(name: str) -> Kind:
+def _kind_named(name: str) -> Kind:
     found: Kind = import_module(f"rotopaint_ai.bench.{name}")  # type: ignore[assignment]
     return found

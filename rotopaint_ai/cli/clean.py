@@ -83,16 +83,16 @@ def execute(arguments: argparse.Namespace) -> int:
         stopping_on_signals(cancel),
         _project(arguments) as project,
     ):
-        painted = _paint(arguments, plate, project, cancel)
+        painted = _paint_plate(arguments, plate, project, cancel)
     if not arguments.events:
         print(f"clean plates of {n_frames(len(painted.done))} written to {Path(arguments.out) / 'clean'}")
     return exit_code(painted.failed)
 
 
-def _paint(arguments: argparse.Namespace, plate: Plate, project: Repaint | None, cancel: Cancel) -> Painted:
+def _paint_plate(arguments: argparse.Namespace, plate: Plate, project: Repaint | None, cancel: Cancel) -> Painted:
     from rotopaint_ai.pipeline.paint_job import paint_clean
 
-    job = _job(arguments, plate, project)
+    job = _clean_job(arguments, plate, project)
     threads = n_threads(arguments.threads)
     sink = choose_sink(events=arguments.events, cancel=cancel)
     if project is not None:
@@ -117,13 +117,13 @@ def _is_as_it_says(arguments: argparse.Namespace) -> bool:
     return not any(others) and arguments.method == fills.DEFAULT
 
 
-def _job(arguments: argparse.Namespace, plate: Plate, project: Repaint | None) -> CleanJob:
+def _clean_job(arguments: argparse.Namespace, plate: Plate, project: Repaint | None) -> CleanJob:
     from rotopaint_ai.inference.models import open_fill
     from rotopaint_ai.inference.pack import load_pack
     from rotopaint_ai.pipeline.paint_job import CleanJob
     from rotopaint_ai.pipeline.painter import ExternalMattes
 
-    document = _shapes(arguments, plate, project)
+    document = _shapes_to_paint(arguments, plate, project)
     paints, strokes = _paints(arguments, project, document), _strokes(arguments, project)
     methods = {paints.every.method, *(paint.method for paint in paints.by_name.values())}
     return CleanJob(
@@ -140,7 +140,7 @@ def _job(arguments: argparse.Namespace, plate: Plate, project: Repaint | None) -
     )
 
 
-def _shapes(arguments: argparse.Namespace, plate: Plate, project: Repaint | None) -> RotoDocument | None:
+def _shapes_to_paint(arguments: argparse.Namespace, plate: Plate, project: Repaint | None) -> RotoDocument | None:
     from rotopaint_ai.exchange.formats import read
 
     if arguments.shapes is not None:

@@ -18,11 +18,11 @@ def save_diagnostics(error: BaseException, words: Sequence[str]) -> Path:
     with tempfile.NamedTemporaryFile(
         "w", prefix="rotopaint-", suffix=".txt", delete=False, encoding="utf-8", errors="backslashreplace"
     ) as stream:
-        stream.write(_report(error, words))
+        stream.write(_report_text(error, words))
     return Path(stream.name)
 
 
-def _report(error: BaseException, words: Sequence[str]) -> str:
+def _report_text(error: BaseException, words: Sequence[str]) -> str:
     installed = sorted(f"{item.name} {item.version}" for item in distributions())
     return "\n".join(
         [

@@ -69,7 +69,7 @@ def execute(arguments: argparse.Namespace) -> int:
         found = [measure_pack(pack, dataset, splits=splits, check=cancel.check, eyes=eyes) for pack in packs]
     results = [each.result for each in found]
     compared = gate.compare(results[0], results[1], arguments.tolerance) if arguments.against else []
-    _write(arguments, found[0], compared, results)
+    _write_results(arguments, found[0], compared, results)
     print(table(results))
     for line in (*not_measured(arguments, dataset, chosen), *notes, *_learned_lines(results, packs)):
         print(line)
@@ -168,7 +168,7 @@ def _shown_frames(result: Mapping[str, Any]) -> str:
     return "; ".join(shots[:_MOST_SHOTS]) + more
 
 
-def _write(
+def _write_results(
     arguments: argparse.Namespace, found: Any, compared: Sequence[Any], results: Sequence[Mapping[str, Any]]
 ) -> None:
     from rotopaint_ai.files import write_json
@@ -191,7 +191,7 @@ def table(results: Sequence[Mapping[str, Any]]) -> str:
     """The main numbers of one or two evaluations, side by side."""
     head = f"{'':38}" + "".join(f"{result['pack']:>16}" for result in results)
     rows = [
-        f"{f'{name}, {unit}' if unit else name:38}" + "".join(f"{_shown(result, path):>16}" for result in results)
+        f"{f'{name}, {unit}' if unit else name:38}" + "".join(f"{_figure_text(result, path):>16}" for result in results)
         for name, unit, path in LINES
     ]
     n = results[0]["n_samples"]
@@ -203,7 +203,7 @@ def table(results: Sequence[Mapping[str, Any]]) -> str:
     return "\n".join(lines)
 
 
-def _shown(result: Mapping[str, Any], path: tuple[str, ...]) -> str:
+def _figure_text(result: Mapping[str, Any], path: tuple[str, ...]) -> str:
     value: Any = result
     for name in path:
         value = value.get(name) if isinstance(value, Mapping) else None

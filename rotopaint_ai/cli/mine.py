@@ -138,7 +138,7 @@ def execute(arguments: argparse.Namespace) -> int:
     for note in (*mined.notes, *mined.failed):
         print(note, file=sys.stderr)
     if arguments.shards:
-        _pack(Path(arguments.out), arguments.shards, quality)
+        _pack_pictures(Path(arguments.out), arguments.shards, quality)
     counts = ", ".join(f"{count} {split}" for split, count in mined.n_samples.items() if count)
     print(
         f"{arguments.out}: {counts}; {len(mined.sheet.landmarks)} landmarks, {len(mined.sheet.shapes)} shapes; "
@@ -150,7 +150,7 @@ def execute(arguments: argparse.Namespace) -> int:
 _LOSS_DB = 36.0  # below it a grain of film and the edge of a thin seam go soft
 
 
-def _pack(folder: Path, shard_mb: float, quality: str) -> None:
+def _pack_pictures(folder: Path, shard_mb: float, quality: str) -> None:
     """Put a data set's pictures into tars, and remove the single files once the index stands."""
     from rotopaint_ai.training.data.shards.write import Recoder, pack_dataset
     from rotopaint_ai.training.mining.samples import remove_pictures
@@ -185,15 +185,15 @@ class ProgressLine:
         share = (before + self._shares[stage] * done / max(total, 1)) / sum(self._shares.values())
         elapsed = self._clock() - self._start
         left = elapsed * (1 - share) / share if share >= _TELLS_TIME and elapsed >= _TELLS_AFTER_S else None
-        self._show(f"{stage}: {share:.0%}" + (f", about {clock_text(left)} to go" if left is not None else ""))
+        self._show_events(f"{stage}: {share:.0%}" + (f", about {clock_text(left)} to go" if left is not None else ""))
 
     def close(self) -> None:
         """Take the line away."""
-        self._show("")
+        self._show_events("")
         self._stream.write("\r")
         self._stream.flush()
 
-    def _show(self, text: str) -> None:
+    def _show_events(self, text: str) -> None:
         self._stream.write("\r" + text.ljust(self._width))
         self._stream.flush()
         self._width = len(text)

@@ -82,7 +82,7 @@ def execute(arguments: argparse.Namespace) -> int:
     job = RunJob(
         plates=arguments.plates,
         out=arguments.out,
-        crops=_crops(arguments),
+        crops=_crops_to_use(arguments),
         model=arguments.model,
         frames=arguments.frames,
         exports=export_names(arguments.export),
@@ -103,7 +103,7 @@ def execute(arguments: argparse.Namespace) -> int:
     return do(job, events=arguments.events)
 
 
-def _crops(arguments: argparse.Namespace) -> tuple[str, ...]:
+def _crops_to_use(arguments: argparse.Namespace) -> tuple[str, ...]:
     """As typed, else the project's own. Raises UsageError where there are none."""
     if arguments.crop or arguments.project is None:
         return tuple(arguments.crop or ())

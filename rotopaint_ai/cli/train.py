@@ -64,17 +64,17 @@ def execute(arguments: argparse.Namespace) -> int:
         if arguments.strategy not in ("auto", "single", "1"):
             raise UsageError(f"--strategy {arguments.strategy}: not with --learning-curve, which takes one process")
         return _learning_curve(arguments)
-    train = _pack if task == PACK else partial(_network, task)
+    train = _train_pack if task == PACK else partial(_train_network, task)
     from rotopaint_ai.training.trainer.parallel.launch import is_rank, launch
     from rotopaint_ai.training.trainer.parallel.topology import choose, look
 
     if is_rank():
-        return _as_rank(lambda: _joined(arguments, train, since))
+        return _as_rank(lambda: _train_joined(arguments, train, since))
     layout = choose(look(), arguments.strategy)
     print(f"strategy: {layout.reason}", file=sys.stderr)
     if layout.n_ranks > 1:
         return launch(layout, sys.argv[1:])
-    return _joined(arguments, train, since)
+    return _train_joined(arguments, train, since)
 
 
 def _as_rank(train: Callable[[], int]) -> int:
@@ -108,7 +108,7 @@ class Run:
     began: float | None  # by `time.time`; None: just now
 
 
-def _joined(arguments: argparse.Namespace, train: Callable[[argparse.Namespace, Run], int], since: float) -> int:
+def _train_joined(arguments: argparse.Namespace, train: Callable[[argparse.Namespace, Run], int], since: float) -> int:
     """Join the other ranks, where there are any, and train."""
     from rotopaint_ai.training.trainer.parallel.exit_reasons import folder_of
     from rotopaint_ai.training.trainer.parallel.group import Group
@@ -131,7 +131,7 @@ def _joined(arguments: argparse.Namespace, train: Callable[[argparse.Namespace, 
         return train(arguments, Run(sink, cancel, group, arguments.resume or again, command, began))
 
 
-def _pack(arguments: argparse.Namespace, run: Run) -> int:
+def _train_pack(arguments: argparse.Namespace, run: Run) -> int:
     """Train both models of a pack."""
     from rotopaint_ai.cli.evaluate import table
     from rotopaint_ai.training.pack.train import train
@@ -160,7 +160,7 @@ def _pack(arguments: argparse.Namespace, run: Run) -> int:
     return 0
 
 
-def _network(task: str, arguments: argparse.Namespace, run: Run) -> int:
+def _train_network(task: str, arguments: argparse.Namespace, run: Run) -> int:
     """Train one network that is a file of a pack, and print its metrics."""
     from rotopaint_ai.training.pack.network import TrainOptions, train_network
 

@@ -44,16 +44,16 @@ class TerseLines:
 
     def __call__(self, event: Event) -> None:
         """Write the event when it is worth a line."""
-        text = self._text(event)
+        text = self._line_of(event)
         if text is not None:
             print(text, file=self._stream, flush=True)
 
-    def _text(self, event: Event) -> str | None:
+    def _line_of(self, event: Event) -> str | None:
         facts = event.facts
         if event.kind == "started":
             return _started_text(facts)
         if event.kind in ("warning", "error"):
-            return f"{event.kind}: {_shot(facts)}{facts['message']}"
+            return f"{event.kind}: {_shot_of(facts)}{facts['message']}"
         if event.kind == "progress" and time.monotonic() - self._last >= TERSE_INTERVAL_S:
             self._last = time.monotonic()
             return _progress_text(facts)
@@ -88,12 +88,12 @@ class Bar:
                 self._task,
                 total=facts.get("total", 100),
                 completed=facts.get("done", 0),
-                description=_shot(facts) + str(facts.get("name", facts.get("stage"))),
+                description=_shot_of(facts) + str(facts.get("name", facts.get("stage"))),
             )
-            self._print(_started_text(facts), "dim")
+            self._print_line(_started_text(facts), "dim")
         elif event.kind in ("warning", "error"):
-            text = f"{event.kind}: {_shot(facts)}{facts['message']}"
-            self._print(text, "yellow" if event.kind == "warning" else "red")
+            text = f"{event.kind}: {_shot_of(facts)}{facts['message']}"
+            self._print_line(text, "yellow" if event.kind == "warning" else "red")
         elif "share" in facts:
             self._progress.update(self._task, completed=100 * facts["share"], rate=_progress_text(facts))
         elif event.kind == "progress":
@@ -110,7 +110,7 @@ class Bar:
         else:
             self._close(event)
 
-    def _print(self, text: str, style: str) -> None:
+    def _print_line(self, text: str, style: str) -> None:
         self._progress.console.print(text, style=style, markup=False, highlight=False)
 
     def _close(self, event: Event) -> None:
@@ -118,7 +118,7 @@ class Bar:
             self._progress.stop()
 
 
-def _shot(facts: Any) -> str:
+def _shot_of(facts: Any) -> str:
     """Which of a show's shots an event is about."""
     return f"{facts['shot']}: " if "shot" in facts else ""
 
@@ -129,7 +129,7 @@ def _started_text(facts: Any) -> str:
             f"{facts['stage']}: {facts['samples']} samples, {facts['held_out']} held out, starts from {facts['init']}"
         )
     done = f", {facts['done']} done before" if facts["done"] else ""
-    line = f"{_shot(facts)}{facts['name']}: {n_frames(facts['total'])}{done}"
+    line = f"{_shot_of(facts)}{facts['name']}: {n_frames(facts['total'])}{done}"
     return f"{line}, pack {facts['pack']}, {facts['device']}" if "pack" in facts else line
 
 

@@ -79,25 +79,25 @@ def dumps(document: RotoDocument) -> str:
         "fps": document.fps,
         "first_frame": document.first_frame,
         "last_frame": document.last_frame,
-        "masks": [_mask(shape, document) for shape in document.shapes if shape.keys],
+        "masks": [_mask_of_shape(shape, document) for shape in document.shapes if shape.keys],
     }
     script = (_HOSTS / "after_effects_build.jsx").read_text(encoding="utf-8")
     text = json.dumps(data, allow_nan=False, ensure_ascii=True).replace('}, {"name"', '},\n{"name"')
     return f"{_BEGIN}{text.replace('], [', '],[')}{_END}\n{script}"
 
 
-def _mask(shape: RotoShape, document: RotoDocument) -> dict[str, Any]:
+def _mask_of_shape(shape: RotoShape, document: RotoDocument) -> dict[str, Any]:
     changes = switches(shape, document.first_frame, document.last_frame)
     return {
         "name": shape.name,
         "closed": shape.closed,
         "feather": shape.feather_px if shape.closed else 0.0,
-        "keys": [_key(frame, shape) for frame in shape.frames],
+        "keys": [_key_row(frame, shape) for frame in shape.frames],
         "opacity": [[frame, 100 if shown else 0] for frame, shown in changes],
     }
 
 
-def _key(frame: int, shape: RotoShape) -> list[Any]:
+def _key_row(frame: int, shape: RotoShape) -> list[Any]:
     key = shape.keys[frame]
     parsing.number(f"shape '{shape.name}': a control point", max(abs(v) for point in key.points for v in point))
     return [frame, key.interpolation == "hold", [[round(value, 9) for value in point] for point in key.points]]
@@ -123,13 +123,14 @@ def loads(text: str, *, width: int | None = None, height: int | None = None, whe
     warnings: list[str] = []
     size = (parsing.whole(f"{where}: width", data.get("width")), parsing.whole(f"{where}: height", data.get("height")))
     size = parsing.plate_size(where, size, width, height)
-    masks = [*_rows(data, "masks", where), *_dumped(data, size, where, warnings)]
+    masks = [*_mask_rows(data, "masks", where), *_dumped_masks(data, size, where, warnings)]
     first = parsing.whole(f"{where}: first_frame", data.get("first_frame"))
     last = data.get("last_frame", first + parsing.whole(f"{where}: n_frames", data.get("n_frames", 1)) - 1)
     first, last = parsing.frame_range(where, [first, parsing.whole(f"{where}: last_frame", last)])
     taken = parsing.TakenNames()
     shapes = [
-        _shape(mask, parsing.free_name(str(mask.get("name")), taken), (first, last), where, warnings) for mask in masks
+        _shape_of_mask(mask, parsing.free_name(str(mask.get("name")), taken), (first, last), where, warnings)
+        for mask in masks
     ]
     kept = tuple(shape for shape in shapes if shape is not None)
     frames = [frame for shape in kept for frame in shape.frames]
@@ -142,16 +143,18 @@ def loads(text: str, *, width: int | None = None, height: int | None = None, whe
     )
 
 
-def _rows(data: Mapping[str, Any], name: str, where: str) -> list[dict[str, Any]]:
+def _mask_rows(data: Mapping[str, Any], name: str, where: str) -> list[dict[str, Any]]:
     found = data.get(name, [])
     if not isinstance(found, list) or not all(isinstance(each, dict) for each in found):
         raise DocumentError(f"{where}: {name} is no list of objects; write the file again")
     return found
 
 
-def _dumped(data: Mapping[str, Any], size: tuple[int, int], where: str, warnings: list[str]) -> list[dict[str, Any]]:
+def _dumped_masks(
+    data: Mapping[str, Any], size: tuple[int, int], where: str, warnings: list[str]
+) -> list[dict[str, Any]]:
     """The masks of every layer of a dump, named after both where there are several layers."""
-    layers = _rows(data, "layers", where)
+    layers = _mask_rows(data, "layers", where)
     found = []
     for layer in layers:
         name = str(layer.get("name"))
@@ -165,10 +168,10 @@ def _dumped(data: Mapping[str, Any], size: tuple[int, int], where: str, warnings
                 f"{size[1]}: its masks are left out; precompose it at the plate's size"
             )
             continue
-        for mask in _rows(layer, "masks", where):
+        for mask in _mask_rows(layer, "masks", where):
             row = {**mask, "name": f"{name}/{mask.get('name')}" if len(layers) > 1 else str(mask.get("name"))}
             found.append({**row, "feather": _outside(row, where, warnings)})
-            _report(row, warnings)
+            _report_mask(row, warnings)
     return found
 
 
@@ -189,7 +192,7 @@ def _outside(mask: Mapping[str, Any], where: str, warnings: list[str]) -> float:
     return max(0.0, reach)
 
 
-def _report(mask: Mapping[str, Any], warnings: list[str]) -> None:
+def _report_mask(mask: Mapping[str, Any], warnings: list[str]) -> None:
     name = mask["name"]
     if mask.get("inverted"):
         warnings.append(f"{name}: is inverted; the document does not hold that")
@@ -203,7 +206,7 @@ def _report(mask: Mapping[str, Any], warnings: list[str]) -> None:
         warnings.append(f"{name}: feather points along the mask are not held by the document")
 
 
-def _shape(
+def _shape_of_mask(
     mask: Mapping[str, Any], name: str, span: tuple[int, int], where: str, warnings: list[str]
 ) -> RotoShape | None:
     here = f"{where}: '{name}'"
@@ -213,8 +216,10 @@ def _shape(
     closed = bool(mask.get("closed", rows[0][3] if rows and len(rows[0]) > 3 else True))
     keys: dict[int, Key] = {}
     for row in rows:
-        frame = span[0] if row[0] is None else _frame(row[0], here, name, warnings)
-        keys[frame] = Key(_points(row[2], here), "model" if row[1] == "eased" else "human", _kind(row[1]))
+        frame = span[0] if row[0] is None else _frame_of_key(row[0], here, name, warnings)
+        keys[frame] = Key(
+            _points_of_rows(row[2], here), "model" if row[1] == "eased" else "human", _interpolation_of(row[1])
+        )
     kept = parsing.same_count(here, {frame: key.points for frame, key in keys.items()})
     if not kept:
         warnings.append(f"{name}: has no key and is left out")
@@ -230,7 +235,7 @@ def _shape(
         shape.role,
         shape.keys,
         feather_px=shape.feather_px,
-        visible=_hidden(mask, name, span, here, warnings),
+        visible=_hidden_of_mask(mask, name, span, here, warnings),
     )
 
 
@@ -246,7 +251,7 @@ def _with_linear_moves(shape: RotoShape, warnings: list[str]) -> RotoShape:
     return thin.with_keys({frame: replace(key, source="human") for frame, key in thin.keys.items()})
 
 
-def _frame(value: object, where: str, name: str, warnings: list[str]) -> int:
+def _frame_of_key(value: object, where: str, name: str, warnings: list[str]) -> int:
     """A key's frame. Times are sums of frame durations, so they miss whole frames by rounding only."""
     exact = parsing.number(f"{where}: a key's frame", value)
     if abs(exact - round(exact)) > 0.01:
@@ -254,17 +259,17 @@ def _frame(value: object, where: str, name: str, warnings: list[str]) -> int:
     return round(exact)
 
 
-def _kind(value: object) -> Interpolation:
+def _interpolation_of(value: object) -> Interpolation:
     return "hold" if value in (True, "hold") else "linear"
 
 
-def _points(rows: object, where: str) -> Points:
+def _points_of_rows(rows: object, where: str) -> Points:
     if not isinstance(rows, list) or not all(isinstance(row, list) and len(row) == 6 for row in rows):
         raise DocumentError(f"{where}: points are no rows of six numbers; write the file again")
     return tuple(ControlPoint(*(parsing.number(f"{where}: a point", value) for value in row)) for row in rows)
 
 
-def _hidden(
+def _hidden_of_mask(
     mask: Mapping[str, Any], name: str, span: tuple[int, int], where: str, warnings: list[str]
 ) -> dict[int, bool]:
     rows: Sequence[object] = mask.get("opacity") or []
@@ -275,5 +280,5 @@ def _hidden(
         value = parsing.number(f"{where}: opacity", row[1])
         if 0.0 < value < 100.0:
             warnings.append(f"{name}: is partly transparent at times; the document draws it whole")
-        changes.append((span[0] if row[0] is None else _frame(row[0], where, name, warnings), value > 0.0))
+        changes.append((span[0] if row[0] is None else _frame_of_key(row[0], where, name, warnings), value > 0.0))
     return visible_between(sorted(changes), *span)

@@ -24,11 +24,11 @@ def read(path: Path, width: int | None, height: int | None) -> tuple[RotoDocumen
             f"{path.name}: is read by Blender, which is not on the PATH; run a script of 'rotopaint convert --scripts "
             "DIR' in Blender and convert its dump"
         )
-    found = blender.loads(_dumped(program, path), width=width, height=height, where=path.name)
+    found = blender.loads(_dump_of_file(program, path), width=width, height=height, where=path.name)
     return found.document, found.losses
 
 
-def _dumped(program: str, path: Path) -> str:
+def _dump_of_file(program: str, path: Path) -> str:
     """What the dump script writes of a file. Raises DocumentError with Blender's last line where it writes nothing."""
     if not path.is_file():
         raise DocumentError(f"{path.name}: is not there; check the path")

@@ -74,10 +74,10 @@ def losses_of(document: RotoDocument) -> list[Loss]:
 def names_of(document: RotoDocument) -> dict[str, str]:
     """How each shape's layer is called."""
     taken = parsing.TakenNames()
-    return {shape.name: _free(shape.name, taken) for shape in document.shapes if shape.keys}
+    return {shape.name: _free_name(shape.name, taken) for shape in document.shapes if shape.keys}
 
 
-def _free(name: str, taken: parsing.TakenNames) -> str:
+def _free_name(name: str, taken: parsing.TakenNames) -> str:
     """The name cut to what Blender keeps, numbered where that is taken."""
     cut = name.encode()[:_LONGEST_NAME].decode(errors="ignore")
     if cut in taken:
@@ -112,7 +112,7 @@ def dumps(document: RotoDocument) -> str:
         "fps": document.fps,
         "first_frame": document.first_frame,
         "last_frame": document.last_frame,
-        "layers": [_layer(shape, names[shape.name], document) for shape in document.shapes if shape.keys],
+        "layers": [_layer_of_shape(shape, names[shape.name], document) for shape in document.shapes if shape.keys],
     }
     script = (_HOSTS / "blender_build.py").read_text(encoding="utf-8")
     head, _, body = script.partition("import bpy\n")
@@ -120,22 +120,22 @@ def dumps(document: RotoDocument) -> str:
     return f"{head}import bpy\n\n{_BEGIN}{text}{_END}{body}"
 
 
-def _layer(shape: RotoShape, name: str, document: RotoDocument) -> dict[str, Any]:
+def _layer_of_shape(shape: RotoShape, name: str, document: RotoDocument) -> dict[str, Any]:
     keys = linear_keys(shape)
     drawn = shape if shape.closed else stroke_outlines.stroke_outline(shape)
-    poses = {frame: _pose(shape, points) for frame, points in keys.items()}
+    poses = {frame: _closed_pose(shape, points) for frame, points in keys.items()}
     turned = sum(feather_edges.signed_area(points) < 0 for points, _ in poses.values()) * 2 > len(poses)
     span = (document.first_frame, document.last_frame)
     return {
         "name": name,
         "cyclic": drawn.closed,
         "reversed": turned,
-        "keys": [[frame, _rows(*poses[frame], turned, shape.name, document)] for frame in sorted(poses)],
+        "keys": [[frame, _key_rows(*poses[frame], turned, shape.name, document)] for frame in sorted(poses)],
         "alpha": [[frame, float(shown)] for frame, shown in switches(shape, *span)],
     }
 
 
-def _pose(shape: RotoShape, points: Points) -> tuple[Points, list[float]]:
+def _closed_pose(shape: RotoShape, points: Points) -> tuple[Points, list[float]]:
     """The closed curve to draw, and the feather in pixels at each of its points."""
     if shape.closed:
         return points, [shape.feather_px] * len(points)
@@ -144,12 +144,12 @@ def _pose(shape: RotoShape, points: Points) -> tuple[Points, list[float]]:
     return stroke_outlines.outline(points, width, shape.taper), [shape.feather_px * share for share in shares]
 
 
-def _rows(
+def _key_rows(
     points: Points, feathers: Sequence[float], turned: bool, name: str, document: RotoDocument
 ) -> list[list[float]]:
     if turned:
         points, feathers = feather_edges.reversed_points(points, True), [feathers[0], *feathers[:0:-1]]
-    scales = _scales(points, document.width, document.height, document.pixel_aspect)
+    scales = _feather_scales(points, document.width, document.height, document.pixel_aspect)
     rows = []
     for p, feather, scale in zip(points, feathers, scales, strict=True):
         parsing.number(f"shape '{name}': a control point", max(map(abs, p)))
@@ -170,7 +170,7 @@ def _to_plate(x: float, y: float, width: int, height: int, aspect: float) -> tup
     return (x - 0.5) * longest + width / 2, height / 2 - (y - 0.5) * longest * aspect
 
 
-def _scales(points: Points, width: int, height: int, aspect: float) -> list[float]:
+def _feather_scales(points: Points, width: int, height: int, aspect: float) -> list[float]:
     """Plate pixels of one unit of feather at each point: an edge moves along its normal in mask space."""
     return [max(width, height) * math.hypot(x, aspect * y) for x, y in feather_edges.normals(points)]
 
@@ -202,10 +202,11 @@ def loads(text: str, *, width: int | None = None, height: int | None = None, whe
     rows = [{"name": "Mask", **each} for each in _rows_of(data, "layers", where)]
     rows += [row for mask in masks for row in _dumped_rows(mask, len(masks) > 1, where, warnings)]
     first, last = (parsing.whole(f"{where}: {name}", data.get(name)) for name in ("first_frame", "last_frame"))
-    first, last = parsing.frame_range(where, [first, last, *_frames(rows, where)])
+    first, last = parsing.frame_range(where, [first, last, *_keyed_frames(rows, where)])
     taken = parsing.TakenNames()
     shapes = [
-        _shape(row, parsing.free_name(str(row["name"]), taken), frame, (first, last), where, warnings) for row in rows
+        _shape_of_spline(row, parsing.free_name(str(row["name"]), taken), frame, (first, last), where, warnings)
+        for row in rows
     ]
     return ReadResult(
         RotoDocument(*size, first, last, aspect, fps, shapes=tuple(s for s in shapes if s is not None)), tuple(warnings)
@@ -226,7 +227,7 @@ def _dumped_rows(mask: Mapping[str, Any], several: bool, where: str, warnings: l
     rows = []
     for layer in _rows_of(mask, "layers", where):
         name = f"{mask.get('name')}/{layer.get('name')}" if several else str(layer.get("name"))
-        _report(layer, name, warnings)
+        _report_layer(layer, name, warnings)
         for spline in _rows_of(layer, "splines", where):
             rows.append(
                 {**spline, "name": name, "alpha": layer.get("alpha", []), "reversed": layer.get("name") in turned}
@@ -234,7 +235,7 @@ def _dumped_rows(mask: Mapping[str, Any], several: bool, where: str, warnings: l
     return rows
 
 
-def _report(layer: Mapping[str, Any], name: str, warnings: list[str]) -> None:
+def _report_layer(layer: Mapping[str, Any], name: str, warnings: list[str]) -> None:
     if layer.get("invert"):
         warnings.append(f"{name}: is inverted; the document does not hold that")
     if layer.get("hidden"):
@@ -245,7 +246,7 @@ def _report(layer: Mapping[str, Any], name: str, warnings: list[str]) -> None:
         warnings.append(f"{name}: its feather falls off {str(layer.get('falloff')).lower()}, the document's linearly")
 
 
-def _frames(rows: Sequence[Mapping[str, Any]], where: str) -> list[int]:
+def _keyed_frames(rows: Sequence[Mapping[str, Any]], where: str) -> list[int]:
     return [frame for row in rows for frame, _ in _keys_of(row, where)]
 
 
@@ -258,7 +259,7 @@ def _keys_of(row: Mapping[str, Any], where: str) -> list[tuple[int, list[Any]]]:
     return found
 
 
-def _shape(
+def _shape_of_spline(
     row: Mapping[str, Any],
     name: str,
     plate: tuple[int, int, float],
@@ -269,7 +270,7 @@ def _shape(
     closed = bool(row.get("cyclic"))
     feathers: list[float] = []
     keys = {
-        frame: _points(points, plate, f"{where}: '{name}'", feathers, warnings)
+        frame: _points_of_spline(points, plate, f"{where}: '{name}'", feathers, warnings)
         for frame, points in _keys_of(row, where)
     }
     if not keys or not all(keys.values()):
@@ -282,18 +283,18 @@ def _shape(
             f"{name}: runs counter-clockwise, so Blender feathers inwards, which the document does not hold"
         )
         feathers = []
-    shape = parsing.shape_of(name, closed, parsing.same_count(name, keys), _feather(name, feathers, warnings))
+    shape = parsing.shape_of(name, closed, parsing.same_count(name, keys), _mean_feather(name, feathers, warnings))
     return RotoShape(
         name,
         closed,
         shape.role,
         shape.keys,
         feather_px=shape.feather_px,
-        visible=_hidden(row, name, span, where, warnings),
+        visible=_hidden_of_layer(row, name, span, where, warnings),
     )
 
 
-def _points(
+def _points_of_spline(
     rows: Sequence[Any], plate: tuple[int, int, float], where: str, feathers: list[float], warnings: list[str]
 ) -> Points:
     found, weights = [], []
@@ -308,12 +309,12 @@ def _points(
             warnings.append(
                 f"{where.split(': ')[-1]}: feather points between control points are not held by the document"
             )
-    scales = _scales(tuple(found), *plate)
+    scales = _feather_scales(tuple(found), *plate)
     feathers += [weight * scale for weight, scale in zip(weights, scales, strict=True)]
     return tuple(found)
 
 
-def _feather(name: str, feathers: Sequence[float], warnings: list[str]) -> float:
+def _mean_feather(name: str, feathers: Sequence[float], warnings: list[str]) -> float:
     if not feathers:
         return 0.0
     if max(feathers) - min(feathers) > 0.1:
@@ -323,7 +324,7 @@ def _feather(name: str, feathers: Sequence[float], warnings: list[str]) -> float
     return max(0.0, round(sum(feathers) / len(feathers), 4))
 
 
-def _hidden(
+def _hidden_of_layer(
     row: Mapping[str, Any], name: str, span: tuple[int, int], where: str, warnings: list[str]
 ) -> dict[int, bool]:
     changes = []

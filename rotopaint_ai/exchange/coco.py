@@ -91,14 +91,14 @@ def _polygon(name: str, points: Points, image: int, category: int) -> dict[str, 
         "category_id": category,
         "segmentation": [flat],
         "area": round(polygons.area(points), 4),
-        "bbox": _box([(p.x, p.y) for p in points]),
+        "bbox": _bounding_box([(p.x, p.y) for p in points]),
         "iscrowd": 0,
     }
 
 
 def _keypoints(row: Sequence[Landmark | None], image: int, category: int) -> dict[str, Any]:
     seen = [(mark.x, mark.y) for mark in row if mark is not None]
-    box = _box(seen) if seen else [0.0, 0.0, 0.0, 0.0]
+    box = _bounding_box(seen) if seen else [0.0, 0.0, 0.0, 0.0]
     return {
         "image_id": image,
         "category_id": category,
@@ -110,7 +110,7 @@ def _keypoints(row: Sequence[Landmark | None], image: int, category: int) -> dic
     }
 
 
-def _box(places: Sequence[tuple[float, float]]) -> list[float]:
+def _bounding_box(places: Sequence[tuple[float, float]]) -> list[float]:
     xs, ys = [x for x, _ in places], [y for _, y in places]
     return [round(v, 4) for v in (min(xs), min(ys), max(xs) - min(xs), max(ys) - min(ys))]
 
@@ -130,22 +130,22 @@ def loads(text: str, *, width: int | None = None, height: int | None = None, whe
     if not isinstance(data, dict) or not all(isinstance(data.get(name), list) for name in ("images", "annotations")):
         raise DocumentError(f"{where}: has no images and annotations; wanted a COCO file")
     warnings: list[str] = []
-    size, frames = _pictures(data["images"], width, height, where, warnings)
+    size, frames = _images_by_id(data["images"], width, height, where, warnings)
     categories = {
         each["id"]: each
         for each in data.get("categories", [])
         if isinstance(each, dict) and isinstance(each.get("id"), (int, str))
     }
     known = _annotations(data["annotations"], frames, where)
-    rows = [row for frame, each in known for row in _rows(frame, each, categories, where, warnings)]
+    rows = [row for frame, each in known for row in _annotation_polygons(frame, each, categories, where, warnings)]
     shapes = polygons.assemble(rows, sorted(frames.values()), where)
-    marks = _landmarks(known, categories, where, warnings)
+    marks = _landmarks_of_category(known, categories, where, warnings)
     first, last = parsing.frame_range(where, frames.values())
     document = RotoDocument(*size, first, last, landmarks=marks, shapes=shapes)
-    return ReadResult(document, tuple(_counted(warnings)))
+    return ReadResult(document, tuple(_counted_lines(warnings)))
 
 
-def _counted(warnings: Sequence[str]) -> list[str]:
+def _counted_lines(warnings: Sequence[str]) -> list[str]:
     """Each line once, with how often it was reported."""
     return [
         line if warnings.count(line) == 1 else f"{line} ({warnings.count(line)} times)"
@@ -153,7 +153,7 @@ def _counted(warnings: Sequence[str]) -> list[str]:
     ]
 
 
-def _pictures(
+def _images_by_id(
     images: Sequence[Any], width: int | None, height: int | None, where: str, warnings: list[str]
 ) -> tuple[tuple[int, int], dict[Any, int]]:
     """The size of the pictures that are read, and their frames by id."""
@@ -197,7 +197,7 @@ def _annotations(rows: Sequence[Any], frames: Mapping[Any, int], where: str) -> 
     return found
 
 
-def _rows(
+def _annotation_polygons(
     frame: int, annotation: Mapping[str, Any], categories: Mapping[Any, Any], where: str, warnings: list[str]
 ) -> list[FramePolygon]:
     """The polygons of an annotation; more than one part are shapes of their own."""
@@ -226,7 +226,7 @@ def _category(annotation: Mapping[str, Any], categories: Mapping[Any, Any]) -> M
     return found if isinstance(found, dict) else {}
 
 
-def _landmarks(
+def _landmarks_of_category(
     rows: Sequence[tuple[int, dict[str, Any]]], categories: Mapping[Any, Any], where: str, warnings: list[str]
 ) -> LandmarkKeys:
     """Keypoints of the first category that has them; one face to a picture."""

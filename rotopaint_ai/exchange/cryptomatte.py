@@ -112,11 +112,11 @@ def write(path: Path, document: RotoDocument) -> Path:
         raise DocumentError(f"shape '{lost}' and '{numbers[identity(lost)]}' have one hash; rename one of them")
     target = pattern(path)
     texts = metadata(names)
-    _each_frame(document, lambda frame: _write_frame(_file(target, frame), document, frame, texts))
+    _each_frame(document, lambda frame: _write_frame(_file_of_frame(target, frame), document, frame, texts))
     return target
 
 
-def _file(pattern: Path, frame: int) -> Path:
+def _file_of_frame(pattern: Path, frame: int) -> Path:
     return pattern.with_name(pattern.name.replace("####", f"{frame:04d}"))
 
 
@@ -183,10 +183,13 @@ def ranked(mattes: Mapping[str, Matte], fewest: int) -> tuple[Matte, Matte]:
 
 def read_back(path: Path, document: RotoDocument) -> float:
     """The largest difference of any shape's matte in the written frames from the matte that was meant."""
-    return max(_each_frame(document, lambda frame: _difference(_file(path, frame), document, frame)), default=0.0)
+    return max(
+        _each_frame(document, lambda frame: _coverage_difference(_file_of_frame(path, frame), document, frame)),
+        default=0.0,
+    )
 
 
-def _difference(file: Path, document: RotoDocument, frame: int) -> float:
+def _coverage_difference(file: Path, document: RotoDocument, frame: int) -> float:
     x, y, meant = mattes_at(document, frame)
     height, width = next(iter(meant.values())).shape
     found = _Picked(file, (x, y, width, height))
@@ -206,20 +209,20 @@ class _Picked:
         pixels = buffer.get_pixels(oiio.FLOAT, oiio.ROI(x, x + width, y, y + height, 0, 1, 0, buffer.nchannels))
         assert pixels is not None  # the file was opened
         at = {channel: place for place, channel in enumerate(buffer.spec().channelnames)}
-        self._ranks = [
+        self._rank_layers = [
             (np.ascontiguousarray(pixels[..., place]).view(np.uint32), pixels[..., at[f"{layer}.{cover}"]])
-            for layer, place, cover in _ranks(at)
+            for layer, place, cover in _rank_layers(at)
         ]
         self._shape = (height, width)
 
     def matte(self, name: str) -> Matte:
         wanted, out = np.uint32(identity(name)), np.zeros(self._shape, np.float32)
-        for ids, cover in self._ranks:
+        for ids, cover in self._rank_layers:
             out += np.where(ids == wanted, cover, 0)
         return out
 
 
-def _ranks(places: Mapping[str, int]) -> Iterator[tuple[str, int, str]]:
+def _rank_layers(places: Mapping[str, int]) -> Iterator[tuple[str, int, str]]:
     """Layer, channel of the numbers and letter of the coverage, for each rank of a file."""
     for channel, place in places.items():
         layer, _, part = channel.rpartition(".")

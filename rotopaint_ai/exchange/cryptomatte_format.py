@@ -34,13 +34,13 @@ def _prove_cryptomatte(path: Path, meant: RotoDocument) -> Proof:
     return Proof(len(meant.shapes), 0, frames * len(meant.shapes), 0.0, worst, faults)
 
 
-def _pattern(path: Path) -> Path:
+def _cryptomatte_pattern(path: Path) -> Path:
     from rotopaint_ai.exchange import cryptomatte
 
     return cryptomatte.pattern(path)
 
 
-def _losses(document: RotoDocument) -> list[Loss]:
+def _cryptomatte_losses(document: RotoDocument) -> list[Loss]:
     from rotopaint_ai.exchange import cryptomatte
 
     return cryptomatte.losses_of(document)
@@ -53,6 +53,6 @@ CRYPTOMATTE = FormatSpec(
     None,
     _write_cryptomatte,
     prove=_prove_cryptomatte,
-    pattern=_pattern,
-    losses=_losses,
+    pattern=_cryptomatte_pattern,
+    losses=_cryptomatte_losses,
 )

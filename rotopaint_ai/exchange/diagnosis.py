@@ -24,27 +24,27 @@ def diagnose(meant: RotoShape, found: RotoShape, document: RotoDocument, frames:
     if not meant.keys or not found.keys or meant.n_points != found.n_points:
         return ""
     asked = frames[:: max(1, len(frames) // 24)]
-    before = _distance(meant, found, asked)
-    tried = [(_distance(guess, found, asked), text) for text, guess in _mistakes(meant, found, document)]
+    before = _largest_distance(meant, found, asked)
+    tried = [(_largest_distance(guess, found, asked), text) for text, guess in _mistakes(meant, found, document)]
     best, text = min(tried, key=lambda each: each[0])
     return text if best <= max(NEAR_PX, _SHARE * before) and best < 0.5 * before else ""
 
 
-def _distance(a: RotoShape, b: RotoShape, frames: Sequence[int]) -> float:
+def _largest_distance(a: RotoShape, b: RotoShape, frames: Sequence[int]) -> float:
     return float(samples.distances(a, b, frames, per_segment=4).max(initial=0.0))
 
 
 def _mistakes(meant: RotoShape, found: RotoShape, document: RotoDocument) -> Iterator[tuple[str, RotoShape]]:
     """What would have been written if one mistake had been made, with the mistake's name."""
     for text, change in _changes(document):
-        yield text, _mapped(meant, change)
-    yield "points run the other way", _reversed(meant)
-    for shift in _shifts(meant, found, document):
+        yield text, _with_mapped_points(meant, change)
+    yield "points run the other way", _with_reversed_points(meant)
+    for shift in _shifts_to_try(meant, found, document):
         yield f"frames are shifted by {shift}", meant.with_keys({f + shift: key for f, key in meant.keys.items()})
     for text, kind in _KINDS:
         yield text, meant.with_keys({f: replace(key, interpolation=kind) for f, key in meant.keys.items()})
     for turn in range(1, min(meant.n_points, 64) if meant.closed else 1):
-        yield "points start elsewhere", _turned(meant, turn)
+        yield "points start elsewhere", _with_turned_points(meant, turn)
 
 
 def _changes(document: RotoDocument) -> list[tuple[str, Change]]:
@@ -56,37 +56,37 @@ def _changes(document: RotoDocument) -> list[tuple[str, Change]]:
         ("incoming and outgoing handles are swapped", lambda p: ControlPoint(p.x, p.y, *p[4:6], *p[2:4])),
         ("handles are lost", lambda p: ControlPoint(p.x, p.y)),
         ("handles' y is turned over", lambda p: ControlPoint(p.x, p.y, p[2], -p[3], p[4], -p[5])),
-        ("handles are absolute, not offsets", _absolute),
+        ("handles are absolute, not offsets", _absolute_handles),
         ("it is half a pixel off", lambda p: p._replace(x=p.x - 0.5, y=p.y - 0.5)),
         ("it is half a pixel off", lambda p: p._replace(x=p.x + 0.5, y=p.y + 0.5)),
-        ("it is at half size", _scaled(0.5, 0.5)),
-        ("it is at double size", _scaled(2.0, 2.0)),
+        ("it is at half size", _scale_change(0.5, 0.5)),
+        ("it is at double size", _scale_change(2.0, 2.0)),
     ]
     if aspect != 1.0:
-        found += [("pixel aspect is applied to x", _scaled(k, 1.0)) for k in (aspect, 1.0 / aspect)]
+        found += [("pixel aspect is applied to x", _scale_change(k, 1.0)) for k in (aspect, 1.0 / aspect)]
     return found
 
 
-def _absolute(p: ControlPoint) -> ControlPoint:
+def _absolute_handles(p: ControlPoint) -> ControlPoint:
     return ControlPoint(p.x, p.y, p.in_dx + p.x, p.in_dy + p.y, p.out_dx + p.x, p.out_dy + p.y)
 
 
-def _scaled(x: float, y: float) -> Change:
+def _scale_change(x: float, y: float) -> Change:
     return lambda p: ControlPoint(p.x * x, p.y * y, p[2] * x, p[3] * y, p[4] * x, p[5] * y)
 
 
-def _shifts(meant: RotoShape, found: RotoShape, document: RotoDocument) -> list[int]:
+def _shifts_to_try(meant: RotoShape, found: RotoShape, document: RotoDocument) -> list[int]:
     """Frame shifts worth trying: by one, by the shot's first frame, and from first key to first key."""
     first = document.first_frame
     tried = (1, -1, first, -first, first - 1, 1 - first, found.frames[0] - meant.frames[0])
     return [shift for shift in dict.fromkeys(tried) if shift]
 
 
-def _mapped(shape: RotoShape, change: Change) -> RotoShape:
+def _with_mapped_points(shape: RotoShape, change: Change) -> RotoShape:
     return _with_points(shape, lambda points: tuple(change(p) for p in points))
 
 
-def _reversed(shape: RotoShape) -> RotoShape:
+def _with_reversed_points(shape: RotoShape) -> RotoShape:
     def turned(points: Points) -> Points:
         run = tuple(ControlPoint(p.x, p.y, *p[4:6], *p[2:4]) for p in reversed(points))
         return (run[-1], *run[:-1]) if shape.closed else run
@@ -94,7 +94,7 @@ def _reversed(shape: RotoShape) -> RotoShape:
     return _with_points(shape, turned)
 
 
-def _turned(shape: RotoShape, turn: int) -> RotoShape:
+def _with_turned_points(shape: RotoShape, turn: int) -> RotoShape:
     return _with_points(shape, lambda points: (*points[turn:], *points[:turn]))
 
 

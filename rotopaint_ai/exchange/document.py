@@ -61,7 +61,7 @@ def read(path: Path | str) -> RotoDocument:
 
 def write(path: Path | str, document: RotoDocument) -> None:
     """Write a `*.roto.json` in one step. Raises DocumentError on numbers that are not finite."""
-    write_parts(Path(path), _pieces(document))
+    write_parts(Path(path), _text_pieces(document))
 
 
 # --- reading ----------------------------------------------------------------------------------------------------------
@@ -72,229 +72,239 @@ def loads(text: str, *, where: str = "document") -> RotoDocument:
     try:
         data = json.loads(
             text,
-            parse_constant=lambda name: _refuse(where, f"holds {name}; numbers must be finite"),
-            object_pairs_hook=lambda pairs: _object(pairs, where),
+            parse_constant=lambda name: _refuse_document(where, f"holds {name}; numbers must be finite"),
+            object_pairs_hook=lambda pairs: _unique_object(pairs, where),
         )
     except (ValueError, RecursionError) as error:
         raise DocumentError(f"{where}: is not JSON ({error}); save it again as {SUFFIX}") from error
-    data = _mapping(data, where, _TOP)
+    data = _need_mapping(data, where, _TOP)
     if data.get("format") != FORMAT:
-        _refuse(where, f"format is {data.get('format')!r}; wanted {FORMAT!r}")
+        _refuse_document(where, f"format is {data.get('format')!r}; wanted {FORMAT!r}")
     if data.get("version") != VERSION:
-        _refuse(where, f"version is {data.get('version')!r}; this product reads version {VERSION}: update it")
-    width, height = (_integer(data.get(name), f"{where}: {name}") for name in ("width", "height"))
-    first, last = (_integer(data.get(name), f"{where}: {name}") for name in ("first_frame", "last_frame"))
-    aspect = _number(data.get("pixel_aspect", 1.0), f"{where}: pixel_aspect")
-    fps = _number(data.get("fps", 24.0), f"{where}: fps")
+        _refuse_document(where, f"version is {data.get('version')!r}; this product reads version {VERSION}: update it")
+    width, height = (_need_integer(data.get(name), f"{where}: {name}") for name in ("width", "height"))
+    first, last = (_need_integer(data.get(name), f"{where}: {name}") for name in ("first_frame", "last_frame"))
+    aspect = _need_number(data.get("pixel_aspect", 1.0), f"{where}: pixel_aspect")
+    fps = _need_number(data.get("fps", 24.0), f"{where}: fps")
     if width <= 0 or height <= 0:
-        _refuse(where, f"width x height is {width} x {height}; both must be positive")
+        _refuse_document(where, f"width x height is {width} x {height}; both must be positive")
     if last < first:
-        _refuse(where, f"last_frame {last} comes before first_frame {first}; swap them")
+        _refuse_document(where, f"last_frame {last} comes before first_frame {first}; swap them")
     check_size(width, height, where)
     check_range(first, last, where)
     if aspect <= 0 or fps <= 0:
-        _refuse(where, f"pixel_aspect is {aspect} and fps {fps}; both must be positive")
+        _refuse_document(where, f"pixel_aspect is {aspect} and fps {fps}; both must be positive")
     shapes = tuple(
-        _shape(each, f"{where}: shapes[{index}]")
+        _read_shape(each, f"{where}: shapes[{index}]")
         for index, each in enumerate(_list(data.get("shapes"), where, "shapes"))
     )
-    _unique((shape.name for shape in shapes), f"{where}: shapes")
-    landmarks = _landmarks(data.get("landmarks", {"names": [], "keys": {}}), f"{where}: landmarks")
+    _refuse_twice((shape.name for shape in shapes), f"{where}: shapes")
+    landmarks = _read_landmarks(data.get("landmarks", {"names": [], "keys": {}}), f"{where}: landmarks")
     found = RotoDocument(width, height, first, last, aspect, fps, landmarks, shapes)
     check_frames(found, where)
     return found
 
 
-def _shape(data: Any, where: str) -> RotoShape:
-    data = _mapping(data, where, _SHAPE)
-    name = _text(data.get("name"), f"{where}: name")
-    where = f"{where} {_short(name)}"
+def _read_shape(data: Any, where: str) -> RotoShape:
+    data = _need_mapping(data, where, _SHAPE)
+    name = _need_text(data.get("name"), f"{where}: name")
+    where = f"{where} {_short_value(name)}"
     closed = data.get("closed")
     if not isinstance(closed, bool):
-        _refuse(where, f"closed is {closed!r}; wanted true or false")
-    role = _choice(data.get("role", "matte"), get_args(Role), f"{where}: role")
+        _refuse_document(where, f"closed is {closed!r}; wanted true or false")
+    role = _need_choice(data.get("role", "matte"), get_args(Role), f"{where}: role")
     width = data.get("width_px")
-    feather = _number(data.get("feather_px", 0.0), f"{where}: feather_px")
-    width = None if width is None else _number(width, f"{where}: width_px")
+    feather = _need_number(data.get("feather_px", 0.0), f"{where}: feather_px")
+    width = None if width is None else _need_number(width, f"{where}: width_px")
     if (width is not None and width < 0) or feather < 0:
-        _refuse(where, f"width_px is {width} and feather_px {feather}; neither may be negative")
+        _refuse_document(where, f"width_px is {width} and feather_px {feather}; neither may be negative")
     if max(width or 0.0, feather) > MOST_WIDTH_PX:
-        _refuse(where, f"width_px is {width} and feather_px {feather}; neither may exceed {MOST_WIDTH_PX:,.0f} px")
+        _refuse_document(
+            where, f"width_px is {width} and feather_px {feather}; neither may exceed {MOST_WIDTH_PX:,.0f} px"
+        )
     return RotoShape(
         name=name,
         closed=closed,
         role=cast(Role, role),
-        keys=_keys(data, where),
+        keys=_read_keys(data, where),
         width_px=width,
         feather_px=feather,
         taper=_taper(data.get("taper", [0.0, 0.0]), f"{where}: taper"),
         visible={
             frame: _boolean(value, f"{where}: visible: frame {frame}")
-            for frame, value in _frames(data.get("visible", {}), f"{where}: visible").items()
+            for frame, value in _read_by_frame(data.get("visible", {}), f"{where}: visible").items()
         },
     )
 
 
-def _keys(data: Mapping[str, Any], where: str) -> dict[int, Key]:
-    sources = _frames(data.get("source", {}), f"{where}: source")
-    kinds = _frames(data.get("interpolation", {}), f"{where}: interpolation")
-    points = _frames(data.get("keys"), f"{where}: keys")
+def _read_keys(data: Mapping[str, Any], where: str) -> dict[int, Key]:
+    sources = _read_by_frame(data.get("source", {}), f"{where}: source")
+    kinds = _read_by_frame(data.get("interpolation", {}), f"{where}: interpolation")
+    points = _read_by_frame(data.get("keys"), f"{where}: keys")
     for name, table in (("source", sources), ("interpolation", kinds)):
         stray = sorted(set(table) - set(points))
         if stray:
-            _refuse(where, f"{name}: frame {stray[0]} has no key")
+            _refuse_document(where, f"{name}: frame {stray[0]} has no key")
     keys: dict[int, Key] = {}
     for frame in sorted(points):
         here = f"{where}: frame {frame}"
-        source = _choice(sources.get(frame, "model"), get_args(Source), f"{here}: source")
-        kind = _choice(kinds.get(frame, "linear"), get_args(Interpolation), f"{here}: interpolation")
-        keys[frame] = Key(_points(points[frame], here), cast(Source, source), cast(Interpolation, kind))
+        source = _need_choice(sources.get(frame, "model"), get_args(Source), f"{here}: source")
+        kind = _need_choice(kinds.get(frame, "linear"), get_args(Interpolation), f"{here}: interpolation")
+        keys[frame] = Key(_read_points(points[frame], here), cast(Source, source), cast(Interpolation, kind))
     counts = {len(key.points): frame for frame, key in reversed(keys.items())}
     if len(counts) > 1:
         found = ", ".join(f"{n} at frame {frame}" for n, frame in sorted(counts.items(), key=lambda item: item[1]))
-        _refuse(where, f"control points change in number ({found}); every key needs the same")
+        _refuse_document(where, f"control points change in number ({found}); every key needs the same")
     return keys
 
 
-def _points(data: Any, where: str) -> tuple[ControlPoint, ...]:
+def _read_points(data: Any, where: str) -> tuple[ControlPoint, ...]:
     points = []
     for index, row in enumerate(_list(data, where, "keys")):
         if type(row) is not list or len(row) != 6:
-            _refuse(where, f"point {index} is {_short(row)}; wanted [x, y, in_dx, in_dy, out_dx, out_dy]")
+            _refuse_document(
+                where, f"point {index} is {_short_value(row)}; wanted [x, y, in_dx, in_dy, out_dx, out_dy]"
+            )
         for value in row:
             if type(value) is not float and (type(value) is not int or abs(value) > 1e15):
-                _refuse(where, f"point {index} holds {_short(value)}; wanted six numbers")
+                _refuse_document(where, f"point {index} holds {_short_value(value)}; wanted six numbers")
             if not math.isfinite(value):
-                _refuse(where, f"point {index} holds {value}; numbers must be finite")
+                _refuse_document(where, f"point {index} holds {value}; numbers must be finite")
         points.append(ControlPoint(*map(float, row)))
     if not points:
-        _refuse(where, "has no control point; delete the key or give it points")
+        _refuse_document(where, "has no control point; delete the key or give it points")
     return tuple(points)
 
 
 def _taper(data: Any, where: str) -> tuple[float, float]:
     if not isinstance(data, list) or len(data) != 2:
-        _refuse(where, f"is {_short(data)}; wanted [start, end], each a share of the length between 0 and 1")
-    start, end = (_number(value, where) for value in data)
+        _refuse_document(
+            where, f"is {_short_value(data)}; wanted [start, end], each a share of the length between 0 and 1"
+        )
+    start, end = (_need_number(value, where) for value in data)
     if not (0.0 <= start <= 1.0 and 0.0 <= end <= 1.0):
-        _refuse(where, f"is {_short(data)}; each share must lie between 0 and 1")
+        _refuse_document(where, f"is {_short_value(data)}; each share must lie between 0 and 1")
     return start, end
 
 
-def _landmarks(data: Any, where: str) -> LandmarkKeys:
-    data = _mapping(data, where, _LANDMARKS)
-    names = tuple(_text(name, f"{where}: names") for name in _list(data.get("names", []), where, "names"))
-    _unique(names, f"{where}: names")
+def _read_landmarks(data: Any, where: str) -> LandmarkKeys:
+    data = _need_mapping(data, where, _LANDMARKS)
+    names = tuple(_need_text(name, f"{where}: names") for name in _list(data.get("names", []), where, "names"))
+    _refuse_twice(names, f"{where}: names")
     keys = {}
-    for frame, rows in sorted(_frames(data.get("keys", {}), f"{where}: keys").items()):
+    for frame, rows in sorted(_read_by_frame(data.get("keys", {}), f"{where}: keys").items()):
         here = f"{where}: frame {frame}"
         if not isinstance(rows, list) or len(rows) != len(names):
-            got = len(rows) if isinstance(rows, list) else _short(rows)
-            _refuse(here, f"{got} landmarks; wanted {len(names)}, one for each name (null where it is hidden)")
-        keys[frame] = tuple(_landmark(row, f"{here}: {name}") for row, name in zip(rows, names, strict=True))
+            got = len(rows) if isinstance(rows, list) else _short_value(rows)
+            _refuse_document(here, f"{got} landmarks; wanted {len(names)}, one for each name (null where it is hidden)")
+        keys[frame] = tuple(_read_landmark(row, f"{here}: {name}") for row, name in zip(rows, names, strict=True))
     hand = {}
-    for frame, chosen in _frames(data.get("hand", {}), f"{where}: hand").items():
-        chosen = [_text(name, f"{where}: hand: frame {frame}") for name in _list(chosen, where, f"hand: frame {frame}")]
+    for frame, chosen in _read_by_frame(data.get("hand", {}), f"{where}: hand").items():
+        chosen = [
+            _need_text(name, f"{where}: hand: frame {frame}") for name in _list(chosen, where, f"hand: frame {frame}")
+        ]
         stray = [name for name in chosen if name not in names]
         if stray:
-            _refuse(where, f"hand: frame {frame} names {_short(stray[0])}, which is no landmark of this document")
+            _refuse_document(
+                where, f"hand: frame {frame} names {_short_value(stray[0])}, which is no landmark of this document"
+            )
         hand[frame] = frozenset(chosen)
     return LandmarkKeys(names, keys, hand)
 
 
-def _landmark(row: Any, where: str) -> Landmark | None:
+def _read_landmark(row: Any, where: str) -> Landmark | None:
     if row is None:
         return None
     if not isinstance(row, list) or len(row) not in (2, 3):
-        _refuse(where, f"is {_short(row)}; wanted [x, y, expected_error_px] or null")
-    return Landmark(*(_number(value, where) for value in row))
+        _refuse_document(where, f"is {_short_value(row)}; wanted [x, y, expected_error_px] or null")
+    return Landmark(*(_need_number(value, where) for value in row))
 
 
 # --- checks -----------------------------------------------------------------------------------------------------------
 
 
-def _refuse(where: str, what: str) -> NoReturn:
+def _refuse_document(where: str, what: str) -> NoReturn:
     raise DocumentError(f"{where}: {what}")
 
 
-def _object(pairs: list[tuple[str, Any]], where: str) -> dict[str, Any]:
+def _unique_object(pairs: list[tuple[str, Any]], where: str) -> dict[str, Any]:
     """A JSON object none of whose names stands twice (two keys at one frame would lose one of them)."""
     table = dict(pairs)
     if len(table) < len(pairs):
-        _unique((name for name, _ in pairs), where)
+        _refuse_twice((name for name, _ in pairs), where)
     return table
 
 
-def _short(value: Any) -> str:
+def _short_value(value: Any) -> str:
     text = repr(value)
     return text if len(text) <= 60 else text[:57] + "..."
 
 
-def _mapping(value: Any, where: str, known: set[str]) -> dict[str, Any]:
+def _need_mapping(value: Any, where: str, known: set[str]) -> dict[str, Any]:
     if not isinstance(value, dict):
-        _refuse(where, f"is {_short(value)}; wanted an object")
+        _refuse_document(where, f"is {_short_value(value)}; wanted an object")
     stray = sorted(set(value) - known)
     if stray:
-        _refuse(where, f"field {_short(stray[0])} is not known; this product reads version {VERSION}")
+        _refuse_document(where, f"field {_short_value(stray[0])} is not known; this product reads version {VERSION}")
     return value
 
 
 def _list(value: Any, where: str, name: str) -> list[Any]:
     if not isinstance(value, list):
-        _refuse(where, f"{name} is {_short(value)}; wanted a list")
+        _refuse_document(where, f"{name} is {_short_value(value)}; wanted a list")
     return value
 
 
-def _text(value: Any, where: str) -> str:
+def _need_text(value: Any, where: str) -> str:
     if not isinstance(value, str) or not value.strip():
-        _refuse(where, f"is {_short(value)}; wanted a name")
+        _refuse_document(where, f"is {_short_value(value)}; wanted a name")
     return value
 
 
 def _boolean(value: Any, where: str) -> bool:
     if not isinstance(value, bool):
-        _refuse(where, f"is {_short(value)}; wanted true or false")
+        _refuse_document(where, f"is {_short_value(value)}; wanted true or false")
     return value
 
 
-def _integer(value: Any, where: str) -> int:
+def _need_integer(value: Any, where: str) -> int:
     if isinstance(value, bool) or not isinstance(value, int):
-        _refuse(where, f"is {_short(value)}; wanted a whole number")
+        _refuse_document(where, f"is {_short_value(value)}; wanted a whole number")
     return value
 
 
-def _number(value: Any, where: str) -> float:
+def _need_number(value: Any, where: str) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or abs(value) > 1e15 or not math.isfinite(value):
-        _refuse(where, f"is {_short(value)}; wanted a finite number")
+        _refuse_document(where, f"is {_short_value(value)}; wanted a finite number")
     return float(value)
 
 
-def _choice(value: Any, choices: tuple[str, ...], where: str) -> str:
+def _need_choice(value: Any, choices: tuple[str, ...], where: str) -> str:
     if not isinstance(value, str) or value not in choices:
-        _refuse(where, f"is {_short(value)}; wanted one of {', '.join(choices)}")
+        _refuse_document(where, f"is {_short_value(value)}; wanted one of {', '.join(choices)}")
     return value
 
 
-def _unique(names: Iterable[str], where: str) -> None:
+def _refuse_twice(names: Iterable[str], where: str) -> None:
     seen: set[str] = set()
     for name in names:
         if name in seen:
-            _refuse(where, f"the name {_short(name)} stands twice; rename one")
+            _refuse_document(where, f"the name {_short_value(name)} stands twice; rename one")
         seen.add(name)
 
 
-def _frames(value: Any, where: str) -> dict[int, Any]:
+def _read_by_frame(value: Any, where: str) -> dict[int, Any]:
     """A table by frame. Frames are whole numbers written as text, `1001`, each once."""
     if not isinstance(value, dict):
-        _refuse(where, f"is {_short(value)}; wanted an object with frame numbers as names")
+        _refuse_document(where, f"is {_short_value(value)}; wanted an object with frame numbers as names")
     table: dict[int, Any] = {}
     for text, each in value.items():
         try:
             frame = int(text)
         except ValueError:
-            _refuse(where, f"{_short(text)} is no frame number")
+            _refuse_document(where, f"{_short_value(text)} is no frame number")
         if str(frame) != text:
-            _refuse(where, f"frame {_short(text)} must be written {frame}")
+            _refuse_document(where, f"frame {_short_value(text)} must be written {frame}")
         table[frame] = each
     return table
 
@@ -304,12 +314,12 @@ def _frames(value: Any, where: str) -> dict[int, Any]:
 
 def dumps(document: RotoDocument) -> str:
     """The document as JSON text, one key to a line; `loads` gives the same document back. Raises DocumentError."""
-    return "".join(_pieces(document))
+    return "".join(_text_pieces(document))
 
 
-def _pieces(document: RotoDocument) -> Iterator[str]:
+def _text_pieces(document: RotoDocument) -> Iterator[str]:
     """The text in pieces of a key or so: that of a long shot is large. Raises DocumentError."""
-    _unique((shape.name for shape in document.shapes), "document: shapes")
+    _refuse_twice((shape.name for shape in document.shapes), "document: shapes")
     check_frames(document, "document")
     head = {
         "format": FORMAT,
@@ -335,10 +345,12 @@ def _json(value: Any) -> str:
     try:
         return json.dumps(value, allow_nan=False, ensure_ascii=False)
     except ValueError as error:
-        raise DocumentError(f"document: {_short(value)} cannot be written ({error}); numbers must be finite") from error
+        raise DocumentError(
+            f"document: {_short_value(value)} cannot be written ({error}); numbers must be finite"
+        ) from error
 
 
-def _table(rows: Mapping[int, Any], indent: str, shown: Callable[[Any], Any] = lambda row: row) -> Iterator[str]:
+def _table_pieces(rows: Mapping[int, Any], indent: str, shown: Callable[[Any], Any] = lambda row: row) -> Iterator[str]:
     if not rows:
         yield "{}"
         return
@@ -350,10 +362,10 @@ def _table(rows: Mapping[int, Any], indent: str, shown: Callable[[Any], Any] = l
 
 def _landmarks_pieces(landmarks: LandmarkKeys) -> Iterator[str]:
     yield f'{{\n  "names": {_json(landmarks.names)},\n  "keys": '
-    yield from _table(landmarks.keys, "  ")
+    yield from _table_pieces(landmarks.keys, "  ")
     if landmarks.hand:
         yield ',\n  "hand": '
-        yield from _table(landmarks.hand, "  ", sorted)
+        yield from _table_pieces(landmarks.hand, "  ", sorted)
     yield "\n }"
 
 
@@ -377,5 +389,5 @@ def _shape_pieces(shape: RotoShape) -> Iterator[str]:
     if held:
         fields["interpolation"] = _json(held)
     yield "{" + "".join(f'"{name}": {text},\n   ' for name, text in fields.items()) + '"keys": '
-    yield from _table(shape.keys, "   ", lambda key: key.points)
+    yield from _table_pieces(shape.keys, "   ", lambda key: key.points)
     yield "}"

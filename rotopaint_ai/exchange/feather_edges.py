@@ -82,8 +82,8 @@ def _growth(points: Points, shifts: Sequence[Vector], a: int, b: int) -> float:
 
 def _mitre(points: Points, i: int) -> tuple[Vector, float]:
     """The normal at a point, to the left of its way with y down, and how much longer than the feather the mitre is."""
-    before = _direction(points, i, -1)
-    after = _direction(points, i, 1)
+    before = _way_direction(points, i, -1)
+    after = _way_direction(points, i, 1)
     x, y = before[0] + after[0], before[1] + after[1]
     length = math.hypot(x, y)
     if length < _TINY:
@@ -92,7 +92,7 @@ def _mitre(points: Points, i: int) -> tuple[Vector, float]:
     return (y / length, -x / length), 1.0 / half
 
 
-def _direction(points: Points, i: int, step: int) -> Vector:
+def _way_direction(points: Points, i: int, step: int) -> Vector:
     """Unit direction of the way into (step -1) or out of (step 1) a point."""
     p, n = points[i], len(points)
     q = points[(i + step) % n]

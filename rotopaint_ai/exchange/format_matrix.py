@@ -52,59 +52,63 @@ class Survival:
     words: tuple[str, ...] = ()
 
 
-def _moved(points: tuple[ControlPoint, ...], by: float) -> tuple[ControlPoint, ...]:
+def _moved_sideways(points: tuple[ControlPoint, ...], by: float) -> tuple[ControlPoint, ...]:
     return tuple(p._replace(x=p.x + by, y=p.y + by / 3) for p in points)
 
 
-def _eye(name: str = "eye") -> RotoShape:
-    keys = {1001: Key(_EYE, "human"), 1004: Key(_moved(_EYE, 9), "human"), 1006: Key(_moved(_EYE, 3), "human")}
+def _sample_eye(name: str = "eye") -> RotoShape:
+    keys = {
+        1001: Key(_EYE, "human"),
+        1004: Key(_moved_sideways(_EYE, 9), "human"),
+        1006: Key(_moved_sideways(_EYE, 3), "human"),
+    }
     return RotoShape(name, True, "matte", keys)
 
 
-def _stroke(name: str = "nose_seam") -> RotoShape:
-    keys = {1001: Key(_SEAM, "human"), 1006: Key(_moved(_SEAM, 6), "human")}
+def _sample_stroke(name: str = "nose_seam") -> RotoShape:
+    keys = {1001: Key(_SEAM, "human"), 1006: Key(_moved_sideways(_SEAM, 6), "human")}
     return RotoShape(name, False, "seam", keys, width_px=5.0)
 
 
-def _held() -> RotoShape:
-    eye = _eye()
+def _held_eye() -> RotoShape:
+    eye = _sample_eye()
     return eye.with_keys({frame: replace(key, interpolation="hold") for frame, key in eye.keys.items()})
 
 
 def _predicted() -> RotoShape:
-    eye = _eye()
+    eye = _sample_eye()
     return eye.with_keys({**eye.keys, 1004: replace(eye.keys[1004], source="model")})
 
 
-def _shot(*shapes: RotoShape) -> RotoDocument:
+def _sample_shot(*shapes: RotoShape) -> RotoDocument:
     return RotoDocument(200, 120, 1001, 1006, shapes=shapes)
 
 
 def _with_landmarks() -> RotoDocument:
     row = (Landmark(10, 20.5, 0.75), None)
-    return replace(_shot(_eye()), landmarks=LandmarkKeys(("nose", "chin"), {1001: row, 1003: row}))
+    return replace(_sample_shot(_sample_eye()), landmarks=LandmarkKeys(("nose", "chin"), {1001: row, 1003: row}))
 
 
 SHOTS: Final[Mapping[Feature, Callable[[], RotoDocument]]] = {
-    "tangents": lambda: _shot(_eye()),
-    "points": lambda: _shot(_eye()),
-    "open": lambda: _shot(_stroke()),
-    "keys": lambda: _shot(_eye()),
-    "holds": lambda: _shot(_held()),
-    "feather": lambda: _shot(replace(_eye(), feather_px=4.0)),
-    "width": lambda: _shot(_stroke()),
-    "taper": lambda: _shot(replace(_stroke(), taper=(0.25, 0.5))),
-    "visibility": lambda: _shot(replace(_eye(), visible={1003: False, 1004: False})),
-    "layers": lambda: _shot(_eye("pip/face/eye"), _stroke("pip/nose_seam")),
-    "names": lambda: _shot(_eye("linkes Auge é"), _stroke("nose seam #2")),
-    "order": lambda: _shot(_eye("b"), _eye("a"), _stroke("c_seam")),
-    "roles": lambda: _shot(replace(_eye(), role="seam"), replace(_stroke("crease"), role="matte")),
-    "sources": lambda: _shot(_predicted()),
+    "tangents": lambda: _sample_shot(_sample_eye()),
+    "points": lambda: _sample_shot(_sample_eye()),
+    "open": lambda: _sample_shot(_sample_stroke()),
+    "keys": lambda: _sample_shot(_sample_eye()),
+    "holds": lambda: _sample_shot(_held_eye()),
+    "feather": lambda: _sample_shot(replace(_sample_eye(), feather_px=4.0)),
+    "width": lambda: _sample_shot(_sample_stroke()),
+    "taper": lambda: _sample_shot(replace(_sample_stroke(), taper=(0.25, 0.5))),
+    "visibility": lambda: _sample_shot(replace(_sample_eye(), visible={1003: False, 1004: False})),
+    "layers": lambda: _sample_shot(_sample_eye("pip/face/eye"), _sample_stroke("pip/nose_seam")),
+    "names": lambda: _sample_shot(_sample_eye("linkes Auge é"), _sample_stroke("nose seam #2")),
+    "order": lambda: _sample_shot(_sample_eye("b"), _sample_eye("a"), _sample_stroke("c_seam")),
+    "roles": lambda: _sample_shot(replace(_sample_eye(), role="seam"), replace(_sample_stroke("crease"), role="matte")),
+    "sources": lambda: _sample_shot(_predicted()),
     "landmarks": _with_landmarks,
-    "aspect": lambda: replace(_shot(_eye()), pixel_aspect=2.0),
-    "fps": lambda: replace(_shot(_eye()), fps=23.976),
-    "range": lambda: replace(_shot(_eye()), first_frame=997, last_frame=1010),
-    "size": lambda: _shot(_eye()),
+    "aspect": lambda: replace(_sample_shot(_sample_eye()), pixel_aspect=2.0),
+    "fps": lambda: replace(_sample_shot(_sample_eye()), fps=23.976),
+    "range": lambda: replace(_sample_shot(_sample_eye()), first_frame=997, last_frame=1010),
+    "size": lambda: _sample_shot(_sample_eye()),
 }
 NOTES: Final[Mapping[Feature, str]] = {
     "tangents": "both handles of every point, mirrored or not",
@@ -133,13 +137,13 @@ def survey() -> dict[str, dict[Feature, Survival]]:
     """What becomes of every feature in every format that is written, by the format's name."""
     with tempfile.TemporaryDirectory() as folder:
         return {
-            form.name: {feature: _try(form, feature, Path(folder) / feature) for feature in FEATURES}
+            form.name: {feature: _try_feature(form, feature, Path(folder) / feature) for feature in FEATURES}
             for form in formats.FORMATS
             if form.write is not None
         }
 
 
-def _try(form: FormatSpec, feature: Feature, folder: Path) -> Survival:
+def _try_feature(form: FormatSpec, feature: Feature, folder: Path) -> Survival:
     folder.mkdir(exist_ok=True)
     meant = SHOTS[feature]()
     path = folder / f"shot{form.suffixes[0]}"
@@ -149,7 +153,7 @@ def _try(form: FormatSpec, feature: Feature, folder: Path) -> Survival:
         return Survival("reported" if words else "kept", words)
     if _comes_back(form, feature, meant, path):
         return Survival("changed" if words else "kept", words)
-    if words and feature == "landmarks" and _same_places(_read(form, feature, meant, path), meant):
+    if words and feature == "landmarks" and _same_places(_file_as_read(form, feature, meant, path), meant):
         return Survival("changed", words)
     if words and feature in _PICTURED and _looks_alike(form, meant, path):
         return Survival("changed", words)
@@ -163,7 +167,7 @@ def _words(form: FormatSpec, feature: Feature, meant: RotoDocument, lost: tuple[
     return lost if feature in form.loses else ()
 
 
-def _read(form: FormatSpec, feature: Feature, meant: RotoDocument, path: Path) -> RotoDocument:
+def _file_as_read(form: FormatSpec, feature: Feature, meant: RotoDocument, path: Path) -> RotoDocument:
     """The file as its own reader gives it, with the size where that is not what is asked, at the shot's frames."""
     source = path if path.exists() else path.with_name("shot.####" + form.suffixes[0])
     alone = feature == "size"
@@ -174,7 +178,7 @@ def _read(form: FormatSpec, feature: Feature, meant: RotoDocument, path: Path) -
 
 def _comes_back(form: FormatSpec, feature: Feature, meant: RotoDocument, path: Path) -> bool:
     try:
-        found = _read(form, feature, meant, path)
+        found = _file_as_read(form, feature, meant, path)
     except DocumentError:
         return False
     names = form.names(meant) if form.names and feature not in ("names", "layers") else {}
@@ -202,7 +206,7 @@ def _same_places(found: RotoDocument, meant: RotoDocument) -> bool:
 
 def _looks_alike(form: FormatSpec, meant: RotoDocument, path: Path) -> bool:
     """Whether mattes are the same to within SAME of their area at the first and the last frame."""
-    found = _read(form, "tangents", meant, path)
+    found = _file_as_read(form, "tangents", meant, path)
     names = form.names(meant) if form.names else {}
     there = {shape.name: shape for shape in found.shapes}
     worst = 0.0
@@ -220,7 +224,7 @@ def _held_frames(shape: RotoShape) -> list[int]:
     return [frame for frame, key in sorted(shape.keys.items()) if key.interpolation == "hold"][:-1]
 
 
-def _numbers(shape: RotoShape, start: int) -> list[list[float]]:
+def _rounded_numbers(shape: RotoShape, start: int) -> list[list[float]]:
     """Points (start 0) or handles (start 2) of every key, to a thousandth of a pixel."""
     stop = 2 if start == 0 else 6
     return [[round(v, 3) + 0.0 for p in shape.at(f) for v in p[start:stop]] for f in (1001, 1002, 1004, 1006)]
@@ -231,8 +235,8 @@ def _per_shape(of: Callable[[RotoShape], object]) -> Callable[[RotoDocument], ob
 
 
 _ASPECTS: Final[Mapping[Feature, Callable[[RotoDocument], object]]] = {
-    "tangents": _per_shape(lambda shape: _numbers(shape, 2)),
-    "points": _per_shape(lambda shape: _numbers(shape, 0)),
+    "tangents": _per_shape(lambda shape: _rounded_numbers(shape, 2)),
+    "points": _per_shape(lambda shape: _rounded_numbers(shape, 0)),
     "open": _per_shape(lambda shape: shape.closed),
     "keys": _per_shape(lambda shape: shape.frames),
     "holds": _per_shape(_held_frames),

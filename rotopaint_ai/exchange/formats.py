@@ -295,12 +295,12 @@ def _read_at(
         scale = conflict.asked[0] / found.width, conflict.asked[1] / found.height
         change = "shapes are scaled" if each.is_relative else "shapes stay where they are from the top left"
         line = f"made for {found.width} x {found.height}, taken for {conflict.asked[0]} x {conflict.asked[1]}: {change}"
-        shapes = tuple(_scaled(shape, *scale) for shape in found.shapes) if each.is_relative else found.shapes
+        shapes = tuple(_scaled_shape(shape, *scale) for shape in found.shapes) if each.is_relative else found.shapes
         found = replace(found, width=conflict.asked[0], height=conflict.asked[1], shapes=shapes)
         return found, (line, *lost)
 
 
-def _scaled(shape: RotoShape, x: float, y: float) -> RotoShape:
+def _scaled_shape(shape: RotoShape, x: float, y: float) -> RotoShape:
     def scaled(key: Key) -> Key:
         points = (ControlPoint(*(value * (x, y)[i % 2] for i, value in enumerate(point))) for point in key.points)
         return replace(key, points=tuple(points))

@@ -48,10 +48,10 @@ def losses_of(document: RotoDocument) -> list[Loss]:
 
 def names_of(document: RotoDocument) -> dict[str, str]:
     """How each shape's node is called."""
-    return parsing.names_of(document, _word)
+    return parsing.names_of(document, _tool_name)
 
 
-def _word(name: str) -> str:
+def _tool_name(name: str) -> str:
     kept = re.sub(r"[^A-Za-z0-9_]+", "_", name.strip())
     return kept if re.match(r"[A-Za-z_]", kept) else f"Shape_{kept}"
 
@@ -72,35 +72,35 @@ def _nodes(shape: RotoShape, name: str, document: RotoDocument, place: int) -> l
     keys = linear_keys(shape)
     changes = switches(shape, document.first_frame, document.last_frame)
     is_soft = shape.closed and shape.feather_px > 0
-    nodes = [_mask(shape, name, document, place, is_soft=is_soft, blinks=bool(changes))]
-    nodes.append(_spline(f"{name}Polyline", keys, shape, document))
+    nodes = [_mask_tool(shape, name, document, place, is_soft=is_soft, blinks=bool(changes))]
+    nodes.append(_spline_tool(f"{name}Polyline", keys, shape, document))
     if is_soft:
         outer = {frame: feather_edges.edge(points, shape.feather_px) for frame, points in keys.items()}
-        nodes.append(_spline(f"{name}Polyline2", outer, shape, document))
+        nodes.append(_spline_tool(f"{name}Polyline2", outer, shape, document))
     if changes:
         nodes.append(_level(f"{name}Level", changes, document.last_frame))
     return nodes
 
 
-def _mask(shape: RotoShape, name: str, document: RotoDocument, place: int, *, is_soft: bool, blinks: bool) -> str:
+def _mask_tool(shape: RotoShape, name: str, document: RotoDocument, place: int, *, is_soft: bool, blinks: bool) -> str:
     stroke = []
     if not shape.closed:
         width = DEFAULT_WIDTH_PX if shape.width_px is None else shape.width_px
         stroke = [
             "Solid = Input { Value = 0, },",
-            f"BorderWidth = Input {{ Value = {_text(width / document.width)}, }},",
+            f"BorderWidth = Input {{ Value = {_number_text(width / document.width)}, }},",
         ]
     second = "Polyline2 = Input {\n\t\t\t\t\tValue = Polyline {\n\t\t\t\t\t},\n\t\t\t\t\tDisabled = true,\n\t\t\t\t}"
     inputs = [
-        *([_driven("Level", f"{name}Level") + ","] if blinks else []),
+        *([_driven_input("Level", f"{name}Level") + ","] if blinks else []),
         'OutputSize = Input { Value = FuID { "Custom" }, },',
         f"MaskWidth = Input {{ Value = {document.width}, }},",
         f"MaskHeight = Input {{ Value = {document.height}, }},",
-        f"PixelAspect = Input {{ Value = {{ {_text(document.pixel_aspect)}, 1 }}, }},",
+        f"PixelAspect = Input {{ Value = {{ {_number_text(document.pixel_aspect)}, 1 }}, }},",
         'ClippingMode = Input { Value = FuID { "None" }, },',
         *stroke,
-        _driven("Polyline", f"{name}Polyline") + ",",
-        _driven("Polyline2", f"{name}Polyline2") if is_soft else second,
+        _driven_input("Polyline", f"{name}Polyline") + ",",
+        _driven_input("Polyline2", f"{name}Polyline2") if is_soft else second,
     ]
     body = "".join(f"\t\t\t\t{each}\n" for each in inputs)
     return (
@@ -110,12 +110,12 @@ def _mask(shape: RotoShape, name: str, document: RotoDocument, place: int, *, is
     )
 
 
-def _driven(name: str, source: str) -> str:
+def _driven_input(name: str, source: str) -> str:
     return f'{name} = Input {{\n\t\t\t\t\tSourceOp = {lua.quoted(source)},\n\t\t\t\t\tSource = "Value",\n\t\t\t\t}}'
 
 
-def _spline(name: str, keys: Mapping[int, Points], shape: RotoShape, document: RotoDocument) -> str:
-    rows = [_key(place, frame, keys[frame], shape, document) for place, frame in enumerate(sorted(keys))]
+def _spline_tool(name: str, keys: Mapping[int, Points], shape: RotoShape, document: RotoDocument) -> str:
+    rows = [_key_entry(place, frame, keys[frame], shape, document) for place, frame in enumerate(sorted(keys))]
     return _bezier_spline(name, "Red = 173, Green = 255, Blue = 47", rows)
 
 
@@ -127,8 +127,8 @@ def _bezier_spline(name: str, colour: str, rows: Sequence[str]) -> str:
     )
 
 
-def _key(place: int, frame: int, points: Points, shape: RotoShape, document: RotoDocument) -> str:
-    rows = ",\n".join("\t\t\t\t\t\t\t" + _point(p, shape.name, document) for p in points)
+def _key_entry(place: int, frame: int, points: Points, shape: RotoShape, document: RotoDocument) -> str:
+    rows = ",\n".join("\t\t\t\t\t\t\t" + _point_entry(p, shape.name, document) for p in points)
     closed = "\n\t\t\t\t\t\tClosed = true," if shape.closed else ""
     return (
         f"[{frame}] = {{ {place}, Flags = {{ Linear = true, LockedY = true }}, Value = Polyline {{{closed}\n"
@@ -136,13 +136,13 @@ def _key(place: int, frame: int, points: Points, shape: RotoShape, document: Rot
     )
 
 
-def _point(p: ControlPoint, name: str, document: RotoDocument) -> str:
+def _point_entry(p: ControlPoint, name: str, document: RotoDocument) -> str:
     width, height = document.width, document.height
     parsing.number(f"shape '{name}': a control point", max(map(abs, p)))
     x, y = p.x / width - 0.5, 0.5 - p.y / height
     numbers = (x, y, p.in_dx / width, -p.in_dy / height, p.out_dx / width, -p.out_dy / height)
     labels = ("X", "Y", "LX", "LY", "RX", "RY")
-    return "{ " + ", ".join(f"{label} = {_text(v)}" for label, v in zip(labels, numbers, strict=True)) + " }"
+    return "{ " + ", ".join(f"{label} = {_number_text(v)}" for label, v in zip(labels, numbers, strict=True)) + " }"
 
 
 def _level(name: str, changes: Sequence[tuple[int, bool]], last: int) -> str:
@@ -157,5 +157,5 @@ def _level(name: str, changes: Sequence[tuple[int, bool]], last: int) -> str:
     return _bezier_spline(name, "Red = 200, Green = 200, Blue = 200", rows)
 
 
-def _text(value: float) -> str:
+def _number_text(value: float) -> str:
     return format(value + 0.0, ".15g")

@@ -61,17 +61,17 @@ def loads(text: str, *, width: int | None = None, height: int | None = None, whe
     warnings = [
         f"{n}: a {t.kind} is not read; convert it to a polygon in Fusion" for n, t in tools.items() if t.kind in _UNREAD
     ]
-    size = parsing.plate_size(where, _size(masks, warnings), width, height)
-    found = [(name, *_keys(name, mask, tools, size, where, warnings)) for name, mask in masks.items()]
-    levels = {name: _levels(mask, tools) for name, mask in masks.items()}
+    size = parsing.plate_size(where, _stated_mask_size(masks, warnings), width, height)
+    found = [(name, *_keys_of_polyline(name, mask, tools, size, where, warnings)) for name, mask in masks.items()]
+    levels = {name: _visible_levels(mask, tools) for name, mask in masks.items()}
     frames = [f for _, keys, *_ in found for f in keys if f is not None]
     first, last = parsing.frame_range(where, [*frames, *(f for changes in levels.values() for f, _ in changes)])
     shapes = [
-        _shape(name, masks[name], keys, closed, feather, levels[name], (first, last), size, warnings)
+        _shape_of_polyline(name, masks[name], keys, closed, feather, levels[name], (first, last), size, warnings)
         for name, keys, closed, feather in found
         if keys
     ]
-    aspect = next((_aspect(mask) for mask in masks.values()), 1.0)
+    aspect = next((_pixel_aspect_of(mask) for mask in masks.values()), 1.0)
     return ReadResult(RotoDocument(*size, first, last, aspect, shapes=tuple(shapes)), tuple(dict.fromkeys(warnings)))
 
 
@@ -88,14 +88,14 @@ def _input(tool: LuaTable, name: str) -> Value:
     return tool.table("Inputs").table(name).fields.get("Value")
 
 
-def _number(tool: LuaTable, name: str, default: float) -> float:
+def _input_number(tool: LuaTable, name: str, default: float) -> float:
     value = _input(tool, name)
     return value if isinstance(value, float) and math.isfinite(value) else default
 
 
-def _size(masks: Mapping[str, LuaTable], warnings: list[str]) -> tuple[int, int] | None:
+def _stated_mask_size(masks: Mapping[str, LuaTable], warnings: list[str]) -> tuple[int, int] | None:
     """The first size that a mask states; positions are shares of it, so another mask's size does not matter."""
-    sizes = {name: (_number(m, "MaskWidth", 0), _number(m, "MaskHeight", 0)) for name, m in masks.items()}
+    sizes = {name: (_input_number(m, "MaskWidth", 0), _input_number(m, "MaskHeight", 0)) for name, m in masks.items()}
     stated = {name: (int(w), int(h)) for name, (w, h) in sizes.items() if 0 < w < 1e6 and 0 < h < 1e6}
     if not stated:
         return None
@@ -106,14 +106,14 @@ def _size(masks: Mapping[str, LuaTable], warnings: list[str]) -> tuple[int, int]
     return size
 
 
-def _aspect(mask: LuaTable) -> float:
+def _pixel_aspect_of(mask: LuaTable) -> float:
     value = _input(mask, "PixelAspect")
     items = value.items if isinstance(value, LuaTable) else []
     numbers = [item for item in items if isinstance(item, float) and math.isfinite(item)]
     return numbers[0] / numbers[1] if len(numbers) == 2 and min(numbers) > 0 else 1.0
 
 
-def _keys(
+def _keys_of_polyline(
     name: str, mask: LuaTable, tools: Mapping[str, LuaTable], size: tuple[int, int], where: str, warnings: list[str]
 ) -> tuple[dict[int | None, Points], bool, float]:
     """Keys by frame (None for a mask without animation), whether closed, and the feather in pixels."""
@@ -126,23 +126,23 @@ def _keys(
     if not found:
         warnings.append(f"{name}: has no points and is left out")
         return {}, True, 0.0
-    _report(name, mask, warnings)
-    return found, closed, _feather(name, found, outer, closed, warnings)
+    _report_mask_controls(name, mask, warnings)
+    return found, closed, _feather_of_outer(name, found, outer, closed, warnings)
 
 
 def _placing(name: str, mask: LuaTable, size: tuple[int, int], warnings: list[str]) -> _Placing:
     for control in ("Center", "Size", "ZRotation", "XRotation", "YRotation"):
-        driven = _driven(mask, control)
+        driven = _how_driven(mask, control)
         if driven:
             warnings.append(f"{name}: its {control} {driven}, which is not followed; bake it into the points in Fusion")
     centre = _input(mask, "Center")
     items = centre.items if isinstance(centre, LuaTable) else []
     x, y = [v if isinstance(v, float) and abs(v) < 1e6 else 0.5 for v in (*items, 0.5, 0.5)[:2]]
-    if _number(mask, "XRotation", 0.0) or _number(mask, "YRotation", 0.0):
+    if _input_number(mask, "XRotation", 0.0) or _input_number(mask, "YRotation", 0.0):
         warnings.append(f"{name}: is turned out of the picture's plane, which is not followed")
-    turn = math.radians(_number(mask, "ZRotation", 0.0))
+    turn = math.radians(_input_number(mask, "ZRotation", 0.0))
     return _Placing(
-        (x - 0.5) * size[0], (y - 0.5) * size[1], _number(mask, "Size", 1.0), math.cos(turn), math.sin(turn)
+        (x - 0.5) * size[0], (y - 0.5) * size[1], _input_number(mask, "Size", 1.0), math.cos(turn), math.sin(turn)
     )
 
 
@@ -166,16 +166,18 @@ def _polylines(
                 warnings.append(f"{where.split(': ')[-1]}: keys between frames were moved to the nearest frame")
     if not rows and given.table("Value").table("Points").items:
         rows = {None: given.table("Value")}
-    keys = {frame: _points(line, placing, size, where) for frame, line in rows.items() if line.table("Points").items}
+    keys = {
+        frame: _points_of_line(line, placing, size, where) for frame, line in rows.items() if line.table("Points").items
+    }
     closed = any(line.fields.get("Closed") is True for line in rows.values())
     if mask.kind == "BSplineMask" or any(line.kind == "BSplinePolyline" for line in rows.values()):
         if which == "Polyline":
             warnings.append(f"{where.split(': ')[-1]}: a B-spline became a Bezier shape")
-        keys = {frame: _smooth(points, closed) for frame, points in keys.items()}
+        keys = {frame: _bezier_of_bspline(points, closed) for frame, points in keys.items()}
     return keys, closed
 
 
-def _points(line: LuaTable, placing: _Placing, size: tuple[int, int], where: str) -> Points:
+def _points_of_line(line: LuaTable, placing: _Placing, size: tuple[int, int], where: str) -> Points:
     found = []
     for item in line.table("Points").items:
         if not isinstance(item, LuaTable):
@@ -192,7 +194,7 @@ def _points(line: LuaTable, placing: _Placing, size: tuple[int, int], where: str
     return tuple(found)
 
 
-def _smooth(points: Points, closed: bool) -> Points:
+def _bezier_of_bspline(points: Points, closed: bool) -> Points:
     """A uniform cubic B-spline's control points as a Bezier curve; an open one reaches its end points."""
     n = len(points)
     if n < 3:
@@ -208,7 +210,7 @@ def _smooth(points: Points, closed: bool) -> Points:
     return tuple(found)
 
 
-def _feather(
+def _feather_of_outer(
     name: str,
     keys: Mapping[int | None, Points],
     outer: Mapping[int | None, Points],
@@ -231,7 +233,7 @@ def _feather(
     return max(0.0, round(sum(widths) / len(widths), 6))
 
 
-def _driven(mask: LuaTable, control: str) -> str:
+def _how_driven(mask: LuaTable, control: str) -> str:
     """How a control gets its value: `is animated`, `has an expression`, or the empty text for a plain number."""
     found = mask.table("Inputs").table(control)
     if found.text("SourceOp"):
@@ -239,7 +241,7 @@ def _driven(mask: LuaTable, control: str) -> str:
     return "has an expression" if found.text("Expression") else ""
 
 
-def _report(name: str, mask: LuaTable, warnings: list[str]) -> None:
+def _report_mask_controls(name: str, mask: LuaTable, warnings: list[str]) -> None:
     """Controls of a mask that a document does not hold."""
     controls: tuple[tuple[str, float, str], ...] = (
         ("SoftEdge", 0.0, "soft edge by blur"),
@@ -247,16 +249,16 @@ def _report(name: str, mask: LuaTable, warnings: list[str]) -> None:
         ("MotionBlur", 0.0, "motion blur"),
     )
     for control, default, what in controls:
-        if _driven(mask, control) or _number(mask, control, default) != default:
+        if _how_driven(mask, control) or _input_number(mask, control, default) != default:
             warnings.append(f"{name}: {what} is not held by the document")
     for control, default in (("WritePosition", 0.0), ("WriteLength", 1.0)):
-        if _driven(mask, control) or _number(mask, control, default) != default:
+        if _how_driven(mask, control) or _input_number(mask, control, default) != default:
             warnings.append(f"{name}: is drawn in part ({control}); the document draws it whole")
-    if 0.0 < _number(mask, "Level", 1.0) < 1.0:
+    if 0.0 < _input_number(mask, "Level", 1.0) < 1.0:
         warnings.append(f"{name}: is partly transparent; the document draws it whole")
 
 
-def _shape(
+def _shape_of_polyline(
     name: str,
     mask: LuaTable,
     keys: Mapping[int | None, Points],
@@ -274,13 +276,13 @@ def _shape(
         warnings.append(f"{name}: its points change in number; keys at {parsing.spelled(gone)} are left out")
     shape = parsing.shape_of(name, closed, kept, feather)
     hidden = visible_between(levels, *span)
-    width = None if closed else _number(mask, "BorderWidth", 0.0) * size[0] or None
+    width = None if closed else _input_number(mask, "BorderWidth", 0.0) * size[0] or None
     return RotoShape(
         shape.name, closed, shape.role, shape.keys, None if width is None else round(width, 6), feather, visible=hidden
     )
 
 
-def _levels(mask: LuaTable, tools: Mapping[str, LuaTable]) -> list[tuple[int, bool]]:
+def _visible_levels(mask: LuaTable, tools: Mapping[str, LuaTable]) -> list[tuple[int, bool]]:
     """Keys of a mask's animated level: frame, and whether the mask is seen from there."""
     changes = []
     driver = tools.get(mask.table("Inputs").table("Level").text("SourceOp"), LuaTable())

@@ -63,19 +63,19 @@ def as_written(document: RotoDocument) -> RotoDocument:
 def write(path: Path, document: RotoDocument) -> Path:
     """Write one file a frame, `NAME.1001.labelme.json` for `NAME.labelme.json`; returns the pattern that reads them."""
     flat = as_written(document)
-    pattern = _pattern(path)
+    pattern = _frame_pattern(path)
     for frame in range(document.first_frame, document.last_frame + 1):
-        write_text(_file(pattern, frame), dumps_frame(flat, frame))
+        write_text(_frame_file(pattern, frame), dumps_frame(flat, frame))
     return pattern
 
 
-def _pattern(path: Path) -> Path:
+def _frame_pattern(path: Path) -> Path:
     if "#" in path.name:
         return path.with_name(re.sub(r"#+", "####", path.name))
     return path.with_name(path.name[: -len(SUFFIX)] + ".####" + SUFFIX)
 
 
-def _file(pattern: Path, frame: int) -> Path:
+def _frame_file(pattern: Path, frame: int) -> Path:
     return pattern.with_name(pattern.name.replace("####", f"{frame:04d}"))
 
 
@@ -86,10 +86,12 @@ def dumps_frame(flat: RotoDocument, frame: int) -> str:
         if frame in shape.keys and shape.is_visible(frame):
             points = shape.keys[frame].points
             parsing.number(f"shape '{shape.name}': a control point", max(max(abs(p.x), abs(p.y)) for p in points))
-            rows.append(_row(shape.name, "polygon" if shape.closed else "linestrip", [(p.x, p.y) for p in points]))
+            rows.append(
+                _shape_row(shape.name, "polygon" if shape.closed else "linestrip", [(p.x, p.y) for p in points])
+            )
     marks = flat.landmarks
     seen = zip(marks.names, marks.keys.get(frame, ()), strict=False)
-    rows += [_row(name, "point", [(mark.x, mark.y)]) for name, mark in seen if mark is not None]
+    rows += [_shape_row(name, "point", [(mark.x, mark.y)]) for name, mark in seen if mark is not None]
     data: dict[str, Any] = {
         "version": _VERSION,
         "flags": {},
@@ -100,7 +102,7 @@ def dumps_frame(flat: RotoDocument, frame: int) -> str:
     return json.dumps({**data, "imageHeight": flat.height, "imageWidth": flat.width}, indent=1, allow_nan=False) + "\n"
 
 
-def _row(label: str, kind: str, points: Sequence[tuple[float, float]]) -> dict[str, Any]:
+def _shape_row(label: str, kind: str, points: Sequence[tuple[float, float]]) -> dict[str, Any]:
     places = [[round(x, 6), round(y, 6)] for x, y in points]
     row: dict[str, Any] = {"label": label, "points": places, "group_id": None, "description": ""}
     return {**row, "shape_type": kind, "flags": {}, "mask": None}
@@ -112,18 +114,18 @@ def _row(label: str, kind: str, points: Sequence[tuple[float, float]]) -> dict[s
 def read_report(path: Path | str, *, width: int | None = None, height: int | None = None) -> ReadResult:
     """Read one file, or every file of a pattern with `####`. Raises DocumentError."""
     path = Path(path)
-    files = _files(path)
-    texts = [(_frame(file), parsing.text_of(file), file.name) for file in files]
+    files = _frame_files(path)
+    texts = [(_frame_in_name(file), parsing.text_of(file), file.name) for file in files]
     return loads_all(texts, width=width, height=height, where=path.name)
 
 
-def _files(path: Path) -> list[Path]:
+def _frame_files(path: Path) -> list[Path]:
     if "#" not in path.name:
         return [path]
     wanted = re.compile(re.sub(r"(\\?#)+", r"-?\\d+", re.escape(path.name)))
     folder = path.parent if path.parent.is_dir() else Path(".")
     found = sorted(
-        (each for each in folder.iterdir() if wanted.fullmatch(each.name)), key=lambda each: _frame(each) or 0
+        (each for each in folder.iterdir() if wanted.fullmatch(each.name)), key=lambda each: _frame_in_name(each) or 0
     )
     if not found:
         raise DocumentError(f"{path.name}: no file has a name of this pattern; check the path")
@@ -134,7 +136,7 @@ def _files(path: Path) -> list[Path]:
     return found
 
 
-def _frame(file: Path) -> int | None:
+def _frame_in_name(file: Path) -> int | None:
     """The frame in a name such as `shapes.1001.labelme.json`."""
     found = re.search(r"\.(-?\d{1,9})\.", file.name)
     return int(found[1]) if found else None
@@ -161,28 +163,28 @@ def loads_all(
         data = parsing.json_of(text, name, wanted="a labelme file")
         if not isinstance(data, dict) or not isinstance(data.get("shapes"), list):
             raise DocumentError(f"{name}: has no list of shapes; wanted a labelme file")
-        here = _size(data, name)
+        here = _image_size(data, name)
         if size is not None and here is not None and here != size:
             raise DocumentError(f"{name}: is {here[0]} x {here[1]}, others {size[0]} x {size[1]}; read them apart")
         size = size or here
         frame = stated if stated is not None else polygons.frame_of(str(data.get("imagePath") or ""), place)
         marks[frame] = {}
-        rows += _drawn(data["shapes"], frame, marks[frame], name, warnings)
+        rows += _drawn_polygons(data["shapes"], frame, marks[frame], name, warnings)
     found = parsing.plate_size(where, size, width, height)
     first, last = parsing.frame_range(where, marks)
     shapes = polygons.assemble(rows, sorted(marks), where)
-    document = RotoDocument(*found, first, last, landmarks=_landmarks(marks), shapes=shapes)
+    document = RotoDocument(*found, first, last, landmarks=_landmark_keys(marks), shapes=shapes)
     return ReadResult(document, tuple(dict.fromkeys(warnings)))
 
 
-def _size(data: Mapping[str, Any], where: str) -> tuple[int, int] | None:
+def _image_size(data: Mapping[str, Any], where: str) -> tuple[int, int] | None:
     stated = data.get("imageWidth"), data.get("imageHeight")
     if None in stated:
         return None
     return parsing.whole(f"{where}: imageWidth", stated[0]), parsing.whole(f"{where}: imageHeight", stated[1])
 
 
-def _drawn(
+def _drawn_polygons(
     shapes: Sequence[Any], frame: int, marks: dict[str, Landmark], where: str, warnings: list[str]
 ) -> Iterator[FramePolygon]:
     for place, row in enumerate(shapes, 1):
@@ -190,12 +192,12 @@ def _drawn(
             raise DocumentError(f"{where}: shape {place} has no points; write the file again")
         label = str(row.get("label") or "shape").strip() or "shape"
         here = f"{where}: '{label}'"
-        places = [_place(each, here) for each in row["points"]]
+        places = [_read_place(each, here) for each in row["points"]]
         kind = str(row.get("shape_type") or "polygon")
         if kind in ("point", "points"):
             marks.update({name: Landmark(x, y) for name, (x, y) in zip(_mark_names(label, places, marks), places)})
             continue
-        curve = _curve(kind, places)
+        curve = _curve_of_kind(kind, places)
         if curve is None:
             warnings.append(f"'{label}' is a {kind}, which is not read; draw it as a polygon")
         elif not curve[1]:
@@ -204,7 +206,7 @@ def _drawn(
             yield FramePolygon(frame, label, *curve)
 
 
-def _place(value: object, where: str) -> tuple[float, float]:
+def _read_place(value: object, where: str) -> tuple[float, float]:
     if not isinstance(value, list) or len(value) != 2:
         raise DocumentError(f"{where}: a point is {str(value)[:30]}; wanted [x, y]")
     return parsing.number(where, value[0]), parsing.number(where, value[1])
@@ -216,7 +218,7 @@ def _mark_names(label: str, places: Sequence[object], taken: Mapping[str, Landma
     return [parsing.free_name(label, known) for _ in places]
 
 
-def _curve(kind: str, places: Sequence[tuple[float, float]]) -> tuple[bool, Points] | None:
+def _curve_of_kind(kind: str, places: Sequence[tuple[float, float]]) -> tuple[bool, Points] | None:
     """Whether a shape of labelme's is closed, and its control points; None for kinds that are no curve."""
     if kind in ("polygon", "line", "linestrip", "oriented_rectangle"):
         return kind in ("polygon", "oriented_rectangle"), tuple(ControlPoint(x, y) for x, y in places)
@@ -239,7 +241,7 @@ def _circle(centre: tuple[float, float], rim: tuple[float, float]) -> Points:
     )
 
 
-def _landmarks(marks: Mapping[int, Mapping[str, Landmark]]) -> LandmarkKeys:
+def _landmark_keys(marks: Mapping[int, Mapping[str, Landmark]]) -> LandmarkKeys:
     names = tuple(dict.fromkeys(name for row in marks.values() for name in row))
     if not names:
         return LandmarkKeys()
@@ -249,12 +251,12 @@ def _landmarks(marks: Mapping[int, Mapping[str, Landmark]]) -> LandmarkKeys:
 # --- as a row of the table --------------------------------------------------------------------------------------------
 
 
-def _read(path: Path, width: int | None, height: int | None) -> tuple[RotoDocument, tuple[str, ...]]:
+def _read_with_losses(path: Path, width: int | None, height: int | None) -> tuple[RotoDocument, tuple[str, ...]]:
     found = read_report(path, width=width, height=height)
     return found.document, found.losses
 
 
-def _write(path: Path, meant: RotoDocument) -> tuple[float, tuple[str, ...]]:
+def _write_checked(path: Path, meant: RotoDocument) -> tuple[float, tuple[str, ...]]:
     write(path, meant)
     return _prove(path, meant).require(path.name).max_distance_px, lossiness.texts(losses_of(meant))
 
@@ -262,7 +264,9 @@ def _write(path: Path, meant: RotoDocument) -> tuple[float, tuple[str, ...]]:
 def _prove(path: Path, meant: RotoDocument) -> Proof:
     from rotopaint_ai.exchange.round_trip import compare
 
-    files = [(frame, _file(_pattern(path), frame)) for frame in range(meant.first_frame, meant.last_frame + 1)]
+    files = [
+        (frame, _frame_file(_frame_pattern(path), frame)) for frame in range(meant.first_frame, meant.last_frame + 1)
+    ]
     texts = [(frame, parsing.text_of(file), file.name) for frame, file in files]
     found = loads_all(texts, width=meant.width, height=meant.height, where=path.name).document
     return compare(as_written(meant), found, loses=lossiness.features(losses_of(meant)) - polygons.SETTLED)
@@ -272,10 +276,10 @@ FORMAT: Final = FormatSpec(
     "labelme",
     (SUFFIX,),
     "polygons, lines and points, one file a frame",
-    _read,
-    _write,
+    _read_with_losses,
+    _write_checked,
     prove=_prove,
-    pattern=_pattern,
+    pattern=_frame_pattern,
     losses=losses_of,
     states_aspect=False,
     states_fps=False,

@@ -43,13 +43,13 @@ def of(
     texts_of, asked = {**WORDS, **(words or {})}, shapes or {}
     found = []
     for feature in sorted((EVERY - set(keeps)) | set(asked) | set(always)):
-        named = _named(document, asked[feature]) if feature in asked else users(document, feature)
+        named = _shapes_with(document, asked[feature]) if feature in asked else users(document, feature)
         if feature in always:
             named = named or []
         if named is not None:
-            found.append(Loss(feature, texts_of[feature].format(names=_listed(named), document=document)))
+            found.append(Loss(feature, texts_of[feature].format(names=_first_names(named), document=document)))
     empty = [shape.name for shape in document.shapes if not shape.keys]
-    return found + ([Loss("names", f"{_listed(empty)}: has no key and is not written")] if empty else [])
+    return found + ([Loss("names", f"{_first_names(empty)}: has no key and is not written")] if empty else [])
 
 
 def features(losses: Iterable[Loss]) -> frozenset[Feature]:
@@ -87,14 +87,14 @@ def users(document: RotoDocument, feature: Feature) -> list[str] | None:
     """Names of the shapes that use a feature, an empty list where the document as a whole does; None if unused."""
     if feature in _OF_DOCUMENT:
         return [] if _OF_DOCUMENT[feature](document) else None
-    return _named(document, _OF_SHAPE[feature])
+    return _shapes_with(document, _OF_SHAPE[feature])
 
 
-def _named(document: RotoDocument, concerns: Callable[[RotoShape], bool]) -> list[str] | None:
+def _shapes_with(document: RotoDocument, concerns: Callable[[RotoShape], bool]) -> list[str] | None:
     return [shape.name for shape in document.shapes if shape.keys and concerns(shape)] or None
 
 
-def _listed(names: list[str]) -> str:
+def _first_names(names: list[str]) -> str:
     shown = ", ".join(f"'{name}'" for name in names[:3])
     return shown + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 

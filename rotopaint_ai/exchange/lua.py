@@ -79,7 +79,7 @@ class _Reader:
 def loads(text: str, *, where: str = "setting") -> LuaTable:
     """The one table that a text holds. Raises DocumentError on anything else."""
     reader = _Reader(text, where)
-    value = _value(reader, 0)
+    value = _read_value(reader, 0)
     if not isinstance(value, LuaTable) or reader.next is not None:
         raise reader.error("wanted one table { ... }", reader.next)
     return value
@@ -98,22 +98,22 @@ def _tokens(text: str, where: str) -> Iterator[_Token]:
         at = found.end()
 
 
-def _value(reader: _Reader, depth: int) -> Value:
+def _read_value(reader: _Reader, depth: int) -> Value:
     if depth > DEEPEST:
         raise reader.error("tables are nested too deeply", reader.next)
     if reader.sees("{"):
-        return _table(reader, "", depth)
+        return _read_table(reader, "", depth)
     token = reader.take()
     if token.kind == "string":
         return re.sub(r"\\(.)", lambda found: _ESCAPES.get(found[1], found[1]), token.text[1:-1], flags=re.DOTALL)
     if token.kind == "number":
-        return _number(reader, token)
+        return _read_number(reader, token)
     if token.kind != "word":
         raise reader.error(f"wanted a value, found {token.text}", token)
-    return _named(reader, token, depth)
+    return _read_named(reader, token, depth)
 
 
-def _named(reader: _Reader, token: _Token, depth: int) -> Value:
+def _read_named(reader: _Reader, token: _Token, depth: int) -> Value:
     """A word: true, false, nil, or a table's constructor."""
     if token.text in ("true", "false", "nil"):
         return {"true": True, "false": False, "nil": None}[token.text]
@@ -121,31 +121,31 @@ def _named(reader: _Reader, token: _Token, depth: int) -> Value:
         reader.take("(")
         reader.take(")")
     if reader.sees("{"):
-        return _table(reader, token.text, depth)
+        return _read_table(reader, token.text, depth)
     return token.text
 
 
-def _table(reader: _Reader, kind: str, depth: int) -> LuaTable:
+def _read_table(reader: _Reader, kind: str, depth: int) -> LuaTable:
     table = LuaTable("" if kind == "ordered" else kind)
     reader.take("{")
     while not reader.sees("}"):
-        name = _name(reader)
+        name = _read_field_name(reader)
         if name is None:
-            value = _value(reader, depth + 1)
+            value = _read_value(reader, depth + 1)
             if isinstance(value, str) and reader.sees("="):
                 reader.take("=")
-                table.fields[value] = _value(reader, depth + 1)
+                table.fields[value] = _read_value(reader, depth + 1)
             else:
                 table.items.append(value)
         else:
-            table.fields[name] = _value(reader, depth + 1)
+            table.fields[name] = _read_value(reader, depth + 1)
         if reader.sees(",", ";"):
             reader.take()
     reader.take("}")
     return table
 
 
-def _name(reader: _Reader) -> str | float | None:
+def _read_field_name(reader: _Reader) -> str | float | None:
     """The `[key] =` in front of a value; None where there is none (a plain name is seen with its value)."""
     if not reader.sees("["):
         return None
@@ -155,10 +155,10 @@ def _name(reader: _Reader) -> str | float | None:
         raise reader.error(f"wanted a number or a text in [ ], found {token.text}", token)
     reader.take("]")
     reader.take("=")
-    return token.text[1:-1] if token.kind == "string" else _number(reader, token)
+    return token.text[1:-1] if token.kind == "string" else _read_number(reader, token)
 
 
-def _number(reader: _Reader, token: _Token) -> float:
+def _read_number(reader: _Reader, token: _Token) -> float:
     """A number, decimal or hexadecimal."""
     try:
         return float(int(token.text, 16) if "x" in token.text.lower() else token.text)

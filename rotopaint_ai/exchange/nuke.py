@@ -136,17 +136,17 @@ def difference(meant: RotoDocument, found: RotoDocument, paths: Mapping[str, str
         for frame in range(meant.first_frame, meant.last_frame + 1) if shape.visible or other.visible else ():
             if shape.is_visible(frame) != other.is_visible(frame):
                 raise DocumentError(f"shape '{shape.name}': shown and hidden differently at frame {frame}")
-        worst = max([worst, *(_gap(shape.at(f), other.at(f)) for f in _telling_frames(shape, other))])
+        worst = max([worst, *(_largest_gap(shape.at(f), other.at(f)) for f in _frames_that_settle(shape, other))])
     return worst
 
 
-def _telling_frames(a: RotoShape, b: RotoShape) -> list[int]:
+def _frames_that_settle(a: RotoShape, b: RotoShape) -> list[int]:
     """Frames that settle whether two shapes agree at all frames: between them both move linearly."""
     keyed = {frame + step for shape in (a, b) for frame in shape.frames for step in (-1, 0, 1)}
     return sorted(keyed)
 
 
-def _gap(a: Points, b: Points) -> float:
+def _largest_gap(a: Points, b: Points) -> float:
     worst = 0.0
     for p, q in zip(a, b, strict=True):
         dx, dy, ix, iy, ox, oy = (u - v for u, v in zip(p, q, strict=True))

@@ -54,12 +54,12 @@ def parse(text: str, *, where: str = "curves") -> CurvesTree:
 
 def _tree(lists: list[Any], where: str) -> CurvesTree:
     if len(lists) != 1 or not isinstance(lists[0], list) or len(lists[0]) != 3:
-        _refuse(where, f"holds {len(lists)} blocks; wanted version, flags and layers in one")
+        _refuse_block(where, f"holds {len(lists)} blocks; wanted version, flags and layers in one")
     version, flags, layers = lists[0]
     _expect(version, "v", 2, where)
     _expect(flags, "f", 2, where)
     _expect(layers, "n", 2, where)
-    return CurvesTree(_number(version[1], where), _integer(flags[1], where), _layer(layers[1], where))
+    return CurvesTree(_parse_number(version[1], where), _parse_integer(flags[1], where), _parse_layer(layers[1], where))
 
 
 def _check_runs(lists: list[Any], where: str) -> None:
@@ -70,66 +70,70 @@ def _check_runs(lists: list[Any], where: str) -> None:
         todo += [each for each in block if isinstance(each, list)]
         if len(block) == 2 and block[0] == "r" and isinstance(block[1], list):
             runs = [run for run in block[1] if isinstance(run, list) and len(run) == 2]
-            total += sum(_count(run[1], where) for run in runs)
+            total += sum(_parse_count(run[1], where) for run in runs)
             if total > _MOST_RUN_KEYS:
-                _refuse(where, f"run-lengths stand for more than {_MOST_RUN_KEYS:,} keys; the file may be damaged")
+                _refuse_block(
+                    where, f"run-lengths stand for more than {_MOST_RUN_KEYS:,} keys; the file may be damaged"
+                )
 
 
-def _layer(block: Any, where: str) -> NukeLayer:
+def _parse_layer(block: Any, where: str) -> NukeLayer:
     _expect(block, "layer", None, where)
     if len(block) < 5:
-        _refuse(where, f"layer with {len(block)} words; wanted name, flags, transform, attributes")
-    name = _name(block[1], where)
+        _refuse_block(where, f"layer with {len(block)} words; wanted name, flags, transform, attributes")
+    name = _parse_name(block[1], where)
     where = f"{where}: {name[:60]}"
     return NukeLayer(
         name,
         _flags(block[2], where),
-        _transform(block[3], where),
-        _attributes(block[4], where),
-        tuple(_element(each, where) for each in block[5:]),
+        _parse_transform(block[3], where),
+        _parse_attributes(block[4], where),
+        tuple(_parse_element(each, where) for each in block[5:]),
     )
 
 
-def _element(block: Any, where: str) -> NukeLayer | NukeShape | NukeStroke:
+def _parse_element(block: Any, where: str) -> NukeLayer | NukeShape | NukeStroke:
     kind = block[0] if isinstance(block, list) and block else block
     if kind == "layer":
-        return _layer(block, where)
+        return _parse_layer(block, where)
     if kind == "curvegroup":
-        return _shape(block, where)
+        return _parse_shape(block, where)
     if kind == "cubiccurve":
-        return _stroke(block, where)
-    _refuse(where, f"element {_short(kind)}; wanted layer, curvegroup or cubiccurve")
+        return _parse_stroke(block, where)
+    _refuse_block(where, f"element {_short_block(kind)}; wanted layer, curvegroup or cubiccurve")
 
 
-def _shape(block: list[Any], where: str) -> NukeShape:
+def _parse_shape(block: list[Any], where: str) -> NukeShape:
     if len(block) != 7 or not isinstance(block[4], list) or len(block[4]) != 2:
-        _refuse(where, f"curvegroup {_short(block[1:2])} does not hold outline, feather, transform and attributes")
-    name = _name(block[1], where)
+        _refuse_block(
+            where, f"curvegroup {_short_block(block[1:2])} does not hold outline, feather, transform and attributes"
+        )
+    name = _parse_name(block[1], where)
     where = f"{where}/{name[:60]}"
     outline, feather = block[4]
     return NukeShape(
         name,
-        _integer(block[2], where),
-        _kind(block[3], where),
+        _parse_integer(block[2], where),
+        _parse_kind(block[3], where),
         _cubic_block(outline, where),
         None if feather == "idem" else _cubic_block(feather, where),
-        _transform(block[5], where),
-        _attributes(block[6], where),
+        _parse_transform(block[5], where),
+        _parse_attributes(block[6], where),
     )
 
 
-def _stroke(block: list[Any], where: str) -> NukeStroke:
+def _parse_stroke(block: list[Any], where: str) -> NukeStroke:
     if len(block) != 7:
-        _refuse(where, f"cubiccurve {_short(block[1:2])} does not hold points, transform and attributes")
-    name = _name(block[1], where)
+        _refuse_block(where, f"cubiccurve {_short_block(block[1:2])} does not hold points, transform and attributes")
+    name = _parse_name(block[1], where)
     where = f"{where}/{name[:60]}"
     return NukeStroke(
         name,
-        _integer(block[2], where),
-        _kind(block[3], where),
+        _parse_integer(block[2], where),
+        _parse_kind(block[3], where),
         _cubic_block(block[4], where),
-        _transform(block[5], where),
-        _attributes(block[6], where),
+        _parse_transform(block[5], where),
+        _parse_attributes(block[6], where),
     )
 
 
@@ -137,106 +141,106 @@ def _cubic_block(block: Any, where: str) -> Cubic:
     _expect(block, "cc", 3, where)
     flags, points = _flags(block[1], where), block[2]
     if not isinstance(points, list) or not points or points[0] not in ("p", "px"):
-        _refuse(where, f"points {_short(points)}; wanted p or px")
+        _refuse_block(where, f"points {_short_block(points)}; wanted p or px")
     if points[0] == "p":
-        return Cubic(flags, None, tuple(_point(each, None, where) for each in points[1:]))
+        return Cubic(flags, None, tuple(_parse_point(each, None, where) for each in points[1:]))
     if len(points) < 2:
-        _refuse(where, "px without key times")
-    times = _times(points[1], where)
+        _refuse_block(where, "px without key times")
+    times = _parse_times(points[1], where)
     rows = points[:1:-1]
     del points[2:]  # each is let go as soon as it is read
-    return Cubic(flags, times, tuple(_point(unfolded(rows.pop(), where), times, where) for _ in range(len(rows))))
+    return Cubic(flags, times, tuple(_parse_point(unfolded(rows.pop(), where), times, where) for _ in range(len(rows))))
 
 
-def _point(block: Any, times: Times | None, where: str) -> CurvePoint:
+def _parse_point(block: Any, times: Times | None, where: str) -> CurvePoint:
     if not isinstance(block, list):
-        _refuse(where, f"point {_short(block)}; wanted a list of components")
+        _refuse_block(where, f"point {_short_block(block)}; wanted a list of components")
     attributes: Attributes = ()
     if block and isinstance(block[0], list) and block[0] and block[0][0] == "a":
-        attributes = _attributes(block[0], where)
+        attributes = _parse_attributes(block[0], where)
         block = block[1:]
     if len(block) > 3:
-        _refuse(where, f"point with {len(block)} components; wanted at most 3")
+        _refuse_block(where, f"point with {len(block)} components; wanted at most 3")
     return CurvePoint(tuple(_component(each, times, where) for each in block), attributes)
 
 
 def _component(block: Any, times: Times | None, where: str) -> NukeCurve:
-    return _curve(block, where) if times is None else _shared_curve(block, times, where)
+    return _parse_curve(block, where) if times is None else _shared_curve(block, times, where)
 
 
-def _transform(block: Any, where: str) -> NukeTransform:
+def _parse_transform(block: Any, where: str) -> NukeTransform:
     if not isinstance(block, list) or not block or block[0] not in ("t", "tx"):
-        _refuse(where, f"transform {_short(block)}; wanted t or tx")
+        _refuse_block(where, f"transform {_short_block(block)}; wanted t or tx")
     times: Times | None = None
     values = block[1:]
     if block[0] == "tx":
         if not values:
-            _refuse(where, "tx without key times")
-        times, values = _times(values[0], where), values[1:]
+            _refuse_block(where, "tx without key times")
+        times, values = _parse_times(values[0], where), values[1:]
     if len(values) > 35:
-        _refuse(where, f"transform with {len(values)} components; wanted at most 35")
+        _refuse_block(where, f"transform with {len(values)} components; wanted at most 35")
     return NukeTransform(times, tuple(_component(each, times, where) for each in values))
 
 
-def _attributes(block: Any, where: str) -> Attributes:
+def _parse_attributes(block: Any, where: str) -> Attributes:
     _expect(block, "a", None, where)
     if len(block) % 2 == 0:
-        _refuse(where, f"attributes {_short(block[1:])} are not pairs of name and value")
+        _refuse_block(where, f"attributes {_short_block(block[1:])} are not pairs of name and value")
     return tuple(
-        (_name(name, where), _curve(value, f"{where}: {str(name)[:60]}"))
+        (_parse_name(name, where), _parse_curve(value, f"{where}: {str(name)[:60]}"))
         for name, value in zip(block[1::2], block[2::2])
     )
 
 
-def _curve(block: Any, where: str) -> NukeCurve:
+def _parse_curve(block: Any, where: str) -> NukeCurve:
     if isinstance(block, str):
-        return NukeCurve(_number(block, where))
+        return NukeCurve(_parse_number(block, where))
     if not block:
-        _refuse(where, "an empty curve")
+        _refuse_block(where, "an empty curve")
     first = block[0]
     if isinstance(first, str) and first.lstrip('"').startswith("="):
-        return _expression(block, where, lambda inner: _curve(inner, where))
+        return _expression(block, where, lambda inner: _parse_curve(inner, where))
     if first == "r" and len(block) == 2:
-        return NukeCurve(keys=_runs(block, where))
+        return NukeCurve(keys=_parse_runs(block, where))
     of_views = nuke_views.split(block)
     if of_views is not None:
-        return replace(_curve(of_views[0], where), views=of_views[1])
-    return NukeCurve(keys=_keys(block, where))
+        return replace(_parse_curve(of_views[0], where), views=of_views[1])
+    return NukeCurve(keys=_parse_keys(block, where))
 
 
 def _expression(block: list[Any], where: str, inner: Any) -> NukeCurve:
     if len(block) > 2:
-        _refuse(where, f"expression {_short(block[0])} with {len(block) - 1} values; wanted at most one")
+        _refuse_block(where, f"expression {_short_block(block[0])} with {len(block) - 1} values; wanted at most one")
     cached = inner(block[1]) if len(block) == 2 else NukeCurve()
     return NukeCurve(cached.constant, cached.keys, block[0], len(block) == 1)
 
 
-def _keys(block: list[Any], where: str) -> tuple[CurveKey, ...]:
+def _parse_keys(block: list[Any], where: str) -> tuple[CurveKey, ...]:
     keys: list[CurveKey] = []
     for each in block:
-        keys.append(_key(each, keys[-1].value if keys else None, where))
+        keys.append(_parse_key(each, keys[-1].value if keys else None, where))
     return _ordered(keys, where)
 
 
-def _runs(block: list[Any], where: str) -> tuple[CurveKey, ...]:
+def _parse_runs(block: list[Any], where: str) -> tuple[CurveKey, ...]:
     if len(block) != 2 or not isinstance(block[1], list):
-        _refuse(where, f"run {_short(block)}; wanted r and a list of keys with counts")
+        _refuse_block(where, f"run {_short_block(block)}; wanted r and a list of keys with counts")
     keys: list[CurveKey] = []
     for run in block[1]:
         if not isinstance(run, list) or len(run) != 2:
-            _refuse(where, f"run {_short(run)}; wanted a key and a count")
-        key = _key(run[0], keys[-1].value if keys else None, where)
-        keys.extend(key._replace(time=key.time + i) for i in range(_count(run[1], where)))
+            _refuse_block(where, f"run {_short_block(run)}; wanted a key and a count")
+        key = _parse_key(run[0], keys[-1].value if keys else None, where)
+        keys.extend(key._replace(time=key.time + i) for i in range(_parse_count(run[1], where)))
     return _ordered(keys, where)
 
 
-def _key(block: Any, before: float | None, where: str) -> CurveKey:
+def _parse_key(block: Any, before: float | None, where: str) -> CurveKey:
     if not isinstance(block, list) or not block:
-        _refuse(where, f"key {_short(block)}; wanted {{frame value ...}}")
-    time = _number(block[0], where)
+        _refuse_block(where, f"key {_short_block(block)}; wanted {{frame value ...}}")
+    time = _parse_number(block[0], where)
     if len(block) == 1:
         if before is None:
-            _refuse(where, f"the first key, at {time:g}, has no value")
+            _refuse_block(where, f"the first key, at {time:g}, has no value")
         return CurveKey(time, before)
     return _tailed(time, block[1:], where)
 
@@ -247,38 +251,40 @@ def _tailed(time: float, words: list[Any], where: str) -> CurveKey:
     A whole number behind the value or behind the four is the interpolation.
     """
     if len(words) == 6 or (len(words) == 2 and words[1] != "-"):
-        return _coded(_tailed(time, words[:-1], where), words[-1], where)
+        return _parse_coded_key(_tailed(time, words[:-1], where), words[-1], where)
     if len(words) == 1:
-        return CurveKey(time, _number(words[0], where))
+        return CurveKey(time, _parse_number(words[0], where))
     if len(words) == 2 and words[1] == "-":
-        return CurveKey(time, _number(words[0], where), step=False)
+        return CurveKey(time, _parse_number(words[0], where), step=False)
     if len(words) == 5:
-        value, left, left_weight, right, right_weight = (_number(word, where) for word in words)
+        value, left, left_weight, right, right_weight = (_parse_number(word, where) for word in words)
         return CurveKey(time, value, left, left_weight, right, right_weight, False)
-    _refuse(where, f"key {_short(words)} at {time:g}; wanted a value, a value and -, or a value with four numbers")
+    _refuse_block(
+        where, f"key {_short_block(words)} at {time:g}; wanted a value, a value and -, or a value with four numbers"
+    )
 
 
-def _coded(key: CurveKey, word: Any, where: str) -> CurveKey:
+def _parse_coded_key(key: CurveKey, word: Any, where: str) -> CurveKey:
     """A key that states its interpolation by number: 0 step, 1 linear, 2 cubic in the low byte."""
-    code = _integer(word, f"{where}: interpolation at {key.time:g}")
+    code = _parse_integer(word, f"{where}: interpolation at {key.time:g}")
     if not 0 <= code <= 0xFFFF or code & 255 > 2:
-        _refuse(where, f"key at {key.time:g} says interpolation {code}; wanted step (0), linear (1) or cubic (2)")
+        _refuse_block(where, f"key at {key.time:g} says interpolation {code}; wanted step (0), linear (1) or cubic (2)")
     return key._replace(step=code & 255 == 0, code=code)
 
 
 def _ordered(keys: list[CurveKey], where: str) -> tuple[CurveKey, ...]:
     for before, after in pairwise(keys):
         if after.time <= before.time:
-            _refuse(where, f"key at {after.time:g} follows the key at {before.time:g}; times must rise")
+            _refuse_block(where, f"key at {after.time:g} follows the key at {before.time:g}; times must rise")
     return tuple(keys)
 
 
 def _shared_curve(block: Any, times: Times, where: str) -> NukeCurve:
     if isinstance(block, str):
-        value = _number(block, where)
+        value = _parse_number(block, where)
         return NukeCurve(keys=(CurveKey(times[0], value),)) if len(times) == 1 else NukeCurve(value)
     if not block:
-        _refuse(where, "an empty curve")
+        _refuse_block(where, "an empty curve")
     if isinstance(block[0], str) and block[0].lstrip('"').startswith("="):
         return _expression(block, where, lambda inner: _shared_curve(inner, times, where))
     quick = _plain_keys(block, times)
@@ -291,11 +297,11 @@ def _shared_curve(block: Any, times: Times, where: str) -> NukeCurve:
     for each in block:
         items.extend(_items(each, where))
         if len(items) > len(times):
-            _refuse(where, f"more values than the {len(times)} key times")
+            _refuse_block(where, f"more values than the {len(times)} key times")
     if len(items) == 1:
         items = items * len(times)
     if len(items) != len(times):
-        _refuse(where, f"{len(items)} values for {len(times)} key times")
+        _refuse_block(where, f"{len(items)} values for {len(times)} key times")
     return NukeCurve(keys=tuple(_tailed(time, item, where) for time, item in zip(times, items)))
 
 
@@ -328,44 +334,44 @@ def _items(block: Any, where: str, depth: int = 0) -> list[list[Any]]:
         return [[block]]
     if block and block[0] == "x":
         if len(block) != 3 or depth > 8:
-            _refuse(where, f"repeat {_short(block)}; wanted x, a count and one value")
+            _refuse_block(where, f"repeat {_short_block(block)}; wanted x, a count and one value")
         repeated = _items(block[2], where, depth + 1)
-        count = _count(block[1], where)
+        count = _parse_count(block[1], where)
         if count * len(repeated) > _MAX_REPEAT:
-            _refuse(where, f"{count} repeats; wanted at most {_MAX_REPEAT}")
+            _refuse_block(where, f"{count} repeats; wanted at most {_MAX_REPEAT}")
         return repeated * count
     return [block]
 
 
-def _times(block: Any, where: str) -> Times:
+def _parse_times(block: Any, where: str) -> Times:
     words = [block] if isinstance(block, str) else block
     if not words:
-        _refuse(where, "no key times")
-    times = tuple(_number(word, where) for word in words)
+        _refuse_block(where, "no key times")
+    times = tuple(_parse_number(word, where) for word in words)
     for before, after in pairwise(times):
         if after <= before:
-            _refuse(where, f"key time {after:g} follows {before:g}; times must rise")
+            _refuse_block(where, f"key time {after:g} follows {before:g}; times must rise")
     return times
 
 
 # --- words ------------------------------------------------------------------------------------------------------------
 
 
-def _refuse(where: str, what: str) -> NoReturn:
+def _refuse_block(where: str, what: str) -> NoReturn:
     raise DocumentError(f"{where}: {what}")
 
 
-def _short(value: Any) -> str:
+def _short_block(value: Any) -> str:
     text = repr(value)
     return text if len(text) <= 60 else text[:57] + "..."
 
 
 def _expect(block: Any, word: str, length: int | None, where: str) -> None:
     if not isinstance(block, list) or not block or block[0] != word or (length is not None and len(block) != length):
-        _refuse(where, f"found {_short(block)}; wanted {{{word} ...}}")
+        _refuse_block(where, f"found {_short_block(block)}; wanted {{{word} ...}}")
 
 
-def _number(word: Any, where: str) -> float:
+def _parse_number(word: Any, where: str) -> float:
     if isinstance(word, str):
         try:
             if len(word) == 9 and word[0] == "x":
@@ -376,36 +382,36 @@ def _number(word: Any, where: str) -> float:
             value = math.nan
         if abs(value) <= LARGEST:
             return value
-    _refuse(where, f"found {_short(word)}; wanted a number that 32 bits hold")
+    _refuse_block(where, f"found {_short_block(word)}; wanted a number that 32 bits hold")
 
 
-def _integer(word: Any, where: str) -> int:
+def _parse_integer(word: Any, where: str) -> int:
     if isinstance(word, str) and re.fullmatch(r"-?\d{1,18}", word):
         return int(word)
-    _refuse(where, f"found {_short(word)}; wanted a whole number")
+    _refuse_block(where, f"found {_short_block(word)}; wanted a whole number")
 
 
-def _count(word: Any, where: str) -> int:
-    number = _number(word, where)
+def _parse_count(word: Any, where: str) -> int:
+    number = _parse_number(word, where)
     if number != int(number) or not 1 <= number <= _MAX_REPEAT:
-        _refuse(where, f"count {number:g}; wanted a whole number between 1 and {_MAX_REPEAT}")
+        _refuse_block(where, f"count {number:g}; wanted a whole number between 1 and {_MAX_REPEAT}")
     return int(number)
 
 
 def _flags(block: Any, where: str) -> int:
     _expect(block, "f", 2, where)
-    return _integer(block[1], where)
+    return _parse_integer(block[1], where)
 
 
-def _kind(word: Any, where: str) -> str:
+def _parse_kind(word: Any, where: str) -> str:
     if word not in KINDS:
-        _refuse(where, f"curve type {_short(word)}; wanted one of {', '.join(KINDS)}")
+        _refuse_block(where, f"curve type {_short_block(word)}; wanted one of {', '.join(KINDS)}")
     return str(word)
 
 
-def _name(word: Any, where: str) -> str:
+def _parse_name(word: Any, where: str) -> str:
     if not isinstance(word, str):
-        _refuse(where, f"name {_short(word)}; wanted a word")
+        _refuse_block(where, f"name {_short_block(word)}; wanted a word")
     return word
 
 

@@ -57,7 +57,7 @@ def keys_of(
         report(f"eased moves were given {extra} linear keys more, within {TOLERANCE_PX} px")
     if len(frames) > 1 and keys[frames[-2]].interpolation == "hold" and _all_step(curves, frames[-1]):
         keys[frames[-1]] = Key(keys[frames[-1]].points, "human", "hold")
-    held = _held(keys)
+    held = _held_twice(keys)
     return {
         frame: Key(keys[frame].points, "human", "hold" if frame in held else keys[frame].interpolation)
         for frame in sorted(keys)
@@ -65,7 +65,7 @@ def keys_of(
     }
 
 
-def _held(keys: Mapping[int, Key]) -> set[int]:
+def _held_twice(keys: Mapping[int, Key]) -> set[int]:
     """Keys at the end of a move that are followed a frame later by a hold of the same points: they are holds.
 
     This is how the writer has to put a move into a hold; pairs that it never writes stay two keys.
@@ -112,7 +112,11 @@ def _placer(
     def place(frame: float) -> Points:
         if frame not in known:
             rows = [tuple(curve.at(frame) for curve in row) for row in curves]
-            sixes = _bspline(rows, closed) if shape.kind == "bspline" else [_offsets(row, relative) for row in rows]
+            sixes = (
+                _bspline(rows, closed)
+                if shape.kind == "bspline"
+                else [_relative_handles(row, relative) for row in rows]
+            )
             if not moved.is_identity:
                 matrix = moved.at(frame)
                 sixes = [_transformed(matrix, six) for six in sixes]
@@ -120,14 +124,14 @@ def _placer(
                 sixes = [(*six[:3], six[3] + lift, *six[4:]) for six in sixes]
             known[frame] = tuple(
                 ControlPoint(x, height - y, left_x, -left_y, right_x, -right_y)
-                for left_x, left_y, x, y, right_x, right_y in (_rounded(six, shape.name) for six in sixes)
+                for left_x, left_y, x, y, right_x, right_y in (_floats_32(six, shape.name) for six in sixes)
             )
         return known[frame]
 
     return place
 
 
-def _rounded(six: Six, name: str) -> Iterator[float]:
+def _floats_32(six: Six, name: str) -> Iterator[float]:
     """A point's numbers as 32-bit floats. Raises DocumentError where one is farther out than anything is drawn."""
     if not all(abs(value) <= FAR_PX for value in six):
         raise DocumentError(
@@ -136,7 +140,7 @@ def _rounded(six: Six, name: str) -> Iterator[float]:
     return map(as_float32, six)
 
 
-def _offsets(row: Sequence[float], relative: bool) -> Six:
+def _relative_handles(row: Sequence[float], relative: bool) -> Six:
     left_x, left_y, x, y, right_x, right_y = row
     if relative:
         return left_x, left_y, x, y, right_x, right_y
@@ -178,7 +182,7 @@ def _segment(
         for curve in row:
             if not curve.keys or not known:
                 continue
-            verdict = _span(curve, begin, end)
+            verdict = _span_motion(curve, begin, end)
             if verdict is None:
                 known = False
                 continue
@@ -190,10 +194,10 @@ def _segment(
         return "hold", []
     if known and not jumps and drift * 2 * math.sqrt(2) < TOLERANCE_PX:
         return "linear", []
-    return _sampled(place, begin, end)
+    return _sampled_motion(place, begin, end)
 
 
-def _span(curve: NukeCurve, begin: int, end: int) -> tuple[bool, bool, float] | None:
+def _span_motion(curve: NukeCurve, begin: int, end: int) -> tuple[bool, bool, float] | None:
     """For a curve with keys exactly at both ends or none inside: whether it steps, changes, strays from the chord.
 
     A cubic strays from its chord by at most 4/27 of the span for each unit of slope beyond the chord's, at each end.
@@ -225,7 +229,7 @@ def _span(curve: NukeCurve, begin: int, end: int) -> tuple[bool, bool, float] | 
     return False, left.value != right.value, stray * span * 4 / 27
 
 
-def _sampled(place: Callable[[float], Points], begin: int, end: int) -> tuple[Interpolation, list[int]]:
+def _sampled_motion(place: Callable[[float], Points], begin: int, end: int) -> tuple[Interpolation, list[int]]:
     """The same by looking at every frame between."""
     stride = max(1, (end - begin) // _MAX_SAMPLES)
     frames = [*range(begin, end, stride), end]
@@ -236,14 +240,14 @@ def _sampled(place: Callable[[float], Points], begin: int, end: int) -> tuple[In
     todo = [(0, len(frames) - 1)]
     while todo:
         a, b = todo.pop()
-        worst, at = _worst(frames, rows, a, b)
+        worst, at = _worst_row(frames, rows, a, b)
         if worst > TOLERANCE_PX * 0.9:
             kept.append(frames[at])
             todo += [(a, at), (at, b)]
     return "linear", sorted(kept)
 
 
-def _worst(frames: Sequence[int], rows: Sequence[Points], a: int, b: int) -> tuple[float, int]:
+def _worst_row(frames: Sequence[int], rows: Sequence[Points], a: int, b: int) -> tuple[float, int]:
     """The frame between rows a and b where the straight line between them strays furthest, and how far."""
     worst, at = 0.0, a
     for i in range(a + 1, b):

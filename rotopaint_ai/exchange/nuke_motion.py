@@ -29,7 +29,7 @@ class Motion:
         """The matrix from the shape's own space to the format's at a frame."""
         matrix: Matrix = (1, 0, 0, 0, 1, 0, 0, 0, 1)
         for each in self._transforms:
-            matrix = _times(_matrix([curve.at(time) for curve in each.values]), matrix)
+            matrix = _matrix_product(_transform_matrix([curve.at(time) for curve in each.values]), matrix)
         return matrix
 
 
@@ -42,7 +42,7 @@ def _moves(transform: NukeTransform) -> bool:
     )
 
 
-def _matrix(values: Sequence[float]) -> Matrix:
+def _transform_matrix(values: Sequence[float]) -> Matrix:
     """A transform list as a 3 x 3 matrix: about the pivot scale, skew and rotate, translate, then the extra matrix.
 
     Rotation is counter-clockwise in degrees (y up). The 4 x 4 extra matrix holds element (row i, column j) at 4 i + j.
@@ -53,13 +53,15 @@ def _matrix(values: Sequence[float]) -> Matrix:
     rotate: Matrix = (c, -s, 0, s, c, 0, 0, 0, 1)
     skew: Matrix = (1, v[12], 0, v[13], 1, 0, 0, 0, 1)
     scale: Matrix = (v[9], 0, 0, 0, v[10], 0, 0, 0, 1)
-    inner = _times(rotate, _times(skew, scale))
-    centred = _times((1, 0, px + v[3], 0, 1, py + v[4], 0, 0, 1), _times(inner, (1, 0, -px, 0, 1, -py, 0, 0, 1)))
+    inner = _matrix_product(rotate, _matrix_product(skew, scale))
+    centred = _matrix_product(
+        (1, 0, px + v[3], 0, 1, py + v[4], 0, 0, 1), _matrix_product(inner, (1, 0, -px, 0, 1, -py, 0, 0, 1))
+    )
     e = v[19:35]
-    return _times((e[0], e[1], e[3], e[4], e[5], e[7], e[12], e[13], e[15]), centred)
+    return _matrix_product((e[0], e[1], e[3], e[4], e[5], e[7], e[12], e[13], e[15]), centred)
 
 
-def _times(a: Matrix, b: Matrix) -> Matrix:
+def _matrix_product(a: Matrix, b: Matrix) -> Matrix:
     return tuple(sum(a[3 * i + k] * b[3 * k + j] for k in range(3)) for i in range(3) for j in range(3))
 
 

@@ -83,15 +83,18 @@ def read_text(
     asked = None if width is None or height is None else (width, height)
     sizes = plate_sizes(nodes, trees, asked, override=override, where=where, losses=losses)
     nodes_found = [
-        _shapes(name, tree, sizes.of_node[name][1], sizes.document, len(trees) > 1, where) for name, tree, _ in trees
+        _node_shapes(name, tree, sizes.of_node[name][1], sizes.document, len(trees) > 1, where)
+        for name, tree, _ in trees
     ]
     found = [each for node_found in nodes_found for each in node_found.shapes]
     failed = [error for node_found in nodes_found for error in node_found.failed]
     if failed and not found:
         raise failed[0]
     losses += [line for node_found in nodes_found for line in node_found.losses]
-    first, last = _range(found, nodes, where)
-    shapes = tuple(_finish(each, name, first, last) for each, name in zip(found, _names(found, losses), strict=True))
+    first, last = _script_range(found, nodes, where)
+    shapes = tuple(
+        _finished_shape(each, name, first, last) for each, name in zip(found, _unlike_names(found, losses), strict=True)
+    )
     document = RotoDocument(*sizes.document, first, last, shapes=shapes, pixel_aspect=pixel_aspect(nodes))
     return NukeReading(document, tuple(losses), tuple((name, tree) for name, tree, _ in trees))
 
@@ -129,7 +132,7 @@ def _trees(nodes: Sequence[ScriptNode], where: str, losses: list[str]) -> list[N
     return trees
 
 
-def _range(found: Sequence[_Found], nodes: Sequence[ScriptNode], where: str) -> tuple[int, int]:
+def _script_range(found: Sequence[_Found], nodes: Sequence[ScriptNode], where: str) -> tuple[int, int]:
     """First and last frame: of keys and lifetimes; without any, of the script; without that, frame 1."""
     frames = [frame for each in found for frame in each.keys if frame is not None]
     for each in found:
@@ -161,11 +164,11 @@ class _NodeShapes:
     failed: list[DocumentError]
 
 
-def _shapes(node: str, tree: CurvesTree, own_height: int, size: Size, several: bool, where: str) -> _NodeShapes:
+def _node_shapes(node: str, tree: CurvesTree, own_height: int, size: Size, several: bool, where: str) -> _NodeShapes:
     """Shapes of a node that was drawn for a plate of `own_height`; one that cannot be read is left out."""
     found = _NodeShapes([], [], [])
     strokes = 0
-    for layers, element in _walk(tree.root, ()):
+    for layers, element in _walk_layers(tree.root, ()):
         path = "/".join(plain(each.name) for each in (*layers[1:], element)).strip() or element.name
         name = f"{node}/{path}" if several else path
         if isinstance(element, NukeStroke):
@@ -185,12 +188,12 @@ def _shapes(node: str, tree: CurvesTree, own_height: int, size: Size, several: b
     return found
 
 
-def _walk(
+def _walk_layers(
     layer: NukeLayer, above: tuple[NukeLayer, ...]
 ) -> Iterator[tuple[tuple[NukeLayer, ...], NukeShape | NukeStroke]]:
     for child in layer.children:
         if isinstance(child, NukeLayer):
-            yield from _walk(child, (*above, layer))
+            yield from _walk_layers(child, (*above, layer))
         else:
             yield (*above, layer), child
 
@@ -216,7 +219,7 @@ def _found(
         shape,
         layers,
         keys,
-        bounded_width(_feather(shape, closed, report), "feather", report),
+        bounded_width(_node_feather(shape, closed, report), "feather", report),
         None if width is None else bounded_width(width, "width", report),
     )
 
@@ -234,7 +237,7 @@ def _components(shape: NukeShape, where: str) -> list[tuple[NukeCurve, ...]]:
     return [(*pairs[i], *pairs[i + 1], *pairs[i + 2]) for i in range(0, len(pairs), 3)]
 
 
-def _feather(shape: NukeShape, closed: bool, report: Callable[[str], None]) -> float:
+def _node_feather(shape: NukeShape, closed: bool, report: Callable[[str], None]) -> float:
     """One feather width in pixels from the node's: uniform feather plus the mean length of the feather offsets."""
     if attribute(shape, "fo", 1.0) == 0.0:
         return 0.0
@@ -262,7 +265,7 @@ def _drawn_feathers(shape: NukeShape) -> list[float]:
 # --- finishing --------------------------------------------------------------------------------------------------------
 
 
-def _names(found: Sequence[_Found], losses: list[str]) -> list[str]:
+def _unlike_names(found: Sequence[_Found], losses: list[str]) -> list[str]:
     """A name of its own for every shape."""
     names: list[str] = []
     taken = parsing.TakenNames()
@@ -273,7 +276,7 @@ def _names(found: Sequence[_Found], losses: list[str]) -> list[str]:
     return names
 
 
-def _finish(found: _Found, name: str, first: int, last: int) -> RotoShape:
+def _finished_shape(found: _Found, name: str, first: int, last: int) -> RotoShape:
     closed = not found.shape.outline.flags & OPEN
     is_seam = not closed or "seam" in found.name.lower()
     return RotoShape(

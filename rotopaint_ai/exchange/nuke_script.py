@@ -75,7 +75,7 @@ def commands(text: str, *, where: str) -> Iterator[tuple[int, list[ScriptWord]]]
     """Each command of a script with the line on which it starts: its words up to the end of the line or a `;`."""
     at, line, counted = 0, 1, 0
     while True:
-        at = _end(_BREAKS, text, at)
+        at = _end_of(_BREAKS, text, at)
         if at >= len(text):
             return
         line += text.count("\n", counted, at)
@@ -91,13 +91,13 @@ def commands(text: str, *, where: str) -> Iterator[tuple[int, list[ScriptWord]]]
 def _command(text: str, at: int, where: str, line: int) -> tuple[list[ScriptWord], int]:
     words = []
     while at < len(text) and text[at] not in _ENDS:
-        word, at = _word(text, at, where, line)
+        word, at = _read_word(text, at, where, line)
         words.append(word)
-        at = _end(_BLANKS, text, at)
+        at = _end_of(_BLANKS, text, at)
     return words, at
 
 
-def _word(text: str, at: int, where: str, line: int) -> tuple[ScriptWord, int]:
+def _read_word(text: str, at: int, where: str, line: int) -> tuple[ScriptWord, int]:
     if text[at] == "{":
         end = closing_brace(text, at)
         if end < 0:
@@ -129,6 +129,6 @@ def closing_brace(text: str, at: int) -> int:
     return -1
 
 
-def _end(pattern: re.Pattern[str], text: str, at: int) -> int:
+def _end_of(pattern: re.Pattern[str], text: str, at: int) -> int:
     found = pattern.match(text, at)
     return at if found is None else found.end()

@@ -47,7 +47,7 @@ def plate_sizes(
     shape; with `override` it is taken for every node, and `losses` says so.
     """
     own = {name: _own_sizes(name, tree, node, losses) for name, tree, node in trees}
-    deciding = [name for name, tree, _ in trees if any(_shapes(tree.root))] or list(own)
+    deciding = [name for name, tree, _ in trees if any(_drawn_shapes(tree.root))] or list(own)
     stated = [size for name in deciding for size in own[name]]
     stated += [size for node in nodes if node.kind == "Root" for size in _format(node)]
     if asked is not None:
@@ -72,12 +72,14 @@ def plate_sizes(
     return PlateSizes(size, sizes)
 
 
-def _shapes(layer: NukeLayer, above: tuple[NukeLayer, ...] = ()) -> Iterator[tuple[NukeShape, tuple[NukeLayer, ...]]]:
+def _drawn_shapes(
+    layer: NukeLayer, above: tuple[NukeLayer, ...] = ()
+) -> Iterator[tuple[NukeShape, tuple[NukeLayer, ...]]]:
     """Shapes that have points, in a layer and those within, with the layers around them, innermost first."""
     around = (layer, *above)
     for child in layer.children:
         if isinstance(child, NukeLayer):
-            yield from _shapes(child, around)
+            yield from _drawn_shapes(child, around)
         elif isinstance(child, NukeShape) and len(child.outline.points):
             yield child, around
 
@@ -86,7 +88,7 @@ def _own_sizes(name: str, tree: CurvesTree, node: ScriptNode | None, losses: lis
     """What a node states: its format, then its root's pivot; the pivot alone where the format shows none of it."""
     stated = [] if node is None else _format(node)
     pivot = _pivot_size(tree)
-    if stated and pivot and stated != pivot and not _shows(tree, stated[0]) and _shows(tree, pivot[0]):
+    if stated and pivot and stated != pivot and not _shows_point(tree, stated[0]) and _shows_point(tree, pivot[0]):
         (w, h), (x, y) = stated[0], pivot[0]
         losses.append(
             f"{name}: its shapes lie outside its format, {w} x {h}; read at {x} x {y}, which its pivot states"
@@ -95,9 +97,9 @@ def _own_sizes(name: str, tree: CurvesTree, node: ScriptNode | None, losses: lis
     return tuple(dict.fromkeys([*stated, *pivot]))
 
 
-def _shows(tree: CurvesTree, size: Size) -> bool:
+def _shows_point(tree: CurvesTree, size: Size) -> bool:
     """Whether a control point lies in a picture of that size, at the first of its keys."""
-    for shape, layers in _shapes(tree.root):
+    for shape, layers in _drawn_shapes(tree.root):
         moved = Motion([shape.transform, *(layer.transform for layer in layers)])
         for point in shape.outline.points if shape.kind == "bspline" else shape.outline.points[1::3]:
             curves = point.values[:2]

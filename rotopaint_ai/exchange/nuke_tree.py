@@ -82,23 +82,23 @@ class NukeCurve:
         if left.is_straight:
             right = keys[after]
             return left.value + (right.value - left.value) * (time - left.time) / (right.time - left.time)
-        return _cubic(left, keys[after], time)
+        return _cubic_value(left, keys[after], time)
 
 
-def _cubic(left: CurveKey, right: CurveKey, time: float) -> float:
+def _cubic_value(left: CurveKey, right: CurveKey, time: float) -> float:
     """Value between two keys: a cubic whose handles lie `weight / 3` of the span along each slope."""
     span = right.time - left.time
     u = (time - left.time) / span
     a, b = left.right_weight / 3.0, right.left_weight / 3.0
     if left.right_weight != 1.0 or right.left_weight != 1.0:
-        u = _solve(a, b, u)
+        u = _solve_time(a, b, u)
     p1 = left.value + left.right_slope * a * span
     p2 = right.value - right.left_slope * b * span
     v = 1.0 - u
     return v * v * v * left.value + 3 * v * v * u * p1 + 3 * v * u * u * p2 + u * u * u * right.value
 
 
-def _solve(a: float, b: float, x: float) -> float:
+def _solve_time(a: float, b: float, x: float) -> float:
     """Parameter at which the time polynomial with handles a and 1 - b reaches x, by bisection (it rises)."""
     low, high = 0.0, 1.0
     for _ in range(52):

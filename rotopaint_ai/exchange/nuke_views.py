@@ -18,15 +18,15 @@ _NUMBERS: Final = re.compile(r"x[0-9a-fA-F]{8}|inf|infinity|nan", re.IGNORECASE)
 
 def split(block: list[Any]) -> tuple[Any, Views] | None:
     """The curve of the view that is read and what is kept of all; None where a block holds no curves by view."""
-    pairs = _pairs(block)
+    pairs = _name_value_pairs(block)
     if pairs is None:
         return None
     names = tuple(name for name, _ in pairs)
     read = next((name for name in _FIRST if name in names), names[0])
-    return dict(pairs)[read], Views(names, read, _text(block))
+    return dict(pairs)[read], Views(names, read, _block_text(block))
 
 
-def _pairs(block: list[Any]) -> list[tuple[str, Any]] | None:
+def _name_value_pairs(block: list[Any]) -> list[tuple[str, Any]] | None:
     if all(isinstance(each, list) and len(each) == 2 and _is_view(each[0]) for each in block):
         return [(name, curve) for name, curve in block]
     if len(block) % 2 == 0 and all(_is_view(name) for name in block[::2]):
@@ -38,5 +38,5 @@ def _is_view(word: Any) -> bool:
     return isinstance(word, str) and bool(_NAME.fullmatch(word)) and not _NUMBERS.fullmatch(word)
 
 
-def _text(block: Any) -> str:
-    return block if isinstance(block, str) else "{" + " ".join(map(_text, block)) + "}"
+def _block_text(block: Any) -> str:
+    return block if isinstance(block, str) else "{" + " ".join(map(_block_text, block)) + "}"

@@ -55,7 +55,7 @@ def script(written: NodeTree, *, node: NodeKind = "Roto", name: str = "Roto1") -
     return (
         "set cut_paste_input [stack 0]\nversion 13.2 v8\npush $cut_paste_input\n"
         f'{node} {{\n output alpha\n format "{written.format}"\n cliptype none\n curves {{{curves}}}\n'
-        f" name {_word(name)}\n}}\n"
+        f" name {_nuke_name(name)}\n}}\n"
     )
 
 
@@ -65,9 +65,9 @@ def build(document: RotoDocument, *, layer: str | None = None) -> NodeTree:
     Raises DocumentError on shapes without keys' points or with numbers that a 32-bit float cannot hold.
     """
     check_frames(document, "shapes")
-    placed = _placed(document, layer)
+    placed = _layer_paths(document, layer)
     elements = [
-        (placed[shape.name], _element(shape, document, placed[shape.name][-1]))
+        (placed[shape.name], _shape_element(shape, document, placed[shape.name][-1]))
         for shape in document.shapes
         if shape.keys
     ]
@@ -84,15 +84,15 @@ def build(document: RotoDocument, *, layer: str | None = None) -> NodeTree:
 
 def names(document: RotoDocument, *, layer: str | None = None) -> dict[str, str]:
     """How each shape is called in a node: layers and name, joined by `/`."""
-    return {name: "/".join(path) for name, path in _placed(document, layer).items()}
+    return {name: "/".join(path) for name, path in _layer_paths(document, layer).items()}
 
 
-def _placed(document: RotoDocument, layer: str | None) -> dict[str, tuple[str, ...]]:
+def _layer_paths(document: RotoDocument, layer: str | None) -> dict[str, tuple[str, ...]]:
     placed: dict[str, tuple[str, ...]] = {}
     taken: set[tuple[str, ...]] = set()
     for shape in document.shapes:
-        path = tuple(_word(part) for part in shape.name.split("/") if part.strip()) or ("Bezier",)
-        placed[shape.name] = _free(((_word(layer), *path) if layer else path), taken)
+        path = tuple(_nuke_name(part) for part in shape.name.split("/") if part.strip()) or ("Bezier",)
+        placed[shape.name] = _free_path(((_nuke_name(layer), *path) if layer else path), taken)
     return placed
 
 
@@ -113,13 +113,13 @@ def losses(document: RotoDocument, placed: Mapping[str, Sequence[str]]) -> tuple
     return tuple(found)
 
 
-def _word(text: str) -> str:
+def _nuke_name(text: str) -> str:
     """A name that Nuke takes as it is: letters, digits and underscores."""
     kept = "".join(sign if sign.isascii() and (sign.isalnum() or sign in "_-.") else "_" for sign in text.strip())
     return kept or "Bezier"
 
 
-def _free(path: tuple[str, ...], taken: set[tuple[str, ...]]) -> tuple[str, ...]:
+def _free_path(path: tuple[str, ...], taken: set[tuple[str, ...]]) -> tuple[str, ...]:
     """The path, its last part numbered where another element has it already."""
     free, count = path, 1
     while free in taken:
@@ -149,21 +149,21 @@ def _nest(elements: Iterable[tuple[Sequence[str], NukeShape]]) -> tuple[NukeLaye
     )
 
 
-def _element(shape: RotoShape, document: RotoDocument, name: str) -> NukeShape:
+def _shape_element(shape: RotoShape, document: RotoDocument, name: str) -> NukeShape:
     frames = shape.frames
     line = RELATIVE if shape.closed else OPEN_SPLINE | RELATIVE | OPEN
     return NukeShape(
         name,
         RENDERABLE if shape.closed else OPEN_SPLINE | RENDERABLE,
         "bezier",
-        _outline(shape, document.height, line),
+        _outline_cubic(shape, document.height, line),
         None,
         _pivot(shape, document),
-        _attributes(shape, document, frames),
+        _shape_attributes(shape, document, frames),
     )
 
 
-def _attributes(shape: RotoShape, document: RotoDocument, frames: Sequence[int]) -> Attributes:
+def _shape_attributes(shape: RotoShape, document: RotoDocument, frames: Sequence[int]) -> Attributes:
     attributes: list[tuple[str, NukeCurve]] = []
     visible = _visibility(shape, document)
     if visible is not None:
@@ -216,7 +216,7 @@ def _pivot(shape: RotoShape, document: RotoDocument) -> NukeTransform:
     return NukeTransform((time,), tuple(NukeCurve(keys=(CurveKey(time, value),)) for value in (x, y)))
 
 
-def _outline(shape: RotoShape, height: int, flags: int) -> Cubic:
+def _outline_cubic(shape: RotoShape, height: int, flags: int) -> Cubic:
     frames = shape.frames
     if not frames:
         return Cubic(flags, None, ())
@@ -247,16 +247,16 @@ class OutlinePoints(Sequence[CurvePoint]):
 
     def __getitem__(self, place: int | slice) -> CurvePoint | tuple[CurvePoint, ...]:
         if isinstance(place, slice):
-            return tuple(self._point(each) for each in range(len(self))[place])
-        return self._point(range(len(self))[place])
+            return tuple(self._point_curve(each) for each in range(len(self))[place])
+        return self._point_curve(range(len(self))[place])
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Sequence) and len(self) == len(other) and all(a == b for a, b in zip(self, other))
 
     __hash__ = None  # type: ignore[assignment]
 
-    def _point(self, place: int) -> CurvePoint:
-        x, y = (_linear(self._times, self._numbers[2 * place + c :: self._width], self._steps) for c in (0, 1))
+    def _point_curve(self, place: int) -> CurvePoint:
+        x, y = (_linear_curve(self._times, self._numbers[2 * place + c :: self._width], self._steps) for c in (0, 1))
         return CurvePoint((x, y))
 
 
@@ -302,7 +302,7 @@ def _nuke(point: ControlPoint, height: int, name: str) -> tuple[float, float, fl
     return numbers
 
 
-def _linear(times: Sequence[int], values: Sequence[float], steps: Sequence[bool]) -> NukeCurve:
+def _linear_curve(times: Sequence[int], values: Sequence[float], steps: Sequence[bool]) -> NukeCurve:
     """A component that moves in straight lines: each key carries the slope of the chord on either side.
 
     Chords are those of the 32-bit values that the file will hold.

@@ -49,7 +49,7 @@ def flattened(document: RotoDocument, *, open_lines: bool) -> RotoDocument:
 
 
 def _flat(shape: RotoShape, document: RotoDocument) -> RotoShape:
-    pieces = _pieces(shape)
+    pieces = _lines_per_segment(shape)
     every = range(document.first_frame, document.last_frame + 1)
     lines: dict[Points, Points] = {}  # a held pose is flattened once
     keys: dict[int, Key] = {}
@@ -63,15 +63,15 @@ def _flat(shape: RotoShape, document: RotoDocument) -> RotoShape:
     return RotoShape(shape.name, shape.closed, parsing.role_of(shape.name, shape.closed), keys, visible=hidden)
 
 
-def _pairs(points: Points, closed: bool) -> list[tuple[ControlPoint, ControlPoint]]:
+def _segment_pairs(points: Points, closed: bool) -> list[tuple[ControlPoint, ControlPoint]]:
     return list(pairwise(points)) + ([(points[-1], points[0])] if closed and len(points) > 1 else [])
 
 
-def _pieces(shape: RotoShape) -> list[int]:
+def _lines_per_segment(shape: RotoShape) -> list[int]:
     """Lines for each segment, enough at every key: a cubic strays by at most 3/4 of its second difference over n^2."""
-    counts = [1] * len(_pairs(next(iter(shape.keys.values())).points, shape.closed))
+    counts = [1] * len(_segment_pairs(next(iter(shape.keys.values())).points, shape.closed))
     for key in shape.keys.values():
-        for i, (a, b) in enumerate(_pairs(key.points, shape.closed)):
+        for i, (a, b) in enumerate(_segment_pairs(key.points, shape.closed)):
             if not any((a.out_dx, a.out_dy, b.in_dx, b.in_dy)):
                 continue  # a line, however its parameter runs
             bend = max(
@@ -84,12 +84,12 @@ def _pieces(shape: RotoShape) -> list[int]:
 
 def _polyline(points: Points, closed: bool, pieces: Sequence[int]) -> Points:
     line = [ControlPoint(points[0].x, points[0].y)]
-    for (a, b), count in zip(_pairs(points, closed), pieces, strict=True):
-        line += [_on(a, b, step / count) for step in range(1, count + 1)]
+    for (a, b), count in zip(_segment_pairs(points, closed), pieces, strict=True):
+        line += [_point_on(a, b, step / count) for step in range(1, count + 1)]
     return tuple(line[:-1] if closed and len(line) > 1 else line)
 
 
-def _on(a: ControlPoint, b: ControlPoint, t: float) -> ControlPoint:
+def _point_on(a: ControlPoint, b: ControlPoint, t: float) -> ControlPoint:
     u = 1.0 - t
     w0, w1, w2, w3 = u**3, 3 * u * u * t, 3 * u * t * t, t**3
     return ControlPoint(
@@ -122,7 +122,7 @@ def assemble(rows: Iterable[FramePolygon], frames: Sequence[int], where: str) ->
         kind = (row.name, row.frame, row.closed, len(row.points))
         count = counts.get(kind, 1)
         name = row.name if count == 1 else f"{row.name}_{count}"
-        while not _fits(tracks.get(name), row):
+        while not _fits_track(tracks.get(name), row):
             count += 1
             name = f"{row.name}_{count}"
         counts[kind] = count
@@ -131,13 +131,13 @@ def assemble(rows: Iterable[FramePolygon], frames: Sequence[int], where: str) ->
             raise DocumentError(
                 f"{where}: {len(frames):,} pictures with more than {len(tracks):,} shapes; split the file"
             )
-    return tuple(_tracked(name, closed, keys, frames) for name, (closed, _, keys) in tracks.items())
+    return tuple(_shape_of_track(name, closed, keys, frames) for name, (closed, _, keys) in tracks.items())
 
 
-def _fits(track: tuple[bool, int, dict[int, Points]] | None, row: FramePolygon) -> bool:
+def _fits_track(track: tuple[bool, int, dict[int, Points]] | None, row: FramePolygon) -> bool:
     return track is None or (track[:2] == (row.closed, len(row.points)) and row.frame not in track[2])
 
 
-def _tracked(name: str, closed: bool, keys: dict[int, Points], frames: Sequence[int]) -> RotoShape:
+def _shape_of_track(name: str, closed: bool, keys: dict[int, Points], frames: Sequence[int]) -> RotoShape:
     shape = parsing.shape_of(name, closed, keys)
     return replace(shape, visible={frame: False for frame in sorted(frames) if frame not in keys})

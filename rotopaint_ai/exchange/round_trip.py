@@ -97,13 +97,15 @@ def _document_faults(meant: RotoDocument, found: RotoDocument, loses: Collection
         ("size", "size", (meant.width, meant.height), (found.width, found.height)),
         ("aspect", "pixel aspect", meant.pixel_aspect, found.pixel_aspect),
         ("fps", "frame rate", meant.fps, found.fps),
-        ("range", "frames", _range(meant, meant), _range(found, meant)),
+        ("range", "frames", _frame_span(meant, meant), _frame_span(found, meant)),
         ("landmarks", "landmarks", len(meant.landmarks.keys), len(found.landmarks.keys)),
     )
-    return [f"{name} {b}, meant {a}" for feature, name, a, b in properties if feature not in loses and not _same(a, b)]
+    return [
+        f"{name} {b}, meant {a}" for feature, name, a, b in properties if feature not in loses and not _are_equal(a, b)
+    ]
 
 
-def _range(document: RotoDocument, meant: RotoDocument) -> tuple[int, int] | None:
+def _frame_span(document: RotoDocument, meant: RotoDocument) -> tuple[int, int] | None:
     """First and last frame, keys beyond them included; None without keys, for then most files say nothing."""
     if not any(shape.keys for shape in meant.shapes):
         return None
@@ -111,7 +113,7 @@ def _range(document: RotoDocument, meant: RotoDocument) -> tuple[int, int] | Non
     return min([document.first_frame, *keyed]), max([document.last_frame, *keyed])
 
 
-def _same(a: object, b: object) -> bool:
+def _are_equal(a: object, b: object) -> bool:
     if isinstance(a, float) and isinstance(b, float):
         return abs(a - b) <= 1e-4 * max(abs(a), 1.0)
     return a == b
@@ -148,7 +150,7 @@ def _shape_proof(
     if not a.keys or not b.keys:
         faults += [f"shape '{a.name}' has {len(b.keys)} keys, meant {len(a.keys)}"] if a.keys or b.keys else []
         return Proof(1, len(b.keys), faults=tuple(faults))
-    frames = _telling_frames(a, b, meant, loses)
+    frames = _frames_to_compare(a, b, meant, loses)
     gaps = _gaps(a, b, frames, loses)
     away = max(gaps, default=0.0)
     if not away <= limit_px:
@@ -175,14 +177,14 @@ def _looks(a: RotoShape, b: RotoShape, meant: RotoDocument, loses: Collection[Fe
         ("roles", "role", a.role, b.role),
     )
     faults = [
-        f"shape '{a.name}': {what} {_plain(y)}, meant {_plain(x)}"
+        f"shape '{a.name}': {what} {_plain_number(y)}, meant {_plain_number(x)}"
         for feature, what, x, y in wanted
-        if feature not in loses and not _same(x, y)
+        if feature not in loses and not _are_equal(x, y)
     ]
     return faults + [f"shape '{a.name}': {each}" for each in _time_faults(a, b, meant, loses)]
 
 
-def _plain(value: object) -> str:
+def _plain_number(value: object) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
@@ -191,11 +193,11 @@ def _time_faults(a: RotoShape, b: RotoShape, meant: RotoDocument, loses: Collect
     if "keys" not in loses and a.frames != b.frames:
         gone = [f for f in a.frames if f not in b.keys and not _is_doubled(a, f)]
         new = [f for f in b.frames if f not in a.keys and not _is_doubled(b, f)]
-        faults += [f"keys at {_first(gone)} are gone"] if gone else []
-        faults += [f"keys at {_first(new)} were not meant"] if new else []
+        faults += [f"keys at {_first_few(gone)} are gone"] if gone else []
+        faults += [f"keys at {_first_few(new)} were not meant"] if new else []
     if "holds" not in loses and "keys" not in loses:
-        faults += [f"frame {f} no longer holds" for f in _held(a) - _held(b) if f in b.keys][:1]
-        faults += [f"frame {f} holds, which was not meant" for f in _held(b) - _held(a) if f in a.keys][:1]
+        faults += [f"frame {f} no longer holds" for f in _hold_keys(a) - _hold_keys(b) if f in b.keys][:1]
+        faults += [f"frame {f} holds, which was not meant" for f in _hold_keys(b) - _hold_keys(a) if f in a.keys][:1]
     if "sources" not in loses:
         faults += [
             f"key {f} is of another source" for f in a.frames if f in b.keys and a.keys[f].source != b.keys[f].source
@@ -203,7 +205,7 @@ def _time_faults(a: RotoShape, b: RotoShape, meant: RotoDocument, loses: Collect
     if "visibility" not in loses:
         every = range(meant.first_frame, meant.last_frame + 1)
         differ = [f for f in every if a.is_visible(f) != b.is_visible(f)] if a.visible or b.visible else []
-        faults += [f"shown and hidden differently at {_first(differ)}"] if differ else []
+        faults += [f"shown and hidden differently at {_first_few(differ)}"] if differ else []
     return faults
 
 
@@ -213,7 +215,7 @@ def _is_doubled(shape: RotoShape, frame: int) -> bool:
     return before is not None and here.interpolation == "hold" and here.points == before.points
 
 
-def _held(shape: RotoShape) -> set[int]:
+def _hold_keys(shape: RotoShape) -> set[int]:
     """Keys that hold over a frame without a key before the pose changes: there it makes a difference."""
     return {
         frame
@@ -224,14 +226,14 @@ def _held(shape: RotoShape) -> set[int]:
     }
 
 
-def _first(frames: Sequence[int]) -> str:
+def _first_few(frames: Sequence[int]) -> str:
     return ", ".join(map(str, frames[:3])) + (" ..." if len(frames) > 3 else "")
 
 
 # --- curves and mattes ------------------------------------------------------------------------------------------------
 
 
-def _telling_frames(a: RotoShape, b: RotoShape, meant: RotoDocument, loses: Collection[Feature]) -> list[int]:
+def _frames_to_compare(a: RotoShape, b: RotoShape, meant: RotoDocument, loses: Collection[Feature]) -> list[int]:
     """Frames that settle whether two shapes agree.
 
     Between them both move in straight lines, so their distance is largest at one of them. A format that sets its own
@@ -278,7 +280,7 @@ def _matte_difference(a: RotoShape, b: RotoShape, meant: RotoDocument, frame: in
     """Sum of the differences of two mattes over the area of the first (at least 1 px)."""
     scale = _scale(a, meant, frame)
     size = (max(1, round(meant.width * scale)), max(1, round(meant.height * scale)))
-    left, right = (matte(_pose(shape, frame, scale), frame, *size) for shape in (a, b))
+    left, right = (matte(_pose_at(shape, frame, scale), frame, *size) for shape in (a, b))
     both = [region for region in (left, right) if not region.is_empty]
     if not both:
         return 0.0
@@ -299,7 +301,7 @@ def _scale(shape: RotoShape, meant: RotoDocument, frame: int) -> float:
     return min(1.0, DRAWN_PX / max(extent, 1.0), DRAWN_FEATHER_PX / max(shape.feather_px, 1.0))
 
 
-def _pose(shape: RotoShape, frame: int, scale: float) -> RotoShape:
+def _pose_at(shape: RotoShape, frame: int, scale: float) -> RotoShape:
     """The shape as it is at one frame, that much smaller."""
     points = tuple(ControlPoint(*(value * scale for value in point)) for point in shape.at(frame))
     width = DEFAULT_WIDTH_PX if shape.width_px is None else shape.width_px

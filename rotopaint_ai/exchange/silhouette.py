@@ -58,15 +58,15 @@ def names_of(document: RotoDocument) -> dict[str, str]:
     """How each shape is called in the file, layers before it."""
     taken = parsing.TakenNames()
     drawn = [shape.name for shape in document.shapes if shape.keys and shape.n_points > 1]
-    return {name: parsing.free_name("/".join(_parts(name)), taken) for name in drawn}
+    return {name: parsing.free_name("/".join(_layer_parts(name)), taken) for name in drawn}
 
 
-def _parts(name: str) -> list[str]:
-    kept = [_plain(part) for part in name.split("/") if part.strip()]
+def _layer_parts(name: str) -> list[str]:
+    kept = [_xml_label(part) for part in name.split("/") if part.strip()]
     return kept or ["Shape"]
 
 
-def _plain(text: str) -> str:
+def _xml_label(text: str) -> str:
     """A label without what XML 1.0 cannot hold."""
     return re.sub(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]", "_", text.strip()) or "_"
 
@@ -102,11 +102,11 @@ def _root(document: RotoDocument) -> ElementTree.Element:
     for shape in document.shapes:
         if shape.name in names:
             parts = names[shape.name].split("/")
-            _add_shape(_layer(root, tuple(parts[:-1]), places), parts[-1], shape, document)
+            _add_shape(_objects_of_layer(root, tuple(parts[:-1]), places), parts[-1], shape, document)
     return root
 
 
-def _layer(
+def _objects_of_layer(
     root: ElementTree.Element, path: tuple[str, ...], places: dict[tuple[str, ...], ElementTree.Element]
 ) -> ElementTree.Element:
     """The `objects` property for the shapes of a layer; those without a layer stand in one called RotoPaint."""
@@ -115,7 +115,7 @@ def _layer(
     if not path:
         parent, tag, label = root, "Layer", _NO_LAYER
     else:
-        parent = root if len(path) == 1 else _layer(root, path[:-1], places)
+        parent = root if len(path) == 1 else _objects_of_layer(root, path[:-1], places)
         tag, label = ("Layer" if len(path) == 1 else "Object"), path[-1]
     layer = ElementTree.SubElement(parent, tag, {"type": "Layer", "label": label, "expanded": "True"})
     properties = ElementTree.SubElement(layer, "Properties")
@@ -153,10 +153,10 @@ def _add_shape(into: ElementTree.Element, label: str, shape: RotoShape, document
     _constant(properties, "invert", "false")
     path = ElementTree.SubElement(properties, "Property", {"id": "path"})
     for frame in shape.frames:
-        _add_key(path, frame, shape, document)
+        _add_path_key(path, frame, shape, document)
 
 
-def _add_key(path: ElementTree.Element, frame: int, shape: RotoShape, document: RotoDocument) -> None:
+def _add_path_key(path: ElementTree.Element, frame: int, shape: RotoShape, document: RotoDocument) -> None:
     key = shape.keys[frame]
     attributes = {"frame": str(frame - document.first_frame), "interp": key.interpolation}
     element = ElementTree.SubElement(path, "Key", attributes)
@@ -164,10 +164,10 @@ def _add_key(path: ElementTree.Element, frame: int, shape: RotoShape, document: 
     for p in key.points:
         parsing.number(f"shape '{shape.name}': a control point", max(map(abs, p)))
         places = ((p.x, p.y), (p.x + p.in_dx, p.y + p.in_dy), (p.x + p.out_dx, p.y + p.out_dy))
-        ElementTree.SubElement(curve, "Point").text = ",".join(_pair(x, y, document) for x, y in places)
+        ElementTree.SubElement(curve, "Point").text = ",".join(_point_pair(x, y, document) for x, y in places)
 
 
-def _pair(x: float, y: float, document: RotoDocument) -> str:
+def _point_pair(x: float, y: float, document: RotoDocument) -> str:
     u = (x - document.width / 2) / document.height * document.pixel_aspect
     v = (y - document.height / 2) / document.height
     return f"({u:.9f},{v:.9f})"
@@ -199,22 +199,23 @@ def loads(
         raise DocumentError(f"{where}: is no Silhouette shape file (its root is {root.tag[:30]}); export shapes there")
     warnings = [EXPERIMENTAL]
     stated = [root.get(name, "") for name in ("width", "height")]
-    size = parsing.plate_size(where, _size(stated, where), width, height)
+    size = parsing.plate_size(where, _session_size(stated, where), width, height)
     start = parsing.whole(f"{where}: sessionStartFrame", root.get("sessionStartFrame", "0"))
     end = start + parsing.whole(f"{where}: workRangeEnd", root.get("workRangeEnd", "0"))
     found = list(_shapes(root, (), where, warnings))
-    rows = [(name, element, _keys(element, name, start, size, pixel_aspect, where)) for name, element in found]
+    rows = [(name, element, _path_keys(element, name, start, size, pixel_aspect, where)) for name, element in found]
     first, last = parsing.frame_range(where, [start, max(start, end), *(f for *_, keys in rows for f in keys)])
     taken = parsing.TakenNames()
     shapes = [
-        _shape(parsing.free_name(n, taken), e, keys, start, (first, last), where, warnings) for n, e, keys in rows
+        _shape_of_object(parsing.free_name(n, taken), e, keys, start, (first, last), where, warnings)
+        for n, e, keys in rows
     ]
     return ReadResult(
         RotoDocument(*size, first, last, pixel_aspect, shapes=tuple(shapes)), tuple(dict.fromkeys(warnings))
     )
 
 
-def _size(stated: list[str], where: str) -> tuple[int, int] | None:
+def _session_size(stated: list[str], where: str) -> tuple[int, int] | None:
     if not all(stated):
         return None
     return parsing.whole(f"{where}: width", stated[0]), parsing.whole(f"{where}: height", stated[1])
@@ -243,7 +244,7 @@ def _property(element: ElementTree.Element, name: str) -> ElementTree.Element | 
     return next((each for each in element.findall("Properties/Property") if each.get("id") == name), None)
 
 
-def _keys(
+def _path_keys(
     element: ElementTree.Element, name: str, start: int, size: tuple[int, int], aspect: float, where: str
 ) -> dict[int, tuple[bool, Key]]:
     """Keys by frame, each with whether its path is closed."""
@@ -254,7 +255,7 @@ def _keys(
         curve = key.find("Path")
         if curve is None:
             raise DocumentError(f"{here}: a key without a path; the file is damaged, export it again")
-        points = tuple(_point(point.text or "", size, aspect, here) for point in curve.findall("Point"))
+        points = tuple(_point_of_text(point.text or "", size, aspect, here) for point in curve.findall("Point"))
         frame = start + round(parsing.number(here, key.get("frame", "")))
         kind = key.get("interp", "linear")
         found[frame] = (curve.get("closed") != "False", Key(points, "human", "hold" if kind == "hold" else "linear"))
@@ -263,7 +264,7 @@ def _keys(
     return found
 
 
-def _point(text: str, size: tuple[int, int], aspect: float, where: str) -> ControlPoint:
+def _point_of_text(text: str, size: tuple[int, int], aspect: float, where: str) -> ControlPoint:
     pairs = _POINT.findall(text)
     if len(pairs) != 3:
         raise DocumentError(f"{where}: a point is '{text[:40]}'; wanted (x,y),(x,y),(x,y)")
@@ -277,7 +278,7 @@ def _point(text: str, size: tuple[int, int], aspect: float, where: str) -> Contr
     return ControlPoint(x, y, ix - x, iy - y, ox - x, oy - y)
 
 
-def _shape(
+def _shape_of_object(
     name: str,
     element: ElementTree.Element,
     keys: Mapping[int, tuple[bool, Key]],
@@ -294,10 +295,10 @@ def _shape(
     closed = next(iter(keys.values()))[0]
     shape = parsing.shape_of(name, closed, kept)
     shape = shape.with_keys({frame: keys[frame][1] for frame in shape.frames})
-    return RotoShape(name, closed, shape.role, shape.keys, visible=_hidden(element, start, span, where))
+    return RotoShape(name, closed, shape.role, shape.keys, visible=_hidden_of_object(element, start, span, where))
 
 
-def _hidden(element: ElementTree.Element, start: int, span: tuple[int, int], where: str) -> dict[int, bool]:
+def _hidden_of_object(element: ElementTree.Element, start: int, span: tuple[int, int], where: str) -> dict[int, bool]:
     opacity = _property(element, "opacity")
     changes = []
     for key in opacity.findall("Key") if opacity is not None else ():

@@ -45,7 +45,7 @@ def losses_of(document: RotoDocument) -> list[Loss]:
         words=WORDS,
         shapes={
             "feather": lambda shape: not shape.closed and shape.feather_px > 0,
-            "names": lambda shape: _word(shape.name) != shape.name,
+            "names": lambda shape: _one_word(shape.name) != shape.name,
             "keys": lossiness.holds,
         },
         always=frozenset({"range"}) if document.first_frame else frozenset(),
@@ -54,10 +54,10 @@ def losses_of(document: RotoDocument) -> list[Loss]:
 
 def names_of(document: RotoDocument) -> dict[str, str]:
     """How each shape is called in the file."""
-    return parsing.names_of(document, _word)
+    return parsing.names_of(document, _one_word)
 
 
-def _word(name: str) -> str:
+def _one_word(name: str) -> str:
     """A name as one word: other readers split lines at blanks."""
     return re.sub(r"\s+", "_", name.strip())
 
@@ -100,10 +100,10 @@ def _key_lines(time: int, points: Points, shape: RotoShape, height: int) -> list
     numbers = [v for p, q in zip(points, outer, strict=True) for v in (*_six(p, height), *_six(q, height))]
     return [
         f"key_time {time}",
-        f"center_x {_text((min(xs) + max(xs)) / 2, shape.name)}",
-        f"center_y {_text((min(ys) + max(ys)) / 2, shape.name)}",
+        f"center_x {_decimal((min(xs) + max(xs)) / 2, shape.name)}",
+        f"center_y {_decimal((min(ys) + max(ys)) / 2, shape.name)}",
         *(f"color_{channel} 1.0" for channel in "rgba"),
-        "vertex_data " + " ".join(_text(value, shape.name) for value in numbers),
+        "vertex_data " + " ".join(_decimal(value, shape.name) for value in numbers),
     ]
 
 
@@ -111,7 +111,7 @@ def _six(p: ControlPoint, height: int) -> tuple[float, ...]:
     return (p.x, height - p.y, p.x + p.in_dx, height - p.y - p.in_dy, p.x + p.out_dx, height - p.y - p.out_dy)
 
 
-def _text(value: float, name: str) -> str:
+def _decimal(value: float, name: str) -> str:
     """A number without exponent, to a millionth of a pixel."""
     text = format(parsing.number(f"shape '{name}': a control point", value), ".6f").rstrip("0")
     return text + "0" if text.endswith(".") else text
@@ -139,20 +139,20 @@ def read_report(path: Path | str, *, width: int | None = None, height: int | Non
 
 def loads(text: str, *, width: int | None = None, height: int | None = None, where: str = "shapes") -> ReadResult:
     """The document in the text of a Shake file. Frames are its key times. Raises DocumentError."""
-    head, found = _parse(text, where)
+    head, found = _parse_ssf(text, where)
     size = parsing.plate_size(where, None, width, height)
     warnings: list[str] = []
     if head.get("motion_blur", "0") not in ("", "0", "0.0"):
         warnings.append("motion blur is not held by the document")
     taken = parsing.TakenNames()
-    shapes = tuple(_shape(each, parsing.free_name(each.name, taken), size[1], where, warnings) for each in found)
+    shapes = tuple(_shape_of_ssf(each, parsing.free_name(each.name, taken), size[1], where, warnings) for each in found)
     first, last = parsing.frame_range(where, (frame for shape in shapes for frame in shape.frames))
     hidden = {each.name for each in found if each.words.get("visible", "1") == "0"}
     warnings += [f"'{name}' is hidden in the file and shown in the document" for name in sorted(hidden)]
     return ReadResult(RotoDocument(*size, first, last, shapes=shapes), tuple(warnings))
 
 
-def _parse(text: str, where: str) -> tuple[dict[str, str], list[_Shape]]:
+def _parse_ssf(text: str, where: str) -> tuple[dict[str, str], list[_Shape]]:
     lines = _logical_lines(text)
     first = next(lines, (1, "", ""))
     if first[1] != HEAD:
@@ -206,7 +206,7 @@ def _take_vertices(shape: _Shape, rest: str, where: str) -> None:
     shape.keys[shape.times[-1]] = numbers
 
 
-def _shape(found: _Shape, name: str, height: int, where: str, warnings: list[str]) -> RotoShape:
+def _shape_of_ssf(found: _Shape, name: str, height: int, where: str, warnings: list[str]) -> RotoShape:
     here = f"{where}: '{found.name[:60]}'"
     closed = found.words.get("closed", "1") != "0"
     wanted = found.words.get("num_key_times", str(len(found.keys)))
@@ -215,20 +215,20 @@ def _shape(found: _Shape, name: str, height: int, where: str, warnings: list[str
     keys, feathers = {}, []
     for time, numbers in found.keys.items():
         frame = round(time)
-        keys[frame] = tuple(_point(numbers[i : i + 6], height) for i in range(0, len(numbers), _PER_VERTEX))
+        keys[frame] = tuple(_point_of_six(numbers[i : i + 6], height) for i in range(0, len(numbers), _PER_VERTEX))
         if closed:
-            feathers += _feather(keys[frame], numbers, height)
-    _report(found, name, closed, feathers, warnings)
+            feathers += _feathers_of_key(keys[frame], numbers, height)
+    _report_ssf(found, name, closed, feathers, warnings)
     mean = sum(feathers) / len(feathers) if feathers else 0.0
     return parsing.shape_of(name, closed, keys, max(0.0, round(mean, 6)))
 
 
-def _point(six: list[float], height: int) -> ControlPoint:
+def _point_of_six(six: list[float], height: int) -> ControlPoint:
     x, y, lx, ly, rx, ry = six
     return ControlPoint(x, height - y, lx - x, y - ly, rx - x, y - ry)
 
 
-def _feather(points: Points, numbers: list[float], height: int) -> list[float]:
+def _feathers_of_key(points: Points, numbers: list[float], height: int) -> list[float]:
     """Feather in pixels at each point of a key; an edge of nothing but zeros is no edge."""
     outer = [(numbers[i + 6], height - numbers[i + 7]) for i in range(0, len(numbers), _PER_VERTEX)]
     if all(not any(islice(numbers, i + 6, i + 12)) for i in range(0, len(numbers), _PER_VERTEX)):
@@ -236,7 +236,7 @@ def _feather(points: Points, numbers: list[float], height: int) -> list[float]:
     return feather_edges.widths(points, outer)
 
 
-def _report(found: _Shape, name: str, closed: bool, feathers: list[float], warnings: list[str]) -> None:
+def _report_ssf(found: _Shape, name: str, closed: bool, feathers: list[float], warnings: list[str]) -> None:
     if feathers and max(feathers) - min(feathers) > _UNEVEN_PX:
         warnings.append(
             f"{name}: feather of {min(feathers):.1f} to {max(feathers):.1f} px became its mean; the document holds one "

@@ -44,11 +44,11 @@ def width_of(shape: RotoShape) -> float:
 
 def outline(points: Points, width_px: float, taper: tuple[float, float] = (0.0, 0.0)) -> Points:
     """The closed outline of a stroke along an open curve."""
-    fine = _split(points)
-    halves = [share * width_px / 2 for share in _shares(fine, taper)]
+    fine = _split_segments(points)
+    halves = [share * width_px / 2 for share in _width_shares(fine, taper)]
     ways = [_way(fine, i) for i in range(len(fine))]
-    left = _side(fine, [(y * h, -x * h) for (x, y), h in zip(ways, halves, strict=True)])
-    right = _side(fine, [(-y * h, x * h) for (x, y), h in zip(ways, halves, strict=True)])
+    left = _side_of_curve(fine, [(y * h, -x * h) for (x, y), h in zip(ways, halves, strict=True)])
+    right = _side_of_curve(fine, [(-y * h, x * h) for (x, y), h in zip(ways, halves, strict=True)])
     back = [ControlPoint(p.x, p.y, p.out_dx, p.out_dy, p.in_dx, p.in_dy) for p in reversed(right)]
     end = _tip(fine[-1], ways[-1], halves[-1])
     start = _tip(fine[0], (-ways[0][0], -ways[0][1]), halves[0])
@@ -61,11 +61,11 @@ def outline(points: Points, width_px: float, taper: tuple[float, float] = (0.0, 
 
 def feather_shares(points: Points, taper: tuple[float, float]) -> list[float]:
     """Share of the full feather at each point of an `outline`: it narrows with the stroke."""
-    shares = _shares(_split(points), taper)
+    shares = _width_shares(_split_segments(points), taper)
     return [*shares, shares[-1], *reversed(shares), shares[0]]
 
 
-def _split(points: Points) -> list[ControlPoint]:
+def _split_segments(points: Points) -> list[ControlPoint]:
     """The same curve with every segment in equal parameter pieces."""
     if len(points) < 2:
         return list(points)
@@ -95,7 +95,7 @@ def _mix(a: Vector, b: Vector, t: float) -> Vector:
     return a[0] + (b[0] - a[0]) * t, a[1] + (b[1] - a[1]) * t
 
 
-def _shares(points: list[ControlPoint], taper: tuple[float, float]) -> list[float]:
+def _width_shares(points: list[ControlPoint], taper: tuple[float, float]) -> list[float]:
     """Share of the full width at each point, by the length of the curve before it."""
     steps = [_length(a, b) for a, b in pairwise(points)]
     total = sum(steps)
@@ -129,14 +129,18 @@ def _way(points: list[ControlPoint], i: int) -> Vector:
     ways = []
     if i > 0:
         a = points[i - 1]
-        ways.append(_unit((-p.in_dx, -p.in_dy), (p.x - a.x - a.out_dx, p.y - a.y - a.out_dy), (p.x - a.x, p.y - a.y)))
+        ways.append(
+            _unit_vector((-p.in_dx, -p.in_dy), (p.x - a.x - a.out_dx, p.y - a.y - a.out_dy), (p.x - a.x, p.y - a.y))
+        )
     if i + 1 < len(points):
         b = points[i + 1]
-        ways.append(_unit((p.out_dx, p.out_dy), (b.x + b.in_dx - p.x, b.y + b.in_dy - p.y), (b.x - p.x, b.y - p.y)))
-    return _unit((sum(x for x, _ in ways), sum(y for _, y in ways)), *ways, (1.0, 0.0))
+        ways.append(
+            _unit_vector((p.out_dx, p.out_dy), (b.x + b.in_dx - p.x, b.y + b.in_dy - p.y), (b.x - p.x, b.y - p.y))
+        )
+    return _unit_vector((sum(x for x, _ in ways), sum(y for _, y in ways)), *ways, (1.0, 0.0))
 
 
-def _unit(*vectors: Vector) -> Vector:
+def _unit_vector(*vectors: Vector) -> Vector:
     for x, y in vectors:
         length = math.hypot(x, y)
         if length > _TINY:
@@ -144,17 +148,17 @@ def _unit(*vectors: Vector) -> Vector:
     return 0.0, 0.0
 
 
-def _side(points: list[ControlPoint], shifts: list[Vector]) -> list[ControlPoint]:
+def _side_of_curve(points: list[ControlPoint], shifts: list[Vector]) -> list[ControlPoint]:
     """The curve moved by a vector at each point, handles grown with their chords."""
     moved = [ControlPoint(p.x + dx, p.y + dy) for p, (dx, dy) in zip(points, shifts, strict=True)]
-    grown = [1.0, *(_ratio(points, moved, i) for i in range(len(points) - 1)), 1.0]
+    grown = [1.0, *(_chord_ratio(points, moved, i) for i in range(len(points) - 1)), 1.0]
     return [
         ControlPoint(m.x, m.y, p.in_dx * a, p.in_dy * a, p.out_dx * b, p.out_dy * b)
         for p, m, a, b in zip(points, moved, grown, grown[1:])
     ]
 
 
-def _ratio(points: list[ControlPoint], moved: list[ControlPoint], i: int) -> float:
+def _chord_ratio(points: list[ControlPoint], moved: list[ControlPoint], i: int) -> float:
     before = math.hypot(points[i + 1].x - points[i].x, points[i + 1].y - points[i].y)
     after = math.hypot(moved[i + 1].x - moved[i].x, moved[i + 1].y - moved[i].y)
     return min(after / before, 4.0) if before > _TINY else 1.0

@@ -49,12 +49,12 @@ def dumps(document: RotoDocument, *, frames: Sequence[int] | None = None) -> str
     for place, frame in enumerate(chosen):
         hidden = ' display="none"' if place else ""
         lines.append(f' <g id="frame.{frame}" data-frame="{frame}"{hidden}>')
-        lines += [_path(s, frame) for s in document.shapes if s.keys and s.is_visible(frame)]
+        lines += [_path_element(s, frame) for s in document.shapes if s.keys and s.is_visible(frame)]
         lines.append(" </g>")
     return "\n".join([*lines, "</svg>"]) + "\n"
 
 
-def _path(shape: RotoShape, frame: int) -> str:
+def _path_element(shape: RotoShape, frame: int) -> str:
     width = DEFAULT_WIDTH_PX if shape.width_px is None else shape.width_px
     if shape.closed:
         style = 'fill="#ffffff" fill-opacity="0.5" stroke="none"'
@@ -66,14 +66,17 @@ def _path(shape: RotoShape, frame: int) -> str:
 
 def _d(shape: RotoShape, frame: int) -> str:
     points = shape.at(frame)
-    words = [f"M{_xy(points[0].x, points[0].y)}"]
+    words = [f"M{_coordinates(points[0].x, points[0].y)}"]
     pairs = list(pairwise(points)) + ([(points[-1], points[0])] if shape.closed else [])
     for a, b in pairs:
-        words.append(f"C{_xy(a.x + a.out_dx, a.y + a.out_dy)} {_xy(b.x + b.in_dx, b.y + b.in_dy)} {_xy(b.x, b.y)}")
+        words.append(
+            f"C{_coordinates(a.x + a.out_dx, a.y + a.out_dy)} {_coordinates(b.x + b.in_dx, b.y + b.in_dy)} "
+            f"{_coordinates(b.x, b.y)}"
+        )
     return " ".join(words) + (" Z" if shape.closed else "")
 
 
-def _xy(x: float, y: float) -> str:
+def _coordinates(x: float, y: float) -> str:
     return f"{x!r},{y!r}"
 
 
@@ -100,13 +103,13 @@ def read_report(path: Path | str, *, width: int | None = None, height: int | Non
     except (OSError, UnicodeDecodeError, ElementTree.ParseError) as error:
         raise DocumentError(f"{path.name}: is not SVG ({error}); save it again as plain SVG") from error
     check_size(width, height, path.name)
-    size = _size(root, path.name, width, height)
+    size = _picture_size(root, path.name, width, height)
     check_size(*size, path.name)
     found: dict[str, dict[int, tuple[bool, Points]]] = {}
     looks: dict[str, ElementTree.Element] = {}
     counts: dict[tuple[str, int], int] = {}  # up to which number a name is in use at a frame
     skipped = 0
-    for frame, element in _drawn(root, 1, path.name):
+    for frame, element in _drawing_elements(root, 1, path.name):
         tag = element.tag.removeprefix(_NAMESPACE)
         curves = _curves(tag, element, path.name)
         if curves is None:
@@ -124,15 +127,15 @@ def read_report(path: Path | str, *, width: int | None = None, height: int | Non
             looks.setdefault(name, element)
     frames = [frame for keys in found.values() for frame in keys] or [1]
     check_range(min(frames), max(frames), path.name)
-    shapes = tuple(_shape(name, keys, looks[name], path.name) for name, keys in found.items())
+    shapes = tuple(_shape_of_paths(name, keys, looks[name], path.name) for name, keys in found.items())
     losses = (f"{skipped} elements that are not paths, polygons or lines were left out",) if skipped else ()
     return ReadResult(RotoDocument(*size, min(frames), max(frames), shapes=shapes), losses)
 
 
-def _size(root: ElementTree.Element, where: str, width: int | None, height: int | None) -> tuple[int, int]:
+def _picture_size(root: ElementTree.Element, where: str, width: int | None, height: int | None) -> tuple[int, int]:
     lengths = [_LENGTH.fullmatch(root.get(name, "")) for name in ("width", "height")]
-    stated = [_number(found[1], where) for found in lengths if found]
-    box = [_number(word, where) for word in re.split(r"[\s,]+", root.get("viewBox", "").strip()) if word]
+    stated = [_finite_length(found[1], where) for found in lengths if found]
+    box = [_finite_length(word, where) for word in re.split(r"[\s,]+", root.get("viewBox", "").strip()) if word]
     if len(box) == 4:
         if box[:2] != [0.0, 0.0] or (len(stated) == 2 and any(abs(a - b) > 1e-6 for a, b in zip(stated, box[2:]))):
             raise DocumentError(f"{where}: its view box scales or moves the picture; export it at one unit a pixel")
@@ -146,7 +149,9 @@ def _size(root: ElementTree.Element, where: str, width: int | None, height: int 
     return round(stated[0]), round(stated[1])
 
 
-def _drawn(element: ElementTree.Element, frame: int, where: str) -> Iterator[tuple[int, ElementTree.Element]]:
+def _drawing_elements(
+    element: ElementTree.Element, frame: int, where: str
+) -> Iterator[tuple[int, ElementTree.Element]]:
     """Every element that draws, with its frame."""
     for child in element:
         if not isinstance(child.tag, str):
@@ -159,7 +164,7 @@ def _drawn(element: ElementTree.Element, frame: int, where: str) -> Iterator[tup
         number = child.get("data-frame", "")
         own = int(number) if re.fullmatch(r"-?\d{1,9}", number) else frame
         if tag in ("g", "svg", "a"):
-            yield from _drawn(child, own, where)
+            yield from _drawing_elements(child, own, where)
         elif tag not in ("defs", "title", "desc", "metadata", "style", "clipPath", "mask", "symbol", "namedview"):
             yield own, child
 
@@ -168,11 +173,11 @@ def _curves(tag: str, element: ElementTree.Element, where: str) -> list[tuple[bo
     if tag == "path":
         return list(_subpaths(element.get("d", ""), where))
     if tag in ("polygon", "polyline"):
-        numbers = [_number(word, where) for word in _TOKEN.findall(element.get("points", ""))]
+        numbers = [_finite_length(word, where) for word in _TOKEN.findall(element.get("points", ""))]
         points = tuple(ControlPoint(x, y) for x, y in zip(numbers[::2], numbers[1::2]))
         return [(tag == "polygon", points)] if points else []
     if tag == "line":
-        x1, y1, x2, y2 = (_number(element.get(name, "0"), where) for name in ("x1", "y1", "x2", "y2"))
+        x1, y1, x2, y2 = (_finite_length(element.get(name, "0"), where) for name in ("x1", "y1", "x2", "y2"))
         return [(False, (ControlPoint(x1, y1), ControlPoint(x2, y2)))]
     return None
 
@@ -189,7 +194,7 @@ def _subpaths(d: str, where: str) -> Iterator[tuple[bool, Points]]:
             points = [ControlPoint(*numbers)]
         elif command == "Z":
             alone = False
-            yield True, _closed(points)
+            yield True, _without_double_end(points)
             points = [ControlPoint(points[0].x, points[0].y)] if points else []
         else:
             x1, y1, x2, y2, x, y = numbers
@@ -202,7 +207,7 @@ def _subpaths(d: str, where: str) -> Iterator[tuple[bool, Points]]:
         yield False, tuple(points)
 
 
-def _closed(points: list[ControlPoint]) -> Points:
+def _without_double_end(points: list[ControlPoint]) -> Points:
     """Points of a closed subpath: a last point on the first one is the first one."""
     first, last = points[0], points[-1]
     if len(points) > 1 and math.hypot(first.x - last.x, first.y - last.y) < 1e-6:
@@ -227,7 +232,7 @@ def _commands(d: str, where: str) -> Iterator[tuple[str, list[float]]]:
         if len(words) < count or any(word.isalpha() for word in words):
             raise DocumentError(f"{where}: path command '{command}' wants {count} numbers")
         at += count
-        n = [_number(word, where) for word in words]
+        n = [_finite_length(word, where) for word in words]
         if command.islower():
             n = [v + (x if kind == "H" or (kind != "V" and i % 2 == 0) else y) for i, v in enumerate(n)]
         if kind == "Z":
@@ -240,12 +245,12 @@ def _commands(d: str, where: str) -> Iterator[tuple[str, list[float]]]:
             yield "M", n
             command = "l" if command == "m" else "L"
             continue
-        six, control = _cubic(kind, n, x, y, control)
+        six, control = _command_cubic(kind, n, x, y, control)
         x, y = six[4:]
         yield "C", six
 
 
-def _cubic(
+def _command_cubic(
     kind: str, n: list[float], x: float, y: float, control: tuple[str, float, float]
 ) -> tuple[list[float], tuple[str, float, float]]:
     """One drawing command as a cubic from (x, y), and the control point that a smooth follower mirrors."""
@@ -265,7 +270,7 @@ def _cubic(
     return six, ("Q", qx, qy)
 
 
-def _number(word: str, where: str) -> float:
+def _finite_length(word: str, where: str) -> float:
     try:
         value = float(word)
     except ValueError:
@@ -275,14 +280,16 @@ def _number(word: str, where: str) -> float:
     return value
 
 
-def _width(word: str, where: str) -> float:
-    value = _number(word, where)
+def _stroke_width(word: str, where: str) -> float:
+    value = _finite_length(word, where)
     if value > MOST_WIDTH_PX:
         raise DocumentError(f"{where}: a stroke or feather of {value:g} px; wanted at most {MOST_WIDTH_PX:,.0f} px")
     return value
 
 
-def _shape(name: str, keys: dict[int, tuple[bool, Points]], look: ElementTree.Element, where: str) -> RotoShape:
+def _shape_of_paths(
+    name: str, keys: dict[int, tuple[bool, Points]], look: ElementTree.Element, where: str
+) -> RotoShape:
     kinds = {closed for closed, _ in keys.values()}
     counts = {len(points) for _, points in keys.values()}
     if len(kinds) > 1 or len(counts) > 1:
@@ -296,6 +303,6 @@ def _shape(name: str, keys: dict[int, tuple[bool, Points]], look: ElementTree.El
         closed=closed,
         role="seam" if is_seam else "matte",
         keys={frame: Key(keys[frame][1], "human") for frame in sorted(keys)},
-        width_px=_width(width[1], where) if width and not closed else None,
-        feather_px=_width(feather[1], where) if feather else 0.0,
+        width_px=_stroke_width(width[1], where) if width and not closed else None,
+        feather_px=_stroke_width(feather[1], where) if feather else 0.0,
     )

@@ -29,21 +29,21 @@ class _Watch:
     @contextmanager
     def limited(self, options: Any) -> Iterator[None]:
         """Stop the call with these options if the block takes longer than `LIMIT_S`."""
-        self._start()
+        self._start_thread()
         self._calls[id(options)] = (time.monotonic() + LIMIT_S, options)
         try:
             yield
         finally:
             del self._calls[id(options)]
 
-    def _start(self) -> None:
+    def _start_thread(self) -> None:
         if self._thread is None:
             with self._lock:
                 if self._thread is None:
-                    self._thread = threading.Thread(target=self._look, name="model limits", daemon=True)
+                    self._thread = threading.Thread(target=self._check_deadlines, name="model limits", daemon=True)
                     self._thread.start()
 
-    def _look(self) -> None:
+    def _check_deadlines(self) -> None:
         while True:
             time.sleep(TICK_S)
             now = time.monotonic()

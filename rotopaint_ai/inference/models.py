@@ -171,10 +171,10 @@ def open_models(pack: Pack, *, device: str = "auto", threads: int = 0, spinning:
     )
     shapes = ShapeModel(open_session(pack.shapes_path, device="cpu", threads=1, example=face))
     found, predicted = detect(crop["crop"]), shapes(face["landmarks"])
-    _check(pack.landmarks_path.name, found.landmarks_NLC, (1, n_landmarks, 2))
-    _check(pack.landmarks_path.name, found.expected_error_NL, (1, n_landmarks))
-    _check(pack.landmarks_path.name, found.visible_NL, (1, n_landmarks))
-    _check(pack.shapes_path.name, predicted.points_NPK, (1, pack.sheet.n_points, 6))
+    _check_output(pack.landmarks_path.name, found.landmarks_NLC, (1, n_landmarks, 2))
+    _check_output(pack.landmarks_path.name, found.expected_error_NL, (1, n_landmarks))
+    _check_output(pack.landmarks_path.name, found.visible_NL, (1, n_landmarks))
+    _check_output(pack.shapes_path.name, predicted.points_NPK, (1, pack.sheet.n_points, 6))
     return Models(pack, detect, shapes, _seam_model(pack), open_fill(pack), open_opinion(pack))
 
 
@@ -185,7 +185,7 @@ def open_fill(pack: Pack) -> FillModel | None:
     n_channels = fill_channels(read_signature(pack.fill_path))
     strip = np.zeros((1, FILL_MULTIPLE * 8, FILL_MULTIPLE * 8, n_channels), np.float32)
     model = FillModel(open_session(pack.fill_path, device="cpu", threads=1, example={"strip": strip}), n_channels)
-    _check(pack.fill_path.name, model(strip), (*strip.shape[:3], FILL_ANSWERS))
+    _check_output(pack.fill_path.name, model(strip), (*strip.shape[:3], FILL_ANSWERS))
     return model
 
 
@@ -193,7 +193,7 @@ def open_detector(pack: Pack, *, threads: int = 1) -> FaceModel | None:
     """A pack's face detector, where it has one, on the CPU; it sees a few frames of a shot. Raises as `open_models`."""
     if pack.detector_path is None:
         return None
-    example = {"picture": _grey(pack.detector_path, "picture")}
+    example = {"picture": _grey_input(pack.detector_path, "picture")}
     return FaceModel(open_session(pack.detector_path, device="cpu", threads=threads, example=example))
 
 
@@ -201,11 +201,11 @@ def open_opinion(pack: Pack) -> MatteCheckModel | None:
     """A pack's second opinion, where it has one, on one thread of the CPU. Raises as `open_models`."""
     if pack.matte_path is None:
         return None
-    example = {"crop": _grey(pack.matte_path, "crop")}
+    example = {"crop": _grey_input(pack.matte_path, "crop")}
     return MatteCheckModel(open_session(pack.matte_path, device="cpu", threads=1, example=example))
 
 
-def _grey(path: Path, name: str) -> npt.NDArray[np.float32]:
+def _grey_input(path: Path, name: str) -> npt.NDArray[np.float32]:
     """One grey picture of the fixed size that a model's input wants; a pack was refused where there is none."""
     height, width = (int(side or 0) for side in read_signature(path).inputs[name].shape[1:3])
     return np.full((1, height, width, 3), 0.5, np.float32)
@@ -216,11 +216,11 @@ def _seam_model(pack: Pack) -> SeamModel | None:
         return None
     strip = np.zeros((1, 2 * SEAM_MULTIPLE, SEAM_OFFSETS, 3), np.float32)
     model = SeamModel(open_session(pack.seam_path, device="cpu", threads=1, example={"strip": strip}))
-    _check(pack.seam_path.name, model(strip), (1, SEAM_MULTIPLE, SEAM_OFFSETS + 1))
+    _check_output(pack.seam_path.name, model(strip), (1, SEAM_MULTIPLE, SEAM_OFFSETS + 1))
     return model
 
 
-def _check(name: str, got: Array, wanted: tuple[int, ...]) -> None:
+def _check_output(name: str, got: Array, wanted: tuple[int, ...]) -> None:
     if got.shape != wanted:
         raise PackError(f"{name}: gives {list(got.shape)} for one frame; wanted {list(wanted)} by the sheet")
 

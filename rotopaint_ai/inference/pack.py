@@ -313,7 +313,9 @@ def check_matte_signature(signature: Signature, where: str) -> None:
 
 def _check_tensor(tensors: Mapping[str, Tensor], name: str, wanted: tuple[int | None, ...], where: str) -> None:
     if name not in tensors:
-        raise PackError(f"{where} '{name}' is missing, found {_names(tensors)}; export the model with the pack's names")
+        raise PackError(
+            f"{where} '{name}' is missing, found {_quoted_names(tensors)}; export the model with the pack's names"
+        )
     tensor = tensors[name]
     if tensor.type != "tensor(float)":
         raise PackError(f"{where} '{name}' is {tensor.type}; wanted tensor(float), which is float32")
@@ -334,7 +336,7 @@ def _check_only(tensors: Mapping[str, Tensor], known: set[str], where: str) -> N
         )
 
 
-def _names(names: Iterable[str]) -> str:
+def _quoted_names(names: Iterable[str]) -> str:
     return ", ".join(f"'{name}'" for name in names) or "none"
 
 

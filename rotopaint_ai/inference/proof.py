@@ -32,26 +32,26 @@ def prove(folder: Path, files: Mapping[str, str]) -> None:
 
     Raises: PackError.
     """
-    digest = _digest(files)
+    digest = _files_digest(files)
     if digest in _known:
         return
     mark = user_cache() / "proven" / digest
     if not mark.is_file():
-        _try(folder)
+        _try_to_open(folder)
         with contextlib.suppress(OSError):  # a machine that remembers nothing proves again
             mark.parent.mkdir(parents=True, exist_ok=True)
             mark.touch()
     _known.add(digest)
 
 
-def _digest(files: Mapping[str, str]) -> str:
+def _files_digest(files: Mapping[str, str]) -> str:
     import onnxruntime
 
     facts = [onnxruntime.__version__, sorted(files.items())]
     return hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:32]
 
 
-def _try(folder: Path) -> None:
+def _try_to_open(folder: Path) -> None:
     words = [sys.executable, "-m", _OPENER, str(folder)]
     try:
         done = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=LIMIT_S)
@@ -65,12 +65,12 @@ def _try(folder: Path) -> None:
     if done.returncode == REFUSED and lines:
         raise PackError(lines[-1])
     raise PackError(
-        f"{folder}: its models cannot be opened ({_end(done.returncode)}, with at most {limits.MOST_BYTES >> 30} GB); "
-        "export the pack again, or use another"
+        f"{folder}: its models cannot be opened ({_end_words(done.returncode)}, with at most "
+        f"{limits.MOST_BYTES >> 30} GB); export the pack again, or use another"
     )
 
 
-def _end(code: int) -> str:
+def _end_words(code: int) -> str:
     """How a process ended, in words."""
     if code < 0 and -code in set(signal.Signals):
         return f"the process that tried ended by {signal.Signals(-code).name}"

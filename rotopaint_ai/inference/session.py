@@ -82,7 +82,7 @@ class ModelSession:
 
     def close(self) -> None:
         """Give back the model's memory; what is known of it stays."""
-        self._run = _closed
+        self._run = _refuse_closed
 
     def run(self, outputs: Sequence[str], inputs: Mapping[str, Array]) -> list[Array]:
         """Outputs of those names for those inputs (float32). Raises InferenceError, also where `limits` are passed."""
@@ -98,7 +98,7 @@ class ModelSession:
         return [np.asarray(result, dtype=np.float32) for result in results]
 
 
-def _closed(outputs: Sequence[str], inputs: Mapping[str, Array], options: Any) -> list[Any]:
+def _refuse_closed(outputs: Sequence[str], inputs: Mapping[str, Array], options: Any) -> list[Any]:
     raise RuntimeError("it was closed")
 
 
@@ -114,7 +114,7 @@ def read_signature(path: Path) -> Signature:
         session = onnxruntime.InferenceSession(str(path), options, providers=[_CPU])
     except Exception as error:
         raise PackError(f"{path}: not an ONNX model that can be loaded ({error}); export or copy it again") from error
-    return _signature(session)
+    return _signature_of(session)
 
 
 def open_session(
@@ -164,8 +164,8 @@ def _open_on(
             f"device {name}: this onnxruntime has only {_available()}; "
             f"install {package} in place of onnxruntime, or use --device cpu"
         )
-    session = _create(path, name, threads, spinning)
-    example = _filled(example, _signature(session))
+    session = _create_session(path, name, threads, spinning)
+    example = _filled(example, _signature_of(session))
     if session.get_providers()[0] != provider:
         raise DeviceError(
             f"device {name}: {provider} is installed and did not start (driver or CUDA/cuDNN libraries missing?); "
@@ -174,13 +174,15 @@ def _open_on(
     share = 1.0 if name == "cpu" else _share_on(path, name, threads, example)
     if share == 0.0:
         raise DeviceError(f"device {name}: {path.name} fell back to the CPU in every node; use --device cpu")
-    opened = ModelSession(path, name, provider, _note(name, share, refusals, asked), _signature(session), session.run)
+    opened = ModelSession(
+        path, name, provider, _device_note(name, share, refusals, asked), _signature_of(session), session.run
+    )
     opened.run(list(opened.signature.outputs), example)
     opened._times_ms.clear()  # the first call pays for memory and kernel choice
     return opened
 
 
-def _create(path: Path, name: str, threads: int, spinning: bool, profile: Path | None = None) -> Any:
+def _create_session(path: Path, name: str, threads: int, spinning: bool, profile: Path | None = None) -> Any:
     import onnxruntime
 
     if name == "cuda" and hasattr(onnxruntime, "preload_dlls"):
@@ -217,7 +219,7 @@ def _filled(example: Mapping[str, Array], signature: Signature) -> dict[str, Arr
 def _share_on(path: Path, name: str, threads: int, example: Mapping[str, Array]) -> float:
     """Share of executed nodes that ran on a provider, from the profile of one call."""
     with tempfile.TemporaryDirectory() as folder:
-        session = _create(path, name, threads, spinning=False, profile=Path(folder) / "profile")
+        session = _create_session(path, name, threads, spinning=False, profile=Path(folder) / "profile")
         try:
             session.run(None, dict(example))
         except Exception as error:
@@ -232,7 +234,7 @@ def share_of_nodes(events: Sequence[Mapping[str, Any]], provider: str) -> float:
     return ran[provider] / max(1, sum(ran.values()))
 
 
-def _signature(session: Any) -> Signature:
+def _signature_of(session: Any) -> Signature:
     return Signature(
         {item.name: Tensor(item.type, tuple(item.shape)) for item in session.get_inputs()},
         {item.name: Tensor(item.type, tuple(item.shape)) for item in session.get_outputs()},
@@ -246,7 +248,7 @@ def _available() -> str:
     return ", ".join(names.get(item, item) for item in onnxruntime.get_available_providers())
 
 
-def _note(name: str, share: float, refusals: Sequence[str], asked: str) -> str:
+def _device_note(name: str, share: float, refusals: Sequence[str], asked: str) -> str:
     label = "CPU" if name == "cpu" else name.upper() + ("" if share == 1.0 else f" ({share:.0%} of nodes, rest on CPU)")
     if name != "cpu" or asked != "auto":
         return label

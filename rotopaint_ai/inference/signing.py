@@ -31,7 +31,7 @@ def check_signature(folder: Path, card: bytes) -> None:
     """Refuse a pack whose card no trusted key has signed, where keys are demanded. Raises PackError, UsageError."""
     if demanded := os.environ.get(KEYS, ""):
         keys = [_public(path) for path in _key_files(Path(demanded))]
-        signature = _signature(folder / SIGNATURE)
+        signature = _read_signature(folder / SIGNATURE)
         if not any(_is_signed(key, signature, card) for key in keys):
             raise PackError(
                 f"{folder}: is not signed by a key of {demanded} ({KEYS}); use a pack that the studio signed"
@@ -75,7 +75,7 @@ def _public(path: Path) -> Any:
     return key
 
 
-def _signature(path: Path) -> bytes:
+def _read_signature(path: Path) -> bytes:
     try:
         with path.open("rb") as stream:
             return base64.b64decode(stream.read(_MOST_BYTES), validate=False)

@@ -70,13 +70,13 @@ class _Exposure:
     def mean(self) -> FrameLandmarks:
         """The members' mean; a landmark that a person placed in one of them stands as placed first."""
         if self._mean is None:
-            self._mean = self._average()
+            self._mean = self._mean_landmarks()
         return self._mean
 
-    def _average(self) -> FrameLandmarks:
+    def _mean_landmarks(self) -> FrameLandmarks:
         hand: dict[int, tuple[float, float]] = {}
         for member in self.members:
-            hand = {**_placed(member), **hand}
+            hand = {**_placed_by_hand(member), **hand}
         first = self.members[0]
         if len(self.members) == 1:
             return first
@@ -106,18 +106,18 @@ class Dejitter:
             self._hear(self._exposures[-1].members[0], landmarks)
             self._exposures[-1].add(landmarks)
         else:
-            self._begin(landmarks)
+            self._begin_exposure(landmarks)
         return list(self._ready())
 
     def flush(self) -> list[FrameLandmarks]:
         """Give everything that is still inside; the sequence is over."""
         given: list[FrameLandmarks] = []
         for index in range(len(self._exposures)):
-            given += self._give(index)
+            given += self._give_settled(index)
         self._exposures.clear()
         return given
 
-    def _begin(self, landmarks: FrameLandmarks) -> None:
+    def _begin_exposure(self, landmarks: FrameLandmarks) -> None:
         if self._exposures:
             self._hear(self._exposures[-1].mean, landmarks)
         self._exposures.append(_Exposure([landmarks]))
@@ -131,7 +131,7 @@ class Dejitter:
             is_surrounded = len(self._exposures) - 1 - index > self.window  # the last neighbour is closed as well
             if exposure.fused is None and not is_surrounded and self._n_waiting() <= LATENCY_FRAMES:
                 break
-            yield from self._give(index)
+            yield from self._give_settled(index)
         waiting = (row for row, item in enumerate(self._exposures) if item.n_given < len(item.members))
         first = next(waiting, len(self._exposures) - 1)
         del self._exposures[: max(0, first - self.window)]
@@ -139,7 +139,7 @@ class Dejitter:
     def _n_waiting(self) -> int:
         return sum(len(exposure.members) - exposure.n_given for exposure in self._exposures)
 
-    def _give(self, index: int) -> list[FrameLandmarks]:
+    def _give_settled(self, index: int) -> list[FrameLandmarks]:
         exposure = self._exposures[index]
         if exposure.fused is None:
             exposure.fused = self._fuse(index)
@@ -190,7 +190,7 @@ class _Pair:
 
     @classmethod
     def of(cls, own: FrameLandmarks, other: FrameLandmarks) -> _Pair:
-        variance = _SQUARE_OF_MEAN * (_errors(own) ** 2 + _errors(other) ** 2)
+        variance = _SQUARE_OF_MEAN * (_bounded_errors(own) ** 2 + _bounded_errors(other) ** 2)
         usable = own.is_visible_L & other.is_visible_L
         weight = np.where(usable, 1 / variance, 0.0) if usable.sum() >= 3 else 1 / variance
         carried = _apply(_similarity(other.points_LC, own.points_LC, weight), other.points_LC)
@@ -209,20 +209,20 @@ class _Pair:
         DerSimonian and Laird, "Meta-analysis in clinical trials" (1986), taken locally.
         """
         noise = self.variance_L * noise_scale**2
-        near = _near(self.own.points_LC, self.usable_L)
+        near = _nearest_rows(self.own.points_LC, self.usable_L)
         noise_near = noise[near].mean(axis=1)
         motion = np.maximum(self.square_L[near].mean(axis=1) - noise_near, 0.0)
         counts = self.usable_L & (motion <= _CUT * noise_near) & (self.square_L <= _OUTLIER**2 * noise)
-        own_variance = _errors(self.own) ** 2
+        own_variance = _bounded_errors(self.own) ** 2
         error = self.variance_L / _SQUARE_OF_MEAN - own_variance + motion / (noise_scale**2 * _SQUARE_OF_MEAN)
         return np.where(counts, 1 / error, 0.0), self.carried_LC
 
 
-def _errors(landmarks: FrameLandmarks) -> Array:
+def _bounded_errors(landmarks: FrameLandmarks) -> Array:
     return np.maximum(landmarks.expected_error_px_L, _LEAST_ERROR_PX)
 
 
-def _near(points: Array, usable_L: Flags) -> Array:
+def _nearest_rows(points: Array, usable_L: Flags) -> Array:
     """Rows (L, K) of the landmarks nearest to each one, itself included, hidden ones last."""
     distance = ((points[:, None] - points[None]) ** 2).sum(axis=2) + np.where(usable_L, 0.0, 1e12)
     n_near = min(_N_NEAR, max(1, int(usable_L.sum())))
@@ -231,12 +231,12 @@ def _near(points: Array, usable_L: Flags) -> Array:
 
 def _similarity(source: Array, target: Array, weight_L: Array) -> Array:
     """Weighted similarity (2, 3) from `source` to `target`, refitted once without the worst."""
-    over = _fit(source, target, weight_L)
+    over = _fit_similarity(source, target, weight_L)
     distance = np.linalg.norm(_apply(over, source) - target, axis=1)
-    return _fit(source, target, weight_L * (distance <= 2.5 * np.median(distance[weight_L > 0]) + 1e-6))
+    return _fit_similarity(source, target, weight_L * (distance <= 2.5 * np.median(distance[weight_L > 0]) + 1e-6))
 
 
-def _fit(source: Array, target: Array, weight_L: Array) -> Array:
+def _fit_similarity(source: Array, target: Array, weight_L: Array) -> Array:
     turn, shift = fit_similarity(source @ np.array([1, 1j]), target @ np.array([1, 1j]), weight_L)
     return np.array([[turn.real, -turn.imag, shift.real], [turn.imag, turn.real, shift.imag]])
 
@@ -245,7 +245,7 @@ def _apply(over: Array, points: Array) -> Array:
     return np.asarray(points @ over[:, :2].T + over[:, 2])
 
 
-def _placed(member: FrameLandmarks) -> dict[int, tuple[float, float]]:
+def _placed_by_hand(member: FrameLandmarks) -> dict[int, tuple[float, float]]:
     """Landmarks of a frame that a person placed, by row."""
     return {
         int(row): (float(member.points_LC[row, 0]), float(member.points_LC[row, 1]))
@@ -260,4 +260,4 @@ def _with_value(member: FrameLandmarks, value: FrameLandmarks) -> FrameLandmarks
         points_LC=value.points_LC.copy(),
         expected_error_px_L=value.expected_error_px_L.copy(),
         visible_L=value.visible_L.copy(),
-    ).with_hand(_placed(member))
+    ).with_hand(_placed_by_hand(member))

@@ -100,7 +100,7 @@ class Follower:
             reading = self._read(rgb, origin, self._previous.crop)  # the same crop: only the noise differs
             reason = self._previous.lost
         else:
-            reading, reason = self._find(frame, rgb, origin)
+            reading, reason = self._find_face(frame, rgb, origin)
             reason = reason or self._off_plate(reading, rgb, origin) or self._doubtful(reading)
             if self.holds is not None:
                 self.holds.start(rgb, origin, reading.crop)
@@ -114,7 +114,7 @@ class Follower:
             crop=reading.crop,
             lost=reason,
         ).with_hand(hand or {})
-        self._remember(landmarks, reading)
+        self._remember_error(landmarks, reading)
         return landmarks
 
     def _held_from(self, frame: int, rgb: Picture, origin: tuple[int, int]) -> int:
@@ -122,23 +122,23 @@ class Follower:
             return frame
         return self._previous.held_from if self.holds.is_repeat(rgb, origin) else frame
 
-    def _remember(self, landmarks: FrameLandmarks, reading: _Reading) -> None:
+    def _remember_error(self, landmarks: FrameLandmarks, reading: _Reading) -> None:
         self._previous = landmarks
         if landmarks.lost is None:
             self._usual.append(reading.error_share)
 
-    def _find(self, frame: int, rgb: Picture, origin: tuple[int, int]) -> tuple[_Reading, str | None]:
+    def _find_face(self, frame: int, rgb: Picture, origin: tuple[int, int]) -> tuple[_Reading, str | None]:
         previous = self._previous
         if previous is None or previous.crop is None or previous.lost is not None or self.keys.is_key(frame):
-            reading = self._settle(rgb, origin, self.keys.at(frame))
+            reading = self._read_settled(rgb, origin, self.keys.at(frame))
             expected = None
         else:
             expected = follow(previous.crop, previous.points_LC, margin=self.margin)
-            reading = self._settle(rgb, origin, expected, is_rough=False)
+            reading = self._read_settled(rgb, origin, expected, is_rough=False)
         reason = self._lost(reading)
         if reason is None and not (expected is not None and _has_jumped(reading, expected)):
             return reading, None
-        best = self._search(rgb, origin, [reading, self._settle(rgb, origin, self.keys.at(frame))], expected)
+        best = self._search(rgb, origin, [reading, self._read_settled(rgb, origin, self.keys.at(frame))], expected)
         return best, self._lost(best)
 
     def _search(
@@ -147,14 +147,14 @@ class Follower:
         """The best of what was read and, if that still looks lost, of crops laid around where the face was."""
         best = min(readings, key=lambda reading: (self._lost(reading) is not None, reading.doubt))
         if self._lost(best) is None:
-            return self._settle(rgb, origin, around(best.points_LC, margin=self.margin))
+            return self._read_settled(rgb, origin, around(best.points_LC, margin=self.margin))
         if expected is None:
             return best
         rough = min(self._read_all(rgb, origin, _around(expected)), key=lambda reading: reading.doubt)
-        found = self._settle(rgb, origin, around(rough.points_LC, margin=self.margin))
+        found = self._read_settled(rgb, origin, around(rough.points_LC, margin=self.margin))
         return found if self._lost(found) is None else min(best, found, key=lambda reading: reading.doubt)
 
-    def _settle(self, rgb: Picture, origin: tuple[int, int], crop: Crop, *, is_rough: bool = True) -> _Reading:
+    def _read_settled(self, rgb: Picture, origin: tuple[int, int], crop: Crop, *, is_rough: bool = True) -> _Reading:
         """Read a crop, and again the crop that its landmarks ask for, until that is the same one.
 
         In running (`is_rough` false) the crop is one frame behind by design; only a large miss is read again.
@@ -235,7 +235,7 @@ def read_pictures(pictures: Sequence[Picture], crops: Sequence[Crop], detect: De
 def read_mirrored(picture: Picture, crop: Crop, detect: Detect, size_px: int, mirror: tuple[int, ...]) -> _Reading:
     """What the model says of a picture as it is and mirrored, in plate space."""
     straight, mirrored = read_pictures([picture, picture[:, ::-1]], [crop] * 2, detect, size_px)
-    return _mean(straight, _turned_back(mirrored, mirror))
+    return _mean_reading(straight, _unmirrored(mirrored, mirror))
 
 
 def _reading(crop: Crop, points: Picture, errors: Picture, visible: Picture, size_px: int) -> _Reading:
@@ -268,14 +268,14 @@ def propose(
     For `--crop auto`: a proposal to look at, not a face detector. Raises CropError when nothing looks like a face.
     """
     follower = Follower(detect, size_px, CropKeys(), display, margin=margin, holds=None)
-    crops = _grid(width, height)
+    crops = _crop_grid(width, height)
     rough = [
         reading
         for start in range(0, len(crops), _BATCH)
         for reading in follower._read_all(rgb, origin, crops[start : start + _BATCH])
     ]
     best = sorted(rough, key=lambda reading: reading.doubt)[:_PROPOSE_BEST]
-    settled = [follower._settle(rgb, origin, around(reading.points_LC, margin=margin)) for reading in best]
+    settled = [follower._read_settled(rgb, origin, around(reading.points_LC, margin=margin)) for reading in best]
     faces = [reading for reading in settled if follower._lost(reading) is None and _is_on(reading, width, height)]
     if not faces:
         raise CropError("crop 'auto': nothing on the plate looks like this model's face; draw a box: --crop X,Y,W,H")
@@ -283,7 +283,7 @@ def propose(
     return Box(crop.x - crop.side / 2, crop.y - crop.side / 2, crop.side, crop.side)
 
 
-def _grid(width: int, height: int) -> list[Crop]:
+def _crop_grid(width: int, height: int) -> list[Crop]:
     crops: list[Crop] = []
     for share in _PROPOSE_SHARES:
         side = share * min(width, height)
@@ -322,14 +322,14 @@ def _has_jumped(reading: _Reading, expected: Crop) -> bool:
     return moved > 0.4 or abs(log(now.side / expected.side)) > log(1.6)
 
 
-def _turned_back(reading: _Reading, mirror: tuple[int, ...]) -> _Reading:
+def _unmirrored(reading: _Reading, mirror: tuple[int, ...]) -> _Reading:
     """What was read of a mirrored picture, as it stands in the straight one."""
     order, middle = list(mirror), reading.crop.x
     points = reading.points_LC[order] * (-1, 1) + (2 * middle, 0)
     return replace(reading, points_LC=points, error_L=reading.error_L[order], visible_L=reading.visible_L[order])
 
 
-def _mean(straight: _Reading, mirrored: _Reading) -> _Reading:
+def _mean_reading(straight: _Reading, mirrored: _Reading) -> _Reading:
     """Two readings of a frame as one; the straight one alone where the other speaks of something else.
 
     The expected error stays the mean, because readings of one frame err alike.

@@ -124,13 +124,13 @@ def find_faces(
 
     Where the whole frame shows none and `closer` is set, overlapping windows are looked at: small faces, far away.
     """
-    found = _look(rgb, [(0, 0, rgb.shape[1], rgb.shape[0])], find, display)
+    found = _look_for_faces(rgb, [(0, 0, rgb.shape[1], rgb.shape[0])], find, display)
     if not found and closer:
-        found = apart(_look(rgb, windows(rgb.shape[1], rgb.shape[0]), find, display))
+        found = apart(_look_for_faces(rgb, windows(rgb.shape[1], rgb.shape[0]), find, display))
     return sorted((face.moved(*origin) for face in found), key=lambda face: -face.weight)
 
 
-def _look(
+def _look_for_faces(
     rgb: Picture, places: Sequence[tuple[int, int, int, int]], find: FindFaces, display: Display
 ) -> list[FaceFound]:
     width, height = find.size
@@ -187,7 +187,7 @@ def followed(seen: Mapping[int, Sequence[FaceFound]]) -> Followed | None:
         if near:
             last = min(near, key=lambda face: _away(face, last))
             chosen[frame] = last
-    return Followed(chosen, _note(chosen, seen))
+    return Followed(chosen, _choice_note(chosen, seen))
 
 
 def _is_like(face: FaceFound, last: FaceFound) -> bool:
@@ -199,7 +199,7 @@ def _away(face: FaceFound, last: FaceFound) -> float:
     return float(np.hypot(a.x - b.x, a.y - b.y))
 
 
-def _note(chosen: Mapping[int, FaceFound], seen: Mapping[int, Sequence[FaceFound]]) -> str:
+def _choice_note(chosen: Mapping[int, FaceFound], seen: Mapping[int, Sequence[FaceFound]]) -> str:
     first = min(chosen)
     face, others = chosen[first], len(seen[first]) - 1
     crop = face.crop()

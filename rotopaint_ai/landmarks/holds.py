@@ -130,7 +130,7 @@ def compare(a: Grey, b: Grey) -> Evidence:
     changed = _changed(a, b, difference, block)
     if changed > CHANGED:
         return Evidence(0.0, 0.0, 0.0, changed)  # motion need not be measured
-    return Evidence(*_motion(np.asarray((a + b) / 2, dtype=np.float32), difference, block), changed)
+    return Evidence(*_shift_statistic(np.asarray((a + b) / 2, dtype=np.float32), difference, block), changed)
 
 
 def _look(rgb: npt.NDArray[np.float32], origin: tuple[int, int], window: _Window) -> Grey:
@@ -182,7 +182,7 @@ def _changed(a: Grey, b: Grey, difference: Grey, block: int) -> float:
     return float((energy / (np.maximum(contrast_a, contrast_b) + 8 * noise)).max())
 
 
-def _motion(picture: Grey, difference: Grey, block: int) -> tuple[float, float, float]:
+def _shift_statistic(picture: Grey, difference: Grey, block: int) -> tuple[float, float, float]:
     dx = np.asarray(cv2.Sobel(picture, cv2.CV_32F, 1, 0, scale=1 / 8), dtype=np.float32)
     dy = np.asarray(cv2.Sobel(picture, cv2.CV_32F, 0, 1, scale=1 / 8), dtype=np.float32)
     roll = block * (picture.shape[0] // block // 2)
@@ -205,15 +205,15 @@ def _shifts(difference: Grey, dx: Grey, dy: Grey, block: int) -> tuple[Grey, Gre
     xd = (_means(dx * difference, block) - mean_x * mean_d) * n
     yd = (_means(dy * difference, block) - mean_y * mean_d) * n
     total = np.maximum(_means(difference * difference, block) - mean_d**2, 0.0)
-    explained, _ = _solve(xx, xy, yy, xd, yd)
+    explained, _ = _solve_shift(xx, xy, yy, xd, yd)
     f_values = (explained / 2) / np.maximum((total * n - explained) / (n - 3), _QUANTISATION)
     weight = 1 / (total + np.median(total) / 2 + _QUANTISATION)
     regions = [_regions(weight * item) for item in (xx, xy, yy, xd, yd)]
-    statistic, shift = _solve(*regions)
+    statistic, shift = _solve_shift(*regions)
     return np.asarray(statistic / 2), shift, float(np.median(f_values))
 
 
-def _solve(xx: Grey, xy: Grey, yy: Grey, xd: Grey, yd: Grey) -> tuple[Grey, Grey]:
+def _solve_shift(xx: Grey, xy: Grey, yy: Grey, xd: Grey, yd: Grey) -> tuple[Grey, Grey]:
     """Explained energy and length of the shift (u, v) that solves the 2 x 2 normal equations of each item."""
     determinant = xx * yy - xy * xy + 1e-6 * (xx + yy) ** 2 + 1e-9
     u = (yy * xd - xy * yd) / determinant

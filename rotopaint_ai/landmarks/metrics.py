@@ -71,12 +71,12 @@ def rank_correlation(a: Array, b: Array) -> float:
     """Spearman's rank correlation of two equally long rows (ties share their mean rank); NaN for fewer than 2."""
     if len(a) < 2:
         return float("nan")
-    rank_a, rank_b = (_ranks(row) - (len(row) - 1) / 2 for row in (a, b))
+    rank_a, rank_b = (_mean_ranks(row) - (len(row) - 1) / 2 for row in (a, b))
     spread = float(np.sqrt((rank_a**2).sum() * (rank_b**2).sum()))
     return float((rank_a * rank_b).sum() / spread) if spread > 0 else float("nan")
 
 
-def _ranks(row: Array) -> Array:
+def _mean_ranks(row: Array) -> Array:
     _, inverse, counts = np.unique(row, return_inverse=True, return_counts=True)
     last = np.cumsum(counts) - 1
     return np.asarray((last - (counts - 1) / 2)[inverse])

@@ -53,13 +53,13 @@ class LiveEngine:
         self._n_blocks = 0
         self._answers: Mapping[str, Callable[[Mapping[str, Any]], Facts]] = {
             "hello": self._hello,
-            "pack": self._pack,
-            "plate": self._open,
+            "pack": self._open_pack,
+            "plate": self._open_plate,
             "drag": self._drag,
-            "spread": self._spread,
-            "teach": self._teach,
-            "seam": self._seam,
-            "crop": self._crop,
+            "spread": self._spread_corrections,
+            "teach": self._teach_shot,
+            "seam": self._paint_seam,
+            "crop": self._propose_crop,
         }
 
     def answer(self, request: Mapping[str, Any]) -> Facts:
@@ -86,13 +86,13 @@ class LiveEngine:
             )
         return {"version": wire.VERSION, "product": __version__, "folder": str(self._folder)}
 
-    def _pack(self, request: Mapping[str, Any]) -> Facts:
+    def _open_pack(self, request: Mapping[str, Any]) -> Facts:
         self._reading = None
         self._models = open_models(load_pack(request.get("model")), device=request.get("device", "cpu"), threads=1)
         sheet = self._models.pack.sheet
         return {"pack": self._models.pack.name, "landmarks": list(sheet.landmark_names), "shapes": _sizes(sheet)}
 
-    def _open(self, request: Mapping[str, Any]) -> Facts:
+    def _open_plate(self, request: Mapping[str, Any]) -> Facts:
         plate = open_plate(request["source"], colourspace=request.get("colourspace"))
         if self._plate is not None:
             self._plate.close()
@@ -105,7 +105,7 @@ class LiveEngine:
         """How every shape of a frame moves when its landmarks go from `before` to `after`: differences in a block."""
         models = self._need_models()
         sheet = models.pack.sheet
-        rows = _landmark_rows(sheet, request["names"], request.get("pack", models.pack.name))
+        rows = _rows_in_pack(sheet, request["names"], request.get("pack", models.pack.name))
         both = np.array([request["before"], request["after"]], dtype=np.float64)[:, rows]
         points = np.asarray(models.predict_shapes(both.astype(np.float32))[0], dtype=np.float64)
         moved, by = points[1] - points[0], both[1] - both[0]
@@ -118,19 +118,19 @@ class LiveEngine:
             if np.abs(moved[span, :2]).max() > _LEAST_PX:
                 changed[shape.name] = [span.start, span.stop]
         held = [s.name for s in sheet.shapes if any(np.any(by[sheet.landmark_row(n)]) for n in s.on_landmarks.values())]
-        return {"shapes": changed, "sits": held, "block": self._block(moved.tobytes())}
+        return {"shapes": changed, "sits": held, "block": self._write_block(moved.tobytes())}
 
     # --- the whole shot
 
-    def _spread(self, request: Mapping[str, Any]) -> Facts:
+    def _spread_corrections(self, request: Mapping[str, Any]) -> Facts:
         """New keys of a project's shot: packed one after the other in a block, their places in `keys`."""
         predicted, document, errors = _corrections(request)
         keys = spread_keys(request["way"], predicted, document, request["spread"], errors)
         if not keys:
             raise UsageError("no shape has a human key where the face was found; correct one such frame first")
-        return self._packed(keys)
+        return self._packed_keys(keys)
 
-    def _teach(self, request: Mapping[str, Any]) -> Facts:
+    def _teach_shot(self, request: Mapping[str, Any]) -> Facts:
         """New keys of a project's shot, as refit gives them, solved from its corrections and the plate that is open.
 
         With them how far off each is likely to be, and the doubtful frames of each seam. The shot is read once.
@@ -146,24 +146,24 @@ class LiveEngine:
             self._reading = predicted, read_shot(predicted, plate, self._need_models())
         taught = teach(self._reading[1], predicted, document, errors)
         return {
-            **self._packed(taught.keys),
+            **self._packed_keys(taught.keys),
             "errors": taught.errors,
             "doubtful": {name: list(frames) for name, frames in taught.doubtful.items()},
             "moved": taught.n_moved,
         }
 
-    def _packed(self, keys: Keys) -> Facts:
+    def _packed_keys(self, keys: Keys) -> Facts:
         packed = [
             (name, frame, pack_value("key", key)) for name, by_frame in keys.items() for frame, key in by_frame.items()
         ]
-        block = self._block(b"".join(data for _, _, data in packed))
+        block = self._write_block(b"".join(data for _, _, data in packed))
         return {"keys": [[name, frame, len(data)] for name, frame, data in packed], "block": block}
 
     # --- seams
 
-    def _seam(self, request: Mapping[str, Any]) -> Facts:
+    def _paint_seam(self, request: Mapping[str, Any]) -> Facts:
         """The region around a frame's seams with the seams painted away: picture, then matte, 8 bit, in a block."""
-        frame = self._read(int(request["frame"]))
+        frame = self._read_frame(int(request["frame"]))
         plate, document = self._need_plate(), documents.loads(request["shapes"], where="preview")
         if (document.width, document.height) != (plate.width, plate.height):
             raise UsageError(
@@ -185,7 +185,7 @@ class LiveEngine:
             "region": [seams.x, seams.y, width, height],
             "before": seams.look(seams.rgb).score,
             "after": seams.look(filled.after).score,
-            "block": self._block(pixels.tobytes() + matte.tobytes()),
+            "block": self._write_block(pixels.tobytes() + matte.tobytes()),
         }
 
     def _painter(self, document: RotoDocument, settings: Mapping[str, Any]) -> Painter:
@@ -203,7 +203,7 @@ class LiveEngine:
             threads=1,
         )
 
-    def _crop(self, request: Mapping[str, Any]) -> Facts:
+    def _propose_crop(self, request: Mapping[str, Any]) -> Facts:
         frame = int(request["frame"])
         crops, note = propose_crop(self._need_plate(), (frame,), self._need_models())
         box = crops.at(frame)
@@ -211,7 +211,7 @@ class LiveEngine:
 
     # --- parts
 
-    def _read(self, number: int) -> Frame:
+    def _read_frame(self, number: int) -> Frame:
         plate = self._need_plate()
         if self._frame is None or self._frame.number != number:
             self._frame = plate.read(number, keep_native=False)
@@ -227,7 +227,7 @@ class LiveEngine:
             raise UsageError("no plate is open; open one first")
         return self._plate
 
-    def _block(self, data: bytes) -> str:
+    def _write_block(self, data: bytes) -> str:
         self._n_blocks += 1
         return wire.write_block(self._folder, f"{self._n_blocks}.block", data)
 
@@ -249,7 +249,7 @@ def _sizes(sheet: Sheet) -> dict[str, int]:
     return {shape.name: shape.n_points for shape in sheet.shapes}
 
 
-def _landmark_rows(sheet: Sheet, names: Sequence[str], pack: str) -> list[int]:
+def _rows_in_pack(sheet: Sheet, names: Sequence[str], pack: str) -> list[int]:
     """Where the pack's landmarks stand among the names. Raises UsageError for shapes of another pack."""
     missing = [name for name in sheet.landmark_names if name not in names]
     if missing:

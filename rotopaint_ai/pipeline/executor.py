@@ -109,44 +109,44 @@ class Executor:
         hold_no_frames()
         pool = ThreadPoolExecutor(self.threads, thread_name_prefix="line")
         try:
-            yield from self._again(pool, start)
-            yield from self._through(pool, frames, start, cancel)
+            yield from self._read_in_flight(pool, start)
+            yield from self._run_frames(pool, frames, start, cancel)
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
 
-    def _again(self, pool: ThreadPoolExecutor, start: Snapshot) -> Iterator[FrameRecord]:
+    def _read_in_flight(self, pool: ThreadPoolExecutor, start: Snapshot) -> Iterator[FrameRecord]:
         """Read those frames again that were in flight when the snapshot was taken."""
         for read in self._reads(pool, [*(frame for frame, _ in start.settled), *start.waiting]):
             self._waiting[read.number] = read
-        yield from self._finish(pool, start.settled)
+        yield from self._start_finishing(pool, start.settled)
 
-    def _through(
+    def _run_frames(
         self, pool: ThreadPoolExecutor, frames: Sequence[int], start: Snapshot, cancel: Cancel
     ) -> Iterator[FrameRecord]:
         tracker = start.tracker
         for n_before, read in enumerate(self._reads(pool, frames[start.n_pushed :]), start.n_pushed):
-            settled = self._track(tracker, read)
+            settled = self._track_frame(tracker, read)
             if read.error is not None:
                 yield self.fail(read.number, str(read.error))
-            yield from self._finish(pool, settled)
-            yield from self._collect(self.threads + 1)
+            yield from self._start_finishing(pool, settled)
+            yield from self._finished_records(self.threads + 1)
             self.keep(self._snapshot(n_before + 1, tracker))
             if cancel.requested:
-                yield from self._collect(0)
+                yield from self._finished_records(0)
                 cancel.check()
-        yield from self._finish(pool, tracker.flush())
-        yield from self._collect(0)
+        yield from self._start_finishing(pool, tracker.flush())
+        yield from self._finished_records(0)
 
     def _reads(self, pool: ThreadPoolExecutor, frames: Sequence[int]) -> Iterator[FrameInFlight]:
         """Frames in order, read ahead by as many as there are threads."""
         numbers = iter(frames)
-        ahead = deque(pool.submit(self._read, number, self._near) for number in islice(numbers, self.threads))
+        ahead = deque(pool.submit(self._read_ahead, number, self._near) for number in islice(numbers, self.threads))
         while ahead:
             read = ahead.popleft().result()
-            ahead.extend(pool.submit(self._read, number, self._near) for number in islice(numbers, 1))
+            ahead.extend(pool.submit(self._read_ahead, number, self._near) for number in islice(numbers, 1))
             yield read
 
-    def _read(self, number: int, near: Area | None) -> FrameInFlight:
+    def _read_ahead(self, number: int, near: Area | None) -> FrameInFlight:
         read = FrameInFlight(number)
         with timed(read.ms, "decode"):
             try:
@@ -155,13 +155,13 @@ class Executor:
                 read.error = error
         return read
 
-    def _track(self, tracker: Tracker, read: FrameInFlight) -> SettledFrames:
+    def _track_frame(self, tracker: Tracker, read: FrameInFlight) -> SettledFrames:
         if read.frame is None:
             return tracker.skip(read.number)
         try:
             settled = tracker.push(read.frame, read.ms)
         except PlateError:  # it looked further than was read, and the file is no longer the same
-            anew = self._read(read.number, None)
+            anew = self._read_ahead(read.number, None)
             read.frame, read.error = anew.frame, anew.error
             if read.frame is None:
                 return tracker.skip(read.number)
@@ -178,7 +178,7 @@ class Executor:
         self._waiting[read.number] = read
         self._near = None if reach is None else reach.grown(ROOM * (reach.bottom - reach.top))
 
-    def _finish(self, pool: ThreadPoolExecutor, settled: SettledFrames) -> Iterator[FrameRecord]:
+    def _start_finishing(self, pool: ThreadPoolExecutor, settled: SettledFrames) -> Iterator[FrameRecord]:
         for number, known in settled:
             read = self._waiting.pop(number)
             if self.is_finished(number):
@@ -188,7 +188,7 @@ class Executor:
                 continue
             self._finishing.append((number, known, pool.submit(self.finish, read.frame, known, read.ms)))
 
-    def _collect(self, n_left: int) -> Iterator[FrameRecord]:
+    def _finished_records(self, n_left: int) -> Iterator[FrameRecord]:
         """Records of frames that are finished, waiting until at most `n_left` are in work."""
         while self._finishing and (len(self._finishing) > n_left or self._finishing[0][2].done()):
             record = self._finishing[0][2].result()
@@ -282,17 +282,17 @@ def hold_no_frames() -> None:
     glibc raises the size from which it does so to that of the largest block it has seen, and frames of a run then lie
     scattered in its arenas. Of those one is enough: what one thread has done with serves the next.
     """
-    _ask({_MMAP_THRESHOLD: _LARGE, _TRIM_THRESHOLD: _SPARE, _ARENA_MAX: 1})
+    _set_allocator({_MMAP_THRESHOLD: _LARGE, _TRIM_THRESHOLD: _SPARE, _ARENA_MAX: 1})
 
 
 def give_back() -> None:
     """Return everything that is free to the system, and from then on at once what is larger than a few pages; frames
     that come later want `hold_no_frames` again.
     """
-    _ask({_MMAP_THRESHOLD: _SMALL, _TRIM_THRESHOLD: _SMALL}, trim=True)
+    _set_allocator({_MMAP_THRESHOLD: _SMALL, _TRIM_THRESHOLD: _SMALL}, trim=True)
 
 
-def _ask(wanted: Mapping[int, int], *, trim: bool = False) -> None:
+def _set_allocator(wanted: Mapping[int, int], *, trim: bool = False) -> None:
     if sys.platform.startswith("linux"):
         with contextlib.suppress(OSError, AttributeError):
             library = ctypes.CDLL(None)

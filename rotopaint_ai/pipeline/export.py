@@ -80,12 +80,12 @@ def write_exports(
 def _tried(format: FormatSpec, document: RotoDocument, out: Path) -> Exported:
     """One file; a format that cannot hold the shapes says why, and the others are written."""
     try:
-        return _export(format, document, out)
+        return _export_document(format, document, out)
     except DocumentError as error:
         return Exported(format.name, "", 0.0, "", error=str(error))
 
 
-def _export(format: FormatSpec, document: RotoDocument, out: Path) -> Exported:
+def _export_document(format: FormatSpec, document: RotoDocument, out: Path) -> Exported:
     path = out / f"shapes{format.suffixes[0]}"
     if ".nk" in format.suffixes and all(_PLAIN.fullmatch(shape.name) for shape in document.shapes):
         shown, lost = write_nuke_in_parts(path, document)

@@ -71,7 +71,7 @@ def finalise(plan: Plan, state: RunState, sink: Sink, *, wall_s: float, n_new: i
         report=report,
     )
     if outcome.lost:
-        where = f"face not found at {summarise(outcome.lost)} ({_reason(records)})"
+        where = f"face not found at {summarise(outcome.lost)} ({_no_face_reason(records)})"
         sink(
             warning(
                 f"{where}; mattes are empty there and the clean plate is the plate; add a box: --crop FRAME:X,Y,W,H, "
@@ -83,11 +83,11 @@ def finalise(plan: Plan, state: RunState, sink: Sink, *, wall_s: float, n_new: i
             sink(warning(f"--export {exported.format.lower()}: {exported.error}"))
     if (doubt := warn_of_mattes(content["second_opinion"])) is not None:
         sink(warning(doubt))
-    sink(_finished(outcome, content))
+    sink(_finished_event(outcome, content))
     return outcome
 
 
-def _reason(records: Sequence[FrameRecord]) -> str:
+def _no_face_reason(records: Sequence[FrameRecord]) -> str:
     """Why most frames without a face have none."""
     reasons = [record.message or "" for record in records if record.status == "lost"]
     return max(sorted(set(reasons)), key=reasons.count)
@@ -119,7 +119,7 @@ def standing(plan: Plan, state: RunState) -> list[FrameRecord]:
     """Light records in the order of frames; failed where what was written is gone, or where the plate has changed."""
     records = [state.finished[frame] for frame in sorted(state.finished)]
     changed, there = set(changed_plates(plan.plate, records)), _files_in(plan.out, records)
-    return [_standing(record, plan, there, is_changed=record.frame in changed) for record in records]
+    return [_record_on_disk(record, plan, there, is_changed=record.frame in changed) for record in records]
 
 
 def _files_in(out: Path, records: Iterable[FrameRecord]) -> set[str]:
@@ -128,7 +128,7 @@ def _files_in(out: Path, records: Iterable[FrameRecord]) -> set[str]:
     return {f"{folder}/{name}" for folder in folders if (out / folder).is_dir() for name in os.listdir(out / folder)}
 
 
-def _standing(record: FrameRecord, plan: Plan, there: Collection[str], *, is_changed: bool) -> FrameRecord:
+def _record_on_disk(record: FrameRecord, plan: Plan, there: Collection[str], *, is_changed: bool) -> FrameRecord:
     if record.status == "failed":
         return record
     if is_changed:
@@ -141,7 +141,7 @@ def _standing(record: FrameRecord, plan: Plan, there: Collection[str], *, is_cha
     return record
 
 
-def _finished(outcome: Outcome, content: Mapping[str, Any]) -> Event:
+def _finished_event(outcome: Outcome, content: Mapping[str, Any]) -> Event:
     facts = {
         "done": len(outcome.done),
         "failed": list(outcome.failed),
@@ -192,7 +192,7 @@ def build_document(records: Iterable[FrameRecord], plan: Plan) -> RotoDocument:
                 closed=spec.closed,
                 role=spec.role,
                 keys=keys[spec.name],
-                width_px=_width(widths[spec.name]) if not spec.closed else None,
+                width_px=_shape_width(widths[spec.name]) if not spec.closed else None,
                 feather_px=spec.feather_px,
                 taper=spec.taper,
                 visible=dict.fromkeys(sorted(hidden[spec.name]), False),
@@ -202,7 +202,7 @@ def build_document(records: Iterable[FrameRecord], plan: Plan) -> RotoDocument:
     )
 
 
-def _width(widths: list[float]) -> float | None:
+def _shape_width(widths: list[float]) -> float | None:
     return round(sorted(widths)[min(len(widths) - 1, int(WIDTH_SHARE * len(widths)))], 3) if widths else None
 
 
@@ -256,7 +256,7 @@ class PackedKeys(PackedValues[Key]):
     """A shape's keys, from rows of six numbers."""
 
     def __init__(self) -> None:
-        super().__init__(_key)
+        super().__init__(_key_of_numbers)
 
     def put(self, frame: int, rows: Sequence[Row]) -> None:
         """The key of a frame."""
@@ -267,17 +267,17 @@ class PackedLandmarks(PackedValues[tuple[Landmark | None, ...]]):
     """Landmarks, from rows of three numbers; None where one is not seen."""
 
     def __init__(self) -> None:
-        super().__init__(_landmarks)
+        super().__init__(_landmark_row_of)
 
     def put(self, frame: int, rows: Sequence[Row | None]) -> None:
         """The landmarks of a frame."""
         self.add(frame, [number for row in rows for number in (Landmark(*row) if row else _UNSEEN)])
 
 
-def _key(numbers: list[float]) -> Key:
+def _key_of_numbers(numbers: list[float]) -> Key:
     return Key(tuple(ControlPoint(*numbers[at : at + 6]) for at in range(0, len(numbers), 6)))
 
 
-def _landmarks(numbers: list[float]) -> tuple[Landmark | None, ...]:
+def _landmark_row_of(numbers: list[float]) -> tuple[Landmark | None, ...]:
     rows = (numbers[at : at + 3] for at in range(0, len(numbers), 3))
     return tuple(None if isnan(row[0]) else Landmark(*row) for row in rows)

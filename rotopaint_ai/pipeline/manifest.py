@@ -48,7 +48,7 @@ def run_manifest(
     """The content of `run.json` as JSON values; `records` are light and in the order of their frames."""
     found = [record for record in records if record.status == "done"]
     pictured = [*worst, *sorted(Gallery(plan.frames).spread - set(worst))]
-    pictures = _pictures(plan, state, pictured, worst)
+    pictures = _picture_entries(plan, state, pictured, worst)
     return {
         "format": FORMAT,
         "version": VERSION,
@@ -59,9 +59,9 @@ def run_manifest(
         "plate": _plate(plan, records),
         "pack": {"name": plan.pack.name, "folder": str(plan.pack.folder), "files": dict(plan.pack.card["files"])},
         "device": _device(plan),
-        "frames": _frames(plan, records),
+        "frames": _frame_content(plan, records),
         "shapes": {spec.name: {"role": spec.role, "closed": spec.closed} for spec in plan.pack.sheet.shapes},
-        "errors": _errors(plan, found),
+        "errors": _error_content(plan, found),
         "seam": {
             "meaning": VISIBILITY_MEANING,
             "by_frame": {str(r.frame): [r.seam_before, r.seam_after] for r in found},
@@ -140,7 +140,7 @@ def _device(plan: Plan) -> dict[str, Any]:
     }
 
 
-def _frames(plan: Plan, records: Sequence[FrameRecord]) -> dict[str, Any]:
+def _frame_content(plan: Plan, records: Sequence[FrameRecord]) -> dict[str, Any]:
     return {
         "total": len(plan.frames) + len(plan.missing),
         "done": sum(record.status == "done" for record in records),
@@ -151,7 +151,7 @@ def _frames(plan: Plan, records: Sequence[FrameRecord]) -> dict[str, Any]:
     }
 
 
-def _errors(plan: Plan, found: Iterable[FrameRecord]) -> dict[str, Any]:
+def _error_content(plan: Plan, found: Iterable[FrameRecord]) -> dict[str, Any]:
     names = list(plan.pack.sheet.shape_names)
     return {"shapes": names, "by_frame": {str(r.frame): [r.errors[name] for name in names] for r in found}}
 
@@ -195,7 +195,7 @@ def peak_memory_mb() -> float:
     return round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1 << 20), 1)
 
 
-def _pictures(plan: Plan, state: RunState, frames: Sequence[int], worst: Sequence[int]) -> list[dict[str, Any]]:
+def _picture_entries(plan: Plan, state: RunState, frames: Sequence[int], worst: Sequence[int]) -> list[dict[str, Any]]:
     """What the report needs of the frames that have pictures, in the order of `frames`."""
     wanted = set(frames)
     full = {record.frame: record for record in state.records() if record.frame in wanted}

@@ -80,12 +80,12 @@ def claimed(claim: FolderClaim) -> Iterator[None]:
     _refuse_links(claim.out, claim.files)
     busy = f"{claim.out}: another run is writing here; wait for it, or choose another --out"
     state = claim.out / FOLDER
-    known = _read(state / NAME)
+    known = _read_note(state / NAME)
     _refuse_others(claim, known)
     with locked(state / "lock", refusal=busy):
-        known = _read(state / NAME)  # somebody may have been here until now
+        known = _read_note(state / NAME)  # somebody may have been here until now
         _refuse_others(claim, known)
-        write_json(state / NAME, _content(claim, known), indent=None)
+        write_json(state / NAME, _note_content(claim, known), indent=None)
         yield
 
 
@@ -127,14 +127,14 @@ def _refuse_others(claim: FolderClaim, known: Mapping[str, Any] | None) -> None:
         before, now = known.get("job") or {}, claim.job or {}
         changed = [name for name in now if name in before and before[name] != now[name]]
         if changed:
-            was, new = (_text(values[changed[0]]) for values in (before, now))
+            was, new = (_as_text(values[changed[0]]) for values in (before, now))
             raise UsageError(f"{claim.out}: belongs to a job with {changed[0]} {was}, this one has {new}; {advice}")
     if foreign := _foreign(claim, known):
         more = f" and {len(foreign) - 1} more" if len(foreign) > 1 else ""
         raise UsageError(f"{claim.out / foreign[0]}{more}: not written by RotoPaint, and would be replaced; {advice}")
 
 
-def _text(value: Any) -> str:
+def _as_text(value: Any) -> str:
     return " ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
@@ -192,7 +192,7 @@ def _other_plate(claim: FolderClaim, before: Mapping[str, Any]) -> str | None:
         return f"{before.get('name')} of {was[0]} x {was[1]}, not {size[0]} x {size[1]}"
     if claim.plate is None or "place" not in before:
         return None
-    place = _place(claim.plate)
+    place = _plate_place(claim.plate)
     if before["place"] == place or _is_known_again(claim.plate, before):
         return None
     return f"the plate {before['place']}, not {place}"
@@ -202,17 +202,17 @@ def _is_known_again(plate: Plate, before: Mapping[str, Any]) -> bool:
     """Whether a plate under another path is the one that was here before: its sample frame is the same file."""
     if before.get("sample") is None or before.get("frame") not in plate.frames:
         return False
-    return bool(_sample(plate, before["frame"]) == before["sample"])
+    return bool(_sample_hash(plate, before["frame"]) == before["sample"])
 
 
-def _place(plate: Plate) -> str:
+def _plate_place(plate: Plate) -> str:
     """Where a plate lies: the pattern of its frames, or the movie."""
     path = plate.path_of(plate.frames[0])
     folder = path.parent.resolve()
     return str(folder / path.name) if plate.is_movie else str(folder / f"{plate.name}.#{plate.suffix}")
 
 
-def _sample(plate: Plate, frame: int) -> str | None:
+def _sample_hash(plate: Plate, frame: int) -> str | None:
     """A hash of the beginning and the end of a frame's file; None where it cannot be read."""
     try:
         with plate.path_of(frame).open("rb") as stream:
@@ -225,7 +225,7 @@ def _sample(plate: Plate, frame: int) -> str | None:
         return None
 
 
-def _content(claim: FolderClaim, known: Mapping[str, Any] | None) -> dict[str, Any]:
+def _note_content(claim: FolderClaim, known: Mapping[str, Any] | None) -> dict[str, Any]:
     before = known or {}
     rows = [each.to_json() for each in claim.files]
     kept = [] if before.get("files") is None else [row for row in before["files"] if row not in rows]
@@ -235,9 +235,9 @@ def _content(claim: FolderClaim, known: Mapping[str, Any] | None) -> dict[str, A
         plate = {
             "name": claim.plate.name,
             "size": [claim.plate.width, claim.plate.height],
-            "place": _place(claim.plate),
+            "place": _plate_place(claim.plate),
             "frame": frame,
-            "sample": _sample(claim.plate, frame),
+            "sample": _sample_hash(claim.plate, frame),
         }
     elif claim.size is not None and "place" not in plate:
         plate = {"name": "shapes", "size": list(claim.size)}
@@ -247,7 +247,7 @@ def _content(claim: FolderClaim, known: Mapping[str, Any] | None) -> dict[str, A
     return {"format": FORMAT, "version": VERSION, "plate": plate, "job": job, "files": files}
 
 
-def _read(path: Path) -> dict[str, Any] | None:
+def _read_note(path: Path) -> dict[str, Any] | None:
     """What a folder says of itself; None where it says nothing. Folders of older versions say their plate only."""
     try:
         content = json.loads(path.read_text(encoding="utf-8"))

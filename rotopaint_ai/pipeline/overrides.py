@@ -72,14 +72,14 @@ class Overrides:
         return replace(
             settled,
             lost=None if own else settled.lost,
-            landmarks=self._landmarks(frame, settled, sheet),
+            landmarks=self._landmarks_by_hand(frame, settled, sheet),
             shapes={**settled.shapes, **own},
-            widths=self._widths(settled, own),
+            widths=self._widths_by_hand(settled, own),
             errors={**settled.errors, **dict.fromkeys(own, 0.0)},
             hidden=tuple(name for name in settled.hidden if name not in own),
         )
 
-    def _widths(self, settled: Settled, own: Mapping[str, Rows]) -> Mapping[str, float]:
+    def _widths_by_hand(self, settled: Settled, own: Mapping[str, Rows]) -> Mapping[str, float]:
         """The model's widths, those set by hand before them; where the model saw nothing, the shot's own."""
         shot = {shape.name: shape.width_px for shape in (self.document.shapes if self.document is not None else ())}
         usual = {name: width for name in own if (width := shot.get(name)) is not None}
@@ -91,7 +91,7 @@ class Overrides:
         """A run's document in which a person's keys and landmarks are called what they are."""
         return document if self.document is None else with_human_keys(document, self.document)
 
-    def _landmarks(self, frame: int, settled: Settled, sheet: Sheet) -> Sequence[PointRow | None]:
+    def _landmarks_by_hand(self, frame: int, settled: Settled, sheet: Sheet) -> Sequence[PointRow | None]:
         own = self.landmarks.get(frame, {})
         if not own or not settled.landmarks:
             return settled.landmarks

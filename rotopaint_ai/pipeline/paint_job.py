@@ -76,17 +76,19 @@ def paint_mattes(
     there = FrameRange(document.first_frame, document.last_frame).checked()
     chosen = parse_frames(frames) if frames is not None else list(there)
     _warn_of_held(chosen, document, sink)
-    names = [Files("matte", each, ".exr", frozenset(chosen)) for each in (*layer_names(_names(document)), "all")]
+    names = [
+        Files("matte", each, ".exr", frozenset(chosen)) for each in (*layer_names(_shape_names_of(document)), "all")
+    ]
     claim = FolderClaim(out, names, size=(document.width, document.height), overwrite=overwrite)
 
     def work(frame: int) -> None:
         write_mattes(out, draw_mattes(document.shapes, frame, format), frame, format)
 
     with claimed(claim):
-        return _each(chosen, work, name=name, out=out, threads=threads, sink=sink, cancel=cancel, absent={})
+        return _for_each_frame(chosen, work, name=name, out=out, threads=threads, sink=sink, cancel=cancel, absent={})
 
 
-def _names(document: RotoDocument) -> list[str]:
+def _shape_names_of(document: RotoDocument) -> list[str]:
     return [shape.name for shape in document.shapes]
 
 
@@ -98,8 +100,8 @@ def paint_clean(plate: Plate, job: CleanJob, *, threads: int, sink: Sink, cancel
     Raises: DocumentError where plate and document differ in size or no shape is a seam; UsageError for frames or a
     method that are not there, and for an `out` whose clean folder holds the plate; CancelledError.
     """
-    _check(plate, job)
-    whole, chosen, absent = _frames(plate, job)
+    _check_size(plate, job)
+    whole, chosen, absent = _chosen_frames(plate, job)
     if job.document is not None:
         _warn_of_held(chosen, job.document, sink)
     painter = Painter.of(
@@ -116,8 +118,8 @@ def paint_clean(plate: Plate, job: CleanJob, *, threads: int, sink: Sink, cancel
         strokes=job.strokes,
     )
     sources = [job.mattes.pictures] if job.mattes is not None else []
-    with claimed(FolderClaim(job.out, _files(plate, job, chosen), plate, sources, overwrite=job.overwrite)):
-        return _each(
+    with claimed(FolderClaim(job.out, _written_files(plate, job, chosen), plate, sources, overwrite=job.overwrite)):
+        return _for_each_frame(
             chosen,
             painter.paint,
             name=plate.name,
@@ -129,7 +131,7 @@ def paint_clean(plate: Plate, job: CleanJob, *, threads: int, sink: Sink, cancel
         )
 
 
-def _files(plate: Plate, job: CleanJob, chosen: Sequence[int]) -> list[Files]:
+def _written_files(plate: Plate, job: CleanJob, chosen: Sequence[int]) -> list[Files]:
     """Clean plates, and patches where they are wanted."""
     format, frames = Format.of(plate), frozenset(chosen)
     padding = format.padding or 4
@@ -137,7 +139,7 @@ def _files(plate: Plate, job: CleanJob, chosen: Sequence[int]) -> list[Files]:
     return [clean, Files(PATCH_FOLDER, format.name, ".exr", frames, padding)] if job.patch else [clean]
 
 
-def _check(plate: Plate, job: CleanJob) -> None:
+def _check_size(plate: Plate, job: CleanJob) -> None:
     seams = [shape.name for shape in job.document.shapes if shape.role == "seam"] if job.document else []
     for method in sorted(job.paints.methods(seams) if seams and job.mattes is None else {job.paints.every.method}):
         cleanplate.check_method(method, has_model=job.model is not None)
@@ -155,7 +157,7 @@ def _check(plate: Plate, job: CleanJob) -> None:
         )
 
 
-def _frames(plate: Plate, job: CleanJob) -> tuple[list[int], list[int], dict[int, str]]:
+def _chosen_frames(plate: Plate, job: CleanJob) -> tuple[list[int], list[int], dict[int, str]]:
     """Frames that could be painted, those that are to be, and those that cannot be with the reason."""
     there, outside = set(plate.frames), dict[int, str]()
     if job.document is not None:
@@ -197,7 +199,7 @@ def _chosen(whole: Sequence[int], text: str | None, name: str) -> tuple[list[int
     return frames, {frame: f"{name}: frame {frame} is not there" for frame in outside}
 
 
-def _each(
+def _for_each_frame(
     frames: Sequence[int],
     work: Work,
     *,
@@ -220,7 +222,7 @@ def _each(
     done: list[int] = []
     failed: dict[int, str] = {}
     eta = Eta(total=len(frames), done=0)
-    for frame, message, facts in _through(frames, work, threads, cancel):
+    for frame, message, facts in _paint_frames(frames, work, threads, cancel):
         if message is None:
             done.append(frame)
             sink(Event("frame", {"frame": frame, "status": "done", **facts}))
@@ -244,7 +246,7 @@ def _absence_lines(absent: Mapping[int, str]) -> list[str]:
     return [reason.replace("{}", summarise(frames)) + advice for reason, frames in by_reason.items()]
 
 
-def _through(
+def _paint_frames(
     frames: Sequence[int], work: Work, threads: int, cancel: Cancel
 ) -> Iterator[tuple[int, str | None, Mapping[str, float]]]:
     with ThreadPoolExecutor(threads, thread_name_prefix="paint") as pool:
@@ -256,11 +258,11 @@ def _through(
             if not ahead:
                 return
             frame, future = ahead.popleft()
-            message = _message(frame, future)
+            message = _failure_of(frame, future)
             yield frame, message, {} if message is not None else future.result() or {}
 
 
-def _message(frame: int, future: Future[Mapping[str, float] | None]) -> str | None:
+def _failure_of(frame: int, future: Future[Mapping[str, float] | None]) -> str | None:
     try:
         future.result()
     except RotopaintError as error:

@@ -54,10 +54,12 @@ def read_settings(path: Path, every: Paint) -> Paints:
         raise UsageError(f"--settings {path}: cannot be read ({error}); wanted a JSON file") from error
     if not isinstance(value, dict):
         raise UsageError(f'--settings {path}: wanted an object such as {{"nose_seam": {{"grain": 0.5}}}}')
-    return Paints(every, {name: _paint(f"--settings {path}: '{name}'", row, every) for name, row in value.items()})
+    return Paints(
+        every, {name: _paint_of_row(f"--settings {path}: '{name}'", row, every) for name, row in value.items()}
+    )
 
 
-def _paint(where: str, row: Any, every: Paint) -> Paint:
+def _paint_of_row(where: str, row: Any, every: Paint) -> Paint:
     if not isinstance(row, dict):
         raise UsageError(f"{where}: wanted an object with {', '.join(_FIELDS)}")
     if unknown := sorted(set(row) - set(_FIELDS)):
@@ -65,11 +67,11 @@ def _paint(where: str, row: Any, every: Paint) -> Paint:
     method = row.get("method", every.method)
     if method not in fills.names():
         raise UsageError(f"{where}: method {method!r}; wanted one of {', '.join(fills.names())}")
-    shares = [_share(where, name, row.get(name, getattr(every, name))) for name in ("grain", "strength")]
+    shares = [_share_of(where, name, row.get(name, getattr(every, name))) for name in ("grain", "strength")]
     return Paint(method, *shares)
 
 
-def _share(where: str, name: str, value: Any) -> float:
+def _share_of(where: str, name: str, value: Any) -> float:
     if (
         isinstance(value, bool)
         or not isinstance(value, (int, float))

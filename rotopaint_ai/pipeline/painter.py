@@ -93,18 +93,22 @@ class Painter:
         write_filled(self.out / format.clean_name(number), frame, filled)
         if self.patch:
             write_patch(self.out / patch_name(number, format), filled, format)
-        return {} if filled is None else _shown(filled)
+        return {} if filled is None else _seam_scores(filled)
 
     def look(self, frame: Frame) -> Seams | None:
         """The region around a frame's seams; None where none is to be seen."""
         if self.mattes is None:
-            shapes = [self._measured(shape, frame) for shape in self.shapes] if self.measures_widths else self.shapes
+            shapes = (
+                [self._with_measured_width(shape, frame) for shape in self.shapes]
+                if self.measures_widths
+                else self.shapes
+            )
             mattes = draw_mattes(shapes, frame.number, Format.of(self.plate))
             return look_at_seams(frame, mattes, shapes, self.paints)
         curves = tuple(seam_curves(self.shapes, frame.number))
         return seams_from_matte(frame, self.mattes.at(frame.number), curves, self.paints.every, surround_px=SURROUND_PX)
 
-    def _measured(self, shape: RotoShape, frame: Frame) -> RotoShape:
+    def _with_measured_width(self, shape: RotoShape, frame: Frame) -> RotoShape:
         """An open seam with the width that its banks show in this frame; others, and where none shows, as they are."""
         if shape.role != "seam" or shape.closed or not shape.keys or not shape.is_visible(frame.number):
             return shape
@@ -120,27 +124,27 @@ class Painter:
     def still(self, number: int) -> temporal.Still | None:
         """A frame's region before and after its own fill; None where it has no seam to see."""
         seams = self.look(self.plate.read(number, keep_native=False))
-        return _still(seams.filled(self.model)) if seams is not None else None
+        return _still_of(seams.filled(self.model)) if seams is not None else None
 
     def settled(self, number: int, filled: Filled) -> Filled:
         """A fill that agrees with its neighbours, where its paint is to."""
         parts = [part for part in filled.seams.parts if fills.named(part.paint.method).needs == "neighbours"]
         if self.window is None or not parts:
             return filled
-        now = _still(filled)
+        now = _still_of(filled)
         after = temporal.settle(now, *self.window.of(number, now))
         theirs = np.max([part.matte for part in parts], axis=0) > 0
         return replace(filled, after=np.where(theirs[..., None], after, filled.after))
 
 
-def _shown(filled: Filled) -> dict[str, float]:
+def _seam_scores(filled: Filled) -> dict[str, float]:
     """How much the seams of a region show, in the plate and painted; as the events of `run` name it."""
     seams = filled.seams
     before = seams.seen if seams.seen is not None else seams.look(seams.rgb)
     return {"seam_before": round(before.score, 4), "seam_after": round(seams.look(filled.after).score, 4)}
 
 
-def _still(filled: Filled) -> temporal.Still:
+def _still_of(filled: Filled) -> temporal.Still:
     seams = filled.seams
     return temporal.Still(seams.rgb, filled.after, seams.cover, seams.x, seams.y)
 
@@ -164,12 +168,12 @@ class TemporalWindow:
     def of(self, frame: int, now: Still) -> tuple[list[Still], list[Still]]:
         """TemporalWindow before and after a frame, nearest first, as far as REACH other exposures."""
         row = self._frames.index(frame)
-        return self._side(self._frames[:row][::-1], now), self._side(self._frames[row + 1 :], now)
+        return self._one_side(self._frames[:row][::-1], now), self._one_side(self._frames[row + 1 :], now)
 
-    def _side(self, frames: Sequence[int], now: Still) -> list[Still]:
+    def _one_side(self, frames: Sequence[int], now: Still) -> list[Still]:
         found: list[Still] = []
         for frame in frames:
-            still = self._at(frame)
+            still = self._still_at(frame)
             if still is None:
                 break
             found.append(still)
@@ -177,7 +181,7 @@ class TemporalWindow:
                 break
         return found
 
-    def _at(self, frame: int) -> Still | None:
+    def _still_at(self, frame: int) -> Still | None:
         with self._lock:
             lock, slot = self._stills.setdefault(frame, (Lock(), []))
             self._stills.move_to_end(frame)
@@ -236,13 +240,13 @@ def seams_from_matte(
     rgb, (x, y) = frame.region(left, top, width, height)
     if rgb.size == 0:
         return None
-    cover = _cut(matte, x, y, rgb.shape[1], rgb.shape[0])
+    cover = _matte_in_region(matte, x, y, rgb.shape[1], rgb.shape[0])
     if not cover.any():
         return None
     moved = tuple((np.asarray(line) - (x, y), half) for line, half in curves) or tuple(middle_lines(cover > 0))
     return Seams(x, y, rgb, cover, moved, (Part(cover, moved, paint),))
 
 
-def _cut(matte: Region, x: int, y: int, width: int, height: int) -> Array:
+def _matte_in_region(matte: Region, x: int, y: int, width: int, height: int) -> Array:
     whole = replace(matte, x=matte.x - x, y=matte.y - y)
     return whole.paste(width, height)

@@ -90,11 +90,11 @@ class Names:
 def draw_pictures(out: Path, frame: Frame, crop: Crop, filled: Filled | None) -> None:
     """Write a frame's face, and its seams before and after where they were filled."""
     names = Names.of(frame.number)
-    _write(out / names.face, _face(frame, crop))
+    _write_jpeg(out / names.face, _face_picture(frame, crop))
     if filled is not None:
         before, after = _compared(frame, filled)
-        _write(out / names.before, before)
-        _write(out / names.after, after)
+        _write_jpeg(out / names.before, before)
+        _write_jpeg(out / names.after, after)
 
 
 def remove_others(out: Path, frames: Iterable[int]) -> None:
@@ -107,7 +107,7 @@ def remove_others(out: Path, frames: Iterable[int]) -> None:
             path.unlink(missing_ok=True)
 
 
-def _face(frame: Frame, crop: Crop) -> Array:
+def _face_picture(frame: Frame, crop: Crop) -> Array:
     size = round(min(max(crop.side, 64), FACE_PX))
     margin = 4
     x, y = int(crop.x - crop.side / 2) - margin, int(crop.y - crop.side / 2) - margin
@@ -119,14 +119,14 @@ def _face(frame: Frame, crop: Crop) -> Array:
 
 
 def _compared(frame: Frame, filled: Filled) -> tuple[Array, Array]:
-    x, y, width, height = _window(filled, frame)
+    x, y, width, height = _seam_window(filled, frame)
     before, (x, y) = frame.region(x, y, width, height)
     after = before.copy()
     _paste(after, (x, y), filled)
-    return _shown(before), _shown(after)
+    return _display_at(before), _display_at(after)
 
 
-def _window(filled: Filled, frame: Frame) -> tuple[int, int, int, int]:
+def _seam_window(filled: Filled, frame: Frame) -> tuple[int, int, int, int]:
     """A rectangle around the seams with air around it, not narrower than 4:3 and not wider than 16:9."""
     seams = filled.seams
     rows, columns = np.flatnonzero(seams.matte.any(axis=1)), np.flatnonzero(seams.matte.any(axis=0))
@@ -147,14 +147,14 @@ def _paste(picture: Array, origin: tuple[int, int], filled: Filled) -> None:
         picture[y0:y1, x0:x1] = filled.after[y0 - y : y1 - y, x0 - x : x1 - x]
 
 
-def _shown(linear: Array) -> Array:
+def _display_at(linear: Array) -> Array:
     scale = COMPARE_PX / max(linear.shape[:2])
     if scale >= 1:
         return to_display(linear)
     return to_display(cv2.resize(linear, None, fx=scale, fy=scale, interpolation=cv2.INTER_AREA))
 
 
-def _write(path: Path, display: Array) -> None:
+def _write_jpeg(path: Path, display: Array) -> None:
     codes = np.clip(display * 255.0 + 0.5, 0, 255).astype(np.uint8)
     _, data = cv2.imencode(".jpg", codes[..., ::-1], [cv2.IMWRITE_JPEG_QUALITY, JPEG_QUALITY])
     with replacing(path) as beside:

@@ -187,7 +187,7 @@ def propose_crop(
     if face is None:
         raise CropError(
             f"crop 'auto': no face found in {summarise(sorted(seen))} of {plate.name} ({len(seen)} frames looked at"
-            f"{_others(n_others)}); draw a box: --crop X,Y,W,H"
+            f"{_other_finds(n_others)}); draw a box: --crop X,Y,W,H"
         )
     return face.keys(), face.note
 
@@ -203,7 +203,7 @@ def _is_readable(face: FaceFound, frame: Frame, models: Models, doubt: float) ->
     return reading.is_finite and reading.error_share <= READABLE and reading.doubt <= doubt
 
 
-def _others(count: int) -> str:
+def _other_finds(count: int) -> str:
     return f", {count} finds in which the landmark model reads no face" if count else ""
 
 
@@ -247,7 +247,7 @@ def code_digest() -> str:
 
 def digest_of(package: Path) -> str:
     """Digest of those rooms in a package's folder: names and content of their Python files, in the order of names."""
-    paths = [path for room in ROOMS for path in _files(package / room)]
+    paths = [path for room in ROOMS for path in _room_files(package / room)]
     digest = hashlib.sha1(usedforsecurity=False)
     for path in paths:
         content = hashlib.sha1(path.read_bytes(), usedforsecurity=False).hexdigest()
@@ -255,7 +255,7 @@ def digest_of(package: Path) -> str:
     return digest.hexdigest()
 
 
-def _files(room: Path) -> list[Path]:
+def _room_files(room: Path) -> list[Path]:
     if room.is_dir():
         return sorted(room.rglob("*.py"))
     return [room] if room.is_file() else []

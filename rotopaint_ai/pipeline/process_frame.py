@@ -171,26 +171,28 @@ class FrameProcessor:
         Raises: OSError where the disk refuses, which no other frame would survive.
         """
         try:
-            record = self._finish(frame, settled, ms)
+            record = self._finish_settled(frame, settled, ms)
             return record if record.is_finite else self._fail_settled(frame.number, settled, NOT_FINITE)
         except RotopaintError as error:
             return self._fail_settled(frame.number, settled, str(error))
         except OSError:
             raise
         except Exception as error:  # a defect of ours in one frame is no reason to lose the others
-            where = self._note(frame.number, traceback.format_exc())
+            where = self._keep_trace(frame.number, traceback.format_exc())
             text = f"{type(error).__name__}: {error}; details are in {where}, please send it"
             return self._fail_settled(frame.number, settled, text)
 
     def fail(self, frame: int, message: str) -> FrameRecord:
         """The record of a frame that could not be read."""
-        return FrameRecord(frame, "failed", source=self.source(frame), message=_one_line(frame, message))
+        return FrameRecord(frame, "failed", source=self.source(frame), message=_frame_message(frame, message))
 
     def _fail_settled(self, frame: int, settled: Settled, message: str) -> FrameRecord:
         """The record of a frame that could not be painted or written; its roto is good."""
-        return replace(tracked(frame, "failed", settled), source=self.source(frame), message=_one_line(frame, message))
+        return replace(
+            tracked(frame, "failed", settled), source=self.source(frame), message=_frame_message(frame, message)
+        )
 
-    def _note(self, frame: int, text: str) -> Path:
+    def _keep_trace(self, frame: int, text: str) -> Path:
         path = self.out / FOLDER / "errors.txt"
         with path.open("a", encoding="utf-8") as stream:
             stream.write(f"frame {frame}\n{text}\n")
@@ -200,11 +202,11 @@ class FrameProcessor:
         """How the frame's file looked when it was read; as it looks now where it could not be read."""
         return self.sources.pop(frame, None) or source_of(self.plate, frame)
 
-    def _finish(self, frame: Frame, settled: Settled, ms: Times) -> FrameRecord:
+    def _finish_settled(self, frame: Frame, settled: Settled, ms: Times) -> FrameRecord:
         number, format = frame.number, self.format
         shapes = self.shapes_of(number, settled)
         with timed(ms, "mattes"):
-            mattes, written = self._mattes(number, settled, shapes)
+            mattes, written = self._frame_mattes(number, settled, shapes)
         with timed(ms, "fill"):
             seams = look_at_seams(frame, mattes, shapes, Paints(Paint(self.method), self.paints))
             filled = seams.filled(self.model) if seams is not None and self.clean else None
@@ -244,7 +246,7 @@ class FrameProcessor:
             return None
         return self.agreed(frame, settled.crop, mattes.seam)
 
-    def _mattes(self, frame: int, settled: Settled, shapes: Sequence[RotoShape]) -> tuple[Mattes, list[str]]:
+    def _frame_mattes(self, frame: int, settled: Settled, shapes: Sequence[RotoShape]) -> tuple[Mattes, list[str]]:
         """Draw and write a frame's mattes, or copy those of the exposure that it repeats."""
 
         def make() -> Drawn:
@@ -327,7 +329,7 @@ def _contrast(names: Sequence[str], before: Visibility | None, after: Visibility
     return {name: [list(row[k]) for row in rows] for k, name in enumerate(names)}
 
 
-def _one_line(frame: int, message: str) -> str:
+def _frame_message(frame: int, message: str) -> str:
     """A message as one line that names its frame."""
     text = " ".join(message.split())
     return text if str(frame) in text else f"frame {frame}: {text}"

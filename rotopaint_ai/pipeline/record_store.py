@@ -154,7 +154,7 @@ class Journal:
         if path.is_symlink():
             raise UsageError(f"{path}: is a link, and nothing is written through links; remove it")
         self._path = path
-        self._keep(self._whole_bytes())
+        self._truncate(self._whole_bytes())
         self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | NO_LINKS, 0o644)
 
     def append(self, record: FrameRecord) -> None:
@@ -180,7 +180,7 @@ class Journal:
         with self._path.open("rb") as stream:
             return sum(len(line) for line, _ in _whole_lines(stream))
 
-    def _keep(self, n_bytes: int) -> None:
+    def _truncate(self, n_bytes: int) -> None:
         if self._path.exists() and self._path.stat().st_size != n_bytes:
             os.truncate(self._path, n_bytes)
 
@@ -216,37 +216,37 @@ class RecordStore(MutableMapping[int, FrameRecord]):
     """Light records by frame. What is given back is equal to what was put in, and made anew each time."""
 
     def __init__(self, records: Iterable[FrameRecord] = ()) -> None:
-        self._packed: dict[int, bytes] = {}
+        self._packed_record: dict[int, bytes] = {}
         for record in records:
             self[record.frame] = record
 
     def __getitem__(self, frame: int) -> FrameRecord:
-        return _unpacked(self._packed[frame])
+        return _unpacked_record(self._packed_record[frame])
 
     def __setitem__(self, frame: int, record: FrameRecord) -> None:
-        self._packed[frame] = _packed(record.light())
+        self._packed_record[frame] = _packed_record(record.light())
 
     def __delitem__(self, frame: int) -> None:
-        del self._packed[frame]
+        del self._packed_record[frame]
 
     def __iter__(self) -> Iterator[int]:
-        return iter(self._packed)
+        return iter(self._packed_record)
 
     def __len__(self) -> int:
-        return len(self._packed)
+        return len(self._packed_record)
 
     def __contains__(self, frame: object) -> bool:
-        return frame in self._packed
+        return frame in self._packed_record
 
 
-def _packed(record: FrameRecord) -> bytes:
+def _packed_record(record: FrameRecord) -> bytes:
     source = record.source
     source_row = None if source is None else (source.path, source.size, source.mtime_ns, source.fingerprint)
     values = [source_row if name == "source" else getattr(record, name) for name in _NAMES]
     return zlib.compress(pickle.dumps(values, protocol=pickle.HIGHEST_PROTOCOL), _FASTEST)
 
 
-def _unpacked(packed: bytes) -> FrameRecord:
+def _unpacked_record(packed: bytes) -> FrameRecord:
     values = dict(zip(_NAMES, pickle.loads(zlib.decompress(packed)), strict=True))
     source_row = values.pop("source")
     return FrameRecord(source=None if source_row is None else SourceFile(*source_row), **values)
@@ -286,7 +286,7 @@ class RunState:
     def clear(self) -> None:
         """Forget all frames."""
         self.journal.close()
-        _forget(self.folder)
+        _remove_state(self.folder)
         self.journal = Journal(self.journal_path)
         self.finished.clear()
 
@@ -318,9 +318,9 @@ def open_state(out: Path, job: Mapping[str, Any], *, resume: bool, stage: str = 
     folder = out / FOLDER
     folder.mkdir(parents=True, exist_ok=True)
     content = json.loads(json.dumps({"format": FORMAT, "version": VERSION, **job}))
-    note = _difference(folder, content) if resume else None
+    note = _job_difference(folder, content) if resume else None
     if not resume or note is not None:
-        _forget(folder)
+        _remove_state(folder)
     _remove_torn(out)
     path = folder / f"{stage}.journal"
     journal = Journal(path)
@@ -329,7 +329,7 @@ def open_state(out: Path, job: Mapping[str, Any], *, resume: bool, stage: str = 
     return RunState(folder, journal, stage, finished), note
 
 
-def _forget(folder: Path) -> None:
+def _remove_state(folder: Path) -> None:
     for stage in (FRAMES, TRACKED):
         for path in (folder / f"{stage}.journal", folder / f"{stage}.snapshot"):
             path.unlink(missing_ok=True)
@@ -344,7 +344,7 @@ def _remove_torn(out: Path) -> None:
                 path.unlink(missing_ok=True)
 
 
-def _difference(folder: Path, content: Mapping[str, Any]) -> str | None:
+def _job_difference(folder: Path, content: Mapping[str, Any]) -> str | None:
     try:
         before = json.loads((folder / "job.json").read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -354,14 +354,14 @@ def _difference(folder: Path, content: Mapping[str, Any]) -> str | None:
     changed = [name for name in content if before.get(name) != content[name]]
     if not changed:
         return None
-    return f"{_WORDS.get(changed[0], 'the state is of another kind')}{_detail(changed[0], before, content)}"
+    return f"{_WORDS.get(changed[0], 'the state is of another kind')}{_change_detail(changed[0], before, content)}"
 
 
-def _detail(name: str, before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
+def _change_detail(name: str, before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
     if name not in ("crops", "frames"):
         return ""
-    return f" (was {_shown(before.get(name))}, is {_shown(now[name])})"
+    return f" (was {_shown_setting(before.get(name))}, is {_shown_setting(now[name])})"
 
 
-def _shown(value: Any) -> str:
+def _shown_setting(value: Any) -> str:
     return " ".join(map(str, value)) if isinstance(value, list) else str(value)

@@ -345,10 +345,10 @@ def _holding(frame: Frame, filled: Filled | None, strokes: Strokes) -> Filled | 
     matte = np.zeros(rgb.shape[:2], np.float32)
     if filled is None:
         return Filled(Seams(x, y, rgb, matte, (), (Part(matte, (), Paint()),)), rgb)
-    return _moved(filled, rgb, (x, y))
+    return _moved_region(filled, rgb, (x, y))
 
 
-def _moved(filled: Filled, rgb: Array, corner: tuple[int, int]) -> Filled:
+def _moved_region(filled: Filled, rgb: Array, corner: tuple[int, int]) -> Filled:
     """A fill in a larger region (H, W, 3) with that top-left pixel."""
     seams = filled.seams
     dx, dy = seams.x - corner[0], seams.y - corner[1]
@@ -361,20 +361,22 @@ def _moved(filled: Filled, rgb: Array, corner: tuple[int, int]) -> Filled:
         return out
 
     nothing = np.zeros(rgb.shape[:2], np.float32)
-    parts = tuple(replace(p, matte=placed(p.matte, nothing), curves=_shifted(p.curves, dx, dy)) for p in seams.parts)
+    parts = tuple(
+        replace(p, matte=placed(p.matte, nothing), curves=_shifted_curves(p.curves, dx, dy)) for p in seams.parts
+    )
     grown = replace(
         seams,
         x=corner[0],
         y=corner[1],
         rgb=rgb,
         matte=placed(seams.matte, nothing),
-        curves=_shifted(seams.curves, dx, dy),
+        curves=_shifted_curves(seams.curves, dx, dy),
         parts=parts,
     )
     return replace(filled, seams=grown, after=placed(filled.after, rgb))
 
 
-def _shifted(curves: Sequence[Curve], dx: int, dy: int) -> tuple[Curve, ...]:
+def _shifted_curves(curves: Sequence[Curve], dx: int, dy: int) -> tuple[Curve, ...]:
     by = np.array([dx, dy], np.float32)
     return tuple((line + by.astype(line.dtype), half) for line, half in curves)
 

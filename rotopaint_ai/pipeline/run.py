@@ -45,7 +45,7 @@ def run(job: RunJob, sink: Sink, cancel: Cancel) -> Outcome:
             sink(warning(other))
         state, note = open_state(plan.out, plan.fingerprint(), resume=job.resume)
         try:
-            outcome = _run(plan, state, note, sink if project is None else project.sink(sink), cancel, start)
+            outcome = _run_plan(plan, state, note, sink if project is None else project.sink(sink), cancel, start)
             if project is not None:
                 save_results(project, plan, state, sink)
             return outcome
@@ -53,7 +53,7 @@ def run(job: RunJob, sink: Sink, cancel: Cancel) -> Outcome:
             state.close()
 
 
-def _run(plan: Plan, state: RunState, note: str | None, sink: Sink, cancel: Cancel, start: float) -> Outcome:
+def _run_plan(plan: Plan, state: RunState, note: str | None, sink: Sink, cancel: Cancel, start: float) -> Outcome:
     processor = FrameProcessor.of(plan.job, plan.plate, plan.pack.sheet, plan.models.fill)
     processor = replace(processor, paints=plan.work.paints, strokes=plan.work.strokes)
     processor = replace(processor, agreed=matte_check(plan.models.opine))
@@ -104,7 +104,7 @@ def walk(plan: Plan, state: RunState, processor: Processor, sink: Sink, cancel: 
     }
     if plan.models.find_seams is not None:
         models["find_seams"] = plan.models.find_seams
-    start = _start(plan, state, models)
+    start = _start_snapshot(plan, state, models)
     last_kept = time.monotonic()
 
     def keep(snapshot: Snapshot) -> None:
@@ -125,7 +125,7 @@ def walk(plan: Plan, state: RunState, processor: Processor, sink: Sink, cancel: 
         sink(Event("progress", eta.step()))
 
 
-def _start(plan: Plan, state: RunState, models: Mapping[str, object]) -> Snapshot:
+def _start_snapshot(plan: Plan, state: RunState, models: Mapping[str, object]) -> Snapshot:
     """Where to go on: the last snapshot, or the first frame where files of finished frames are gone."""
     gone = [frame for frame, record in state.finished.items() if _is_to_be_remade(record, plan)]
     for frame in gone:

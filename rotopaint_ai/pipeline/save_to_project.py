@@ -115,11 +115,11 @@ def save_results(open_project: OpenProject, plan: Plan, state: RunState, sink: S
     """Write what a run found into its project, and teach the shot where the job asks for it, which is told `sink`.
 
     Corrections that were carried on are carried on again from the keys that people made; frames that the run left out
-    stay as they are. Raises ProjectError; where it is to teach, as `_teach`.
+    stay as they are. Raises ProjectError; where it is to teach, as `_teach_project`.
     """
     project = open_project.project
     before = project.load().state
-    predicted = build_document(map(_as_predicted, state.records()), plan)
+    predicted = build_document(map(_record_as_predicted, state.records()), plan)
     written = build_document(state.records(), plan)
     asked = asked_frames(plan.frames, before.document)
     after = merge_run(before, plan.work.put_back(written), asked, predicted=predicted)
@@ -134,13 +134,13 @@ def save_results(open_project: OpenProject, plan: Plan, state: RunState, sink: S
         after = replace(after, document=document)
     project.append("run", before, after)
     if plan.job.clean:
-        project.set_note(NOTE, {**(project.note(NOTE) or {}), **_painted(plan, state, written)})
+        project.set_note(NOTE, {**(project.note(NOTE) or {}), **_painted_prints(plan, state, written)})
     for name, value in {**_notes(plan), "run": run_record.to_json(record)}.items():
         project.set_note(name, value)
     sources = {record.frame: record.source for record in state.finished.values() if record.source is not None}
     project.set_files({frame: (s.path, s.size, s.mtime_ns, s.fingerprint) for frame, s in sources.items()})
     if plan.job.teach:
-        found = _teach(project, plan, errors)
+        found = _teach_project(project, plan, errors)
         doubtful = {name: summarise(frames) for name, frames in found.doubtful.items() if frames}
         project.set_note("taught", {"moved": found.n_moved, "doubtful": doubtful})
         sink(warning(_said_of(found.n_moved, doubtful, plan)))
@@ -152,7 +152,7 @@ def _said_of(n_moved: int, doubtful: Mapping[str, str], plan: Plan) -> str:
     return f"taught the shot: {n_moved} keys moved{unsure}; what lies in {plan.out} was drawn before: {painted}"
 
 
-def _teach(project: Project, plan: Plan, errors: Errors) -> Taught:
+def _teach_project(project: Project, plan: Plan, errors: Errors) -> Taught:
     """Solve a project's shot from its corrections and the plate, as a step that can be undone.
 
     Landmarks go with the shapes they sit on. Raises UsageError where nobody has corrected anything, PlateError for
@@ -171,7 +171,7 @@ def _teach(project: Project, plan: Plan, errors: Errors) -> Taught:
     return found
 
 
-def _painted(plan: Plan, state: RunState, written: RotoDocument) -> dict[str, str]:
+def _painted_prints(plan: Plan, state: RunState, written: RotoDocument) -> dict[str, str]:
     """What the clean plates that a run has written show; a run by another method than the shot's own fits nothing, nor
     does a frame that was painted before somebody's last work on it."""
     work = plan.work
@@ -183,7 +183,7 @@ def _painted(plan: Plan, state: RunState, written: RotoDocument) -> dict[str, st
     return {str(f): each if is_own and f in fits else "" for f, each in PaintFingerprints().of(drawn, whole).items()}
 
 
-def _as_predicted(record: FrameRecord) -> FrameRecord:
+def _record_as_predicted(record: FrameRecord) -> FrameRecord:
     """A record as the models alone would have it."""
     marks = record.landmarks if record.predicted_landmarks is None else record.predicted_landmarks
     return replace(record, shapes={**record.shapes, **record.predicted}, landmarks=marks)
@@ -206,7 +206,7 @@ def _notes(plan: Plan) -> Mapping[str, Any]:
             "colourspace": plate.colourspace,
         },
         "out": str(plan.out.absolute()),
-        "shapes": _digest(plan.out / "shapes.roto.json"),
+        "shapes": _file_digest(plan.out / "shapes.roto.json"),
     }
 
 
@@ -226,7 +226,7 @@ def _run_record(plan: Plan, state: RunState) -> RunRecord:
     )
 
 
-def _digest(path: Path) -> str | None:
+def _file_digest(path: Path) -> str | None:
     return hashlib.sha1(path.read_bytes(), usedforsecurity=False).hexdigest() if path.is_file() else None
 
 
@@ -253,14 +253,14 @@ class Repaint:
     def begin(self, frames: str | None) -> None:
         """These frames, or all, are about to be painted: until they are, nothing is known of them."""
         if self._is_ours():
-            gone = _frames(frames)
-            known = self._known()
-            self._note({f: each for f, each in known.items() if gone is not None and f not in gone})
+            gone = _noted_frames(frames)
+            known = self._known_painted()
+            self._write_painted_note({f: each for f, each in known.items() if gone is not None and f not in gone})
 
     def end(self, done: Sequence[int]) -> None:
         """These frames show what the project says."""
         if self._is_ours():
-            self._note({**self._known(), **PaintFingerprints().of(self.state, done)})
+            self._write_painted_note({**self._known_painted(), **PaintFingerprints().of(self.state, done)})
 
     def _is_ours(self) -> bool:
         """Whether the project takes note of what lies in this folder."""
@@ -269,11 +269,11 @@ class Repaint:
         folder = self.notes.project.path.absolute().parent  # older projects may name theirs relative to some folder
         return (folder / Path(noted)).resolve() == self.out.resolve()
 
-    def _known(self) -> dict[int, str]:
+    def _known_painted(self) -> dict[int, str]:
         assert self.notes is not None
         return {int(frame): each for frame, each in (self.notes.project.note(NOTE) or {}).items()}
 
-    def _note(self, painted: dict[int, str]) -> None:
+    def _write_painted_note(self, painted: dict[int, str]) -> None:
         assert self.notes is not None
         self.notes.project.set_note(NOTE, {str(frame): each for frame, each in sorted(painted.items())})
 
@@ -303,5 +303,5 @@ def _state_of(path: Path) -> State:
         project.close()
 
 
-def _frames(text: str | None) -> set[int] | None:
+def _noted_frames(text: str | None) -> set[int] | None:
     return None if text is None else set(parse_frames(text))

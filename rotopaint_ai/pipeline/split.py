@@ -126,7 +126,7 @@ def paint(job: RunJob, frames: FrameRange, sink: Sink, cancel: Cancel) -> Painte
     out = Path(job.out)
     with open_plate(job.plates, colourspace=job.colourspace) as plate:
         pack = load_pack(job.model)
-        note = _note(out, plate, pack, job)
+        note = _tracking_note(out, plate, pack, job)
         wanted = [frame for frame in note["frames"] if frame in frames]
         if not wanted:
             raise UsageError(
@@ -135,7 +135,7 @@ def paint(job: RunJob, frames: FrameRange, sink: Sink, cancel: Cancel) -> Painte
         name = f"{CHUNKS}/{frames.first}-{frames.last}"
         busy = f"{out}: another process paints these frames; wait for it"
         with locked(out / FOLDER / f"{name}.lock", refusal=busy):
-            return _paint(job, plate, pack, wanted, out / FOLDER / f"{name}.journal", sink, cancel)
+            return _paint_range(job, plate, pack, wanted, out / FOLDER / f"{name}.journal", sink, cancel)
 
 
 def gather(job: RunJob, sink: Sink) -> Outcome:
@@ -145,14 +145,14 @@ def gather(job: RunJob, sink: Sink) -> Outcome:
     """
     out = Path(job.out)
     with open_plate(job.plates, colourspace=job.colourspace) as plate:
-        note = _note(out, plate, load_pack(job.model), job)
+        note = _tracking_note(out, plate, load_pack(job.model), job)
     plan = make_plan(replace(job, crops=tuple(note["crops"])))
     with plan.plate, opened(job) as project, claimed(replace(plan, job=job).claim()):
         state, trouble = open_state(plan.out, plan.fingerprint(), resume=True)
         try:
             if trouble is not None:
                 raise UsageError(f"{out}: {trouble}; track the shot again")
-            _collect(state, plan.frames)
+            _collect_ranges(state, plan.frames)
             wall_s = time.time() - note["began"]
             plan = replace(plan, job=job)
             outcome = finalise(plan, state, sink, wall_s=wall_s, n_new=len(plan.frames))
@@ -163,7 +163,7 @@ def gather(job: RunJob, sink: Sink) -> Outcome:
             state.close()
 
 
-def _paint(
+def _paint_range(
     job: RunJob, plate: Plate, pack: Pack, wanted: Sequence[int], path: Path, sink: Sink, cancel: Cancel
 ) -> Painted:
     out = Path(job.out)
@@ -171,8 +171,8 @@ def _paint(
     inner = FrameProcessor.of(job, plate, work.sheet(pack.sheet), open_fill(pack) if job.clean else None)
     inner = replace(inner, paints=work.paints, strokes=work.strokes, agreed=matte_check(open_opinion(pack)))
     processor = OverridingProcessor(inner, work)
-    known = _tracked(out, wanted)
-    finished = _standing(path, out, work)
+    known = _tracked_records(out, wanted)
+    finished = _painted_before(path, out, work)
     journal = Journal(path)
     try:
         for frame in wanted:
@@ -200,12 +200,12 @@ def _keep_nothing(snapshot: Snapshot) -> None:
     """Painting has no memory between frames."""
 
 
-def _tracked(out: Path, wanted: Sequence[int]) -> dict[int, FrameRecord]:
+def _tracked_records(out: Path, wanted: Sequence[int]) -> dict[int, FrameRecord]:
     frames = set(wanted)
     return {r.frame: r for r in read_journal(out / FOLDER / f"{TRACKED}.journal") if r.frame in frames}
 
 
-def _standing(path: Path, out: Path, work: Overrides) -> dict[int, FrameRecord]:
+def _painted_before(path: Path, out: Path, work: Overrides) -> dict[int, FrameRecord]:
     """Frames of an earlier attempt that need no painting: written with what people had done, and still there."""
     last = {record.frame: record for record in read_journal(path)}
     return {
@@ -215,7 +215,7 @@ def _standing(path: Path, out: Path, work: Overrides) -> dict[int, FrameRecord]:
     }
 
 
-def _collect(state: RunState, frames: Sequence[int]) -> None:
+def _collect_ranges(state: RunState, frames: Sequence[int]) -> None:
     """Take the records of all ranges into the run's own journal. Raises UsageError for frames that have none."""
     records: dict[int, Path] = {}
     for path in sorted(
@@ -236,7 +236,7 @@ def _age(path: Path) -> tuple[int, str]:
     return path.stat().st_mtime_ns, path.name
 
 
-def _note(out: Path, plate: Plate, pack: Pack, job: RunJob) -> dict[str, Any]:
+def _tracking_note(out: Path, plate: Plate, pack: Pack, job: RunJob) -> dict[str, Any]:
     """What tracking left. Raises UsageError where there is nothing, or where the job is another one now."""
     try:
         note: dict[str, Any] = json.loads((out / FOLDER / NOTE).read_text(encoding="utf-8"))

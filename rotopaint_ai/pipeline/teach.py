@@ -115,7 +115,7 @@ def read_shot(
     starts, hold_F = np.unique(space.time_F, return_inverse=True)
     holds = []
     for start in starts.tolist():
-        holds.append(_read(plate, int(start), _guess(predicted, int(start)), models))
+        holds.append(_read_hold(plate, int(start), _guess(predicted, int(start)), models))
         progress(len(holds), len(starts))
     heads = head_poses(np.array([hold.points_L for hold in holds]), starts)
     return ShotReading(models, holds, dict(zip(space.frames, hold_F.tolist())), heads)
@@ -133,15 +133,15 @@ def teach(
         raise UsageError("no shape has a human key where the face was found; correct one such frame first")
     specs = {spec.name: spec for spec in reading.models.pack.sheet.shapes if spec.role == "seam" and not spec.closed}
     tasks = [
-        _task(reading, specs[base.name], base, shape, hand)
+        _seam_task(reading, specs[base.name], base, shape, hand)
         for base, shape, hand in corrected_shapes(predicted, document)
         if base.name in specs and base.n_points == specs[base.name].n_points
     ]
     doubtful: dict[str, tuple[int, ...]] = {}
     sizes: dict[str, Mapping[int, float]] = {}
-    for turn in _solved(reading, tasks) if tasks else ():
+    for turn in _solved_seams(reading, tasks) if tasks else ():
         name = turn.task.spec.name
-        keys[name], doubtful[name], sizes[name] = _decided(reading, turn, _trust(reading, turn.task))
+        keys[name], doubtful[name], sizes[name] = _decided(reading, turn, _error_factor(reading, turn.task))
     before = {shape.name: shape.keys for shape in predicted.shapes}
     moved = sum(key != before[name].get(frame) for name, row in keys.items() for frame, key in row.items())
     return Taught(keys, sizes, doubtful, moved)
@@ -154,7 +154,7 @@ def _guess(document: RotoDocument, frame: int) -> Array:
     return np.array([(mark.x, mark.y) for mark in document.landmarks.keys[frame] if mark is not None])
 
 
-def _read(plate: Plate, number: int, guess: Array, models: Models) -> _Hold:
+def _read_hold(plate: Plate, number: int, guess: Array, models: Models) -> _Hold:
     """The models' own reading of a frame near known landmarks, and a look at its face."""
     pack, frame = models.pack, plate.read(number, keep_native=False)
     crop = around(guess, margin=pack.crop_margin)
@@ -177,14 +177,14 @@ def _read(plate: Plate, number: int, guess: Array, models: Models) -> _Hold:
     return _Hold(
         found.points_LC @ np.array([1, 1j]),
         found.error_L,
-        {name: _spline(points[0, span].astype(np.float64)) for name, span in rows.items()},
+        {name: _spline_points(points[0, span].astype(np.float64)) for name, span in rows.items()},
         {name: float(w) if np.isfinite(w) else 0.02 * face for name, w in zip(rows, widths)},
         face,
         look(rgb, *origin, crop, to_display),
     )
 
 
-def _task(reading: ShotReading, spec: ShapeSpec, base: RotoShape, shape: RotoShape, hand: list[int]) -> _Task:
+def _seam_task(reading: ShotReading, spec: ShapeSpec, base: RotoShape, shape: RotoShape, hand: list[int]) -> _Task:
     splines = np.array([hold.splines[spec.name] for hold in reading.holds])
     exact = np.zeros(len(reading.holds), bool)
     for frame in hand:
@@ -208,7 +208,7 @@ class _Turn:
     placed: Sequence[Placed]
 
 
-def _solved(reading: ShotReading, tasks: Sequence[_Task]) -> list[_Turn]:
+def _solved_seams(reading: ShotReading, tasks: Sequence[_Task]) -> list[_Turn]:
     """Every seam solved and looked for, in turns, all seams of a hold together."""
     observed = list(tasks)
     for _ in range(PASSES):
@@ -223,7 +223,9 @@ def _solved(reading: ShotReading, tasks: Sequence[_Task]) -> list[_Turn]:
 def _looked_for(reading: ShotReading, row: int, solved: Sequence[tuple[ShapeSpec, Solution]]) -> list[Placed]:
     hold, least = reading.holds[row], LEAST_LOOK * float(abs(reading.heads.factor_H[row]))
     seams = [
-        Seam(_numbers(each.splines_HD[row]), hold.width_px[spec.name], max(float(each.deviation_px_H[row]), least))
+        Seam(
+            _point_numbers(each.splines_HD[row]), hold.width_px[spec.name], max(float(each.deviation_px_H[row]), least)
+        )
         for spec, each in solved
     ]
     return place(seams, hold.look, hold.face_px, reading.models.find_seams)
@@ -234,12 +236,12 @@ def _observed(task: _Task, placed: Sequence[Placed]) -> _Task:
     splines, noise = task.splines_HD.copy(), task.noise_px_H.copy()
     for row, found in enumerate(placed):
         if found.seen >= SEEN and not task.exact_H[row]:
-            splines[row] = _spline(found.points)
+            splines[row] = _spline_points(found.points)
             noise[row] = max(LEAST_NOISE_PX, found.expected_error_px)
     return replace(task, splines_HD=splines, noise_px_H=noise)
 
 
-def _trust(reading: ShotReading, task: _Task) -> float:
+def _error_factor(reading: ShotReading, task: _Task) -> float:
     """By how much deviations are too small, at least 1, from solving each corrected hold without its correction;
     infinite where that is no better than the models. `UNCHECKED` where there is only one correction."""
     if task.exact_H.sum() < 2:
@@ -252,8 +254,8 @@ def _trust(reading: ShotReading, task: _Task) -> float:
         seen = _looked_for(reading, row, [(task.spec, found)])[0]
         frame = next(frame for frame in task.hand if reading.hold_of.get(frame) == row)
         true = task.splines_HD[row]
-        ours.append(_apart(_spline(seen.points), true))
-        theirs.append(_apart(splines_of(task.base, [frame])[0], true))
+        ours.append(_curve_distance(_spline_points(seen.points), true))
+        theirs.append(_curve_distance(splines_of(task.base, [frame])[0], true))
         ratio.append(ours[-1] / max(float(found.deviation_px_H[row]), 1e-6))
     return max(1.0, float(np.median(ratio))) if np.mean(ours) < np.mean(theirs) else np.inf
 
@@ -273,8 +275,8 @@ def _decided(
             splines[k], errors[frame] = task.splines_HD[row], LEAST_NOISE_PX
             continue
         seen, deviation = turn.placed[row], float(turn.solution.deviation_px_H[row])
-        found = _spline(seen.points)
-        change, against = _apart(splines[k], found), _apart(splines[k], turn.solution.splines_HD[row])
+        found = _spline_points(seen.points)
+        change, against = _curve_distance(splines[k], found), _curve_distance(splines[k], turn.solution.splines_HD[row])
         errors[frame] = deviation if seen.seen < SEEN else min(deviation, seen.expected_error_px)
         if change > STILL_PX and against > CONTRADICTS * trust * deviation:
             splines[k] = found
@@ -288,20 +290,20 @@ def _decided(
 # --- parts ------------------------------------------------------------------------------------------------------------
 
 
-def _spline(points_PK: Array) -> Complex:
+def _spline_points(points_PK: Array) -> Complex:
     """Points, ends of incoming and of outgoing tangents (3 P,) of control points (P, 6)."""
     at, back, out = (points_PK[:, k] + 1j * points_PK[:, k + 1] for k in (0, 2, 4))
     return np.asarray(np.concatenate([at, at + back, at + out]))
 
 
-def _numbers(spline: Complex) -> Array:
+def _point_numbers(spline: Complex) -> Array:
     """Control points (P, 6) of a spline."""
     at, back, out = spline.reshape(3, -1)
     back, out = back - at, out - at
     return np.stack([at.real, at.imag, back.real, back.imag, out.real, out.imag], axis=1)
 
 
-def _apart(a: Complex, b: Complex) -> float:
+def _curve_distance(a: Complex, b: Complex) -> float:
     """Symmetric mean distance of two open curves in pixels."""
     weights = basis(len(a) // 3, False, _SAMPLES)
     distance = abs((weights @ a)[:, None] - weights @ b)

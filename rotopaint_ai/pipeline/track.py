@@ -93,7 +93,7 @@ class FaceTracker:
         with timed(ms, "de-jitter"):
             ready = self._dejitter.push(found)
         with timed(ms, "shapes"):
-            return self._settle(ready)
+            return self._settle_frames(ready)
 
     def skip(self, frame: int) -> SettledFrames:
         """Take note of a frame that cannot be read."""
@@ -101,34 +101,34 @@ class FaceTracker:
 
     def flush(self) -> SettledFrames:
         """Settle what is left."""
-        return self._settle(self._dejitter.flush())
+        return self._settle_frames(self._dejitter.flush())
 
-    def _settle(self, frames: list[FrameLandmarks]) -> SettledFrames:
+    def _settle_frames(self, frames: list[FrameLandmarks]) -> SettledFrames:
         found = [landmarks for landmarks in frames if landmarks.lost is None]
         shapes = {item.frame: item for item in self._predict(found)}
-        return [(landmarks.frame, self._place(landmarks, shapes.get(landmarks.frame))) for landmarks in frames]
+        return [(landmarks.frame, self._place_shapes(landmarks, shapes.get(landmarks.frame))) for landmarks in frames]
 
-    def _place(self, landmarks: FrameLandmarks, shapes: FrameShapes | None) -> Settled:
+    def _place_shapes(self, landmarks: FrameLandmarks, shapes: FrameShapes | None) -> Settled:
         if shapes is not None and not np.isfinite(shapes.points_PK).all():
-            return self._settled(replace(landmarks, lost="the model gave no finite shapes"), None)
-        return self._settled(*((landmarks, None) if shapes is None else self._placer.place(landmarks, shapes)))
+            return self._settled_frame(replace(landmarks, lost="the model gave no finite shapes"), None)
+        return self._settled_frame(*((landmarks, None) if shapes is None else self._placer.place(landmarks, shapes)))
 
-    def _settled(self, landmarks: FrameLandmarks, shapes: FrameShapes | None) -> Settled:
+    def _settled_frame(self, landmarks: FrameLandmarks, shapes: FrameShapes | None) -> Settled:
         assert landmarks.crop is not None
         hold = landmarks.held_from if landmarks.held_from != landmarks.frame else None
         crop = Crop(*(round(float(v), DIGITS) for v in (landmarks.crop.x, landmarks.crop.y, landmarks.crop.side)))
         if shapes is None:
             is_pictured = self._gallery.wants(landmarks.frame, None, is_repeat=hold is not None)
             return Settled(crop, landmarks.lost or "no shapes", hold, (), {}, {}, {}, (), is_pictured)
-        errors = _named(self._sheet, shapes.expected_error_px_S)
+        errors = _by_shape_name(self._sheet, shapes.expected_error_px_S)
         worst = max(errors.values(), default=0.0)
         return Settled(
             crop=crop,
             lost=None,
             hold=hold,
-            landmarks=_landmark_rows(landmarks),
-            shapes={name: _rows(shapes.points_PK[rows]) for name, rows in self._sheet.point_rows().items()},
-            widths=_named(self._sheet, covering_widths(shapes)),
+            landmarks=_rows_with_errors(landmarks),
+            shapes={name: _rounded_rows(shapes.points_PK[rows]) for name, rows in self._sheet.point_rows().items()},
+            widths=_by_shape_name(self._sheet, covering_widths(shapes)),
             errors=errors,
             hidden=tuple(name for name, seen in zip(self._sheet.shape_names, shapes.is_visible_S) if not seen),
             is_pictured=self._gallery.wants(landmarks.frame, worst, is_repeat=hold is not None),
@@ -145,17 +145,17 @@ def _reach(found: FrameLandmarks) -> Area | None:
     return Area(crop.x - broad, crop.y - high, crop.x + broad, crop.y + high)
 
 
-def _named(sheet: Sheet, values_S: Array) -> dict[str, float]:
+def _by_shape_name(sheet: Sheet, values_S: Array) -> dict[str, float]:
     """Finite values by the name of their shape."""
     return {name: round(float(value), DIGITS) for name, value in zip(sheet.shape_names, values_S) if np.isfinite(value)}
 
 
-def _landmark_rows(landmarks: FrameLandmarks) -> list[list[float] | None]:
+def _rows_with_errors(landmarks: FrameLandmarks) -> list[list[float] | None]:
     values = np.column_stack([landmarks.points_LC, landmarks.expected_error_px_L])
-    return [row if seen else None for row, seen in zip(_rows(values), landmarks.is_visible_L)]
+    return [row if seen else None for row, seen in zip(_rounded_rows(values), landmarks.is_visible_L)]
 
 
-def _rows(values: Array) -> list[list[float]]:
+def _rounded_rows(values: Array) -> list[list[float]]:
     return [[round(number, DIGITS) for number in row] for row in values.astype(np.float64).tolist()]
 
 
@@ -189,9 +189,14 @@ class SeamPlacer:
 
     def see(self, found: FrameLandmarks, pixels: Pixels, origin: tuple[int, int]) -> None:
         """Keep a look at a frame that shows a new exposure of the face."""
-        if found.held_from != found.frame or found.lost is not None or found.crop is None or not self._seams():
+        if (
+            found.held_from != found.frame
+            or found.lost is not None
+            or found.crop is None
+            or not self._placeable_seams()
+        ):
             return
-        rows, columns = _window(found.crop, pixels.shape, origin)
+        rows, columns = _crop_window(found.crop, pixels.shape, origin)
         if rows.stop - rows.start < 8 or columns.stop - columns.start < 8:
             return
         corner = origin[0] + columns.start, origin[1] + rows.start
@@ -204,7 +209,7 @@ class SeamPlacer:
         """
         self._looks = {frame: seen for frame, seen in self._looks.items() if frame >= landmarks.held_from}
         seen = self._looks.get(landmarks.held_from)
-        specs = [spec for spec in self._seams() if self._is_free(spec, landmarks, shapes)]
+        specs = [spec for spec in self._placeable_seams() if self._is_free(spec, landmarks, shapes)]
         if seen is None or not specs:
             return landmarks, shapes
         rows, columns = self.sheet.point_rows(), [self.sheet.shape_names.index(spec.name) for spec in specs]
@@ -213,8 +218,8 @@ class SeamPlacer:
             for spec, k in zip(specs, columns)
         ]
         placed = [
-            item if self._is_trusted(spec, landmarks, seam, item) else _as_predicted(seam)
-            for spec, seam, item in zip(specs, seams, self._placed(landmarks, seams, seen))
+            item if self._is_trusted(spec, landmarks, seam, item) else _unmoved(seam)
+            for spec, seam, item in zip(specs, seams, self._placed_seams(landmarks, seams, seen))
         ]
         points, errors = shapes.points_PK.copy(), shapes.expected_error_px_S.copy()
         at = landmarks.points_LC.copy()
@@ -226,7 +231,7 @@ class SeamPlacer:
                 )
         return replace(landmarks, points_LC=at), replace(shapes, points_PK=points, expected_error_px_S=errors)
 
-    def _seams(self) -> list[ShapeSpec]:
+    def _placeable_seams(self) -> list[ShapeSpec]:
         free = (spec for spec in self.sheet.shapes if spec.role == "seam" and not spec.closed)
         return [spec for spec in free if spec.name not in self.still]
 
@@ -246,7 +251,7 @@ class SeamPlacer:
         in_sight = bool((landmarks.visible_L[rows] >= IN_SIGHT).all())
         return in_sight or item.moved_px <= seam.expected_error_px
 
-    def _placed(self, landmarks: FrameLandmarks, seams: list[Seam], seen: SeamLook) -> list[Placed]:
+    def _placed_seams(self, landmarks: FrameLandmarks, seams: list[Seam], seen: SeamLook) -> list[Placed]:
         asked = b"".join(
             np.append(seam.points, (seam.width_px, seam.expected_error_px)).astype(np.float64).tobytes()
             for seam in seams
@@ -259,11 +264,11 @@ class SeamPlacer:
         return known.placed
 
 
-def _as_predicted(seam: Seam) -> Placed:
+def _unmoved(seam: Seam) -> Placed:
     return Placed(seam.points, 0.0, 0.0, seam.expected_error_px)
 
 
-def _window(crop: Crop, shape: tuple[int, ...], origin: tuple[int, int]) -> tuple[slice, slice]:
+def _crop_window(crop: Crop, shape: tuple[int, ...], origin: tuple[int, int]) -> tuple[slice, slice]:
     """Rows and columns of the data window that hold a crop."""
     spans = []
     for middle, start, size in ((crop.y, origin[1], shape[0]), (crop.x, origin[0], shape[1])):

@@ -54,14 +54,14 @@ def write_clean(path: Path, frame: Frame, rgb: Array, changed: Array, *, at: tup
         raise UsageError(f"{path.name}: clean plates of this plate are {suffix} files; change the suffix")
     try:
         with files.replacing(path) as beside:
-            _write(beside, frame, native, patch)
+            _write_patched(beside, frame, native, patch)
     except OSError as error:
         if error.errno in _FULL:
             raise
         raise PlateError(f"{path.name}: cannot be written ({error.strerror}); check disk and permissions") from error
 
 
-def _write(target: Path, frame: Frame, native: Native, patch: Patch) -> None:
+def _write_patched(target: Path, frame: Frame, native: Native, patch: Patch) -> None:
     picture = native.picture
     if picture.header.is_lossy:
         stills.write_decoded(target, picture, patch)

@@ -75,12 +75,12 @@ def _linear_to_cineon(linear: Array) -> Array:
     return (np.log10(light) * (0.6 / 0.002) + 685.0) / 1023.0
 
 
-def _same(values: Array) -> Array:
+def _identity_curve(values: Array) -> Array:
     return values
 
 
 CURVES: dict[str, TransferCurve] = {
-    "linear": TransferCurve(_same, _same),
+    "linear": TransferCurve(_identity_curve, _identity_curve),
     "sRGB": TransferCurve(_srgb_to_linear, _linear_to_srgb),
     "Rec.709": TransferCurve(_rec709_to_linear, _linear_to_rec709),
     "Cineon": TransferCurve(_cineon_to_linear, _linear_to_cineon),
@@ -125,7 +125,7 @@ def linearise(codes: Array, colourspace: str, *, maximum: int | None = None) -> 
         return _linearise_floats(codes, colourspace)
     top = int(np.iinfo(codes.dtype).max) if maximum is None else maximum
     if colourspace in CURVES and codes.dtype.itemsize <= 2:
-        return look_up(codes, _table(colourspace, top, codes.dtype.itemsize * 8))
+        return look_up(codes, _linear_table(colourspace, top, codes.dtype.itemsize * 8))
     values = np.asarray(codes, np.float64) / top
     if colourspace in CURVES:
         return CURVES[colourspace].to_linear(values).astype(np.float32)
@@ -192,7 +192,7 @@ def look_up(codes: Array, table: Array) -> Array:
 def half_to_float(values: Array) -> Array:
     """Half as float32, exactly, NaN and infinity included."""
     if values.ndim == 3 and values.size:
-        return look_up(values.view(np.uint16), _half_table())
+        return look_up(values.view(np.uint16), _half_linear_table())
     return _widened(values)
 
 
@@ -215,19 +215,19 @@ def _linearise_floats(codes: Array, colourspace: str) -> Array:
 
 
 @lru_cache(maxsize=16)
-def _table(colourspace: str, maximum: int, bits: int) -> Array:
+def _linear_table(colourspace: str, maximum: int, bits: int) -> Array:
     codes = np.minimum(np.arange(1 << bits, dtype=np.float64) / maximum, 1.0)
     return CURVES[colourspace].to_linear(codes).astype(np.float32)
 
 
 @lru_cache(maxsize=1)
-def _half_table() -> Array:
+def _half_linear_table() -> Array:
     return _widened(np.arange(65536, dtype=np.uint16).view(np.float16))
 
 
 @lru_cache(maxsize=1)
 def _display_table() -> Array:
-    linear = np.nan_to_num(np.asarray(_half_table()), nan=0.0, posinf=1.0, neginf=0.0)
+    linear = np.nan_to_num(np.asarray(_half_linear_table()), nan=0.0, posinf=1.0, neginf=0.0)
     return _linear_to_srgb(np.clip(linear, 0.0, 1.0).astype(np.float64)).astype(np.float32)
 
 

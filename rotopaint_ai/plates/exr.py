@@ -52,10 +52,10 @@ class ExrDetail:
 def header(path: Path) -> Header:
     """Geometry of an EXR file; nothing is decoded. Raises DamagedFrameError, UnsupportedPlateError."""
     with contents(path) as data:
-        return _header(data, path)
+        return _header_of_exr(data, path)
 
 
-def _header(data: Bytes, path: Path) -> Header:
+def _header_of_exr(data: Bytes, path: Path) -> Header:
     exr = parse(data, path.name)
     choice = choose(exr, path.name)
     part = exr.parts[choice.part]
@@ -85,7 +85,7 @@ def choose(exr: ExrHeader, name: str) -> ChannelChoice:
         (rank, index, channels)
         for index, part in enumerate(exr.parts)
         if not part.is_deep
-        for rank, channels in _pictures(part)
+        for rank, channels in _picture_channels(part)
     )
     if not ranked:
         raise _no_picture(exr, name)
@@ -100,7 +100,7 @@ def choose(exr: ExrHeader, name: str) -> ChannelChoice:
     return ChannelChoice(index, channels)
 
 
-def _pictures(part: ExrPart) -> Iterator[tuple[int, tuple[str, ...]]]:
+def _picture_channels(part: ExrPart) -> Iterator[tuple[int, tuple[str, ...]]]:
     names = {channel.name for channel in part.channels}
     if names & {"RY", "BY"}:
         return
@@ -132,9 +132,9 @@ def _no_picture(exr: ExrHeader, name: str) -> UnsupportedPlateError:
 def read(path: Path) -> Picture:
     """The colour channels in their own type, half or float. Raises DamagedFrameError, UnsupportedPlateError."""
     with contents(path) as data:
-        found = _header(data, path)
+        found = _header_of_exr(data, path)
         if _is_plain(found.detail):
-            return Picture(found, _unpacked(data, path, found, _all_of(found)))
+            return Picture(found, _unpacked_rows(data, path, found, _all_of(found)))
     return Picture(found, _by_library(path, found))
 
 
@@ -144,11 +144,11 @@ def read_within(path: Path, area: Area, again: Callable[[], Array]) -> Picture:
     What lies beside them is unpacked as well, so that a damaged file is refused as ever.
     """
     with contents(path) as data:
-        found = _header(data, path)
+        found = _header_of_exr(data, path)
         shape = (found.data_height, found.data_width, len(found.detail.choice.channels))
         cut = area.cut((found.x, found.y), shape)
         if cut != _all_of(found) and _is_plain(found.detail):
-            codes: Any = WindowedCodes(shape, cut, _unpacked(data, path, found, cut), again)
+            codes: Any = WindowedCodes(shape, cut, _unpacked_rows(data, path, found, cut), again)
             return Picture(found, codes)
     return read(path)
 
@@ -171,13 +171,13 @@ def _dtype(detail: ExrDetail) -> str:
     return max((types[name] for name in detail.choice.channels), key=("float16", "float32").index)
 
 
-def _unpacked(data: Contents, path: Path, found: Header, cut: PixelRect) -> Array:
+def _unpacked_rows(data: Contents, path: Path, found: Header, cut: PixelRect) -> Array:
     """The chosen channels of some pixels, from chunks of rows."""
     detail: ExrDetail = found.detail
     chunks = Chunks(data, path.name, detail.exr, detail.choice.part)
     part, lines = chunks.part, chunks.part.lines_per_chunk
     codes = own_memory((cut.bottom - cut.top, cut.right - cut.left, len(detail.choice.channels)), _dtype(detail))
-    places = _places(part)
+    places = _channel_places(part)
     for index in range(part.n_chunks):
         top = index * lines
         end = min(top + lines, part.height)
@@ -193,7 +193,7 @@ def _unpacked(data: Contents, path: Path, found: Header, cut: PixelRect) -> Arra
     return codes
 
 
-def _places(part: ExrPart) -> dict[str, tuple[int, np.dtype[Any]]]:
+def _channel_places(part: ExrPart) -> dict[str, tuple[int, np.dtype[Any]]]:
     """Where each channel's codes begin in the bytes of a row, and their type."""
     places, at = {}, 0
     for channel in part.channels:
@@ -207,7 +207,7 @@ def _by_library(path: Path, found: Header) -> Array:
     """The chosen channels through OpenImageIO."""
     choice: ChannelChoice = found.detail.choice
     with oiio.reading(path) as source:
-        names = _names(source, choice.part, path)
+        names = _channel_names(source, choice.part, path)
         places = [names.index(name) if name in names else -1 for name in choice.channels]
         if min(places) < 0:
             raise DamagedFrameError(f"{path.name}: channels differ between header and reader; render it again")
@@ -220,7 +220,7 @@ def _by_library(path: Path, found: Header) -> Array:
     return codes
 
 
-def _names(source: Any, part: int, path: Path) -> list[str]:
+def _channel_names(source: Any, part: int, path: Path) -> list[str]:
     if not source.seek_subimage(part, 0):
         raise DamagedFrameError(f"{path.name}: part {part} cannot be read ({oiio.error_text(source, path)})")
     return [str(name) for name in source.spec().channelnames]
@@ -240,10 +240,10 @@ def lines_written(picture: Picture) -> int | None:
 def write(target: Path, source: Path, picture: Picture, patch: Patch) -> None:
     """Copy `source`, which `picture` was read from, with the pixels of `patch`. Raises DamagedFrameError, OSError."""
     with contents(source) as data, target.open("wb") as out:
-        _write(out, data, source, picture, patch)
+        _write_chunks(out, data, source, picture, patch)
 
 
-def _write(out: BinaryIO, data: Contents, source: Path, picture: Picture, patch: Patch) -> None:
+def _write_chunks(out: BinaryIO, data: Contents, source: Path, picture: Picture, patch: Patch) -> None:
     detail: ExrDetail = picture.header.detail
     exr, number = detail.exr, detail.choice.part
     n_chunks = sum(part.n_chunks for part in exr.parts)
@@ -255,12 +255,12 @@ def _write(out: BinaryIO, data: Contents, source: Path, picture: Picture, patch:
     out.write(data[: exr.tables_at])
     out.write(bytes(8 * n_chunks))
     placed = {before + index: chunk for index, chunk in replaced.items()}
-    _copy(out, data, offsets, placed, patcher.chunks.size_of)
+    _copy_chunks(out, data, offsets, placed, patcher.chunks.size_of)
     out.seek(exr.tables_at)
     out.write(offsets.astype("<u8").tobytes())
 
 
-def _copy(
+def _copy_chunks(
     out: BinaryIO, data: Contents, offsets: Array, replaced: dict[int, bytes], size_of: Callable[[int], int]
 ) -> None:
     """Write all chunks in file order, and put where they now stand into `offsets`."""
@@ -295,7 +295,7 @@ class _Patcher:
         detail: ExrDetail = picture.header.detail
         self.chunks, self.source, self.part = chunks, source, chunks.part
         self.channels = detail.choice.channels
-        self.places = _places(self.part)
+        self.places = _channel_places(self.part)
         self.codes = picture.codes if self._are_all(picture.codes) else None
 
     def _are_all(self, codes: Array) -> bool:
@@ -309,9 +309,9 @@ class _Patcher:
         if not jobs:
             return {}
         if self.codes is not None or self.part.compression in UNPACKED_HERE:
-            return {job.index: self._stored(job, self._raw(job)) for job in jobs}
+            return {job.index: self._stored_chunk(job, self._raw(job)) for job in jobs}
         with oiio.reading(self.source) as decoder:
-            return {job.index: self._stored(job, self._decoded(decoder, job)) for job in jobs}
+            return {job.index: self._stored_chunk(job, self._decoded_chunk(decoder, job)) for job in jobs}
 
     def _touched(self, patch: Patch) -> Iterator[_Job]:
         tile = self.part.tile
@@ -337,7 +337,7 @@ class _Patcher:
         codes = self.codes[job.y : job.y + job.rows, job.x : job.x + job.width, order]
         return np.ascontiguousarray(codes.transpose(0, 2, 1)).view(np.uint8).ravel()
 
-    def _stored(self, job: _Job, raw: Array) -> bytes:
+    def _stored_chunk(self, job: _Job, raw: Array) -> bytes:
         """The chunk with the patch in it, compressed where that is lossless and makes it smaller."""
         rows = raw.reshape(job.rows, -1)
         at = 0
@@ -352,19 +352,19 @@ class _Patcher:
         payload = packed if packed is not None and len(packed) < raw.size else raw.tobytes()
         return self.chunks.head(job.index) + struct.pack("<i", len(payload)) + payload
 
-    def _decoded(self, decoder: Any, job: _Job) -> Array:
+    def _decoded_chunk(self, decoder: Any, job: _Job) -> Array:
         """All channels of a chunk as the file would hold them uncompressed, through the reader."""
-        names = _names(decoder, self.chunks.number, self.source)
+        names = _channel_names(decoder, self.chunks.number, self.source)
         place = {name: index for index, name in enumerate(names)}
         rows = []
         cache: dict[str, Array] = {}
         for channel in self.part.channels:
             if channel.name not in cache:
-                cache |= self._run(decoder, job, names, place.get(channel.name, -1))
+                cache |= self._channel_run(decoder, job, names, place.get(channel.name, -1))
             rows.append(cache[channel.name].view(np.uint8).reshape(job.rows, -1))
         return np.ascontiguousarray(np.concatenate(rows, axis=1)).reshape(-1)
 
-    def _run(self, decoder: Any, job: _Job, names: list[str], first: int) -> dict[str, Array]:
+    def _channel_run(self, decoder: Any, job: _Job, names: list[str], first: int) -> dict[str, Array]:
         """Neighbouring channels of one type, read in that type so that their bits survive."""
         if first < 0:
             raise self.chunks.damaged()

@@ -125,7 +125,7 @@ class _Reader:
         return int(struct.unpack("<i", self.take(4, what))[0])
 
 
-def _shown(text: str) -> str:
+def _printable(text: str) -> str:
     """A name out of a file that may be anything, short enough for one line."""
     return ascii(text if len(text) <= 24 else text[:24] + "...")
 
@@ -142,8 +142,8 @@ def parse(data: Bytes, name: str) -> ExrHeader:
             f"{name}: EXR version field {version:#x} makes no sense; it is damaged, render it again"
         )
     is_multipart = bool(flags & _MULTIPART)
-    attributes = list(_parts(reader, is_multipart))
-    parts = tuple(_part(found, flags, name, is_multipart) for found in attributes)
+    attributes = list(_read_parts(reader, is_multipart))
+    parts = tuple(_read_part(found, flags, name, is_multipart) for found in attributes)
     header = ExrHeader(parts, is_multipart, reader.at, tuple(attributes))
     n_chunks = sum(part.n_chunks for part in parts)
     if reader.at + 8 * n_chunks > len(data):
@@ -164,10 +164,10 @@ def _check_chunks(header: ExrHeader, data: Bytes, name: str) -> None:
         raise DamagedFrameError(f"{name}: {there} of {n_chunks} chunks of pixels are there; render it again")
 
 
-def _parts(reader: _Reader, is_multipart: bool) -> list[dict[str, tuple[str, bytes]]]:
+def _read_parts(reader: _Reader, is_multipart: bool) -> list[dict[str, tuple[str, bytes]]]:
     parts: list[dict[str, tuple[str, bytes]]] = []
     while True:
-        found = _attributes(reader)
+        found = _read_attributes(reader)
         if is_multipart and not found:
             break
         parts.append(found)
@@ -180,52 +180,52 @@ def _parts(reader: _Reader, is_multipart: bool) -> list[dict[str, tuple[str, byt
     return parts
 
 
-def _attributes(reader: _Reader) -> dict[str, tuple[str, bytes]]:
+def _read_attributes(reader: _Reader) -> dict[str, tuple[str, bytes]]:
     found: dict[str, tuple[str, bytes]] = {}
     while True:
         name = reader.text("attribute name")
         if not name:
             return found
-        kind = reader.text(f"type of attribute {_shown(name)}")
-        size = reader.int32(f"size of attribute {_shown(name)}")
+        kind = reader.text(f"type of attribute {_printable(name)}")
+        size = reader.int32(f"size of attribute {_printable(name)}")
         if not kind or size < 0 or size > _MAX_ATTRIBUTE:
             raise DamagedFrameError(
-                f"{reader.name}: attribute {_shown(name)} is malformed; it is damaged, render it again"
+                f"{reader.name}: attribute {_printable(name)} is malformed; it is damaged, render it again"
             )
-        found[name] = (kind, reader.take(size, f"value of attribute {_shown(name)}"))
+        found[name] = (kind, reader.take(size, f"value of attribute {_printable(name)}"))
 
 
-def _part(found: Mapping[str, tuple[str, bytes]], flags: int, name: str, is_multipart: bool) -> ExrPart:
-    data_window = _box(found, "dataWindow", name)
-    display_window = _box(found, "displayWindow", name)
-    compression = _value(found, "compression", "compression", 1, name)[0]
+def _read_part(found: Mapping[str, tuple[str, bytes]], flags: int, name: str, is_multipart: bool) -> ExrPart:
+    data_window = _read_box(found, "dataWindow", name)
+    display_window = _read_box(found, "displayWindow", name)
+    compression = _attribute_value(found, "compression", "compression", 1, name)[0]
     if compression >= len(COMPRESSIONS):
         raise UnsupportedPlateError(f"{name}: EXR compression number {compression} is not known; save it as ZIP")
-    kind = _text(found, "type") or ("tiledimage" if flags & _TILED else "scanlineimage")
+    kind = _header_text(found, "type") or ("tiledimage" if flags & _TILED else "scanlineimage")
     if flags & _DEEP and not is_multipart and not kind.startswith("deep"):
         kind = "deepscanline"
-    tile = _tile(found, name) if "tile" in kind else None
+    tile = _read_tile(found, name) if "tile" in kind else None
     part = ExrPart(
         channels=_channels(found, name),
         compression=compression,
         data_window=data_window,
         display_window=display_window,
-        pixel_aspect=_aspect(found),
+        pixel_aspect=_pixel_aspect(found),
         tile=tile,
         kind=kind,
-        name=_text(found, "name"),
+        name=_header_text(found, "name"),
         n_chunks=0,
         fps=_fps(found),
     )
     check_size(name, part.width, part.height)
     check_size(name, *(display_window[i + 2] - display_window[i] + 1 for i in (0, 1)))
-    return _counted(part, found, name, is_multipart)
+    return _with_chunk_count(part, found, name, is_multipart)
 
 
-def _counted(part: ExrPart, found: Mapping[str, tuple[str, bytes]], name: str, is_multipart: bool) -> ExrPart:
+def _with_chunk_count(part: ExrPart, found: Mapping[str, tuple[str, bytes]], name: str, is_multipart: bool) -> ExrPart:
     n_chunks = chunks_of(part)
     if is_multipart and n_chunks and "chunkCount" in found:
-        stated = struct.unpack("<i", _value(found, "chunkCount", "int", 4, name))[0]
+        stated = struct.unpack("<i", _attribute_value(found, "chunkCount", "int", 4, name))[0]
         if stated != n_chunks:
             raise DamagedFrameError(f"{name}: says {stated} chunks where {n_chunks} are needed; render it again")
     fields = {key: getattr(part, key) for key in ExrPart.__dataclass_fields__}
@@ -247,10 +247,10 @@ def tile_levels(part: ExrPart) -> list[tuple[int, int]]:
     if level_mode == 0:
         sizes = [(part.width, part.height)]
     elif level_mode == 1:
-        count = _levels(max(part.width, part.height), round_up)
+        count = _n_levels(max(part.width, part.height), round_up)
         sizes = [(_shrunk(part.width, n, round_up), _shrunk(part.height, n, round_up)) for n in range(count)]
     else:
-        across, down = _levels(part.width, round_up), _levels(part.height, round_up)
+        across, down = _n_levels(part.width, round_up), _n_levels(part.height, round_up)
         sizes = [
             (_shrunk(part.width, n, round_up), _shrunk(part.height, m, round_up))
             for m in range(down)
@@ -259,7 +259,7 @@ def tile_levels(part: ExrPart) -> list[tuple[int, int]]:
     return [(-(-wide // width), -(-high // height)) for wide, high in sizes]
 
 
-def _levels(size: int, round_up: bool) -> int:
+def _n_levels(size: int, round_up: bool) -> int:
     return ((size - 1).bit_length() if round_up else size.bit_length() - 1) + 1
 
 
@@ -267,7 +267,7 @@ def _shrunk(size: int, level: int, round_up: bool) -> int:
     return max(1, (size + (1 << level) - 1) >> level if round_up else size >> level)
 
 
-def _value(found: Mapping[str, tuple[str, bytes]], key: str, kind: str, size: int, name: str) -> bytes:
+def _attribute_value(found: Mapping[str, tuple[str, bytes]], key: str, kind: str, size: int, name: str) -> bytes:
     if key not in found:
         raise DamagedFrameError(f"{name}: its header has no '{key}'; it is damaged, render it again")
     got_kind, value = found[key]
@@ -276,13 +276,13 @@ def _value(found: Mapping[str, tuple[str, bytes]], key: str, kind: str, size: in
     return value
 
 
-def _box(found: Mapping[str, tuple[str, bytes]], key: str, name: str) -> tuple[int, int, int, int]:
-    left, top, right, bottom = struct.unpack("<4i", _value(found, key, "box2i", 16, name))
+def _read_box(found: Mapping[str, tuple[str, bytes]], key: str, name: str) -> tuple[int, int, int, int]:
+    left, top, right, bottom = struct.unpack("<4i", _attribute_value(found, key, "box2i", 16, name))
     return int(left), int(top), int(right), int(bottom)
 
 
-def _tile(found: Mapping[str, tuple[str, bytes]], name: str) -> tuple[int, int, int]:
-    width, height, mode = struct.unpack("<IIB", _value(found, "tiles", "tiledesc", 9, name))
+def _read_tile(found: Mapping[str, tuple[str, bytes]], name: str) -> tuple[int, int, int]:
+    width, height, mode = struct.unpack("<IIB", _attribute_value(found, "tiles", "tiledesc", 9, name))
     if mode & 0xF > 2 or mode >> 4 > 1:
         raise DamagedFrameError(f"{name}: its tile description is malformed; it is damaged, render it again")
     check_size(name, width, height)
@@ -299,21 +299,21 @@ def _channels(found: Mapping[str, tuple[str, bytes]], name: str) -> tuple[Channe
         label = reader.text("channel name")
         if not label:
             break
-        type_, _, x_sampling, y_sampling = struct.unpack("<iIii", reader.take(16, f"channel {_shown(label)}"))
+        type_, _, x_sampling, y_sampling = struct.unpack("<iIii", reader.take(16, f"channel {_printable(label)}"))
         if type_ not in (0, 1, 2) or x_sampling < 1 or y_sampling < 1:
-            raise DamagedFrameError(f"{name}: channel {_shown(label)} is malformed; it is damaged, render it again")
+            raise DamagedFrameError(f"{name}: channel {_printable(label)} is malformed; it is damaged, render it again")
         channels.append((value[at:].partition(b"\0")[0], Channel(label, type_, x_sampling, y_sampling)))
     if not 0 < len(channels) <= _MAX_CHANNELS:
         raise DamagedFrameError(f"{name}: {len(channels)} channels; wanted 1 to {_MAX_CHANNELS}; render it again")
     return tuple(channel for _, channel in sorted(channels, key=itemgetter(0)))  # as OpenEXR takes their pixels to lie
 
 
-def _text(found: Mapping[str, tuple[str, bytes]], key: str) -> str:
+def _header_text(found: Mapping[str, tuple[str, bytes]], key: str) -> str:
     kind, value = found.get(key, ("string", b""))
     return value.decode("utf-8", "replace") if kind == "string" else ""
 
 
-def _aspect(found: Mapping[str, tuple[str, bytes]]) -> float:
+def _pixel_aspect(found: Mapping[str, tuple[str, bytes]]) -> float:
     kind, value = found.get("pixelAspectRatio", ("", b""))
     aspect = struct.unpack("<f", value)[0] if kind == "float" and len(value) == 4 else 1.0
     return float(aspect) if 1e-3 < aspect < 1e3 else 1.0

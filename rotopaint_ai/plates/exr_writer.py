@@ -39,10 +39,10 @@ def write(
     """
     ordered = sorted(planes, key=lambda plane: plane[0].encode())
     height, width = ordered[0][1].shape
-    head = _header([name for name, _ in ordered], data_at, (width, height), display, pixel_aspect, texts or {})
+    head = _header_bytes([name for name, _ in ordered], data_at, (width, height), display, pixel_aspect, texts or {})
     tops = range(0, height, _ROWS)
     stack = [np.ascontiguousarray(plane, np.dtype("<f4")).view(np.uint8) for _, plane in ordered]
-    chunks = [_chunk(stack, top, data_at[1]) for top in tops]
+    chunks = [_chunk_bytes(stack, top, data_at[1]) for top in tops]
     sizes = np.array([0] + [len(chunk) for chunk in chunks[:-1]], np.uint64)
     offsets = len(head) + 8 * len(chunks) + np.cumsum(sizes)
     with path.open("wb") as out:
@@ -50,14 +50,14 @@ def write(
         out.writelines(chunks)
 
 
-def _chunk(stack: Sequence[Array], top: int, first_row: int) -> bytes:
+def _chunk_bytes(stack: Sequence[Array], top: int, first_row: int) -> bytes:
     raw = np.concatenate([plane[top : top + _ROWS] for plane in stack], axis=1).ravel()
     packed = deflate.compress(predict(raw), flat=True)
     payload = packed if len(packed) < raw.size else raw.tobytes()
     return struct.pack("<ii", first_row + top, len(payload)) + payload
 
 
-def _header(
+def _header_bytes(
     names: Sequence[str],
     at: tuple[int, int],
     size: tuple[int, int],

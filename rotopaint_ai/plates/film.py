@@ -100,10 +100,10 @@ class FilmLayout:
 def header(path: Path) -> Header:
     """Geometry and colour of a DPX or Cineon file. Raises DamagedFrameError, UnsupportedPlateError."""
     with mapped(path) as data:
-        return _header(data, path.name)
+        return _header_of_film(data, path.name)
 
 
-def _header(data: memoryview, name: str) -> Header:
+def _header_of_film(data: memoryview, name: str) -> Header:
     magic = bytes(data[:4])
     if magic in (b"SDPX", b"XPDS"):
         return _dpx(data, name, ">" if magic == b"SDPX" else "<")
@@ -122,7 +122,7 @@ def _dpx(data: memoryview, name: str, order: Order) -> Header:
     if descriptor not in _COMPONENTS or encoding not in (0, 0xFFFF) or orientation not in (0, 1, 2, 3, 0xFFFF):
         raise _unsupported(name, f"element type {descriptor}, encoding {encoding}, orientation {orientation}")
     n_components, places = _COMPONENTS[descriptor]
-    slots, shift = _filling(bits, packing, name)
+    slots, shift = _word_filling(bits, packing, name)
     offset = element_at if element_at not in (0, _UNDEFINED) else struct.unpack_from(order + "I", data, 4)[0]
     layout = FilmLayout(
         offset=int(offset),
@@ -140,11 +140,11 @@ def _dpx(data: memoryview, name: str, order: Order) -> Header:
         orientation=0 if orientation == 0xFFFF else orientation,
     )
     unsaid = "Cineon" if bits == 10 and n_components >= 3 else "sRGB"
-    layout = _fitted(layout, len(data), name)
-    return _described(layout, _TRANSFER.get(transfer, unsaid), _dpx_aspect(data, order), _dpx_fps(data, order))
+    layout = _fitted_layout(layout, len(data), name)
+    return _header_of_layout(layout, _TRANSFER.get(transfer, unsaid), _dpx_aspect(data, order), _dpx_fps(data, order))
 
 
-def _filling(bits: int, packing: int, name: str) -> tuple[int, int]:
+def _word_filling(bits: int, packing: int, name: str) -> tuple[int, int]:
     """Codes in one filled word, and the shift of the lowest one; (0, 0) for codes without padding."""
     if bits in (8, 16) or (bits in (10, 12) and packing == 0):
         return 0, 0
@@ -158,7 +158,7 @@ def _unsupported(name: str, what: str) -> UnsupportedPlateError:
     return UnsupportedPlateError(f"{name}: DPX of {what} is not read; wanted RGB(A) or luma of 8, 10, 12 or 16 bits")
 
 
-def _fitted(layout: FilmLayout, size: int, name: str) -> FilmLayout:
+def _fitted_layout(layout: FilmLayout, size: int, name: str) -> FilmLayout:
     """The layout that the file's size allows: lines filled up to words, or codes that run on."""
     if layout.offset + layout.n_bytes <= size:
         return layout
@@ -211,7 +211,7 @@ def _cineon(data: memoryview, name: str, order: Order) -> Header:
         is_tight=False,
         orientation=orientation,
     )
-    return _described(_fitted(layout, len(data), name), "Cineon", 1.0, None)
+    return _header_of_layout(_fitted_layout(layout, len(data), name), "Cineon", 1.0, None)
 
 
 def _line_padding(data: memoryview, order: str) -> int:
@@ -219,7 +219,7 @@ def _line_padding(data: memoryview, order: str) -> int:
     return 0 if padding == _UNDEFINED else int(padding)
 
 
-def _described(layout: FilmLayout, colourspace: str, pixel_aspect: float, fps: float | None) -> Header:
+def _header_of_layout(layout: FilmLayout, colourspace: str, pixel_aspect: float, fps: float | None) -> Header:
     return Header(
         width=layout.width,
         height=layout.height,
@@ -239,26 +239,28 @@ def _described(layout: FilmLayout, colourspace: str, pixel_aspect: float, fps: f
 def read(path: Path) -> Picture:
     """The colour codes, 8 bit as uint8 and more as uint16. Raises DamagedFrameError, UnsupportedPlateError."""
     with mapped(path) as data:
-        found = _header(data, path.name)
-        codes = _codes(data, found.detail)
+        found = _header_of_film(data, path.name)
+        codes = _turned_codes(data, found.detail)
     return Picture(found, codes)
 
 
-def _codes(data: memoryview, layout: FilmLayout) -> Array:
+def _turned_codes(data: memoryview, layout: FilmLayout) -> Array:
     lines, n_codes = (1, layout.line_codes * layout.height) if layout.is_tight else (layout.height, layout.line_codes)
-    flat = _unpacked(data, layout, lines, n_codes)
+    flat = _unpacked_codes(data, layout, lines, n_codes)
     pixels = flat.reshape(layout.height, layout.width, layout.n_components)
     pixels = pixels[:, :, list(layout.places)] if layout.n_components != len(layout.places) else pixels
     turned = pixels[:: -1 if layout.orientation & 2 else 1, :: -1 if layout.orientation & 1 else 1]
     return np.array(turned, order="C", copy=True)
 
 
-def _unpacked(data: memoryview, layout: FilmLayout, lines: int, n_codes: int) -> Array:
+def _unpacked_codes(data: memoryview, layout: FilmLayout, lines: int, n_codes: int) -> Array:
     if layout.bits in (8, 16):
         dtype = np.dtype(np.uint8) if layout.bits == 8 else np.dtype(np.uint16).newbyteorder(layout.order)
-        bytes_ = _rows(data, layout, lines, n_codes * dtype.itemsize)
+        bytes_ = _row_bytes(data, layout, lines, n_codes * dtype.itemsize)
         return bytes_[:, : n_codes * dtype.itemsize].view(dtype).astype(dtype.newbyteorder("="))
-    words = _rows(data, layout, lines, layout.line_bytes(n_codes)).view(np.dtype(np.uint32).newbyteorder(layout.order))
+    words = _row_bytes(data, layout, lines, layout.line_bytes(n_codes)).view(
+        np.dtype(np.uint32).newbyteorder(layout.order)
+    )
     period = layout.slots or _period(layout.bits)
     words_of_period = 1 if layout.slots else period * layout.bits // 32
     groups = -(-words.shape[1] // words_of_period)
@@ -275,7 +277,7 @@ def _unpacked(data: memoryview, layout: FilmLayout, lines: int, n_codes: int) ->
     return codes.reshape(lines, groups * period)[:, :n_codes]
 
 
-def _rows(data: memoryview, layout: FilmLayout, lines: int, row_bytes: int) -> Array:
+def _row_bytes(data: memoryview, layout: FilmLayout, lines: int, row_bytes: int) -> Array:
     """The picture's bytes as (lines, row_bytes), read-only; the last line may end before its padding does."""
     stride = row_bytes if lines == 1 else layout.stride
     end = layout.offset + stride * (lines - 1) + row_bytes
@@ -308,12 +310,12 @@ def write(target: Path, source: Path, layout: FilmLayout, patch: Patch) -> None:
         stream.seek(layout.offset)
         body = bytearray(stream.read(layout.n_bytes))
         body += bytes(-len(body) % 4 + 4)
-        _set(body, layout, patch)
+        _set_codes(body, layout, patch)
         stream.seek(layout.offset)
         stream.write(body[: min(layout.n_bytes, target.stat().st_size - layout.offset)])
 
 
-def _set(body: bytearray, layout: FilmLayout, patch: Patch) -> None:
+def _set_codes(body: bytearray, layout: FilmLayout, patch: Patch) -> None:
     rows = layout.height - 1 - patch.rows if layout.orientation & 2 else patch.rows
     columns = layout.width - 1 - patch.columns if layout.orientation & 1 else patch.columns
     if layout.is_tight:

@@ -92,7 +92,7 @@ def kind_of(path: Path) -> PlateKind:
 
     Raises: MissingFrameError, DamagedFrameError (empty, or not what its name says), UnsupportedPlateError.
     """
-    head = _head(path)
+    head = _head_bytes(path)
     named = _SUFFIXES.get(path.suffix.lower())
     held = next((kind for at, magic, kind in _MAGIC if head[at : at + len(magic)] == magic), None)
     if held is None and named in (PlateKind.MOVIE, PlateKind.OTHER):
@@ -106,7 +106,7 @@ def kind_of(path: Path) -> PlateKind:
     raise UnsupportedPlateError(f"{path.name}: not a kind of plate that is known; wanted {_WANTED}")
 
 
-def _head(path: Path) -> bytes:
+def _head_bytes(path: Path) -> bytes:
     try:
         with path.open("rb") as stream:
             head = stream.read(16)

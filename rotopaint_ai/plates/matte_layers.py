@@ -33,7 +33,7 @@ def write_layers(
     Atomic. Raises: UsageError for layers of different sizes or names that EXR cannot hold.
     """
     names, shape = _checked(path, layers)
-    x0, y0, x1, y1 = _bounds(list(layers.values()), shape)
+    x0, y0, x1, y1 = _covered_bounds(list(layers.values()), shape)
     planes = {name: layers[name][y0:y1, x0:x1].astype(np.float32, copy=False) for name in names}
     combined = np.maximum.reduce(list(planes.values()))
     channels = [("R", combined), ("G", combined), ("B", combined), ("A", combined)]
@@ -63,7 +63,7 @@ def _checked(path: Path, layers: Mapping[str, Array]) -> tuple[list[str], tuple[
     return names, (int(rows), int(columns))
 
 
-def _bounds(planes: list[Array], shape: tuple[int, int]) -> tuple[int, int, int, int]:
+def _covered_bounds(planes: list[Array], shape: tuple[int, int]) -> tuple[int, int, int, int]:
     """The smallest rectangle that holds every pixel above zero; one pixel where there is none."""
     rows, columns = np.zeros(shape[0], bool), np.zeros(shape[1], bool)
     for plane in planes:

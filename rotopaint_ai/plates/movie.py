@@ -40,10 +40,12 @@ class Movie:
         self._next = 0
         try:
             self._times, self._index, self.n_lost = _scan(path)
-            first = self._decoded(0)
+            first = self._decoded_frame(0)
         except _FAILURES as error:
             self.close()
-            raise DamagedFrameError(f"{path.name}: movie cannot be read ({_reason(error)}); export it again") from error
+            raise DamagedFrameError(
+                f"{path.name}: movie cannot be read ({_error_text(error)}); export it again"
+            ) from error
         except BaseException:
             self.close()
             raise
@@ -63,11 +65,11 @@ class Movie:
             raise MissingFrameError(f"{self.path.name}: frame {frame} is not in this movie of frames 1-{self.n_frames}")
         with self._lock:
             try:
-                picture = self._decoded(frame - 1)
-                return Picture(self.header, self._codes(picture, frame))
+                picture = self._decoded_frame(frame - 1)
+                return Picture(self.header, self._picture_codes(picture, frame))
             except _FAILURES as error:
                 self._stop()
-                raise self._broken(frame, _reason(error)) from error
+                raise self._broken(frame, _error_text(error)) from error
 
     def close(self) -> None:
         """Give the file back; a later read opens it again."""
@@ -85,7 +87,7 @@ class Movie:
             f"{self.path.name}: frame {frame} cannot be decoded ({reason}); export the movie again"
         )
 
-    def _decoded(self, row: int) -> Any:
+    def _decoded_frame(self, row: int) -> Any:
         """The decoded frame at place `row` of the presentation order."""
         if self._container is None or not self._next <= row < self._next + _NEAR:
             self._seek(row)
@@ -102,7 +104,7 @@ class Movie:
 
     def _seek(self, row: int) -> None:
         if self._container is None:
-            self._container = _open(self.path)
+            self._container = _open_container(self.path)
             self._container.streams[self._index].thread_type = "AUTO"
         stream = self._container.streams[self._index]
         self._container.seek(self._times[row], stream=stream, backward=True)
@@ -130,7 +132,7 @@ class Movie:
             detail=deep,
         )
 
-    def _codes(self, picture: Any, frame: int) -> Array:
+    def _picture_codes(self, picture: Any, frame: int) -> Array:
         if (picture.width, picture.height) != (self.header.width, self.header.height):
             raise self._broken(frame, f"it is {picture.width} x {picture.height}")
         unstated = Colorspace.ITU709 if picture.height >= 720 else Colorspace.ITU601
@@ -145,11 +147,11 @@ class Movie:
         return np.ascontiguousarray(converted.to_ndarray())
 
 
-def _open(path: Path) -> Any:
+def _open_container(path: Path) -> Any:
     return av.open(str(path), metadata_errors="replace")
 
 
-def _reason(error: Exception) -> str:
+def _error_text(error: Exception) -> str:
     text = getattr(error, "strerror", None) or str(error)
     return " ".join(str(text).split())[:120]
 
@@ -164,7 +166,7 @@ def _decode(container: Any, stream: Any) -> Iterator[Any]:
 
 def _scan(path: Path) -> tuple[list[int], int, int]:
     """Presentation times of all frames, ascending, which stream they are of, and how many more its header promises."""
-    with _open(path) as container:
+    with _open_container(path) as container:
         cover = av.stream.Disposition.attached_pic
         streams = [s for s in container.streams.video if not s.disposition & cover]
         if not streams:

@@ -82,7 +82,7 @@ class Frame:
     @cached_property
     def rgb(self) -> Array:
         """Scene-linear float32 (H, W, 3) of the data window. Treat as read-only: it is kept for the next caller."""
-        return self._linear(np.asarray(self.codes))  # all pixels of a window
+        return self._linear_codes(np.asarray(self.codes))  # all pixels of a window
 
     def region(self, x: int, y: int, width: int, height: int) -> tuple[Array, tuple[int, int]]:
         """Scene-linear pixels of a plate-space rectangle, cut to the data window, and their top-left pixel (x, y).
@@ -93,7 +93,7 @@ class Frame:
         x0, y0 = max(x - self.origin[0], 0), max(y - self.origin[1], 0)
         x1, y1 = min(x + width - self.origin[0], columns), min(y + height - self.origin[1], rows)
         x1, y1 = max(x1, x0), max(y1, y0)
-        cut = self.rgb[y0:y1, x0:x1] if "rgb" in self.__dict__ else self._linear(self.codes[y0:y1, x0:x1])
+        cut = self.rgb[y0:y1, x0:x1] if "rgb" in self.__dict__ else self._linear_codes(self.codes[y0:y1, x0:x1])
         return cut, (x0 + self.origin[0], y0 + self.origin[1])
 
     def narrowed(self, area: Area) -> Frame:
@@ -119,7 +119,7 @@ class Frame:
             self, codes=codes, native=replace(self.native, picture=replace(self.native.picture, codes=codes))
         )
 
-    def _linear(self, codes: Array) -> Array:
+    def _linear_codes(self, codes: Array) -> Array:
         linear = colour.linearise(codes, self.colourspace, maximum=self.maximum)
         return linear if linear.shape[2] == 3 else np.repeat(linear, 3, axis=2)
 
@@ -143,7 +143,7 @@ class Plate:
     """A sequence, still or movie. Made by `open_plate`; `read` may be called from several threads."""
 
     def __init__(self, listing: Listing, kind: PlateKind, colourspace: str | None, fps: float | None) -> None:
-        self._listing, self._kind = listing, kind
+        self._listing, self._plate_kind = listing, kind
         self._movie: Movie | None = None
         self._stamp = (0, 0)
         if kind is PlateKind.MOVIE:
@@ -169,7 +169,7 @@ class Plate:
     @property
     def kind(self) -> PlateKind:
         """The family of files that this plate is of."""
-        return self._kind
+        return self._plate_kind
 
     @property
     def frames(self) -> tuple[int, ...]:
@@ -196,16 +196,16 @@ class Plate:
         DamagedFrameError, UnsupportedPlateError, each naming the file; PlateError for a frame of another size.
         """
         if self._movie is not None:
-            return self._frame(frame, self._movie.read(frame), self._movie.path, self._stamp, keep_native)
+            return self._frame_of_picture(frame, self._movie.read(frame), self._movie.path, self._stamp, keep_native)
         path = self._listing.path_of(frame)
         kind = kind_of(path)
-        if kind is not self._kind:
-            raise PlateError(f"{path.name}: is {kind} where the plate is {self._kind}; render it like the others")
+        if kind is not self._plate_kind:
+            raise PlateError(f"{path.name}: is {kind} where the plate is {self._plate_kind}; render it like the others")
         before, reader = stamp(path), READERS[kind]
         if near is None or reader.within is None:
-            return self._frame(frame, reader.read(path), path, before, keep_native)
+            return self._frame_of_picture(frame, reader.read(path), path, before, keep_native)
         picture = reader.within(path, near, partial(_read_again, path, kind, before))
-        return self._frame(frame, picture, path, before, keep_native)
+        return self._frame_of_picture(frame, picture, path, before, keep_native)
 
     def close(self) -> None:
         """Give files back; reading afterwards opens them again."""
@@ -220,7 +220,9 @@ class Plate:
     ) -> None:
         self.close()
 
-    def _frame(self, number: int, picture: Picture, path: Path, before: tuple[int, int], keep_native: bool) -> Frame:
+    def _frame_of_picture(
+        self, number: int, picture: Picture, path: Path, before: tuple[int, int], keep_native: bool
+    ) -> Frame:
         header = picture.header
         if (header.width, header.height) != (self.width, self.height):
             raise PlateError(
@@ -237,7 +239,7 @@ class Plate:
             height=header.height,
             colourspace=self.colourspace,
             maximum=header.maximum,
-            native=Native(self._kind, picture, self.colourspace, before) if keep_native else None,
+            native=Native(self._plate_kind, picture, self.colourspace, before) if keep_native else None,
             path=None if self.is_movie else path,
             fingerprint=fingerprint(path) if not self.is_movie else _sha1(picture.codes.data.cast("B")).hexdigest(),
         )
@@ -247,8 +249,8 @@ class Plate:
         for frame in self._listing.samples:
             path = self._listing.paths[frame]
             try:
-                if kind_of(path) is self._kind:
-                    return READERS[self._kind].header(path)
+                if kind_of(path) is self._plate_kind:
+                    return READERS[self._plate_kind].header(path)
             except PlateError as error:
                 first_error = first_error or error
         raise first_error or DamagedFrameError(f"{self._listing.name}: none of its first frames can be read")
@@ -274,10 +276,10 @@ def open_plate(source: str | Path, *, colourspace: str | None = None, fps: float
     if colourspace is not None:
         colourspace = colour.resolve(colourspace)
     listing = find(source)
-    return Plate(listing, _kind(listing), colourspace, fps)
+    return Plate(listing, _plate_kind(listing), colourspace, fps)
 
 
-def _kind(listing: Listing) -> PlateKind:
+def _plate_kind(listing: Listing) -> PlateKind:
     """The kind of the first frame that says what it is."""
     first_error: PlateError | None = None
     for frame in listing.samples:

@@ -40,8 +40,10 @@ class Area(NamedTuple):
         All of the window where it covers none, or so many that the others are not worth leaving out.
         """
         rows, columns = shape[:2]
-        left, right = (0, columns) if whole_rows else _span(self.left - origin[0], self.right - origin[0], columns, 1)
-        top, bottom = _span(self.top - origin[1], self.bottom - origin[1], rows, lines)
+        left, right = (
+            (0, columns) if whole_rows else _step_span(self.left - origin[0], self.right - origin[0], columns, 1)
+        )
+        top, bottom = _step_span(self.top - origin[1], self.bottom - origin[1], rows, lines)
         found = PixelRect(top, bottom, left, right)
         return found if 0 < found.n_pixels <= _WORTH * rows * columns else PixelRect(0, rows, 0, columns)
 
@@ -69,7 +71,7 @@ class PixelRect(NamedTuple):
         return codes[self.top : self.bottom, self.left : self.right]
 
 
-def _span(low: float, high: float, size: int, step: int) -> tuple[int, int]:
+def _step_span(low: float, high: float, size: int, step: int) -> tuple[int, int]:
     return max(0, floor(low / step) * step), min(size, ceil(high / step) * step)
 
 
@@ -87,9 +89,9 @@ class WindowedCodes:
         return int(self._codes.nbytes)
 
     def __getitem__(self, key: Any) -> Array:
-        asked = self._asked(key)
+        asked = self._rect_of_key(key)
         if asked is None or not (asked.n_pixels == 0 or self._cut.holds(asked)):
-            return np.asarray(self._whole()[key])
+            return np.asarray(self._all_codes()[key])
         if asked.n_pixels == 0:
             return np.asarray(np.broadcast_to(np.zeros((), self.dtype), self.shape)[key])
         top, bottom, left, right = asked
@@ -99,7 +101,7 @@ class WindowedCodes:
         return found
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
-        return np.asarray(self._whole(), dtype)
+        return np.asarray(self._all_codes(), dtype)
 
     def narrowed(self, cut: PixelRect) -> WindowedCodes:
         """The same picture with fewer pixels in memory; as it is where it does not hold them itself."""
@@ -109,7 +111,7 @@ class WindowedCodes:
         part = self._codes[cut.top - y : cut.bottom - y, cut.left - x : cut.right - x]
         return WindowedCodes(self.shape, cut, own_copy(part), self.again)
 
-    def _asked(self, key: Any) -> PixelRect | None:
+    def _rect_of_key(self, key: Any) -> PixelRect | None:
         """The pixels that a key of slices speaks of; None for any other key."""
         parts = (*key[:2], slice(None))[:2] if isinstance(key, tuple) else (key, slice(None))
         if not all(isinstance(part, slice) and part.step in (None, 1) for part in parts):
@@ -117,7 +119,7 @@ class WindowedCodes:
         (top, bottom, _), (left, right, _) = (part.indices(size) for part, size in zip(parts, self.shape))
         return PixelRect(top, bottom, left, right)
 
-    def _whole(self) -> Array:
+    def _all_codes(self) -> Array:
         """All pixels, which stay: who asked once asks again."""
         if self._codes.shape != self.shape:
             self._codes, self._cut = self.again(), PixelRect(0, self.shape[0], 0, self.shape[1])

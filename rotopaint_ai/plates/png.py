@@ -65,17 +65,17 @@ def _chunks(data: memoryview, name: str) -> Iterator[tuple[bytes, bytes]]:
 
 def pixel_aspect_chunk(aspect: float) -> bytes:
     """pHYs without a unit: the ratio of the pixels' sides, width over height."""
-    return _chunk(b"pHYs", struct.pack(">IIB", 100_000, max(1, round(100_000 * aspect)), 0))
+    return _png_chunk(b"pHYs", struct.pack(">IIB", 100_000, max(1, round(100_000 * aspect)), 0))
 
 
 def profile_chunk(profile: bytes) -> bytes:
     """iCCP: an ICC profile."""
-    return _chunk(b"iCCP", b"profile\0\0" + zlib.compress(profile))
+    return _png_chunk(b"iCCP", b"profile\0\0" + zlib.compress(profile))
 
 
 def video_chunk() -> bytes:
     """cICP for decoded movies: BT.709 primaries and curve, full-range RGB."""
-    return _chunk(b"cICP", bytes((1, 1, 0, 1)))
+    return _png_chunk(b"cICP", bytes((1, 1, 0, 1)))
 
 
 def write(path: Path, codes: Array, *, before: list[bytes], after: list[bytes]) -> None:
@@ -87,12 +87,12 @@ def write(path: Path, codes: Array, *, before: list[bytes], after: list[bytes]) 
     height, width, channels = codes.shape
     head = struct.pack(">IIBBBBB", width, height, codes.dtype.itemsize * 8, _COLOUR_TYPES[channels], 0, 0, 0)
     with path.open("wb") as out:
-        out.write(_SIGNATURE + _chunk(b"IHDR", head) + b"".join(before))
-        out.writelines(_chunk(b"IDAT", part) for part in _deflated(codes) if part)
-        out.write(b"".join(after) + _chunk(b"IEND", b""))
+        out.write(_SIGNATURE + _png_chunk(b"IHDR", head) + b"".join(before))
+        out.writelines(_png_chunk(b"IDAT", part) for part in _deflated(codes) if part)
+        out.write(b"".join(after) + _png_chunk(b"IEND", b""))
 
 
-def _chunk(kind: bytes, body: bytes) -> bytes:
+def _png_chunk(kind: bytes, body: bytes) -> bytes:
     return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(body, zlib.crc32(kind)))
 
 
@@ -116,12 +116,12 @@ def _filtered(rows: Array, top: int, end: int, pixel: int) -> bytes:
     above[1:] -= here[:-1]
     if top:
         above[0] -= rows[top - 1]
-    use_left = _size(left) <= _size(above)
+    use_left = _sum_of_differences(left) <= _sum_of_differences(above)
     out = np.empty((here.shape[0], here.shape[1] + 1), np.uint8)
     out[:, 0] = np.where(use_left, 1, 2)
     out[:, 1:] = np.where(use_left[:, None], left, above)
     return out.tobytes()
 
 
-def _size(differences: Array) -> Array:
+def _sum_of_differences(differences: Array) -> Array:
     return np.asarray(np.abs(differences.view(np.int8)[:, ::4].astype(np.int16)).sum(axis=1, dtype=np.int64))

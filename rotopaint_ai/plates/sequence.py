@@ -89,41 +89,41 @@ def find(source: str | Path) -> Listing:
         return _in_folder(path)
     if path.exists():
         return _of_file(path)
-    pattern = _pattern(path)
+    pattern = _pattern_listing(path)
     if pattern is not None:
         return pattern
     raise _absent(path)
 
 
 def _of_file(path: Path) -> Listing:
-    split = _split(path.name)
+    split = _split_name(path.name)
     if path.suffix.lower() in MOVIE_SUFFIXES or split is None:
-        return _still(path)
+        return _still_listing(path)
     prefix, number, suffix = split
     digits = number.lstrip("-")
     padding = len(digits) if digits.startswith("0") else 0
-    group = _groups(path.parent).get((prefix, suffix), {number: path})
+    group = _numbered_groups(path.parent).get((prefix, suffix), {number: path})
     if padding == 0:
         others = {len(text.lstrip("-")) for text in group if text.lstrip("-").startswith("0")}
         padding = max((width for width in others if width <= len(digits)), default=0)
-    kept = {int(text): file for text, file in group.items() if _fits(text, padding)}
+    kept = {int(text): file for text, file in group.items() if _has_padding(text, padding)}
     return Listing(path.parent, prefix, suffix, padding or _shortest(kept), kept, int(number))
 
 
-def _still(path: Path) -> Listing:
+def _still_listing(path: Path) -> Listing:
     return Listing(path.parent, path.stem, path.suffix, 0, {1: path})
 
 
 def _in_folder(folder: Path) -> Listing:
-    groups = {key: files for key, files in _groups(folder).items() if key[1].lower() in PLATE_SUFFIXES}
-    singles = [p for p in _files(folder) if p.suffix.lower() in PLATE_SUFFIXES and _split(p.name) is None]
-    movies = [p for p in _files(folder) if p.suffix.lower() in MOVIE_SUFFIXES]
+    groups = {key: files for key, files in _numbered_groups(folder).items() if key[1].lower() in PLATE_SUFFIXES}
+    singles = [p for p in _sorted_files(folder) if p.suffix.lower() in PLATE_SUFFIXES and _split_name(p.name) is None]
+    movies = [p for p in _sorted_files(folder) if p.suffix.lower() in MOVIE_SUFFIXES]
     sequences = [files for files in groups.values() if len(files) > 1]
     candidates = sequences or list(groups.values())
     if len(candidates) == 1 and (sequences or not singles + movies):
         return replace(_of_file(next(iter(candidates[0].values()))), named=None)
     if not candidates and len(singles + movies) == 1:
-        return _still((singles + movies)[0])
+        return _still_listing((singles + movies)[0])
     names = sorted([f"{prefix}{'#' * 4}{suffix}" for prefix, suffix in groups] + [p.name for p in singles + movies])
     if not names:
         raise UsageError(f"{folder}: no plate in this folder; wanted frames such as plate.1001.exr, or a movie")
@@ -131,7 +131,7 @@ def _in_folder(folder: Path) -> Listing:
     raise UsageError(f"{folder}: {len(names)} plates in this folder ({shown}); name one of them, such as {names[0]}")
 
 
-def _pattern(path: Path) -> Listing | None:
+def _pattern_listing(path: Path) -> Listing | None:
     matches = list(_PLACEHOLDER.finditer(path.name))
     if not matches:
         return _starred(path)
@@ -139,10 +139,10 @@ def _pattern(path: Path) -> Listing | None:
         raise UsageError(f"{path.name}: more than one place for a frame number; wanted one, such as plate.####.exr")
     match = matches[0]
     prefix, rest = path.name[: match.start()], path.name[match.end() :]
-    padding = _width(match)
+    padding = _pattern_padding(match)
     wanted = re.compile(re.escape(prefix) + r"(-?\d{1,9})" + re.escape(rest))
-    found = {m[1]: file for file in _files(path.parent) if (m := wanted.fullmatch(file.name))}
-    kept = {int(text): file for text, file in found.items() if _fits(text, padding)}
+    found = {m[1]: file for file in _sorted_files(path.parent) if (m := wanted.fullmatch(file.name))}
+    kept = {int(text): file for text, file in found.items() if _has_padding(text, padding)}
     if not kept:
         raise UsageError(f"{path}: no file matches this pattern; check the folder, the name and the number of digits")
     return Listing(path.parent, prefix, rest, padding, kept)
@@ -153,19 +153,19 @@ def _starred(path: Path) -> Listing | None:
     if path.name.count("*") != 1:
         return None
     wanted = re.compile(re.escape(path.name).replace(r"\*", r"-?\d{1,9}"))
-    found = sorted(file for file in _files(path.parent) if wanted.fullmatch(file.name))
+    found = sorted(file for file in _sorted_files(path.parent) if wanted.fullmatch(file.name))
     if not found:
         raise UsageError(f"{path}: no file matches this pattern; check the folder and the name")
     return replace(_of_file(found[0]), named=None)
 
 
-def _width(match: re.Match[str]) -> int:
+def _pattern_padding(match: re.Match[str]) -> int:
     if match["hashes"] or match["ats"]:
         return len(match[0]) if len(match[0]) > 1 else 0
     return int(match["printf"] or match["houdini"] or 0)
 
 
-def _fits(number: str, padding: int) -> bool:
+def _has_padding(number: str, padding: int) -> bool:
     """Whether a number has exactly the zeros that `padding` asks for."""
     return number == pad(int(number), padding)
 
@@ -175,7 +175,7 @@ def _shortest(paths: Mapping[int, Path]) -> int:
     return lengths.pop() if len(lengths) == 1 else 0
 
 
-def _split(name: str) -> tuple[str, str, str] | None:
+def _split_name(name: str) -> tuple[str, str, str] | None:
     stem, suffix = os.path.splitext(name)
     match = _NUMBERED.match(stem)
     if match is None or _VERSION.search(match["prefix"]):
@@ -183,16 +183,16 @@ def _split(name: str) -> tuple[str, str, str] | None:
     return match["prefix"], match["number"], suffix
 
 
-def _groups(folder: Path) -> dict[tuple[str, str], dict[str, Path]]:
+def _numbered_groups(folder: Path) -> dict[tuple[str, str], dict[str, Path]]:
     groups: dict[tuple[str, str], dict[str, Path]] = {}
-    for file in _files(folder):
-        split = _split(file.name)
+    for file in _sorted_files(folder):
+        split = _split_name(file.name)
         if split is not None:
             groups.setdefault((split[0], split[2]), {})[split[1]] = file
     return groups
 
 
-def _files(folder: Path) -> list[Path]:
+def _sorted_files(folder: Path) -> list[Path]:
     try:
         with os.scandir(folder) as entries:
             return sorted(Path(entry.path) for entry in entries if entry.name[0] != "." and entry.is_file())
@@ -201,9 +201,9 @@ def _files(folder: Path) -> list[Path]:
 
 
 def _absent(path: Path) -> UsageError | MissingFrameError:
-    split = _split(path.name)
+    split = _split_name(path.name)
     if split is not None and path.parent.is_dir():
-        group = _groups(path.parent).get((split[0], split[2]), {})
+        group = _numbered_groups(path.parent).get((split[0], split[2]), {})
         if group:
             have = summarise(int(text) for text in group)
             return MissingFrameError(f"{path.name}: not on disk; frames {have} of this plate are, name one of them")

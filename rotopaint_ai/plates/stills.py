@@ -32,10 +32,10 @@ class StillDetail:
 def header(path: Path) -> Header:
     """Geometry of a still. Raises DamagedFrameError, UnsupportedPlateError."""
     with oiio.reading(path) as source:
-        return _header(source, path)
+        return _header_of_still(source, path)
 
 
-def _header(source: Any, path: Path) -> Header:
+def _header_of_still(source: Any, path: Path) -> Header:
     spec = source.spec()
     check_size(path.name, spec.width, spec.height)
     check_plausible(path.name, spec.image_bytes(), path)
@@ -50,12 +50,12 @@ def _header(source: Any, path: Path) -> Header:
         y=spec.y - spec.full_y,
         data_width=spec.width,
         data_height=spec.height,
-        pixel_aspect=_aspect(spec),
+        pixel_aspect=_still_aspect(spec),
         fps=None,
         colourspace="linear" if is_float else "sRGB",
         maximum=None if is_float else _largest(dtype),
         is_lossy=_is_lossy(spec, path),
-        detail=StillDetail(spec, _places(spec, path), dtype, spec.get_int_attribute("oiio:BitsPerSample", 0)),
+        detail=StillDetail(spec, _channel_order(spec, path), dtype, spec.get_int_attribute("oiio:BitsPerSample", 0)),
     )
 
 
@@ -63,7 +63,7 @@ def _largest(dtype: Any) -> int:
     return int(np.iinfo(dtype).max)
 
 
-def _aspect(spec: Any) -> float:
+def _still_aspect(spec: Any) -> float:
     aspect = float(spec.get_float_attribute("PixelAspectRatio", 1.0))
     return aspect if 1e-3 < aspect < 1e3 else 1.0
 
@@ -74,7 +74,7 @@ def _is_lossy(spec: Any, path: Path) -> bool:
     return foreign or compression in _LOSSY or path.suffix.lower() not in (".png", ".tif", ".tiff")
 
 
-def _places(spec: Any, path: Path) -> tuple[int, ...]:
+def _channel_order(spec: Any, path: Path) -> tuple[int, ...]:
     names = [str(name) for name in spec.channelnames]
     if all(name in names for name in "RGB"):
         return tuple(names.index(name) for name in "RGB")
@@ -90,7 +90,7 @@ def _places(spec: Any, path: Path) -> tuple[int, ...]:
 def read(path: Path) -> Picture:
     """The colour codes of a still, and all its channels for writing back. Raises DamagedFrameError."""
     with oiio.reading(path) as source:
-        found = _header(source, path)
+        found = _header_of_still(source, path)
         _check_whole(path)
         detail: StillDetail = found.detail
         every = oiio.pixels(source, path, first=0, end=detail.spec.nchannels, dtype=detail.dtype)

@@ -200,8 +200,8 @@ class Project:
         with self._writing():
             for table in ("change", "step", "item"):
                 self._db.execute(f"DELETE FROM {table}")
-            self._note("position", 0)
-            self._put(_all_new(state), step=None)
+            self._set_note("position", 0)
+            self._put_values(_all_new(state), step=None)
 
     def append(self, label: str, before: State, after: State) -> int:
         """Write a step and what it changed; steps that had been undone are forgotten. Returns the step's number."""
@@ -212,26 +212,26 @@ class Project:
             number = int(
                 self._db.execute("INSERT INTO step VALUES (?, ?, ?)", (at + 1, label, made)).lastrowid or at + 1
             )
-            self._put(changes(before, after), step=number)
+            self._put_values(changes(before, after), step=number)
             self._db.execute("DELETE FROM step WHERE number <= ?", (number - MOST_STEPS,))
-            self._note("position", number)
+            self._set_note("position", number)
         return number
 
     def take_back(self, number: int) -> None:
         """Undo a step on disk."""
-        self._swap(number, "before", number - 1)
+        self._swap_values(number, "before", number - 1)
 
     def do_again(self, number: int) -> None:
         """Redo a step on disk."""
-        self._swap(number, "after", number)
+        self._swap_values(number, "after", number)
 
     def before(self, number: int) -> dict[Place, Any]:
         """What stood before a step at every place that it changed (None: nothing), for `packing.applied`."""
-        return self._side(number, "before")
+        return self._step_values(number, "before")
 
     def after(self, number: int) -> dict[Place, Any]:
         """What stood after a step at every place that it changed (None: nothing)."""
-        return self._side(number, "after")
+        return self._step_values(number, "after")
 
     # --- facts beside the state
 
@@ -244,7 +244,7 @@ class Project:
     def set_note(self, name: str, value: Any) -> None:
         """Keep a fact beside the state; not a step."""
         with self._writing():
-            self._note(name, value)
+            self._set_note(name, value)
 
     def files(self) -> dict[int, tuple[str, int, int, str]]:
         """Of the plate's frames that were looked at: file name, size, time in nanoseconds, fingerprint."""
@@ -287,7 +287,7 @@ class Project:
             f"{self.path.name}: {who} took it over while this machine was silent; save a copy of your work"
         )
 
-    def _put(self, new: Iterator[tuple[Place, Any]] | Sequence[tuple[Place, Any]], *, step: int | None) -> None:
+    def _put_values(self, new: Iterator[tuple[Place, Any]] | Sequence[tuple[Place, Any]], *, step: int | None) -> None:
         """Write values to places; with a step, what they replace is noted."""
         db, known = self._db, dict[int, int]()
         keep: list[Any] = []  # values stay alive, so that their identities stay theirs
@@ -297,7 +297,7 @@ class Project:
         gone: list[tuple[int, int]] = []
         noted: list[tuple[int, int, int | None]] = []
         for (track, frame), value in new:
-            number = self._track(track)
+            number = self._track_number(track)
             at = None
             if value is None:
                 gone.append((number, frame))
@@ -319,7 +319,7 @@ class Project:
         db.executemany("INSERT OR REPLACE INTO item VALUES (?, ?, ?)", items)
         db.executemany("DELETE FROM item WHERE track = ? AND frame = ?", gone)
 
-    def _swap(self, number: int, side: str, position: int) -> None:
+    def _swap_values(self, number: int, side: str, position: int) -> None:
         with self._writing():
             self._db.execute(
                 "DELETE FROM item WHERE (track, frame) IN (SELECT track, frame FROM change WHERE step = ?)", (number,)
@@ -328,7 +328,7 @@ class Project:
                 f"INSERT INTO item SELECT track, frame, {side} FROM change WHERE step = ? AND {side} IS NOT NULL",
                 (number,),
             )
-            self._note("position", position)
+            self._set_note("position", position)
 
     def _value(self, text: str) -> Any:
         """A note's value. Raises DamagedProjectError."""
@@ -347,7 +347,7 @@ class Project:
         """Note a sum over what stands in the file while nobody writes, where values' own checksums do not reach."""
         if self._changed:
             with schema.transaction(self._db):
-                self._note("sum", self._sum())
+                self._set_note("sum", self._sum())
 
     def _compare_sum(self) -> None:
         """Raises ValueError where the file is not as it was left."""
@@ -364,7 +364,7 @@ class Project:
         notes = self._db.execute("SELECT name, value FROM note WHERE name != 'sum' ORDER BY name").fetchall()
         return [*items, zlib.crc32(repr((tracks, notes)).encode("utf-8", "surrogatepass"))]
 
-    def _side(self, number: int, side: str) -> dict[Place, Any]:
+    def _step_values(self, number: int, side: str) -> dict[Place, Any]:
         with schema.project_errors(self.path):
             rows = self._db.execute(
                 f"SELECT kind, name, frame, {side}, data FROM change JOIN track ON track.id = track "
@@ -398,7 +398,7 @@ class Project:
                 tracks[Track(kind, name)] = values
         return tracks
 
-    def _track(self, track: Track) -> int:
+    def _track_number(self, track: Track) -> int:
         if track not in self._tracks:
             self._db.execute("INSERT OR IGNORE INTO track (kind, name) VALUES (?, ?)", tuple(track))
             row = self._db.execute("SELECT id FROM track WHERE kind = ? AND name = ?", tuple(track)).fetchone()
@@ -412,7 +412,7 @@ class Project:
         except TORN as error:
             raise self._torn(error) from error
 
-    def _note(self, name: str, value: Any) -> None:
+    def _set_note(self, name: str, value: Any) -> None:
         text = json.dumps(value, allow_nan=False, ensure_ascii=False)
         self._db.execute("INSERT OR REPLACE INTO note VALUES (?, ?)", (name, text))
 

@@ -31,26 +31,26 @@ class PaintFingerprints:
         seams = seams_of(document)
         if document is None or not seams:
             return {}
-        heads = {shape.name: _head(shape, state.seam(shape.name)) for shape in seams}
+        heads = {shape.name: _seam_head(shape, state.seam(shape.name)) for shape in seams}
         there = (frame for frame in frames if document.first_frame <= frame <= document.last_frame)
-        return {frame: self._print(seams, heads, state.strokes.get(frame, ()), frame) for frame in there}
+        return {frame: self._frame_print(seams, heads, state.strokes.get(frame, ()), frame) for frame in there}
 
     def stale(self, state: State, frames: Iterable[int], painted: Mapping[int, str]) -> list[int]:
         """Frames whose paint on disk, of these prints, is not what the state says, or that have none."""
         return [frame for frame, each in self.of(state, frames).items() if painted.get(frame) != each]
 
-    def _print(self, seams: Iterable[RotoShape], heads: Mapping[str, bytes], strokes: Strokes, frame: int) -> str:
+    def _frame_print(self, seams: Iterable[RotoShape], heads: Mapping[str, bytes], strokes: Strokes, frame: int) -> str:
         digest, is_drawn = hashlib.blake2b(digest_size=8), False
         for shape in seams:
             points = shape.at(frame)
             if points and shape.is_visible(frame):
                 is_drawn = True
-                digest.update(heads[shape.name] + self._spline(shape.name, frame, points))
+                digest.update(heads[shape.name] + self._spline_bytes(shape.name, frame, points))
         if strokes:  # they lie on paint: without any they change nothing
             digest.update(repr(strokes).encode())
         return digest.hexdigest() if is_drawn else NOTHING
 
-    def _spline(self, name: str, frame: int, points: Points) -> bytes:
+    def _spline_bytes(self, name: str, frame: int, points: Points) -> bytes:
         known = self._known.get((name, frame))
         if known is None or known[0] is not points:
             places = [round(value, _DECIMALS) + 0.0 for point in points for value in point]
@@ -64,7 +64,7 @@ def seams_of(document: RotoDocument | None) -> tuple[RotoShape, ...]:
     return () if document is None else tuple(shape for shape in document.shapes if shape.role == "seam")
 
 
-def _head(shape: RotoShape, settings: SeamSettings) -> bytes:
+def _seam_head(shape: RotoShape, settings: SeamSettings) -> bytes:
     taper = tuple(round(share, 4) for share in shape.taper)
     facts = (shape.name, shape.closed, shape.width_px, shape.feather_px, taper)
     return repr((facts, settings.method, settings.grain, settings.strength)).encode()

@@ -112,7 +112,7 @@ class RunRecord:
             errors=others(before.errors, self.errors),
             lost=frozenset(frame for frame in before.lost if frame not in frames) | self.lost,
             failed=others(before.failed, self.failed),
-            held=_spans(before.held, self.held, frames),
+            held=_joined_spans(before.held, self.held, frames),
             seam=others(before.seam, self.seam),
             agreement=others(before.agreement, self.agreement),
             limit=self.limit if self.agreement else before.limit,
@@ -133,7 +133,7 @@ class RunRecord:
         return replace(self, lost=lost, failed=failed, errors=errors)
 
 
-def _spans(old: Spans, new: Spans, frames: Collection[int]) -> Spans:
+def _joined_spans(old: Spans, new: Spans, frames: Collection[int]) -> Spans:
     """Holds of an earlier run that none of these frames is in, and the new ones."""
     kept = (span for span in old if not any(frame in frames for frame in range(span[0], span[1] + 1)))
     return tuple(sorted({*kept, *new}))
@@ -145,12 +145,12 @@ def read(path: Path) -> RunRecord:
         run = json.loads(path.read_text(encoding="utf-8"))
         if run["format"] != FORMAT:
             raise ValueError(f"format is {run['format']!r}")
-        return _from_json(run)
+        return _record_from_json(run)
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise DocumentError(f"{path.name}: is no record of a run ({error}); press Run again") from error
 
 
-def _from_json(run: Mapping[str, Any]) -> RunRecord:
+def _record_from_json(run: Mapping[str, Any]) -> RunRecord:
     frames, names = run["frames"], run["errors"]["shapes"]
     errors = {
         int(frame): {name: float(value) for name, value in zip(names, values) if value is not None}

@@ -74,11 +74,11 @@ def create(path: Path) -> sqlite3.Connection:
 
 def open_file(path: Path, *, write: bool) -> sqlite3.Connection:
     """An existing project file. Raises ProjectError, DamagedProjectError with what to do about it."""
-    _look(path)
+    _check_magic(path)
     with project_errors(path):
         connection = _connect(path, write=write)
         try:
-            _check(connection, path)
+            _check_version(connection, path)
             if write:
                 _set_journal(connection, path)
                 _seal_values(connection)
@@ -149,7 +149,7 @@ def way_out(path: Path) -> str:
     return "open the plate to begin a new project; shapes.roto.json in the folder of its runs comes in with it"
 
 
-def _look(path: Path) -> None:
+def _check_magic(path: Path) -> None:
     try:
         with path.open("rb") as stream:
             start = stream.read(len(_MAGIC))
@@ -187,7 +187,7 @@ def _set_journal(connection: sqlite3.Connection, path: Path) -> None:
     connection.execute(f"PRAGMA synchronous = {'NORMAL' if got == 'wal' else 'FULL'}")
 
 
-def _check(connection: sqlite3.Connection, path: Path) -> None:
+def _check_version(connection: sqlite3.Connection, path: Path) -> None:
     application = connection.execute("PRAGMA application_id").fetchone()[0]
     if application != APPLICATION_ID:
         raise ProjectError(f"{path.name}: belongs to another program; choose a file that ends in {SUFFIX}")

@@ -27,7 +27,13 @@ def errors(run: Json) -> FigureSection | None:
         for column, name in enumerate(names)
     ]
     chart = Chart(
-        "Expected error per shape", "px", frames, curves, _bands(run), _marks(run), (2.0, "2 px: worth a look")
+        "Expected error per shape",
+        "px",
+        frames,
+        curves,
+        _held_bands(run),
+        _marked_frames(run),
+        (2.0, "2 px: worth a look"),
     )
     return FigureSection(
         "Expected error per shape",
@@ -46,8 +52,8 @@ def seam(run: Json) -> FigureSection | None:
     curves = [Curve("before", "#f2a541", [rows[frame][0] for frame in frames])]
     if any(pair[1] is not None for pair in rows.values()):
         curves.append(Curve("after", "#43c7b4", [rows[frame][1] for frame in frames]))
-    chart = Chart("Seam visibility", "", frames, curves, _bands(run), _marks(run))
-    return FigureSection("Seam visibility", run["seam"]["meaning"] + _painted(run["seam"]), Markup(draw(chart)))
+    chart = Chart("Seam visibility", "", frames, curves, _held_bands(run), _marked_frames(run))
+    return FigureSection("Seam visibility", run["seam"]["meaning"] + _painted_lead(run["seam"]), Markup(draw(chart)))
 
 
 def opinion(run: Json) -> FigureSection | None:
@@ -58,13 +64,15 @@ def opinion(run: Json) -> FigureSection | None:
     rows = _by_frame(opinion["by_frame"])
     frames, limit = sorted(rows), float(opinion["limit"])
     curve = Curve("agreement", "#59d0f2", [rows[frame] for frame in frames])
-    chart = Chart("Matte check", "", frames, [curve], _bands(run), _marks(run), (limit, "below: look here"))
+    chart = Chart(
+        "Matte check", "", frames, [curve], _held_bands(run), _marked_frames(run), (limit, "below: look here")
+    )
     doubtful = summarise(opinion["doubtful"])
     lead = "How far a network that sees seams agrees with the seam mattes, 1 in full; it changes none of them. "
     return FigureSection("Matte check", lead + f"They part at: {doubtful}.", Markup(draw(chart)))
 
 
-def _painted(seam: Json) -> str:
+def _painted_lead(seam: Json) -> str:
     """Who painted how much of the seams, and how they flicker; nothing for runs that did not say."""
     words = []
     if shares := seam.get("filled_by"):
@@ -80,11 +88,11 @@ def _by_frame(table: Json) -> dict[int, Any]:
     return {int(frame): row for frame, row in table.items()}
 
 
-def _bands(run: Json) -> list[tuple[int, int]]:
+def _held_bands(run: Json) -> list[tuple[int, int]]:
     return [(first, last) for first, last in run["frames"]["held"]]
 
 
-def _marks(run: Json) -> dict[int, str]:
+def _marked_frames(run: Json) -> dict[int, str]:
     frames = run["frames"]
     marks = {int(frame): "failed" for frame in frames["failed"]}
     return {**marks, **dict.fromkeys(frames["missing"], "missing"), **dict.fromkeys(frames["lost"], "face lost")}

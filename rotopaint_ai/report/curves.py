@@ -54,8 +54,8 @@ def nice_ceiling(value: float) -> float:
 
 def draw(chart: Chart) -> str:
     """The chart as one SVG element followed by its values as JSON."""
-    curves = "".join(_curve(chart, curve) for curve in chart.curves)
-    body = f'{_grid(chart)}{_bands(chart)}{_limit(chart)}{curves}{_marks(chart)}<g class="pointer"></g>'
+    curves = "".join(_curve_path(chart, curve) for curve in chart.curves)
+    body = f'{_grid_lines(chart)}{_band_rects(chart)}{_limit(chart)}{curves}{_mark_paths(chart)}<g class="pointer"></g>'
     svg = f'<svg viewBox="0 0 {WIDTH:g} {HEIGHT:g}" role="img" aria-label="{escape(chart.name)}">{body}</svg>'
     return f'<figure class="chart">{_legend(chart)}{svg}{_values(chart)}</figure>'
 
@@ -71,7 +71,7 @@ def y_of(chart: Chart, value: float) -> float:
     return TOP + (HEIGHT - TOP - BOTTOM) * (1 - value / chart.top)
 
 
-def _grid(chart: Chart) -> str:
+def _grid_lines(chart: Chart) -> str:
     lines = []
     for quarter in range(5):
         value = chart.top * quarter / 4
@@ -90,7 +90,7 @@ def _ticks(first: int, last: int) -> list[int]:
     return [first, *inner, *([last] if last > first else [])]
 
 
-def _bands(chart: Chart) -> str:
+def _band_rects(chart: Chart) -> str:
     half = (x_of(chart, chart.frames[0] + 1) - x_of(chart, chart.frames[0])) / 2 if len(chart.frames) > 1 else 0
     return "".join(
         f'<rect class="hold" x="{x_of(chart, a) - half:.1f}" width="{x_of(chart, b) - x_of(chart, a) + 2 * half:.1f}"'
@@ -109,7 +109,7 @@ def _limit(chart: Chart) -> str:
     )
 
 
-def _curve(chart: Chart, curve: Curve) -> str:
+def _curve_path(chart: Chart, curve: Curve) -> str:
     runs: list[list[str]] = [[]]
     before: int | None = None
     for frame, value in zip(chart.frames, curve.values):
@@ -123,7 +123,7 @@ def _curve(chart: Chart, curve: Curve) -> str:
     return f'<path class="{kind}" data-curve="{escape(curve.name)}" stroke="{curve.colour}" d="{path}"/>'
 
 
-def _marks(chart: Chart) -> str:
+def _mark_paths(chart: Chart) -> str:
     return "".join(
         f'<path class="mark" d="M{x_of(chart, frame):.1f} {HEIGHT - BOTTOM:g}l-5 -9h10z"><title>{frame}: {escape(text)}'
         "</title></path>"

@@ -28,15 +28,15 @@ def write_report(out: Path, run: Json) -> Path:
 
 def render(run: Json) -> str:
     """The whole page as text."""
-    state, kind = _state(run["frames"])
+    state, kind = _run_state(run["frames"])
     return fill(
         "rotopaint_ai.report",
         "page.html",
         plate=run["plate"],
         pack=run["pack"],
-        css=_part("page.css"),
-        js=_part("page.js"),
-        subtitle=_subtitle(run),
+        css=_page_part("page.css"),
+        js=_page_part("page.js"),
+        subtitle=_page_subtitle(run),
         state=state,
         state_kind=kind,
         tiles=tiles(run),
@@ -49,15 +49,15 @@ def render(run: Json) -> str:
         command=run["command"],
         versions=", ".join(f"{name} {version}" for name, version in run["versions"].items()),
         hashes=", ".join(f"{name} {digest[:12]}" for name, digest in run["pack"]["files"].items()),
-        facts=Markup(script_safe(_facts(run))),
+        facts=Markup(script_safe(_page_facts(run))),
     ).lstrip()
 
 
-def _part(name: str) -> Markup:
+def _page_part(name: str) -> Markup:
     return Markup(files("rotopaint_ai.report").joinpath(name).read_text(encoding="utf-8"))
 
 
-def _state(frames: Json) -> tuple[str, str]:
+def _run_state(frames: Json) -> tuple[str, str]:
     broken = len(frames["failed"]) + len(frames["missing"])
     if broken:
         return f"{broken} of {frames['total']} frames need attention", "bad"
@@ -66,7 +66,7 @@ def _state(frames: Json) -> tuple[str, str]:
     return f"all {frames['total']} frames done", "good"
 
 
-def _subtitle(run: Json) -> str:
+def _page_subtitle(run: Json) -> str:
     plate = run["plate"]
     words = [
         f"frames {plate['first_frame']}-{plate['last_frame']}",
@@ -78,5 +78,5 @@ def _subtitle(run: Json) -> str:
     return "  ·  ".join(words)
 
 
-def _facts(run: Json) -> dict[str, Any]:
+def _page_facts(run: Json) -> dict[str, Any]:
     return {name: run[name] for name in ("format", "version", "plate", "device", "timing")}

@@ -35,10 +35,10 @@ def _compare_words(picture: Json) -> str:
 def cards(run: Json) -> list[dict[str, Any]]:
     """The frames with the largest expected error, their splines over them."""
     colour = colours(run["shapes"])
-    return [_card(picture, run["shapes"], colour) for picture in run["pictures"] if picture["worst"]]
+    return [_picture_card(picture, run["shapes"], colour) for picture in run["pictures"] if picture["worst"]]
 
 
-def _card(picture: Json, shapes: Json, colour: Mapping[str, str]) -> dict[str, Any]:
+def _picture_card(picture: Json, shapes: Json, colour: Mapping[str, str]) -> dict[str, Any]:
     error, shape = picture["error_px"], picture["worst_shape"]
     figure = "lost" if error is None else f"{error:.2f} px"
     words = "no face found here; place landmarks by hand" if error is None else f"worst: {shape}"
@@ -68,10 +68,10 @@ def spline_path(points: Sequence[Sequence[float]], *, closed: bool) -> str:
     if not points:
         return ""
     ends = [*pairwise(points), *([(points[-1], points[0])] if closed else [])]
-    cubics = (f"C{_xy(a, 4)} {_xy(b, 2)} {_xy(b)}" for a, b in ends)
-    return f"M{_xy(points[0])}{''.join(cubics)}"
+    cubics = (f"C{_svg_point(a, 4)} {_svg_point(b, 2)} {_svg_point(b)}" for a, b in ends)
+    return f"M{_svg_point(points[0])}{''.join(cubics)}"
 
 
-def _xy(point: Sequence[float], tangent: int | None = None) -> str:
+def _svg_point(point: Sequence[float], tangent: int | None = None) -> str:
     dx, dy = (0.0, 0.0) if tangent is None else (point[tangent], point[tangent + 1])
     return f"{point[0] + dx:.2f} {point[1] + dy:.2f}"

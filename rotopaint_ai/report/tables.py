@@ -80,20 +80,22 @@ def timing_table(timing: Json) -> dict[str, Any]:
 
 def frames_table(frames: Json) -> Table | None:
     """Frames that failed, are missing, lost the face, or are held; None where all are ordinary."""
-    rows = [_row("failed", "bad", str(frame), message) for frame, message in frames["failed"].items()]
+    rows = [_frames_row("failed", "bad", str(frame), message) for frame, message in frames["failed"].items()]
     if frames["missing"]:
         text = "not on disk; render or copy them, then run again with --resume"
-        rows.append(_row("missing", "bad", summarise(frames["missing"]), text))
+        rows.append(_frames_row("missing", "bad", summarise(frames["missing"]), text))
     if frames["lost"]:
         text = "no face found; mattes are empty there and the clean plate is the plate"
-        rows.append(_row("lost", "some", summarise(frames["lost"]), text))
+        rows.append(_frames_row("lost", "some", summarise(frames["lost"]), text))
     if frames["held"]:
         spans = ", ".join(f"{first}-{last}" for first, last in frames["held"])
-        rows.append(_row("held", "", spans, "the same exposure again: identical points in every frame of a hold"))
+        rows.append(
+            _frames_row("held", "", spans, "the same exposure again: identical points in every frame of a hold")
+        )
     return Table.of_rows(FRAMES, rows) if rows else None
 
 
-def _row(kind: str, tone: str, frames: str, text: str) -> dict[str, str]:
+def _frames_row(kind: str, tone: str, frames: str, text: str) -> dict[str, str]:
     return {"kind": kind, "tone": tone, "frames": frames, "text": text}
 
 

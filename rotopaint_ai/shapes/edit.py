@@ -143,7 +143,7 @@ def move_points(
     shape = shape_of(document, name)
     points = list(points_of(shape, frame))
     for index, (dx, dy) in offsets.items():
-        points[index] = _moved(points[_index(shape, index)], dx, dy)
+        points[index] = _moved_point(points[_index(shape, index)], dx, dy)
     return set_key(document, name, frame, tuple(points), source=source)
 
 
@@ -243,5 +243,5 @@ def kind_at(shape: RotoShape, frame: int) -> Interpolation:
     return shape.keys[max(earlier)].interpolation if earlier else "linear"
 
 
-def _moved(point: ControlPoint, dx: float, dy: float) -> ControlPoint:
+def _moved_point(point: ControlPoint, dx: float, dy: float) -> ControlPoint:
     return point._replace(x=point.x + dx, y=point.y + dy)

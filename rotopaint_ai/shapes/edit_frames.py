@@ -65,7 +65,7 @@ def paste(
     Absolute: where they were copied. `is_relative`: the copied form at the place where the shape stands (the middle of
     its points) at each of the frames.
     """
-    return apply(document, name, frames, lambda there: _placed(points, there) if is_relative else points)
+    return apply(document, name, frames, lambda there: _placed_points(points, there) if is_relative else points)
 
 
 def set_interpolation(
@@ -131,7 +131,7 @@ def _replaced(points: Points, changed: Changed) -> Points:
     return tuple(out)
 
 
-def _placed(points: Points, there: Points) -> Points:
+def _placed_points(points: Points, there: Points) -> Points:
     (x0, y0), (x1, y1) = middle(points), middle(there)
     return tuple(p._replace(x=p.x + x1 - x0, y=p.y + y1 - y0) for p in points)
 

@@ -38,7 +38,7 @@ def nearest(points: Points, closed: bool, x: float, y: float) -> OnCurve | None:
     """The place of a curve nearest to (x, y), to a thousandth of a pixel; None where there is no segment."""
     cubics = cubics_of(points, closed)
     steps = [step / _SEARCH_STEPS for step in range(_SEARCH_STEPS + 1)]
-    rough = sorted((*min((_gap(cubic, t, x, y), t) for t in steps), n) for n, cubic in enumerate(cubics))
+    rough = sorted((*min((_distance_squared(cubic, t, x, y), t) for t in steps), n) for n, cubic in enumerate(cubics))
     near = [_on_curve(cubics[n], n, start, x, y) for _, start, n in rough[:3]]
     return min(near, key=lambda each: each.distance, default=None)
 
@@ -53,7 +53,7 @@ def add_point(document: RotoDocument, name: str, segment: int, t: float) -> Roto
     last = shape.n_points - (1 if shape.closed else 2)
     if not 0 <= segment <= last or not 0.0 < t < 1.0:
         raise DocumentError(f"shape '{name}': no place at segment {segment}, t {t:g}; segments run from 0 to {last}")
-    return put(document, name, _every_key(shape, lambda points: _split(points, segment, t)))
+    return put(document, name, _every_key(shape, lambda points: _split_at(points, segment, t)))
 
 
 def delete_points(document: RotoDocument, name: str, indices: Collection[int]) -> RotoDocument:
@@ -70,7 +70,7 @@ def delete_points(document: RotoDocument, name: str, indices: Collection[int]) -
     kept = [index for index in range(shape.n_points) if index not in set(indices)]
     if len(kept) < least:
         raise DocumentError(f"shape '{name}': needs {least} of its {shape.n_points} points; delete the shape instead")
-    return put(document, name, _every_key(shape, lambda points: _without(points, kept, shape.closed)))
+    return put(document, name, _every_key(shape, lambda points: _without_points(points, kept, shape.closed)))
 
 
 def delete_point(document: RotoDocument, name: str, index: int) -> RotoDocument:
@@ -86,7 +86,7 @@ def cubics_of(points: Points, closed: bool) -> list[Cubic]:
     pairs = list(pairwise(points))
     if closed and len(points) > 1:
         pairs.append((points[-1], points[0]))
-    return [_cubic(a, b) for a, b in pairs]
+    return [_segment_cubic(a, b) for a, b in pairs]
 
 
 def at(cubic: Cubic, t: float) -> Place:
@@ -97,7 +97,7 @@ def at(cubic: Cubic, t: float) -> Place:
     return a * x0 + b * x1 + c * x2 + d * x3, a * y0 + b * y1 + c * y2 + d * y3
 
 
-def _cubic(a: ControlPoint, b: ControlPoint) -> Cubic:
+def _segment_cubic(a: ControlPoint, b: ControlPoint) -> Cubic:
     return (a.x, a.y), (a.x + a.out_dx, a.y + a.out_dy), (b.x + b.in_dx, b.y + b.in_dy), (b.x, b.y)
 
 
@@ -108,7 +108,7 @@ def _slope(cubic: Cubic, t: float) -> Place:
     return a * (x1 - x0) + b * (x2 - x1) + c * (x3 - x2), a * (y1 - y0) + b * (y2 - y1) + c * (y3 - y2)
 
 
-def _gap(cubic: Cubic, t: float, x: float, y: float) -> float:
+def _distance_squared(cubic: Cubic, t: float, x: float, y: float) -> float:
     px, py = at(cubic, t)
     return (px - x) ** 2 + (py - y) ** 2
 
@@ -118,7 +118,11 @@ def _on_curve(cubic: Cubic, segment: int, start: float, x: float, y: float) -> O
     low, high = max(start - 1 / _SEARCH_STEPS, 0.0), min(start + 1 / _SEARCH_STEPS, 1.0)
     for _ in range(30):
         left, right = high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)
-        low, high = (low, right) if _gap(cubic, left, x, y) < _gap(cubic, right, x, y) else (left, high)
+        low, high = (
+            (low, right)
+            if _distance_squared(cubic, left, x, y) < _distance_squared(cubic, right, x, y)
+            else (left, high)
+        )
     t = (low + high) / 2
     px, py = at(cubic, t)
     return OnCurve(segment, t, px, py, math.hypot(px - x, py - y))
@@ -128,13 +132,13 @@ def _every_key(shape: RotoShape, change: Callable[[Points], Points]) -> RotoShap
     return shape.with_keys({frame: replace(key, points=change(key.points)) for frame, key in shape.keys.items()})
 
 
-def _split(points: Points, segment: int, t: float) -> Points:
+def _split_at(points: Points, segment: int, t: float) -> Points:
     """One control point more at t of a segment, by de Casteljau's construction."""
     after = (segment + 1) % len(points)
-    p0, p1, p2, p3 = _cubic(points[segment], points[after])
-    ab, bc, cd = _between(p0, p1, t), _between(p1, p2, t), _between(p2, p3, t)
-    abc, bcd = _between(ab, bc, t), _between(bc, cd, t)
-    x, y = _between(abc, bcd, t)
+    p0, p1, p2, p3 = _segment_cubic(points[segment], points[after])
+    ab, bc, cd = _point_between(p0, p1, t), _point_between(p1, p2, t), _point_between(p2, p3, t)
+    abc, bcd = _point_between(ab, bc, t), _point_between(bc, cd, t)
+    x, y = _point_between(abc, bcd, t)
     out = list(points)
     out[segment] = out[segment]._replace(out_dx=ab[0] - p0[0], out_dy=ab[1] - p0[1])
     out[after] = out[after]._replace(in_dx=cd[0] - p3[0], in_dy=cd[1] - p3[1])
@@ -142,14 +146,14 @@ def _split(points: Points, segment: int, t: float) -> Points:
     return tuple(out)
 
 
-def _between(a: Place, b: Place, t: float) -> Place:
+def _point_between(a: Place, b: Place, t: float) -> Place:
     return a[0] + (b[0] - a[0]) * t, a[1] + (b[1] - a[1]) * t
 
 
 # --- a point less -----------------------------------------------------------------------------------------------------
 
 
-def _without(points: Points, kept: Sequence[int], closed: bool) -> Points:
+def _without_points(points: Points, kept: Sequence[int], closed: bool) -> Points:
     cubics = cubics_of(points, closed)
     out = {index: points[index] for index in kept}
     pairs = list(pairwise(kept))
@@ -159,13 +163,13 @@ def _without(points: Points, kept: Sequence[int], closed: bool) -> Points:
         n = (b - a) % len(points)
         if n > 1:
             run = [cubics[(a + step) % len(points)] for step in range(n)]
-            go, come = _fit(run)
+            go, come = _fit_tangents(run)
             out[a] = out[a]._replace(out_dx=go[0], out_dy=go[1])
             out[b] = out[b]._replace(in_dx=come[0], in_dy=come[1])
     return tuple(out[index] for index in kept)
 
 
-def _fit(run: Sequence[Cubic]) -> tuple[Place, Place]:
+def _fit_tangents(run: Sequence[Cubic]) -> tuple[Place, Place]:
     """The tangents of the one cubic that follows a run of them, directions at the ends kept.
 
     Source: Schneider, "An Algorithm for Automatically Fitting Digitized Curves", Graphics Gems (1990): least squares
@@ -175,17 +179,17 @@ def _fit(run: Sequence[Cubic]) -> tuple[Place, Place]:
     if all(c[0] == c[1] and c[2] == c[3] for c in run):
         return (0.0, 0.0), (0.0, 0.0)
     samples = [at(cubic, step / _FIT_STEPS) for cubic in run for step in range(_FIT_STEPS)] + [run[-1][3]]
-    go, come = _direction(run[0]), _direction(_reversed(run[-1]))
+    go, come = _start_direction(run[0]), _start_direction(_reversed_cubic(run[-1]))
     ts = _arc_shares(samples)
-    cubic = _solved(samples, ts, go, come)
+    cubic = _fitted_handles(samples, ts, go, come)
     for _ in range(_FIT_ROUNDS):
         ts = [_newton(cubic, sample, t) for sample, t in zip(samples, ts)]
-        cubic = _solved(samples, ts, go, come)
+        cubic = _fitted_handles(samples, ts, go, come)
     (x0, y0), (x1, y1), (x2, y2), (x3, y3) = cubic
     return (x1 - x0, y1 - y0), (x2 - x3, y2 - y3)
 
 
-def _solved(samples: Sequence[Place], ts: Sequence[float], go: Place, come: Place) -> Cubic:
+def _fitted_handles(samples: Sequence[Place], ts: Sequence[float], go: Place, come: Place) -> Cubic:
     """Schneider's two equations for the lengths of the end tangents."""
     (x0, y0), (x3, y3) = samples[0], samples[-1]
     c00 = c01 = c11 = r0 = r1 = 0.0
@@ -214,7 +218,7 @@ def _newton(cubic: Cubic, sample: Place, t: float) -> float:
     return min(max(t - ((px - sample[0]) * dx + (py - sample[1]) * dy) / squared, 0.0), 1.0)
 
 
-def _direction(cubic: Cubic) -> Place:
+def _start_direction(cubic: Cubic) -> Place:
     """Unit vector in which a cubic leaves its start."""
     x0, y0 = cubic[0]
     for x, y in cubic[1:]:
@@ -224,7 +228,7 @@ def _direction(cubic: Cubic) -> Place:
     return 1.0, 0.0
 
 
-def _reversed(cubic: Cubic) -> Cubic:
+def _reversed_cubic(cubic: Cubic) -> Cubic:
     return cubic[3], cubic[2], cubic[1], cubic[0]
 
 

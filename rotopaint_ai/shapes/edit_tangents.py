@@ -41,12 +41,12 @@ def cusp(points: Points, indices: Collection[int]) -> Points:
 
 def join(points: Points, indices: Collection[int]) -> Points:
     """The points with both tangents in one line again, half way between their directions; lengths stay."""
-    return tuple(_joined(p) if i in indices else p for i, p in enumerate(points))
+    return tuple(_joined_handles(p) if i in indices else p for i, p in enumerate(points))
 
 
 def mirror(points: Points, indices: Collection[int]) -> Points:
     """The points with tangents in one line and of one length, the mean of the two."""
-    return tuple(_mirrored(_joined(p)) if i in indices else p for i, p in enumerate(points))
+    return tuple(_mirrored_handles(_joined_handles(p)) if i in indices else p for i, p in enumerate(points))
 
 
 def drag(points: Points, index: int, side: Side, to: tuple[float, float], mode: Mode) -> Points:
@@ -79,7 +79,7 @@ def _smoothed(points: Points, index: int, closed: bool) -> ControlPoint:
     return ControlPoint(p.x, p.y, -dx * back, -dy * back, dx * forth, dy * forth)
 
 
-def _joined(p: ControlPoint) -> ControlPoint:
+def _joined_handles(p: ControlPoint) -> ControlPoint:
     come, go = math.hypot(p.in_dx, p.in_dy), math.hypot(p.out_dx, p.out_dy)
     if come == 0 or go == 0:
         return p
@@ -91,7 +91,7 @@ def _joined(p: ControlPoint) -> ControlPoint:
     return ControlPoint(p.x, p.y, -dx * come, -dy * come, dx * go, dy * go)
 
 
-def _mirrored(p: ControlPoint) -> ControlPoint:
+def _mirrored_handles(p: ControlPoint) -> ControlPoint:
     come, go = math.hypot(p.in_dx, p.in_dy), math.hypot(p.out_dx, p.out_dy)
     if come == 0 and go == 0:
         return p

@@ -50,7 +50,7 @@ def rotated(degrees: float, pivot: tuple[float, float], pixel_aspect: float = 1.
 
 def transform(points: Points, affine: Affine, indices: Collection[int] | None = None) -> Points:
     """The points, or those of them that are named, mapped; tangents turn and stretch with them."""
-    return tuple(_mapped(p, affine) if indices is None or i in indices else p for i, p in enumerate(points))
+    return tuple(_mapped_point(p, affine) if indices is None or i in indices else p for i, p in enumerate(points))
 
 
 def pushed(
@@ -85,7 +85,7 @@ def bounds(points: Points, indices: Collection[int] | None = None) -> tuple[floa
     return min(xs), min(ys), max(xs), max(ys)
 
 
-def _mapped(p: ControlPoint, affine: Affine) -> ControlPoint:
+def _mapped_point(p: ControlPoint, affine: Affine) -> ControlPoint:
     return ControlPoint(*affine(p.x, p.y), *affine.turned(p.in_dx, p.in_dy), *affine.turned(p.out_dx, p.out_dy))
 
 

@@ -66,7 +66,7 @@ def fewest(stretch: Stretch, tolerance_px: float) -> Fit:
     last = stretch.n_rows - 1
     if last < 2:
         return Fit(tuple(range(last + 1)), stretch.table, np.zeros(last))
-    least = len(_runs(stretch, _LEAST * tolerance_px))
+    least = len(_longest_runs(stretch, _LEAST * tolerance_px))
     for count in range(max(2, least), last + 1):
         found = _best_of(stretch, count, tolerance_px)
         if found.worst <= tolerance_px:
@@ -80,7 +80,7 @@ def _best_of(stretch: Stretch, count: int, tolerance_px: float) -> Fit:
     for _ in range(_MOVES):
         if found.worst <= tolerance_px or found.worst > 1.6 * tolerance_px:
             break
-        tried = [fit(stretch, rows, tolerance_px) for rows in _moved(found)]
+        tried = [fit(stretch, rows, tolerance_px) for rows in _moved_knots(found)]
         better = min(tried, key=lambda each: each.worst, default=found)
         if better.worst >= found.worst:
             break
@@ -88,7 +88,7 @@ def _best_of(stretch: Stretch, count: int, tolerance_px: float) -> Fit:
     return found
 
 
-def _moved(found: Fit) -> list[tuple[int, ...]]:
+def _moved_knots(found: Fit) -> list[tuple[int, ...]]:
     """The same keys with either end of the worst move one row nearer to the other."""
     worst, rows = int(found.errors.argmax()), found.rows
     out = []
@@ -107,7 +107,7 @@ def _even_runs(stretch: Stretch, count: int, tolerance_px: float) -> tuple[int, 
     best: tuple[int, ...] = (0, stretch.n_rows - 1)
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
-        rows = _runs(stretch, middle)
+        rows = _longest_runs(stretch, middle)
         if len(rows) <= count:
             best, high = rows, middle
         else:
@@ -115,18 +115,18 @@ def _even_runs(stretch: Stretch, count: int, tolerance_px: float) -> tuple[int, 
     return best
 
 
-def _runs(stretch: Stretch, tolerance_px: float) -> tuple[int, ...]:
+def _longest_runs(stretch: Stretch, tolerance_px: float) -> tuple[int, ...]:
     """Ends of the longest runs, one after the other, that a line of their own follows within the tolerance."""
     samples, last = stretch.table[:, stretch.n_numbers :], stretch.n_rows - 1
     rows = [0]
     length = 1
     while rows[-1] < last:
-        length = _longest(samples[rows[-1] :], tolerance_px, length)
+        length = _longest_reach(samples[rows[-1] :], tolerance_px, length)
         rows.append(rows[-1] + length)
     return tuple(rows)
 
 
-def _longest(samples: Array, tolerance_px: float, guess: int) -> int:
+def _longest_reach(samples: Array, tolerance_px: float, guess: int) -> int:
     """How many rows on a line reaches, by doubling from a guess and halving back."""
     most = len(samples) - 1
     low, high = 1, min(max(2 * guess, 2), most)
@@ -145,7 +145,7 @@ def _strays(samples: Array) -> float:
     n = len(samples)
     if n < 3:
         return 0.0
-    off = samples - _along(n) @ (_projection(n) @ samples)
+    off = samples - _line_basis(n) @ (_projection(n) @ samples)
     return float(farthest(off.reshape(n, -1, 2)).max())
 
 
@@ -158,7 +158,7 @@ def _projection(n: int) -> Array:
 
 
 @lru_cache(maxsize=512)
-def _along(n: int) -> Array:
+def _line_basis(n: int) -> Array:
     return np.stack((np.ones(n), np.linspace(-1.0, 1.0, n)), axis=1)
 
 
@@ -181,7 +181,7 @@ def fit(stretch: Stretch, rows: Sequence[int], tolerance_px: float) -> Fit:
     for _ in range(_ROUNDS if free.any() else 0):
         if best.max() <= tolerance_px:
             break
-        values[free] = _solved(weights[:, free], importance, target)
+        values[free] = _solved_rows(weights[:, free], importance, target)
         error = stretch.errors(weights @ values)
         worst = float(error.max())
         if worst < best.max():
@@ -193,7 +193,7 @@ def fit(stretch: Stretch, rows: Sequence[int], tolerance_px: float) -> Fit:
     return Fit(tuple(int(row) for row in keyed), best_values, np.maximum.reduceat(best, keyed[:-1]))
 
 
-def _solved(weights: Array, importance: Array, target: Array) -> Array:
+def _solved_rows(weights: Array, importance: Array, target: Array) -> Array:
     weighted = weights * importance[:, None]
     gram = weighted.T @ weights
     gram[np.diag_indices_from(gram)] += 1e-9

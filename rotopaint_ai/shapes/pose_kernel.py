@@ -38,7 +38,7 @@ def likeness(space: FaceSpace, rows_H: Rows, splines: Complex, at_N: Rows) -> Ar
     size_H: Array = np.abs(space.factor_F[rows_H])
     z = np.where(seen, points - np.nanmean(points, axis=1, keepdims=True), 0)
     a, both = z[at_N], seen[at_N].astype(float)
-    say = seen * _say(points, splines, size_H)
+    say = seen * _weights_by_distance(points, splines, size_H)
     total = np.maximum(say @ both.T, 1e-9)  # these are sums over the landmarks that both frames of a pair show
     sum_a, sum_b = say @ a.T, (say * z) @ both.T
     var_a = say @ (abs(a) ** 2).T - abs(sum_a) ** 2 / total
@@ -75,7 +75,7 @@ def with_own(covariance_NN: Complex, own_N: Array) -> Complex:
     return np.asarray(sound + np.diag(own_N + _EXACT * own_N.mean()))
 
 
-def _say(points: Complex, splines: Complex, size_H: Array) -> Array:
+def _weights_by_distance(points: Complex, splines: Complex, size_H: Array) -> Array:
     """How much each landmark (L,) has to say about a shape, by its usual distance from the shape's points."""
     at = splines[:, : splines.shape[1] // 3]
     apart = abs(points[:, :, None] - at[:, None]).min(axis=2) / size_H[:, None]

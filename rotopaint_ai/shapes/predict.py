@@ -61,14 +61,14 @@ class ShapePredictor:
                 own_width = None if width is None else np.asarray(width[row], dtype=np.float64)
                 known[key] = (np.asarray(points[row], dtype=np.float64), own_width)
         self._known = {keys[-1]: known[keys[-1]]} if keys else {}  # a hold may go on in the next call
-        return [self._shapes(frame, *known[key]) for key, frame in zip(keys, frames)]
+        return [self._shapes_at(frame, *known[key]) for key, frame in zip(keys, frames)]
 
-    def _shapes(self, frame: FrameLandmarks, points_PK: Array, width_S: Array | None) -> FrameShapes:
+    def _shapes_at(self, frame: FrameLandmarks, points_PK: Array, width_S: Array | None) -> FrameShapes:
         return FrameShapes(
             frame.frame,
             points_PK,
             expected_errors(frame, points_PK, self.sheet),
-            _widths(frame, width_S, self.sheet),
+            _known_widths(frame, width_S, self.sheet),
             np.array([_is_visible(frame, shape, self.sheet) for shape in self.sheet.shapes], dtype=bool),
         )
 
@@ -104,7 +104,7 @@ def _residual(frame: FrameLandmarks, points: Array, shape: ShapeSpec, sheet: She
     return float(np.sqrt(((points[list(shape.on_landmarks), :2] - landmarks) ** 2).sum(axis=1).mean()))
 
 
-def _widths(frame: FrameLandmarks, width_S: Array | None, sheet: Sheet) -> Array:
+def _known_widths(frame: FrameLandmarks, width_S: Array | None, sheet: Sheet) -> Array:
     size = float(face_size_F(frame.points_LC[None])[0])
     usual = np.array([np.nan if shape.width_share is None else shape.width_share * size for shape in sheet.shapes])
     if width_S is None:
@@ -137,7 +137,7 @@ def to_document(
     no keys, so that shapes go on linearly from the frames around them. What a person did in `keep` stays exactly as it
     is: human keys, hand landmarks, widths, feathers and tapers of shapes that are there, shapes that the sheet lacks.
     """
-    predicted = tuple(_shape(spec, shapes, sheet) for spec in sheet.shapes)
+    predicted = tuple(_shape_of_spec(spec, shapes, sheet) for spec in sheet.shapes)
     document = RotoDocument(
         width=width,
         height=height,
@@ -156,7 +156,7 @@ def landmark_keys(track: LandmarkTrack) -> LandmarkKeys:
     frames = [track.frames[number] for number in track.numbers if number not in track.lost]
     return LandmarkKeys(
         names=track.names,
-        keys={frame.frame: _landmarks(frame) for frame in frames},
+        keys={frame.frame: _landmark_row(frame) for frame in frames},
         hand={
             frame.frame: frozenset(name for name, by_hand in zip(track.names, frame.hand_L) if by_hand)
             for frame in frames
@@ -170,12 +170,12 @@ def to_points(points: Array) -> Points:
     return tuple(ControlPoint(*row) for row in points.tolist())
 
 
-def _landmarks(frame: FrameLandmarks) -> tuple[Landmark | None, ...]:
+def _landmark_row(frame: FrameLandmarks) -> tuple[Landmark | None, ...]:
     rows = zip(frame.points_LC.tolist(), frame.expected_error_px_L.tolist(), frame.is_visible_L | frame.hand_L)
     return tuple(Landmark(x, y, error) if is_visible else None for (x, y), error, is_visible in rows)
 
 
-def _shape(spec: ShapeSpec, shapes: Sequence[FrameShapes], sheet: Sheet) -> RotoShape:
+def _shape_of_spec(spec: ShapeSpec, shapes: Sequence[FrameShapes], sheet: Sheet) -> RotoShape:
     rows, column = sheet.point_rows()[spec.name], sheet.shape_names.index(spec.name)
     widths = np.array([frame.width_px_S[column] for frame in shapes])
     has_width = not spec.closed and bool(np.isfinite(widths).any())
@@ -193,13 +193,13 @@ def _shape(spec: ShapeSpec, shapes: Sequence[FrameShapes], sheet: Sheet) -> Roto
 
 def _with_human_work(document: RotoDocument, keep: RotoDocument) -> RotoDocument:
     old = {shape.name: shape for shape in keep.shapes}
-    merged = [_merged(shape, old[shape.name]) if shape.name in old else shape for shape in document.shapes]
+    merged = [_with_human_keys(shape, old[shape.name]) if shape.name in old else shape for shape in document.shapes]
     added = [shape for shape in keep.shapes if shape.name not in {item.name for item in document.shapes}]
     landmarks = _merged_landmarks(document.landmarks, keep.landmarks)
     return replace(document, shapes=(*merged, *added), landmarks=landmarks)
 
 
-def _merged(new: RotoShape, old: RotoShape) -> RotoShape:
+def _with_human_keys(new: RotoShape, old: RotoShape) -> RotoShape:
     human = {frame: key for frame, key in old.keys.items() if key.source == "human"}
     is_other_spline = any(len(key.points) != new.n_points for key in human.values()) or new.closed != old.closed
     if human and new.keys and is_other_spline:

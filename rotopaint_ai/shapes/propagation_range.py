@@ -37,7 +37,7 @@ def propose(document: RotoDocument, frame: int, *, corrected: Collection[int] = 
 
     frames = list(starts)
     at = frames.index(frame)
-    return _walk(frames[at::-1], goes_on), _walk(frames[at:], goes_on)
+    return _walk_range(frames[at::-1], goes_on), _walk_range(frames[at:], goes_on)
 
 
 def unlikeness(a: Row, b: Row) -> float:
@@ -54,7 +54,7 @@ def unlikeness(a: Row, b: Row) -> float:
     return math.sqrt(sum(abs(factor * q + shift - p) ** 2 for q, p in points) / size)
 
 
-def _walk(frames: Sequence[int], goes_on: Callable[[int, int], bool]) -> int:
+def _walk_range(frames: Sequence[int], goes_on: Callable[[int, int], bool]) -> int:
     """The last of the frames that is reached from the first."""
     for here, to in pairwise(frames):
         if not goes_on(here, to):

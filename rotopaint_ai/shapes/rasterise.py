@@ -77,7 +77,7 @@ def union(regions: Iterable[Region]) -> Region:
 # --- exact area of polygons -------------------------------------------------------------------------------------------
 
 
-def _frame(polylines: Sequence[Array], width: int, height: int, grow: float) -> tuple[int, int, int, int] | None:
+def _pixel_frame(polylines: Sequence[Array], width: int, height: int, grow: float) -> tuple[int, int, int, int] | None:
     """Whole pixels that hold the polylines and a margin, cut to the plate: x0, y0, x1, y1."""
     lows = np.min([line.min(axis=0) for line in polylines], axis=0) - grow
     highs = np.max([line.max(axis=0) for line in polylines], axis=0) + grow
@@ -149,7 +149,7 @@ def _polygon_window(polylines: Sequence[Array], x0: int, y0: int, x1: int, y1: i
     return np.minimum(covered, 1.0, out=covered)
 
 
-def _region(frame: tuple[int, int, int, int], covered: Array) -> Region:
+def _region_of(frame: tuple[int, int, int, int], covered: Array) -> Region:
     """A matte from coverage, dusted: every pixel above 0 is one that may be painted."""
     return Region(frame[0], frame[1], np.where(covered < DUST, 0.0, covered).astype(np.float32))
 
@@ -161,7 +161,7 @@ def rasterise_polygon(polyline: NDArray[np.floating], width: int, height: int) -
     outside may carry rounding of about 1e-12; mattes of shapes do not (DUST).
     """
     line = np.asarray(polyline, dtype=np.float64).reshape(-1, 2)
-    frame = _frame([line], width, height, 0.0) if len(line) > 2 else None
+    frame = _pixel_frame([line], width, height, 0.0) if len(line) > 2 else None
     if frame is None:
         return EMPTY
     return Region(frame[0], frame[1], _polygon_window([line], *frame).astype(np.float32))
@@ -181,7 +181,7 @@ def rasterise_closed(
     With feather, the ramp is exact in distance from the edge and averaged over each pixel across the edge.
     """
     line = bezier.flatten(bezier.as_array(points), True, FLATNESS_PX, centred=True)
-    frame = _frame([line], width, height, max(feather_px, 0.0)) if len(line) > 2 else None
+    frame = _pixel_frame([line], width, height, max(feather_px, 0.0)) if len(line) > 2 else None
     if frame is None:
         return EMPTY
     covered = _polygon_window([line], *frame)
@@ -192,7 +192,7 @@ def rasterise_closed(
         gap = band(chain, zero, reach, frame, soft_places(covered, feather_px))
         gap[covered > 0.5] *= -1.0
         soften(covered, gap, falloff, feather_px)
-    return _region(frame, covered)
+    return _region_of(frame, covered)
 
 
 def _band_flatness(feather_px: float) -> float:
@@ -228,12 +228,12 @@ def rasterise_open(
     width past the end point) or butt. Overlaps count once. The area is exact where the curve bends wider than its own
     half width; at sharper bends and corners the union of pieces is taken per pixel by maximum.
     """
-    line = _centre_line(bezier.as_array(points), taper, FLATNESS_PX)
+    line = _tapered_centre_line(bezier.as_array(points), taper, FLATNESS_PX)
     if line is None or width_px <= 0.0:
         return EMPTY
     chain, share = line
     half = share * (width_px / 2.0)
-    frame = _frame([chain], width, height, width_px / 2.0 + feather_px)
+    frame = _pixel_frame([chain], width, height, width_px / 2.0 + feather_px)
     if frame is None:
         return EMPTY
     covered = _stroke_area(chain, half, frame, caps)
@@ -241,13 +241,13 @@ def rasterise_open(
         flatness_px = max(
             FLATNESS_PX, 0.01 * feather_px
         )  # one percent of the ramp: strokes are many and their chains long
-        coarse = _centre_line(bezier.as_array(points), taper, flatness_px) or line
+        coarse = _tapered_centre_line(bezier.as_array(points), taper, flatness_px) or line
         wanted = soft_places(covered, feather_px)
         soften(covered, _stroke_band(*coarse, width_px / 2.0, feather_px, frame, caps, wanted), falloff, feather_px)
-    return _region(frame, covered)
+    return _region_of(frame, covered)
 
 
-def _centre_line(points: Array, taper: tuple[float, float], flatness_px: float) -> tuple[Array, Array] | None:
+def _tapered_centre_line(points: Array, taper: tuple[float, float], flatness_px: float) -> tuple[Array, Array] | None:
     """The flattened curve (N, 2), with a vertex where each taper ends, and the share of full width at each vertex."""
     line = _thin(bezier.flatten(points, False, flatness_px, centred=True), False)
     if not len(line):
@@ -274,7 +274,7 @@ def _stroke_area(chain: Array, half: Array, frame: tuple[int, int, int, int], ca
     """Exact area of the outlines of the stroke's simple pieces, joined by maximum where there are several."""
     pieces = _simple_pieces(chain, half)
     outlines = [
-        _outline(
+        _stroke_outline(
             chain[begin : end + 1],
             half[begin : end + 1],
             caps if begin == 0 else "round",
@@ -285,13 +285,15 @@ def _stroke_area(chain: Array, half: Array, frame: tuple[int, int, int, int], ca
     if len(outlines) == 1:
         return _polygon_window(outlines, *frame)
     covered = np.zeros((frame[3] - frame[1], frame[2] - frame[0]))
-    for rows, columns, part in _pieces(outlines, frame):
+    for rows, columns, part in _winding_pieces(outlines, frame):
         into = covered[rows, columns]
         np.maximum(into, np.minimum(np.abs(part), 1.0), out=into)
     return covered
 
 
-def _pieces(outlines: Sequence[Array], frame: tuple[int, int, int, int]) -> Iterator[tuple[slice, slice, Array]]:
+def _winding_pieces(
+    outlines: Sequence[Array], frame: tuple[int, int, int, int]
+) -> Iterator[tuple[slice, slice, Array]]:
     """Where each outline lies in the frame, rows and columns, and its winding numbers there.
 
     Small ones are drawn one below the other in one window: a bend has dozens, and each call costs more than they do.
@@ -343,7 +345,7 @@ def _simple_pieces(chain: Array, half: Array) -> list[tuple[int, int]]:
     return list(pairwise(breaks))
 
 
-def _outline(chain: Array, half: Array, cap_start: Caps, cap_end: Caps) -> Array:
+def _stroke_outline(chain: Array, half: Array, cap_start: Caps, cap_end: Caps) -> Array:
     """Outline (M, 2) of a stroke along a polyline: one side there, the other side back, caps at the ends."""
     direction = _directions(chain)
     joint = np.vstack((direction[:1], direction[:-1] + direction[1:], direction[-1:]))
@@ -353,14 +355,14 @@ def _outline(chain: Array, half: Array, cap_start: Caps, cap_end: Caps) -> Array
     return np.vstack(
         (
             chain + side,
-            _cap(chain[-1], side[-1], cap_end),
+            _half_circle(chain[-1], side[-1], cap_end),
             (chain - side)[::-1],
-            _cap(chain[0], -side[0], cap_start),
+            _half_circle(chain[0], -side[0], cap_start),
         )
     )
 
 
-def _cap(centre: Array, side: Array, cap: Caps) -> Array:
+def _half_circle(centre: Array, side: Array, cap: Caps) -> Array:
     """Vertices of the half circle from centre + side round to centre - side, ends left out; none for a butt end."""
     radius = float(np.hypot(*side))
     if cap == "butt" or radius < 1e-3:

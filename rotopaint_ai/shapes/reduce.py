@@ -61,7 +61,7 @@ def reduce_keys(shape: RotoShape, tolerance_px: float = 0.5, *, keep: Collection
     """
     if len(shape.keys) < 2 or tolerance_px <= 0:
         return shape
-    motion = _motion(shape, keep)
+    motion = _motion_of(shape, keep)
     aim = tolerance_px
     while True:
         reduced = _reduced(shape, motion, aim)
@@ -90,7 +90,7 @@ def _reduced(shape: RotoShape, motion: _Motion, tolerance_px: float) -> RotoShap
     return shape.with_keys(keys)
 
 
-def _motion(shape: RotoShape, keep: Collection[Source]) -> _Motion:
+def _motion_of(shape: RotoShape, keep: Collection[Source]) -> _Motion:
     first, last = shape.frames[0], shape.frames[-1]
     frames = np.arange(first, last + 1)
     rows = samples.rows(shape, frames)
@@ -116,16 +116,16 @@ class _Still:
 
 def _all_kept(motion: _Motion, tolerance_px: float) -> Iterator[_Kept]:
     """The keys of the result in order: what stands still holds, what moves between is fitted."""
-    stills = _merged(motion, list(_stills(motion)), tolerance_px)
+    stills = _merged_stills(motion, list(_stills(motion)), tolerance_px)
     after = 0
     for still in stills:
         if after < still.begin:
-            yield from _moving(motion, after, still, tolerance_px)
+            yield from _moving_keys(motion, after, still, tolerance_px)
         for row in (still.begin, *(row for row in still.fixed if row != still.begin)):
             yield _Kept(row, motion.rows_FD[still.pose], True)
         after = still.end + 1
     if after < len(motion.frames):
-        yield from _moving(motion, after, None, tolerance_px)
+        yield from _moving_keys(motion, after, None, tolerance_px)
 
 
 def _stills(motion: _Motion) -> Iterator[_Still]:
@@ -137,14 +137,14 @@ def _stills(motion: _Motion) -> Iterator[_Still]:
             yield _Still(begin, end, begin, tuple((begin + np.flatnonzero(motion.is_fixed[begin : end + 1])).tolist()))
 
 
-def _merged(motion: _Motion, stills: Sequence[_Still], tolerance_px: float) -> list[_Still]:
+def _merged_stills(motion: _Motion, stills: Sequence[_Still], tolerance_px: float) -> list[_Still]:
     """Neighbouring runs as one where one of their poses is within the tolerance of all; never with a person's key."""
     found: list[_Still] = []
     members: list[_Still] = []
     for still in stills:
         together = [*members, still]
         joins = bool(members) and members[-1].end + 1 == still.begin and not any(each.fixed for each in together)
-        pose = _middle(motion, [each.pose for each in together], tolerance_px) if joins else None
+        pose = _middle_row(motion, [each.pose for each in together], tolerance_px) if joins else None
         if pose is None:
             members = [still]
             found.append(still)
@@ -154,7 +154,7 @@ def _merged(motion: _Motion, stills: Sequence[_Still], tolerance_px: float) -> l
     return found
 
 
-def _middle(motion: _Motion, rows: Sequence[int], tolerance_px: float) -> int | None:
+def _middle_row(motion: _Motion, rows: Sequence[int], tolerance_px: float) -> int | None:
     """The row whose curve is nearest to those of all the rows; None where that is beyond the tolerance."""
     curves = motion.samples_FMC[list(rows)]
     away = [float(samples.farthest(curves - curve).max()) for curve in curves]
@@ -165,7 +165,7 @@ def _middle(motion: _Motion, rows: Sequence[int], tolerance_px: float) -> int | 
 # --- what moves -------------------------------------------------------------------------------------------------------
 
 
-def _moving(motion: _Motion, first: int, into: _Still | None, tolerance_px: float) -> Iterator[_Kept]:
+def _moving_keys(motion: _Motion, first: int, into: _Still | None, tolerance_px: float) -> Iterator[_Kept]:
     """Keys of the rows from `first` to where something stands still (its own key left out), or to the last row."""
     last = len(motion.frames) - 1 if into is None else into.begin
     table = np.concatenate((motion.rows_FD, motion.samples_FMC.reshape(len(motion.frames), -1)), axis=1)[
@@ -179,14 +179,14 @@ def _moving(motion: _Motion, first: int, into: _Still | None, tolerance_px: floa
     kept: list[_Kept] = []
     for begin, end in pairwise(ends) if last > first else ():
         pins = (bool(kept) or bool(motion.is_fixed[begin]), end < last or into is not None or motion.is_fixed[end])
-        part = _fitted(table[begin - first : end - first + 1], motion.rows_FD.shape[1], pins, tolerance_px)
+        part = _fitted_keys(table[begin - first : end - first + 1], motion.rows_FD.shape[1], pins, tolerance_px)
         kept += [_Kept(begin + row, numbers, False) for row, numbers in part[1 if kept else 0 :]]
     if last == first:
         kept = [_Kept(first, motion.rows_FD[first], False)]
     yield from kept[:-1] if into is not None else kept
 
 
-def _fitted(
+def _fitted_keys(
     table: Array, n_numbers: int, pins: tuple[bool, bool], tolerance_px: float
 ) -> list[tuple[int, NDArray[np.float64]]]:
     """Rows and numbers of the keys of a stretch, worked on a part at a time."""

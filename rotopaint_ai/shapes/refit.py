@@ -73,7 +73,7 @@ def refit(predicted: RotoDocument, document: RotoDocument, errors: Errors | None
         for frame, row in predicted.landmarks.keys.items()
     }
     tasks = [
-        _task(space, base, shape, hand, (errors or {}).get(shape.name) or of_face)
+        _shape_task(space, base, shape, hand, (errors or {}).get(shape.name) or of_face)
         for base, shape, hand in corrected_shapes(predicted, document)
         if not set(hand).isdisjoint(_predicted_frames(space, base, shape))
     ]
@@ -92,7 +92,7 @@ def spread(predicted: RotoDocument, document: RotoDocument, frame: int, first: i
         return {}
     bounds = frame, first, last
     return {
-        shape.name: _spread(space, base, shape, hand, bounds)
+        shape.name: _spread_shape(space, base, shape, hand, bounds)
         for base, shape, hand in corrected_shapes(predicted, document)
     }
 
@@ -192,7 +192,9 @@ def _predicted_frames(space: FaceSpace, base: RotoShape, shape: RotoShape) -> li
     return sorted({*base.keys, *(shape.keys.keys() & set(space.frames))})
 
 
-def _task(space: FaceSpace, base: RotoShape, shape: RotoShape, hand: list[int], errors: Mapping[int, float]) -> _Task:
+def _shape_task(
+    space: FaceSpace, base: RotoShape, shape: RotoShape, hand: list[int], errors: Mapping[int, float]
+) -> _Task:
     frames = _predicted_frames(space, base, shape)
     starts, hold_F = np.unique(space.time_F[space.rows(frames)], return_inverse=True)
     first = [frames[int(np.argmax(hold_F == hold))] for hold in range(len(starts))]
@@ -213,7 +215,7 @@ def _hypothesis_weights(space: FaceSpace, tasks: Sequence[_Task]) -> Array:
     for task in tasks:
         own = task.scale_H[task.at_N] ** 2
         sized = np.sqrt(np.outer(own, own)) * _kernel(space, task.rows_H[task.at_N])
-        among = _near(space, task)[task.at_N]
+        among = _pose_covariance(space, task)[task.at_N]
         views = [
             pose_kernel.with_own(sized, BIASED_OWN * own),
             np.diag(own).astype(complex),
@@ -229,7 +231,7 @@ def _refitted(space: FaceSpace, task: _Task, weights: Array) -> dict[int, Key]:
     estimate = task.predicted_H.copy()
     for weight, is_biased in zip(weights, (True, False)):
         estimate += weight * (_by_walk(space, task, is_biased) - task.predicted_H) if weight > _NEGLIGIBLE else 0
-    across, own = _near(space, task), task.scale_H[task.at_N] ** 2
+    across, own = _pose_covariance(space, task), task.scale_H[task.at_N] ** 2
     for weight, share in zip(weights[2:], pose_kernel.OWN):
         among = pose_kernel.with_own(across[task.at_N], share * own)
         estimate += weight * (across @ np.linalg.solve(among, task.errors_N))
@@ -238,7 +240,7 @@ def _refitted(space: FaceSpace, task: _Task, weights: Array) -> dict[int, Key]:
     return moved_keys(task.base, task.shape, others, estimate[rows]) if others else {}
 
 
-def _near(space: FaceSpace, task: _Task) -> Complex:
+def _pose_covariance(space: FaceSpace, task: _Task) -> Complex:
     """Covariance (H, N) of errors that are the same where the face looks the same round the shape."""
     turn = space.factor_F[task.rows_H] / abs(space.factor_F).mean()
     likeness = pose_kernel.likeness(space, task.rows_H, task.predicted_H, task.at_N)
@@ -270,7 +272,7 @@ def _by_walk(space: FaceSpace, task: _Task, is_biased: bool) -> Complex:
     """
     estimate = task.predicted_H.copy()
     for start in range(0, len(task.predicted_H), WINDOW):
-        holds, inner = _window(task, start)
+        holds, inner = _solved_window(task, start)
         known = {
             int(np.searchsorted(holds, hold)): task.corrected[hold]
             for hold in task.corrected
@@ -282,7 +284,7 @@ def _by_walk(space: FaceSpace, task: _Task, is_biased: bool) -> Complex:
     return estimate
 
 
-def _window(task: _Task, start: int) -> tuple[Rows, slice]:
+def _solved_window(task: _Task, start: int) -> tuple[Rows, slice]:
     """Holds that are solved together, and those of them that it is done for."""
     n = len(task.predicted_H)
     low, high = max(start - MARGIN, 0), min(start + WINDOW + MARGIN, n)
@@ -296,7 +298,7 @@ def _posterior(
     """The Gaussian process itself: mean of the true splines given the models' at all holds and people's at some."""
     at, mean = np.array(list(known), dtype=np.intp), predicted_H.mean(axis=0)
     time = space.time_F[rows]
-    walk, noise = _motion(predicted_H, time, error_H)
+    walk, noise = _walk_and_noise(predicted_H, time, error_H)
     variance = max(float((abs(predicted_H - mean) ** 2).mean()), noise)
     truth = walk * np.minimum(time[:, None], time[None]) - walk * time.min() + FREE * variance
     found = np.array(list(known.values()))
@@ -325,7 +327,7 @@ def _squared_error_across(predicted_H: Complex, found: Complex) -> Array:
     return np.asarray((np.real((found - predicted_H)[:, :n] * normal.conj()) ** 2).mean(axis=1))
 
 
-def _motion(predicted_H: Complex, time: Array, error_H: Array) -> tuple[float, float]:
+def _walk_and_noise(predicted_H: Complex, time: Array, error_H: Array) -> tuple[float, float]:
     """How far a spline walks in a frame and how noisy the models are, as variances, from the models' splines alone.
 
     A walk grows with the lag, noise does not: one lag tells their sum, two lags the walk. Noise is never more than what
@@ -341,7 +343,7 @@ def _motion(predicted_H: Complex, time: Array, error_H: Array) -> tuple[float, f
     return max(near - 2 * noise, LEAST_WALK * near) / step, max(noise, 1e-6)
 
 
-def _spread(
+def _spread_shape(
     space: FaceSpace, base: RotoShape, shape: RotoShape, hand: list[int], bounds: tuple[int, int, int]
 ) -> dict[int, Key]:
     frame, first, last = bounds

@@ -51,41 +51,41 @@ def _dataset(options: argparse.Namespace) -> None:
     sys.stderr.write(f"\n{count} samples in {options.folder}\n")
 
 
-def _shot(options: argparse.Namespace) -> None:
+def _make_shot(options: argparse.Namespace) -> None:
     from rotopaint_ai.stage.puppet_shot import StageShot, write_shot
 
     width, height = (int(n) for n in options.size.split("x"))
     face = options.face or height * 0.27
     shot = StageShot(options.seed, width=width, height=height, frames=options.frames, hold=options.hold, face_px=face)
-    write_shot(options.folder, shot, suffix=options.suffix, progress=lambda f: _say(f"\rframe {f}"))
+    write_shot(options.folder, shot, suffix=options.suffix, progress=lambda f: _print_error(f"\rframe {f}"))
 
 
-def _seams(options: argparse.Namespace) -> None:
+def _make_seams(options: argparse.Namespace) -> None:
     from rotopaint_ai.stage.puppet_shot import write_looks
 
     for k in range(options.characters):
         if not (options.folder / f"{options.seed + k:06d}_{options.looks - 1}" / "truth.roto.json").exists():
             write_looks(options.folder, options.seed + k, poses=options.poses, looks=options.looks)
-        _say(f"\r{k + 1}/{options.characters} characters")
+        _print_error(f"\r{k + 1}/{options.characters} characters")
 
 
-def _plates(options: argparse.Namespace) -> None:
+def _make_plates(options: argparse.Namespace) -> None:
     from rotopaint_ai.stage.crowd_plates import make_plates
 
     def progress(done: int, total: int) -> None:
-        _say(f"\r{done}/{total} plates")
+        _print_error(f"\r{done}/{total} plates")
 
     faces = make_plates(options.folder, options.count, seed=options.seed, workers=options.workers, progress=progress)
-    _say(f"\n{faces} faces in {options.folder}\n")
+    _print_error(f"\n{faces} faces in {options.folder}\n")
 
 
-def _sample(options: argparse.Namespace) -> None:
+def _make_sample(options: argparse.Namespace) -> None:
     from rotopaint_ai.stage.puppet_shot import write_sample
 
-    write_sample(options.folder, progress=lambda f: _say(f"\rframe {f}"))
+    write_sample(options.folder, progress=lambda f: _print_error(f"\rframe {f}"))
 
 
-def _say(text: str) -> None:
+def _print_error(text: str) -> None:
     sys.stderr.write(text)
 
 
@@ -95,17 +95,17 @@ def main() -> int:
     from rotopaint_ai.errors import RotopaintError
 
     try:
-        {"dataset": _dataset, "shot": _shot, "seams": _seams, "plates": _plates, "sample": _sample}[options.verb](
-            options
-        )
+        {"dataset": _dataset, "shot": _make_shot, "seams": _make_seams, "plates": _make_plates, "sample": _make_sample}[
+            options.verb
+        ](options)
     except ImportError as error:
-        _say(f"the stage needs {error.name}: pip install 'rotopaint-ai[train]'\n")
+        _print_error(f"the stage needs {error.name}: pip install 'rotopaint-ai[train]'\n")
         return 2
     except (RotopaintError, ValueError) as error:
-        _say(f"{error}\n")
+        _print_error(f"{error}\n")
         return 2
     except KeyboardInterrupt:
-        _say("\nstopped; the same command goes on with what is missing\n")
+        _print_error("\nstopped; the same command goes on with what is missing\n")
         return 130
     return 0
 

@@ -35,7 +35,7 @@ def _even(n: int, *, closed: bool) -> tuple[float, ...]:
     return tuple(np.linspace(0, 1, n, endpoint=not closed).tolist())
 
 
-def _eye(side: int, name: str) -> FaceCurve:
+def _eye_curve(side: int, name: str) -> FaceCurve:
     knots = tuple(i / 6 for i in range(6))
     return FaceCurve(
         f"eye_{name}",
@@ -59,7 +59,7 @@ def _brow(side: int, name: str) -> FaceCurve:
     )
 
 
-def _side(side: int, name: str) -> FaceCurve:
+def _side_seam(side: int, name: str) -> FaceCurve:
     return FaceCurve(
         f"seam_{name}",
         False,
@@ -85,12 +85,12 @@ CURVES: tuple[FaceCurve, ...] = (
         _even(17, closed=False),
         {2 * i: f"seam_bridge_{i}" for i in range(9)},
     ),
-    _side(0, "right"),
-    _side(1, "left"),
+    _side_seam(0, "right"),
+    _side_seam(1, "left"),
     _brow(0, "right"),
     _brow(1, "left"),
-    _eye(0, "right"),
-    _eye(1, "left"),
+    _eye_curve(0, "right"),
+    _eye_curve(1, "left"),
     FaceCurve(
         "mouth_outer",
         True,

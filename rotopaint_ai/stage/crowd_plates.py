@@ -63,7 +63,7 @@ def draw_plate(seed: int) -> tuple[npt.NDArray[np.uint8], list[PlateFace]]:
         found.append((puppet, is_face))
         covered.append(puppet.alpha)
     pixels = develop(image, studio, rng, pixel_scale=1.0)
-    faces = [_face(puppet, covered[k + 1 :]) for k, (puppet, is_face) in enumerate(found) if is_face]
+    faces = [_plate_face(puppet, covered[k + 1 :]) for k, (puppet, is_face) in enumerate(found) if is_face]
     return to_srgb(pixels, contrast=studio.contrast), faces
 
 
@@ -93,15 +93,15 @@ def _puppet(seed: int, scale: float, studio: Studio, rng: np.random.Generator, k
     return cut_out(draw_build(seed), pose, studio, camera, hidden=hidden, texture=texture), not is_away
 
 
-def _face(puppet: CutOut, nearer: Sequence[F32]) -> PlateFace:
+def _plate_face(puppet: CutOut, nearer: Sequence[F32]) -> PlateFace:
     outline = next(shape for shape in puppet.shapes if shape.name == "face_outline")
     polygon = flatten(outline.points, True, 0.3)
     names = anatomy.landmark_names()
     points = puppet.landmarks[[names.index(name) for name in POINTS]]
-    return PlateFace(polygon, points, _seen(polygon, puppet, nearer))
+    return PlateFace(polygon, points, _share_in_sight(polygon, puppet, nearer))
 
 
-def _seen(polygon: Array, puppet: CutOut, nearer: Sequence[F32]) -> float:
+def _share_in_sight(polygon: Array, puppet: CutOut, nearer: Sequence[F32]) -> float:
     """Share of a face that is on the plate, not behind nearer puppets, by its landmarks not behind a hand."""
     whole = abs(float(cv2.contourArea(polygon.astype(np.float32))))
     inside = np.zeros((HEIGHT, WIDTH), np.uint8)
@@ -113,7 +113,7 @@ def _seen(polygon: Array, puppet: CutOut, nearer: Sequence[F32]) -> float:
     return float(np.clip(bare.sum() / max(whole, 1.0), 0, 1)) if own > 0.15 else 0.0
 
 
-def _record(name: str, seed: int, split: str, faces: Sequence[PlateFace]) -> dict[str, Any]:
+def _plate_record(name: str, seed: int, split: str, faces: Sequence[PlateFace]) -> dict[str, Any]:
     return {
         "image": name,
         "width": WIDTH,
@@ -131,7 +131,7 @@ def _record(name: str, seed: int, split: str, faces: Sequence[PlateFace]) -> dic
     }
 
 
-def _make(task: tuple[Path, int, str]) -> dict[str, Any]:
+def _make_plate(task: tuple[Path, int, str]) -> dict[str, Any]:
     folder, seed, split = task
     cv2.setNumThreads(1)
     name = f"images/{seed:06d}.jpg"
@@ -140,7 +140,7 @@ def _make(task: tuple[Path, int, str]) -> dict[str, Any]:
         return {**json.loads(kept.read_text(encoding="utf-8")), "split": split}
     pixels, faces = draw_plate(seed)
     cv2.imwrite(str(folder / name), pixels[..., ::-1], [cv2.IMWRITE_JPEG_QUALITY, 92])
-    record = _record(name, seed, split, faces)
+    record = _plate_record(name, seed, split, faces)
     write_json(kept, record, indent=None)
     return record
 
@@ -161,7 +161,7 @@ def make_plates(
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     records = []
     with multiprocessing.get_context("spawn").Pool(workers) as pool:
-        for made in pool.imap(_make, tasks):
+        for made in pool.imap(_make_plate, tasks):
             records.append(made)
             progress(len(records), count)
     write_text(folder / "plates.jsonl", "".join(json.dumps(record) + "\n" for record in records))

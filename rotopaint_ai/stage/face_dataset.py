@@ -79,7 +79,7 @@ def sample_picture(seed: int, pose: int, *, reach: float = 1.0) -> tuple[StageFr
     )
 
 
-def _record(picture: StageFrame, name: str, seed: int, pose: int, split: str) -> dict[str, Any]:
+def _picture_record(picture: StageFrame, name: str, seed: int, pose: int, split: str) -> dict[str, Any]:
     marks = picture.landmarks
     low, high = marks[:, :2].min(0), marks[:, :2].max(0)
     shapes: dict[str, Any] = {}
@@ -104,7 +104,7 @@ def _record(picture: StageFrame, name: str, seed: int, pose: int, split: str) ->
     }
 
 
-def _make(task: tuple[Path, int, str, float]) -> list[dict[str, Any]]:
+def _make_pictures(task: tuple[Path, int, str, float]) -> list[dict[str, Any]]:
     folder, seed, split, reach = task
     cv2.setNumThreads(1)
     made = []
@@ -117,7 +117,7 @@ def _make(task: tuple[Path, int, str, float]) -> list[dict[str, Any]]:
         picture, _, studio = sample_picture(seed, pose, reach=reach)
         pixels = to_srgb(picture.plate, contrast=studio.contrast)[..., ::-1]
         cv2.imwrite(str(folder / name), pixels, [cv2.IMWRITE_JPEG_QUALITY, 92])
-        record = _record(picture, name, seed, pose, split)
+        record = _picture_record(picture, name, seed, pose, split)
         write_json(kept, record, indent=None)
         made.append(record)
     return made
@@ -130,7 +130,7 @@ def _leave_stopping() -> None:
 
 def _check_order(folder: Path, order: FaceDatasetOptions) -> None:
     """Pictures that are kept are those that would be made: none of another reach."""
-    known = next((made["reach"] for name in (_ORDER, _HEAD) if "reach" in (made := _read(folder / name))), None)
+    known = next((made["reach"] for name in (_ORDER, _HEAD) if "reach" in (made := _read_kept(folder / name))), None)
     if known is not None and known != order.reach and any(folder.glob("images/*.json")):
         raise UsageError(
             f"{folder}: holds pictures made with --reach {known:g}, asked for is {order.reach:g}; name another folder "
@@ -138,7 +138,7 @@ def _check_order(folder: Path, order: FaceDatasetOptions) -> None:
         )
 
 
-def _read(path: Path) -> dict[str, Any]:
+def _read_kept(path: Path) -> dict[str, Any]:
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -163,7 +163,7 @@ def make_dataset(
     records: list[dict[str, Any]] = []
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     with multiprocessing.get_context("spawn").Pool(order.workers, _leave_stopping) as pool:
-        for k, (task, made) in enumerate(zip(tasks, pool.imap(_make, tasks))):
+        for k, (task, made) in enumerate(zip(tasks, pool.imap(_make_pictures, tasks))):
             records += [{**record, "split": task[2]} for record in made]
             progress(k + 1, len(tasks))
     write_text(folder / "sheet.yaml", dump_sheet(anatomy.sheet()))

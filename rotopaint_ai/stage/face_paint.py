@@ -30,7 +30,7 @@ def noise(rng: Rng, height: int, width: int, *, coarse: int, octaves: int = 4, f
     return out
 
 
-def _grid(width: int) -> tuple[Array, Array]:
+def _angle_grid(width: int) -> tuple[Array, Array]:
     height = int(width * CHART_E / CHART_A)
     a = (np.arange(width) + 0.5) / width * 2 * CHART_A - CHART_A
     e = CHART_E - (np.arange(height) + 0.5) / height * 2 * CHART_E
@@ -48,7 +48,7 @@ class FacePaint:
 def paint(build: Build, face: FaceSurface, *, width: int) -> FacePaint:
     """The paint of a character, the same in all its frames."""
     rng = np.random.default_rng([build.seed, 77])
-    a, e = _grid(width)
+    a, e = _angle_grid(width)
     h, w = a.shape
     tone = 1 + 0.05 * noise(rng, h, w, coarse=6) + 0.025 * noise(rng, h, w, coarse=60, octaves=3)
     albedo = np.array(build.skin, np.float32)[None, None] * tone[..., None]
@@ -78,7 +78,7 @@ def paint(build: Build, face: FaceSurface, *, width: int) -> FacePaint:
     return FacePaint(albedo.clip(0.003, 1).astype(np.float32), relief)
 
 
-def _pixel(a: float, e: float, shape: tuple[int, ...]) -> tuple[int, int]:
+def _pixel_at(a: float, e: float, shape: tuple[int, ...]) -> tuple[int, int]:
     u, v = chart_uv(np.array([a, e]))
     return int(u * shape[1] * 16), int(v * shape[0] * 16)
 
@@ -88,7 +88,7 @@ def _freckles(albedo: F32, build: Build, rng: Rng) -> None:
     for _ in range(build.freckles):
         a, e = rng.normal(0, 0.5), rng.normal(-0.15, 0.22)
         radius = rng.uniform(0.006, 0.022) * albedo.shape[1] / (2 * CHART_A)
-        cv2.circle(albedo, _pixel(a, e, albedo.shape), int(radius * 16), dark, -1, cv2.LINE_AA, 4)
+        cv2.circle(albedo, _pixel_at(a, e, albedo.shape), int(radius * 16), dark, -1, cv2.LINE_AA, 4)
 
 
 def _wrinkles(albedo: F32, relief: F32, build: Build, rng: Rng) -> None:

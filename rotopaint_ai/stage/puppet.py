@@ -143,7 +143,7 @@ def _hsv(
     return r**2.2, g**2.2, b**2.2
 
 
-def _skin(rng: np.random.Generator) -> tuple[Colour, Colour]:
+def _random_skin(rng: np.random.Generator) -> tuple[Colour, Colour]:
     kind = rng.random()
     if kind < 0.62:  # human tones, pale to dark
         skin = _hsv(rng, (0.015, 0.095), (0.2, 0.62), (0.3, 0.98))
@@ -156,7 +156,7 @@ def _skin(rng: np.random.Generator) -> tuple[Colour, Colour]:
     return skin, (float(shadow[0]), float(shadow[1]), float(shadow[2]))
 
 
-def _seam(rng: np.random.Generator, eye_a: float, eye_e: float, eye_reach: float) -> dict[str, Any]:
+def _random_seams(rng: np.random.Generator, eye_a: float, eye_e: float, eye_reach: float) -> dict[str, Any]:
     return {
         "seam_side_a": float(np.clip(eye_a + eye_reach + rng.uniform(0.08, 0.5), 0.78, 1.38)),
         "seam_side_e": eye_e + rng.uniform(-0.2, 0.12),
@@ -183,7 +183,7 @@ def draw_build(seed: int) -> Build:
     eye_a = float(np.clip(u(0.3, 0.52) + 0.35 * (radius - 0.22), radius * 1.02, 0.62))
     eye_e = u(-0.02, 0.26)
     reach = float(np.arcsin(min(radius / (0.85 * width), 0.9)))
-    skin, shadow = _skin(rng)
+    skin, shadow = _random_skin(rng)
     nose_droop = u(-0.25, 0.25) if rng.random() < 0.75 else u(0.2, 0.75)
     lip_tint = np.array(skin) * u(0.45, 1.0) * np.array([1.0, u(0.35, 0.9), u(0.35, 0.9)])
     brow_kind = rng.random()
@@ -228,7 +228,7 @@ def draw_build(seed: int) -> Build:
         brow_thick=u(0.02, 0.07),
         brow_gap=u(0.1, 0.24),
         outline=(u(1.1, 1.36), u(0.95, 1.25), u(1.02, 1.3)),
-        **_seam(rng, eye_a, eye_e, reach * 0.9),
+        **_random_seams(rng, eye_a, eye_e, reach * 0.9),
         skin=skin,
         skin_shadow=shadow,
         lip=(float(lip_tint[0]), float(lip_tint[1]), float(lip_tint[2])),

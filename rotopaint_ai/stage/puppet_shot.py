@@ -135,7 +135,7 @@ def write_shot(
 
     Raises: UsageError for a suffix other than .exr, .png or .jpg.
     """
-    _write(folder, shot, film(shot, clean=clean), suffix, compression, clean, progress)
+    _write_shot_files(folder, shot, film(shot, clean=clean), suffix, compression, clean, progress)
 
 
 def film_looks(seed: int, *, poses: int, looks: int, size: int = 448) -> Iterator[tuple[StageShot, int, StageFrame]]:
@@ -186,10 +186,10 @@ def write_sample(folder: Path, *, progress: Callable[[int], None] = lambda frame
     studio = draw_studio(204)
     studio = replace(studio, grain=0.004, exposure=studio.exposure * 0.72)
     pictures = film(shot, build=build, studio=studio, clean=False)
-    _write(folder, shot, pictures, ".exr", "dwaa:160", False, progress)
+    _write_shot_files(folder, shot, pictures, ".exr", "dwaa:160", False, progress)
 
 
-def _write(
+def _write_shot_files(
     folder: Path,
     shot: StageShot,
     pictures: Iterator[tuple[int, StageFrame]],

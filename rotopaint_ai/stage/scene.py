@@ -55,7 +55,7 @@ class StageFrame:
 
 
 @lru_cache(maxsize=4)
-def _painted(build: Build, width: int) -> FacePaint:
+def _painted_face(build: Build, width: int) -> FacePaint:
     return paint(build, FaceSurface(build, Pose()), width=width)
 
 
@@ -78,7 +78,9 @@ def _meshes(face: FaceSurface, studio: Studio, *, detail: int, hidden: bool) -> 
     return placed
 
 
-def _truth(face: FaceSurface, camera: Camera, view: CameraView, seam_px: float) -> tuple[Array, tuple[TrueShape, ...]]:
+def _true_shapes(
+    face: FaceSurface, camera: Camera, view: CameraView, seam_px: float
+) -> tuple[Array, tuple[TrueShape, ...]]:
     rotation, shift = place(face.pose)
 
     def see(points: Array) -> tuple[Array, npt.NDArray[np.bool_]]:
@@ -116,13 +118,13 @@ def render(
     Returns pictures in scene-linear light (Rec. 709 primaries) at the camera's size. `clean` false leaves `clean`
     equal to `plate` and saves the second pass of light.
     """
-    seen = _see(build, pose, studio, camera, hidden=hidden, texture=_painted(build, texture))
+    seen = _see(build, pose, studio, camera, hidden=hidden, texture=_painted_face(build, texture))
     near = seen.skin_near(near_seams(seen.face, reach=build.seam_gap + 2 * build.seam_bevel + 0.03))
     rotation, shift = place(seen.face.pose)
     carved, coverage = carve(seen.surfaces, seen.gathered.position, near, seen.face, rotation, shift)
     plate = seen.develop(carved, grain_seed)
     width_px = (build.seam_gap + 2 * build.seam_bevel) * camera.scale
-    landmarks, shapes = _truth(seen.face, camera, seen.view, width_px)
+    landmarks, shapes = _true_shapes(seen.face, camera, seen.view, width_px)
     true = seen.develop(seen.surfaces, grain_seed) if clean else plate
     return StageFrame(plate, true, seen.coverage(coverage), landmarks, shapes)
 
@@ -141,11 +143,11 @@ def cut_out(
     build: Build, pose: Pose, studio: Studio, camera: Camera, *, hidden: bool = False, texture: int = 1024
 ) -> CutOut:
     """One puppet with its seam, to be laid over other pictures; arguments as in `render`."""
-    seen = _see(build, pose, studio, camera, hidden=hidden, texture=_painted(build, texture))
+    seen = _see(build, pose, studio, camera, hidden=hidden, texture=_painted_face(build, texture))
     near = seen.skin_near(near_seams(seen.face, reach=build.seam_gap + 2 * build.seam_bevel + 0.03))
     carved, _ = carve(seen.surfaces, seen.gathered.position, near, seen.face, *place(seen.face.pose))
     width_px = (build.seam_gap + 2 * build.seam_bevel) * camera.scale
-    return CutOut(*seen.cut_out(carved), *_truth(seen.face, camera, seen.view, width_px))
+    return CutOut(*seen.cut_out(carved), *_true_shapes(seen.face, camera, seen.view, width_px))
 
 
 def render_looks(
@@ -164,7 +166,7 @@ def render_looks(
     Only carving and light are done again, so that many looks cost little more than one.
     """
     face = FaceSurface(build, pose)
-    skin = folded(_painted(build, texture), folds) if folds else _painted(build, texture)
+    skin = folded(_painted_face(build, texture), folds) if folds else _painted_face(build, texture)
     seen = _see(build, pose, studio, camera, hidden=False, texture=skin)
     clean = seen.develop(seen.surfaces, grain_seed)
     rotation, shift = place(face.pose)
@@ -174,7 +176,7 @@ def render_looks(
         at = beside_seams(seen.gathered.position[near], face, rotation, shift)
         coverage = np.zeros(len(seen.gathered.material), np.float32)
         coverage[near] = looks_carve(carved, near, at, look, studio.key.direction)
-        landmarks, shapes = _truth(face, camera, seen.view, 2 * look.reach * camera.scale)
+        landmarks, shapes = _true_shapes(face, camera, seen.view, 2 * look.reach * camera.scale)
         yield StageFrame(seen.develop(carved, grain_seed), clean, seen.coverage(coverage), landmarks, shapes)
 
 

@@ -344,7 +344,7 @@ def test_a_finished_shot_stays_so_when_the_program_is_renewed(
     monkeypatch.setattr(tasks_module, "code_digest", lambda: "renewed")
     renewed = _once(show, puppet_pack)
     assert all(Board(tuple(renewed), ledger).is_done(task.key) for task in renewed)
-    ledger._path(renewed[-1], "done").unlink()  # not finished: what was begun is begun anew
+    ledger._entry_path(renewed[-1], "done").unlink()  # not finished: what was begun is begun anew
     assert not any(Board(tuple(renewed), ledger).is_done(task.key) for task in renewed)
 
 
@@ -386,7 +386,7 @@ def test_of_ranges_that_were_divided_otherwise_the_one_painted_last_counts(tmp_p
             journal.append(FrameRecord(frame, "done", work=name))
         journal.close()
         os.utime(path, (age, age))
-    split._collect(state, (1, 2, 3, 4))
+    split._collect_ranges(state, (1, 2, 3, 4))
     assert [record.work for record in state.records()] == ["1-4"] * 4
     state.close()
 

@@ -99,7 +99,7 @@ def test_a_pack_that_never_opens_is_refused_and_one_that_does_is_remembered(
     monkeypatch.setattr(proof, "LIMIT_S", 120)
     proof.prove(folder, files)
     monkeypatch.setattr(proof, "_known", set())
-    monkeypatch.setattr(proof, "_try", lambda folder: pytest.fail("it has opened before"))
+    monkeypatch.setattr(proof, "_try_to_open", lambda folder: pytest.fail("it has opened before"))
     proof.prove(folder, files)
 
 
@@ -116,5 +116,5 @@ def test_what_a_pack_is_refused_for_in_its_own_process_is_said(
 
 
 def test_how_a_process_ended_is_said_in_words() -> None:
-    assert proof._end(-11) == "the process that tried ended by SIGSEGV"
-    assert proof._end(1) == "the process that tried ended with 1"
+    assert proof._end_words(-11) == "the process that tried ended by SIGSEGV"
+    assert proof._end_words(1) == "the process that tried ended with 1"

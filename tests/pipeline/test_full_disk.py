@@ -74,7 +74,7 @@ def test_a_clean_plate_that_does_not_fit_is_no_damaged_plate(tmp_path: Path, mon
         def full(*given: object) -> None:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-        monkeypatch.setattr(exr, "_write", full)
+        monkeypatch.setattr(exr, "_write_chunks", full)
         target = tmp_path / "clean" / "plate.1001.exr"
         with pytest.raises(OSError, match="No space left on device") as refused:
             write_clean(target, frame, np.ones((2, 2, 3), np.float32), np.ones((2, 2), bool), at=(4, 4))

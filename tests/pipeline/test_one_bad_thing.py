@@ -40,13 +40,13 @@ def test_shapes_that_are_no_numbers_cost_their_frames(job: RunJob, monkeypatch: 
 
 
 def test_a_measure_that_is_no_number_costs_its_frame(job: RunJob, monkeypatch: pytest.MonkeyPatch) -> None:
-    finish = process_frame.FrameProcessor._finish
+    finish = process_frame.FrameProcessor._finish_settled
 
     def broken(self: process_frame.FrameProcessor, frame: object, *rest: object) -> object:
         record = finish(self, frame, *rest)  # type: ignore[arg-type]
         return replace(record, seam_before=float("nan")) if record.frame == 1003 else record
 
-    monkeypatch.setattr(process_frame.FrameProcessor, "_finish", broken)
+    monkeypatch.setattr(process_frame.FrameProcessor, "_finish_settled", broken)
     assert outcome_of(job) == ({1001, 1002, 1004, 1005, 1006}, {1003})
 
 
@@ -75,14 +75,14 @@ def test_a_frame_that_the_tracker_cannot_look_at_costs_that_frame(job: RunJob, m
 def test_an_export_that_cannot_hold_a_name_leaves_the_others(job: RunJob, monkeypatch: pytest.MonkeyPatch) -> None:
     from rotopaint_ai.errors import DocumentError
 
-    write = export._export
+    write = export._export_document
 
     def refuse(format: export.FormatSpec, *rest: object) -> export.Exported:
         if format.name == "SVG":
             raise DocumentError("shapes.svg: cannot hold the name; rename the shape")
         return write(format, *rest)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(export, "_export", refuse)
+    monkeypatch.setattr(export, "_export_document", refuse)
     events: list[Event] = []
     job = replace(job, exports=("svg", "nuke"), frames="1001-1002")
     outcome = run(job, events.append, Cancel())

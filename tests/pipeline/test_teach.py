@@ -11,7 +11,7 @@ import pytest
 
 from rotopaint_ai.crops import around
 from rotopaint_ai.errors import UsageError
-from rotopaint_ai.pipeline.teach import ShotReading, Taught, _apart, _Hold, _spline, teach
+from rotopaint_ai.pipeline.teach import ShotReading, Taught, _curve_distance, _Hold, _spline_points, teach
 from rotopaint_ai.seams.placement import look
 from rotopaint_ai.shapes.bezier import as_points, sample
 from rotopaint_ai.shapes.refit import splines_of
@@ -62,7 +62,7 @@ def shot(looks: dict[int, Any], off: dict[int, tuple[float, float]]) -> tuple[Sh
         at = np.stack([points.real, points.imag], 1)
         seen = look(looks[frame], 0, 0, around(at, margin=1.3), lambda rgb: rgb)
         face = around(at, margin=1.0).side
-        holds.append(_Hold(points, np.full(12, 2.0), {"seam": _spline(said)}, {"seam": 4.0}, face, seen))
+        holds.append(_Hold(points, np.full(12, 2.0), {"seam": _spline_points(said)}, {"seam": 4.0}, face, seen))
         marks[frame], keys[frame] = tuple(Landmark(float(x), float(y), 2.0) for x, y in at), Key(as_points(said))
     models = cast(Any, SimpleNamespace(pack=SimpleNamespace(sheet=SHEET), find_seams=None))
     heads = head_poses(np.array([hold.points_L for hold in holds]), np.array(FRAMES, float))
@@ -82,7 +82,7 @@ def corrected(document: RotoDocument, *frames: int) -> RotoDocument:
 def error(taught: Taught, document: RotoDocument, frame: int) -> float:
     (shape,) = document.shapes
     shape = shape.with_keys({**shape.keys, **taught.keys["seam"]})
-    return _apart(splines_of(shape, [frame])[0], _spline(true_curve(frame)))
+    return _curve_distance(splines_of(shape, [frame])[0], _spline_points(true_curve(frame)))
 
 
 def test_one_correction_puts_the_other_frames_right(looks: dict[int, Any]) -> None:

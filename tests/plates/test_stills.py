@@ -12,7 +12,7 @@ import pytest
 
 from rotopaint_ai.errors import DamagedFrameError, PlateError, UsageError
 from rotopaint_ai.plates import clean_suffix, open_plate, write_clean
-from rotopaint_ai.plates.png import _chunk
+from rotopaint_ai.plates.png import _png_chunk
 
 from .writers import load, metadata, picture, save, spots
 
@@ -58,7 +58,7 @@ def test_png_comes_back_with_all_its_channels(tmp_path: Path, dtype: type, chann
 def test_side_chunks_of_a_png_are_copied(tmp_path: Path) -> None:
     """One before and one after the pixels, of a kind that no library knows."""
     data = save(tmp_path / "p.png", _codes(np.uint8, 3)).read_bytes()
-    before, after = _chunk(b"stUd", b"shot 10"), _chunk(b"noTe", b"last")
+    before, after = _png_chunk(b"stUd", b"shot 10"), _png_chunk(b"noTe", b"last")
     pixels_at, end_at = data.index(b"IDAT") - 4, data.index(b"IEND") - 4
     (tmp_path / "p.png").write_bytes(data[:pixels_at] + before + data[pixels_at:end_at] + after + data[end_at:])
     _clean(tmp_path / "p.png", tmp_path / "c.png")

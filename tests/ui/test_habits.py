@@ -63,9 +63,9 @@ def test_frames_that_no_run_has_seen_show_no_shapes(canvas: Canvas, session: Sho
     session.run = replace(session.run, errors=errors, lost=frozenset())
     session.edits.act("part", replace(session.state, document=replace(document, shapes=shapes)))
     session.go_to(1003)
-    assert len(canvas._stack.scene(canvas._shown()).still) == 2
+    assert len(canvas._stack.scene(canvas._view_settings()).still) == 2
     session.go_to(1005)
-    assert canvas._stack.scene(canvas._shown()).still == ()
+    assert canvas._stack.scene(canvas._view_settings()).still == ()
 
 
 def test_escape_closes_the_messages(qtbot: QtBot, shot: Panel) -> None:

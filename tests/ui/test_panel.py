@@ -283,7 +283,7 @@ def test_the_tool_in_hand_stays_there_after_a_run(shot: Panel, out: Path) -> Non
 def test_nothing_else_is_done_while_a_hand_drags(qtbot: QtBot, shot: Panel, monkeypatch: pytest.MonkeyPatch) -> None:
     """Done in the midst of a drag it was lost with the next move, and undo went back to a point half moved."""
     session, canvas, before = shot.session, shot.canvas, shot.session.state
-    monkeypatch.setattr(shot.jobs, "_start", lambda *words: pytest.fail("a job was begun"))
+    monkeypatch.setattr(shot.jobs, "_start_job", lambda *words: pytest.fail("a job was begun"))
     shot.opening.choice = PlateChoice("plate.####.png")
     shot.take_tool("select")
     session.select("seam")

@@ -41,7 +41,7 @@ def test_a_new_view_never_leaves_a_rectangle_in_another_tone(
     owner = QObject()
     previewer = Previewer(session, frame_cache, engine, owner)
     previewer.switch(True)
-    previewer._ask()
+    previewer._ask_for_preview()
     engine.answer()
     assert frame_cache.is_replaced(CLEAN, 1001)
     shown = frame_cache.image(CLEAN, 1001)
@@ -49,7 +49,7 @@ def test_a_new_view_never_leaves_a_rectangle_in_another_tone(
     assert (shown.pixelColor(2, 2).red(), shown.pixelColor(40, 40).red()) == (255, 0x40)
 
     frame_cache.look = Look(exposure=1.0)  # the plate's picture in it has not come yet
-    previewer._ask()
+    previewer._ask_for_preview()
     engine.answer()
     assert frame_cache.image(CLEAN, 1001) is shown
     frame_cache._images[PLATE, 1001] = (Look(exposure=1.0), picture("#808080"))

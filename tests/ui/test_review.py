@@ -132,8 +132,8 @@ def test_shapes_that_followed_a_landmark_are_settled(loop: ReviewLoop, session: 
     assert [shapes.row_of(name).text(3) for name in ("seam", "eye")] == ["followed", "1.00"]
     assert "\u25c6 followed" in {row[2] for row in frame_tab._shape_rows(session.document)}
     assert session.run.error_left(1003, session.review.keyed_frames()) == 1.0
-    assert timeline._settled()["seam"] == {1003}
-    assert timeline._settled()["eye"] == frozenset()
+    assert timeline._settled_by_shape()["seam"] == {1003}
+    assert timeline._settled_by_shape()["eye"] == frozenset()
     assert loop.reason() == "eye may be 1.0 px off"
     correct(session, 1003, "eye")
     assert session.worst() == [1006, 1005, 1002, 1001]
@@ -141,7 +141,7 @@ def test_shapes_that_followed_a_landmark_are_settled(loop: ReviewLoop, session: 
     session.edits.undo()
     session.edits.undo()
     assert session.worst()[:2] == [1006, 1003]
-    assert timeline._settled()["seam"] == frozenset()
+    assert timeline._settled_by_shape()["seam"] == frozenset()
 
 
 def test_a_shape_that_moved_along_beside_its_landmark_is_not_settled(loop: ReviewLoop, session: ShotSession) -> None:
@@ -259,13 +259,13 @@ def test_the_error_strip_shows_what_is_left(qtbot: QtBot, session: ShotSession) 
     timeline.resize(600, 200)
     axis = timeline.axis
     assert axis is not None
-    assert timeline._errors(axis)[1003] == 2.0
+    assert timeline._frame_errors(axis)[1003] == 2.0
     correct(session, 1003)
     session.select(None)
-    assert timeline._errors(axis)[1003] == 1.0
-    assert 1003 not in timeline._settled()[""]
+    assert timeline._frame_errors(axis)[1003] == 1.0
+    assert 1003 not in timeline._settled_by_shape()[""]
     correct(session, 1003, "eye")
-    assert 1003 in timeline._settled()[""]
+    assert 1003 in timeline._settled_by_shape()[""]
 
 
 def test_the_filter_leaves_marked_frames_in_order(loop: ReviewLoop, session: ShotSession) -> None:

@@ -87,7 +87,7 @@ def test_a_drag_paints_again_only_what_moves(qtbot: QtBot, canvas: Canvas, sessi
     assert [outline.shape.name for outline in kept.moving] == ["seam"]
     assert [outline.shape.name for outline in kept.still] == ["eye"]
     qtbot.mouseMove(canvas, QPoint(330, 260))
-    scene = canvas._stack.scene(canvas._shown())
+    scene = canvas._stack.scene(canvas._view_settings())
     assert scene.stands_as(kept)
     damage = canvas._stack.damage(scene)
     assert damage is not None
@@ -95,7 +95,7 @@ def test_a_drag_paints_again_only_what_moves(qtbot: QtBot, canvas: Canvas, sessi
     assert damage.contains(QPoint(500, 200))  # the other end of the seam
     assert not damage.contains(QPoint(330, 420))
     qtbot.mouseRelease(canvas, LEFT, pos=QPoint(330, 260))
-    assert canvas._stack.damage(canvas._stack.scene(canvas._shown())) is None
+    assert canvas._stack.damage(canvas._stack.scene(canvas._view_settings())) is None
 
 
 def test_what_is_kept_shows_what_painting_everything_anew_would(

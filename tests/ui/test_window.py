@@ -43,7 +43,7 @@ def test_without_memory_the_picture_goes_through_the_pipe(monkeypatch: pytest.Mo
     def full(size: int) -> None:
         raise OSError("No space left on device")
 
-    monkeypatch.setattr(shared_memory, "_make", full)
+    monkeypatch.setattr(shared_memory, "_make_window", full)
     decoder = Decoder()
     decoder.answer({"ask": "open", "plate": PLATE, "source": write_plate(tmp_path / "p")})
     ask = {"ask": "frame", "plate": PLATE, "frame": 1002, "look": [0.0, 1.0, "Un-tone-mapped"], "window": True}

@@ -21,13 +21,13 @@ def load() -> None:
     """Make the packages importable, where this Nuke's Python can. Raises ImportError naming one that is not found."""
     if sys.version_info < OLDEST_PYTHON:
         return
-    installed, checkout = _places()
+    installed, checkout = _package_places()
     for name in PACKAGES:
         if name not in sys.modules:
             _load(name, (installed, checkout, os.path.join(checkout, "ui"), os.path.join(checkout, "plugin")))
 
 
-def _places() -> tuple[str, str]:
+def _package_places() -> tuple[str, str]:
     """The folder that the packages lie in, and the one around it, which is the checkout where this is one."""
     installed = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     return installed, os.path.dirname(installed)
@@ -99,7 +99,7 @@ def open_standalone() -> None:
     try:
         plates = [nuke.filename(node) for node in nuke.selectedNodes("Read")][:1]
         command = [_python(), "-m", "rotopaint_ai", "panel", *filter(None, plates)]
-        subprocess.Popen(command, env=_environment(), close_fds=True)
+        subprocess.Popen(command, env=_clean_environment(), close_fds=True)
     except Exception as error:
         nuke.message(f"RotoPaint AI: {error}")
 
@@ -110,7 +110,7 @@ def _python() -> str:
     The same places as in `rotopaint_ui.host.find_engine`, which the Python of older Nukes cannot load.
     """
     named = os.environ.get("ROTOPAINT_PYTHON")
-    installed, checkout = _places()
+    installed, checkout = _package_places()
     prefixes = [os.path.join(installed, *[".."] * n) for n in (1, 2, 3)]
     prefixes += [os.path.join(checkout, name) for name in (".venv", "venv")]
     forms = ("bin/python3", "bin/python", "Scripts/python.exe", "python.exe")
@@ -121,10 +121,10 @@ def _python() -> str:
     raise OSError("no Python with RotoPaint AI was found; set ROTOPAINT_PYTHON to it")
 
 
-def _environment() -> dict[str, str]:
+def _clean_environment() -> dict[str, str]:
     """This environment without what belongs to Nuke's own Python and Qt."""
     theirs = ("PYTHONHOME", "PYTHONSTARTUP", "PYTHONPATH", "QT_PLUGIN_PATH", "QT_QPA_PLATFORM_PLUGIN_PATH")
-    installed, checkout = _places()
+    installed, checkout = _package_places()
     kept = {name: value for name, value in os.environ.items() if name not in theirs}
     folders = [
         checkout,

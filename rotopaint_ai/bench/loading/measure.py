@@ -69,10 +69,10 @@ def measure_all(folder: Path, settings: LoadingSettings) -> dict[str, Any]:
             if f"{way.source}: {way.reader}" in failed:
                 continue
             try:
-                rates.setdefault(way, []).append(_rate(sources[way.source], way, settings, round_))
+                rates.setdefault(way, []).append(_read_rate(sources[way.source], way, settings, round_))
             except Exception as error:  # a peer's own trouble is a result
                 failed[f"{way.source}: {way.reader}"] = f"{type(error).__name__}: {' '.join(str(error).split())[:160]}"
-    return _content(sources, {way: found for way, found in rates.items() if found}, failed, settings)
+    return _report_content(sources, {way: found for way, found in rates.items() if found}, failed, settings)
 
 
 def _ways(sources: Any, settings: LoadingSettings) -> Iterator[Way]:
@@ -96,7 +96,7 @@ def _starts(source: EncodedShot, order: str, settings: LoadingSettings, round_: 
     return [int(last * (part + rng.random()) / settings.n_clips) for part in rng.permutation(settings.n_clips)]
 
 
-def _rate(source: EncodedShot, way: Way, settings: LoadingSettings, round_: int) -> ReadRate:
+def _read_rate(source: EncodedShot, way: Way, settings: LoadingSettings, round_: int) -> ReadRate:
     """Frames per second, opening included."""
     starts = _starts(source, way.order, settings, round_)
     if way.cache == "cold":
@@ -146,7 +146,7 @@ def _read_clips(source: EncodedShot, reader: str, starts: Sequence[int]) -> int:
     return n_frames
 
 
-def _content(
+def _report_content(
     sources: dict[str, EncodedShot], rates: dict[Way, list[ReadRate]], failed: dict[str, str], settings: LoadingSettings
 ) -> dict[str, Any]:
     rows = [{**asdict(way), **_medians(found)} for way, found in rates.items()]
@@ -196,11 +196,11 @@ def _ratios(rates: dict[Way, list[ReadRate]]) -> list[dict[str, Any]]:
                 )
                 if both := list(pairs):
                     names = {"ours": ours, "over": f"{PEER} on {source}", "cache": cache}
-                    found.append({**names, **_ratio(both), "wanted": wanted})
+                    found.append({**names, **_rate_ratio(both), "wanted": wanted})
     return found
 
 
-def _ratio(pairs: Sequence[tuple[ReadRate, ReadRate]]) -> dict[str, float]:
+def _rate_ratio(pairs: Sequence[tuple[ReadRate, ReadRate]]) -> dict[str, float]:
     clock = sorted(a.clock / b.clock for a, b in pairs)
     processor = median(a.processor / b.processor for a, b in pairs)
     return {"ratio": round(median(clock), 2), "lowest": round(clock[0], 2), "by_processor_time": round(processor, 2)}

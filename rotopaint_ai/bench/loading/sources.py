@@ -82,8 +82,8 @@ def encode_all(folder: Path, n_frames: int, size: int, only: Sequence[str] = ())
         ("mp4 h264, every frame a key", "movie", lambda p, s: _movie(p.with_suffix(".mp4"), s, "libx264", {}, 1)),
         ("webm vp9, default keys", "movie", lambda p, s: _movie(p.with_suffix(".webm"), s, "libvpx-vp9", _VP9, None)),
         ("webm vp9, key every 12", "movie", lambda p, s: _movie(p.with_suffix(".webm"), s, "libvpx-vp9", _VP9, 12)),
-        ("JPEG files", "files", lambda p, s: _files(p, s, ".jpg")),
-        ("PNG files", "files", lambda p, s: _files(p, s, ".png")),
+        ("JPEG files", "files", lambda p, s: _write_files(p, s, ".jpg")),
+        ("PNG files", "files", lambda p, s: _write_files(p, s, ".png")),
         ("EXR files, half, ZIP", "files", _exr_files),
         ("shards of JPEG", "shards", _shards),
         (AS_TRUE, "shards", lambda p, s: _shards(p, s, quality)),
@@ -143,7 +143,7 @@ def psnr_db(found: Sequence[npt.NDArray[Any]], meant: Sequence[Picture]) -> floa
     return float(np.mean([10 * np.log10(255**2 / max(value, 1e-3)) for value in apart]))
 
 
-def _files(folder: Path, pictures: Iterator[Picture], suffix: str, quality: int = QUALITY) -> None:
+def _write_files(folder: Path, pictures: Iterator[Picture], suffix: str, quality: int = QUALITY) -> None:
     folder.mkdir(parents=True)
     options = [cv2.IMWRITE_JPEG_QUALITY, quality] if suffix == ".jpg" else []
     for at, picture in enumerate(pictures):
@@ -169,7 +169,7 @@ def _shards(
 ) -> None:
     """As `rotopaint mine --shards` leaves them: files as they are cut, or coded anew from what was before that."""
     loose = folder.with_name(folder.name + "-loose")
-    _files(loose / "images", pictures, ".jpg" if coding is None else ".png", quality)
+    _write_files(loose / "images", pictures, ".jpg" if coding is None else ".png", quality)
     names = sorted(path.name for path in (loose / "images").iterdir())
     height, width = read_picture(loose / "images" / names[0]).shape[:2]
     places = {"a": (1.0, 1.0, 1.0), "b": (width - 1.0, height - 1.0, 1.0)}

@@ -16,7 +16,7 @@ def build(data):
     scene = bpy.context.scene
     if not bpy.data.filepath:
         _set_scene(scene, data)
-    elif _shape(scene.render) != _shape_of(data):
+    elif _proportions_of_render(scene.render) != _proportions_of_data(data):
         print(
             "rotopaint: made for",
             data["width"],
@@ -35,7 +35,7 @@ def build(data):
             "reversed": [layer["name"] for layer in data["layers"] if layer["reversed"]],
         }
     )
-    layers = [(_layer(mask, row), {key[0]: key[1] for key in row["keys"]}) for row in data["layers"]]
+    layers = [(_add_layer(mask, row), {key[0]: key[1] for key in row["keys"]}) for row in data["layers"]]
     _key_shapes(scene, mask, layers)
     for (layer, _), row in zip(layers, data["layers"]):
         _key_alpha(mask, layer, row["alpha"])
@@ -43,12 +43,12 @@ def build(data):
     return mask
 
 
-def _shape(render):
+def _proportions_of_render(render):
     aspect = render.pixel_aspect_x / render.pixel_aspect_y
     return round(render.resolution_x / render.resolution_y, 3), round(aspect, 3)
 
 
-def _shape_of(data):
+def _proportions_of_data(data):
     return round(data["width"] / data["height"], 3), round(data["pixel_aspect"], 3)
 
 
@@ -61,24 +61,24 @@ def _set_scene(scene, data):
     scene.frame_start, scene.frame_end = data["first_frame"], data["last_frame"]
 
 
-def _layer(mask, row):
+def _add_layer(mask, row):
     layer = mask.layers.new(name=row["name"])
     layer.falloff, layer.blend = "LINEAR", "LIGHTEN"
     spline = layer.splines.new()
     spline.points.add(len(row["keys"][0][1]) - 1)
     spline.use_cyclic = row["cyclic"]
-    _place(spline, row["keys"][0][1])
+    _place_points(spline, row["keys"][0][1])
     return layer
 
 
-def _place(spline, points):
+def _place_points(spline, points):
     for point, (x, y, lx, ly, rx, ry, weight) in zip(spline.points, points):
         point.handle_left_type = point.handle_right_type = "FREE"
         point.co, point.handle_left, point.handle_right = (x, y), (lx, ly), (rx, ry)
         point.weight = weight
 
 
-def _select(layer, chosen):
+def _select_points(layer, chosen):
     layer.select = chosen
     for spline in layer.splines:
         for point in spline.points:
@@ -102,9 +102,9 @@ def _key_shapes(scene, mask, layers):
         for frame in sorted({frame for _, keys in layers for frame in keys}):
             scene.frame_set(frame)
             for layer, keys in layers:
-                _select(layer, frame in keys)
+                _select_points(layer, frame in keys)
                 if frame in keys:
-                    _place(layer.splines[0], keys[frame])
+                    _place_points(layer.splines[0], keys[frame])
             with bpy.context.temp_override(window=windows[0], area=area, region=region, space_data=space):
                 if bpy.ops.mask.shape_key_insert() != {"FINISHED"}:
                     raise RuntimeError(f"rotopaint: Blender refused a mask key at frame {frame}")

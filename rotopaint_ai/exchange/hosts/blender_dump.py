@@ -16,7 +16,7 @@ def dump():
     scene = bpy.context.scene
     render = scene.render
     before = scene.frame_current
-    masks = [_mask(scene, mask) for mask in bpy.data.masks]
+    masks = [_dump_mask(scene, mask) for mask in bpy.data.masks]
     scene.frame_set(before)
     return {
         "format": "rotopaint-blender-masks",
@@ -31,7 +31,7 @@ def dump():
     }
 
 
-def _mask(scene, mask):
+def _dump_mask(scene, mask):
     note = json.loads(mask.get("rotopaint", "{}"))
     frames = _key_frames(scene, mask)
     rows = [_layer_row(layer) for layer in mask.layers]
@@ -40,7 +40,7 @@ def _mask(scene, mask):
         scene.frame_set(frame)
         for layer, row, keyed in zip(mask.layers, rows, frames):
             if frame in keyed or (not keyed and frame == every[0]):
-                _add_key(layer, row, frame)
+                _dump_key(layer, row, frame)
     for layer, row in zip(mask.layers, rows):
         row["alpha"] = _alpha_keys(mask, layer)
     return {
@@ -63,12 +63,12 @@ def _layer_row(layer):
     }
 
 
-def _add_key(layer, row, frame):
+def _dump_key(layer, row, frame):
     for spline, into in zip(layer.splines, row["splines"]):
-        into["keys"].append([frame, [_point(point) for point in spline.points]])
+        into["keys"].append([frame, [_dump_point(point) for point in spline.points]])
 
 
-def _point(point):
+def _dump_point(point):
     feather = [[each.u, each.weight] for each in point.feather_points]
     six = [*point.co, *point.handle_left, *point.handle_right]
     return [*six, point.weight, feather] if feather else [*six, point.weight]

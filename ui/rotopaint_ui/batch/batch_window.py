@@ -49,10 +49,10 @@ class BatchWindow(QWidget):
         self.worker = RunWorker(self)
         self._clerk = ExportClient(self)
         self._reading = BackgroundTask(self)
-        self.worker.happened.connect(self._take_event)
-        self.worker.finished.connect(self._end)
+        self.worker.happened.connect(self._take_shot_event)
+        self.worker.finished.connect(self._end_shot)
         self._reading.done.connect(self._take_worst)
-        self._lay_out()
+        self._arrange_rows()
         self._restore()
         Presser(self, closes=True)
 
@@ -64,7 +64,7 @@ class BatchWindow(QWidget):
     def add(self, shots: Iterable[QueuedShot]) -> None:
         """Put shots at the end of the queue."""
         try:
-            self._show(self.queue.added(shots))
+            self._show_queue(self.queue.added(shots))
         except RotopaintError as error:
             self.say(str(error))
 
@@ -81,7 +81,7 @@ class BatchWindow(QWidget):
         """Run what waits, one shot after the other."""
         self._goes_on = True
         if not self.is_running:
-            self._next()
+            self._start_next()
 
     def stop(self) -> None:
         """Stop the run after the frames that are being written; the rest of the queue waits."""
@@ -92,7 +92,7 @@ class BatchWindow(QWidget):
 
     def retry(self) -> None:
         """Let failed and stopped shots wait again, and go on."""
-        self._show(self.queue.retried(self.table.chosen or None))
+        self._show_queue(self.queue.retried(self.table.chosen or None))
         self.start()
 
     def open_jobs(self, path: str) -> None:
@@ -120,13 +120,13 @@ class BatchWindow(QWidget):
         if self._running is not None:
             name, self._running = self._running, None
             self.worker.shut_down()
-            self._show(self.queue.changed(name, lambda shot: replace(shot, status=Status.STOPPED)))
+            self._show_queue(self.queue.changed(name, lambda shot: replace(shot, status=Status.STOPPED)))
         self._clerk.shut_down()
         self._reading.wait()
 
     # --- building
 
-    def _lay_out(self) -> None:
+    def _arrange_rows(self) -> None:
         self.table = QueueTable()
         self.line = note()
         row = QHBoxLayout()
@@ -136,8 +136,8 @@ class BatchWindow(QWidget):
             self.start,
             self.stop,
             self.retry,
-            partial(self._move, -1),
-            partial(self._move, 1),
+            partial(self._move_chosen, -1),
+            partial(self._move_chosen, 1),
             self._remove,
             self._ask_where,
         )
@@ -148,7 +148,7 @@ class BatchWindow(QWidget):
             row.addWidget(button)
             self.buttons[text] = button
         self.buttons["Start"].setObjectName("strong")
-        self.table.itemSelectionChanged.connect(self._show_chosen)
+        self.table.itemSelectionChanged.connect(self._enable_for_chosen)
         row.addStretch(1)
         column = QVBoxLayout(self)
         column.addLayout(row)
@@ -159,18 +159,18 @@ class BatchWindow(QWidget):
     def _restore(self) -> None:
         if self._path.is_file():
             try:
-                self._show(queues.read(self._path))
+                self._show_queue(queues.read(self._path))
                 return
             except RotopaintError as error:
                 self.say(str(error))
                 return
-        self._show(Queue())
+        self._show_queue(Queue())
 
     # --- the queue
 
-    def _show(self, changed: Queue) -> None:
+    def _show_queue(self, changed: Queue) -> None:
         """Show a queue, and keep it."""
-        is_kept = [_kept(shot) for shot in changed.shots] == [_kept(shot) for shot in self.queue.shots]
+        is_kept = [_settings_of(shot) for shot in changed.shots] == [_settings_of(shot) for shot in self.queue.shots]
         self.queue = changed
         self.table.show_queue(changed)
         self.say(changed.summary())
@@ -178,24 +178,24 @@ class BatchWindow(QWidget):
         self.buttons["Stop"].setEnabled(self.is_running)
         self.buttons["Retry failed"].setEnabled(any(shot.status in _AGAIN for shot in changed.shots))
         self.buttons["Save jobs file"].setEnabled(bool(changed.shots))
-        self._show_chosen()
+        self._enable_for_chosen()
         if not is_kept:
             try:
                 queues.write(self._path, changed)
             except OSError as error:
                 self.say(f"The queue is not kept: {error}")
 
-    def _show_chosen(self) -> None:
+    def _enable_for_chosen(self) -> None:
         """What can be done with the rows that are selected."""
         n = len(self.table.chosen)
         for name, on in (("Up", n == 1), ("Down", n == 1), ("Remove", n > 0)):
             self.buttons[name].setEnabled(on)
 
-    def _next(self) -> None:
+    def _start_next(self) -> None:
         shot = self.queue.next() if self._goes_on else None
         if shot is None:
             self._goes_on = False
-            self._show(self.queue)
+            self._show_queue(self.queue)
             return
         try:
             engine = self._engine()
@@ -203,27 +203,27 @@ class BatchWindow(QWidget):
             self.say(str(error))
             return
         self._running = shot.name
-        self._show(self.queue.changed(shot.name, _started))
+        self._show_queue(self.queue.changed(shot.name, _as_started))
         self.worker.start(engine, shot.words())
 
-    def _take_event(self, facts: Mapping[str, Any]) -> None:
+    def _take_shot_event(self, facts: Mapping[str, Any]) -> None:
         if self._running is not None:
-            self._show(self.queue.changed(self._running, lambda shot: shot.took(facts)))
+            self._show_queue(self.queue.changed(self._running, lambda shot: shot.took(facts)))
 
-    def _end(self, is_good: bool, text: str) -> None:
+    def _end_shot(self, is_good: bool, text: str) -> None:
         name, self._running = self._running, None
         if name is None:
             return
-        self._show(self.queue.ended(name, is_good, text))
+        self._show_queue(self.queue.ended(name, is_good, text))
         out = Path(self.queue.shots[self.queue.index(name)].out)
         self._reading.start(lambda: (name, read_results(out).run))
-        self._next()
+        self._start_next()
 
     def _take_worst(self, found: tuple[str, RunRecord]) -> None:
         name, run = found
         errors = [max(row.values()) for row in run.errors.values() if row]
         worst = max(errors) if errors else None
-        self._show(self.queue.changed(name, lambda shot: replace(shot, worst_px=worst)))
+        self._show_queue(self.queue.changed(name, lambda shot: replace(shot, worst_px=worst)))
 
     def _take_jobs(self, facts: Mapping[str, Any]) -> None:
         if "error" in facts:
@@ -231,14 +231,14 @@ class BatchWindow(QWidget):
         else:
             self.add(queues.shot_of_job(row) for row in facts["shots"])
 
-    def _move(self, by: int) -> None:
+    def _move_chosen(self, by: int) -> None:
         names = self.table.chosen
         if len(names) == 1:
-            self._show(self.queue.moved(names[0], by))
+            self._show_queue(self.queue.moved(names[0], by))
             self.table.choose(names[0])
 
     def _remove(self) -> None:
-        self._show(self.queue.removed(self.table.chosen))
+        self._show_queue(self.queue.removed(self.table.chosen))
 
     def _ask_for_plates(self) -> None:
         title = "A frame of the plate, a movie, or a project"
@@ -271,10 +271,10 @@ class BatchWindow(QWidget):
         event.ignore()
 
 
-def _started(shot: QueuedShot) -> QueuedShot:
+def _as_started(shot: QueuedShot) -> QueuedShot:
     return replace(shot, status=Status.RUNNING, attempts=shot.attempts + 1, message="")
 
 
-def _kept(shot: QueuedShot) -> QueuedShot:
+def _settings_of(shot: QueuedShot) -> QueuedShot:
     """A shot without what changes with every frame."""
     return replace(shot, done=0, eta_s=None)

@@ -171,7 +171,7 @@ def read(path: Path) -> Queue:
         value = json.loads(path.read_text(encoding="utf-8"))
         if value["format"] != FORMAT:
             raise ValueError(f"format is {value['format']!r}")
-        return Queue(tuple(_shot(row) for row in value["shots"]))
+        return Queue(tuple(_queued_shot(row) for row in value["shots"]))
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise UsageError(f"{path.name}: the kept queue cannot be read ({error}); add the shots again") from error
 
@@ -221,7 +221,7 @@ _OPTIONS = ("model", "frames", "colourspace", "project")
 _BAD = re.compile(r"[^A-Za-z0-9._-]")  # what a jobs file does not take in a name
 
 
-def _shot(row: Mapping[str, Any]) -> QueuedShot:
+def _queued_shot(row: Mapping[str, Any]) -> QueuedShot:
     status = Status(row["status"])
     known = {each.name: row[each.name] for each in fields(QueuedShot) if each.name in row}
     stopped = Status.STOPPED if status is Status.RUNNING else status

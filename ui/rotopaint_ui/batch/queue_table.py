@@ -61,13 +61,13 @@ class QueueTable(QTreeWidget):
         names = [shot.name for shot in queue.shots]
         rows = [self.topLevelItem(row) for row in range(self.topLevelItemCount())]
         if names != [row.text(0) for row in rows if row is not None]:
-            self._fill(names)
+            self._fill_table_rows(names)
         for row, shot in enumerate(queue.shots):
             item = self.topLevelItem(row)
             if item is not None:
                 self._show(item, shot)
 
-    def _fill(self, names: list[str]) -> None:
+    def _fill_table_rows(self, names: list[str]) -> None:
         self.clear()
         self._bars = {}
         for name in names:

@@ -93,7 +93,7 @@ def path_of(points: Points, closed: bool, view: ViewTransform) -> QPainterPath:
     if not points:
         return path
     path.moveTo(view.to_screen(points[0].x, points[0].y))
-    for a, b in _segments(points, closed):
+    for a, b in _segment_points(points, closed):
         path.cubicTo(
             view.to_screen(a.x + a.out_dx, a.y + a.out_dy),
             view.to_screen(b.x + b.in_dx, b.y + b.in_dy),
@@ -217,14 +217,14 @@ def paint_crop(painter: QPainter, box: QRectF, *, is_key: bool) -> None:
         painter.drawLine(corner, corner + QPointF(0, sy * arm))
 
 
-def _segments(points: Points, closed: bool) -> list[tuple[ControlPoint, ControlPoint]]:
+def _segment_points(points: Points, closed: bool) -> list[tuple[ControlPoint, ControlPoint]]:
     pairs = list(pairwise(points))
     return [*pairs, (points[-1], points[0])] if closed and len(points) > 1 else pairs
 
 
 def stroke_of(points: Points, width_px: float, taper: tuple[float, float], view: ViewTransform) -> QPainterPath:
     """The outline of an open stroke that narrows to nothing over the tapered share of its length."""
-    line = _sampled(points)
+    line = _sampled_line(points)
     lengths = [0.0]
     for (ax, ay), (bx, by) in pairwise(line):
         lengths.append(lengths[-1] + ((bx - ax) ** 2 + (by - ay) ** 2) ** 0.5)
@@ -234,7 +234,7 @@ def stroke_of(points: Points, width_px: float, taper: tuple[float, float], view:
         ax, ay = line[max(index - 1, 0)]
         bx, by = line[min(index + 1, len(line) - 1)]
         norm = ((bx - ax) ** 2 + (by - ay) ** 2) ** 0.5 or 1.0
-        half = width_px / 2 * _share(lengths[index] / total, taper)
+        half = width_px / 2 * _taper_share(lengths[index] / total, taper)
         nx, ny = -(by - ay) / norm * half, (bx - ax) / norm * half
         left.append(view.to_screen(x + nx, y + ny))
         right.append(view.to_screen(x - nx, y - ny))
@@ -245,15 +245,15 @@ def stroke_of(points: Points, width_px: float, taper: tuple[float, float], view:
     return path
 
 
-def _share(at: float, taper: tuple[float, float]) -> float:
+def _taper_share(at: float, taper: tuple[float, float]) -> float:
     start = min(at / taper[0], 1.0) if taper[0] > 0 else 1.0
     end = min((1 - at) / taper[1], 1.0) if taper[1] > 0 else 1.0
     return max(min(start, end), 0.0)
 
 
-def _sampled(points: Points) -> list[tuple[float, float]]:
+def _sampled_line(points: Points) -> list[tuple[float, float]]:
     line = [(points[0].x, points[0].y)]
-    for a, b in _segments(points, False):
+    for a, b in _segment_points(points, False):
         for step in range(1, _STEPS + 1):
             t = step / _STEPS
             u = 1 - t

@@ -29,7 +29,7 @@ class BackgroundTask(QObject):
     def start(self, work: Callable[[], Any]) -> None:
         """Do some work; what was begun before is waited for."""
         self.wait()
-        self._thread = threading.Thread(target=self._do, args=(work,), daemon=True)
+        self._thread = threading.Thread(target=self._run_work, args=(work,), daemon=True)
         self._thread.start()
 
     def wait(self) -> None:
@@ -37,7 +37,7 @@ class BackgroundTask(QObject):
         if self._thread is not None:
             self._thread.join()
 
-    def _do(self, work: Callable[[], Any]) -> None:
+    def _run_work(self, work: Callable[[], Any]) -> None:
         try:
             result = work()
         except (RotopaintError, OSError) as error:

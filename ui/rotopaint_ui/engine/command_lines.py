@@ -119,7 +119,7 @@ def _what_to_paint(session: ShotSession) -> list[str]:
 
 def matte_command(shapes: Path, out: Path, preferences: Preferences) -> list[str]:
     """Mattes of every shape."""
-    return ["matte", str(shapes), "--out", str(out), "--events", *_threads(preferences)]
+    return ["matte", str(shapes), "--out", str(out), "--events", *_thread_words(preferences)]
 
 
 def write_settings(path: Path, seams: Mapping[str, SeamSettings]) -> None:
@@ -132,8 +132,8 @@ def write_settings(path: Path, seams: Mapping[str, SeamSettings]) -> None:
 
 def _plate_words(choice: PlateChoice, preferences: Preferences) -> list[str]:
     words = ["--colourspace", choice.colourspace] if choice.colourspace is not None else []
-    return words + _threads(preferences)
+    return words + _thread_words(preferences)
 
 
-def _threads(preferences: Preferences) -> list[str]:
+def _thread_words(preferences: Preferences) -> list[str]:
     return ["--threads", str(preferences.threads)] if preferences.threads else []

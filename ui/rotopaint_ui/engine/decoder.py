@@ -49,10 +49,10 @@ class Decoder:
         self._frames: OrderedDict[tuple[str, int], Frame] = OrderedDict()
         self._outlet = SharedMemoryWriter()
         self._answers: Mapping[str, Callable[[Mapping[str, Any]], Reply]] = {
-            "open": self._open,
-            "frame": self._frame,
+            "open": self._open_listed,
+            "frame": self._send_frame,
             "thumb": self._thumb,
-            "pixel": self._pixel,
+            "pixel": self._read_pixel,
             "views": lambda request: ({"views": list(colour.views())}, b""),
             "packs": lambda request: ({"packs": [path.name for path in installed_packs()]}, b""),
         }
@@ -72,7 +72,7 @@ class Decoder:
         }
         return {**echo, **facts, "bytes": len(picture)}, picture
 
-    def _open(self, request: Mapping[str, Any]) -> Reply:
+    def _open_listed(self, request: Mapping[str, Any]) -> Reply:
         name = request["plate"]
         plate = open_plate(request["source"], colourspace=request.get("colourspace"))
         if name in self._plates:
@@ -82,8 +82,8 @@ class Decoder:
         self._plates[name] = plate
         return plate_facts(plate), b""
 
-    def _frame(self, request: Mapping[str, Any]) -> Reply:
-        picture = develop(self._read(request["plate"], request["frame"]), _look(request))
+    def _send_frame(self, request: Mapping[str, Any]) -> Reply:
+        picture = develop(self._read_frame_once(request["plate"], request["frame"]), _view_of(request))
         size = {"width": picture.shape[1], "height": picture.shape[0]}
         room = self._outlet.room(picture.shape[0] * picture.shape[1] * 4) if request.get("window") else None
         if room is None:
@@ -99,19 +99,19 @@ class Decoder:
         self._outlet.close()
 
     def _thumb(self, request: Mapping[str, Any]) -> Reply:
-        picture = develop(self._read(request["plate"], request["frame"]), _look(request))
+        picture = develop(self._read_frame_once(request["plate"], request["frame"]), _view_of(request))
         plate = self._plates[request["plate"]]
         height = int(request["height"])
         width = max(1, round(height * plate.width * plate.pixel_aspect / plate.height))
         small = cv2.resize(picture, (width, height), interpolation=cv2.INTER_AREA)
         return {"width": width, "height": height}, small.tobytes()
 
-    def _pixel(self, request: Mapping[str, Any]) -> Reply:
-        region, _ = self._read(request["plate"], request["frame"]).region(request["x"], request["y"], 1, 1)
+    def _read_pixel(self, request: Mapping[str, Any]) -> Reply:
+        region, _ = self._read_frame_once(request["plate"], request["frame"]).region(request["x"], request["y"], 1, 1)
         values = [float(value) if np.isfinite(value) else str(value) for value in region.reshape(-1)]
         return {"values": values}, b""
 
-    def _read(self, name: str, number: int) -> Frame:
+    def _read_frame_once(self, name: str, number: int) -> Frame:
         key = (name, number)
         if key not in self._frames:
             if name not in self._plates:
@@ -141,7 +141,7 @@ def plate_facts(plate: Plate) -> dict[str, Any]:
 
 def develop(frame: Frame, look: LookKey) -> Array:
     """A frame as the screen shows it: uint8 (H, W, 3) of the display window; black where there is no data."""
-    shown = _shown(frame, look)
+    shown = _screen_codes(frame, look)
     if shown.shape[2] == 1:
         shown = np.repeat(shown, 3, axis=2)
     rows, columns = shown.shape[:2]
@@ -155,14 +155,14 @@ def develop(frame: Frame, look: LookKey) -> Array:
     return picture
 
 
-def _shown(frame: Frame, look: LookKey) -> Array:
+def _screen_codes(frame: Frame, look: LookKey) -> Array:
     """The data window's codes through a table where colour space and view act per channel, else pixel by pixel."""
     codes = frame.codes
     if look[2] != colour.DISPLAY["view"] or frame.colourspace not in colour.CURVES:
         return _to_screen(frame.rgb, look)
     if codes.dtype.kind == "f":
         half = np.clip(frame.rgb, -65504, 65504).astype(np.float16)
-        return colour.look_up(half.view(np.uint16), _half_table(look))
+        return colour.look_up(half.view(np.uint16), _half_screen_table(look))
     if codes.dtype.itemsize > 2:
         return _to_screen(frame.rgb, look)
     top = int(np.iinfo(codes.dtype).max) if frame.maximum is None else frame.maximum
@@ -180,24 +180,24 @@ def _to_screen(linear: Array, look: LookKey) -> Array:
 
 
 @lru_cache(maxsize=8)
-def _half_table(look: LookKey) -> Array:
+def _half_screen_table(look: LookKey) -> Array:
     with np.errstate(invalid="ignore", over="ignore"):
         linear = np.nan_to_num(np.arange(65536, dtype=np.uint16).view(np.float16).astype(np.float32))
-    return _spread(linear, look)
+    return _spread_to_codes(linear, look)
 
 
 @lru_cache(maxsize=8)
 def _code_table(look: LookKey, colourspace: str, maximum: int, kind: str) -> Array:
     codes = np.arange(1 << (8 * np.dtype(kind).itemsize)).astype(kind)
-    return _spread(colour.linearise(codes, colourspace, maximum=maximum), look)
+    return _spread_to_codes(colour.linearise(codes, colourspace, maximum=maximum), look)
 
 
-def _spread(linear: Array, look: LookKey) -> Array:
+def _spread_to_codes(linear: Array, look: LookKey) -> Array:
     """A table of linear values as a table of 8-bit screen codes."""
     return np.ascontiguousarray(_to_screen(np.repeat(linear[:, None], 3, axis=1), look)[:, 0])
 
 
-def _look(request: Mapping[str, Any]) -> LookKey:
+def _view_of(request: Mapping[str, Any]) -> LookKey:
     exposure, gamma, view = request["look"]
     return float(exposure), float(gamma), str(view)
 

@@ -23,8 +23,8 @@ def filled(question: LandmarkDrag) -> tuple[list[list[float]], list[list[float]]
     marks = question.document.landmarks
     hidden = [index for index, mark in enumerate(question.before) if mark is None]
     guess = _guessed(marks, question.frame, question.before, hidden)
-    before = [_place(mark, guess.get(k)) for k, mark in enumerate(question.before)]
-    after = [_place(mark, guess.get(k)) for k, mark in enumerate(question.after)]
+    before = [_place_of_mark(mark, guess.get(k)) for k, mark in enumerate(question.before)]
+    after = [_place_of_mark(mark, guess.get(k)) for k, mark in enumerate(question.after)]
     return before, after
 
 
@@ -45,7 +45,7 @@ def followed(question: LandmarkDrag, answer: Mapping[str, Any], block: bytes) ->
     return moved
 
 
-def _place(mark: Landmark | None, guess: tuple[float, float] | None) -> list[float]:
+def _place_of_mark(mark: Landmark | None, guess: tuple[float, float] | None) -> list[float]:
     if mark is not None:
         return [mark.x, mark.y]
     return list(guess or (0.0, 0.0))

@@ -63,7 +63,7 @@ class EngineProcess(QObject):
         """Run the engine's Python with these arguments; does nothing while the process runs."""
         if self._process is not None:
             return
-        self._reset()
+        self._reset_framing()
         self._complaint = b""
         process = QProcess(self)
         environment = QProcessEnvironment()
@@ -72,10 +72,10 @@ class EngineProcess(QObject):
         process.setProcessEnvironment(environment)
         process.setProgram(engine.python)
         process.setArguments(list(arguments))
-        process.readyReadStandardOutput.connect(self._read)
+        process.readyReadStandardOutput.connect(self._read_output)
         process.readyReadStandardError.connect(self._read_complaint)
-        process.finished.connect(self._end)
-        process.errorOccurred.connect(self._fail)
+        process.finished.connect(self._note_end)
+        process.errorOccurred.connect(self._fail_to_start)
         self._process = process
         process.start()
 
@@ -103,7 +103,7 @@ class EngineProcess(QObject):
     def shut_down(self, how: Ending = "close") -> None:
         """End the process and wait for it, killing it after a while; no signal follows."""
         process, self._process = self._process, None
-        self._reset()
+        self._reset_framing()
         if process is None:
             return
         process.blockSignals(True)
@@ -114,11 +114,11 @@ class EngineProcess(QObject):
             process.waitForFinished(1000)
         process.deleteLater()
 
-    def _reset(self) -> None:
+    def _reset_framing(self) -> None:
         self._buffer.clear()
         self._header = None
 
-    def _read(self) -> None:
+    def _read_output(self) -> None:
         if self._process is not None:
             self._buffer += self._process.readAllStandardOutput().data()
             while self._take_one():
@@ -132,7 +132,7 @@ class EngineProcess(QObject):
                 return False
             line = bytes(self._buffer[:end])
             del self._buffer[: end + 1]
-            self._header = _object(line)
+            self._header = _decoded_object(line)
             if self._header is None:
                 return True
         size = int(self._header.get(self._payload_field, 0)) if self._payload_field else 0
@@ -149,14 +149,14 @@ class EngineProcess(QObject):
             said = self._process.readAllStandardError().data()
             self._complaint = (self._complaint + bytes(said))[-COMPLAINT_BYTES:]
 
-    def _end(self, code: int, status: QProcess.ExitStatus) -> None:
-        self._read()
+    def _note_end(self, code: int, status: QProcess.ExitStatus) -> None:
+        self._read_output()
         self._read_complaint()
         if self._process is not None:  # else what was read has led to its end
             self._release()
             self.ended.emit(code, status == QProcess.ExitStatus.CrashExit)
 
-    def _fail(self, error: QProcess.ProcessError) -> None:
+    def _fail_to_start(self, error: QProcess.ProcessError) -> None:
         if error == QProcess.ProcessError.FailedToStart and self._process is not None:
             program = self._process.program()
             self._release()
@@ -164,13 +164,13 @@ class EngineProcess(QObject):
 
     def _release(self) -> None:
         process, self._process = self._process, None
-        self._reset()
+        self._reset_framing()
         if process is not None:
             process.blockSignals(True)
             process.deleteLater()
 
 
-def _object(line: bytes) -> dict[str, Any] | None:
+def _decoded_object(line: bytes) -> dict[str, Any] | None:
     try:
         value = json.loads(line)
     except ValueError:

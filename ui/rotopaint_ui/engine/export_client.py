@@ -24,13 +24,13 @@ class ExportClient(QObject):
         super().__init__(parent)
         self._process = EngineProcess(self)
         self._process.received.connect(lambda facts, payload: self._facts.update(facts))
-        self._process.ended.connect(self._end)
+        self._process.ended.connect(self._take_end)
         self._process.unstartable.connect(lambda text: self._answer({"error": text}))
         self._facts: dict[str, Any] = {}
         self._ticket = 0
         self._is_over = False
         self._writing = BackgroundTask(self)
-        self._writing.done.connect(self._start)
+        self._writing.done.connect(self._start_worker)
         self._question: tuple[Engine, Mapping[str, Any], Reply] | None = None
 
     @property
@@ -61,7 +61,7 @@ class ExportClient(QObject):
         self._writing.wait()
         self.drop()
 
-    def _start(self, written: tuple[int, str]) -> None:
+    def _start_worker(self, written: tuple[int, str]) -> None:
         ticket, text = written
         if self._question is None or ticket != self._ticket:
             return
@@ -71,7 +71,7 @@ class ExportClient(QObject):
         self._process.send((json.dumps(request) + "\n" + text).encode("utf-8"))
         self._process.close_input()
 
-    def _end(self, code: int, has_crashed: bool) -> None:
+    def _take_end(self, code: int, has_crashed: bool) -> None:
         said = self._process.last_complaint or "the engine ended without an answer; ask again"
         self._answer(self._facts or {"error": said})
 

@@ -47,14 +47,14 @@ def answer(request: Mapping[str, Any], text: str) -> Facts:
         return {"error": f"{type(error).__name__}: {error}"}
 
 
-def _methods(request: Mapping[str, Any], text: str) -> Facts:
+def _list_methods(request: Mapping[str, Any], text: str) -> Facts:
     from rotopaint_ai.inference.pack import load_pack
 
     has_fill = load_pack(request.get("model")).fill_path is not None
     return {"methods": fills.names(model=has_fill)}
 
 
-def _shots(request: Mapping[str, Any], text: str) -> Facts:
+def _list_shots(request: Mapping[str, Any], text: str) -> Facts:
     from rotopaint_ai.batch.jobs_file import read_show
 
     return {"shots": [{"name": shot.name, **shot.job.to_json()} for shot in read_show(Path(request["path"])).shots]}
@@ -65,11 +65,11 @@ def _reduce(request: Mapping[str, Any], text: str) -> Facts:
     return facts
 
 
-def _export(request: Mapping[str, Any], text: str) -> Facts:
+def _export_files(request: Mapping[str, Any], text: str) -> Facts:
     document, facts = reduced(documents.loads(text), float(request["tolerance_px"]))
     if request.get("reduced"):
         documents.write(Path(request["reduced"]), document)
-    return {**facts, "files": [_written(path, document) for path in request["targets"]]}
+    return {**facts, "files": [_written_file(path, document) for path in request["targets"]]}
 
 
 def reduced(document: RotoDocument, tolerance_px: float) -> tuple[RotoDocument, Facts]:
@@ -86,7 +86,7 @@ def reduced(document: RotoDocument, tolerance_px: float) -> tuple[RotoDocument, 
     return replace(document, shapes=tuple(shapes)), facts
 
 
-def _written(path: str, document: RotoDocument) -> Facts:
+def _written_file(path: str, document: RotoDocument) -> Facts:
     try:
         error, losses = formats.write(path, document)
     except OSError as trouble:
@@ -98,10 +98,10 @@ def _written(path: str, document: RotoDocument) -> Facts:
 
 
 _ANSWERS: Mapping[str, Callable[[Mapping[str, Any], str], Facts]] = {
-    "methods": _methods,
+    "methods": _list_methods,
     "reduce": _reduce,
-    "shots": _shots,
-    "export": _export,
+    "shots": _list_shots,
+    "export": _export_files,
 }
 
 

@@ -63,9 +63,9 @@ class FrameCache(QObject):
         self._budget = budget_bytes
         self._engine: Engine | None = None
         self.process = EngineProcess(self, payload_field="bytes")
-        self.process.received.connect(self._read)
-        self.process.ended.connect(self._end)
-        self.process.unstartable.connect(self._fail)
+        self.process.received.connect(self._take_reply)
+        self.process.ended.connect(self._restart_decoder)
+        self.process.unstartable.connect(self._report_failure)
         self._images: OrderedDict[tuple[str, int], tuple[Look, QImage]] = OrderedDict()
         self._replaced: dict[tuple[str, int], QImage] = {}
         self._thumbs: OrderedDict[int, QImage] = OrderedDict()
@@ -94,12 +94,12 @@ class FrameCache(QObject):
         request = {"ask": "open", "plate": plate, "source": source, "colourspace": colourspace, "ticket": self._n_opens}
         self._opening[plate] = request
         self._calls.append(request)
-        self._pump()
+        self._send_requests()
 
     def ask_choices(self) -> None:
         """Ask which views the display has and which model packs are installed; `views` and `packs` follow."""
         self._calls += [{"ask": "views"}, {"ask": "packs"}]
-        self._pump()
+        self._send_requests()
 
     def forget(self, plate: str) -> None:
         """Drop every picture of a plate."""
@@ -145,7 +145,7 @@ class FrameCache(QObject):
         """Replace the wishes for whole frames, the most urgent first."""
         wishes = [Wish("frame", plate, frame) for plate, frame in frames if self._lacks(plate, frame)]
         self._wishes = wishes + [wish for wish in self._wishes if wish.kind == "thumb"]
-        self._pump()
+        self._send_requests()
 
     def ask_pixel(self, plate: str, frame: int, x: int, y: int) -> None:
         """Ask what the plate holds at a pixel; `pixel_ready` follows for the pixel that was asked for last."""
@@ -158,7 +158,7 @@ class FrameCache(QObject):
                 "y": y,
                 "ticket": self._ticket(plate),
             }
-            self._pump()
+            self._send_requests()
 
     def thumb(self, frame: int) -> QImage | None:
         """The thumbnail of a plate's frame; None when there is none yet."""
@@ -169,7 +169,7 @@ class FrameCache(QObject):
         wishes = [Wish("thumb", PLATE, frame) for frame in frames if frame not in self._thumbs]
         wishes = [wish for wish in wishes if (PLATE, wish.frame) not in self.broken]
         self._wishes = [wish for wish in self._wishes if wish.kind == "frame"] + wishes
-        self._pump()
+        self._send_requests()
 
     def shut_down(self) -> None:
         """End the decoder and wait for it."""
@@ -188,16 +188,16 @@ class FrameCache(QObject):
         found = self._images.get((plate, frame))
         return found is None or found[0] != self.look
 
-    def _pump(self) -> None:
+    def _send_requests(self) -> None:
         """Send what the decoder has room for."""
         while len(self._sent) < IN_FLIGHT:
-            request = self._next()
+            request = self._next_request()
             if request is None or not self._running():
                 return
             self._sent.append(request)
             self.process.send(json.dumps(request).encode() + b"\n")
 
-    def _next(self) -> dict[str, Any] | None:
+    def _next_request(self) -> dict[str, Any] | None:
         request: dict[str, Any] | None
         if self._calls:
             return self._calls.pop(0)
@@ -218,17 +218,17 @@ class FrameCache(QObject):
             self.process.start(self._engine, ["-m", "rotopaint_ui.engine.decoder"])
         return self.process.is_running
 
-    def _read(self, header: Mapping[str, Any], payload: bytes) -> None:
+    def _take_reply(self, header: Mapping[str, Any], payload: bytes) -> None:
         if self._sent:
             self._sent.pop(0)
         self._restarts = 0
-        self._take(header, payload)
-        self._pump()
+        self._dispatch_reply(header, payload)
+        self._send_requests()
 
     def _ticket(self, plate: str) -> int:
         return int(self._sources[plate]["ticket"]) if plate in self._sources else 0
 
-    def _take(self, reply: Mapping[str, Any], payload: bytes) -> None:
+    def _dispatch_reply(self, reply: Mapping[str, Any], payload: bytes) -> None:
         ask, plate = reply["ask"], reply.get("plate", "")
         if ask == "open":
             self._take_opened(plate, reply)
@@ -247,7 +247,7 @@ class FrameCache(QObject):
             if plate == PLATE and ask == "frame":
                 self.failed.emit(reply["error"])
         else:
-            self._keep(reply, payload)
+            self._keep_image(reply, payload)
 
     def _take_opened(self, plate: str, reply: Mapping[str, Any]) -> None:
         request = self._opening.get(plate)
@@ -262,7 +262,7 @@ class FrameCache(QObject):
         self._sources[plate] = request
         self.opened.emit(plate, dict(reply))
 
-    def _keep(self, reply: Mapping[str, Any], payload: bytes) -> None:
+    def _keep_image(self, reply: Mapping[str, Any], payload: bytes) -> None:
         frame = reply["frame"]
         try:
             image = self._image_of(reply, payload)
@@ -297,12 +297,12 @@ class FrameCache(QObject):
             _, (_, image) = self._images.popitem(last=False)
             kept -= image.sizeInBytes()
 
-    def _fail(self, text: str) -> None:
+    def _report_failure(self, text: str) -> None:
         self._sent.clear()
         self._engine = None
         self.failed.emit(text)
 
-    def _end(self, code: int, has_crashed: bool) -> None:
+    def _restart_decoder(self, code: int, has_crashed: bool) -> None:
         """The decoder died: the frame in its hands is broken, everything else is asked again of a new one."""
         culprit = self._sent[0] if self._sent else None
         self._sent.clear()
@@ -319,4 +319,4 @@ class FrameCache(QObject):
         self.failed.emit(f"The decoder stopped{where} ({reason}) and was started again")
         lost = [request for request in self._opening.values() if request not in self._calls]
         self._calls = [*self._sources.values(), *lost, *self._calls]
-        self._pump()
+        self._send_requests()

@@ -88,7 +88,7 @@ class LiveClient(QObject):
         self._engine: Engine | None = None
         self._process = EngineProcess(self)
         self._process.received.connect(lambda answer, payload: self._answered(answer))
-        self._process.ended.connect(lambda code, has_crashed: self._end())
+        self._process.ended.connect(lambda code, has_crashed: self._start_again())
         self._process.unstartable.connect(self._give_up)
         self._waiting: dict[str, _Question] = {}
         self._asked: _Question | None = None
@@ -115,11 +115,11 @@ class LiveClient(QObject):
             if answer is not None:
                 self.ready.emit(str(answer["pack"]))
 
-        self._tell({"ask": "pack", "model": model}, take)
+        self._set_up({"ask": "pack", "model": model}, take)
 
     def open_plate(self, source: str, colourspace: str | None = None) -> None:
         """The plate that previews are made of."""
-        self._tell({"ask": "plate", "source": source, "colourspace": colourspace}, lambda facts: None)
+        self._set_up({"ask": "plate", "source": source, "colourspace": colourspace}, lambda facts: None)
 
     @property
     def is_busy(self) -> bool:
@@ -149,7 +149,7 @@ class LiveClient(QObject):
         def take(answer: Facts | None) -> None:
             reply(None if answer is None else followed(question, answer, wire.take_block(answer["block"])))
 
-        self._ask(facts, take)
+        self._queue_question(facts, take)
 
     def spread(self, way: str, state: State, spread: Spread | None, reply: KeysReply) -> None:
         """New keys by a way of `spreads.SPREADS`: of the spread's range, or of the whole shot where there is none."""
@@ -164,9 +164,9 @@ class LiveClient(QObject):
         def take(answer: Facts | None) -> None:
             if is_ours:
                 shutil.rmtree(path.parent, ignore_errors=True)
-            reply(None if answer is None else _keys(answer, wire.take_block(answer["block"])))
+            reply(None if answer is None else _keys_of_answer(answer, wire.take_block(answer["block"])))
 
-        self._ask({"ask": "spread", "way": way, "project": str(path), "spread": bounds}, take)
+        self._queue_question({"ask": "spread", "way": way, "project": str(path), "spread": bounds}, take)
 
     def seam(self, question: SeamQuestion, reply: Callable[[SeamPreview | None], None]) -> None:
         """A frame's seams painted away with some settings."""
@@ -181,7 +181,7 @@ class LiveClient(QObject):
             "look": list(question.look),
             "strokes": [stroke_json(stroke) for stroke in question.strokes],
         }
-        self._ask(facts, lambda answer: reply(None if answer is None else _preview(answer)))
+        self._queue_question(facts, lambda answer: reply(None if answer is None else _seam_preview(answer)))
 
     def propose_crop(self, frame: int, reply: Callable[[CropBox | None, str], None]) -> None:
         """A box around the face that the pack finds in a frame, and what there is to say of the choice."""
@@ -192,26 +192,26 @@ class LiveClient(QObject):
             else:
                 reply(CropBox(*map(float, answer["crop"])), str(answer.get("note") or ""))
 
-        self._ask({"ask": "crop", "frame": frame}, take)
+        self._queue_question({"ask": "crop", "frame": frame}, take)
 
     # --- the process
 
-    def _tell(self, facts: Facts, take: Take) -> None:
+    def _set_up(self, facts: Facts, take: Take) -> None:
         """A question whose answer every new engine must be asked for again."""
         self._setup[facts["ask"]] = facts
-        self._ask(facts, take)
+        self._queue_question(facts, take)
 
-    def _ask(self, facts: Facts, take: Take) -> None:
+    def _queue_question(self, facts: Facts, take: Take) -> None:
         if self._is_refused or self._engine is None:
             take(None)
             return
         self._n += 1
         self._waiting[facts["ask"]] = _Question(self._n, facts, take)
         if not self._process.is_running:
-            self._start()
-        self._pump()
+            self._start_engine()
+        self._send_next()
 
-    def _start(self) -> None:
+    def _start_engine(self) -> None:
         assert self._engine is not None
         self._process.start(self._engine, ["-m", "rotopaint_ai.live"])
         self._n += 1
@@ -225,7 +225,7 @@ class LiveClient(QObject):
         if answer is not None:
             self._folder = str(answer["folder"])
 
-    def _pump(self) -> None:
+    def _send_next(self) -> None:
         if self._asked is not None or not self._process.is_running or not self._waiting:
             return
         ask = next((each for each in ORDER if each in self._waiting), next(iter(self._waiting)))
@@ -244,19 +244,19 @@ class LiveClient(QObject):
             return
         if "error" in answer:
             self.said.emit(str(answer["error"]))
-            self._give(question, None)
+            self._give_answer(question, None)
         else:
-            self._give(question, answer)
-        self._pump()
+            self._give_answer(question, answer)
+        self._send_next()
 
-    def _give(self, question: _Question, answer: Facts | None) -> None:
+    def _give_answer(self, question: _Question, answer: Facts | None) -> None:
         try:
             question.take(answer)
         except OSError as error:  # its block went with the engine
             self.said.emit(f"The live engine's answer was lost ({error}); try again")
             question.take(None)
 
-    def _end(self) -> None:
+    def _start_again(self) -> None:
         """The engine is gone: start it again and ask again, once; the session goes on either way."""
         question, self._asked = self._asked, None
         self._watch.stop()
@@ -269,12 +269,12 @@ class LiveClient(QObject):
         if question is not None and question.facts["ask"] not in self._waiting:
             if question.is_again:
                 self.said.emit(f"The live engine cannot answer this ({question.facts['ask']}); nothing was changed")
-                self._give(question, None)
+                self._give_answer(question, None)
             else:
                 self._waiting[question.facts["ask"]] = replace(question, is_again=True)
         if self._engine is not None and not self._process.is_running:
-            self._start()
-        self._pump()
+            self._start_engine()
+        self._send_next()
 
     def _give_up(self, text: str) -> None:
         """No engine any more: whoever waits is told that there is no answer."""
@@ -283,7 +283,7 @@ class LiveClient(QObject):
         self._is_refused = True
         self.lost.emit(text)
         for question in waiting:
-            self._give(question, None)
+            self._give_answer(question, None)
 
     def _clear_blocks(self) -> None:
         folder, self._folder = self._folder, None
@@ -300,7 +300,7 @@ class LiveClient(QObject):
         return path, True
 
 
-def _keys(answer: Facts, block: bytes) -> dict[str, dict[int, Key]]:
+def _keys_of_answer(answer: Facts, block: bytes) -> dict[str, dict[int, Key]]:
     keys: dict[str, dict[int, Key]] = {}
     at = 0
     for name, frame, size in answer["keys"]:
@@ -309,7 +309,7 @@ def _keys(answer: Facts, block: bytes) -> dict[str, dict[int, Key]]:
     return keys
 
 
-def _preview(answer: Facts) -> SeamPreview:
+def _seam_preview(answer: Facts) -> SeamPreview:
     block = wire.take_block(answer["block"])
     x, y, width, height = answer["region"]
     size = 3 * width * height
@@ -324,10 +324,10 @@ def _seams_about(question: SeamQuestion) -> RotoDocument:
     asks = any(fills.named(each.method).needs == "neighbours" for each in question.settings.values())
     near = range(frame - NEIGHBOURS, frame + NEIGHBOURS + 1) if asks else (frame,)
     frames = [each for each in near if document.first_frame <= each <= document.last_frame] or [frame]
-    shapes = tuple(_at(shape, frames) for shape in document.shapes if shape.role == "seam")
+    shapes = tuple(_at_frames(shape, frames) for shape in document.shapes if shape.role == "seam")
     return replace(document, shapes=shapes, landmarks=type(document.landmarks)())
 
 
-def _at(shape: RotoShape, frames: Sequence[int]) -> RotoShape:
+def _at_frames(shape: RotoShape, frames: Sequence[int]) -> RotoShape:
     keys = {frame: Key(shape.at(frame)) for frame in frames} if shape.keys else {}
     return replace(shape.with_keys(keys), visible={frame: shape.is_visible(frame) for frame in frames})

@@ -26,8 +26,8 @@ class RunWorker(QObject):
         self.process = EngineProcess(self)
         self._last_error = ""
         self._asked_to_stop = False
-        self.process.received.connect(self._take)
-        self.process.ended.connect(self._end)
+        self.process.received.connect(self._take_message)
+        self.process.ended.connect(self._finish_run)
         self.process.unstartable.connect(lambda text: self.finished.emit(False, text))
 
     @property
@@ -56,14 +56,14 @@ class RunWorker(QObject):
         """End the run now and wait for it: the panel is going away."""
         self.process.shut_down("terminate")
 
-    def _take(self, value: dict[str, Any], payload: bytes) -> None:
+    def _take_message(self, value: dict[str, Any], payload: bytes) -> None:
         if not isinstance(value.get("event"), str):
             return
         if value["event"] == "error":
             self._last_error = str(value.get("message", ""))
         self.happened.emit(value)
 
-    def _end(self, code: int, has_crashed: bool) -> None:
+    def _finish_run(self, code: int, has_crashed: bool) -> None:
         is_good = not has_crashed and code in (0, _EXIT_FRAMES_FAILED)
         self.finished.emit(is_good, self._outcome(code, has_crashed))
 

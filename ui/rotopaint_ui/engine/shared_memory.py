@@ -28,7 +28,7 @@ class SharedMemoryWriter:
         if self._map is None or len(self._map) < size:
             self.close()
             try:
-                self._map, self._path = _make(size)
+                self._map, self._path = _make_window(size)
             except OSError:
                 return None
         return memoryview(self._map)[:size], str(self._path)
@@ -69,7 +69,7 @@ class SharedMemoryReader:
         self._map, self._name = None, ""
 
 
-def _make(size: int) -> tuple[mmap.mmap, Path]:
+def _make_window(size: int) -> tuple[mmap.mmap, Path]:
     """A new window. Its memory is claimed at once: a write into memory that is not there would end the process."""
     handle, name = tempfile.mkstemp(prefix="rotopaint-", dir=_MEMORY if _MEMORY.is_dir() else None)
     path = Path(name)

@@ -42,10 +42,10 @@ class ExportTab(QWidget):
         self._session = session
         self._counted: tuple[RotoDocument, float] | None = None
         self._folder_of: Path | None = None
-        self._make_fields(host_label)
-        self._lay_out()
+        self._make_export_fields(host_label)
+        self._arrange_choices()
         self._rest = QTimer(self, singleShot=True, interval=REST_MS)
-        self._rest.timeout.connect(self._count)
+        self._rest.timeout.connect(self._show_count)
 
     # --- what is chosen
 
@@ -105,7 +105,7 @@ class ExportTab(QWidget):
         lines = [str(facts["error"])] if "error" in facts else [file_text(each) for each in facts.get("files", ())]
         self.result.setText("\n\n".join(line for line in (told, *lines) if line))
 
-    def _count(self) -> None:
+    def _show_count(self) -> None:
         document = self._session.state.document
         if document is None:
             return
@@ -119,7 +119,7 @@ class ExportTab(QWidget):
 
     # --- building
 
-    def _make_fields(self, host_label: str | None) -> None:
+    def _make_export_fields(self, host_label: str | None) -> None:
         self.empty = note(_EMPTY)
         self.reduces = QCheckBox("Fewer keys")
         self.reduces.setToolTip("Keys that people made are never dropped or moved; holds stay held")
@@ -153,7 +153,7 @@ class ExportTab(QWidget):
         self.export.clicked.connect(self.wanted)
         self.browse.clicked.connect(self.folder_wanted)
 
-    def _lay_out(self) -> None:
+    def _arrange_choices(self) -> None:
         """Choices that scroll; below them, always in sight, the number of keys, Export and what came of it."""
         choices = QVBoxLayout()
         choices.setSpacing(7)

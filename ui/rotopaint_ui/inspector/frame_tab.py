@@ -48,7 +48,7 @@ class FrameTab(QWidget):
             for label, value in rows
         )
         self._text.setText(f"<table>{cells}</table>")
-        self._fill()
+        self._fill_table()
 
     def rows(self) -> list[tuple[str, str]]:
         """Labels and values of the facts, as shown."""
@@ -91,28 +91,28 @@ class FrameTab(QWidget):
         header.setSectionResizeMode(0, QHeaderView.ResizeMode.Stretch)
         for column in (1, 2):
             header.setSectionResizeMode(column, QHeaderView.ResizeMode.ResizeToContents)
-        table.itemClicked.connect(self._pick)
+        table.itemClicked.connect(self._select_item)
         return table
 
-    def _fill(self) -> None:
+    def _fill_table(self) -> None:
         document = self._session.document
         self.table.setVisible(document is not None)
         self.table.clear()
         if document is None:
             return
         self._shapes.clear()
-        for title, rows in (("Shapes", self._shape_rows(document)), ("Landmarks", self._landmark_rows(document))):
+        for title, rows in (("Shapes", self._shape_rows(document)), ("Landmarks", self._listed_landmarks(document))):
             if rows:
                 group = QTreeWidgetItem(self.table, [title])
                 group.setFlags(Qt.ItemFlag.ItemIsEnabled)
                 for name, error, source in rows:
                     called = self._session.names.of(name) if title == "Shapes" else name
-                    item = self._add(group, called, error, source)
+                    item = self._add_item(group, called, error, source)
                     if title == "Shapes":
                         self._shapes.append((item, name))
         self.table.expandAll()
 
-    def _add(self, group: QTreeWidgetItem, name: str, error: float | None, source: str) -> QTreeWidgetItem:
+    def _add_item(self, group: QTreeWidgetItem, name: str, error: float | None, source: str) -> QTreeWidgetItem:
         lost = error == float("inf")
         item = QTreeWidgetItem(group, [name, "" if error is None else "lost" if lost else f"{error:.2f}", source])
         item.setTextAlignment(1, Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
@@ -132,7 +132,7 @@ class FrameTab(QWidget):
         seams = {shape.name for shape in document.shapes if shape.role == "seam"}
         return sorted(rows, key=lambda row: (row[0] not in seams, -(row[1] or 0.0)))
 
-    def _landmark_rows(self, document: RotoDocument) -> list[tuple[str, float | None, str]]:
+    def _listed_landmarks(self, document: RotoDocument) -> list[tuple[str, float | None, str]]:
         frame, marks = self._session.frame, document.landmarks
         hand = marks.hand.get(frame, frozenset())
         said = self._session.state.predicted
@@ -148,7 +148,7 @@ class FrameTab(QWidget):
                 rows.append((name, None if source.endswith("followed") else landmark.expected_error_px, source))
         return sorted(rows, key=lambda row: -(row[1] or 0.0))
 
-    def _pick(self, item: QTreeWidgetItem, column: int) -> None:
+    def _select_item(self, item: QTreeWidgetItem, column: int) -> None:
         name = next((name for row, name in self._shapes if row is item), None)
         if name is not None:
             self._session.select(name)

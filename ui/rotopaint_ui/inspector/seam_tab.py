@@ -82,8 +82,8 @@ class SeamTab(QWidget):
         self._session = session
         self._names: tuple[str, ...] = ()
         self._previewed: tuple[float, float] | None = None
-        self._make_fields()
-        self._lay_out()
+        self._make_seam_fields()
+        self._arrange_fields()
 
     def choose(self, names: Sequence[str]) -> None:
         """The shapes that are chosen in the Shapes tab; empty: the one that is selected in the viewer."""
@@ -106,7 +106,7 @@ class SeamTab(QWidget):
 
     def refresh(self) -> None:
         """Show the chosen seams; `mixed` where they differ."""
-        shapes = self._shapes()
+        shapes = self._seams_chosen()
         for box in (self.width_px, self.taper_start, self.taper_end):
             box.setEnabled(any(not shape.closed for shape in shapes))
         self.feather_px.setEnabled(bool(shapes))
@@ -115,7 +115,7 @@ class SeamTab(QWidget):
             widget.setEnabled(bool(seams))
         self._show_hint(shapes)
         if shapes:
-            self._show(shapes)
+            self._show_values(shapes)
         self.reset.setEnabled(any(self._session.seams.of(shape.name) != SeamSettings() for shape in shapes))
         self._show_visibility()
 
@@ -155,7 +155,7 @@ class SeamTab(QWidget):
 
     # --- building
 
-    def _make_fields(self) -> None:
+    def _make_seam_fields(self) -> None:
         self.hint = note()
         self.width_px = number(0.0, 500.0, " px", "Full width of the seam's matte")
         self.feather_px = number(0.0, 200.0, " px", "Feather: softness outside the matte's edge")
@@ -185,11 +185,11 @@ class SeamTab(QWidget):
         for box in (self.width_px, self.feather_px, self.taper_start, self.taper_end, self.grain, self.strength):
             box.valueChanged.connect(lambda value, box=box: self._edit(box))
         self.method.activated.connect(lambda index: self._edit(self.method))
-        self.reset.clicked.connect(self._reset)
+        self.reset.clicked.connect(self._reset_seams)
         self.make.clicked.connect(self.make_wanted)
         self.make_all.clicked.connect(self.make_all_wanted)
 
-    def _lay_out(self) -> None:
+    def _arrange_fields(self) -> None:
         """Fields that scroll; below them, always in sight, what makes the paint."""
         form = QFormLayout()
         form.setVerticalSpacing(7)
@@ -213,7 +213,7 @@ class SeamTab(QWidget):
 
     # --- showing
 
-    def _shapes(self) -> tuple[RotoShape, ...]:
+    def _seams_chosen(self) -> tuple[RotoShape, ...]:
         document, selected = self._session.document, self._session.shape
         if document is None or selected is None:
             return ()
@@ -227,7 +227,7 @@ class SeamTab(QWidget):
         else:
             self.hint.setText(", ".join(self._session.names.of(shape.name) for shape in shapes))
 
-    def _show(self, shapes: Sequence[RotoShape]) -> None:
+    def _show_values(self, shapes: Sequence[RotoShape]) -> None:
         settings = [self._session.seams.of(shape.name) for shape in shapes]
         lines = [shape for shape in shapes if not shape.closed] or list(shapes)
         put(self.width_px, *(DEFAULT_WIDTH_PX if each.width_px is None else each.width_px for each in lines))
@@ -257,15 +257,15 @@ class SeamTab(QWidget):
 
     def _edit(self, widget: QDoubleSpinBox | QComboBox) -> None:
         """One field, for every chosen shape, in one step."""
-        shapes = self._shapes()
+        shapes = self._seams_chosen()
         session = self._session
         if not shapes or session.runs.is_live or session.project.refuses() or session.edits.is_gesture_open():
             self.refresh()  # the field shows again what is
             return
-        changed = {each.name: self._changed(widget, each, session.seams.of(each.name)) for each in shapes}
+        changed = {each.name: self._with_changes(widget, each, session.seams.of(each.name)) for each in shapes}
         session.seams.set(changed)
 
-    def _changed(self, widget: object, shape: RotoShape, old: SeamSettings) -> SeamSettings:
+    def _with_changes(self, widget: object, shape: RotoShape, old: SeamSettings) -> SeamSettings:
         if widget is self.method:
             return replace(old, method=self.method.currentText())
         if widget is self.width_px:
@@ -283,8 +283,8 @@ class SeamTab(QWidget):
             end = self.taper_end.value() / 100
         return old if shape.closed else replace(old, taper=(start, end))
 
-    def _reset(self) -> None:
-        shapes = self._shapes()
+    def _reset_seams(self) -> None:
+        shapes = self._seams_chosen()
         if self._session.runs.is_live or self._session.project.refuses() or self._session.edits.is_gesture_open():
             return
         self._session.seams.set({shape.name: SeamSettings() for shape in shapes})

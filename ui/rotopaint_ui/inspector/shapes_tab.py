@@ -74,9 +74,9 @@ class ShapesTab(QWidget):
         self.tree.blockSignals(True)
         if names != self._shown:
             self._shown = names
-            self._fill(shapes)
+            self._fill_tree(shapes)
         for shape in shapes:
-            self._show(self._rows[shape.name], shape)
+            self._show_shape(self._rows[shape.name], shape)
         self._follow_selection()
         self.tree.blockSignals(False)
 
@@ -103,11 +103,11 @@ class ShapesTab(QWidget):
         tree.itemDoubleClicked.connect(self._begin_rename)
         tree.itemChanged.connect(self._end_rename)
         tree.itemClicked.connect(self._click)
-        tree.itemSelectionChanged.connect(self._pick)
+        tree.itemSelectionChanged.connect(self._select_rows)
         tree.customContextMenuRequested.connect(self._menu)
         return tree
 
-    def _fill(self, shapes: Iterable[RotoShape]) -> None:
+    def _fill_tree(self, shapes: Iterable[RotoShape]) -> None:
         self.tree.clear()
         self._rows.clear()
         self._told.clear()
@@ -135,7 +135,7 @@ class ShapesTab(QWidget):
         item.setFirstColumnSpanned(False)
         return item
 
-    def _show(self, item: QTreeWidgetItem, shape: RotoShape) -> None:
+    def _show_shape(self, item: QTreeWidgetItem, shape: RotoShape) -> None:
         session = self._session
         shown, locked = shape.name not in session.hidden, shape.name in session.locked
         key = shape.keys.get(session.frame)
@@ -180,11 +180,11 @@ class ShapesTab(QWidget):
             return
         names = self.chosen if name in self.chosen else (name,)
         if column == EYE:
-            self._each(names, self._session.show, name in self._session.hidden)
+            self._do_each(names, self._session.show, name in self._session.hidden)
         elif column == LOCK:
-            self._each(names, self._session.lock, name not in self._session.locked)
+            self._do_each(names, self._session.lock, name not in self._session.locked)
 
-    def _pick(self) -> None:
+    def _select_rows(self) -> None:
         chosen = self.chosen
         current = self.tree.currentItem()
         self.chosen_changed.emit(chosen)
@@ -215,7 +215,7 @@ class ShapesTab(QWidget):
             self._rows[name].setText(NAME, self._session.names.of(name))
             self.tree.blockSignals(False)
 
-    def _each(self, names: Iterable[str], do: object, on: bool) -> None:
+    def _do_each(self, names: Iterable[str], do: object, on: bool) -> None:
         assert callable(do)
         for name in names:
             do(name, on)
@@ -260,5 +260,5 @@ class ShapesTab(QWidget):
         if any(name in session.colours for name in names):
             menu.addAction("Usual colour").triggered.connect(partial(self.colour, names, None))
         for label, which, do, on in rows:
-            menu.addAction(label).triggered.connect(partial(self._each, which, do, on))
+            menu.addAction(label).triggered.connect(partial(self._do_each, which, do, on))
         return menu

@@ -26,7 +26,7 @@ def report(host: Host, session: ShotSession, messages: Iterable[str], complaint:
         *(f"{name} {_version(name)}" for name in _PACKAGES),
         *(f"{name}={value}" for name, value in sorted(os.environ.items()) if name.startswith("ROTOPAINT_")),
         "",
-        *_shot(session),
+        *_shot_lines(session),
         "",
         "Said, the latest last:",
         *(f"  {text}" for text in messages),
@@ -34,7 +34,7 @@ def report(host: Host, session: ShotSession, messages: Iterable[str], complaint:
     return "\n".join(lines + (["", "Engine:", complaint.strip()] if complaint.strip() else [])) + "\n"
 
 
-def _shot(session: ShotSession) -> list[str]:
+def _shot_lines(session: ShotSession) -> list[str]:
     plate, document, run = session.plate, session.document, session.run
     if plate is None:
         return ["No plate is open"]

@@ -32,7 +32,7 @@ class ExportRunner(QObject):
         self._folder, self._shapes = Path(), Path()  # where the export that is under way goes, whatever is open by then
         self._open: tuple[Mapping[str, Any], str] | None = None  # written, while mattes are still being drawn
         self._counter, self._writer = ExportClient(self), ExportClient(self)
-        tab.count_wanted.connect(self._count)
+        tab.count_wanted.connect(self._count_keys)
         tab.wanted.connect(self.export)
 
     @property
@@ -67,7 +67,7 @@ class ExportRunner(QObject):
             "targets": [str(path) for path in tab.targets],
             "reduced": str(reduced),
         }
-        self._ask(self._writer, request, lambda facts: self._end(facts, reduced))
+        self._ask_worker(self._writer, request, lambda facts: self._give_to_host(facts, reduced))
 
     @property
     def _writes_files(self) -> bool:
@@ -78,7 +78,7 @@ class ExportRunner(QObject):
         given = self._tab.folder.text().strip()
         if not given:
             return "Export: no folder is given; name one in the Export tab"
-        if self._session.project.refusal is not None and _is_inside(Path(given), out):
+        if self._session.project.refusal is not None and _is_same_or_below(Path(given), out):
             return self._session.project.refusal
         try:
             Path(given).mkdir(parents=True, exist_ok=True)
@@ -93,20 +93,20 @@ class ExportRunner(QObject):
         (facts, told), self._open = self._open, None
         where = self._folder / "matte"
         if is_drawn:
-            self._tell(facts, told, f"Mattes in {where}")
+            self._tell_result(facts, told, f"Mattes in {where}")
         else:
             row = {"path": str(where), "error": f"Mattes: {text}"}
-            self._tell({**facts, "files": [*facts.get("files", ()), row]}, told)
+            self._tell_result({**facts, "files": [*facts.get("files", ()), row]}, told)
 
     def shut_down(self) -> None:
         """Leave no process behind."""
         self._counter.shut_down()
         self._writer.shut_down()
 
-    def _count(self, tolerance_px: float) -> None:
-        self._ask(self._counter, {"ask": "reduce", "tolerance_px": tolerance_px}, self._tab.show_count)
+    def _count_keys(self, tolerance_px: float) -> None:
+        self._ask_worker(self._counter, {"ask": "reduce", "tolerance_px": tolerance_px}, self._tab.show_count)
 
-    def _ask(
+    def _ask_worker(
         self,
         client: ExportClient,
         request: Mapping[str, Any],
@@ -120,7 +120,7 @@ class ExportRunner(QObject):
         state = self._session.state
         client.ask(engine, request, reply, None if state.document is None else renamed(state.document, state.names))
 
-    def _end(self, facts: Mapping[str, Any], reduced: Path) -> None:
+    def _give_to_host(self, facts: Mapping[str, Any], reduced: Path) -> None:
         """Files are written: now the host, which only this thread may talk to."""
         told, document = "", None
         try:
@@ -133,12 +133,12 @@ class ExportRunner(QObject):
             reduced.unlink(missing_ok=True)
             reduced.parent.rmdir()
         if document is None or "error" in facts or not self._tab.mattes.isChecked():
-            self._tell(facts, told)
+            self._tell_result(facts, told)
             return
         self._open = facts, told
         self.mattes_wanted.emit(document, self._folder)
 
-    def _tell(self, facts: Mapping[str, Any], told: str, mattes: str = "") -> None:
+    def _tell_result(self, facts: Mapping[str, Any], told: str, mattes: str = "") -> None:
         """Everything is written: say so, or say the first trouble."""
         rows = facts.get("files", ())
         failed = [row["error"] for row in rows if "error" in row]
@@ -154,6 +154,6 @@ class ExportRunner(QObject):
         return self._host.export(document, self._shapes)
 
 
-def _is_inside(folder: Path, other: Path) -> bool:
+def _is_same_or_below(folder: Path, other: Path) -> bool:
     """Whether a folder is another one or lies in it, whatever links lead there."""
     return folder.resolve().is_relative_to(other.resolve())

@@ -52,7 +52,7 @@ class Panel(QWidget):
         self.setAcceptDrops(True)
         self.host = host
         self._make_services()
-        self._make_widgets()
+        self._make_parts()
         self._make_controllers()
         self._use_preferences()
         trouble = self._services.preferences.trouble
@@ -65,8 +65,8 @@ class Panel(QWidget):
         self.jobs, self.opening, self.player = services.jobs, services.opening, services.player
         self.autosave, self.previewer = services.autosave, services.previewer
 
-    def _make_widgets(self) -> None:
-        self.commands = make_actions(self, self._keys())
+    def _make_parts(self) -> None:
+        self.commands = make_actions(self, self._keys_of_commands())
         is_app = self.host.name == "standalone"
         widgets = make_widgets(self.session, self.frame_cache, self.commands, self.host, is_app=is_app)
         self._widgets = widgets
@@ -144,14 +144,14 @@ class Panel(QWidget):
     # --- preferences
 
     def _use_preferences(self) -> None:
-        set_keys(self.commands, self._keys())
+        set_keys(self.commands, self._keys_of_commands())
         self.autosave.set_rest(self.preferences.autosave_s)
         self.frame_cache.set_budget(self.preferences.cache_mb << 20)
         self.canvas.set_weights(self.preferences.line_px, self.preferences.point_px)
         if self.session.plate is None:
             self.view_bar.start_with(self.preferences.view)
 
-    def _keys(self) -> dict[str, Keys]:
+    def _keys_of_commands(self) -> dict[str, Keys]:
         return keys_of(self.preferences.preset, self.preferences.shortcuts)
 
     # --- the window system

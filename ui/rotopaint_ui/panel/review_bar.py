@@ -48,17 +48,17 @@ class ReviewBar(QFrame):
         row.setContentsMargins(10, 3, 10, 3)
         row.setSpacing(4)
         row.addWidget(self.frame)
-        self._add(row, actions, "first", "previous", "play", "next", "last")
+        self._add_buttons(row, actions, "first", "previous", "play", "next", "last")
         row.addSpacing(12)
-        self._add(row, actions, "worst_back", "worst")
+        self._add_buttons(row, actions, "worst_back", "worst")
         row.addWidget(self.visits)
         row.addSpacing(12)
-        self._add(row, actions, "accept", "needs_work")
+        self._add_buttons(row, actions, "accept", "needs_work")
         row.addSpacing(8)
         row.addWidget(self.summary)
         row.addSpacing(8)
         row.addWidget(self.reason, 1)
-        self._add(row, actions, *_SPREADS)
+        self._add_buttons(row, actions, *_SPREADS)
         self.frame.valueChanged.connect(self.frame_wanted)
         self.visits.currentTextChanged.connect(self.visits_changed)
 
@@ -89,7 +89,7 @@ class ReviewBar(QFrame):
                 button.defaultAction().setEnabled(reach is not None)
                 button.setText(way.label if reach is None else f"{way.label} {reach.first}\u2013{reach.last}")
 
-    def _add(self, row: QHBoxLayout, actions: Mapping[str, QAction], *names: str) -> None:
+    def _add_buttons(self, row: QHBoxLayout, actions: Mapping[str, QAction], *names: str) -> None:
         for name in names:
             button = button_of(actions[name], 18)
             if name in _LABELLED:

@@ -42,8 +42,8 @@ class TopBar(QFrame):
         super().__init__()
         self.setObjectName("top_bar")
         self.open = QPushButton(open_label)
-        self.name = _named(Elided("No plate"), "shot_name")
-        self.facts = _named(Elided(""), "shot_facts")
+        self.name = _with_name(Elided("No plate"), "shot_name")
+        self.facts = _with_name(Elided(""), "shot_facts")
         self.facts.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
         self.pack = QComboBox()
         self.pack.setEditable(True)
@@ -54,8 +54,8 @@ class TopBar(QFrame):
         popup = None if completer is None else completer.popup()
         if popup is not None:
             popup.setStyleSheet(dialogs.style())  # a window of its own, which the panel's does not reach
-        self.device = _named(Elided(""), "device_line")
-        self.run = _named(QPushButton("Run"), "run")
+        self.device = _with_name(Elided(""), "device_line")
+        self.run = _with_name(QPushButton("Run"), "run")
         self.run_all = QPushButton("Run all")
         self.run_all.setToolTip("The whole shot, whatever In and Out are (Ctrl+Alt+Return)")
         self.run_all.hide()
@@ -154,7 +154,7 @@ class Slider(QWidget):
         self._slider.setRange(0, steps)
         self._slider.setFixedWidth(110)
         self._slider.setToolTip(f"{label}: the viewer only, never the plate. Double click resets.")
-        self._text = _named(QLabel(), "readout")
+        self._text = _with_name(QLabel(), "readout")
         self._text.setMinimumWidth(38)
         row = QHBoxLayout(self)
         row.setContentsMargins(0, 0, 0, 0)
@@ -163,7 +163,7 @@ class Slider(QWidget):
         row.addWidget(self._slider)
         row.addWidget(self._text)
         self.set_value(start)
-        self._slider.valueChanged.connect(self._tell)
+        self._slider.valueChanged.connect(self._tell_value)
         self._slider.installEventFilter(self)
 
     @property
@@ -187,7 +187,7 @@ class Slider(QWidget):
             return True
         return False
 
-    def _tell(self) -> None:
+    def _tell_value(self) -> None:
         self.set_value(self.value)
         self.changed.emit(self.value)
 
@@ -205,7 +205,7 @@ class ViewBar(QFrame):
         self.view = QComboBox()
         self._add_views([Look().view])
         self.view.setToolTip("View of OCIO's built-in studio config, on an sRGB display")
-        self.readout = _named(QLabel(""), "readout")
+        self.readout = _with_name(QLabel(""), "readout")
         self.readout.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
         self.readout.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
         row = QHBoxLayout(self)
@@ -217,8 +217,8 @@ class ViewBar(QFrame):
         for action in actions:
             row.addWidget(button_of(action, 18))
         for slider in (self.exposure, self.gamma):
-            slider.changed.connect(self._tell)
-        self.view.currentTextChanged.connect(self._tell)
+            slider.changed.connect(self._tell_value)
+        self.view.currentTextChanged.connect(self._tell_value)
 
     def show_readout(self, text: str) -> None:
         """What is under the mouse; where there is no room the plate's values go first, all of them at once."""
@@ -257,7 +257,7 @@ class ViewBar(QFrame):
         for name in names:
             self.view.addItem(f"{name} (sRGB)", name)
 
-    def _tell(self) -> None:
+    def _tell_value(self) -> None:
         self.look_changed.emit(self.look)
 
 
@@ -297,7 +297,7 @@ def button_of(action: QAction, size: int) -> QToolButton:
     return button
 
 
-def _named(widget: W, name: str) -> W:
+def _with_name(widget: W, name: str) -> W:
     widget.setObjectName(name)
     return widget
 

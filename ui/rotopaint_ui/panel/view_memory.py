@@ -44,11 +44,11 @@ class ViewMemory:
         if session.plate is None or not note:
             return
         try:
-            self._show(note)
+            self._show_view(note)
         except (KeyError, TypeError, ValueError):
             session.say("The project's view could not be read; the shot is shown as new")
 
-    def _show(self, note: Mapping[str, Any]) -> None:
+    def _show_view(self, note: Mapping[str, Any]) -> None:
         session, widgets = self._session, self._widgets
         names = {shape.name for shape in session.document.shapes} if session.document is not None else set()
         session.hidden = frozenset(note["hidden"]) & names

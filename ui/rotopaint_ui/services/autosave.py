@@ -27,7 +27,7 @@ class Autosave(QObject):
         self._session, self._may_write = session, may_write
         self._refused: str | None = None
         self._writing = BackgroundTask(self)
-        self._writing.done.connect(self._written)
+        self._writing.done.connect(self._take_written)
         self._writing.failed.connect(lambda text: self.failed.emit(f"Not saved: {text}"))
         self._rest = QTimer(self, singleShot=True)
         self._rest.timeout.connect(self._write_beside)
@@ -48,7 +48,7 @@ class Autosave(QObject):
         if self._session.edits.is_dragging or not self._may_write():
             return
         if self._session.project.refusal is not None:
-            self._refuse(self._session.project.refusal)
+            self._report_failed_save(self._session.project.refusal)
             return
         try:
             if self._session.shapes_file.save():
@@ -66,7 +66,7 @@ class Autosave(QObject):
         session, document, path = self._session, self._session.document, self._session.shapes_file.path
         if session.project.refusal is not None:
             if session.project.refusal != self._refused:
-                self._refuse(session.project.refusal)
+                self._report_failed_save(session.project.refusal)
             return
         if session.edits.is_dragging or session.runs.is_live or self._writing.is_running:
             self._rest.start()
@@ -77,12 +77,12 @@ class Autosave(QObject):
 
             self._writing.start(write)
 
-    def _refuse(self, why: str) -> None:
+    def _report_failed_save(self, why: str) -> None:
         self._refused = why
         if not self._session.shapes_file.is_saved:
             self.failed.emit(f"Not saved: {why}")
 
-    def _written(self, result: tuple[Path, Written]) -> None:
+    def _take_written(self, result: tuple[Path, Written]) -> None:
         path, written = result
         if path == self._session.shapes_file.path:
             self._session.shapes_file.mark_saved(written)

@@ -23,7 +23,7 @@ class Importer(QObject):
         super().__init__(parent)
         self._session = session
         self._reading = BackgroundTask(self)
-        self._reading.done.connect(self._take)
+        self._reading.done.connect(self._take_shapes)
         self._reading.failed.connect(lambda text: self.said.emit(text, "trouble"))
 
     def takes(self, path: str) -> bool:
@@ -53,7 +53,7 @@ class Importer(QObject):
         """Wait for what is being read."""
         self._reading.wait()
 
-    def _take(self, found: tuple[str, RotoDocument, tuple[str, ...]]) -> None:
+    def _take_shapes(self, found: tuple[str, RotoDocument, tuple[str, ...]]) -> None:
         path, document, losses = found
         state, plate, name = self._session.state, self._session.plate, Path(path).name
         if plate is None or (document.width, document.height) != (plate.width, plate.height):

@@ -55,9 +55,11 @@ class Opening(QObject):
 
         A project that waits for its plate takes it where it is that very one; any other is a shot of its own.
         """
-        self._ask(choice, out, crop, is_own=False)
+        self._ask_to_open(choice, out, crop, is_own=False)
 
-    def _ask(self, choice: PlateChoice, out: Path | None, crop: tuple[int, CropBox] | None, *, is_own: bool) -> None:
+    def _ask_to_open(
+        self, choice: PlateChoice, out: Path | None, crop: tuple[int, CropBox] | None, *, is_own: bool
+    ) -> None:
         """`is_own`: the plate is meant for the project that waits, and no other shot is to be opened for it."""
         try:
             self._frames.use(self._engine())
@@ -82,7 +84,7 @@ class Opening(QObject):
         if place.source is None:
             self.said.emit(f"{path.name}: its plate was never noted; File, Relink the plate", "trouble")
             return
-        self._ask(PlateChoice(place.source, colourspace=place.colourspace), place.out, None, is_own=True)
+        self._ask_to_open(PlateChoice(place.source, colourspace=place.colourspace), place.out, None, is_own=True)
 
     def relink(self, source: str) -> None:
         """The plate of the open project lies somewhere else now."""
@@ -90,10 +92,10 @@ class Opening(QObject):
         if session.project.path is None:
             self.said.emit("No project is open: open the plate itself", "trouble")
         elif session.project.awaits_plate:
-            self._ask(PlateChoice(source), self._session.out, None, is_own=True)
+            self._ask_to_open(PlateChoice(source), self._session.out, None, is_own=True)
         else:
             colourspace = None if self.choice is None else self.choice.colourspace
-            self._ask(PlateChoice(source, colourspace=colourspace), self._out, None, is_own=True)
+            self._ask_to_open(PlateChoice(source, colourspace=colourspace), self._out, None, is_own=True)
             self._is_relinking = True
 
     def explain(self, text: str) -> str:

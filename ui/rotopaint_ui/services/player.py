@@ -76,17 +76,17 @@ class Player(QObject):
         session, plate = self._session, self._session.plate
         if plate is None or session.edits.is_dragging:
             return
-        if session.frame != self._frame(self._place):
+        if session.frame != self._frame_at(self._place):
             self._restart()  # somebody went elsewhere: on from there
         due = int((self._clock() - self._began) * plate.fps)
         best = next((place for place in range(due, self._place, -1) if self._is_there(place)), None)
         if best is not None:
-            self._note(best - self._place - 1)
+            self._measure_rate(best - self._place - 1)
             self._place = best
-            session.go_to(self._frame(best))
+            session.go_to(self._frame_at(best))
         if best is not None or due != self._asked:
             self._asked = due
-            ahead = dict.fromkeys(self._frame(due + step) for step in range(1, AHEAD + 1))
+            ahead = dict.fromkeys(self._frame_at(due + step) for step in range(1, AHEAD + 1))
             self._frames.want([(PLATE, frame) for frame in ahead if frame in self._on_disk])
 
     def _restart(self) -> None:
@@ -94,31 +94,31 @@ class Player(QObject):
         if plate is None:
             return
         self._on_disk = frozenset(plate.frames)
-        first, last = self._bounds()
+        first, last = self._play_bounds()
         self._start = self._session.frame if first <= self._session.frame <= last else first
         self._began, self._place, self._asked = self._clock(), 0, -1
         if self._start != self._session.frame:
             self._session.go_to(self._start)
 
-    def _bounds(self) -> tuple[int, int]:
+    def _play_bounds(self) -> tuple[int, int]:
         plate = self._session.plate
         assert plate is not None
         first, last = self._range or (plate.first, plate.last)
         first, last = max(first, plate.first), min(last, plate.last)
         return (first, last) if first <= last else (plate.first, plate.last)  # a range of another shot
 
-    def _frame(self, place: int) -> int:
-        first, last = self._bounds()
+    def _frame_at(self, place: int) -> int:
+        first, last = self._play_bounds()
         return first + (self._start - first + place) % (last - first + 1)
 
     def _is_there(self, place: int) -> bool:
         """Whether a frame can be shown now: decoded, or known not to be."""
-        frame = self._frame(place)
+        frame = self._frame_at(place)
         if frame not in self._on_disk or (PLATE, frame) in self._frames.broken:
             return True
         return self._frames.has(PLATE, frame)
 
-    def _note(self, dropped: int) -> None:
+    def _measure_rate(self, dropped: int) -> None:
         now = self._clock()
         self._shown.append((now, dropped))
         while now - self._shown[0][0] > MEASURE_S:

@@ -23,9 +23,9 @@ class Previewer(QObject):
         self._session, self._frames, self._live = session, frame_cache, live
         self._asked: tuple[object, ...] = ()
         self._preview: tuple[Look, SeamPreview] | None = None  # that the plate's picture in its look is waited for
-        frame_cache.image_ready.connect(lambda plate, frame: self._lay())
+        frame_cache.image_ready.connect(lambda plate, frame: self._lay_preview())
         self._rest = QTimer(self, singleShot=True, interval=REST_MS)
-        self._rest.timeout.connect(self._ask)
+        self._rest.timeout.connect(self._ask_for_preview)
 
     def switch(self, on: bool) -> None:
         """Begin or end to show the preview."""
@@ -37,33 +37,33 @@ class Previewer(QObject):
 
     def refresh(self) -> None:
         """Something may have changed: ask when the hand rests."""
-        if self.is_on and self._key() != self._asked:
+        if self.is_on and self._preview_key() != self._asked:
             self._rest.start()
 
-    def _key(self) -> tuple[object, ...]:
+    def _preview_key(self) -> tuple[object, ...]:
         state = self._session.state
         strokes = state.strokes.get(self._session.frame, ())
         return self._session.frame, state.document, tuple(state.seams.items()), strokes, self._frames.look
 
-    def _ask(self) -> None:
+    def _ask_for_preview(self) -> None:
         document, frame = self._session.state.document, self._session.frame
         if not self.is_on or document is None or self._session.runs.is_live:
             return
-        self._asked = asked = self._key()
+        self._asked = asked = self._preview_key()
         look = self._frames.look
         state = self._session.state
         strokes = state.strokes.get(frame, ())
         question = SeamQuestion(frame, document, state.seams, (look.exposure, look.gamma, look.view), strokes)
-        self._live.seam(question, lambda preview: self._take(asked, preview))
+        self._live.seam(question, lambda preview: self._show_preview(asked, preview))
 
-    def _take(self, asked: tuple[object, ...], preview: SeamPreview | None) -> None:
+    def _show_preview(self, asked: tuple[object, ...], preview: SeamPreview | None) -> None:
         if not self.is_on or asked != self._asked:
             return
         self._preview = None if preview is None else (self._frames.look, preview)
-        self._lay()
+        self._lay_preview()
         self.shown.emit(preview)
 
-    def _lay(self) -> None:
+    def _lay_preview(self) -> None:
         """Lay the preview over the plate's picture as soon as that has come in the same look."""
         if self._preview is None:
             return

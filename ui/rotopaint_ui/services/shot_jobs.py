@@ -56,8 +56,8 @@ class ShotJobs(QObject):
         self._reading = BackgroundTask(self)
         self._live = QTimer(self, singleShot=True, interval=LIVE_REFRESH_MS)
         self._live.timeout.connect(session.runs.show_live)
-        self.worker.happened.connect(self._take_event)
-        self.worker.finished.connect(self._end)
+        self.worker.happened.connect(self._take_run_event)
+        self.worker.finished.connect(self._end_job)
         self._reading.done.connect(self._take_results)
         self._reading.failed.connect(lambda text: self.said.emit(text, "trouble"))
 
@@ -91,7 +91,7 @@ class ShotJobs(QObject):
             self.said.emit(str(error), "trouble")
             return
         self._known = self._session.run
-        if self._start(RUN, words):
+        if self._start_job(RUN, words):
             self._session.painting.suspend()
 
     def make_clean(
@@ -120,13 +120,13 @@ class ShotJobs(QObject):
         except (RotopaintError, OSError) as error:
             self.said.emit(str(error), "trouble")
             return
-        if self._start(CLEAN, words):
+        if self._start_job(CLEAN, words):
             self._session.painting.begin(stale, self._session.state)
 
     def draw_mattes(self, document: RotoDocument, folder: Path, preferences: Preferences) -> None:
         """Draw the mattes of a document into a folder; the document goes to the engine in a file of its own."""
         if self.is_running:
-            self.drew.emit(False, self._refuse("A job is under way; Esc stops it"))
+            self.drew.emit(False, self._refuse_job("A job is under way; Esc stops it"))
             return
         self._handed = tempfile.TemporaryDirectory(prefix="rotopaint-", ignore_cleanup_errors=True)
         path = Path(self._handed.name) / SHAPES_NAME
@@ -134,9 +134,9 @@ class ShotJobs(QObject):
             documents.write(path, document)
         except (RotopaintError, OSError) as error:
             self._forget_handed()
-            self.drew.emit(False, self._refuse(str(error)))
+            self.drew.emit(False, self._refuse_job(str(error)))
             return
-        if not self._start(MATTES, matte_command(path, folder, preferences)):
+        if not self._start_job(MATTES, matte_command(path, folder, preferences)):
             self._forget_handed()
             self.drew.emit(False, self._why)
 
@@ -166,14 +166,14 @@ class ShotJobs(QObject):
             self.said.emit(why, "trouble")
         return why is not None
 
-    def _start(self, kind: str, words: Sequence[str]) -> bool:
+    def _start_job(self, kind: str, words: Sequence[str]) -> bool:
         if self.is_running:
-            self._refuse("A job is under way; Esc stops it")
+            self._refuse_job("A job is under way; Esc stops it")
             return False
         try:
             engine = self._engine()
         except RotopaintError as error:
-            self._refuse(str(error))
+            self._refuse_job(str(error))
             return False
         self._session.flush()
         self._kind, self._came, self._n_painted = kind, [], 0
@@ -183,14 +183,14 @@ class ShotJobs(QObject):
         self.started.emit(kind)
         return True
 
-    def _refuse(self, why: str) -> str:
+    def _refuse_job(self, why: str) -> str:
         self._why = why
         self.said.emit(why, "trouble")
         return why
 
     # --- events
 
-    def _take_event(self, facts: Mapping[str, Any]) -> None:
+    def _take_run_event(self, facts: Mapping[str, Any]) -> None:
         """One object of the event stream; fields that this version does not know are left alone."""
         event = facts["event"]
         if self._kind == RUN:
@@ -202,7 +202,7 @@ class ShotJobs(QObject):
                 self._session.runs.take_visibility(facts)
             self._take_frame(int(facts["frame"]))
         elif event == "progress" and "done" in facts:
-            self.progressed.emit(int(facts["done"]), int(facts["total"]), _note(facts))
+            self.progressed.emit(int(facts["done"]), int(facts["total"]), _run_note(facts))
         elif event in ("warning", "error"):
             self.said.emit(str(facts.get("message", event)), "trouble")
 
@@ -222,7 +222,7 @@ class ShotJobs(QObject):
         if self._kind in (RUN, CLEAN):
             self.painted.emit(frame)
 
-    def _end(self, is_done: bool, text: str) -> None:
+    def _end_job(self, is_done: bool, text: str) -> None:
         kind, out = self._kind, self._session.out
         self._live.stop()
         if kind == RUN and is_done and out is not None:
@@ -271,13 +271,13 @@ class ShotJobs(QObject):
             self.said.emit(results.trouble, "trouble")
         elif outcome:
             self.said.emit(
-                self._summary() if outcome == "Done" else outcome, "good" if outcome == "Done" else "trouble"
+                self._run_summary() if outcome == "Done" else outcome, "good" if outcome == "Done" else "trouble"
             )
         self.read.emit(results, bool(outcome))
         if outcome:
             self.ended.emit(RUN, results.trouble is None)
 
-    def _summary(self) -> str:
+    def _run_summary(self) -> str:
         run = self._session.run
         text = f"Done. {len(run.errors)} frames"
         if run.ms_per_frame is not None:
@@ -287,7 +287,7 @@ class ShotJobs(QObject):
         return text + ". N jumps to the worst frame"
 
 
-def _note(facts: Mapping[str, Any]) -> str:
+def _run_note(facts: Mapping[str, Any]) -> str:
     note = f"{facts['done']} of {facts['total']}"
     if facts.get("eta_s") is not None:
         note += f", {facts['eta_s']:.0f} s to go"

@@ -77,12 +77,12 @@ class CorrectionEdits:
         if before is None:
             return
         frames = self._hold_of(frame)
-        document = _placed(edits.state.document or before, before, frames, places)
+        document = _with_landmarks_at(edits.state.document or before, before, frames, places)
         question = _question(frame, before, document)
         self._asked = question if self.live is not None else None
         edits.preview(replace(edits.state, document=document))
         if self.live is not None:
-            self.live.drag(question, lambda shapes: self._follow(question, shapes))
+            self.live.drag(question, lambda shapes: self._follow_landmarks(question, shapes))
 
     def finish(self) -> None:
         """The hand let go: one step, once the engine has answered for the last place."""
@@ -111,7 +111,7 @@ class CorrectionEdits:
         """The gesture was taken back."""
         self._asked, self._is_ending = None, False
 
-    def _follow(self, question: LandmarkDrag, shapes: Mapping[str, Points] | None) -> None:
+    def _follow_landmarks(self, question: LandmarkDrag, shapes: Mapping[str, Points] | None) -> None:
         if self._asked is None or self._asked.document is not question.document:
             return  # that drag is over
         edits, is_last = self._edits, question is self._asked
@@ -120,7 +120,7 @@ class CorrectionEdits:
         document = edits.state.document
         if shapes and document is not None:
             for name, points in shapes.items():
-                document = _followed(document, name, self._hold_of(question.frame), points)
+                document = _with_new_points(document, name, self._hold_of(question.frame), points)
             edits.preview(replace(edits.state, document=document))
         if is_last and self._is_ending:
             self._is_ending = False
@@ -157,9 +157,9 @@ class CorrectionEdits:
 
         A step each, that changes these frames alone. `pipeline.save_to_project` does so outside the panel.
         """
-        self._carry(to_carry_on(before, self._edits.state.spreads, frames), frames)
+        self._carry_next(to_carry_on(before, self._edits.state.spreads, frames), frames)
 
-    def _carry(self, questions: Sequence[Spread | None], frames: Collection[int] | None) -> None:
+    def _carry_next(self, questions: Sequence[Spread | None], frames: Collection[int] | None) -> None:
         edits, asked = self._edits, self._edits.state
         if not questions or self.live is None:
             return
@@ -171,7 +171,7 @@ class CorrectionEdits:
                 return
             document = with_landmarks(asked.document, with_keys(asked.document, within(keys, frames)))
             edits.act("carry on corrections", replace(asked, document=document))
-            self._carry(questions[1:], frames)
+            self._carry_next(questions[1:], frames)
 
         first = questions[0]
         self.live.spread(SHOT if first is None else first.way, asked, first, take)
@@ -183,9 +183,9 @@ class CorrectionEdits:
             return
         self._flush()
         label = spread_way(way).step
-        self.live.spread(way, asked, spread, lambda keys: self._take(label, spread, asked, keys))
+        self.live.spread(way, asked, spread, lambda keys: self._take_keys(label, spread, asked, keys))
 
-    def _take(
+    def _take_keys(
         self, label: str, spread: Spread | None, asked: State, keys: Mapping[str, Mapping[int, Key]] | None
     ) -> None:
         edits = self._edits
@@ -195,11 +195,11 @@ class CorrectionEdits:
             self._say("The shot was changed meanwhile; ask again")
         else:
             document = with_landmarks(asked.document, with_keys(asked.document, keys))
-            spreads = asked.spreads if spread is None else (*_others(asked.spreads, spread), spread)
+            spreads = asked.spreads if spread is None else (*_other_spreads(asked.spreads, spread), spread)
             edits.act(label, replace(asked, document=document, spreads=spreads))
 
 
-def _others(spreads: tuple[Spread, ...], spread: Spread) -> tuple[Spread, ...]:
+def _other_spreads(spreads: tuple[Spread, ...], spread: Spread) -> tuple[Spread, ...]:
     return tuple(each for each in spreads if each.frame != spread.frame)
 
 
@@ -213,7 +213,9 @@ def _is_human(key: Key | None) -> bool:
     return key is not None and key.source == "human"
 
 
-def _placed(document: RotoDocument, before: RotoDocument, frames: range, places: Mapping[int, Place]) -> RotoDocument:
+def _with_landmarks_at(
+    document: RotoDocument, before: RotoDocument, frames: range, places: Mapping[int, Place]
+) -> RotoDocument:
     document = replace(document, landmarks=before.landmarks)
     for frame in frames:
         for index, (x, y) in places.items():
@@ -221,7 +223,7 @@ def _placed(document: RotoDocument, before: RotoDocument, frames: range, places:
     return document
 
 
-def _followed(document: RotoDocument, name: str, frames: range, points: Points) -> RotoDocument:
+def _with_new_points(document: RotoDocument, name: str, frames: range, points: Points) -> RotoDocument:
     shape = document.shape(name)
     for frame in frames:
         old = shape.keys.get(frame)

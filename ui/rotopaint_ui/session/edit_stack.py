@@ -162,11 +162,11 @@ class EditStack:
 
     def undo(self) -> str | None:
         """Take the last step back; returns what it was called, None when there is none."""
-        return self._swap(self._history.undo)
+        return self._swap_step(self._history.undo)
 
     def redo(self) -> str | None:
         """Do the last undone step again; returns what it was called, None when there is none."""
-        return self._swap(self._history.redo)
+        return self._swap_step(self._history.redo)
 
     @property
     def can_undo(self) -> bool:
@@ -188,7 +188,7 @@ class EditStack:
         """What the step that undo would take back is called."""
         return self._history.labels[-1] if self._history.can_undo else None
 
-    def _swap(self, move: Callable[[State], tuple[str, State] | None]) -> str | None:
+    def _swap_step(self, move: Callable[[State], tuple[str, State] | None]) -> str | None:
         self.settle()
         before = self._state
         try:

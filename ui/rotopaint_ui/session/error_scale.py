@@ -33,11 +33,11 @@ def scale_of(errors: Iterable[float], bad_px: float) -> ErrorScale:
     over the shot's own errors, so that its worst frames stand out; differences below half of `bad_px` stay small.
     """
     known = sorted(error for error in errors if error != float("inf"))
-    if not known or _at(known, _HIGH) <= bad_px:
+    if not known or _quantile(known, _HIGH) <= bad_px:
         return ErrorScale(0.0, bad_px)
-    low = _at(known, _LOW)
-    return ErrorScale(low, max(_at(known, _HIGH), low + bad_px / 2))
+    low = _quantile(known, _LOW)
+    return ErrorScale(low, max(_quantile(known, _HIGH), low + bad_px / 2))
 
 
-def _at(ordered: list[float], share: float) -> float:
+def _quantile(ordered: list[float], share: float) -> float:
     return ordered[round(share * (len(ordered) - 1))]

@@ -35,13 +35,13 @@ def moved_keys(before: RotoDocument, after: RotoDocument) -> KeyDiff:
         old = earlier[shape.name].keys if shape.name in earlier else {}
         for frame, key in shape.keys.items():
             if frame not in old or (old[frame] is not key and old[frame].points != key.points):
-                by_frame[frame] = max(by_frame.get(frame, 0.0), _distance(old.get(frame), key))
+                by_frame[frame] = max(by_frame.get(frame, 0.0), _point_distance(old.get(frame), key))
                 names.add(shape.name)
                 n_keys += 1
     return KeyDiff(by_frame, n_keys, frozenset(names))
 
 
-def _distance(a: Key | None, b: Key) -> float:
+def _point_distance(a: Key | None, b: Key) -> float:
     if a is None or len(a.points) != len(b.points):
         return 0.0
     return max((hypot(p.x - q.x, p.y - q.y) for p, q in zip(a.points, b.points)), default=0.0)

@@ -42,7 +42,7 @@ class LiveDocument:
             pixel_aspect=started["pixel_aspect"],
             fps=started["fps"],
             landmarks=LandmarkKeys(self._names, dict(self._landmarks)),
-            shapes=tuple(self._shape(spec) for spec in self._specs),
+            shapes=tuple(self._empty_shape(spec) for spec in self._specs),
         )
 
     def among(self, own: RotoDocument | None) -> RotoDocument:
@@ -53,7 +53,7 @@ class LiveDocument:
         came = frozenset(live.landmarks.keys).union(*(shape.keys for shape in live.shapes))
         return with_human_keys(merge(own, live, came), own)
 
-    def _shape(self, spec: Mapping[str, Any]) -> RotoShape:
+    def _empty_shape(self, spec: Mapping[str, Any]) -> RotoShape:
         name = spec["name"]
         return RotoShape(
             name=name,

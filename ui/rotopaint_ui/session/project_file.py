@@ -161,7 +161,7 @@ class ProjectFile:
         project = self._idle()
         known = project.note("plate")
         if known is not None:
-            _check(plate, known, project)
+            _check_plate(plate, known, project)
         self._awaits_plate = False
         if project.is_read_only:
             return
@@ -183,35 +183,35 @@ class ProjectFile:
     def take_witnesses(self, found: Mapping[int, files.Facts]) -> None:
         """Keep how a few of the plate's files look (`look_at_witnesses`), to know it again."""
         if found:
-            self._note(lambda project: project.set_files(found))
+            self._write_note(lambda project: project.set_files(found))
 
     # --- notes
 
     def keep_run(self, run: RunRecord) -> None:
         """Note what is known of the shot's frames."""
-        self._note(lambda project: project.set_note("run", run_record.to_json(run)))
+        self._write_note(lambda project: project.set_note("run", run_record.to_json(run)))
 
     def keep_shapes(self, path: Path | None) -> None:
         """Note which shapes file on disk is ours, to tell one that somebody else's run has written since."""
         if path is not None:
-            self._note(lambda project: project.set_note("shapes", _digest(path)))
+            self._write_note(lambda project: project.set_note("shapes", _shapes_digest(path)))
 
     def keep_painted(self, painted: Mapping[int, str]) -> None:
         """Keep the fingerprints of the frames whose clean plates are on disk."""
-        self._note(lambda project: project.set_note("painted", {str(f): each for f, each in painted.items()}))
+        self._write_note(lambda project: project.set_note("painted", {str(f): each for f, each in painted.items()}))
 
     def keep_view(self, view: Mapping[str, Any]) -> None:
         """Keep how the shot is looked at: JSON values. Nothing is written while that stays the same."""
         if view and view != self._view and not self._awaits_plate:
             self._view = dict(view)
-            self._note(lambda project: project.set_note("view", dict(view)))
+            self._write_note(lambda project: project.set_note("view", dict(view)))
 
     def is_ours(self, path: Path) -> bool:
         """Whether a shapes file on disk is the one that was noted last."""
         known = self._idle().note("shapes")
-        return known is not None and known == _digest(path)
+        return known is not None and known == _shapes_digest(path)
 
-    def _note(self, write: Callable[[Project], None]) -> None:
+    def _write_note(self, write: Callable[[Project], None]) -> None:
         if self._store is None or self._store.project.is_read_only:
             return
         try:
@@ -236,7 +236,7 @@ def default_project(plate: PlateFacts, out: Path) -> Path:
     return out / f"{plate.name or 'plate'}{SUFFIX}"
 
 
-def _check(plate: PlateFacts, known: Mapping[str, Any], project: Project) -> None:
+def _check_plate(plate: PlateFacts, known: Mapping[str, Any], project: Project) -> None:
     """Raises PlateError where a plate is another one than the project's."""
     size = (known["width"], known["height"])
     if (plate.width, plate.height) != size:
@@ -258,7 +258,7 @@ def look_at_witnesses(plate: PlateFacts) -> dict[int, files.Facts]:
     return files.look(frame_paths(plate, files.witnesses(plate.frames)))
 
 
-def _digest(path: Path) -> str | None:
+def _shapes_digest(path: Path) -> str | None:
     try:
         return hashlib.sha1(path.read_bytes(), usedforsecurity=False).hexdigest()
     except OSError:

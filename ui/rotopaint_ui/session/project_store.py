@@ -63,19 +63,27 @@ class ProjectStore:
             self._numbers[number] = self.project.append(step.label, self._disk, state)
             self._disk = state
 
-        self._do(write, is_waited_for=_is_small(step.before, state))
+        self._queue_write(write, is_waited_for=_is_small(step.before, state))
         return replace(step, number=number)
 
     def take_back(self, step: Step, state: State) -> State:
         """Undo a step on disk. Raises ProjectError where only the disk knows what stood before."""
-        before = step.before if step.before is not None else codecs.applied(state, self._read(step, Project.before))
-        self._move(step, state, before, self.project.take_back)
+        before = (
+            step.before
+            if step.before is not None
+            else codecs.applied(state, self._replaced_values(step, Project.before))
+        )
+        self._move_cursor(step, state, before, self.project.take_back)
         return before
 
     def do_again(self, step: Step, state: State) -> State:
         """Redo a step on disk. Raises ProjectError where only the disk knows what stands after."""
-        after = step.before if step.before is not None else codecs.applied(state, self._read(step, Project.after))
-        self._move(step, state, after, self.project.do_again)
+        after = (
+            step.before
+            if step.before is not None
+            else codecs.applied(state, self._replaced_values(step, Project.after))
+        )
+        self._move_cursor(step, state, after, self.project.do_again)
         return after
 
     def heartbeat(self, state: State) -> None:
@@ -89,7 +97,7 @@ class ProjectStore:
                 self.project.append("saved late", self._disk, state)
                 self._disk = state
 
-        self._do(write, is_waited_for=False)
+        self._queue_write(write, is_waited_for=False)
 
     def flush(self) -> None:
         """Wait until everything is on disk, or has been refused."""
@@ -110,28 +118,28 @@ class ProjectStore:
         self._reap()
         self.project.close()
 
-    def _move(self, step: Step, shown: State, state: State, move: Callable[[int], None]) -> None:
+    def _move_cursor(self, step: Step, shown: State, state: State, move: Callable[[int], None]) -> None:
         if self.project.is_read_only:
             return
 
         def write() -> None:
-            number = self._number(step)
+            number = self._step_number(step)
             if number is not None:  # else it never reached the disk
                 move(number)
                 self._disk = state
 
-        self._do(write, is_waited_for=_is_small(shown, state))
+        self._queue_write(write, is_waited_for=_is_small(shown, state))
 
-    def _read(self, step: Step, side: Side) -> dict[codecs.Place, object]:
+    def _replaced_values(self, step: Step, side: Side) -> dict[codecs.Place, object]:
         """What a step replaced, by the writing thread. Raises ProjectError."""
-        number = self._number(step)
+        number = self._step_number(step)
         assert number is not None
         return self._thread.submit(side, self.project, number).result()
 
-    def _number(self, step: Step) -> int | None:
+    def _step_number(self, step: Step) -> int | None:
         return step.number if step.number > 0 else self._numbers.get(step.number)
 
-    def _do(self, write: Callable[[], None], *, is_waited_for: bool) -> None:
+    def _queue_write(self, write: Callable[[], None], *, is_waited_for: bool) -> None:
         job = self._thread.submit(write)
         self._jobs.append(job)
         if is_waited_for:
@@ -143,11 +151,11 @@ class ProjectStore:
             try:
                 self._jobs.popleft().result()
             except ProjectError as error:
-                self._fail(error)
+                self._note_trouble(error)
             else:
                 self._stand()
 
-    def _fail(self, error: ProjectError) -> None:
+    def _note_trouble(self, error: ProjectError) -> None:
         if self.trouble is None:
             self._say(f"Not saved: {error}")
         self.trouble = str(error)

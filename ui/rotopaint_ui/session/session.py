@@ -215,7 +215,7 @@ class ShotSession:
         else:
             self._close_project()
             self.plate, self.frame, self.out = plate, plate.first, out
-            self._forget()
+            self._forget_view()
             self.edits.show(State())
             self.run = RunRecord()
         self.notify()
@@ -261,7 +261,7 @@ class ShotSession:
 
     def _show_project(self, opened: OpenedProject, *, awaits_plate: bool) -> None:
         self._close_project()
-        self._forget()
+        self._forget_view()
         self.view_note = opened.view
         self.painting.show(opened.painted)
         self.run = opened.run
@@ -309,7 +309,7 @@ class ShotSession:
         self.project.keep_view(self.looked_at())
         self.project.close(self.state)
 
-    def _forget(self) -> None:
+    def _forget_view(self) -> None:
         """Another shot, or none: what was selected, hidden or held is no more."""
         self.selection, self.hidden, self.locked = Selection(), frozenset(), frozenset()
         self.span = self._asked = self._asked_frames = None

@@ -96,7 +96,7 @@ def default_path() -> Path:
 def read(path: Path) -> tuple[Preferences, str | None]:
     """What is set, and one line where the file could not be read: it is then put aside and the defaults hold."""
     try:
-        return _from_json(json.loads(path.read_text(encoding="utf-8"))), None
+        return _checked_preferences(json.loads(path.read_text(encoding="utf-8"))), None
     except FileNotFoundError:
         return Preferences(), None
     except (OSError, ValueError, TypeError, KeyError, AttributeError, UsageError) as error:
@@ -120,12 +120,12 @@ def _put_aside(path: Path, error: Exception) -> str:
     return f"{path.name}: preferences cannot be read ({error}); the defaults are used, the old file is {beside}"
 
 
-def _from_json(value: Any) -> Preferences:
+def _checked_preferences(value: Any) -> Preferences:
     """Check a decoded file: unknown fields of a newer version are left alone, wrong values are refused."""
     if value["format"] != FORMAT:
         raise UsageError(f"format is {value['format']!r}")
     known = {each.name for each in COMMANDS}
-    found = {name: _number(name, value[name]) for name in _NUMBERS if name in value}
+    found = {name: _number_setting(name, value[name]) for name in _NUMBERS if name in value}
     if value.get("device", "auto") not in get_args(Device):
         raise UsageError(f"device {value['device']!r} is not one of {', '.join(get_args(Device))}")
     own = {name: tuple(map(str, keys)) for name, keys in value.get("shortcuts", {}).items() if name in known}
@@ -139,7 +139,7 @@ def _from_json(value: Any) -> Preferences:
     )
 
 
-def _number(name: str, value: Any) -> Any:
+def _number_setting(name: str, value: Any) -> Any:
     setting = next(each for each in SETTINGS if each.name == name)
     kind = type(getattr(Preferences(), name))
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not setting.low <= value <= setting.high:

@@ -75,7 +75,7 @@ class MainWindow(QMainWindow):
             about=self._about,
         )
         self.welcome = Welcome(self.panel, self.open_sample)
-        self.panel.plate_opened.connect(self._name)
+        self.panel.plate_opened.connect(self._name_window)
         room = self.screen().availableSize()
         self.resize(USUAL_SIZE.boundedTo(room))
 
@@ -124,7 +124,7 @@ class MainWindow(QMainWindow):
         """Open the shot that ships with the models; results go to the person's own folder."""
         try:
             folder = find_sample()
-            crop = _box(read_crops(folder / CROP_FILE)[0])
+            crop = _crop_of_word(read_crops(folder / CROP_FILE)[0])
         except RotopaintError as error:
             self.panel.status.say(str(error), "trouble")
             return
@@ -140,13 +140,13 @@ class MainWindow(QMainWindow):
     def _about(self) -> None:
         self.panel.status.say(f"RotoPaint AI {rotopaint_ai.__version__}, Apache-2.0")
 
-    def _name(self) -> None:
+    def _name_window(self) -> None:
         plate = self.panel.session.plate
         if plate is not None:
             self.setWindowTitle(f"{shot_name(plate)} - RotoPaint AI")
 
 
-def _box(word: str) -> tuple[int, CropBox]:
+def _crop_of_word(word: str) -> tuple[int, CropBox]:
     """A crop as the command line writes it: `FRAME:X,Y,W,H`."""
     frame, _, numbers = word.rpartition(":")
     x, y, width, height = (float(number) for number in numbers.split(","))

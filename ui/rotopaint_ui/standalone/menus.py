@@ -39,14 +39,14 @@ class Menus:
         after = panel.commands[_FIRST[-1]]
         following = file.actions()[file.actions().index(after) + 1]
         file.insertMenu(following, self.recent)
-        file.insertAction(following, self._entry(window, "Open the sample shot", sample))
+        file.insertAction(following, self._menu_entry(window, "Open the sample shot", sample))
         file.addSeparator()
-        file.addAction(self._entry(window, "Preferences", preferences, "Ctrl+,"))
-        file.addAction(self._entry(window, "Quit", window.close, "Ctrl+Q"))
+        file.addAction(self._menu_entry(window, "Preferences", preferences, "Ctrl+,"))
+        file.addAction(self._menu_entry(window, "Quit", window.close, "Ctrl+Q"))
         jobs = bar.addMenu("&Batch")
-        jobs.addAction(self._entry(window, "Batch window", batch, "Ctrl+B"))
-        jobs.addAction(self._entry(window, "Add this shot to the batch", add_to_batch))
-        bar.addMenu("&Help").addAction(self._entry(window, "About RotoPaint AI", about))
+        jobs.addAction(self._menu_entry(window, "Batch window", batch, "Ctrl+B"))
+        jobs.addAction(self._menu_entry(window, "Add this shot to the batch", add_to_batch))
+        bar.addMenu("&Help").addAction(self._menu_entry(window, "About RotoPaint AI", about))
         self.menus = menus
         self.recent.aboutToShow.connect(self.fill_recent)
 
@@ -55,13 +55,13 @@ class Menus:
         self.recent.clear()
         paths = self._panel.preferences.recent
         for path in paths:
-            action = self.recent.addAction(_short(path))
+            action = self.recent.addAction(_short_path(path))
             action.setToolTip(path)
             action.triggered.connect(partial(self._panel.open_path, path))
         if not paths:
             self.recent.addAction("Nothing was open yet").setEnabled(False)
 
-    def _entry(self, window: QMainWindow, text: str, do: Callable[[], object], keys: str = "") -> QAction:
+    def _menu_entry(self, window: QMainWindow, text: str, do: Callable[[], object], keys: str = "") -> QAction:
         action = QAction(text, window)
         action.triggered.connect(lambda checked=False: do())
         if keys:
@@ -69,7 +69,7 @@ class Menus:
         return action
 
 
-def _short(path: str) -> str:
+def _short_path(path: str) -> str:
     """The end of a path, which tells shots apart."""
     parts = Path(path).parts
     return str(Path(*parts[-3:])) if len(parts) > 3 else path

@@ -39,7 +39,7 @@ class PreferencesWindow(QWidget):
         self._preferences, self._views, self._then = preferences, views, then
         self.fields: dict[str, QSpinBox | QDoubleSpinBox | QComboBox] = {}
         self.shortcuts = ShortcutsEditor(preferences)
-        self.shortcuts.changed.connect(self._take)
+        self.shortcuts.changed.connect(self._change_to)
         tabs = QTabWidget()
         tabs.setDocumentMode(True)
         tabs.addTab(self._general(), "General")
@@ -74,7 +74,7 @@ class PreferencesWindow(QWidget):
     def _field(self, setting: Setting) -> QSpinBox | QDoubleSpinBox | QComboBox:
         value = getattr(self._preferences, setting.name)
         if isinstance(value, str):
-            return self._choice(setting, value)
+            return self._choice_box(setting, value)
         box: QSpinBox | QDoubleSpinBox
         if isinstance(value, int):
             whole = box = padded(QSpinBox())
@@ -92,23 +92,23 @@ class PreferencesWindow(QWidget):
         box.setMinimumWidth(140)
         box.setToolTip(setting.about)
         box.setAccessibleName(setting.label)
-        box.valueChanged.connect(lambda now, name=setting.name: self._set(name, now))
+        box.valueChanged.connect(lambda now, name=setting.name: self._set_value(name, now))
         return box
 
-    def _choice(self, setting: Setting, value: str) -> QComboBox:
+    def _choice_box(self, setting: Setting, value: str) -> QComboBox:
         box = QComboBox()
         box.addItems(list(dict.fromkeys([*(setting.choices or (value, *self._views))])))
         box.setCurrentText(value)
         box.setMinimumWidth(140)
         box.setToolTip(setting.about)
         box.setAccessibleName(setting.label)
-        box.activated.connect(lambda index, name=setting.name: self._set(name, box.currentText()))
+        box.activated.connect(lambda index, name=setting.name: self._set_value(name, box.currentText()))
         return box
 
-    def _set(self, name: str, value: object) -> None:
-        self._take(replace(self._preferences, **{name: value}))  # type: ignore[arg-type]
+    def _set_value(self, name: str, value: object) -> None:
+        self._change_to(replace(self._preferences, **{name: value}))  # type: ignore[arg-type]
 
-    def _take(self, changed: Preferences) -> None:
+    def _change_to(self, changed: Preferences) -> None:
         self._preferences = changed
         self.shortcuts.refresh(changed)
         self._then(changed)

@@ -37,9 +37,9 @@ class ShortcutsEditor(QWidget):
         super().__init__()
         self._preferences = preferences
         self._rows: dict[str, QTreeWidgetItem] = {}
-        self._make_widgets()
-        self._lay_out()
-        self._fill()
+        self._make_editor()
+        self._arrange_editor()
+        self._fill_commands()
         self.refresh(preferences)
 
     def refresh(self, preferences: Preferences) -> None:
@@ -59,7 +59,7 @@ class ShortcutsEditor(QWidget):
         n = len(clashes)
         told = "No keys clash" if not n else f"{n} key{'s' if n > 1 else ''} mean more than one command: neither works"
         self.told.setText(told)
-        self._show_chosen()
+        self._show_keys()
 
     @property
     def chosen(self) -> str | None:
@@ -73,26 +73,26 @@ class ShortcutsEditor(QWidget):
 
     def set_keys(self) -> None:
         """Give the selected command the keys in the box, and no others."""
-        self._put((self._typed(),) if self._typed() else ())
+        self._put_keys((self._typed(),) if self._typed() else ())
 
     def add_keys(self) -> None:
         """Give the selected command the keys in the box as well."""
         if self.chosen is not None and self._typed():
             keys = keys_of(self._preferences.preset, self._preferences.shortcuts)[self.chosen]
-            self._put(tuple(dict.fromkeys((*keys, self._typed()))))
+            self._put_keys(tuple(dict.fromkeys((*keys, self._typed()))))
 
     def reset_keys(self) -> None:
         """Give the selected command its preset's keys again."""
-        self._put(None)
+        self._put_keys(None)
 
-    def _put(self, keys: tuple[str, ...] | None) -> None:
+    def _put_keys(self, keys: tuple[str, ...] | None) -> None:
         if self.chosen is not None:
             self.changed.emit(self._preferences.with_shortcut(self.chosen, keys))
 
     def _typed(self) -> str:
         return self.box.keySequence().toString(QKeySequence.SequenceFormat.PortableText)
 
-    def _make_widgets(self) -> None:
+    def _make_editor(self) -> None:
         self.preset = QComboBox()
         self.preset.addItems([each.value for each in Preset])
         self.preset.setAccessibleName("Preset")
@@ -112,14 +112,14 @@ class ShortcutsEditor(QWidget):
         self.set, self.add, self.reset = (QPushButton(text) for text in ("Set", "Add", "Preset's"))
         self.all = QPushButton("All as in the preset")
         self.told = note()
-        self.tree.currentItemChanged.connect(lambda now, before: self._show_chosen())
+        self.tree.currentItemChanged.connect(lambda now, before: self._show_keys())
         self.filter.textChanged.connect(self._filter)
         self.preset.activated.connect(lambda index: self._use(Preset(self.preset.currentText())))
         self.all.clicked.connect(lambda: self.changed.emit(replace(self._preferences, shortcuts={})))
         for button, act in ((self.set, self.set_keys), (self.add, self.add_keys), (self.reset, self.reset_keys)):
             button.clicked.connect(act)
 
-    def _lay_out(self) -> None:
+    def _arrange_editor(self) -> None:
         top, bottom = QHBoxLayout(), QHBoxLayout()
         upper: tuple[QWidget, ...] = (QLabel("Preset"), self.preset, self.filter)
         lower: tuple[QWidget, ...] = (QLabel("Keys"), self.box, self.set, self.add, self.reset, self.all)
@@ -135,7 +135,7 @@ class ShortcutsEditor(QWidget):
         column.addWidget(self.told)
         column.addLayout(bottom)
 
-    def _fill(self) -> None:
+    def _fill_commands(self) -> None:
         for group in GROUPS:
             parent = QTreeWidgetItem(self.tree, [group])
             parent.setFlags(Qt.ItemFlag.ItemIsEnabled)
@@ -159,7 +159,7 @@ class ShortcutsEditor(QWidget):
     def _use(self, preset: Preset) -> None:
         self.changed.emit(replace(self._preferences, preset=preset))
 
-    def _show_chosen(self) -> None:
+    def _show_keys(self) -> None:
         has = self.chosen is not None
         for widget in (self.box, self.set, self.add, self.reset):
             widget.setEnabled(has)

@@ -36,21 +36,21 @@ class Welcome(QFrame):
         steps = QLabel(_STEPS)
         steps.setObjectName("note")
         self._column.addWidget(steps, 0, Qt.AlignmentFlag.AlignHCenter)
-        self.recent = [self._entry(path) for path in panel.preferences.recent[:MOST_SHOWN]]
+        self.recent = [self._recent_button(path) for path in panel.preferences.recent[:MOST_SHOWN]]
         self.open.clicked.connect(panel.open_chosen)
         self.sample.clicked.connect(sample)
         panel.plate_opened.connect(self.hide)
         panel.opening.waits.connect(self.hide)
         self._canvas.installEventFilter(self)
-        self._place()
+        self._centre()
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         """Stay in the middle of the viewer."""
         if event.type() == QEvent.Type.Resize:
-            self._place()
+            self._centre()
         return False
 
-    def _entry(self, path: str) -> QWidget:
+    def _recent_button(self, path: str) -> QWidget:
         parts = Path(path).parts
         button = QPushButton(str(Path(*parts[-3:])) if len(parts) > 3 else path)
         button.setObjectName("link")
@@ -59,7 +59,7 @@ class Welcome(QFrame):
         self._column.addWidget(button, 0, Qt.AlignmentFlag.AlignHCenter)
         return button
 
-    def _place(self) -> None:
+    def _centre(self) -> None:
         size = self.sizeHint()
         self.resize(size)
         self.move((self._canvas.width() - size.width()) // 2, self._canvas.height() // 2 + 48)

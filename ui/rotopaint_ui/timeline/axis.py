@@ -69,19 +69,19 @@ class Axis:
         span = min(max((self.end - self.begin) / factor, min(_LEAST, whole)), whole)
         share = min(max((x - LEFT) / max(self.width - LEFT - RIGHT, 1.0), 0.0), 1.0)
         at = self.begin + share * (self.end - self.begin)
-        return self._placed(at - share * span, span)
+        return self._axis_at(at - share * span, span)
 
     def moved(self, pixels: float) -> Axis:
         """Shifted by a drag of so many pixels."""
-        return self._placed(self.begin - pixels / self.cell, self.end - self.begin)
+        return self._axis_at(self.begin - pixels / self.cell, self.end - self.begin)
 
     def showing(self, frame: int) -> Axis:
         """Shifted just so far that a frame is seen."""
         span = self.end - self.begin
         if self.begin <= frame and frame + 1 <= self.end:
             return self
-        return self._placed(frame - span / 2, span)
+        return self._axis_at(frame - span / 2, span)
 
-    def _placed(self, begin: float, span: float) -> Axis:
+    def _axis_at(self, begin: float, span: float) -> Axis:
         begin = min(max(begin, float(self.first)), self.last + 1 - span)
         return replace(self, begin=begin, end=begin + span)

@@ -44,7 +44,7 @@ class HeatRows:
         """One pixel column per screen pixel, `ROW` pixel rows per shape."""
         key = self._key
         if key is None or key.run is not rows.run or key.settled is not rows.settled or key != rows:
-            self._key, self._image = rows, _drawn(rows)
+            self._key, self._image = rows, _drawn_strip(rows)
         return self._image
 
 
@@ -92,7 +92,7 @@ def columns(axis: Axis) -> Sequence[tuple[float, range]]:
     return [(axis.x_of(first), range(first, min(first + step, axis.last + 1))) for first in axis.frames[::step]]
 
 
-def _drawn(rows: Rows) -> QImage:
+def _drawn_strip(rows: Rows) -> QImage:
     image = QImage(max(int(rows.axis.right - LEFT), 1), max(ROW * len(rows.names), 1), QImage.Format.Format_RGB32)
     image.fill(_EMPTY)
     painter = QPainter(image)

@@ -71,10 +71,10 @@ class Timeline(QWidget):
 
     def refresh(self) -> None:
         """Show the session as it is now."""
-        n_rows = len(self._shape_names())
+        n_rows = len(self._shown_names())
         if n_rows != self._n_rows:
             self._n_rows = n_rows
-        self._follow()
+        self._follow_frame()
         self.update()
 
     # --- the axis
@@ -134,17 +134,17 @@ class Timeline(QWidget):
         room = int((self.height() - self._fixed_height() - GAP) // ROW)
         return max(min(self._n_rows, MOST_ROWS, room), 0)
 
-    def _shape_names(self) -> tuple[str, ...]:
+    def _shown_names(self) -> tuple[str, ...]:
         document = self._session.document
         return () if document is None else tuple(shape.name for shape in document.shapes)
 
-    def _follow(self) -> None:
+    def _follow_frame(self) -> None:
         """Keep the frame that is shown inside a magnified axis."""
         axis = self.axis
         if axis is not None and not axis.is_whole:
-            self._show(axis.showing(self._session.frame))
+            self._show_axis(axis.showing(self._session.frame))
 
-    def _show(self, axis: Axis) -> None:
+    def _show_axis(self, axis: Axis) -> None:
         if axis != self._axis:
             self._axis = axis
             self._frames.want_thumbs(self.thumb_frames())
@@ -185,11 +185,11 @@ class Timeline(QWidget):
         broken = {frame for name, frame in self._frames.broken if name == PLATE}
         strips.paint_thumbs(painter, axis, tops["thumbs"], plate, thumbs, broken)
         strips.paint_holds(painter, axis, tops["thumbs"] + 1, session.run.held)
-        settled, scale = self._settled(), session.error_scale()
+        settled, scale = self._settled_by_shape(), session.error_scale()
         done = settled.get(session.selection.shape or "", frozenset())
-        paint_bars(painter, axis, tops["bars"], self._errors(axis), scale, done)
+        paint_bars(painter, axis, tops["bars"], self._frame_errors(axis), scale, done)
         paint_doubts(painter, axis, tops["bars"], self.doubted)
-        names = self._shape_names()[: self._shown_rows()]
+        names = self._shown_names()[: self._shown_rows()]
         if names:
             rows = Rows(session.run, names, axis, scale, settled)
             painter.drawImage(strips.strip(axis, tops["rows"], 0).topLeft(), self._rows.image(rows))
@@ -212,7 +212,7 @@ class Timeline(QWidget):
                 )
         painter.setOpacity(1.0)
 
-    def _settled(self) -> Settled:
+    def _settled_by_shape(self) -> Settled:
         """Frames that a person is done with: by shape, and ("") those that N passes over."""
         state, run, reviewed = self._session.state, self._session.run, self._session.reviewed()
         done = self._done
@@ -246,9 +246,9 @@ class Timeline(QWidget):
         if self._shown_rows() >= 3:
             strips.paint_label(painter, "shapes", tops["rows"], self._shown_rows() * ROW)
 
-    def _errors(self, axis: Axis) -> Mapping[int, float]:
+    def _frame_errors(self, axis: Axis) -> Mapping[int, float]:
         """The worst of the shapes that frames are judged by and that no person has keyed, of all where none is left."""
-        name, run, settled = self._session.reviewed(), self._session.run, self._settled()
+        name, run, settled = self._session.reviewed(), self._session.run, self._settled_by_shape()
         old = self._left
         if old is None or old[0] is not settled or old[1] is not run or old[2:4] != (name, axis.frames):
             found = {frame: run.error_left(frame, {}, name) for frame in axis.frames}
@@ -294,7 +294,7 @@ class Timeline(QWidget):
         if axis is None:
             return
         if self._pan is not None:
-            self._show(axis.moved(x - self._pan))
+            self._show_axis(axis.moved(x - self._pan))
             self._pan = x
         elif self._held_end is not None and self.reach is not None:
             self.reach_changed.emit(self.reach.dragged(self._held_end, axis.frame_at(x)), False)
@@ -316,13 +316,13 @@ class Timeline(QWidget):
         """The whole shot again."""
         plate = self._session.plate
         if plate is not None and self._strip_at(event.position()) == "ruler":
-            self._show(Axis.whole(plate.first, plate.last, self.width()))
+            self._show_axis(Axis.whole(plate.first, plate.last, self.width()))
 
     def wheelEvent(self, event: QWheelEvent) -> None:
         """Magnify about the mouse."""
         axis = self.axis
         if axis is not None:
-            self._show(axis.zoomed(1.0015 ** event.angleDelta().y(), event.position().x()))
+            self._show_axis(axis.zoomed(1.0015 ** event.angleDelta().y(), event.position().x()))
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Other thumbnails fill another width."""
@@ -368,7 +368,7 @@ class Timeline(QWidget):
         return above[-1] if above else "ruler"
 
     def _row_name(self, y: float) -> str:
-        names = self._shape_names()[: self._shown_rows()]
+        names = self._shown_names()[: self._shown_rows()]
         return names[min(max(int((y - self._tops()["rows"]) // ROW), 0), len(names) - 1)]
 
     def _end_at(self, place: QPointF) -> End | None:

@@ -46,7 +46,7 @@ class CloneTool:
         elif self._source is None and self._offset is None:
             self._session.say("Ctrl+click where to copy from, then drag")
         else:
-            self._begin(mouse)
+            self._begin_stroke(mouse)
 
     def drag(self, mouse: MouseEvent) -> None:
         """Go on."""
@@ -59,7 +59,7 @@ class CloneTool:
             (x0, y0), (x1, y1) = self._places[-1], mouse.plate
             if abs(x1 - x0) + abs(y1 - y0) >= _LEAST_STEP_PX:
                 self._places.append(mouse.plate)
-                self._preview()
+                self._preview_stroke()
 
     def release(self, mouse: MouseEvent) -> None:
         """One stroke is one step."""
@@ -101,15 +101,15 @@ class CloneTool:
         x, y = mouse.plate
         return x + self._offset[0], y + self._offset[1]
 
-    def _begin(self, mouse: MouseEvent) -> None:
+    def _begin_stroke(self, mouse: MouseEvent) -> None:
         if self._source is not None:
             (x0, y0), (x1, y1) = self._source, mouse.plate
             self._offset, self._source = (round(x0 - x1), round(y0 - y1)), None
         self._session.edits.begin("clone stroke")
         self._places = [mouse.plate]
-        self._preview()
+        self._preview_stroke()
 
-    def _preview(self) -> None:
+    def _preview_stroke(self) -> None:
         session, before = self._session, self._session.edits.before_gesture
         assert self._offset is not None
         stroke = Stroke(tuple(self._places), *self._offset, self.radius_px)

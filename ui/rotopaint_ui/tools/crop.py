@@ -39,7 +39,7 @@ class CropTool:
             return
         self._start, self._path = mouse.plate, DragPath(mouse, has_axis=False, has_fine=False)
         box = crop_at(self._session)
-        self._held = box if box is not None and self._is_inside(box, mouse) else None
+        self._held = box if box is not None and self._is_over_box(box, mouse) else None
         corner = self._corner_at(box, mouse) if box is not None else None
         self._fixed = corner or self._start
         if corner is not None:
@@ -59,7 +59,7 @@ class CropTool:
             if min(box.width, box.height) < MIN_BOX_PX:
                 return
         before = self._session.edits.before_gesture
-        self._session.edits.preview(replace(before, crops={**before.crops, self._session.frame: _whole(box)}))
+        self._session.edits.preview(replace(before, crops={**before.crops, self._session.frame: _whole_pixels(box)}))
 
     def release(self, mouse: MouseEvent) -> None:
         """Keep it."""
@@ -78,13 +78,13 @@ class CropTool:
         box = crop_at(self._session)
         if box is not None and self._corner_at(box, mouse) is not None:
             return Qt.CursorShape.SizeFDiagCursor
-        inside = box is not None and self._is_inside(box, mouse)
+        inside = box is not None and self._is_over_box(box, mouse)
         return Qt.CursorShape.SizeAllCursor if inside else Qt.CursorShape.CrossCursor
 
     def paint(self, painter: QPainter, view: ViewTransform) -> None:
         """Nothing: the viewer draws the box."""
 
-    def _is_inside(self, box: CropBox, mouse: MouseEvent) -> bool:
+    def _is_over_box(self, box: CropBox, mouse: MouseEvent) -> bool:
         return mouse.view.rect(box.x, box.y, box.width, box.height).contains(mouse.point)
 
     def _corner_at(self, box: CropBox, mouse: MouseEvent) -> tuple[float, float] | None:
@@ -119,6 +119,6 @@ def crop_at(session: ShotSession, crops: Mapping[int, CropBox] | None = None) ->
     )
 
 
-def _whole(box: CropBox) -> CropBox:
+def _whole_pixels(box: CropBox) -> CropBox:
     """The box on whole pixels."""
     return CropBox(round(box.x), round(box.y), max(round(box.width), 2), max(round(box.height), 2))

@@ -127,7 +127,7 @@ def copy(context: EditContext) -> bool:
     shapes = [shape for shape in (document.shapes if document is not None else ()) if shape.keys]
     own = context.session.shape
     context.copied = {shape.name: shape.at(frame) for shape in ([own] if own is not None and own.keys else shapes)}
-    context.session.say(f"Copied {_count(len(context.copied), 'key')} of frame {frame}")
+    context.session.say(f"Copied {_counted_word(len(context.copied), 'key')} of frame {frame}")
     return bool(context.copied)
 
 
@@ -154,14 +154,14 @@ def paste(context: EditContext, *, is_relative: bool) -> bool:
 
 def set_key(context: EditContext) -> bool:
     """Key the selected shape (all shapes where none is selected) by hand, as it stands."""
-    names = _names(context)
+    names = _chosen_names(context)
     frames = context.session.held_frames()
     return bool(names) and context.put("set key", lambda document: edit_frames.set_keys(document, names, frames))
 
 
 def delete_key(context: EditContext) -> bool:
     """Take the key here away (those that edits reach), of the selected shape or of all where none is selected."""
-    names = _names(context)
+    names = _chosen_names(context)
     frames = set(context.session.held_frames())
     if context.reach is not None:
         frames |= set(range(context.reach.first, context.reach.last + 1))
@@ -172,7 +172,9 @@ def go_on(context: EditContext, kind: Interpolation) -> bool:
     """Let the keys here hold, or go on in a straight line."""
     document, frame = context.session.document, context.session.frame
     first, last = (context.reach.first, context.reach.last) if context.reach is not None else (frame, frame)
-    shapes = [shape for shape in document.shapes if shape.name in _names(context)] if document is not None else []
+    shapes = (
+        [shape for shape in document.shapes if shape.name in _chosen_names(context)] if document is not None else []
+    )
     keys = {shape.name: edit_frames.keys_in(shape, min(first, frame), max(last, frame)) for shape in shapes}
     if not any(keys.values()):
         context.session.say(f"No key at frame {frame}: set one first")
@@ -197,7 +199,7 @@ def reach(context: EditContext, mode: Carry) -> bool:
     return True
 
 
-def _names(context: EditContext) -> list[str]:
+def _chosen_names(context: EditContext) -> list[str]:
     document, own = context.session.document, context.shape
     if own is not None:
         return [own.name]
@@ -206,7 +208,7 @@ def _names(context: EditContext) -> list[str]:
     return [shape.name for shape in document.shapes if shape.keys and context.can_grab(shape)]
 
 
-def _count(n: int, word: str) -> str:
+def _counted_word(n: int, word: str) -> str:
     return f"{n} {word}{'' if n == 1 else 's'}"
 
 

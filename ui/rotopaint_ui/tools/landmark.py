@@ -81,7 +81,7 @@ class LandmarkTool:
         for index in self._context.landmarks:
             mark = row[index] if index < len(row) else None
             if mark is not None:
-                _ring(painter, view.to_screen(mark.x, mark.y))
+                _draw_ring(painter, view.to_screen(mark.x, mark.y))
         if self._path is not None and self._path.has_begun and not self._held:
             paint_band(painter, self._path.start.point, self._path.last.point)
 
@@ -99,7 +99,7 @@ class LandmarkTool:
         )
 
 
-def _ring(painter: QPainter, centre: QPointF) -> None:
+def _draw_ring(painter: QPainter, centre: QPointF) -> None:
     for pen in (QPen(QColor(0, 0, 0, 150), 3.0), QPen(QColor("#ffffff"), 1.4)):
         painter.setPen(pen)
         painter.drawEllipse(centre, 6.5, 6.5)

@@ -49,7 +49,7 @@ class ReshapeTool:
         if self._path is None:
             return
         if self._sizing is not None:
-            self.radius = _kept(self._sizing + mouse.point.x() - self._path.start.point.x())
+            self.radius = _bounded_radius(self._sizing + mouse.point.x() - self._path.start.point.x())
             return
         self._hover = mouse.point
         had_begun = self._path.has_begun
@@ -83,7 +83,7 @@ class ReshapeTool:
 
     def resize(self, direction: int) -> None:
         """Make the brush larger (1) or smaller (-1) by one step."""
-        self.radius = _kept(self.radius * STEP**direction)
+        self.radius = _bounded_radius(self.radius * STEP**direction)
 
     def paint(self, painter: QPainter, view: ViewTransform) -> None:
         """The brush, and inside it where half of the push is left."""
@@ -103,5 +103,5 @@ class ReshapeTool:
         return pushed(points, self._path.start.plate, self._path.offset, self.radius / view.zoom, view.aspect)
 
 
-def _kept(radius: float) -> float:
+def _bounded_radius(radius: float) -> float:
     return min(max(radius, LEAST_PX), MOST_PX)

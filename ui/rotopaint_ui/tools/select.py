@@ -70,19 +70,21 @@ class SelectTool:
         had_begun = self._path.has_begun
         if not self._path.go(mouse) or self._grip is None:
             return
-        if not had_begun and not self._begin(self._grip):
+        if not had_begun and not self._begin_drag(self._grip):
             self._path = None
             return
         shape = self._context.shape
         if shape is not None:
-            self._context.preview(shape.name, self._moved if self._grip.handle == "point" else self._turned)
+            self._context.preview(
+                shape.name, self._moved_points if self._grip.handle == "point" else self._turned_tangent
+            )
 
     def release(self, mouse: MouseEvent) -> None:
         """One gesture is one undo step."""
         if self.is_busy:
             self._session.edits.commit()
         elif self._grip is None and self._path is not None:
-            self._take_inside(mouse)
+            self._take_band(mouse)
         self._path = self._grip = None
 
     def cancel(self) -> None:
@@ -106,7 +108,7 @@ class SelectTool:
 
     # --- dragging
 
-    def _begin(self, grip: Grip) -> bool:
+    def _begin_drag(self, grip: Grip) -> bool:
         if not self._context.is_free:
             return False
         p = self._context.points[grip.index]
@@ -114,11 +116,11 @@ class SelectTool:
         self._session.edits.begin("move points" if grip.handle == "point" else "move tangent")
         return True
 
-    def _moved(self, points: Points) -> Points:
+    def _moved_points(self, points: Points) -> Points:
         assert self._path is not None
         return transform(points, moved(*self._path.offset), self._session.selection.points)
 
-    def _turned(self, points: Points) -> Points:
+    def _turned_tangent(self, points: Points) -> Points:
         assert self._path is not None
         assert self._grip is not None
         assert self._grip.handle != "point"
@@ -139,7 +141,7 @@ class SelectTool:
         elif grip.index not in chosen:
             self._session.select(self._session.selection.shape, frozenset({grip.index}))
 
-    def _take_inside(self, mouse: MouseEvent) -> None:
+    def _take_band(self, mouse: MouseEvent) -> None:
         session, own = self._session, self._context.shape
         assert self._path is not None
         band = QRectF(self._path.start.point, mouse.point).normalized()
@@ -150,10 +152,10 @@ class SelectTool:
         if shape is None:
             session.select(None)
             return
-        inside, chosen = self._inside(shape, band, mouse.view), session.selection.points
+        inside, chosen = self._points_in_band(shape, band, mouse.view), session.selection.points
         session.select(shape.name, chosen - inside if mouse.ctrl else inside | (chosen if mouse.shift else frozenset()))
 
-    def _inside(self, shape: RotoShape, band: QRectF, view: ViewTransform) -> frozenset[int]:
+    def _points_in_band(self, shape: RotoShape, band: QRectF, view: ViewTransform) -> frozenset[int]:
         places = [view.to_screen(p.x, p.y) for p in shape.at(self._session.frame)]
         return frozenset(index for index, place in enumerate(places) if band.contains(place))
 
@@ -161,8 +163,8 @@ class SelectTool:
         """The shape with most points inside the band; None where it holds no point."""
         document = self._session.document
         free = [shape for shape in document.shapes if self._context.can_grab(shape)] if document is not None else []
-        best = max(free, key=lambda shape: len(self._inside(shape, band, view)), default=None)
-        return best if best is not None and self._inside(best, band, view) else None
+        best = max(free, key=lambda shape: len(self._points_in_band(shape, band, view)), default=None)
+        return best if best is not None and self._points_in_band(best, band, view) else None
 
     def _add_point(self, mouse: MouseEvent) -> None:
         self._path = self._grip = None

@@ -78,7 +78,7 @@ class TransformTool:
             )
         shape, affine = self._context.shape, self._affine(self._hold, self._path)
         if shape is not None:
-            self._context.preview(shape.name, lambda points: self._mapped(points, affine))
+            self._context.preview(shape.name, lambda points: self._transformed_points(points, affine))
 
     def release(self, mouse: MouseEvent) -> None:
         """One gesture is one undo step."""
@@ -180,7 +180,7 @@ class TransformTool:
             degrees = round(degrees / _SNAP_DEGREES) * _SNAP_DEGREES
         return edit_transform.rotated(degrees, (px, py), aspect)
 
-    def _mapped(self, points: Points, affine: Affine) -> Points:
+    def _transformed_points(self, points: Points, affine: Affine) -> Points:
         return edit_transform.transform(points, affine, self._context.chosen)
 
 

@@ -56,7 +56,7 @@ class WidthTool:
                 self._path = self._shape = None
                 return
             self._session.edits.begin("seam width")
-        self._set(self._shape, self._grown(self._shape, self._path), is_soft=mouse.shift)
+        self._set_widths(self._shape, self._grown(self._shape, self._path), is_soft=mouse.shift)
 
     def release(self, mouse: MouseEvent) -> None:
         """One gesture is one undo step."""
@@ -93,15 +93,15 @@ class WidthTool:
         assert now is not None
         return now.distance - start.distance
 
-    def _set(self, shape: RotoShape, grown: float, *, is_soft: bool) -> None:
+    def _set_widths(self, shape: RotoShape, grown: float, *, is_soft: bool) -> None:
         settings = self._session.edits.before_gesture.seam(shape.name)
         if is_soft:
-            new = replace(settings, feather_px=_kept(shape.feather_px + grown))
+            new = replace(settings, feather_px=_bounded_width(shape.feather_px + grown))
         else:
             width = DEFAULT_WIDTH_PX if shape.width_px is None else shape.width_px
-            new = replace(settings, width_px=_kept(width + 2 * grown))
+            new = replace(settings, width_px=_bounded_width(width + 2 * grown))
         self._session.seams.set({shape.name: new})
 
 
-def _kept(value: float) -> float:
+def _bounded_width(value: float) -> float:
     return min(max(0.0, round(value, 2)), MOST_WIDTH_PX)  # never minus nought

@@ -220,7 +220,7 @@ class Canvas(QWidget):
         self._late.stop()
         if self._session.plate is None:
             return
-        damage = self._stack.damage(self._stack.scene(self._shown(), self._loupe()))
+        damage = self._stack.damage(self._stack.scene(self._view_settings(), self._loupe()))
         if damage is None:
             self.update()
         else:
@@ -257,7 +257,7 @@ class Canvas(QWidget):
             paint_empty(painter, QRectF(self.rect()))
             return
         painter.setClipRect(event.rect())
-        self._stack.paint(painter, self._stack.scene(self._shown(), self._loupe()), self.font())
+        self._stack.paint(painter, self._stack.scene(self._view_settings(), self._loupe()), self.font())
         self._tools[self._tool].paint(painter, self.view)
         if self.overlay.landmarks:
             chosen = self.context.landmarks if self._tool == "landmark" else frozenset()
@@ -270,7 +270,7 @@ class Canvas(QWidget):
             paint_label(painter, QPointF(self.width() - 10, 10), self._rate, is_right=True)
         paint_reach_note(painter, self.context.reach, self.height())
 
-    def _shown(self) -> ViewSettings:
+    def _view_settings(self) -> ViewSettings:
         size, ratio = (self.width(), self.height()), self.devicePixelRatioF()
         return ViewSettings(size, ratio, self.view, self.overlay, self.wipe, self.shows_clean, self._tool)
 

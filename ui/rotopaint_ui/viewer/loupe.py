@@ -65,7 +65,7 @@ def paint_loupe(painter: QPainter, loupe: Loupe, image: QImage | None, outlines:
     inner.drawPixmap(QPointF(0, 0), _disc(ratio))
     inner.end()
     painter.drawPixmap(corner, tile)
-    painter.drawPixmap(loupe.box.topLeft(), _ring(ratio))
+    painter.drawPixmap(loupe.box.topLeft(), _loupe_rim(ratio))
 
 
 def _blank(ratio: float) -> QPixmap:
@@ -89,7 +89,7 @@ def _disc(ratio: float) -> QPixmap:
 
 
 @lru_cache(maxsize=4)
-def _ring(ratio: float) -> QPixmap:
+def _loupe_rim(ratio: float) -> QPixmap:
     """The rim of the glass, and the cross in its middle."""
     side = 2 * (RADIUS_PX + _RIM_PX)
     ring = QPixmap(round(side * ratio), round(side * ratio))

@@ -102,7 +102,7 @@ class Outlines:
             self._names, self._own, self._colours, self._last = names, own, colours_of(document, own), {}
         if frame != self._frame:
             self._frame, self._last = frame, {}
-        self._last = {shape.name: self._outline(shape, frame) for shape in document.shapes if shape.keys}
+        self._last = {shape.name: self._outline_at(shape, frame) for shape in document.shapes if shape.keys}
         return [outline for name, outline in self._last.items() if name not in hidden]
 
     def onion(self, shape: RotoShape, frame: int) -> list[tuple[QPainterPath, QColor]]:
@@ -118,7 +118,7 @@ class Outlines:
                     found.append((self._paths.of(shape.keys[frames[at]].points, shape.closed), colour))
         return found
 
-    def _outline(self, shape: RotoShape, frame: int) -> Outline:
+    def _outline_at(self, shape: RotoShape, frame: int) -> Outline:
         last = self._last.get(shape.name)
         if last is not None and last.shape is shape:
             return last

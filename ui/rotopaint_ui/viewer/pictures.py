@@ -32,7 +32,7 @@ class Pictures(QObject):
         self._to_refine: dict[tuple[int, QSize], QImage] = {}
         self._refined = refined
         self._refine = QTimer(self, singleShot=True, interval=REFINE_MS)
-        self._refine.timeout.connect(self._average)
+        self._refine.timeout.connect(self._draw_finely)
         self._last: tuple[PlateFacts | None, QImage] | None = None  # the plate's picture painted last
         self.version = 0  # grows when the same frame would be painted in another quality
 
@@ -86,7 +86,7 @@ class Pictures(QObject):
             del self._to_refine[next(iter(self._to_refine))]
         self._refine.start()
 
-    def _average(self) -> None:
+    def _draw_finely(self) -> None:
         """The eye rests: replace what was drawn in haste."""
         ways = Qt.AspectRatioMode.IgnoreAspectRatio, Qt.TransformationMode.SmoothTransformation
         self._scaled = {key: image.scaled(key[1], *ways) for key, image in self._to_refine.items()}

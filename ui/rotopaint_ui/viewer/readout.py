@@ -25,7 +25,7 @@ class Readout(QObject):
         self._place: tuple[float, float] | None = None
         self._zoom = 1.0
         self._values: tuple[int, int, int, tuple[float, ...]] | None = None  # frame, column, row, plate values
-        frame_cache.pixel_ready.connect(self._take)
+        frame_cache.pixel_ready.connect(self._take_values)
 
     def look(self, place: tuple[float, float] | None, zoom: float) -> None:
         """The mouse is over a place of the plate (None: nowhere), at so many device pixels for one of the plate's."""
@@ -38,14 +38,14 @@ class Readout(QObject):
         x, y = place
         if plate is not None and 0 <= x < plate.width and 0 <= y < plate.height and self.frame in plate.frames:
             self._frames.ask_pixel(PLATE, self.frame, int(x), int(y))
-        self._tell(x, y)
+        self._tell_values(x, y)
 
-    def _take(self, plate: str, frame: int, x: int, y: int, values: tuple[float, ...]) -> None:
+    def _take_values(self, plate: str, frame: int, x: int, y: int, values: tuple[float, ...]) -> None:
         self._values = frame, x, y, values
         if self._place is not None:
-            self._tell(*self._place)
+            self._tell_values(*self._place)
 
-    def _tell(self, x: float, y: float) -> None:
+    def _tell_values(self, x: float, y: float) -> None:
         found, frame = self._values, self._session.frame
         is_here = found is not None and found[:3] == (frame, int(x), int(y))
         self.told.emit(words(frame, x, y, self._zoom, found[3] if is_here and found is not None else None))
@@ -53,7 +53,7 @@ class Readout(QObject):
 
 def words(frame: int, x: float, y: float, zoom: float, values: Sequence[float] | None) -> str:
     """Plate values (scene-linear, before exposure, gamma and view), place, frame and magnification."""
-    text = "" if values is None else "  ".join(_number(value) for value in values) + "   "
+    text = "" if values is None else "  ".join(_channel_text(value) for value in values) + "   "
     return f"{text}x {x:.1f}  y {y:.1f}   frame {frame}   {zoom * 100:.0f} %"
 
 
@@ -74,5 +74,5 @@ def landmark_note(session: ShotSession, view: ViewTransform, mouse: QPointF) -> 
     return text if gap < _HOVER_PX else ""
 
 
-def _number(value: float) -> str:
+def _channel_text(value: float) -> str:
     return f"{value:.4f}" if abs(value) < 10 else f"{value:.2f}"

@@ -98,11 +98,11 @@ class Stack:
         plate, document = session.plate, session.document
         assert plate is not None
         area = shown.view.rect(0, 0, plate.width, plate.height)
-        outlines = self._drawn(document)
-        moving = self._moving(outlines)
+        outlines = self._drawn_outlines(document)
+        moving = self._moving_outlines(outlines)
         still = tuple(outline for outline in outlines if outline not in moving)
         row = document.landmarks.keys.get(session.frame, ()) if document is not None else ()
-        still_marks, moving_marks = self._marks(row)
+        still_marks, moving_marks = self._landmark_marks(row)
         facts = (
             shown,
             self._pictures.key(shows_clean=shown.shows_clean, has_wipe=shown.wipe is not None),
@@ -117,7 +117,7 @@ class Stack:
     def paint(self, painter: QPainter, scene: PaintScene, font: QFont) -> None:
         """Paint a scene; the kept layer is painted first where it no longer serves."""
         if self._kept is None or not scene.stands_as(self._scene):
-            self._keep(scene, font)
+            self._paint_kept(scene, font)
         self._scene = scene
         assert self._kept is not None
         painter.drawPixmap(QPointF(0, 0), self._kept)
@@ -147,16 +147,18 @@ class Stack:
             return "preview"
         return "clean plate" if self._frames.image(CLEAN, frame) is not None else "no clean frame yet"
 
-    def _drawn(self, document: RotoDocument | None) -> list[Outline]:
+    def _drawn_outlines(self, document: RotoDocument | None) -> list[Outline]:
         session = self._session
         if document is None:
             return []
         drawn = self._outlines.of(document, session.frame, session.hidden, session.colours)
         if session.runs.is_known(session.frame):
             return drawn
-        return [each for each in drawn if _spans(each.shape, session.frame)]  # no run has been here: nothing is known
+        return [
+            each for each in drawn if _spans_frame(each.shape, session.frame)
+        ]  # no run has been here: nothing is known
 
-    def _moving(self, outlines: list[Outline]) -> list[Outline]:
+    def _moving_outlines(self, outlines: list[Outline]) -> list[Outline]:
         """The shapes that the gesture under way has changed."""
         before = self._session.edits.before_gesture.document
         if not self._session.edits.is_dragging or before is None:
@@ -164,7 +166,7 @@ class Stack:
         old = {shape.name: shape for shape in before.shapes}
         return [outline for outline in outlines if old.get(outline.shape.name) is not outline.shape]
 
-    def _marks(
+    def _landmark_marks(
         self, row: tuple[Landmark | None, ...]
     ) -> tuple[tuple[Landmark | None, ...], tuple[Landmark | None, ...]]:
         before = self._session.edits.before_gesture.document
@@ -176,7 +178,7 @@ class Stack:
         still = tuple(new if new == was else None for new, was in zip(row, old))
         return still, tuple(new if new != was else None for new, was in zip(row, old))
 
-    def _keep(self, scene: PaintScene, font: QFont) -> None:
+    def _paint_kept(self, scene: PaintScene, font: QFont) -> None:
         """Paint all that stands still into the kept layer."""
         ratio = scene.shown.ratio
         size = QSize(*(max(round(side * ratio), 1) for side in scene.shown.size))
@@ -256,7 +258,7 @@ class Stack:
             paint_crop(painter, place, is_key=self._session.frame in self._session.state.crops)
 
 
-def _spans(shape: RotoShape, frame: int) -> bool:
+def _spans_frame(shape: RotoShape, frame: int) -> bool:
     """Whether a frame lies between the first and the last key of a shape."""
     return shape.frames[0] <= frame <= shape.frames[-1]
 

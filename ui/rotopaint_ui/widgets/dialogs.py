@@ -18,17 +18,17 @@ def style() -> str:
 
 def ask_for_file(parent: QWidget, title: str, then: Callable[[str], None], filter: str = "") -> QFileDialog:
     """Ask for a file; the panel goes on meanwhile."""
-    return _ask(parent, title, then, QFileDialog.FileMode.ExistingFile, filter)
+    return _open_dialog(parent, title, then, QFileDialog.FileMode.ExistingFile, filter)
 
 
 def ask_for_folder(parent: QWidget, title: str, then: Callable[[str], None]) -> QFileDialog:
     """Ask for a folder; the panel goes on meanwhile."""
-    return _ask(parent, title, then, QFileDialog.FileMode.Directory, "")
+    return _open_dialog(parent, title, then, QFileDialog.FileMode.Directory, "")
 
 
 def ask_where(parent: QWidget, title: str, then: Callable[[str], None], filter: str) -> QFileDialog:
     """Ask where a file should be written; the panel goes on meanwhile."""
-    dialog = _ask(parent, title, then, QFileDialog.FileMode.AnyFile, filter)
+    dialog = _open_dialog(parent, title, then, QFileDialog.FileMode.AnyFile, filter)
     dialog.setAcceptMode(QFileDialog.AcceptMode.AcceptSave)
     return dialog
 
@@ -40,7 +40,7 @@ def tight(layout: Any) -> Any:
     return layout
 
 
-def _ask(
+def _open_dialog(
     parent: QWidget, title: str, then: Callable[[str], None], mode: QFileDialog.FileMode, filter: str
 ) -> QFileDialog:
     dialog = QFileDialog(parent, title)

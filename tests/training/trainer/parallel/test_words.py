@@ -35,7 +35,7 @@ def as_rank(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[BaseEx
                 return 0
             raise error
 
-        monkeypatch.setattr(cli_train, "_joined", joined)
+        monkeypatch.setattr(cli_train, "_train_joined", joined)
         return main(["train", "data", "--out", "pip"])
 
     return run
