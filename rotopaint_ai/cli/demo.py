@@ -6,6 +6,8 @@ import argparse
 import json
 from pathlib import Path
 
+from rotopaint_ai.cli import OK
+from rotopaint_ai.cli.panel import load_window
 from rotopaint_ai.cli.run import add_line_arguments, do, export_names
 from rotopaint_ai.jobs import RunJob
 
@@ -16,11 +18,13 @@ CROP_FILE = "crop.json"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Say which arguments the command takes."""
     parser.add_argument("--out", default="rotopaint_demo", metavar="DIR", help="where to write (./rotopaint_demo)")
+    parser.add_argument("--panel", action="store_true", help="then open the result in the panel")
     add_line_arguments(parser)
 
 
 def execute(arguments: argparse.Namespace) -> int:
     """Do it and return the exit code."""
+    show = load_window() if arguments.panel else None
     folder = find_sample()
     job = RunJob(
         plates=str(folder),
@@ -37,7 +41,7 @@ def execute(arguments: argparse.Namespace) -> int:
     if not arguments.events:
         out = Path(arguments.out)
         print(f"mattes in {out / 'matte'}, clean plates in {out / 'clean'}, Nuke script {out / 'shapes.nk'}")
-    return code
+    return show(str(folder), Path(arguments.out)) if show and code == OK else code
 
 
 def find_sample() -> Path:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 
@@ -27,9 +28,14 @@ def main() -> int:
 
 def execute(arguments: argparse.Namespace) -> int:
     """Show the window; returns when it is closed. Raises UsageError where Qt is not installed."""
+    return load_window()(arguments.plates, arguments.out)
+
+
+def load_window() -> Callable[[str | None, Path | None], int]:
+    """The function that shows a plate and the folder of its results. Raises UsageError where Qt is not installed."""
     try:
         app = import_module("rotopaint_ui.standalone.app")  # by name: the engine does not depend on its screens
     except ImportError as error:
         raise UsageError(f"the panel needs Qt ({error}); pip install 'rotopaint-ai[ui]'") from error
-    code: int = app.main(arguments.plates, arguments.out)
-    return code
+    show: Callable[[str | None, Path | None], int] = app.main
+    return show

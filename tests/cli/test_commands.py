@@ -310,7 +310,10 @@ def test_demo_runs_the_sample(
     (sample / "crop.json").write_text(json.dumps({"crop": [x, y, width, height]}))
     monkeypatch.setenv("ROTOPAINT_MODELS", str(tmp_path / "models"))
     monkeypatch.chdir(tmp_path)
-    assert main(["demo", "--model", str(pack)]) == 0
+    shown: list[tuple[str | None, Path | None]] = []
+    monkeypatch.setattr("rotopaint_ai.cli.demo.load_window", lambda: lambda *given: shown.append(given) or 0)
+    assert main(["demo", "--model", str(pack), "--panel"]) == 0
+    assert shown == [(str(sample), Path("rotopaint_demo"))]
     assert (tmp_path / "rotopaint_demo/report/index.html").is_file()
     assert "report/index.html" in capsys.readouterr().out
 
