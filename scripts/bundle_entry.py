@@ -1,8 +1,8 @@
 """The one program of the bundle: the panel, every command of `rotopaint`, and the engine's processes (`-m MODULE`).
 
-    rotopaint [PLATES]        the panel
-    rotopaint run ...         a command
-    rotopaint -m MODULE ...   as Python itself would start it: the panel starts its engine so
+rotopaint [PLATES]        the panel
+rotopaint run ...         a command
+rotopaint -m MODULE ...   as Python itself would start it: the panel starts its engine so
 """
 
 from __future__ import annotations
