@@ -23,12 +23,15 @@ A message is one line: where, got, wanted, what to do.
 
 from __future__ import annotations
 
+MOST_LETTERS = 600  # of a message; what a file says of itself may be longer, and stands in the middle
+
 
 class RotopaintError(Exception):
     """Root of the tree; its text is one line that an artist can act on."""
 
     def __str__(self) -> str:
-        return " ".join(super().__str__().split())
+        line = " ".join(super().__str__().split())
+        return line if len(line) <= MOST_LETTERS else f"{line[:400]} ... {line[-150:]}"
 
 
 class UsageError(RotopaintError):

@@ -135,7 +135,7 @@ def parse_sheet(text: str, *, where: str = "sheet.yaml") -> Sheet:
 
     try:
         content = yaml.safe_load(text)
-    except (yaml.YAMLError, RecursionError) as error:
+    except (yaml.YAMLError, RecursionError, ValueError, LookupError, AttributeError) as error:  # of tags: `!!int x`
         raise PackError(f"{where}: not valid YAML ({error}); mend or replace the sheet") from error
     try:
         return _sheet(content)

@@ -146,7 +146,7 @@ def read(path: Path) -> RunRecord:
         if run["format"] != FORMAT:
             raise ValueError(f"format is {run['format']!r}")
         return _record_from_json(run)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except (OSError, ArithmeticError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         raise DocumentError(f"{path.name}: is no record of a run ({error}); press Run again") from error
 
 

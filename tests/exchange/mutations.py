@@ -171,7 +171,7 @@ def _outcome(path: Path, folder: Path, count: Counter[str]) -> str:
     try:
         told = trial(path)
         outcome = "read" if told is None else "refused"
-        if told is not None and ("\n" in told or len(told) > 500):
+        if told is not None and ("\n" in told or len(told) > 600):
             outcome, detail = "lines", told[:200]
     except Exception as error:
         outcome, detail = "crash", f"{type(error).__name__}: {error}"[:200]

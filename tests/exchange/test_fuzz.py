@@ -23,7 +23,7 @@ def test_damage_is_read_or_refused_in_one_line(tmp_path: Path, suffix: str) -> N
         if told is not None:
             refused += 1
             assert "\n" not in told
-            assert len(told) < 500
+            assert len(told) <= 600
     assert refused > 10
 
 
@@ -48,4 +48,4 @@ def test_what_is_no_shape_file_at_all_is_refused(tmp_path: Path, suffix: str, da
     (tmp_path / f"a{suffix}").write_bytes(data)
     told = mutations.trial(tmp_path / f"a{suffix}")
     assert told is not None
-    assert len(told) < 500
+    assert len(told) <= 600

@@ -383,7 +383,7 @@ def _samples(text: str, where: str, sheet: Sheet) -> tuple[Sample, ...]:
             continue
         try:
             samples.append(checker.sample(json.loads(line)))
-        except (ValueError, KeyError, TypeError) as error:
+        except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
             said = f"field {error} is missing" if isinstance(error, KeyError) else str(error)
             raise TrainingError(f"{where} line {number}: {said}; mend the line or mine the data set again") from error
     if not samples:

@@ -1,0 +1,367 @@
+"""Every reader of other people's files fed with damaged ones: it opens them, or refuses in one line.
+
+    python benchmarks/fuzz.py [READER ...] [--tries 1000] [--seed 1] [--seconds S] [--json FILE]
+    python benchmarks/fuzz.py READER --guided CORPUS [--seconds 1800]       by coverage; needs `pip install atheris`
+
+Each reader works in a process of its own, with 4 GB and 20 seconds of processor time for a try, so that a crash or a
+hang is a find and not the end. Finds are kept with the seed that made them; the exit code is 1 where there is any.
+"""
+
+from __future__ import annotations
+
+import argparse
+import faulthandler
+import json
+import multiprocessing
+import random
+import resource
+import signal
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+sys.path[:0] = [str(Path(__file__).resolve().parents[1])]
+
+from rotopaint_ai.errors import RotopaintError  # noqa: E402
+from tests.exchange import mutations  # noqa: E402
+
+MOST_BYTES, MOST_S = 4 << 30, 20
+
+
+@dataclass(frozen=True)
+class Reader:
+    """`seeds` writes good files into a folder; `read` reads a damaged one by its path."""
+
+    seeds: Callable[[Path], list[Path]]
+    read: Callable[[Path], object]
+
+
+def _plates(folder: Path) -> list[Path]:
+    import cv2
+    import numpy as np
+    import OpenImageIO as oiio
+
+    picture = np.random.default_rng(1).integers(0, 255, (40, 36, 3), np.uint8)
+    paths = [folder / f"plate.1001.{kind}" for kind in ("png", "jpg", "tiff")]
+    for path in paths:
+        cv2.imwrite(str(path), picture)
+    for suffix, kind in (("exr", oiio.HALF), ("dpx", oiio.UINT16)):
+        path = folder / f"plate.1001.{suffix}"
+        written = oiio.ImageOutput.create(str(path))
+        written.open(str(path), oiio.ImageSpec(36, 40, 3, kind))
+        written.write_image((picture / 255).astype(np.float32))
+        written.close()
+        paths.append(path)
+    return paths
+
+
+def _read_plate(path: Path) -> None:
+    from rotopaint_ai.plates.plate import open_plate
+
+    with open_plate(path) as plate:
+        plate.read(plate.frames[0])
+
+
+def _projects(folder: Path) -> list[Path]:
+    from rotopaint_ai.project import CropBox, Project, State
+
+    path = folder / "shot.rotopaint"
+    state = State(document=mutations.sample(), crops={5: CropBox(1, 2, 3, 4)}, marks={5: "accepted"})
+    with closing(Project.create(path, State())) as project:
+        project.append("all", State(), state)
+    return [path]
+
+
+def _read_project(path: Path) -> None:
+    from rotopaint_ai.project import Project
+
+    with closing(Project.open(path, write=False)) as project:
+        project.load()
+        for name in ("plate", "out", "run", "painted", "view"):
+            project.note(name)
+        project.files()
+
+
+def _text_seed(name: str, text: str) -> Callable[[Path], list[Path]]:
+    def write(folder: Path) -> list[Path]:
+        (folder / name).write_text(text, encoding="utf-8")
+        return [folder / name]
+
+    return write
+
+
+def _read_index(path: Path) -> None:
+    from rotopaint_ai.training.data.shards.index import parse_index
+
+    parse_index(path.read_bytes(), path.name)
+
+
+def _read_dataset(path: Path) -> None:
+    from rotopaint_ai.training.data.dataset import read_dataset
+
+    folder = path.parent / "set"
+    folder.mkdir(exist_ok=True)
+    (folder / "dataset.json").write_text('{"format": "rotopaint-dataset", "version": 1, "name": "x", "licence": "x"}')
+    (folder / "sheet.yaml").write_text(_SHEET)
+    (folder / "samples.jsonl").write_bytes(path.read_bytes())
+    read_dataset(folder)
+
+
+def _read_sheet(path: Path) -> None:
+    from rotopaint_ai.sheet import load_sheet
+
+    load_sheet(path)
+
+
+def _read_jobs(path: Path) -> None:
+    from rotopaint_ai.batch.jobs_file import read_show
+
+    read_show(path)
+
+
+def _read_run(path: Path) -> None:
+    from rotopaint_ai.project import run_record
+
+    run_record.read(path)
+
+
+def _packs(folder: Path) -> list[Path]:
+    from rotopaint_ai.inference.pack import find_pack
+
+    return [find_pack() / name for name in ("card.json", "shapes.onnx", "sheet.yaml")]
+
+
+def _read_pack(path: Path) -> None:
+    """A pack with one file damaged and a card that vouches for it, but where it is the card that is damaged."""
+    import shutil
+
+    from rotopaint_ai.inference.pack import find_pack, load_pack, write_card
+
+    folder, name = path.parent / "pack", path.suffix
+    shutil.rmtree(folder, ignore_errors=True)
+    shutil.copytree(find_pack(), folder)
+    target = {".json": "card.json", ".onnx": "shapes.onnx", ".yaml": "sheet.yaml"}[name]
+    card = json.loads((folder / "card.json").read_text())
+    (folder / target).write_bytes(path.read_bytes())
+    if target != "card.json":
+        write_card(folder, {key: value for key, value in card.items() if key not in ("format", "version", "files")})
+    load_pack(folder, is_proven=True)
+
+
+_SHEET = """format: rotopaint-sheet
+version: 1
+name: two
+landmarks: [{name: a, mirror: b}, {name: b, mirror: a}]
+shapes:
+  - {name: seam, closed: false, role: seam, n_points: 3}
+"""
+_SAMPLE = (
+    '{"image": "images/a.jpg", "width": 60, "height": 40, "character": "pip", "shot": "sh", "frame": 1001, "split": '
+    '"train", "landmarks": {"a": [1.0, 2.0, 1.0], "b": [5.5, 6.5, 0.0]}, "shapes": {"seam": {"points": '
+    "[[1, 2, 0, 0, 1, 1], [3, 4, 0, 0, 1, 1], [5, 6, 0, 0, 1, 1]]}}, "
+    '"face_box": [1, 2, 30, 30], "pixel_scale": 1.0}\n'
+)
+_INDEX = (
+    '{"format": "rotopaint-shards", "version": 1, "shards": [{"name": "000000.tar", "bytes": 4096, "sha256": "'
+    + "0123456789abcdef" * 4
+    + '", "members": {"images/a.jpg": [512, 1024, 77], "images/b.jpg": [2048, 1024, 78]}}]}'
+)
+_JOBS = """defaults: {model: puppet, export: [nuke]}
+out: renders
+shots:
+  - {name: sh010, plates: "a/plate.####.exr", crop: ["1,2,30,40"], frames: 1001-1010}
+  - {name: sh020, plates: b.mov, crop: auto}
+"""
+_RUN = (
+    '{"format": "rotopaint-run", "version": 1, "frames": {"lost": [1003], "failed": {"1004": "torn"}, "held": [[1001, '
+    '1002]]}, "errors": {"shapes": ["seam"], "by_frame": {"1001": [0.5], "1002": [0.75]}}, "seam": {"by_frame": '
+    '{"1001": [16.5, 3.25]}}, "device": {"used": "cpu", "note": "CPU"}, "timing": {"ms_per_frame": 40.5}}'
+)
+
+READERS = {
+    "shapes": Reader(mutations.seeds, lambda path: mutations.formats.read(path)),
+    "plates": Reader(_plates, _read_plate),
+    "project": Reader(_projects, _read_project),
+    "pack": Reader(_packs, _read_pack),
+    "shard index": Reader(_text_seed("index.json", _INDEX), _read_index),
+    "data set": Reader(_text_seed("samples.jsonl", _SAMPLE * 3), _read_dataset),
+    "sheet": Reader(_text_seed("sheet.yaml", _SHEET), _read_sheet),
+    "jobs file": Reader(_text_seed("show.yaml", _JOBS), _read_jobs),
+    "run.json": Reader(_text_seed("run.json", _RUN), _read_run),
+}
+
+
+def outcome(read: Callable[[Path], object], path: Path) -> str:
+    """`opened`, `refused`, or what went wrong. A refusal is one line of at most 600 letters."""
+    try:
+        with _processor_time():
+            read(path)
+    except RotopaintError as error:
+        return (
+            "refused"
+            if len(str(error)) <= 600 and "\n" not in str(error)
+            else f"a refusal of {len(str(error))} letters"
+        )
+    except OSError as error:
+        return "refused" if error.strerror else f"OSError: {error}"[:200]
+    except _TooLong:
+        return f"takes more than {MOST_S} s"
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"[:200]
+    return "opened"
+
+
+class _TooLong(BaseException):
+    pass
+
+
+@contextmanager
+def _processor_time() -> Iterator[None]:
+    def end(number: int, frame: object) -> None:
+        raise _TooLong
+
+    signal.signal(signal.SIGVTALRM, end)
+    signal.setitimer(signal.ITIMER_VIRTUAL, MOST_S)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+
+
+def _work(name: str, first: int, last: int, folder: Path, tell: Any) -> None:
+    """Tries `first` to `last`, each from its own seed; tells the number of each before it and its outcome after."""
+    faulthandler.disable()
+    sys.stderr = open("/dev/null", "w")  # noqa: SIM115 - decoders complain there
+    resource.setrlimit(resource.RLIMIT_AS, (MOST_BYTES * 2, MOST_BYTES * 2))
+    reader = READERS[name]
+    seeds = reader.seeds(folder)
+    for number in range(first, last):
+        tell.send((number, None))
+        tell.send((number, outcome(reader.read, damaged(seeds, folder, number))))
+
+
+def damaged(seeds: list[Path], folder: Path, number: int) -> Path:
+    """One damaged file, always the same one for a number."""
+    chance = random.Random(number)
+    source = chance.choice(seeds)
+    path = folder / f"damaged{''.join(source.suffixes) if source.name.startswith('seed') else source.suffix}"
+    path.write_bytes(mutations.mutated(source.read_bytes(), chance))
+    return path
+
+
+def fuzz(name: str, tries: int, seed: int, seconds: float, keep: Path) -> dict[str, Any]:
+    """Outcomes of the tries of one reader."""
+    count: Counter[str] = Counter()
+    finds: list[dict[str, Any]] = []
+    at, last, end = seed * 10_000_000, seed * 10_000_000 + tries, time.monotonic() + seconds
+    while at < last and time.monotonic() < end:
+        at = _one_process(name, at, last, end, count, finds, keep)
+    return {
+        "reader": name,
+        "tries": sum(count.values()),
+        **{k: count[k] for k in ("opened", "refused")},
+        "finds": finds,
+    }
+
+
+def _one_process(
+    name: str, at: int, last: int, end: float, count: Counter[str], finds: list[dict[str, Any]], keep: Path
+) -> int:
+    """Work until all is tried or the process dies; returns where to go on."""
+    ours, theirs = multiprocessing.Pipe(duplex=False)
+    with tempfile.TemporaryDirectory(prefix="fuzz-") as folder:
+        child = multiprocessing.get_context("fork").Process(target=_work, args=(name, at, last, Path(folder), theirs))
+        child.start()
+        theirs.close()
+        said: str | None = "alive"
+        try:
+            while time.monotonic() < end and ours.poll(3 * MOST_S):
+                number, said = ours.recv()
+                if said is not None:
+                    at = number + 1
+                    _count(name, number, said, count, finds, keep, Path(folder))
+            if said is None and time.monotonic() < end:
+                raise EOFError
+        except EOFError:
+            if at < last:
+                _count(name, at, f"the process ended or hung ({child.exitcode})", count, finds, keep, Path(folder))
+                at += 1
+        child.kill()
+        child.join()
+    return at
+
+
+def _count(
+    name: str, number: int, said: str, count: Counter[str], finds: list[dict[str, Any]], keep: Path, folder: Path
+) -> None:
+    count[said if said in ("opened", "refused") else "find"] += 1
+    if said not in ("opened", "refused"):
+        finds.append({"number": number, "said": said})
+        for path in folder.glob("damaged*"):
+            (keep / f"{name.replace(' ', '_')}.{number}{path.suffix}").write_bytes(path.read_bytes())
+
+
+def guided(name: str, corpus: Path, seconds: float) -> None:
+    """Let coverage of our own lines choose what to try next; ends by itself, or at the first find."""
+    import atheris
+
+    with atheris.instrument_imports(include=["rotopaint_ai"]):
+        __import__("rotopaint_ai.exchange.formats")
+        __import__("rotopaint_ai.plates.plate")
+        __import__("rotopaint_ai.project")
+        __import__("rotopaint_ai.training.data.shards.index")
+    reader, folder = READERS[name], Path(tempfile.mkdtemp(prefix="fuzz-"))
+    corpus.mkdir(parents=True, exist_ok=True)
+    kinds = sorted(
+        {"".join(path.suffixes) if path.name.startswith("seed") else path.suffix for path in reader.seeds(folder)}
+    )
+    for path in reader.seeds(folder):
+        kind = "".join(path.suffixes) if path.name.startswith("seed") else path.suffix
+        (corpus / path.name).write_bytes(bytes([kinds.index(kind)]) + path.read_bytes())
+
+    def one(data: bytes) -> None:
+        path = folder / f"damaged{kinds[data[0] % len(kinds)] if data else kinds[0]}"
+        path.write_bytes(data[1:])
+        said = outcome(reader.read, path)
+        if said not in ("opened", "refused"):
+            raise RuntimeError(said)
+
+    atheris.Setup(
+        [sys.argv[0], str(corpus), f"-max_total_time={seconds:.0f}", "-timeout=60", "-rss_limit_mb=4000"], one
+    )
+    atheris.Fuzz()
+
+
+def main() -> int:
+    """Fuzz the readers asked for and print what came of it."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument(
+        "readers", nargs="*", metavar="READER", help=f"of {', '.join(READERS)}; all where none is given"
+    )
+    parser.add_argument("--tries", type=int, default=1000)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--seconds", type=float, default=1800.0, help="for each reader, at most")
+    parser.add_argument("--guided", type=Path, metavar="CORPUS")
+    parser.add_argument("--json", type=Path)
+    given = parser.parse_args()
+    if given.guided is not None:
+        guided(given.readers[0], given.guided, given.seconds)
+    keep = Path(tempfile.mkdtemp(prefix="fuzz-finds-"))
+    rows = []
+    for name in given.readers or READERS:
+        rows.append(fuzz(name, given.tries, given.seed, given.seconds, keep))
+        print(json.dumps(rows[-1]), flush=True)
+    print(f"finds are kept in {keep}")
+    if given.json is not None:
+        given.json.write_text(json.dumps({"seed": given.seed, "rows": rows}, indent=1) + "\n", encoding="utf-8")
+    return int(any(row["finds"] for row in rows))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

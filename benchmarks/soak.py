@@ -1,0 +1,275 @@
+"""Does anything grow, and does a network disk's behaviour break a run? Memory and open files over many turns.
+
+    python benchmarks/soak.py [run edits server disk] [--frames 10000] [--edits 20000] [--steps 20000] [--seed 1]
+
+run: one `run` of tiny plates. edits: a session scrubs, edits, undoes and saves a project. server: training's reader
+takes pictures from a server that stalls, breaks off and lies. disk: a run that is stopped and resumed, and a project,
+where locks are refused, times count in two seconds and renames are slow; what is written must be what a plain disk
+gets. Flat is: from the first fifth to the end no more than 8 MB and a tenth of memory, and four open files.
+"""
+
+from __future__ import annotations
+
+import argparse
+import errno
+import fcntl
+import gc
+import json
+import os
+import random
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "support"), str(ROOT / "tests" / "pipeline"), str(ROOT / "benchmarks")]
+
+
+@dataclass(slots=True)
+class Watch:
+    """Samples of this process: turn, resident megabytes, open files."""
+
+    samples: list[tuple[int, float, int]] = field(default_factory=list)
+
+    def look(self, turn: int) -> None:
+        """Take a sample."""
+        gc.collect()
+        pages = int(Path("/proc/self/statm").read_text().split()[1])
+        self.samples.append(
+            (turn, round(pages * os.sysconf("SC_PAGE_SIZE") / 2**20, 1), len(os.listdir("/proc/self/fd")))
+        )
+
+    def told(self) -> dict[str, Any]:
+        """The samples, and whether they are flat."""
+        first = self.samples[len(self.samples) // 5]
+        last = self.samples[-1]
+        return {
+            "turns": last[0],
+            "memory_mb": [first[1], max(each[1] for each in self.samples), last[1]],
+            "open_files": [first[2], max(each[2] for each in self.samples), last[2]],
+            "is_flat": last[1] <= first[1] * 1.1 + 8 and last[2] <= first[2] + 4,
+        }
+
+
+def soak_run(folder: Path, n_frames: int, seed: int) -> dict[str, Any]:
+    """One run: a dozen plates stand again and again under new numbers."""
+    import puppet
+
+    from rotopaint_ai.jobs import Cancel, RunJob
+    from rotopaint_ai.pipeline.run import run
+
+    watch, turn, every = Watch(), 0, max(1, n_frames // 20)
+    plates = _many_plates(folder / "plates", n_frames)
+
+    def sink(event: Any) -> None:
+        nonlocal turn
+        turn += event.kind == "frame"
+        if event.kind == "frame" and turn % every == 0:
+            watch.look(turn)
+
+    pack = puppet.make_pack(folder / "packs" / "puppet")
+    job = RunJob(plates=plates, out=str(folder / "out"), crops=(puppet.crop_text(96, 60),), model=str(pack), threads=2)
+    outcome = run(job, sink, Cancel())
+    return {**watch.told(), "done": len(outcome.done), "is_whole": outcome.is_whole}
+
+
+def _many_plates(folder: Path, n_frames: int) -> str:
+    import puppet
+
+    pattern = puppet.make_plates(folder, range(1001, 1013), 96, 60)
+    names = sorted(folder.iterdir())
+    for n in range(12, n_frames):
+        source = names[n % 24 if n % 24 < 12 else 23 - n % 24]
+        os.link(source, source.with_name(source.name.replace(source.name.split(".")[-2], f"{1001 + n}")))
+    return str(pattern)
+
+
+def soak_edits(folder: Path, n_edits: int, seed: int) -> dict[str, Any]:
+    """The edits that `crashes.py` is killed in, here without a kill; saved and reopened now and then."""
+    import crashes
+
+    from rotopaint_ui.session.session import ShotSession
+
+    watch, every = Watch(), max(1, n_edits // 20)
+    session, path = ShotSession(), folder / "shot.rotopaint"
+    session.start_project(path)
+    turn = 0
+    while turn < n_edits:
+        for _ in crashes.acts(session, seed + turn):
+            turn += 1
+            if turn % every == 0:
+                watch.look(turn)
+            if turn % 5000 == 0 or turn >= n_edits:
+                break
+        before = session.state
+        session.close()
+        session = ShotSession()
+        session.open_project(path)
+        if session.state != before:
+            return {**watch.told(), "is_whole": False}
+    session.close()
+    return {**watch.told(), "is_whole": True, "file_mb": round(path.stat().st_size / 2**20, 1)}
+
+
+def soak_server(folder: Path, n_steps: int, seed: int) -> dict[str, Any]:
+    """Pictures by a training's own order from shards whose server is often ill, with a cache for half of them."""
+    import numpy as np
+
+    from rotopaint_ai.sheet import LandmarkSpec, Sheet
+    from rotopaint_ai.training.data.dataset import Sample, write_dataset, write_picture
+    from rotopaint_ai.training.data.shards.read import ShardPictures
+    from rotopaint_ai.training.data.shards.store import Server
+    from rotopaint_ai.training.data.shards.write import pack_dataset
+
+    chance, rng, watch = random.Random(seed), np.random.default_rng(seed), Watch()
+    samples = []
+    for n in range(64):
+        name = f"images/a.{n}.jpg"
+        write_picture(folder / name, rng.integers(0, 255, (48, 64, 3), dtype=np.uint8))
+        samples.append(Sample(name, 64, 48, "pip", "sh", n, "train", {"a": (1.0, 2.0, 1.0), "b": (9.0, 9.0, 1.0)}))
+    sheet = Sheet("two", (LandmarkSpec("a"), LandmarkSpec("b")))
+    write_dataset(folder, name="soak", licence="CC0", sheet=sheet, samples=samples)
+    index = pack_dataset(folder, folder / "packed", shard_mb=0.03)
+
+    def fetch(url: str) -> Iterator[bytes]:
+        data = (folder / "packed" / url.removeprefix("mem://x/")).read_bytes()
+        mood = chance.random()
+        if mood < 0.1:
+            time.sleep(0.3)
+        if mood < 0.2:
+            yield data[:100]
+            raise ConnectionResetError("connection reset")
+        yield data[::-1] if mood < 0.25 else data
+
+    server = Server(
+        "mem://x", folder / "cache", fetch, limit_bytes=len(index.shards) / 2 * index.shards[0].n_bytes, pause_s=0.001
+    )
+    every, wrong, refused = max(1, n_steps // 20), 0, 0
+    plain = {each.image: ShardPictures(_local(folder), index).picture(each.image).sum() for each in samples}
+    pictures = ShardPictures(server, index)
+    for step in range(1, n_steps + 1):
+        if step % 16 == 0:
+            pictures = ShardPictures(server, index)
+        try:
+            name = samples[chance.randrange(64)].image
+            wrong += int(pictures.picture(name).sum() != plain[name])
+        except Exception:
+            refused += 1  # a server that was ill four times in a row
+        if step % every == 0:
+            watch.look(step)
+    return {**watch.told(), "wrong": wrong, "refused": refused, "is_whole": wrong == 0}
+
+
+def _local(folder: Path) -> Any:
+    from rotopaint_ai.training.data.shards.store import Folder
+
+    return Folder(folder / "packed")
+
+
+@contextmanager
+def network_disk(seed: int) -> Iterator[None]:
+    """A disk without locks, whose times count in two seconds, and on which one rename in five takes a while."""
+    chance, stat, replace, flock = random.Random(seed), os.stat, os.replace, fcntl.flock
+
+    def no_lock(*_: object) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    def coarse(*words: Any, **named: Any) -> os.stat_result:
+        facts = stat(*words, **named)
+        step = 2_000_000_000
+        values = list(facts)
+        values[7:10] = [int(value) // 2 * 2 for value in values[7:10]]
+        extra = {"st_mtime_ns": facts.st_mtime_ns // step * step, "st_mtime": float(facts.st_mtime // 2 * 2)}
+        return os.stat_result(values, {**{n: getattr(facts, n) for n in _MORE if hasattr(facts, n)}, **extra})
+
+    def late(*words: Any, **named: Any) -> None:
+        replace(*words, **named)
+        if chance.random() < 0.2:
+            time.sleep(0.05)
+
+    os.stat, os.replace, fcntl.flock = coarse, late, no_lock  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        os.stat, os.replace, fcntl.flock = stat, replace, flock
+
+
+_MORE = ("st_atime", "st_ctime", "st_atime_ns", "st_ctime_ns", "st_blksize", "st_blocks", "st_rdev")
+
+
+def soak_disk(folder: Path, n_frames: int, seed: int) -> dict[str, Any]:
+    """A run, stopped in the middle and resumed, and a project, on a plain disk and on the other: bit for bit."""
+    plates = _many_plates(folder / "plates", n_frames)
+    plain = _run_and_project(folder / "plain", plates, n_frames)
+    with network_disk(seed):
+        other = _run_and_project(folder / "network", plates, n_frames)
+    differ = sorted(name for name in {*plain, *other} if plain.get(name) != other.get(name))
+    return {"turns": n_frames, "files": len(plain), "differ": differ, "is_whole": not differ}
+
+
+def _run_and_project(folder: Path, plates: str, n_frames: int) -> dict[str, str]:
+    import hashlib
+
+    import puppet
+
+    from rotopaint_ai.errors import CancelledError
+    from rotopaint_ai.jobs import Cancel, RunJob
+    from rotopaint_ai.pipeline.run import run
+    from rotopaint_ai.project import CropBox, Project, State
+
+    pack = puppet.make_pack(folder / "packs" / "puppet")
+    cancel, left = Cancel(), n_frames // 2
+
+    def sink(event: Any) -> None:
+        nonlocal left
+        left -= event.kind == "frame"
+        if left == 0:
+            cancel.request()
+
+    job = {"plates": plates, "out": str(folder / "out"), "crops": (puppet.crop_text(96, 60),), "model": str(pack)}
+    try:
+        run(RunJob(**job), sink, cancel)
+    except CancelledError:
+        run(RunJob(**job, resume=True), lambda event: None, Cancel())
+    with closing(Project.create(folder / "shot.rotopaint", State())) as project:
+        project.append("crop", State(), State(crops={5: CropBox(1, 2, 3, 4)}))
+    with closing(Project.open(folder / "shot.rotopaint")) as project:
+        state = repr(project.load().state)
+    out = folder / "out"
+    kinds = ("clean", "matte", "shapes.roto.json", "shapes.nk")
+    paths = [path for path in sorted(out.rglob("*")) if path.is_file() and path.relative_to(out).parts[0] in kinds]
+    return {**{str(p.relative_to(out)): hashlib.sha256(p.read_bytes()).hexdigest() for p in paths}, "project": state}
+
+
+def main() -> int:
+    """Soak what is asked for and print what came of it."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parts: dict[str, tuple[Callable[[Path, int, int], dict[str, Any]], str]] = {
+        "run": (soak_run, "frames"),
+        "edits": (soak_edits, "edits"),
+        "server": (soak_server, "steps"),
+        "disk": (soak_disk, "disk_frames"),
+    }
+    parser.add_argument("parts", nargs="*", metavar="PART", help=f"of {', '.join(parts)}; all where none is given")
+    for name, default in (("frames", 10_000), ("edits", 20_000), ("steps", 20_000), ("disk-frames", 24), ("seed", 1)):
+        parser.add_argument(f"--{name}", type=int, default=default)
+    parser.add_argument("--json", type=Path)
+    given = parser.parse_args()
+    rows = {}
+    for name in given.parts or parts:
+        act, count = parts[name]
+        with tempfile.TemporaryDirectory(prefix="soak-") as folder:
+            rows[name] = {"part": name, "seed": given.seed, **act(Path(folder), getattr(given, count), given.seed)}
+        print(json.dumps(rows[name]), flush=True)
+    if given.json is not None:
+        given.json.write_text(json.dumps(list(rows.values()), indent=1) + "\n", encoding="utf-8")
+    return int(not all(row.get("is_flat", True) and row["is_whole"] for row in rows.values()))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,62 @@
+"""Every reader with a few damaged files (`benchmarks/fuzz.py` goes on for longer), and that finds are seen."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from module_file import module_at
+from rotopaint_ai.errors import MOST_LETTERS, DocumentError
+from rotopaint_ai.project import run_record
+
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+
+
+@pytest.fixture(scope="module")
+def fuzz() -> ModuleType:
+    return module_at(BENCHMARKS / "fuzz.py")
+
+
+@pytest.mark.parametrize(
+    ("name", "tries"),
+    [("plates", 30), ("project", 12), ("shard index", 60), ("data set", 40), ("sheet", 40), ("jobs file", 40)]
+    + [("run.json", 60)],
+)
+def test_damaged_files_are_opened_or_refused_in_one_line(
+    fuzz: ModuleType, tmp_path: Path, name: str, tries: int
+) -> None:
+    reader = fuzz.READERS[name]
+    seeds = reader.seeds(tmp_path)
+    for number in range(tries):
+        said = fuzz.outcome(reader.read, fuzz.damaged(seeds, tmp_path, number))
+        assert said in ("opened", "refused"), number
+
+
+def test_what_the_fuzzer_looks_for_is_seen(fuzz: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def raises(path: Path) -> None:
+        raise KeyError("x")
+
+    def goes_on(path: Path) -> None:
+        while True:
+            time.process_time()
+
+    monkeypatch.setattr(fuzz, "MOST_S", 0.05)
+    assert fuzz.outcome(raises, tmp_path) == "KeyError: 'x'"
+    assert fuzz.outcome(goes_on, tmp_path).startswith("takes more than")
+
+
+def test_a_message_is_short_whatever_a_file_says() -> None:
+    text = str(DocumentError("a.json: format is " + "x" * 5000 + "; wanted rotopaint-shapes"))
+    assert len(text) <= MOST_LETTERS
+    assert text.startswith("a.json: format is x")
+    assert text.endswith("wanted rotopaint-shapes")
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, '{"format": "rotopaint-run", "frames": {"lost": [1e999]}}'])
+def test_a_record_of_a_run_that_is_none_is_refused(tmp_path: Path, text: str) -> None:
+    (tmp_path / "run.json").write_text(text, encoding="utf-8")
+    with pytest.raises(DocumentError, match="is no record of a run"):
+        run_record.read(tmp_path / "run.json")
