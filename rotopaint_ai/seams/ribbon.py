@@ -178,7 +178,8 @@ def _how(step: float) -> int:
 def _runs(hole: Bools, curves: Sequence[Curve]) -> list[Curve]:
     """The parts of the curves, every pixel, that run inside the matte: hidden parts of a seam do not.
 
-    A run shorter than the matte is wide is another seam's curve crossing; it is left out where longer ones exist.
+    A run shorter than twice the matte's width is another seam's curve crossing; it is left out where a longer one runs
+    through the same piece of the matte. A short piece of seam that stands alone is a seam.
     """
     height, width = hole.shape
     lines = [(resample(polyline), half) for polyline, half in curves if len(polyline) > 1]
@@ -187,18 +188,39 @@ def _runs(hole: Bools, curves: Sequence[Curve]) -> list[Curve]:
     x, y = np.floor(np.concatenate([line for line, _ in lines])).astype(np.int32).T
     on = (x >= 0) & (y >= 0) & (x < width) & (y < height)
     on &= hole.reshape(-1).take(np.where(on, y * np.intp(width) + x, 0))
-    found: list[tuple[float, Curve]] = []
+    found: list[_Run] = []
     start, wide = 0, np.ones((1, 2 * GAP + 1), np.uint8)
     for line, half in lines:
         row = np.zeros(len(line) + 2, np.int8)
         row[1:-1] = cv2.morphologyEx(on[None, start : start + len(line)].view(np.uint8), cv2.MORPH_CLOSE, wide)[0]
-        start += len(line)
         for first, end in np.flatnonzero(row[1:] != row[:-1]).reshape(-1, 2):
             run = line[max(0, first - 2) : end + 2]
             if len(run) > 1:
-                found.append(((end - first) / max(2.0 * half, 1.0), (run, half)))
-    longest = max([length for length, _ in found], default=0.0)
-    return [run for length, run in found if length >= min(_SHORTEST, longest)]
+                inside = start + first + int(np.flatnonzero(on[start + first : start + end])[0])
+                found.append(_Run((run, half), (end - first) / max(2.0 * half, 1.0), (int(y[inside]), int(x[inside]))))
+        start += len(line)
+    return [run.curve for run in _seams_among(found, hole)]
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """A part of a curve inside the matte, its length in widths of the seam, and a matte pixel (row, column) on it."""
+
+    curve: Curve
+    length: float
+    pixel: tuple[int, int]
+
+
+def _seams_among(runs: Sequence[_Run], hole: Bools) -> Sequence[_Run]:
+    """Those runs that are no other seam's curve crossing."""
+    if all(run.length >= _SHORTEST for run in runs):
+        return runs
+    pieces = cv2.connectedComponents(hole.view(np.uint8))[1]
+    longest: dict[int, float] = {}
+    for run in runs:
+        piece = int(pieces[run.pixel])
+        longest[piece] = max(run.length, longest.get(piece, 0.0))
+    return [run for run in runs if run.length >= min(_SHORTEST, longest[int(pieces[run.pixel])])]
 
 
 def _centre_line(runs: Sequence[Curve], hole: Bools, step: float) -> tuple[Array, Array, Array]:

@@ -7,6 +7,7 @@ import pytest
 
 from rotopaint_ai.errors import UsageError
 from rotopaint_ai.seams import bank_fill, cleanplate, relight, telea
+from rotopaint_ai.seams.ribbon import RUN_OUT, SPARE, build_ribbon
 
 from . import made_up
 
@@ -173,8 +174,6 @@ def test_a_matte_far_beyond_its_curves_ends_is_asked_to_the_last_column() -> Non
 
 
 def test_a_ribbon_goes_on_as_far_as_the_matte_does_beyond_its_curves_end() -> None:
-    from rotopaint_ai.seams.ribbon import RUN_OUT, SPARE, build_ribbon
-
     line = np.stack([np.linspace(60.0, 120.0, 61), np.full(61, 40.0)], 1)
     columns = {}
     for beyond in (0, 10, 60):
@@ -186,3 +185,24 @@ def test_a_ribbon_goes_on_as_far_as_the_matte_does_beyond_its_curves_end() -> No
         columns[beyond] = ribbon.map_x_TS.shape[1]
     wanted = {0: RUN_OUT[0], 10: 10 + SPARE, 60: RUN_OUT[1]}
     assert columns == {beyond: 61 + 2 * n for beyond, n in wanted.items()}
+
+
+def test_a_short_piece_of_a_seam_that_stands_alone_is_painted_along_its_curve() -> None:
+    """What shows of a side seam between nose and silhouette is wider than long; no smooth ball may take its place."""
+    clean = made_up.face()
+    clean[:, 70:] *= np.float32(0.4)  # the head's edge
+    stub = np.stack([np.linspace(62.0, 74.0, 13), np.full(13, 20.0)], 1)
+    plate = clean * made_up.groove(LINE, depth=0.7) * made_up.groove(stub, depth=0.7)
+    alone, both = made_up.matte(stub, 5.0), np.maximum(MATTE, made_up.matte(stub, 5.0))
+    out = cleanplate.fill(plate, both, [(LINE, 5.0), (stub, 5.0)])
+    assert made_up.rms(out, clean, alone) < 0.3 * made_up.rms(plate, clean, alone)
+
+
+def test_a_seam_that_crosses_another_for_less_than_two_widths_is_no_run_of_its_own() -> None:
+    hole = np.zeros((80, 200), bool)
+    hole[35:46, 20:181] = True
+    long, crossing = (np.linspace([20.0, 40.0], [180.0, 40.0], 161), np.linspace([90.0, 10.0], [90.0, 70.0], 61))
+    both, one = (build_ribbon(hole, curves) for curves in ([(long, 5.0), (crossing, 5.0)], [(long, 5.0)]))
+    assert both is not None
+    assert one is not None
+    assert both.map_x_TS.shape == one.map_x_TS.shape
