@@ -125,9 +125,20 @@ def picture(frame: int, shot: int) -> npt.NDArray[np.uint8]:
 @pytest.fixture
 def character(tmp_path: Path) -> Character:
     """The made-up character, written anew for each test."""
+    return write_character(tmp_path / "hero")
+
+
+@pytest.fixture(scope="session")
+def unedited(tmp_path_factory: pytest.TempPathFactory) -> Character:
+    """The made-up character, for tests that change nothing of it."""
+    return write_character(tmp_path_factory.mktemp("unedited") / "hero")
+
+
+def write_character(hero: Path) -> Character:
+    """Both shots with their plates, roto and landmarks."""
     images, annotations = [], []
     for shot in (1, 2):
-        folder = tmp_path / "hero" / f"shot{shot}"
+        folder = hero / f"shot{shot}"
         folder.mkdir(parents=True)
         shapes = []
         for number, name in enumerate(SHAPES):
@@ -161,5 +172,5 @@ def character(tmp_path: Path) -> Character:
         "annotations": annotations,
         "categories": [{"id": 1, "name": "face", "keypoints": list(MARKS)}],
     }
-    (tmp_path / "hero" / "marks.coco.json").write_text(json.dumps(content), encoding="utf-8")
-    return Character(tmp_path / "hero")
+    (hero / "marks.coco.json").write_text(json.dumps(content), encoding="utf-8")
+    return Character(hero)

@@ -112,7 +112,7 @@ def test_evaluation_is_in_plate_pixels(made: tuple[TrainReport, list[Event]], fa
 def test_a_run_that_was_stopped_goes_on_to_the_same_end(
     faces: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    settings = [*TINY, "steps=24", "eval_every=8", "learn_all=0.4"]
+    settings = [*TINY, "steps=24", "eval_every=8", "learn_all=0.4", "prior=false"]
     _is_judged_before_it_learns_all(train([faces], tmp_path / "whole", overrides=settings, init="none"), faces)
     cancel = Cancel()
     copied = {name: tmp_path / "whole" / name for name in ("landmarks.onnx", "shapes.onnx")}

@@ -84,14 +84,24 @@ def training(folder: Path, group: Group, faces: str, out: str, kill_at: int) -> 
     Trainer(recipe, task, folder / out, group).fit(resume=not first_life, check=check)
 
 
+def everything(folder: Path, group: Group, faces: str) -> None:
+    """Gradients and a training without a loss, then one whose last rank is lost: a restarted life takes that up."""
+    if group.any_says(has_restarted()):
+        (folder / "restarted").touch()
+    else:
+        for compression in ("none", "bf16", "fp16"):
+            gradients(folder, group, compression)
+        low_rank(group)
+        training(folder, group, faces, "whole", 0)
+    training(folder, group, faces, "broken", 4)
+
+
 if __name__ == "__main__":
     torch.set_num_threads(1)
     name, folder, *rest = sys.argv[1:]
     group = Group.join()
-    if name == "gradients":
-        for compression in rest:
-            gradients(Path(folder), group, compression)
-        low_rank(group)
+    if name == "everything":
+        everything(Path(folder), group, rest[0])
     else:
         training(Path(folder), group, rest[0], rest[1], int(rest[2]))
         gradients(Path(folder), group, "none")

@@ -40,26 +40,25 @@ def _apart(first: dict[str, torch.Tensor], second: dict[str, torch.Tensor]) -> f
     return float(apart.norm() / whole.norm())
 
 
-def test_gradients_of_ranks_are_those_of_one_process(tmp_path: Path) -> None:
-    ranks.gradients(tmp_path, ALONE, "none")
-    one = torch.load(tmp_path / "gradients.1.none.pt")
-    _run(2, "gradients", tmp_path, "none", "bf16", "fp16")
-    assert _apart(one, torch.load(tmp_path / "gradients.2.none.pt")) < 1e-5
+@pytest.fixture(scope="module")
+def done(faces: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What two ranks of one host wrote: gradients, a training without a loss, and one that lost a rank."""
+    folder = tmp_path_factory.mktemp("ranks")
+    _run(2, "everything", folder, faces)
+    return folder
+
+
+def test_gradients_of_ranks_are_those_of_one_process(done: Path) -> None:
+    ranks.gradients(done, ALONE, "none")
+    one = torch.load(done / "gradients.1.none.pt")
+    assert _apart(one, torch.load(done / "gradients.2.none.pt")) < 1e-5
     for compression, limit in (("bf16", 0.02), ("fp16", 0.005)):
-        rounded = torch.load(tmp_path / f"gradients.2.{compression}.pt")
+        rounded = torch.load(done / f"gradients.2.{compression}.pt")
         assert 1e-7 < _apart(one, rounded) < limit
 
 
-@pytest.fixture(scope="module")
-def whole(faces: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """What two ranks of one host have learned without a loss."""
-    folder = tmp_path_factory.mktemp("whole")
-    _run(2, "training", folder, faces, "pack", 0)
-    return _checkpoint(folder)
-
-
-def _checkpoint(folder: Path) -> dict[str, Any]:
-    loaded: dict[str, Any] = torch.load(folder / "pack/checkpoint.pt", weights_only=True)
+def _checkpoint(folder: Path, name: str) -> dict[str, Any]:
+    loaded: dict[str, Any] = torch.load(folder / name / "checkpoint.pt", weights_only=True)
     return loaded
 
 
@@ -69,22 +68,22 @@ def _assert_same(whole: dict[str, Any], broken: dict[str, Any]) -> None:
         assert torch.equal(value, broken["ema"][name]), name
 
 
-def test_a_lost_rank_costs_no_step(faces: Path, tmp_path: Path, whole: dict[str, Any]) -> None:
-    _run(2, "training", tmp_path, faces, "pack", 4)
-    _assert_same(whole, _checkpoint(tmp_path))
+def test_a_lost_rank_costs_no_step(done: Path) -> None:
+    assert (done / "restarted").is_file()
+    _assert_same(_checkpoint(done, "whole"), _checkpoint(done, "broken"))
 
 
 @pytest.mark.skipif(
     "ROTOPAINT_TWO_HOSTS" not in os.environ, reason="ROTOPAINT_TWO_HOSTS=1 tries two network namespaces"
 )
 def test_a_rank_lost_on_one_of_two_hosts_costs_no_step(
-    faces: Path, tmp_path: Path, whole: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+    faces: Path, tmp_path: Path, done: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if reason := hosts.missing():
         pytest.skip(reason)
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(path for path in sys.path if path))
     hosts.run([str(RANKS), "training", str(tmp_path), str(faces), "pack", "4"], restarts=2)
-    _assert_same(whole, _checkpoint(tmp_path))
+    _assert_same(_checkpoint(done, "whole"), _checkpoint(tmp_path, "pack"))
     ranks.gradients(tmp_path, ALONE, "none")
     one, two = (torch.load(tmp_path / f"gradients.{ranks}.none.pt") for ranks in (1, 2))
     assert _apart(one, two) < 1e-5
