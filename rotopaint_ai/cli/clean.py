@@ -29,6 +29,7 @@ from rotopaint_ai.jobs import Cancel
 if TYPE_CHECKING:
     from rotopaint_ai.pipeline.paint_job import CleanJob, Painted
     from rotopaint_ai.pipeline.paint_settings import Paints
+    from rotopaint_ai.pipeline.rig_painter import Rig
     from rotopaint_ai.pipeline.save_to_project import Repaint
     from rotopaint_ai.plates.plate import Plate
     from rotopaint_ai.seams.strokes import Strokes
@@ -64,6 +65,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--measure-widths", action="store_true", help="make each seam as wide as its banks show, frame by frame"
     )
+    parser.add_argument(
+        "--rig", action="store_true", help="under the mattes, or closed shapes, is a rig: fill them whole, of any size"
+    )
+    parser.add_argument("--only", metavar="NAME,...", help="with --rig: of the shapes, these alone are the rig's")
+    parser.add_argument(
+        "--clean-plate", metavar="PLATES", help="with --rig: what hides behind it, one picture or frame by frame"
+    )
     add_size_arguments(parser)
     add_overwrite(parser)
     add_work_arguments(parser)
@@ -74,6 +82,8 @@ def execute(arguments: argparse.Namespace) -> int:
     split_range(arguments)
     if arguments.shapes is None and arguments.mattes is None and arguments.project is None:
         raise UsageError("wants SHAPES, --project FILE or --mattes PATTERN, to know where the seams are")
+    if not arguments.rig and (arguments.only or arguments.clean_plate):
+        raise UsageError("--only and --clean-plate go with --rig; add it, or leave them out")
     one_thread_per_frame()
     from rotopaint_ai.plates import open_plate
 
@@ -114,7 +124,7 @@ def _project(arguments: argparse.Namespace) -> AbstractContextManager[Repaint | 
 def _is_as_it_says(arguments: argparse.Namespace) -> bool:
     """Whether nothing on the command line stands before what the project says."""
     others = (arguments.shapes, arguments.mattes, arguments.settings, arguments.touchup, arguments.measure_widths)
-    return not any(others) and arguments.method == fills.DEFAULT
+    return not any((*others, arguments.rig)) and arguments.method == fills.DEFAULT
 
 
 def _clean_job(arguments: argparse.Namespace, plate: Plate, project: Repaint | None) -> CleanJob:
@@ -137,7 +147,17 @@ def _clean_job(arguments: argparse.Namespace, plate: Plate, project: Repaint | N
         measures_widths=arguments.measure_widths,
         strokes=strokes,
         overwrite=arguments.overwrite,
+        rig=_rig(arguments, plate),
     )
+
+
+def _rig(arguments: argparse.Namespace, plate: Plate) -> Rig | None:
+    if not arguments.rig:
+        return None
+    from rotopaint_ai.pipeline.rig_painter import Rig
+
+    names = frozenset(name.strip() for name in (arguments.only or "").split(",") if name.strip())
+    return Rig.open(plate, names, arguments.clean_plate)
 
 
 def _shapes_to_paint(arguments: argparse.Namespace, plate: Plate, project: Repaint | None) -> RotoDocument | None:

@@ -17,6 +17,7 @@ from rotopaint_ai.pipeline.out_folder import Files, FolderClaim, claimed
 from rotopaint_ai.pipeline.paint_settings import AUTO, Paints
 from rotopaint_ai.pipeline.painter import MATTES_NAME, ExternalMattes, Painter
 from rotopaint_ai.pipeline.render_frame import PATCH_FOLDER, Format, draw_mattes, layer_names, write_mattes
+from rotopaint_ai.pipeline.rig_painter import Rig
 from rotopaint_ai.plates.plate import Plate
 from rotopaint_ai.seams import cleanplate
 from rotopaint_ai.seams.learned import FillModel
@@ -41,7 +42,7 @@ class CleanJob:
     `document`: whose seams are painted, or None where `mattes` alone say where they are. `mattes`: somebody else's,
     instead of those of the shapes. `patch`: write the paint as a layer of its own besides the clean plate.
     `measures_widths`: each open seam is as wide in each frame as its banks show, whatever its shape says.
-    `strokes`: touch-up by hand, by frame.
+    `strokes`: touch-up by hand, by frame. `rig`: what lies under the mattes is a rig, and filled whole.
     """
 
     out: Path
@@ -54,6 +55,7 @@ class CleanJob:
     measures_widths: bool = False
     strokes: Mapping[int, Strokes] = field(default_factory=dict)
     overwrite: bool = False
+    rig: Rig | None = None
 
 
 def paint_mattes(
@@ -116,8 +118,10 @@ def paint_clean(plate: Plate, job: CleanJob, *, threads: int, sink: Sink, cancel
         measures_widths=job.measures_widths,
         threads=threads,
         strokes=job.strokes,
+        rig=job.rig,
     )
     sources = [job.mattes.pictures] if job.mattes is not None else []
+    sources += [job.rig.clean_plate] if job.rig is not None and job.rig.clean_plate is not None else []
     with claimed(FolderClaim(job.out, _written_files(plate, job, chosen), plate, sources, overwrite=job.overwrite)):
         return _for_each_frame(
             chosen,
@@ -145,7 +149,7 @@ def _check_size(plate: Plate, job: CleanJob) -> None:
         cleanplate.check_method(method, has_model=job.model is not None)
     if job.document is None:
         return
-    if not seams and job.mattes is None:
+    if not seams and job.mattes is None and job.rig is None:
         raise DocumentError("shapes: none has the role 'seam', there is nothing to paint away; set the role of a shape")
     if unknown := sorted(set(job.paints.by_name) - set(seams)):
         raise UsageError(f"--settings: '{unknown[0]}' is no seam of the shapes; they have {', '.join(seams)}")

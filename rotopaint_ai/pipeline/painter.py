@@ -28,6 +28,8 @@ from rotopaint_ai.pipeline.render_frame import (
     write_filled,
     write_patch,
 )
+from rotopaint_ai.pipeline.rig_painter import Rig, RigPainter
+from rotopaint_ai.pipeline.rig_painter import shown as shares_of
 from rotopaint_ai.plates.plate import Frame, Plate, open_plate
 from rotopaint_ai.seams import temporal, width
 from rotopaint_ai.seams.learned import FillModel
@@ -37,7 +39,7 @@ from rotopaint_ai.seams.skeleton import middle_lines
 from rotopaint_ai.seams.strokes import Strokes
 from rotopaint_ai.seams.temporal import REACH, Still, distinct
 from rotopaint_ai.shapes import bezier
-from rotopaint_ai.shapes.rasterise import Region
+from rotopaint_ai.shapes.rasterise import Region, union
 from rotopaint_ai.shapes.roto import RotoShape
 
 Array = npt.NDArray[Any]
@@ -58,6 +60,7 @@ class Painter:
     window: TemporalWindow | None
     strokes: Mapping[int, Strokes] = field(default_factory=dict)
     measures_widths: bool = False
+    rigs: RigPainter | None = None
 
     @classmethod
     def of(
@@ -74,9 +77,16 @@ class Painter:
         threads: int,
         strokes: Mapping[int, Strokes] | None = None,
         measures_widths: bool = False,
+        rig: Rig | None = None,
     ) -> Painter:
-        """`frames`: all that could be painted; temporal paint asks those around the ones that are."""
+        """`frames`: all that could be painted; temporal paint and rigs ask those around the ones that are.
+
+        Raises: DocumentError where a rig has no shapes.
+        """
         painter = cls(plate, out, shapes, mattes, paints, model, patch, None, strokes or {}, measures_widths)
+        if rig is not None:
+            own = rig.shapes_of(shapes) if mattes is None else ()
+            return replace(painter, shapes=own, rigs=RigPainter(plate, frames, replace(painter, shapes=own).matte, rig))
         if not any(
             fills.named(paint.method).needs == "neighbours" for paint in (paints.every, *paints.by_name.values())
         ):
@@ -87,13 +97,28 @@ class Painter:
     def paint(self, number: int) -> Mapping[str, float]:
         """Write a frame's clean plate, and its patch where that is wanted; how much its seams show before and after."""
         frame, format = self.plate.read(number), Format.of(self.plate)
-        seams = self.look(frame)
-        filled = self.settled(number, seams.filled(self.model)) if seams is not None else None
+        filled = self.filled(frame)
         filled = touched_up(frame, filled, self.strokes.get(number, ()))
         write_filled(self.out / format.clean_name(number), frame, filled)
         if self.patch:
             write_patch(self.out / patch_name(number, format), filled, format)
-        return {} if filled is None else _seam_scores(filled)
+        if filled is None:
+            return {}
+        return _seam_scores(filled) if self.rigs is None else shares_of(filled)
+
+    def filled(self, frame: Frame) -> Filled | None:
+        """A frame's region with its seams painted away, or its rig; None where none is to be seen."""
+        if self.rigs is not None:
+            return self.rigs.filled(frame)
+        seams = self.look(frame)
+        return self.settled(frame.number, seams.filled(self.model)) if seams is not None else None
+
+    def matte(self, number: int) -> Region:
+        """The union of all mattes of a frame, in plate space. Raises: PlateError where an external one is missing."""
+        if self.mattes is not None:
+            return self.mattes.at(number)
+        mattes = draw_mattes(self.shapes, number, Format.of(self.plate))
+        return union(mattes.regions.values())
 
     def look(self, frame: Frame) -> Seams | None:
         """The region around a frame's seams; None where none is to be seen."""

@@ -1,0 +1,271 @@
+"""Rigs taken off: what lies under a matte of any size is filled whole.
+
+From a clean plate where there is one, else from other frames of the shot in which the place is free, else by pieces of
+the picture around it. Loans are laid on the frame by the background's motion and take its light and its grain.
+
+Convention: pictures are scene-linear RGB float32; pixel (0, 0) is the top-left one's centre. H, W rows and columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+from rotopaint_ai.seams import grain, harmonic_fill
+
+Array = NDArray[Any]  # float32
+Bools = NDArray[Any]  # bool
+
+SEARCH_PX = 960.0  # longest side of the pictures that motion is looked for in
+STILL_PX = 0.3  # a camera that moves no corner further than this is locked
+FEWEST = 12  # points that a motion rests on
+MISFIT = 0.5  # of what the surroundings differ in themselves: a frame further off there shows something else
+GRAIN = 0.05  # log light: what two takes of the same surroundings may differ in
+RIM_PX = 9  # of the surroundings that a loan is fitted to
+TILE_PX = 48  # side of the pieces that a hole is made of where nothing is lent
+REACH = 2.0  # how far such pieces are looked for, times the hole's size, TILE_PX at least
+_NOTHING = 1 / 1024  # as in `cleanplate`
+_FLOOR = 0.02  # of the mean light, as in `cleanplate`
+_BENT = 0.3  # log light: more than this from the usual difference is another object, not other light
+_BAND = 10  # px beside the hole whose grain is carried in
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Loan:
+    """Another picture on this frame's region: (H, W, 3), and where it shows what is to be seen there (H, W)."""
+
+    rgb: Array
+    free: Bools
+    is_plate: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RigFill:
+    """A region without its rig (H, W, 3), and the share of the hole filled from each kind of source."""
+
+    rgb: Array
+    shares: dict[str, float]
+
+
+def motion(now: Array, other: Array, free: Bools) -> Array:
+    """Where a frame's pixels lie in another one: a matrix (2, 3) of pixel centres.
+
+    free (H, W): pixels that show the background. Points tracked there and back (Lucas, Kanade 1981, in pyramids) agree
+    on one affine motion (RANSAC); too few of them, or one below STILL_PX at every corner, is no motion at all.
+    """
+    height, width = now.shape[:2]
+    scale = min(1.0, SEARCH_PX / max(height, width))
+    size = max(round(width * scale), 1), max(round(height * scale), 1)
+    codes = [_coded(cv2.resize(rgb, size, interpolation=cv2.INTER_AREA)) for rgb in (now, other)]
+    mask = cv2.resize(free.astype(np.uint8), size, interpolation=cv2.INTER_NEAREST)
+    small = _affine(codes[0], codes[1], np.asarray(mask, np.uint8))
+    if small is None:
+        return np.eye(2, 3)
+    shrink, half = np.array([size[0] / width, size[1] / height]), np.array([0.5, 0.5])
+    turn = small[:, :2] * shrink / shrink[:, None]
+    shift = (small[:, 2] + half - small[:, :2] @ half) / shrink + turn @ half - half
+    found = np.column_stack([turn, shift])
+    corners = np.array([[0, 0], [width, 0], [0, height], [width, height]], float)
+    moved = corners @ turn.T + shift - corners
+    return np.eye(2, 3) if np.abs(moved).max() < STILL_PX else found
+
+
+def _coded(rgb: Array) -> NDArray[np.uint8]:
+    luma = np.maximum(np.nan_to_num(rgb.mean(2)), 0.0)
+    white = max(float(np.percentile(luma, 99)), 1e-6)
+    return np.asarray(255.0 * np.minimum(luma / white, 1.0) ** (1 / 2.2), np.uint8)
+
+
+def _affine(now: NDArray[np.uint8], other: NDArray[np.uint8], mask: NDArray[np.uint8]) -> Array | None:
+    points = cv2.goodFeaturesToTrack(now, 800, 0.005, 6, mask=mask)
+    if points is None or len(points) < FEWEST:
+        return None
+    track: Any = cv2.calcOpticalFlowPyrLK  # the stubs know no first guess of None
+    there, ok, _ = track(now, other, points, None, winSize=(21, 21), maxLevel=5)
+    back, ok_back, _ = track(other, now, there, None, winSize=(21, 21), maxLevel=5)
+    good = (ok[:, 0] == 1) & (ok_back[:, 0] == 1) & (np.abs(points - back).max((1, 2)) < 0.5)
+    if good.sum() < FEWEST:
+        return None
+    found, agreed = cv2.estimateAffine2D(points[good], there[good], method=cv2.RANSAC, ransacReprojThreshold=0.7)
+    return None if found is None or agreed.sum() < FEWEST else np.asarray(found, np.float64)
+
+
+def fill(now: Array, matte: Array, loans: Sequence[Loan]) -> RigFill:
+    """A region (H, W, 3) with what lies under its matte (H, W) filled; a soft matte mixes the fill with the plate.
+
+    loans: of clean plates first. Where the matte is 0 the pixels are those of `now`, bit for bit.
+    """
+    hole = matte > _NOTHING
+    if not hole.any() or hole.all():
+        return RigFill(now.copy(), {})
+    light = np.nan_to_num(now, nan=0.0, posinf=65504.0, neginf=0.0).astype(np.float32)
+    floor = np.float32(_FLOOR * max(float(light[~hole].mean()), 1e-4))
+    own = np.log(np.maximum(light, 0.0) + floor)
+    found, lent_by_plate, lent = _lent(own, hole, loans, floor)
+    if not lent.all():
+        found = _pieced(np.where(lent[..., None] | ~hole[..., None], found, 0.0), hole & ~lent)
+    _add_grain(light, own, found, hole, hole & lent, floor)
+    paint = np.exp(found) - floor
+    share = np.minimum(matte, 1.0)[..., None]
+    out = np.where(hole[..., None], light + share * (paint - light), now).astype(np.float32)
+    n = int(hole.sum())
+    counts = (lent_by_plate & hole).sum(), (lent & ~lent_by_plate & hole).sum(), (hole & ~lent).sum()
+    return RigFill(out, {name: round(int(k) / n, 4) for name, k in zip(("plate", "frames", "texture"), counts) if k})
+
+
+def _lent(own: Array, hole: Bools, loans: Sequence[Loan], floor: np.float32) -> tuple[Array, Bools, Bools]:
+    """Log light with the hole filled by clean plates, else by the median of what frames lend; by which; and where."""
+    found, by_plate, done = own.copy(), np.zeros(hole.shape, bool), ~hole
+    for loan in (loan for loan in loans if loan.is_plate):
+        fitted = _fitted(own, hole, loan, floor)
+        here = loan.free & ~done
+        if fitted is not None:
+            found[here] = fitted[here]
+            by_plate, done = by_plate | here, done | here
+    others = [
+        (f, loan.free) for loan in loans if not loan.is_plate and (f := _fitted(own, hole, loan, floor)) is not None
+    ]
+    if others and not done.all():
+        rows, columns = np.nonzero(~done)
+        stack = np.stack([np.where(free[rows, columns, None], f[rows, columns], np.nan) for f, free in others])
+        known = np.isfinite(stack).any((0, 2))
+        found[rows[known], columns[known]] = np.nanmedian(stack[:, known], axis=0)
+        done = done.copy()
+        done[rows[known], columns[known]] = True
+    return found, by_plate, done
+
+
+def _fitted(own: Array, hole: Bools, loan: Loan, floor: np.float32) -> Array | None:
+    """A loan's log light with this frame's light; None where what is around the hole is something else."""
+    theirs = np.log(np.maximum(np.nan_to_num(loan.rgb, posinf=65504.0), 0.0) + floor).astype(np.float32)
+    rim = cv2.dilate(hole.astype(np.uint8), np.ones((2 * RIM_PX + 1,) * 2, np.uint8)).astype(bool) & ~hole & loan.free
+    if rim.sum() < FEWEST:
+        return theirs if loan.is_plate else None
+    apart = own - theirs
+    usual = np.median(apart[rim], axis=0)
+    off = np.abs(apart - usual)
+    plain = np.abs(own[rim] - np.median(own[rim], axis=0))
+    if not loan.is_plate and float(np.median(off[rim])) > max(GRAIN, MISFIT * float(np.median(plain))):
+        return None
+    known = rim & (off.max(2) < _BENT)
+    if not known.any():
+        return np.asarray(theirs + usual, np.float32)
+    wanted = np.where(known[..., None], apart, usual).astype(np.float32)
+    smooth = harmonic_fill.fill(_calm(wanted, known), hole | (rim & ~known), known)
+    return np.asarray(theirs + np.where(hole[..., None], smooth, 0.0), np.float32)
+
+
+def _calm(values: Array, known: Bools) -> Array:
+    """Values averaged over the known ones near by: light without grain."""
+    weight = cv2.GaussianBlur(known.astype(np.float32), (0, 0), 3.0)[..., None]
+    total = cv2.GaussianBlur(values * known[..., None].astype(np.float32), (0, 0), 3.0)
+    return np.where(known[..., None], total / np.maximum(weight, 1e-3), values).astype(np.float32)
+
+
+def _pieced(log: Array, hole: Bools) -> Array:
+    """Log light with the hole made of pieces of the picture around it, from its rim inwards, each blended in.
+
+    For each piece the place is taken whose pixels agree best with what is known around the piece (Efros, Freeman,
+    "Image quilting", 2001), and the difference at its rim is spread over it (Perez et al., 2003).
+    """
+    out, left = log.copy(), hole.copy()
+    source = ~hole
+    for y, x in _tiles(hole):
+        rows, columns = slice(y, min(y + TILE_PX, len(hole))), slice(x, min(x + TILE_PX, hole.shape[1]))
+        _piece(out, left, source, hole, rows, columns)
+        left[rows, columns] = False
+    return out
+
+
+def _tiles(hole: Bools) -> list[tuple[int, int]]:
+    """Corners of the hole's tiles, those nearest to its rim first."""
+    away = cv2.distanceTransform(np.pad(hole, 1).astype(np.uint8), cv2.DIST_L2, 5)[1:-1, 1:-1]
+    found = []
+    for y in range(0, hole.shape[0], TILE_PX):
+        for x in range(0, hole.shape[1], TILE_PX):
+            part = hole[y : y + TILE_PX, x : x + TILE_PX]
+            if part.any():
+                found.append((float(away[y : y + TILE_PX, x : x + TILE_PX][part].mean()), y, x))
+    return [(y, x) for _, y, x in sorted(found)]
+
+
+def _piece(out: Array, left: Bools, source: Bools, hole: Bools, rows: slice, columns: slice) -> None:
+    """Fill one tile of `out`, in place."""
+    height, width = left.shape
+    around = _grown(rows, RIM_PX, height), _grown(columns, RIM_PX, width)
+    wanted = np.zeros_like(left)
+    wanted[rows, columns] = left[rows, columns]
+    wanted, known = wanted[around], ~left[around]
+    reach = _reach(hole)
+    window = _grown(rows, reach, height), _grown(columns, reach, width)
+    best = _best_place(out[window], source[window], out[around], known)
+    if best is not None:
+        y, x = window[0].start + best[0], window[1].start + best[1]
+        piece = out[y : y + wanted.shape[0], x : x + wanted.shape[1]].copy()
+    else:
+        piece = np.zeros_like(out[around])
+    spread = harmonic_fill.fill(_calm(out[around] - piece, known), wanted, known) if known.any() else 0.0
+    out[around] = np.where(wanted[..., None], piece + spread, out[around])
+
+
+def _reach(hole: Bools) -> int:
+    _, _, width, height = cv2.boundingRect(hole.astype(np.uint8))
+    return int(REACH * max(TILE_PX, min(width, height)))
+
+
+def _grown(span: slice, by: int, size: int) -> slice:
+    return slice(max(0, span.start - by), min(size, span.stop + by))
+
+
+def _best_place(picture: Array, source: Bools, wanted: Array, known: Bools) -> tuple[int, int] | None:
+    """Row and column of the window most alike where it is known, all of it outside the hole; None without any."""
+    height, width = known.shape
+    if height > source.shape[0] or width > source.shape[1] or not known.any():
+        return None
+    free = cv2.boxFilter(source.astype(np.float32), -1, (width, height), anchor=(0, 0), borderType=cv2.BORDER_ISOLATED)
+    free = free[: source.shape[0] - height + 1, : source.shape[1] - width + 1] > 1 - 0.5 / (width * height)
+    if not free.any():
+        return None
+    mask = np.repeat(known[..., None].astype(np.float32), 3, 2)
+    apart = cv2.matchTemplate(picture, wanted, cv2.TM_SQDIFF, mask=mask)
+    row, column = np.unravel_index(int(np.where(free, apart, np.inf).argmin()), apart.shape)
+    return int(row), int(column)
+
+
+def _add_grain(light: Array, own: Array, found: Array, hole: Bools, lent: Bools, floor: np.float32) -> None:
+    """Give lent light, in place, what grain it lacks of that beside the hole: medians and clean plates have less."""
+    rows, columns = np.nonzero(lent)
+    beside = cv2.dilate(hole.astype(np.uint8), np.ones((2 * _BAND + 1,) * 2, np.uint8)).astype(bool) & ~hole
+    if not len(rows) or not beside.any():
+        return
+    keep = min(1.0, _rough(found, lent) / max(_rough(own, beside), 1e-6))
+    places = _mirrored(hole, rows, columns)
+    paint = np.ascontiguousarray(found[rows, columns].T)
+    grain.add(light, hole, paint, *places, np.full(len(rows), keep, np.float32), floor)
+    found[rows, columns] = paint.T
+
+
+def _rough(log: Array, where: Bools) -> float:
+    """Deviation of what is finer than a pixel's neighbourhood, by the median."""
+    fine = np.abs(log - cv2.GaussianBlur(log, (3, 3), 0.0)).mean(2)
+    return float(np.median(fine[where]))
+
+
+def _mirrored(hole: Bools, rows: Array, columns: Array) -> tuple[Array, Array]:
+    """For pixels of the hole, places in a band beside it: x and y, corner origin, as `grain.add` wants them."""
+    away, labels = cv2.distanceTransformWithLabels(
+        hole.astype(np.uint8), cv2.DIST_L2, 5, labelType=cv2.DIST_LABEL_PIXEL
+    )
+    at = np.zeros((int(labels.max()) + 1, 2), np.float32)
+    edge = np.argwhere(~hole)
+    at[labels[~hole]] = edge
+    rim = at[labels[rows, columns]]
+    out = rim - np.stack([rows, columns], 1)
+    out /= np.maximum(np.hypot(*out.T), 1e-6)[:, None]
+    to = rim + out * (1.0 + np.mod(away[rows, columns], _BAND))[:, None]
+    return (to[:, 1] + 0.5).astype(np.float32), (to[:, 0] + 0.5).astype(np.float32)

@@ -1,0 +1,92 @@
+"""Rigs taken off pictures whose background is known."""
+
+from __future__ import annotations
+
+import cv2
+import numpy as np
+import pytest
+
+from rotopaint_ai.seams import rig
+from rotopaint_ai.seams.rig import Loan
+
+SIZE = (160, 240)
+
+
+def wall(*, seed: int = 0, size: tuple[int, int] = SIZE) -> np.ndarray:
+    """A wall with texture at several sizes, about 0.3."""
+    rng = np.random.default_rng(seed)
+    tone = sum(
+        k * cv2.GaussianBlur(rng.standard_normal(size).astype(np.float32), (0, 0), s) for k, s in ((0.9, 2), (2.0, 6))
+    )
+    return (0.3 * np.exp(0.8 * tone)[..., None] * np.array([1.0, 0.8, 0.6])).astype(np.float32)
+
+
+def grained(picture: np.ndarray, seed: int) -> np.ndarray:
+    noise = np.random.default_rng(seed).standard_normal(picture.shape)
+    return (picture * (1 + 0.02 * noise)).astype(np.float32)
+
+
+def arm(x: int = 90, width: int = 60) -> np.ndarray:
+    matte = np.zeros(SIZE, np.float32)
+    matte[40:, x : x + width] = 1.0
+    return matte
+
+
+def psnr(a: np.ndarray, b: np.ndarray, where: np.ndarray) -> float:
+    return float(-10 * np.log10(np.mean((np.clip(a, 0, 1)[where] ** 0.45 - np.clip(b, 0, 1)[where] ** 0.45) ** 2)))
+
+
+def test_a_clean_plate_in_other_light_fills_a_wide_matte_and_nothing_else_changes() -> None:
+    clean, matte = wall(), arm()
+    plate = grained(clean, 1)
+    plate[matte > 0] = 0.02
+    slope = np.linspace(0.6, 0.8, SIZE[1], dtype=np.float32)[None, :, None]
+    filled = rig.fill(plate, matte, [Loan(grained(clean * slope, 2), np.ones(SIZE, bool), is_plate=True)])
+    assert np.array_equal(filled.rgb[matte == 0], plate[matte == 0])
+    assert psnr(filled.rgb, clean, matte > 0) > 33
+    assert filled.shares == {"plate": 1.0}
+
+
+def test_frames_in_which_the_place_is_free_lend_it_and_another_thing_in_the_way_does_not() -> None:
+    clean, matte = wall(), arm()
+    plate = grained(clean, 1)
+    plate[matte > 0] = 0.02
+    loans = [Loan(grained(clean, 10 + k), arm(x) == 0) for k, x in enumerate((20, 40, 160))]
+    loans += [Loan(wall(seed=7), np.ones(SIZE, bool))] * 3  # a puppet stands there
+    filled = rig.fill(plate, matte, loans)
+    assert psnr(filled.rgb, clean, matte > 0) > 40
+    assert filled.shares == {"frames": 1.0}
+
+
+def test_a_still_clean_plate_without_grain_gets_that_of_the_frame() -> None:
+    clean, matte = np.full((*SIZE, 3), 0.3, np.float32), arm()
+    plate = grained(clean, 1)
+    filled = rig.fill(plate, matte, [Loan(clean, np.ones(SIZE, bool), is_plate=True)])
+    inside = cv2.erode(matte, np.ones((21, 21), np.uint8)) > 0
+    assert filled.rgb[inside].std() == pytest.approx(plate[inside].std(), rel=0.35)
+
+
+def test_nothing_lent_gives_texture_and_no_grey_ball() -> None:
+    clean, matte = wall(seed=3), arm()
+    plate = clean.copy()
+    plate[matte > 0] = 0.02
+    filled = rig.fill(plate, matte, [])
+    inside, outside = matte > 0, matte == 0
+    fine = [cv2.Laplacian(np.log(v.mean(2)), cv2.CV_32F) for v in (filled.rgb, clean)]
+    assert fine[0][inside].std() > 0.5 * fine[1][outside].std()
+    assert np.median(filled.rgb[inside]) == pytest.approx(np.median(clean[inside]), rel=0.3)
+    assert filled.shares == {"texture": 1.0}
+
+
+@pytest.mark.parametrize("shift", [(0, 0), (7, -4)])
+def test_motion_is_that_of_the_background(shift: tuple[int, int]) -> None:
+    big = wall(seed=4, size=(240, 320))
+    now, other = big[40:200, 40:280], big[40 - shift[1] : 200 - shift[1], 40 - shift[0] : 280 - shift[0]]
+    found = rig.motion(grained(now, 1), grained(other, 2), np.ones(SIZE, bool))
+    assert found[:, :2] == pytest.approx(np.eye(2), abs=0.005)
+    assert found @ (120, 80, 1) - (120, 80) == pytest.approx(shift, abs=0.15)
+
+
+def test_motion_without_anything_to_track_is_none() -> None:
+    flat = np.full((*SIZE, 3), 0.2, np.float32)
+    assert np.array_equal(rig.motion(flat, flat, np.ones(SIZE, bool)), np.eye(2, 3))
