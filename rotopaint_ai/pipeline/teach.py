@@ -215,7 +215,8 @@ def _decided_seams(reading: ShotReading, tasks: Sequence[_Task]) -> Iterator[tup
         yield from ((task, _decided_by_creases(reading, task, shot, k)) for k, task in enumerate(tasks))
     else:
         yield from (
-            (turn.task, _decided(reading, turn, _trust(reading, turn.task))) for turn in _solved(reading, tasks)
+            (turn.task, _decided(reading, turn, _error_factor(reading, turn.task)))
+            for turn in _solved_seams(reading, tasks)
         )
 
 
@@ -246,7 +247,7 @@ def _decided_by_creases(reading: ShotReading, task: _Task, shot: SolvedShot, cur
             continue
         found, off = shot.rigid.spline(row, curve), float(shot.off_px[:, row].min())
         off = min(float(shot.off_px[curve, row]), off + HIDDEN_PX)
-        change = _apart(splines[k], found)
+        change = _curve_distance(splines[k], found)
         errors[frame] = shot.rigid.deviation_px(row, curve) + off
         if off <= ON_CREASE_PX and change >= CLEAR_PX:
             splines[k] = found
