@@ -27,7 +27,10 @@ def main() -> int:
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    """Show the window; returns when it is closed. Raises UsageError where Qt is not installed."""
+    """Show the window; returns when it is closed. Raises UsageError where Qt is not installed, or nothing is there."""
+    given = arguments.plates
+    if given and not set(given) & set("#%*?[") and not Path(given).exists():
+        raise UsageError(f"{given}: is not there; wanted a plate's pattern, a folder, a picture, a movie or a project")
     return load_window()(arguments.plates, arguments.out)
 
 

@@ -390,3 +390,8 @@ def test_run_takes_several_ranges(puppet: ModuleType, plates: str, pack: Path, t
     words = ["--crop", puppet.crop_text(), "--out", str(tmp_path), "--model", str(pack), "--frames", "1001,1003-1004"]
     assert main(["run", plates, *words, "--no-clean", "--export", ""]) == 0
     assert sorted(int(each.name.split(".")[1]) for each in (tmp_path / "matte").glob("all.*")) == [1001, 1003, 1004]
+
+
+def test_a_panel_on_nothing_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["panel", str(tmp_path / "gone.jpg")]) == 2
+    assert "gone.jpg: is not there; wanted a plate's pattern" in capsys.readouterr().err

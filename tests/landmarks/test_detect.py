@@ -115,6 +115,17 @@ def test_non_finite_landmarks_are_a_loss_and_not_a_crash() -> None:
     assert np.isfinite(found.points_LC).all()
 
 
+@pytest.mark.parametrize("value", [0.0, 1e30, -1e7], ids=["all at one place", "huge", "far away"])
+def test_landmarks_that_are_no_face_are_a_loss(value: float) -> None:
+    def broken(crops: Picture) -> tuple[Picture, Picture, Picture]:
+        points, error, visible = detect(crops)
+        return np.full_like(points, value), error, visible
+
+    follow = follower(100, 90)
+    follow.detect = broken
+    assert all(follow.step(frame, plate(100, 90)).lost is not None for frame in (1001, 1002, 1003))
+
+
 def test_a_face_is_proposed_anywhere_on_the_plate() -> None:
     box = propose(
         plate(230, 120), (0, 0), width=WIDTH, height=HEIGHT, detect=detect, size_px=SIZE, display=lambda rgb: rgb
