@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from rotopaint_ai.errors import UsageError
+
+T = TypeVar("T")
 
 _RANGE = re.compile(r"^\s*(-?[0-9]{1,18})\s*(?:-\s*(-?[0-9]{1,18}))?\s*$")
 MOST_FRAMES = 1_000_000  # 11 hours at 24 fps; a longer range is a typing error and would fill the memory
@@ -54,6 +57,13 @@ class FrameRange:
 def parse_frames(text: str) -> tuple[int, ...]:
     """Frames of `1001-1010,1015`, ascending, each once. Raises UsageError as `FrameRange.parse`."""
     return tuple(sorted({frame for part in text.split(",") for frame in FrameRange.parse(part)}))
+
+
+def evenly_spread(items: Sequence[T], most: int) -> list[T]:
+    """At most `most` of the items (two or more), the first and the last among them, at even distances."""
+    if len(items) <= most:
+        return list(items)
+    return [items[round(k * (len(items) - 1) / (most - 1))] for k in range(most)]
 
 
 def n_frames(count: int) -> str:

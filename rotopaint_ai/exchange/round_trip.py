@@ -17,6 +17,7 @@ import numpy as np
 from rotopaint_ai.errors import DocumentError
 from rotopaint_ai.exchange.diagnosis import diagnose
 from rotopaint_ai.exchange.features import Feature
+from rotopaint_ai.frames import evenly_spread
 from rotopaint_ai.shapes import bezier, samples
 from rotopaint_ai.shapes.rasterise import Region, matte
 from rotopaint_ai.shapes.roto import DEFAULT_WIDTH_PX, ControlPoint, Key, RotoDocument, RotoShape
@@ -251,7 +252,7 @@ def _gaps(a: RotoShape, b: RotoShape, frames: Sequence[int], loses: Collection[F
     """Distance of the curves in pixels at each frame, between points of equal parameter where the format keeps them."""
     if "points" not in loses and a.n_points == b.n_points:
         return [float(gap) for gap in samples.distances(a, b, frames)]
-    chosen = set(spread(frames, 40))
+    chosen = set(evenly_spread(frames, 40))
     return [curve_distance(a, b, frame) if frame in chosen else 0.0 for frame in frames]
 
 
@@ -262,17 +263,10 @@ def curve_distance(a: RotoShape, b: RotoShape, frame: int) -> float:
     return bezier.curve_distance(left, right, a.closed, spacing=max(1.0, extent / 400.0))[1]
 
 
-def spread(frames: Sequence[int], count: int) -> list[int]:
-    """At most `count` of the frames, the first and the last among them, evenly between."""
-    if len(frames) <= count:
-        return list(frames)
-    return [frames[round(i * (len(frames) - 1) / (count - 1))] for i in range(count)]
-
-
 def _drawn_frames(a: RotoShape, frames: Sequence[int], gaps: Sequence[float]) -> list[int]:
     shown = [frame for frame in frames if a.is_visible(frame)]
     worst = [frames[int(np.argmax(gaps))]] if gaps else []
-    poses = {a.at(frame): frame for frame in spread(shown, DRAWN_FRAMES)}
+    poses = {a.at(frame): frame for frame in evenly_spread(shown, DRAWN_FRAMES)}
     return sorted({*poses.values(), *(f for f in worst if a.is_visible(f) and gaps[frames.index(f)] > 0)})
 
 

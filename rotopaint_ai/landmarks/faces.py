@@ -166,12 +166,6 @@ def _overlap(a: Sequence[float], b: Sequence[float]) -> float:
     return max(w, 0.0) * max(h, 0.0) / max(least, 1e-9)
 
 
-def spread(frames: Sequence[int], most: int) -> list[int]:
-    """At most `most` frames out of some, the first and the last among them, evenly spread."""
-    rows = np.unique(np.linspace(0, len(frames) - 1, min(most, len(frames))).round().astype(int))
-    return [frames[row] for row in rows]
-
-
 def followed(seen: Mapping[int, Sequence[FaceFound]]) -> Followed | None:
     """The face that is meant, over the frames that were looked at; None where there is none.
 

@@ -20,6 +20,7 @@ import numpy.typing as npt
 
 from rotopaint_ai.crops import Crop, cut
 from rotopaint_ai.files import replacing
+from rotopaint_ai.frames import evenly_spread
 from rotopaint_ai.pipeline.record_store import FrameRecord
 from rotopaint_ai.pipeline.render_frame import PICTURES, Filled
 from rotopaint_ai.plates.colour import to_display
@@ -40,7 +41,7 @@ class Gallery:
     """Decides, frame by frame in order, whether a frame gets pictures."""
 
     def __init__(self, frames: Sequence[int]) -> None:
-        self.spread = spread(frames)
+        self.spread = ordinary_frames(frames)
         self._errors: list[float] = []
         self._n_lost = 0
 
@@ -59,10 +60,10 @@ class Gallery:
         return -error_px <= self._errors[-1] or frame in self.spread
 
 
-def spread(frames: Sequence[int]) -> frozenset[int]:
+def ordinary_frames(frames: Sequence[int]) -> frozenset[int]:
     """A few frames at even distances, so that the report also shows ordinary ones."""
-    rows = np.linspace(0, len(frames) - 1, min(N_SPREAD + 2, len(frames))).round().astype(int)
-    return frozenset(frames[row] for row in (rows[1:-1] if len(rows) > 2 else rows))
+    chosen = evenly_spread(frames, N_SPREAD + 2)
+    return frozenset(chosen[1:-1] if len(chosen) > 2 else chosen)
 
 
 def choose_worst(records: Iterable[FrameRecord]) -> list[int]:

@@ -14,12 +14,12 @@ import rotopaint_ai
 from rotopaint_ai import __version__
 from rotopaint_ai.crops import AUTO, CropKeys, around
 from rotopaint_ai.errors import CropError, PlateError, UsageError
-from rotopaint_ai.frames import parse_frames, summarise
+from rotopaint_ai.frames import evenly_spread, parse_frames, summarise
 from rotopaint_ai.inference.models import Models, open_detector, open_models
 from rotopaint_ai.inference.pack import Pack, load_pack
 from rotopaint_ai.jobs import RunJob, n_cores
 from rotopaint_ai.landmarks.detect import propose, read
-from rotopaint_ai.landmarks.faces import FaceFound, find_faces, followed, spread
+from rotopaint_ai.landmarks.faces import FaceFound, find_faces, followed
 from rotopaint_ai.pipeline.export import check_exports, export_files
 from rotopaint_ai.pipeline.out_folder import Files, FolderClaim, refuse_sources
 from rotopaint_ai.pipeline.overrides import NO_OVERRIDES, Overrides, overrides_for
@@ -172,7 +172,7 @@ def propose_crop(
     seen: dict[int, list[FaceFound]] = {}
     n_others = 0
     refused: PlateError | None = None
-    for frame in spread(frames, LOOKS):
+    for frame in evenly_spread(frames, LOOKS):
         try:
             looked = plate.read(frame, keep_native=False)
         except PlateError as error:

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from rotopaint_ai.frames import evenly_spread
+
 LARGE_BYTES: Final = 512 << 20
 N_WITNESSES: Final = 5
 _SAMPLE_BYTES = 1 << 20
@@ -23,9 +25,7 @@ Facts = tuple[str, int, int, str]  # name, size, time in nanoseconds, fingerprin
 
 def witnesses(frames: Sequence[int], count: int = N_WITNESSES) -> tuple[int, ...]:
     """A few frames that stand for a plate: the first, the last, and others spread between."""
-    if len(frames) <= count:
-        return tuple(frames)
-    return tuple(frames[round(k * (len(frames) - 1) / (count - 1))] for k in range(count))
+    return tuple(evenly_spread(frames, count))
 
 
 def look(paths: Mapping[int, Path]) -> dict[int, Facts]:

@@ -6,7 +6,6 @@ the shape as it stood. Unknown shape names raise DocumentError.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 
@@ -145,32 +144,6 @@ def move_points(
     for index, (dx, dy) in offsets.items():
         points[index] = _moved_point(points[_index(shape, index)], dx, dy)
     return set_key(document, name, frame, tuple(points), source=source)
-
-
-def move_tangent(
-    document: RotoDocument,
-    name: str,
-    frame: int,
-    index: int,
-    side: str,
-    to: tuple[float, float],
-    *,
-    broken: bool = False,
-) -> RotoDocument:
-    """The document with a tangent (`in` or `out`) of one control point set to an offset.
-
-    The other one turns with it and keeps its length, unless `broken`.
-    """
-    shape = shape_of(document, name)
-    points = list(points_of(shape, frame))
-    p = points[_index(shape, index)]
-    other = (p.out_dx, p.out_dy) if side == "in" else (p.in_dx, p.in_dy)
-    length = math.hypot(*to)
-    if not broken and length > 0:
-        reach = math.hypot(*other) / length
-        other = (-to[0] * reach, -to[1] * reach)
-    points[index] = ControlPoint(p.x, p.y, *to, *other) if side == "in" else ControlPoint(p.x, p.y, *other, *to)
-    return set_key(document, name, frame, tuple(points))
 
 
 def reshape(

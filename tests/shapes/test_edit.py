@@ -51,14 +51,6 @@ def test_keys_go_and_unknown_names_are_told() -> None:
         edit.add_shape(before, RotoShape("eye", True))
 
 
-def test_tangents_turn_together_unless_broken() -> None:
-    before = document(f1=Key(square(0, 0)))
-    together = edit.move_tangent(before, "eye", 1, 0, "out", (0.0, 2.0)).shape("eye").keys[1].points[0]
-    assert together == pytest.approx((0, 0, 0, -1, 0, 2))
-    broken = edit.move_tangent(before, "eye", 1, 0, "in", (0.0, 2.0), broken=True).shape("eye").keys[1].points[0]
-    assert broken == pytest.approx((0, 0, 0, 2, 1, 0))
-
-
 def test_reshape_fades_with_distance() -> None:
     before = document(f1=Key(square(0, 0)))
     points = edit.reshape(before, "eye", 1, (0.0, 0.0), (4.0, 0.0), 12.0).shape("eye").keys[1].points
