@@ -9,7 +9,7 @@ from PySide6.QtGui import QBrush, QColor, QPainter, QPainterPath, QPen, QPixmap
 from PySide6.QtWidgets import QGraphicsItem, QGraphicsPathItem, QGraphicsRectItem, QGraphicsScene, QGraphicsView
 
 from rotopaint_ai.shapes.roto import Points, RotoDocument
-from rotopaint_ui.drawing.render import ViewTransform, path_of
+from rotopaint_ui.drawing.render import ViewTransform, painter_path_of
 
 
 class Handle(QGraphicsRectItem):
@@ -39,11 +39,11 @@ class Outline(QGraphicsPathItem):
         pen = QPen(QColor(colour), 1.6)
         pen.setCosmetic(True)
         self.setPen(pen)
-        self.setPath(path_of(points, closed, ViewTransform()))
+        self.setPath(painter_path_of(points, closed, ViewTransform()))
 
     def move(self, index: int, place: QPointF) -> None:
         self._points[index] = self._points[index]._replace(x=place.x(), y=place.y())
-        self.setPath(path_of(tuple(self._points), self._closed, ViewTransform()))
+        self.setPath(painter_path_of(tuple(self._points), self._closed, ViewTransform()))
 
 
 class PlainEditor(QGraphicsView):

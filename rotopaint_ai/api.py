@@ -99,10 +99,10 @@ class Shot:
         format; DocumentError where the format cannot hold the shapes or they come back otherwise.
         """
         from rotopaint_ai.exchange import formats
-        from rotopaint_ai.pipeline.export import check_exports, names
+        from rotopaint_ai.pipeline.export import check_exports, export_names
 
         check_exports([format])
-        target = Path(path) if path is not None else self.out / f"shapes{names()[format.lower()].suffixes[0]}"
+        target = Path(path) if path is not None else self.out / f"shapes{export_names()[format.lower()].suffixes[0]}"
         shapes = self.shapes
         formats.write(target, shapes)
         formats.proof_of(target, shapes).require(target.name)

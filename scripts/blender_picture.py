@@ -47,7 +47,7 @@ SCALE = 2
 
 def rendered(python: str, document: RotoDocument, frame: int) -> list[NDArray[np.float32]]:
     """Each shape's matte at a frame, as Blender's compositor draws the exported mask."""
-    names = blender.names_of(document)
+    names = blender.blender_names(document)
     with tempfile.TemporaryDirectory() as folder:
         script, blend = Path(folder) / "masks.py", Path(folder) / "masks.blend"
         script.write_text(blender.dumps(document), encoding="utf-8")

@@ -16,7 +16,7 @@ from rotopaint_ai.batch.jobs_file import JobShot, Show
 from rotopaint_ai.batch.work import Planned
 from rotopaint_ai.files import write_json, write_text
 from rotopaint_ai.frames import summarise
-from rotopaint_ai.report.templates import fill
+from rotopaint_ai.report.templates import fill_template
 
 State = Literal["done", "frames failed", "failed", "waiting"]
 N_WORST = 5
@@ -119,7 +119,7 @@ def _finished_summary(name: str, out: Path, seconds: float) -> ShotSummary:
 
 def _page(show: Show, shots: Sequence[ShotSummary]) -> str:
     counts = {state: sum(shot.state == state for shot in shots) for state in _SIGN}
-    return fill(
+    return fill_template(
         "rotopaint_ai.batch",
         "show.html",
         name=show.path.stem,

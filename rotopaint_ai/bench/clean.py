@@ -59,7 +59,7 @@ def measure(arguments: argparse.Namespace) -> dict[str, Any]:
             "refused": refused,
         }
     if arguments.page:
-        write_text(Path(arguments.page), clean_page.render(result, [shown for _, shown, _ in found]))
+        write_text(Path(arguments.page), clean_page.render_comparison(result, [shown for _, shown, _ in found]))
     return result
 
 
@@ -72,8 +72,12 @@ def _cases(arguments: argparse.Namespace, scratch: Path) -> list[Case]:
         predicted = None
         if not arguments.no_predict:
             suffix = next(s for s in (".jpg", ".png", ".exr") if any(folder.glob(f"plate.*{s}")))
-            predicted = clean_cases.predict(folder, suffix, scratch, n_frames=arguments.frames, model=arguments.model)
-        cases.append(clean_cases.rendered(folder, every=arguments.every, last=arguments.frames, predicted=predicted))
+            predicted = clean_cases.predict_landmarks(
+                folder, suffix, scratch, n_frames=arguments.frames, model=arguments.model
+            )
+        cases.append(
+            clean_cases.rendered_case(folder, every=arguments.every, last=arguments.frames, predicted=predicted)
+        )
     for seed, source in enumerate(arguments.pictures):
         for grain, is_float in ((0.0, False), (clean_cases.GRAIN, False), (clean_cases.GRAIN, True)):
             cases.append(
@@ -102,13 +106,13 @@ def _chosen_methods(arguments: argparse.Namespace) -> Sequence[str]:
 def _measure_case(case: Case, arguments: argparse.Namespace) -> tuple[dict[str, Any], ReportPictures, dict[str, str]]:
     """One case: its content, its pictures, and the peers that were not asked."""
     from rotopaint_ai.bench import clean_ours, clean_page, clean_peers
-    from rotopaint_ai.bench.clean_score import left_windows, score
+    from rotopaint_ai.bench.clean_score import left_windows, score_case
 
     ours = clean_ours.fill_case(case, _chosen_methods(arguments), arguments.model)
     asked = clean_peers.ask(case.sights, python=arguments.peers, best=arguments.best)
     theirs = {each.name: each for each in asked if each.refused is None}
     lights = {"untouched": [s.plate for s in case.sights], **{n: made.lights for n, made in (ours | theirs).items()}}
-    scores = {name: _rounded_scores(score(case, made)) for name, made in lights.items()}
+    scores = {name: _rounded_scores(score_case(case, made)) for name, made in lights.items()}
     for name, one in (ours | theirs).items():
         scores[name]["ms"] = round(sum(one.ms) / len(one.ms), 2)
     for name, mine in ours.items():

@@ -65,7 +65,7 @@ def codes(light: Array) -> Array:
     return encode(np.clip(light, 0.0, 1.0).astype(np.float32), "sRGB", dtype=np.uint8)
 
 
-def rendered(folder: Path, *, every: int, last: int | None = None, predicted: RotoDocument | None = None) -> Case:
+def rendered_case(folder: Path, *, every: int, last: int | None = None, predicted: RotoDocument | None = None) -> Case:
     """A shot of plate.####, clean.#### and seam.#### pictures with truth.roto.json. Raises: UsageError without any."""
     from rotopaint_ai.training.models.fill.shots import plates_of, read_view
 
@@ -113,7 +113,7 @@ def _pasted_cut(region: Region, left: int, top: int, width: int, height: int) ->
     return pasted
 
 
-def predict(folder: Path, suffix: str, scratch: Path, *, n_frames: int, model: str | None) -> RotoDocument:
+def predict_landmarks(folder: Path, suffix: str, scratch: Path, *, n_frames: int, model: str | None) -> RotoDocument:
     """The shapes that `rotopaint run` predicts for a shot's first frames."""
     from rotopaint_ai.pipeline.run import run
 

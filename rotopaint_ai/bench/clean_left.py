@@ -35,7 +35,7 @@ class LeftWindow:
     left: float
 
 
-def windows(sight: Sight, made: Array, plate: Array, clean: Array) -> Iterator[LeftWindow]:
+def seam_windows(sight: Sight, made: Array, plate: Array, clean: Array) -> Iterator[LeftWindow]:
     """The windows of a sight whose seam shows; `made`, `plate` and `clean` (H, W, 3) are display values."""
     pieces = pieces_of(sight)
     damage, rest = (plate - clean).astype(np.float64), (made - clean).astype(np.float64)

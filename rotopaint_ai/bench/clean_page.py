@@ -91,7 +91,7 @@ def _png(light: Array) -> bytes:
     return bytes(cv2.imencode(".png", np.ascontiguousarray(large[..., ::-1]))[1])
 
 
-def render(result: Mapping[str, Any], shown: Sequence[ReportPictures]) -> str:
+def render_comparison(result: Mapping[str, Any], shown: Sequence[ReportPictures]) -> str:
     """The page as text; nothing on it comes from elsewhere."""
     by_case = {each.case: each for each in shown}
     parts = [_case_section(case, by_case.get(case["case"])) for case in result["cases"]]

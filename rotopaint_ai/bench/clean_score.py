@@ -54,20 +54,20 @@ class Scores:
     left_worst: float | None
 
 
-def score(case: Case, lights: Sequence[Array]) -> Scores:
+def score_case(case: Case, lights: Sequence[Array]) -> Scores:
     """Judge the filled frames of a case (H, W, 3 each, scene-linear)."""
     made = [shown(light, case.is_8_bit) for light in lights]
     true = [shown(sight.clean, case.is_8_bit) for sight in case.sights]
     regions = [sight.hole > 0 for sight in case.sights]
     squared = [float(np.mean((a[r] - b[r]) ** 2)) for a, b, r in zip(made, true, regions)]
     left = left_windows(case, lights)
-    still = flicker(true, case.sights) if case.is_sequence else float("nan")
+    still = flicker_of(true, case.sights) if case.is_sequence else float("nan")
     return Scores(
         psnr_db=float(10 * np.log10(255**2 / max(float(np.mean(squared)), 1e-12))),
         ssim=statistics.fmean(ssim(a, b, r) for a, b, r in zip(made, true, regions)),
         gradient_error=statistics.fmean(gradient_error(a, b, r) for a, b, r in zip(made, true, regions)),
         grain_error_db=grain_error(made, true, case.sights),
-        flicker_over_clean=flicker(made, case.sights) / still if np.isfinite(still) and still > 0 else None,
+        flicker_over_clean=flicker_of(made, case.sights) / still if np.isfinite(still) and still > 0 else None,
         changed_outside=sum(_n_changed_outside(light, sight) for light, sight in zip(lights, case.sights)),
         visibility=statistics.fmean(visibility.score(x, s.curves) for x, s in zip(lights, case.sights)),
         left_over_quarter=clean_left.share_above(left, clean_left.SEEN),
@@ -80,7 +80,7 @@ def left_windows(case: Case, lights: Sequence[Array]) -> list[clean_left.LeftWin
     """What of the seam is left on the filled frames of a case, piece by piece."""
     found: list[clean_left.LeftWindow] = []
     for sight, light in zip(case.sights, lights):
-        found += clean_left.windows(sight, *(shown(v, case.is_8_bit) for v in (light, sight.plate, sight.clean)))
+        found += clean_left.seam_windows(sight, *(shown(v, case.is_8_bit) for v in (light, sight.plate, sight.clean)))
     return found
 
 
@@ -146,7 +146,7 @@ def _high_frequencies(image: Array, sight: Sight, line: Array) -> Array | None:
     return np.asarray(power[np.fft.rfftfreq(32) >= _HIGH])
 
 
-def flicker(frames: Sequence[Array], sights: Sequence[Sight]) -> float:
+def flicker_of(frames: Sequence[Array], sights: Sequence[Sight]) -> float:
     """Mean absolute change from one frame to the next where both are in the region."""
     changes = []
     for k in range(len(frames) - 1):

@@ -70,7 +70,7 @@ def execute(arguments: argparse.Namespace) -> int:
     results = [each.result for each in found]
     compared = gate.compare(results[0], results[1], arguments.tolerance) if arguments.against else []
     _write_results(arguments, found[0], compared, results)
-    print(table(results))
+    print(figures_table(results))
     for line in (*not_measured(arguments, dataset, chosen), *notes, *_learned_lines(results, packs)):
         print(line)
     if not arguments.against:
@@ -187,7 +187,7 @@ def _write_results(
         page.write_page(Path(arguments.html), results[0], worst, compared, against)
 
 
-def table(results: Sequence[Mapping[str, Any]]) -> str:
+def figures_table(results: Sequence[Mapping[str, Any]]) -> str:
     """The main numbers of one or two evaluations, side by side."""
     head = f"{'':38}" + "".join(f"{result['pack']:>16}" for result in results)
     rows = [

@@ -133,7 +133,7 @@ def _train_joined(arguments: argparse.Namespace, train: Callable[[argparse.Names
 
 def _train_pack(arguments: argparse.Namespace, run: Run) -> int:
     """Train both models of a pack."""
-    from rotopaint_ai.cli.evaluate import table
+    from rotopaint_ai.cli.evaluate import figures_table
     from rotopaint_ai.training.pack.train import train
 
     report = train(
@@ -155,7 +155,7 @@ def _train_pack(arguments: argparse.Namespace, run: Run) -> int:
         print(f"{report.pack}: {report.steps} steps, {report.images_per_s:.0f} images/s")
         if report.profile is not None:
             print(report.profile.line())
-        print(table([report.metrics]))
+        print(figures_table([report.metrics]))
         print(f"all figures: {Path(arguments.out).name}.run/report.json and the pack's card.json")
     return 0
 

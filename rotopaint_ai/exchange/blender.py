@@ -57,7 +57,7 @@ _HOSTS: Final = Path(__file__).with_name("hosts")
 
 def losses_of(document: RotoDocument) -> list[Loss]:
     """What Blender's masks do not hold of this document."""
-    names = names_of(document)
+    names = blender_names(document)
     return lossiness.of(
         document,
         keeps=KEEPS,
@@ -71,7 +71,7 @@ def losses_of(document: RotoDocument) -> list[Loss]:
     )
 
 
-def names_of(document: RotoDocument) -> dict[str, str]:
+def blender_names(document: RotoDocument) -> dict[str, str]:
     """How each shape's layer is called."""
     taken = parsing.TakenNames()
     return {shape.name: _free_name(shape.name, taken) for shape in document.shapes if shape.keys}
@@ -94,14 +94,14 @@ def dump_script() -> str:
 # --- writing ----------------------------------------------------------------------------------------------------------
 
 
-def as_written(document: RotoDocument) -> RotoDocument:
+def as_blender_holds(document: RotoDocument) -> RotoDocument:
     """The document as Blender can draw it: strokes are closed bands."""
     return stroke_outlines.closed_strokes(document)
 
 
 def dumps(document: RotoDocument) -> str:
     """A script for Blender that builds the masks. Raises DocumentError on numbers that are not finite."""
-    names = names_of(document)
+    names = blender_names(document)
     data = {
         "format": FORMAT,
         "version": 1,
@@ -141,7 +141,7 @@ def _closed_pose(shape: RotoShape, points: Points) -> tuple[Points, list[float]]
         return points, [shape.feather_px] * len(points)
     width = stroke_outlines.width_of(shape)
     shares = stroke_outlines.feather_shares(points, shape.taper)
-    return stroke_outlines.outline(points, width, shape.taper), [shape.feather_px * share for share in shares]
+    return stroke_outlines.widened_outline(points, width, shape.taper), [shape.feather_px * share for share in shares]
 
 
 def _key_rows(

@@ -49,7 +49,7 @@ def losses_of(document: RotoDocument) -> list[Loss]:
     )
 
 
-def as_written(document: RotoDocument) -> RotoDocument:
+def as_coco_holds(document: RotoDocument) -> RotoDocument:
     """The document as pictures hold it: polygons with a key at every frame, strokes as their outlines."""
     return polygons.flattened(document, open_lines=False)
 
@@ -59,7 +59,7 @@ def as_written(document: RotoDocument) -> RotoDocument:
 
 def dumps(document: RotoDocument) -> str:
     """The document as COCO annotations. Raises DocumentError on numbers that are not finite."""
-    flat = as_written(document)
+    flat = as_coco_holds(document)
     frames = list(range(document.first_frame, document.last_frame + 1))
     ids = {frame: place for place, frame in enumerate(frames, 1)}
     images = [
@@ -90,7 +90,7 @@ def _polygon(name: str, points: Points, image: int, category: int) -> dict[str, 
         "image_id": image,
         "category_id": category,
         "segmentation": [flat],
-        "area": round(polygons.area(points), 4),
+        "area": round(polygons.polygon_area(points), 4),
         "bbox": _bounding_box([(p.x, p.y) for p in points]),
         "iscrowd": 0,
     }

@@ -260,7 +260,7 @@ _ASPECTS: Final[Mapping[Feature, Callable[[RotoDocument], object]]] = {
 # --- as text ----------------------------------------------------------------------------------------------------------
 
 
-def table(found: Mapping[str, Mapping[Feature, Survival]]) -> str:
+def matrix_table(found: Mapping[str, Mapping[Feature, Survival]]) -> str:
     """The survey as Markdown: a row for each feature, a column for each format, then what is reported."""
     names = list(found)
     lines = [f"| feature | {' | '.join(names)} |", f"|---|{'---|' * len(names)}"]
@@ -277,11 +277,11 @@ def renewed(text: str) -> str:
     if BEGIN not in text or END not in text:
         raise DocumentError("the page has no place for the table; it stands between the marks of survey.py")
     head, rest = text.split(BEGIN, 1)
-    return f"{head}{BEGIN}\n\n{table(survey())}\n{END}{rest.split(END, 1)[1]}"
+    return f"{head}{BEGIN}\n\n{matrix_table(survey())}\n{END}{rest.split(END, 1)[1]}"
 
 
 if __name__ == "__main__":
     for page in sys.argv[1:]:
         write_text(Path(page), renewed(Path(page).read_text(encoding="utf-8")))
     if not sys.argv[1:]:
-        print(table(survey()))
+        print(matrix_table(survey()))

@@ -18,7 +18,7 @@ from rotopaint_ai.exchange.linear_keys import linear_keys, switches
 from rotopaint_ai.exchange.lossiness import Loss
 from rotopaint_ai.shapes.roto import DEFAULT_WIDTH_PX, ControlPoint, Points, RotoDocument, RotoShape
 
-__all__ = ["dumps", "loads", "losses_of", "names_of", "read_report"]
+__all__ = ["dumps", "fusion_names", "loads", "losses_of", "read_report"]
 KEEPS: Final[frozenset[Feature]] = frozenset(
     ("tangents", "points", "open", "keys", "width", "visibility", "order", "aspect", "size")
 )
@@ -33,7 +33,7 @@ _SPREAD: Final = 110  # between nodes in the flow
 
 def losses_of(document: RotoDocument) -> list[Loss]:
     """What Fusion's masks do not hold of this document."""
-    names = names_of(document)
+    names = fusion_names(document)
     return lossiness.of(
         document,
         keeps=KEEPS,
@@ -46,7 +46,7 @@ def losses_of(document: RotoDocument) -> list[Loss]:
     )
 
 
-def names_of(document: RotoDocument) -> dict[str, str]:
+def fusion_names(document: RotoDocument) -> dict[str, str]:
     """How each shape's node is called."""
     return parsing.names_of(document, _tool_name)
 
@@ -61,7 +61,7 @@ def _tool_name(name: str) -> str:
 
 def dumps(document: RotoDocument) -> str:
     """The document as nodes to paste into Fusion. Raises DocumentError on numbers that are not finite."""
-    names = names_of(document)
+    names = fusion_names(document)
     shapes = [shape for shape in document.shapes if shape.keys]
     nodes = [node for i, shape in enumerate(shapes) for node in _nodes(shape, names[shape.name], document, i)]
     return "{\n\tTools = ordered() {\n" + ",\n".join(nodes) + "\n\t}\n}\n"

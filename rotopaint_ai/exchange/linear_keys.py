@@ -24,7 +24,7 @@ def linear_keys(shape: RotoShape) -> dict[int, Points]:
     return keys
 
 
-def held_frames(keys: dict[int, Points]) -> set[int]:
+def frames_between_holds(keys: dict[int, Points]) -> set[int]:
     """Frames from which a hold starts in linear keys as `linear_keys` writes it.
 
     Two equal keys, the second on the frame before a key of another pose, say that the first holds.

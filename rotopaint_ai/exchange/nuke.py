@@ -14,7 +14,7 @@ from typing import Final
 from rotopaint_ai.errors import DocumentError
 from rotopaint_ai.exchange import nuke_reader, nuke_script, nuke_writer
 from rotopaint_ai.exchange.features import Feature
-from rotopaint_ai.exchange.nuke_curves import parse
+from rotopaint_ai.exchange.nuke_curves import parse_curves
 from rotopaint_ai.exchange.nuke_reader import NukeReading
 from rotopaint_ai.exchange.nuke_text import serialise
 from rotopaint_ai.exchange.nuke_tree import CurvesTree, NukeLayer
@@ -58,11 +58,11 @@ def read_report(
     """
     path = Path(path)
     return nuke_reader.read_text(
-        text_of(path), width=width, height=height, node=node, override=override, where=path.name
+        nuke_text_of(path), width=width, height=height, node=node, override=override, where=path.name
     )
 
 
-def text_of(path: Path) -> str:
+def nuke_text_of(path: Path) -> str:
     """A script's text, whatever its line ends and whether its odd letters are UTF-8 or an older Windows's.
 
     Raises DocumentError where it cannot be read or is no text.
@@ -82,12 +82,12 @@ def text_of(path: Path) -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
-names = nuke_writer.names
+names = nuke_writer.nuke_names
 
 
 def dumps(document: RotoDocument, *, layer: str | None = None, node: NodeKind = "Roto", name: str = "Roto1") -> str:
     """The document as the text of one node, ready to paste into Nuke."""
-    return nuke_writer.script(nuke_writer.build(document, layer=layer), node=node, name=name)
+    return nuke_writer.script(nuke_writer.build_layers(document, layer=layer), node=node, name=name)
 
 
 def write_verified(
@@ -105,7 +105,7 @@ def write_report(
 ) -> NukeWrite:
     """As `write_verified`, with the list of what a Roto node does not hold."""
     path = Path(path)
-    written = nuke_writer.build(document, layer=layer)
+    written = nuke_writer.build_layers(document, layer=layer)
     text = nuke_writer.script(written, node=node, name=name)
     with replacing(path) as beside:
         beside.write_text(text, encoding="utf-8", newline="\n")
@@ -160,8 +160,8 @@ def update(curves: str, document: RotoDocument, *, layer: str) -> str:
     `curves` is the value between the knob's outer braces; the result goes back the same way (`CurveKnob.fromScript`
     wants it with them).
     """
-    tree = parse(curves)
-    ours = nuke_writer.build(document, layer=layer).tree.root.children
+    tree = parse_curves(curves)
+    ours = nuke_writer.build_layers(document, layer=layer).tree.root.children
     name = ours[0].name if ours else layer
     kept = [child for child in tree.root.children if not (isinstance(child, NukeLayer) and child.name == name)]
     place = next((i for i, child in enumerate(tree.root.children) if child.name == name), 0)

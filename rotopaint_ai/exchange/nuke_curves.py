@@ -38,7 +38,7 @@ _MAX_REPEAT = 1_000_000
 _MOST_RUN_KEYS = 3_000_000
 
 
-def parse(text: str, *, where: str = "curves") -> CurvesTree:
+def parse_curves(text: str, *, where: str = "curves") -> CurvesTree:
     """The tree in a `curves` value (the text between its outer braces). Raises DocumentError."""
     if is_nuke6(text):
         raise DocumentError(f"{where}: written by Nuke 6; open and save the script in Nuke 7 or later")

@@ -12,7 +12,7 @@ from itertools import pairwise
 
 from rotopaint_ai.errors import DocumentError
 from rotopaint_ai.exchange.limits import FAR_PX
-from rotopaint_ai.exchange.nuke_motion import Matrix, Motion, apply
+from rotopaint_ai.exchange.nuke_motion import Matrix, Motion, apply_motion
 from rotopaint_ai.exchange.nuke_tree import OPEN, RELATIVE, NukeCurve, NukeShape, as_float32
 from rotopaint_ai.shapes.roto import ControlPoint, Interpolation, Key, Points
 
@@ -22,7 +22,7 @@ _MAX_SAMPLES = 4000  # frames looked at between two keys
 Six = tuple[float, float, float, float, float, float]
 
 
-def keys_of(
+def nuke_keys_of(
     curves: Sequence[tuple[NukeCurve, ...]],
     moved: Motion,
     shape: NukeShape,
@@ -149,9 +149,9 @@ def _relative_handles(row: Sequence[float], relative: bool) -> Six:
 
 def _transformed(m: Matrix, six: Six) -> Six:
     left_x, left_y, x, y, right_x, right_y = six
-    px, py = apply(m, x, y)
-    lx, ly = apply(m, x + left_x, y + left_y)
-    rx, ry = apply(m, x + right_x, y + right_y)
+    px, py = apply_motion(m, x, y)
+    lx, ly = apply_motion(m, x + left_x, y + left_y)
+    rx, ry = apply_motion(m, x + right_x, y + right_y)
     return lx - px, ly - py, px, py, rx - px, ry - py
 
 

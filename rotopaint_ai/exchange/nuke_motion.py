@@ -65,7 +65,7 @@ def _matrix_product(a: Matrix, b: Matrix) -> Matrix:
     return tuple(sum(a[3 * i + k] * b[3 * k + j] for k in range(3)) for i in range(3) for j in range(3))
 
 
-def apply(m: Matrix, x: float, y: float) -> tuple[float, float]:
+def apply_motion(m: Matrix, x: float, y: float) -> tuple[float, float]:
     """A point under a matrix, perspective included."""
     w = m[6] * x + m[7] * y + m[8]
     w = w if abs(w) > 1e-12 else 1e-12

@@ -15,7 +15,7 @@ from rotopaint_ai.errors import DocumentError
 from rotopaint_ai.exchange import nuke_curves, nuke_script, parsing
 from rotopaint_ai.exchange.limits import bounded_width, check_range
 from rotopaint_ai.exchange.nuke_attributes import attribute, curve_of, report_attributes, report_expressions
-from rotopaint_ai.exchange.nuke_keys import keys_of
+from rotopaint_ai.exchange.nuke_keys import nuke_keys_of
 from rotopaint_ai.exchange.nuke_motion import Motion
 from rotopaint_ai.exchange.nuke_script import ScriptNode
 from rotopaint_ai.exchange.nuke_size import NODE_KINDS as NODE_KINDS
@@ -77,7 +77,7 @@ def read_text(
     losses: list[str] = []
     trees: list[NamedTree] = _trees(nodes, where, losses)
     if is_bare:
-        trees = [("Roto1", nuke_curves.parse(text.strip()[1:-1], where=where), None)]
+        trees = [("Roto1", nuke_curves.parse_curves(text.strip()[1:-1], where=where), None)]
     if not trees and not any(each.kind in NODE_KINDS for each in nodes):
         raise _nothing_to_read(nodes, node, where)
     asked = None if width is None or height is None else (width, height)
@@ -125,7 +125,7 @@ def _trees(nodes: Sequence[ScriptNode], where: str, losses: list[str]) -> list[N
         if node.text("disable") == "true":
             losses.append(f"{node.full_name}: is disabled in the script; its shapes were read all the same")
         name = parsing.free_name(node.full_name, taken)
-        trees.append((name, nuke_curves.parse(curves, where=f"{where}: {name}"), node))
+        trees.append((name, nuke_curves.parse_curves(curves, where=f"{where}: {name}"), node))
     if old and not trees:
         raise DocumentError(f"{where}: {old[0]}: written by Nuke 6; open and save the script in Nuke 7 or later")
     losses += [f"{name}: written by Nuke 6, not read; open and save the script in Nuke 7 or later" for name in old]
@@ -210,7 +210,7 @@ def _found(
     moved = Motion([shape.transform, *(layer.transform for layer in reversed(layers))])
     if moved.is_projective:
         report("perspective of a layer's matrix is applied to points and handles, not along the curve")
-    keys = keys_of(curves, moved, shape, height, report, lift=lift)
+    keys = nuke_keys_of(curves, moved, shape, height, report, lift=lift)
     report_attributes(shape, layers, report)
     closed = not shape.outline.flags & OPEN
     width = None if closed or curve_of(shape, "osw") is None else attribute(shape, "osw", 0.0)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from rotopaint_ai.errors import DocumentError
 from rotopaint_ai.exchange.limits import check_size
-from rotopaint_ai.exchange.nuke_motion import Motion, apply
+from rotopaint_ai.exchange.nuke_motion import Motion, apply_motion
 from rotopaint_ai.exchange.nuke_script import ScriptNode
 from rotopaint_ai.exchange.nuke_tree import CurvesTree, NukeLayer, NukeShape
 from rotopaint_ai.exchange.parsing import SizeConflictError
@@ -105,7 +105,7 @@ def _shows_point(tree: CurvesTree, size: Size) -> bool:
             curves = point.values[:2]
             time = next((curve.keys[0].time for curve in curves if curve.keys), 0.0)
             x, y = (*(curve.at(time) for curve in curves), 0.0, 0.0)[:2]
-            x, y = apply(moved.at(time), x, y)
+            x, y = apply_motion(moved.at(time), x, y)
             if 0 <= x <= size[0] and 0 <= y <= size[1]:
                 return True
     return False

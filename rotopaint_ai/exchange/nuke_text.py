@@ -23,7 +23,7 @@ from rotopaint_ai.exchange.nuke_tree import (
 )
 
 
-def number(value: float) -> str:
+def nuke_number(value: float) -> str:
     """A number as Nuke saves it: 0 and 1 plain, everything else as the eight hex digits of a 32-bit float."""
     packed = struct.pack(">f", value)
     if packed == b"\x00\x00\x00\x00":
@@ -34,7 +34,7 @@ def number(value: float) -> str:
 def serialise(tree: CurvesTree) -> str:
     """A tree as the text between the outer braces of a `curves` value; `parse` gives the same tree back."""
     body = _layer_text(tree.root, "   ")
-    return f"{{{{v {number(tree.version)}}}\n  {{f {tree.flags}}}\n  {{n\n{body}}}}}"
+    return f"{{{{v {nuke_number(tree.version)}}}\n  {{f {tree.flags}}}\n  {{n\n{body}}}}}"
 
 
 def _layer_text(layer: NukeLayer, indent: str) -> str:
@@ -68,7 +68,7 @@ def _cubic_text(cubic: Cubic, indent: str) -> str:
 
 
 def _times_text(times: Times) -> str:
-    return number(times[0]) if len(times) == 1 else "{" + " ".join(map(number, times)) + "}"
+    return nuke_number(times[0]) if len(times) == 1 else "{" + " ".join(map(nuke_number, times)) + "}"
 
 
 def _point_text(point: CurvePoint, times: Times | None) -> str:
@@ -94,9 +94,9 @@ def _component_text(curve: NukeCurve, times: Times | None) -> str:
 
 def _shared_text(curve: NukeCurve, times: Times) -> str:
     if not curve.keys:
-        return number(curve.constant)
+        return nuke_number(curve.constant)
     if len(times) == 1 and curve.keys[0].step and curve.keys[0].code is None:
-        return number(curve.keys[0].value)
+        return nuke_number(curve.keys[0].value)
     if len(times) > 1 and len({key[1:] for key in curve.keys}) == 1:
         return "{" + _key_text(curve.keys[0], False) + "}"  # one value for all times
     return "{" + " ".join(_key_text(key, False) for key in curve.keys) + "}"
@@ -104,7 +104,7 @@ def _shared_text(curve: NukeCurve, times: Times) -> str:
 
 def _curve_text(curve: NukeCurve) -> str:
     if not curve.keys:
-        return _wrapped(curve, number(curve.constant))
+        return _wrapped(curve, nuke_number(curve.constant))
     return _wrapped(curve, "{" + " ".join(_key_text(key, True) for key in curve.keys) + "}")
 
 
@@ -119,7 +119,7 @@ def _wrapped(curve: NukeCurve, text: str) -> str:
 def _key_text(key: CurveKey, timed: bool) -> str:
     short = key.step and key.code is None
     words: Sequence[float] = (key.value,) if short else key[1:6]
-    text = " ".join(map(number, words)) + ("" if key.code is None else f" {key.code}")
+    text = " ".join(map(nuke_number, words)) + ("" if key.code is None else f" {key.code}")
     if timed:
-        return f"{{{number(key.time)} {text}}}"
+        return f"{{{nuke_number(key.time)} {text}}}"
     return text if short else f"{{{text}}}"

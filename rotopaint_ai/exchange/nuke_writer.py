@@ -59,7 +59,7 @@ def script(written: NodeTree, *, node: NodeKind = "Roto", name: str = "Roto1") -
     )
 
 
-def build(document: RotoDocument, *, layer: str | None = None) -> NodeTree:
+def build_layers(document: RotoDocument, *, layer: str | None = None) -> NodeTree:
     """The tree of a document. A name such as `pip/nose_seam` puts the shape into layer `pip`; `layer` holds them all.
 
     Raises DocumentError on shapes without keys' points or with numbers that a 32-bit float cannot hold.
@@ -82,7 +82,7 @@ def build(document: RotoDocument, *, layer: str | None = None) -> NodeTree:
     )
 
 
-def names(document: RotoDocument, *, layer: str | None = None) -> dict[str, str]:
+def nuke_names(document: RotoDocument, *, layer: str | None = None) -> dict[str, str]:
     """How each shape is called in a node: layers and name, joined by `/`."""
     return {name: "/".join(path) for name, path in _layer_paths(document, layer).items()}
 

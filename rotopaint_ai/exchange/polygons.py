@@ -98,7 +98,7 @@ def _point_on(a: ControlPoint, b: ControlPoint, t: float) -> ControlPoint:
     )
 
 
-def area(points: Points) -> float:
+def polygon_area(points: Points) -> float:
     """Area of a polygon in square pixels."""
     ring = [*points[1:], *points[:1]]
     return abs(sum(a.x * b.y - b.x * a.y for a, b in zip(points, ring, strict=True))) / 2

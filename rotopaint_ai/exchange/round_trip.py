@@ -253,10 +253,10 @@ def _gaps(a: RotoShape, b: RotoShape, frames: Sequence[int], loses: Collection[F
     if "points" not in loses and a.n_points == b.n_points:
         return [float(gap) for gap in samples.distances(a, b, frames)]
     chosen = set(evenly_spread(frames, 40))
-    return [curve_distance(a, b, frame) if frame in chosen else 0.0 for frame in frames]
+    return [largest_curve_distance(a, b, frame) if frame in chosen else 0.0 for frame in frames]
 
 
-def curve_distance(a: RotoShape, b: RotoShape, frame: int) -> float:
+def largest_curve_distance(a: RotoShape, b: RotoShape, frame: int) -> float:
     """The largest distance in pixels from a point of either curve to the other one, at a frame."""
     left, right = bezier.as_array(a.at(frame)), bezier.as_array(b.at(frame))
     extent = max(1.0, float(np.ptp(left[:, :2], axis=0).max()))

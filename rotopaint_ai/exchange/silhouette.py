@@ -40,7 +40,7 @@ _POINT: Final = re.compile(r"\(\s*([^,()]+)\s*,\s*([^,()]+)\s*\)")
 
 def losses_of(document: RotoDocument) -> list[Loss]:
     """What a Silhouette file does not hold of this document."""
-    names = names_of(document)
+    names = silhouette_names(document)
     order = [name for name, _ in _shapes(_root(document), (), "shapes", [])]
     return lossiness.of(
         document,
@@ -54,7 +54,7 @@ def losses_of(document: RotoDocument) -> list[Loss]:
     )
 
 
-def names_of(document: RotoDocument) -> dict[str, str]:
+def silhouette_names(document: RotoDocument) -> dict[str, str]:
     """How each shape is called in the file, layers before it."""
     taken = parsing.TakenNames()
     drawn = [shape.name for shape in document.shapes if shape.keys and shape.n_points > 1]
@@ -71,7 +71,7 @@ def _xml_label(text: str) -> str:
     return re.sub(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]", "_", text.strip()) or "_"
 
 
-def as_written(document: RotoDocument) -> RotoDocument:
+def as_silhouette_holds(document: RotoDocument) -> RotoDocument:
     """The document without the shapes that Silhouette refuses."""
     return replace(document, shapes=tuple(shape for shape in document.shapes if shape.n_points != 1))
 
@@ -87,7 +87,7 @@ def dumps(document: RotoDocument) -> str:
 
 
 def _root(document: RotoDocument) -> ElementTree.Element:
-    names = names_of(document)
+    names = silhouette_names(document)
     root = ElementTree.Element(
         "Silhouette",
         {

@@ -52,7 +52,7 @@ def losses_of(document: RotoDocument) -> list[Loss]:
     )
 
 
-def names_of(document: RotoDocument) -> dict[str, str]:
+def ssf_names(document: RotoDocument) -> dict[str, str]:
     """How each shape is called in the file."""
     return parsing.names_of(document, _one_word)
 
@@ -67,7 +67,7 @@ def _one_word(name: str) -> str:
 
 def dumps(document: RotoDocument) -> str:
     """The document as a Shake file. Raises DocumentError on numbers that are not finite."""
-    names = names_of(document)
+    names = ssf_names(document)
     shapes = [shape for shape in document.shapes if shape.keys]
     lines = [f"{HEAD} 4.0", "motion_blur 0", "shutter_timing 0", "shutter_offset 0.0", f"num_shapes {len(shapes)}"]
     for shape in shapes:

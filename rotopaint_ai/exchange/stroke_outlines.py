@@ -31,7 +31,7 @@ def stroke_outline(shape: RotoShape) -> RotoShape:
     """An open shape's matte as a closed shape of the same name, keys and feather."""
     width = width_of(shape)
     keys = {
-        frame: Key(outline(key.points, width, shape.taper), key.source, key.interpolation)
+        frame: Key(widened_outline(key.points, width, shape.taper), key.source, key.interpolation)
         for frame, key in shape.keys.items()
     }
     return replace(shape, closed=True, keys=keys, width_px=None, taper=(0.0, 0.0))
@@ -42,7 +42,7 @@ def width_of(shape: RotoShape) -> float:
     return DEFAULT_WIDTH_PX if shape.width_px is None else shape.width_px
 
 
-def outline(points: Points, width_px: float, taper: tuple[float, float] = (0.0, 0.0)) -> Points:
+def widened_outline(points: Points, width_px: float, taper: tuple[float, float] = (0.0, 0.0)) -> Points:
     """The closed outline of a stroke along an open curve."""
     fine = _split_segments(points)
     halves = [share * width_px / 2 for share in _width_shares(fine, taper)]

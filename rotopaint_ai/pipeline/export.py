@@ -40,7 +40,7 @@ class Exported:
     error: str = ""
 
 
-def names() -> dict[str, FormatSpec]:
+def export_names() -> dict[str, FormatSpec]:
     """Formats that can be written, by the names that `--export` takes."""
     return {item.name.lower(): item for item in FORMATS if item.write is not None}
 
@@ -48,13 +48,16 @@ def names() -> dict[str, FormatSpec]:
 def check_exports(wanted: Sequence[str]) -> None:
     """Raises UsageError for a format that does not exist."""
     for name in wanted:
-        if name.lower() not in names():
-            raise UsageError(f"--export {name}: not a format; wanted some of {', '.join(names())}")
+        if name.lower() not in export_names():
+            raise UsageError(f"--export {name}: not a format; wanted some of {', '.join(export_names())}")
 
 
 def export_files(wanted: Sequence[str]) -> list[Files]:
     """The files of `write_exports`."""
-    suffixes = [".roto.json", *(names()[name.lower()].suffixes[0] for name in wanted if name.lower() != "rotopaint")]
+    suffixes = [
+        ".roto.json",
+        *(export_names()[name.lower()].suffixes[0] for name in wanted if name.lower() != "rotopaint"),
+    ]
     written = (formats.written_path(Path(f"shapes{suffix}")).name for suffix in dict.fromkeys(suffixes))
     return [Files(".", name, "") for name in written]
 
@@ -73,7 +76,7 @@ def write_exports(
     n_keys = sum(len(shape.keys) for shape in document.shapes)
     return [
         Exported("RotoPaint", "shapes.roto.json", 0.0, "", 0.0, n_keys),
-        *(_tried(names()[name], document, out) for name in wanted if name != "rotopaint"),
+        *(_tried(export_names()[name], document, out) for name in wanted if name != "rotopaint"),
     ]
 
 

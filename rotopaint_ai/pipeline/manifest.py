@@ -52,7 +52,7 @@ def run_manifest(
     return {
         "format": FORMAT,
         "version": VERSION,
-        "command": command(plan.job),
+        "command": run_command(plan.job),
         "finished": datetime.now(UTC).astimezone().strftime("%Y-%m-%d %H:%M"),
         "versions": _versions(),
         "job": plan.job.to_json(),
@@ -78,7 +78,7 @@ def run_manifest(
     }
 
 
-def command(job: RunJob) -> str:
+def run_command(job: RunJob) -> str:
     """The command line that does a job."""
     words = ["rotopaint", "run", job.plates]
     words += [word for crop in job.crops for word in ("--crop", crop)]

@@ -33,7 +33,7 @@ from rotopaint_ai.pipeline.render_frame import (
     write_mattes,
     write_patch,
 )
-from rotopaint_ai.plates.plate import Frame, Plate, fingerprint
+from rotopaint_ai.plates.plate import Frame, Plate, plate_fingerprint
 from rotopaint_ai.plates.plate_window import Area
 from rotopaint_ai.seams.learned import FillModel
 from rotopaint_ai.seams.strokes import Strokes
@@ -304,7 +304,7 @@ def _has_content(plate: Plate, record: FrameRecord) -> bool:
     assert record.source is not None
     if plate.is_movie or not record.source.fingerprint:
         return False
-    return fingerprint(plate.path_of(record.frame)) == record.source.fingerprint
+    return plate_fingerprint(plate.path_of(record.frame)) == record.source.fingerprint
 
 
 def tracked(frame: int, status: Status, settled: Settled) -> FrameRecord:

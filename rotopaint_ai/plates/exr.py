@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 
 from rotopaint_ai.errors import DamagedFrameError, UnsupportedPlateError
 from rotopaint_ai.plates import deflate, oiio
-from rotopaint_ai.plates.exr_chunks import UNPACKED_HERE, ZIP, ZIPS, Chunks, predict
-from rotopaint_ai.plates.exr_header import TYPE_NAMES, ExrHeader, ExrPart, parse, tile_levels
+from rotopaint_ai.plates.exr_chunks import UNPACKED_HERE, ZIP, ZIPS, Chunks, predict_bytes
+from rotopaint_ai.plates.exr_header import TYPE_NAMES, ExrHeader, ExrPart, parse_header, tile_levels
 from rotopaint_ai.plates.picture import Bytes, Contents, Header, Patch, Picture, contents
 from rotopaint_ai.plates.plate_window import Area, PixelRect, WindowedCodes, own_memory
 
@@ -56,7 +56,7 @@ def header(path: Path) -> Header:
 
 
 def _header_of_exr(data: Bytes, path: Path) -> Header:
-    exr = parse(data, path.name)
+    exr = parse_header(data, path.name)
     choice = choose(exr, path.name)
     part = exr.parts[choice.part]
     left, top, right, bottom = part.display_window
@@ -206,13 +206,13 @@ def _channel_places(part: ExrPart) -> dict[str, tuple[int, np.dtype[Any]]]:
 def _by_library(path: Path, found: Header) -> Array:
     """The chosen channels through OpenImageIO."""
     choice: ChannelChoice = found.detail.choice
-    with oiio.reading(path) as source:
+    with oiio.opened_image(path) as source:
         names = _channel_names(source, choice.part, path)
         places = [names.index(name) if name in names else -1 for name in choice.channels]
         if min(places) < 0:
             raise DamagedFrameError(f"{path.name}: channels differ between header and reader; render it again")
         first, end = min(places), max(places) + 1
-        codes = oiio.pixels(source, path, first=first, end=end, dtype=_dtype(found.detail), subimage=choice.part)
+        codes = oiio.read_pixels(source, path, first=first, end=end, dtype=_dtype(found.detail), subimage=choice.part)
     if codes.shape[:2] != (found.data_height, found.data_width):
         raise DamagedFrameError(f"{path.name}: size differs between header and pixels; render it again")
     if places != list(range(first, end)):
@@ -310,7 +310,7 @@ class _Patcher:
             return {}
         if self.codes is not None or self.part.compression in UNPACKED_HERE:
             return {job.index: self._stored_chunk(job, self._raw(job)) for job in jobs}
-        with oiio.reading(self.source) as decoder:
+        with oiio.opened_image(self.source) as decoder:
             return {job.index: self._stored_chunk(job, self._decoded_chunk(decoder, job)) for job in jobs}
 
     def _touched(self, patch: Patch) -> Iterator[_Job]:
@@ -348,7 +348,7 @@ class _Patcher:
                 place = min(self.channels.index(channel.name), job.patch.codes.shape[1] - 1)
                 rows[:, at:end].view(dtype)[job.patch.rows, job.patch.columns] = job.patch.codes[:, place]
             at = end
-        packed = deflate.compress(predict(raw)) if self.part.compression in (ZIPS, ZIP) else None
+        packed = deflate.compress(predict_bytes(raw)) if self.part.compression in (ZIPS, ZIP) else None
         payload = packed if packed is not None and len(packed) < raw.size else raw.tobytes()
         return self.chunks.head(job.index) + struct.pack("<i", len(payload)) + payload
 

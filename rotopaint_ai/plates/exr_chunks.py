@@ -98,7 +98,7 @@ class Chunks:
         return packed
 
 
-def predict(raw: Array) -> Array:
+def predict_bytes(raw: Array) -> Array:
     """Bytes as OpenEXR's ZIP compresses them: even bytes, then odd ones, each as difference to the one before."""
     half = (raw.size + 1) // 2
     parted, steps = np.empty(raw.size, np.uint8), np.empty(raw.size, np.uint8)

@@ -130,7 +130,7 @@ def _printable(text: str) -> str:
     return ascii(text if len(text) <= 24 else text[:24] + "...")
 
 
-def parse(data: Bytes, name: str) -> ExrHeader:
+def parse_header(data: Bytes, name: str) -> ExrHeader:
     """Read and check the header of an EXR file. Raises DamagedFrameError, UnsupportedPlateError."""
     reader = _Reader(data, name)
     if reader.take(4, "magic number") != b"\x76\x2f\x31\x01":

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rotopaint_ai.plates import deflate
-from rotopaint_ai.plates.exr_chunks import predict
+from rotopaint_ai.plates.exr_chunks import predict_bytes
 
 Array = NDArray[Any]
 
@@ -52,7 +52,7 @@ def write(
 
 def _chunk_bytes(stack: Sequence[Array], top: int, first_row: int) -> bytes:
     raw = np.concatenate([plane[top : top + _ROWS] for plane in stack], axis=1).ravel()
-    packed = deflate.compress(predict(raw), flat=True)
+    packed = deflate.compress(predict_bytes(raw), flat=True)
     payload = packed if len(packed) < raw.size else raw.tobytes()
     return struct.pack("<ii", first_row + top, len(payload)) + payload
 

@@ -43,7 +43,7 @@ def error_text(source: Any, path: Path) -> str:
 
 
 @contextmanager
-def reading(path: Path) -> Iterator[Any]:
+def opened_image(path: Path) -> Iterator[Any]:
     """An open ImageInput that hands over what is in the file: alpha is not multiplied in.
 
     Raises: DamagedFrameError with the reader's reason.
@@ -63,7 +63,7 @@ def reading(path: Path) -> Iterator[Any]:
         source.close()
 
 
-def pixels(source: Any, path: Path, *, first: int, end: int, dtype: Any, subimage: int = 0) -> Array:
+def read_pixels(source: Any, path: Path, *, first: int, end: int, dtype: Any, subimage: int = 0) -> Array:
     """Channels first (included) to end (not included) of a subimage, all rows, as (rows, columns, channels).
 
     Raises: DamagedFrameError where rows are missing or broken.

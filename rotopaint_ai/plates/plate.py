@@ -241,7 +241,9 @@ class Plate:
             maximum=header.maximum,
             native=Native(self._plate_kind, picture, self.colourspace, before) if keep_native else None,
             path=None if self.is_movie else path,
-            fingerprint=fingerprint(path) if not self.is_movie else _sha1(picture.codes.data.cast("B")).hexdigest(),
+            fingerprint=plate_fingerprint(path)
+            if not self.is_movie
+            else _sha1(picture.codes.data.cast("B")).hexdigest(),
         )
 
     def _first_header(self) -> Header:
@@ -256,7 +258,7 @@ class Plate:
         raise first_error or DamagedFrameError(f"{self._listing.name}: none of its first frames can be read")
 
 
-def fingerprint(path: Path) -> str:
+def plate_fingerprint(path: Path) -> str:
     """Hash of a file's content, to tell on resume whether a frame is still the one that was worked on."""
     with reading(path) as stream:
         return hashlib.file_digest(stream, _sha1).hexdigest()

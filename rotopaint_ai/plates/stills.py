@@ -31,7 +31,7 @@ class StillDetail:
 
 def header(path: Path) -> Header:
     """Geometry of a still. Raises DamagedFrameError, UnsupportedPlateError."""
-    with oiio.reading(path) as source:
+    with oiio.opened_image(path) as source:
         return _header_of_still(source, path)
 
 
@@ -89,11 +89,11 @@ def _channel_order(spec: Any, path: Path) -> tuple[int, ...]:
 
 def read(path: Path) -> Picture:
     """The colour codes of a still, and all its channels for writing back. Raises DamagedFrameError."""
-    with oiio.reading(path) as source:
+    with oiio.opened_image(path) as source:
         found = _header_of_still(source, path)
         _check_whole(path)
         detail: StillDetail = found.detail
-        every = oiio.pixels(source, path, first=0, end=detail.spec.nchannels, dtype=detail.dtype)
+        every = oiio.read_pixels(source, path, first=0, end=detail.spec.nchannels, dtype=detail.dtype)
     if every.shape[:2] != (found.data_height, found.data_width):
         raise DamagedFrameError(f"{path.name}: size differs between header and pixels; render it again")
     if detail.places == tuple(range(every.shape[2])):
@@ -138,14 +138,14 @@ def _same_form(found: Any, dtype: Any) -> Any:
 
 def _append_other_pages(target: Path, source: Path) -> None:
     """Copy the second and further pages of a TIFF."""
-    with oiio.reading(source) as pages:
+    with oiio.opened_image(source) as pages:
         number = 1
         while pages.seek_subimage(number, 0):
             spec = pages.spec()
             dtype = oiio.DTYPES.get(str(spec.format))
             if dtype is None:
                 raise UnsupportedPlateError(f"{source.name}: page {number + 1} of type {spec.format} cannot be copied")
-            page = oiio.pixels(pages, source, first=0, end=spec.nchannels, dtype=dtype, subimage=number)
+            page = oiio.read_pixels(pages, source, first=0, end=spec.nchannels, dtype=dtype, subimage=number)
             oiio.save(target, _same_form(spec, dtype), page, mode="AppendSubimage")
             number += 1
 

@@ -11,7 +11,7 @@ from rotopaint_ai.report.curves import Chart, Curve, draw
 from rotopaint_ai.report.parts import FigureSection, Json, colours
 
 
-def errors(run: Json) -> FigureSection | None:
+def errors_chart(run: Json) -> FigureSection | None:
     """The expected error of every shape over the frames."""
     names, rows = run["errors"]["shapes"], _by_frame(run["errors"]["by_frame"])
     if not rows:
@@ -43,7 +43,7 @@ def errors(run: Json) -> FigureSection | None:
     )
 
 
-def seam(run: Json) -> FigureSection | None:
+def seam_chart(run: Json) -> FigureSection | None:
     """How visible the seams are, before and after."""
     rows = _by_frame(run["seam"]["by_frame"])
     frames = sorted(rows)
@@ -56,7 +56,7 @@ def seam(run: Json) -> FigureSection | None:
     return FigureSection("Seam visibility", run["seam"]["meaning"] + _painted_lead(run["seam"]), Markup(draw(chart)))
 
 
-def opinion(run: Json) -> FigureSection | None:
+def opinion_chart(run: Json) -> FigureSection | None:
     """How far a second network agrees with the seam mattes; nothing for packs without one."""
     opinion = run.get("second_opinion")
     if not opinion:

@@ -15,21 +15,21 @@ from rotopaint_ai.files import write_text
 from rotopaint_ai.report import charts, pictures, tables
 from rotopaint_ai.report.curves import script_safe
 from rotopaint_ai.report.parts import Json
-from rotopaint_ai.report.templates import fill
+from rotopaint_ai.report.templates import fill_template
 from rotopaint_ai.report.tiles import tiles
 
 
 def write_report(out: Path, run: Json) -> Path:
     """Write the page for a run whose folder is `out`; returns its path. Raises OSError where the disk refuses."""
     path = out / "report" / "index.html"
-    write_text(path, render(run))
+    write_text(path, render_report(run))
     return path
 
 
-def render(run: Json) -> str:
+def render_report(run: Json) -> str:
     """The whole page as text."""
     state, kind = _run_state(run["frames"])
-    return fill(
+    return fill_template(
         "rotopaint_ai.report",
         "page.html",
         plate=run["plate"],
@@ -42,7 +42,7 @@ def render(run: Json) -> str:
         tiles=tiles(run),
         compare=pictures.compare(run),
         cards=pictures.cards(run),
-        charts=[charts.errors(run), charts.seam(run), charts.opinion(run)],
+        charts=[charts.errors_chart(run), charts.seam_chart(run), charts.opinion_chart(run)],
         timing=tables.timing_table(run["timing"]),
         frames=tables.frames_table(run["frames"]),
         exports=tables.exports_table(run),

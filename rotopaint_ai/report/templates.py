@@ -20,6 +20,6 @@ def _environment(package: str) -> Environment:
     )
 
 
-def fill(package: str, template: str, **values: Any) -> str:
+def fill_template(package: str, template: str, **values: Any) -> str:
     """The text of a template that lies in a package's folder. Raises jinja2.UndefinedError for a value not given."""
     return _environment(package).get_template(template).render(**values)

@@ -44,7 +44,7 @@ def join(points: Points, indices: Collection[int]) -> Points:
     return tuple(_joined_handles(p) if i in indices else p for i, p in enumerate(points))
 
 
-def mirror(points: Points, indices: Collection[int]) -> Points:
+def mirror_tangents(points: Points, indices: Collection[int]) -> Points:
     """The points with tangents in one line and of one length, the mean of the two."""
     return tuple(_mirrored_handles(_joined_handles(p)) if i in indices else p for i, p in enumerate(points))
 

@@ -126,7 +126,7 @@ def landmark_names() -> tuple[str, ...]:
     return tuple(jaw + brows + eyes + ["pupil_right", "pupil_left"] + nose + mouth + seams)
 
 
-def mirror(name: str) -> str | None:
+def mirror_points(name: str) -> str | None:
     """The landmark on the other side of the face; None for one in the middle."""
     for stem, last in (("jaw_", 8), ("seam_bridge_", 8)):
         if name.startswith(stem):
@@ -203,7 +203,7 @@ def _from(name: str) -> tuple[str, ...]:
 def sheet() -> Sheet:
     """The character sheet of every puppet on the stage."""
     weights = {"seam": 1.5, "jaw": 0.7, "pupil": 0.6, "brow": 0.9}
-    marks = tuple(LandmarkSpec(n, mirror(n), weights.get(n.split("_")[0], 1.0)) for n in landmark_names())
+    marks = tuple(LandmarkSpec(n, mirror_points(n), weights.get(n.split("_")[0], 1.0)) for n in landmark_names())
     shapes = []
     for c in CURVES:
         seam = c.role == "seam"

@@ -45,7 +45,7 @@ class FacePaint:
     relief: F32
 
 
-def paint(build: Build, face: FaceSurface, *, width: int) -> FacePaint:
+def paint_face(build: Build, face: FaceSurface, *, width: int) -> FacePaint:
     """The paint of a character, the same in all its frames."""
     rng = np.random.default_rng([build.seed, 77])
     a, e = _angle_grid(width)

@@ -87,7 +87,7 @@ class Beside:
     bank: npt.NDArray[np.intp]
 
 
-def carve(s: Surfaces, sel: npt.NDArray[np.intp], at: Beside, look: SeamStyle, key: Array) -> F32:
+def carve_gap(s: Surfaces, sel: npt.NDArray[np.intp], at: Beside, look: SeamStyle, key: Array) -> F32:
     """Carve a seam into the surfaces `sel`, in place; `key` (3,) points to the key light.
 
     Returns: coverage (N,) of the parts that gap and bevels take up; halo, shadow and step run on outside them.

@@ -23,7 +23,7 @@ def chart_uv(places: Array) -> Array:
     return np.stack([(places[..., 0] + CHART_A) / (2 * CHART_A), (CHART_E - places[..., 1]) / (2 * CHART_E)], -1)
 
 
-def head(face: FaceSurface, *, n: int) -> Mesh:
+def head_mesh(face: FaceSurface, *, n: int) -> Mesh:
     """The face's surface over its whole chart, `n` vertices high, denser in front."""
     s = np.linspace(-1, 1, int(n * 1.35))
     a = CHART_A * (0.62 * s + 0.38 * s**3)
@@ -36,7 +36,7 @@ def head(face: FaceSurface, *, n: int) -> Mesh:
     return Mesh(mesh.vertices, mesh.normals, mesh.uv, mesh.triangles, "skin", tangents)
 
 
-def skull(face: FaceSurface) -> Mesh:
+def skull_mesh(face: FaceSurface) -> Mesh:
     """The back of the head, a little inside the face's surface."""
     e, a = np.meshgrid(np.linspace(1.57, -1.57, 40), np.linspace(0, 2 * np.pi, 80, endpoint=False), indexing="ij")
     wrapped = (a + np.pi) % (2 * np.pi) - np.pi

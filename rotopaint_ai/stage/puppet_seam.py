@@ -62,7 +62,7 @@ def beside_seams(position: F32, face: FaceSurface, rotation: Array, shift: Array
     return Beside(away, distance, along[which].astype(np.float32), below)
 
 
-def carve(
+def carve_seam(
     s: Surfaces, position: F32, sel: npt.NDArray[np.intp], face: FaceSurface, rotation: Array, shift: Array
 ) -> tuple[Surfaces, F32]:
     """The same surfaces with the seam carved in: a dark groove, bevelled edges, a step of shade between the pieces.

@@ -14,16 +14,16 @@ import numpy.typing as npt
 from rotopaint_ai.shapes.fit import fit_segments
 from rotopaint_ai.stage import anatomy, props
 from rotopaint_ai.stage.face import FaceSurface
-from rotopaint_ai.stage.face_paint import FacePaint, folded, paint
+from rotopaint_ai.stage.face_paint import FacePaint, folded, paint_face
 from rotopaint_ai.stage.looks import STEP_REACH, SeamStyle
-from rotopaint_ai.stage.looks import carve as looks_carve
+from rotopaint_ai.stage.looks import carve_gap as looks_carve
 from rotopaint_ai.stage.materials import features_of, surfaces_of
 from rotopaint_ai.stage.mesh import Mesh
 from rotopaint_ai.stage.puppet import Build, Pose, place
-from rotopaint_ai.stage.puppet_seam import beside_seams, carve, near_seams
-from rotopaint_ai.stage.shading import Surfaces, contact, light
+from rotopaint_ai.stage.puppet_seam import beside_seams, carve_seam, near_seams
+from rotopaint_ai.stage.shading import Surfaces, contact, shade
 from rotopaint_ai.stage.studio import Studio, backdrop, develop
-from rotopaint_ai.stage.view import Camera, CameraView, Gathered, gather, key_light, look_at, lookup
+from rotopaint_ai.stage.view import Camera, CameraView, Gathered, camera_at, gather_texels, key_light, lookup
 
 F32 = npt.NDArray[Any]  # float32
 Array = npt.NDArray[Any]
@@ -56,15 +56,15 @@ class StageFrame:
 
 @lru_cache(maxsize=4)
 def _painted_face(build: Build, width: int) -> FacePaint:
-    return paint(build, FaceSurface(build, Pose()), width=width)
+    return paint_face(build, FaceSurface(build, Pose()), width=width)
 
 
 def _meshes(face: FaceSurface, studio: Studio, *, detail: int, hidden: bool) -> list[Mesh]:
     b = face.build
     rng = np.random.default_rng([b.seed, 5])
     moving = [
-        props.head(face, n=detail),
-        props.skull(face),
+        props.head_mesh(face, n=detail),
+        props.skull_mesh(face),
         props.mouth_inside(face),
         *props.eyeballs(face),
         *props.ears(face, rng),
@@ -121,7 +121,7 @@ def render(
     seen = _see(build, pose, studio, camera, hidden=hidden, texture=_painted_face(build, texture))
     near = seen.skin_near(near_seams(seen.face, reach=build.seam_gap + 2 * build.seam_bevel + 0.03))
     rotation, shift = place(seen.face.pose)
-    carved, coverage = carve(seen.surfaces, seen.gathered.position, near, seen.face, rotation, shift)
+    carved, coverage = carve_seam(seen.surfaces, seen.gathered.position, near, seen.face, rotation, shift)
     plate = seen.develop(carved, grain_seed)
     width_px = (build.seam_gap + 2 * build.seam_bevel) * camera.scale
     landmarks, shapes = _true_shapes(seen.face, camera, seen.view, width_px)
@@ -145,7 +145,7 @@ def cut_out(
     """One puppet with its seam, to be laid over other pictures; arguments as in `render`."""
     seen = _see(build, pose, studio, camera, hidden=hidden, texture=_painted_face(build, texture))
     near = seen.skin_near(near_seams(seen.face, reach=build.seam_gap + 2 * build.seam_bevel + 0.03))
-    carved, _ = carve(seen.surfaces, seen.gathered.position, near, seen.face, *place(seen.face.pose))
+    carved, _ = carve_seam(seen.surfaces, seen.gathered.position, near, seen.face, *place(seen.face.pose))
     width_px = (build.seam_gap + 2 * build.seam_bevel) * camera.scale
     return CutOut(*seen.cut_out(carved), *_true_shapes(seen.face, camera, seen.view, width_px))
 
@@ -209,7 +209,7 @@ class _Seen:
     def cut_out(self, surfaces: Surfaces) -> tuple[F32, F32]:
         """The lit puppet alone, premultiplied linear light (H, W, 3), and its coverage (H, W)."""
         image = np.zeros((*self.where.shape, 3), np.float32)
-        image[self.where] = light(surfaces, self.towards, self.studio)
+        image[self.where] = shade(surfaces, self.towards, self.studio)
         return self._small(image), self._small(self.where.astype(np.float32))
 
     def coverage(self, values: F32) -> F32:
@@ -230,9 +230,9 @@ def _see(build: Build, pose: Pose, studio: Studio, camera: Camera, *, hidden: bo
     features = features_of(face, texture.relief.shape[1])
     big = (camera.height * SUPER, camera.width * SUPER)
     projected = [camera.project(m.vertices) * np.array([SUPER, SUPER, 1.0]) for m in meshes]
-    view = look_at(meshes, projected, features["holes"], big, cull=False)
+    view = camera_at(meshes, projected, features["holes"], big, cull=False)
     where = view.ids >= 0
-    g = gather(meshes, view, where)
+    g = gather_texels(meshes, view, where)
     eye = np.array([0, 0, camera.distance], np.float32)
     towards = eye - g.position
     towards /= np.linalg.norm(towards, axis=1, keepdims=True)

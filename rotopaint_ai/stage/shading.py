@@ -33,7 +33,7 @@ class Surfaces:
         return Surfaces(*(np.array(getattr(self, field.name)) for field in fields(self)))
 
 
-def light(s: Surfaces, view: F32, studio: Studio) -> F32:
+def shade(s: Surfaces, view: F32, studio: Studio) -> F32:
     """Outgoing linear colour (N, 3). `view` (N, 3) points to the camera."""
     n = s.normals
     key = studio.key

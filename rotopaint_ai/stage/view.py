@@ -44,7 +44,7 @@ class CameraView:
     first: list[int]  # triangle of each mesh, and behind the last
 
 
-def look_at(
+def camera_at(
     meshes: list[Mesh], projected: list[Array], holes: F32, shape: tuple[int, int], *, cull: bool
 ) -> CameraView:
     """Draw meshes whose vertices are `projected` to (V, 3) picture x, y and depth; `holes` (h, w) are cut into the
@@ -94,7 +94,7 @@ class Gathered:
     tangents: F32  # (N, 2, 3), none where a mesh has none
 
 
-def gather(meshes: list[Mesh], view: CameraView, where: npt.NDArray[np.bool_]) -> Gathered:
+def gather_texels(meshes: list[Mesh], view: CameraView, where: npt.NDArray[np.bool_]) -> Gathered:
     """Attributes of the seen surface at the `where` pixels."""
     ids = view.ids[where]
     which = np.searchsorted(np.array(view.first), ids, side="right") - 1
@@ -132,7 +132,9 @@ def key_light(meshes: list[Mesh], studio: Studio, points: Array, *, size: int) -
         q = p @ basis.T
         return np.stack([(q[..., 0] / reach + 1) * size / 2, (1 - q[..., 1] / reach) * size / 2, 20 - q[..., 2]], -1)
 
-    view = look_at(meshes, [to_map(m.vertices) for m in meshes], np.zeros((1, 1), np.float32), (size, size), cull=False)
+    view = camera_at(
+        meshes, [to_map(m.vertices) for m in meshes], np.zeros((1, 1), np.float32), (size, size), cull=False
+    )
     at = to_map(points)
     total = np.zeros(len(points), np.float32)
     soft = studio.shadow_soft * size / 512

@@ -37,16 +37,16 @@ def test_psnr_is_that_of_8_bit_codes_inside_the_region_alone() -> None:
     plate[48, 48] = 5.0  # inside: one pixel of 640 off by 155 codes after clipping
     case = Case("c", (_sight(plate, true),), is_8_bit=True, is_sequence=False)
     wanted = 10 * np.log10(255**2 / (155**2 / 640))
-    assert clean_score.score(case, [plate]).psnr_db == pytest.approx(wanted, abs=1e-3)
+    assert clean_score.score_case(case, [plate]).psnr_db == pytest.approx(wanted, abs=1e-3)
 
 
 def test_float_plates_count_light_above_one() -> None:
     true = np.full((SIZE, SIZE, 3), 3.0, np.float32)
     case = Case("c", (_sight(true, true),), is_8_bit=False, is_sequence=False)
-    clamped = clean_score.score(case, [np.where(case.sights[0].hole[..., None] > 0, np.float32(1.0), true)])
+    clamped = clean_score.score_case(case, [np.where(case.sights[0].hole[..., None] > 0, np.float32(1.0), true)])
     wanted = 1.055 * 3.0 ** (1 / 2.4) - 0.055 - 1.0
     assert clamped.psnr_db == pytest.approx(-20 * np.log10(wanted), abs=1e-3)
-    assert clean_score.score(case, [true]).psnr_db > 100
+    assert clean_score.score_case(case, [true]).psnr_db > 100
 
 
 def test_perfect_fill_scores_perfectly_and_flat_fill_loses_its_grain() -> None:
@@ -54,11 +54,11 @@ def test_perfect_fill_scores_perfectly_and_flat_fill_loses_its_grain() -> None:
     frames = [(0.2 * (1 + 0.1 * rng.standard_normal((SIZE, SIZE, 3)))).astype(np.float32) for _ in range(3)]
     sights = tuple(_sight(light, light, frame=k) for k, light in enumerate(frames))
     case = Case("c", sights, is_8_bit=False)
-    same = clean_score.score(case, frames)
+    same = clean_score.score_case(case, frames)
     assert (same.ssim, same.gradient_error, same.grain_error_db) == (pytest.approx(1.0), 0.0, 0.0)
     assert same.flicker_over_clean == pytest.approx(1.0)
     flat = [np.where(s.hole[..., None] > 0, np.float32(0.2), f) for s, f in zip(sights, frames)]
-    lost = clean_score.score(case, flat)
+    lost = clean_score.score_case(case, flat)
     assert lost.grain_error_db > 20
     assert lost.flicker_over_clean == pytest.approx(0.0, abs=1e-6)
     assert lost.ssim < 0.95
@@ -69,25 +69,25 @@ def test_what_is_left_is_the_share_of_the_seam_in_each_piece_of_it() -> None:
     plate[44:52, 8:88] = _grey(60)[44:52, 8:88]
     sight = _sight(plate, true)
     shown = [clean_score.shown(light, True) for light in (plate, true)]
-    pieces = list(clean_left.windows(sight, shown[0], shown[0], shown[1]))
+    pieces = list(clean_left.seam_windows(sight, shown[0], shown[0], shown[1]))
     assert len(pieces) == 3  # 80 px in pieces of about 24
     assert [piece.left for piece in pieces] == pytest.approx([1.0] * 3)
     half = np.where(np.arange(SIZE)[None, :, None] < 36, 0.75 * shown[1] + 0.25 * shown[0], shown[1])
-    first, *others = clean_left.windows(sight, half, shown[0], shown[1])
+    first, *others = clean_left.seam_windows(sight, half, shown[0], shown[1])
     assert (first.x, first.y) == pytest.approx((8 + 80 / 6, 48), abs=1.0)
     assert first.left == pytest.approx(0.25)
     assert max(piece.left for piece in others) < 0.05
     over = 2.0 * shown[1] - shown[0]  # as much too bright as the seam was dark
-    assert max(piece.left for piece in clean_left.windows(sight, over, shown[0], shown[1])) == pytest.approx(-1.0)
+    assert max(piece.left for piece in clean_left.seam_windows(sight, over, shown[0], shown[1])) == pytest.approx(-1.0)
     faint = shown[1] - (shown[1] - shown[0]) * (7.0 / 40.0)
-    assert list(clean_left.windows(sight, faint, faint, shown[1])) == []
+    assert list(clean_left.seam_windows(sight, faint, faint, shown[1])) == []
 
 
 def test_a_score_names_the_worst_window_and_the_shares_above() -> None:
     true, plate = _grey(100), _grey(100)
     plate[44:52, 8:88] = _grey(60)[44:52, 8:88]
     made = np.where(np.arange(SIZE)[None, :, None] < 30, plate, true)
-    score = clean_score.score(Case("c", (_sight(plate, true),), is_8_bit=True, is_sequence=False), [made])
+    score = clean_score.score_case(Case("c", (_sight(plate, true),), is_8_bit=True, is_sequence=False), [made])
     assert score.left_over_quarter == score.left_over_half == pytest.approx(1 / 3)
     assert score.left_worst is not None
     assert score.left_worst > 0.8
@@ -98,7 +98,7 @@ def test_changes_outside_the_matte_are_counted_value_by_value() -> None:
     touched = true.copy()
     touched[0, 0] += 0.1
     case = Case("c", (_sight(true, true),), is_8_bit=True, is_sequence=False)
-    assert clean_score.score(case, [touched]).changed_outside == 3
+    assert clean_score.score_case(case, [touched]).changed_outside == 3
 
 
 def test_a_burnt_in_seam_lies_under_its_region_alone(tmp_path: Path) -> None:

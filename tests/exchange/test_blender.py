@@ -181,7 +181,7 @@ def test_what_was_built_is_dumped_and_read_back(bpy_python: str, tmp_path: Path)
     document = replace(shot(), pixel_aspect=1.46, fps=23.976)
     found = dumped(bpy_python, build(bpy_python, tmp_path, document))
     loses = lossiness.features(blender.losses_of(document)) - blender.SETTLED
-    shown = round_trip.compare(blender.as_written(document), found, loses=loses)
+    shown = round_trip.compare(blender.as_blender_holds(document), found, loses=loses)
     assert shown.faults == ()
     assert shown.max_distance_px < 0.001  # Blender keeps 32-bit floats
     assert [shape.frames for shape in found.shapes] == [(1001, 1011), (1001, 1009), (1001, 1011), (1001, 1007, 1008)]

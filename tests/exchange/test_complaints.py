@@ -184,7 +184,7 @@ def test_11_what_a_document_has_no_place_for_is_reported_and_stays_in_the_tree(a
     reading = nuke_reader.read_text(script(square_block(), attrs=f"{{a {attrs}}}"))
     assert any(told in line for line in reading.losses)
     name, value = attrs.split()
-    assert f"{name} {nuke_text.number(float(value))}" in nuke_text.serialise(reading.trees[0][1])
+    assert f"{name} {nuke_text.nuke_number(float(value))}" in nuke_text.serialise(reading.trees[0][1])
 
 
 def test_11_shape_order_is_top_most_first(tmp_path: Path) -> None:

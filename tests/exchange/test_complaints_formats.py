@@ -434,4 +434,4 @@ def test_proofs_are_those_of_the_report(tmp_path: Path) -> None:
         if form.write is not None:
             formats.write(tmp_path / f"shot{form.suffixes[0]}", document)
             assert formats.proof_of(tmp_path / f"shot{form.suffixes[0]}", document).faults == ()
-    assert coco.as_written(document).shapes[0].n_points > 4
+    assert coco.as_coco_holds(document).shapes[0].n_points > 4

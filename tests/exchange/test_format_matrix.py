@@ -53,7 +53,7 @@ def test_known_cells(
 def test_the_page_is_not_stale(found: dict[str, dict[Feature, format_matrix.Survival]]) -> None:
     text = PAGE.read_text(encoding="utf-8")
     shown = text.split(format_matrix.BEGIN, 1)[1].split(format_matrix.END, 1)[0].strip()
-    assert shown == format_matrix.table(found).strip(), RENEW
+    assert shown == format_matrix.matrix_table(found).strip(), RENEW
 
 
 def test_a_page_without_a_place_is_refused() -> None:

@@ -156,8 +156,8 @@ def test_a_file_that_reads_back_wrong_is_not_written(tmp_path: Path, monkeypatch
     path = tmp_path / "a.nk"
     nuke.write_verified(path, sample())
     before = path.read_text()
-    broken = nuke_text.number
-    monkeypatch.setattr(nuke_text, "number", lambda value: broken(value + 0.5 if value > 40 else value))
+    broken = nuke_text.nuke_number
+    monkeypatch.setattr(nuke_text, "nuke_number", lambda value: broken(value + 0.5 if value > 40 else value))
     with pytest.raises(DocumentError):
         nuke.write_verified(path, sample())
     assert path.read_text() == before
@@ -180,9 +180,9 @@ def test_update_replaces_ours_and_keeps_the_artists() -> None:
     once = nuke.update(theirs, sample(), layer="pip")
     twice = nuke.update(once, sample(), layer="pip")
     assert twice == once
-    root = nuke_curves.parse(once).root
+    root = nuke_curves.parse_curves(once).root
     assert [child.name for child in root.children] == ["pip", "Mine"]
-    assert root.children[1] == nuke_curves.parse(theirs).root.children[0]
+    assert root.children[1] == nuke_curves.parse_curves(theirs).root.children[0]
 
 
 # --- what is read -----------------------------------------------------------------------------------------------------
@@ -268,7 +268,7 @@ def test_curves_by_the_rules_of_their_keys(curve: str, wanted: dict[int, float])
     shape = nuke_reader.read_text(text).document.shapes[0]
     for frame, value in wanted.items():
         assert shape.at(frame)[0].x == pytest.approx(value, abs=0.1)
-        assert nuke_curves.parse(nuke.curves_of(text)).root.children[0].outline.points[1].values[0].at(  # type: ignore[union-attr]
+        assert nuke_curves.parse_curves(nuke.curves_of(text)).root.children[0].outline.points[1].values[0].at(  # type: ignore[union-attr]
             frame
         ) == pytest.approx(value, abs=1e-6)
 
@@ -277,7 +277,7 @@ def test_shared_times_runs_and_constants() -> None:
     block = (
         "{px {1 2 3 4} {0 0} {{{5 -} {x 2 7} {8 0 1 0 1}} {{x 4 20}}} {0 0} {0 0} {{30} 20} {0 0} {0 0} {30 60} {0 0}}"
     )
-    tree = nuke_curves.parse(nuke.curves_of(script(block)))
+    tree = nuke_curves.parse_curves(nuke.curves_of(script(block)))
     x, y = tree.root.children[0].outline.points[1].values  # type: ignore[union-attr]
     assert [(key.time, key.value, key.step) for key in x.keys] == [
         (1, 5, False),
@@ -358,7 +358,7 @@ def test_strokes_and_unknown_attributes_are_kept_in_the_tree() -> None:
     assert len(reading.document.shapes) == 1
     assert any("1 paint strokes" in line for line in reading.losses)
     ((_, tree),) = reading.trees
-    assert nuke_curves.parse(nuke_text.serialise(tree)) == tree
+    assert nuke_curves.parse_curves(nuke_text.serialise(tree)) == tree
     assert "strange" in nuke_text.serialise(tree)
     assert tree.root.children[0].attributes[1] == ("strange", NukeCurve(1.5))
 
@@ -422,7 +422,7 @@ def test_anything_outside_the_grammar_is_refused_in_one_line(damage: object) -> 
 
 
 def test_numbers_are_written_as_nuke_writes_them() -> None:
-    assert [nuke_text.number(v) for v in (0.0, 1.0, -0.0, 1001.0, 0.5)] == [
+    assert [nuke_text.nuke_number(v) for v in (0.0, 1.0, -0.0, 1001.0, 0.5)] == [
         "0",
         "1",
         "x80000000",
@@ -434,7 +434,7 @@ def test_numbers_are_written_as_nuke_writes_them() -> None:
 @settings(max_examples=100)
 @given(st.floats(width=32, allow_nan=False, allow_infinity=False))
 def test_numbers_come_back_bit_for_bit(value: float) -> None:
-    back = oracle.number(nuke_text.number(value))
+    back = oracle.number(nuke_text.nuke_number(value))
     assert struct.pack(">f", back) == struct.pack(">f", value)
 
 

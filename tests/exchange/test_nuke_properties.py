@@ -51,8 +51,8 @@ def test_our_own_reader_gives_the_document_back_and_a_second_trip_changes_nothin
     assert shown.faults == ()
     again = nuke_reader.read_text(nuke.dumps(found)).document
     assert again == found
-    tree = nuke_curves.parse(nuke.curves_of(nuke.dumps(meant)))
-    assert nuke_curves.parse(nuke_text.serialise(tree)) == tree
+    tree = nuke_curves.parse_curves(nuke.curves_of(nuke.dumps(meant)))
+    assert nuke_curves.parse_curves(nuke_text.serialise(tree)) == tree
 
 
 @settings(max_examples=20)

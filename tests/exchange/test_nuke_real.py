@@ -42,8 +42,8 @@ def test_every_tree_is_read_whole_and_comes_back_equal(scripts: list[Path]) -> N
         text = path.read_text(encoding="utf-8", errors="surrogateescape")
         for node in nuke_script.nodes(text, where=path.name):
             if node.kind in nuke_reader.NODE_KINDS and node.text("curves"):
-                tree = nuke_curves.parse(node.text("curves"), where=path.name)
-                assert nuke_curves.parse(nuke_text.serialise(tree)) == tree
+                tree = nuke_curves.parse_curves(node.text("curves"), where=path.name)
+                assert nuke_curves.parse_curves(nuke_text.serialise(tree)) == tree
 
 
 def test_shapes_and_strokes_are_as_many_as_the_list_says(shared: Path) -> None:
@@ -90,7 +90,7 @@ def test_linear_keys_follow_the_files_own_curves(scripts: list[Path], monkeypatc
     for path in scripts:
         reading = nuke.read_report(path)
         shapes = {shape.name: shape for shape in reading.document.shapes}
-        text = nuke.text_of(path)
+        text = nuke.nuke_text_of(path)
         once = list(nuke_script.nodes(text, where=path.name))  # one script has 122 nodes that are asked for by name
         monkeypatch.setattr(nuke_script, "nodes", lambda *_, found=once, **__: found)
         for node, tree in reading.trees:

@@ -86,7 +86,7 @@ def test_odd_names_of_elements(written: str, read: str) -> None:
     reading = nuke_reader.read_text(text)
     assert reading.document.shapes[0].name == read
     ((_, tree),) = reading.trees
-    assert nuke_curves.parse(nuke_text.serialise(tree)) == tree
+    assert nuke_curves.parse_curves(nuke_text.serialise(tree)) == tree
 
 
 def test_user_knobs_links_and_comments_do_not_matter() -> None:
@@ -173,7 +173,7 @@ def test_expressions_of_layers_and_those_without_a_value_are_told() -> None:
     assert any("1 expressions have no value in the file" in line for line in reading.losses)
     ((_, tree),) = reading.trees
     assert "{=Tracker1.translate.y}" in nuke_text.serialise(tree)
-    assert nuke_curves.parse(nuke_text.serialise(tree)) == tree
+    assert nuke_curves.parse_curves(nuke_text.serialise(tree)) == tree
 
 
 def test_a_small_file_cannot_stand_for_endless_keys() -> None:

@@ -18,7 +18,7 @@ def moving(x: str, *, form: str = "p") -> str:
 def read(x: str, *, form: str = "p") -> nuke_reader.NukeReading:
     reading = nuke_reader.read_text(script(moving(x, form=form)))
     ((_, tree),) = reading.trees
-    assert nuke_curves.parse(nuke_text.serialise(tree)) == tree
+    assert nuke_curves.parse_curves(nuke_text.serialise(tree)) == tree
     return reading
 
 

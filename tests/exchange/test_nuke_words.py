@@ -53,14 +53,14 @@ def test_signs_of_zero_slopes_and_weights_are_kept() -> None:
     """A slope of -0 equals one of 0, and their digits differ: what is shared goes by the digits."""
     keys = "{{1 0 1 0 1} {2 x80000000 1 0 x80000000} {3 0 0 x80000000 0}}"
     curves = f"{{{{v 1}} {{f 0}} {{n {{layer Root {{f 0}} {{t}} {{a}} {_group(f'{{px {{1 2 3}} {{{keys} 0}}}}')}}}}}}}"
-    shape = nuke_curves.parse(curves).root.children[0]
+    shape = nuke_curves.parse_curves(curves).root.children[0]
     assert isinstance(shape, NukeShape)
     found = shape.outline.points[0].values[0].keys
     assert [math.copysign(1, key.left_slope) for key in found] == [1, -1, 1]
     assert [math.copysign(1, key.right_slope) for key in found] == [1, 1, -1]
     assert [math.copysign(1, key.right_weight) for key in found] == [1, -1, 1]
-    assert nuke_curves.parse(nuke_text.serialise(nuke_curves.parse(curves))).root.children[0] == shape
-    assert nuke_text.serialise(nuke_curves.parse(curves)).count("x80000000") == 3
+    assert nuke_curves.parse_curves(nuke_text.serialise(nuke_curves.parse_curves(curves))).root.children[0] == shape
+    assert nuke_text.serialise(nuke_curves.parse_curves(curves)).count("x80000000") == 3
 
 
 def _group(points: str) -> str:
@@ -80,8 +80,8 @@ def _long(n_keys: int, n_points: int = 8) -> RotoDocument:
 
 
 def test_entries_are_those_of_the_text() -> None:
-    tree = nuke_writer.build(_long(5)).tree
-    read = nuke_curves.parse(nuke_text.serialise(tree))
+    tree = nuke_writer.build_layers(_long(5)).tree
+    read = nuke_curves.parse_curves(nuke_text.serialise(tree))
     shapes = [each.root.children[0] for each in (tree, read)]
     made, found = (shape.outline.points for shape in shapes if isinstance(shape, NukeShape))
     assert made == found
@@ -107,4 +107,4 @@ def test_a_long_shot_s_text_is_made_and_read_in_little_memory() -> None:
     text = nuke.dumps(document)
     curves = nuke.curves_of(text)
     assert _peak(lambda: nuke.dumps(document)) < 6 * len(text)
-    assert _peak(lambda: nuke_curves.parse(curves)) < 13 * len(text)
+    assert _peak(lambda: nuke_curves.parse_curves(curves)) < 13 * len(text)

@@ -12,8 +12,8 @@ import pytest
 
 from rotopaint_ai.errors import DamagedFrameError
 from rotopaint_ai.plates import exr, open_plate
-from rotopaint_ai.plates.exr_chunks import predict, unpredict
-from rotopaint_ai.plates.exr_header import parse
+from rotopaint_ai.plates.exr_chunks import predict_bytes, unpredict
+from rotopaint_ai.plates.exr_header import parse_header
 from rotopaint_ai.plates.picture import contents
 from rotopaint_ai.plates.plate_window import Area
 
@@ -92,18 +92,18 @@ def test_a_file_that_becomes_shorter_while_it_is_read(tmp_path: Path) -> None:
         with pytest.raises(DamagedFrameError, match=r"p\.exr: became shorter while it was read"):
             data[299:301]
         with pytest.raises(DamagedFrameError, match=r"p\.exr: became shorter while it was read"):
-            parse(data, path.name)
+            parse_header(data, path.name)
 
 
 @pytest.mark.parametrize("n", [0, 1, 2, 1001, 1 << 16])
 def test_zip_differences_are_undone(n: int) -> None:
     raw = np.random.default_rng(3).integers(0, 256, n).astype(np.uint8)
     if n:
-        assert unpredict(predict(raw).tobytes()).tobytes() == raw.tobytes()
+        assert unpredict(predict_bytes(raw).tobytes()).tobytes() == raw.tobytes()
     else:
         assert unpredict(b"").size == 0
 
 
 def test_zip_differences_by_hand() -> None:
     """Even bytes 1, 3, then odd byte 2, as differences plus 128."""
-    assert predict(np.array([1, 2, 3], np.uint8)).tobytes() == bytes((1, 130, 127))
+    assert predict_bytes(np.array([1, 2, 3], np.uint8)).tobytes() == bytes((1, 130, 127))

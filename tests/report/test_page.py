@@ -11,7 +11,7 @@ import pytest
 
 from rotopaint_ai.report import tables
 from rotopaint_ai.report.curves import Chart, Curve, draw, nice_ceiling, script_safe
-from rotopaint_ai.report.page import render, write_report
+from rotopaint_ai.report.page import render_report, write_report
 from rotopaint_ai.report.pictures import spline_path
 
 from .run_content import run_content
@@ -48,7 +48,7 @@ def _parsed(text: str) -> Balanced:
 
 
 def test_page_is_whole_and_loads_only_its_own_pictures() -> None:
-    text = render(run_content())
+    text = render_report(run_content())
     loads = _parsed(text).loads
     assert "img/face.1020.jpg" in loads
     assert all(load.startswith("img/") for load in loads)
@@ -57,7 +57,7 @@ def test_page_is_whole_and_loads_only_its_own_pictures() -> None:
 
 
 def test_page_names_what_needs_attention() -> None:
-    text = render(run_content())
+    text = render_report(run_content())
     assert "2 of 60 frames need attention" in text
     assert "plate.1005.exr: the file ends early" in text
     assert "face lost" in text
@@ -69,14 +69,14 @@ def test_page_names_what_needs_attention() -> None:
 def test_page_escapes_names() -> None:
     content = run_content()
     content["plate"]["name"] = "<script>alert(1)</script>"
-    assert "<script>alert" not in render(content)
+    assert "<script>alert" not in render_report(content)
 
 
 def test_page_of_a_run_without_shapes_or_clean_plates() -> None:
     content = run_content()
     content.update(pictures=[], errors={"shapes": [], "by_frame": {}}, exports=[])
     content["seam"]["by_frame"] = {}
-    assert _parsed(render(content)).loads == []
+    assert _parsed(render_report(content)).loads == []
 
 
 def test_page_is_written_beside_its_pictures(tmp_path: Path) -> None:
@@ -116,7 +116,7 @@ def test_values_stand_in_the_page_as_json_that_cannot_close_its_script() -> None
 def test_a_new_column_is_one_row(monkeypatch: pytest.MonkeyPatch) -> None:
     column = tables.Column("Bytes", lambda item: f"{len(item['format'])} B <", "n")
     monkeypatch.setattr(tables, "EXPORTS", (*tables.EXPORTS, column))
-    text = render(run_content())
+    text = render_report(run_content())
     _parsed(text)
     assert '<th class="n">Bytes</th>' in text
     assert '<td class="n">4 B &lt;</td>' in text

@@ -8,7 +8,7 @@ import pytest
 from rotopaint_ai.crops import Crop
 from rotopaint_ai.pipeline.manifest import summarise_matte_checks, warn_of_mattes
 from rotopaint_ai.pipeline.record_store import FrameRecord
-from rotopaint_ai.report.charts import opinion
+from rotopaint_ai.report.charts import opinion_chart
 from rotopaint_ai.seams.agreement import NEAR, agreement, in_crop
 from rotopaint_ai.shapes.rasterise import EMPTY, Region
 
@@ -82,8 +82,8 @@ def test_the_report_draws_it() -> None:
         "second_opinion": summarise_matte_checks(_records(0.9, 0.2)),
         "frames": {"held": [], "failed": {}, "missing": [], "lost": []},
     }
-    shown = opinion(run)
+    shown = opinion_chart(run)
     assert shown is not None
     assert shown.title == "Matte check"
     assert "They part at: 1002." in shown.lead
-    assert opinion({**run, "second_opinion": {}}) is None
+    assert opinion_chart({**run, "second_opinion": {}}) is None

@@ -113,7 +113,7 @@ def test_join_and_mirror_put_tangents_in_one_line() -> None:
     assert joined == pytest.approx((5, 5, -2 * diagonal, -2 * diagonal, 4 * diagonal, 4 * diagonal))
     assert edit_tangents.is_smooth(joined)
     assert not edit_tangents.is_smooth(corner[0])
-    mirrored = edit_tangents.mirror(corner, {0})[0]
+    mirrored = edit_tangents.mirror_tangents(corner, {0})[0]
     assert mirrored == pytest.approx((5, 5, -3 * diagonal, -3 * diagonal, 3 * diagonal, 3 * diagonal))
 
 

@@ -71,8 +71,8 @@ def test_drawn_looks_vary_and_stay_within_bounds() -> None:
 
 
 def read(path: Path) -> np.ndarray:
-    with oiio.reading(path) as source:
-        return oiio.pixels(source, path, first=0, end=3, dtype=np.float32)
+    with oiio.opened_image(path) as source:
+        return oiio.read_pixels(source, path, first=0, end=3, dtype=np.float32)
 
 
 def test_a_character_is_written_once_for_each_look(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from rotopaint_ui.engine.frame_cache import CLEAN, PLATE, FrameCache, Look
 from rotopaint_ui.host import Engine, PlateChoice, package_folders
 from rotopaint_ui.panel.panel import Panel
 from rotopaint_ui.session.session import ShotSession
-from rotopaint_ui.session.shot import PlateFacts, read_results
+from rotopaint_ui.session.shot import PlateFacts, read_run_results
 from rotopaint_ui.standalone.app import MainWindow
 from rotopaint_ui.viewer.canvas import Canvas
 
@@ -152,7 +152,7 @@ def session(facts: PlateFacts, out: Path) -> ShotSession:
     """The shot, open, with the results of a run."""
     session = ShotSession()
     session.open(facts, out)
-    session.take_results(read_results(out))
+    session.take_results(read_run_results(out))
     return session
 
 

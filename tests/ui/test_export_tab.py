@@ -22,7 +22,7 @@ from rotopaint_ui.panel.export_runner import ExportRunner
 from rotopaint_ui.panel.panel import Panel
 from rotopaint_ui.services.shot_jobs import ShotJobs
 from rotopaint_ui.session.session import ShotSession
-from rotopaint_ui.session.shot import PlateFacts, read_results
+from rotopaint_ui.session.shot import PlateFacts, read_run_results
 from rotopaint_ui.settings.preferences import Preferences
 
 from .conftest import FakeHost, make_document
@@ -190,7 +190,7 @@ def test_a_file_that_the_disk_refuses_is_told_without_numbers_of_errors(tmp_path
 def test_the_tab_says_what_waits_for_training(panel: Panel, facts: PlateFacts, out: Path) -> None:
     session, tab = panel.session, panel.inspector.export
     session.open(facts, out)
-    session.take_results(read_results(out))
+    session.take_results(read_run_results(out))
     panel.inspector.setCurrentWidget(tab)
     assert tab.training.text() == "Frames that you correct or accept wait in the project for training."
     session.start_project(out / "shot.rotopaint")

@@ -13,7 +13,7 @@ from pytestqt.qtbot import QtBot
 
 from rotopaint_ui.batch.batch_window import BatchWindow
 from rotopaint_ui.panel.panel import Panel
-from rotopaint_ui.session.shot import PlateFacts, read_results
+from rotopaint_ui.session.shot import PlateFacts, read_run_results
 from rotopaint_ui.settings.preferences import default_path
 from rotopaint_ui.standalone.preferences_window import PreferencesWindow
 
@@ -26,7 +26,7 @@ K = Qt.Key
 def fired(qtbot: QtBot, panel: Panel, facts: PlateFacts, out: Path) -> list[str]:
     """The commands that were carried out, while a shot with corrected shapes is in the panel."""
     panel.session.open(facts, out)
-    panel.session.take_results(read_results(out))
+    panel.session.take_results(read_run_results(out))
     state = panel.session.state
     assert state.document is not None
     moved = move_points(state.document, "seam", FRAMES, [0], 2.0, 0.0)

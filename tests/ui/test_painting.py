@@ -15,7 +15,7 @@ from rotopaint_ui.engine.command_lines import clean_command, run_command, run_fr
 from rotopaint_ui.host import PlateChoice
 from rotopaint_ui.session.painting import Painting
 from rotopaint_ui.session.session import ShotSession
-from rotopaint_ui.session.shot import read_results
+from rotopaint_ui.session.shot import read_run_results
 from rotopaint_ui.settings.preferences import Preferences
 
 from .conftest import FRAMES, move_points
@@ -100,12 +100,12 @@ def test_a_run_that_is_stopped_leaves_only_what_it_painted_stale(session: ShotSe
 def test_what_is_undone_while_a_run_paints_makes_its_frames_stale(
     session: ShotSession, out: Path, tmp_path: Path
 ) -> None:
-    session.start_project(tmp_path / "shot.rotopaint", results=read_results(out))
+    session.start_project(tmp_path / "shot.rotopaint", results=read_run_results(out))
     session.edits.act("seam settings", replace(session.state, seams={"seam": SeamSettings(grain=0.2)}))
     session.prepare_run()
     session.painting.suspend()
     session.edits.undo()  # the run goes on painting with a grain of 0.2
-    session.take_run(read_results(out))
+    session.take_run(read_run_results(out))
     assert session.state.seam("seam").grain != 0.2
     assert session.stale_frames() == list(FRAMES)
     session.close()

@@ -20,7 +20,7 @@ from rotopaint_ui.engine.frame_cache import CLEAN, PLATE
 from rotopaint_ui.host import Engine, PlateChoice, package_folders
 from rotopaint_ui.panel.panel import Panel
 from rotopaint_ui.session.edit_stack import LET_GO
-from rotopaint_ui.session.shot import PlateFacts, read_results
+from rotopaint_ui.session.shot import PlateFacts, read_run_results
 
 from .conftest import make_document, run_json, write_plate
 from .mouse import LEFT, NONE, move, spot
@@ -223,7 +223,7 @@ def test_the_face_is_found_on_demand_and_its_box_is_a_step(
 def test_nothing_is_cut_off_in_a_small_window(panel: Panel, facts: PlateFacts, out: Path) -> None:
     """The longest device line there is gives way, with its whole in the tip; buttons and labels keep their words."""
     panel.session.open(facts, out)
-    panel.session.take_results(read_results(out))
+    panel.session.take_results(read_run_results(out))
     panel.top.show_plate(facts)
     text = "cuda was asked for: CPU (no CUDA provider in this onnxruntime), 309 ms/frame"
     panel.top.show_device(text.partition(": ")[2], "cuda")
@@ -247,7 +247,7 @@ def test_nothing_is_cut_off_in_a_small_window(panel: Panel, facts: PlateFacts, o
 def shot(qtbot: QtBot, panel: Panel, facts: PlateFacts, out: Path) -> Panel:
     """A panel with the results of a run, nothing done yet, in front."""
     panel.session.open(facts, out)
-    panel.session.take_results(read_results(out))
+    panel.session.take_results(read_run_results(out))
     panel.activateWindow()
     qtbot.waitUntil(panel.isActiveWindow, timeout=120_000)
     return panel
@@ -276,7 +276,7 @@ def test_keys_are_stepped_through(qtbot: QtBot, shot: Panel) -> None:
 def test_the_tool_in_hand_stays_there_after_a_run(shot: Panel, out: Path) -> None:
     for tool, then in (("landmark", "landmark"), ("clone", "clone"), ("crop", "select")):
         shot.canvas.tool = tool
-        shot._results.show_results(read_results(out), True)
+        shot._results.show_results(read_run_results(out), True)
         assert shot.canvas.tool == then
 
 

@@ -18,7 +18,7 @@ from rotopaint_ai.project.run_record import RunRecord
 from rotopaint_ai.project.state import CropBox
 from rotopaint_ui.session.project_file import look_at_witnesses
 from rotopaint_ui.session.session import ShotSession
-from rotopaint_ui.session.shot import PlateFacts, frame_paths, read_results
+from rotopaint_ui.session.shot import PlateFacts, frame_paths, read_run_results
 
 from .conftest import FRAMES, make_document, move_points, run_json, write_plate
 
@@ -37,7 +37,7 @@ def x(session: ShotSession) -> float:
 def started(facts: PlateFacts, out: Path) -> ShotSession:
     session = ShotSession()
     session.open(facts, out)
-    results = read_results(out)
+    results = read_run_results(out)
     session.take_results(results)
     session.start_project(results=results)
     return session
@@ -97,7 +97,7 @@ def test_a_session_that_was_killed_is_recovered_with_its_undo(kept: ShotSession,
 
 
 def test_the_run_record_comes_with_the_project(kept: ShotSession) -> None:
-    kept.take_run(read_results(kept.out or Path()))
+    kept.take_run(read_run_results(kept.out or Path()))
     worst, path = kept.worst(), kept.project.path
     kept.close()
     assert path is not None
@@ -133,7 +133,7 @@ def test_holds_outlive_a_run_of_some_frames_and_the_plate_opened_anew(
     part = run_json()
     part["errors"]["by_frame"] = {"1005": [4.0, 2.0]}
     (out / "run.json").write_text(json.dumps(part))
-    kept.take_run(read_results(out))
+    kept.take_run(read_run_results(out))
     kept.shapes_file.save()
     kept.close()
     again = started(facts, out)
@@ -149,7 +149,7 @@ def test_undo_of_a_run_brings_its_record_back_and_redo_too(kept: ShotSession, ou
     kept.run = kept.run.with_frame({"frame": 1001, "status": "lost"})  # as it comes while the run goes on
     (out / "run.json").write_text(json.dumps(run_json(held=[[1001, 1003]])))
     documents.write(out / "shapes.roto.json", replace(make_document(), fps=25.0))
-    kept.take_run(read_results(out))
+    kept.take_run(read_run_results(out))
     after = kept.run
     kept.review.mark([1005], "accepted")
     kept.edits.undo()
@@ -168,7 +168,7 @@ def test_undo_of_a_run_brings_its_record_back_and_redo_too(kept: ShotSession, ou
 
 def test_a_width_set_by_hand_outlives_a_run(kept: ShotSession) -> None:
     kept.seams.set({"seam": SeamSettings(width_px=7.0, taper=(0.1, 0.0))})
-    kept.take_run(read_results(kept.out or Path()))
+    kept.take_run(read_run_results(kept.out or Path()))
     assert kept.document is not None
     assert kept.document.shape("seam").width_px == 7.0
     assert kept.document.shape("seam").taper == (0.1, 0.0)
@@ -181,7 +181,7 @@ def test_hand_landmarks_outlive_a_run(kept: ShotSession) -> None:
     kept.edits.begin("move landmark")
     kept.corrections.move_landmarks(1001, {0: (33.0, 22.0)})
     kept.corrections.finish()
-    kept.take_run(read_results(kept.out or Path()))
+    kept.take_run(read_run_results(kept.out or Path()))
     assert kept.document is not None
     assert kept.document.landmarks.keys[1001][0] == (33.0, 22.0, 0.0)
     assert kept.document.landmarks.hand[1001] == {"nose"}

@@ -17,7 +17,7 @@ from rotopaint_ui.engine.command_lines import run_command, run_frames
 from rotopaint_ui.host import PlateChoice
 from rotopaint_ui.panel.panel import Panel
 from rotopaint_ui.session.session import ShotSession
-from rotopaint_ui.session.shot import PlateFacts, range_text, read_results
+from rotopaint_ui.session.shot import PlateFacts, range_text, read_run_results
 from rotopaint_ui.settings.preferences import Preferences
 from rotopaint_ui.standalone.app import MainWindow
 
@@ -74,7 +74,7 @@ def test_a_run_goes_on_only_where_one_of_the_same_frames_was_begun(session: Shot
 
 @pytest.mark.parametrize("is_own", [True, False], ids=["run in the panel", "run outside"])
 def test_frames_that_were_not_run_stay_as_they_were(session: ShotSession, out: Path, is_own: bool) -> None:
-    session.start_project(out / "shot.rotopaint", read_results(out))
+    session.start_project(out / "shot.rotopaint", read_run_results(out))
     painted = dict(session.painting.painted)
     session.review.mark([1006], "accepted")
     session.set_span((1002, 1003))
@@ -86,7 +86,7 @@ def test_frames_that_were_not_run_stay_as_they_were(session: ShotSession, out: P
     run["errors"]["by_frame"] = {"1002": [7.0, 1.0], "1003": [6.0, 1.0]}
     run["frames"]["lost"] = []
     (out / "run.json").write_text(json.dumps(run))
-    session.take_run(read_results(out))
+    session.take_run(read_run_results(out))
     assert [y(session.document, frame) for frame in FRAMES] == [20.0, 24.0, 25.0, 24.0, 25.0]
     assert [y(session.state.predicted, frame) for frame in FRAMES] == [20.0, 24.0, 25.0, 24.0, 25.0]
     assert session.document is not None
@@ -134,7 +134,7 @@ def test_records_are_joined_frame_by_frame() -> None:
 def test_buttons_say_the_range_and_how_to_do_it_all(qtbot: QtBot, panel: Panel, facts: PlateFacts, out: Path) -> None:
     session, seam, top = panel.session, panel.inspector.seam, panel.top
     session.open(facts, out)
-    session.take_results(read_results(out))
+    session.take_results(read_run_results(out))
     panel.inspector.setCurrentWidget(seam)
     session.seams.set({"seam": replace(session.seams.of("seam"), grain=0.5)})  # every frame is stale
     assert (top.run.text(), top.run_all.isVisible()) == ("Run", False)
@@ -161,7 +161,7 @@ def test_buttons_say_the_range_and_how_to_do_it_all(qtbot: QtBot, panel: Panel, 
 def test_the_jobs_get_what_the_buttons_say(panel: Panel, facts: PlateFacts, out: Path) -> None:
     session, started = panel.session, []
     session.open(facts, out)
-    session.take_results(read_results(out))
+    session.take_results(read_run_results(out))
     session.seams.set({"seam": replace(session.seams.of("seam"), grain=0.5)})
     session.set_span((1002, 1003))
     panel.opening.choice = CHOICE

@@ -18,7 +18,7 @@ from rotopaint_ui.panel.panel import Panel
 from rotopaint_ui.services.autosave import Autosave
 from rotopaint_ui.services.shot_jobs import ShotJobs
 from rotopaint_ui.session.session import ShotSession
-from rotopaint_ui.session.shot import PlateFacts, read_results
+from rotopaint_ui.session.shot import PlateFacts, read_run_results
 from rotopaint_ui.settings.preferences import Preferences
 
 from .conftest import FakeHost
@@ -27,7 +27,7 @@ from .conftest import FakeHost
 @pytest.fixture
 def reader(session: ShotSession, facts: PlateFacts, out: Path) -> Iterator[ShotSession]:
     """A second session on the project that the first one holds, with a change of its own."""
-    session.start_project(results=read_results(out))
+    session.start_project(results=read_run_results(out))
     path = session.project.path
     assert path is not None
     reader = ShotSession()

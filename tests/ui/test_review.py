@@ -24,9 +24,9 @@ from rotopaint_ui.inspector.frame_tab import FrameTab
 from rotopaint_ui.inspector.shapes_tab import ShapesTab
 from rotopaint_ui.services.review_loop import ReviewLoop, Visits
 from rotopaint_ui.session.corrections import KeysReply, LandmarkDrag, ShapesReply
-from rotopaint_ui.session.key_diff import moved_keys
+from rotopaint_ui.session.key_diff import keys_moved_between
 from rotopaint_ui.session.session import ShotSession
-from rotopaint_ui.session.shot import read_results
+from rotopaint_ui.session.shot import read_run_results
 from rotopaint_ui.session.spread_reach import SpreadReach
 from rotopaint_ui.timeline.timeline import Timeline
 
@@ -163,9 +163,9 @@ def test_shapes_that_followed_a_landmark_stay_settled_after_a_run(
     session.corrections.live = None
     assert session.document is not None
     documents.write(out / "shapes.roto.json", session.document)
-    session.take_run(read_results(out))
+    session.take_run(read_run_results(out))
     assert session.review.keyed_frames()["seam"] == {1003}
-    session.take_run(read_results(out))
+    session.take_run(read_run_results(out))
     assert session.review.keyed_frames()["seam"] == {1003}
     assert overrides_of(session.state).splines.keys() == {1003}
 
@@ -179,7 +179,7 @@ def test_a_run_carries_on_what_had_been_carried_on_and_no_more(
     loop.drag(SpreadReach(1003, 1002, 1005), has_let_go=False)
     loop.spread()
     live.asked.clear()
-    session.take_run(read_results(out))
+    session.take_run(read_run_results(out))
     (spread,) = live.asked  # and no refit of the shot, which nobody had asked for
     assert spread is not None
     assert (spread.first, spread.last) == (1002, 1005)
@@ -191,7 +191,7 @@ def test_a_run_carries_on_what_had_been_carried_on_and_no_more(
     live.asked.clear()
     session.prepare_run([1006])
     kept = session.document.shape("seam").keys[1002] if session.document is not None else None
-    session.take_run(read_results(out))
+    session.take_run(read_run_results(out))
     assert live.asked == [None]  # the shot had been refitted, and no spread reaches there
     assert session.document is not None
     assert session.document.shape("seam").keys[1006].source == "propagated"
@@ -366,11 +366,11 @@ def test_moved_keys_are_measured_at_their_control_points(session: ShotSession) -
     document = session.document
     assert document is not None
     moved = move_points(document, "seam", [1001, 1002], {1}, 3, 4)
-    found = moved_keys(document, moved)
+    found = keys_moved_between(document, moved)
     assert dict(found.by_frame) == {1001: 5.0, 1002: 5.0}
     assert found.n_keys == 2
     assert found.shapes == {"seam"}
-    assert moved_keys(document, document).text("Refit") == "Refit: every key already fits, none was moved"
+    assert keys_moved_between(document, document).text("Refit") == "Refit: every key already fits, none was moved"
 
 
 def test_what_failed_is_shown_as_it_was_said(qtbot: QtBot, session: ShotSession) -> None:

@@ -14,7 +14,7 @@ from rotopaint_ai.project import run_record
 from rotopaint_ai.project.state import CropBox, State
 from rotopaint_ui.services.review_loop import ReviewLoop
 from rotopaint_ui.session.session import ShotSession
-from rotopaint_ui.session.shot import HAND_NAME, PlateFacts, read_results
+from rotopaint_ui.session.shot import HAND_NAME, PlateFacts, read_run_results
 
 from .conftest import make_document, move_points, run_json
 
@@ -33,7 +33,7 @@ def drag(session: ShotSession, dx: float) -> None:
 def opened(facts: PlateFacts, out: Path) -> ShotSession:
     session = ShotSession()
     session.open(facts, out)
-    session.take_results(read_results(out))
+    session.take_results(read_run_results(out))
     return session
 
 
@@ -148,7 +148,7 @@ def test_a_run_keeps_human_keys_and_is_one_step(session: ShotSession, out: Path)
     session.shapes_file.save()
     session.prepare_run()
     documents.write(out / "shapes.roto.json", move_points(make_document(), "seam", [1001, 1002], {0}, -5, 0))
-    session.take_run(read_results(out))
+    session.take_run(read_run_results(out))
     assert not session.shapes_file.is_saved
     session.shapes_file.save()
     assert (x_at(session, 1001), x_at(session, 1002)) == (14.0, 5.0)
@@ -171,7 +171,7 @@ def test_a_crash_during_a_run_does_not_cost_human_keys(session: ShotSession, fac
 def test_a_damaged_document_is_one_line_and_the_plate_opens(facts: PlateFacts, out: Path) -> None:
     (out / "shapes.roto.json").write_text("{")
     session = opened(facts, out)
-    trouble = read_results(out).trouble
+    trouble = read_run_results(out).trouble
     assert trouble is not None
     assert "shapes.roto.json" in trouble
     assert "\n" not in trouble

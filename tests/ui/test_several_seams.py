@@ -12,7 +12,7 @@ from pytestqt.qtbot import QtBot
 
 from rotopaint_ai.exchange import document as documents
 from rotopaint_ui.panel.panel import Panel
-from rotopaint_ui.session.shot import PlateFacts, read_results
+from rotopaint_ui.session.shot import PlateFacts, read_run_results
 
 from .conftest import make_document
 
@@ -28,7 +28,7 @@ def shot(qtbot: QtBot, panel: Panel, facts: PlateFacts, out: Path) -> Panel:
     seams = tuple(replace(seam, name=name, width_px=width) for name, width in zip(NAMES, (4.0, 4.0, 6.0)))
     documents.write(out / "shapes.roto.json", replace(document, shapes=(*seams, document.shape("eye"))))
     panel.session.open(facts, out)
-    panel.session.take_results(read_results(out))
+    panel.session.take_results(read_run_results(out))
     panel.activateWindow()
     qtbot.waitUntil(panel.isActiveWindow, timeout=120_000)
     panel.inspector.setCurrentWidget(panel.inspector.shapes)

@@ -15,7 +15,7 @@ import rotopaint_ai
 from rotopaint_ai.project.state import SeamSettings, State
 from rotopaint_ui.panel.panel import Panel
 from rotopaint_ui.panel.status_line import _PANEL_WORDS, StatusLine
-from rotopaint_ui.session.shot import PlateFacts, read_results
+from rotopaint_ui.session.shot import PlateFacts, read_run_results
 
 from .conftest import move_points
 
@@ -28,7 +28,7 @@ def moved(state: State, dx: float) -> State:
 def test_undo_in_a_drag_says_that_the_drag_comes_first(panel: Panel, facts: PlateFacts, out: Path) -> None:
     session, undo = panel.session, panel.commands["undo"]
     session.open(facts, out)
-    session.take_results(read_results(out))
+    session.take_results(read_run_results(out))
     session.edits.act("move points", moved(session.state, 2.0))
     session.edits.begin("move points")
     session.edits.preview(moved(session.state, 1.0))
@@ -102,7 +102,7 @@ def test_the_work_is_called_saved_where_it_is(panel: Panel, facts: PlateFacts, o
     session, saved = panel.session, panel.status.saved
     assert saved.text() == ""
     session.open(facts, out)
-    session.take_results(read_results(out))
+    session.take_results(read_run_results(out))
     session.seams.set({"seam": SeamSettings(grain=0.5)})
     session.seams.set({"seam": SeamSettings(width_px=9.0)})
     assert saved.text() == "Not saved yet"  # nothing but shapes.roto.json keeps it

@@ -11,7 +11,7 @@ from pytestqt.qtbot import QtBot
 from rotopaint_ui.inspector.shapes_tab import EYE
 from rotopaint_ui.panel.panel import Panel
 from rotopaint_ui.panel.view_memory import ViewMemory, fitting
-from rotopaint_ui.session.shot import PlateFacts, read_results
+from rotopaint_ui.session.shot import PlateFacts, read_run_results
 
 from .conftest import FakeHost
 
@@ -25,7 +25,7 @@ def opened(qtbot: QtBot, facts: PlateFacts, out: Path) -> Panel:
     panel.activateWindow()
     qtbot.waitUntil(panel.isActiveWindow, timeout=20_000)
     panel.session.open(facts, out)
-    results = read_results(out)
+    results = read_run_results(out)
     panel.session.take_results(results)
     panel._results.show_results(results, False)
     return panel
@@ -62,7 +62,7 @@ def test_the_viewer_stays_where_it_is_when_shapes_arrive(
     panel._updates.refresh()
     qtbot.wait(10)
     before = panel.canvas.geometry()
-    panel.session.take_results(read_results(out))
+    panel.session.take_results(read_run_results(out))
     qtbot.wait(10)
     assert panel.canvas.geometry() == before
 

@@ -17,7 +17,7 @@ from rotopaint_ui.session.session import ShotSession
 from rotopaint_ui.viewer.canvas import Canvas
 from rotopaint_ui.viewer.loupe import loupe_at
 from rotopaint_ui.viewer.outlines import Outlines
-from rotopaint_ui.viewer.readout import landmark_note, words
+from rotopaint_ui.viewer.readout import landmark_note, readout_words
 from rotopaint_ui.viewer.wipe import Wipe
 
 from .conftest import HEIGHT, WIDTH, grabbed, picture
@@ -318,8 +318,8 @@ def test_the_loupe_is_round_and_shows_the_plate(qtbot: QtBot, canvas: Canvas, se
 def test_the_readout_tells_values_place_frame_and_magnification(
     qtbot: QtBot, canvas: Canvas, session: ShotSession, frame_cache: FrameCache
 ) -> None:
-    assert words(1001, 10.04, 5.5, 2.0, None) == "x 10.0  y 5.5   frame 1001   200 %"
-    assert words(7, 1, 2, 1.0, (0.18, 12.5, -0.01)) == "0.1800  12.50  -0.0100   x 1.0  y 2.0   frame 7   100 %"
+    assert readout_words(1001, 10.04, 5.5, 2.0, None) == "x 10.0  y 5.5   frame 1001   200 %"
+    assert readout_words(7, 1, 2, 1.0, (0.18, 12.5, -0.01)) == "0.1800  12.50  -0.0100   x 1.0  y 2.0   frame 7   100 %"
     told: list[str] = []
     canvas.readout_changed.connect(told.append)
     qtbot.mouseMove(canvas, QPoint(105, 55))

@@ -23,10 +23,10 @@ from rotopaint_ui.engine.export_client import ExportClient
 from rotopaint_ui.engine.run_worker import RunWorker
 from rotopaint_ui.host import Engine
 from rotopaint_ui.session.project_file import is_project
-from rotopaint_ui.session.shot import read_results
+from rotopaint_ui.session.shot import read_run_results
 from rotopaint_ui.widgets import dialogs
 from rotopaint_ui.widgets.focus import Presser
-from rotopaint_ui.widgets.parts import note
+from rotopaint_ui.widgets.parts import note_label
 
 _AGAIN = (Status.FAILED, Status.FRAMES_FAILED, Status.STOPPED)
 _BUTTONS = ("Add plates", "Open jobs file", "Start", "Stop", "Retry failed", "Up", "Down", "Remove", "Save jobs file")
@@ -128,7 +128,7 @@ class BatchWindow(QWidget):
 
     def _arrange_rows(self) -> None:
         self.table = QueueTable()
-        self.line = note()
+        self.line = note_label()
         row = QHBoxLayout()
         acts = (
             self._ask_for_plates,
@@ -159,7 +159,7 @@ class BatchWindow(QWidget):
     def _restore(self) -> None:
         if self._path.is_file():
             try:
-                self._show_queue(queues.read(self._path))
+                self._show_queue(queues.read_queue(self._path))
                 return
             except RotopaintError as error:
                 self.say(str(error))
@@ -181,7 +181,7 @@ class BatchWindow(QWidget):
         self._enable_for_chosen()
         if not is_kept:
             try:
-                queues.write(self._path, changed)
+                queues.write_queue(self._path, changed)
             except OSError as error:
                 self.say(f"The queue is not kept: {error}")
 
@@ -216,7 +216,7 @@ class BatchWindow(QWidget):
             return
         self._show_queue(self.queue.ended(name, is_good, text))
         out = Path(self.queue.shots[self.queue.index(name)].out)
-        self._reading.start(lambda: (name, read_results(out).run))
+        self._reading.start(lambda: (name, read_run_results(out).run))
         self._start_next()
 
     def _take_worst(self, found: tuple[str, RunRecord]) -> None:

@@ -158,14 +158,14 @@ class Queue:
 FORMAT = "rotopaint-queue"
 
 
-def write(path: Path, queue: Queue) -> None:
+def write_queue(path: Path, queue: Queue) -> None:
     """Keep the queue with how far it is. Raises OSError."""
     path.parent.mkdir(parents=True, exist_ok=True)
     rows = [asdict(shot) for shot in queue.shots]
     write_text(path, json.dumps({"format": FORMAT, "version": 1, "shots": rows}, indent=1) + "\n")
 
 
-def read(path: Path) -> Queue:
+def read_queue(path: Path) -> Queue:
     """A queue that was kept; a run that was under way then is stopped now. Raises UsageError in one line."""
     try:
         value = json.loads(path.read_text(encoding="utf-8"))

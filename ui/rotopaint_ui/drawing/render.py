@@ -87,7 +87,7 @@ def colours_of(document: RotoDocument, own: Mapping[str, str] = MappingProxyType
     return {name: QColor(own[name]) if name in own else colour for name, colour in found.items()}
 
 
-def path_of(points: Points, closed: bool, view: ViewTransform) -> QPainterPath:
+def painter_path_of(points: Points, closed: bool, view: ViewTransform) -> QPainterPath:
     """A spline as a path on the screen."""
     path = QPainterPath()
     if not points:
@@ -112,7 +112,7 @@ def paint_matte(painter: QPainter, shape: RotoShape, frame: int, view: ViewTrans
     soft.setAlphaF(0.18)
     painter.setPen(Qt.PenStyle.NoPen)
     if shape.closed:
-        path = path_of(points, True, view)
+        path = painter_path_of(points, True, view)
         if shape.feather_px > 0:
             _paint_feather(painter, path, soft, shape.feather_px * view.zoom)
         painter.fillPath(path, solid)

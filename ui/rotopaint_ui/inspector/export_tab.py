@@ -22,7 +22,7 @@ from rotopaint_ai.exchange.formats import FORMATS
 from rotopaint_ai.project.corrections import corrected_frames
 from rotopaint_ai.shapes.roto import RotoDocument
 from rotopaint_ui.session.session import ShotSession
-from rotopaint_ui.widgets.parts import footer, heading, note, number, scrolling, told
+from rotopaint_ui.widgets.parts import footer, heading, note_label, number_box, scrolling, told
 
 REST_MS = 500  # of stillness before keys are counted again
 DEFAULT_TOLERANCE_PX = 0.5
@@ -120,13 +120,13 @@ class ExportTab(QWidget):
     # --- building
 
     def _make_export_fields(self, host_label: str | None) -> None:
-        self.empty = note(_EMPTY)
+        self.empty = note_label(_EMPTY)
         self.reduces = QCheckBox("Fewer keys")
         self.reduces.setToolTip("Keys that people made are never dropped or moved; holds stay held")
         self.reduces.setChecked(True)
-        self.tolerance = number(0.01, 20.0, " px", "Largest distance of any curve from where it is now", 0.1)
+        self.tolerance = number_box(0.01, 20.0, " px", "Largest distance of any curve from where it is now", 0.1)
         self.tolerance.setValue(DEFAULT_TOLERANCE_PX)
-        self.count = note()
+        self.count = note_label()
         self.count.setObjectName("figure")
         self.host = QCheckBox(host_label or "")
         self.host.setChecked(host_label is not None)
@@ -144,8 +144,8 @@ class ExportTab(QWidget):
         self.browse.setToolTip("Choose the folder")
         self.export = QPushButton("Export")
         self.export.setObjectName("strong")
-        self.training = note()
-        self.result = note()
+        self.training = note_label()
+        self.result = note_label()
         self.result.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         self.reduces.toggled.connect(self.tolerance.setEnabled)
         self.reduces.toggled.connect(lambda on: self._rest.start())
@@ -167,7 +167,7 @@ class ExportTab(QWidget):
             choices.addWidget(self.host)
         for suffix, box in self.formats.items():
             choices.addWidget(box)
-            about = note(self._abouts[suffix])
+            about = note_label(self._abouts[suffix])
             about.setContentsMargins(22, 0, 0, 2)
             choices.addWidget(about)
         choices.addWidget(self.mattes)

@@ -12,7 +12,7 @@ from rotopaint_ai.shapes.roto import RotoDocument, RotoShape
 from rotopaint_ai.spreads import spread_way
 from rotopaint_ui.drawing.ramp import ramp
 from rotopaint_ui.session.session import ShotSession
-from rotopaint_ui.widgets.parts import note, visibility_text
+from rotopaint_ui.widgets.parts import note_label, visibility_text
 
 SOURCES = {"human": "\u25c6 by hand", "model": "\u25cf model", "propagated": "\u25a0 propagated"}
 _EMPTY = "Open a plate to see what is known of each frame."
@@ -26,7 +26,7 @@ class FrameTab(QWidget):
         super().__init__()
         self._session = session
         self._shapes: list[tuple[QTreeWidgetItem, str]] = []
-        self._empty = note(_EMPTY)
+        self._empty = note_label(_EMPTY)
         self._text = QLabel()
         self._text.setTextFormat(Qt.TextFormat.RichText)
         self._text.setWordWrap(True)

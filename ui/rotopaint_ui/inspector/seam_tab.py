@@ -24,7 +24,17 @@ from rotopaint_ai.shapes.roto import RotoShape
 from rotopaint_ui.drawing.render import DEFAULT_WIDTH_PX
 from rotopaint_ui.session.session import ShotSession
 from rotopaint_ui.session.shot import range_text
-from rotopaint_ui.widgets.parts import MIXED, footer, heading, level, note, number, put, scrolling, visibility_text
+from rotopaint_ui.widgets.parts import (
+    MIXED,
+    footer,
+    heading,
+    level,
+    note_label,
+    number_box,
+    put_widget,
+    scrolling,
+    visibility_text,
+)
 
 _FIELDS = ("width_px", "feather_px", "taper_start", "taper_end", "grain", "strength")
 _CLEAR = 2.0  # skin without a seam scores 0.9 to 2, plates with one 3 and more (seams.visibility)
@@ -156,18 +166,20 @@ class SeamTab(QWidget):
     # --- building
 
     def _make_seam_fields(self) -> None:
-        self.hint = note()
-        self.width_px = number(0.0, 500.0, " px", "Full width of the seam's matte")
-        self.feather_px = number(0.0, 200.0, " px", "Feather: softness outside the matte's edge")
-        self.taper_start = number(0.0, 100.0, " %", "Share of the length over which the start narrows to nothing", 5)
-        self.taper_end = number(0.0, 100.0, " %", "Share of the length over which the end narrows to nothing", 5)
+        self.hint = note_label()
+        self.width_px = number_box(0.0, 500.0, " px", "Full width of the seam's matte")
+        self.feather_px = number_box(0.0, 200.0, " px", "Feather: softness outside the matte's edge")
+        self.taper_start = number_box(
+            0.0, 100.0, " %", "Share of the length over which the start narrows to nothing", 5
+        )
+        self.taper_end = number_box(0.0, 100.0, " %", "Share of the length over which the end narrows to nothing", 5)
         self.method = QComboBox()
         self.method.addItems(fills.names())
         self.method.setPlaceholderText(MIXED)
         for index, fill in enumerate(fills.FILLS):
             self.method.setItemData(index, fill.label, Qt.ItemDataRole.ToolTipRole)
-        self.grain = number(0.0, 100.0, " %", "Share of the plate's grain that is put back", 10)
-        self.strength = number(0.0, 100.0, " %", "How much of the paint shows: 0 is the plate", 10)
+        self.grain = number_box(0.0, 100.0, " %", "Share of the plate's grain that is put back", 10)
+        self.strength = number_box(0.0, 100.0, " %", "How much of the paint shows: 0 is the plate", 10)
         self.reset = QPushButton("Back to the model's")
         self.reset.setToolTip("Width, feather, taper and paint as the model proposes them")
         self.preview = QPushButton("Preview this frame")
@@ -179,9 +191,9 @@ class SeamTab(QWidget):
         self.make_all.hide()
         self.patch = QCheckBox("Patch layer as well")
         self.patch.setToolTip("The paint alone, premultiplied RGBA over the plate, in the folder patch")
-        self.state = note("No clean plate yet")
+        self.state = note_label("No clean plate yet")
         self.meter = VisibilityMeter()
-        self.average = note()
+        self.average = note_label()
         for box in (self.width_px, self.feather_px, self.taper_start, self.taper_end, self.grain, self.strength):
             box.valueChanged.connect(lambda value, box=box: self._edit(box))
         self.method.activated.connect(lambda index: self._edit(self.method))
@@ -230,12 +242,12 @@ class SeamTab(QWidget):
     def _show_values(self, shapes: Sequence[RotoShape]) -> None:
         settings = [self._session.seams.of(shape.name) for shape in shapes]
         lines = [shape for shape in shapes if not shape.closed] or list(shapes)
-        put(self.width_px, *(DEFAULT_WIDTH_PX if each.width_px is None else each.width_px for each in lines))
-        put(self.feather_px, *(shape.feather_px for shape in shapes))
-        put(self.taper_start, *(round(each.taper[0] * 100) for each in lines))
-        put(self.taper_end, *(round(each.taper[1] * 100) for each in lines))
-        put(self.grain, *(round(each.grain * 100) for each in settings))
-        put(self.strength, *(round(each.strength * 100) for each in settings))
+        put_widget(self.width_px, *(DEFAULT_WIDTH_PX if each.width_px is None else each.width_px for each in lines))
+        put_widget(self.feather_px, *(shape.feather_px for shape in shapes))
+        put_widget(self.taper_start, *(round(each.taper[0] * 100) for each in lines))
+        put_widget(self.taper_end, *(round(each.taper[1] * 100) for each in lines))
+        put_widget(self.grain, *(round(each.grain * 100) for each in settings))
+        put_widget(self.strength, *(round(each.strength * 100) for each in settings))
         methods = {each.method for each in settings}
         if len(methods) == 1:
             self.method.setCurrentText(methods.pop())

@@ -24,7 +24,7 @@ from rotopaint_ui.drawing.ramp import ramp
 from rotopaint_ui.drawing.render import colours_of
 from rotopaint_ui.session.session import ShotSession
 from rotopaint_ui.widgets.icons import icon
-from rotopaint_ui.widgets.parts import note, swatch
+from rotopaint_ui.widgets.parts import note_label, swatch
 
 NAME, EYE, LOCK, ERROR, KEYS = range(5)
 OWN_NAME = int(Qt.ItemDataRole.UserRole)  # of the shape, whatever it is called
@@ -44,7 +44,7 @@ class ShapesTab(QWidget):
         self._shown: object = None
         self._rows: dict[str, QTreeWidgetItem] = {}
         self._told: dict[str, tuple[object, ...]] = {}  # what each row shows
-        self._empty = note(_EMPTY)
+        self._empty = note_label(_EMPTY)
         self.tree = self._make_tree()
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)

@@ -15,7 +15,7 @@ from rotopaint_ui.widgets.icons import icon
 def make_actions(parent: QWidget, keys: Mapping[str, Keys]) -> dict[str, QAction]:
     """An action for every command; its keys work only while the focus is inside `parent`."""
     made = {command.name: _action(parent, command) for command in COMMANDS}
-    set_keys(made, keys)
+    set_action_keys(made, keys)
     return made
 
 
@@ -25,14 +25,14 @@ def connect_actions(actions: Mapping[str, QAction], handlers: Mapping[str, Calla
         action.triggered.connect(lambda checked=False, handler=handlers[name]: handler())
 
 
-def set_keys(actions: Mapping[str, QAction], keys: Mapping[str, Keys]) -> None:
+def set_action_keys(actions: Mapping[str, QAction], keys: Mapping[str, Keys]) -> None:
     """Give the actions these keys, and say them in their tips."""
     for name, made in actions.items():
         made.setShortcuts([QKeySequence(each) for each in keys[name]])
-        made.setToolTip(tip(made.text(), keys[name]))
+        made.setToolTip(tip_of(made.text(), keys[name]))
 
 
-def tip(label: str, keys: Keys) -> str:
+def tip_of(label: str, keys: Keys) -> str:
     """What a command does, with the keys that do it."""
     native = [QKeySequence(each).toString(QKeySequence.SequenceFormat.NativeText) for each in keys]
     return f"{label} ({', '.join(native)})" if native else label

@@ -18,7 +18,7 @@ from rotopaint_ui.session.session import ShotSession
 _PACKAGES = ("onnxruntime", "numpy", "opencv-python-headless", "OpenImageIO", "opencolorio", "av", "PySide6-Essentials")
 
 
-def report(host: Host, session: ShotSession, messages: Iterable[str], complaint: str) -> str:
+def diagnostics_text(host: Host, session: ShotSession, messages: Iterable[str], complaint: str) -> str:
     """Lines for the people who mend it. `complaint` is what the engine last wrote to its error stream."""
     lines = [
         f"RotoPaint AI {rotopaint_ai.__version__}, host {host.name}",

@@ -16,7 +16,7 @@ from PySide6.QtWidgets import QWidget
 from rotopaint_ai.project.state import CropBox
 from rotopaint_ui.host import Host, PlateChoice
 from rotopaint_ui.panel import layout
-from rotopaint_ui.panel.actions import connect_actions, make_actions, set_keys
+from rotopaint_ui.panel.actions import connect_actions, make_actions, set_action_keys
 from rotopaint_ui.panel.command_handlers import command_handlers
 from rotopaint_ui.panel.connections import connect_services, connect_widgets
 from rotopaint_ui.panel.export_runner import ExportRunner
@@ -29,7 +29,7 @@ from rotopaint_ui.panel.view_memory import ViewMemory
 from rotopaint_ui.services.importer import dropped
 from rotopaint_ui.services.panel_services import make_services
 from rotopaint_ui.settings import preferences
-from rotopaint_ui.settings.commands import Keys, keys_of
+from rotopaint_ui.settings.commands import Keys, keys_of_preset
 from rotopaint_ui.settings.preferences import Preferences
 from rotopaint_ui.widgets import dialogs
 from rotopaint_ui.widgets.focus import Guard
@@ -144,7 +144,7 @@ class Panel(QWidget):
     # --- preferences
 
     def _use_preferences(self) -> None:
-        set_keys(self.commands, self._keys_of_commands())
+        set_action_keys(self.commands, self._keys_of_commands())
         self.autosave.set_rest(self.preferences.autosave_s)
         self.frame_cache.set_budget(self.preferences.cache_mb << 20)
         self.canvas.set_weights(self.preferences.line_px, self.preferences.point_px)
@@ -152,7 +152,7 @@ class Panel(QWidget):
             self.view_bar.start_with(self.preferences.view)
 
     def _keys_of_commands(self) -> dict[str, Keys]:
-        return keys_of(self.preferences.preset, self.preferences.shortcuts)
+        return keys_of_preset(self.preferences.preset, self.preferences.shortcuts)
 
     # --- the window system
 

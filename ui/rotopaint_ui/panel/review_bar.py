@@ -13,7 +13,7 @@ from rotopaint_ui.panel.toolbars import button_of
 from rotopaint_ui.services.review_loop import Visits
 from rotopaint_ui.session.shot import PlateFacts
 from rotopaint_ui.session.spread_reach import SpreadReach
-from rotopaint_ui.widgets.parts import Elided, padded
+from rotopaint_ui.widgets.parts import Elided, padded_box
 
 _SPREADS = tuple(way.name for way in SPREADS)
 _LABELLED = ("accept", "needs_work", *_SPREADS)
@@ -28,7 +28,7 @@ class ReviewBar(QFrame):
     def __init__(self, actions: Mapping[str, QAction]) -> None:
         super().__init__()
         self.setObjectName("review_bar")
-        self.frame = padded(QSpinBox())
+        self.frame = padded_box(QSpinBox())
         self.frame.setKeyboardTracking(False)
         self.frame.setRange(0, 0)
         self.frame.setMinimumWidth(76)

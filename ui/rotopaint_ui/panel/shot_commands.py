@@ -15,7 +15,7 @@ from rotopaint_ai.exchange import nuke
 from rotopaint_ai.project.names import renamed
 from rotopaint_ai.project.state import CropBox
 from rotopaint_ui.host import Host, PlateChoice
-from rotopaint_ui.panel.diagnostics import report
+from rotopaint_ui.panel.diagnostics import diagnostics_text
 from rotopaint_ui.panel.export_runner import ExportRunner
 from rotopaint_ui.panel.panel_widgets import PanelWidgets
 from rotopaint_ui.services.panel_services import PanelServices
@@ -209,6 +209,6 @@ class ShotCommands:
     def copy_diagnostics(self) -> None:
         """Put what is known of this session on the clipboard, for those who mend it."""
         services, messages = self._services, self._widgets.status.history
-        text = report(self._host, services.session, messages, services.jobs.worker.complaint)
+        text = diagnostics_text(self._host, services.session, messages, services.jobs.worker.complaint)
         QApplication.clipboard().setText(text)
         self._say("Diagnostics are on the clipboard: paste them into your message", "good")

@@ -19,13 +19,13 @@ class PreferenceStore(QObject):
     def __init__(self, path: Path, parent: QObject) -> None:
         super().__init__(parent)
         self._path = path
-        self.value, self.trouble = preferences.read(path)
+        self.value, self.trouble = preferences.read_preferences(path)
 
     def set(self, value: Preferences) -> None:
         """Use other preferences from now on, and keep them."""
         self.value = value
         try:
-            preferences.write(self._path, value)
+            preferences.write_preferences(self._path, value)
         except OSError as error:
             self.failed.emit(f"Preferences not kept: {error}")
         self.changed.emit()

@@ -8,7 +8,7 @@ from enum import StrEnum
 from rotopaint_ai.project.state import Mark
 from rotopaint_ai.shapes.roto import RotoDocument
 from rotopaint_ai.spreads import RANGE, SHOT, spread_way
-from rotopaint_ui.session.key_diff import KeyDiff, moved_keys
+from rotopaint_ui.session.key_diff import KeyDiff, keys_moved_between
 from rotopaint_ui.session.session import ShotSession
 from rotopaint_ui.session.spread_reach import SpreadReach
 
@@ -224,5 +224,5 @@ class ReviewLoop:
         label, before = self._asked
         if document is not before:
             self._asked = None
-            self.moved, self._moved_in = moved_keys(before, document), document
+            self.moved, self._moved_in = keys_moved_between(before, document), document
             self._say(self.moved.text(label.capitalize()))

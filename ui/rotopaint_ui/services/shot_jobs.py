@@ -22,7 +22,7 @@ from rotopaint_ui.engine.command_lines import clean_command, matte_command, run_
 from rotopaint_ui.engine.run_worker import RunWorker
 from rotopaint_ui.host import Engine, PlateChoice
 from rotopaint_ui.session.session import ShotSession
-from rotopaint_ui.session.shot import SHAPES_NAME, Results, read_results
+from rotopaint_ui.session.shot import SHAPES_NAME, Results, read_run_results
 from rotopaint_ui.settings.preferences import Preferences
 
 LIVE_REFRESH_MS = 200
@@ -144,7 +144,7 @@ class ShotJobs(QObject):
         """Look for what an earlier run of this shot has left."""
         out = self._session.out
         if out is not None:
-            self._reading.start(lambda: read_results(out))
+            self._reading.start(lambda: read_run_results(out))
 
     def shut_down(self) -> None:
         """End what is under way."""

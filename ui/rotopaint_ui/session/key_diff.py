@@ -26,7 +26,7 @@ class KeyDiff:
         return f"{what}: {self.n_keys} keys of {shapes} moved, most by {most:.1f} px at {frame}. Undo takes it back"
 
 
-def moved_keys(before: RotoDocument, after: RotoDocument) -> KeyDiff:
+def keys_moved_between(before: RotoDocument, after: RotoDocument) -> KeyDiff:
     """What differs between two documents' keys; added and dropped keys count as moved by nothing."""
     by_frame: dict[int, float] = {}
     names, n_keys = set(), 0

@@ -10,7 +10,7 @@ from rotopaint_ai.project.state import SeamSettings, State
 from rotopaint_ui.session.edit_stack import EditStack
 
 
-def applied(state: State, shape: str, settings: SeamSettings) -> State:
+def with_settings(state: State, shape: str, settings: SeamSettings) -> State:
     """The state with a seam set by hand; what is left to the model goes back to what the model said."""
     seams = {**state.seams, shape: settings}
     if settings == SeamSettings():
@@ -43,7 +43,7 @@ class SeamEdits:
         """
         new = self._edits.before_gesture
         for shape, each in settings.items():
-            new = applied(new, shape, each)
+            new = with_settings(new, shape, each)
         if self._edits.has_gesture:
             self._edits.preview(new)
         else:

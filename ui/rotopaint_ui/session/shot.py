@@ -80,7 +80,7 @@ class Results:
     has_clean: bool = False
 
 
-def read_results(out: Path) -> Results:
+def read_run_results(out: Path) -> Results:
     """Read what a run left; touches nothing but the disk, so that it may run beside the screen."""
     found = Results(out)
     try:

@@ -2,7 +2,7 @@
 
 A command's `name` never changes: preferences keep a person's own keys by it. What a command does is found by the panel:
 `tool.X` takes the viewer's tool X in hand, `overlay.X` switches the field X of the viewer's overlay, `canvas.X` calls
-the viewer's method X, `edit.X` the edit X of `tools.acts`; the others are named in the panel.
+the viewer's method X, `edit.X` the edit X of `tools/edit_actions.py`; the others are named in the panel.
 """
 
 from __future__ import annotations
@@ -152,7 +152,7 @@ def command(name: str) -> Command:
     return {each.name: each for each in COMMANDS}[name]
 
 
-def keys_of(preset: Preset, own: Mapping[str, Keys] | None = None) -> dict[str, Keys]:
+def keys_of_preset(preset: Preset, own: Mapping[str, Keys] | None = None) -> dict[str, Keys]:
     """The keys of every command: a preset's, with a person's own in their place."""
     own = own or {}
     return {each.name: tuple(own.get(each.name, each.keys_in(preset))) for each in COMMANDS}

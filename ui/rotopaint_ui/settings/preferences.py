@@ -93,7 +93,7 @@ def default_path() -> Path:
     return base / "rotopaint" / "preferences.json"
 
 
-def read(path: Path) -> tuple[Preferences, str | None]:
+def read_preferences(path: Path) -> tuple[Preferences, str | None]:
     """What is set, and one line where the file could not be read: it is then put aside and the defaults hold."""
     try:
         return _checked_preferences(json.loads(path.read_text(encoding="utf-8"))), None
@@ -103,7 +103,7 @@ def read(path: Path) -> tuple[Preferences, str | None]:
         return Preferences(), _put_aside(path, error)
 
 
-def write(path: Path, preferences: Preferences) -> None:
+def write_preferences(path: Path, preferences: Preferences) -> None:
     """Keep what is set, in one step. Raises OSError."""
     path.parent.mkdir(parents=True, exist_ok=True)
     own = {name: list(keys) for name, keys in preferences.shortcuts.items()}

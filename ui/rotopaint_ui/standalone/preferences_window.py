@@ -21,7 +21,7 @@ from rotopaint_ui.settings.preferences import SETTINGS, Preferences, Setting, de
 from rotopaint_ui.standalone.shortcuts_editor import ShortcutsEditor
 from rotopaint_ui.widgets import dialogs
 from rotopaint_ui.widgets.focus import Presser
-from rotopaint_ui.widgets.parts import level, padded
+from rotopaint_ui.widgets.parts import level, padded_box
 
 
 class PreferencesWindow(QWidget):
@@ -77,12 +77,12 @@ class PreferencesWindow(QWidget):
             return self._choice_box(setting, value)
         box: QSpinBox | QDoubleSpinBox
         if isinstance(value, int):
-            whole = box = padded(QSpinBox())
+            whole = box = padded_box(QSpinBox())
             whole.setRange(int(setting.low), int(setting.high))
             whole.setSingleStep(int(setting.step))
             whole.setValue(value)
         else:
-            real = box = padded(QDoubleSpinBox())
+            real = box = padded_box(QDoubleSpinBox())
             real.setRange(setting.low, setting.high)
             real.setSingleStep(setting.step)
             real.setDecimals(1)

@@ -20,9 +20,9 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from rotopaint_ui.settings.commands import COMMANDS, GROUPS, Preset, command, conflicts, keys_of
+from rotopaint_ui.settings.commands import COMMANDS, GROUPS, Preset, command, conflicts, keys_of_preset
 from rotopaint_ui.settings.preferences import Preferences
-from rotopaint_ui.widgets.parts import note
+from rotopaint_ui.widgets.parts import note_label
 
 _NAME = Qt.ItemDataRole.UserRole
 _CLASH = QColor("#ffb46b")
@@ -45,7 +45,7 @@ class ShortcutsEditor(QWidget):
     def refresh(self, preferences: Preferences) -> None:
         """Show these."""
         self._preferences = preferences
-        keys = keys_of(preferences.preset, preferences.shortcuts)
+        keys = keys_of_preset(preferences.preset, preferences.shortcuts)
         clashes = conflicts(keys)
         self.preset.setCurrentText(preferences.preset.value)
         for name, row in self._rows.items():
@@ -78,7 +78,7 @@ class ShortcutsEditor(QWidget):
     def add_keys(self) -> None:
         """Give the selected command the keys in the box as well."""
         if self.chosen is not None and self._typed():
-            keys = keys_of(self._preferences.preset, self._preferences.shortcuts)[self.chosen]
+            keys = keys_of_preset(self._preferences.preset, self._preferences.shortcuts)[self.chosen]
             self._put_keys(tuple(dict.fromkeys((*keys, self._typed()))))
 
     def reset_keys(self) -> None:
@@ -111,7 +111,7 @@ class ShortcutsEditor(QWidget):
         self.box.setAccessibleName("New keys")
         self.set, self.add, self.reset = (QPushButton(text) for text in ("Set", "Add", "Preset's"))
         self.all = QPushButton("All as in the preset")
-        self.told = note()
+        self.told = note_label()
         self.tree.currentItemChanged.connect(lambda now, before: self._show_keys())
         self.filter.textChanged.connect(self._filter)
         self.preset.activated.connect(lambda index: self._use(Preset(self.preset.currentText())))

@@ -23,7 +23,7 @@ def strip(axis: Axis, y: float, height: float) -> QRectF:
     return QRectF(LEFT, y, axis.right - LEFT, height)
 
 
-def paint_label(painter: QPainter, text: str, y: float, height: float) -> None:
+def paint_strip_label(painter: QPainter, text: str, y: float, height: float) -> None:
     """The name of a strip, at its left."""
     painter.setPen(_TEXT)
     area = QRectF(2, y, LEFT - 8, height)
@@ -64,7 +64,7 @@ def thumb_width(plate: PlateFacts) -> float:
     return THUMBS * plate.width * plate.pixel_aspect / plate.height + 2
 
 
-def thumb_frames(plate: PlateFacts, axis: Axis, near: int) -> list[int]:
+def thumb_places(plate: PlateFacts, axis: Axis, near: int) -> list[int]:
     """The frames whose thumbnails fill the strip, those near a frame first."""
     step = max(1, ceil(thumb_width(plate) / axis.cell - 0.05))
     there = set(plate.frames)

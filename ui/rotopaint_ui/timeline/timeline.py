@@ -106,7 +106,7 @@ class Timeline(QWidget):
     def thumb_frames(self) -> list[int]:
         """The frames whose thumbnails fill the strip, those near the playhead first."""
         plate, axis = self._session.plate, self.axis
-        return [] if plate is None or axis is None else strips.thumb_frames(plate, axis, self._session.frame)
+        return [] if plate is None or axis is None else strips.thumb_places(plate, axis, self._session.frame)
 
     def place_of(self, name: str) -> float:
         """The middle of a strip: ruler, thumbs, bars, rows, keys, reach or marks."""
@@ -242,9 +242,9 @@ class Timeline(QWidget):
         tops = self._tops()
         rows = ("thumbs", "plate", THUMBS), ("bars", "error", BARS), ("keys", "keys", KEYS)
         for name, text, height in (*rows, ("reach", "spread", REACH), ("marks", "review", MARKS)):
-            strips.paint_label(painter, text, tops[name], height)
+            strips.paint_strip_label(painter, text, tops[name], height)
         if self._shown_rows() >= 3:
-            strips.paint_label(painter, "shapes", tops["rows"], self._shown_rows() * ROW)
+            strips.paint_strip_label(painter, "shapes", tops["rows"], self._shown_rows() * ROW)
 
     def _frame_errors(self, axis: Axis) -> Mapping[int, float]:
         """The worst of the shapes that frames are judged by and that no person has keyed, of all where none is left."""

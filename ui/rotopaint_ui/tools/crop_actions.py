@@ -8,7 +8,7 @@ from rotopaint_ui.tools.crop import crop_at
 from rotopaint_ui.tools.edit_context import EditContext
 
 
-def nudge(context: EditContext, dx: float, dy: float) -> bool:
+def nudge_crop(context: EditContext, dx: float, dy: float) -> bool:
     """Move the box at this frame by plate pixels. One after the other: one step."""
     session = context.session
     if crop_at(session) is None:
@@ -25,7 +25,7 @@ def nudge(context: EditContext, dx: float, dy: float) -> bool:
     return True
 
 
-def delete(context: EditContext) -> bool:
+def delete_crop(context: EditContext) -> bool:
     """Take the box that was drawn at this frame away; the others go on through it."""
     session = context.session
     if session.frame not in session.state.crops:

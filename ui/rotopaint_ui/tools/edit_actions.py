@@ -15,13 +15,13 @@ from rotopaint_ai.shapes.roto import Interpolation, RotoDocument
 from rotopaint_ui.tools import crop_actions as crop
 from rotopaint_ui.tools import landmark_actions as landmarks
 from rotopaint_ui.tools.edit_context import EditContext
-from rotopaint_ui.tools.points import delete_points
+from rotopaint_ui.tools.points import delete_points_under
 
 EditAction = Callable[[EditContext], bool]
 FEATHER_STEP_PX = 1.0
 
 
-def nudge(context: EditContext, dx: float, dy: float) -> bool:
+def nudge_points(context: EditContext, dx: float, dy: float) -> bool:
     """Move the selected points by plate pixels, the whole shape where none is selected.
 
     With their tools landmarks or the crop box.
@@ -29,9 +29,9 @@ def nudge(context: EditContext, dx: float, dy: float) -> bool:
     Nudges one after the other are one step.
     """
     if context.takes == "landmarks":
-        return landmarks.nudge(context, dx, dy)
+        return landmarks.nudge_landmarks(context, dx, dy)
     if context.takes == "crop":
-        return crop.nudge(context, dx, dy)
+        return crop.nudge_crop(context, dx, dy)
     shape, chosen = context.shape, context.chosen
     if shape is None or not shape.keys or not context.is_free:
         return False
@@ -40,14 +40,14 @@ def nudge(context: EditContext, dx: float, dy: float) -> bool:
     return True
 
 
-def smooth(context: EditContext) -> bool:
+def smooth_points(context: EditContext) -> bool:
     """Tangents along the neighbours."""
     shape, chosen = context.shape, context.chosen
     closed = shape is not None and shape.closed
     return context.act("smooth points", lambda points: edit_tangents.smooth(points, chosen, closed))
 
 
-def cusp(context: EditContext) -> bool:
+def cusp_points(context: EditContext) -> bool:
     """Corners."""
     chosen = context.chosen
     return context.act("cusp points", lambda points: edit_tangents.cusp(points, chosen))
@@ -59,34 +59,34 @@ def join(context: EditContext) -> bool:
     return context.act("join tangents", lambda points: edit_tangents.join(points, chosen))
 
 
-def mirror(context: EditContext) -> bool:
+def mirror_chosen(context: EditContext) -> bool:
     """Tangents in one line and of one length."""
     chosen = context.chosen
-    return context.act("mirror tangents", lambda points: edit_tangents.mirror(points, chosen))
+    return context.act("mirror tangents", lambda points: edit_tangents.mirror_tangents(points, chosen))
 
 
-def delete(context: EditContext) -> bool:
+def delete_chosen(context: EditContext) -> bool:
     """Take the selected points away, with its tool the crop box; never the whole shape, never a landmark."""
     if context.takes == "crop":
-        return crop.delete(context)
+        return crop.delete_crop(context)
     if context.takes == "landmarks":
         context.session.say("Landmarks are the sheet's: none can be taken away. Move it where it belongs")
         return False
-    return delete_points(context, context.session.selection.points & frozenset(range(len(context.points))))
+    return delete_points_under(context, context.session.selection.points & frozenset(range(len(context.points))))
 
 
-def select_all(context: EditContext) -> bool:
+def select_all_points(context: EditContext) -> bool:
     """All points of the selected shape, or all landmarks."""
     if context.takes == "landmarks":
-        return landmarks.select_all(context)
+        return landmarks.select_all_landmarks(context)
     context.session.select(context.session.selection.shape, frozenset(range(len(context.points))))
     return bool(context.points)
 
 
-def select_none(context: EditContext) -> bool:
+def select_no_points(context: EditContext) -> bool:
     """No point; then no shape. With their tool, no landmark."""
     if context.takes == "landmarks":
-        return landmarks.select_none(context)
+        return landmarks.select_no_landmarks(context)
     session = context.session
     had = session.selection.shape is not None
     session.select(session.selection.shape if session.selection.points else None)
@@ -96,7 +96,7 @@ def select_none(context: EditContext) -> bool:
 def select_next(context: EditContext, step: int) -> bool:
     """The next shape in the order of the document that can be taken hold of; with their tool, the next landmark."""
     if context.takes == "landmarks":
-        return landmarks.select_next(context, step)
+        return landmarks.select_next_landmark(context, step)
     document = context.session.document
     names = [shape.name for shape in document.shapes if context.can_grab(shape)] if document is not None else []
     if not names:
@@ -121,7 +121,7 @@ def feather(context: EditContext, by: float | None) -> bool:
 # --- keys -------------------------------------------------------------------------------------------------------------
 
 
-def copy(context: EditContext) -> bool:
+def copy_shapes(context: EditContext) -> bool:
     """Remember the selected shape, or all shapes where none is selected, as they stand at this frame."""
     document, frame = context.session.document, context.session.frame
     shapes = [shape for shape in (document.shapes if document is not None else ()) if shape.keys]
@@ -131,7 +131,7 @@ def copy(context: EditContext) -> bool:
     return bool(context.copied)
 
 
-def paste(context: EditContext, *, is_relative: bool) -> bool:
+def paste_shapes(context: EditContext, *, is_relative: bool) -> bool:
     """Put what was copied on this frame, its hold and the keys that edits reach: where it was or where the shape is."""
     document = context.session.document
     if document is None or not context.copied:
@@ -152,14 +152,14 @@ def paste(context: EditContext, *, is_relative: bool) -> bool:
     return bool(shapes) and context.put("paste key" if len(shapes) == 1 else "paste keys", pasted)
 
 
-def set_key(context: EditContext) -> bool:
+def set_key_here(context: EditContext) -> bool:
     """Key the selected shape (all shapes where none is selected) by hand, as it stands."""
     names = _chosen_names(context)
     frames = context.session.held_frames()
     return bool(names) and context.put("set key", lambda document: edit_frames.set_keys(document, names, frames))
 
 
-def delete_key(context: EditContext) -> bool:
+def delete_key_here(context: EditContext) -> bool:
     """Take the key here away (those that edits reach), of the selected shape or of all where none is selected."""
     names = _chosen_names(context)
     frames = set(context.session.held_frames())
@@ -217,26 +217,26 @@ _STEPS = {"": 1.0, "_fine": 0.1, "_far": 10.0}
 
 EDIT_ACTIONS: Mapping[str, EditAction] = {
     **{
-        f"nudge_{way}{step}": partial(nudge, dx=dx * px, dy=dy * px)
+        f"nudge_{way}{step}": partial(nudge_points, dx=dx * px, dy=dy * px)
         for way, (dx, dy) in _WAYS.items()
         for step, px in _STEPS.items()
     },
-    "smooth": smooth,
-    "cusp": cusp,
+    "smooth": smooth_points,
+    "cusp": cusp_points,
     "join": join,
-    "mirror": mirror,
-    "delete": delete,
-    "select_all": select_all,
-    "select_none": select_none,
+    "mirror": mirror_chosen,
+    "delete": delete_chosen,
+    "select_all": select_all_points,
+    "select_none": select_no_points,
     "next_shape": partial(select_next, step=1),
     "previous_shape": partial(select_next, step=-1),
     "feather_more": partial(feather, by=FEATHER_STEP_PX),
     "feather_none": partial(feather, by=None),
-    "copy_key": copy,
-    "paste_key": partial(paste, is_relative=False),
-    "paste_key_relative": partial(paste, is_relative=True),
-    "set_key": set_key,
-    "delete_key": delete_key,
+    "copy_key": copy_shapes,
+    "paste_key": partial(paste_shapes, is_relative=False),
+    "paste_key_relative": partial(paste_shapes, is_relative=True),
+    "set_key": set_key_here,
+    "delete_key": delete_key_here,
     "hold": partial(go_on, kind="hold"),
     "linear": partial(go_on, kind="linear"),
     "ripple": partial(reach, mode="relative"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from rotopaint_ui.tools.edit_context import EditContext
 
 
-def nudge(context: EditContext, dx: float, dy: float) -> bool:
+def nudge_landmarks(context: EditContext, dx: float, dy: float) -> bool:
     """Move the selected landmarks by plate pixels, with their shapes and the hold. One after the other: one step."""
     session, row = context.session, context.landmark_row
     chosen = frozenset(index for index in context.landmarks if index < len(row) and row[index] is not None)
@@ -23,19 +23,19 @@ def nudge(context: EditContext, dx: float, dy: float) -> bool:
     return True
 
 
-def select_all(context: EditContext) -> bool:
+def select_all_landmarks(context: EditContext) -> bool:
     """All landmarks that are seen at this frame."""
     context.landmarks = frozenset(index for index, mark in enumerate(context.landmark_row) if mark is not None)
     return bool(context.landmarks)
 
 
-def select_none(context: EditContext) -> bool:
+def select_no_landmarks(context: EditContext) -> bool:
     """No landmark."""
     had, context.landmarks = bool(context.landmarks), frozenset()
     return had
 
 
-def select_next(context: EditContext, step: int) -> bool:
+def select_next_landmark(context: EditContext, step: int) -> bool:
     """The next landmark in the order of the sheet that is seen at this frame; says its name."""
     seen = [index for index, mark in enumerate(context.landmark_row) if mark is not None]
     document = context.session.document

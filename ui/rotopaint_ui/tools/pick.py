@@ -9,7 +9,7 @@ from PySide6.QtCore import QRectF
 
 from rotopaint_ai.shapes.edit_points import OnCurve, nearest
 from rotopaint_ai.shapes.roto import RotoShape
-from rotopaint_ui.drawing.render import path_of
+from rotopaint_ui.drawing.render import painter_path_of
 from rotopaint_ui.tools.base import REACH_PX, MouseEvent, distance
 from rotopaint_ui.tools.edit_context import EditContext
 
@@ -24,7 +24,7 @@ class Grip:
     handle: Handle
 
 
-def grip_at(context: EditContext, mouse: MouseEvent) -> Grip | None:
+def point_grip_at(context: EditContext, mouse: MouseEvent) -> Grip | None:
     """The nearest handle of the selected shape within reach; a tangent's end only where its point is selected."""
     best, reach = None, REACH_PX
     for index, p in enumerate(context.points):
@@ -75,5 +75,5 @@ def landmark_at(context: EditContext, mouse: MouseEvent) -> int | None:
 
 
 def _meets(shape: RotoShape, frame: int, mouse: MouseEvent, spot: QRectF) -> bool:
-    path = path_of(shape.at(frame), shape.closed, mouse.view)
+    path = painter_path_of(shape.at(frame), shape.closed, mouse.view)
     return path.intersects(spot) and not path.contains(spot)

@@ -9,8 +9,8 @@ from rotopaint_ai.shapes import edit_points
 from rotopaint_ui.drawing.render import ViewTransform
 from rotopaint_ui.tools.base import MouseEvent
 from rotopaint_ui.tools.edit_context import EditContext
-from rotopaint_ui.tools.pick import curve_at, grip_at, shape_at
-from rotopaint_ui.tools.select import SelectTool, add_point
+from rotopaint_ui.tools.pick import curve_at, point_grip_at, shape_at
+from rotopaint_ui.tools.select import SelectTool, add_point_under
 
 
 class PointsTool:
@@ -27,11 +27,11 @@ class PointsTool:
 
     def press(self, mouse: MouseEvent) -> None:
         """Take a point away, put one there, or take hold of one."""
-        grip = grip_at(self._context, mouse)
+        grip = point_grip_at(self._context, mouse)
         if grip is not None and grip.handle == "point" and mouse.ctrl:
-            delete_points(self._context, frozenset({grip.index}))
+            delete_points_under(self._context, frozenset({grip.index}))
         elif grip is None and not mouse.shift and curve_at(self._context, mouse) is not None:
-            add_point(self._context, mouse)
+            add_point_under(self._context, mouse)
         else:
             if self._context.shape is None and shape_at(self._context, mouse) is None:
                 self._context.session.say("Select a shape, then click its curve where the point should come")
@@ -52,7 +52,7 @@ class PointsTool:
 
     def cursor(self, mouse: MouseEvent) -> Qt.CursorShape:
         """What a press would do; where a point would come is shown."""
-        grip = grip_at(self._context, mouse)
+        grip = point_grip_at(self._context, mouse)
         place = curve_at(self._context, mouse) if grip is None else None
         self._hover = mouse.view.to_screen(place.x, place.y) if place is not None else None
         if grip is not None:
@@ -70,7 +70,7 @@ class PointsTool:
             painter.drawEllipse(self._hover, 5, 5)
 
 
-def delete_points(context: EditContext, indices: frozenset[int]) -> bool:
+def delete_points_under(context: EditContext, indices: frozenset[int]) -> bool:
     """Take points away in every key; their neighbours' tangents follow the curve."""
     shape = context.shape
     if shape is None or not indices:

@@ -12,12 +12,12 @@ from rotopaint_ui.drawing.render import ViewTransform
 from rotopaint_ui.tools.base import CLICK_PX, MouseEvent, paint_band
 from rotopaint_ui.tools.drag_path import DragPath
 from rotopaint_ui.tools.edit_context import EditContext
-from rotopaint_ui.tools.pick import Grip, curve_at, grip_at, shape_at
+from rotopaint_ui.tools.pick import Grip, curve_at, point_grip_at, shape_at
 
 
 def select_under(context: EditContext, mouse: MouseEvent) -> None:
     """Select what is under the mouse, for a menu: a point that is not selected yet, or another shape."""
-    session, grip = context.session, grip_at(context, mouse)
+    session, grip = context.session, point_grip_at(context, mouse)
     name = shape_at(context, mouse)
     if grip is not None and grip.index not in session.selection.points:
         session.select(session.selection.shape, frozenset({grip.index}))
@@ -50,7 +50,7 @@ class SelectTool:
         if mouse.ctrl and mouse.alt:
             self._add_point(mouse)
             return
-        self._grip = grip_at(self._context, mouse)
+        self._grip = point_grip_at(self._context, mouse)
         if self._grip is not None:
             self._path = DragPath(mouse, has_fine=self._grip.handle == "point", has_axis=self._grip.handle == "point")
             self._take_grip(self._grip, mouse)
@@ -97,7 +97,7 @@ class SelectTool:
         """A cross over handles, a hand over shapes."""
         if mouse.ctrl and mouse.alt:
             return Qt.CursorShape.CrossCursor
-        if grip_at(self._context, mouse) is not None:
+        if point_grip_at(self._context, mouse) is not None:
             return Qt.CursorShape.SizeAllCursor
         return Qt.CursorShape.PointingHandCursor if shape_at(self._context, mouse) else Qt.CursorShape.ArrowCursor
 
@@ -168,10 +168,10 @@ class SelectTool:
 
     def _add_point(self, mouse: MouseEvent) -> None:
         self._path = self._grip = None
-        add_point(self._context, mouse)
+        add_point_under(self._context, mouse)
 
 
-def add_point(context: EditContext, mouse: MouseEvent) -> bool:
+def add_point_under(context: EditContext, mouse: MouseEvent) -> bool:
     """Put a point on the selected shape's curve under the mouse, in every key, and select it."""
     shape, place = context.shape, curve_at(context, mouse)
     if shape is None or place is None or not 0 < place.t < 1:

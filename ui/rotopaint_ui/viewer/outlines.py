@@ -19,7 +19,7 @@ from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QPainter, QPainterPath, QPen, QTransform
 
 from rotopaint_ai.shapes.roto import Points, RotoDocument, RotoShape
-from rotopaint_ui.drawing.render import ViewTransform, colours_of, path_of
+from rotopaint_ui.drawing.render import ViewTransform, colours_of, painter_path_of
 
 MOST_PATHS = 512
 _NONE: Mapping[str, str] = MappingProxyType({})
@@ -75,7 +75,7 @@ class Paths:
         if found is not None and found[0] is points and found[1] == closed:
             self._paths.move_to_end(key)
             return found[2]
-        path = path_of(points, closed, _PLATE)
+        path = painter_path_of(points, closed, _PLATE)
         self._paths[key] = points, closed, path
         while len(self._paths) > MOST_PATHS:
             self._paths.popitem(last=False)

@@ -48,10 +48,10 @@ class Readout(QObject):
     def _tell_values(self, x: float, y: float) -> None:
         found, frame = self._values, self._session.frame
         is_here = found is not None and found[:3] == (frame, int(x), int(y))
-        self.told.emit(words(frame, x, y, self._zoom, found[3] if is_here and found is not None else None))
+        self.told.emit(readout_words(frame, x, y, self._zoom, found[3] if is_here and found is not None else None))
 
 
-def words(frame: int, x: float, y: float, zoom: float, values: Sequence[float] | None) -> str:
+def readout_words(frame: int, x: float, y: float, zoom: float, values: Sequence[float] | None) -> str:
     """Plate values (scene-linear, before exposure, gamma and view), place, frame and magnification."""
     text = "" if values is None else "  ".join(_channel_text(value) for value in values) + "   "
     return f"{text}x {x:.1f}  y {y:.1f}   frame {frame}   {zoom * 100:.0f} %"

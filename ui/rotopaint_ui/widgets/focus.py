@@ -108,7 +108,7 @@ class Guard(QObject):
         if event.type() != QEvent.Type.ShortcutOverride or not isinstance(event, QKeyEvent):
             return False
         in_choice = watched if isinstance(watched, QAbstractItemView) else None
-        is_taken = takes(in_choice or QApplication.focusWidget(), event)
+        is_taken = takes_keys(in_choice or QApplication.focusWidget(), event)
         if is_taken:
             event.accept()
         return is_taken and not (in_choice and event.key() in _RETURN)  # Qt takes the row upon this very event
@@ -138,7 +138,7 @@ def _is_left(box: Number, event: QKeyEvent) -> bool:
     is_ours = is_letter or (is_history and not is_typed(box))
     if is_ours:
         event.ignore()
-    is_typing = takes(box, event) or any(event.matches(each) for each in (*_HISTORY, *_CLIPBOARD))
+    is_typing = takes_keys(box, event) or any(event.matches(each) for each in (*_HISTORY, *_CLIPBOARD))
     if not is_typing and event.key() not in _MODIFIERS:
         box.interpretText()  # before a shortcut shows another shape or frame
     return is_ours
@@ -155,7 +155,7 @@ def _leave_to_tab(widget: QWidget) -> None:
         widget.setFocusPolicy(Qt.FocusPolicy.TabFocus)
 
 
-def takes(widget: QWidget | None, event: QKeyEvent) -> bool:
+def takes_keys(widget: QWidget | None, event: QKeyEvent) -> bool:
     """Whether a key goes to the widget that has the focus, and no shortcut may have it."""
     if event.modifiers() & ~_PLAIN:
         return False

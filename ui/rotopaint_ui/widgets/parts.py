@@ -27,7 +27,7 @@ _SIDE, _SCALE = 18, 3
 _FIELD, _LABEL = QFormLayout.ItemRole.FieldRole, QFormLayout.ItemRole.LabelRole
 
 
-def number(low: float, high: float, unit: str, about: str, step: float = 0.5) -> QDoubleSpinBox:
+def number_box(low: float, high: float, unit: str, about: str, step: float = 0.5) -> QDoubleSpinBox:
     """A box for a number; it tells of a change when the change is finished."""
     box = QDoubleSpinBox()
     box.setRange(low, high)
@@ -36,10 +36,10 @@ def number(low: float, high: float, unit: str, about: str, step: float = 0.5) ->
     box.setSingleStep(step)
     box.setKeyboardTracking(False)
     box.setToolTip(about)
-    return padded(box)
+    return padded_box(box)
 
 
-def padded(box: B) -> B:
+def padded_box(box: B) -> B:
     """A box for numbers whose text keeps off its edge; style sheets cannot do that."""
     box.lineEdit().setTextMargins(5, 0, 5, 0)
     return box
@@ -48,7 +48,7 @@ def padded(box: B) -> B:
 MIXED = "mixed"
 
 
-def put(box: QDoubleSpinBox, *values: float) -> None:
+def put_widget(box: QDoubleSpinBox, *values: float) -> None:
     """Show a value, `mixed` where there are several, unless the artist is typing one; the box does not take it for a
     change of theirs.
 
@@ -68,7 +68,7 @@ def put(box: QDoubleSpinBox, *values: float) -> None:
     box.blockSignals(False)
 
 
-def note(text: str = "") -> QLabel:
+def note_label(text: str = "") -> QLabel:
     """A line or more of quiet text."""
     label = QLabel(text)
     label.setObjectName("note")

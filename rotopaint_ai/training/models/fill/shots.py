@@ -38,8 +38,8 @@ class FillFrame:
 def read_linear(path: Path) -> Array:
     """A picture (H, W, 3), scene-linear. Raises: PlateError where it cannot be read."""
     is_light = path.suffix == ".exr"
-    with oiio.reading(path) as source:
-        codes = oiio.pixels(source, path, first=0, end=3, dtype=np.float32 if is_light else np.uint8)
+    with oiio.opened_image(path) as source:
+        codes = oiio.read_pixels(source, path, first=0, end=3, dtype=np.float32 if is_light else np.uint8)
     return np.asarray(codes if is_light else linearise(codes, "sRGB"), np.float32)
 
 
