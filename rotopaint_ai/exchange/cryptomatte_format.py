@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rotopaint_ai.exchange.format_spec import FormatSpec
+from rotopaint_ai.exchange.format_spec import FormatSpec, WrittenFile
 from rotopaint_ai.exchange.lossiness import Loss
 from rotopaint_ai.shapes.roto import RotoDocument
 
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 _LIMIT = 1e-6  # of a matte's value: the files hold 32-bit floats
 
 
-def _write_cryptomatte(path: Path, meant: RotoDocument) -> tuple[float, tuple[str, ...]]:
+def _write_cryptomatte(path: Path, meant: RotoDocument) -> WrittenFile:
     from rotopaint_ai.exchange import cryptomatte, lossiness
 
     cryptomatte.write(path, meant)
-    _prove_cryptomatte(path, meant).require(path.name)
-    return 0.0, lossiness.texts(cryptomatte.losses_of(meant))
+    proof = _prove_cryptomatte(path, meant).require(path.name)
+    return WrittenFile(0.0, lossiness.texts(cryptomatte.losses_of(meant)), proof)
 
 
 def _prove_cryptomatte(path: Path, meant: RotoDocument) -> Proof:

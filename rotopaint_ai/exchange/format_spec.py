@@ -27,18 +27,30 @@ Change = Callable[[RotoDocument], RotoDocument]
 Read = Callable[[Path, int | None, int | None], tuple[RotoDocument, tuple[str, ...]]]
 ReadStretched = Callable[[Path, int | None, int | None, float], tuple[RotoDocument, tuple[str, ...]]]
 ReadNodes = Callable[[Path, int | None, int | None, str | None, bool], tuple[RotoDocument, tuple[str, ...]]]
-Write = Callable[[Path, RotoDocument], tuple[float, tuple[str, ...]]]
+Write = Callable[[Path, RotoDocument], "WrittenFile"]
 Prove = Callable[[Path, RotoDocument], "Proof"]
 
 LIMIT_PX = 0.02  # goal G8
 
 
 @dataclass(frozen=True, slots=True)
+class WrittenFile:
+    """A file that was written and read back: the largest error in pixels, and what the file does not hold.
+
+    proof: where reading back has also drawn the shapes; None where control points alone were compared.
+    """
+
+    error_px: float
+    losses: tuple[str, ...]
+    proof: Proof | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class FormatSpec:
     """A shape format: its suffixes (lower case), how it is read and written, and what a person should know of it.
 
-    `read` gives a document and what it could not hold; `write` the largest error in pixels found by reading the file
-    back, and what the file does not hold. None says that this direction does not exist. `loses` is what no file of the
+    `read` gives a document and what it could not hold. `write` writes a file and reads it back; `formats.write` puts
+    it in place when that has gone well. None says that this direction does not exist. `loses` is what no file of the
     format keeps, `limit_px` how far curves may lie from what was meant, `names` how shapes are called in a file (as in
     the document where it is None): `formats.proof_of` judges by them, or asks `prove` where the format has its own.
     `losses` says what is lost of a given document; `states_aspect` and `states_fps` whether files state these.
@@ -117,13 +129,13 @@ def of_text(
         wanted = as_written(meant) if as_written else meant
         return compare(wanted, found, loses=lost, names=names(wanted) if names else None)
 
-    def write(path: Path, meant: RotoDocument) -> tuple[float, tuple[str, ...]]:
+    def write(path: Path, meant: RotoDocument) -> WrittenFile:
         from rotopaint_ai.exchange import lossiness
 
-        text = module.dumps(meant)
-        proof = prove_text(text, meant, path.name).require(path.name)
-        write_text(path, text)
-        return proof.max_distance_px, (*([note] if note else []), *lossiness.texts(module.losses_of(meant)))
+        write_text(path, module.dumps(meant))
+        proof = prove_text(text_of(path), meant, path.name).require(path.name)
+        losses = (*([note] if note else []), *lossiness.texts(module.losses_of(meant)))
+        return WrittenFile(proof.max_distance_px, losses, proof)
 
     def read_stretched(
         path: Path, width: int | None, height: int | None, aspect: float

@@ -29,7 +29,7 @@ from rotopaint_ai.exchange import (
     ssf,
     svg,
 )
-from rotopaint_ai.exchange.format_spec import FormatSpec, of_text
+from rotopaint_ai.exchange.format_spec import FormatSpec, WrittenFile, of_text
 from rotopaint_ai.exchange.limits import bounded_width
 from rotopaint_ai.exchange.parsing import SizeConflictError
 from rotopaint_ai.exchange.stroke_outlines import closed_strokes
@@ -58,9 +58,9 @@ def _read_document(path: Path, width: int | None, height: int | None) -> tuple[R
     return found, ()
 
 
-def _write_document(path: Path, meant: RotoDocument) -> tuple[float, tuple[str, ...]]:
+def _write_document(path: Path, meant: RotoDocument) -> WrittenFile:
     document.write(path, meant)
-    return nuke.difference(meant, document.read(path)), ()
+    return WrittenFile(nuke.difference(meant, document.read(path)), ())
 
 
 def _read_nuke(
@@ -70,9 +70,9 @@ def _read_nuke(
     return reading.document, reading.losses
 
 
-def _write_nuke(path: Path, meant: RotoDocument) -> tuple[float, tuple[str, ...]]:
+def _write_nuke(path: Path, meant: RotoDocument) -> WrittenFile:
     proof = nuke.write_report(path, meant)
-    return proof.max_error_px, proof.losses
+    return WrittenFile(proof.max_error_px, proof.losses)
 
 
 def _read_svg(path: Path, width: int | None, height: int | None) -> tuple[RotoDocument, tuple[str, ...]]:
@@ -80,9 +80,9 @@ def _read_svg(path: Path, width: int | None, height: int | None) -> tuple[RotoDo
     return reading.document, reading.losses
 
 
-def _write_svg(path: Path, meant: RotoDocument) -> tuple[float, tuple[str, ...]]:
+def _write_svg(path: Path, meant: RotoDocument) -> WrittenFile:
     svg.write(path, meant)
-    return _drawn_difference(meant, svg.read(path)), svg.LOSSES
+    return WrittenFile(_drawn_difference(meant, svg.read(path)), svg.LOSSES)
 
 
 def _drawn_difference(meant: RotoDocument, found: RotoDocument) -> float:
@@ -324,6 +324,17 @@ def write(path: Path | str, meant: RotoDocument) -> tuple[float, tuple[str, ...]
 
     What stood at `path` is replaced when the new file has been read back, and stays where that fails.
     """
+    written = _write_in_place(path, meant)
+    return written.error_px, written.losses
+
+
+def write_with_proof(path: Path | str, meant: RotoDocument) -> tuple[Proof, tuple[str, ...]]:
+    """As `write`, with the proof of what was read back and drawn. Raises DocumentError where it differs."""
+    written = _write_in_place(path, meant)
+    return written.proof or proof_of(path, meant).require(Path(path).name), written.losses
+
+
+def _write_in_place(path: Path | str, meant: RotoDocument) -> WrittenFile:
     each = format_of(path)
     if each.write is None or not Path(path).name.lower().endswith(each.suffixes[0]):
         writes = f"write a {each.suffixes[0]}" if each.write else _INSTEAD.get(each.name, "choose another format")
@@ -332,13 +343,13 @@ def write(path: Path | str, meant: RotoDocument) -> tuple[float, tuple[str, ...]
     target.parent.mkdir(parents=True, exist_ok=True)
     try:
         with TemporaryDirectory(prefix=".rotopaint-", dir=target.parent) as folder:
-            told = each.write(Path(folder) / target.name, meant)
+            written = each.write(Path(folder) / target.name, meant)
             for made in sorted(Path(folder).iterdir()):
                 os.replace(made, target.parent / made.name)
     except OSError as error:
         error.filename, error.filename2 = str(target), None
         raise
-    return told
+    return written
 
 
 def written_path(path: Path | str) -> Path:

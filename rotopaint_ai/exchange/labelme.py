@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 from rotopaint_ai.errors import DocumentError
 from rotopaint_ai.exchange import lossiness, parsing, polygons
 from rotopaint_ai.exchange.features import Feature
-from rotopaint_ai.exchange.format_spec import FormatSpec
+from rotopaint_ai.exchange.format_spec import FormatSpec, WrittenFile
 from rotopaint_ai.exchange.lossiness import Loss
 from rotopaint_ai.exchange.parsing import ReadResult
 from rotopaint_ai.exchange.polygons import FramePolygon
@@ -256,9 +256,10 @@ def _read_with_losses(path: Path, width: int | None, height: int | None) -> tupl
     return found.document, found.losses
 
 
-def _write_checked(path: Path, meant: RotoDocument) -> tuple[float, tuple[str, ...]]:
+def _write_checked(path: Path, meant: RotoDocument) -> WrittenFile:
     write(path, meant)
-    return _prove(path, meant).require(path.name).max_distance_px, lossiness.texts(losses_of(meant))
+    proof = _prove(path, meant).require(path.name)
+    return WrittenFile(proof.max_distance_px, lossiness.texts(losses_of(meant)), proof)
 
 
 def _prove(path: Path, meant: RotoDocument) -> Proof:

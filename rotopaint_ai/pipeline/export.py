@@ -93,8 +93,7 @@ def _export_document(format: FormatSpec, document: RotoDocument, out: Path) -> E
     if ".nk" in format.suffixes and all(_PLAIN.fullmatch(shape.name) for shape in document.shapes):
         shown, lost = write_nuke_in_parts(path, document)
     else:
-        _, lost = formats.write(path, document)
-        shown = formats.proof_of(path, document).require(path.name)
+        shown, lost = formats.write_with_proof(path, document)
     distance, matte = shown.max_distance_px, round(shown.matte_difference, 6)
     return Exported(format.name, formats.written_path(path).name, distance, "; ".join(lost), matte, shown.n_keys)
 

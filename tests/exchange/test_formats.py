@@ -6,11 +6,12 @@ import itertools
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from rotopaint_ai.errors import DocumentError, UsageError
-from rotopaint_ai.exchange import document, formats, nuke
+from rotopaint_ai.exchange import document, formats, nuke, round_trip
 from rotopaint_ai.shapes.roto import ControlPoint, Key, RotoDocument, RotoShape
 
 
@@ -78,3 +79,17 @@ def test_gizmos_are_read(tmp_path: Path) -> None:
     (tmp_path / "a.gizmo").write_text(nuke.dumps(sample()))
     found, _ = formats.read(tmp_path / "a.gizmo")
     assert found.shapes[0].frames == (5, 6, 7)
+
+
+def test_an_export_is_read_back_and_compared_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plain, found = round_trip.compare, []
+
+    def counting(*documents: RotoDocument, **facts: Any) -> round_trip.Proof:
+        found.append(plain(*documents, **facts))
+        return found[-1]
+
+    monkeypatch.setattr(round_trip, "compare", counting)
+    proof, _ = formats.write_with_proof(tmp_path / "a.fxs", sample())
+    assert found == [proof]
+    assert formats.proof_of(tmp_path / "a.fxs", sample()) == proof
+    assert proof.n_shapes == 1

@@ -121,7 +121,7 @@ def test_damaged_and_dangerous_files_are_refused(tmp_path: Path) -> None:
 def test_outer_handles_of_an_open_curve_are_no_error(tmp_path: Path) -> None:
     line = (ControlPoint(10, 10, -8, -8, 5, 0), ControlPoint(40, 20, -5, 0, 8, 8))  # nothing is drawn by the outer two
     shape = RotoShape("seam", False, "seam", {1: Key(line)}, width_px=3.0)
-    error, _ = formats.format_of(tmp_path / "a.svg").write(  # type: ignore[misc]
+    written = formats.format_of(tmp_path / "a.svg").write(  # type: ignore[misc]
         tmp_path / "a.svg", RotoDocument(100, 80, 1, 1, shapes=(shape,))
     )
-    assert error < 0.001
+    assert written.error_px < 0.001
