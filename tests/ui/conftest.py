@@ -18,7 +18,7 @@ from pytestqt.qtbot import QtBot
 from rotopaint_ai.exchange import document as documents
 from rotopaint_ai.shapes import edit
 from rotopaint_ai.shapes.roto import ControlPoint, Key, Landmark, LandmarkKeys, RotoDocument, RotoShape
-from rotopaint_ui.engine.frame_cache import CLEAN, PLATE, FrameCache, Look
+from rotopaint_ui.engine.frame_cache import CLEAN, PLATE, DisplayLook, FrameCache
 from rotopaint_ui.host import Engine, PlateChoice, package_folders
 from rotopaint_ui.panel.panel import Panel
 from rotopaint_ui.session.session import ShotSession
@@ -187,8 +187,8 @@ def grabbed(canvas: Canvas) -> np.ndarray:
 def frame_cache() -> FrameCache:
     """Pictures of the first frame, plate and clean plate."""
     frame_cache = FrameCache()
-    frame_cache._images[PLATE, 1001] = (Look(), picture())
-    frame_cache._images[CLEAN, 1001] = (Look(), picture("#a0a0a0"))
+    frame_cache._images[PLATE, 1001] = (DisplayLook(), picture())
+    frame_cache._images[CLEAN, 1001] = (DisplayLook(), picture("#a0a0a0"))
     return frame_cache
 
 

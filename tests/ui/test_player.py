@@ -9,7 +9,7 @@ from PySide6.QtCore import QObject
 from pytestqt.qtbot import QtBot
 
 from rotopaint_ui.drawing.render import Overlay
-from rotopaint_ui.engine.frame_cache import PLATE, FrameCache, Look
+from rotopaint_ui.engine.frame_cache import PLATE, DisplayLook, FrameCache
 from rotopaint_ui.panel.panel import Panel
 from rotopaint_ui.services.player import Player
 from rotopaint_ui.session.session import ShotSession
@@ -37,7 +37,7 @@ def player(qtbot: QtBot, session: ShotSession, frame_cache: FrameCache) -> Itera
     player.play(True)
     player._timer.setInterval(10**6)
     for frame in FRAMES:
-        frame_cache._images[PLATE, frame] = (Look(), picture())
+        frame_cache._images[PLATE, frame] = (DisplayLook(), picture())
     yield player, clock, parent
     player.play(False)
 
@@ -112,7 +112,7 @@ def test_a_range_is_played_over_and_over_and_a_jump_is_followed(
 
 def test_the_cache_keeps_to_its_budget_and_drops_the_oldest(frame_cache: FrameCache) -> None:
     for frame in range(1, 40):
-        frame_cache._images[PLATE, frame] = (Look(), picture())
+        frame_cache._images[PLATE, frame] = (DisplayLook(), picture())
     one = picture().sizeInBytes()
     frame_cache.image(PLATE, 1)  # seen just now
     frame_cache.set_budget(5 * one)

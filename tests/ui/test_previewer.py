@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 from PySide6.QtCore import QObject
 
-from rotopaint_ui.engine.frame_cache import CLEAN, PLATE, FrameCache, Look
+from rotopaint_ui.engine.frame_cache import CLEAN, PLATE, DisplayLook, FrameCache
 from rotopaint_ui.engine.live_client import LiveClient, SeamPreview, SeamQuestion
 from rotopaint_ui.services.previewer import Previewer
 from rotopaint_ui.session.session import ShotSession
@@ -48,11 +48,11 @@ def test_a_new_view_never_leaves_a_rectangle_in_another_tone(
     assert shown is not None
     assert (shown.pixelColor(2, 2).red(), shown.pixelColor(40, 40).red()) == (255, 0x40)
 
-    frame_cache.look = Look(exposure=1.0)  # the plate's picture in it has not come yet
+    frame_cache.look = DisplayLook(exposure=1.0)  # the plate's picture in it has not come yet
     previewer._ask_for_preview()
     engine.answer()
     assert frame_cache.image(CLEAN, 1001) is shown
-    frame_cache._images[PLATE, 1001] = (Look(exposure=1.0), picture("#808080"))
+    frame_cache._images[PLATE, 1001] = (DisplayLook(exposure=1.0), picture("#808080"))
     frame_cache.image_ready.emit(PLATE, 1001)
     now = frame_cache.image(CLEAN, 1001)
     assert now is not None

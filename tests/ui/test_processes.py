@@ -10,7 +10,7 @@ import pytest
 from pytestqt.qtbot import QtBot
 
 from rotopaint_ai.errors import UsageError
-from rotopaint_ui.engine.frame_cache import PLATE, FrameCache, Look
+from rotopaint_ui.engine.frame_cache import PLATE, DisplayLook, FrameCache
 from rotopaint_ui.engine.run_worker import RunWorker
 from rotopaint_ui.host import Engine, find_engine, package_folders
 
@@ -47,7 +47,7 @@ def test_frames_come_in_their_look_and_stay_within_the_budget(
     image = frame_cache.image(PLATE, 1003)
     assert image is not None
     assert image.pixelColor(20, 20).red() == code(1003)
-    frame_cache.look = Look(exposure=8.0)
+    frame_cache.look = DisplayLook(exposure=8.0)
     frame_cache.want([(PLATE, 1003)])
     assert frame_cache.image(PLATE, 1003) is not None  # the earlier look, until the new one is there
     qtbot.waitUntil(lambda: frame_cache.image(PLATE, 1003).pixelColor(20, 20).red() == 255, timeout=120_000)

@@ -12,7 +12,7 @@ from pytestqt.qtbot import QtBot
 
 from rotopaint_ai.shapes.roto import ControlPoint, Key
 from rotopaint_ui.drawing.render import MATTE_COLOURS, SEAM_COLOURS, SELECTED, Overlay, ViewTransform, paint_matte
-from rotopaint_ui.engine.frame_cache import PLATE, FrameCache, Look
+from rotopaint_ui.engine.frame_cache import PLATE, DisplayLook, FrameCache
 from rotopaint_ui.session.session import ShotSession
 from rotopaint_ui.viewer.canvas import Canvas
 from rotopaint_ui.viewer.loupe import loupe_at
@@ -32,7 +32,7 @@ PLAIN = QColor("#404040")
 def test_magnified_pixels_are_shown_as_they_are(canvas: Canvas, session: ShotSession, frame_cache: FrameCache) -> None:
     image = picture()
     image.setPixelColor(10, 5, QColor("#ffffff"))
-    frame_cache._images[PLATE, 1001] = (Look(), image)
+    frame_cache._images[PLATE, 1001] = (DisplayLook(), image)
     canvas.overlay = Overlay(splines=False, landmarks=False)
     canvas.zoom_to(16.0)
     canvas._set_view(ViewTransform(16.0, 3.4, 7.6))
@@ -51,7 +51,7 @@ def test_a_smaller_picture_is_averaged_when_the_eye_rests(
     for y in range(HEIGHT):
         for x in range(y % 2, WIDTH, 2):
             image.setPixelColor(x, y, QColor("#ffffff"))
-    frame_cache._images[PLATE, 1001] = (Look(), image)
+    frame_cache._images[PLATE, 1001] = (DisplayLook(), image)
     canvas.overlay = Overlay(splines=False, landmarks=False)
     canvas.resize(240, 160)
     canvas._set_view(ViewTransform(0.25, 20, 20))

@@ -24,7 +24,7 @@ THUMB_HEIGHT = 44
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class DisplayLook:
     """How scene-linear pixels are brought to the screen: exposure in stops, gamma of the viewer, OCIO view."""
 
     exposure: float = 0.0
@@ -58,7 +58,7 @@ class FrameCache(QObject):
 
     def __init__(self, parent: QObject | None = None, *, budget_bytes: int = BUDGET_BYTES) -> None:
         super().__init__(parent)
-        self.look = Look()
+        self.look = DisplayLook()
         self.broken: dict[tuple[str, int], str] = {}
         self._budget = budget_bytes
         self._engine: Engine | None = None
@@ -66,7 +66,7 @@ class FrameCache(QObject):
         self.process.received.connect(self._take_reply)
         self.process.ended.connect(self._restart_decoder)
         self.process.unstartable.connect(self._report_failure)
-        self._images: OrderedDict[tuple[str, int], tuple[Look, QImage]] = OrderedDict()
+        self._images: OrderedDict[tuple[str, int], tuple[DisplayLook, QImage]] = OrderedDict()
         self._replaced: dict[tuple[str, int], QImage] = {}
         self._thumbs: OrderedDict[int, QImage] = OrderedDict()
         self._wishes: list[Wish] = []
@@ -121,7 +121,7 @@ class FrameCache(QObject):
         """Whether a frame shows another picture than its own: a preview."""
         return (plate, frame) in self._replaced
 
-    def look_of(self, plate: str, frame: int) -> Look | None:
+    def look_of(self, plate: str, frame: int) -> DisplayLook | None:
         """The look of the picture that is kept of a frame; None where there is none."""
         found = self._images.get((plate, frame))
         return None if found is None else found[0]
@@ -276,7 +276,7 @@ class FrameCache(QObject):
             self.thumb_ready.emit(frame)
             return
         key = (reply["plate"], frame)
-        self._images[key] = (Look(*reply["look"]), image)
+        self._images[key] = (DisplayLook(*reply["look"]), image)
         self._images.move_to_end(key)
         self._trim()
         self.image_ready.emit(*key)

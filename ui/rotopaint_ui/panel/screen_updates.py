@@ -6,7 +6,7 @@ from PySide6.QtCore import QObject, QTimer
 
 from rotopaint_ai.spreads import SPREADS
 from rotopaint_ui.drawing.render import ViewTransform
-from rotopaint_ui.engine.frame_cache import CLEAN, PLATE, Look
+from rotopaint_ui.engine.frame_cache import CLEAN, PLATE, DisplayLook
 from rotopaint_ui.engine.live_client import SeamPreview
 from rotopaint_ui.panel.panel_widgets import PanelWidgets
 from rotopaint_ui.services.panel_services import PanelServices
@@ -155,7 +155,7 @@ class ScreenUpdates(QObject):
         self.want_frames()
         self._services.frame_cache.want_thumbs(self._widgets.timeline.thumb_frames())
 
-    def change_look(self, look: Look) -> None:
+    def change_look(self, look: DisplayLook) -> None:
         """Exposure, gamma or view."""
         self._services.frame_cache.look = look
         self.want_frames()

@@ -22,7 +22,7 @@ from PySide6.QtWidgets import (
 )
 
 from rotopaint_ai.frames import summarise
-from rotopaint_ui.engine.frame_cache import Look
+from rotopaint_ui.engine.frame_cache import DisplayLook
 from rotopaint_ui.session.shot import PlateFacts, shot_name
 from rotopaint_ui.widgets import dialogs
 from rotopaint_ui.widgets.parts import Elided
@@ -195,7 +195,7 @@ class Slider(QWidget):
 class ViewBar(QFrame):
     """The display transform, overlays, and what is under the mouse."""
 
-    look_changed = Signal(Look)
+    look_changed = Signal(DisplayLook)
 
     def __init__(self, actions: Sequence[QAction]) -> None:
         super().__init__()
@@ -203,7 +203,7 @@ class ViewBar(QFrame):
         self.exposure = Slider("Exposure", -6.0, 6.0, 0.0, steps=240)
         self.gamma = Slider("Gamma", 0.2, 3.8, 1.0, steps=180)
         self.view = QComboBox()
-        self._add_views([Look().view])
+        self._add_views([DisplayLook().view])
         self.view.setToolTip("View of OCIO's built-in studio config, on an sRGB display")
         self.readout = _with_name(QLabel(""), "readout")
         self.readout.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
@@ -231,9 +231,11 @@ class ViewBar(QFrame):
         return self.readout.fontMetrics().horizontalAdvance(_GROUPS_APART.join(groups))
 
     @property
-    def look(self) -> Look:
+    def look(self) -> DisplayLook:
         """The look that is set."""
-        return Look(round(self.exposure.value, 3), round(self.gamma.value, 3), self.view.currentData() or Look().view)
+        return DisplayLook(
+            round(self.exposure.value, 3), round(self.gamma.value, 3), self.view.currentData() or DisplayLook().view
+        )
 
     def show_views(self, names: Sequence[str]) -> None:
         """Offer these views; what is chosen stays."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from PySide6.QtCore import QObject, QPoint, QTimer, Signal
 from PySide6.QtGui import QImage, QPainter
 
-from rotopaint_ui.engine.frame_cache import CLEAN, PLATE, FrameCache, Look
+from rotopaint_ui.engine.frame_cache import CLEAN, PLATE, DisplayLook, FrameCache
 from rotopaint_ui.engine.live_client import LiveClient, SeamPreview, SeamQuestion
 from rotopaint_ui.session.session import ShotSession
 
@@ -22,7 +22,9 @@ class Previewer(QObject):
         self.is_on = False
         self._session, self._frames, self._live = session, frame_cache, live
         self._asked: tuple[object, ...] = ()
-        self._preview: tuple[Look, SeamPreview] | None = None  # that the plate's picture in its look is waited for
+        self._preview: tuple[DisplayLook, SeamPreview] | None = (
+            None  # that the plate's picture in its look is waited for
+        )
         frame_cache.image_ready.connect(lambda plate, frame: self._lay_preview())
         self._rest = QTimer(self, singleShot=True, interval=REST_MS)
         self._rest.timeout.connect(self._ask_for_preview)
