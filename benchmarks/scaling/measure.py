@@ -20,8 +20,7 @@ from benchmarks.scaling.rank import MARK
 from rotopaint_ai.errors import TrainingError
 from rotopaint_ai.jobs import n_cores
 from rotopaint_ai.training.trainer.allocator import SETTINGS
-from rotopaint_ai.training.trainer.parallel.launch import NEW_STORE
-from rotopaint_ai.training.trainer.parallel.topology import choose, look
+from rotopaint_ai.training.trainer.parallel.launch import NEW_STORE, choose, look
 
 MODULE = "benchmarks.scaling.rank"
 WANTED = 0.9  # goal P7

@@ -26,7 +26,7 @@ from rotopaint_ai.training.data.dataset import Memory, Truth
 from rotopaint_ai.training.models.landmarks.config import PackConfig, load_config
 from rotopaint_ai.training.models.landmarks.task import LandmarkData, LandmarkTask, build_net
 from rotopaint_ai.training.trainer.parallel.group import ALONE, Group
-from rotopaint_ai.training.trainer.parallel.topology import bind
+from rotopaint_ai.training.trainer.parallel.launch import bind
 from rotopaint_ai.training.trainer.trainer import Trainer
 
 N_LANDMARKS, N_FACES = 69, 24

@@ -65,8 +65,7 @@ def execute(arguments: argparse.Namespace) -> int:
             raise UsageError(f"--strategy {arguments.strategy}: not with --learning-curve, which takes one process")
         return _learning_curve(arguments)
     train = _train_pack if task == PACK else partial(_train_network, task)
-    from rotopaint_ai.training.trainer.parallel.launch import is_rank, launch
-    from rotopaint_ai.training.trainer.parallel.topology import choose, look
+    from rotopaint_ai.training.trainer.parallel.launch import choose, is_rank, launch, look
 
     if is_rank():
         return _as_rank(lambda: _train_joined(arguments, train, since))
@@ -80,19 +79,19 @@ def execute(arguments: argparse.Namespace) -> int:
 def _as_rank(train: Callable[[], int]) -> int:
     """Train as one of several. What ends all of them is left for whoever started them, and told there once."""
     from rotopaint_ai.cli import message_and_code
-    from rotopaint_ai.training.trainer.parallel import exit_reasons
+    from rotopaint_ai.training.trainer.parallel import launch as exits
 
-    folder = exit_reasons.folder_of()
+    folder = exits.folder_of()
     if folder is None:  # started by torchrun, by hand
         return train()
-    if exit_reasons.left(folder, exit_reasons.LAST) is not None:
+    if exits.left(folder, exits.LAST) is not None:
         return 0
     try:
         return train()
     except (Exception, KeyboardInterrupt) as error:
-        mended = exit_reasons.may_be_mended(error)
+        mended = exits.may_be_mended(error)
         text, code = message_and_code(error, sys.argv[1:])
-        exit_reasons.leave(folder, exit_reasons.LOST if mended else exit_reasons.LAST, text, code)
+        exits.leave(folder, exits.LOST if mended else exits.LAST, text, code)
         return code if mended else 0
 
 
@@ -110,10 +109,8 @@ class Run:
 
 def _train_joined(arguments: argparse.Namespace, train: Callable[[argparse.Namespace, Run], int], since: float) -> int:
     """Join the other ranks, where there are any, and train."""
-    from rotopaint_ai.training.trainer.parallel.exit_reasons import folder_of
     from rotopaint_ai.training.trainer.parallel.group import Group
-    from rotopaint_ai.training.trainer.parallel.launch import has_restarted
-    from rotopaint_ai.training.trainer.parallel.topology import bind, told_by_torchrun
+    from rotopaint_ai.training.trainer.parallel.launch import bind, folder_of, has_restarted, told_by_torchrun
 
     bound = bind()
     group = Group.join()

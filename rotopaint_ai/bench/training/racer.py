@@ -20,13 +20,13 @@ import numpy as np
 import torch
 
 from rotopaint_ai.bench.training import stock
-from rotopaint_ai.training.data.prefetch import ahead
 from rotopaint_ai.training.models.landmarks.config import PackConfig, load_config
 from rotopaint_ai.training.models.landmarks.net import LandmarkNet
 from rotopaint_ai.training.models.landmarks.validation import predict_held_out, seen_error
 from rotopaint_ai.training.pack.prepare import Prepared, prepare
 from rotopaint_ai.training.trainer.budget import Budget
-from rotopaint_ai.training.trainer.recipe import override
+from rotopaint_ai.training.trainer.config import override
+from rotopaint_ai.training.trainer.threads import ahead
 from rotopaint_ai.training.trainer.trainer import Trainer
 
 # Held-out samples measure here and are not learned from; turns and evaluations go by the clock of the race.

@@ -20,8 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rotopaint_ai.training.data.dataset import Array, Memory, Picture, face_bounds
-from rotopaint_ai.training.data.elastic import ElasticWarp, cut_elastic
-from rotopaint_ai.training.data.pose_augment import PoseAugment, cut_turned_face
+from rotopaint_ai.training.data.pose_augment import ElasticWarp, PoseAugment, cut_elastic, cut_turned_face
 from rotopaint_ai.training.registry import Registry
 
 Matrix = npt.NDArray[np.float64]

@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import hashlib
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any, Protocol, TypeVar
 
+import numpy as np
 import numpy.typing as npt
 
 from rotopaint_ai.errors import TrainingError
 from rotopaint_ai.training.data import dataset_checks
 from rotopaint_ai.training.data.dataset import Dataset
-from rotopaint_ai.training.data.fingerprint import data_print
+
+
+def data_print(parts: Iterable[npt.NDArray[Any]]) -> str:
+    """What tells the data of one run from those of another: of its arrays' shapes, kinds and bytes, in their order."""
+    digest = hashlib.sha256()
+    for part in parts:
+        digest.update(f"{part.shape}{part.dtype.str}".encode())
+        digest.update(np.ascontiguousarray(part).tobytes())
+    return digest.hexdigest()
+
 
 HELD_BACK = 0.12  # share of each shot, at its end, that is held out where a data set has no `val` split
 PICTURES_HELD_BACK = 0.1  # share of pictures, where none is marked

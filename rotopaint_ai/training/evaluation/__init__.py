@@ -3,13 +3,11 @@
 Nothing here needs torch: packs are run as `rotopaint run` runs them, so artists' machines and farms can measure.
 Each file imports only from those above it:
 
-    error_statistics    spreads, rank correlations, whether expected errors can be believed
     predictions         what a pack says of a data set's samples, beside the truth
+    error_statistics    spreads, rank correlations, jitter, whether expected errors can be believed
     gate                a new pack must not be worse than an old one
-    folder_evaluation   the command line of detector and segmentation, evaluated on folders
     learning_curve      how the error falls with the number of frames
     mattes              areas and boundaries of found and true mattes
-    jitter              how found landmarks jitter, on moving frames and inside holds
     learned             which frames a pack has learned from, by its card
     contact_sheets      the worst samples side by side
     page                the evaluation as one HTML file

@@ -25,13 +25,13 @@ from rotopaint_ai.training.evaluation.contact_sheets import worst_cases
 from rotopaint_ai.training.evaluation.error_statistics import (
     calibration_figures,
     doubts,
+    jitter_figures,
     per_frame,
     rank_correlation,
     round_figure,
     shown_first,
     spread,
 )
-from rotopaint_ai.training.evaluation.jitter import jitter_figures
 from rotopaint_ai.training.evaluation.learned import has_learned, learned_frames
 from rotopaint_ai.training.evaluation.mattes import TOLERANCES_PX, MatteFigures, measure
 from rotopaint_ai.training.evaluation.predictions import Predictions, predict

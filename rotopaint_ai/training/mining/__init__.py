@@ -8,15 +8,13 @@ Each file imports only from those above it:
     faces               face space; which names mirror each other; the frontal face
     correspondence      the same place on a shape in every frame
     revectorise         Bezier splines with given control points fitted to raw curves
-    annotations         COCO keypoints; the published puppet data set
-    corrections         project files: what artists corrected
+    annotations         COCO keypoints; the published puppet data set; project files with what artists corrected
     control_points      where control points go on a shape
     sources             reads a source of any kind into takes
     join                takes of the same plates put together, frame by frame
     symmetric_groups    shapes with their mirror images and point tracks, aligned
     plans               control points of each shape and the fit in every frame
-    sheet_proposal      a sheet where none is given
-    sheet_reference     a sheet that is given, with the frames that it comes from
+    sheet_proposal      a sheet where none is given, or one that is with the frames that it comes from
     vectorise           all of the above for all frames; no picture is looked at
     samples             pictures and lines of the data set
     outliers            a Gaussian model of the face finds what does not fit

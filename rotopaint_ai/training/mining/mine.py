@@ -22,7 +22,7 @@ from rotopaint_ai.training.mining.options import (
     silent,
 )
 from rotopaint_ai.training.mining.samples import clear_dataset, cut_all, make_sample, remove_unused
-from rotopaint_ai.training.mining.sheet_reference import val_shots_of_sheet
+from rotopaint_ai.training.mining.sheet_proposal import val_shots_of_sheet
 from rotopaint_ai.training.mining.takes import FrameTruth, Provenance
 from rotopaint_ai.training.mining.vectorise import MinedTruth, vectorise
 

@@ -20,8 +20,7 @@ from rotopaint_ai.frames import summarise
 from rotopaint_ai.project import SUFFIX as PROJECT_SUFFIX
 from rotopaint_ai.shapes import bezier
 from rotopaint_ai.shapes.roto import RotoDocument, RotoShape
-from rotopaint_ai.training.mining.annotations import read_coco, read_published
-from rotopaint_ai.training.mining.corrections import read_project
+from rotopaint_ai.training.mining.annotations import read_coco, read_project, read_published
 from rotopaint_ai.training.mining.curves import Array
 from rotopaint_ai.training.mining.takes import FrameTruth, RawShape, Take, is_curve, plate_of
 

@@ -15,8 +15,10 @@ from rotopaint_ai.training.mining.faces import Faces, frontalise
 from rotopaint_ai.training.mining.join import JoinedFrame, JoinedTakes
 from rotopaint_ai.training.mining.options import MineOptions, Progress, report_each, silent
 from rotopaint_ai.training.mining.plans import ShapePlan, drop_landmarks_beside, plan_by_sheet, plan_group
-from rotopaint_ai.training.mining.sheet_proposal import build_sheet, choose_own_landmarks, cover_bare_points
-from rotopaint_ai.training.mining.sheet_reference import (
+from rotopaint_ai.training.mining.sheet_proposal import (
+    build_sheet,
+    choose_own_landmarks,
+    cover_bare_points,
     drop_face_rows,
     drop_plan_rows,
     keep_drawn,

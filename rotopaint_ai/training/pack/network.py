@@ -22,9 +22,8 @@ from rotopaint_ai.jobs import Cancel, Event, Sink, warning
 from rotopaint_ai.training.models.pretrained import load_pyramid
 from rotopaint_ai.training.trainer import threads
 from rotopaint_ai.training.trainer.budget import Budget
-from rotopaint_ai.training.trainer.config import PACK
+from rotopaint_ai.training.trainer.config import PACK, load_config, load_plugins, read_content
 from rotopaint_ai.training.trainer.parallel.group import ALONE, Group
-from rotopaint_ai.training.trainer.recipe import load_config, load_plugins, read_content
 from rotopaint_ai.training.trainer.task import NETWORKS, Network, PartTask, TrainSources
 from rotopaint_ai.training.trainer.trainer import Trained, Trainer
 

@@ -16,8 +16,8 @@ from rotopaint_ai.training.data.holdout import split_held_out
 from rotopaint_ai.training.data.rigid_structure import choose_structure
 from rotopaint_ai.training.data.seam_widths import with_seam_widths
 from rotopaint_ai.training.models.landmarks.config import PackConfig
-from rotopaint_ai.training.models.landmarks.preview import Splines
 from rotopaint_ai.training.models.landmarks.task import LandmarkData, LandmarkTask, build_net
+from rotopaint_ai.training.models.landmarks.validation import Splines
 from rotopaint_ai.training.models.pretrained import TransferReport, face_places, find_weights, load_pretrained
 
 LOAD_MARGIN = 1.15  # pictures are kept this much larger than the crop, so that a closer crop still has its detail

@@ -18,6 +18,7 @@ import numpy.typing as npt
 import torch
 
 from rotopaint_ai.inference.pack import SEAM
+from rotopaint_ai.landmarks import metrics
 from rotopaint_ai.sheet import Sheet, mirror_permutation
 from rotopaint_ai.training.data.augment import nominal_crop
 from rotopaint_ai.training.data.dataset import Dataset, Memory, Truth
@@ -27,10 +28,45 @@ from rotopaint_ai.training.models.landmarks.validation import HeldOutPredictions
 from rotopaint_ai.training.models.prior import selection
 from rotopaint_ai.training.models.prior.deformable import fit_head
 from rotopaint_ai.training.models.prior.face_prior import FacePrior
-from rotopaint_ai.training.models.seam import net as seam_nets
-from rotopaint_ai.training.models.seam import tune
+from rotopaint_ai.training.models.seam import task as seam_nets
+from rotopaint_ai.training.models.seam.task import left_as_predicted, tune
 from rotopaint_ai.training.models.shape_fit import ShapeGraph, choose_guards, fit_shapes, warped
-from rotopaint_ai.training.pack.calibration import calibrate
+
+POWER_LIMITS = (0.3, 2.0)
+_FLOOR_PX = 0.02
+_FEWEST = 50
+
+
+def calibrate(distance: npt.NDArray[np.floating[Any]], log_scale: npt.NDArray[np.floating[Any]]) -> tuple[float, float]:
+    """`a`, `b` such that exp(a + b log_scale) is the mean distance to expect, by maximum likelihood under an
+    exponential law (Newton's steps on its two parameters). NaN distances are left out; with few left, (0, 1).
+
+    The law has fat tails, so one wild miss moves the fit little.
+    """
+    known = np.isfinite(distance) & np.isfinite(log_scale)
+    d, s = np.maximum(distance[known], _FLOOR_PX), log_scale[known]
+    if len(d) < _FEWEST:
+        return 0.0, 1.0
+    design = np.stack((np.ones_like(s), s), 1)
+    theta = np.array([np.log((d / np.exp(s)).mean()), 1.0])
+    for _ in range(50):
+        ratio = d * np.exp(-(design @ theta).clip(-20, 20))
+        gradient = design.T @ (1 - ratio)
+        curvature = (design * ratio[:, None]).T @ design + np.eye(2) * 1e-6
+        step = np.linalg.solve(curvature, gradient).clip(-0.5, 0.5)
+        theta = theta - step
+        if np.abs(step).max() < 1e-8:
+            break
+    power = float(np.clip(theta[1], *POWER_LIMITS))
+    return float(np.log((d * np.exp(-power * s)).mean())), power
+
+
+def rank_correlation(a: npt.NDArray[np.floating[Any]], b: npt.NDArray[np.floating[Any]]) -> float:
+    """Spearman's rank correlation of two runs of numbers, pairs with NaN left out; 0 where one does not vary."""
+    known = np.isfinite(a) & np.isfinite(b)
+    rho = metrics.rank_correlation(a[known], b[known])
+    return rho if np.isfinite(rho) else 0.0
+
 
 Array64 = npt.NDArray[np.float64]
 Check = Callable[[], None]
@@ -114,7 +150,7 @@ def tune_seams(
     if start is None or not has_seams_to_tune(config, data, start):
         return SeamSelection(start, (), {})
     first = seam_nets.seam_net(start)
-    tuned = tune.tune(data, first, minutes=seconds / 60, seed=config.seed, check=check)
+    tuned = tune(data, first, minutes=seconds / 60, seed=config.seed, check=check)
     net, path = first, start
     if tuned is not None and tuned.is_better:
         net, path = tuned.net, folder / SEAM
@@ -125,7 +161,7 @@ def tune_seams(
         points = model(torch.tensor(chosen.places, dtype=torch.float32))[0].double().numpy()
     held = data.subset(data.rows_of("val"))
     held = replace(held, truth=memory.truth)
-    still = tune.left_as_predicted(held, memory.pictures, chosen.places, points, chosen.noise_L, net)
+    still = left_as_predicted(held, memory.pictures, chosen.places, points, chosen.noise_L, net)
     facts = {} if tuned is None else {"steps": tuned.steps, "miss_before": tuned.before, "miss_after": tuned.after}
     return SeamSelection(path, still, facts)
 

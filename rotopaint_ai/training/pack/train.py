@@ -47,9 +47,9 @@ from rotopaint_ai.training.pack.select import (
 from rotopaint_ai.training.pack.tail import Tail
 from rotopaint_ai.training.trainer import threads
 from rotopaint_ai.training.trainer.budget import Budget
+from rotopaint_ai.training.trainer.log import Profile
 from rotopaint_ai.training.trainer.onnx_export import Traces
 from rotopaint_ai.training.trainer.parallel.group import ALONE, Group
-from rotopaint_ai.training.trainer.profile import Profile
 from rotopaint_ai.training.trainer.trainer import Trained, Trainer
 
 _CHECKED_SAMPLES = 16

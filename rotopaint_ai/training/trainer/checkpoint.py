@@ -12,7 +12,7 @@ import torch
 
 from rotopaint_ai.errors import TrainingError
 from rotopaint_ai.files import replacing
-from rotopaint_ai.training.trainer.recipe import says_the_same
+from rotopaint_ai.training.trainer.config import says_the_same
 
 
 def write_checkpoint(path: Path, state: dict[str, Any]) -> None:

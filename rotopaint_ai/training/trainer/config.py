@@ -1,11 +1,22 @@
-"""What every training decides apart from its data. A network's own config adds to it."""
+"""What every training decides apart from its data, and recipes: YAML files that are checked into such configs.
+
+    rotopaint train DATASET --out PACK --recipe mine.yaml --set minutes=5 --set augment.occluders=0.2
+
+A recipe needs to hold only what differs from a config's defaults; `recipes/*.yaml` are the shipped ones. What it lists
+under `plugins` is run first, so that it can name parts that those files register.
+"""
 
 from __future__ import annotations
 
+import importlib.util
 import math
+import sys
+import types
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
-from typing import Any, cast
+from dataclasses import asdict, dataclass, fields, replace
+from importlib import resources
+from pathlib import Path
+from typing import Any, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 import yaml
 
@@ -13,6 +24,161 @@ from rotopaint_ai.errors import UsageError
 from rotopaint_ai.training.trainer.activations import MODES
 from rotopaint_ai.training.trainer.optim import OPTIMISERS
 from rotopaint_ai.training.trainer.parallel.group import HOOKS
+
+AnyConfig = TypeVar("AnyConfig", bound=Any)
+RENAMED: Mapping[str, str] = {"log_every": "eval_every"}  # fields of older recipes
+
+
+def load_config(defaults: AnyConfig, recipe: str | Path | None, overrides: Iterable[str] = ()) -> AnyConfig:
+    """`defaults` (a frozen dataclass) changed by a recipe, a file or a shipped name, and by `key=value` overrides.
+
+    A dot in a key reaches into a table. None is the shipped recipe `character`.
+    Raises: UsageError naming the recipe, the field, what it got and what it wanted.
+    """
+    content, where = read_content(recipe)
+    return override(_filled(defaults, content, where), overrides)
+
+
+def read_content(recipe: str | Path | None) -> tuple[dict[str, Any], str]:
+    """The fields that a recipe file or a shipped recipe gives, unchecked, and where they stand. Raises UsageError."""
+    text, where = _find(recipe)
+    return parse_content(text, where), where
+
+
+def parse_content(text: str, where: str) -> dict[str, Any]:
+    """The fields in a recipe's text, unchecked. Raises UsageError naming `where`."""
+    try:
+        content = yaml.safe_load(text) or {}
+    except yaml.YAMLError as error:
+        raise UsageError(f"{where}: not valid YAML ({error}); mend the recipe") from error
+    if not isinstance(content, dict):
+        raise UsageError(f"{where}: wanted named fields such as 'minutes: 12'")
+    return content
+
+
+def says_the_same(text: str, config: Any) -> bool:
+    """Whether a recipe's text, perhaps of an older version, gives this very config."""
+    try:
+        return bool(_filled(type(config)(), parse_content(text, "checkpoint"), "checkpoint") == config)
+    except UsageError:
+        return False
+
+
+def override(config: AnyConfig, settings: Iterable[str]) -> AnyConfig:
+    """Apply `key=value` texts together, the values as YAML; a later one wins. Raises UsageError."""
+    content: dict[str, Any] = {}
+    for setting in settings:
+        key, equals, text = setting.partition("=")
+        if not equals:
+            raise UsageError(f"--set {setting}: wanted key=value, such as minutes=5")
+        try:
+            value = yaml.safe_load(text)
+        except yaml.YAMLError as error:
+            raise UsageError(f"--set {setting}: the value is not valid YAML") from error
+        name, dot, inner = key.strip().partition(".")
+        table = content.get(name)
+        content[name] = {**(table if isinstance(table, dict) else {}), inner: value} if dot else value
+    return _filled(config, content, "--set") if content else config
+
+
+def recipe_names() -> list[str]:
+    """Names of the shipped recipes."""
+    return sorted(entry.name.removesuffix(".yaml") for entry in _shipped().iterdir() if entry.name.endswith(".yaml"))
+
+
+def load_plugins(recipe: str | Path | None) -> None:
+    """Run the Python files that a recipe lists under `plugins`, each once; relative ones lie beside the recipe.
+
+    They register parts of their own, or whole networks. Raises UsageError where one is missing or fails.
+    """
+    content, where = read_content(recipe)
+    names = content.get("plugins") or []
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise UsageError(f"{where}: plugins is {names!r}; wanted a list of Python files such as [myhead.py]")
+    for name in names:
+        _run_plugin((Path(str(recipe)).parent / name).resolve(), where)
+
+
+def _run_plugin(path: Path, where: str) -> None:
+    name = f"rotopaint_plugin:{path}"
+    if name in sys.modules:
+        return
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None or not path.is_file():
+        raise UsageError(f"{where}: plugin {path}: no such Python file; give its place beside the recipe")
+    sys.modules[name] = module = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:  # somebody else's code
+        del sys.modules[name]
+        raise UsageError(f"{where}: plugin {path}: {type(error).__name__}: {error}; mend it, or take it out") from error
+
+
+def _shipped() -> Any:
+    return resources.files("rotopaint_ai.training").joinpath("recipes")
+
+
+def _find(recipe: str | Path | None) -> tuple[str, str]:
+    name = "character" if recipe is None else str(recipe)
+    if name in recipe_names():
+        return _shipped().joinpath(f"{name}.yaml").read_text(encoding="utf-8"), f"recipe '{name}'"
+    try:
+        return Path(name).read_text(encoding="utf-8"), name
+    except (OSError, UnicodeDecodeError) as error:
+        known = ", ".join(recipe_names())
+        raise UsageError(f"recipe '{name}': cannot be read; wanted a YAML file or one of {known}") from error
+
+
+def _filled(config: AnyConfig, content: Mapping[str, Any], where: str) -> AnyConfig:
+    kinds = get_type_hints(type(config))
+    changes: dict[str, Any] = {}
+    for given, value in content.items():
+        name = RENAMED.get(given, given)
+        if name not in kinds:
+            raise UsageError(f"{where}: unknown field '{name}'; known are {', '.join(f.name for f in fields(config))}")
+        if kinds[name] == dict[str, float]:
+            changes[name] = _merged(getattr(config, name), value, f"{where}: {name}")
+        else:
+            changes[name] = _cast(kinds[name], value, f"{where}: {name}")
+    try:
+        return replace(config, **changes)
+    except UsageError as error:
+        raise UsageError(f"{where}: {error}") from error
+
+
+def _merged(table: Mapping[str, float], value: Any, where: str) -> dict[str, float]:
+    """A table with some entries changed; 0 or null puts a part out of work."""
+    if not isinstance(value, dict):
+        raise UsageError(f"{where} is {value!r}; wanted a table of names and numbers")
+    given = {str(name): 0.0 if v is None else float(_cast(float, v, f"{where}.{name}")) for name, v in value.items()}
+    return {**table, **given}
+
+
+def _cast(kind: Any, value: Any, where: str) -> Any:
+    if get_origin(kind) in (Union, types.UnionType):
+        return None if value is None else _cast(get_args(kind)[0], value, where)
+    if get_origin(kind) is tuple:
+        item, example = get_args(kind)[0], {int: "whole numbers such as [16, 32]", str: "texts"}
+        if isinstance(value, list) and all(type(each) is item for each in value):
+            return tuple(value)
+        raise UsageError(f"{where} is {value!r}; wanted a list of {example[item]}")
+    if kind is float and isinstance(value, str):
+        value = _number(value)
+    if kind is float and isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
+        return float(value)
+    if kind in (int, bool, str) and type(value) is kind:
+        return value
+    wanted = {int: "a whole number", float: "a number", bool: "true or false", str: "text"}[kind]
+    raise UsageError(f"{where} is {value!r}; wanted {wanted}")
+
+
+def _number(text: str) -> Any:
+    """What a person writes for a number and YAML takes for text, such as 1e-3; the text where it is none."""
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
 
 PACK = "pack"  # the task of a recipe that names none: both models of a pack
 

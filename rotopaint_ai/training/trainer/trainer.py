@@ -18,18 +18,17 @@ import torch
 from torch import Tensor, nn
 
 from rotopaint_ai.errors import CancelledError, TrainingError
-from rotopaint_ai.training.data.fingerprint import data_print
-from rotopaint_ai.training.data.prefetch import ahead
+from rotopaint_ai.training.data.holdout import data_print
 from rotopaint_ai.training.trainer.activations import Activations, is_out_of_memory
 from rotopaint_ai.training.trainer.budget import Budget
 from rotopaint_ai.training.trainer.checkpoint import loading_state, resume_state, write_checkpoint
 from rotopaint_ai.training.trainer.config import TrainConfig
-from rotopaint_ai.training.trainer.log import LOG, LogWindow, Row, write_log
+from rotopaint_ai.training.trainer.log import LOG, LogWindow, Profile, Row, gpu_clock, profile, write_log
 from rotopaint_ai.training.trainer.optim import OPTIMISERS, MovingAverage, rate_at
 from rotopaint_ai.training.trainer.parallel.group import ALONE, Group
-from rotopaint_ai.training.trainer.parallel.topology import remote_share
-from rotopaint_ai.training.trainer.profile import Profile, gpu_clock, profile
+from rotopaint_ai.training.trainer.parallel.launch import remote_share
 from rotopaint_ai.training.trainer.task import Batch, Moment, Net, Task
+from rotopaint_ai.training.trainer.threads import ahead
 
 CHECKPOINT = "checkpoint.pt"
 

@@ -8,8 +8,7 @@ import pytest
 
 from rotopaint_ai.training.data.augment import Augmenter, Geometry
 from rotopaint_ai.training.data.dataset import Memory, Truth
-from rotopaint_ai.training.data.elastic import ElasticWarp, cut_elastic
-from rotopaint_ai.training.data.pose_augment import PoseAugment
+from rotopaint_ai.training.data.pose_augment import ElasticWarp, PoseAugment, cut_elastic
 from rotopaint_ai.training.data.rigid_structure import RigidStructure
 
 SIZE = 160

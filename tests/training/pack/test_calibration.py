@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rotopaint_ai.training.pack.calibration import calibrate, rank_correlation
+from rotopaint_ai.training.pack.select import calibrate, rank_correlation
 
 
 def test_calibration_finds_the_law_that_made_the_errors() -> None:

@@ -25,13 +25,12 @@ from rotopaint_ai.training.models.fill.task import FillConfig, FillTask
 from rotopaint_ai.training.models.landmarks.config import PackConfig
 from rotopaint_ai.training.models.landmarks.task import LandmarkData, LandmarkTask, build_net
 from rotopaint_ai.training.models.seam.examples import Examples
-from rotopaint_ai.training.models.seam.net import SeamNet
-from rotopaint_ai.training.models.seam.task import SeamConfig, SeamTask
+from rotopaint_ai.training.models.seam.task import SeamConfig, SeamNet, SeamTask
 from rotopaint_ai.training.models.segmentation.task import SegmentationConfig, SegmentationTask
 from rotopaint_ai.training.models.segmentation.task import build_net as build_opinion
 from rotopaint_ai.training.models.segmentation.views import SegmentationView
+from rotopaint_ai.training.trainer.config import override
 from rotopaint_ai.training.trainer.parallel.group import Group
-from rotopaint_ai.training.trainer.recipe import override
 from rotopaint_ai.training.trainer.task import Task
 from rotopaint_ai.training.trainer.trainer import Trainer
 

@@ -17,9 +17,8 @@ from rotopaint_ai.training.models.landmarks.config import PackConfig
 from rotopaint_ai.training.models.landmarks.task import LandmarkData, LandmarkTask, build_net
 from rotopaint_ai.training.trainer import checkpoint
 from rotopaint_ai.training.trainer.checkpoint import read_checkpoint, write_checkpoint
-from rotopaint_ai.training.trainer.log import LogWindow, Row
-from rotopaint_ai.training.trainer.profile import profile
-from rotopaint_ai.training.trainer.recipe import override
+from rotopaint_ai.training.trainer.config import override
+from rotopaint_ai.training.trainer.log import LogWindow, Row, profile
 from rotopaint_ai.training.trainer.trainer import Trainer
 
 TINY = ["widths=[8,8,8,8,8]", "neck=8", "fine=8", "batch=4", "input_size=64", "small_size=64", "learn_all=0"]

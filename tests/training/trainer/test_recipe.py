@@ -12,10 +12,9 @@ from rotopaint_ai.training.models.landmarks import losses
 from rotopaint_ai.training.models.landmarks.config import PackConfig, load_config
 from rotopaint_ai.training.models.landmarks.task import build_net
 from rotopaint_ai.training.pack.network import find_network, task_of
-from rotopaint_ai.training.trainer import recipe as recipes
-from rotopaint_ai.training.trainer.config import PACK
+from rotopaint_ai.training.trainer import config as recipes
+from rotopaint_ai.training.trainer.config import PACK, recipe_names
 from rotopaint_ai.training.trainer.optim import OPTIMISERS
-from rotopaint_ai.training.trainer.recipe import recipe_names
 
 
 @pytest.mark.parametrize("name", [name for name in recipe_names() if task_of(name) == PACK])

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from rotopaint_ai.errors import CancelledError, TrainingError, UsageError
-from rotopaint_ai.training.data.fingerprint import data_print
+from rotopaint_ai.training.data.holdout import data_print
 from rotopaint_ai.training.trainer.config import TrainConfig
 from rotopaint_ai.training.trainer.log import Row
 from rotopaint_ai.training.trainer.parallel.group import Group

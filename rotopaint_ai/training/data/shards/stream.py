@@ -2,16 +2,79 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import cast, overload
 
 import cv2
 import numpy as np
 import numpy.typing as npt
+
+from rotopaint_ai.errors import CancelledError, RotopaintError
+
+WINDOW = 8  # shards whose pictures are mixed
+Rows = npt.NDArray[np.intp]
+
+
+@dataclass(frozen=True, slots=True)
+class Sampler:
+    """The order of n samples under a seed. `groups` says which shard each lies in; None: anywhere at hand."""
+
+    n: int
+    seed: int
+    groups: tuple[int, ...] | None = None
+    window: int = WINDOW
+
+    def batch(self, step: int, count: int) -> list[int]:
+        """The rows of a step's whole batch: all samples once, in an order of their own, before any comes again."""
+        rows: list[int] = []
+        at, end = step * count, (step + 1) * count
+        while at < end:
+            rest = self.epoch(at // self.n)[at % self.n :][: end - at]
+            rows += [int(row) for row in rest]
+            at += len(rest)
+        return rows
+
+    def share(self, step: int, count: int, *, rank: int, ranks: int) -> list[int]:
+        """The part of a step's batch that a rank computes; the parts of all ranks are the whole batch."""
+        return self.batch(step, count)[rank::ranks]
+
+    def epoch(self, number: int) -> Rows:
+        """The order of an epoch."""
+        return _epoch(self, number)
+
+    def ahead(self, step: int, count: int) -> list[int]:
+        """A row of each shard in the order in which they are wanted from a step on, into the next epoch.
+
+        Empty without shards.
+        """
+        if self.groups is None:
+            return []
+        number, at = divmod(step * count, self.n)
+        rows = np.concatenate([self.epoch(number)[at:], self.epoch(number + 1)])
+        _, first = np.unique(np.asarray(self.groups)[rows], return_index=True)
+        return [int(rows[place]) for place in np.sort(first)]
+
+
+@lru_cache(maxsize=4)
+def _epoch(order: Sampler, number: int) -> Rows:
+    rng = np.random.default_rng((order.seed, number, 99))
+    if order.groups is None:
+        return rng.permutation(order.n)
+    groups = np.asarray(order.groups)
+    shards = rng.permutation(np.unique(groups))
+    windows = [shards[i : i + order.window] for i in range(0, len(shards), order.window)]
+    return np.concatenate([rng.permutation(_members(groups, window)) for window in windows])
+
+
+def _members(groups: npt.NDArray[np.intp], window: Sequence[int] | Rows) -> Rows:
+    return np.flatnonzero(np.isin(groups, window))
+
 
 Picture = npt.NDArray[np.uint8]
 Check = Callable[[], None]
@@ -150,3 +213,74 @@ def memory_bytes() -> int:
     if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     return 8 << 30
+
+
+Ahead = Callable[
+    [int], Sequence[int]
+]  # rows, one of each shard, in the order in which a step and those after want them
+
+
+@contextlib.contextmanager
+def fetching(pictures: Sequence[Picture], ahead: Ahead, depth: int = WINDOW) -> Iterator[Callable[[int], None]]:
+    """Fetch the next `depth` shards while the block runs; it is told each step, and nothing is left half done.
+
+    What cannot be fetched is left to whoever asks for the picture, who then hears why; the shards after it still come.
+    """
+    told = _Told()
+    if not ahead(0):
+        yield told.tell
+        return
+    thread = threading.Thread(target=_work, args=(pictures, ahead, depth, told), name="shards", daemon=True)
+    thread.start()
+    try:
+        yield told.tell
+    finally:
+        told.stop()
+        thread.join()
+
+
+def _work(pictures: Sequence[Picture], ahead: Ahead, depth: int, told: _Told) -> None:
+    with contextlib.suppress(CancelledError):
+        while (step := told.wait()) is not None:
+            for row in ahead(step)[:depth]:
+                _fetch(pictures, row, told)
+                told.check()
+
+
+def _fetch(pictures: Sequence[Picture], row: int, told: _Told) -> None:
+    try:
+        fetch(pictures, row, told.check)
+    except CancelledError:
+        raise
+    except (RotopaintError, OSError):
+        return
+
+
+class _Told:
+    """The step that training is at, and whether it is over."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._step: int | None = None
+        self._is_over = False
+
+    def tell(self, step: int) -> None:
+        with self._changed:
+            self._step = step
+            self._changed.notify()
+
+    def stop(self) -> None:
+        with self._changed:
+            self._is_over = True
+            self._changed.notify()
+
+    def wait(self) -> int | None:
+        """The newest step, once; None when it is over."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._is_over or self._step is not None)
+            step, self._step = self._step, None
+            return None if self._is_over else step
+
+    def check(self) -> None:
+        if self._is_over:
+            raise CancelledError("training is over")

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from rotopaint_ai.training.models.detection.boxes import giou_loss, grown, iou, iou_table
+from rotopaint_ai.training.models.detection.boxes import giou_loss, grown, iou, iou_table, roi_align
 from rotopaint_ai.training.models.detection.net import (
     MASK_SIDE,
     ROOM,
@@ -23,7 +23,6 @@ from rotopaint_ai.training.models.detection.net import (
     cell_centres,
     heat_places,
 )
-from rotopaint_ai.training.models.detection.ops import roi_align
 from rotopaint_ai.training.registry import Registry
 
 CENTRE = 0.22  # cells this close to a face's middle, in shares of its sides, answer for it ...

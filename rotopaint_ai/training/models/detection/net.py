@@ -19,8 +19,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from rotopaint_ai.training.models.backbone import BACKBONES, MEAN, SPREAD, ConvNorm
-from rotopaint_ai.training.models.detection.boxes import grown, moved
-from rotopaint_ai.training.models.detection.ops import nms_keep, roi_align
+from rotopaint_ai.training.models.detection.boxes import grown, moved, nms_keep, roi_align
 
 STRIDES = (8, 16, 32)  # of the levels that propose
 REGION_STRIDES = (4, 8, 16)  # of the levels that regions are cut from

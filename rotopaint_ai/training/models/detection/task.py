@@ -24,10 +24,9 @@ from rotopaint_ai.training.data.holdout import split_samples
 from rotopaint_ai.training.models.backbone import PyramidConfig
 from rotopaint_ai.training.models.detection import losses
 from rotopaint_ai.training.models.detection.batches import Batches, DetectorBatch
-from rotopaint_ai.training.models.detection.figures import figures
+from rotopaint_ai.training.models.detection.boxes import translations
 from rotopaint_ai.training.models.detection.net import DetectorModel, DetectorNet
-from rotopaint_ai.training.models.detection.ops import translations
-from rotopaint_ai.training.models.detection.scenes import DetectionScene, read_scenes
+from rotopaint_ai.training.models.detection.scenes import DetectionScene, figures, read_scenes
 from rotopaint_ai.training.trainer.config import check_all, check_weights
 from rotopaint_ai.training.trainer.onnx_export import export_checked
 from rotopaint_ai.training.trainer.task import NETWORKS, Moment, Network, PartTask, TrainSources

@@ -10,7 +10,7 @@ from rotopaint_ai.training.data.augment import PARTS
 from rotopaint_ai.training.models.backbone import PyramidConfig
 from rotopaint_ai.training.models.landmarks.losses import LOSSES
 from rotopaint_ai.training.models.landmarks.net import HEADS
-from rotopaint_ai.training.trainer import recipe as recipes
+from rotopaint_ai.training.trainer import config as recipes
 from rotopaint_ai.training.trainer.config import check_all, check_ranges, check_weights
 
 

@@ -21,15 +21,18 @@ from rotopaint_ai.training.data.augment import Batch as CropBatch
 from rotopaint_ai.training.data.dataset import Memory, joined, shrunk
 from rotopaint_ai.training.data.pose_augment import PoseAugment
 from rotopaint_ai.training.data.rigid_structure import RigidStructure
-from rotopaint_ai.training.data.shards.sampler import Sampler
-from rotopaint_ai.training.data.shards.shard_prefetch import fetching
-from rotopaint_ai.training.data.shards.stream import reading_s, sizes_of
+from rotopaint_ai.training.data.shards.stream import Sampler, fetching, reading_s, sizes_of
 from rotopaint_ai.training.models.landmarks import losses
 from rotopaint_ai.training.models.landmarks.coarse_to_fine import COARSE_STRIDE
 from rotopaint_ai.training.models.landmarks.config import PackConfig
 from rotopaint_ai.training.models.landmarks.net import HEADS, LandmarkNet
-from rotopaint_ai.training.models.landmarks.preview import Splines, write_preview
-from rotopaint_ai.training.models.landmarks.validation import as_input, predict_held_out, seen_error
+from rotopaint_ai.training.models.landmarks.validation import (
+    Splines,
+    as_input,
+    predict_held_out,
+    seen_error,
+    write_preview,
+)
 from rotopaint_ai.training.trainer.task import Moment, Task
 
 

@@ -5,25 +5,117 @@ N batch, T places along, S pairs of places, D offsets.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import copy
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import onnx
 import torch
-from torch import Tensor
+from onnx import numpy_helper
+from torch import Tensor, nn
 from torch.nn import functional as F
 
+from rotopaint_ai.crops import CROP_MARGIN, around
 from rotopaint_ai.errors import TrainingError
 from rotopaint_ai.seams.path import N_OFFSETS, OFFSETS
-from rotopaint_ai.training.data.dataset import Dataset, join, read_dataset
+from rotopaint_ai.seams.placement import GAP, MULTIPLE, Evidence, Seam, SeamLook, look, place
+from rotopaint_ai.shapes.bezier import curve_distance
+from rotopaint_ai.training.data.dataset import Dataset, Picture, join, read_dataset
 from rotopaint_ai.training.data.holdout import split_held_out
 from rotopaint_ai.training.models.seam.examples import Example, Examples, StripBatch, batch_of
-from rotopaint_ai.training.models.seam.net import SeamNet, export
 from rotopaint_ai.training.trainer.config import TrainConfig
+from rotopaint_ai.training.trainer.onnx_export import export_checked
 from rotopaint_ai.training.trainer.task import NETWORKS, Moment, Network, PartTask, TrainSources
+from rotopaint_ai.training.trainer.trainer import Trainer
+
+_PARITY = 1e-3
+
+
+class SeamNet(nn.Module):
+    """A three-level U-shaped network on strips; about 30,000 weights, half of a million multiplications a place."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.fine = _block(6, 12)
+        self.middle = nn.Sequential(_block(12, 24, stride=2), _block(24, 24))
+        self.coarse = nn.Sequential(_block(24, 32, stride=2), _block(32, 32, dilation=2))
+        self.up = nn.Upsample(scale_factor=2, mode="nearest")
+        self.middle_up = nn.Sequential(_block(32 + 24, 24, size=1), _block(24, 24))
+        self.fine_up = nn.Sequential(_block(24 + 12, 12, size=1), _block(12, 12))
+        self.where = nn.Conv2d(12, 1, 1)
+        self.nothing = nn.Conv1d(24, 1, 3, padding=1)
+
+    def forward(self, strip: Tensor) -> Tensor:
+        """[N, T, D, 3] -> logits [N, T / 2, D + 1]."""
+        n, _, d, _ = strip.shape
+        x = strip.reshape(n, -1, 2, d, 3).permute(0, 2, 4, 1, 3).reshape(n, 6, -1, d)
+        fine = self.fine(x)
+        middle = self.middle(fine)
+        middle = self.middle_up(torch.cat([self.up(self.coarse(middle)), middle], 1))
+        fine = self.fine_up(torch.cat([self.up(middle), fine], 1))
+        pooled = torch.cat([fine.amax(3), fine.mean(3)], 1)
+        return torch.cat([self.where(fine)[:, 0], self.nothing(pooled)[:, 0, :, None]], 2)
+
+
+def _block(n_in: int, n_out: int, *, size: int = 3, stride: int = 1, dilation: int = 1) -> nn.Sequential:
+    padding = dilation * (size // 2)
+    conv = nn.Conv2d(n_in, n_out, size, stride, padding, dilation, bias=False)
+    return nn.Sequential(conv, nn.BatchNorm2d(n_out), nn.ReLU(inplace=True))
+
+
+def seam_net(path: Path) -> SeamNet:
+    """The network that a `seam.onnx` was made from, up to its batch norms. Raises TrainingError on any other file."""
+    try:
+        stored = {item.name: numpy_helper.to_array(item) for item in onnx.load(str(path)).graph.initializer}
+    except Exception as error:  # protobuf raises many kinds
+        raise TrainingError(f"{path}: cannot be read ({error}); copy the pack again") from error
+    net = SeamNet()
+    state = net.state_dict()
+    for name in [name for name in state if name.endswith((".running_mean", ".running_var"))]:
+        state[name] = torch.zeros_like(state[name]) if name.endswith("mean") else torch.ones_like(state[name])
+    for name in _own_names(net):
+        wanted = _stored_name(name)
+        if wanted not in stored or stored[wanted].shape != tuple(state[name].shape):
+            raise TrainingError(f"{path}: has no weights '{wanted}' to start from; train with seam_minutes=0")
+        state[name] = torch.tensor(stored[wanted])
+    for module_name, module in net.named_modules():
+        if isinstance(module, nn.BatchNorm2d):
+            state[f"{module_name}.weight"] = torch.full_like(module.weight, (1 + module.eps) ** 0.5)
+    net.load_state_dict(state)
+    return net.eval()
+
+
+def _own_names(net: SeamNet) -> list[str]:
+    """Tensors that the file holds: weights of convolutions, their biases, and the offsets of batch norms."""
+    norms = {name for name, module in net.named_modules() if isinstance(module, nn.BatchNorm2d)}
+    own = [name for name, _ in net.named_parameters()]
+    return [name for name in own if name.rpartition(".")[0] not in norms or name.endswith(".bias")]
+
+
+def _stored_name(name: str) -> str:
+    """The exporter names the offset of a block's norm (`fine.1.bias`) after its convolution (`fine.0.weight_bias`)."""
+    module, _, part = name.rpartition(".")
+    block, _, index = module.rpartition(".")
+    return f"{block}.0.weight_bias" if block and index == "1" and part == "bias" else name
+
+
+def export(net: SeamNet, path: Path) -> float:
+    """Write the network with a free number of places; the largest difference to torch on a strip of another length.
+
+    Raises: TrainingError when the file gives something else than the network.
+    """
+    draw = np.random.default_rng(0)
+    example = draw.standard_normal((1, 20 * MULTIPLE, N_OFFSETS, 3)).astype(np.float32)
+    other = draw.standard_normal((1, 13 * MULTIPLE + 2 * GAP // MULTIPLE * MULTIPLE, N_OFFSETS, 3)).astype(np.float32)
+    free = {1: MULTIPLE * torch.export.Dim("places", min=2, max=512)}
+    names = ("strip", ("logits",))
+    return export_checked(net, path, names, other, limits={"logits": _PARITY}, example=example, free=free)
+
 
 _TRIES = 20  # samples drawn until one has a seam of some length
 _LOOKED_AT = 300  # held-out samples that figures are of
@@ -125,3 +217,126 @@ class SeamTask(PartTask[SeamNet, StripBatch]):
 
 
 NETWORKS.register("seam")(Network(SeamConfig(), SeamTask.prepare, file="seam.onnx", card=("training", "seam")))
+
+
+Array = npt.NDArray[Any]
+
+_GAMMA = 2.2  # near enough: what is read is turned back by the same one
+_TUNED_ON = 40  # held-out samples that tuning is measured on, each seen off in _VIEWS ways
+_VIEWS = 2
+_RATE, _DECAY = 1e-3, 0.98
+_NEVER = 1_000_000  # steps: nothing is kept of a minute's work but its end
+
+
+@dataclass(frozen=True, slots=True)
+class Tuned:
+    """A network and what it does on held-out samples: mean distance, in steps, of the best offset from the true one
+    where the seam shows, for the network started from and for this one."""
+
+    net: SeamNet
+    before: float
+    after: float
+    steps: int
+
+    @property
+    def is_better(self) -> bool:
+        """Whether teaching it was worth while."""
+        return self.after < self.before
+
+
+class TuningTask(SeamTask):
+    """Tuning leaves norms as they are: a dozen strips of one character are no measure of anything."""
+
+    def set_mode(self, net: SeamNet) -> None:
+        """As at run time."""
+        net.eval()
+
+
+def tune(
+    dataset: Dataset,
+    start: SeamNet,
+    *,
+    minutes: float,
+    seed: int = 0,
+    check: Callable[[], None] = lambda: None,
+) -> Tuned | None:
+    """Teach a network the seams of a data set's `train` samples for so many minutes; None where it has no seams."""
+    examples = Examples.of(dataset)
+    held = _held_out(examples)
+    if not held or not len(examples.rows_of("train")):
+        return None
+    config = SeamConfig(minutes=minutes, learning_rate=_RATE, ema=_DECAY, seed=seed, eval_every=_NEVER)
+    task = TuningTask(config, copy.deepcopy(start).eval(), examples)
+    with tempfile.TemporaryDirectory(prefix="rotopaint-seam-") as folder:
+        trained = Trainer(config, task, Path(folder)).fit(check=check)
+    return Tuned(trained.net, _miss(start, held), _miss(trained.net, held), trained.steps)
+
+
+def _held_out(examples: Examples) -> list[Example]:
+    rng = np.random.default_rng(1)
+    rows = examples.dataset.rows_of("val")
+    chosen = rows[np.unique(np.linspace(0, len(rows) - 1, min(_TUNED_ON, len(rows))).round().astype(np.intp))]
+    made = [examples.make(int(row), rng, augment=False) for row in np.repeat(chosen, _VIEWS)]
+    return [item for item in made if item is not None]
+
+
+@torch.no_grad()
+def _miss(net: nn.Module, held: Sequence[Example]) -> float:
+    """Mean distance in steps between the best offset and the true one, where the seam is to be seen; wild ones, which
+    a smooth path would not follow, count as five steps."""
+    net.eval()
+    distances = []
+    for item in held:
+        logits = net(torch.from_numpy(batch_of([item]).strip))[0, : len(item.offset), :-1]
+        weight = torch.softmax(logits, 1).numpy()
+        found = OFFSETS[weight.argmax(axis=1)]
+        seen = np.isfinite(item.offset) & (item.weight > 0)
+        distances.append(np.minimum(np.abs(found - item.offset)[seen], 5.0))
+    return float(np.concatenate(distances).mean())
+
+
+def left_as_predicted(
+    held: Dataset,
+    pictures: Sequence[Picture],
+    places_NLC: Array,
+    points_NPK: Array,
+    noise_L: Array,
+    net: SeamNet,
+) -> tuple[str, ...]:
+    """Seams that come no closer to the truth of held-out samples by being placed with a network.
+
+    `places_NLC`: landmarks found in the samples' `pictures`, in whose pixels the truth is too; `points_NPK` the shapes
+    predicted from them; `noise_L` how far off each landmark is, as a share of the face.
+    """
+    sheet, rows = held.sheet, held.sheet.point_rows()
+    specs = [spec for spec in sheet.shapes if spec.role == "seam" and not spec.closed]
+    gains: dict[str, list[float]] = {spec.name: [] for spec in specs}
+    for at in range(len(held)):
+        face = around(places_NLC[at], margin=1.0).side
+        true = {spec.name: held.truth.points[at, rows[spec.name]].astype(np.float64) for spec in specs}
+        known = [spec for spec in specs if np.isfinite(true[spec.name]).all()]
+        seams = [
+            Seam(points_NPK[at, rows[spec.name]], 0.02 * face, face * float(noise_L[list(sheet.rows_of(spec))].mean()))
+            for spec in known
+        ]
+        placed = place(seams, _look(pictures[at], places_NLC[at]), face, net_says(net))
+        for spec, seam, item in zip(known, seams, placed):
+            before, after = (curve_distance(points, true[spec.name], False)[0] for points in (seam.points, item.points))
+            gains[spec.name].append((before - after) / face)
+    return tuple(name for name, gain in gains.items() if not gain or float(np.mean(gain)) <= 0)
+
+
+def net_says(net: SeamNet) -> Evidence:
+    """A network as what `placement.place` asks."""
+
+    def says(strip: Array) -> Array:
+        with torch.no_grad():
+            return np.asarray(net(torch.from_numpy(np.ascontiguousarray(strip, np.float32))).numpy())
+
+    return says
+
+
+def _look(picture: Picture, landmarks: Array) -> SeamLook:
+    crop = around(landmarks, margin=CROP_MARGIN)
+    light = (picture.astype(np.float32) / 255) ** _GAMMA
+    return look(light, 0, 0, crop, lambda rgb: np.maximum(rgb, 0) ** (1 / _GAMMA))

@@ -6,27 +6,206 @@ rotopaint train SHOTS --recipe segmentation --out PACK
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from rotopaint_ai.training.data.augment import PARTS, STRAIGHT, Geometry
 from rotopaint_ai.training.data.holdout import split_samples
-from rotopaint_ai.training.models.backbone import PyramidConfig
-from rotopaint_ai.training.models.segmentation import losses
-from rotopaint_ai.training.models.segmentation.batches import Crops, Cutter
-from rotopaint_ai.training.models.segmentation.figures import figures
-from rotopaint_ai.training.models.segmentation.net import GatedNet, SegmentationGraph
-from rotopaint_ai.training.models.segmentation.views import SegmentationView, read_views
+from rotopaint_ai.training.models.backbone import ConvNorm, PyramidConfig, PyramidNet
+from rotopaint_ai.training.models.segmentation.views import Crops, Cutter, SegmentationView, figures, read_views
+from rotopaint_ai.training.registry import Registry
 from rotopaint_ai.training.trainer.config import check_all, check_weights
 from rotopaint_ai.training.trainer.onnx_export import as_arrays, export_checked
 from rotopaint_ai.training.trainer.task import NETWORKS, Moment, Network, PartTask, TrainSources
+
+CLASSES = ("seam", "face")
+STRIDE = 2  # of what the network gives; the logits are enlarged to the crop
+
+
+class SegmentationOutput(NamedTuple):
+    """Logits of the classes [N, 2, S, S], and of lying on an edge of one of them [N, S, S]."""
+
+    classes: Tensor
+    edges: Tensor
+
+
+class GatedConv(nn.Module):
+    """Lets through of the shape stream what the regular stream finds worth it (equations 1 and 2).
+
+    alpha = sigmoid(1 x 1 convolutions of both), shape' = W (shape * alpha + shape). The regular stream speaks through
+    one channel, made before it is enlarged, as the authors' own code has it.
+    """
+
+    def __init__(self, shape: int, regular: int) -> None:
+        super().__init__()
+        self.narrow = nn.Conv2d(regular, 1, 1)
+        self.gate = nn.Sequential(
+            nn.BatchNorm2d(shape + 1),
+            nn.Conv2d(shape + 1, shape, 1),
+            nn.ReLU(inplace=True),
+            nn.Conv2d(shape, 1, 1),
+        )
+        self.weigh = nn.Conv2d(shape, shape, 1)
+
+    def forward(self, shape: Tensor, regular: Tensor) -> Tensor:
+        """[N, C, H, W] and [N, D, H / k, W / k] -> [N, C, H, W]."""
+        wide = F.interpolate(self.narrow(regular), size=shape.shape[2:], mode="bilinear", align_corners=False)
+        alpha = torch.sigmoid(self.gate(torch.cat((shape, wide), 1)))
+        return torch.as_tensor(self.weigh(shape * alpha + shape))
+
+
+class _Step(nn.Module):
+    """A residual block of the shape stream and the gate after it."""
+
+    def __init__(self, shape: int, regular: int) -> None:
+        super().__init__()
+        self.body = nn.Sequential(ConvNorm(shape, shape), ConvNorm(shape, shape, act=False))
+        self.gate = GatedConv(shape, regular)
+
+    def forward(self, shape: Tensor, regular: Tensor) -> Tensor:
+        return torch.as_tensor(self.gate(F.relu(shape + self.body(shape)), regular))
+
+
+class GatedNet(PyramidNet):
+    """Crops to classes and edges."""
+
+    def __init__(self, *, neck: int = 48, shape: int = 16, **pyramid: Any) -> None:
+        """`shape`: channels of the shape stream. The rest as `PyramidNet` has it."""
+        super().__init__(neck=neck, **pyramid)
+        widths = self.widths
+        self.begin = nn.Conv2d(widths[0] + 1, shape, 1)
+        self.steps = nn.ModuleList(_Step(shape, width) for width in widths[1:4])
+        self.edge = nn.Conv2d(shape, 1, 1)
+        self.fuse = nn.Sequential(ConvNorm(neck + shape + widths[0] + 1, 32, 1), ConvNorm(32, 32))
+        self.classify = nn.Conv2d(32, len(CLASSES), 1)
+
+    def blocks(self) -> tuple[nn.Module, ...]:
+        """Parts that may be computed again from their input."""
+        return (*self.backbone.children(), *self.steps, self.fuse)
+
+    def forward(self, crop_NCHW: Tensor) -> SegmentationOutput:
+        """`crop_NCHW`: display-referred 0..1."""
+        features, path = self.read_pyramid(crop_NCHW)
+        shape = self.begin(torch.cat((features[0], slope(crop_NCHW, features[0])), 1))
+        for step, feature in zip(self.steps, features[1:4]):
+            shape = step(shape, feature)
+        edges = self.edge(shape)
+        wide = F.interpolate(path, scale_factor=2.0, mode="nearest")
+        fused = self.fuse(torch.cat((wide, shape, features[0], torch.sigmoid(edges)), 1))
+        return SegmentationOutput(_twice(self.classify(fused)).float(), _twice(edges).float()[:, 0])
+
+
+def slope(crop: Tensor, like: Tensor) -> Tensor:
+    """How steep the picture's light is [N, 1, H, W], at the size of `like`: what the paper's Canny edges stand for."""
+    light = F.avg_pool2d(crop.mean(1, keepdim=True), STRIDE)
+    across, down = F.pad(light, (1, 1, 0, 0), "replicate"), F.pad(light, (0, 0, 1, 1), "replicate")
+    dx, dy = across[..., 2:] - across[..., :-2], down[:, :, 2:] - down[:, :, :-2]
+    return (4 * torch.sqrt(dx**2 + dy**2 + 1e-6)).to(like.dtype)
+
+
+def _twice(logits: Tensor) -> Tensor:
+    return F.interpolate(logits, scale_factor=float(STRIDE), mode="bilinear", align_corners=False)
+
+
+class SegmentationGraph(nn.Module):
+    """The graph that a pack ships."""
+
+    def __init__(self, net: GatedNet) -> None:
+        super().__init__()
+        self.net = net
+
+    def forward(self, crop: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """`crop` [N, S, S, 3] display-referred 0..1 -> probabilities [N, S, S] of seam, face and edge."""
+        said = self.net(crop.permute(0, 3, 1, 2))
+        seam, face = said.classes.sigmoid().unbind(1)
+        return seam, face, said.edges.sigmoid()
+
+
+SURE_EDGE = 0.8  # probability from which the shape stream's edges ask the classes to be right there
+THIN = 6.0  # how much more a seam's pixel counts than one beside it: seams fill a hundredth of a crop
+
+
+class SegmentationTarget(NamedTuple):
+    """Coverage [N, 2, S, S] of seam and face, and the edges [N, S, S] of both, 0 to 1."""
+
+    classes: Tensor
+    edges: Tensor
+
+
+Part = Callable[[SegmentationOutput, SegmentationTarget], Tensor]
+LOSSES: Registry[Part] = Registry("segmentation loss")
+
+
+def make_target(seam: Tensor, face: Tensor) -> SegmentationTarget:
+    """A target from coverages [N, S, S]."""
+    classes = torch.stack((seam, face), 1)
+    return SegmentationTarget(classes, (boundary(classes) > 0.2).any(1).to(seam.dtype))
+
+
+def boundary(classes: Tensor) -> Tensor:
+    """How much of an edge each pixel lies on [N, 2, S, S]: the slope of smoothed coverage over root 2 (equation 5)."""
+    smooth = F.avg_pool2d(F.pad(classes, (1, 1, 1, 1), "replicate"), 3, 1)
+    across, down = F.pad(smooth, (1, 1, 0, 0), "replicate"), F.pad(smooth, (0, 0, 1, 1), "replicate")
+    dx, dy = (across[..., 2:] - across[..., :-2]) / 2, (down[:, :, 2:] - down[:, :, :-2]) / 2
+    return torch.sqrt(dx**2 + dy**2 + 1e-8) * 2**0.5
+
+
+def total(
+    said: SegmentationOutput, target: SegmentationTarget, parts: Mapping[str, float]
+) -> tuple[Tensor, dict[str, float]]:
+    """The weighted sum of the parts, and each part for the log."""
+    values = {name: LOSSES[name](said, target) for name, share in parts.items() if share}
+    loss = torch.stack([parts[name] * value for name, value in values.items()]).sum()
+    return loss, {name: float(value.detach()) for name, value in values.items()}
+
+
+@LOSSES.register("classes")
+def classes(said: SegmentationOutput, target: SegmentationTarget) -> Tensor:
+    """Cross entropy of both classes; a seam's pixels count `THIN` times."""
+    plain = F.binary_cross_entropy_with_logits(said.classes, target.classes, reduction="none")
+    weight = torch.cat((1 + (THIN - 1) * target.classes[:, :1], torch.ones_like(target.classes[:, 1:])), 1)
+    return (plain * weight).sum() / weight.sum()
+
+
+@LOSSES.register("overlap")
+def overlap(said: SegmentationOutput, target: SegmentationTarget) -> Tensor:
+    """1 - Dice of the seams of a batch: thin things drown in a mean over pixels (Milletari et al., 2016)."""
+    found, true = said.classes[:, 0].sigmoid(), target.classes[:, 0]
+    return 1 - (2 * (found * true).sum() + 1) / (found.sum() + true.sum() + 1)
+
+
+@LOSSES.register("edges")
+def edges(said: SegmentationOutput, target: SegmentationTarget) -> Tensor:
+    """Cross entropy of the edges, both kinds of pixels in balance (equation 3)."""
+    share = target.edges.mean().clamp(0.01, 0.99)
+    weight = torch.where(target.edges > 0.5, 1 - share, share)
+    plain = F.binary_cross_entropy_with_logits(said.edges, target.edges, reduction="none")
+    return (plain * weight).sum() / weight.sum()
+
+
+@LOSSES.register("own_edges")
+def own_edges(said: SegmentationOutput, target: SegmentationTarget) -> Tensor:
+    """Difference of the edges that the classes make, where either has one (equation 6)."""
+    found, true = boundary(said.classes.sigmoid()), boundary(target.classes)
+    either = (found.detach() > 0.1) | (true > 0.1)
+    return ((found - true).abs() * either).sum() / either.sum().clamp(min=1)
+
+
+@LOSSES.register("at_edges")
+def at_edges(said: SegmentationOutput, target: SegmentationTarget) -> Tensor:
+    """Cross entropy of the classes where the shape stream is sure of an edge (equation 7)."""
+    sure = (said.edges.detach().sigmoid() > SURE_EDGE)[:, None]
+    plain = F.binary_cross_entropy_with_logits(said.classes, target.classes, reduction="none")
+    return (plain * sure).sum() / (2 * sure.sum()).clamp(min=1)
+
 
 OUTPUTS = ("seam", "face", "edges")
 PARITY = 0.001
@@ -71,7 +250,7 @@ class SegmentationConfig(PyramidConfig):
     def check(self) -> None:
         """Raises UsageError with the first field that cannot be."""
         PyramidConfig.check(self)
-        _ = [PARTS[name] for name in self.augment], [losses.LOSSES[name] for name in self.losses]
+        _ = [PARTS[name] for name in self.augment], [LOSSES[name] for name in self.losses]
         check_weights(self.augment, self.losses)
         is_window = self.window % 32 == 0 and 64 <= self.window <= self.input_size
         check_all(
@@ -128,17 +307,17 @@ class SegmentationTask(PartTask[GatedNet, Crops]):
         """This rank's views, drawn, moved and made harder."""
         return self._cutter.batch(moment.rows(len(self.samples)), moment.generators())
 
-    def to_device(self, batch: Crops, moment: Moment) -> tuple[Tensor, losses.SegmentationTarget]:
+    def to_device(self, batch: Crops, moment: Moment) -> tuple[Tensor, SegmentationTarget]:
         """Crops [N, 3, S, S] 0..1 and the target."""
         pictures, seam, face = (torch.from_numpy(part).to(moment.device) for part in batch)
-        return pictures.permute(0, 3, 1, 2).float() / 255, losses.make_target(seam, face)
+        return pictures.permute(0, 3, 1, 2).float() / 255, make_target(seam, face)
 
     def loss(
-        self, net: GatedNet, inputs: tuple[Tensor, losses.SegmentationTarget], moment: Moment
+        self, net: GatedNet, inputs: tuple[Tensor, SegmentationTarget], moment: Moment
     ) -> tuple[Tensor, dict[str, float]]:
         """The recipe's losses of classes and edges."""
         with moment.precision():
-            return losses.total(net(inputs[0]), inputs[1], self.config.losses)
+            return total(net(inputs[0]), inputs[1], self.config.losses)
 
     def metrics(self, net: GatedNet) -> Mapping[str, Any]:
         """Boundary F, overlap and agreement on held-out views."""

@@ -6,10 +6,10 @@ seam are left out.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import cv2
 import numpy as np
@@ -19,9 +19,12 @@ from rotopaint_ai.errors import TrainingError
 from rotopaint_ai.exchange import document
 from rotopaint_ai.plates.colour import to_display
 from rotopaint_ai.plates.plate import open_plate
+from rotopaint_ai.seams.agreement import SURE, agreement
 from rotopaint_ai.shapes.bezier import flatten
 from rotopaint_ai.shapes.rasterise import rasterise_open
+from rotopaint_ai.training.data.augment import PARTS, STRAIGHT, Geometry, nominal_crop, random_matrix, warp_picture
 from rotopaint_ai.training.data.dataset import Dataset, read_dataset
+from rotopaint_ai.training.evaluation.mattes import TOLERANCES_PX, boundary_f, intersection_over_union
 from rotopaint_ai.training.models.detection.scenes import split_of
 
 Array = npt.NDArray[Any]
@@ -150,3 +153,95 @@ def _draw(seam: Array, points: Array, width_px: float) -> None:
         rows, columns = region.coverage.shape
         part = seam[region.y : region.y + rows, region.x : region.x + columns]
         np.maximum(part, region.coverage, out=part)
+
+
+Random = np.random.Generator
+
+
+class Crops(NamedTuple):
+    """Crops [N, S, S, 3] of 8 bit, coverage of seam and face [N, S, S] from 0 to 1."""
+
+    pictures: Array
+    seam: Array
+    face: Array
+
+
+@dataclass(frozen=True, slots=True)
+class Cutter:
+    """Cuts crops of `size_px` from views; `parts`: photometric parts and their probabilities."""
+
+    views: Sequence[SegmentationView]
+    size_px: int
+    margin: float
+    geometry: Geometry
+    parts: Mapping[str, float]
+
+    def batch(self, rows: Sequence[int], draw: Random | Sequence[Random]) -> Crops:
+        """Crops of some views, drawn from one generator in turn or each from its own."""
+        draws = [draw] * len(rows) if isinstance(draw, Random) else draw
+        made = [self.one(self.views[row], rng) for row, rng in zip(rows, draws)]
+        return Crops(*(np.stack(part) for part in zip(*made)))
+
+    def one(self, view: SegmentationView, rng: Random) -> tuple[Array, Array, Array]:
+        """One crop, its seam and its face."""
+        crop = nominal_crop(view.landmarks.astype(np.float32), self.margin)
+        matrix, _ = random_matrix(crop, self.size_px, self.geometry, rng)
+        picture = warp_picture(view.picture, matrix, self.size_px)
+        seam = warp_picture(view.seam, matrix, self.size_px, cv2.BORDER_CONSTANT) / np.float32(255)
+        face = drawn(moved(view.outline, matrix), self.size_px)
+        for name, probability in self.parts.items():
+            if rng.random() < probability:
+                picture, hidden = PARTS[name](picture, rng)
+                seam = seam if hidden is None else np.where(hidden, np.float32(0), seam)
+        return picture, seam.astype(np.float32), face
+
+
+def straight(views: Sequence[SegmentationView], size_px: int, margin: float) -> Cutter:
+    """Cuts the nominal crops, as `run` does."""
+    return Cutter(views, size_px, margin, STRAIGHT, {})
+
+
+def moved(points: Array, matrix: Array) -> Array:
+    """Points (P, 2) through a 3 x 3 matrix."""
+    at = points @ matrix[:, :2].T + matrix[:, 2]
+    return np.asarray(at[:, :2] / at[:, 2:])
+
+
+def drawn(outline: Array, size_px: int) -> Array:
+    """Coverage (S, S) of a polygon."""
+    face = np.zeros((size_px, size_px), np.uint8)
+    cv2.fillPoly(face, [np.round((outline - 0.5) * 16).astype(np.int32)], 255, lineType=cv2.LINE_AA, shift=4)
+    return face / np.float32(255)
+
+
+SIDEWAYS = 0.06  # of the crop: by how much a matte is moved to see that the agreement falls
+
+
+def figures(
+    opine: Callable[[Array], Sequence[Array]], views: Sequence[SegmentationView], size_px: int, margin: float
+) -> dict[str, Any]:
+    """Figures on the nominal crops of some views, in crop pixels; `opine` takes and gives what `matte.onnx` does."""
+    cutter = straight(views, size_px, margin)
+    rng = np.random.default_rng(0)
+    rows = [_one(opine, *cutter.one(view, rng)) for view in views]
+    names = rows[0].keys()
+    return {"views": len(rows), **{name: _mean([row[name] for row in rows if name in row]) for name in names}}
+
+
+def _one(opine: Callable[[Array], Sequence[Array]], picture: Array, seam: Array, face: Array) -> dict[str, float]:
+    said = [np.asarray(part)[0] for part in opine(picture[None].astype(np.float32) / 255)]
+    found: dict[str, float] = {}
+    for name, probability, true in (("seam", said[0], seam), ("face", said[1], face)):
+        drawn = (probability >= SURE).astype(np.float32)
+        scores = boundary_f(drawn, (true >= 0.5).astype(np.float32))
+        found |= {f"{name}_f_{px}_px": float(score) for px, score in zip(TOLERANCES_PX, scores)}
+        found[f"{name}_iou"] = intersection_over_union(drawn, (true >= 0.5).astype(np.float32))
+    aside = np.roll(seam, round(SIDEWAYS * len(seam)), 0)
+    for name, matte in (("agreement", seam), ("agreement_aside", aside)):
+        agreed = agreement(said[0], matte)
+        found[name] = 1.0 if agreed is None else agreed.score
+    return found
+
+
+def _mean(values: Sequence[float]) -> float:
+    return round(float(np.mean(values)), 4)

@@ -1,6 +1,6 @@
 """PyTorch's launcher without its log and traceback; it takes torchrun's arguments.
 
-What a person has to know, the ranks leave (`words.py`) and whoever started the launcher tells. Asked to stop, it asks
+What a person has to know, the ranks leave (`launch.py`) and whoever started the launcher tells. Asked to stop, it asks
 the ranks, who end after their step, and waits half a minute for them.
 """
 

@@ -1,19 +1,221 @@
-"""Starting the ranks of a training through PyTorch's own launcher, and joining them from inside."""
+"""What this machine has, how a training is laid out over it, and its ranks: started by PyTorch's launcher, bound to
+their cores, and what they leave for whoever started them.
+
+Standard library only but for the count of GPUs, so that a rank can be bound before anything starts threads.
+"""
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import signal
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from types import FrameType
 
-from rotopaint_ai.training.trainer.parallel import exit_reasons
-from rotopaint_ai.training.trainer.parallel.topology import Layout
+from rotopaint_ai.errors import UsageError
+from rotopaint_ai.files import write_json
+
+NODES = Path("/sys/devices/system/node")
+PACKAGES = "/sys/devices/system/cpu/cpu{}/topology/physical_package_id"
+CPUS = "ROTOPAINT_RANK_CPUS"  # each local rank's cores, separated by ';'
+MOST_RANKS = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Topology:
+    """Cores that this process may use, by NUMA node; sockets they belong to; GPUs."""
+
+    nodes: tuple[tuple[int, ...], ...]
+    n_sockets: int
+    n_gpus: int = 0
+
+    @property
+    def cores(self) -> tuple[int, ...]:
+        """All cores."""
+        return tuple(core for node in self.nodes for core in node)
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """How training runs here: each rank's cores, what carries the gradients, and why, in a line for the artist's TD."""
+
+    cpus: tuple[tuple[int, ...], ...]
+    backend: str
+    reason: str
+
+    @property
+    def n_ranks(self) -> int:
+        """Processes on this machine."""
+        return len(self.cpus)
+
+    def environment(self) -> dict[str, str]:
+        """What each rank needs to know to bind itself."""
+        threads = str(max(len(cpus) for cpus in self.cpus))
+        return {CPUS: ";".join(",".join(map(str, cpus)) for cpus in self.cpus), "OMP_NUM_THREADS": threads}
+
+
+def look(nodes: Path = NODES, allowed: Sequence[int] | None = None) -> Topology:
+    """The topology of this machine, restricted to the cores that the process may use."""
+    usable = set(os.sched_getaffinity(0) if allowed is None else allowed) if hasattr(os, "sched_getaffinity") else None
+    if usable is None:
+        usable = set(range(os.cpu_count() or 1))
+    lists = sorted(nodes.glob("node[0-9]*/cpulist"), key=lambda path: int(path.parent.name[4:]))
+    found = [tuple(core for core in parse_cpus(path.read_text()) if core in usable) for path in lists]
+    kept = tuple(node for node in found if node) or (tuple(sorted(usable)),)
+    return Topology(kept, _sockets([core for node in kept for core in node]), _gpus())
+
+
+def parse_cpus(text: str) -> list[int]:
+    """Cores of a kernel list such as `0-3,8,10-11`."""
+    cores: list[int] = []
+    for part in filter(None, text.strip().split(",")):
+        first, _, last = part.partition("-")
+        cores += range(int(first), int(last or first) + 1)
+    return cores
+
+
+def choose(topology: Topology, strategy: str = "auto") -> Layout:
+    """Lay training out: `auto`, `single`, or a number of ranks on this machine. Raises UsageError for anything else.
+
+    One rank per GPU; else one per NUMA node, whose cores then read only memory of their own.
+    """
+    told = _told(topology)
+    if strategy == "single":
+        return Layout((topology.cores,), "none", f"one process, as asked ({told})")
+    if strategy != "auto":
+        return _asked(topology, strategy, told)
+    if topology.n_gpus > 1:
+        shares = _split(topology.cores, topology.n_gpus)
+        return Layout(shares, "nccl", f"one rank per GPU, {topology.n_gpus} ranks over NCCL ({told})")
+    if topology.n_gpus == 1 or len(topology.nodes) == 1:
+        return Layout((topology.cores,), "none", f"one process ({told})")
+    reason = f"one rank per NUMA node, {len(topology.nodes)} ranks bound to their cores, over gloo ({told})"
+    return Layout(topology.nodes, "gloo", reason)
+
+
+def bind(environment: Mapping[str, str] = os.environ, topology: Topology | None = None) -> tuple[int, ...]:
+    """Keep this rank on its cores; memory that it touches first then lies on their node.
+
+    They are what it was told or, where a person started torchrun, a NUMA node or an equal part of the machine for each
+    rank - unless somebody has bound it already. Returns the cores; none where it stays free.
+    """
+    if not hasattr(os, "sched_setaffinity"):
+        return ()
+    shares = [parse_cpus(part) for part in environment.get(CPUS, "").split(";") if part]
+    shares = shares or [list(cores) for cores in _own_shares(environment, topology or look())]
+    if not shares:
+        return ()
+    mine = shares[int(environment.get("LOCAL_RANK", "0")) % len(shares)]
+    os.sched_setaffinity(0, mine)
+    return tuple(mine)
+
+
+def _own_shares(environment: Mapping[str, str], topology: Topology) -> tuple[tuple[int, ...], ...]:
+    n_ranks = int(environment.get("LOCAL_WORLD_SIZE", "1"))
+    if n_ranks == 1 or len(topology.cores) < (os.cpu_count() or 1):
+        return ()
+    return topology.nodes if n_ranks == len(topology.nodes) else _split(topology.cores, n_ranks)
+
+
+def told_by_torchrun(environment: Mapping[str, str], device: str, bound: Sequence[int]) -> str:
+    """How ranks that a person started with torchrun are laid out, in a line for the artist's TD."""
+    ranks, here = (int(environment.get(name, "1")) for name in ("WORLD_SIZE", "LOCAL_WORLD_SIZE"))
+    hosts = int(environment.get("GROUP_WORLD_SIZE", "1"))
+    over = "NCCL" if device == "cuda" else "gloo"
+    cores = f", this one on cores {bound[0]}-{bound[-1]}" if bound else ""
+    where = f"{hosts} host{'s' if hosts > 1 else ''} over {over}, {here} on this one"
+    return f"{ranks} ranks on {where}, as torchrun has it{cores}"
+
+
+def remote_share(maps: Path = Path("/proc/self/numa_maps"), nodes: Path = NODES) -> float | None:
+    """The share of this process's memory that lies on other NUMA nodes than its cores; None where nobody can tell.
+
+    A stand-in for the remote accesses that a profiler counts: pages, not accesses.
+    """
+    cores = set(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else set()
+    own = {p.parent.name[4:] for p in nodes.glob("node[0-9]*/cpulist") if cores & set(parse_cpus(p.read_text()))}
+    try:
+        pages = [(node, int(n)) for node, n in re.findall(r"\bN(\d+)=(\d+)", maps.read_text())]
+    except OSError:
+        return None
+    total = sum(n for _, n in pages)
+    return sum(n for node, n in pages if node not in own) / total if total else None
+
+
+def _asked(topology: Topology, strategy: str, told: str) -> Layout:
+    if not strategy.isdecimal() or not 1 <= int(strategy) <= MOST_RANKS:
+        raise UsageError(f"--strategy {strategy}: wanted auto, single, or a number of ranks up to {MOST_RANKS}")
+    n_ranks = int(strategy)
+    if n_ranks == 1:
+        return choose(topology, "single")
+    backend = "nccl" if topology.n_gpus >= n_ranks else "gloo"
+    return Layout(_split(topology.cores, n_ranks), backend, f"{n_ranks} ranks over {backend}, as asked ({told})")
+
+
+def _split(cores: Sequence[int], n_ranks: int) -> tuple[tuple[int, ...], ...]:
+    """Neighbouring cores for each rank; with more ranks than cores they share."""
+    if n_ranks > len(cores):
+        return tuple((cores[rank % len(cores)],) for rank in range(n_ranks))
+    edges = [len(cores) * rank // n_ranks for rank in range(n_ranks + 1)]
+    return tuple(tuple(cores[a:b]) for a, b in pairwise(edges))
+
+
+def _told(topology: Topology) -> str:
+    nodes = f"{len(topology.nodes)} NUMA node{'s' if len(topology.nodes) > 1 else ''}"
+    sockets = f"{topology.n_sockets} socket{'s' if topology.n_sockets > 1 else ''}"
+    gpus = f"{topology.n_gpus} GPU{'s' if topology.n_gpus > 1 else ''}" if topology.n_gpus else "no GPU"
+    return f"{sockets}, {nodes}, {len(topology.cores)} cores, {gpus}"
+
+
+def _sockets(cores: Sequence[int]) -> int:
+    paths = [Path(PACKAGES.format(core)) for core in cores]
+    return max(1, len({path.read_text().strip() for path in paths if path.exists()}))
+
+
+def _gpus() -> int:
+    from importlib.util import find_spec
+
+    if find_spec("torch") is None:
+        return 0
+    import torch
+
+    return torch.cuda.device_count()
+
+
+FOLDER = "ROTOPAINT_RANK_WORDS"
+LAST, LOST = "last", "lost"
+
+
+def folder_of(environment: Mapping[str, str] = os.environ) -> Path | None:
+    """Where this rank leaves its words; None where nobody asked for them."""
+    return Path(environment[FOLDER]) if environment.get(FOLDER) else None
+
+
+def may_be_mended(error: BaseException) -> bool:
+    """Whether starting all ranks again may help: another rank was lost, which PyTorch tells by a RuntimeError."""
+    return isinstance(error, RuntimeError | ConnectionError)
+
+
+def leave(folder: Path, kind: str, text: str, code: int) -> None:
+    """Leave the reason and the exit code that it means."""
+    write_json(folder / f"{kind}.{os.environ.get('RANK', '0')}.json", {"text": text, "code": code})
+
+
+def left(folder: Path, kind: str) -> tuple[str, int] | None:
+    """The reason that the first of the ranks left, with its exit code."""
+    for path in sorted(folder.glob(f"{kind}.*.json")):
+        content = json.loads(path.read_text(encoding="utf-8"))
+        return str(content["text"]), int(content["code"])
+    return None
+
 
 STOPPED = 130
 SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
@@ -38,7 +240,7 @@ def launcher_words(layout: Layout, arguments: Sequence[str], *, restarts: int = 
 def launch(layout: Layout, arguments: Sequence[str], *, restarts: int = RESTARTS) -> int:
     """Start the ranks, wait for them, tell in a line what ended them early, and return the exit code."""
     with tempfile.TemporaryDirectory(prefix="rotopaint-ranks-") as folder:
-        environment = {**os.environ, **NEW_STORE, **layout.environment(), exit_reasons.FOLDER: folder}
+        environment = {**os.environ, **NEW_STORE, **layout.environment(), FOLDER: folder}
         command = launcher_words(layout, arguments, restarts=restarts)
         process = subprocess.Popen(command, env=environment, start_new_session=True)
         with _passing_on(process):
@@ -67,7 +269,7 @@ def _passing_on(process: subprocess.Popen[bytes]) -> Iterator[None]:
 
 
 def _concluded(folder: Path, code: int, restarts: int) -> int:
-    last, lost = exit_reasons.left(folder, exit_reasons.LAST), exit_reasons.left(folder, exit_reasons.LOST)
+    last, lost = left(folder, LAST), left(folder, LOST)
     if last is not None:
         print(f"rotopaint train: {last[0]}", file=sys.stderr, flush=True)
         return last[1]

@@ -30,10 +30,8 @@ from rotopaint_ai.training.data.dataset import (
 )
 from rotopaint_ai.training.data.shards.index import INDEX, Shard, parse_index
 from rotopaint_ai.training.data.shards.read import ShardPictures, decode, planes
-from rotopaint_ai.training.data.shards.sampler import Sampler
-from rotopaint_ai.training.data.shards.shard_prefetch import fetching
 from rotopaint_ai.training.data.shards.store import TRIES, Folder, Server
-from rotopaint_ai.training.data.shards.stream import sizes_of
+from rotopaint_ai.training.data.shards.stream import Sampler, fetching, sizes_of
 from rotopaint_ai.training.data.shards.write import Recoder, pack_dataset
 
 N = 23

@@ -17,18 +17,19 @@ from rotopaint_ai.errors import TrainingError, UsageError
 from rotopaint_ai.landmarks.faces import FaceFound, letterboxed
 from rotopaint_ai.training.data.holdout import split_samples
 from rotopaint_ai.training.models.detection import losses
-from rotopaint_ai.training.models.detection.batches import MIRRORED, Batches
-from rotopaint_ai.training.models.detection.distract import THINGS, distracted
-from rotopaint_ai.training.models.detection.figures import (
+from rotopaint_ai.training.models.detection.batches import MIRRORED, THINGS, Batches, distracted
+from rotopaint_ai.training.models.detection.net import STRIDES, DetectorNet, heat_places
+from rotopaint_ai.training.models.detection.scenes import (
+    DetectionScene,
+    Face,
     average_precision,
     box_iou,
     keypoint_errors,
     mask_iou,
     matched,
+    read_scenes,
     summary,
 )
-from rotopaint_ai.training.models.detection.net import STRIDES, DetectorNet, heat_places
-from rotopaint_ai.training.models.detection.scenes import DetectionScene, Face, read_scenes
 from rotopaint_ai.training.models.detection.task import DetectorConfig, DetectorTask, as_tensors, build_net
 from rotopaint_ai.training.pack.network import TrainOptions, check_place, task_of, train_network
 from rotopaint_ai.training.trainer.trainer import Trainer

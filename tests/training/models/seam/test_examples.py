@@ -17,7 +17,7 @@ from rotopaint_ai.seams.placement import ACROSS, ALONG, _moved, places_along
 from rotopaint_ai.shapes.bezier import curve_distance
 from rotopaint_ai.training.data.dataset import read_dataset, write_dataset
 from rotopaint_ai.training.models.seam.examples import Examples, batch_of, misplace, true_offsets
-from rotopaint_ai.training.models.seam.net import SeamNet, export
+from rotopaint_ai.training.models.seam.task import SeamNet, export
 from rotopaint_ai.training.pack.network import TrainOptions, train_network
 
 from ...conftest import SHEET, write_faces

@@ -15,11 +15,9 @@ from rotopaint_ai.exchange import document
 from rotopaint_ai.shapes.roto import ControlPoint, Key, Landmark, LandmarkKeys, RotoDocument, RotoShape
 from rotopaint_ai.training.data.augment import STRAIGHT, Geometry
 from rotopaint_ai.training.data.holdout import split_samples
-from rotopaint_ai.training.models.segmentation import losses
-from rotopaint_ai.training.models.segmentation.batches import Cutter
-from rotopaint_ai.training.models.segmentation.net import GatedConv, GatedNet, SegmentationOutput
-from rotopaint_ai.training.models.segmentation.task import SegmentationConfig
-from rotopaint_ai.training.models.segmentation.views import SegmentationView, read_views
+from rotopaint_ai.training.models.segmentation import task as losses
+from rotopaint_ai.training.models.segmentation.task import GatedConv, GatedNet, SegmentationConfig, SegmentationOutput
+from rotopaint_ai.training.models.segmentation.views import Cutter, SegmentationView, read_views
 from rotopaint_ai.training.pack.network import TrainOptions, train_network
 
 

@@ -15,9 +15,9 @@ from rotopaint_ai.training.models.landmarks import losses
 from rotopaint_ai.training.models.landmarks.config import PackConfig
 from rotopaint_ai.training.models.landmarks.task import LandmarkData, LandmarkTask, build_net
 from rotopaint_ai.training.models.landmarks.validation import as_input
+from rotopaint_ai.training.trainer.config import override
 from rotopaint_ai.training.trainer.parallel.group import Group
 from rotopaint_ai.training.trainer.parallel.launch import has_restarted
-from rotopaint_ai.training.trainer.recipe import override
 from rotopaint_ai.training.trainer.trainer import Trainer
 
 TINY = ["widths=[8,8,8,8,8]", "neck=8", "fine=8", "batch=8", "bf16=false", "input_size=64", "small_size=64"]

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from rotopaint_ai.errors import UsageError
-from rotopaint_ai.training.trainer.parallel.launch import launcher_words
-from rotopaint_ai.training.trainer.parallel.topology import (
+from rotopaint_ai.training.trainer.parallel.launch import (
     Topology,
     bind,
     choose,
+    launcher_words,
     look,
     parse_cpus,
     remote_share,

@@ -15,7 +15,7 @@ import pytest
 from rotopaint_ai.cli import main
 from rotopaint_ai.cli import train as cli_train
 from rotopaint_ai.errors import CancelledError, TrainingError
-from rotopaint_ai.training.trainer.parallel import exit_reasons, launch
+from rotopaint_ai.training.trainer.parallel import launch
 
 
 @pytest.fixture
@@ -25,7 +25,7 @@ def as_rank(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[BaseEx
         ("RANK", "1"),
         ("WORLD_SIZE", "2"),
         ("ROTOPAINT_ALLOCATOR", "1"),
-        (exit_reasons.FOLDER, str(tmp_path)),
+        (launch.FOLDER, str(tmp_path)),
     ):
         monkeypatch.setenv(name, value)
 
