@@ -30,7 +30,7 @@ def as_rank(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[BaseEx
         monkeypatch.setenv(name, value)
 
     def run(error: BaseException | None) -> int:
-        def joined(arguments: argparse.Namespace, train: object) -> int:
+        def joined(arguments: argparse.Namespace, train: object, since: float) -> int:
             if error is None:
                 return 0
             raise error
