@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pytest
 
 from rotopaint_ai.crops import Crop, around
-from rotopaint_ai.landmarks.holds import HoldFinder, compare
+from rotopaint_ai.landmarks.holds import HoldFinder, _shifts, compare
 
 Grey = npt.NDArray[np.float32]
 
@@ -155,3 +155,12 @@ def test_the_window_stands_in_plate_space_whatever_part_of_the_plate_is_there() 
     assert not finder.is_repeat(padded, (-30, -20))
     assert not finder.is_repeat(rgb, (0, 12))
     assert not finder.is_repeat(rgb, (12, 0))
+
+
+def test_a_difference_made_of_slopes_tells_its_shift() -> None:
+    """d = 0.3 dx - 0.4 dy + c on slopes that lean one way: least squares finds the shift (0.3, -0.4), of length 0.5."""
+    rng = np.random.default_rng(4)
+    dx, dy = (rng.normal(mean, 1.0, (96, 96)).astype(np.float32) for mean in (1.5, 1.0))
+    _, shift, _ = _shifts(0.3 * dx - 0.4 * dy + np.float32(0.2), dx, dy, 8)
+    assert shift.shape == (3, 3)
+    np.testing.assert_allclose(shift, 0.5, rtol=0.001)
