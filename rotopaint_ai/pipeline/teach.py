@@ -1,21 +1,20 @@
 """A shot taught by its first corrections: the seams of every other frame solved from them and looked for again.
 
 The models' own reading of every hold is taken afresh, before anything was snapped. What people drew, what the models
-say and the creases that the pictures show are solved together over the whole shot, as curves on one rigid head
-(`creases.py`, `shapes/rigid_solver.py`). A correction says where a seam lies on the head, and the picture how the head
-is held: a frame changes only where the head's curve lies on a crease and the present one clearly does not agree. Where
-neither is sure, nothing moves and the frame is named as doubtful.
+say and what the picture shows are solved together over the whole shot (`shapes/shot_solver.py`). From there, with much
+less doubt about its place than the models have, each seam is looked for in the picture once more
+(`seams/placement.py`), and all of it again. A correction says where to look, and the picture decides.
 
-A pack without a seam network, and a shot of a few holds, are solved more loosely (`shapes/shot_solver.py`), each seam
-is looked for in the picture once more (`seams/placement.py`), and how far that can be trusted is measured on the
-corrected frames, each solved without its own correction.
+A frame is changed only where its present curve contradicts what the whole shot says of it. How far that can be trusted
+is measured on the corrected frames: each is solved without its own correction. Where the shot knows no better than the
+models, nothing moves and the frames are named as doubtful.
 
 H holds, S seams, D points of a spline. Plate space, pixels.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -26,10 +25,9 @@ from rotopaint_ai.crops import around, cut, is_settled
 from rotopaint_ai.errors import UsageError
 from rotopaint_ai.inference.models import Models
 from rotopaint_ai.landmarks.detect import read, read_mirrored
-from rotopaint_ai.pipeline.creases import Look, SolvedShot, solve_shot
 from rotopaint_ai.plates.colour import to_display
 from rotopaint_ai.plates.plate import Plate
-from rotopaint_ai.seams.placement import Evidence, Placed, Seam, SeamLook, look, place
+from rotopaint_ai.seams.placement import Placed, Seam, SeamLook, look, place
 from rotopaint_ai.shapes.facespace import Complex, face_space
 from rotopaint_ai.shapes.refit import Errors, Keys, corrected_shapes, moved_keys, refit, splines_of
 from rotopaint_ai.shapes.roto import Key, RotoDocument, RotoShape
@@ -39,7 +37,6 @@ from rotopaint_ai.sheet import ShapeSpec
 
 Array = NDArray[Any]
 Progress = Callable[[int, int], None]
-_Decision = tuple[dict[int, Key], tuple[int, ...], dict[int, float]]  # keys, doubtful frames, expected errors
 
 # By the mean error of visible seams and the frames made worse, at 1 and 3 corrected frames of training shots of two
 # puppets that the shipped pack never saw, and of shots of the stage.
@@ -51,10 +48,6 @@ SEEN = 0.5  # share of a seam that has to be seen
 STILL_PX = 0.3  # a curve that would move by less stays
 CONTRADICTS = 2.0  # deviations that a present curve lies off the solved one before it is given up
 UNCHECKED = 1.5  # times as many of them where a single correction cannot be checked by another
-LEAST_HOLDS = 4  # that a rigid head can be told from
-CLEAR_PX = 1.0  # how far a curve lies off the rigid head's at the least, to be given up for it
-ON_CREASE_PX = 1.0  # how far that one may lie off its crease
-HIDDEN_PX = 0.5  # and what is added where only other seams of the hold show
 _READS = 2
 _SAMPLES = 12  # places of each cubic that distances are taken at
 
@@ -146,8 +139,9 @@ def teach(
     ]
     doubtful: dict[str, tuple[int, ...]] = {}
     sizes: dict[str, Mapping[int, float]] = {}
-    for task, found in _decided_seams(reading, tasks):
-        keys[task.spec.name], doubtful[task.spec.name], sizes[task.spec.name] = found
+    for turn in _solved_seams(reading, tasks) if tasks else ():
+        name = turn.task.spec.name
+        keys[name], doubtful[name], sizes[name] = _decided(reading, turn, _error_factor(reading, turn.task))
     before = {shape.name: shape.keys for shape in predicted.shapes}
     moved = sum(key != before[name].get(frame) for name, row in keys.items() for frame, key in row.items())
     return Taught(keys, sizes, doubtful, moved)
@@ -200,62 +194,6 @@ def _seam_task(reading: ShotReading, spec: ShapeSpec, base: RotoShape, shape: Ro
     marks = list(reading.models.pack.sheet.rows_of(spec))
     noise = np.array([max(float(hold.error_px_L[marks].mean()), LEAST_READ_PX) for hold in reading.holds])
     return _Task(spec, base, shape, hand, splines, noise, exact)
-
-
-# --- the shot as one rigid head ---------------------------------------------------------------------------------------
-
-
-def _decided_seams(reading: ShotReading, tasks: Sequence[_Task]) -> Iterator[tuple[_Task, _Decision]]:
-    """What is decided of each seam: on a rigid head where the pack has eyes for creases, else as curves that go with
-    the head's look."""
-    if not tasks:
-        return
-    if reading.models.find_seams is not None and len(reading.holds) >= LEAST_HOLDS:
-        shot = _solved_as_rigid(reading, tasks, reading.models.find_seams)
-        yield from ((task, _decided_by_creases(reading, task, shot, k)) for k, task in enumerate(tasks))
-    else:
-        yield from (
-            (turn.task, _decided(reading, turn, _error_factor(reading, turn.task)))
-            for turn in _solved_seams(reading, tasks)
-        )
-
-
-def _solved_as_rigid(reading: ShotReading, tasks: Sequence[_Task], evidence: Evidence) -> SolvedShot:
-    holds = reading.holds
-    return solve_shot(
-        reading.heads,
-        np.array([hold.points_L for hold in holds]),
-        np.maximum([hold.error_px_L for hold in holds], LEAST_READ_PX),
-        [np.array([hold.splines[task.spec.name] for hold in holds]) for task in tasks],
-        [{int(row): task.splines_HD[row] for row in np.flatnonzero(task.exact_H)} for task in tasks],
-        [Look(hold.look, hold.face_px) for hold in holds],
-        evidence,
-    )
-
-
-def _decided_by_creases(reading: ShotReading, task: _Task, shot: SolvedShot, curve: int) -> _Decision:
-    """A frame takes the rigid head's curve where that lies on a crease and the present one is clearly elsewhere."""
-    hand = set(task.hand)
-    frames = [frame for frame in sorted(task.base.keys) if frame in reading.hold_of and frame not in hand]
-    splines = splines_of(task.base, frames)
-    doubtful: list[int] = []
-    errors: dict[int, float] = {}
-    for k, frame in enumerate(frames):
-        row = reading.hold_of[frame]
-        if task.exact_H[row]:  # a hold is one drawing
-            splines[k], errors[frame] = task.splines_HD[row], LEAST_NOISE_PX
-            continue
-        found, off = shot.rigid.spline(row, curve), float(shot.off_px[:, row].min())
-        off = min(float(shot.off_px[curve, row]), off + HIDDEN_PX)
-        change = _curve_distance(splines[k], found)
-        errors[frame] = shot.rigid.deviation_px(row, curve) + off
-        if off <= ON_CREASE_PX and change >= CLEAR_PX:
-            splines[k] = found
-        else:
-            errors[frame] += change
-            if change >= CLEAR_PX:
-                doubtful.append(frame)
-    return moved_keys(task.base, task.shape, frames, splines), tuple(doubtful), errors
 
 
 # --- the shot as a whole ----------------------------------------------------------------------------------------------
@@ -322,7 +260,9 @@ def _error_factor(reading: ShotReading, task: _Task) -> float:
     return max(1.0, float(np.median(ratio))) if np.mean(ours) < np.mean(theirs) else np.inf
 
 
-def _decided(reading: ShotReading, turn: _Turn, trust: float) -> _Decision:
+def _decided(
+    reading: ShotReading, turn: _Turn, trust: float
+) -> tuple[dict[int, Key], tuple[int, ...], dict[int, float]]:
     """New keys of a seam's frames, the doubtful ones of these, and how far off each is likely to be."""
     task, hand = turn.task, set(turn.task.hand)
     frames = [frame for frame in sorted(task.base.keys) if frame in reading.hold_of and frame not in hand]

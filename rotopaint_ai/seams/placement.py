@@ -144,7 +144,7 @@ def _again(
     if not rows:
         return found
     step = face_px / ACROSS
-    for row, logits in zip(rows, read_strips([item for item in ribbons if item is not None], seen, step, evidence)):
+    for row, logits in zip(rows, _read([item for item in ribbons if item is not None], seen, step, evidence)):
         places, error = ribbons[row], before[row].expected_error_px
         path = smooth_path(logits, error / step, BEYOND // 2)
         if places is None or path.seen < LEAST_SEEN:
@@ -218,8 +218,8 @@ def strips(
     return np.concatenate(parts)[None], rows
 
 
-def read_strips(ribbons: Sequence[CurvePlaces], seen: SeamLook, step: float, evidence: Evidence) -> list[Array]:
-    """The network's logits (S, D + 1) of each seam; `step` pixels from one offset to the next."""
+def _read(ribbons: Sequence[CurvePlaces], seen: SeamLook, step: float, evidence: Evidence) -> list[Array]:
+    """The network's logits (S, D + 1) of each seam."""
     corner = np.array([seen.crop.x - seen.crop.side / 2, seen.crop.y - seen.crop.side / 2])
     row, pairs = strips(ribbons, seen.picture, PICTURE_PX / seen.crop.side, corner, step)
     logits = evidence(row)[0]

@@ -67,17 +67,6 @@ def basis(n: int, closed: bool, per_segment: int) -> Array:
     return weights
 
 
-def basis_at(n: int, at: Array) -> Array:
-    """Weights (M, 3 n) of an open curve's points and handles, as in `basis`, at parameters counted in segments."""
-    segment = np.clip(np.floor(at), 0, n - 2).astype(np.intp)
-    t = np.clip(at - segment, 0.0, 1.0)
-    u, row, weights = 1.0 - t, np.arange(len(at)), np.zeros((len(at), 3 * n))
-    places = segment, 2 * n + segment, n + segment + 1, segment + 1
-    for column, share in zip(places, (u**3, 3 * u * u * t, 3 * u * t * t, t**3)):
-        weights[row, column] = share
-    return weights
-
-
 def farthest(offsets_FMC: Array) -> Array:
     """The longest of each frame's offsets (F, M, 2): (F,) pixels."""
     return np.asarray(np.sqrt(np.einsum("fmc,fmc->fm", offsets_FMC, offsets_FMC).max(axis=1, initial=0.0)))
