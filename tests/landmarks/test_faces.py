@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from rotopaint_ai.crops import CropKeys
+from rotopaint_ai.frames import evenly_spread
 from rotopaint_ai.landmarks.faces import (
     MARGIN,
     FaceFound,
@@ -16,7 +17,6 @@ from rotopaint_ai.landmarks.faces import (
     find_faces,
     followed,
     letterboxed,
-    spread,
     windows,
 )
 from rotopaint_ai.landmarks.track import Picture
@@ -149,4 +149,4 @@ def test_what_was_found_later_does_not_interrupt_the_following() -> None:
 
 @pytest.mark.parametrize(("n", "wanted"), [(1, [1]), (5, [1, 2, 3, 4, 5]), (100, [1, 34, 67, 100])])
 def test_frames_to_look_at_are_spread(n: int, wanted: list[int]) -> None:
-    assert spread(list(range(1, n + 1)), max(4, min(n, 5)) if n < 100 else 4) == wanted
+    assert evenly_spread(list(range(1, n + 1)), max(4, min(n, 5)) if n < 100 else 4) == wanted

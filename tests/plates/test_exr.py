@@ -241,6 +241,6 @@ def test_a_frame_rate_is_above_zero_or_none(tmp_path: Path, above: int, below: i
     stated = b"framesPerSecond\0rational\0" + struct.pack("<iiI", 8, 25, 1)
     assert stated in raw
     (tmp_path / "p.exr").write_bytes(raw.replace(stated, stated[:-8] + struct.pack("<iI", above, below)))
-    assert exr_header.parse((tmp_path / "p.exr").read_bytes(), "p.exr").parts[0].fps == fps
+    assert exr_header.parse_header((tmp_path / "p.exr").read_bytes(), "p.exr").parts[0].fps == fps
     with open_plate(tmp_path / "p.exr") as plate:
         assert plate.fps == (24.0 if fps is None else pytest.approx(fps))
