@@ -8,18 +8,19 @@ under `plugins` is run first, so that it can name parts that those files registe
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import math
 import sys
-import types
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields
 from importlib import resources
 from pathlib import Path
-from typing import Any, TypeVar, Union, cast, get_args, get_origin, get_type_hints
+from typing import Any, TypeVar, cast, get_args, get_type_hints
 
 import yaml
 
+from rotopaint_ai.checked import check
 from rotopaint_ai.errors import UsageError
 from rotopaint_ai.training.trainer.activations import MODES
 from rotopaint_ai.training.trainer.optim import OPTIMISERS
@@ -131,53 +132,25 @@ def _find(recipe: str | Path | None) -> tuple[str, str]:
 
 def _filled(config: AnyConfig, content: Mapping[str, Any], where: str) -> AnyConfig:
     kinds = get_type_hints(type(config))
-    changes: dict[str, Any] = {}
+    whole = {field.name: getattr(config, field.name) for field in fields(config)}
     for given, value in content.items():
         name = RENAMED.get(given, given)
-        if name not in kinds:
-            raise UsageError(f"{where}: unknown field '{name}'; known are {', '.join(f.name for f in fields(config))}")
-        if kinds[name] == dict[str, float]:
-            changes[name] = _merged(getattr(config, name), value, f"{where}: {name}")
-        else:
-            changes[name] = _cast(kinds[name], value, f"{where}: {name}")
+        whole[name] = _meant(kinds.get(name), value, whole.get(name))
     try:
-        return replace(config, **changes)
+        return check(whole, type(config), error=UsageError)
     except UsageError as error:
         raise UsageError(f"{where}: {error}") from error
 
 
-def _merged(table: Mapping[str, float], value: Any, where: str) -> dict[str, float]:
-    """A table with some entries changed; 0 or null puts a part out of work."""
-    if not isinstance(value, dict):
-        raise UsageError(f"{where} is {value!r}; wanted a table of names and numbers")
-    given = {str(name): 0.0 if v is None else float(_cast(float, v, f"{where}.{name}")) for name, v in value.items()}
-    return {**table, **given}
-
-
-def _cast(kind: Any, value: Any, where: str) -> Any:
-    if get_origin(kind) in (Union, types.UnionType):
-        return None if value is None else _cast(get_args(kind)[0], value, where)
-    if get_origin(kind) is tuple:
-        item, example = get_args(kind)[0], {int: "whole numbers such as [16, 32]", str: "texts"}
-        if isinstance(value, list) and all(type(each) is item for each in value):
-            return tuple(value)
-        raise UsageError(f"{where} is {value!r}; wanted a list of {example[item]}")
-    if kind is float and isinstance(value, str):
-        value = _number(value)
-    if kind is float and isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
-        return float(value)
-    if kind in (int, bool, str) and type(value) is kind:
-        return value
-    wanted = {int: "a whole number", float: "a number", bool: "true or false", str: "text"}[kind]
-    raise UsageError(f"{where} is {value!r}; wanted {wanted}")
-
-
-def _number(text: str) -> Any:
-    """What a person writes for a number and YAML takes for text, such as 1e-3; the text where it is none."""
-    try:
-        return float(text)
-    except ValueError:
-        return text
+def _meant(kind: Any, value: Any, before: Any) -> Any:
+    """What a person means: 1e-3, which YAML takes for text, is a number; a table changes those of its entries that it
+    names, and null puts one out of work."""
+    if kind == dict[str, float] and isinstance(value, dict):
+        return {**before, **{name: 0.0 if part is None else _meant(float, part, None) for name, part in value.items()}}
+    if isinstance(value, str) and float in (kind, *get_args(kind)):
+        with contextlib.suppress(ValueError):
+            return float(value)
+    return value
 
 
 PACK = "pack"  # the task of a recipe that names none: both models of a pack
