@@ -18,7 +18,7 @@ from rotopaint_ai.training.models.landmarks.validation import predict_held_out
 from rotopaint_ai.training.pack.prepare import Prepared
 from rotopaint_ai.training.trainer.budget import Budget
 
-_READING_S = 0.05  # of that core: one crop of 256 px by the usual network, exactly
+_READING_S = 0.045  # of that core: one crop of 256 px by the usual network, exactly
 _READ = 8  # samples
 _SEAM_SHARE = 0.2  # of a command's time, at most
 _TELLS_EVERY_S = 2.0
@@ -95,7 +95,7 @@ def _seconds(ready: Prepared, seams: bool) -> dict[str, float]:
     measured = min(60, len(ready.data.rows_of("test")) or n_held)
     return {
         "fitting": 3.0 + 0.3 * n_held,
-        "seams": (3.0 + 0.1 * n_held) * seams,
-        "export": 8.0 * n_packs,
+        "seams": (7.0 + 0.1 * n_held) * seams,
+        "export": 20.0 + 40.0 * ready.config.prior + 8.0 * n_packs,  # a prior is traced as a long graph
         "evaluation": 3.0 + 0.1 * measured,
     }
