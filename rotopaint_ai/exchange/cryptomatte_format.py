@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from rotopaint_ai.exchange.format_spec import FormatSpec, WrittenFile
 from rotopaint_ai.exchange.lossiness import Loss
+from rotopaint_ai.exchange.plain_shapes import ALL
 from rotopaint_ai.shapes.roto import RotoDocument
 
 if TYPE_CHECKING:
@@ -55,4 +56,5 @@ CRYPTOMATTE = FormatSpec(
     prove=_prove_cryptomatte,
     pattern=_cryptomatte_pattern,
     losses=_cryptomatte_losses,
+    holds=ALL,
 )

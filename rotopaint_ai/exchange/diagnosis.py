@@ -19,7 +19,7 @@ _KINDS: tuple[tuple[str, Interpolation], ...] = (
 Change = Callable[[ControlPoint], ControlPoint]
 
 
-def diagnose(meant: RotoShape, found: RotoShape, document: RotoDocument, frames: Sequence[int]) -> str:
+def diagnose(meant: RotoShape, found: RotoShape, document: RotoDocument, frames: Sequence[float]) -> str:
     """The mistake that turns `meant` into `found`, in words; empty where none of the classic ones does."""
     if not meant.keys or not found.keys or meant.n_points != found.n_points:
         return ""
@@ -30,7 +30,7 @@ def diagnose(meant: RotoShape, found: RotoShape, document: RotoDocument, frames:
     return text if best <= max(NEAR_PX, _SHARE * before) and best < 0.5 * before else ""
 
 
-def _largest_distance(a: RotoShape, b: RotoShape, frames: Sequence[int]) -> float:
+def _largest_distance(a: RotoShape, b: RotoShape, frames: Sequence[float]) -> float:
     return float(samples.distances(a, b, frames, per_segment=4).max(initial=0.0))
 
 

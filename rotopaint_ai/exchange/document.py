@@ -1,8 +1,12 @@
 """The open document, `*.roto.json`: read with strict checks, written without loss.
 
-Standard library only. Besides the fields of the format version 1, a shape may carry `taper` ([start, end] share of the
-length), `visible` ({frame: false}) and `interpolation` ({frame: "hold"}); the landmarks `hand` ({frame: names}).
-Readers that do not know these draw the same control points at the keys.
+Standard library only. A document is written as the lowest version that holds it, so that a program of that version
+reads it.
+
+- 1: besides the fields of the specification a shape may carry `taper` ([start, end] share of the length), `visible`
+  ({frame: false}) and `interpolation` ({frame: "hold"}); the landmarks `hand` ({frame: names}).
+- 2: `interpolation` may be "ease" or "smooth", with `slopes`; `feather` is a line per key, `widths` a profile per key.
+  Every field of version 1 stays where it was and what it was: `feather_px` is the mean of a feather line.
 """
 
 from __future__ import annotations
@@ -10,10 +14,12 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Final, NoReturn, cast, get_args
 
 from rotopaint_ai.errors import DocumentError
+from rotopaint_ai.exchange import feather_edges
 from rotopaint_ai.exchange.limits import MOST_WIDTH_PX as MOST_WIDTH_PX
 from rotopaint_ai.exchange.limits import check_frames, check_range, check_size
 from rotopaint_ai.files import write_parts
@@ -23,14 +29,18 @@ from rotopaint_ai.shapes.roto import (
     Key,
     Landmark,
     LandmarkKeys,
+    Points,
     Role,
     RotoDocument,
     RotoShape,
+    Slopes,
     Source,
+    StrokeWidth,
+    Widths,
 )
 
 FORMAT: Final = "rotopaint-shapes"
-VERSION: Final = 1
+VERSION: Final = 2  # the newest that is read and written
 SUFFIX: Final = ".roto.json"
 
 _TOP = {
@@ -46,6 +56,9 @@ _TOP = {
     "shapes",
 }
 _SHAPE = {"name", "closed", "role", "width_px", "feather_px", "source", "keys", "taper", "visible", "interpolation"}
+_SHAPE_2 = _SHAPE | {"feather", "widths", "slopes"}
+_SLOPES = {"leaving", "arriving", "feather_leaving", "feather_arriving"}
+_KINDS_1: tuple[str, ...] = ("linear", "hold")
 _LANDMARKS = {"names", "keys", "hand"}
 
 
@@ -80,8 +93,11 @@ def loads(text: str, *, where: str = "document") -> RotoDocument:
     data = _need_mapping(data, where, _TOP)
     if data.get("format") != FORMAT:
         _refuse_document(where, f"format is {data.get('format')!r}; wanted {FORMAT!r}")
-    if data.get("version") != VERSION:
-        _refuse_document(where, f"version is {data.get('version')!r}; this product reads version {VERSION}: update it")
+    version = data.get("version")
+    if version not in (1, VERSION) or isinstance(version, (bool, float)):
+        _refuse_document(
+            where, f"version is {_short_value(version)}; this product reads versions up to {VERSION}: update it"
+        )
     width, height = (_need_integer(data.get(name), f"{where}: {name}") for name in ("width", "height"))
     first, last = (_need_integer(data.get(name), f"{where}: {name}") for name in ("first_frame", "last_frame"))
     aspect = _need_number(data.get("pixel_aspect", 1.0), f"{where}: pixel_aspect")
@@ -95,7 +111,7 @@ def loads(text: str, *, where: str = "document") -> RotoDocument:
     if aspect <= 0 or fps <= 0:
         _refuse_document(where, f"pixel_aspect is {aspect} and fps {fps}; both must be positive")
     shapes = tuple(
-        _read_shape(each, f"{where}: shapes[{index}]")
+        _read_shape(each, f"{where}: shapes[{index}]", version)
         for index, each in enumerate(_list(data.get("shapes"), where, "shapes"))
     )
     _refuse_twice((shape.name for shape in shapes), f"{where}: shapes")
@@ -105,8 +121,8 @@ def loads(text: str, *, where: str = "document") -> RotoDocument:
     return found
 
 
-def _read_shape(data: Any, where: str) -> RotoShape:
-    data = _need_mapping(data, where, _SHAPE)
+def _read_shape(data: Any, where: str, version: int) -> RotoShape:
+    data = _need_mapping(data, where, _SHAPE if version == 1 else _SHAPE_2, version)
     name = _need_text(data.get("name"), f"{where}: name")
     where = f"{where} {_short_value(name)}"
     closed = data.get("closed")
@@ -122,11 +138,18 @@ def _read_shape(data: Any, where: str) -> RotoShape:
         _refuse_document(
             where, f"width_px is {width} and feather_px {feather}; neither may exceed {MOST_WIDTH_PX:,.0f} px"
         )
+    keys = _read_keys(data, where, version)
+    if "feather" in data:
+        feather, keys = _with_feather(data["feather"], keys, f"{where}: feather")
+    if "widths" in data:
+        keys = _with_widths(data["widths"], keys, f"{where}: widths")
+    if "slopes" in data:
+        keys = _with_slopes(data["slopes"], keys, f"{where}: slopes")
     return RotoShape(
         name=name,
         closed=closed,
         role=cast(Role, role),
-        keys=_read_keys(data, where),
+        keys=keys,
         width_px=width,
         feather_px=feather,
         taper=_taper(data.get("taper", [0.0, 0.0]), f"{where}: taper"),
@@ -137,7 +160,72 @@ def _read_shape(data: Any, where: str) -> RotoShape:
     )
 
 
-def _read_keys(data: Mapping[str, Any], where: str) -> dict[int, Key]:
+def _with_feather(data: Any, keys: Mapping[int, Key], where: str) -> tuple[float, dict[int, Key]]:
+    """The feather outside the line, and the keys with the line."""
+    data = _need_mapping(data, where, {"uniform_px", "keys"}, VERSION)
+    uniform = _need_number(data.get("uniform_px", 0.0), f"{where}: uniform_px")
+    if not 0 <= uniform <= MOST_WIDTH_PX:
+        _refuse_document(where, f"uniform_px is {uniform}; wanted 0 to {MOST_WIDTH_PX:,.0f} px")
+    found = dict(keys)
+    for frame, rows in _keyed_frames(data.get("keys"), keys, f"{where}: keys").items():
+        found[frame] = replace(found[frame], feather=_rows_of(rows, keys[frame], f"{where}: frame {frame}"))
+    return uniform, found
+
+
+def _with_widths(data: Any, keys: Mapping[int, Key], where: str) -> dict[int, Key]:
+    found = dict(keys)
+    for frame, rows in _keyed_frames(data, keys, where).items():
+        found[frame] = replace(found[frame], widths=_widths(rows, len(keys[frame].points), f"{where}: frame {frame}"))
+    return found
+
+
+def _widths(data: Any, count: int, where: str) -> Widths:
+    rows = []
+    for index, row in enumerate(_list(data, where, "rows")):
+        if type(row) is not list or len(row) != 3:
+            _refuse_document(where, f"point {index} is {_short_value(row)}; wanted [left_px, right_px, feather_px]")
+        values = [_need_number(value, f"{where}: point {index}") for value in row]
+        if not 0 <= min(values) <= max(values) <= MOST_WIDTH_PX:
+            _refuse_document(
+                where, f"point {index} is {_short_value(row)}; each must lie between 0 and {MOST_WIDTH_PX:,.0f} px"
+            )
+        rows.append(StrokeWidth(*values))
+    if len(rows) != count:
+        _refuse_document(where, f"{len(rows)} rows for {count} control points; wanted one each")
+    return tuple(rows)
+
+
+def _with_slopes(data: Any, keys: Mapping[int, Key], where: str) -> dict[int, Key]:
+    found = dict(keys)
+    for frame, table in _keyed_frames(data, keys, where).items():
+        here = f"{where}: frame {frame}"
+        table = _need_mapping(table, here, _SLOPES, VERSION)
+        rows = {name: _rows_of(each, keys[frame], f"{here}: {name}") for name, each in table.items()}
+        if not {"leaving", "arriving"} <= set(rows) or ("feather_leaving" in rows) != ("feather_arriving" in rows):
+            _refuse_document(
+                here, f"states {', '.join(sorted(rows)) or 'nothing'}; wanted leaving and arriving, in pairs"
+            )
+        found[frame] = replace(found[frame], slopes=Slopes(**rows))
+    return found
+
+
+def _keyed_frames(data: Any, keys: Mapping[int, Key], where: str) -> dict[int, Any]:
+    """A table by frame, each of which has a key."""
+    table = _read_by_frame(data, where)
+    stray = sorted(set(table) - set(keys))
+    if stray:
+        _refuse_document(where, f"frame {stray[0]} has no key")
+    return table
+
+
+def _rows_of(data: Any, key: Key, where: str) -> Points:
+    rows = _read_points(data, where)
+    if len(rows) != len(key.points):
+        _refuse_document(where, f"{len(rows)} rows for {len(key.points)} control points; wanted one each")
+    return rows
+
+
+def _read_keys(data: Mapping[str, Any], where: str, version: int) -> dict[int, Key]:
     sources = _read_by_frame(data.get("source", {}), f"{where}: source")
     kinds = _read_by_frame(data.get("interpolation", {}), f"{where}: interpolation")
     points = _read_by_frame(data.get("keys"), f"{where}: keys")
@@ -149,7 +237,8 @@ def _read_keys(data: Mapping[str, Any], where: str) -> dict[int, Key]:
     for frame in sorted(points):
         here = f"{where}: frame {frame}"
         source = _need_choice(sources.get(frame, "model"), get_args(Source), f"{here}: source")
-        kind = _need_choice(kinds.get(frame, "linear"), get_args(Interpolation), f"{here}: interpolation")
+        known = _KINDS_1 if version == 1 else get_args(Interpolation)
+        kind = _need_choice(kinds.get(frame, "linear"), known, f"{here}: interpolation")
         keys[frame] = Key(_read_points(points[frame], here), cast(Source, source), cast(Interpolation, kind))
     counts = {len(key.points): frame for frame, key in reversed(keys.items())}
     if len(counts) > 1:
@@ -240,12 +329,15 @@ def _short_value(value: Any) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
 
 
-def _need_mapping(value: Any, where: str, known: set[str]) -> dict[str, Any]:
+def _need_mapping(value: Any, where: str, known: set[str], version: int = VERSION) -> dict[str, Any]:
     if not isinstance(value, dict):
         _refuse_document(where, f"is {_short_value(value)}; wanted an object")
     stray = sorted(set(value) - known)
     if stray:
-        _refuse_document(where, f"field {_short_value(stray[0])} is not known; this product reads version {VERSION}")
+        _refuse_document(
+            where,
+            f"field {_short_value(stray[0])} is not known in version {version}; this product reads up to {VERSION}",
+        )
     return value
 
 
@@ -323,7 +415,7 @@ def _text_pieces(document: RotoDocument) -> Iterator[str]:
     check_frames(document, "document")
     head = {
         "format": FORMAT,
-        "version": VERSION,
+        "version": version_of(document),
         "width": document.width,
         "height": document.height,
         "pixel_aspect": document.pixel_aspect,
@@ -339,6 +431,15 @@ def _text_pieces(document: RotoDocument) -> Iterator[str]:
         yield ",\n  " if number else "  "
         yield from _shape_pieces(shape)
     yield "\n ]\n}\n" if document.shapes else "\n}\n"
+
+
+def version_of(document: RotoDocument) -> int:
+    """The lowest version that holds a document."""
+    return 2 if any(_is_of_2(key) for shape in document.shapes for key in shape.keys.values()) else 1
+
+
+def _is_of_2(key: Key) -> bool:
+    return bool(key.feather or key.widths) or key.interpolation in ("ease", "smooth")
 
 
 def _json(value: Any) -> str:
@@ -378,16 +479,37 @@ def _shape_pieces(shape: RotoShape) -> Iterator[str]:
     fields: dict[str, str] = {"name": _json(shape.name), "closed": _json(shape.closed), "role": _json(shape.role)}
     if shape.width_px is not None:
         fields["width_px"] = _json(shape.width_px)
-    fields["feather_px"] = _json(shape.feather_px)
+    fields["feather_px"] = _json(feather_edges.mean_px(shape))
     if tuple(shape.taper) != (0.0, 0.0):
         fields["taper"] = _json(list(shape.taper))
     if shape.visible:
         fields["visible"] = _json({str(frame): shape.visible[frame] for frame in sorted(shape.visible)})
     frames = shape.frames
     fields["source"] = _json({str(frame): shape.keys[frame].source for frame in frames})
-    held = {str(frame): "hold" for frame in frames if shape.keys[frame].interpolation == "hold"}
-    if held:
-        fields["interpolation"] = _json(held)
+    kinds = {str(frame): shape.keys[frame].interpolation for frame in frames}
+    if any(kind != "linear" for kind in kinds.values()):
+        fields["interpolation"] = _json({frame: kind for frame, kind in kinds.items() if kind != "linear"})
     yield "{" + "".join(f'"{name}": {text},\n   ' for name, text in fields.items()) + '"keys": '
     yield from _table_pieces(shape.keys, "   ", lambda key: key.points)
+    yield from _extra_pieces(shape)
     yield "}"
+
+
+def _extra_pieces(shape: RotoShape) -> Iterator[str]:
+    """What version 2 adds to a shape's keys."""
+    keys = shape.keys
+    feathered = {frame: key.feather for frame, key in keys.items() if key.feather}
+    if feathered:
+        yield f',\n   "feather": {{"uniform_px": {_json(shape.feather_px)}, "keys": '
+        yield from _table_pieces(feathered, "   ")
+        yield "}"
+    widths = {frame: key.widths for frame, key in keys.items() if key.widths}
+    if widths:
+        yield ',\n   "widths": '
+        yield from _table_pieces(widths, "   ")
+    slopes = {frame: key.slopes for frame, key in keys.items() if key.slopes and key.interpolation == "smooth"}
+    if slopes:
+        yield ',\n   "slopes": '
+        yield from _table_pieces(
+            slopes, "   ", lambda each: {name: rows for name, rows in asdict(each).items() if rows}
+        )

@@ -10,7 +10,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from rotopaint_ai.shapes.roto import ControlPoint, Points
+from rotopaint_ai.exchange.limits import MOST_WIDTH_PX
+from rotopaint_ai.shapes.roto import ControlPoint, Points, RotoShape
 
 LONGEST_MITRE = 2.0
 _TINY = 1e-9
@@ -62,6 +63,27 @@ def widths(points: Points, outer: Sequence[Vector]) -> list[float]:
         outward = 1.0 if (dx * nx + dy * ny) * side >= 0 else -1.0
         found.append(outward * math.hypot(dx, dy) / mitre)
     return found
+
+
+def line_widths(points: Points, feather: Points) -> list[float]:
+    """How wide a key's feather line is at each control point; negative inside."""
+    return widths(points, [(p.x + row.x, p.y + row.y) for p, row in zip(points, feather, strict=True)])
+
+
+def span_px(shape: RotoShape) -> tuple[float, float]:
+    """The narrowest and the widest feather of a shape at its keys' control points; negative inside."""
+    found = [width for key in shape.keys.values() if key.feather for width in line_widths(key.points, key.feather)]
+    lined = [shape.feather_px + width for width in found]
+    if not lined or not all(key.feather for key in shape.keys.values()):
+        lined.append(shape.feather_px)
+    return min(lined), max(lined)
+
+
+def mean_px(shape: RotoShape) -> float:
+    """The one width that stands for a shape's feather: its mean at the keys' control points, not inside the edge."""
+    found = [width for key in shape.keys.values() if key.feather for width in line_widths(key.points, key.feather)]
+    count = sum(len(key.points) for key in shape.keys.values())
+    return shape.feather_px if not found else min(max(0.0, shape.feather_px + sum(found) / count), MOST_WIDTH_PX)
 
 
 def normals(points: Points) -> list[Vector]:

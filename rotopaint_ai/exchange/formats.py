@@ -24,6 +24,7 @@ from rotopaint_ai.exchange import (
     json_files,
     labelme,
     nuke,
+    plain_shapes,
     polygons,
     silhouette,
     ssf,
@@ -114,7 +115,14 @@ def _ends_cut(points: Points) -> Points:
 
 
 FORMATS = (
-    FormatSpec("RotoPaint", (".roto.json",), "the open document, everything kept", _read_document, _write_document),
+    FormatSpec(
+        "RotoPaint",
+        (".roto.json",),
+        "the open document, everything kept",
+        _read_document,
+        _write_document,
+        holds=plain_shapes.ALL,
+    ),
     FormatSpec(
         "Nuke",
         (".nk", ".gizmo"),
@@ -124,6 +132,7 @@ FORMATS = (
         loses=nuke.NOT_KEPT,
         names=nuke.names,
         read_nodes=_read_nuke,
+        holds=frozenset(("eases", "feather line")),
     ),
     FormatSpec(
         "SVG",
@@ -134,6 +143,7 @@ FORMATS = (
         loses=svg.NOT_KEPT,
         states_aspect=False,
         states_fps=False,
+        holds=frozenset(("eases",)),
     ),
     of_text(
         ssf,
@@ -193,6 +203,7 @@ FORMATS = (
         "polygons of every frame, landmarks as keypoints",
         as_written=coco.as_coco_holds,
         settled=polygons.SETTLED,
+        holds=frozenset(("eases",)),
         states_aspect=False,
         states_fps=False,
     ),
@@ -339,6 +350,7 @@ def _write_in_place(path: Path | str, meant: RotoDocument) -> WrittenFile:
     if each.write is None or not Path(path).name.lower().endswith(each.suffixes[0]):
         writes = f"write a {each.suffixes[0]}" if each.write else _INSTEAD.get(each.name, "choose another format")
         raise UsageError(f"{Path(path).name}: {each.name} of this suffix is read only; {writes}")
+    meant, given_up = plain_shapes.reduced_to(meant, each.holds)
     target = Path(path)
     target.parent.mkdir(parents=True, exist_ok=True)
     try:
@@ -349,7 +361,7 @@ def _write_in_place(path: Path | str, meant: RotoDocument) -> WrittenFile:
     except OSError as error:
         error.filename, error.filename2 = str(target), None
         raise
-    return written
+    return replace(written, losses=(*given_up, *written.losses)) if given_up else written
 
 
 def written_path(path: Path | str) -> Path:
@@ -366,6 +378,7 @@ def proof_of(path: Path | str, meant: RotoDocument) -> Proof:
     from rotopaint_ai.exchange.round_trip import compare
 
     kind = format_of(path)
+    meant, _ = plain_shapes.reduced_to(meant, kind.holds)
     if kind.prove is not None:
         return kind.prove(Path(path), meant)
     if kind.read is None:

@@ -284,4 +284,5 @@ FORMAT: Final = FormatSpec(
     losses=losses_of,
     states_aspect=False,
     states_fps=False,
+    holds=frozenset(("eases",)),
 )

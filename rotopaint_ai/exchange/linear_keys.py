@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from rotopaint_ai.shapes.roto import Points, RotoShape
+from rotopaint_ai.shapes.roto import Points, RotoShape, feather_line
 
 
 def linear_keys(shape: RotoShape) -> dict[int, Points]:
@@ -22,6 +22,22 @@ def linear_keys(shape: RotoShape) -> dict[int, Points]:
         if key.interpolation == "hold" and after > frame + 1:
             keys[after - 1] = key.points
     return keys
+
+
+def eased_frames(shape: RotoShape) -> set[float]:
+    """Places between eased keys, three to a segment: cubics that agree there and at the keys are the same."""
+    return {
+        frame + (after - frame) * share
+        for frame, after in pairwise(shape.frames)
+        if shape.keys[frame].interpolation in ("ease", "smooth")
+        for share in (0.25, 0.5, 0.75)
+    }
+
+
+def line_at(shape: RotoShape, frame: float) -> Points:
+    """The line at which a shape's drawn feather ends at a frame; the edge itself where it has none."""
+    points = shape.at(frame)
+    return feather_line(points, shape.feather_at(frame) or tuple(p._replace(x=0.0, y=0.0) for p in points))
 
 
 def frames_between_holds(keys: dict[int, Points]) -> set[int]:

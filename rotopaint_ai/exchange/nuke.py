@@ -14,6 +14,7 @@ from typing import Final
 from rotopaint_ai.errors import DocumentError
 from rotopaint_ai.exchange import nuke_reader, nuke_script, nuke_writer
 from rotopaint_ai.exchange.features import Feature
+from rotopaint_ai.exchange.linear_keys import eased_frames, line_at
 from rotopaint_ai.exchange.nuke_curves import parse_curves
 from rotopaint_ai.exchange.nuke_reader import NukeReading
 from rotopaint_ai.exchange.nuke_text import serialise
@@ -136,14 +137,17 @@ def difference(meant: RotoDocument, found: RotoDocument, paths: Mapping[str, str
         for frame in range(meant.first_frame, meant.last_frame + 1) if shape.visible or other.visible else ():
             if shape.is_visible(frame) != other.is_visible(frame):
                 raise DocumentError(f"shape '{shape.name}': shown and hidden differently at frame {frame}")
-        worst = max([worst, *(_largest_gap(shape.at(f), other.at(f)) for f in _frames_that_settle(shape, other))])
+        frames = _frames_that_settle(shape, other)
+        worst = max([worst, *(_largest_gap(shape.at(f), other.at(f)) for f in frames)])
+        if shape.has_feather_line or other.has_feather_line:
+            worst = max([worst, *(_largest_gap(line_at(shape, f), line_at(other, f)) for f in frames)])
     return worst
 
 
-def _frames_that_settle(a: RotoShape, b: RotoShape) -> list[int]:
-    """Frames that settle whether two shapes agree at all frames: between them both move linearly."""
+def _frames_that_settle(a: RotoShape, b: RotoShape) -> list[float]:
+    """Frames that settle whether two shapes agree at all frames: between them both move linearly, or along cubics."""
     keyed = {frame + step for shape in (a, b) for frame in shape.frames for step in (-1, 0, 1)}
-    return sorted(keyed)
+    return sorted(keyed.union(eased_frames(a), eased_frames(b)))
 
 
 def _largest_gap(a: Points, b: Points) -> float:

@@ -1,29 +1,50 @@
-"""Keys of a shape out of Nuke's curves: one set for all points, straight moves and holds.
+"""Keys of a shape out of Nuke's curves: one set for all points and the feather; straight, eased, and holds.
 
-Standard library only. B-splines become Bezier shapes, eased moves linear keys that stay within 0.1 px of them.
+Standard library only. B-splines become Bezier shapes. Nuke's cubics stay cubics; what is none (a layer that moves, keys
+that jump in some numbers only, handles of other lengths) becomes linear keys that stay within 0.1 px of it.
 """
 
 from __future__ import annotations
 
 import math
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise
+from typing import NamedTuple
 
 from rotopaint_ai.errors import DocumentError
 from rotopaint_ai.exchange.limits import FAR_PX
 from rotopaint_ai.exchange.nuke_motion import Matrix, Motion, apply_motion
 from rotopaint_ai.exchange.nuke_tree import OPEN, RELATIVE, NukeCurve, NukeShape, as_float32
-from rotopaint_ai.shapes.roto import ControlPoint, Interpolation, Key, Points
+from rotopaint_ai.exchange.plain_shapes import TOLERANCE_PX, farthest_between
+from rotopaint_ai.shapes.roto import ControlPoint, Interpolation, Key, Points, Slopes, feather_line
 
-TOLERANCE_PX = 0.1  # linear keys against an eased move
+STRAIGHT_PX = 0.001  # a cubic that strays less from its chord goes straight
 _MAX_SAMPLES = 4000  # frames looked at between two keys
 
 Six = tuple[float, float, float, float, float, float]
+Components = Sequence[tuple[NukeCurve, ...]]
+
+
+class DrawnPose(NamedTuple):
+    """A shape at a frame, or what a frame adds to it: control points and feather rows, as `Key` has them."""
+
+    points: Points
+    feather: Points
+
+    @property
+    def drawn(self) -> Points:
+        """All places that are drawn: the control points and the feather line."""
+        return (*self.points, *feather_line(self.points, self.feather)) if self.feather else self.points
+
+
+Place = Callable[[float], DrawnPose]
 
 
 def nuke_keys_of(
-    curves: Sequence[tuple[NukeCurve, ...]],
+    curves: Components,
+    feather: Components | None,
     moved: Motion,
     shape: NukeShape,
     height: int,
@@ -33,36 +54,49 @@ def nuke_keys_of(
 ) -> dict[int | None, Key]:
     """Keys by frame in plate space; a shape without animation has one, under None.
 
-    `curves` are six components for each control point, two for a B-spline's; `report` hears what had to change.
-    `lift` is how much higher the plate of `height` is than the one that the node was drawn for.
+    `curves` are six components for each control point, two for a B-spline's, and `feather` those of the feather curve;
+    `report` hears what had to change. `lift` is how much higher the plate of `height` is than the one that the node was
+    drawn for.
     """
-    times = sorted({key.time for row in curves for curve in row for key in curve.keys}.union(moved.times))
     if not curves:
         return {}
-    place = _placer(curves, moved, shape, height, lift)
+    every = [*curves, *(feather or ())]
+    times = sorted({key.time for row in every for curve in row for key in curve.keys}.union(moved.times))
+    placer = _Placer(curves, feather, moved, shape, height, lift)
+    place = placer.at
     if not times:
-        return {None: Key(place(0.0), "human")}
+        return {None: Key(place(0.0).points, "human", feather=place(0.0).feather)}
     frames = sorted({whole for time in times for whole in (math.floor(time), math.ceil(time))})
     if any(time != int(time) for time in times):
         report("keys between frames were moved to the frames on either side")
-    keys: dict[int, Key] = {frame: Key(place(frame), "human") for frame in frames}
+    keys = {frame: Key(place(frame).points, "human", feather=place(frame).feather) for frame in frames}
     extra = 0
     for begin, end in pairwise(frames):
-        kind, between = _segment(curves, moved, place, begin, end)
-        keys[begin] = Key(keys[begin].points, "human", kind)
+        kind, between = _segment(every, moved, place, begin, end)
+        slopes = placer.slopes(begin, end) if kind == "smooth" else None
+        keys[begin] = replace(keys[begin], interpolation="ease" if _is_still(slopes) else kind, slopes=slopes)
         extra += len(between)
         for frame in between:
-            keys[frame] = Key(place(frame), "human")
+            keys[frame] = Key(place(frame).points, "human", feather=place(frame).feather)
     if extra:
-        report(f"eased moves were given {extra} linear keys more, within {TOLERANCE_PX} px")
-    if len(frames) > 1 and keys[frames[-2]].interpolation == "hold" and _all_step(curves, frames[-1]):
-        keys[frames[-1]] = Key(keys[frames[-1]].points, "human", "hold")
+        report(f"moves that are no cubic were given {extra} linear keys more, within {TOLERANCE_PX} px")
+    if len(frames) > 1 and keys[frames[-2]].interpolation == "hold" and _all_step(every, frames[-1]):
+        keys[frames[-1]] = replace(keys[frames[-1]], interpolation="hold")
     held = _held_twice(keys)
-    return {
-        frame: Key(keys[frame].points, "human", "hold" if frame in held else keys[frame].interpolation)
+    found = {
+        frame: replace(keys[frame], interpolation="hold") if frame in held else keys[frame]
         for frame in sorted(keys)
         if frame - 1 not in held
     }
+    return {frame: replace(key, slopes=None) if key.interpolation != "smooth" else key for frame, key in found.items()}
+
+
+def _is_still(slopes: Slopes | None) -> bool:
+    """Whether every number leaves and arrives at rest."""
+    if slopes is None:
+        return False
+    rows = (*slopes.leaving, *slopes.arriving, *slopes.feather_leaving, *slopes.feather_arriving)
+    return not any(value for row in rows for value in row)
 
 
 def _held_twice(keys: Mapping[int, Key]) -> set[int]:
@@ -76,15 +110,20 @@ def _held_twice(keys: Mapping[int, Key]) -> set[int]:
         for before, here, after in zip(frames, frames[1:], frames[2:])
         if after == here + 1
         and here > before + 1
-        and keys[before].interpolation == keys[here].interpolation == "linear"
-        and keys[before].points != keys[here].points
+        and keys[before].interpolation != "hold"
+        and keys[here].interpolation == "linear"
+        and _pose(keys[before]) != _pose(keys[here])
         and keys[after].interpolation == "hold"
-        and keys[after].points == keys[here].points
+        and _pose(keys[after]) == _pose(keys[here])
         and after != frames[-1]
     }
 
 
-def _all_step(curves: Sequence[tuple[NukeCurve, ...]], frame: int) -> bool:
+def _pose(key: Key) -> DrawnPose:
+    return DrawnPose(key.points, key.feather)
+
+
+def _all_step(curves: Components, frame: int) -> bool:
     """Whether every key that the curves have at a frame steps; False where they have none there."""
     found = False
     for row in curves:
@@ -97,38 +136,67 @@ def _all_step(curves: Sequence[tuple[NukeCurve, ...]], frame: int) -> bool:
     return found
 
 
-def _placer(
-    curves: Sequence[tuple[NukeCurve, ...]], moved: Motion, shape: NukeShape, height: int, lift: int
-) -> Callable[[float], Points]:
-    """A function that gives the control points in plate space at a frame, each frame worked out once.
+class _Placer:
+    """Control points and feather in plate space at a frame, each frame worked out once.
 
     Numbers are rounded to 32-bit floats in Nuke's space, so that writing the document to a `.nk` and reading it again
     changes nothing.
     """
-    known: dict[float, Points] = {}
-    relative = bool(shape.outline.flags & RELATIVE)
-    closed = not shape.outline.flags & OPEN
 
-    def place(frame: float) -> Points:
-        if frame not in known:
-            rows = [tuple(curve.at(frame) for curve in row) for row in curves]
-            sixes = (
-                _bspline(rows, closed)
-                if shape.kind == "bspline"
-                else [_relative_handles(row, relative) for row in rows]
-            )
-            if not moved.is_identity:
-                matrix = moved.at(frame)
-                sixes = [_transformed(matrix, six) for six in sixes]
-            if lift:
-                sixes = [(*six[:3], six[3] + lift, *six[4:]) for six in sixes]
-            known[frame] = tuple(
-                ControlPoint(x, height - y, left_x, -left_y, right_x, -right_y)
-                for left_x, left_y, x, y, right_x, right_y in (_floats_32(six, shape.name) for six in sixes)
-            )
-        return known[frame]
+    def __init__(
+        self, curves: Components, feather: Components | None, moved: Motion, shape: NukeShape, height: int, lift: int
+    ) -> None:
+        self._curves, self._feather, self._moved, self._shape = curves, feather, moved, shape
+        self._height, self._lift = height, lift
+        self._known: dict[float, DrawnPose] = {}
 
-    return place
+    def at(self, frame: float) -> DrawnPose:
+        """The shape at a frame."""
+        if frame not in self._known:
+            matrix = None if self._moved.is_identity else self._moved.at(frame)
+            rows, ends = self._sixes(lambda curve: curve.at(frame))
+            ends = [_feather_transformed(matrix, six, end) if matrix else end for six, end in zip(rows, ends)]
+            rows = [_transformed(matrix, six) if matrix else six for six in rows]
+            if self._lift:
+                rows = [(*six[:3], six[3] + self._lift, *six[4:]) for six in rows]
+            self._known[frame] = DrawnPose(
+                tuple(self._point(six, self._height) for six in rows), tuple(map(self._offset, ends))
+            )
+        return self._known[frame]
+
+    def slopes(self, begin: int, end: int) -> Slopes:
+        """How fast the shape leaves a frame and arrives at another, along cubics between them."""
+        matrix = None if self._moved.is_identity else _linear_part(self._moved.at(begin))
+
+        def moving(frame: int, is_leaving: bool) -> tuple[Points, Points]:
+            rows, ends = self._sixes(lambda curve: curve.slope(frame, is_leaving))
+            if matrix:
+                rows, ends = ([_transformed(matrix, six) for six in each] for each in (rows, ends))
+            return tuple(map(self._offset, rows)), tuple(map(self._offset, ends))
+
+        (leaving, feather_leaving), (arriving, feather_arriving) = moving(begin, True), moving(end, False)
+        return Slopes(leaving, arriving, feather_leaving, feather_arriving)
+
+    def _sixes(self, value: Callable[[NukeCurve], float]) -> tuple[list[Six], list[Six]]:
+        """Six numbers for each control point in Nuke's space, and for each entry of the feather."""
+        rows = [tuple(map(value, row)) for row in self._curves]
+        ends = [tuple(map(value, row)) for row in self._feather or ()]
+        outline = self._shape.outline
+        if self._shape.kind == "bspline":
+            closed = not outline.flags & OPEN
+            return _bspline(rows, closed), _bspline(ends, closed)
+        relative = self._shape.feather is None or bool(self._shape.feather.flags & RELATIVE)
+        return (
+            [_relative_handles(row, bool(outline.flags & RELATIVE)) for row in rows],
+            [_relative_handles(row, relative) for row in ends],
+        )
+
+    def _point(self, six: Six, height: float) -> ControlPoint:
+        left_x, left_y, x, y, right_x, right_y = _floats_32(six, self._shape.name)
+        return ControlPoint(x, height - y, left_x, -left_y, right_x, -right_y)
+
+    def _offset(self, six: Six) -> ControlPoint:
+        return self._point(six, 0.0)
 
 
 def _floats_32(six: Six, name: str) -> Iterator[float]:
@@ -155,6 +223,17 @@ def _transformed(m: Matrix, six: Six) -> Six:
     return lx - px, ly - py, px, py, rx - px, ry - py
 
 
+def _feather_transformed(m: Matrix, six: Six, end: Six) -> Six:
+    """An entry of the feather, which is an offset from its point, under a matrix."""
+    moved = _transformed(m, (*end[:2], six[2] + end[2], six[3] + end[3], *end[4:]))
+    x, y = apply_motion(m, six[2], six[3])
+    return (*moved[:2], moved[2] - x, moved[3] - y, *moved[4:])
+
+
+def _linear_part(m: Matrix) -> Matrix:
+    return (m[0], m[1], 0.0, m[3], m[4], 0.0, 0.0, 0.0, m[8])
+
+
 def _bspline(rows: Sequence[Sequence[float]], closed: bool) -> list[Six]:
     """Uniform cubic B-spline control points as Bezier control points: (a + 4 b + c) / 6, tangents (c - a) / 6.
 
@@ -172,10 +251,8 @@ def _bspline(rows: Sequence[Sequence[float]], closed: bool) -> list[Six]:
     return points
 
 
-def _segment(
-    curves: Sequence[tuple[NukeCurve, ...]], moved: Motion, place: Callable[[float], Points], begin: int, end: int
-) -> tuple[Interpolation, list[int]]:
-    """How a shape goes from one key frame to the next: hold, or linear with the frames that need a key between."""
+def _segment(curves: Components, moved: Motion, place: Place, begin: int, end: int) -> tuple[Interpolation, list[int]]:
+    """How a shape goes from one key frame to the next: with the frames that need a key between where it is no cubic."""
     jumps, drift, steps = False, 0.0, True
     known = not moved.is_animated
     for row in curves:
@@ -192,69 +269,57 @@ def _segment(
             drift = max(drift, deviation)
     if known and steps and (jumps or _all_step(curves, begin)):
         return "hold", []
-    if known and not jumps and drift * 2 * math.sqrt(2) < TOLERANCE_PX:
+    if known and not jumps and (end == begin + 1 or drift * 2 * math.sqrt(2) < STRAIGHT_PX):
         return "linear", []
+    if known and not jumps and not moved.is_projective:
+        return "smooth", []
     return _sampled_motion(place, begin, end)
 
 
 def _span_motion(curve: NukeCurve, begin: int, end: int) -> tuple[bool, bool, float] | None:
-    """For a curve with keys exactly at both ends or none inside: whether it steps, changes, strays from the chord.
+    """For a curve without keys inside a span: whether it steps, changes, and how far it strays from the chord.
 
     A cubic strays from its chord by at most 4/27 of the span for each unit of slope beyond the chord's, at each end.
-    None where the keys lie otherwise.
+    None where it has keys inside, or no cubic of time there.
     """
     keys = curve.keys
-    place = bisect_left(keys, float(begin), key=lambda key: key.time)
-    if place == len(keys):
+    place = bisect_right(keys, float(begin), key=lambda key: key.time)
+    if place == 0 and keys[0].time >= end:
         return False, False, 0.0
-    left = keys[place]
-    if left.time != begin:
-        if place == 0 and left.time >= end:
-            return False, False, 0.0
+    if place == 0 or (place < len(keys) and keys[place].time < end):
         return None
-    if place + 1 == len(keys):
-        return left.step, False, 0.0
-    right = keys[place + 1]
-    if right.time != end:
-        return None
+    left = keys[place - 1]
+    if place == len(keys):
+        return left.step and left.time == begin, False, 0.0
+    right = keys[place]
     if left.step:
-        return True, left.value != right.value, 0.0
+        return True, right.time == end and left.value != right.value, 0.0
     if left.is_straight:
         return False, left.value != right.value, 0.0
     if left.right_weight != 1.0 or right.left_weight != 1.0:
         return None
-    span = right.time - left.time
-    chord = (right.value - left.value) / span
-    stray = abs(left.right_slope - chord) + abs(right.left_slope - chord)
-    return False, left.value != right.value, stray * span * 4 / 27
+    if left.time == begin and right.time == end:
+        chord = (right.value - left.value) / (end - begin)
+        stray = abs(left.right_slope - chord) + abs(right.left_slope - chord)
+    else:
+        chord = (curve.at(end) - curve.at(begin)) / (end - begin)
+        stray = abs(curve.slope(begin, True) - chord) + abs(curve.slope(end, False) - chord)
+    return False, left.value != right.value, stray * (end - begin) * 4 / 27
 
 
-def _sampled_motion(place: Callable[[float], Points], begin: int, end: int) -> tuple[Interpolation, list[int]]:
+def _sampled_motion(place: Place, begin: int, end: int) -> tuple[Interpolation, list[int]]:
     """The same by looking at every frame between."""
     stride = max(1, (end - begin) // _MAX_SAMPLES)
     frames = [*range(begin, end, stride), end]
-    rows = [place(frame) for frame in frames]
+    rows = [place(frame).drawn for frame in frames]
     if len(frames) > 2 and rows[-1] != rows[0] and all(row == rows[0] for row in rows[:-1]):
         return "hold", []
     kept: list[int] = []
     todo = [(0, len(frames) - 1)]
     while todo:
         a, b = todo.pop()
-        worst, at = _worst_row(frames, rows, a, b)
+        worst, at = farthest_between(frames, rows, a, b)
         if worst > TOLERANCE_PX * 0.9:
             kept.append(frames[at])
             todo += [(a, at), (at, b)]
     return "linear", sorted(kept)
-
-
-def _worst_row(frames: Sequence[int], rows: Sequence[Points], a: int, b: int) -> tuple[float, int]:
-    """The frame between rows a and b where the straight line between them strays furthest, and how far."""
-    worst, at = 0.0, a
-    for i in range(a + 1, b):
-        w = (frames[i] - frames[a]) / (frames[b] - frames[a])
-        for p, q, r in zip(rows[a], rows[b], rows[i], strict=True):
-            dx, dy, ix, iy, ox, oy = (u + (v - u) * w - m for u, v, m in zip(p, q, r, strict=True))
-            stray = max(math.hypot(dx, dy), math.hypot(dx + ix, dy + iy), math.hypot(dx + ox, dy + oy))
-            if stray > worst:
-                worst, at = stray, i
-    return worst, at

@@ -1,7 +1,7 @@
 """Shapes out of Nuke scripts: every Roto and RotoPaint node as one document.
 
-Standard library only. Layer transforms are applied, B-splines become Bezier shapes, eased moves become linear keys that
-stay within 0.1 px of them. Whatever the document cannot hold is listed, never dropped in silence; the trees are kept.
+Standard library only. Layer transforms are applied, B-splines become Bezier shapes, eases stay eased. Whatever the
+document cannot hold is listed, never dropped in silence; the trees are kept.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from rotopaint_ai.exchange.nuke_size import NODE_KINDS as NODE_KINDS
 from rotopaint_ai.exchange.nuke_size import NamedTree, Size, pixel_aspect, plate_sizes
 from rotopaint_ai.exchange.nuke_tree import (
     OPEN,
+    Cubic,
     CurvesTree,
     NukeCurve,
     NukeLayer,
@@ -205,14 +206,14 @@ def _found(
     def report(text: str) -> None:
         losses.append(f"{name}: {text}")
 
-    curves = _components(shape, where)
+    closed = not shape.outline.flags & OPEN
+    curves = _components(shape, shape.outline, where)
     report_expressions(shape, layers, report)
     moved = Motion([shape.transform, *(layer.transform for layer in reversed(layers))])
     if moved.is_projective:
         report("perspective of a layer's matrix is applied to points and handles, not along the curve")
-    keys = nuke_keys_of(curves, moved, shape, height, report, lift=lift)
+    keys = nuke_keys_of(curves, _feather_components(shape, where), moved, shape, height, report, lift=lift)
     report_attributes(shape, layers, report)
-    closed = not shape.outline.flags & OPEN
     width = None if closed or curve_of(shape, "osw") is None else attribute(shape, "osw", 0.0)
     return _Found(
         name,
@@ -224,10 +225,24 @@ def _found(
     )
 
 
-def _components(shape: NukeShape, where: str) -> list[tuple[NukeCurve, ...]]:
+def _feather_components(shape: NukeShape, where: str) -> list[tuple[NukeCurve, ...]] | None:
+    """The components of a feather that is drawn, as `_components` gives them; None without one."""
+    if shape.feather is None or shape.outline.flags & OPEN or attribute(shape, "fo", 1.0) == 0.0:
+        return None
+    if len(shape.feather.points) != len(shape.outline.points):
+        raise DocumentError(
+            f"{where}: {len(shape.feather.points)} entries of feather for {len(shape.outline.points)}; wanted as many"
+        )
+    found = _components(shape, shape.feather, where)
+    at = 0 if shape.kind == "bspline" else 2
+    offsets = [curve for row in found for curve in row[at : at + 2]]
+    return found if any(value for curve in offsets for value in values_of(curve)) else None
+
+
+def _components(shape: NukeShape, cubic: Cubic, where: str) -> list[tuple[NukeCurve, ...]]:
     """Per control point six curves: left tangent, point, right tangent (x, y each). B-spline points stay single."""
     zero = NukeCurve()
-    pairs = [(*point.values[:2], *[zero] * (2 - len(point.values[:2]))) for point in shape.outline.points]
+    pairs = [(*point.values[:2], *[zero] * (2 - len(point.values[:2]))) for point in cubic.points]
     if shape.kind == "catmullrom":
         raise DocumentError(f"{where}: a shape of type catmullrom; wanted bezier or bspline: convert it in Nuke")
     if shape.kind == "bspline":
@@ -238,28 +253,15 @@ def _components(shape: NukeShape, where: str) -> list[tuple[NukeCurve, ...]]:
 
 
 def _node_feather(shape: NukeShape, closed: bool, report: Callable[[str], None]) -> float:
-    """One feather width in pixels from the node's: uniform feather plus the mean length of the feather offsets."""
+    """The uniform feather outside the edge, or outside the feather line where there is one, in pixels."""
     if attribute(shape, "fo", 1.0) == 0.0:
         return 0.0
     if not closed:
         return max(0.0, attribute(shape, "osf", 0.0))
     uniform = (attribute(shape, "fx", 0.0) + attribute(shape, "fy", 0.0)) / 2
-    lengths = _drawn_feathers(shape)
-    if max(lengths) - min(lengths) > 0.1:
-        report(f"feather of {min(lengths):.1f} to {max(lengths):.1f} px became its mean; the document holds one width")
     if uniform < 0.0:
-        report("inward feather is not held by the document")
-    return max(0.0, uniform) + sum(lengths) / len(lengths)
-
-
-def _drawn_feathers(shape: NukeShape) -> list[float]:
-    """How far the drawn feather lies from each control point in pixels, at every one of its keys; 0 without any."""
-    if shape.feather is None:
-        return [0.0]
-    step, slot = (1, 0) if shape.kind == "bspline" else (3, 1)
-    offsets = [row.values[:2] for row in shape.feather.points[slot::step]]
-    times = sorted({key.time for curves in offsets for curve in curves for key in curve.keys}) or [0.0]
-    return [math.hypot(*(curve.at(time) for curve in curves)) for time in times for curves in offsets] or [0.0]
+        report("uniform feather inside the edge is not drawn; draw it as a feather line in Nuke")
+    return max(0.0, uniform)
 
 
 # --- finishing --------------------------------------------------------------------------------------------------------

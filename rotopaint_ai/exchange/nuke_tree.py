@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import struct
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
@@ -83,6 +83,25 @@ class NukeCurve:
             right = keys[after]
             return left.value + (right.value - left.value) * (time - left.time) / (right.time - left.time)
         return _cubic_value(left, keys[after], time)
+
+    def slope(self, time: float, is_leaving: bool) -> float:
+        """How fast the value changes after a frame, or before it where it is not `is_leaving`; value per frame.
+
+        For cubics whose weights are 1.
+        """
+        find = bisect_right if is_leaving else bisect_left
+        after = find(self.keys, time, key=lambda key: key.time)
+        if after in (0, len(self.keys)) or self.keys[after - 1].step:
+            return 0.0
+        left, right = self.keys[after - 1], self.keys[after]
+        span = right.time - left.time
+        chord = (right.value - left.value) / span
+        if left.is_straight:
+            return chord
+        if time in (left.time, right.time):
+            return left.right_slope if time == left.time else right.left_slope
+        u = (time - left.time) / span
+        return 6 * u * (1 - u) * chord + (1 - u) * (1 - 3 * u) * left.right_slope + u * (3 * u - 2) * right.left_slope
 
 
 def _cubic_value(left: CurveKey, right: CurveKey, time: float) -> float:

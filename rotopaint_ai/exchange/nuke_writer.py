@@ -1,7 +1,8 @@
 """Shapes as the text of a Nuke Roto or RotoPaint node, ready to paste.
 
 Standard library only. Nuke's y runs up from the bottom of the format, so y becomes `height - y` and the tangents' dy
-change sign. Linear keys carry the slopes of their chords; a bare value would hold (step) until the next key.
+change sign. Linear keys carry the slopes of their chords; a bare value would hold (step) until the next key. Eased
+ones carry slopes of their own.
 """
 
 from __future__ import annotations
@@ -9,7 +10,8 @@ from __future__ import annotations
 import math
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Literal, overload
 
 from rotopaint_ai.errors import DocumentError
@@ -34,6 +36,8 @@ from rotopaint_ai.exchange.nuke_tree import (
 from rotopaint_ai.shapes.roto import DEFAULT_WIDTH_PX, ControlPoint, Key, RotoDocument, RotoShape
 
 NodeKind = Literal["Roto", "RotoPaint"]
+
+EndSlopes = tuple[Sequence[float], Sequence[float]] | None  # of a segment's numbers, leaving it and arriving
 
 _ROOT_FLAGS = 2097152
 _TOOL_BEZIER, _TOOL_OPEN_SPLINE = 4.0, 10.0
@@ -108,6 +112,8 @@ def losses(document: RotoDocument, placed: Mapping[str, Sequence[str]]) -> tuple
             )
         if tuple(shape.taper) != (0.0, 0.0):
             found.append(f"shape '{shape.name}': taper is not written, the stroke keeps its width to the ends")
+        if shape.has_widths:
+            found.append(f"shape '{shape.name}': widths along the stroke are not written, only its one width")
         if not shape.keys:
             found.append(f"shape '{shape.name}' has no key and is not written")
     return tuple(found)
@@ -157,7 +163,7 @@ def _shape_element(shape: RotoShape, document: RotoDocument, name: str) -> NukeS
         RENDERABLE if shape.closed else OPEN_SPLINE | RENDERABLE,
         "bezier",
         _outline_cubic(shape, document.height, line),
-        None,
+        _feather(shape, RELATIVE),
         _pivot(shape, document),
         _shape_attributes(shape, document, frames),
     )
@@ -217,23 +223,57 @@ def _pivot(shape: RotoShape, document: RotoDocument) -> NukeTransform:
 
 
 def _outline_cubic(shape: RotoShape, height: int, flags: int) -> Cubic:
-    frames = shape.frames
-    if not frames:
+    if not shape.keys:
         return Cubic(flags, None, ())
     times, keys = _timed(shape)
     numbers = array("d", (n for key in keys for point in key.points for n in _nuke(point, height, shape.name)))
-    points = OutlinePoints(times, [key.interpolation == "hold" for key in keys], numbers)
+    return _cubic(shape, times, keys, numbers, flags)
+
+
+def _feather(shape: RotoShape, flags: int) -> Cubic | None:
+    """The feather line: offsets of its points from the control points, with tangents of their own."""
+    if not shape.closed or not shape.has_feather_line:
+        return None
+    times, keys = _timed(shape)
+    numbers = array("d", (n for time in times for row in shape.feather_at(time) for n in _nuke(row, 0, shape.name)))
+    return _cubic(shape, times, keys, numbers, flags, is_feather=True)
+
+
+def _cubic(
+    shape: RotoShape,
+    times: Sequence[int],
+    keys: Sequence[Key],
+    numbers: array[float],
+    flags: int,
+    *,
+    is_feather: bool = False,
+) -> Cubic:
+    slopes = [_slopes(shape, key, *each, is_feather) for key, each in zip(keys, pairwise((*times, times[-1])))]
+    points = CubicPoints(times, [key.interpolation == "hold" for key in keys], numbers, slopes)
     return Cubic(flags, tuple(map(float, times)), points)
 
 
-class OutlinePoints(Sequence[CurvePoint]):
-    """A shape's entries, three for each control point; each is made when it is asked for, for as long as it is used.
+def _slopes(shape: RotoShape, key: Key, time: int, after: int, is_feather: bool) -> EndSlopes:
+    """What a segment's numbers leave and arrive with, in Nuke's space; None where it is straight or holds."""
+    if key.interpolation not in ("smooth", "ease") or after == time:
+        return None
+    if key.interpolation == "ease":
+        still = (0.0,) * (6 * len(key.points))
+        return still, still
+    leaving, arriving = shape.slopes_between(time, after, is_feather)
+    return tuple(n for row in leaving for n in _turned(row)), tuple(n for row in arriving for n in _turned(row))
+
+
+class CubicPoints(Sequence[CurvePoint]):
+    """A curve's entries, three for each control point; each is made when it is asked for, for as long as it is used.
 
     `numbers` holds the six of `_nuke` for each control point, key by key. All at once they take thirty times as much.
     """
 
-    def __init__(self, times: Sequence[int], steps: Sequence[bool], numbers: array[float]) -> None:
-        self._times, self._steps, self._numbers = times, steps, numbers
+    def __init__(
+        self, times: Sequence[int], steps: Sequence[bool], numbers: array[float], slopes: Sequence[EndSlopes]
+    ) -> None:
+        self._times, self._steps, self._numbers, self._slopes = times, steps, numbers, slopes
         self._width = len(numbers) // len(times)
 
     def __len__(self) -> int:
@@ -256,15 +296,18 @@ class OutlinePoints(Sequence[CurvePoint]):
     __hash__ = None  # type: ignore[assignment]
 
     def _point_curve(self, place: int) -> CurvePoint:
-        x, y = (_linear_curve(self._times, self._numbers[2 * place + c :: self._width], self._steps) for c in (0, 1))
-        return CurvePoint((x, y))
+        return CurvePoint(tuple(self._curve(2 * place + c) for c in (0, 1)))
+
+    def _curve(self, at: int) -> NukeCurve:
+        ends = [each and (each[0][at], each[1][at]) for each in self._slopes]
+        return _curve(self._times, self._numbers[at :: self._width], self._steps, ends)
 
 
 def _timed(shape: RotoShape) -> tuple[list[int], list[Key]]:
     """Key times and keys as Nuke needs them.
 
-    A bare (step) key has no slope on its left, so a linear move into a hold would ease in. There the hold key is
-    written as a linear one, and a step key with the same points follows a frame later.
+    A bare (step) key has no slope on its left, so a move into a hold would ease in. There the hold key is written as a
+    linear one, and a step key with the same points follows a frame later.
     """
     frames = shape.frames
     times: list[int] = []
@@ -272,10 +315,10 @@ def _timed(shape: RotoShape) -> tuple[list[int], list[Key]]:
     for place, frame in enumerate(frames):
         key = shape.keys[frame]
         times.append(frame)
-        if key.interpolation == "linear" or not _arrives_moving(shape, frames, place):
+        if key.interpolation != "hold" or not _arrives_moving(shape, frames, place):
             keys.append(key)
             continue
-        keys.append(Key(key.points, key.source, "linear"))
+        keys.append(replace(key, interpolation="linear"))
         if place + 1 < len(frames) and frames[place + 1] > frame + 1:
             times.append(frame + 1)
             keys.append(key)
@@ -283,11 +326,11 @@ def _timed(shape: RotoShape) -> tuple[list[int], list[Key]]:
 
 
 def _arrives_moving(shape: RotoShape, frames: Sequence[int], place: int) -> bool:
-    """Whether a linear move of more than a frame ends at this key."""
+    """Whether a move of more than a frame ends at this key."""
     if place == 0:
         return False
     before, here = shape.keys[frames[place - 1]], shape.keys[frames[place]]
-    moves = before.interpolation == "linear" and before.points != here.points
+    moves = before.interpolation != "hold" and (before.points, before.feather) != (here.points, here.feather)
     return moves and frames[place] - frames[place - 1] > 1
 
 
@@ -302,10 +345,21 @@ def _nuke(point: ControlPoint, height: int, name: str) -> tuple[float, float, fl
     return numbers
 
 
-def _linear_curve(times: Sequence[int], values: Sequence[float], steps: Sequence[bool]) -> NukeCurve:
-    """A component that moves in straight lines: each key carries the slope of the chord on either side.
+def _turned(row: Sequence[float]) -> tuple[float, ...]:
+    """Slopes of a control point as Nuke orders them, y up."""
+    x, y, in_dx, in_dy, out_dx, out_dy = row
+    return in_dx, -in_dy, x, -y, out_dx, -out_dy
 
-    Chords are those of the 32-bit values that the file will hold.
+
+def _curve(
+    times: Sequence[int],
+    values: Sequence[float],
+    steps: Sequence[bool],
+    ends: Sequence[tuple[float, float] | None],
+) -> NukeCurve:
+    """A component over time: steps, cubics with these slopes at their ends, or straight lines where there are none.
+
+    Straight lines carry the slope of their chord, that of the 32-bit values that the file will hold.
     """
     values = [as_float32(value) for value in values]
     keys = []
@@ -315,9 +369,12 @@ def _linear_curve(times: Sequence[int], values: Sequence[float], steps: Sequence
             keys.append(CurveKey(float(time), value))
             left = 0.0
             continue
-        right = 0.0
-        if i + 1 < len(times):
-            right = (values[i + 1] - value) / (times[i + 1] - time)
+        end = ends[i]
+        if end is not None:
+            right, arriving = end
+        else:
+            right = (values[i + 1] - value) / (times[i + 1] - time) if i + 1 < len(times) else 0.0
+            arriving = right
         keys.append(CurveKey(float(time), value, left, 1.0, right, 1.0, False))
-        left = right
+        left = arriving
     return NukeCurve(keys=tuple(keys))

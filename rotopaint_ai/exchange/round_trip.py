@@ -7,6 +7,7 @@ differs is a fault, in words. Needs numpy; a host's own Python uses `nuke.differ
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -17,10 +18,11 @@ import numpy as np
 from rotopaint_ai.errors import DocumentError
 from rotopaint_ai.exchange.diagnosis import diagnose
 from rotopaint_ai.exchange.features import Feature
+from rotopaint_ai.exchange.linear_keys import eased_frames, line_at
 from rotopaint_ai.frames import evenly_spread
 from rotopaint_ai.shapes import bezier, samples
 from rotopaint_ai.shapes.rasterise import Region, matte
-from rotopaint_ai.shapes.roto import DEFAULT_WIDTH_PX, ControlPoint, Key, RotoDocument, RotoShape
+from rotopaint_ai.shapes.roto import DEFAULT_WIDTH_PX, ControlPoint, Key, RotoDocument, RotoShape, StrokeWidth
 
 LIMIT_PX: Final = 0.02  # goal G8
 LIMIT_MATTE: Final = 0.01  # share of a matte's area, for formats that hold all that a matte is made of
@@ -148,15 +150,18 @@ def _shape_proof(
     a: RotoShape, b: RotoShape, meant: RotoDocument, loses: Collection[Feature], limit_px: float, limit_matte: float
 ) -> Proof:
     faults = _looks(a, b, meant, loses)
+    if "feather" not in loses and a.has_feather_line != b.has_feather_line:
+        faults.append(f"shape '{a.name}': {'lost its' if a.has_feather_line else 'got a'} feather line")
     if not a.keys or not b.keys:
         faults += [f"shape '{a.name}' has {len(b.keys)} keys, meant {len(a.keys)}"] if a.keys or b.keys else []
         return Proof(1, len(b.keys), faults=tuple(faults))
     frames = _frames_to_compare(a, b, meant, loses)
     gaps = _gaps(a, b, frames, loses)
-    away = max(gaps, default=0.0)
+    away = max([*gaps, *(_feather_gaps(a, b, frames) if "feather" not in loses else ())], default=0.0)
     if not away <= limit_px:
         at = frames[int(np.argmax(gaps))]
-        why = diagnose(a, b, meant, frames) or "curves differ"
+        why = diagnose(a, b, meant, frames) if max(gaps) > limit_px else "its feather line differs"
+        why = why or "curves differ"
         faults.append(f"shape '{a.name}' is {away:.2f} px off at frame {at}: {why}")
     drawn = [_matte_difference(a, b, meant, frame) for frame in _drawn_frames(a, frames, gaps)]
     differs = max(drawn, default=0.0)
@@ -234,21 +239,21 @@ def _first_few(frames: Sequence[int]) -> str:
 # --- curves and mattes ------------------------------------------------------------------------------------------------
 
 
-def _frames_to_compare(a: RotoShape, b: RotoShape, meant: RotoDocument, loses: Collection[Feature]) -> list[int]:
+def _frames_to_compare(a: RotoShape, b: RotoShape, meant: RotoDocument, loses: Collection[Feature]) -> list[float]:
     """Frames that settle whether two shapes agree.
 
-    Between them both move in straight lines, so their distance is largest at one of them. A format that sets its own
-    keys is asked only for the frames on which the shape is seen.
+    Between them both move in straight lines, or along cubics that agree where these do. A format that sets its own keys
+    is asked only for the frames on which the shape is seen.
     """
-    frames = {frame + step for shape in (a, b) for frame in shape.frames for step in (-1, 0, 1)}
+    frames: set[float] = {frame + step for shape in (a, b) for frame in shape.frames for step in (-1, 0, 1)}
     if "keys" not in loses and "visibility" not in loses:
-        return sorted(frames)
+        return sorted({*frames, *eased_frames(a), *eased_frames(b)})
     shown = [f for f in range(meant.first_frame, meant.last_frame + 1) if a.is_visible(f)]
     step = -(-len(shown) // MOST_FRAMES) or 1
     return sorted({*(f for f in shown if f in frames and len(frames) <= MOST_FRAMES), *shown[::step], *shown[-1:]})
 
 
-def _gaps(a: RotoShape, b: RotoShape, frames: Sequence[int], loses: Collection[Feature]) -> list[float]:
+def _gaps(a: RotoShape, b: RotoShape, frames: Sequence[float], loses: Collection[Feature]) -> list[float]:
     """Distance of the curves in pixels at each frame, between points of equal parameter where the format keeps them."""
     if "points" not in loses and a.n_points == b.n_points:
         return [float(gap) for gap in samples.distances(a, b, frames)]
@@ -256,25 +261,33 @@ def _gaps(a: RotoShape, b: RotoShape, frames: Sequence[int], loses: Collection[F
     return [largest_curve_distance(a, b, frame) if frame in chosen else 0.0 for frame in frames]
 
 
-def largest_curve_distance(a: RotoShape, b: RotoShape, frame: int) -> float:
+def _feather_gaps(a: RotoShape, b: RotoShape, frames: Sequence[float]) -> list[float]:
+    """Distance of the lines at which feathers end at each frame, between control points; nothing without any."""
+    if not (a.has_feather_line and b.has_feather_line and a.n_points == b.n_points):
+        return []
+    lines = [(line_at(a, frame), line_at(b, frame)) for frame in frames]
+    return [max(abs(u - v) for p, q in zip(*each, strict=True) for u, v in zip(p, q, strict=True)) for each in lines]
+
+
+def largest_curve_distance(a: RotoShape, b: RotoShape, frame: float) -> float:
     """The largest distance in pixels from a point of either curve to the other one, at a frame."""
     left, right = bezier.as_array(a.at(frame)), bezier.as_array(b.at(frame))
     extent = max(1.0, float(np.ptp(left[:, :2], axis=0).max()))
     return bezier.curve_distance(left, right, a.closed, spacing=max(1.0, extent / 400.0))[1]
 
 
-def _drawn_frames(a: RotoShape, frames: Sequence[int], gaps: Sequence[float]) -> list[int]:
-    shown = [frame for frame in frames if a.is_visible(frame)]
+def _drawn_frames(a: RotoShape, frames: Sequence[float], gaps: Sequence[float]) -> list[float]:
+    shown = [frame for frame in frames if a.is_visible(math.floor(frame))]
     worst = [frames[int(np.argmax(gaps))]] if gaps else []
     poses = {a.at(frame): frame for frame in evenly_spread(shown, DRAWN_FRAMES)}
-    return sorted({*poses.values(), *(f for f in worst if a.is_visible(f) and gaps[frames.index(f)] > 0)})
+    return sorted({*poses.values(), *(f for f in worst if a.is_visible(math.floor(f)) and gaps[frames.index(f)] > 0)})
 
 
-def _matte_difference(a: RotoShape, b: RotoShape, meant: RotoDocument, frame: int) -> float:
+def _matte_difference(a: RotoShape, b: RotoShape, meant: RotoDocument, frame: float) -> float:
     """Sum of the differences of two mattes over the area of the first (at least 1 px)."""
     scale = _scale(a, meant, frame)
     size = (max(1, round(meant.width * scale)), max(1, round(meant.height * scale)))
-    left, right = (matte(_pose_at(shape, frame, scale), frame, *size) for shape in (a, b))
+    left, right = (matte(replace(_pose_at(shape, frame, scale), visible={}), 0, *size) for shape in (a, b))
     both = [region for region in (left, right) if not region.is_empty]
     if not both:
         return 0.0
@@ -288,16 +301,20 @@ def _matte_difference(a: RotoShape, b: RotoShape, meant: RotoDocument, frame: in
     return float(np.abs(planes[0] - planes[1]).sum() / max(planes[0].sum(), 1.0))
 
 
-def _scale(shape: RotoShape, meant: RotoDocument, frame: int) -> float:
+def _scale(shape: RotoShape, meant: RotoDocument, frame: float) -> float:
     """1, or what brings a large shape and its feather down to a size that is drawn in milliseconds."""
     at = bezier.as_array(shape.at(frame))[:, :2].clip((0, 0), (meant.width, meant.height))
     extent = float(np.ptp(at, axis=0).max()) + 2.0 * (shape.feather_px + (shape.width_px or 0.0))
     return min(1.0, DRAWN_PX / max(extent, 1.0), DRAWN_FEATHER_PX / max(shape.feather_px, 1.0))
 
 
-def _pose_at(shape: RotoShape, frame: int, scale: float) -> RotoShape:
+def _pose_at(shape: RotoShape, frame: float, scale: float) -> RotoShape:
     """The shape as it is at one frame, that much smaller."""
-    points = tuple(ControlPoint(*(value * scale for value in point)) for point in shape.at(frame))
+    points, feather = (
+        tuple(ControlPoint(*(value * scale for value in row)) for row in rows)
+        for rows in (shape.at(frame), shape.feather_at(frame))
+    )
+    widths = tuple(StrokeWidth(*(value * scale for value in row)) for row in shape.widths_at(frame))
     width = DEFAULT_WIDTH_PX if shape.width_px is None else shape.width_px
     look = replace(shape, width_px=width * scale, feather_px=shape.feather_px * scale)
-    return look.with_keys({frame: Key(points)})
+    return look.with_keys({0: Key(points, feather=feather, widths=widths)})

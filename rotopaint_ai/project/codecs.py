@@ -28,13 +28,16 @@ from rotopaint_ai.shapes.roto import (
     LandmarkKeys,
     RotoDocument,
     RotoShape,
+    Slopes,
     Source,
+    StrokeWidth,
 )
 
 MODEL: Final = "model."
 _SOURCES: Final = get_args(Source)
 _KINDS: Final = get_args(Interpolation)
 _POINT = struct.Struct("<6d")
+_KIND, _FEATHER, _SLOPED, _FEATHER_SLOPED, _WIDE = 0x0F, 0x10, 0x20, 0x40, 0x80  # of a key's second byte
 _LANDMARK = struct.Struct("<3d")
 
 
@@ -219,8 +222,18 @@ def unpack(kind: str, data: bytes) -> Any:
 
 
 def _pack_key(key: Key) -> bytes:
-    head = bytes((_SOURCES.index(key.source), _KINDS.index(key.interpolation)))
-    return head + b"".join([_POINT.pack(*point) for point in key.points])
+    """Two bytes, then rows of doubles; the second byte says by its high bits which rows follow those of the points."""
+    rows, flags = [key.points], 0
+    if key.feather:
+        rows, flags = [*rows, key.feather], flags | _FEATHER
+    if key.slopes is not None:
+        rows, flags = [*rows, key.slopes.leaving, key.slopes.arriving], flags | _SLOPED
+        if key.slopes.feather_leaving:
+            rows = [*rows, key.slopes.feather_leaving, key.slopes.feather_arriving]
+            flags |= _FEATHER_SLOPED
+    head = bytes((_SOURCES.index(key.source), _KINDS.index(key.interpolation) | flags | (_WIDE if key.widths else 0)))
+    body = b"".join([_POINT.pack(*point) for each in rows for point in each])
+    return head + body + b"".join([_LANDMARK.pack(*width) for width in key.widths])
 
 
 _point = partial(
@@ -229,10 +242,24 @@ _point = partial(
 
 
 def _unpack_key(data: bytes) -> Key:
-    points = tuple(map(_point, _POINT.iter_unpack(memoryview(data)[2:])))
-    if not points:
+    if len(data) < 3:
         raise ValueError("a key without points")
-    return Key(points, _SOURCES[data[0]], _KINDS[data[1]])
+    flags = data[1]
+    source, kind = _SOURCES[data[0]], _KINDS[flags & _KIND]
+    if flags == flags & _KIND:
+        return Key(tuple(map(_point, _POINT.iter_unpack(memoryview(data)[2:]))), source, kind)
+    n_rows = 1 + bool(flags & _FEATHER) + 2 * bool(flags & _SLOPED) + 2 * bool(flags & _FEATHER_SLOPED)
+    count, rest = divmod(len(data) - 2, n_rows * _POINT.size + bool(flags & _WIDE) * _LANDMARK.size)
+    if rest or not count:
+        raise ValueError("a key whose rows are not whole")
+    end = 2 + n_rows * count * _POINT.size
+    rows = tuple(map(_point, _POINT.iter_unpack(memoryview(data)[2:end])))
+    parts = [rows[at : at + count] for at in range(0, len(rows), count)]
+    points = parts.pop(0)
+    feather = parts.pop(0) if flags & _FEATHER else ()
+    slopes = Slopes(*parts) if flags & _SLOPED else None
+    widths = tuple(StrokeWidth(*row) for row in _LANDMARK.iter_unpack(memoryview(data)[end:]))
+    return Key(points, source, kind, feather, widths, slopes)
 
 
 def _pack_landmarks(row: tuple[Landmark | None, ...]) -> bytes:

@@ -46,6 +46,9 @@ class PaintFingerprints:
             if points and shape.is_visible(frame):
                 is_drawn = True
                 digest.update(heads[shape.name] + self._spline_bytes(shape.name, frame, points))
+                softness = (*shape.feather_at(frame), *shape.widths_at(frame))
+                if softness:
+                    digest.update(_rounded(softness))
         if strokes:  # they lie on paint: without any they change nothing
             digest.update(repr(strokes).encode())
         return digest.hexdigest() if is_drawn else NOTHING
@@ -53,8 +56,7 @@ class PaintFingerprints:
     def _spline_bytes(self, name: str, frame: int, points: Points) -> bytes:
         known = self._known.get((name, frame))
         if known is None or known[0] is not points:
-            places = [round(value, _DECIMALS) + 0.0 for point in points for value in point]
-            known = points, hashlib.blake2b(repr(places).encode(), digest_size=8).digest()
+            known = points, hashlib.blake2b(_rounded(points), digest_size=8).digest()
             self._known[name, frame] = known
         return known[1]
 
@@ -62,6 +64,10 @@ class PaintFingerprints:
 def seams_of(document: RotoDocument | None) -> tuple[RotoShape, ...]:
     """The shapes that are painted away."""
     return () if document is None else tuple(shape for shape in document.shapes if shape.role == "seam")
+
+
+def _rounded(rows: Iterable[Iterable[float]]) -> bytes:
+    return repr([round(value, _DECIMALS) + 0.0 for row in rows for value in row]).encode()
 
 
 def _seam_head(shape: RotoShape, settings: SeamSettings) -> bytes:

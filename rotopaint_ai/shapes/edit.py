@@ -8,10 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import replace
+from itertools import pairwise
 
 from rotopaint_ai.errors import DocumentError
 from rotopaint_ai.shapes import edit_transform
-from rotopaint_ai.shapes.roto import ControlPoint, Interpolation, Key, Landmark, Points, RotoDocument, RotoShape, Source
+from rotopaint_ai.shapes.roto import (
+    ControlPoint,
+    Interpolation,
+    Key,
+    Landmark,
+    Points,
+    RotoDocument,
+    RotoShape,
+    Slopes,
+    Source,
+)
 
 # --- the list of shapes -----------------------------------------------------------------------------------------------
 
@@ -92,7 +103,7 @@ def set_key(
     if not points:
         raise DocumentError(f"shape '{name}': has no key yet; give the points of its first one")
     kind = interpolation or kind_at(shape, frame)
-    return put(document, name, keyed(shape, {frame: Key(tuple(points), source, kind)}))
+    return put(document, name, keyed(shape, {frame: key_of(shape, frame, tuple(points), source, kind)}))
 
 
 def delete_key(document: RotoDocument, name: str, frame: int) -> RotoDocument:
@@ -100,7 +111,8 @@ def delete_key(document: RotoDocument, name: str, frame: int) -> RotoDocument:
     shape = shape_of(document, name)
     if frame not in shape.keys:
         raise DocumentError(f"shape '{name}': has no key at frame {frame}")
-    return put(document, name, shape.with_keys({f: key for f, key in shape.keys.items() if f != frame}))
+    left = {f: key for f, key in shape.keys.items() if f != frame}
+    return put(document, name, shape.with_keys(without_stale_slopes(shape, left)))
 
 
 def shift_frames(document: RotoDocument, by: int) -> RotoDocument:
@@ -191,7 +203,34 @@ def keyed(shape: RotoShape, keys: Mapping[int, Key]) -> RotoShape:
     merged = {**shape.keys, **keys}
     if len(merged) > len(shape.keys):  # a drag changes the same key again and again: nothing to be put in order
         merged = {frame: merged[frame] for frame in sorted(merged)}
-    return shape.with_keys(merged)
+    return shape.with_keys(without_stale_slopes(shape, merged))
+
+
+def key_of(shape: RotoShape, frame: int, points: Points, source: Source, kind: Interpolation) -> Key:
+    """A key of these points at a frame; its feather line and widths are those that the shape has there."""
+    return Key(points, source, kind, shape.feather_at(frame), shape.widths_at(frame), _slopes_of(shape, frame, points))
+
+
+def _slopes_of(shape: RotoShape, frame: int, points: Points) -> Slopes | None:
+    old = shape.keys.get(frame)
+    return old.slopes if old is not None and old.points == points else None
+
+
+def without_stale_slopes(before: RotoShape, keys: Mapping[int, Key]) -> dict[int, Key]:
+    """The keys without slopes that lead to another pose, or to another frame, than they were made for."""
+    if not any(key.slopes for key in keys.values()):
+        return dict(keys)
+    frames, old = sorted(keys), before.frames
+    then = dict(pairwise(old))
+    now = dict(pairwise(frames))
+
+    def leads_elsewhere(frame: int) -> bool:
+        after = now.get(frame)
+        if after is None or then.get(frame) != after:
+            return True
+        return keys[after].points != before.keys[after].points
+
+    return {f: replace(key, slopes=None) if key.slopes and leads_elsewhere(f) else key for f, key in keys.items()}
 
 
 def points_of(shape: RotoShape, frame: int) -> Points:

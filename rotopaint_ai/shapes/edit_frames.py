@@ -10,8 +10,8 @@ from dataclasses import replace
 from typing import Literal
 
 from rotopaint_ai.errors import DocumentError
-from rotopaint_ai.shapes.edit import keyed, kind_at, points_of, put, shape_of
-from rotopaint_ai.shapes.roto import ControlPoint, Interpolation, Key, Points, RotoDocument, RotoShape
+from rotopaint_ai.shapes.edit import key_of, keyed, kind_at, points_of, put, shape_of, without_stale_slopes
+from rotopaint_ai.shapes.roto import ControlPoint, Interpolation, Points, RotoDocument, RotoShape
 
 Change = Callable[[Points], Points]
 Carry = Literal["relative", "absolute"]
@@ -30,7 +30,7 @@ def apply(document: RotoDocument, name: str, frames: Iterable[int], change: Chan
             raise DocumentError(
                 f"shape '{name}': {len(points)} points for frame {frame}; its keys have {shape.n_points}"
             )
-        keys[frame] = Key(points, "human", kind_at(shape, frame))
+        keys[frame] = key_of(shape, frame, points, "human", kind_at(shape, frame))
     return put(document, name, keyed(shape, keys))
 
 
@@ -49,11 +49,11 @@ def carry(
     changed = {index: (p, q) for index, (p, q) in enumerate(zip(old, points)) if p != q}
     moved = _added if mode == "relative" else _replaced
     keys = {
-        other: Key(moved(key.points, changed), "human", key.interpolation)
+        other: key_of(shape, other, moved(key.points, changed), "human", key.interpolation)
         for other, key in shape.keys.items()
         if other in frames and other != frame
     }
-    keys[frame] = Key(tuple(points), "human", kind_at(shape, frame))
+    keys[frame] = key_of(shape, frame, tuple(points), "human", kind_at(shape, frame))
     return put(document, name, keyed(shape, keys))
 
 
@@ -100,7 +100,7 @@ def delete_keys(document: RotoDocument, names: Iterable[str], frames: Collection
         left = {frame: key for frame, key in shape.keys.items() if frame not in frames}
         if shape.keys and not left:
             raise DocumentError(f"shape '{name}': would have no key left; delete the shape instead")
-        document = put(document, name, shape.with_keys(left))
+        document = put(document, name, shape.with_keys(without_stale_slopes(shape, left)))
     return document
 
 

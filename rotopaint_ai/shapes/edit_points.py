@@ -8,11 +8,23 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import pairwise
 
 from rotopaint_ai.errors import DocumentError
+from rotopaint_ai.shapes import between
 from rotopaint_ai.shapes.edit import put, shape_of
-from rotopaint_ai.shapes.roto import ControlPoint, Points, RotoDocument, RotoShape
+from rotopaint_ai.shapes.roto import (
+    ControlPoint,
+    Key,
+    Points,
+    RotoDocument,
+    RotoShape,
+    StrokeWidth,
+    Widths,
+    feather_line,
+    feather_rows,
+)
 
 Place = tuple[float, float]
 Cubic = tuple[Place, Place, Place, Place]
@@ -53,7 +65,8 @@ def add_point(document: RotoDocument, name: str, segment: int, t: float) -> Roto
     last = shape.n_points - (1 if shape.closed else 2)
     if not 0 <= segment <= last or not 0.0 < t < 1.0:
         raise DocumentError(f"shape '{name}': no place at segment {segment}, t {t:g}; segments run from 0 to {last}")
-    return put(document, name, _every_key(shape, lambda points: _split_at(points, segment, t)))
+    split = partial(_split_at, segment=segment, t=t)
+    return put(document, name, _every_key(shape, split, lambda widths: _widths_split(widths, segment, t)))
 
 
 def delete_points(document: RotoDocument, name: str, indices: Collection[int]) -> RotoDocument:
@@ -70,7 +83,8 @@ def delete_points(document: RotoDocument, name: str, indices: Collection[int]) -
     kept = [index for index in range(shape.n_points) if index not in set(indices)]
     if len(kept) < least:
         raise DocumentError(f"shape '{name}': needs {least} of its {shape.n_points} points; delete the shape instead")
-    return put(document, name, _every_key(shape, lambda points: _without_points(points, kept, shape.closed)))
+    without = partial(_without_points, kept=kept, closed=shape.closed)
+    return put(document, name, _every_key(shape, without, lambda widths: tuple(widths[index] for index in kept)))
 
 
 def delete_point(document: RotoDocument, name: str, index: int) -> RotoDocument:
@@ -128,8 +142,23 @@ def _on_curve(cubic: Cubic, segment: int, start: float, x: float, y: float) -> O
     return OnCurve(segment, t, px, py, math.hypot(px - x, py - y))
 
 
-def _every_key(shape: RotoShape, change: Callable[[Points], Points]) -> RotoShape:
-    return shape.with_keys({frame: replace(key, points=change(key.points)) for frame, key in shape.keys.items()})
+def _every_key(
+    shape: RotoShape, change: Callable[[Points], Points], of_widths: Callable[[Widths], Widths]
+) -> RotoShape:
+    """The shape with all its keys changed, a feather line as the curve that it is; slopes are made anew."""
+
+    def changed(key: Key) -> Key:
+        points = change(key.points)
+        feather = feather_rows(points, change(feather_line(key.points, key.feather))) if key.feather else ()
+        return replace(key, points=points, feather=feather, widths=key.widths and of_widths(key.widths), slopes=None)
+
+    return shape.with_keys({frame: changed(key) for frame, key in shape.keys.items()})
+
+
+def _widths_split(widths: Widths, segment: int, t: float) -> Widths:
+    after = widths[(segment + 1) % len(widths)]
+    (new,) = between.straight([widths[segment]], [after], t)
+    return (*widths[: segment + 1], StrokeWidth(*new), *widths[segment + 1 :])
 
 
 def _split_at(points: Points, segment: int, t: float) -> Points:

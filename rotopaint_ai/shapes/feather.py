@@ -45,13 +45,13 @@ def band(chain: Array, half: Array, feather: Array, frame: tuple[int, int, int, 
     low = np.clip(np.floor(np.minimum(a, b) - reach[:, None] - 0.5), 0, (w, h)).astype(np.intp)
     high = np.clip(np.ceil(np.maximum(a, b) + reach[:, None] + 0.5), 0, (w, h)).astype(np.intp)
     spans = np.maximum(high - low, 0)
-    for part in _batches(spans[:, 0] * spans[:, 1], 400_000):
+    for part in batches(spans[:, 0] * spans[:, 1], 400_000):
         _band_part(out, wanted, a[part], b[part], half[part], half[part + 1], feather[part], feather[part + 1],
                    low[part], spans[part])  # fmt: skip
     return out.reshape(h, w)
 
 
-def _batches(counts: NDArray[np.intp], budget: int) -> Iterable[NDArray[np.intp]]:
+def batches(counts: NDArray[np.intp], budget: int) -> Iterable[NDArray[np.intp]]:
     """Indices with any count, in runs whose counts stay near a budget, so that memory stays flat."""
     index = np.flatnonzero(counts)
     if not len(index):
@@ -94,12 +94,14 @@ def _band_part(
 def soften(covered: Array, gap: Array, falloff: Falloff, feather_px: float) -> None:
     """Raise coverage to the feather's ramp, in place, where the feather reaches."""
     near = np.abs(gap) < FAR
-    covered[near] = np.maximum(covered[near], _ramp(gap[near], falloff, feather_px))
+    covered[near] = np.maximum(covered[near], ramp(gap[near], falloff, 0.5 / max(feather_px, 1e-6)))
 
 
-def _ramp(gap: Array, falloff: Falloff, feather_px: float) -> Array:
-    """Matte value by distance outside the edge (1 = end of the feather), averaged over a pixel across the edge."""
-    half_pixel = 0.5 / max(feather_px, 1e-6)
+def ramp(gap: Array, falloff: Falloff, half_pixel: float | Array) -> Array:
+    """Matte value by distance outside the edge (1 = end of the feather), averaged over a pixel across the edge.
+
+    `half_pixel` is half a pixel in the units of `gap`.
+    """
     return (_ramp_sum(gap + half_pixel, falloff) - _ramp_sum(gap - half_pixel, falloff)) / (2 * half_pixel)
 
 

@@ -18,10 +18,10 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from rotopaint_ai.shapes import bezier
+from rotopaint_ai.shapes import bezier, feather_line
 from rotopaint_ai.shapes.bezier import Array
 from rotopaint_ai.shapes.feather import FAR, Bools, Falloff, band, soft_places, soften
-from rotopaint_ai.shapes.roto import DEFAULT_WIDTH_PX, Points, RotoShape
+from rotopaint_ai.shapes.roto import DEFAULT_WIDTH_PX, Points, RotoShape, Widths
 
 Caps = Literal["round", "butt"]
 Matte = NDArray[np.float32]
@@ -29,6 +29,8 @@ Matte = NDArray[np.float32]
 FLATNESS_PX = 0.001
 DUST = 1e-4  # less coverage than flattening knows of, or what float sums leave along a row: a matte has none there
 _SMALL_PX, _AT_ONCE = 256, 32  # pieces of a stroke that are drawn together, 16 MB at most
+_LINE_FLATNESS_PX = 0.05  # of a drawn feather's ramp
+_LEAST_FEATHER_PX = 0.5  # of a stroke that has a feather elsewhere
 LOW_PX = 1e-9  # an edge that is lower than this covers nothing that a float can tell
 
 
@@ -195,6 +197,30 @@ def rasterise_closed(
     return _region_of(frame, covered)
 
 
+def rasterise_feathered(
+    points: Points | NDArray[np.floating],
+    feather: Points | NDArray[np.floating],
+    width: int,
+    height: int,
+    *,
+    feather_px: float = 0.0,
+    falloff: Falloff = "linear",
+) -> Region:
+    """Coverage of a closed Bezier shape (P, 6) whose feather ends at a line of its own.
+
+    `feather` (P, 6): the line's points as offsets from the control points, then its tangents. `feather_px` moves the
+    line that much farther out. Where it lies inside the shape, the ramp lies inside: 1 at the line, 0 at the edge.
+    """
+    shape, rows = bezier.as_array(points), bezier.as_array(feather)
+    ends = np.hstack((shape[:, :2] + rows[:, :2], rows[:, 2:]))
+    edge, end = feather_line.ribbon(shape, ends, feather_px, _LINE_FLATNESS_PX)
+    line = bezier.flatten(shape, True, FLATNESS_PX, centred=True)
+    frame = _pixel_frame([line, end], width, height, 1.0) if len(line) > 2 else None
+    if frame is None:
+        return EMPTY
+    return _region_of(frame, feather_line.softened(_polygon_window([line], *frame), edge, end, frame, falloff))
+
+
 def _band_flatness(feather_px: float) -> float:
     return max(FLATNESS_PX, 0.002 * feather_px)  # a fifth of a percent of the ramp
 
@@ -245,6 +271,51 @@ def rasterise_open(
         wanted = soft_places(covered, feather_px)
         soften(covered, _stroke_band(*coarse, width_px / 2.0, feather_px, frame, caps, wanted), falloff, feather_px)
     return _region_of(frame, covered)
+
+
+def rasterise_profile(
+    points: Points | NDArray[np.floating],
+    widths: Widths | NDArray[np.floating],
+    width: int,
+    height: int,
+    *,
+    taper: tuple[float, float] = (0.0, 0.0),
+    falloff: Falloff = "linear",
+    caps: Caps = "round",
+) -> Region:
+    """Coverage of a stroke along an open Bezier curve (P, 6) with widths of its own at each control point.
+
+    `widths` (P, 3): how far it reaches to the left and to the right of its way (y down), and its feather, in pixels;
+    between control points they change evenly along the curve. Else as `rasterise_open`. Where a stroke has a feather,
+    it has one of half a pixel or more all along.
+    """
+    shape, rows = bezier.as_array(points), np.asarray(widths, dtype=np.float64).reshape(-1, 3)
+    line = _tapered_centre_line(shape, taper, FLATNESS_PX)
+    if line is None or not rows[:, :2].any():
+        return EMPTY
+    chain, half, feather = _profiled(*line, shape, rows)
+    frame = _pixel_frame([chain], width, height, float((half + feather).max()))
+    if frame is None:
+        return EMPTY
+    covered = _stroke_area(chain, half, frame, caps)
+    widest = float(feather.max())
+    if widest > 0.0:
+        gap = band(chain, half, np.maximum(feather, _LEAST_FEATHER_PX), frame, soft_places(covered, widest))
+        soften(covered, gap, falloff, widest)
+    return _region_of(frame, covered)
+
+
+def _profiled(chain: Array, share: Array, points: Array, rows: Array) -> tuple[Array, Array, Array]:
+    """The middle (N, 2) of a stroke of two sides, its half width and its feather (N,), along a curve's chain."""
+    at = bezier.arc_lengths(chain, False)
+    lengths = [bezier.length(points[i : i + 2], False) for i in range(len(points) - 1)]
+    stops = np.concatenate(([0.0], np.cumsum(lengths)))
+    stops *= at[-1] / max(float(stops[-1]), 1e-12)
+    left, right, feather = (np.interp(at, stops, column) * share for column in rows.T)
+    direction = np.gradient(chain, axis=0)
+    direction /= np.maximum(np.hypot(direction[:, 0], direction[:, 1]), 1e-300)[:, None]
+    leftwards = np.stack((direction[:, 1], -direction[:, 0]), axis=1)
+    return chain + leftwards * ((left - right) / 2)[:, None], (left + right) / 2, feather
 
 
 def _tapered_centre_line(points: Array, taper: tuple[float, float], flatness_px: float) -> tuple[Array, Array] | None:
@@ -404,6 +475,11 @@ def matte(shape: RotoShape, frame: float, width: int, height: int, *, falloff: F
     if not shape.keys or not shape.is_visible(math.floor(frame)):
         return EMPTY
     points = shape.at(frame)
+    feather, widths = (shape.feather_at(frame), ()) if shape.closed else ((), shape.widths_at(frame))
+    if feather:
+        return rasterise_feathered(points, feather, width, height, feather_px=shape.feather_px, falloff=falloff)
+    if widths:
+        return rasterise_profile(points, widths, width, height, taper=shape.taper, falloff=falloff)
     if shape.closed:
         return rasterise_closed(points, width, height, feather_px=shape.feather_px, falloff=falloff)
     return rasterise_open(

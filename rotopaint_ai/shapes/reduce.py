@@ -86,7 +86,8 @@ def _reduced(shape: RotoShape, motion: _Motion, tolerance_px: float) -> RotoShap
         if old is not None and np.array_equal(motion.rows_FD[kept.row], kept.numbers):
             points = old.points
         kind: Interpolation = "hold" if kept.holds else "linear"
-        keys[frame] = Key(points, "model" if old is None else old.source, kind)
+        source: Source = "model" if old is None else old.source
+        keys[frame] = Key(points, source, kind, shape.feather_at(frame), shape.widths_at(frame))
     return shape.with_keys(keys)
 
 

@@ -382,7 +382,7 @@ def moved_keys(base: RotoShape, shape: RotoShape, frames: Sequence[int], splines
             new[frame] = model
         else:
             kind = (old or model or Key(())).interpolation
-            new[frame] = Key(points_from(row), "propagated", kind)
+            new[frame] = Key(points_from(row), "propagated", kind, shape.feather_at(frame), shape.widths_at(frame))
     return new
 
 

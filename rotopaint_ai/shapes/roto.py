@@ -14,9 +14,11 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Literal, NamedTuple
 
+from rotopaint_ai.shapes import between
+
 Role = Literal["seam", "matte"]
 Source = Literal["model", "human", "propagated"]
-Interpolation = Literal["linear", "hold"]
+Interpolation = Literal["linear", "hold", "ease", "smooth"]
 
 DEFAULT_WIDTH_PX = 4.0  # an open shape that states no width: a hairline seam with a pixel to spare on either side
 
@@ -33,6 +35,31 @@ class ControlPoint(NamedTuple):
 
 
 Points = tuple[ControlPoint, ...]
+Rows = between.Rows
+
+
+class StrokeWidth(NamedTuple):
+    """How far a stroke reaches at a control point to the left and right of its way (y down), and its feather."""
+
+    left_px: float
+    right_px: float
+    feather_px: float = 0.0
+
+
+Widths = tuple[StrokeWidth, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Slopes:
+    """How fast each number of a key leaves it and arrives at the next key, pixels a frame.
+
+    A row for each control point; those of the feather are empty where neither key has one.
+    """
+
+    leaving: Points
+    arriving: Points
+    feather_leaving: Points = ()
+    feather_arriving: Points = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,12 +67,20 @@ class Key:
     """A shape fixed at one frame.
 
     `interpolation` says how the shape goes on from here to the next key: `linear` moves every control point in a
-    straight line, `hold` keeps this key until the next one.
+    straight line, `hold` keeps this key until the next one, `ease` leaves and arrives at rest, `smooth` runs through
+    the keys without a jerk: with these `slopes`, or with those of `between.slopes` where it states none.
+
+    `feather`: the line at which the feather of a closed shape ends, a row for each control point: its offset from the
+    control point, then its own tangents. Outside the edge it softens outwards, inside inwards. `widths`: an open
+    shape's profile, a row for each control point. Both may be empty: no line of its own, the shape's one width.
     """
 
     points: Points
     source: Source = "model"
     interpolation: Interpolation = "linear"
+    feather: Points = ()
+    widths: Widths = ()
+    slopes: Slopes | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +92,7 @@ class RotoShape:
     role: Role = "matte"
     keys: Mapping[int, Key] = field(default_factory=dict)
     width_px: float | None = None  # open splines: full width of the matte across the curve
-    feather_px: float = 0.0  # softness added outside the edge
+    feather_px: float = 0.0  # softness added outside the edge, or outside the keys' feather line
     taper: tuple[float, float] = (0.0, 0.0)  # open splines: share of the length over which each end narrows to nothing
     visible: Mapping[int, bool] = field(default_factory=dict)  # frames where it is known to be hidden carry False
 
@@ -71,6 +106,16 @@ class RotoShape:
         """Keyed frames in ascending order."""
         return tuple(sorted(self.keys))
 
+    @property
+    def has_feather_line(self) -> bool:
+        """Whether a key has a feather of its own at each control point."""
+        return any(key.feather for key in self.keys.values())
+
+    @property
+    def has_widths(self) -> bool:
+        """Whether a key has a width of its own at each control point."""
+        return any(key.widths for key in self.keys.values())
+
     def at(self, frame: float) -> Points:
         """Control points at a frame: interpolated between keys, held before the first and after the last.
 
@@ -78,21 +123,86 @@ class RotoShape:
         """
         if frame in self.keys:
             return self.keys[int(frame)].points  # nothing to be put in order: this is asked at every step of a drag
+        left, right = self._around(frame)
+        if left is None:
+            return ()
+        if right is None:
+            return self.keys[left].points
+        return tuple(ControlPoint(*row) for row in self._between(left, right, frame, is_feather=False))
+
+    def feather_at(self, frame: float) -> Points:
+        """The feather line at a frame, as keys have it; empty where no key has one. A key without one has it at 0."""
+        if not self.has_feather_line:
+            return ()
+        left, right = (frame, None) if frame in self.keys else self._around(frame)
+        assert left is not None  # some key has a feather
+        if right is None:
+            return self._feather(int(left))
+        return tuple(ControlPoint(*row) for row in self._between(int(left), right, frame, is_feather=True))
+
+    def widths_at(self, frame: float) -> Widths:
+        """The profile of an open shape at a frame; empty where no key has one. It moves in straight lines."""
+        if not self.has_widths:
+            return ()
+        left, right = (frame, None) if frame in self.keys else self._around(frame)
+        assert left is not None
+        if right is None:
+            return self._widths(int(left))
+        share = (frame - left) / (right - left)
+        rows = between.straight(self._widths(int(left)), self._widths(right), share)
+        return tuple(StrokeWidth(*row) for row in rows)
+
+    def _around(self, frame: float) -> tuple[int | None, int | None]:
+        """The keys before and after a frame that has none; the second is None where the first one holds."""
         frames = self.frames
         if not frames:
-            return ()
+            return None, None
         after = bisect_right(frames, frame)
-        if after == 0:
-            return self.keys[frames[0]].points
-        left = self.keys[frames[after - 1]]
-        if after == len(frames) or left.interpolation == "hold":
-            return left.points
-        right = self.keys[frames[after]]
-        weight = (frame - frames[after - 1]) / (frames[after] - frames[after - 1])
-        return tuple(
-            ControlPoint(*(p + (q - p) * weight for p, q in zip(a, b, strict=True)))
-            for a, b in zip(left.points, right.points, strict=True)
+        left = frames[max(after - 1, 0)]
+        is_held = after in (0, len(frames)) or self.keys[left].interpolation == "hold"
+        return left, None if is_held else frames[after]
+
+    def _between(self, left: int, right: int, frame: float, *, is_feather: bool) -> list[list[float]]:
+        key = self.keys[left]
+        span = right - left
+        share = (frame - left) / span
+        a, b = self._rows(left, is_feather), self._rows(right, is_feather)
+        if key.interpolation == "smooth":
+            return between.hermite(a, b, *self.slopes_between(left, right, is_feather), share, span)
+        return between.straight(a, b, between.eased(share) if key.interpolation == "ease" else share)
+
+    def slopes_between(self, left: int, right: int, is_feather: bool = False) -> tuple[Rows, Rows]:
+        """Slopes out of a smooth key and into the next: those it states, else those that its neighbours make."""
+        stated = self.keys[left].slopes
+        if stated is not None and not is_feather:
+            return stated.leaving, stated.arriving
+        if stated is not None and stated.feather_leaving:
+            return stated.feather_leaving, stated.feather_arriving
+        frames = self.frames
+        place = frames.index(left)
+        before = frames[place - 1] if place and self.keys[frames[place - 1]].interpolation == "smooth" else None
+        runs_on = self.keys[right].interpolation == "smooth" and place + 2 < len(frames)
+        return (
+            self._slopes_at(before, left, right, is_feather),
+            self._slopes_at(left, right, frames[place + 2] if runs_on else None, is_feather),
         )
+
+    def _slopes_at(self, before: int | None, here: int, after: int | None, is_feather: bool) -> Rows:
+        a, c = (None if frame is None else self._rows(frame, is_feather) for frame in (before, after))
+        gaps = 0 if before is None else here - before, 0 if after is None else after - here
+        return between.slopes(a, self._rows(here, is_feather), c, *gaps)
+
+    def _rows(self, frame: int, is_feather: bool) -> Points:
+        return self._feather(frame) if is_feather else self.keys[frame].points
+
+    def _feather(self, frame: int) -> Points:
+        key = self.keys[frame]
+        return key.feather or tuple(p._replace(x=0.0, y=0.0) for p in key.points)
+
+    def _widths(self, frame: int) -> Widths:
+        key = self.keys[frame]
+        half = (DEFAULT_WIDTH_PX if self.width_px is None else self.width_px) / 2
+        return key.widths or (StrokeWidth(half, half, self.feather_px),) * len(key.points)
 
     def is_visible(self, frame: int) -> bool:
         """Whether the shape is drawn at a frame (it is, unless a frame says otherwise)."""
@@ -101,6 +211,16 @@ class RotoShape:
     def with_keys(self, keys: Mapping[int, Key]) -> RotoShape:
         """The same shape with other keys."""
         return replace(self, keys=dict(keys))
+
+
+def feather_line(points: Points, feather: Points) -> Points:
+    """The curve at which a feather ends in plate space, from a key's points and feather rows."""
+    return tuple(row._replace(x=p.x + row.x, y=p.y + row.y) for p, row in zip(points, feather, strict=True))
+
+
+def feather_rows(points: Points, line: Points) -> Points:
+    """The feather rows of a key from the curve at which its feather ends."""
+    return tuple(row._replace(x=row.x - p.x, y=row.y - p.y) for p, row in zip(points, line, strict=True))
 
 
 class Landmark(NamedTuple):

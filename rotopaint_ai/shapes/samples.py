@@ -23,12 +23,16 @@ def rows(shape: RotoShape, frames: Iterable[float] | NDArray[np.intp]) -> Array:
     keyed = np.array(shape.frames)
     points = (point for frame in shape.frames for point in shape.keys[frame].points)  # never all at once
     numbers = np.fromiter(chain.from_iterable(points), dtype=np.float64).reshape(len(keyed), -1)
-    holds = np.array([shape.keys[frame].interpolation == "hold" for frame in shape.frames])
+    kinds = np.array([shape.keys[frame].interpolation for frame in shape.frames])
     left = np.clip(np.searchsorted(keyed, at, side="right") - 1, 0, len(keyed) - 1)
     right = np.minimum(left + 1, len(keyed) - 1)
     span = np.maximum(keyed[right] - keyed[left], 1)
-    weight = np.where(holds[left], 0.0, np.clip((at - keyed[left]) / span, 0.0, 1.0))[:, None]
-    return np.asarray(numbers[left] + (numbers[right] - numbers[left]) * weight)
+    weight = np.where(kinds[left] == "hold", 0.0, np.clip((at - keyed[left]) / span, 0.0, 1.0))
+    weight = np.where(kinds[left] == "ease", weight * weight * (3.0 - 2.0 * weight), weight)[:, None]
+    found = np.asarray(numbers[left] + (numbers[right] - numbers[left]) * weight)
+    for place in np.flatnonzero((kinds[left] == "smooth") & (at > keyed[left]) & (at < keyed[right])):
+        found[place] = np.asarray(shape.at(float(at[place]))).reshape(-1)
+    return found
 
 
 def samples(rows_FD: Array, closed: bool, per_segment: int) -> Array:

@@ -64,11 +64,13 @@ def test_01_feather_arrives(tmp_path: Path) -> None:
     assert back.shapes[0].feather_px == 7.5
 
 
-def test_01_feather_of_several_widths_is_reported() -> None:
+def test_01_feather_of_several_widths_arrives() -> None:
     feather = "{cc {f 8192} {p " + " ".join(f"{{0 0}} {{{w} 0}} {{0 0}}" for w in (0, 6, 12)) + "}}"
     reading = nuke_reader.read_text(script(square_block()).replace("idem", feather))
-    assert reading.document.shapes[0].feather_px == 6.0
-    assert any("feather of 0.0 to 12.0 px" in line for line in reading.losses)
+    shape = reading.document.shapes[0]
+    assert [row.x for row in shape.feather_at(1)] == [0.0, 6.0, 12.0]
+    assert shape.feather_px == 0.0
+    assert not any("feather" in line for line in reading.losses)
 
 
 def test_02_unequal_handles_do_not_swap() -> None:

@@ -92,7 +92,7 @@ SHAPE: list[str | int] = ["shapes", 0]
     ("path", "value", "told"),
     [
         (["format"], "other", "format is 'other'"),
-        (["version"], 2, "version is 2"),
+        (["version"], 3, "version is 3"),
         (["width"], 0, "must be positive"),
         (["height"], "1080", "height: is '1080'; wanted a whole number"),
         (["last_frame"], 1000, "comes before first_frame"),
@@ -114,7 +114,7 @@ SHAPE: list[str | int] = ["shapes", 0]
         ([*SHAPE, "visible"], {"1001": 1}, "visible: frame 1001"),
         ([*SHAPE, "source"], {"1001": "robot"}, "frame 1001: source"),
         ([*SHAPE, "source"], {"1009": "human"}, "frame 1009 has no key"),
-        ([*SHAPE, "interpolation"], {"1001": "smooth"}, "wanted one of linear, hold"),
+        ([*SHAPE, "interpolation"], {"1001": "bounce"}, "wanted one of linear, hold"),
         ([*SHAPE, "keys"], {"01001": []}, "must be written 1001"),
         ([*SHAPE, "keys"], {"a": []}, "is no frame number"),
         ([*SHAPE, "keys", "1001"], [], "has no control point"),

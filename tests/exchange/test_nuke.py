@@ -290,16 +290,16 @@ def test_shared_times_runs_and_constants() -> None:
     assert [shape.at(f)[0].x for f in (1, 2, 3, 4)] == [5, 7, 7, 8]
 
 
-def test_eased_moves_stay_within_a_tenth_of_a_pixel() -> None:
+def test_an_eased_move_stays_one_and_is_exact() -> None:
     curve = "{{1 0 -} {41 300 -}}"
     text = script("{p {0 0} {" + curve + " 20} {0 0} {0 0} {30 20} {0 0} {0 0} {30 60} {0 0}}")
     reading = nuke_reader.read_text(text)
     shape = reading.document.shapes[0]
     for frame in range(1, 42):
         u = (frame - 1) / 40
-        assert shape.at(frame)[0].x == pytest.approx(300 * (3 * u * u - 2 * u**3), abs=0.1)
-    assert 5 < len(shape.keys) < 41
-    assert any("eased" in line for line in reading.losses)
+        assert shape.at(frame)[0].x == pytest.approx(300 * (3 * u * u - 2 * u**3), abs=1e-9)
+    assert [key.interpolation for key in shape.keys.values()] == ["ease", "linear"]
+    assert not any("linear keys" in line for line in reading.losses)
 
 
 def test_handle_weights_bend_time() -> None:

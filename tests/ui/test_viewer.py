@@ -10,7 +10,7 @@ from PySide6.QtCore import QPoint, QPointF, QRectF, QSize, Qt
 from PySide6.QtGui import QColor, QImage, QPainter
 from pytestqt.qtbot import QtBot
 
-from rotopaint_ai.shapes.roto import ControlPoint, Key
+from rotopaint_ai.shapes.roto import ControlPoint, Key, RotoShape
 from rotopaint_ui.drawing.render import MATTE_COLOURS, SEAM_COLOURS, SELECTED, Overlay, ViewTransform, paint_matte
 from rotopaint_ui.engine.frame_cache import PLATE, DisplayLook, FrameCache
 from rotopaint_ui.session.session import ShotSession
@@ -154,6 +154,20 @@ def test_feather_is_outside_and_fainter_than_the_matte(session: ShotSession) -> 
     assert edge == pytest.approx(0.18 * 255, abs=2)
     assert outside == 0
     assert image.pixelColor(240, 90).red() == pytest.approx(inside, abs=1)  # no band of both inside the edge
+
+
+def test_a_feather_line_is_drawn_where_it_lies_outside_and_inside() -> None:
+    corners = tuple(ControlPoint(x, y) for x, y in ((10, 10), (30, 10), (30, 30), (10, 30)))
+    rows = tuple(ControlPoint(dx, 0) for dx in (-5, -5, -5, -5))  # the whole line 5 px to the left
+    image = QImage(400, 400, QImage.Format.Format_RGB32)
+    image.fill(QColor("#000000"))
+    painter = QPainter(image)
+    shape = RotoShape("a", True, keys={1: Key(corners, feather=rows)})
+    paint_matte(painter, shape, 1, ViewTransform(zoom=10.0), QColor("#ffffff"))
+    painter.end()
+    outside, inside, whole = (image.pixelColor(x, 200).red() for x in (70, 270, 200))
+    assert outside == inside == pytest.approx(0.18 * 255, abs=2)
+    assert whole == pytest.approx(0.42 * 255, abs=2)
 
 
 def test_the_onion_skin_shows_the_keys_before_and_after(canvas: Canvas, session: ShotSession) -> None:

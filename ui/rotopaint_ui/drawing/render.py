@@ -10,7 +10,7 @@ from types import MappingProxyType
 from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QBrush, QColor, QFont, QFontInfo, QPainter, QPainterPath, QPen, QPolygonF
 
-from rotopaint_ai.shapes.roto import ControlPoint, Landmark, Points, RotoDocument, RotoShape
+from rotopaint_ai.shapes.roto import ControlPoint, Landmark, Points, RotoDocument, RotoShape, feather_line
 
 # Light cyan against deeper violet: told apart from skin by hue, from each other by lightness (tests/ui/test_viewer.py).
 SEAM_COLOURS = ("#37e6ff", "#7dffe4", "#a8f0ff", "#63f2d2", "#c9fff4", "#7ae0ff")
@@ -113,7 +113,12 @@ def paint_matte(painter: QPainter, shape: RotoShape, frame: int, view: ViewTrans
     painter.setPen(Qt.PenStyle.NoPen)
     if shape.closed:
         path = painter_path_of(points, True, view)
-        if shape.feather_px > 0:
+        line = shape.feather_at(frame)
+        if line:
+            end = painter_path_of(feather_line(points, line), True, view)
+            painter.fillPath(path.united(end).subtracted(path.intersected(end)), soft)
+            path = path.intersected(end)
+        elif shape.feather_px > 0:
             _paint_feather(painter, path, soft, shape.feather_px * view.zoom)
         painter.fillPath(path, solid)
         return

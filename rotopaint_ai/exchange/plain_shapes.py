@@ -1,0 +1,102 @@
+"""A document as a format can hold it: eases as linear keys, one feather and one width for each shape.
+
+Standard library only. What is given up is reported with its number, a line for each shape.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection
+from dataclasses import replace
+from itertools import pairwise
+from typing import Final, Literal, get_args
+
+from rotopaint_ai.exchange.feather_edges import mean_px, span_px
+from rotopaint_ai.exchange.linear_keys import line_at
+from rotopaint_ai.shapes.roto import Key, Points, RotoDocument, RotoShape, Slopes
+
+Extra = Literal["eases", "feather line", "widths"]
+
+ALL: Final[frozenset[Extra]] = frozenset(get_args(Extra))
+TOLERANCE_PX: Final = 0.1  # linear keys against an eased move
+_MOST_SAMPLES = 4000  # frames looked at between two keys
+
+
+def reduced_to(document: RotoDocument, holds: Collection[Extra]) -> tuple[RotoDocument, tuple[str, ...]]:
+    """The document without the extras that a format does not hold, and what that costs."""
+    lines: list[str] = []
+    shapes = tuple(_reduced(shape, holds, lines) for shape in document.shapes)
+    return (replace(document, shapes=shapes), tuple(lines)) if lines else (document, ())
+
+
+def _reduced(shape: RotoShape, holds: Collection[Extra], lines: list[str]) -> RotoShape:
+    if "eases" not in holds and any(key.interpolation in ("ease", "smooth") for key in shape.keys.values()):
+        keys = straightened(shape)
+        lines.append(
+            f"{shape.name}: eases became {len(keys) - len(shape.keys)} linear keys more, within {TOLERANCE_PX} px"
+        )
+        shape = shape.with_keys(keys)
+    if "feather line" not in holds and shape.has_feather_line:
+        low, high = span_px(shape)
+        lines.append(f"{shape.name}: feather of {low:.1f} to {high:.1f} px became its mean, {mean_px(shape):.1f} px")
+        shape = replace(shape, feather_px=mean_px(shape)).with_keys(_without_feather(shape))
+    if "widths" not in holds and shape.has_widths:
+        reach = [left + right for key in shape.keys.values() for left, right, _ in key.widths]
+        soft = [feather for key in shape.keys.values() for _, _, feather in key.widths]
+        width, feather = sum(reach) / len(reach), sum(soft) / len(soft)
+        lines.append(
+            f"{shape.name}: widths of {min(reach):.1f} to {max(reach):.1f} px became their mean, {width:.1f} px"
+        )
+        keys = {frame: replace(key, widths=()) for frame, key in shape.keys.items()}
+        shape = replace(shape, width_px=width, feather_px=feather).with_keys(keys)
+    return shape
+
+
+def _without_feather(shape: RotoShape) -> dict[int, Key]:
+    return {frame: replace(key, feather=(), slopes=_bare(key.slopes)) for frame, key in shape.keys.items()}
+
+
+def _bare(slopes: Slopes | None) -> Slopes | None:
+    return slopes and replace(slopes, feather_leaving=(), feather_arriving=())
+
+
+def straightened(shape: RotoShape) -> dict[int, Key]:
+    """Linear and holding keys that stay within TOLERANCE_PX of a shape at every whole frame."""
+    keys: dict[int, Key] = {}
+    for frame, after in pairwise((*shape.frames, *shape.frames[-1:])):
+        key = shape.keys[frame]
+        is_eased = key.interpolation in ("ease", "smooth")
+        keys[frame] = replace(key, interpolation="linear", slopes=None) if is_eased else key
+        for between in _needed(shape, frame, after) if is_eased else ():
+            keys[between] = Key(
+                shape.at(between), key.source, "linear", shape.feather_at(between), shape.widths_at(between)
+            )
+    return {frame: keys[frame] for frame in sorted(keys)}
+
+
+def _needed(shape: RotoShape, begin: int, end: int) -> list[int]:
+    """Frames between two keys that need a key of their own: where the straight way strays most, again and again."""
+    frames = [*range(begin, end, max(1, (end - begin) // _MOST_SAMPLES)), end]
+    rows = [(*shape.at(f), *line_at(shape, f)) if shape.has_feather_line else shape.at(f) for f in frames]
+    kept: list[int] = []
+    todo = [(0, len(frames) - 1)] if end > begin else []
+    while todo:
+        a, b = todo.pop()
+        worst, at = farthest_between(frames, rows, a, b)
+        if worst > TOLERANCE_PX * 0.9:
+            kept.append(frames[at])
+            todo += [(a, at), (at, b)]
+    return kept
+
+
+def farthest_between(frames: list[int], rows: list[Points], a: int, b: int) -> tuple[float, int]:
+    """The row between rows a and b where the straight line between them strays furthest, and how far in pixels."""
+    worst, at = 0.0, a
+    for i in range(a + 1, b):
+        w = (frames[i] - frames[a]) / (frames[b] - frames[a])
+        for p, q, r in zip(rows[a], rows[b], rows[i], strict=True):
+            dx, dy, ix, iy, ox, oy = (u + (v - u) * w - m for u, v, m in zip(p, q, r, strict=True))
+            stray = max(math.hypot(dx, dy), math.hypot(dx + ix, dy + iy), math.hypot(dx + ox, dy + oy))
+            if stray > worst:
+                worst, at = stray, i
+    return worst, at
