@@ -147,7 +147,7 @@ def test_visibility_width_feather_and_range_come_back(tmp_path: Path) -> None:
 def test_losses_are_told() -> None:
     shape = RotoShape("a", False, "seam", {1: Key(points(1))}, taper=(0.2, 0.2))
     document = RotoDocument(960, HEIGHT, 1, 1, 2.0, landmarks=LandmarkKeys(("nose",)), shapes=(shape,))
-    told = " ".join(nuke.nuke_writer.build(document).losses)
+    told = " ".join(nuke.nuke_writer.build_layers(document).losses)
     for word in ("landmarks", "frame rate", "taper"):
         assert word in told
 
