@@ -16,7 +16,7 @@ from rotopaint_ai.exchange import document
 from rotopaint_nuke import clean_merge, roto_node
 
 
-def build_batch(shapes: str | Path, *, read: str | None = None, with_clean: bool = False) -> Any:
+def build(shapes: str | Path, *, read: str | None = None, with_clean: bool = False) -> Any:
     """Make or update the RotoPaint node of a `*.roto.json`, behind a Read where one is named; returns the node.
 
     `with_clean` also sets up the clean frames that lie beside the shapes. Raises UsageError for a Read that is not
