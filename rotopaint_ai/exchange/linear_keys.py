@@ -40,19 +40,6 @@ def line_at(shape: RotoShape, frame: float) -> Points:
     return feather_line(points, shape.feather_at(frame) or tuple(p._replace(x=0.0, y=0.0) for p in points))
 
 
-def frames_between_holds(keys: dict[int, Points]) -> set[int]:
-    """Frames from which a hold starts in linear keys as `linear_keys` writes it.
-
-    Two equal keys, the second on the frame before a key of another pose, say that the first holds.
-    """
-    frames = sorted(keys)
-    return {
-        a
-        for a, b, c in zip(frames, frames[1:], frames[2:])
-        if c == b + 1 and b > a and keys[a] == keys[b] and keys[b] != keys[c]
-    }
-
-
 def hidden_runs(shape: RotoShape, first: int, last: int) -> list[tuple[int, int]]:
     """Runs of frames (both ends included) on which a shape is hidden, within a range."""
     runs: list[tuple[int, int]] = []

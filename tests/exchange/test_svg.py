@@ -10,6 +10,7 @@ import pytest
 
 from rotopaint_ai.errors import DocumentError
 from rotopaint_ai.exchange import formats, svg
+from rotopaint_ai.exchange.parsing import ReadResult
 from rotopaint_ai.shapes.roto import ControlPoint, Key, RotoDocument, RotoShape
 
 NAMESPACE = "{http://www.w3.org/2000/svg}"
@@ -19,7 +20,7 @@ def drawing(inner: str, head: str = 'width="100" height="80"') -> str:
     return f'<svg xmlns="http://www.w3.org/2000/svg" {head}>{inner}</svg>'
 
 
-def read(tmp_path: Path, inner: str, head: str = 'width="100" height="80"', **size: int) -> svg.Reading:
+def read(tmp_path: Path, inner: str, head: str = 'width="100" height="80"', **size: int) -> ReadResult:
     (tmp_path / "a.svg").write_text(drawing(inner, head))
     return svg.read_report(tmp_path / "a.svg", **size)
 
