@@ -205,14 +205,15 @@ def test_a_file_saved_by_blender_is_read(bpy_python: str, shared: Path, tmp_path
 def test_a_blend_file_is_converted_by_blender_itself(
     bpy_python: str, shared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """`blender -b FILE --python-exit-code 1 -P SCRIPT -- OUT`, here by the wheel behind a program of that name."""
+    """As Blender is called (`blender --disable-autoexec -b FILE ... -- OUT`), here the wheel by such a program."""
     program = tmp_path / "blender"
     program.write_text(
         f"#!{bpy_python}\n"
         "import bpy, runpy, sys\n"
-        "assert sys.argv[1] == '-b' and sys.argv[3:6] == ['--python-exit-code', '1', '-P'] and sys.argv[7] == '--'\n"
-        "bpy.ops.wm.open_mainfile(filepath=sys.argv[2])\n"
-        "script, sys.argv[1:] = sys.argv[6], sys.argv[7:]\n"
+        "assert sys.argv[1:3] == ['--disable-autoexec', '-b'] and sys.argv[8] == '--'\n"
+        "assert sys.argv[4:7] == ['--python-exit-code', '1', '-P']\n"
+        "bpy.ops.wm.open_mainfile(filepath=sys.argv[3])\n"
+        "script, sys.argv[1:] = sys.argv[7], sys.argv[8:]\n"
         "runpy.run_path(script, run_name='__main__')\n"
     )
     program.chmod(0o755)

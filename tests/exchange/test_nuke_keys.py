@@ -18,7 +18,7 @@ HEAVY = (CUBIC[0]._replace(right_weight=2.0), CUBIC[1])
         ((CurveKey(1, 3.0),), (False, False, 0.0)),  # holds behind its last key
         ((CurveKey(9, 3.0),), (False, False, 0.0)),  # and before its first
         ((CurveKey(7, 3.0),), None),  # a key inside
-        ((CurveKey(1, 3.0), CurveKey(9, 4.0)), None),  # a span that began before
+        ((CurveKey(1, 3.0), CurveKey(9, 4.0)), (True, True, 0.0)),  # the end of a span that began before
         ((CurveKey(5, 3.0, step=False),), (False, False, 0.0)),  # the last key
         ((CurveKey(5, 3.0),), (True, False, 0.0)),
         ((CurveKey(5, 3.0), CurveKey(9, 4.0)), (True, True, 0.0)),

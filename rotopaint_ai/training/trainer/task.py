@@ -61,10 +61,22 @@ class Moment:
 
 
 def precision(config: TrainConfig, device: torch.device) -> contextlib.AbstractContextManager[Any]:
-    """The arithmetic that a config asks for: bfloat16 where it wants it and the device can, else float32."""
+    """The arithmetic that a config asks for: bfloat16 where it wants it and the device has it, else float32."""
     if not torch.amp.is_autocast_available(device.type):
         return contextlib.nullcontext()
-    return torch.autocast(device.type, torch.bfloat16, enabled=config.bf16)
+    return torch.autocast(device.type, torch.bfloat16, enabled=config.bf16 and has_bf16(device.type))
+
+
+def has_bf16(device_type: str) -> bool:
+    """Whether a kind of device has instructions for bfloat16; without them it is imitated, many times slower."""
+    if device_type == "cuda":
+        return bool(torch.cuda.is_bf16_supported(including_emulation=False))
+    if device_type != "cpu":
+        return True
+    can = torch.cpu.get_capabilities() if hasattr(torch.cpu, "get_capabilities") else {}
+    if can.get("architecture") == "x86_64":
+        return bool(can["avx512_bf16"] or can["amx_bf16"])
+    return bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
 
 
 class Task(ABC, Generic[Net, Batch]):
