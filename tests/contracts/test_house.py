@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+import subprocess
 from collections import defaultdict
 from functools import cache
 from pathlib import Path
 
 import grimp
+import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = {"rotopaint_ai": ROOT, "rotopaint_ui": ROOT / "ui", "rotopaint_nuke": ROOT / "plugin"}
@@ -86,3 +88,12 @@ def test_a_public_class_name_has_one_meaning() -> None:
             places[name].append(path)
     doubled = {name: found for name, found in places.items() if len(found) > 1}
     assert doubled == {}
+
+
+def test_nothing_is_kept_that_is_made_or_lies_elsewhere() -> None:
+    """No file that `.gitignore` names, and no link: it would lead to a place that others have not."""
+    if not (ROOT / ".git").exists():
+        pytest.skip("not a git checkout")
+    made = subprocess.check_output(["git", "ls-files", "-ci", "--exclude-standard"], cwd=ROOT, text=True)
+    listed = subprocess.check_output(["git", "ls-files", "-s"], cwd=ROOT, text=True).splitlines()
+    assert (made, [line for line in listed if line.startswith("120000")]) == ("", [])
