@@ -17,7 +17,7 @@ from rotopaint_ai.errors import DocumentError
 from rotopaint_ai.exchange.limits import FAR_PX
 from rotopaint_ai.exchange.nuke_motion import Matrix, Motion, apply_motion
 from rotopaint_ai.exchange.nuke_tree import OPEN, RELATIVE, NukeCurve, NukeShape, as_float32
-from rotopaint_ai.exchange.plain_shapes import TOLERANCE_PX, farthest_between
+from rotopaint_ai.exchange.plain_shapes import TOLERANCE_PX, turning_frames
 from rotopaint_ai.shapes.roto import ControlPoint, Interpolation, Key, Points, Slopes, feather_line
 
 STRAIGHT_PX = 0.001  # a cubic that strays less from its chord goes straight
@@ -314,12 +314,4 @@ def _sampled_motion(place: Place, begin: int, end: int) -> tuple[Interpolation, 
     rows = [place(frame).drawn for frame in frames]
     if len(frames) > 2 and rows[-1] != rows[0] and all(row == rows[0] for row in rows[:-1]):
         return "hold", []
-    kept: list[int] = []
-    todo = [(0, len(frames) - 1)]
-    while todo:
-        a, b = todo.pop()
-        worst, at = farthest_between(frames, rows, a, b)
-        if worst > TOLERANCE_PX * 0.9:
-            kept.append(frames[at])
-            todo += [(a, at), (at, b)]
-    return "linear", sorted(kept)
+    return "linear", turning_frames(frames, rows)

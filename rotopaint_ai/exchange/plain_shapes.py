@@ -6,7 +6,7 @@ Standard library only. What is given up is reported with its number, a line for 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import Final, Literal, get_args
@@ -75,21 +75,30 @@ def straightened(shape: RotoShape) -> dict[int, Key]:
 
 
 def _needed(shape: RotoShape, begin: int, end: int) -> list[int]:
-    """Frames between two keys that need a key of their own: where the straight way strays most, again and again."""
+    """Frames between two keys that need a key of their own."""
     frames = [*range(begin, end, max(1, (end - begin) // _MOST_SAMPLES)), end]
-    rows = [(*shape.at(f), *line_at(shape, f)) if shape.has_feather_line else shape.at(f) for f in frames]
+    return turning_frames(
+        frames, [(*shape.at(f), *line_at(shape, f)) if shape.has_feather_line else shape.at(f) for f in frames]
+    )
+
+
+def turning_frames(frames: Sequence[int], rows: Sequence[Points]) -> list[int]:
+    """Frames inside a span that need a key, so that straight lines between keys stay within TOLERANCE_PX of the rows.
+
+    The row that strays furthest is taken, then the same on either side of it (Ramer 1972; Douglas, Peucker 1973).
+    """
     kept: list[int] = []
-    todo = [(0, len(frames) - 1)] if end > begin else []
+    todo = [(0, len(frames) - 1)]
     while todo:
         a, b = todo.pop()
-        worst, at = farthest_between(frames, rows, a, b)
+        worst, at = _farthest_between(frames, rows, a, b)
         if worst > TOLERANCE_PX * 0.9:
             kept.append(frames[at])
             todo += [(a, at), (at, b)]
-    return kept
+    return sorted(kept)
 
 
-def farthest_between(frames: list[int], rows: list[Points], a: int, b: int) -> tuple[float, int]:
+def _farthest_between(frames: Sequence[int], rows: Sequence[Points], a: int, b: int) -> tuple[float, int]:
     """The row between rows a and b where the straight line between them strays furthest, and how far in pixels."""
     worst, at = 0.0, a
     for i in range(a + 1, b):

@@ -20,14 +20,15 @@ import pickle
 import sys
 import time
 import zlib
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import Any, Protocol
+from threading import Lock
+from typing import Any, Generic, Protocol, TypeVar
 
 from rotopaint_ai.errors import PlateError
 from rotopaint_ai.files import replacing
@@ -36,6 +37,7 @@ from rotopaint_ai.pipeline.record_store import FrameRecord
 from rotopaint_ai.plates.plate import Frame
 from rotopaint_ai.plates.plate_window import Area
 
+Value = TypeVar("Value")
 Known = Any  # what the tracker says of a frame; the line only carries it
 SettledFrames = Sequence[tuple[int, Known]]
 ROOM = 0.2  # times its height: how much further than the tracker's last reach a frame is read
@@ -199,6 +201,31 @@ class Executor:
         return Snapshot(
             n_pushed, tracker, tuple(self._waiting), tuple((number, known) for number, known, _ in self._finishing)
         )
+
+
+class KeptByFrame(Generic[Value]):
+    """Values by frame, each made once when it is first asked for; safe to ask from several threads.
+
+    `kept`: how many stay, those that were asked for last. What `make` raises comes out, and the next asks it again.
+    """
+
+    def __init__(self, make: Callable[[int], Value], *, kept: int) -> None:
+        self._make = make
+        self._kept = kept
+        self._slots: OrderedDict[int, tuple[Lock, list[Value]]] = OrderedDict()
+        self._lock = Lock()
+
+    def at(self, frame: int) -> Value:
+        """A frame's value."""
+        with self._lock:
+            lock, slot = self._slots.setdefault(frame, (Lock(), []))
+            self._slots.move_to_end(frame)
+            while len(self._slots) > self._kept:
+                self._slots.popitem(last=False)
+        with lock:
+            if not slot:
+                slot.append(self._make(frame))
+            return slot[0]
 
 
 _MAGIC = b"rotopaint-snapshot-1\n"

@@ -16,7 +16,14 @@ from rotopaint_ai.pipeline.executor import Eta
 from rotopaint_ai.pipeline.out_folder import Files, FolderClaim, claimed
 from rotopaint_ai.pipeline.paint_settings import AUTO, Paints
 from rotopaint_ai.pipeline.painter import MATTES_NAME, ExternalMattes, Painter
-from rotopaint_ai.pipeline.render_frame import PATCH_FOLDER, Format, draw_mattes, layer_names, write_mattes
+from rotopaint_ai.pipeline.render_frame import (
+    PATCH_FOLDER,
+    Format,
+    check_same_size,
+    draw_mattes,
+    layer_names,
+    write_mattes,
+)
 from rotopaint_ai.pipeline.rig_painter import Rig
 from rotopaint_ai.plates.plate import Plate
 from rotopaint_ai.seams import cleanplate
@@ -153,12 +160,8 @@ def _check_size(plate: Plate, job: CleanJob) -> None:
         raise DocumentError("shapes: none has the role 'seam', there is nothing to paint away; set the role of a shape")
     if unknown := sorted(set(job.paints.by_name) - set(seams)):
         raise UsageError(f"--settings: '{unknown[0]}' is no seam of the shapes; they have {', '.join(seams)}")
-    got, wanted = (job.document.width, job.document.height), (plate.width, plate.height)
-    if got != wanted:
-        raise DocumentError(
-            f"shapes: drawn for {got[0]} x {got[1]}, {plate.name} is {wanted[0]} x {wanted[1]}; "
-            "take the shapes of this plate"
-        )
+    size = (job.document.width, job.document.height)
+    check_same_size("shapes: drawn for", size, plate, "take the shapes of this plate")
 
 
 def _chosen_frames(plate: Plate, job: CleanJob) -> tuple[list[int], list[int], dict[int, str]]:

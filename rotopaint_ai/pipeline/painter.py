@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from threading import Lock
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from rotopaint_ai import fills
-from rotopaint_ai.errors import DocumentError, RotopaintError
+from rotopaint_ai.errors import RotopaintError
+from rotopaint_ai.pipeline.executor import KeptByFrame
 from rotopaint_ai.pipeline.paint_settings import Paint, Paints
 from rotopaint_ai.pipeline.render_frame import (
     SURROUND_PX,
@@ -21,6 +20,7 @@ from rotopaint_ai.pipeline.render_frame import (
     Format,
     Part,
     Seams,
+    check_same_size,
     draw_mattes,
     look_at_seams,
     patch_name,
@@ -186,36 +186,23 @@ class TemporalWindow:
     def __init__(self, frames: Sequence[int], look: Look, *, kept: int) -> None:
         self._frames = sorted(frames)
         self._look = look
-        self._kept = kept
-        self._stills: OrderedDict[int, tuple[Lock, list[Still | None]]] = OrderedDict()
-        self._lock = Lock()
+        self._stills = KeptByFrame(self._made, kept=kept)
 
     def of(self, frame: int, now: Still) -> tuple[list[Still], list[Still]]:
-        """TemporalWindow before and after a frame, nearest first, as far as REACH other exposures."""
+        """Neighbours before and after a frame, nearest first, as far as REACH other exposures."""
         row = self._frames.index(frame)
         return self._one_side(self._frames[:row][::-1], now), self._one_side(self._frames[row + 1 :], now)
 
     def _one_side(self, frames: Sequence[int], now: Still) -> list[Still]:
         found: list[Still] = []
         for frame in frames:
-            still = self._still_at(frame)
+            still = self._stills.at(frame)
             if still is None:
                 break
             found.append(still)
             if len(distinct([now, *found])) > REACH:
                 break
         return found
-
-    def _still_at(self, frame: int) -> Still | None:
-        with self._lock:
-            lock, slot = self._stills.setdefault(frame, (Lock(), []))
-            self._stills.move_to_end(frame)
-            while len(self._stills) > self._kept:
-                self._stills.popitem(last=False)
-        with lock:
-            if not slot:
-                slot.append(self._made(frame))
-            return slot[0]
 
     def _made(self, frame: int) -> Still | None:
         try:
@@ -234,12 +221,12 @@ class ExternalMattes:
     def open(cls, source: str, plate: Plate) -> ExternalMattes:
         """Raises: PlateError where there are none; DocumentError where they are of another size than the plate."""
         pictures = open_plate(source)
-        got, wanted = (pictures.width, pictures.height), (plate.width, plate.height)
-        if got != wanted:
-            raise DocumentError(
-                f"--mattes {Path(source).name}: {got[0]} x {got[1]}, {plate.name} is {wanted[0]} x {wanted[1]}; "
-                "render mattes in the plate's format"
-            )
+        check_same_size(
+            f"--mattes {Path(source).name}:",
+            (pictures.width, pictures.height),
+            plate,
+            "render mattes in the plate's format",
+        )
         return cls(pictures)
 
     def at(self, frame: int) -> Region:

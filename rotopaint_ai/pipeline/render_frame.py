@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rotopaint_ai import fills
-from rotopaint_ai.errors import UsageError
+from rotopaint_ai.errors import DocumentError, UsageError
 from rotopaint_ai.files import replacing
 from rotopaint_ai.pipeline.out_folder import Files
 from rotopaint_ai.pipeline.paint_settings import AUTO, Paint, Paints
@@ -148,6 +148,12 @@ class Filled:
     seams: Seams
     after: Array
     chosen: Mapping[str, float] = field(default_factory=dict)
+
+
+def check_same_size(named: str, size: tuple[int, int], plate: Plate, advice: str) -> None:
+    """Raises DocumentError where what is `named` has another width and height than the plate."""
+    if size != (plate.width, plate.height):
+        raise DocumentError(f"{named} {size[0]} x {size[1]}, {plate.name} is {plate.width} x {plate.height}; {advice}")
 
 
 def check_method(method: str, *, has_model: bool = True) -> None:

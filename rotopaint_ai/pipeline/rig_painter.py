@@ -5,10 +5,8 @@ H, W rows and columns.
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from threading import Lock
+from dataclasses import dataclass
 from typing import Any
 
 import cv2
@@ -16,8 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from rotopaint_ai.errors import DocumentError, RotopaintError
+from rotopaint_ai.pipeline.executor import KeptByFrame
 from rotopaint_ai.pipeline.paint_settings import Paint
-from rotopaint_ai.pipeline.render_frame import SURROUND_PX, Filled, Part, Seams
+from rotopaint_ai.pipeline.render_frame import SURROUND_PX, Filled, Part, Seams, check_same_size
 from rotopaint_ai.plates.plate import Frame, Plate, open_plate
 from rotopaint_ai.seams import rig
 from rotopaint_ai.seams.rig import Loan
@@ -28,7 +27,8 @@ Array = npt.NDArray[Any]
 
 APART = (1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 96)  # frames, before and after, that are asked; then the shot's ends
 ENOUGH = 3  # loans at every pixel of a hole: no more frames are asked
-KEPT = 16  # frames in memory
+KEPT = 16  # frames that lend, in memory
+KEPT_CLEAN = 4  # frames of the clean plate
 TILES_PX = 2 * rig.TILE_PX  # of surroundings that pieces are looked for in, at least
 EDGE_PX = 3  # around a rig in another frame: its soft edge is not lent
 
@@ -46,12 +46,8 @@ class Rig:
         if clean_plate is None:
             return cls(names)
         found = open_plate(clean_plate)
-        got, wanted = (found.width, found.height), (plate.width, plate.height)
-        if got != wanted:
-            raise DocumentError(
-                f"--clean-plate {found.name}: {got[0]} x {got[1]}, {plate.name} is {wanted[0]} x {wanted[1]}; "
-                "take one of the plate's format"
-            )
+        size = (found.width, found.height)
+        check_same_size(f"--clean-plate {found.name}:", size, plate, "take one of the plate's format")
         return cls(names, found)
 
     def shapes_of(self, shapes: Sequence[RotoShape]) -> list[RotoShape]:
@@ -74,23 +70,23 @@ class _Picture:
     origin: tuple[int, int]
 
 
-@dataclass(slots=True)
 class RigPainter:
     """Fills the rig's mattes of frames; may be asked from several threads.
 
     `matte_of`: the matte of a frame. `frames`: all of the shot that may lend.
     """
 
-    plate: Plate
-    frames: Sequence[int]
-    matte_of: Callable[[int], Region]
-    rig: Rig
-    _kept: OrderedDict[int, _Picture | None] = field(default_factory=OrderedDict)
-    _lock: Lock = field(default_factory=Lock)
+    def __init__(self, plate: Plate, frames: Sequence[int], matte_of: Callable[[int], Region], rig: Rig) -> None:
+        self._plate = plate
+        self._frames = frozenset(frames)
+        self._matte_of = matte_of
+        self._clean_plate = rig.clean_plate
+        self._lending = KeptByFrame(self._lent, kept=KEPT)
+        self._clean = KeptByFrame(self._of_clean_plate, kept=KEPT_CLEAN)
 
     def filled(self, frame: Frame) -> Filled | None:
         """The region of a frame around its rig, without it; None where no rig is on the picture."""
-        matte = self.matte_of(frame.number)
+        matte = self._matte_of(frame.number)
         height, width = matte.coverage.shape
         by = SURROUND_PX + max(TILES_PX, int(rig.REACH * min(height, width)))
         rgb, (x, y) = frame.region(matte.x - by, matte.y - by, width + 2 * by, height + 2 * by)
@@ -104,56 +100,41 @@ class RigPainter:
 
     def _loans(self, now: _Picture, number: int, cover: Array, corner: tuple[int, int]) -> Iterator[Loan]:
         """The clean plate's, and where that leaves something open, of frames near by until each pixel has ENOUGH."""
+        points = rig.BackgroundPoints(now.rgb, now.free)
         open_yet = cover > 0
-        if self.rig.clean_plate is not None:
-            loan = _laid(now, self._clean(self.rig.clean_plate, number), cover.shape, corner, is_plate=True)
+        if self._clean_plate is not None:
+            nearest = min(self._clean_plate.frames, key=lambda each: abs(each - number))
+            loan = _laid(now, points, self._clean.at(nearest), cover.shape, corner, is_plate=True)
             open_yet &= ~loan.free
             yield loan
         lent = np.zeros(cover.shape, np.intp)
         for other in self._near(number):
             if not (open_yet & (lent < ENOUGH)).any():
                 return
-            picture = self._at(other)
+            picture = self._lending.at(other)
             if picture is not None:
-                loan = _laid(now, picture, cover.shape, corner, is_plate=False)
+                loan = _laid(now, points, picture, cover.shape, corner, is_plate=False)
                 lent += loan.free
                 yield loan
 
     def _near(self, number: int) -> list[int]:
-        there = set(self.frames)
+        there = self._frames
         asked = [number + sign * apart for apart in APART for sign in (-1, 1)]
         asked += [min(there, default=number), max(there, default=number)]
         return [each for each in dict.fromkeys(asked) if each in there and each != number]
 
-    def _clean(self, clean: Plate, number: int) -> _Picture:
-        """The clean plate's frame of that number, else the nearest one."""
-        nearest = min(clean.frames, key=lambda each: abs(each - number))
-        with self._lock:
-            known = self._kept.get(-1 - nearest)
-        if known is None:
-            read = clean.read(nearest, keep_native=False)
-            known = _Picture(read.rgb, np.ones(read.rgb.shape[:2], bool), read.origin)
-            self._keep(-1 - nearest, known)
-        return known
+    def _of_clean_plate(self, number: int) -> _Picture:
+        assert self._clean_plate is not None
+        read = self._clean_plate.read(number, keep_native=False)
+        return _Picture(read.rgb, np.ones(read.rgb.shape[:2], bool), read.origin)
 
-    def _at(self, number: int) -> _Picture | None:
+    def _lent(self, number: int) -> _Picture | None:
         """Another frame and where it is free; None where it cannot be read: its own turn will tell why."""
-        with self._lock:
-            if number in self._kept:
-                return self._kept[number]
         try:
-            read = self.plate.read(number, keep_native=False)
-            found = _Picture(read.rgb, _free(self.matte_of(number), read), read.origin)
+            read = self._plate.read(number, keep_native=False)
+            return _Picture(read.rgb, _free(self._matte_of(number), read), read.origin)
         except RotopaintError:
-            found = None
-        self._keep(number, found)
-        return found
-
-    def _keep(self, key: int, picture: _Picture | None) -> None:
-        with self._lock:
-            self._kept[key] = picture
-            while len(self._kept) > KEPT:
-                self._kept.popitem(last=False)
+            return None
 
 
 def shown(filled: Filled) -> Mapping[str, float]:
@@ -169,10 +150,18 @@ def _free(matte: Region, frame: Frame) -> Array:
     return np.asarray(cv2.dilate((cover > 0).astype(np.uint8), np.ones((side, side), np.uint8)) == 0)
 
 
-def _laid(now: _Picture, other: _Picture, shape: tuple[int, ...], corner: tuple[int, int], *, is_plate: bool) -> Loan:
+def _laid(
+    now: _Picture,
+    points: rig.BackgroundPoints,
+    other: _Picture,
+    shape: tuple[int, ...],
+    corner: tuple[int, int],
+    *,
+    is_plate: bool,
+) -> Loan:
     """Another picture laid on a region of this one, top-left plate pixel `corner`, by the background's motion."""
     same = now.rgb.shape == other.rgb.shape
-    move = rig.motion(now.rgb, other.rgb, now.free) if same else np.eye(2, 3)
+    move = points.motion_to(other.rgb) if same else np.eye(2, 3)
     at = np.array(corner, float) - now.origin
     move = np.column_stack([move[:, :2], move[:, :2] @ at + move[:, 2]])
     is_whole = bool(np.array_equal(move[:, :2], np.eye(2)))

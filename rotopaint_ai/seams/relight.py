@@ -2,10 +2,10 @@
 
 A matte is wider than the damage in it. The groove is a valley across the curve that runs on along it; freckles,
 folds and shadows of the face do not. So each sample of the ribbon is described by its profile across the seam,
-smoothed along the seam, and a small fitted function (two hidden layers, `light_table.py`) says how to mix three
+smoothed along the seam, and a small fitted function (two hidden layers, `relight_table.py`) says how to mix three
 sources: the sample itself, the face joined across what looks like a valley, and the two banks joined across the
-whole matte. `training/models/fill/table.py` fits it. Two fits work in turn: one on narrow seams, whose hairlines the
-other, fitted on seams of every width (`light_table.py`), would leave faintly visible.
+whole matte. `scripts/fit_relight.py` fits it. Two fits work in turn: one on narrow seams, whose hairlines the
+other, fitted on seams of every width (`relight_table.py`), would leave faintly visible.
 
 Everything here is in log light, ln(max(rgb, 0) + floor), where a shadow is an offset and exposure drops out.
 
@@ -14,7 +14,6 @@ Dimensions: T rows across, S columns along, C colour components, N samples, Q fe
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -23,7 +22,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from rotopaint_ai.seams import banks, glint
+from rotopaint_ai.seams import banks, fitted, glint
 
 Array = NDArray[Any]  # float32
 Bools = NDArray[Any]  # bool
@@ -336,12 +335,7 @@ def _along(field: Array, sigma: float) -> Array:
     return out
 
 
-def unpack(numbers: str, units: int) -> RelightTable:
+def unpack_table(numbers: str, units: int) -> RelightTable:
     """A table from base-85 text of little-endian float32: mean, scale, then weights and bias of each layer."""
-    flat = np.frombuffer(base64.b85decode(numbers), "<f4").astype(np.float32)
-    shapes: list[tuple[int, ...]] = [(N_FEATURES,), (N_FEATURES,)]
-    for n_in, n_out in ((N_FEATURES, units), (units, units), (units, N_ANSWERS)):
-        shapes += [(n_in, n_out), (n_out,)]
-    ends = np.cumsum([int(np.prod(shape)) for shape in shapes])
-    parts = [part.reshape(shape) for part, shape in zip(np.split(flat, ends[:-1]), shapes, strict=True)]
-    return RelightTable(parts[0], parts[1], (parts[2], parts[4], parts[6]), (parts[3], parts[5], parts[7]))
+    mean, scale, *layers = fitted.unpack(numbers, "<f4", N_FEATURES, units, N_ANSWERS, n_scales=2)
+    return RelightTable(mean, scale, *fitted.layers_of(layers))

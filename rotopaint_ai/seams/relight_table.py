@@ -1,8 +1,8 @@
-"""Numbers of the fitted function in `light.py`, written by `training/models/fill/table.py`; not to be edited."""
+"""Numbers of the fitted function in `relight.py`, written by `scripts/fit_relight.py`; not to be edited."""
 
 from __future__ import annotations
 
-from rotopaint_ai.seams.relight import RelightTable, unpack
+from rotopaint_ai.seams.relight import RelightTable, unpack_table
 
 UNITS = 32
 NUMBERS = (
@@ -132,4 +132,4 @@ NUMBERS = (
     "ej^w@3?7lbxIAh;lDi?ji-;h-f}S0{10}e<n(910wf!MJjIzx<oO{DOTwT39REwlN7)^6N1*Idui=qv^?O7AOev=BljA5fa%wa~orUzF(=@Pv>"
     "VAi)hZO^tm#6;&lEI<OjhL7mJ7}w>x&G3u5>(-mP8PKpk)vLn3F{~xO#SPE7xsm|6r_6%6i^`Y1wGB%?#<rO~mgg-!kK`ylTel`X"
 )
-TABLE: RelightTable = unpack(NUMBERS, UNITS)
+TABLE: RelightTable = unpack_table(NUMBERS, UNITS)

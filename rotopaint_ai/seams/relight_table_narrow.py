@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rotopaint_ai.seams.relight import RelightTable, unpack
+from rotopaint_ai.seams.relight import RelightTable, unpack_table
 
 UNITS = 24
 NUMBERS = (
@@ -93,4 +93,4 @@ NUMBERS = (
     "#-cL4OnffAj@Y!lIgV*Qv&{&;#I1omhOuuv@S&GHeWu|)`7Xu2(L&z7TSN@KZlcY+nS$@Uf%DQn{8i<>?NT$pl_d2%ZVuKwshROS)dPS(^+t)m"
     "Kbg6{4k2T_Ey9Mp)LL7-94+`hmV(>9!5FW;xL1?A7L_Tx{~|ZLk{gvhr;NfqBw_l!^vl`2LBB3NK;p{0-;hVWqnPeKK{Rx}sNf$wT!DhTkVlX_"
 )
-TABLE: RelightTable = unpack(NUMBERS, UNITS)
+TABLE: RelightTable = unpack_table(NUMBERS, UNITS)

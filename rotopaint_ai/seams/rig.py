@@ -52,47 +52,55 @@ class RigFill:
     shares: dict[str, float]
 
 
-def motion(now: Array, other: Array, free: Bools) -> Array:
-    """Where a frame's pixels lie in another one: a matrix (2, 3) of pixel centres.
+class BackgroundPoints:
+    """Points of a frame's background, found once and looked for in other frames."""
 
-    free (H, W): pixels that show the background. Points tracked there and back (Lucas, Kanade 1981, in pyramids) agree
-    on one affine motion (RANSAC); too few of them, or one below STILL_PX at every corner, is no motion at all.
-    """
-    height, width = now.shape[:2]
-    scale = min(1.0, SEARCH_PX / max(height, width))
-    size = max(round(width * scale), 1), max(round(height * scale), 1)
-    codes = [_coded(cv2.resize(rgb, size, interpolation=cv2.INTER_AREA)) for rgb in (now, other)]
-    mask = cv2.resize(free.astype(np.uint8), size, interpolation=cv2.INTER_NEAREST)
-    small = _affine(codes[0], codes[1], np.asarray(mask, np.uint8))
-    if small is None:
-        return np.eye(2, 3)
-    shrink, half = np.array([size[0] / width, size[1] / height]), np.array([0.5, 0.5])
-    turn = small[:, :2] * shrink / shrink[:, None]
-    shift = (small[:, 2] + half - small[:, :2] @ half) / shrink + turn @ half - half
-    found = np.column_stack([turn, shift])
-    corners = np.array([[0, 0], [width, 0], [0, height], [width, height]], float)
-    moved = corners @ turn.T + shift - corners
-    return np.eye(2, 3) if np.abs(moved).max() < STILL_PX else found
+    def __init__(self, rgb: Array, free: Bools) -> None:
+        """rgb (H, W, 3); free (H, W): pixels that show the background."""
+        height, width = rgb.shape[:2]
+        scale = min(1.0, SEARCH_PX / max(height, width))
+        self._full = np.array([width, height])
+        self._size = max(round(width * scale), 1), max(round(height * scale), 1)
+        self._codes = _coded(rgb, self._size)
+        mask = np.asarray(cv2.resize(free.astype(np.uint8), self._size, interpolation=cv2.INTER_NEAREST), np.uint8)
+        self._points = cv2.goodFeaturesToTrack(self._codes, 800, 0.005, 6, mask=mask)
+
+    def motion_to(self, other: Array) -> Array:
+        """Where the frame's pixels lie in another one (H, W, 3): a matrix (2, 3) of pixel centres.
+
+        Points tracked there and back (Lucas, Kanade 1981, in pyramids) agree on one affine motion (RANSAC); too few of
+        them, or one below STILL_PX at every corner, is no motion at all.
+        """
+        small = self._affine(_coded(other, self._size))
+        if small is None:
+            return np.eye(2, 3)
+        shrink, half = np.array(self._size) / self._full, np.array([0.5, 0.5])
+        turn = small[:, :2] * shrink / shrink[:, None]
+        shift = (small[:, 2] + half - small[:, :2] @ half) / shrink + turn @ half - half
+        corners = np.array([[0, 0], [1, 0], [0, 1], [1, 1]]) * self._full.astype(float)
+        moved = corners @ turn.T + shift - corners
+        return np.eye(2, 3) if np.abs(moved).max() < STILL_PX else np.column_stack([turn, shift])
+
+    def _affine(self, other: NDArray[np.uint8]) -> Array | None:
+        """The motion (2, 3) between the reduced pictures."""
+        points = self._points
+        if points is None or len(points) < FEWEST:
+            return None
+        track: Any = cv2.calcOpticalFlowPyrLK  # the stubs know no first guess of None
+        there, ok, _ = track(self._codes, other, points, None, winSize=(21, 21), maxLevel=5)
+        back, ok_back, _ = track(other, self._codes, there, None, winSize=(21, 21), maxLevel=5)
+        good = (ok[:, 0] == 1) & (ok_back[:, 0] == 1) & (np.abs(points - back).max((1, 2)) < 0.5)
+        if good.sum() < FEWEST:
+            return None
+        found, agreed = cv2.estimateAffine2D(points[good], there[good], method=cv2.RANSAC, ransacReprojThreshold=0.7)
+        return None if found is None or agreed.sum() < FEWEST else np.asarray(found, np.float64)
 
 
-def _coded(rgb: Array) -> NDArray[np.uint8]:
-    luma = np.maximum(np.nan_to_num(rgb.mean(2)), 0.0)
+def _coded(rgb: Array, size: tuple[int, int]) -> NDArray[np.uint8]:
+    """A picture's luminance, reduced, as 8-bit codes."""
+    luma = np.maximum(np.nan_to_num(cv2.resize(rgb, size, interpolation=cv2.INTER_AREA).mean(2)), 0.0)
     white = max(float(np.percentile(luma, 99)), 1e-6)
     return np.asarray(255.0 * np.minimum(luma / white, 1.0) ** (1 / 2.2), np.uint8)
-
-
-def _affine(now: NDArray[np.uint8], other: NDArray[np.uint8], mask: NDArray[np.uint8]) -> Array | None:
-    points = cv2.goodFeaturesToTrack(now, 800, 0.005, 6, mask=mask)
-    if points is None or len(points) < FEWEST:
-        return None
-    track: Any = cv2.calcOpticalFlowPyrLK  # the stubs know no first guess of None
-    there, ok, _ = track(now, other, points, None, winSize=(21, 21), maxLevel=5)
-    back, ok_back, _ = track(other, now, there, None, winSize=(21, 21), maxLevel=5)
-    good = (ok[:, 0] == 1) & (ok_back[:, 0] == 1) & (np.abs(points - back).max((1, 2)) < 0.5)
-    if good.sum() < FEWEST:
-        return None
-    found, agreed = cv2.estimateAffine2D(points[good], there[good], method=cv2.RANSAC, ransacReprojThreshold=0.7)
-    return None if found is None or agreed.sum() < FEWEST else np.asarray(found, np.float64)
 
 
 def fill(now: Array, matte: Array, loans: Sequence[Loan]) -> RigFill:

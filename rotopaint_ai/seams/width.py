@@ -1,6 +1,6 @@
 """How far a seam's groove and bevels reach on either side of its curve, by a small fitted function.
 
-The function was fitted to stage characters whose seams' coverage is known (`training/models/width`). It sees the light
+The function was fitted to stage characters whose seams' coverage is known (`scripts/fit_widths.py`). It sees the light
 across the curve at a place, and what is usual along the whole seam; flipped, its numbers answer for the other side. It
 counts in steps of the face's size, so that a seam looks alike at video size and at 4K.
 
@@ -9,7 +9,6 @@ Dimensions: T rows across the curve, S places along it, F features. Side 0 is on
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -19,7 +18,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from rotopaint_ai.seams import visibility
+from rotopaint_ai.seams import fitted, visibility
 from rotopaint_ai.seams.ribbon import across, resample
 from rotopaint_ai.seams.width_table import NUMBERS
 from rotopaint_ai.shapes.roto import Landmark, RotoShape
@@ -74,21 +73,15 @@ class SeamReach:
         return 2.0 * float(np.quantile(self.usual.max(0)[self.inside], SHARE))
 
 
-def unpack(numbers: str) -> WidthTable:
+def width_table(numbers: str) -> WidthTable:
     """A table from base-85 text of little-endian float16: weights and biases of each layer in turn."""
-    flat = np.frombuffer(base64.b85decode(numbers), "<f2").astype(np.float32)
-    shapes: list[tuple[int, ...]] = []
-    for n_in, n_out in ((N_FEATURES, UNITS), (UNITS, UNITS), (UNITS, 2)):
-        shapes += [(n_in, n_out), (n_out,)]
-    ends = np.cumsum([int(np.prod(shape)) for shape in shapes])
-    parts = [part.reshape(shape) for part, shape in zip(np.split(flat, ends[:-1]), shapes, strict=True)]
-    return WidthTable((parts[0], parts[2], parts[4]), (parts[1], parts[3], parts[5]))
+    return WidthTable(*fitted.layers_of(fitted.unpack(numbers, "<f2", N_FEATURES, UNITS, 2)))
 
 
 @cache
 def shipped() -> WidthTable:
     """The table that ships."""
-    return unpack(NUMBERS)
+    return width_table(NUMBERS)
 
 
 def strip(grey: Array, line: NDArray[np.floating], step: float) -> tuple[Array, NDArray[np.bool_]] | None:

@@ -23,7 +23,7 @@ def eased(u: float) -> float:
 
 def hermite(a: Rows, b: Rows, leaving: Rows, arriving: Rows, u: float, span: float) -> list[list[float]]:
     """Rows on the cubics that leave `a` and arrive at `b` with these slopes, `span` frames later."""
-    h = u * u * (3.0 - 2.0 * u)
+    h = eased(u)
     out, into = u * (1.0 - u) ** 2 * span, u * u * (u - 1.0) * span
     return [
         [p + (q - p) * h + m * out + n * into for p, q, m, n in zip(*rows, strict=True)]

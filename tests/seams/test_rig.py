@@ -82,11 +82,11 @@ def test_nothing_lent_gives_texture_and_no_grey_ball() -> None:
 def test_motion_is_that_of_the_background(shift: tuple[int, int]) -> None:
     big = wall(seed=4, size=(240, 320))
     now, other = big[40:200, 40:280], big[40 - shift[1] : 200 - shift[1], 40 - shift[0] : 280 - shift[0]]
-    found = rig.motion(grained(now, 1), grained(other, 2), np.ones(SIZE, bool))
+    found = rig.BackgroundPoints(grained(now, 1), np.ones(SIZE, bool)).motion_to(grained(other, 2))
     assert found[:, :2] == pytest.approx(np.eye(2), abs=0.005)
     assert found @ (120, 80, 1) - (120, 80) == pytest.approx(shift, abs=0.15)
 
 
 def test_motion_without_anything_to_track_is_none() -> None:
     flat = np.full((*SIZE, 3), 0.2, np.float32)
-    assert np.array_equal(rig.motion(flat, flat, np.ones(SIZE, bool)), np.eye(2, 3))
+    assert np.array_equal(rig.BackgroundPoints(flat, np.ones(SIZE, bool)).motion_to(flat), np.eye(2, 3))

@@ -13,7 +13,7 @@ from rotopaint_ai.errors import TrainingError
 from rotopaint_ai.exchange import document
 from rotopaint_ai.seams import width
 from rotopaint_ai.shapes.roto import ControlPoint, Key, Landmark, LandmarkKeys, RotoDocument, RotoShape
-from rotopaint_ai.training.models.width import table
+from scripts import fit_widths as table
 
 HALF_PX = 4.0
 
@@ -52,7 +52,7 @@ def test_a_fit_learns_and_its_text_is_the_same_table(tmp_path: Path) -> None:
     text = table.text_of(fitted).split("NUMBERS = (\n")[1].split("\n)")[0]
     packed = "".join(line.strip().strip('"') for line in text.splitlines())
     assert base64.b85decode(packed)
-    assert width.unpack(packed)(known.features) == pytest.approx(fitted(known.features), abs=0.05)
+    assert width.width_table(packed)(known.features) == pytest.approx(fitted(known.features), abs=0.05)
 
 
 def test_shots_for_tests_are_refused(tmp_path: Path) -> None:

@@ -28,13 +28,14 @@ from rotopaint_ai.files import write_text
 from rotopaint_ai.seams import learned
 from rotopaint_ai.training.models.fill.net import FillNet, mixed
 from rotopaint_ai.training.models.fill.strips import Strips, cut
-from rotopaint_ai.training.models.fill.table import FAINT, GAMMA
 from rotopaint_ai.training.trainer.config import TrainConfig
 from rotopaint_ai.training.trainer.onnx_export import export_checked
 from rotopaint_ai.training.trainer.task import NETWORKS, Moment, Network, PartTask, TrainSources
 
 Array = npt.NDArray[Any]
 
+GAMMA = 2.4  # errors count in display light, about this power
+FAINT = 0.02  # display light: seams that show less than this count no more than they would at this
 SLOPES, LINES = 1.0, 8.0  # weights of errors of slope, and of errors that run on along the seam
 ALONG = 15  # columns
 CONTRAST = 0.25  # deviation of the log of what a strip's contrast is multiplied by

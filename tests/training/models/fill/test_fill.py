@@ -19,11 +19,12 @@ from rotopaint_ai.errors import TrainingError
 from rotopaint_ai.inference.models import open_fill
 from rotopaint_ai.inference.pack import find_pack, load_pack
 from rotopaint_ai.seams import bank_fill, learned, relight
-from rotopaint_ai.training.models.fill import made_up, net, ribbons, shots, strips, table, task
+from rotopaint_ai.training.models.fill import made_up, net, ribbons, shots, strips, task
 from rotopaint_ai.training.models.fill.shots import FillFrame
 from rotopaint_ai.training.pack.network import TrainOptions, deliver, find_network
 from rotopaint_ai.training.trainer.task import NETWORKS
 from rotopaint_ai.training.trainer.trainer import Trainer
+from scripts import fit_relight as table
 
 
 def _views(n: int, seed: int = 0) -> list[FillFrame]:

@@ -1,7 +1,7 @@
 """Fits the numbers of `seams/width_table.py`: how far a seam reaches on either side of its curve.
 
     python -m rotopaint_ai.stage seams SHOTS --characters 100 --seed 30000
-    python -m rotopaint_ai.training.models.width.table SHOTS/* --write rotopaint_ai/seams/width_table.py
+    python -m scripts.fit_widths SHOTS/* --write rotopaint_ai/seams/width_table.py
 
 A SHOT is a folder of plate.#### and seam.#### pictures with truth.roto.json; those named test* are refused. Each seam
 is used with its curve misplaced and the face's size misjudged at random, so that the function bears both.
@@ -12,7 +12,6 @@ S places along a seam, F features.
 from __future__ import annotations
 
 import argparse
-import base64
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -28,9 +27,11 @@ from rotopaint_ai.errors import TrainingError
 from rotopaint_ai.exchange import document
 from rotopaint_ai.files import write_text
 from rotopaint_ai.seams import width
+from rotopaint_ai.seams.fitted import pack_lines
 from rotopaint_ai.seams.ribbon import resample
 from rotopaint_ai.shapes.roto import RotoDocument
 from rotopaint_ai.training.models.fill.shots import plates_of, read_view
+from scripts.fitted_layers import build_layers, numbers_of
 
 Array = npt.NDArray[Any]
 
@@ -126,13 +127,7 @@ def _of_seam(grey: Array, own: Array, line: Array, step: float) -> Iterator[tupl
 def fit(known: WidthSamples, *, steps: int, seed: int) -> width.WidthTable:
     """The table whose answers are the QUANTILES of how far seams reach, by pinball loss (Koenker, Bassett 1978)."""
     torch.manual_seed(seed)
-    net = torch.nn.Sequential(
-        torch.nn.Linear(width.N_FEATURES, width.UNITS),
-        torch.nn.ReLU(),
-        torch.nn.Linear(width.UNITS, width.UNITS),
-        torch.nn.ReLU(),
-        torch.nn.Linear(width.UNITS, len(QUANTILES)),
-    )
+    net = build_layers(width.N_FEATURES, width.UNITS, len(QUANTILES))
     features, reach = torch.from_numpy(known.features), torch.from_numpy(known.reach)[:, None]
     optimiser = torch.optim.AdamW(net.parameters(), weight_decay=0.03)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, 4e-3, steps)
@@ -143,10 +138,7 @@ def fit(known: WidthSamples, *, steps: int, seed: int) -> width.WidthTable:
         loss.backward()  # type: ignore[no-untyped-call]
         optimiser.step()
         schedule.step()
-    layers = [net[k] for k in (0, 2, 4)]
-    weights = [layer.weight.detach().numpy().T.copy() for layer in layers]  # type: ignore[operator,union-attr]
-    biases = [layer.bias.detach().numpy().copy() for layer in layers]  # type: ignore[operator,union-attr]
-    return width.WidthTable((weights[0], weights[1], weights[2]), (biases[0], biases[1], biases[2]))
+    return width.WidthTable(*numbers_of(net))
 
 
 def pinball(answer: torch.Tensor, true: torch.Tensor) -> torch.Tensor:
@@ -172,12 +164,9 @@ def figures(table: width.WidthTable, known: WidthSamples) -> str:
 def text_of(table: width.WidthTable) -> str:
     """The table as a Python module."""
     arrays = [x for pair in zip(table.weights, table.biases) for x in pair]
-    packed = base64.b85encode(b"".join(a.astype("<f2").tobytes() for a in arrays)).decode()
-    lines = "\n".join(f'    "{packed[k : k + 110]}"' for k in range(0, len(packed), 110))
     return (
-        '"""Numbers of the fitted function in `width.py`, written by `training/models/width/table.py`; not to be '
-        'edited."""\n\n'
-        f"NUMBERS = (\n{lines}\n)\n"
+        '"""Numbers of the fitted function in `width.py`, written by `scripts/fit_widths.py`; not to be edited."""\n\n'
+        f"NUMBERS = (\n{pack_lines(arrays, '<f2')}\n)\n"
     )
 
 

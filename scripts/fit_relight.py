@@ -1,7 +1,7 @@
 """Fits the numbers of `seams/relight_table.py`: what in a matte is seam and what is face.
 
     python -m rotopaint_ai.stage seams SHOTS --characters 100 --seed 30000
-    python -m rotopaint_ai.training.models.fill.table SHOTS/* --write rotopaint_ai/seams/relight_table.py
+    python -m scripts.fit_relight SHOTS/* --write rotopaint_ai/seams/relight_table.py
 
 A SHOT is a folder of plate.####, clean.#### and seam.#### pictures with truth.roto.json; those named test* are refused.
 Every frame is used with the matte grown and the curve misplaced at random, colours swapped, contrast changed, blurred,
@@ -11,7 +11,6 @@ sharpened and compressed, so that the function learns seams and not one face.
 from __future__ import annotations
 
 import argparse
-import base64
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -23,13 +22,14 @@ import torch
 
 from rotopaint_ai.files import write_text
 from rotopaint_ai.seams import relight
+from rotopaint_ai.seams.fitted import pack_lines
 from rotopaint_ai.seams.relight_table import TABLE
 from rotopaint_ai.training.models.fill.ribbons import Laid, laid
+from rotopaint_ai.training.models.fill.task import FAINT, GAMMA
+from scripts.fitted_layers import build_layers, numbers_of
 
 Array = npt.NDArray[Any]
 
-GAMMA = 2.4  # errors count in display light, about this power
-FAINT = 0.02  # display light: seams that show less than this count no more than they would at this
 BATCH = 4096
 SHARE = 0.25  # of a frame's samples that are used
 
@@ -67,7 +67,9 @@ def fit(
     features, own, face, banks, true, exposure, weight = (torch.from_numpy(part) for part in parts)
     mean, spread = features.mean(0), features.std(0) + 1e-3
     torch.manual_seed(seed)
-    net = _network(units if start is None else start.weights[0].shape[1])
+    net = build_layers(relight.N_FEATURES, units if start is None else start.weights[0].shape[1], relight.N_ANSWERS)
+    with torch.no_grad():
+        net[-1].weight.mul_(0.1)  # type: ignore[operator,union-attr]
     if start is not None:
         mean, spread = torch.tensor(start.mean), 1.0 / torch.tensor(start.scale)
         _take_over(net, start)
@@ -86,20 +88,7 @@ def fit(
         optimiser.step()
         schedule.step()
         losses.append(float(loss.detach()))
-    return _table(net, mean, spread), float(np.mean(losses[-1000:]))
-
-
-def _network(units: int) -> torch.nn.Sequential:
-    net = torch.nn.Sequential(
-        torch.nn.Linear(relight.N_FEATURES, units),
-        torch.nn.ReLU(),
-        torch.nn.Linear(units, units),
-        torch.nn.ReLU(),
-        torch.nn.Linear(units, relight.N_ANSWERS),
-    )
-    with torch.no_grad():
-        net[-1].weight.mul_(0.1)  # type: ignore[operator,union-attr]
-    return net
+    return relight.RelightTable(mean.numpy(), (1.0 / spread).numpy(), *numbers_of(net)), float(np.mean(losses[-1000:]))
 
 
 def _take_over(net: torch.nn.Sequential, start: relight.RelightTable) -> None:
@@ -109,27 +98,17 @@ def _take_over(net: torch.nn.Sequential, start: relight.RelightTable) -> None:
             net[k].bias.copy_(torch.tensor(bias))  # type: ignore[operator,union-attr]
 
 
-def _table(net: torch.nn.Sequential, mean: torch.Tensor, spread: torch.Tensor) -> relight.RelightTable:
-    weights = [net[k].weight.detach().numpy().T.copy() for k in (0, 2, 4)]  # type: ignore[operator,union-attr]
-    biases = [net[k].bias.detach().numpy().copy() for k in (0, 2, 4)]  # type: ignore[operator,union-attr]
-    return relight.RelightTable(
-        mean.numpy(), (1.0 / spread).numpy(), (weights[0], weights[1], weights[2]), (biases[0], biases[1], biases[2])
-    )
-
-
 def text_of(table: relight.RelightTable) -> str:
     """The table as a Python module."""
     arrays = [table.mean, table.scale, *(x for pair in zip(table.weights, table.biases) for x in pair)]
-    packed = base64.b85encode(b"".join(a.astype("<f4").tobytes() for a in arrays)).decode()
-    lines = "\n".join(f'    "{packed[k : k + 110]}"' for k in range(0, len(packed), 110))
     return (
-        '"""Numbers of the fitted function in `relight.py`, written by `training/models/fill/table.py`; not to be '
+        '"""Numbers of the fitted function in `relight.py`, written by `scripts/fit_relight.py`; not to be '
         'edited."""\n\n'
         "from __future__ import annotations\n\n"
-        "from rotopaint_ai.seams.relight import RelightTable, unpack\n\n"
+        "from rotopaint_ai.seams.relight import RelightTable, unpack_table\n\n"
         f"UNITS = {table.weights[0].shape[1]}\n"
-        f"NUMBERS = (\n{lines}\n)\n"
-        "TABLE: RelightTable = unpack(NUMBERS, UNITS)\n"
+        f"NUMBERS = (\n{pack_lines(arrays, '<f4')}\n)\n"
+        "TABLE: RelightTable = unpack_table(NUMBERS, UNITS)\n"
     )
 
 

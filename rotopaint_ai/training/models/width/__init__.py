@@ -1,1 +1,0 @@
-"""How wide seams are, learned: the numbers of `seams/width_table.py`."""
