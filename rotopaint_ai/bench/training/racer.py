@@ -20,6 +20,7 @@ import numpy as np
 import torch
 
 from rotopaint_ai.bench.training import stock
+from rotopaint_ai.frames import evenly_spread
 from rotopaint_ai.training.models.landmarks.config import PackConfig, load_config
 from rotopaint_ai.training.models.landmarks.net import LandmarkNet
 from rotopaint_ai.training.models.landmarks.validation import predict_held_out, seen_error
@@ -76,7 +77,7 @@ class TrainingClock:
             at = {"cpu_s": self.cpu_s, "wall_s": self._wall, "images": self.images}
             held, faces = ready.task.data.held_out, ready.task.data.faces_px
             assert faces is not None
-            rows = np.unique(np.linspace(0, len(held) - 1, min(len(held), 200)).round().astype(np.intp))
+            rows = np.array(evenly_spread(range(len(held)), 200), np.intp)
             error = seen_error(predict_held_out(net, held, rows, ready.config, exact=True), faces[rows])
             tell("seen", **at, percent=error.percent, px=error.px)
         self._due = at["cpu_s"] + self.every_s

@@ -19,6 +19,7 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
+from rotopaint_ai.frames import evenly_spread
 from rotopaint_ai.seams.placement import places_along
 from rotopaint_ai.sheet import ShapeSpec
 from rotopaint_ai.training.data.dataset import Dataset, Picture, face_side
@@ -49,7 +50,7 @@ def with_seam_widths(data: Dataset) -> Dataset:
     """The data set with widths in its sheet for open seams that have none but the usual one: as some samples tell, such
     as those of a project where a person set it, else measured."""
     rows = _near(data, np.concatenate([data.rows_of("train"), data.rows_of("val")]))
-    rows = rows[np.unique(np.linspace(0, len(rows) - 1, min(MOST_SAMPLES, len(rows))).round().astype(np.intp))]
+    rows = np.array(evenly_spread(rows.tolist(), MOST_SAMPLES), np.intp)
     unknown = [spec for k, spec in enumerate(data.sheet.shapes) if _is_unknown(data, spec, k)]
     if not len(rows):
         return data

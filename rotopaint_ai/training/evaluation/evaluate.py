@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rotopaint_ai.errors import TrainingError, UsageError
+from rotopaint_ai.frames import evenly_spread
 from rotopaint_ai.inference.models import open_models
 from rotopaint_ai.inference.pack import load_pack
 from rotopaint_ai.sheet import Sheet
@@ -149,7 +150,7 @@ def pack_metrics(
 
 
 def _spread_rows(n: int, most: int | None) -> npt.NDArray[np.intp]:
-    return np.unique(np.linspace(0, n - 1, n if most is None else min(n, most)).round().astype(np.intp))
+    return np.array(range(n) if most is None else evenly_spread(range(n), most), np.intp)
 
 
 def rows_by_shot(dataset: Dataset) -> dict[str, npt.NDArray[np.intp]]:

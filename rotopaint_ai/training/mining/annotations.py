@@ -22,6 +22,7 @@ from typing import Any, Final
 import numpy as np
 
 from rotopaint_ai.errors import DocumentError, PlateError, UsageError
+from rotopaint_ai.frames import evenly_spread
 from rotopaint_ai.plates.sequence import Listing, find
 from rotopaint_ai.project import CorrectedFrame, Corrections, corrections
 from rotopaint_ai.project.files import FileMatch, chosen, compare
@@ -333,10 +334,7 @@ def points_on_landmarks(predicted: RotoDocument | None) -> OnLandmarks:
 
 
 def _points_on(shape: RotoShape, names: Sequence[str], rows: Mapping[int, Sequence[Landmark | None]]) -> dict[int, str]:
-    frames = [frame for frame in shape.frames if frame in rows]
-    frames = (
-        [frames[at] for at in np.unique(np.linspace(0, len(frames) - 1, _MOST).round().astype(int))] if frames else []
-    )
+    frames = evenly_spread([frame for frame in shape.frames if frame in rows], _MOST)
     if not frames or not names:
         return {}
     points_FP2 = np.array([[point[:2] for point in shape.keys[frame].points] for frame in frames], np.float64)

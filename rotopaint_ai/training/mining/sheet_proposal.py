@@ -15,6 +15,7 @@ from typing import Final
 import numpy as np
 
 from rotopaint_ai.errors import TrainingError
+from rotopaint_ai.frames import evenly_spread
 from rotopaint_ai.plates import Plate
 from rotopaint_ai.sheet import LandmarkSpec, ShapeSpec, Sheet
 from rotopaint_ai.training.data.dataset import Dataset, read_dataset
@@ -64,7 +65,7 @@ def _spread_samples(data: Dataset) -> list[int]:
     found: set[int] = set()
     for name in data.sheet.shape_names:
         own = [row for row in rows if name in data.samples[row].shapes]
-        found |= {own[at] for at in np.linspace(0, len(own) - 1, min(_MOST, len(own))).round().astype(int)}
+        found.update(evenly_spread(own, _MOST))
     return sorted(found)
 
 

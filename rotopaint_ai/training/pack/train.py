@@ -20,6 +20,7 @@ import numpy.typing as npt
 
 from rotopaint_ai.errors import TrainingError
 from rotopaint_ai.files import write_json, write_text
+from rotopaint_ai.frames import evenly_spread
 from rotopaint_ai.inference.pack import CARD, READS_MIRRORED, write_card
 from rotopaint_ai.jobs import Cancel, Event, Sink, warning
 from rotopaint_ai.pipeline.track import STILL
@@ -229,7 +230,7 @@ def _check_place(folder: Path) -> None:
 
 
 def _real_samples(memory: Memory, config: PackConfig) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
-    rows = np.linspace(0, len(memory) - 1, min(_CHECKED_SAMPLES, len(memory))).round().astype(int).tolist()
+    rows = evenly_spread(range(len(memory)), _CHECKED_SAMPLES)
     batch = straight_batch(memory, rows, config.input_size, config.crop_margin)
     faces = np.where(np.isfinite(batch.landmarks), batch.landmarks, np.nanmean(batch.landmarks, axis=1, keepdims=True))
     return as_crops(batch.crops), faces.astype(np.float32)

@@ -22,6 +22,7 @@ from torch.nn import functional as F
 
 from rotopaint_ai.crops import CROP_MARGIN, around
 from rotopaint_ai.errors import TrainingError
+from rotopaint_ai.frames import evenly_spread
 from rotopaint_ai.seams.path import N_OFFSETS, OFFSETS
 from rotopaint_ai.seams.placement import GAP, MULTIPLE, Evidence, Seam, SeamLook, look, place
 from rotopaint_ai.shapes.bezier import curve_distance
@@ -274,9 +275,8 @@ def tune(
 
 def _held_out(examples: Examples) -> list[Example]:
     rng = np.random.default_rng(1)
-    rows = examples.dataset.rows_of("val")
-    chosen = rows[np.unique(np.linspace(0, len(rows) - 1, min(_TUNED_ON, len(rows))).round().astype(np.intp))]
-    made = [examples.make(int(row), rng, augment=False) for row in np.repeat(chosen, _VIEWS)]
+    chosen = evenly_spread(examples.dataset.rows_of("val").tolist(), _TUNED_ON)
+    made = [examples.make(row, rng, augment=False) for row in chosen for _ in range(_VIEWS)]
     return [item for item in made if item is not None]
 
 
