@@ -90,14 +90,9 @@ class SeamTab(QWidget):
     def __init__(self, session: ShotSession) -> None:
         super().__init__()
         self._session = session
-        self._names: tuple[str, ...] = ()
         self._previewed: tuple[float, float] | None = None
         self._make_seam_fields()
         self._arrange_fields()
-
-    def choose(self, names: Sequence[str]) -> None:
-        """The shapes that are chosen in the Shapes tab; empty: the one that is selected in the viewer."""
-        self._names = tuple(names)
 
     def set_actions(self, preview: QAction) -> None:
         """The button that shows the painted frame."""
@@ -229,8 +224,7 @@ class SeamTab(QWidget):
         document, selected = self._session.document, self._session.shape
         if document is None or selected is None:
             return ()
-        names = self._names if selected.name in self._names else (selected.name,)
-        others = tuple(shape for shape in document.shapes if shape.name in names and shape.name != selected.name)
+        others = tuple(shape for shape in document.shapes if shape.name in self._session.selection.others)
         return (selected, *others)
 
     def _show_hint(self, shapes: Sequence[RotoShape]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import partial
 
-from PySide6.QtCore import QPoint, QSize, Qt, QTimer, Signal
+from PySide6.QtCore import QPoint, QSize, Qt, QTimer
 from PySide6.QtGui import QBrush, QColor
 from PySide6.QtWidgets import (
     QAbstractItemView,
@@ -35,8 +35,6 @@ _EMPTY = "No shapes yet. Drag a box around the face and press Run: shapes come i
 
 class ShapesTab(QWidget):
     """A tree of shapes. Several can be chosen at once: eye, lock and the menu then mean all of them."""
-
-    chosen_changed = Signal(object)  # names of the shapes that are selected
 
     def __init__(self, session: ShotSession) -> None:
         super().__init__()
@@ -165,12 +163,11 @@ class ShapesTab(QWidget):
             item.setForeground(ERROR, QBrush(ramp(share).lighter(125)))
 
     def _follow_selection(self) -> None:
-        """The viewer's selection, unless it is among several chosen here."""
-        name = self._session.selection.shape
-        if name in self.chosen:
-            return
-        for each, row in self._rows.items():
-            row.setSelected(each == name)
+        """The session's selection."""
+        chosen = self._session.selection.shapes
+        if chosen != frozenset(self.chosen):
+            for each, row in self._rows.items():
+                row.setSelected(each in chosen)
 
     # --- the mouse
 
@@ -187,10 +184,9 @@ class ShapesTab(QWidget):
     def _select_rows(self) -> None:
         chosen = self.chosen
         current = self.tree.currentItem()
-        self.chosen_changed.emit(chosen)
         name = None if current is None else current.data(NAME, OWN_NAME)
         last = name if name in chosen else None
-        self._session.select(last or (chosen[0] if chosen else None))
+        self._session.select(last or (chosen[0] if chosen else None), also=chosen)
 
     def begin_rename(self) -> None:
         """Type another name for the shape that is selected."""

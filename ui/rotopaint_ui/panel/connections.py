@@ -35,7 +35,6 @@ def connect_widgets(
     widgets.timeline.reach_changed.connect(updates.drag_reach)
     widgets.review_bar.frame_wanted.connect(session.go_to)
     widgets.review_bar.visits_changed.connect(lambda text: services.review.visit(Visits(text)))
-    inspector.shapes.chosen_changed.connect(inspector.seam.choose)
     inspector.seam.make_wanted.connect(shot.make_clean)
     inspector.seam.make_all_wanted.connect(shot.make_all)
     inspector.currentChanged.connect(lambda index: updates.refresh_slow())

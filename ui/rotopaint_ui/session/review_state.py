@@ -29,11 +29,13 @@ class ReviewState:
         self._settled: tuple[object, object, object, object, AbstractSet[int]] | None = None
 
     def corrected_frames(self) -> set[int]:
-        """Frames where a person has keyed a shape or placed a landmark."""
-        document = self._document
+        """Frames where a person has keyed a shape of the models or placed a landmark; what they drew is no correction."""
+        document, predicted = self._document, self._edits.state.predicted
         if document is None:
             return set()
-        keyed = {frame for shape in document.shapes for frame in manual_keys.human_keys(shape)}
+        model = {shape.name for shape in (predicted or document).shapes}
+        shapes = (shape for shape in document.shapes if shape.name in model)
+        keyed = {frame for shape in shapes for frame in manual_keys.human_keys(shape)}
         return keyed | set(document.landmarks.hand)
 
     def keyed_frames(self) -> dict[str, frozenset[int]]:

@@ -33,10 +33,16 @@ from rotopaint_ui.session.shot_runs import ShotRuns
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """The selected shape and, of it, the selected control points."""
+    """The selected shape and, of it, the selected control points; `others` are shapes that are selected beside it."""
 
     shape: str | None = None
     points: frozenset[int] = frozenset()
+    others: frozenset[str] = frozenset()
+
+    @property
+    def shapes(self) -> frozenset[str]:
+        """All selected shapes."""
+        return self.others if self.shape is None else self.others | {self.shape}
 
 
 class ShotSession:
@@ -123,10 +129,18 @@ class ShotSession:
         for listener in self.listeners:
             listener()
 
-    def select(self, shape: str | None, points: frozenset[int] = frozenset()) -> None:
-        """Select a shape and some of its control points."""
-        if self.selection != Selection(shape, points):
-            self.selection = Selection(shape, points)
+    def select(
+        self, shape: str | None, points: frozenset[int] = frozenset(), *, also: Collection[str] | None = None
+    ) -> None:
+        """Select a shape and some of its control points.
+
+        `also`: the shapes that are selected beside it; None keeps them where the shape is one of them.
+        """
+        before = self.selection.shapes
+        beside = (before if shape in before else frozenset()) if also is None else frozenset(also)
+        new = Selection() if shape is None else Selection(shape, points, beside - {shape})
+        if self.selection != new:
+            self.selection = new
             self.notify()
 
     def show(self, shape: str, visible: bool) -> None:

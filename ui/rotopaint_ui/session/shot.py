@@ -68,6 +68,11 @@ class PlateFacts:
         return self.frames[-1]
 
 
+def empty_document(plate: PlateFacts) -> RotoDocument:
+    """A document of the plate's size and frames without shapes: what is drawn before the first run goes into it."""
+    return RotoDocument(plate.width, plate.height, plate.first, plate.last, plate.pixel_aspect, plate.fps)
+
+
 @dataclass(frozen=True, slots=True)
 class Results:
     """What a run left in its folder. `trouble` is one line on what could not be read; `has_clean`: clean plates."""

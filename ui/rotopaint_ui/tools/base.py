@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from PySide6.QtCore import QPointF, QRectF, Qt
-from PySide6.QtGui import QColor, QPainter, QPen
+from PySide6.QtGui import QColor, QKeyEvent, QPainter, QPen
 
 from rotopaint_ui.drawing.render import ViewTransform
 
@@ -72,6 +73,14 @@ class Tool(Protocol):
 
     def paint(self, painter: QPainter, view: ViewTransform) -> None:
         """What the tool draws over everything while it is chosen."""
+
+
+@runtime_checkable
+class KeyTool(Protocol):
+    """A tool that has keys of its own while a gesture goes on."""
+
+    def key_action(self, event: QKeyEvent) -> Callable[[], None] | None:
+        """What a key does; None: nothing, the key is the panel's."""
 
 
 def distance(a: QPointF, b: QPointF) -> float:

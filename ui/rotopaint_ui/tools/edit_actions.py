@@ -16,13 +16,14 @@ from rotopaint_ui.tools import crop_actions as crop
 from rotopaint_ui.tools import landmark_actions as landmarks
 from rotopaint_ui.tools.edit_context import EditContext
 from rotopaint_ui.tools.points import delete_points_under
+from rotopaint_ui.tools.shape_actions import delete_shapes, duplicate_shapes
 
 EditAction = Callable[[EditContext], bool]
 FEATHER_STEP_PX = 1.0
 
 
 def nudge_points(context: EditContext, dx: float, dy: float) -> bool:
-    """Move the selected points by plate pixels, the whole shape where none is selected.
+    """Move the selected points by plate pixels, all selected shapes where none is selected.
 
     With their tools landmarks or the crop box.
 
@@ -32,11 +33,11 @@ def nudge_points(context: EditContext, dx: float, dy: float) -> bool:
         return landmarks.nudge_landmarks(context, dx, dy)
     if context.takes == "crop":
         return crop.nudge_crop(context, dx, dy)
-    shape, chosen = context.shape, context.chosen
-    if shape is None or not shape.keys or not context.is_free:
+    chosen = context.chosen_by_shape
+    if not chosen or not context.is_free:
         return False
-    x, y = context.nudge("nudge", dx, dy, (context.session.frame, shape.name, chosen, context.reach))
-    context.preview(shape.name, lambda points: transform(points, moved(x, y), chosen))
+    x, y = context.nudge("nudge", dx, dy, (context.session.frame, tuple(chosen.items()), context.reach))
+    context.preview_shapes({name: partial(transform, affine=moved(x, y), indices=own) for name, own in chosen.items()})
     return True
 
 
@@ -72,7 +73,10 @@ def delete_chosen(context: EditContext) -> bool:
     if context.takes == "landmarks":
         context.session.say("Landmarks are the sheet's: none can be taken away. Move it where it belongs")
         return False
-    return delete_points_under(context, context.session.selection.points & frozenset(range(len(context.points))))
+    chosen = context.session.selection.points & frozenset(range(len(context.points)))
+    if context.shape is not None and not chosen:
+        context.session.say("No point is selected: select some, or delete the whole shape with Ctrl+Del")
+    return delete_points_under(context, chosen)
 
 
 def select_all_points(context: EditContext) -> bool:
@@ -200,9 +204,9 @@ def reach(context: EditContext, mode: Carry) -> bool:
 
 
 def _chosen_names(context: EditContext) -> list[str]:
-    document, own = context.session.document, context.shape
-    if own is not None:
-        return [own.name]
+    document, chosen = context.session.document, context.chosen_shapes
+    if chosen:
+        return [shape.name for shape in chosen]
     if document is None or context.session.selection.shape is not None:
         return []
     return [shape.name for shape in document.shapes if shape.keys and context.can_grab(shape)]
@@ -226,6 +230,8 @@ EDIT_ACTIONS: Mapping[str, EditAction] = {
     "join": join,
     "mirror": mirror_chosen,
     "delete": delete_chosen,
+    "duplicate_shape": duplicate_shapes,
+    "delete_shape": delete_shapes,
     "select_all": select_all_points,
     "select_none": select_no_points,
     "next_shape": partial(select_next, step=1),

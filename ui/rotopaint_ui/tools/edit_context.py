@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -12,6 +12,7 @@ from rotopaint_ai.shapes.edit_frames import Carry, Change
 from rotopaint_ai.shapes.roto import Points, RotoDocument, RotoShape
 from rotopaint_ui.session.corrections import LandmarkRow
 from rotopaint_ui.session.session import ShotSession
+from rotopaint_ui.session.shot import empty_document
 
 Taken = Literal["points", "landmarks", "crop"]  # points: of the selected shape
 
@@ -92,6 +93,13 @@ class EditContext:
         return shape if shape is not None and self.can_grab(shape) else None
 
     @property
+    def chosen_shapes(self) -> tuple[RotoShape, ...]:
+        """All selected shapes that may be changed, in the document's order."""
+        document, names = self.session.document, self.session.selection.shapes
+        shapes = document.shapes if document is not None and names else ()
+        return tuple(shape for shape in shapes if shape.name in names and self.can_grab(shape))
+
+    @property
     def points(self) -> Points:
         """The selected shape's points at the frame that is shown; none where it may not be changed."""
         return self.shape.at(self.session.frame) if self.shape is not None else ()
@@ -101,6 +109,14 @@ class EditContext:
         """The selected points; all points of the selected shape where none is selected."""
         own = self.session.selection.points & frozenset(range(len(self.points)))
         return own or frozenset(range(len(self.points)))
+
+    @property
+    def chosen_by_shape(self) -> dict[str, frozenset[int]]:
+        """The points that are moved together: the selected ones, or all of every selected shape where none is."""
+        own = self.shape
+        if own is not None and (self.session.selection.points or not self.session.selection.others):
+            return {own.name: self.chosen} if own.keys else {}
+        return {shape.name: frozenset(range(shape.n_points)) for shape in self.chosen_shapes if shape.keys}
 
     # --- changes
 
@@ -120,10 +136,12 @@ class EditContext:
             return False
         return self.put(label, lambda document: self.edited(document, shape.name, change))
 
-    def put(self, label: str, make: Callable[[RotoDocument], RotoDocument]) -> bool:
-        """Go to another document in one step; what cannot be done is said."""
+    def put(self, label: str, make: Callable[[RotoDocument], RotoDocument], *, starts: bool = False) -> bool:
+        """Go to another document in one step; what cannot be done is said. `starts`: from an empty one, if need be."""
         document = self.session.state.document
-        if document is None or not self.is_free:
+        if document is None and starts and self.session.plate is not None:
+            document = empty_document(self.session.plate)
+        if document is None or not self.is_open:
             return False
         try:
             new = make(document)
@@ -141,6 +159,14 @@ class EditContext:
 
     def preview(self, name: str, change: Change) -> None:
         """Inside a gesture: show a shape changed from what it was when the gesture began."""
+        self.preview_shapes({name: change})
+
+    def preview_shapes(self, changes: Mapping[str, Change]) -> None:
+        """Inside a gesture: show shapes changed from what they were when the gesture began."""
         before = self.session.edits.before_gesture
-        if before.document is not None:
-            self.session.edits.preview(replace(before, document=self.edited(before.document, name, change)))
+        document = before.document
+        if document is None:
+            return
+        for name, change in changes.items():
+            document = self.edited(document, name, change)
+        self.session.edits.preview(replace(before, document=document))

@@ -25,12 +25,25 @@ def select_under(context: EditContext, mouse: MouseEvent) -> None:
         session.select(name)
 
 
+def choose_shape(context: EditContext, name: str | None, mouse: MouseEvent) -> None:
+    """Select a shape; with Shift beside those that are selected, or no more."""
+    session = context.session
+    before = session.selection.shapes
+    if not mouse.shift or name is None:
+        session.select(name, also=())
+    elif name in before:
+        left = sorted(before - {name})
+        session.select(left[-1] if left else None, also=left)
+    else:
+        session.select(name, also=before)
+
+
 class SelectTool:
     """Select and drag.
 
-    A click takes a shape or a point; Shift adds or removes a point; a rubber band takes the points inside (Shift adds,
-    Ctrl removes), of the selected shape or else of the one that has most of them there. A drag moves the selected
-    points (Shift: one axis, Ctrl: a tenth of the way). A tangent's other side turns with it (Ctrl: it stays; Shift: it
+    A click takes a shape or a point; Shift adds or removes one; a rubber band takes the points inside (Shift adds, Ctrl
+    removes), of the selected shape or else of the one that has most of them there. A drag moves the selected points
+    (Shift: one axis, Ctrl: a tenth of the way). A tangent's other side turns with it (Ctrl: it stays; Shift: it
     takes the same length). Ctrl+Alt+click puts a point on the curve.
     """
 
@@ -57,8 +70,8 @@ class SelectTool:
             return
         self._path = DragPath(mouse)
         name = shape_at(self._context, mouse)
-        if name is not None and name != self._session.selection.shape:
-            self._session.select(name)
+        if name is not None and (mouse.shift or name != self._session.selection.shape):
+            choose_shape(self._context, name, mouse)
             self._path = None
         elif name is None and (locked := shape_at(self._context, mouse, is_locked=True)) is not None:
             self._session.say(f"{self._session.names.of(locked)} is locked: its lock in Shapes opens it")

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from rotopaint_ui.tools.base import MouseEvent, Tool
+from rotopaint_ui.tools.base import KeyTool, MouseEvent, Tool
 from rotopaint_ui.tools.clone import CloneTool
 from rotopaint_ui.tools.crop import CropTool, crop_at
+from rotopaint_ui.tools.draw import DrawTool
 from rotopaint_ui.tools.edit_context import EditContext, EditReach
 from rotopaint_ui.tools.landmark import LandmarkTool
 from rotopaint_ui.tools.points import PointsTool
@@ -18,6 +19,7 @@ from rotopaint_ui.tools.width import WidthTool
 TOOLS: Mapping[str, Callable[[EditContext], Tool]] = {
     "select": SelectTool,
     "landmark": LandmarkTool,
+    "draw": DrawTool,
     "reshape": ReshapeTool,
     "points": PointsTool,
     "transform": TransformTool,
@@ -26,4 +28,14 @@ TOOLS: Mapping[str, Callable[[EditContext], Tool]] = {
     "crop": CropTool,
 }
 
-__all__ = ["TOOLS", "EditContext", "EditReach", "LandmarkTool", "MouseEvent", "ReshapeTool", "Tool", "crop_at"]
+__all__ = [
+    "TOOLS",
+    "EditContext",
+    "EditReach",
+    "KeyTool",
+    "LandmarkTool",
+    "MouseEvent",
+    "ReshapeTool",
+    "Tool",
+    "crop_at",
+]

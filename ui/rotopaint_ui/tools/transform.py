@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 from PySide6.QtCore import QPointF, QRectF, Qt
@@ -11,12 +12,12 @@ from PySide6.QtGui import QColor, QPainter, QPen
 
 from rotopaint_ai.shapes import edit_transform
 from rotopaint_ai.shapes.edit_transform import Affine
-from rotopaint_ai.shapes.roto import Points
 from rotopaint_ui.drawing.render import ViewTransform
 from rotopaint_ui.tools.base import REACH_PX, MouseEvent, distance
 from rotopaint_ui.tools.drag_path import DragPath
 from rotopaint_ui.tools.edit_context import EditContext
 from rotopaint_ui.tools.pick import shape_at
+from rotopaint_ui.tools.select import choose_shape
 
 Part = Literal["move", "scale", "rotate", "pivot"]
 _AIR_PX = 12.0  # between the points and the box
@@ -35,7 +36,7 @@ class Hold:
 
 class TransformTool:
     """Drag inside moves, a handle scales (Shift: both ways alike), outside rotates (Shift: by 15 degrees), the cross
-    is the pivot. Ctrl goes a tenth of the way. Acts on the selected points, or on the whole shape where none is."""
+    is the pivot. Ctrl goes a tenth of the way. Acts on the selected points, or on all selected shapes where none is."""
 
     def __init__(self, context: EditContext) -> None:
         self._context, self._session = context, context.session
@@ -54,7 +55,7 @@ class TransformTool:
         """Take hold of the box, or select the shape under the mouse."""
         self._hold = self._hold_at(mouse)
         if self._hold is None:
-            self._session.select(shape_at(self._context, mouse))
+            choose_shape(self._context, shape_at(self._context, mouse), mouse)
             return
         self._path = DragPath(mouse, has_axis=self._hold.part == "move")
         self._box = self._plate_box() or QRectF()
@@ -76,9 +77,9 @@ class TransformTool:
             self._session.edits.begin(
                 {"move": "move points", "scale": "scale points"}.get(self._hold.part, "rotate points")
             )
-        shape, affine = self._context.shape, self._affine(self._hold, self._path)
-        if shape is not None:
-            self._context.preview(shape.name, lambda points: self._transformed_points(points, affine))
+        affine, chosen = self._affine(self._hold, self._path), self._context.chosen_by_shape
+        moves = {name: partial(edit_transform.transform, affine=affine, indices=own) for name, own in chosen.items()}
+        self._context.preview_shapes(moves)
 
     def release(self, mouse: MouseEvent) -> None:
         """One gesture is one undo step."""
@@ -120,7 +121,10 @@ class TransformTool:
     # --- the box
 
     def _plate_box(self) -> QRectF | None:
-        extent = edit_transform.bounds(self._context.points, self._context.chosen)
+        frame, chosen = self._session.frame, self._context.chosen_by_shape
+        shapes = {shape.name: shape.at(frame) for shape in self._context.chosen_shapes}
+        points = tuple(shapes[name][index] for name, own in chosen.items() for index in own)
+        extent = edit_transform.bounds(points)
         return None if extent is None else QRectF(QPointF(*extent[:2]), QPointF(*extent[2:]))
 
     def _screen_box(self, view: ViewTransform) -> QRectF | None:
@@ -179,9 +183,6 @@ class TransformTool:
         if path.last.shift:
             degrees = round(degrees / _SNAP_DEGREES) * _SNAP_DEGREES
         return edit_transform.rotated(degrees, (px, py), aspect)
-
-    def _transformed_points(self, points: Points, affine: Affine) -> Points:
-        return edit_transform.transform(points, affine, self._context.chosen)
 
 
 _SCALE_CURSORS = {

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
-from PySide6.QtCore import QPointF, QRectF, Qt, QTimer, Signal
+from PySide6.QtCore import QEvent, QPointF, QRectF, Qt, QTimer, Signal
 from PySide6.QtGui import (
     QContextMenuEvent,
     QEnterEvent,
+    QKeyEvent,
     QMouseEvent,
     QPainter,
     QPaintEvent,
@@ -22,7 +24,7 @@ from rotopaint_ui.engine.frame_cache import FrameCache
 from rotopaint_ui.session.session import ShotSession
 from rotopaint_ui.tools.edit_actions import carry_out
 from rotopaint_ui.tools.select import select_under
-from rotopaint_ui.tools.toolbox import TOOLS, EditContext, MouseEvent, ReshapeTool, Tool, crop_at
+from rotopaint_ui.tools.toolbox import TOOLS, EditContext, KeyTool, MouseEvent, ReshapeTool, Tool, crop_at
 from rotopaint_ui.viewer.context_menu import make_menu
 from rotopaint_ui.viewer.empty import paint_empty
 from rotopaint_ui.viewer.hints import paint_near, paint_reach_note
@@ -191,8 +193,8 @@ class Canvas(QWidget):
 
     @property
     def is_held(self) -> bool:
-        """Whether the tool is in use: something is dragged, or a rubber band drawn."""
-        return self._is_held
+        """Whether the tool is in use: something is dragged or being drawn, or a rubber band."""
+        return self._is_held or self._tools[self._tool].is_busy
 
     def cancel_gesture(self) -> None:
         """Leave the drag that is going on."""
@@ -346,6 +348,27 @@ class Canvas(QWidget):
             menu = make_menu(self, self.context, self.edit)
             menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
             menu.popup(event.globalPos())
+
+    def event(self, event: QEvent) -> bool:
+        """Keep the shortcuts from keys that are the tool's now."""
+        is_shortcut = event.type() == QEvent.Type.ShortcutOverride
+        if is_shortcut and isinstance(event, QKeyEvent) and self._key_action(event) is not None:
+            event.accept()
+            return True
+        return super().event(event)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """A key of the tool."""
+        act = self._key_action(event)
+        if act is None:
+            super().keyPressEvent(event)
+            return
+        act()
+        self.update()
+
+    def _key_action(self, event: QKeyEvent) -> Callable[[], None] | None:
+        tool = self._tools[self._tool]
+        return tool.key_action(event) if isinstance(tool, KeyTool) else None
 
     def hideEvent(self, event: object) -> None:
         """A viewer that goes away lets go."""

@@ -10,6 +10,7 @@ from rotopaint_ui.settings.commands import COMMANDS
 from rotopaint_ui.tools.toolbox import EditContext
 
 _POINTS = ("smooth", "cusp", "join", "mirror", "delete", "select_all")
+_SHAPES = ("duplicate_shape", "delete_shape")
 _KEYS = ("set_key", "delete_key", "hold", "linear", "copy_key", "paste_key", "paste_key_relative")
 _REACH = ("ripple", "overwrite")
 
@@ -18,7 +19,7 @@ def make_menu(parent: QWidget, context: EditContext, carry_out: Callable[[str], 
     """A menu for the selection; `carry_out` takes the name of an edit."""
     menu = QMenu(parent)
     labels = {row.name: row.label for row in COMMANDS}
-    groups = [_KEYS, _REACH] if context.shape is None else [_POINTS, _KEYS, _REACH]
+    groups = [_KEYS, _REACH] if context.shape is None else [_POINTS, _SHAPES, _KEYS, _REACH]
     for group in groups:
         menu.addSeparator()
         for name in group:

@@ -154,9 +154,7 @@ class Stack:
         drawn = self._outlines.of(document, session.frame, session.hidden, session.colours)
         if session.runs.is_known(session.frame):
             return drawn
-        return [
-            each for each in drawn if _spans_frame(each.shape, session.frame)
-        ]  # no run has been here: nothing is known
+        return [each for each in drawn if _is_placed(each.shape, session.frame)]  # no run has been here
 
     def _moving_outlines(self, outlines: list[Outline]) -> list[Outline]:
         """The shapes that the gesture under way has changed."""
@@ -207,9 +205,8 @@ class Stack:
         if overlay.splines:
             for outline in scene.still:
                 if outline.shape.name != own and not (is_painted and outline.shape.role == "seam"):
-                    paint_path(
-                        painter, outline.path, view, outline.colour, style=_style(outline), width=overlay.line_px
-                    )
+                    colour = QColor(SELECTED) if outline.shape.name in session.selection.others else outline.colour
+                    paint_path(painter, outline.path, view, colour, style=_style(outline), width=overlay.line_px)
         painter.setOpacity(1.0)
         if overlay.onion and session.shape is not None and own not in session.hidden:
             for path, colour in self._outlines.onion(session.shape, session.frame):
@@ -226,8 +223,7 @@ class Stack:
                 paint_matte(painter, outline.shape, session.frame, view, outline.colour)
             if overlay.splines:
                 style = quick if outline.is_shown else "dashed"
-                own = outline.shape.name == session.selection.shape
-                colour = QColor(SELECTED) if own else outline.colour
+                colour = QColor(SELECTED) if outline.shape.name in session.selection.shapes else outline.colour
                 paint_path(painter, outline.path, view, colour, style=style, width=overlay.line_px)
             if outline.shape.name == session.selection.shape and overlay.splines:
                 chosen = session.selection.points
@@ -258,9 +254,10 @@ class Stack:
             paint_crop(painter, place, is_key=self._session.frame in self._session.state.crops)
 
 
-def _spans_frame(shape: RotoShape, frame: int) -> bool:
-    """Whether a frame lies between the first and the last key of a shape."""
-    return shape.frames[0] <= frame <= shape.frames[-1]
+def _is_placed(shape: RotoShape, frame: int) -> bool:
+    """Whether it is known where a shape is: between its first and last key, or anywhere when people made it."""
+    is_by_hand = all(key.source == "human" for key in shape.keys.values())
+    return is_by_hand or shape.frames[0] <= frame <= shape.frames[-1]
 
 
 def _style(outline: Outline) -> Style:

@@ -237,6 +237,17 @@ def _points(painter: QPainter, ink: QColor) -> None:
     painter.drawLine(QPointF(18, 14), QPointF(18, 20))
 
 
+def _draw(painter: QPainter, ink: QColor) -> None:
+    path = QPainterPath(QPointF(4, 20))
+    path.cubicTo(QPointF(4, 9), QPointF(12, 5), QPointF(20, 9))
+    painter.drawPath(path)
+    painter.drawLine(QPointF(4, 8), QPointF(13, 3))
+    for x, y in ((4, 20), (20, 9)):
+        painter.fillRect(QRectF(x - 2.4, y - 2.4, 4.8, 4.8), ink)
+    for x, y in ((4, 8), (13, 3)):
+        painter.drawEllipse(QPointF(x, y), 1.4, 1.4)
+
+
 def _transform(painter: QPainter, ink: QColor) -> None:
     painter.drawRect(QRectF(6, 6, 12, 12))
     for x, y in ((6, 6), (18, 6), (6, 18), (18, 18)):
@@ -262,6 +273,7 @@ _DRAWINGS: dict[str, Callable[[QPainter, QColor], None]] = {
     "crop": _crop,
     "reshape": _reshape,
     "points": _points,
+    "draw": _draw,
     "transform": _transform,
     "width": _width,
     "onion": _onion,

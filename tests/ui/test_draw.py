@@ -1,0 +1,267 @@
+"""Shapes drawn by hand, copied and taken away, with a real mouse and real keys; several transformed together."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PySide6.QtCore import Qt
+from pytestqt.qtbot import QtBot
+
+from rotopaint_ai.exchange import document as documents
+from rotopaint_ai.exchange import nuke
+from rotopaint_ai.project.merge_run import merge_run
+from rotopaint_ai.shapes import refit
+from rotopaint_ai.shapes.rasterise import matte
+from rotopaint_ai.shapes.roto import ControlPoint, Key, RotoShape
+from rotopaint_ui.panel.panel import Panel
+from rotopaint_ui.session.session import ShotSession
+from rotopaint_ui.session.shot import PlateFacts, read_run_results
+from rotopaint_ui.viewer.canvas import Canvas
+
+from .conftest import HEIGHT, WIDTH, make_document
+from .mouse import CTRL, LEFT, NONE, SHIFT, Near, Place, drag, move, places, points, spot
+
+K = Qt.Key
+TRIANGLE: tuple[Place, ...] = ((6, 30), (16, 30), (11, 42))
+
+
+@pytest.fixture
+def shot(qtbot: QtBot, panel: Panel, facts: PlateFacts, out: Path) -> Panel:
+    """A panel with the results of a run, in front, the drawing tool in hand."""
+    panel.session.open(facts, out)
+    panel.session.take_results(read_run_results(out))
+    panel.canvas.fit()
+    panel.activateWindow()
+    qtbot.waitUntil(panel.isActiveWindow, timeout=20_000)
+    panel.canvas.setFocus()
+    qtbot.keyClick(panel.canvas, K.Key_B)
+    return panel
+
+
+def click(qtbot: QtBot, canvas: Canvas, *clicked: Place) -> None:
+    for place in clicked:
+        qtbot.mouseClick(canvas, LEFT, NONE, spot(canvas, place))
+
+
+def shape_of(session: ShotSession, name: str) -> RotoShape:
+    assert session.document is not None
+    return session.document.shape(name)
+
+
+def names(session: ShotSession) -> list[str]:
+    assert session.document is not None
+    return [shape.name for shape in session.document.shapes]
+
+
+# --- drawing ----------------------------------------------------------------------------------------------------------
+
+
+def test_clicks_set_points_and_a_click_on_the_first_one_makes_a_matte(qtbot: QtBot, shot: Panel) -> None:
+    session = shot.session
+    session.go_to(1003)
+    click(qtbot, shot.canvas, *TRIANGLE)
+    assert names(session) == ["seam", "eye"]
+    click(qtbot, shot.canvas, TRIANGLE[0])
+    made = shape_of(session, "hand_matte_1")
+    assert (made.closed, made.role, made.frames) == (True, "matte", (1003,))
+    assert made.keys[1003].source == "human"
+    assert [(p.x, p.y) for p in made.at(1003)] == [pytest.approx(place, abs=0.2) for place in TRIANGLE]
+    assert session.selection.shape == "hand_matte_1"
+    assert matte(made, 1003, WIDTH, HEIGHT).coverage.sum() == pytest.approx(60, abs=2)  # half of 10 x 12
+    assert session.edits.labels[-1] == "draw matte"
+    qtbot.keyClick(shot.canvas, K.Key_Z, CTRL)
+    assert names(session) == ["seam", "eye"]
+    qtbot.keyClick(shot.canvas, K.Key_Z, CTRL | SHIFT)
+    assert names(session) == ["seam", "eye", "hand_matte_1"]
+
+
+def test_a_drag_pulls_both_tangents_and_ctrl_the_one_ahead(qtbot: QtBot, shot: Panel) -> None:
+    canvas, session = shot.canvas, shot.session
+    click(qtbot, canvas, (10, 40))
+    drag(qtbot, canvas, (30, 34), (33, 34), (36, 33))
+    qtbot.mousePress(canvas, LEFT, NONE, spot(canvas, (50, 40)))
+    move(qtbot, canvas, (52, 40), CTRL)
+    move(qtbot, canvas, (50, 45), CTRL)
+    qtbot.mouseRelease(canvas, LEFT, CTRL, spot(canvas, (50, 45)))
+    qtbot.keyClick(canvas, K.Key_Return)
+    first, middle, last = points(session, "hand_seam_1")
+    assert first[2:] == (0, 0, 0, 0)
+    assert middle[2:] == pytest.approx((-6, 1, 6, -1), abs=0.2)
+    assert last[2:] == pytest.approx((0, 0, 0, 5), abs=0.2)
+
+
+def test_return_ends_a_seam_with_a_width_and_spreads_nothing(qtbot: QtBot, shot: Panel) -> None:
+    session = shot.session
+    click(qtbot, shot.canvas, (10, 40), (30, 38))
+    qtbot.keyClick(shot.canvas, K.Key_Return)
+    made = shape_of(session, "hand_seam_1")
+    assert (made.closed, made.role, made.width_px) == (False, "seam", 4.0)
+    assert session.state.spreads == ()
+    assert session.review.corrected_frames() == set()  # nothing of the models was corrected: no bracket is proposed
+    stroke = 4 * np.hypot(20, 2) + np.pi * 2**2  # with its round ends
+    assert matte(made, 1001, WIDTH, HEIGHT).coverage.sum() == pytest.approx(stroke, rel=0.01)
+
+
+def test_backspace_and_undo_take_points_back_and_escape_leaves_all(qtbot: QtBot, shot: Panel) -> None:
+    session, canvas = shot.session, shot.canvas
+    before = session.state
+    click(qtbot, canvas, *TRIANGLE, (30, 40))
+    qtbot.keyClick(canvas, K.Key_Backspace)
+    qtbot.keyClick(canvas, K.Key_Z, CTRL)
+    click(qtbot, canvas, (20, 44), TRIANGLE[0])
+    assert places(session, "hand_matte_1") == [pytest.approx(place, abs=0.2) for place in (*TRIANGLE[:2], (20, 44))]
+    qtbot.keyClick(canvas, K.Key_Z, CTRL)
+    assert session.state == before
+    click(qtbot, canvas, *TRIANGLE)
+    qtbot.keyClick(canvas, K.Key_Escape)
+    assert session.state == before
+    assert "3 points" in shot.status.text.text()
+    qtbot.keyClick(canvas, K.Key_Return)
+    assert names(session) == ["seam", "eye"]
+
+
+def test_too_few_points_are_told_and_kept(qtbot: QtBot, shot: Panel) -> None:
+    click(qtbot, shot.canvas, (10, 40))
+    qtbot.keyClick(shot.canvas, K.Key_Return)
+    assert shot.status.text.text() == "An open shape needs 2 points; this one has 1"
+    click(qtbot, shot.canvas, (30, 40))
+    qtbot.keyClick(shot.canvas, K.Key_Return)
+    assert "hand_seam_1" in names(shot.session)
+
+
+def test_points_of_the_shape_that_was_drawn_can_be_dragged_at_once(qtbot: QtBot, shot: Panel) -> None:
+    click(qtbot, shot.canvas, *TRIANGLE, TRIANGLE[0])
+    drag(qtbot, shot.canvas, TRIANGLE[1], (20, 30), (22, 32))
+    assert places(shot.session, "hand_matte_1")[1] == pytest.approx((22, 32), abs=0.2)
+    assert shot.session.edits.labels[-2:] == ("draw matte", "move points")
+
+
+def test_a_shape_is_drawn_before_any_run(
+    qtbot: QtBot, panel: Panel, facts: PlateFacts, tmp_path: Path, out: Path
+) -> None:
+    session = panel.session
+    session.open(facts, tmp_path / "nothing")
+    panel.canvas.fit()
+    panel.take_tool("draw")
+    click(qtbot, panel.canvas, *TRIANGLE, TRIANGLE[0])
+    drawn = session.document
+    assert drawn is not None
+    assert (drawn.width, drawn.height, drawn.first_frame, drawn.last_frame) == (WIDTH, HEIGHT, 1001, 1006)
+    after = merge_run(session.state, make_document(), None)
+    assert after.document is not None
+    assert after.document.shape("hand_matte_1") == drawn.shape("hand_matte_1")
+
+
+# --- what carries it --------------------------------------------------------------------------------------------------
+
+
+def test_a_run_a_range_and_a_refit_leave_it_as_it_is(qtbot: QtBot, shot: Panel) -> None:
+    session = shot.session
+    click(qtbot, shot.canvas, *TRIANGLE, TRIANGLE[0])
+    drawn = shape_of(session, "hand_matte_1")
+    for asked in (None, (1002, 1003)):
+        after = merge_run(session.state, make_document(), asked)
+        assert after.document is not None
+        assert after.document.shape("hand_matte_1") == drawn
+        assert after.predicted is not None
+        assert "hand_matte_1" not in refit.refit(after.predicted, after.document)
+        assert "hand_matte_1" not in refit.spread(after.predicted, after.document, 1001, 1001, 1006)
+
+
+def test_project_document_and_exports_carry_it(qtbot: QtBot, shot: Panel, tmp_path: Path) -> None:
+    session = shot.session
+    session.start_project(tmp_path / "shot.rotopaint")
+    click(qtbot, shot.canvas, *TRIANGLE, TRIANGLE[0])
+    click(qtbot, shot.canvas, (30, 40), (40, 44))
+    qtbot.keyClick(shot.canvas, K.Key_Return)
+    document = session.state.document
+    assert document is not None
+    session.close()
+    opened = ShotSession()
+    opened.open_project(tmp_path / "shot.rotopaint")
+    assert opened.state.document == document
+    assert opened.edits.undo() == "draw seam"
+    assert names(opened) == ["seam", "eye", "hand_matte_1"]
+    opened.close()
+    assert documents.loads(documents.dumps(document)) == document
+    script = tmp_path / "shapes.nk"
+    script.write_text(nuke.dumps(document))
+    assert {"hand_matte_1", "hand_seam_1"} <= {shape.name for shape in nuke.read(script).shapes}
+
+
+# --- whole shapes -----------------------------------------------------------------------------------------------------
+
+
+def test_a_copy_has_all_keys_and_is_a_persons(qtbot: QtBot, shot: Panel) -> None:
+    session = shot.session
+    session.select("seam")
+    qtbot.keyClick(shot.canvas, K.Key_D, CTRL | SHIFT)
+    copy, seam = shape_of(session, "seam_1"), shape_of(session, "seam")
+    assert {frame: key.points for frame, key in copy.keys.items()} == {f: k.points for f, k in seam.keys.items()}
+    assert {key.source for key in copy.keys.values()} == {"human"}
+    assert session.selection.shape == "seam_1"
+    qtbot.keyClick(shot.canvas, K.Key_Z, CTRL)
+    assert names(session) == ["seam", "eye"]
+
+
+def test_delete_asks_for_its_own_keys_and_says_what_a_run_does(qtbot: QtBot, shot: Panel) -> None:
+    session = shot.session
+    shot.take_tool("select")
+    session.select("seam")
+    qtbot.keyClick(shot.canvas, K.Key_Delete)
+    assert names(session) == ["seam", "eye"]
+    assert "Ctrl+Del" in shot.status.text.text()
+    qtbot.keyClick(shot.canvas, K.Key_Delete, CTRL)
+    assert names(session) == ["eye"]
+    assert "Run makes" in shot.status.text.text()
+    qtbot.keyClick(shot.canvas, K.Key_Z, CTRL)
+    assert names(session) == ["seam", "eye"]
+
+
+def test_several_shapes_are_selected_with_shift_moved_copied_and_deleted_together(
+    qtbot: QtBot, canvas: Canvas, session: ShotSession
+) -> None:
+    qtbot.mouseClick(canvas, LEFT, NONE, spot(canvas, (20, 20)))
+    qtbot.mouseClick(canvas, LEFT, SHIFT, spot(canvas, (26, 11)))
+    assert session.selection.shapes == {"seam", "eye"}
+    canvas.tool = "transform"
+    drag(qtbot, canvas, (40, 15), (45, 17), (50, 18))  # inside the box round both: 10..50 by 8..20
+    assert places(session) == Near([(20, 23), (40, 23), (60, 23)])
+    assert places(session, "eye") == Near([(30, 11), (38, 11), (34, 17)])
+    assert session.edits.labels == ("move points",)
+    assert canvas.edit("nudge_left")
+    session.edits.end_burst()
+    assert places(session)[0] == pytest.approx((19, 23))
+    assert places(session, "eye")[0] == pytest.approx((29, 11))
+    assert canvas.edit("duplicate_shape")
+    assert names(session) == ["seam", "eye", "seam_1", "eye_1"]
+    assert session.selection.shapes == {"seam_1", "eye_1"}
+    assert canvas.edit("delete_shape")
+    assert names(session) == ["seam", "eye"]
+    assert len(session.edits.labels) == 4
+
+
+def test_a_click_without_shift_takes_one_shape_alone(qtbot: QtBot, canvas: Canvas, session: ShotSession) -> None:
+    session.select("seam", also=("eye",))
+    qtbot.mouseClick(canvas, LEFT, SHIFT, spot(canvas, (26, 11)))
+    assert session.selection.shapes == {"seam"}
+    session.select("seam", also=("eye",))
+    canvas.tool = "select"
+    qtbot.mouseClick(canvas, LEFT, NONE, spot(canvas, (26, 11)))
+    assert session.selection.shapes == {"eye"}
+
+
+def test_hand_shapes_are_seen_where_no_run_has_been(canvas: Canvas, session: ShotSession) -> None:
+    triangle = ControlPoint(2, 2), ControlPoint(9, 2), ControlPoint(5, 9)
+    shape = RotoShape("patch", True, "matte", {1001: Key(triangle, "human")})
+    document = session.state.document
+    assert document is not None
+    model = tuple(each.with_keys({1001: each.keys[1001]}) for each in document.shapes)
+    session.run = replace(session.run, errors={1001: session.run.errors[1001]}, lost=frozenset())
+    session.edits.act("draw", replace(session.state, document=replace(document, shapes=(*model, shape))))
+    session.go_to(1005)
+    drawn = canvas._stack.scene(canvas._view_settings()).still
+    assert [outline.shape.name for outline in drawn] == ["patch"]

@@ -1,0 +1,95 @@
+"""Whole shapes made by hand: one that was drawn, copies, and shapes taken away. Each is one undo step."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from itertools import count
+
+from rotopaint_ai.project.state import State
+from rotopaint_ai.shapes import edit
+from rotopaint_ai.shapes.roto import DEFAULT_WIDTH_PX, Key, Points, RotoShape
+from rotopaint_ui.tools.edit_context import EditContext
+
+LEAST_POINTS: Mapping[bool, int] = {True: 3, False: 2}  # of a closed shape, and of an open one
+
+
+def add_drawn(context: EditContext, points: Points, *, closed: bool, frame: int) -> bool:
+    """Add a shape with its first key, set by hand, and select it: a matte where it is closed, else a seam."""
+    if len(points) < LEAST_POINTS[closed]:
+        kind = "A closed" if closed else "An open"
+        context.session.say(f"{kind} shape needs {LEAST_POINTS[closed]} points; this one has {len(points)}")
+        return False
+    name = free_name(context.session.state, "hand_matte" if closed else "hand_seam")
+    shape = RotoShape(
+        name=name,
+        closed=closed,
+        role="matte" if closed else "seam",
+        keys={frame: Key(points, "human")},
+        width_px=None if closed else DEFAULT_WIDTH_PX,
+    )
+    label = "draw matte" if closed else "draw seam"
+    done = context.put(label, lambda document: edit.add_shape(document, shape), starts=True)
+    if done:
+        context.session.select(name)
+    return done
+
+
+def duplicate_shapes(context: EditContext) -> bool:
+    """Copy the chosen shapes with all their keys, which no model moves any more; the copies are selected."""
+    session, shapes = context.session, context.chosen_shapes
+    if not shapes or not context.is_free:
+        return False
+    state, made = session.state, []
+    for shape in shapes:
+        name = free_name(state, re.sub(r"_\d+$", "", shape.name))
+        keys = {frame: replace(key, source="human") for frame, key in shape.keys.items()}
+        copy = replace(shape, name=name, keys=keys)
+        assert state.document is not None
+        seams = {**state.seams, name: state.seams[shape.name]} if shape.name in state.seams else state.seams
+        state = replace(state, document=edit.add_shape(state.document, copy), seams=seams)
+        made.append(name)
+    session.edits.act(f"duplicate {_counted(made)}", state)
+    session.select(made[-1], also=made)
+    return True
+
+
+def delete_shapes(context: EditContext) -> bool:
+    """Take the chosen shapes away, with what was set for them. Run makes those of the models again; that is said."""
+    session, shapes = context.session, context.chosen_shapes
+    if not shapes or not context.is_free:
+        return False
+    names = [shape.name for shape in shapes]
+    session.edits.act(f"delete {_counted(names)}", _without(session.state, names))
+    session.select(None)
+    predicted = session.state.predicted
+    model = {shape.name for shape in predicted.shapes} if predicted is not None else set()
+    if model & set(names):
+        session.say(f"Deleted {_counted(names)}. Run makes the models' again: to keep one out of sight, hide it")
+    return True
+
+
+def free_name(state: State, stem: str) -> str:
+    """A name that neither a shape of the shot nor one of the models has: the stem with the first free number."""
+    documents = [each for each in (state.document, state.predicted) if each is not None]
+    taken = {shape.name for document in documents for shape in document.shapes} | set(state.names.values())
+    taken = {name.casefold() for name in taken}
+    return next(name for k in count(1) if (name := f"{stem}_{k}").casefold() not in taken)
+
+
+def _without(state: State, names: Collection[str]) -> State:
+    assert state.document is not None
+    document = state.document
+    for name in names:
+        document = edit.remove_shape(document, name)
+    return replace(
+        state,
+        document=document,
+        seams={name: each for name, each in state.seams.items() if name not in names},
+        names={name: each for name, each in state.names.items() if name not in names},
+    )
+
+
+def _counted(names: Sequence[str]) -> str:
+    return "shape" if len(names) == 1 else f"{len(names)} shapes"
