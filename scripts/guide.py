@@ -5,6 +5,7 @@ libxkbcommon-x11-0 libxcb-cursor0 libxcb-icccm4 libxcb-image0 libxcb-keysyms1 li
 
     xvfb-run -s "-screen 0 1500x960x24" python scripts/guide.py docs/guide
 
+`moving.png`, on top of the README, is an animation of some of the steps.
 On a dense screen (`QT_SCALE_FACTOR=2`, twice the pixels) the pictures are as dense. Every step is checked: the script
 ends with an error where a click or a key did not do what the guide says.
 """
@@ -21,6 +22,9 @@ from collections.abc import Callable
 from math import hypot
 from pathlib import Path
 
+import cv2
+import numpy as np
+import numpy.typing as npt
 from PySide6.QtCore import QPoint, QPointF, Qt
 from PySide6.QtGui import QImage
 from PySide6.QtWidgets import QApplication, QWidget
@@ -33,6 +37,9 @@ from rotopaint_ui.standalone.app import MainWindow
 
 SIZE = (1440, 900)
 WIDTH = 1120  # of a picture in the guide
+MOVING = {"04_worst": 1500, "05_landmark": 1500, "05_landmark_set": 1500, "07_spread": 1500, "08_refit": 1500}
+MOVING |= {"09_seam_preview": 2000, "12_wipe": 2000, "13_export": 1500, "14_exported": 2500}  # milliseconds
+MOVING_WIDTH = 760
 PATIENCE_S = 180.0
 
 
@@ -41,6 +48,7 @@ class Tour:
 
     def __init__(self, application: QApplication, window: MainWindow, folder: Path) -> None:
         self.application, self.window, self.folder = application, window, folder
+        self.moving: dict[str, QImage] = {}
         self.panel, self.session = window.panel, window.panel.session
         self.truth = documents.read(find_sample() / "truth.roto.json")
 
@@ -111,12 +119,31 @@ class Tour:
     def keep(self, name: str, window: QWidget | None = None) -> None:
         """Keep what is on the screen, the mouse's place included in what the widgets show."""
         self.rest(0.3)
-        picture = (window or self.window).grab().toImage()
+        picture = self.film(name, window)
         width = round(WIDTH * self.window.devicePixelRatioF())
         if picture.width() > width:
             picture = picture.scaledToWidth(width, Qt.TransformationMode.SmoothTransformation)
         picture.convertToFormat(QImage.Format.Format_RGB888).save(str(self.folder / f"{name}.png"))
         print(f"{name}: {self.panel.status.text.text()}", flush=True)
+
+    def film(self, name: str, window: QWidget | None = None) -> QImage:
+        """What is on the screen, kept for the animation."""
+        self.moving[name] = (window or self.window).grab().toImage()
+        return self.moving[name]
+
+    def keep_moving(self) -> None:
+        """The steps that the README shows, one after the other."""
+        animation = cv2.Animation()
+        animation.frames = [self._small(self.moving[name]) for name in MOVING]
+        animation.durations = np.array(list(MOVING.values()), np.int32)
+        cv2.imwriteanimation(str(self.folder / "moving.png"), animation, [cv2.IMWRITE_PNG_COMPRESSION, 9])
+
+    @staticmethod
+    def _small(picture: QImage) -> npt.NDArray[np.uint8]:
+        small = picture.scaledToWidth(MOVING_WIDTH, Qt.TransformationMode.SmoothTransformation)
+        small = small.convertToFormat(QImage.Format.Format_BGR888)
+        rows = np.frombuffer(small.constBits(), np.uint8).reshape(small.height(), small.bytesPerLine())
+        return rows[:, : 3 * small.width()].reshape(small.height(), small.width(), 3).copy()
 
     # --- the way
 
@@ -176,6 +203,8 @@ class Tour:
         self.wait("the shapes", lambda: self.session.state is not steps and not self.session.edits.is_dragging)
         assert self.session.document is not None
         assert name in self.session.document.landmarks.hand[self.session.frame]
+        if picture:
+            self.film(f"{picture}_set")
 
     def correct(self) -> None:
         """Drag a landmark, its shapes follow; on the next worst frame spread one as far as the bracket says."""
@@ -329,7 +358,17 @@ def main() -> int:
     window.show()
     tour = Tour(application, window, folder)
     try:
-        for step in (tour.open, tour.run, tour.look, tour.correct, tour.judge, tour.paint, tour.export, tour.others):
+        for step in (
+            tour.open,
+            tour.run,
+            tour.look,
+            tour.correct,
+            tour.judge,
+            tour.paint,
+            tour.export,
+            tour.others,
+            tour.keep_moving,
+        ):
             step()
     finally:
         print("\n".join(line for line in window.panel.status.history if "\u26a0" in line), flush=True)

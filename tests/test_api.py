@@ -1,8 +1,9 @@
-"""The Python API by the examples of its page, on the sample shot with the pack that ships."""
+"""The Python API by the examples of its page and its notebook, on the sample shot with the pack that ships."""
 
 from __future__ import annotations
 
 import inspect
+import json
 import re
 from pathlib import Path
 
@@ -13,12 +14,15 @@ import rotopaint_ai
 from rotopaint_ai import api
 from rotopaint_ai.cli.demo import find_sample
 from rotopaint_ai.errors import DocumentError, UsageError
-from rotopaint_ai.exchange import formats
+from rotopaint_ai.exchange import document, formats
 from rotopaint_ai.inference.pack import find_pack
+from rotopaint_ai.plates import open_plate
+from rotopaint_ai.stage.puppet_shot import write_picture
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "api.md"
 BLOCK = re.compile(r"^```python( no-run)?\n(.*?)^```", re.MULTILINE | re.DOTALL)
 EXAMPLES = [text for unrun, text in BLOCK.findall(PAGE.read_text(encoding="utf-8")) if not unrun]
+NOTEBOOK = PAGE.with_name("show_to_pack.ipynb")
 
 
 @pytest.fixture(scope="module")
@@ -73,3 +77,28 @@ def test_what_is_wrong_is_said_as_on_the_command_line(folder: Path, tmp_path: Pa
 def test_the_example_that_trains_fits() -> None:
     inspect.signature(api.train).bind(["dataset"], out="pip", settings={"minutes": 5})
     inspect.signature(api.evaluate).bind("pip", "dataset", against="puppet")
+
+
+@pytest.fixture
+def show(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The notebook's show: three times two frames of the sample; the pack that it trains is the one that ships."""
+    truth = document.read(find_sample() / "truth.roto.json")
+    for shot in ("sh010", "sh020", "sh030"):
+        (tmp_path / shot).mkdir()
+        formats.write(tmp_path / shot / "shapes.nk", truth)
+        for frame in (1011, 1012):
+            source = find_sample() / f"plate.{frame}.exr"
+            write_picture(tmp_path / shot / f"plate.{frame}.jpg", open_plate(str(source)).read(frame).rgb)
+    (tmp_path / "pip").symlink_to(find_pack("puppet"))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_the_notebook_goes_from_a_show_to_a_traced_shot(show: Path) -> None:
+    cells = [cell for cell in json.loads(NOTEBOOK.read_text(encoding="utf-8"))["cells"] if cell["cell_type"] == "code"]
+    state: dict[str, object] = {"SHOTS": ["sh010", "sh020", "sh030"]}
+    for cell in cells:
+        if "long" not in cell["metadata"].get("tags", ()):
+            exec(compile("".join(cell["source"]), str(NOTEBOOK), "exec"), state)
+    assert (show / "traced.png").stat().st_size > 10_000
+    assert (show / "traced" / "report" / "index.html").is_file()

@@ -26,7 +26,10 @@ F32 = npt.NDArray[Any]  # float32
 
 @dataclass(frozen=True, slots=True)
 class StageShot:
-    """What is filmed: a character and a studio by seed, the picture's size, the frames, and how long a pose is held."""
+    """What is filmed: a character and a studio by seed, the picture's size, the frames, and how long a pose is held.
+
+    Each `take` has other motion of the same character in the same studio.
+    """
 
     seed: int
     width: int = 960
@@ -36,11 +39,12 @@ class StageShot:
     hold: int = 2
     face_px: float = 150.0  # pixels per head unit; a head is about two units high
     occluded: tuple[int, int] | None = None  # frames, both included, with something in front of the face
+    take: int = 1
 
 
 def poses(shot: StageShot) -> Iterator[tuple[int, int, Pose]]:
     """Frame, first frame of the hold it belongs to, and the pose."""
-    rng = np.random.default_rng([shot.seed, 41])
+    rng = np.random.default_rng([shot.seed, 41, *([shot.take] if shot.take > 1 else [])])
     start, end = rng.normal(0, [0.28, 0.1, 0.06]), rng.normal(0, [0.28, 0.1, 0.06])
     mouths = [
         (float(rng.beta(1.2, 1.6)) * (rng.random() < 0.75), rng.uniform(0.7, 1.25), rng.uniform(-0.3, 0.8))

@@ -98,6 +98,13 @@ def test_poses_are_held_on_twos() -> None:
     assert frames[1][2] != frames[2][2]
 
 
+def test_each_take_has_motion_of_its_own() -> None:
+    first, second, again = (list(poses(StageShot(5, frames=4, take=take))) for take in (1, 2, 2))
+    assert second == again
+    assert [held for _, held, _ in first] == [held for _, held, _ in second]
+    assert all(a[2] != b[2] for a, b in zip(first, second))
+
+
 def test_a_shot_on_disk(tmp_path: Path) -> None:
     write_shot(tmp_path, StageShot(5, width=120, height=80, face_px=25, frames=2), suffix=".png")
     assert sorted(p.name for p in tmp_path.glob("plate*")) == ["plate.1001.png", "plate.1002.png"]
