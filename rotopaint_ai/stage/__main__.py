@@ -57,8 +57,7 @@ def _make_shot(options: argparse.Namespace) -> None:
 
     width, height = (int(n) for n in options.size.split("x"))
     face = options.face or height * 0.27
-    size = {"width": width, "height": height, "face_px": face}
-    shot = StageShot(options.seed, frames=options.frames, hold=options.hold, take=options.take, **size)
+    shot = StageShot(options.seed, width, height, 1001, options.frames, options.hold, face, take=options.take)
     write_shot(options.folder, shot, suffix=options.suffix, progress=lambda f: _print_error(f"\rframe {f}"))
 
 
