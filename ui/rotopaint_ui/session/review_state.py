@@ -29,7 +29,7 @@ class ReviewState:
         self._settled: tuple[object, object, object, object, AbstractSet[int]] | None = None
 
     def corrected_frames(self) -> set[int]:
-        """Frames where a person has keyed a shape of the models or placed a landmark; what they drew is no correction."""
+        """Frames where a person has keyed a shape of the models or placed a landmark; a shape of their own is none."""
         document, predicted = self._document, self._edits.state.predicted
         if document is None:
             return set()
