@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from typing import BinaryIO
+from collections.abc import Mapping
+from typing import Any, BinaryIO
 
 
 def serve(requests: BinaryIO, answers: BinaryIO) -> None:
@@ -15,15 +16,19 @@ def serve(requests: BinaryIO, answers: BinaryIO) -> None:
     from rotopaint_ai.live.engine import LiveEngine, parse
 
     folder = wire.make_folder()
-    engine = LiveEngine(folder)
+
+    def tell(facts: Mapping[str, Any]) -> None:
+        answers.write(wire.line(facts))
+        answers.flush()
+
+    engine = LiveEngine(folder, tell)
     try:
         for text in requests:
             try:
                 answer = engine.answer(parse(text))
             except RotopaintError as error:
                 answer = {"id": None, "error": str(error)}
-            answers.write(wire.line(answer))
-            answers.flush()
+            tell(answer)
     except (BrokenPipeError, KeyboardInterrupt):
         pass  # whoever asked has gone
     finally:

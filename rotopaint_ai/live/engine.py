@@ -42,10 +42,10 @@ _LEAST_PX = 1e-3  # a shape that a dragged landmark moves by less does not hang 
 
 
 class LiveEngine:
-    """Answers requests; see `wire`. `folder` takes the blocks."""
+    """Answers requests; see `wire`. `folder` takes the blocks, `tell` how far a long answer is."""
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
+    def __init__(self, folder: Path, tell: Callable[[Facts], None] = lambda facts: None) -> None:
+        self._folder, self._tell = folder, tell
         self._models: Models | None = None
         self._plate: Plate | None = None
         self._frame: Frame | None = None
@@ -143,7 +143,14 @@ class LiveEngine:
                 f"{plate.height}; open the plate that they were made on"
             )
         if self._reading is None or self._reading[0] != predicted:
-            self._reading = predicted, read_shot(predicted, plate, self._need_models())
+            echo = {"id": request.get("id"), "ask": request["ask"]}
+            reading = read_shot(
+                predicted,
+                plate,
+                self._need_models(),
+                progress=lambda done, total: self._tell({**echo, "done": done, "total": total}),
+            )
+            self._reading = predicted, reading
         taught = teach(self._reading[1], predicted, document, errors)
         return {
             **self._packed_keys(taught.keys),

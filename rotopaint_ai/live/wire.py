@@ -2,7 +2,8 @@
 
 Standard library only: both sides import it. A request carries `id` and `ask`; its answer the same `id` and either the
 facts or `error`, one line. An answer with pixels or keys names a `block`: a file in the engine's own folder, which the
-reader maps, copies out and removes. The folder lies in memory where the system has such a disk.
+reader maps, copies out and removes. The folder lies in memory where the system has such a disk. Before the answer to
+`teach` come objects with the same `id` and `done` of `total`.
 
     {"id": 1, "ask": "hello", "version": 1}
     {"id": 2, "ask": "pack", "model": null}
@@ -23,7 +24,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-VERSION: Final = 2
+VERSION: Final = 3
 _MEMORY = Path("/dev/shm")
 
 

@@ -25,15 +25,15 @@ from rotopaint_ai.seams.strokes import Strokes
 from rotopaint_ai.seams.strokes import to_json as stroke_json
 from rotopaint_ai.shapes.roto import Key, RotoDocument, RotoShape
 from rotopaint_ui.engine.drag_messages import filled, followed
-from rotopaint_ui.engine.engine_process import EngineProcess
+from rotopaint_ui.engine.engine_process import Ending, EngineProcess
 from rotopaint_ui.host import Engine
 from rotopaint_ui.session.corrections import KeysReply, LandmarkDrag, ShapesReply
 
 Facts = Mapping[str, Any]
 Take = Callable[[Facts | None], None]
 
-ORDER = ("hello", "pack", "plate", "drag", "seam", "crop", "spread")  # what is answered first
-PATIENCE_MS = {"drag": 10_000, "spread": 120_000, "seam": 60_000}
+ORDER = ("hello", "pack", "plate", "drag", "seam", "crop", "spread", "teach")  # what is answered first
+PATIENCE_MS = {"drag": 10_000, "spread": 120_000, "seam": 60_000, "teach": 300_000}  # teach: without a sign of life
 USUAL_PATIENCE_MS = 60_000
 MAX_RESTARTS = 3  # without an answer in between
 NEIGHBOURS = 12  # frames on either side that temporal paint may ask: two other exposures, held for as much as four
@@ -68,6 +68,14 @@ class SeamPreview:
 
 
 @dataclass(frozen=True, slots=True)
+class TaughtKeys:
+    """A shot solved from its corrections: new keys by shape and frame, and the frames of each where nobody is sure."""
+
+    keys: Mapping[str, Mapping[int, Key]]
+    doubtful: Mapping[str, tuple[int, ...]]
+
+
+@dataclass(frozen=True, slots=True)
 class _Question:
     number: int
     facts: Facts
@@ -81,6 +89,7 @@ class LiveClient(QObject):
     ready = Signal(str)  # the pack that answers
     lost = Signal(str)  # one line: what happened to the engine
     said = Signal(str)  # one line: why a question has no answer
+    progressed = Signal(int, int)  # how far a long answer is: done, total
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -131,12 +140,12 @@ class LiveClient(QObject):
         """The engine's process; 0 where none runs."""
         return self._process.pid
 
-    def shut_down(self) -> None:
-        """End the engine; questions that wait get no reply."""
+    def shut_down(self, how: Ending = "close") -> None:
+        """End the engine; questions that wait get no reply. The next question starts it again."""
         self._asked = None
         self._waiting.clear()
         self._watch.stop()
-        self._process.shut_down()
+        self._process.shut_down(how)
         self._clear_blocks()
 
     # --- questions
@@ -167,6 +176,22 @@ class LiveClient(QObject):
             reply(None if answer is None else _keys_of_answer(answer, wire.take_block(answer["block"])))
 
         self._queue_question({"ask": "spread", "way": way, "project": str(path), "spread": bounds}, take)
+
+    def teach(self, state: State, reply: Callable[[TaughtKeys | None], None]) -> None:
+        """The whole shot solved from its corrections and its pictures; `progressed` tells how far it is."""
+        try:
+            path, is_ours = self._state_on_disk(state)
+        except (RotopaintError, OSError) as error:
+            self.said.emit(str(error))
+            reply(None)
+            return
+
+        def take(answer: Facts | None) -> None:
+            if is_ours:
+                shutil.rmtree(path.parent, ignore_errors=True)
+            reply(None if answer is None else _taught_of_answer(answer, wire.take_block(answer["block"])))
+
+        self._queue_question({"ask": "teach", "project": str(path)}, take)
 
     def seam(self, question: SeamQuestion, reply: Callable[[SeamPreview | None], None]) -> None:
         """A frame's seams painted away with some settings."""
@@ -236,6 +261,10 @@ class LiveClient(QObject):
     def _answered(self, answer: Facts) -> None:
         question = self._asked
         if question is None or answer.get("id") != question.number:
+            return
+        if "done" in answer:
+            self._watch.start()
+            self.progressed.emit(int(answer["done"]), int(answer["total"]))
             return
         self._asked, self._restarts = None, 0
         self._watch.stop()
@@ -307,6 +336,11 @@ def _keys_of_answer(answer: Facts, block: bytes) -> dict[str, dict[int, Key]]:
         keys.setdefault(name, {})[frame] = unpack("key", block[at : at + size])
         at += size
     return keys
+
+
+def _taught_of_answer(answer: Facts, block: bytes) -> TaughtKeys:
+    doubtful = {str(name): tuple(map(int, frames)) for name, frames in answer["doubtful"].items()}
+    return TaughtKeys(_keys_of_answer(answer, block), doubtful)
 
 
 def _seam_preview(answer: Facts) -> SeamPreview:

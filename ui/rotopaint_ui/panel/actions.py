@@ -43,5 +43,6 @@ def _action(parent: QWidget, command: Command) -> QAction:
     made.setObjectName(command.name)
     made.setShortcutContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)
     made.setCheckable(command.checkable)
+    made.setAutoRepeat(command.name != "before")  # held, it is one press
     parent.addAction(made)
     return made

@@ -49,6 +49,7 @@ def _shot_handlers(services: PanelServices, shot: ShotCommands) -> dict[str, Han
         "clear_touchup": shot.clear_touchup,
         "make_clean": shot.make_clean,
         "make_all": shot.make_all,
+        "teach": shot.teach,
     }
 
 
@@ -77,6 +78,7 @@ def _view_handlers(services: PanelServices, view: ViewCommands) -> dict[str, Han
         "accept_next": review.accept_and_go_on,
         "needs_work": partial(review.mark, "needs work"),
         **{way.name: partial(review.carry, way.name) for way in SPREADS},
+        "before": view.show_before,
         "spread_shorter": partial(view.lengthen_reach, -1),
         "spread_longer": partial(view.lengthen_reach, 1),
         "preview_seam": view.preview_seam,

@@ -68,6 +68,12 @@ def connect_services(
     jobs.drew.connect(exports.take_mattes)
     exports.mattes_wanted.connect(lambda document, out: jobs.draw_mattes(document, out, services.preferences.value))
     widgets.top.pack_chosen.connect(results.load_pack)
+    teacher = services.teacher
+    teacher.said.connect(say)
+    teacher.progressed.connect(widgets.status.show_progress)
+    teacher.taught.connect(services.review.show_moved)
+    teacher.ended.connect(widgets.status.hide_progress)
+    opening.opened.connect(lambda plate: teacher.forget())
     services.previewer.shown.connect(updates.show_preview)
     services.autosave.kept.connect(updates.refresh)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent
+from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent, QKeyEvent, QKeySequence
 from PySide6.QtWidgets import QWidget
 
 from rotopaint_ai.project.state import CropBox
@@ -166,6 +166,12 @@ class Panel(QWidget):
         path = dropped(event.mimeData())
         if path is not None:
             self.open_path(path)
+
+    def keyReleaseEvent(self, event: QKeyEvent) -> None:
+        """What is shown while a key is held ends with it."""
+        if not event.isAutoRepeat() and QKeySequence(event.key()) in self.commands["before"].shortcuts():
+            self._view.let_go_of_before()
+        super().keyReleaseEvent(event)
 
     def closeEvent(self, event: QCloseEvent) -> None:
         """Leave no process behind."""

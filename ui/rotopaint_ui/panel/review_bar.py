@@ -15,8 +15,8 @@ from rotopaint_ui.session.shot import PlateFacts
 from rotopaint_ui.session.spread_reach import SpreadReach
 from rotopaint_ui.widgets.parts import Elided, padded_box
 
-_SPREADS = tuple(way.name for way in SPREADS)
-_LABELLED = ("accept", "needs_work", *_SPREADS)
+_CARRYING = (*(way.name for way in SPREADS), "teach")
+_LABELLED = ("accept", "needs_work", *_CARRYING)
 
 
 class ReviewBar(QFrame):
@@ -58,7 +58,7 @@ class ReviewBar(QFrame):
         row.addWidget(self.summary)
         row.addSpacing(8)
         row.addWidget(self.reason, 1)
-        self._add_buttons(row, actions, *_SPREADS)
+        self._add_buttons(row, actions, *_CARRYING)
         self.frame.valueChanged.connect(self.frame_wanted)
         self.visits.currentTextChanged.connect(self.visits_changed)
 
@@ -88,6 +88,14 @@ class ReviewBar(QFrame):
                 button = self.buttons[way.name]
                 button.defaultAction().setEnabled(reach is not None)
                 button.setText(way.label if reach is None else f"{way.label} {reach.first}\u2013{reach.last}")
+
+    def show_offer(self, text: str) -> None:
+        """Why the shot should be taught now; empty: no reason."""
+        button = self.buttons["teach"]
+        if bool(button.property("offered")) != bool(text):
+            button.setProperty("offered", bool(text))
+            button.style().unpolish(button)
+            button.style().polish(button)
 
     def _add_buttons(self, row: QHBoxLayout, actions: Mapping[str, QAction], *names: str) -> None:
         for name in names:

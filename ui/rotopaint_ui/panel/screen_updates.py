@@ -113,12 +113,14 @@ class ScreenUpdates(QObject):
             ("relink", session.project.path is not None),
             *((name, has_plate and has_document) for name in ("make_clean", "make_all", "preview_seam")),
             ("export", has_document),
+            ("teach", has_document),
         ):
             get[name].setEnabled(on)
         get["accept"].setChecked(mark == "accepted")
         get["needs_work"].setChecked(mark == "needs work")
         widgets.review_bar.show_frame(session.plate, session.frame)
         widgets.review_bar.show_reason(services.review.reason(), has_matte_check=bool(session.run.agreement))
+        widgets.review_bar.show_offer(services.teacher.offer())
         widgets.review_bar.summary.setText(services.review.summary())
         widgets.top.export.setEnabled(has_document)
         widgets.top.run.setEnabled(has_plate)

@@ -131,6 +131,17 @@ class ShotCommands:
         """Paint all frames of the clean plate again that no longer fit, whatever In and Out are."""
         self.make_clean(ignores_range=True)
 
+    def teach(self) -> None:
+        """Solve the whole shot from the corrections made so far and its pictures."""
+        services, choice = self._services, self._services.opening.choice
+        if services.jobs.is_running:
+            self._say("A job is under way; Esc stops it", "trouble")
+        elif choice is None:
+            self._say("Open a plate first", "trouble")
+        else:
+            services.autosave.save()
+            services.teacher.teach(choice, self._widgets.top.chosen_pack)
+
     def export(self) -> None:
         """Write what the Export tab says, and hand the shapes to the host."""
         if self._services.session.document is not None:

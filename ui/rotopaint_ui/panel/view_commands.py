@@ -72,6 +72,21 @@ class ViewCommands:
             if pane is not None:
                 pane.setVisible(not widgets.actions["only_viewer"].isChecked())
 
+    def show_before(self) -> None:
+        """Show the shapes before corrections were last carried on, else before the last step; or those of now."""
+        session, action = self._services.session, self._widgets.actions["before"]
+        before = self._services.review.before or session.edits.document_before
+        if action.isChecked() and before is None:
+            self._say("Nothing to compare with: no step was made since the shot was opened")
+        action.setChecked(action.isChecked() and before is not None)
+        self._widgets.canvas.before = before if action.isChecked() else None
+        self._widgets.canvas.update()
+
+    def let_go_of_before(self) -> None:
+        """The key that shows the shapes before is let go."""
+        if self._widgets.actions["before"].isChecked():
+            self._widgets.actions["before"].trigger()
+
     # --- time
 
     def play(self) -> None:
@@ -165,6 +180,8 @@ class ViewCommands:
             canvas.cancel_gesture()
         elif jobs.is_running:
             jobs.stop()
+        else:
+            self._services.teacher.stop()
 
     def _say_step(self, what: str, label: str | None) -> None:
         is_held = self._services.session.edits.is_dragging or self._widgets.canvas.is_held

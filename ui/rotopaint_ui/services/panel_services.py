@@ -21,6 +21,7 @@ from rotopaint_ui.services.preference_store import PreferenceStore
 from rotopaint_ui.services.previewer import Previewer
 from rotopaint_ui.services.review_loop import ReviewLoop
 from rotopaint_ui.services.shot_jobs import RUN, ShotJobs
+from rotopaint_ui.services.teacher import Teacher
 from rotopaint_ui.session.session import ShotSession
 
 
@@ -42,6 +43,7 @@ class PanelServices:
     opening: Opening
     previewer: Previewer
     clean_plate: CleanPlate
+    teacher: Teacher
 
     def shut_down(self) -> None:
         """Save and end every process."""
@@ -51,6 +53,7 @@ class PanelServices:
         self.autosave.shut_down()
         self.opening.shut_down()
         self.live.shut_down()
+        self.teacher.shut_down()
         self.exporter.shut_down()
         self.frame_cache.shut_down()
 
@@ -78,4 +81,5 @@ def make_services(engine: Callable[[], Engine], preferences_path: Path, parent: 
         opening=Opening(session, frame_cache, engine, parent),
         previewer=Previewer(session, frame_cache, live, parent),
         clean_plate=CleanPlate(session, frame_cache, parent),
+        teacher=Teacher(session, engine, parent),
     )

@@ -32,6 +32,7 @@ class ReviewLoop:
         self.visits = Visits.SEAMS
         self.reach: SpreadReach | None = None
         self.moved: KeyDiff | None = None
+        self.before: RotoDocument | None = None  # the shapes before corrections were last carried on
         self._session, self._say = session, say
         self._seen: tuple[object, ...] = ()
         self._stepped_to: int | None = None  # where N has gone
@@ -53,7 +54,7 @@ class ReviewLoop:
 
     def reset(self) -> None:
         """Another shot."""
-        self.reach = self._own = self.moved = self._asked = None
+        self.reach = self._own = self.moved = self.before = self._asked = None
         self._seen = ()
 
     # --- which frame
@@ -224,5 +225,10 @@ class ReviewLoop:
         label, before = self._asked
         if document is not before:
             self._asked = None
-            self.moved, self._moved_in = keys_moved_between(before, document), document
-            self._say(self.moved.text(label.capitalize()))
+            self._say(self.show_moved(before, document).text(label.capitalize()))
+
+    def show_moved(self, before: RotoDocument, after: RotoDocument) -> KeyDiff:
+        """Show on the timeline which keys have moved, and keep the shapes before that to compare with."""
+        self.before = before
+        self.moved, self._moved_in = keys_moved_between(before, after), after
+        return self.moved

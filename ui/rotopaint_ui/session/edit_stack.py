@@ -11,6 +11,7 @@ from typing import Protocol
 
 from rotopaint_ai.errors import ProjectError
 from rotopaint_ai.project.state import State
+from rotopaint_ai.shapes.roto import RotoDocument
 from rotopaint_ui.session.history import History, Step, StepStore
 
 LET_GO = "Let go of the drag first, or leave it with Esc"
@@ -122,6 +123,12 @@ class EditStack:
         """The state when the gesture began; the current one without a gesture."""
         before = self._gesture.before if self._gesture is not None else None
         return self._state if before is None else before
+
+    @property
+    def document_before(self) -> RotoDocument | None:
+        """The shapes before the step that undo would take back, where this session has made it."""
+        before = self._history.state_before
+        return None if before is None else before.document
 
     @property
     def is_dragging(self) -> bool:

@@ -55,6 +55,11 @@ class History:
         return bool(self._redo)
 
     @property
+    def state_before(self) -> State | None:
+        """The state before the last step, where it is in memory."""
+        return self._undo[-1].before if self._undo else None
+
+    @property
     def labels(self) -> tuple[str, ...]:
         """What the steps behind are called, the latest last."""
         return tuple(step.label for step in self._undo)

@@ -138,6 +138,8 @@ COMMANDS = (
     Command("accept_next", "Accept, and on to the next worst", "Review", ("Shift+Y",)),
     Command("needs_work", "Needs work", "Review", ("X",), "needs_work", True, ("Shift+X",)),
     *(Command(way.name, way.label, "Review", *_SPREAD_KEYS.get(way.name, ((), ""))) for way in SPREADS),
+    Command("teach", "Teach shot", "Review", ("Ctrl+T",), "teach"),
+    Command("before", "The curves before Spread, Refit or Teach, while held", "Review", ("U",), "", True),
     Command("spread_shorter", "Reach one frame less on each side", "Review", ("Shift+[",)),
     Command("spread_longer", "Reach one frame more on each side", "Review", ("Shift+]",)),
     Command("run", "Run (between In and Out)", "Shot", ("Ctrl+Return", "F5")),

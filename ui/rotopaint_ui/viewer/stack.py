@@ -47,6 +47,7 @@ class ViewSettings:
     wipe: Wipe | None
     shows_clean: bool
     tool: str
+    before: RotoDocument | None = None  # in place of the shapes of now
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -95,7 +96,7 @@ class Stack:
     def scene(self, shown: ViewSettings, loupe: Loupe | None = None) -> PaintScene:
         """What there is to paint now."""
         session = self._session
-        plate, document = session.plate, session.document
+        plate, document = session.plate, shown.before or session.document
         assert plate is not None
         area = shown.view.rect(0, 0, plate.width, plate.height)
         outlines = self._drawn_outlines(document)
@@ -128,6 +129,9 @@ class Stack:
         elif scene.shown.shows_clean:
             corner = scene.area.intersected(QRectF(0, 0, *scene.shown.size)).topLeft()
             paint_label(painter, corner + QPointF(10, 10), self._clean_name())
+        if scene.shown.before is not None:
+            corner = scene.area.intersected(QRectF(0, 0, *scene.shown.size)).topLeft()
+            paint_label(painter, corner + QPointF(10, 34), "before")
         if scene.loupe is not None:
             image = self._frames.image(PLATE, self._session.frame)
             paint_loupe(painter, scene.loupe, image, scene.moving or scene.still)

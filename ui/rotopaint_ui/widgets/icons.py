@@ -156,6 +156,14 @@ def _refit(painter: QPainter, ink: QColor) -> None:
     painter.drawPolygon(QPolygonF([QPointF(13, 1.5), QPointF(19.5, 5.5), QPointF(13.5, 9.5)]))
 
 
+def _teach(painter: QPainter, ink: QColor) -> None:
+    painter.drawPolygon(QPolygonF([QPointF(12, 4.5), QPointF(22, 9.5), QPointF(12, 14.5), QPointF(2, 9.5)]))
+    painter.drawPolyline(
+        QPolygonF([QPointF(6, 12), QPointF(6, 17), QPointF(12, 19.5), QPointF(18, 17), QPointF(18, 12)])
+    )
+    painter.drawLine(QPointF(21.5, 10), QPointF(21.5, 16))
+
+
 def _preview(painter: QPainter, ink: QColor) -> None:
     painter.drawRect(QRectF(3.5, 5, 17, 14))
     pen = QPen(painter.pen())
@@ -294,6 +302,7 @@ _DRAWINGS: dict[str, Callable[[QPainter, QColor], None]] = {
     "needs_work": _needs_work,
     "spread": _spread,
     "refit": _refit,
+    "teach": _teach,
     "preview": _preview,
     "eye": _eye,
     "eye_off": _eye_off,

@@ -1,0 +1,196 @@
+"""Teach shot with real keys and clicks; the engine is a process of our own making that says what it is told to say."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import Qt
+from pytestqt.qtbot import QtBot
+
+from rotopaint_ai.project.codecs import pack
+from rotopaint_ai.shapes.roto import Key
+from rotopaint_ui.host import Engine, PlateChoice, package_folders
+from rotopaint_ui.panel.panel import Panel
+from rotopaint_ui.session.repeats import repeated_correction
+from rotopaint_ui.session.shot import PlateFacts, read_run_results
+
+from .conftest import make_document, move_points
+from .mouse import CTRL, LEFT, drag, places
+
+K = Qt.Key
+ENGINE = """
+import json, pathlib, shutil, sys, time
+here = pathlib.Path(__file__).parents[2]
+def say(**facts):
+    print(json.dumps(facts), flush=True)
+for line in sys.stdin:
+    ask = json.loads(line)
+    echo = {"id": ask["id"], "ask": ask["ask"]}
+    if ask["ask"] == "hello":
+        (here / "blocks").mkdir(exist_ok=True)
+        say(**echo, folder=str(here / "blocks"))
+    elif ask["ask"] != "teach":
+        say(**echo, pack="puppet")
+    else:
+        say(**echo, done=1, total=2)
+        while (here / "wait").exists():
+            time.sleep(0.01)
+        shutil.copy(here / "answer.block", here / "blocks" / "1.block")
+        say(**echo, **json.loads((here / "answer.json").read_text()), block=str(here / "blocks" / "1.block"))
+"""
+
+
+@pytest.fixture
+def engine(tmp_path: Path) -> Path:
+    """The folder of an engine that moves the seam 3 px to the right at 1002 and 1003, and doubts 1005."""
+    package = tmp_path / "engine" / "rotopaint_ai" / "live"
+    package.mkdir(parents=True)
+    (package.parent / "__init__.py").touch()
+    (package / "__init__.py").touch()
+    (package / "__main__.py").write_text(ENGINE)
+    folder = tmp_path / "engine"
+    seam = make_document().shape("seam")
+    keys = [Key(tuple(p._replace(x=p.x + 3) for p in seam.at(frame)), "propagated") for frame in (1002, 1003)]
+    packed = [pack("key", key) for key in keys]
+    listed = [["seam", frame, len(data)] for frame, data in zip((1002, 1003), packed)]
+    (folder / "answer.block").write_bytes(b"".join(packed))
+    (folder / "answer.json").write_text(
+        f'{{"keys": {listed}, "doubtful": {{"seam": [1005]}}, "errors": {{}}, "moved": 2}}'.replace("'", '"')
+    )
+    return folder
+
+
+@pytest.fixture
+def shot(qtbot: QtBot, panel: Panel, facts: PlateFacts, out: Path, engine: Path) -> Panel:
+    """A panel with the results of a run and one seam corrected by hand on 1001, in front."""
+    panel.session.open(facts, out)
+    panel.session.take_results(read_run_results(out))
+    panel.opening.choice = PlateChoice(facts.source)
+    panel.host.the_engine = Engine(sys.executable, (str(engine), *package_folders()))  # type: ignore[attr-defined]
+    panel.canvas.fit()
+    panel.activateWindow()
+    qtbot.waitUntil(panel.isActiveWindow, timeout=20_000)
+    correct(panel, 1001)
+    return panel
+
+
+def correct(panel: Panel, frame: int, dx: float = 2) -> None:
+    """A person moves all points of the seam."""
+    panel.session.go_to(frame)
+    document = panel.session.state.document
+    assert document is not None
+    moved = move_points(document, "seam", [frame], range(3), dx, 0)
+    panel.session.edits.act("move points", replace(panel.session.state, document=moved))
+
+
+def taught(panel: Panel) -> bool:
+    return panel.session.edits.last_step == "teach shot"
+
+
+def test_one_key_teaches_in_one_step_and_says_what_changed(qtbot: QtBot, shot: Panel) -> None:
+    before = shot.session.state
+    qtbot.keyClick(shot.canvas, K.Key_T, CTRL)
+    assert shot.status.progress.isVisible()
+    qtbot.waitUntil(lambda: taught(shot), timeout=60_000)
+    assert places(shot.session, frame=1002)[0] == (13.0, 21.0)
+    assert places(shot.session, frame=1001)[0] == (12.0, 20.0)  # a person's key stays
+    assert shot.session.state.marks == {1005: "needs work"}
+    said = shot.status.text.text()
+    assert said.startswith("Teach shot: moved 2 of 5 frames, at most 3.0 px at 1002; 1 marked needs work")
+    assert shot.timeline.moved is not None
+    assert set(shot.timeline.moved.by_frame) == {1002, 1003}
+    assert not shot.status.progress.isVisible()
+    qtbot.keyClick(shot.canvas, K.Key_Z, CTRL)
+    assert shot.session.state == before
+
+
+def test_the_curves_before_are_shown_while_a_key_is_held(qtbot: QtBot, shot: Panel) -> None:
+    qtbot.mouseClick(shot.review_bar.buttons["teach"], LEFT)
+    qtbot.waitUntil(lambda: taught(shot), timeout=60_000)
+    shot.session.go_to(1002)
+
+    def drawn() -> float:
+        scene = shot.canvas._stack.scene(shot.canvas._view_settings())
+        return next(each.points[0].x for each in scene.still if each.shape.name == "seam")
+
+    assert drawn() == 13.0
+    qtbot.keyPress(shot.canvas, K.Key_U)
+    assert drawn() == 10.0
+    shot.session.go_to(1003)  # the frames can be gone through meanwhile
+    assert drawn() == 10.0
+    qtbot.keyRelease(shot.canvas, K.Key_U)
+    assert drawn() == 13.0
+    assert taught(shot)  # looking makes no step
+
+
+def test_keys_made_by_hand_while_it_works_are_kept(qtbot: QtBot, shot: Panel, engine: Path) -> None:
+    (engine / "wait").touch()
+    qtbot.keyClick(shot.canvas, K.Key_T, CTRL)
+    qtbot.waitUntil(lambda: shot.status.eta.text() == "pose 1 of 2", timeout=60_000)
+    shot.session.go_to(1003)
+    shot.session.select("seam")
+    shot.take_tool("select")
+    drag(qtbot, shot.canvas, (10, 22), (10, 30))
+    by_hand = places(shot.session, frame=1003)
+    assert by_hand[0] == pytest.approx((10, 30), abs=0.2)
+    (engine / "wait").unlink()
+    qtbot.waitUntil(lambda: taught(shot), timeout=60_000)
+    assert places(shot.session, frame=1003) == by_hand
+    assert places(shot.session, frame=1002)[0] == (13.0, 21.0)
+
+
+def test_escape_stops_it_and_nothing_has_changed(qtbot: QtBot, shot: Panel, engine: Path) -> None:
+    (engine / "wait").touch()
+    before = shot.session.state
+    qtbot.keyClick(shot.canvas, K.Key_T, CTRL)
+    qtbot.waitUntil(lambda: shot.status.eta.text() == "pose 1 of 2", timeout=60_000)
+    qtbot.keyClick(shot.canvas, K.Key_Escape)
+    assert not shot.status.progress.isVisible()
+    assert shot.status.text.text() == "Teach shot: stopped, nothing was changed"
+    assert shot.session.state == before
+    (engine / "wait").unlink()
+    qtbot.keyClick(shot.canvas, K.Key_T, CTRL)  # and it can be asked again
+    qtbot.waitUntil(lambda: taught(shot), timeout=60_000)
+
+
+def test_results_of_another_run_are_not_mixed_in(qtbot: QtBot, shot: Panel, engine: Path) -> None:
+    (engine / "wait").touch()
+    qtbot.keyClick(shot.canvas, K.Key_T, CTRL)
+    qtbot.waitUntil(lambda: shot.status.eta.text() == "pose 1 of 2", timeout=60_000)
+    state = shot.session.state
+    assert state.predicted is not None
+    shot.session.edits.act("run", replace(state, predicted=replace(state.predicted, last_frame=1007)))
+    (engine / "wait").unlink()
+    qtbot.waitUntil(lambda: "run again meanwhile" in shot.status.text.text(), timeout=60_000)
+    assert shot.session.edits.last_step == "run"
+
+
+def test_without_corrections_it_says_what_to_do(qtbot: QtBot, shot: Panel) -> None:
+    shot.session.edits.undo()
+    qtbot.keyClick(shot.canvas, K.Key_T, CTRL)
+    assert shot.status.text.text() == "Nothing to learn from yet: correct a few frames first"
+
+
+def test_it_is_offered_when_corrections_repeat_themselves(qtbot: QtBot, shot: Panel) -> None:
+    button = shot.review_bar.buttons["teach"]
+    assert not button.property("offered")
+    correct(shot, 1003, dx=-2)  # the other way: no repetition
+    assert not button.property("offered")
+    correct(shot, 1005)
+    assert button.property("offered")
+    assert any("seam was corrected the same way 2 times" in line for line in shot.status.history)
+    qtbot.mouseClick(button, LEFT)
+    qtbot.waitUntil(lambda: taught(shot), timeout=60_000)
+    assert not button.property("offered")
+
+
+def test_a_hold_counts_once() -> None:
+    said = make_document()
+    document = move_points(said, "seam", [1001, 1002], range(3), 2, 0)
+    assert repeated_correction(said, document, lambda frame: range(frame, frame + 1)) == ("seam", 2)
+    assert repeated_correction(said, document, lambda frame: range(1001, 1003)) is None
+    small = move_points(said, "seam", [1001, 1002], range(3), 0.5, 0)
+    assert repeated_correction(said, small, lambda frame: range(frame, frame + 1)) is None
