@@ -2,18 +2,29 @@
 
 Press or drag goes to a frame, the wheel magnifies about the mouse, the middle button moves the axis, a double click on
 the frame numbers shows the whole shot. The ends of the reach bracket can be dragged; a row of errors selects its shape.
+In the strip of keys the mouse takes hold of keys, see `dope_sheet`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 
-from PySide6.QtCore import QPointF, QSize, Qt, Signal
-from PySide6.QtGui import QColor, QMouseEvent, QPainter, QPaintEvent, QResizeEvent, QWheelEvent
+from PySide6.QtCore import QEvent, QPointF, QSize, Qt, Signal
+from PySide6.QtGui import (
+    QColor,
+    QContextMenuEvent,
+    QFontMetrics,
+    QKeyEvent,
+    QMouseEvent,
+    QPainter,
+    QPaintEvent,
+    QResizeEvent,
+    QWheelEvent,
+)
 from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
 
 from rotopaint_ai.project.run_record import RunRecord
-from rotopaint_ai.shapes.roto import RotoDocument
+from rotopaint_ai.shapes.edit_keys import KeyPlace
 from rotopaint_ui.drawing.labels import paint_label
 from rotopaint_ui.drawing.render import resized
 from rotopaint_ui.engine.frame_cache import PLATE, FrameCache
@@ -23,8 +34,9 @@ from rotopaint_ui.session.shot import PlateFacts
 from rotopaint_ui.session.spread_reach import End, SpreadReach
 from rotopaint_ui.timeline import strips
 from rotopaint_ui.timeline.axis import Axis
+from rotopaint_ui.timeline.dope_sheet import DopeSheet, SheetArea
 from rotopaint_ui.timeline.error_strip import BARS, ROW, HeatRows, Rows, Settled, paint_bars, paint_doubts
-from rotopaint_ui.timeline.key_strip import KEYS, key_sources, paint_keys, paint_moved
+from rotopaint_ui.timeline.key_strip import KEYS, paint_moved
 from rotopaint_ui.timeline.mark_strip import MARKS, paint_marks
 from rotopaint_ui.timeline.reach_strip import REACH, end_at, paint_reach
 from rotopaint_ui.timeline.strips import GAP, GROUND, RULER, THUMBS
@@ -32,6 +44,8 @@ from rotopaint_ui.timeline.strips import GAP, GROUND, RULER, THUMBS
 MOST_ROWS = 24
 USUAL_ROWS = 10  # that there is room for before shapes are known
 ROW_LABEL_PX = 18
+KEY_LABEL_PX = 44  # of the end of a shape's name, before its row
+SMALL = 0.85  # letters, against those of the panel
 _FAINT = 0.35  # brackets of other frames
 
 
@@ -52,7 +66,8 @@ class Timeline(QWidget):
         self._axis: Axis | None = None
         self._done: tuple[object, object, Settled, int, object] | None = None
         self._left: tuple[Settled, RunRecord, object, range, dict[int, float]] | None = None
-        self._keys: tuple[RotoDocument | None, str | None, dict[int, str]] = (None, None, {})
+        self.sheet = DopeSheet(session)
+        self._first_row = 0  # of the dope sheet
         self._held_end: End | None = None
         self._pan: float | None = None
         self._n_rows = 0
@@ -117,7 +132,8 @@ class Timeline(QWidget):
     def _tops(self) -> dict[str, float]:
         """Where each strip begins."""
         rows = self._shown_rows() * ROW
-        heights = {"ruler": RULER, "thumbs": THUMBS, "bars": BARS, "rows": rows, "keys": KEYS, "reach": REACH}
+        keys = KEYS * self._shown_key_rows()
+        heights = {"ruler": RULER, "thumbs": THUMBS, "bars": BARS, "rows": rows, "keys": keys, "reach": REACH}
         tops, y = {}, float(GAP)
         for name, height in {**heights, "marks": MARKS}.items():
             tops[name] = y
@@ -131,8 +147,21 @@ class Timeline(QWidget):
 
     def _shown_rows(self) -> int:
         """Of as many shapes as there is room for."""
-        room = int((self.height() - self._fixed_height() - GAP) // ROW)
+        room = int((self._room() - KEYS * (self._shown_key_rows() - 1)) // ROW)
         return max(min(self._n_rows, MOST_ROWS, room), 0)
+
+    def _shown_key_rows(self) -> int:
+        """Of the dope sheet: one at the least, and as many as there is room for."""
+        return max(min(len(self.sheet.rows), 1 + int(self._room() // KEYS)), 1)
+
+    def _room(self) -> float:
+        """For rows of errors, and for more than one row of keys."""
+        return max(self.height() - self._fixed_height() - GAP, 0.0)
+
+    def _sheet_area(self, axis: Axis) -> SheetArea:
+        n_rows = self._shown_key_rows()
+        self._first_row = min(self._first_row, max(len(self.sheet.rows) - n_rows, 0))
+        return SheetArea(axis, self._tops()["keys"], n_rows, self._first_row)
 
     def _shown_names(self) -> tuple[str, ...]:
         document = self._session.document
@@ -156,7 +185,7 @@ class Timeline(QWidget):
         """All strips, then the playhead."""
         painter = QPainter(self)
         painter.fillRect(self.rect(), QColor("#16181c"))
-        painter.setFont(resized(self.font(), 0.85))
+        painter.setFont(resized(self.font(), SMALL))
         plate, axis = self._session.plate, self.axis
         if plate is None or axis is None:
             self._paint_nothing(painter)
@@ -176,7 +205,9 @@ class Timeline(QWidget):
 
     def _paint_strips(self, painter: QPainter, plate: PlateFacts, axis: Axis) -> None:
         tops, session = self._tops(), self._session
-        for name, height in (("thumbs", THUMBS), ("bars", BARS), ("keys", KEYS), ("reach", REACH), ("marks", MARKS)):
+        area = self._sheet_area(axis)
+        heights = ("thumbs", THUMBS), ("bars", BARS), ("keys", KEYS * area.n_rows), ("reach", REACH), ("marks", MARKS)
+        for name, height in heights:
             painter.fillRect(strips.strip(axis, tops[name], height), GROUND)
         strips.paint_ruler(painter, axis, tops["ruler"])
         if session.span is not None:
@@ -194,7 +225,9 @@ class Timeline(QWidget):
             rows = Rows(session.run, names, axis, scale, settled)
             painter.drawImage(strips.strip(axis, tops["rows"], 0).topLeft(), self._rows.image(rows))
             self._paint_chosen_row(painter, axis, tops["rows"], names)
-        paint_keys(painter, axis, tops["keys"], self._key_sources(), session.state.crops)
+        document = session.document
+        hand = () if document is None else document.landmarks.hand
+        self.sheet.paint(painter, area, hand, session.state.crops)
         if self.moved is not None:
             paint_moved(painter, axis, tops["keys"], self.moved.by_frame)
         self._paint_other_spreads(painter, axis, tops["reach"])
@@ -240,9 +273,11 @@ class Timeline(QWidget):
 
     def _paint_labels(self, painter: QPainter) -> None:
         tops = self._tops()
-        rows = ("thumbs", "plate", THUMBS), ("bars", "error", BARS), ("keys", "keys", KEYS)
+        rows = ("thumbs", "plate", THUMBS), ("bars", "error", BARS)
         for name, text, height in (*rows, ("reach", "spread", REACH), ("marks", "review", MARKS)):
             strips.paint_strip_label(painter, text, tops[name], height)
+        for row, text in enumerate(self._key_labels()):
+            strips.paint_strip_label(painter, text, tops["keys"] + KEYS * row, KEYS)
         if self._shown_rows() >= 3:
             strips.paint_strip_label(painter, "shapes", tops["rows"], self._shown_rows() * ROW)
 
@@ -259,17 +294,14 @@ class Timeline(QWidget):
             old = self._left = settled, run, name, axis.frames, errors
         return old[4]
 
-    def _key_sources(self) -> dict[int, str]:
-        """Keys of the selected shape, or of all; found once for each document."""
-        document, chosen = self._session.document, self._session.selection.shape
-        if self._keys[0] is not document or self._keys[1] != chosen:
-            selected = self._session.shape
-            shapes = (selected,) if selected is not None else document.shapes if document is not None else ()
-            found = key_sources(shapes)
-            if document is not None:
-                found |= dict.fromkeys(document.landmarks.hand, "human")
-            self._keys = (document, chosen, found)
-        return self._keys[2]
+    def _key_labels(self) -> list[str]:
+        """What stands before the rows of keys that are seen: the shape where there are several rows."""
+        rows, metrics = self.sheet.rows, QFontMetrics(resized(self.font(), SMALL))
+        if len(rows) < 2:
+            return ["keys"]
+        names = [self._session.names.of(row.shapes[0].name) for row in rows[self._first_row :]]
+        shown = names[: self._shown_key_rows()]
+        return [metrics.elidedText(name, Qt.TextElideMode.ElideLeft, KEY_LABEL_PX) for name in shown]
 
     # --- the mouse
 
@@ -281,6 +313,8 @@ class Timeline(QWidget):
         x, strip = event.position().x(), self._strip_at(event.position())
         if event.button() == Qt.MouseButton.MiddleButton:
             self._pan = x
+        elif event.button() == Qt.MouseButton.LeftButton and strip == "keys":
+            self._press_keys(axis, event)
         elif event.button() == Qt.MouseButton.LeftButton:
             self._held_end = self._end_at(event.position())
             if self._held_end is None:
@@ -293,7 +327,10 @@ class Timeline(QWidget):
         axis, x = self.axis, event.position().x()
         if axis is None:
             return
-        if self._pan is not None:
+        if self.sheet.is_busy:
+            self.sheet.drag(self._sheet_area(axis), event.position())
+            self.update()
+        elif self._pan is not None:
             self._show_axis(axis.moved(x - self._pan))
             self._pan = x
         elif self._held_end is not None and self.reach is not None:
@@ -301,13 +338,13 @@ class Timeline(QWidget):
         elif event.buttons() & Qt.MouseButton.LeftButton:
             self.frame_wanted.emit(axis.frame_at(x))
         else:
-            on_end = self._end_at(event.position()) is not None
-            self.setCursor(Qt.CursorShape.SplitHCursor if on_end else Qt.CursorShape.ArrowCursor)
+            self.setCursor(self._cursor_at(axis, event.position()))
             QToolTip.showText(event.globalPosition().toPoint(), self._tip_at(event.position()), self)
 
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:
         """Let go."""
         was_held, self._held_end, self._pan = self._held_end, None, None
+        self.sheet.release()
         if was_held is not None and self.reach is not None:
             self.reach_changed.emit(self.reach, True)
         self.update()
@@ -318,10 +355,51 @@ class Timeline(QWidget):
         if plate is not None and self._strip_at(event.position()) == "ruler":
             self._show_axis(Axis.whole(plate.first, plate.last, self.width()))
 
+    def _press_keys(self, axis: Axis, event: QMouseEvent) -> None:
+        """Take hold of keys; whose keys the keyboard means from now on. A click goes to the frame, too."""
+        held = event.modifiers()
+        adds = bool(held & Qt.KeyboardModifier.ShiftModifier)
+        self.setFocus(Qt.FocusReason.MouseFocusReason)
+        if not adds:
+            self.frame_wanted.emit(axis.frame_at(event.position().x()))
+        stretches = bool(held & Qt.KeyboardModifier.ControlModifier)
+        self.sheet.press(self._sheet_area(axis), event.position(), adds=adds, stretches=stretches)
+        self.update()
+
+    def contextMenuEvent(self, event: QContextMenuEvent) -> None:
+        """What can be done with keys."""
+        axis, place = self.axis, QPointF(event.pos())
+        if axis is not None and self._strip_at(place) == "keys" and not self.sheet.is_busy:
+            self.setFocus(Qt.FocusReason.MouseFocusReason)
+            menu = self.sheet.make_key_menu(self, self._sheet_area(axis), place)
+            menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+            menu.popup(event.globalPos())
+            self.update()
+
+    def event(self, event: QEvent) -> bool:
+        """Keep the shortcuts from keys that are the dope sheet's now."""
+        is_shortcut = event.type() == QEvent.Type.ShortcutOverride
+        if is_shortcut and isinstance(event, QKeyEvent) and self.sheet.key_action(event) is not None:
+            event.accept()
+            return True
+        return super().event(event)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """A key of the dope sheet."""
+        act: Callable[[], None] | None = self.sheet.key_action(event)
+        if act is None:
+            super().keyPressEvent(event)
+            return
+        act()
+        self.update()
+
     def wheelEvent(self, event: QWheelEvent) -> None:
-        """Magnify about the mouse."""
+        """Magnify about the mouse; with Shift go through the rows of keys."""
         axis = self.axis
-        if axis is not None:
+        if axis is not None and event.modifiers() & Qt.KeyboardModifier.ShiftModifier:
+            self._first_row = max(self._first_row - (1 if event.angleDelta().y() > 0 else -1), 0)
+            self.update()
+        elif axis is not None:
             self._show_axis(axis.zoomed(1.0015 ** event.angleDelta().y(), event.position().x()))
 
     def resizeEvent(self, event: QResizeEvent) -> None:
@@ -352,6 +430,12 @@ class Timeline(QWidget):
             lines.append(session.state.marks[frame])
         return "\n".join(lines)
 
+    def _cursor_at(self, axis: Axis, place: QPointF) -> Qt.CursorShape:
+        if self._end_at(place) is not None:
+            return Qt.CursorShape.SplitHCursor
+        is_key = self._strip_at(place) == "keys" and bool(self.sheet.key_at(self._sheet_area(axis), place))
+        return Qt.CursorShape.PointingHandCursor if is_key else Qt.CursorShape.ArrowCursor
+
     def _tip_at(self, place: QPointF) -> str:
         frame = self.frame_at(place.x())
         strip, text = self._strip_at(place), self.tip(frame)
@@ -359,9 +443,22 @@ class Timeline(QWidget):
             name = self._row_name(place.y())
             error = self._session.run.error_at(frame, name)
             text += f"\n{self._session.names.of(name)}: " + ("unknown" if error is None else f"{error:.2f} px")
+        if strip == "keys" and self.axis is not None:
+            text += self._key_tip(self.sheet.key_at(self._sheet_area(self.axis), place))
         if strip == "reach" and self.reach is not None:
             text = f"Reaches {self.reach.first}-{self.reach.last}: drag an end, Return spreads"
         return text
+
+    def _key_tip(self, places: Collection[KeyPlace]) -> str:
+        """Of a single key whose it is, who set it and how it goes on."""
+        document = self._session.document
+        if document is None or not places:
+            return ""
+        if len(places) > 1:
+            return f"\n{len(places)} keys"
+        [(name, frame)] = places
+        key = document.shape(name).keys[frame]
+        return f"\n{self._session.names.of(name)}: {key.source} key, {key.interpolation}"
 
     def _strip_at(self, place: QPointF) -> str:
         above = [name for name, top in self._tops().items() if top <= place.y() + GAP / 2]

@@ -21,7 +21,7 @@ def add_drawn(context: EditContext, points: Points, *, closed: bool, frame: int)
         kind = "A closed" if closed else "An open"
         context.session.say(f"{kind} shape needs {LEAST_POINTS[closed]} points; this one has {len(points)}")
         return False
-    name = free_name(context.session.state, "hand_matte" if closed else "hand_seam")
+    name = free_shape_name(context.session.state, "hand_matte" if closed else "hand_seam")
     shape = RotoShape(
         name=name,
         closed=closed,
@@ -43,7 +43,7 @@ def duplicate_shapes(context: EditContext) -> bool:
         return False
     state, made = session.state, []
     for shape in shapes:
-        name = free_name(state, re.sub(r"_\d+$", "", shape.name))
+        name = free_shape_name(state, re.sub(r"_\d+$", "", shape.name))
         keys = {frame: replace(key, source="human") for frame, key in shape.keys.items()}
         copy = replace(shape, name=name, keys=keys)
         assert state.document is not None
@@ -61,7 +61,7 @@ def delete_shapes(context: EditContext) -> bool:
     if not shapes or not context.is_free:
         return False
     names = [shape.name for shape in shapes]
-    session.edits.act(f"delete {_counted(names)}", _without(session.state, names))
+    session.edits.act(f"delete {_counted(names)}", _without_shapes(session.state, names))
     session.select(None)
     predicted = session.state.predicted
     model = {shape.name for shape in predicted.shapes} if predicted is not None else set()
@@ -70,7 +70,7 @@ def delete_shapes(context: EditContext) -> bool:
     return True
 
 
-def free_name(state: State, stem: str) -> str:
+def free_shape_name(state: State, stem: str) -> str:
     """A name that neither a shape of the shot nor one of the models has: the stem with the first free number."""
     documents = [each for each in (state.document, state.predicted) if each is not None]
     taken = {shape.name for document in documents for shape in document.shapes} | set(state.names.values())
@@ -78,7 +78,7 @@ def free_name(state: State, stem: str) -> str:
     return next(name for k in count(1) if (name := f"{stem}_{k}").casefold() not in taken)
 
 
-def _without(state: State, names: Collection[str]) -> State:
+def _without_shapes(state: State, names: Collection[str]) -> State:
     assert state.document is not None
     document = state.document
     for name in names:

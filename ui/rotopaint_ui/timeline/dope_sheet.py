@@ -1,0 +1,335 @@
+"""The dope sheet: keys of the selected shapes, a row each, or of all in one row; chosen, moved, stretched and copied.
+
+Each gesture is one undo step. Keys that are moved or pasted become a person's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Literal
+
+from PySide6.QtCore import QPointF, Qt
+from PySide6.QtGui import QKeyEvent, QKeySequence, QPainter
+from PySide6.QtWidgets import QMenu, QWidget
+
+from rotopaint_ai.errors import DocumentError
+from rotopaint_ai.shapes import edit_keys
+from rotopaint_ai.shapes.edit_keys import CopiedKeys, KeyPlace, Ways
+from rotopaint_ai.shapes.roto import Interpolation, RotoDocument
+from rotopaint_ui.session.session import ShotSession
+from rotopaint_ui.timeline.axis import Axis
+from rotopaint_ui.timeline.key_rows import KeyRow, key_rows, paint_chosen, paint_ways_on
+from rotopaint_ui.timeline.key_strip import KEYS, paint_keys
+from rotopaint_ui.tools.base import CLICK_PX, distance, paint_band
+from rotopaint_ui.tools.edit_context import EditContext
+
+_GRIP_PX = 7.0  # how near to a key the mouse must come
+_WAYS_ON: Mapping[Interpolation, str] = {
+    "linear": "Go on linearly",
+    "hold": "Hold",
+    "ease": "Ease out and in",
+    "smooth": "Run smoothly",
+}
+Places = frozenset[KeyPlace]
+_NONE: Places = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class SheetArea:
+    """Where the dope sheet lies in its widget, and how many of its rows are seen, from the first one on."""
+
+    axis: Axis
+    y: float
+    n_rows: int
+    first_row: int = 0
+
+    def row_at(self, y: float) -> int:
+        """The row at a height; the nearest one above and below all."""
+        return self.first_row + min(max(int((y - self.y) // KEYS), 0), max(self.n_rows - 1, 0))
+
+    def top_of(self, row: int) -> float:
+        """Where a row begins."""
+        return self.y + (row - self.first_row) * KEYS
+
+
+@dataclass(frozen=True, slots=True)
+class _Drag:
+    """What the mouse does with keys, from its press on."""
+
+    kind: Literal["move", "stretch", "band"]
+    start: QPointF
+    frame: int
+    chosen: Places  # when it began
+    has_begun: bool = False
+
+
+class DopeSheet:
+    """Keys of a session. Its widget gives it the mouse, keys and a painter, with the area in which it lies."""
+
+    def __init__(self, session: ShotSession) -> None:
+        self._session, self._context = session, EditContext(session)
+        self._chosen: Places = _NONE
+        self._copied: CopiedKeys = {}
+        self._drag: _Drag | None = None
+        self._end = QPointF()
+        self._known: tuple[RotoDocument | None, frozenset[str], tuple[KeyRow, ...]] = (None, frozenset(), ())
+
+    # --- what there is
+
+    @property
+    def rows(self) -> tuple[KeyRow, ...]:
+        """A row for each selected shape; one of all shapes where none is selected."""
+        document, names = self._session.document, self._session.selection.shapes
+        if self._known[0] is not document or self._known[1] != names:
+            shapes = () if document is None else document.shapes
+            chosen = tuple(shape for shape in shapes if shape.name in names)
+            self._known = document, names, key_rows(chosen or shapes, is_apart=bool(chosen))
+        return self._known[2]
+
+    @property
+    def chosen(self) -> Places:
+        """The keys that are selected and still there."""
+        if self._chosen:
+            there = {shape.name: shape.keys for row in self.rows for shape in row.shapes}
+            self._chosen = frozenset(place for place in self._chosen if place[1] in there.get(place[0], ()))
+        return self._chosen
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether keys are being dragged, or a rubber band is drawn."""
+        return self._drag is not None
+
+    def key_at(self, area: SheetArea, point: QPointF) -> Places:
+        """The keys under the mouse."""
+        if not self.rows:
+            return _NONE
+        row, frame = self.rows[area.row_at(point.y())], area.axis.frame_at(point.x())
+        is_near = abs(area.axis.middle_of(frame) - point.x()) < max(_GRIP_PX, area.axis.cell / 2)
+        return row.places_at(frame) if is_near else _NONE
+
+    # --- the mouse
+
+    def press(self, area: SheetArea, point: QPointF, *, adds: bool, stretches: bool) -> None:
+        """Choose the key under the mouse (`adds`: beside the others, or no more), or begin a rubber band."""
+        under, chosen = self._changeable(self.key_at(area, point)), self.chosen
+        if not under:
+            self._drag = _Drag("band", point, area.axis.frame_at(point.x()), chosen if adds else _NONE)
+            self._chosen = self._drag.chosen
+        elif adds:
+            self._chosen = chosen - under if under <= chosen else chosen | under
+        else:
+            self._chosen = chosen if under <= chosen else under
+            kind: Literal["move", "stretch"] = "stretch" if stretches else "move"
+            self._drag = _Drag(kind, point, area.axis.frame_at(point.x()), self._chosen)
+        self._end = point
+
+    def drag(self, area: SheetArea, point: QPointF) -> None:
+        """Move or stretch the keys that are chosen, or choose those inside the rubber band."""
+        drag, self._end = self._drag, point
+        if drag is None:
+            return
+        if not drag.has_begun:
+            if distance(point, drag.start) < CLICK_PX:
+                return
+            if drag.kind != "band" and not self._begin_key_drag(drag):
+                self._drag = None
+                return
+            drag = self._drag = replace(drag, has_begun=True)
+        if drag.kind == "band":
+            self._chosen = drag.chosen | self._changeable(self._keys_in_band(area, drag.start, point))
+        else:
+            self._show_retimed(self._ways_of(drag, area.axis.frame_at(point.x())))
+
+    def release(self) -> None:
+        """One gesture is one undo step."""
+        drag, self._drag = self._drag, None
+        if drag is None or not drag.has_begun:
+            return
+        if drag.kind != "band":
+            self._session.edits.commit()
+        elif self._chosen:
+            what = "1 key" if len(self._chosen) == 1 else f"{len(self._chosen)} keys"
+            self._session.say(f"{what}: drag moves, Ctrl+drag stretches, the right button offers more")
+
+    def cancel(self) -> None:
+        """Take the drag back; without one, choose no key any more."""
+        drag, self._drag = self._drag, None
+        if drag is None:
+            self._chosen = _NONE
+        else:
+            self._chosen = drag.chosen
+            if drag.has_begun and drag.kind != "band":
+                self._session.edits.abort()
+
+    def _begin_key_drag(self, drag: _Drag) -> bool:
+        frames = {frame for _, frame in drag.chosen}
+        if drag.kind == "stretch" and (len(frames) < 2 or drag.frame not in (min(frames), max(frames))):
+            self._session.say("Ctrl+drag the first or the last of several keys to stretch them in time")
+            return False
+        if not self._context.is_free:
+            return False
+        self._session.edits.begin("stretch keys" if drag.kind == "stretch" else "move keys")
+        return True
+
+    def _ways_of(self, drag: _Drag, to: int) -> Ways:
+        plate, frames = self._session.plate, {frame for _, frame in drag.chosen}
+        assert plate is not None
+        if drag.kind == "move":
+            return edit_keys.shifted(drag.chosen, to - drag.frame, first=plate.first, last=plate.last)
+        held = min(frames) if drag.frame == max(frames) else max(frames)
+        return edit_keys.stretched(drag.chosen, held, drag.frame, to)
+
+    def _show_retimed(self, ways: Ways) -> None:
+        before = self._session.edits.before_gesture
+        assert before.document is not None
+        try:
+            document = edit_keys.retime(before.document, ways)
+        except DocumentError:
+            return  # no room there: what was shown last stays
+        self._chosen = frozenset((name, to) for (name, _), to in ways.items())
+        self._session.edits.preview(replace(before, document=document))
+
+    def _keys_in_band(self, area: SheetArea, start: QPointF, end: QPointF) -> Places:
+        rows = sorted((area.row_at(start.y()), area.row_at(end.y())))
+        left, right = sorted((start.x(), end.x()))
+        frames = [f for f in area.axis.frames if left <= area.axis.middle_of(f) <= right]
+        if not frames or not self.rows:
+            return _NONE
+        return _NONE.union(*(row.places_in(frames[0], frames[-1]) for row in self.rows[rows[0] : rows[1] + 1]))
+
+    def _changeable(self, places: Places) -> Places:
+        """Those of shapes that may be changed."""
+        names = {shape.name for row in self.rows for shape in row.shapes if self._context.can_grab(shape)}
+        return frozenset(place for place in places if place[0] in names)
+
+    # --- edits
+
+    def choose_all(self) -> None:
+        """All keys of the rows."""
+        places = (row.places_at(frame) for row in self.rows for frame in row.sources)
+        self._chosen = self._changeable(_NONE.union(*places))
+
+    def choose_later(self) -> None:
+        """The chosen keys and all later ones of their shapes: to make room, or to close a gap."""
+        firsts = {name: frames[0] for name, frames in edit_keys.frames_by_shape(self.chosen).items()}
+        shapes = (shape for row in self.rows for shape in row.shapes if shape.name in firsts)
+        self._chosen = frozenset((each.name, f) for each in shapes for f in each.keys if f >= firsts[each.name])
+
+    def delete_chosen_keys(self) -> None:
+        """Take the chosen keys away."""
+        places = self.chosen
+        if places and self._put_step(f"delete {_word(places)}", partial(edit_keys.remove_keys, places=places)):
+            self._chosen = _NONE
+
+    def copy_chosen(self) -> None:
+        """Remember the chosen keys."""
+        document = self._session.document
+        if document is not None and self.chosen:
+            self._copied = edit_keys.copy_keys(document, self.chosen)
+            n = len(self.chosen)
+            self._session.say(f"Copied {n} {_word(self.chosen)}: Ctrl+V puts the first one on the frame shown")
+
+    def paste_copied(self) -> None:
+        """Put copied keys on the frame that is shown and after it: on their shapes, or one's on the selected shape."""
+        session, frame, plate = self._session, self._session.frame, self._session.plate
+        copied = self._copied
+        own = session.selection.shape
+        if len(copied) == 1 and own is not None:
+            copied = {own: next(iter(copied.values()))}
+        if plate is None or not copied:
+            session.say("No key was copied yet: choose some in the strip of keys, then Ctrl+C")
+            return
+        done = self._put_step("paste keys", partial(edit_keys.paste_keys, copied=copied, frame=frame, last=plate.last))
+        if done:
+            self._chosen = frozenset((name, frame + at) for name, keys in copied.items() for at in keys)
+
+    def set_way_on(self, kind: Interpolation) -> None:
+        """How the chosen keys go on to the next one."""
+        places = self.chosen
+        if places:
+            self._put_step(f"{kind} {_word(places)}", partial(edit_keys.set_ways_on, places=places, kind=kind))
+
+    def shift_chosen(self, by: int) -> None:
+        """Move the chosen keys by some frames."""
+        plate, places = self._session.plate, self.chosen
+        if plate is None or not places:
+            return
+        ways = edit_keys.shifted(places, by, first=plate.first, last=plate.last)
+        if self._put_step(f"move {_word(places)}", partial(edit_keys.retime, ways=ways)):
+            self._chosen = frozenset((name, to) for (name, _), to in ways.items())
+
+    def _put_step(self, label: str, make: Callable[[RotoDocument], RotoDocument]) -> bool:
+        return self._context.is_free and self._context.put(label, make)
+
+    # --- keys and menu
+
+    def key_action(self, event: QKeyEvent) -> Callable[[], None] | None:
+        """What a key does with the chosen keys; None: nothing, it is the panel's."""
+        standard = QKeySequence.StandardKey
+        if event.matches(standard.Paste):
+            return self.paste_copied if self._copied else None
+        if self.is_busy or (self.chosen and event.key() == Qt.Key.Key_Escape):
+            return self.cancel if event.key() == Qt.Key.Key_Escape else None
+        if not self.chosen:
+            return None
+        for key, do in ((standard.Copy, self.copy_chosen), (standard.SelectAll, self.choose_all)):
+            if event.matches(key):
+                return do
+        steps = {Qt.Key.Key_Left: -1, Qt.Key.Key_Right: 1}
+        if event.modifiers() & Qt.KeyboardModifier.AltModifier and event.key() in steps:
+            return partial(self.shift_chosen, steps[Qt.Key(event.key())])
+        return self.delete_chosen_keys if event.key() in (Qt.Key.Key_Delete, Qt.Key.Key_Backspace) else None
+
+    def make_key_menu(self, parent: QWidget, area: SheetArea, point: QPointF) -> QMenu:
+        """What can be done with the key under the mouse and those chosen with it."""
+        under = self._changeable(self.key_at(area, point))
+        if under and not under <= self.chosen:
+            self._chosen = under
+        menu, has_keys, frame = QMenu(parent), bool(self.chosen), self._session.frame
+        document = self._session.document
+        kinds = (
+            {document.shape(name).keys[f].interpolation for name, f in self.chosen} if document is not None else set()
+        )
+        for kind, text in _WAYS_ON.items():
+            row = menu.addAction(text, partial(self.set_way_on, kind))
+            row.setCheckable(True)
+            row.setChecked(kinds == {kind})
+            row.setEnabled(has_keys)
+        menu.addSeparator()
+        for text, do, is_on in (
+            ("Copy", self.copy_chosen, has_keys),
+            (f"Paste at {frame}", self.paste_copied, bool(self._copied)),
+            ("Delete", self.delete_chosen_keys, has_keys),
+            ("One frame earlier", partial(self.shift_chosen, -1), has_keys),
+            ("One frame later", partial(self.shift_chosen, 1), has_keys),
+            ("Choose these and all later keys", self.choose_later, has_keys),
+            ("Choose all keys of these shapes", self.choose_all, bool(self.rows)),
+        ):
+            menu.addAction(text, do).setEnabled(is_on)
+        return menu
+
+    # --- painting
+
+    def paint(self, painter: QPainter, area: SheetArea, hand: Collection[int], crops: Collection[int]) -> None:
+        """The rows that are seen; `hand`: frames with a landmark placed by hand, `crops`: with a crop box drawn."""
+        chosen = self.chosen
+        seen = self.rows[area.first_row : area.first_row + area.n_rows]
+        for number, row in enumerate(seen, area.first_row):
+            y = area.top_of(number)
+            if len(row.shapes) == 1:
+                paint_ways_on(painter, area.axis, y, KEYS, row.shapes[0])
+            names = {shape.name for shape in row.shapes}
+            frames = {frame for name, frame in chosen if name in names}
+            if frames:
+                paint_chosen(painter, area.axis, y, KEYS, frames)
+            is_first = number == area.first_row
+            sources = {**row.sources, **dict.fromkeys(hand, "human")} if is_first and hand else row.sources
+            paint_keys(painter, area.axis, y, sources, crops if is_first else ())
+        if self._drag is not None and self._drag.kind == "band" and self._drag.has_begun:
+            paint_band(painter, self._drag.start, self._end)
+
+
+def _word(places: Collection[KeyPlace]) -> str:
+    return "key" if len(places) == 1 else "keys"

@@ -1,0 +1,90 @@
+"""The rows of the dope sheet: which keys stand in which row, and how keys that hold, ease or run smoothly look."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from PySide6.QtCore import QPointF, QRectF, Qt
+from PySide6.QtGui import QColor, QPainter, QPainterPath, QPen, QPolygonF
+
+from rotopaint_ai.shapes.edit_keys import KeyPlace
+from rotopaint_ai.shapes.roto import Interpolation, RotoShape
+from rotopaint_ui.timeline.axis import Axis
+from rotopaint_ui.timeline.key_strip import key_sources
+
+_ROOMY_PX = 4.0  # a cell below that has no room for how a key goes on
+_LINK = QColor("#8f96a3")
+_CHOSEN = QColor("#ffffff")
+
+
+@dataclass(frozen=True, slots=True)
+class KeyRow:
+    """Keys of one shape, or of several together: where any of them has one. `sources`: who made it, by frame."""
+
+    shapes: tuple[RotoShape, ...]
+    sources: Mapping[int, str]
+
+    def places_at(self, frame: int) -> frozenset[KeyPlace]:
+        """The keys at a frame."""
+        return frozenset((shape.name, frame) for shape in self.shapes if frame in shape.keys)
+
+    def places_in(self, first: int, last: int) -> frozenset[KeyPlace]:
+        """The keys from first to last, both included."""
+        return frozenset((shape.name, f) for shape in self.shapes for f in shape.keys if first <= f <= last)
+
+
+def key_rows(shapes: Sequence[RotoShape], *, is_apart: bool) -> tuple[KeyRow, ...]:
+    """A row for each shape, or one of all together."""
+    groups: Iterable[tuple[RotoShape, ...]] = ((shape,) for shape in shapes) if is_apart else (tuple(shapes),)
+    return tuple(KeyRow(group, key_sources(group)) for group in groups)
+
+
+def paint_ways_on(painter: QPainter, axis: Axis, y: float, height: float, shape: RotoShape) -> None:
+    """From key to key: a bar where the first one holds, a bow-tie where it eases, a wave where it runs smoothly."""
+    if axis.cell < _ROOMY_PX:
+        return
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+    frames = shape.frames
+    seen = frames[max(bisect_left(frames, axis.frames.start) - 1, 0) : bisect_left(frames, axis.frames.stop) + 1]
+    for left, right in pairwise(seen):
+        kind = shape.keys[left].interpolation
+        if kind != "linear" or right - left > 1:
+            begin, end = QPointF(axis.middle_of(left), y + height / 2), QPointF(axis.middle_of(right), y + height / 2)
+            _paint_way_on(painter, begin, end, kind)
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
+
+
+def paint_chosen(painter: QPainter, axis: Axis, y: float, height: float, frames: Iterable[int]) -> None:
+    """A ring round the keys that are selected."""
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+    painter.setPen(QPen(_CHOSEN, 1.5))
+    painter.setBrush(QColor(255, 255, 255, 60))
+    half = min(max(axis.cell * 0.45, 2.0), height / 2 - 0.5, 7.0)
+    for frame in frames:
+        centre = QPointF(axis.middle_of(frame), y + height / 2)
+        painter.drawRoundedRect(QRectF(centre.x() - half, centre.y() - half, 2 * half, 2 * half), 2, 2)
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
+
+
+def _paint_way_on(painter: QPainter, begin: QPointF, end: QPointF, kind: Interpolation) -> None:
+    middle, reach = (begin + end) / 2, 3.0
+    painter.setBrush(Qt.BrushStyle.NoBrush)
+    painter.setPen(QPen(_LINK, 1.0))
+    if kind == "hold":
+        painter.fillRect(QRectF(begin.x(), begin.y() - 1.5, end.x() - begin.x() - reach, 3.0), _LINK)
+    elif kind == "ease":
+        painter.setPen(Qt.PenStyle.NoPen)
+        painter.setBrush(_LINK)
+        for tip in (begin, end):
+            painter.drawPolygon(QPolygonF([middle, tip + QPointF(0, -reach), tip + QPointF(0, reach)]))
+    elif kind == "smooth":
+        wave = QPainterPath(begin)
+        third = QPointF((end.x() - begin.x()) / 3, 0)
+        wave.cubicTo(begin + third + QPointF(0, -2.5 * reach), end - third + QPointF(0, 2.5 * reach), end)
+        painter.drawPath(wave)
+    else:
+        painter.setPen(QPen(QColor(143, 150, 163, 110), 1.0))
+        painter.drawLine(begin, end)
