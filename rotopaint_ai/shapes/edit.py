@@ -80,6 +80,26 @@ def set_visible(document: RotoDocument, name: str, frames: Collection[int], show
     return put(document, name, replace(shape, visible=visible))
 
 
+def lifetime(document: RotoDocument, name: str) -> tuple[int, int] | None:
+    """The first and last frame of the shot at which a shape is seen; None where it is hidden throughout."""
+    shape = shape_of(document, name)
+    seen = [frame for frame in range(document.first_frame, document.last_frame + 1) if shape.is_visible(frame)]
+    return (seen[0], seen[-1]) if seen else None
+
+
+def set_lifetime(document: RotoDocument, name: str, first: int, last: int) -> RotoDocument:
+    """The document with a shape seen from first to last, both included, and hidden before and after.
+
+    Frames inside its earlier lifetime at which it was hidden stay so. Raises DocumentError where last is before first.
+    """
+    if last < first:
+        raise DocumentError(f"shape '{name}': would be seen from {first} to {last}; the first frame must come first")
+    old = lifetime(document, name) or (first, last)
+    frames = range(document.first_frame, document.last_frame + 1)
+    document = set_visible(document, name, [f for f in frames if not old[0] <= f <= old[1]], shown=True)
+    return set_visible(document, name, [f for f in frames if not first <= f <= last], shown=False)
+
+
 # --- keys -------------------------------------------------------------------------------------------------------------
 
 

@@ -22,7 +22,7 @@ from rotopaint_ui.session.shot import PlateFacts, read_run_results
 from rotopaint_ui.viewer.canvas import Canvas
 
 from .conftest import HEIGHT, WIDTH, make_document
-from .mouse import CTRL, LEFT, NONE, SHIFT, Near, Place, drag, move, places, points, spot
+from .mouse import ALT, CTRL, LEFT, NONE, SHIFT, Near, Place, drag, move, places, points, spot
 
 K = Qt.Key
 TRIANGLE: tuple[Place, ...] = ((6, 30), (16, 30), (11, 42))
@@ -265,3 +265,37 @@ def test_hand_shapes_are_seen_where_no_run_has_been(canvas: Canvas, session: Sho
     session.go_to(1005)
     drawn = canvas._stack.scene(canvas._view_settings()).still
     assert [outline.shape.name for outline in drawn] == ["patch"]
+
+
+# --- lifetime ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_shape_lives_from_a_frame_to_a_frame(qtbot: QtBot, shot: Panel) -> None:
+    session, canvas = shot.session, shot.canvas
+    click(qtbot, canvas, *TRIANGLE, TRIANGLE[0])
+    session.go_to(1002)
+    qtbot.keyClick(canvas, K.Key_BracketLeft, ALT)
+    session.go_to(1005)
+    qtbot.keyClick(canvas, K.Key_BracketRight, ALT)
+    seen = [frame for frame in range(1001, 1007) if shape_of(session, "hand_matte_1").is_visible(frame)]
+    assert seen == [1002, 1003, 1004, 1005]
+    assert session.edits.labels[-2:] == ("seen from here", "seen up to here")
+    assert matte(shape_of(session, "hand_matte_1"), 1001, WIDTH, HEIGHT).is_empty
+    session.go_to(1003)
+    assert canvas.edit("hide_here")
+    session.go_to(1001)
+    qtbot.keyClick(canvas, K.Key_BracketLeft, ALT)  # longer again; what was hidden inside stays
+    made = shape_of(session, "hand_matte_1")
+    assert [frame for frame in range(1001, 1007) if not made.is_visible(frame)] == [1003, 1006]
+    assert canvas.edit("always_seen")
+    assert all(shape_of(session, "hand_matte_1").is_visible(frame) for frame in range(1001, 1007))
+
+
+def test_a_shape_that_ended_before_begins_here_and_goes_on_to_the_end(canvas: Canvas, session: ShotSession) -> None:
+    session.select("eye")
+    session.go_to(1002)
+    assert canvas.edit("end_here")
+    session.go_to(1005)
+    assert canvas.edit("begin_here")
+    eye = shape_of(session, "eye")
+    assert [frame for frame in range(1001, 1007) if eye.is_visible(frame)] == [1005, 1006]

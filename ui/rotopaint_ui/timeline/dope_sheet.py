@@ -20,7 +20,7 @@ from rotopaint_ai.shapes.edit_keys import CopiedKeys, KeyPlace, Ways
 from rotopaint_ai.shapes.roto import Interpolation, RotoDocument
 from rotopaint_ui.session.session import ShotSession
 from rotopaint_ui.timeline.axis import Axis
-from rotopaint_ui.timeline.key_rows import KeyRow, key_rows, paint_chosen, paint_ways_on
+from rotopaint_ui.timeline.key_rows import KeyRow, key_rows, paint_chosen, paint_hidden, paint_ways_on
 from rotopaint_ui.timeline.key_strip import KEYS, paint_keys
 from rotopaint_ui.tools.base import CLICK_PX, distance, paint_band
 from rotopaint_ui.tools.edit_context import EditContext
@@ -319,6 +319,7 @@ class DopeSheet:
         for number, row in enumerate(seen, area.first_row):
             y = area.top_of(number)
             if len(row.shapes) == 1:
+                paint_hidden(painter, area.axis, y, KEYS, row.shapes[0])
                 paint_ways_on(painter, area.axis, y, KEYS, row.shapes[0])
             names = {shape.name for shape in row.shapes}
             frames = {frame for name, frame in chosen if name in names}

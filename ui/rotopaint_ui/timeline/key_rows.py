@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from PySide6.QtCore import QPointF, QRectF, Qt
-from PySide6.QtGui import QColor, QPainter, QPainterPath, QPen, QPolygonF
+from PySide6.QtGui import QBrush, QColor, QPainter, QPainterPath, QPen, QPolygonF
 
 from rotopaint_ai.shapes.edit_keys import KeyPlace
 from rotopaint_ai.shapes.roto import Interpolation, RotoShape
@@ -18,6 +18,7 @@ from rotopaint_ui.timeline.key_strip import key_sources
 _ROOMY_PX = 4.0  # a cell below that has no room for how a key goes on
 _LINK = QColor("#8f96a3")
 _CHOSEN = QColor("#ffffff")
+_HIDDEN = QColor("#5b626e")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +56,15 @@ def paint_ways_on(painter: QPainter, axis: Axis, y: float, height: float, shape:
             begin, end = QPointF(axis.middle_of(left), y + height / 2), QPointF(axis.middle_of(right), y + height / 2)
             _paint_way_on(painter, begin, end, kind)
     painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
+
+
+def paint_hidden(painter: QPainter, axis: Axis, y: float, height: float, shape: RotoShape) -> None:
+    """Hatching where a shape is known to be hidden: before and after its lifetime, and between."""
+    if shape.visible:
+        for frame in axis.frames:
+            if not shape.is_visible(frame):
+                area = QRectF(axis.x_of(frame), y + 2, axis.cell, height - 4)
+                painter.fillRect(area, QBrush(_HIDDEN, Qt.BrushStyle.BDiagPattern))
 
 
 def paint_chosen(painter: QPainter, axis: Axis, y: float, height: float, frames: Iterable[int]) -> None:

@@ -16,7 +16,14 @@ from rotopaint_ui.tools import crop_actions as crop
 from rotopaint_ui.tools import landmark_actions as landmarks
 from rotopaint_ui.tools.edit_context import EditContext
 from rotopaint_ui.tools.points import delete_points_under
-from rotopaint_ui.tools.shape_actions import delete_shapes, duplicate_shapes
+from rotopaint_ui.tools.shape_actions import (
+    always_seen,
+    begin_here,
+    delete_shapes,
+    duplicate_shapes,
+    end_here,
+    hide_here,
+)
 
 EditAction = Callable[[EditContext], bool]
 FEATHER_STEP_PX = 1.0
@@ -232,6 +239,10 @@ EDIT_ACTIONS: Mapping[str, EditAction] = {
     "delete": delete_chosen,
     "duplicate_shape": duplicate_shapes,
     "delete_shape": delete_shapes,
+    "begin_here": begin_here,
+    "end_here": end_here,
+    "hide_here": hide_here,
+    "always_seen": always_seen,
     "select_all": select_all_points,
     "select_none": select_no_points,
     "next_shape": partial(select_next, step=1),

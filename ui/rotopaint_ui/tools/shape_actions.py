@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from itertools import count
 
 from rotopaint_ai.project.state import State
 from rotopaint_ai.shapes import edit
-from rotopaint_ai.shapes.roto import DEFAULT_WIDTH_PX, Key, Points, RotoShape
+from rotopaint_ai.shapes.roto import DEFAULT_WIDTH_PX, Key, Points, RotoDocument, RotoShape
 from rotopaint_ui.tools.edit_context import EditContext
 
 LEAST_POINTS: Mapping[bool, int] = {True: 3, False: 2}  # of a closed shape, and of an open one
@@ -68,6 +68,57 @@ def delete_shapes(context: EditContext) -> bool:
     if model & set(names):
         session.say(f"Deleted {_counted(names)}. Run makes the models' again: to keep one out of sight, hide it")
     return True
+
+
+def begin_here(context: EditContext) -> bool:
+    """Let the chosen shapes be seen from this frame on."""
+    return _set_lifetimes(context, "seen from here", lambda first, last: (context.session.frame, last))
+
+
+def end_here(context: EditContext) -> bool:
+    """Let the chosen shapes be seen up to this frame, or the end of its hold."""
+    return _set_lifetimes(context, "seen up to here", lambda first, last: (first, context.session.held_frames()[-1]))
+
+
+def always_seen(context: EditContext) -> bool:
+    """Let the chosen shapes be seen at every frame."""
+    shapes = context.chosen_shapes
+
+    def shown(document: RotoDocument) -> RotoDocument:
+        for shape in shapes:
+            document = edit.set_visible(document, shape.name, shape.visible, shown=True)
+        return document
+
+    return bool(shapes) and context.put("always seen", shown)
+
+
+def hide_here(context: EditContext) -> bool:
+    """Hide the chosen shapes at this frame and its hold, or show them again where all are hidden."""
+    session, shapes = context.session, context.chosen_shapes
+    is_hidden = not any(shape.is_visible(session.frame) for shape in shapes)
+
+    def changed(document: RotoDocument) -> RotoDocument:
+        for shape in shapes:
+            document = edit.set_visible(document, shape.name, session.held_frames(), shown=is_hidden)
+        return document
+
+    return bool(shapes) and context.put("show here" if is_hidden else "hide here", changed)
+
+
+def _set_lifetimes(context: EditContext, label: str, bounds: Callable[[int, int], tuple[int, int]]) -> bool:
+    """One that ended before the frame, or begins after it, goes on to the end of the shot that is named."""
+    shapes = context.chosen_shapes
+
+    def lived(document: RotoDocument) -> RotoDocument:
+        whole = document.first_frame, document.last_frame
+        for shape in shapes:
+            first, last = bounds(*(edit.lifetime(document, shape.name) or whole))
+            if last < first:
+                first, last = bounds(*whole)
+            document = edit.set_lifetime(document, shape.name, first, last)
+        return document
+
+    return bool(shapes) and context.put(label, lived)
 
 
 def free_shape_name(state: State, stem: str) -> str:
