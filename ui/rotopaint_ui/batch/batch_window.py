@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from PySide6.QtCore import Qt
+from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent
 from PySide6.QtWidgets import QHBoxLayout, QPushButton, QVBoxLayout, QWidget
 
@@ -34,6 +34,8 @@ _BUTTONS = ("Add plates", "Open jobs file", "Start", "Stop", "Retry failed", "Up
 
 class BatchWindow(QWidget):
     """A queue of runs. `path` keeps it; `engine` says where runs are made."""
+
+    shot_wanted = Signal(object)  # a QueuedShot that somebody wants to see
 
     def __init__(self, path: Path, engine: Callable[[], Engine], parent: QWidget | None = None) -> None:
         super().__init__(parent, Qt.WindowType.Window)
@@ -148,6 +150,9 @@ class BatchWindow(QWidget):
             row.addWidget(button)
             self.buttons[text] = button
         self.buttons["Start"].setObjectName("strong")
+        self.table.itemActivated.connect(
+            lambda item, column: self.shot_wanted.emit(self.queue.shots[self.queue.index(item.text(0))])
+        )
         self.table.itemSelectionChanged.connect(self._enable_for_chosen)
         row.addStretch(1)
         column = QVBoxLayout(self)

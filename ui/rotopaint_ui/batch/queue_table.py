@@ -96,7 +96,8 @@ class QueueTable(QTreeWidget):
         )
         for column, text in enumerate(texts, start=1):
             item.setText(column, text)
-        item.setToolTip(0, f"{shot.plates}\n{shot.out}\ncrop {', '.join(shot.crops)}")
+        about = f"{shot.plates}\n{shot.out}\ncrop {', '.join(shot.crops)}"
+        item.setToolTip(0, f"{about}\nA double click, or Return, opens it")
         item.setToolTip(6, shot.message)
         item.setForeground(1, QBrush(QColor(_INK.get(shot.status, "#ccd2dc"))))
         item.setTextAlignment(5, Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)

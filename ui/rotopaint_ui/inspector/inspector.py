@@ -6,6 +6,7 @@ from PySide6.QtWidgets import QTabWidget
 
 from rotopaint_ui.inspector.export_tab import ExportTab
 from rotopaint_ui.inspector.frame_tab import FrameTab
+from rotopaint_ui.inspector.history_tab import HistoryTab
 from rotopaint_ui.inspector.seam_tab import SeamTab
 from rotopaint_ui.inspector.shapes_tab import ShapesTab
 from rotopaint_ui.session.session import ShotSession
@@ -20,17 +21,19 @@ class Inspector(QTabWidget):
         self.frame = FrameTab(session)
         self.seam = SeamTab(session)
         self.export = ExportTab(session, host_label)
-        for tab, name in ((self.shapes, "Shapes"), (self.frame, "Frame"), (self.seam, "Seam"), (self.export, "Export")):
+        self.history = HistoryTab(session)
+        tabs = (self.shapes, self.frame, self.seam, self.export, self.history)
+        for tab, name in zip(tabs, ("Shapes", "Frame", "Seam", "Export", "History")):
             self.addTab(tab, name)
         self.setDocumentMode(True)
         self.setMinimumWidth(270)
         self.setAccessibleName("Inspector")
-        for tab in (self.shapes, self.frame, self.seam, self.export):
+        for tab in tabs:
             tab.refresh()
         self.currentChanged.connect(lambda index: self.refresh())
 
     def refresh(self) -> None:
         """Show the session as it is now."""
         tab = self.currentWidget()
-        assert isinstance(tab, ShapesTab | FrameTab | SeamTab | ExportTab)
+        assert isinstance(tab, ShapesTab | FrameTab | SeamTab | ExportTab | HistoryTab)
         tab.refresh()

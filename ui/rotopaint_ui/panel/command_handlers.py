@@ -24,6 +24,7 @@ def command_handlers(
         "tool": lambda name: partial(view.take_tool, name),
         "overlay": lambda name: view.change_overlays,
         "edit": lambda name: partial(view.edit, name),
+        "pane": lambda name: view.show_panes,
         "canvas": lambda name: getattr(widgets.canvas, name),
     }
     found: dict[str, Handler] = {}
@@ -83,4 +84,5 @@ def _view_handlers(services: PanelServices, view: ViewCommands) -> dict[str, Han
         "spread_longer": partial(view.lengthen_reach, 1),
         "preview_seam": view.preview_seam,
         "only_viewer": view.show_panes,
+        "full_screen": view.fill_screen,
     }

@@ -44,6 +44,8 @@ def make_widgets(
     inspector = Inspector(session, None if is_app else host.export_label)
     inspector.seam.set_actions(actions["preview_seam"])
     actions["overlays"].setChecked(True)
+    for name in (each for each in actions if each.startswith("pane.")):
+        actions[name].setChecked(True)
     for each in fields(canvas.overlay):
         if f"overlay.{each.name}" in actions:
             actions[f"overlay.{each.name}"].setChecked(getattr(canvas.overlay, each.name))

@@ -5,6 +5,8 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from dataclasses import replace
 
+from PySide6.QtCore import Qt
+
 from rotopaint_ui.panel.panel_widgets import PanelWidgets
 from rotopaint_ui.panel.screen_updates import ScreenUpdates
 from rotopaint_ui.services.panel_services import PanelServices
@@ -65,12 +67,23 @@ class ViewCommands:
         self._services.previewer.switch(on)
 
     def show_panes(self) -> None:
-        """Hide what stands around the viewer, or show it again."""
-        widgets = self._widgets
+        """Show what stands around the viewer, as far as it is wanted."""
+        widgets, actions = self._widgets, self._widgets.actions
+        is_alone = actions["only_viewer"].isChecked()
         below = widgets.timeline.parentWidget()
-        for pane in (widgets.tools, widgets.inspector, below):
+        panes = {"tools": widgets.tools, "inspector": widgets.inspector, "timeline": below}
+        for name, pane in panes.items():
             if pane is not None:
-                pane.setVisible(not widgets.actions["only_viewer"].isChecked())
+                pane.setVisible(actions[f"pane.{name}"].isChecked() and not is_alone)
+        widgets.top.setVisible(not (is_alone and actions["full_screen"].isChecked()))
+
+    def fill_screen(self) -> None:
+        """The viewer alone on the whole screen, or the window as it was."""
+        actions, window = self._widgets.actions, self._widgets.canvas.window()
+        is_on = actions["full_screen"].isChecked()
+        window.setWindowState(window.windowState() ^ Qt.WindowState.WindowFullScreen)
+        actions["only_viewer"].setChecked(is_on)
+        self.show_panes()
 
     def show_before(self) -> None:
         """Show the shapes before corrections were last carried on, else before the last step; or those of now."""
@@ -180,8 +193,10 @@ class ViewCommands:
             canvas.cancel_gesture()
         elif jobs.is_running:
             jobs.stop()
-        else:
+        elif self._services.teacher.is_running:
             self._services.teacher.stop()
+        elif self._widgets.actions["full_screen"].isChecked():
+            self._widgets.actions["full_screen"].trigger()
 
     def _say_step(self, what: str, label: str | None) -> None:
         is_held = self._services.session.edits.is_dragging or self._widgets.canvas.is_held

@@ -169,11 +169,17 @@ class EditStack:
 
     def undo(self) -> str | None:
         """Take the last step back; returns what it was called, None when there is none."""
-        return self._swap_step(self._history.undo)
+        return self._swap_steps(self._history.undo)
 
     def redo(self) -> str | None:
         """Do the last undone step again; returns what it was called, None when there is none."""
-        return self._swap_step(self._history.redo)
+        return self._swap_steps(self._history.redo)
+
+    def go_to_step(self, n: int) -> str | None:
+        """Undo or redo until `n` steps are behind; what the last of these was called, None where none was done."""
+        behind = len(self._history.labels)
+        move = self._history.undo if n < behind else self._history.redo
+        return self._swap_steps(move, abs(n - behind))
 
     @property
     def can_undo(self) -> bool:
@@ -191,21 +197,29 @@ class EditStack:
         return self._history.labels
 
     @property
+    def labels_ahead(self) -> tuple[str, ...]:
+        """What the undone steps are called, the next first."""
+        return self._history.labels_ahead
+
+    @property
     def last_step(self) -> str | None:
         """What the step that undo would take back is called."""
         return self._history.labels[-1] if self._history.can_undo else None
 
-    def _swap_step(self, move: Callable[[State], tuple[str, State] | None]) -> str | None:
+    def _swap_steps(self, move: Callable[[State], tuple[str, State] | None], n: int = 1) -> str | None:
         self.settle()
-        before = self._state
-        try:
-            step = move(before) if self._gesture is None else None
-        except ProjectError as error:
-            self._say(str(error))
+        before, label = self._state, None
+        for _ in range(n if self._gesture is None else 0):
+            try:
+                step = move(self._state)
+            except ProjectError as error:
+                self._say(str(error))
+                break
+            if step is None:
+                break
+            label, self._state = step
+        if label is None:
             return None
-        if step is None:
-            return None
-        label, self._state = step
         for follow in self.moved:
             follow(before, self._state)
         self._changed()

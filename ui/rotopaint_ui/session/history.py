@@ -64,6 +64,11 @@ class History:
         """What the steps behind are called, the latest last."""
         return tuple(step.label for step in self._undo)
 
+    @property
+    def labels_ahead(self) -> tuple[str, ...]:
+        """What the steps ahead are called, the next first."""
+        return tuple(step.label for step in reversed(self._redo))
+
     def clear(self, store: StepStore | None = None, undo: Sequence[Step] = (), redo: Sequence[Step] = ()) -> None:
         """Begin again: nothing behind, or what a store remembers (`redo`: the next step last)."""
         self.store, self._undo, self._redo = store, list(undo), list(redo)

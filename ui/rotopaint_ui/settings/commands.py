@@ -2,7 +2,8 @@
 
 A command's `name` never changes: preferences keep a person's own keys by it. What a command does is found by the panel:
 `tool.X` takes the viewer's tool X in hand, `overlay.X` switches the field X of the viewer's overlay, `canvas.X` calls
-the viewer's method X, `edit.X` the edit X of `tools/edit_actions.py`; the others are named in the panel.
+the viewer's method X, `edit.X` the edit X of `tools/edit_actions.py`, `pane.X` shows or hides the pane X;
+the others are named in the panel.
 """
 
 from __future__ import annotations
@@ -118,6 +119,10 @@ COMMANDS = (
     Command("overlay.onion", "Onion skin: the keys before and after", "View", ("Shift+O",), "onion", True),
     Command("overlay.loupe", "Loupe while dragging", "View", ("G",), "", True),
     Command("overlays", "Everything drawn over the plate", "View", ("Q",), "", True, ("V", "Q")),
+    Command("pane.tools", "Tools at the left", "View", ("F7",), "", True),
+    Command("pane.inspector", "Inspector", "View", ("F8",), "", True),
+    Command("pane.timeline", "Timeline", "View", ("F9",), "", True),
+    Command("full_screen", "Full screen (Esc leaves it)", "View", ("Shift+F11", "Ctrl+Shift+F"), "", True),
     Command("only_viewer", "Only the viewer: hide the other panes", "View", ("F11",), "", True),
     Command("canvas.fit_face", "Fit the face", "View", ("F",), "face"),
     Command("canvas.fit", "Fit the plate", "View", ("H",), "fit"),

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from PySide6.QtCore import QSize, QTimer
+from PySide6.QtCore import QEvent, QSize, QTimer
 from PySide6.QtGui import QCloseEvent
 from PySide6.QtWidgets import QApplication, QMainWindow
 
@@ -25,6 +25,7 @@ from rotopaint_ui.host import Engine, PlateChoice, find_engine
 from rotopaint_ui.panel.panel import Panel
 from rotopaint_ui.session.shot import shot_name
 from rotopaint_ui.settings.preferences import default_path
+from rotopaint_ui.standalone.guide_window import GuideWindow
 from rotopaint_ui.standalone.menus import Menus
 from rotopaint_ui.standalone.preferences_window import PreferencesWindow
 from rotopaint_ui.standalone.welcome import Welcome
@@ -62,6 +63,8 @@ class MainWindow(QMainWindow):
         self.panel = Panel(Standalone())
         self.batch = BatchWindow(default_path().with_name(QUEUE_NAME), self.panel.host.engine)
         self.preferences_window: PreferencesWindow | None = None
+        self.guide: GuideWindow | None = None
+        self.batch.shot_wanted.connect(self.open_queued)
         self.setCentralWidget(self.panel)
         self.setStyleSheet(self.panel.styleSheet())
         self.setWindowTitle("RotoPaint AI")
@@ -72,6 +75,7 @@ class MainWindow(QMainWindow):
             batch=self.show_batch,
             add_to_batch=self.add_to_batch,
             sample=self.open_sample,
+            guide=self.show_guide,
             about=self._about,
         )
         self.welcome = Welcome(self.panel, self.open_sample)
@@ -120,6 +124,19 @@ class MainWindow(QMainWindow):
         )
         self.show_batch()
 
+    def show_guide(self) -> None:
+        """Show the artist's guide."""
+        self.guide = self.guide or GuideWindow(self)
+        self.guide.show()
+        self.guide.raise_()
+        self.guide.activateWindow()
+
+    def open_queued(self, shot: QueuedShot) -> None:
+        """Open a shot of the queue with the results that lie in its folder."""
+        self.panel.open_plate(PlateChoice(shot.plates, shot.frames, shot.colourspace), Path(shot.out))
+        self.raise_()
+        self.activateWindow()
+
     def open_sample(self) -> None:
         """Open the shot that ships with the models; results go to the person's own folder."""
         try:
@@ -130,6 +147,12 @@ class MainWindow(QMainWindow):
             return
         out = default_path().parent / "sample"
         self.panel.open_plate(PlateChoice(str(folder)), out, crop)
+
+    def changeEvent(self, event: QEvent) -> None:
+        """No menus over a full screen."""
+        if event.type() == QEvent.Type.WindowStateChange:
+            self.menuBar().setVisible(not self.isFullScreen())
+        super().changeEvent(event)
 
     def closeEvent(self, event: QCloseEvent) -> None:
         """Save, and leave no process behind."""

@@ -27,6 +27,7 @@ class Menus:
         batch: Callable[[], None],
         add_to_batch: Callable[[], None],
         sample: Callable[[], None],
+        guide: Callable[[], None],
         about: Callable[[], None],
     ) -> None:
         self._panel = panel
@@ -46,7 +47,9 @@ class Menus:
         jobs = bar.addMenu("&Batch")
         jobs.addAction(self._menu_entry(window, "Batch window", batch, "Ctrl+B"))
         jobs.addAction(self._menu_entry(window, "Add this shot to the batch", add_to_batch))
-        bar.addMenu("&Help").addAction(self._menu_entry(window, "About RotoPaint AI", about))
+        help_menu = bar.addMenu("&Help")
+        help_menu.addAction(self._menu_entry(window, "Guide", guide, "F1"))
+        help_menu.addAction(self._menu_entry(window, "About RotoPaint AI", about))
         self.menus = menus
         self.recent.aboutToShow.connect(self.fill_recent)
 

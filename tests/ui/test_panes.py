@@ -1,0 +1,100 @@
+"""What is seen of the window: panes, the full screen, the guide, and a shot of the batch window."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QImage
+from pytestqt.qtbot import QtBot
+
+from rotopaint_ui.batch.queue import QueuedShot
+from rotopaint_ui.standalone.app import MainWindow
+from rotopaint_ui.standalone.guide_window import MISSING, GuidePage, find_guide
+
+from .conftest import write_plate
+from .mouse import LEFT, SHIFT
+
+K = Qt.Key
+
+
+@pytest.mark.parametrize(("key", "name"), [(K.Key_F7, "tools"), (K.Key_F8, "inspector"), (K.Key_F9, "timeline")])
+def test_a_key_hides_a_pane_and_shows_it_again(qtbot: QtBot, window: MainWindow, key: K, name: str) -> None:
+    panel = window.panel
+    pane = {"tools": panel.tools, "inspector": panel.inspector, "timeline": panel.timeline}[name]
+    window.activateWindow()
+    qtbot.waitUntil(window.isActiveWindow, timeout=20_000)
+    qtbot.keyClick(panel.canvas, key)
+    assert not pane.isVisible()
+    assert panel.canvas.isVisible()
+    qtbot.keyClick(panel.canvas, K.Key_F11)
+    qtbot.keyClick(panel.canvas, K.Key_F11)
+    assert not pane.isVisible()  # what was hidden by itself stays so
+    qtbot.keyClick(panel.canvas, key)
+    assert pane.isVisible()
+
+
+def test_the_full_screen_is_the_viewer_alone_and_escape_leaves_it(qtbot: QtBot, window: MainWindow) -> None:
+    panel = window.panel
+    window.activateWindow()
+    qtbot.waitUntil(window.isActiveWindow, timeout=20_000)
+    qtbot.keyClick(panel.canvas, K.Key_F11, SHIFT)
+    qtbot.waitUntil(window.isFullScreen, timeout=20_000)
+    seen = [panel.tools, panel.inspector, panel.timeline, panel.top, window.menuBar()]
+    assert not any(each.isVisible() for each in seen)
+    qtbot.keyClick(panel.canvas, K.Key_Escape)
+    qtbot.waitUntil(lambda: not window.isFullScreen(), timeout=20_000)
+    assert all(each.isVisible() for each in seen)
+
+
+def test_f1_shows_the_guide_with_its_pictures(qtbot: QtBot, window: MainWindow) -> None:
+    window.activateWindow()
+    qtbot.waitUntil(window.isActiveWindow, timeout=20_000)
+    qtbot.keyClick(window.panel.canvas, K.Key_F1)
+    assert window.guide is not None
+    assert window.guide.isVisible()
+    assert "Draw a box around the face" in window.guide.page.toPlainText()
+    qtbot.waitUntil(window.guide.isActiveWindow, timeout=20_000)
+    qtbot.keyClick(window.guide.page, K.Key_Escape)
+    assert not window.guide.isVisible()
+
+
+def test_pictures_of_the_guide_are_as_broad_as_the_page(qtbot: QtBot, tmp_path: Path) -> None:
+    (tmp_path / "guide").mkdir()
+    picture = QImage(1000, 500, QImage.Format.Format_RGB32)
+    picture.fill(0)
+    picture.save(str(tmp_path / "guide" / "a.png"))
+    (tmp_path / "guide.md").write_text("# Title\n\n![A](guide/a.png)\n\nText\n")
+    page = GuidePage()
+    qtbot.addWidget(page)
+    page.resize(440, 300)
+    page.show()
+    page.show_guide(tmp_path / "guide.md")
+    assert 200 <= page.document().size().height() <= 400  # 1000 x 500 would be 500 high
+    (tmp_path / "guide" / "a.png").unlink()
+    (tmp_path / "guide").rmdir()
+    page.show_guide(tmp_path / "guide.md")  # without pictures the text is whole
+    assert page.toPlainText().split() == ["Title", "Text"]
+    page.show_guide(tmp_path / "nothing.md")
+    assert page.toPlainText() == MISSING
+
+
+def test_the_guide_lies_where_the_panel_looks_for_it() -> None:
+    assert find_guide().read_text(encoding="utf-8").startswith("# An artist's guide")
+
+
+def test_a_double_click_on_a_row_of_the_batch_opens_its_shot(qtbot: QtBot, window: MainWindow, tmp_path: Path) -> None:
+    plates = write_plate(tmp_path / "plates")
+    window.batch.add([QueuedShot("sh010", plates, str(tmp_path / "out"), colourspace="sRGB")])
+    window.show_batch()
+    table = window.batch.table
+    item = table.topLevelItem(0)
+    assert item is not None
+    spot = table.visualItemRect(item).center()
+    qtbot.mouseClick(table.viewport(), LEFT, pos=spot)
+    with qtbot.waitSignal(window.panel.plate_opened, timeout=120_000):
+        qtbot.mouseDClick(table.viewport(), LEFT, pos=spot)
+    assert window.panel.session.out == tmp_path / "out"
+    assert window.panel.choice is not None
+    assert window.panel.choice.colourspace == "sRGB"
