@@ -97,7 +97,7 @@ class Bar:
         elif "share" in facts:
             self._progress.update(self._task, completed=100 * facts["share"], rate=_progress_text(facts))
         elif event.kind == "progress":
-            rate = f"{facts['ms_per_frame']:.0f} ms/frame"
+            rate = f"{facts['ms_per_frame']:.0f} ms/frame" if "ms_per_frame" in facts else ""
             eta = f"{clock_text(facts['eta_s'])} to go"
             self._progress.update(
                 self._task,
@@ -138,7 +138,8 @@ def _progress_text(facts: Any) -> str:
         facts_text = ", ".join(f"{name} {value}" for name, value in facts.items() if name not in ("stage", "share"))
         return f"{facts['stage']}: {facts['share']:.0%}, {facts_text}"
     what = f"{facts['task']}: " if "task" in facts else ""
-    return f"{what}{facts['done']} of {facts['total']} frames, {clock_text(facts['eta_s'])} to go"
+    things = "" if facts.get("task") == "exports" else " frames"
+    return f"{what}{facts['done']} of {facts['total']}{things}, {clock_text(facts['eta_s'])} to go"
 
 
 def clock_text(seconds: float | None) -> str:

@@ -6,7 +6,8 @@ reads it.
 - 1: besides the fields of the specification a shape may carry `taper` ([start, end] share of the length), `visible`
   ({frame: false}) and `interpolation` ({frame: "hold"}); the landmarks `hand` ({frame: names}).
 - 2: `interpolation` may be "ease" or "smooth", with `slopes`; `feather` is a line per key, `widths` a profile per key.
-  Every field of version 1 stays where it was and what it was: `feather_px` is the mean of a feather line.
+  Every field of version 1 stays where it was and what it was: `feather_px` is the mean of a feather line. `metadata`
+  of the document and of a shape keep what one format alone understands, under the format's name.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from typing import Any, Final, NoReturn, cast, get_args
 from rotopaint_ai.errors import DocumentError
 from rotopaint_ai.exchange import feather_edges
 from rotopaint_ai.exchange.limits import MOST_WIDTH_PX as MOST_WIDTH_PX
-from rotopaint_ai.exchange.limits import check_frames, check_range, check_size
+from rotopaint_ai.exchange.limits import check_frames, check_metadata, check_range, check_size
 from rotopaint_ai.files import write_parts
 from rotopaint_ai.shapes.roto import (
     ControlPoint,
@@ -55,8 +56,9 @@ _TOP = {
     "landmarks",
     "shapes",
 }
+_TOP_2 = _TOP | {"metadata"}
 _SHAPE = {"name", "closed", "role", "width_px", "feather_px", "source", "keys", "taper", "visible", "interpolation"}
-_SHAPE_2 = _SHAPE | {"feather", "widths", "slopes"}
+_SHAPE_2 = _SHAPE | {"feather", "widths", "slopes", "metadata"}
 _SLOPES = {"leaving", "arriving", "feather_leaving", "feather_arriving"}
 _KINDS_1: tuple[str, ...] = ("linear", "hold")
 _LANDMARKS = {"names", "keys", "hand"}
@@ -90,7 +92,7 @@ def loads(text: str, *, where: str = "document") -> RotoDocument:
         )
     except (ValueError, RecursionError) as error:
         raise DocumentError(f"{where}: is not JSON ({error}); save it again as {SUFFIX}") from error
-    data = _need_mapping(data, where, _TOP)
+    data = _need_mapping(data, where, _TOP_2)
     if data.get("format") != FORMAT:
         _refuse_document(where, f"format is {data.get('format')!r}; wanted {FORMAT!r}")
     version = data.get("version")
@@ -98,6 +100,7 @@ def loads(text: str, *, where: str = "document") -> RotoDocument:
         _refuse_document(
             where, f"version is {_short_value(version)}; this product reads versions up to {VERSION}: update it"
         )
+    _need_mapping(data, where, _TOP if version == 1 else _TOP_2, version)
     width, height = (_need_integer(data.get(name), f"{where}: {name}") for name in ("width", "height"))
     first, last = (_need_integer(data.get(name), f"{where}: {name}") for name in ("first_frame", "last_frame"))
     aspect = _need_number(data.get("pixel_aspect", 1.0), f"{where}: pixel_aspect")
@@ -116,8 +119,9 @@ def loads(text: str, *, where: str = "document") -> RotoDocument:
     )
     _refuse_twice((shape.name for shape in shapes), f"{where}: shapes")
     landmarks = _read_landmarks(data.get("landmarks", {"names": [], "keys": {}}), f"{where}: landmarks")
-    found = RotoDocument(width, height, first, last, aspect, fps, landmarks, shapes)
+    found = RotoDocument(width, height, first, last, aspect, fps, landmarks, shapes, data.get("metadata", {}))
     check_frames(found, where)
+    check_metadata((found.metadata, *(shape.metadata for shape in shapes)), where)
     return found
 
 
@@ -157,6 +161,7 @@ def _read_shape(data: Any, where: str, version: int) -> RotoShape:
             frame: _boolean(value, f"{where}: visible: frame {frame}")
             for frame, value in _read_by_frame(data.get("visible", {}), f"{where}: visible").items()
         },
+        metadata=data.get("metadata", {}),
     )
 
 
@@ -413,6 +418,7 @@ def _text_pieces(document: RotoDocument) -> Iterator[str]:
     """The text in pieces of a key or so: that of a long shot is large. Raises DocumentError."""
     _refuse_twice((shape.name for shape in document.shapes), "document: shapes")
     check_frames(document, "document")
+    check_metadata((document.metadata, *(shape.metadata for shape in document.shapes)), "document")
     head = {
         "format": FORMAT,
         "version": version_of(document),
@@ -430,12 +436,15 @@ def _text_pieces(document: RotoDocument) -> Iterator[str]:
     for number, shape in enumerate(document.shapes):
         yield ",\n  " if number else "  "
         yield from _shape_pieces(shape)
-    yield "\n ]\n}\n" if document.shapes else "\n}\n"
+    yield "\n ]" if document.shapes else ""
+    yield f',\n "metadata": {_json(document.metadata)}' if document.metadata else ""
+    yield "\n}\n"
 
 
 def version_of(document: RotoDocument) -> int:
     """The lowest version that holds a document."""
-    return 2 if any(_is_of_2(key) for shape in document.shapes for key in shape.keys.values()) else 1
+    has_metadata = document.metadata or any(shape.metadata for shape in document.shapes)
+    return 2 if has_metadata or any(_is_of_2(key) for shape in document.shapes for key in shape.keys.values()) else 1
 
 
 def _is_of_2(key: Key) -> bool:
@@ -492,6 +501,7 @@ def _shape_pieces(shape: RotoShape) -> Iterator[str]:
     yield "{" + "".join(f'"{name}": {text},\n   ' for name, text in fields.items()) + '"keys": '
     yield from _table_pieces(shape.keys, "   ", lambda key: key.points)
     yield from _extra_pieces(shape)
+    yield f',\n   "metadata": {_json(shape.metadata)}' if shape.metadata else ""
     yield "}"
 
 

@@ -7,6 +7,7 @@ what was meant.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -361,7 +362,15 @@ def _write_in_place(path: Path | str, meant: RotoDocument) -> WrittenFile:
     except OSError as error:
         error.filename, error.filename2 = str(target), None
         raise
+    given_up += tuple(_left_behind(meant, each))
     return replace(written, losses=(*given_up, *written.losses)) if given_up else written
+
+
+def _left_behind(meant: RotoDocument, each: FormatSpec) -> Iterator[str]:
+    """What only one other program understands and this format has no place for."""
+    for other in FORMATS:
+        if other.name.lower() in meant.metadata and each.name not in (other.name, FORMATS[0].name):
+            yield f"what {other.name} alone understands (layers, colours, blend modes, strokes) is not written"
 
 
 def written_path(path: Path | str) -> Path:
@@ -419,6 +428,9 @@ def convert(
     format_of(target)
     found, lost = read(source, width=width, height=height, pixel_aspect=pixel_aspect, fps=fps, node=node, override=True)
     meant = edit.shift_frames(found, offset) if offset else found
+    if offset and found.metadata:
+        meant = replace(meant, metadata={})
+        lost = (*lost, "--offset: what one program alone understands (layers, colours, strokes) is not kept")
     meant = closed_strokes(meant) if bands else meant
     error, dropped = write(target, meant)
     n_keys = sum(len(shape.keys) for shape in meant.shapes)

@@ -5,17 +5,20 @@ Standard library only. Each check raises DocumentError in one line.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Final
+import json
+from collections.abc import Callable, Iterable
+from typing import Any, Final
 
 from rotopaint_ai.errors import DocumentError
 from rotopaint_ai.frames import MOST_FRAMES
-from rotopaint_ai.shapes.roto import RotoDocument
+from rotopaint_ai.shapes.roto import Metadata, RotoDocument
 
 MOST_PX: Final = 100_000  # of a plate's width and height
 MOST_PIXELS: Final = 1 << 28  # of a plate, 16,384 squared: one of its mattes fills a gigabyte
 FAR_PX: Final = 1e9  # of a coordinate: farther out nothing is a shape, and 32-bit floats lose whole pixels
 MOST_WIDTH_PX: Final = 1_000.0  # of a stroke or feather: no seam is wider, and drawing it would take minutes
+MOST_METADATA: Final = 1 << 24  # characters of JSON in a document: the scripts of long shots
+DEEPEST_METADATA: Final = 32
 MOST_NUMBER: Final = 10_000_000  # of a frame: the 32-bit floats of a Nuke script count whole frames up to 16 million
 
 
@@ -53,3 +56,29 @@ def check_frames(document: RotoDocument, where: str) -> None:
     """Refuses a document whose range or keys no shot has."""
     keyed = [frame for shape in document.shapes for frame in shape.keys]
     check_range(min([document.first_frame, *keyed]), max([document.last_frame, *keyed]), where)
+
+
+def check_metadata(found: Iterable[Metadata], where: str) -> None:
+    """Refuses metadata that are no JSON values by the name of a format, too deep, or too large all together."""
+    size = 0
+    for each in found:
+        if not isinstance(each, dict) or not all(isinstance(name, str) and name.strip() for name in each):
+            raise DocumentError(f"{where}: metadata is {str(each)[:60]!r}; wanted an object with names of formats")
+        if _depth(each) > DEEPEST_METADATA:
+            raise DocumentError(f"{where}: metadata nested deeper than {DEEPEST_METADATA}; leave it out")
+        try:
+            size += len(json.dumps(each, allow_nan=False, ensure_ascii=False))
+        except (TypeError, ValueError) as error:
+            raise DocumentError(f"{where}: metadata is no JSON ({error}); leave it out") from error
+    if size > MOST_METADATA:
+        raise DocumentError(f"{where}: {size:,} characters of metadata; wanted at most {MOST_METADATA:,}: leave it out")
+
+
+def _depth(value: Any) -> int:
+    """How many lists and objects stand in one another, counted to one more than are allowed."""
+    depth, level = 0, [value]
+    while level and depth <= DEEPEST_METADATA:
+        level = [each for each in level if isinstance(each, (dict, list, tuple))]
+        depth += bool(level)
+        level = [inner for each in level for inner in (each.values() if isinstance(each, dict) else each)]
+    return depth

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from rotopaint_ai.errors import DocumentError
-from rotopaint_ai.exchange import nuke_reader, nuke_script, nuke_writer
+from rotopaint_ai.exchange import nuke_metadata, nuke_reader, nuke_rebuild, nuke_script, nuke_writer
 from rotopaint_ai.exchange.features import Feature
 from rotopaint_ai.exchange.linear_keys import eased_frames, line_at
 from rotopaint_ai.exchange.nuke_curves import parse_curves
@@ -83,7 +83,22 @@ def nuke_text_of(path: Path) -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
-names = nuke_writer.nuke_names
+def names(document: RotoDocument, *, layer: str | None = None) -> dict[str, str]:
+    """How each shape is called in a script: layers and name, joined by `/`."""
+    try:
+        made = None if layer else nuke_rebuild.rebuilt(document)
+        if made is not None:
+            return _names_read(made, nuke_reader.read_text(made.text).document)
+    except DocumentError:
+        pass  # written as one node of ours
+    return nuke_writer.nuke_names(document, layer=layer)
+
+
+def _names_read(made: nuke_rebuild.RebuiltScript, back: RotoDocument) -> dict[str, str]:
+    """How the shapes of a rebuilt script are called in it. Raises DocumentError where others were read."""
+    if len(made.order) != len(back.shapes):
+        raise DocumentError(f"{len(back.shapes)} shapes read back; wanted {len(made.order)}")
+    return dict(zip(made.order, (shape.name for shape in back.shapes), strict=True))
 
 
 def dumps(document: RotoDocument, *, layer: str | None = None, node: NodeKind = "Roto", name: str = "Roto1") -> str:
@@ -104,8 +119,18 @@ def write_verified(
 def write_report(
     path: Path | str, document: RotoDocument, *, layer: str | None = None, node: NodeKind = "Roto", name: str = "Roto1"
 ) -> NukeWrite:
-    """As `write_verified`, with the list of what a Roto node does not hold."""
+    """As `write_verified`, with the list of what a Roto node does not hold.
+
+    A document that keeps the nodes of a script is written back into these, unless a `layer` is asked for or they are
+    damaged; then all shapes go into one node of ours, and the losses say so.
+    """
     path = Path(path)
+    given_up: tuple[str, ...] = ()
+    if layer is None and nuke_metadata.NAMESPACE in document.metadata:
+        try:
+            return _write_rebuilt(path, document)
+        except DocumentError as reason:
+            given_up = (f"the script's own layers, attributes and strokes are not written back: {reason}",)
     written = nuke_writer.build_layers(document, layer=layer)
     text = nuke_writer.script(written, node=node, name=name)
     with replacing(path) as beside:
@@ -116,7 +141,22 @@ def write_report(
             raise DocumentError(
                 f"{path.name}: reads back {error:.3f} px off; wanted {LIMIT_PX} px, the file was not written"
             )
-    return NukeWrite(error, written.losses)
+    return NukeWrite(error, (*given_up, *written.losses))
+
+
+def _write_rebuilt(path: Path, document: RotoDocument) -> NukeWrite:
+    made = nuke_rebuild.rebuilt(document)
+    if made is None:
+        raise DocumentError("the document keeps no node")
+    with replacing(path) as beside:
+        beside.write_text(made.text, encoding="utf-8", newline="\n")
+        back = nuke_reader.read_text(beside.read_text(encoding="utf-8"), where=path.name).document
+        called = _names_read(made, back)
+        error = difference(document, back, called)
+        if not error <= LIMIT_PX:
+            raise DocumentError(f"they read back {error:.3f} px off")
+    placed = {shape.name: called.get(shape.name, shape.name).split("/") for shape in document.shapes}
+    return NukeWrite(error, (*made.losses, *nuke_writer.losses(document, placed)))
 
 
 def difference(meant: RotoDocument, found: RotoDocument, paths: Mapping[str, str] | None = None) -> float:

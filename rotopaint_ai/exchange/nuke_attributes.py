@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
+from rotopaint_ai.exchange.nuke_metadata import KEPT
 from rotopaint_ai.exchange.nuke_tree import CYCLE, NukeCurve, NukeLayer, NukeShape, Views, values_of
 
 Report = Callable[[str], None]
@@ -67,16 +68,16 @@ def report_attributes(shape: NukeShape, layers: Sequence[NukeLayer], report: Rep
     }
     for name, (default, text) in usual.items():
         if any(attribute(element, name, default) != default for element in elements):
-            report(f"{text}; the document does not hold that")
+            report(f"{text}, {KEPT}")
     for element in elements:
         opacity = curve_of(element, "opc")
         if opacity is not None and any(0.0 < value < 1.0 for value in values_of(opacity)):
-            report("is partly transparent; the document draws it whole")
+            report(f"is partly transparent, {KEPT}")
     if any(name == "nv" or re.fullmatch(r"view\d+", name) for each in elements for name, _ in each.attributes):
         report("belongs to some views of a stereo script only; the document draws it in all")
     if attribute(shape, "a", 1.0) != 1.0:
-        report("has a fill alpha of its own; the document draws it whole")
+        report(f"has a fill alpha of its own, {KEPT}")
     for point in shape.outline.points:
         if any(name in ("osw", "t", "te") and any(v != 1.0 for v in values_of(c)) for name, c in point.attributes):
-            report("has width or tension per point; the document does not hold that")
+            report(f"has width or tension per point, {KEPT}")
             break

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from rotopaint_ai.errors import DocumentError
-from rotopaint_ai.exchange import nuke_curves, nuke_script, parsing
+from rotopaint_ai.exchange import nuke_curves, nuke_metadata, nuke_script, parsing
 from rotopaint_ai.exchange.limits import bounded_width, check_range
 from rotopaint_ai.exchange.nuke_attributes import attribute, curve_of, report_attributes, report_expressions
 from rotopaint_ai.exchange.nuke_keys import nuke_keys_of
@@ -41,6 +41,7 @@ class NukeReading:
     document: RotoDocument
     losses: tuple[str, ...]
     trees: tuple[tuple[str, CurvesTree], ...]
+    lifts: tuple[tuple[str, int], ...] = ()  # by node: how much higher the document's plate is than the node's
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +51,7 @@ class _Found:
     name: str
     shape: NukeShape
     layers: tuple[NukeLayer, ...]
+    place: nuke_metadata.ElementPlace
     keys: dict[int | None, Key]
     feather_px: float
     width_px: float | None
@@ -92,12 +94,15 @@ def read_text(
     if failed and not found:
         raise failed[0]
     losses += [line for node_found in nodes_found for line in node_found.losses]
-    first, last = _script_range(found, nodes, where)
+    first, last = nuke_metadata.stated_range(text) or _script_range(found, nodes, where)
     shapes = tuple(
         _finished_shape(each, name, first, last) for each, name in zip(found, _unlike_names(found, losses), strict=True)
     )
-    document = RotoDocument(*sizes.document, first, last, shapes=shapes, pixel_aspect=pixel_aspect(nodes))
-    return NukeReading(document, tuple(losses), tuple((name, tree) for name, tree, _ in trees))
+    aspect = pixel_aspect(nodes)
+    metadata = nuke_metadata.kept_nodes(nodes, trees, sizes, aspect, losses)
+    document = RotoDocument(*sizes.document, first, last, shapes=shapes, pixel_aspect=aspect, metadata=metadata)
+    lifts = ((name, sizes.document[1] - sizes.of_node[name][1]) for name, _, _ in trees)
+    return NukeReading(document, tuple(losses), tuple((name, tree) for name, tree, _ in trees), tuple(lifts))
 
 
 def _nothing_to_read(nodes: Sequence[ScriptNode], node: str | None, where: str) -> DocumentError:
@@ -169,7 +174,7 @@ def _node_shapes(node: str, tree: CurvesTree, own_height: int, size: Size, sever
     """Shapes of a node that was drawn for a plate of `own_height`; one that cannot be read is left out."""
     found = _NodeShapes([], [], [])
     strokes = 0
-    for layers, element in _walk_layers(tree.root, ()):
+    for layers, element, place in _walk_layers(tree.root, (), ()):
         path = "/".join(plain(each.name) for each in (*layers[1:], element)).strip() or element.name
         name = f"{node}/{path}" if several else path
         if isinstance(element, NukeStroke):
@@ -180,27 +185,46 @@ def _node_shapes(node: str, tree: CurvesTree, own_height: int, size: Size, sever
             continue
         try:
             lift = size[1] - own_height
-            found.shapes.append(_found(name, element, layers, size[1], lift, f"{where}: {node}: {path}", found.losses))
+            found.shapes.append(
+                _found(
+                    name,
+                    element,
+                    layers,
+                    nuke_metadata.ElementPlace(node, place),
+                    size[1],
+                    lift,
+                    f"{where}: {node}: {path}",
+                    found.losses,
+                )
+            )
         except DocumentError as error:
             found.failed.append(error)
             found.losses.append(f"{name}: is left out ({error})")
     if strokes:
-        found.losses.append(f"{node}: {strokes} paint strokes stay in the script; a document holds shapes only")
+        found.losses.append(f"{node}: {strokes} paint strokes are {nuke_metadata.KEPT}")
     return found
 
 
 def _walk_layers(
-    layer: NukeLayer, above: tuple[NukeLayer, ...]
-) -> Iterator[tuple[tuple[NukeLayer, ...], NukeShape | NukeStroke]]:
-    for child in layer.children:
+    layer: NukeLayer, above: tuple[NukeLayer, ...], place: tuple[int, ...]
+) -> Iterator[tuple[tuple[NukeLayer, ...], NukeShape | NukeStroke, tuple[int, ...]]]:
+    """Elements in file order: the layers around each, and its place among the children of each of them."""
+    for index, child in enumerate(layer.children):
         if isinstance(child, NukeLayer):
-            yield from _walk_layers(child, (*above, layer))
+            yield from _walk_layers(child, (*above, layer), (*place, index))
         else:
-            yield (*above, layer), child
+            yield (*above, layer), child, (*place, index)
 
 
 def _found(
-    name: str, shape: NukeShape, layers: tuple[NukeLayer, ...], height: int, lift: int, where: str, losses: list[str]
+    name: str,
+    shape: NukeShape,
+    layers: tuple[NukeLayer, ...],
+    place: nuke_metadata.ElementPlace,
+    height: int,
+    lift: int,
+    where: str,
+    losses: list[str],
 ) -> _Found:
 
     def report(text: str) -> None:
@@ -219,6 +243,7 @@ def _found(
         name,
         shape,
         layers,
+        place,
         keys,
         bounded_width(_node_feather(shape, closed, report), "feather", report),
         None if width is None else bounded_width(width, "width", report),
@@ -289,6 +314,7 @@ def _finished_shape(found: _Found, name: str, first: int, last: int) -> RotoShap
         width_px=found.width_px,
         feather_px=found.feather_px,
         visible=_visible(found, first, last),
+        metadata=found.place.as_metadata(),
     )
 
 

@@ -37,6 +37,7 @@ class ScriptNode:
     line: int
     knobs: dict[str, tuple[ScriptWord, ...]] = field(default_factory=dict)
     groups: tuple[str, ...] = ()  # names of the groups around it, outermost first
+    body: str = ""  # the text between its braces
 
     @property
     def name(self) -> str:
@@ -64,11 +65,32 @@ def nodes(text: str, *, where: str = "script") -> Iterator[ScriptNode]:
             continue
         body = commands(words[1].text, where=f"{where}: line {line}: {words[0].text}")
         node = ScriptNode(
-            words[0].text, line, {knob[0].text: tuple(knob[1:]) for _, knob in body if knob}, tuple(groups)
+            words[0].text,
+            line,
+            {knob[0].text: tuple(knob[1:]) for _, knob in body if knob},
+            tuple(groups),
+            words[1].text,
         )
         if node.kind in _GROUPS:
             groups.append(node.name)
         yield node
+
+
+def knob_spans(body: str) -> Iterator[tuple[int, int, list[ScriptWord]]]:
+    """Where each knob of a node's body begins and ends, and its words. Raises DocumentError on open braces."""
+    at = 0
+    while (at := _end_of(_BREAKS, body, at)) < len(body):
+        words, end = _command(body, at, "node", 0)
+        yield at, end, words
+        at = end
+
+
+def with_knob(body: str, knob: str, value: str) -> str:
+    """A node's body with a knob's value replaced, or stated first where the node has none."""
+    for start, end, words in knob_spans(body):
+        if words[0].text == knob:
+            return f"{body[:start]}{knob} {value}{body[end:]}"
+    return f"\n {knob} {value}\n{body.removeprefix(chr(10))}"
 
 
 def commands(text: str, *, where: str) -> Iterator[tuple[int, list[ScriptWord]]]:

@@ -26,10 +26,11 @@ NamedTree = tuple[str, CurvesTree, ScriptNode | None]  # a node's name in the do
 
 @dataclass(frozen=True, slots=True)
 class PlateSizes:
-    """The document's size, and the size that each node was drawn for."""
+    """The document's size, the size that each node was drawn for, and the nodes that do not state theirs."""
 
     document: Size
     of_node: Mapping[str, Size]
+    unstated: frozenset[str] = frozenset()
 
 
 def plate_sizes(
@@ -62,14 +63,14 @@ def plate_sizes(
     size = asked or stated[0]
     check_size(*size, where)
     if asked is not None and override:
-        return PlateSizes(size, dict.fromkeys(own, size))
+        return PlateSizes(size, dict.fromkeys(own, size), frozenset(name for name in own if size not in own[name]))
     sizes = {name: size if size in found or not found else found[0] for name, found in own.items()}
     others = [f"{name} ({sizes[name][0]} x {sizes[name][1]})" for name in deciding if sizes[name] != size]
     if others:
         losses.append(
             f"the document is {size[0]} x {size[1]}; of other sizes, each read at its own: {', '.join(others)}"
         )
-    return PlateSizes(size, sizes)
+    return PlateSizes(size, sizes, frozenset(name for name, found in own.items() if not found))
 
 
 def _drawn_shapes(

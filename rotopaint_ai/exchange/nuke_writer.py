@@ -59,7 +59,7 @@ def script(written: NodeTree, *, node: NodeKind = "Roto", name: str = "Roto1") -
     return (
         "set cut_paste_input [stack 0]\nversion 13.2 v8\npush $cut_paste_input\n"
         f'{node} {{\n output alpha\n format "{written.format}"\n cliptype none\n curves {{{curves}}}\n'
-        f" name {_nuke_name(name)}\n}}\n"
+        f" name {nuke_name(name)}\n}}\n"
     )
 
 
@@ -71,7 +71,7 @@ def build_layers(document: RotoDocument, *, layer: str | None = None) -> NodeTre
     check_frames(document, "shapes")
     placed = _layer_paths(document, layer)
     elements = [
-        (placed[shape.name], _shape_element(shape, document, placed[shape.name][-1]))
+        (placed[shape.name], shape_element(shape, document, placed[shape.name][-1]))
         for shape in document.shapes
         if shape.keys
     ]
@@ -95,8 +95,8 @@ def _layer_paths(document: RotoDocument, layer: str | None) -> dict[str, tuple[s
     placed: dict[str, tuple[str, ...]] = {}
     taken: set[tuple[str, ...]] = set()
     for shape in document.shapes:
-        path = tuple(_nuke_name(part) for part in shape.name.split("/") if part.strip()) or ("Bezier",)
-        placed[shape.name] = _free_path(((_nuke_name(layer), *path) if layer else path), taken)
+        path = tuple(nuke_name(part) for part in shape.name.split("/") if part.strip()) or ("Bezier",)
+        placed[shape.name] = _free_path(((nuke_name(layer), *path) if layer else path), taken)
     return placed
 
 
@@ -119,7 +119,7 @@ def losses(document: RotoDocument, placed: Mapping[str, Sequence[str]]) -> tuple
     return tuple(found)
 
 
-def _nuke_name(text: str) -> str:
+def nuke_name(text: str) -> str:
     """A name that Nuke takes as it is: letters, digits and underscores."""
     kept = "".join(sign if sign.isascii() and (sign.isalnum() or sign in "_-.") else "_" for sign in text.strip())
     return kept or "Bezier"
@@ -155,7 +155,7 @@ def _nest(elements: Iterable[tuple[Sequence[str], NukeShape]]) -> tuple[NukeLaye
     )
 
 
-def _shape_element(shape: RotoShape, document: RotoDocument, name: str) -> NukeShape:
+def shape_element(shape: RotoShape, document: RotoDocument, name: str) -> NukeShape:
     frames = shape.frames
     line = RELATIVE if shape.closed else OPEN_SPLINE | RELATIVE | OPEN
     return NukeShape(
@@ -171,7 +171,7 @@ def _shape_element(shape: RotoShape, document: RotoDocument, name: str) -> NukeS
 
 def _shape_attributes(shape: RotoShape, document: RotoDocument, frames: Sequence[int]) -> Attributes:
     attributes: list[tuple[str, NukeCurve]] = []
-    visible = _visibility(shape, document)
+    visible = visibility(shape, document)
     if visible is not None:
         attributes.append(("vis", visible))
     if shape.closed:
@@ -193,7 +193,7 @@ def _shape_attributes(shape: RotoShape, document: RotoDocument, frames: Sequence
     return tuple(attributes)
 
 
-def _visibility(shape: RotoShape, document: RotoDocument) -> NukeCurve | None:
+def visibility(shape: RotoShape, document: RotoDocument) -> NukeCurve | None:
     """`vis` as step keys, or None for a shape that is never hidden."""
     hidden = sorted(frame for frame, shown in shape.visible.items() if not shown)
     if not hidden:

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TextIO
 
 from rotopaint_ai.errors import DocumentError, UsageError
-from rotopaint_ai.exchange import document as roto_json
 from rotopaint_ai.exchange import formats, nuke, nuke_reader, nuke_writer, round_trip
 from rotopaint_ai.exchange.format_spec import FormatSpec
 from rotopaint_ai.exchange.formats import FORMATS
 from rotopaint_ai.exchange.round_trip import Proof
 from rotopaint_ai.files import replacing
-from rotopaint_ai.jobs import RunJob
 from rotopaint_ai.pipeline.out_folder import Files
-from rotopaint_ai.project.names import renamed
 from rotopaint_ai.shapes.roto import RotoDocument
 
 _PLAIN = re.compile(r"[A-Za-z0-9_]+")  # names that Nuke takes as they are
@@ -53,7 +50,7 @@ def check_exports(wanted: Sequence[str]) -> None:
 
 
 def export_files(wanted: Sequence[str]) -> list[Files]:
-    """The files of `write_exports`."""
+    """The files of a run that exports these formats."""
     suffixes = [
         ".roto.json",
         *(export_names()[name.lower()].suffixes[0] for name in wanted if name.lower() != "rotopaint"),
@@ -62,26 +59,8 @@ def export_files(wanted: Sequence[str]) -> list[Files]:
     return [Files(".", name, "") for name in written]
 
 
-def write_exports(
-    document: RotoDocument, job: RunJob, out: Path, given: Mapping[str, str] | None = None
-) -> list[Exported]:
-    """Write `shapes.roto.json`, which is the source itself, and every format asked for.
-
-    `given`: what shapes are called there, where an artist has given them other names.
-    One that cannot be written, or reads back wrong, has an `error`; the others are written.
-    """
-    roto_json.write(out / "shapes.roto.json", document)
-    document = renamed(document, given or {})
-    wanted = dict.fromkeys(name.lower() for name in job.exports)
-    n_keys = sum(len(shape.keys) for shape in document.shapes)
-    return [
-        Exported("RotoPaint", "shapes.roto.json", 0.0, "", 0.0, n_keys),
-        *(_tried(export_names()[name], document, out) for name in wanted if name != "rotopaint"),
-    ]
-
-
-def _tried(format: FormatSpec, document: RotoDocument, out: Path) -> Exported:
-    """One file; a format that cannot hold the shapes says why, and the others are written."""
+def try_export(format: FormatSpec, document: RotoDocument, out: Path) -> Exported:
+    """Write `shapes` in a format; one that cannot be written, or reads back wrong, has an `error`."""
     try:
         return _export_document(format, document, out)
     except DocumentError as error:
@@ -90,7 +69,8 @@ def _tried(format: FormatSpec, document: RotoDocument, out: Path) -> Exported:
 
 def _export_document(format: FormatSpec, document: RotoDocument, out: Path) -> Exported:
     path = out / f"shapes{format.suffixes[0]}"
-    if ".nk" in format.suffixes and all(_PLAIN.fullmatch(shape.name) for shape in document.shapes):
+    is_plain = "nuke" not in document.metadata
+    if is_plain and ".nk" in format.suffixes and all(_PLAIN.fullmatch(shape.name) for shape in document.shapes):
         shown, lost = write_nuke_in_parts(path, document)
     else:
         shown, lost = formats.write_with_proof(path, document)

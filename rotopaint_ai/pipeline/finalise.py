@@ -15,7 +15,8 @@ from rotopaint_ai.files import write_json
 from rotopaint_ai.frames import summarise
 from rotopaint_ai.jobs import Event, Sink, warning
 from rotopaint_ai.pipeline.executor import give_back
-from rotopaint_ai.pipeline.export import Exported, write_exports
+from rotopaint_ai.pipeline.export import Exported
+from rotopaint_ai.pipeline.export_workers import write_exports
 from rotopaint_ai.pipeline.manifest import run_manifest, warn_of_mattes
 from rotopaint_ai.pipeline.pictures import Gallery, choose_worst, remove_others
 from rotopaint_ai.pipeline.plan import Plan
@@ -54,7 +55,7 @@ def finalise(plan: Plan, state: RunState, sink: Sink, *, wall_s: float, n_new: i
     if plan.job.key_tolerance_px:
         document = reduce_document(document, plan.job.key_tolerance_px)
     keys["written"] = n_keys(document)
-    exports = write_exports(document, plan.job, plan.out, given=plan.work.names)
+    exports = write_exports(document, plan.job, plan.out, given=plan.work.names, sink=sink, threads=plan.threads)
     del document
     records = standing(plan, state)
     worst = choose_worst(records)

@@ -26,6 +26,7 @@ from rotopaint_ai.shapes.roto import (
     Key,
     Landmark,
     LandmarkKeys,
+    Metadata,
     RotoDocument,
     RotoShape,
     Slopes,
@@ -172,6 +173,10 @@ def _tracks_of_document(document: RotoDocument, prefix: str) -> dict[Track, Mapp
         tracks[Track(f"{prefix}shape", shape.name)] = {0: facts}
         tracks[Track(f"{prefix}key", shape.name)] = shape.keys
         tracks[Track(f"{prefix}visible", shape.name)] = shape.visible
+        if shape.metadata:
+            tracks[Track(f"{prefix}metadata", shape.name)] = {0: shape.metadata}
+    if document.metadata:
+        tracks[Track(f"{prefix}metadata")] = {0: document.metadata}
     return tracks
 
 
@@ -191,7 +196,13 @@ def _document_of(tracks: Tracks, prefix: str) -> RotoDocument | None:
             head.landmarks, tracks.get(Track(f"{prefix}landmarks"), {}), tracks.get(Track(f"{prefix}hand"), {})
         ),
         shapes=tuple(_shape_of(tracks, prefix, name) for name in head.shapes),
+        metadata=_metadata_of(tracks, prefix),
     )
+
+
+def _metadata_of(tracks: Tracks, prefix: str, shape: str = "") -> Metadata:
+    found: Metadata = tracks.get(Track(f"{prefix}metadata", shape), {}).get(0, {})
+    return found
 
 
 def _shape_of(tracks: Tracks, prefix: str, name: str) -> RotoShape:
@@ -205,6 +216,7 @@ def _shape_of(tracks: Tracks, prefix: str, name: str) -> RotoShape:
         feather_px=facts.feather_px,
         taper=facts.taper,
         visible=tracks.get(Track(f"{prefix}visible", name), {}),
+        metadata=_metadata_of(tracks, prefix, name),
     )
 
 
@@ -322,6 +334,7 @@ _CODES: Final[Mapping[str, _Code]] = {
         lambda data: CropBox(*struct.unpack("<4d", data)),
     ),
     "mark": _Code(_pack_json, json.loads),
+    "metadata": _Code(_pack_json, json.loads),
     "name": _Code(_pack_json, json.loads),
     "seam": _Code(_pack_fields, _unpack_settings),
     "spread": _Code(lambda s: _pack_json({**asdict(s), "shapes": sorted(s.shapes)}), _unpack_spread),

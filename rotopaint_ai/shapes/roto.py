@@ -12,7 +12,7 @@ from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from rotopaint_ai.shapes import between
 
@@ -47,6 +47,7 @@ class StrokeWidth(NamedTuple):
 
 
 Widths = tuple[StrokeWidth, ...]
+Metadata = Mapping[str, Any]  # what one format alone understands, JSON values by the format's name
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +96,7 @@ class RotoShape:
     feather_px: float = 0.0  # softness added outside the edge, or outside the keys' feather line
     taper: tuple[float, float] = (0.0, 0.0)  # open splines: share of the length over which each end narrows to nothing
     visible: Mapping[int, bool] = field(default_factory=dict)  # frames where it is known to be hidden carry False
+    metadata: Metadata = field(default_factory=dict, compare=False)
 
     @property
     def n_points(self) -> int:
@@ -269,6 +271,7 @@ class RotoDocument:
     fps: float = 24.0
     landmarks: LandmarkKeys = field(default_factory=LandmarkKeys)
     shapes: tuple[RotoShape, ...] = ()
+    metadata: Metadata = field(default_factory=dict, compare=False)
 
     def shape(self, name: str) -> RotoShape:
         """The shape of that name. Raises KeyError."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator
@@ -58,3 +59,24 @@ def test_a_document_is_loaded_edited_drawn_and_saved(tmp_path: Path) -> None:
 
 
 LINE = "[100, 50, 0, 0, 33, 0], [200, 50, -33, 0, 0, 0]"
+
+
+def test_the_example_of_the_docs_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = Path(__file__).resolve().parents[2] / "docs/exchange.md"
+    example = page.read_text(encoding="utf-8").split("```python\n")[1].split("```")[0]
+    monkeypatch.chdir(tmp_path)
+    text = FROM_THE_SPEC.replace("[1, 2, 3, 4, 5, 6]", LINE).replace("[1.5, 2, 3, 4, 5, 6]", LINE)
+    Path("shapes.roto.json").write_text(text, encoding="utf-8")
+    made: dict[str, Any] = {}
+    exec(example, made)
+    assert roto.load("thick.nk").shape("nose_seam").width_px == 8.0
+    assert made["alpha"].max() == 1.0
+
+
+def test_metadata_is_as_the_schema_says(validator: Draft202012Validator) -> None:
+    found = document.loads(FROM_THE_SPEC)
+    kept = {"studio": {"shot": [1, None, {"a": "b"}]}}
+    text = document.dumps(replace(found, metadata=kept, shapes=(replace(found.shapes[0], metadata=kept),)))
+    validator.validate(json.loads(text))
+    assert (document.loads(text).metadata, document.loads(text).shapes[0].metadata) == (kept, kept)
+    assert not validator.is_valid({**json.loads(text), "metadata": 7})

@@ -8,8 +8,10 @@ import pytest
 
 from rotopaint_ai.errors import UsageError
 from rotopaint_ai.exchange import nuke
-from rotopaint_ai.jobs import RunJob
-from rotopaint_ai.pipeline.export import check_exports, write_exports, write_nuke_in_parts
+from rotopaint_ai.jobs import Event, RunJob
+from rotopaint_ai.pipeline import export_workers
+from rotopaint_ai.pipeline.export import check_exports, write_nuke_in_parts
+from rotopaint_ai.pipeline.export_workers import write_exports
 from rotopaint_ai.shapes.roto import ControlPoint, Key, Landmark, LandmarkKeys, RotoDocument, RotoShape
 
 
@@ -52,6 +54,34 @@ def test_every_format_asked_for_is_written_once(tmp_path: Path) -> None:
     assert all(item.matte_difference <= 1e-4 for item in written)
     n_keys = sum(len(shape.keys) for shape in _document().shapes)
     assert [item.n_keys for item in written] == [n_keys, n_keys, n_keys - 1]  # no drawing where the seam is hidden
+
+
+def test_exports_side_by_side_are_those_of_one_after_the_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(export_workers, "LEAST_WORK", 0)
+    names = ("nuke", "svg", "ssf", "labelme", "coco")
+    found = {}
+    for folder, threads in (("one", 1), ("two", 2)):
+        (tmp_path / folder).mkdir()
+        job = RunJob("p", str(tmp_path / folder), ("1,2,3,4",), exports=names)
+        events: list[Event] = []
+        given = {"eye": "left eye"}
+        made = write_exports(_document(), job, tmp_path / folder, given, sink=events.append, threads=threads)
+        files = {path.name: path.read_bytes() for path in (tmp_path / folder).iterdir()}
+        assert [event.facts["done"] for event in events] == [0, 1, 2, 3, 4, 5]
+        assert all(event.facts["eta_s"] > 0 for event in events[:-1])
+        assert events[-1].facts["eta_s"] == 0
+        found[folder] = made, files
+    assert found["one"] == found["two"]
+    assert [each.error for each in found["two"][0]] == [""] * 6
+
+
+def test_a_process_that_ends_leaves_its_formats_to_this_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(export_workers, "LEAST_WORK", 0)
+    monkeypatch.setattr(export_workers, "_MODULE", "rotopaint_ai.no_such_module")
+    job = RunJob("p", str(tmp_path), ("1,2,3,4",), exports=("nuke", "svg"))
+    made = write_exports(_document(), job, tmp_path, threads=2)
+    assert [(each.path, each.error) for each in made[1:]] == [("shapes.nk", ""), ("shapes.svg", "")]
+    assert (tmp_path / "shapes.svg").is_file()
 
 
 def test_unknown_format_is_refused() -> None:

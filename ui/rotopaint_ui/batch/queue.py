@@ -70,6 +70,8 @@ class QueuedShot:
         event = facts["event"]
         if event == "started":
             return replace(self, total=int(facts.get("total", 0)), done=int(facts.get("done", 0)))
+        if event == "progress" and facts.get("task") == "exports":  # its numbers count files, not frames
+            return replace(self, eta_s=facts.get("eta_s"))
         if event == "progress" and "done" in facts:
             return replace(self, done=int(facts["done"]), total=int(facts["total"]), eta_s=facts.get("eta_s"))
         if event in ("warning", "error"):

@@ -288,7 +288,8 @@ class ShotJobs(QObject):
 
 
 def _run_note(facts: Mapping[str, Any]) -> str:
-    note = f"{facts['done']} of {facts['total']}"
+    what = f"{facts['task']}: " if "task" in facts else ""
+    note = f"{what}{facts['done']} of {facts['total']}"
     if facts.get("eta_s") is not None:
         note += f", {facts['eta_s']:.0f} s to go"
     if facts.get("ms_per_frame") is not None:

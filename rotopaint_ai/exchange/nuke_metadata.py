@@ -1,0 +1,162 @@
+"""What a document keeps of a Nuke script so that it can be written back: its roto nodes, word for word.
+
+Standard library only. A document's metadata hold the nodes under `nuke`, a shape's where in them it stands. Metadata
+come from files: what could run code in Nuke (callbacks, Python knobs, anything in Tcl's brackets) is never kept, and
+refused where it stands in a document all the same.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from rotopaint_ai.errors import DocumentError
+from rotopaint_ai.exchange.limits import MOST_METADATA
+from rotopaint_ai.exchange.nuke_script import ScriptNode, ScriptWord, closing_brace, knob_spans, with_knob
+from rotopaint_ai.exchange.nuke_size import NODE_KINDS, NamedTree, PlateSizes
+from rotopaint_ai.shapes.roto import Metadata, RotoShape
+
+NAMESPACE: Final = "nuke"
+KEPT: Final = "not drawn here; it is kept for Nuke alone"
+_MOST_KEPT: Final = MOST_METADATA // 2  # JSON needs more letters for the same text
+_RANGE = re.compile(r"^# rotopaint frames (-?\d{1,9}) (-?\d{1,9})$", re.MULTILINE)
+_PLAIN = re.compile(r"[\w.-]+", re.ASCII)
+_FORMAT = re.compile(r"[\w. -]*", re.ASCII)
+_CALLBACK = re.compile(r"on[A-Z]|before|after|knobChanged|updateUI|autolabel|renderProgress|filenameFilter")
+_PYTHON_KNOBS = ("22", "52")  # numbers of the kinds that `addUserKnob` states
+
+
+@dataclass(frozen=True, slots=True)
+class ElementPlace:
+    """Where a shape stands in a script: its node's name, and its place among the children of each layer around it."""
+
+    node: str
+    at: tuple[int, ...]
+
+    def as_metadata(self) -> Metadata:
+        """The place as a shape keeps it."""
+        return {NAMESPACE: {"node": self.node, "at": list(self.at)}}
+
+
+@dataclass(frozen=True, slots=True)
+class KeptNode:
+    """A roto node as its script had it; `format` is stated for one that takes its size from elsewhere."""
+
+    kind: str
+    groups: tuple[str, ...]
+    body: str
+    format: str = ""
+
+    @property
+    def text(self) -> str:
+        """The node within its groups, as a script has it."""
+        body = with_knob(self.body, "format", f'"{self.format}"') if self.format else self.body
+        opened = "".join(f"Group {{\n name {name}\n}}\n" for name in self.groups)
+        start = opened or "push $cut_paste_input\n"
+        return f"{start}{self.kind} {{{body}}}\n" + "end_group\n" * len(self.groups)
+
+
+def _runs_code(text: str, words: Sequence[ScriptWord]) -> bool:
+    """Whether a knob may run code when Nuke reads it."""
+    is_python = words[0].text == "addUserKnob" and _kind_of(words[1:]) in _PYTHON_KNOBS
+    return "[" in text or bool(_CALLBACK.match(words[0].text)) or is_python
+
+
+def _kind_of(words: Sequence[ScriptWord]) -> str:
+    """The first word of what `addUserKnob` is given."""
+    return next((part for word in words[:1] for part in word.text.split()), "")
+
+
+def _harmless(body: str) -> tuple[str, list[str]]:
+    """A body without the knobs that may run code, and their names."""
+    kept, dropped, at = [], [], 0
+    for start, end, words in knob_spans(body):
+        if _runs_code(body[start:end], words):
+            kept.append(body[at:start])
+            dropped.append(words[0].text)
+            at = end
+    return "".join([*kept, body[at:]]), dropped
+
+
+def kept_nodes(
+    nodes: Sequence[ScriptNode], trees: Sequence[NamedTree], sizes: PlateSizes, aspect: float, losses: list[str]
+) -> Metadata:
+    """The roto nodes of a script as a document's metadata; nothing where they are too large, which `losses` hears."""
+    named = {id(node): name for name, _, node in trees if node is not None}
+    rows = []
+    for node in nodes:
+        if node.kind not in NODE_KINDS or not node.text("curves").strip():
+            continue
+        body, dropped = _harmless(node.body)
+        if dropped:
+            losses.append(
+                f"{node.full_name}: knobs that may run code are not kept: {', '.join(dict.fromkeys(dropped))}"
+            )
+        row: dict[str, Any] = {"kind": node.kind, "groups": list(node.groups), "body": body}
+        name = named.get(id(node))
+        if name is not None and (name in sizes.unstated or not node.text("format")):
+            width, height = sizes.of_node[name]
+            row["format"] = f"{width} {height} 0 0 {width} {height} {aspect:.12g} "
+        rows.append(row)
+    size = sum(len(row["body"]) for row in rows)
+    if size > _MOST_KEPT:
+        losses.append(
+            f"{size >> 20} MB of roto nodes are more than the {_MOST_KEPT >> 20} MB that a document keeps word for "
+            "word: layers, colours, blend modes and strokes will not be written back"
+        )
+        return {}
+    return {NAMESPACE: {"nodes": rows}} if rows else {}
+
+
+def nodes_in(metadata: Metadata) -> tuple[KeptNode, ...]:
+    """The nodes that a document keeps. Raises DocumentError where they are not what `kept_nodes` makes."""
+    found = metadata.get(NAMESPACE)
+    if found is None:
+        return ()
+    rows = found.get("nodes") if isinstance(found, dict) else None
+    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+        raise DocumentError("metadata: nuke holds no list of nodes; leave it out")
+    return tuple(_node_in(row) for row in rows)
+
+
+def _node_in(row: Mapping[str, Any]) -> KeptNode:
+    kind, groups, body, stated = (row.get(name) for name in ("kind", "groups", "body", "format"))
+    stated = "" if stated is None else stated
+    texts = [body, stated, *(groups if isinstance(groups, list) else [None])]
+    if kind not in NODE_KINDS or not all(isinstance(text, str) for text in texts):
+        raise DocumentError(f"metadata: a node of nuke is {str(row)[:60]!r}; wanted kind, groups and body as text")
+    assert isinstance(groups, list)
+    assert isinstance(body, str)
+    assert isinstance(stated, str)
+    if closing_brace(f"{{{body}}}", 0) != len(body) + 1:
+        raise DocumentError("metadata: a node of nuke has braces without their other; leave it out")
+    if (
+        list(groups) != [g for g in groups if _PLAIN.fullmatch(g)]
+        or not _FORMAT.fullmatch(stated)
+        or _harmless(body)[1]
+    ):
+        raise DocumentError(f"metadata: a node of nuke may run code ({str(row)[:60]!r}); leave it out")
+    return KeptNode(str(kind), tuple(groups), body, stated)
+
+
+def place_of(shape: RotoShape) -> ElementPlace | None:
+    """Where a shape stood in its script; None for one that comes from elsewhere."""
+    found = shape.metadata.get(NAMESPACE)
+    node, at = (found.get("node"), found.get("at")) if isinstance(found, dict) else (None, None)
+    if not isinstance(node, str) or not isinstance(at, list) or not all(type(index) is int for index in at):
+        return None
+    return ElementPlace(node, tuple(at))
+
+
+def range_line(first: int, last: int) -> str:
+    """A script's comment that states the frames of a document; `stated_range` reads it."""
+    return f"# rotopaint frames {first} {last}\n"
+
+
+def stated_range(text: str) -> tuple[int, int] | None:
+    """The frames that a script states by our comment; None without one."""
+    found = _RANGE.search(text)
+    first, last = (int(found[1]), int(found[2])) if found else (1, 0)
+    return (first, last) if first <= last else None
