@@ -59,7 +59,8 @@ def _path_element(shape: RotoShape, frame: int) -> str:
     if shape.closed:
         style = 'fill="#ffffff" fill-opacity="0.5" stroke="none"'
     else:
-        style = f'fill="none" stroke="#ffffff" stroke-opacity="0.5" stroke-width="{width!r}" stroke-linecap="round"'
+        round_ends = 'stroke-linecap="round" stroke-linejoin="round"'
+        style = f'fill="none" stroke="#ffffff" stroke-opacity="0.5" stroke-width="{width!r}" {round_ends}'
     extra = f' data-feather="{shape.feather_px!r}"' if shape.feather_px else ""
     return f'  <path data-name={quoteattr(shape.name)} data-role="{shape.role}"{extra} {style} d="{_d(shape, frame)}"/>'
 

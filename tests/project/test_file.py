@@ -87,6 +87,21 @@ def test_a_state_comes_back_bit_for_bit(tmp_path: Path) -> None:
     assert loaded(tmp_path / "shot.rotopaint") == whole()
 
 
+def test_what_other_programs_keep_in_a_document_comes_back(tmp_path: Path) -> None:
+    before = whole()
+    assert before.document is not None
+    first, *others = before.document.shapes
+    kept = {"nuke": {"at": [0, 1], "text": "{a}\n"}}
+    shapes = (replace(first, metadata=kept), *others)
+    project = Project.create(tmp_path / "shot.rotopaint", before)
+    after = replace(before, document=replace(before.document, shapes=shapes, metadata=kept))
+    project.append("read", before, after)
+    project.close()
+    found = loaded(tmp_path / "shot.rotopaint").document
+    assert found is not None
+    assert (found.metadata, found.shapes[0].metadata, found.shapes[1].metadata) == (kept, kept, {})
+
+
 def test_an_empty_project_is_an_empty_state(tmp_path: Path) -> None:
     Project.create(tmp_path / "shot.rotopaint").close()
     assert loaded(tmp_path / "shot.rotopaint") == State()
