@@ -1,35 +1,50 @@
 """What survives in which format: found by writing and reading, printed as the table of `docs/exchange.md`.
 
 `python -m rotopaint_ai.exchange.format_matrix docs/exchange.md` renews the table in that file. For every feature a
-small shot that uses it is written in every format, read back and compared in that feature. A feature that is neither
-kept nor reported as lost is a fault of the product.
+small shot that uses it is written in every format, read back and compared in that feature; where the picture stays, the
+table says by how much of a matte's area it differs. A feature that is neither kept nor reported as lost is a fault of
+the product.
 """
 
 from __future__ import annotations
 
 import sys
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, Literal, get_args
 
 from rotopaint_ai.errors import DocumentError
-from rotopaint_ai.exchange import formats
+from rotopaint_ai.exchange import formats, nuke, nuke_reader, plain_shapes
 from rotopaint_ai.exchange.features import Feature
 from rotopaint_ai.exchange.format_spec import FormatSpec
+from rotopaint_ai.exchange.plain_shapes import Extra
 from rotopaint_ai.files import write_text
 from rotopaint_ai.shapes import edit
 from rotopaint_ai.shapes.rasterise import matte
-from rotopaint_ai.shapes.roto import ControlPoint, Key, Landmark, LandmarkKeys, RotoDocument, RotoShape
+from rotopaint_ai.shapes.roto import (
+    ControlPoint,
+    Interpolation,
+    Key,
+    Landmark,
+    LandmarkKeys,
+    RotoDocument,
+    RotoShape,
+    StrokeWidth,
+)
 
+Row = Feature | Extra | Literal["metadata"]
 Cell = Literal["kept", "reported", "changed", "lost"]
 BEGIN: Final = "<!-- the table below is made by `python -m rotopaint_ai.exchange.format_matrix docs/exchange.md` -->"
 END: Final = "<!-- end of the table -->"
 SAME: Final = 0.05  # of a matte's area
-_PICTURED: Final[frozenset[Feature]] = frozenset(("tangents", "open", "holds", "feather", "width", "taper"))
+_LIKE: Final = 0.5  # of a matte's area, for what becomes its mean or straight keys
+_BASES: Final[Mapping[Row, Row]] = {"feather line": "feather", "widths": "width"}  # what an extra comes down to
+_EXTRAS: Final[frozenset[Row]] = frozenset(get_args(Extra))
+_PICTURED: Final[frozenset[Row]] = frozenset(("tangents", "open", "holds", "feather", "width", "taper")) | _EXTRAS
 MARKS: Final[Mapping[Cell, str]] = {"kept": "yes", "changed": "in part", "reported": "no", "lost": "SILENT"}
-FEATURES: Final[tuple[Feature, ...]] = get_args(Feature)
+FEATURES: Final[tuple[Row, ...]] = (*get_args(Feature), *get_args(Extra), "metadata")
 
 _EYE = (
     ControlPoint(60, 50, -20, 8, 14, -12),
@@ -50,6 +65,13 @@ class Survival:
 
     cell: Cell
     words: tuple[str, ...] = ()
+    figure: float | None = None  # share of a matte's area by which the picture differs, where it was measured
+
+    @property
+    def mark(self) -> str:
+        """The cell as the table shows it."""
+        share = "" if self.figure is None else ", < 0.1 %" if self.figure < 0.001 else f", {self.figure:.1%}"
+        return MARKS[self.cell] + share.replace("%", " %").replace("  ", " ")
 
 
 def _moved_sideways(points: tuple[ControlPoint, ...], by: float) -> tuple[ControlPoint, ...]:
@@ -80,6 +102,36 @@ def _predicted() -> RotoShape:
     return eye.with_keys({**eye.keys, 1004: replace(eye.keys[1004], source="model")})
 
 
+def _eased_eye(kind: Interpolation) -> RotoShape:
+    eye = _sample_eye(kind)
+    return eye.with_keys({frame: replace(key, interpolation=kind) for frame, key in eye.keys.items()})
+
+
+def _feathered_eye() -> RotoShape:
+    """An eye whose feather differs from point to point and grows."""
+    eye, rows = _sample_eye(), [(-6.0, -4.0), (5.0, -8.0), (9.0, 7.0), (-3.0, 4.0)]
+    grown = {
+        frame: replace(
+            key,
+            feather=tuple(p._replace(x=x * scale, y=y * scale) for p, (x, y) in zip(key.points, rows, strict=True)),
+        )
+        for scale, (frame, key) in zip((0.5, 1.0, 1.5), eye.keys.items(), strict=True)
+    }
+    return eye.with_keys(grown)
+
+
+def _two_sided_stroke() -> RotoShape:
+    stroke = _sample_stroke()
+    widths = (StrokeWidth(1.0, 3.0), StrokeWidth(2.0, 4.0), StrokeWidth(4.0, 2.0))
+    return stroke.with_keys({frame: replace(key, widths=widths) for frame, key in stroke.keys.items()})
+
+
+def _with_metadata() -> RotoDocument:
+    """A shot as Nuke's own script makes it, with an attribute that only Nuke understands."""
+    text = nuke.dumps(_sample_shot(_sample_eye())).replace("{a osw", "{a r x3f000000 bm x40800000 osw")
+    return nuke_reader.read_text(text).document
+
+
 def _sample_shot(*shapes: RotoShape) -> RotoDocument:
     return RotoDocument(200, 120, 1001, 1006, shapes=shapes)
 
@@ -89,7 +141,7 @@ def _with_landmarks() -> RotoDocument:
     return replace(_sample_shot(_sample_eye()), landmarks=LandmarkKeys(("nose", "chin"), {1001: row, 1003: row}))
 
 
-SHOTS: Final[Mapping[Feature, Callable[[], RotoDocument]]] = {
+SHOTS: Final[Mapping[Row, Callable[[], RotoDocument]]] = {
     "tangents": lambda: _sample_shot(_sample_eye()),
     "points": lambda: _sample_shot(_sample_eye()),
     "open": lambda: _sample_shot(_sample_stroke()),
@@ -109,8 +161,12 @@ SHOTS: Final[Mapping[Feature, Callable[[], RotoDocument]]] = {
     "fps": lambda: replace(_sample_shot(_sample_eye()), fps=23.976),
     "range": lambda: replace(_sample_shot(_sample_eye()), first_frame=997, last_frame=1010),
     "size": lambda: _sample_shot(_sample_eye()),
+    "eases": lambda: _sample_shot(_eased_eye("ease"), _eased_eye("smooth")),
+    "feather line": lambda: _sample_shot(_feathered_eye()),
+    "widths": lambda: _sample_shot(_two_sided_stroke()),
+    "metadata": _with_metadata,
 }
-NOTES: Final[Mapping[Feature, str]] = {
+NOTES: Final[Mapping[Row, str]] = {
     "tangents": "both handles of every point, mirrored or not",
     "points": "the control points themselves, in their order",
     "open": "open curves",
@@ -130,10 +186,14 @@ NOTES: Final[Mapping[Feature, str]] = {
     "fps": "frame rate",
     "range": "the shot's first and last frame",
     "size": "the plate's size",
+    "eases": "keys that ease or run smoothly",
+    "feather line": "softness per point and key",
+    "widths": "width of both sides of a stroke, per point",
+    "metadata": "what Nuke alone understands",
 }
 
 
-def survey() -> dict[str, dict[Feature, Survival]]:
+def survey() -> dict[str, dict[Row, Survival]]:
     """What becomes of every feature in every format that is written, by the format's name."""
     with tempfile.TemporaryDirectory() as folder:
         return {
@@ -143,7 +203,7 @@ def survey() -> dict[str, dict[Feature, Survival]]:
         }
 
 
-def _try_feature(form: FormatSpec, feature: Feature, folder: Path) -> Survival:
+def _try_feature(form: FormatSpec, feature: Row, folder: Path) -> Survival:
     folder.mkdir(exist_ok=True)
     meant = SHOTS[feature]()
     path = folder / f"shot{form.suffixes[0]}"
@@ -155,19 +215,29 @@ def _try_feature(form: FormatSpec, feature: Feature, folder: Path) -> Survival:
         return Survival("changed" if words else "kept", words)
     if words and feature == "landmarks" and _same_places(_file_as_read(form, feature, meant, path), meant):
         return Survival("changed", words)
-    if words and feature in _PICTURED and _looks_alike(form, meant, path):
-        return Survival("changed", words)
+    base = _BASES.get(feature)
+    has_base = base is None or _try_feature(form, base, folder / base).cell in ("kept", "changed")
+    if words and feature in _PICTURED and has_base:
+        figure = _largest_difference(form, meant, path)
+        if figure < (_LIKE if feature in _EXTRAS else SAME):
+            return Survival("changed", words, figure)
     return Survival("reported" if words else "lost", words)
 
 
-def _words(form: FormatSpec, feature: Feature, meant: RotoDocument, lost: tuple[str, ...]) -> tuple[str, ...]:
+def _words(form: FormatSpec, feature: Row, meant: RotoDocument, lost: tuple[str, ...]) -> tuple[str, ...]:
     """The lines that tell of this feature; all lines of a format that does not say which is which."""
+    if feature == "eases" and feature in form.holds:
+        feature = "keys"  # no key in the file is what an ease could stand between
+    if feature in _EXTRAS:
+        return plain_shapes.reduced_to(meant, form.holds)[1]
+    if feature == "metadata":
+        return tuple(line for line in lost if "alone understands" in line)
     if form.losses is not None:
         return tuple(dict.fromkeys(loss.text for loss in form.losses(meant) if loss.feature == feature))
     return lost if feature in form.loses else ()
 
 
-def _file_as_read(form: FormatSpec, feature: Feature, meant: RotoDocument, path: Path) -> RotoDocument:
+def _file_as_read(form: FormatSpec, feature: Row, meant: RotoDocument, path: Path) -> RotoDocument:
     """The file as its own reader gives it, with the size where that is not what is asked, at the shot's frames."""
     source = path if path.exists() else path.with_name("shot.####" + form.suffixes[0])
     alone = feature == "size"
@@ -176,7 +246,7 @@ def _file_as_read(form: FormatSpec, feature: Feature, meant: RotoDocument, path:
     return edit.shift_frames(found, meant.first_frame) if shifted else found
 
 
-def _comes_back(form: FormatSpec, feature: Feature, meant: RotoDocument, path: Path) -> bool:
+def _comes_back(form: FormatSpec, feature: Row, meant: RotoDocument, path: Path) -> bool:
     try:
         found = _file_as_read(form, feature, meant, path)
     except DocumentError:
@@ -204,20 +274,20 @@ def _same_places(found: RotoDocument, meant: RotoDocument) -> bool:
     return a == b
 
 
-def _looks_alike(form: FormatSpec, meant: RotoDocument, path: Path) -> bool:
-    """Whether mattes are the same to within SAME of their area at the first and the last frame."""
+def _largest_difference(form: FormatSpec, meant: RotoDocument, path: Path) -> float:
+    """The largest share of a matte's area that differs, at the first and the last frame and between them."""
     found = _file_as_read(form, "tangents", meant, path)
     names = form.names(meant) if form.names else {}
     there = {shape.name: shape for shape in found.shapes}
     worst = 0.0
     for shape in meant.shapes:
-        for frame in (meant.first_frame, meant.first_frame + 4, meant.last_frame):
+        for frame in (meant.first_frame, meant.first_frame + 2, meant.first_frame + 4, meant.last_frame):
             a, b = (
                 matte(each, frame, meant.width, meant.height).paste(meant.width, meant.height)
                 for each in (shape, there[names.get(shape.name, shape.name)])
             )
             worst = max(worst, float(abs(a - b).sum() / a.sum()))
-    return worst < SAME
+    return worst
 
 
 def _held_frames(shape: RotoShape) -> list[int]:
@@ -230,11 +300,15 @@ def _rounded_numbers(shape: RotoShape, start: int) -> list[list[float]]:
     return [[round(v, 3) + 0.0 for p in shape.at(f) for v in p[start:stop]] for f in (1001, 1002, 1004, 1006)]
 
 
+def _rounded_rows(rows: Sequence[Sequence[float]]) -> list[list[float]]:
+    return [[round(value, 3) + 0.0 for value in row] for row in rows]
+
+
 def _per_shape(of: Callable[[RotoShape], object]) -> Callable[[RotoDocument], object]:
     return lambda document: {shape.name: of(shape) for shape in document.shapes}
 
 
-_ASPECTS: Final[Mapping[Feature, Callable[[RotoDocument], object]]] = {
+_ASPECTS: Final[Mapping[Row, Callable[[RotoDocument], object]]] = {
     "tangents": _per_shape(lambda shape: _rounded_numbers(shape, 2)),
     "points": _per_shape(lambda shape: _rounded_numbers(shape, 0)),
     "open": _per_shape(lambda shape: shape.closed),
@@ -254,17 +328,21 @@ _ASPECTS: Final[Mapping[Feature, Callable[[RotoDocument], object]]] = {
     "fps": lambda document: round(document.fps, 4),
     "range": lambda document: (document.first_frame, document.last_frame),
     "size": lambda document: (document.width, document.height),
+    "eases": _per_shape(lambda shape: [key.interpolation for _, key in sorted(shape.keys.items())][:-1]),
+    "feather line": _per_shape(lambda shape: [_rounded_rows(key.feather) for _, key in sorted(shape.keys.items())]),
+    "widths": _per_shape(lambda shape: [key.widths for _, key in sorted(shape.keys.items())]),
+    "metadata": lambda document: document.metadata,
 }
 
 
 # --- as text ----------------------------------------------------------------------------------------------------------
 
 
-def matrix_table(found: Mapping[str, Mapping[Feature, Survival]]) -> str:
+def matrix_table(found: Mapping[str, Mapping[Row, Survival]]) -> str:
     """The survey as Markdown: a row for each feature, a column for each format, then what is reported."""
     names = list(found)
     lines = [f"| feature | {' | '.join(names)} |", f"|---|{'---|' * len(names)}"]
-    lines += [f"| {NOTES[f]} | {' | '.join(MARKS[found[name][f].cell] for name in names)} |" for f in FEATURES]
+    lines += [f"| {NOTES[f]} | {' | '.join(found[name][f].mark for name in names)} |" for f in FEATURES]
     lines += ["", "What an artist reads when it happens (only then):", ""]
     for name in names:
         words = dict.fromkeys(line for each in found[name].values() for line in each.words)

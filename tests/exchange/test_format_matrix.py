@@ -8,24 +8,24 @@ import pytest
 
 from rotopaint_ai.errors import DocumentError
 from rotopaint_ai.exchange import format_matrix
-from rotopaint_ai.exchange.features import Feature
+from rotopaint_ai.exchange.format_matrix import Row
 
 RENEW = "run: python -m rotopaint_ai.exchange.format_matrix docs/exchange.md"
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "exchange.md"
 
 
 @pytest.fixture(scope="module")
-def found() -> dict[str, dict[Feature, format_matrix.Survival]]:
+def found() -> dict[str, dict[Row, format_matrix.Survival]]:
     """The survey, made once."""
     return format_matrix.survey()
 
 
-def test_nothing_is_lost_in_silence(found: dict[str, dict[Feature, format_matrix.Survival]]) -> None:
+def test_nothing_is_lost_in_silence(found: dict[str, dict[Row, format_matrix.Survival]]) -> None:
     silent = [(name, feature) for name, row in found.items() for feature, each in row.items() if each.cell == "lost"]
     assert silent == []
 
 
-def test_the_document_keeps_everything(found: dict[str, dict[Feature, format_matrix.Survival]]) -> None:
+def test_the_document_keeps_everything(found: dict[str, dict[Row, format_matrix.Survival]]) -> None:
     assert {each.cell for each in found["RotoPaint"].values()} == {"kept"}
 
 
@@ -42,15 +42,20 @@ def test_the_document_keeps_everything(found: dict[str, dict[Feature, format_mat
         ("COCO", "keys", "reported"),
         ("labelme", "open", "kept"),
         ("Cryptomatte", "feather", "kept"),
+        ("Nuke", "eases", "kept"),
+        ("Nuke", "feather line", "kept"),
+        ("Nuke", "metadata", "kept"),
+        ("Fusion", "feather line", "changed"),
+        ("SSF", "metadata", "reported"),
     ],
 )
 def test_known_cells(
-    found: dict[str, dict[Feature, format_matrix.Survival]], name: str, feature: Feature, cell: format_matrix.Cell
+    found: dict[str, dict[Row, format_matrix.Survival]], name: str, feature: Row, cell: format_matrix.Cell
 ) -> None:
     assert found[name][feature].cell == cell
 
 
-def test_the_page_is_not_stale(found: dict[str, dict[Feature, format_matrix.Survival]]) -> None:
+def test_the_page_is_not_stale(found: dict[str, dict[Row, format_matrix.Survival]]) -> None:
     text = PAGE.read_text(encoding="utf-8")
     shown = text.split(format_matrix.BEGIN, 1)[1].split(format_matrix.END, 1)[0].strip()
     assert shown == format_matrix.matrix_table(found).strip(), RENEW
