@@ -42,7 +42,8 @@ SAME: Final = 0.05  # of a matte's area
 _LIKE: Final = 0.5  # of a matte's area, for what becomes its mean or straight keys
 _BASES: Final[Mapping[Row, Row]] = {"feather line": "feather", "widths": "width"}  # what an extra comes down to
 _EXTRAS: Final[frozenset[Row]] = frozenset(get_args(Extra))
-_PICTURED: Final[frozenset[Row]] = frozenset(("tangents", "open", "holds", "feather", "width", "taper")) | _EXTRAS
+_SHOWN: Final[frozenset[Row]] = frozenset(("tangents", "open", "holds", "feather", "width", "taper"))
+_PICTURED: Final[frozenset[Row]] = _SHOWN.union(_EXTRAS)
 MARKS: Final[Mapping[Cell, str]] = {"kept": "yes", "changed": "in part", "reported": "no", "lost": "SILENT"}
 FEATURES: Final[tuple[Row, ...]] = (*get_args(Feature), *get_args(Extra), "metadata")
 
