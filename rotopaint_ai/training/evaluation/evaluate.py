@@ -63,7 +63,7 @@ def evaluate(
     """Metrics of a pack on some splits of a data set (`test`; `val`, else all, where there is no such sample).
 
     `contact`: where to write a contact sheet of the worst cases. Raises: PackError; TrainingError when the pack and the
-    data set share too few landmarks.
+    data set share neither landmarks nor shapes.
     """
     found = measure_pack(pack, dataset, splits=splits, check=check, most_mattes=most_mattes)
     if contact is not None:

@@ -64,7 +64,7 @@ class _Columns:
 def predict(models: Models, dataset: Dataset, *, check: Callable[[], None] = lambda: None) -> Predictions:
     """Run a pack on the nominal crop of every sample, as it is once a run has settled on the face.
 
-    Raises: TrainingError when the pack and the data set share fewer than 3 landmarks.
+    Raises: TrainingError when the pack and the data set share fewer than 3 landmarks and no shape.
     """
     columns = _match(models.pack.sheet, dataset, models.pack.name)
     frames, shapes = [], []
@@ -89,10 +89,10 @@ def _match(sheet: Sheet, dataset: Dataset, pack: str) -> _Columns:
     )
     shapes = np.array([specs.get((shape.name, shape.closed), -1) for shape in theirs.shapes], dtype=np.intp)
     missing = [name for name, row in zip(theirs.landmark_names, landmarks) if row < 0]
-    if len(names) and (landmarks >= 0).sum() < _FEWEST:
+    if len(names) and (landmarks >= 0).sum() < _FEWEST and (shapes < 0).all():
         raise TrainingError(
-            f"pack '{pack}' and data set '{dataset.name}': {int((landmarks >= 0).sum())} landmarks in common "
-            f"({', '.join(missing[:3])} are not in the pack); evaluate on one that "
+            f"pack '{pack}' and data set '{dataset.name}': no shape and {int((landmarks >= 0).sum())} landmarks in "
+            f"common ({', '.join(missing[:3])} are not in the pack); evaluate on one that "
             "was mined with the sheet of those it learnt from (mine --sheet DATASET/sheet.yaml)"
         )
     missing += [shape.name for shape, row in zip(theirs.shapes, shapes) if row < 0]

@@ -13,9 +13,11 @@ from rotopaint_ai.training.data.dataset import Dataset, Truth
 from rotopaint_ai.training.evaluation.predictions import _match
 
 
-def _sheet(on: Mapping[int, str], n_points: int, marks: tuple[str, ...] = ("eye", "nose", "chin")) -> Sheet:
+def _sheet(
+    on: Mapping[int, str], n_points: int, marks: tuple[str, ...] = ("eye", "nose", "chin"), name: str = "face"
+) -> Sheet:
     names = dict.fromkeys((*marks, *on.values()))
-    shape = ShapeSpec("face", True, n_points, "matte", dict(on), tuple(names))
+    shape = ShapeSpec(name, True, n_points, "matte", dict(on), tuple(names))
     return Sheet("pip", tuple(LandmarkSpec(name) for name in names), (shape,))
 
 
@@ -40,5 +42,10 @@ def test_a_set_of_numbered_points_alone_wants_the_packs_own_layout() -> None:
     own = {point: f"face_{point}" for point in (0, 3, 6)}
     ours = _sheet(own, 8, marks=())
     assert _match(ours, _data(ours), "pack").missing == ()
-    with pytest.raises(TrainingError, match=r"mine --sheet DATASET/sheet\.yaml"):
-        _match(ours, _data(_sheet(own, 9, marks=())), "pack")
+    assert _match(ours, _data(_sheet(own, 9, marks=())), "pack").missing == tuple(own.values())
+
+
+def test_what_shares_neither_landmarks_nor_shapes_is_refused() -> None:
+    other = _sheet({0: "mask_0"}, 9, marks=(), name="mask")
+    with pytest.raises(TrainingError, match=r"no shape and 0 landmarks in common .*mine --sheet DATASET/sheet\.yaml"):
+        _match(_sheet({0: "face_0"}, 8, marks=()), _data(other), "pack")
