@@ -152,6 +152,8 @@ FORMATS = (
         (".ssf",),
         "Shake shape file: Mocha, Silhouette, Fusion",
         names=ssf.ssf_names,
+        as_written=ssf.as_ssf_holds,
+        holds=frozenset(("feather line",)),
         counts_from_first=True,
         states_aspect=False,
         states_fps=False,

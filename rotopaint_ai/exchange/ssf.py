@@ -9,8 +9,8 @@ Pro 4.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from typing import Final
@@ -21,7 +21,7 @@ from rotopaint_ai.exchange.features import Feature
 from rotopaint_ai.exchange.linear_keys import linear_keys
 from rotopaint_ai.exchange.lossiness import Loss
 from rotopaint_ai.exchange.parsing import ReadResult
-from rotopaint_ai.shapes.roto import ControlPoint, Points, RotoDocument, RotoShape
+from rotopaint_ai.shapes.roto import ControlPoint, Points, RotoDocument, RotoShape, feather_line, feather_rows
 
 HEAD: Final = "shake_shape_data"
 KEEPS: Final[frozenset[Feature]] = frozenset(("tangents", "points", "open", "keys", "feather", "names", "order"))
@@ -34,7 +34,7 @@ WORDS: Final[Mapping[Feature, str]] = {
     "range": "frames are counted from 0 at the shot's first: give --offset {document.first_frame} to read it back",
 }
 _PER_VERTEX: Final = 12
-_UNEVEN_PX: Final = 0.1  # feather that differs by more than that along a shape or over time is reported
+_UNEVEN_PX: Final = 0.1  # feather that differs by more than that along a shape or over time is a line of its own
 
 
 def losses_of(document: RotoDocument) -> list[Loss]:
@@ -55,6 +55,42 @@ def losses_of(document: RotoDocument) -> list[Loss]:
 def ssf_names(document: RotoDocument) -> dict[str, str]:
     """How each shape is called in the file."""
     return parsing.names_of(document, _one_word)
+
+
+def as_ssf_holds(document: RotoDocument) -> RotoDocument:
+    """The document with each feather as one line, or as one width where it is that to within 0.1 px."""
+    return replace(document, shapes=tuple(map(_with_one_feather, document.shapes)))
+
+
+def _with_one_feather(shape: RotoShape) -> RotoShape:
+    if not shape.has_feather_line:
+        return shape
+    lines = {frame: _edge_line(shape, frame, key.points) for frame, key in shape.keys.items()}
+    rows = {frame: feather_rows(shape.keys[frame].points, line) for frame, line in lines.items()}
+    widths = [width for f, key in shape.keys.items() for width in feather_edges.line_widths(key.points, rows[f])]
+    if not _is_uneven(widths):
+        return replace(shape, feather_px=_mean_width(widths)).with_keys(
+            {frame: replace(key, feather=()) for frame, key in shape.keys.items()}
+        )
+    keys = {frame: replace(key, feather=rows[frame]) for frame, key in shape.keys.items()}
+    return replace(shape, feather_px=0.0).with_keys(keys)
+
+
+def _edge_line(shape: RotoShape, frame: int, points: Points) -> Points:
+    """The curve at which the feather ends at a key, with the feather outside it."""
+    if not shape.closed:
+        return points
+    line = feather_line(points, shape.feather_at(frame)) if shape.has_feather_line else points
+    return feather_edges.edge(line, shape.feather_px) if shape.feather_px > 0 else line
+
+
+def _is_uneven(widths: Sequence[float]) -> bool:
+    """Whether a feather is more than one width outside the edge."""
+    return bool(widths) and (max(widths) - min(widths) > _UNEVEN_PX or min(widths) < -_UNEVEN_PX)
+
+
+def _mean_width(widths: Sequence[float]) -> float:
+    return max(0.0, round(sum(widths) / len(widths), 6)) if widths else 0.0
 
 
 def _one_word(name: str) -> str:
@@ -90,20 +126,20 @@ def _shape_lines(shape: RotoShape, name: str, document: RotoDocument) -> list[st
         f"num_key_times {len(keys)}",
     ]
     for frame in sorted(keys):
-        lines += _key_lines(frame - document.first_frame, keys[frame], shape, document.height)
+        outer = _edge_line(shape, frame, keys[frame])
+        lines += _key_lines(frame - document.first_frame, keys[frame], outer, shape.name, document.height)
     return lines
 
 
-def _key_lines(time: int, points: Points, shape: RotoShape, height: int) -> list[str]:
+def _key_lines(time: int, points: Points, outer: Points, name: str, height: int) -> list[str]:
     xs, ys = [p.x for p in points], [height - p.y for p in points]
-    outer = feather_edges.edge(points, shape.feather_px) if shape.closed and shape.feather_px > 0 else points
     numbers = [v for p, q in zip(points, outer, strict=True) for v in (*_six(p, height), *_six(q, height))]
     return [
         f"key_time {time}",
-        f"center_x {_decimal((min(xs) + max(xs)) / 2, shape.name)}",
-        f"center_y {_decimal((min(ys) + max(ys)) / 2, shape.name)}",
+        f"center_x {_decimal((min(xs) + max(xs)) / 2, name)}",
+        f"center_y {_decimal((min(ys) + max(ys)) / 2, name)}",
         *(f"color_{channel} 1.0" for channel in "rgba"),
-        "vertex_data " + " ".join(_decimal(value, shape.name) for value in numbers),
+        "vertex_data " + " ".join(_decimal(value, name) for value in numbers),
     ]
 
 
@@ -212,15 +248,28 @@ def _shape_of_ssf(found: _Shape, name: str, height: int, where: str, warnings: l
     wanted = found.words.get("num_key_times", str(len(found.keys)))
     if not found.keys or wanted != str(len(found.keys)):
         raise DocumentError(f"{here}: {len(found.keys)} keys, says {wanted[:20]}; it may be cut short, export again")
-    keys, feathers = {}, []
+    keys, lines = {}, {}
     for time, numbers in found.keys.items():
         frame = round(time)
-        keys[frame] = tuple(_point_of_six(numbers[i : i + 6], height) for i in range(0, len(numbers), _PER_VERTEX))
-        if closed:
-            feathers += _feathers_of_key(keys[frame], numbers, height)
-    _report_ssf(found, name, closed, feathers, warnings)
-    mean = sum(feathers) / len(feathers) if feathers else 0.0
-    return parsing.shape_of(name, closed, keys, max(0.0, round(mean, 6)))
+        keys[frame] = _curve_of(numbers, 0, height)
+        lines[frame] = _curve_of(numbers, 6, height) if closed and _has_edge(numbers) else keys[frame]
+    _report_ssf(found, name, warnings)
+    rows = {frame: feather_rows(keys[frame], lines[frame]) for frame in keys}
+    widths = [w for frame in keys for w in feather_edges.line_widths(keys[frame], rows[frame])] if closed else []
+    if not _is_uneven(widths):
+        return parsing.shape_of(name, closed, keys, _mean_width(widths))
+    shape = parsing.shape_of(name, closed, keys)
+    return shape.with_keys({frame: replace(key, feather=rows[frame]) for frame, key in shape.keys.items()})
+
+
+def _curve_of(numbers: list[float], at: int, height: int) -> Points:
+    """The curve whose six numbers begin at a place of each vertex's twelve."""
+    return tuple(_point_of_six(numbers[i + at : i + at + 6], height) for i in range(0, len(numbers), _PER_VERTEX))
+
+
+def _has_edge(numbers: list[float]) -> bool:
+    """An edge of nothing but zeros is no edge."""
+    return any(any(islice(numbers, i + 6, i + 12)) for i in range(0, len(numbers), _PER_VERTEX))
 
 
 def _point_of_six(six: list[float], height: int) -> ControlPoint:
@@ -228,22 +277,7 @@ def _point_of_six(six: list[float], height: int) -> ControlPoint:
     return ControlPoint(x, height - y, lx - x, y - ly, rx - x, y - ry)
 
 
-def _feathers_of_key(points: Points, numbers: list[float], height: int) -> list[float]:
-    """Feather in pixels at each point of a key; an edge of nothing but zeros is no edge."""
-    outer = [(numbers[i + 6], height - numbers[i + 7]) for i in range(0, len(numbers), _PER_VERTEX)]
-    if all(not any(islice(numbers, i + 6, i + 12)) for i in range(0, len(numbers), _PER_VERTEX)):
-        return [0.0] * len(points)
-    return feather_edges.widths(points, outer)
-
-
-def _report_ssf(found: _Shape, name: str, closed: bool, feathers: list[float], warnings: list[str]) -> None:
-    if feathers and max(feathers) - min(feathers) > _UNEVEN_PX:
-        warnings.append(
-            f"{name}: feather of {min(feathers):.1f} to {max(feathers):.1f} px became its mean; the document holds one "
-            "width"
-        )
-    if feathers and min(feathers) < -_UNEVEN_PX:
-        warnings.append(f"{name}: feather inside the edge is not held by the document")
+def _report_ssf(found: _Shape, name: str, warnings: list[str]) -> None:
     if found.words.get("parent_name"):
         warnings.append(f"{name}: is parented to '{found.words['parent_name']}'; its points are kept where they stand")
     if any(time != round(time) for time in found.keys):

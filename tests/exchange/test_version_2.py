@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,9 +11,10 @@ from jsonschema import Draft202012Validator
 
 from rotopaint_ai import roto
 from rotopaint_ai.errors import DocumentError
-from rotopaint_ai.exchange import document, formats, nuke, nuke_reader
+from rotopaint_ai.exchange import document, format_matrix, formats, nuke, nuke_reader
 from rotopaint_ai.project import codecs
 from rotopaint_ai.shapes import edit, edit_points
+from rotopaint_ai.shapes.rasterise import matte
 from rotopaint_ai.shapes.roto import ControlPoint, Key, RotoDocument, RotoShape, Slopes, StrokeWidth
 
 SQUARE = tuple(ControlPoint(x, y, -8, 0, 8, 0) for x, y in ((40, 30), (80, 30), (80, 70), (40, 70)))
@@ -175,6 +177,30 @@ def test_what_a_format_cannot_hold_is_said_once_with_the_number(tmp_path: Path) 
     lost = formats.write(tmp_path / "a.ssf", shot(eased(), seam()))[1]
     found = formats.read(tmp_path / "a.ssf", width=160, height=100)[0].shape("eye")
     assert sum("linear keys more, within 0.1 px" in line for line in lost) == 1
-    assert sum("became its mean" in line for line in lost) == 1
+    assert not any("became its mean" in line for line in lost)
+    given_up = formats.write(tmp_path / "a.setting", shot(eased(), seam()))[1]
+    assert sum("became its mean" in line for line in given_up) == 1
     assert sum("widths of 2.0 to 8.0 px became their mean" in line for line in lost) == 1
     assert max(abs(a.x - b.x) for f in range(1, 22) for a, b in zip(eased().at(f), found.at(f - 1))) < 0.11
+
+
+def test_shake_files_keep_a_feather_line_and_what_is_added_outside_it(tmp_path: Path) -> None:
+    eye = format_matrix.SHOTS["feather line"]().shapes[0]
+    held = eye.with_keys({frame: replace(key, interpolation="hold") for frame, key in eye.keys.items()})
+    inside = tuple(row._replace(x=-row.x / 4, y=-row.y / 4) for row in eye.keys[1001].feather)
+    softer = replace(eye.with_keys({1001: replace(eye.keys[1001], feather=inside)}), name="in")
+    flat = tuple(ControlPoint(0.0, 0.0, *point[2:]) for point in eye.keys[1001].points)
+    even = eye.with_keys({frame: replace(key, feather=flat) for frame, key in eye.keys.items()})
+    even = replace(even, name="even", feather_px=2.0)
+    shapes = (replace(held, name="held"), replace(eye, name="wider", feather_px=3.0), softer, even)
+    meant = replace(format_matrix.SHOTS["feather line"](), shapes=shapes)
+    proof, _ = formats.write_with_proof(tmp_path / "a.ssf", meant)
+    assert proof.matte_difference < 1e-3
+    found = edit.shift_frames(formats.read(tmp_path / "a.ssf", width=200, height=120)[0], 1001)
+    assert [shape.has_feather_line for shape in found.shapes] == [True, True, True, False]
+    assert found.shape("even").feather_px == pytest.approx(2.0, abs=1e-5)
+    for frame in range(1001, 1007):
+        for a, b in zip(held.feather_at(frame), found.shape("held").feather_at(frame), strict=True):
+            assert a == pytest.approx(b, abs=1e-5)
+    drawn = [matte(shape, 1004, 200, 120).paste(200, 120) for shape in (shapes[1], found.shape("wider"))]
+    assert abs(drawn[0] - drawn[1]).sum() / drawn[0].sum() < 0.02
