@@ -87,27 +87,23 @@ def execute(arguments: argparse.Namespace) -> int:
     one_thread_per_frame()
     from rotopaint_ai.plates import open_plate
 
-    cancel = Cancel()
-    with (
-        open_plate(arguments.plates, colourspace=arguments.colourspace) as plate,
-        stopping_on_signals(cancel),
-        _project(arguments) as project,
-    ):
-        painted = _paint_plate(arguments, plate, project, cancel)
+    with open_plate(arguments.plates, colourspace=arguments.colourspace) as plate, _project(arguments) as project:
+        painted = _paint_plate(arguments, plate, project)
     if not arguments.events:
         print(f"clean plates of {n_frames(len(painted.done))} written to {Path(arguments.out) / 'clean'}")
     return exit_code(painted.failed)
 
 
-def _paint_plate(arguments: argparse.Namespace, plate: Plate, project: Repaint | None, cancel: Cancel) -> Painted:
+def _paint_plate(arguments: argparse.Namespace, plate: Plate, project: Repaint | None) -> Painted:
     from rotopaint_ai.pipeline.paint_job import paint_clean
 
     job = _clean_job(arguments, plate, project)
-    threads = n_threads(arguments.threads)
+    threads, cancel = n_threads(arguments.threads), Cancel()
     sink = choose_sink(events=arguments.events, cancel=cancel)
     if project is not None:
         sink = project.sink(sink, arguments.frames)
-    painted = paint_clean(plate, job, threads=threads, sink=sink, cancel=cancel)
+    with stopping_on_signals(cancel):  # what reads the arguments' files ends at once: one may be a pipe
+        painted = paint_clean(plate, job, threads=threads, sink=sink, cancel=cancel)
     if project is not None and _is_as_it_says(arguments):
         project.end(painted.done)
     return painted

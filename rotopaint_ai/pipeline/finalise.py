@@ -18,6 +18,7 @@ from rotopaint_ai.pipeline.executor import give_back
 from rotopaint_ai.pipeline.export import Exported
 from rotopaint_ai.pipeline.export_workers import write_exports
 from rotopaint_ai.pipeline.manifest import run_manifest, warn_of_mattes
+from rotopaint_ai.pipeline.out_folder import other_frames
 from rotopaint_ai.pipeline.pictures import Gallery, choose_worst, remove_others
 from rotopaint_ai.pipeline.plan import Plan
 from rotopaint_ai.pipeline.process_frame import changed_plates
@@ -77,6 +78,13 @@ def finalise(plan: Plan, state: RunState, sink: Sink, *, wall_s: float, n_new: i
             warning(
                 f"{where}; mattes are empty there and the clean plate is the plate; add a box: --crop FRAME:X,Y,W,H, "
                 "or --force where there is a face"
+            )
+        )
+    if plan.job.project is None and (older := other_frames(plan.out, plan.claim().files)):
+        sink(
+            warning(
+                f"{plan.out}: also holds frames {summarise(older)} of an earlier run, which shapes.roto.json does not; "
+                "remove them, or run them again with the others"
             )
         )
     for exported in exports:

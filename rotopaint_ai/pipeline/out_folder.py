@@ -12,7 +12,7 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -42,6 +42,10 @@ class Files:
     suffix: str
     frames: frozenset[int] | None = None
     padding: int = 4
+
+    def name_of(self, frame: int) -> str:
+        """The file of a frame, in the folder."""
+        return f"{self.stem}.{pad(frame, self.padding)}{self.suffix}"
 
     def to_json(self) -> list[Any]:
         """As JSON values."""
@@ -90,8 +94,9 @@ def claimed(claim: FolderClaim) -> Iterator[None]:
 
 
 def refuse_sources(out: Path, files: Iterable[Files], sources: Iterable[Plate]) -> None:
-    """Raises UsageError where a folder that would be written to holds frames of a source, directly or by links."""
-    targets = {(out / each.folder).resolve() for each in files if each.frames is not None}
+    """Raises UsageError where `out`, or a folder in it that would be written to, holds frames of a source, directly or
+    by links."""
+    targets = {(out / folder).resolve() for folder in (".", FOLDER, *(each.folder for each in files))}
     for source in sources:
         inside = _folders_of(source) & targets
         if inside:
@@ -114,7 +119,14 @@ def _refuse_links(out: Path, files: Iterable[Files]) -> None:
         for part in Path(folder).parts:
             path = path / part
             if path.is_symlink():
-                raise UsageError(f"{path}: is a link, and nothing is written through links; remove it")
+                raise _link_refused(path)
+    for name in sorted(_names_in(out / FOLDER)):
+        if (out / FOLDER / name).is_symlink():
+            raise _link_refused(out / FOLDER / name)
+
+
+def _link_refused(path: Path) -> UsageError:
+    return UsageError(f"{path}: is a link, and nothing is written through links; remove it")
 
 
 def _refuse_others(claim: FolderClaim, known: Mapping[str, Any] | None) -> None:
@@ -132,6 +144,29 @@ def _refuse_others(claim: FolderClaim, known: Mapping[str, Any] | None) -> None:
     if foreign := _foreign(claim, known):
         more = f" and {len(foreign) - 1} more" if len(foreign) > 1 else ""
         raise UsageError(f"{claim.out / foreign[0]}{more}: not written by RotoPaint, and would be replaced; {advice}")
+
+
+def frames_without_files(out: Path, files: Iterable[Files], frames: Collection[int]) -> list[int]:
+    """Those of some frames that lack a file of theirs on disk, by one look at each folder."""
+    wanted = [each for each in files if each.frames is not None]
+    there = {each.folder: _names_in(out / each.folder) for each in wanted}
+    return sorted({frame for each in wanted for frame in frames if each.name_of(frame) not in there[each.folder]})
+
+
+def other_frames(out: Path, files: Iterable[Files]) -> list[int]:
+    """Frames that have files on disk beside those of a job, by the job's own names: an earlier run's."""
+    wanted = [each for each in files if each.frames is not None]
+    there = {each.folder: _names_in(out / each.folder) for each in wanted}
+    numbered = {each: filter(None, map(_NUMBERED.match, there[each.folder])) for each in wanted}
+    found = {(each, int(match["number"]), match[0]) for each, names in numbered.items() for match in names}
+    return sorted({n for each, n, name in found if n not in (each.frames or ()) and name == each.name_of(n)})
+
+
+def _names_in(folder: Path) -> set[str]:
+    try:
+        return set(os.listdir(folder))
+    except (FileNotFoundError, NotADirectoryError):
+        return set()
 
 
 def _as_text(value: Any) -> str:

@@ -13,9 +13,10 @@ from rotopaint_ai.errors import DocumentError, RotopaintError, UsageError
 from rotopaint_ai.frames import FrameRange, parse_frames, summarise
 from rotopaint_ai.jobs import Cancel, Event, Sink, warning
 from rotopaint_ai.pipeline.executor import Eta
-from rotopaint_ai.pipeline.out_folder import Files, FolderClaim, claimed
+from rotopaint_ai.pipeline.out_folder import Files, FolderClaim, claimed, frames_without_files
 from rotopaint_ai.pipeline.paint_settings import AUTO, Paints
 from rotopaint_ai.pipeline.painter import MATTES_NAME, ExternalMattes, Painter
+from rotopaint_ai.pipeline.plan import warn_of_sequence
 from rotopaint_ai.pipeline.render_frame import (
     PATCH_FOLDER,
     Format,
@@ -94,7 +95,9 @@ def paint_mattes(
         write_mattes(out, draw_mattes(document.shapes, frame, format), frame, format)
 
     with claimed(claim):
-        return _for_each_frame(chosen, work, name=name, out=out, threads=threads, sink=sink, cancel=cancel, absent={})
+        return _for_each_frame(
+            chosen, work, name=name, out=out, files=names, threads=threads, sink=sink, cancel=cancel, absent={}
+        )
 
 
 def _shape_names_of(document: RotoDocument) -> list[str]:
@@ -111,6 +114,8 @@ def paint_clean(plate: Plate, job: CleanJob, *, threads: int, sink: Sink, cancel
     """
     _check_size(plate, job)
     whole, chosen, absent = _chosen_frames(plate, job)
+    if (note := warn_of_sequence(plate, job.frames)) is not None:
+        sink(warning(note))
     if job.document is not None:
         _warn_of_held(chosen, job.document, sink)
     painter = Painter.of(
@@ -129,12 +134,14 @@ def paint_clean(plate: Plate, job: CleanJob, *, threads: int, sink: Sink, cancel
     )
     sources = [job.mattes.pictures] if job.mattes is not None else []
     sources += [job.rig.clean_plate] if job.rig is not None and job.rig.clean_plate is not None else []
-    with claimed(FolderClaim(job.out, _written_files(plate, job, chosen), plate, sources, overwrite=job.overwrite)):
+    files = _written_files(plate, job, chosen)
+    with claimed(FolderClaim(job.out, files, plate, sources, overwrite=job.overwrite)):
         return _for_each_frame(
             chosen,
             painter.paint,
             name=plate.name,
             out=job.out,
+            files=files,
             threads=threads,
             sink=sink,
             cancel=cancel,
@@ -212,6 +219,7 @@ def _for_each_frame(
     *,
     name: str,
     out: Path,
+    files: Sequence[Files],
     threads: int,
     sink: Sink,
     cancel: Cancel,
@@ -219,7 +227,8 @@ def _for_each_frame(
 ) -> Painted:
     """Do something for every frame on several threads; a frame that refuses is told and the others go on.
 
-    `absent`: frames that cannot be done, with the reason; they are told first, and count as failed.
+    `files`: what each frame writes; a frame whose files are gone at the end has failed. `absent`: frames that cannot be
+    done, with the reason; they are told first, and count as failed.
     """
     missing = sorted(absent)
     started = {"name": name, "out": str(out), "total": len(frames), "done": 0, "missing": missing}
@@ -240,6 +249,10 @@ def _for_each_frame(
     if cancel.requested:
         sink(Event("cancelled", {"done": len(done), "total": len(frames)}))
         cancel.check()
+    for frame in frames_without_files(out, files, done):
+        failed[frame] = f"frame {frame}: files are gone from {out}; run again"
+        sink(Event("error", {"frame": frame, "message": failed[frame]}))
+    done = [frame for frame in done if frame not in failed]
     sink(Event("finished", {"done": len(done), "failed": list(failed), "missing": missing, "out": str(out)}))
     return Painted(tuple(done), {**failed, **absent})
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from math import inf
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import rotopaint_ai
 from rotopaint_ai import __version__
@@ -23,6 +23,7 @@ from rotopaint_ai.landmarks.faces import FaceFound, find_faces, followed
 from rotopaint_ai.pipeline.export import check_exports, export_files
 from rotopaint_ai.pipeline.out_folder import Files, FolderClaim, refuse_sources
 from rotopaint_ai.pipeline.overrides import NO_OVERRIDES, Overrides, overrides_for
+from rotopaint_ai.pipeline.record_store import crops_before
 from rotopaint_ai.pipeline.render_frame import Format, check_method, run_files
 from rotopaint_ai.plates.colour import to_display
 from rotopaint_ai.plates.plate import Frame, Plate, open_plate
@@ -87,9 +88,7 @@ class Plan:
             "rotopaint": [__version__, code_digest()],
             "plate": [self.plate.name, self.plate.suffix, self.plate.width, self.plate.height, self.plate.colourspace],
             "frames": [summarise(self.frames)],
-            "crops": [
-                f"{frame}:{crop.x:g},{crop.y:g},{crop.side:g}" for frame, crop in sorted(self.crops.keys.items())
-            ],
+            "crops": list(self.crops.words()),
             "pack": dict(self.pack.card["files"]),
             "settings": [job.clean, job.method, job.patch, self.models.detect.session.device, *forced],
         }
@@ -110,12 +109,23 @@ def make_plan(job: RunJob) -> Plan:
     models = open_models(load_pack(job.model), device=job.device, threads=max(1, threads // 2))
     if job.clean:
         check_method(job.method, has_model=models.fill is not None)
-    crops, note = (
-        propose_crop(plate, frames, models, doubt=inf if job.force else None) if keys == AUTO else (keys, None)
-    )
+    crops, note = _crops_to_follow(job, plate, frames, models, keys)
     work = overrides_for(job)
     models = replace(models, pack=replace(models.pack, sheet=work.sheet(models.pack.sheet)))
     return Plan(job, Path(job.out), plate, models, frames, missing, crops, threads, work, note)
+
+
+def _crops_to_follow(
+    job: RunJob, plate: Plate, frames: tuple[int, ...], models: Models, keys: CropKeys | Literal["auto"]
+) -> tuple[CropKeys, str | None]:
+    """The job's crops; for 'auto' those that the stopped run found, where it is gone on with, else new ones."""
+    if keys != AUTO:
+        return keys, None
+    words = crops_before(Path(job.out)) if job.resume else None
+    before = CropKeys.parse(words, first_frame=frames[0]) if words is not None else AUTO
+    if isinstance(before, CropKeys):
+        return before, None
+    return propose_crop(plate, frames, models, doubt=inf if job.force else None)
 
 
 def doubt_limit(card: Mapping[str, Any]) -> float:
@@ -140,6 +150,14 @@ def choose_frames(plate: Plate, text: str | None) -> tuple[tuple[int, ...], tupl
     if not frames:
         raise UsageError(f"--frames {text}: {plate.name} has frames {summarise(plate.frames)}; choose among those")
     return frames, tuple(sorted(wanted - set(frames)))
+
+
+def warn_of_sequence(plate: Plate, text: str | None) -> str | None:
+    """What to say where one file of a sequence was given and all of it is meant; None where `--frames` was given."""
+    if plate.named is None or text is not None:
+        return None
+    name = plate.path_of(plate.named).name
+    return f"{name}: is one of {len(plate.frames)} frames, and all are taken; --frames {plate.named} takes it alone"
 
 
 def _check_crops(keys: CropKeys, plate: Plate) -> None:

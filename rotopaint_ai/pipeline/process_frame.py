@@ -285,7 +285,7 @@ def source_of(plate: Plate, frame: int) -> SourceFile | None:
         facts = path.stat()
     except (PlateError, OSError):
         return None
-    return SourceFile(path.name, facts.st_size, facts.st_mtime_ns)
+    return SourceFile(path.name, facts.st_size, facts.st_mtime_ns, ctime_ns=0 if plate.is_movie else facts.st_ctime_ns)
 
 
 def changed_plates(plate: Plate, records: Iterable[FrameRecord]) -> list[int]:
@@ -295,7 +295,7 @@ def changed_plates(plate: Plate, records: Iterable[FrameRecord]) -> list[int]:
         before, now = record.source, source_of(plate, record.frame)
         if before is None or now is None:
             changed += [record.frame] if before is not now else []
-        elif (before.size, before.mtime_ns) != (now.size, now.mtime_ns) and not _has_content(plate, record):
+        elif before != replace(now, fingerprint=before.fingerprint) and not _has_content(plate, record):
             changed.append(record.frame)
     return changed
 

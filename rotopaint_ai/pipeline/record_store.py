@@ -22,7 +22,7 @@ import re
 import shutil
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, astuple, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -39,12 +39,16 @@ Stations = Sequence[float | None]
 
 @dataclass(frozen=True, slots=True)
 class SourceFile:
-    """How a frame's file looked when it was read; a movie's frames all carry the movie's own size and time."""
+    """How a frame's file looked when it was read; a movie's frames all carry the movie's own size and times.
+
+    `ctime_ns`: when it was last written or moved, which no program that keeps the time of a file can keep.
+    """
 
     path: str
     size: int
     mtime_ns: int
     fingerprint: str = ""
+    ctime_ns: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,8 +244,7 @@ class RecordStore(MutableMapping[int, FrameRecord]):
 
 
 def _packed_record(record: FrameRecord) -> bytes:
-    source = record.source
-    source_row = None if source is None else (source.path, source.size, source.mtime_ns, source.fingerprint)
+    source_row = None if record.source is None else astuple(record.source)
     values = [source_row if name == "source" else getattr(record, name) for name in _NAMES]
     return zlib.compress(pickle.dumps(values, protocol=pickle.HIGHEST_PROTOCOL), _FASTEST)
 
@@ -327,6 +330,17 @@ def open_state(out: Path, job: Mapping[str, Any], *, resume: bool, stage: str = 
     finished = RecordStore(read_journal(path))
     write_json(folder / "job.json", content)
     return RunState(folder, journal, stage, finished), note
+
+
+def crops_before(out: Path) -> tuple[str, ...] | None:
+    """The crops of the run that a folder holds the state of, as the command line takes them; None where none can be
+    read."""
+    try:
+        words = json.loads((out / FOLDER / "job.json").read_text(encoding="utf-8"))["crops"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    is_list = isinstance(words, list) and all(isinstance(word, str) for word in words)
+    return tuple(words) if is_list and words else None
 
 
 def _remove_state(folder: Path) -> None:

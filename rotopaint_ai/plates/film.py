@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rotopaint_ai.errors import DamagedFrameError, UnsupportedPlateError
-from rotopaint_ai.plates.picture import Header, Patch, Picture, check_size, mapped
+from rotopaint_ai.plates.picture import Header, Patch, Picture, check_size, contents
 
 Array = NDArray[Any]
 
@@ -44,6 +44,7 @@ _TRANSFER: Final = {
     7: "Rec.709",  # ITU-R 601, 625 and 525 lines: the curve is that of 709
     8: "Rec.709",
 }
+_HEADER_BYTES = 2048  # of a DPX; a Cineon has 1024
 _UNDEFINED: Final = 0xFFFFFFFF
 
 
@@ -99,22 +100,22 @@ class FilmLayout:
 
 def header(path: Path) -> Header:
     """Geometry and colour of a DPX or Cineon file. Raises DamagedFrameError, UnsupportedPlateError."""
-    with mapped(path) as data:
-        return _header_of_film(data, path.name)
+    with contents(path) as data:
+        return _header_of_film(data[:_HEADER_BYTES], len(data), path.name)
 
 
-def _header_of_film(data: memoryview, name: str) -> Header:
-    magic = bytes(data[:4])
+def _header_of_film(data: bytes, size: int, name: str) -> Header:
+    magic = data[:4]
     if magic in (b"SDPX", b"XPDS"):
-        return _dpx(data, name, ">" if magic == b"SDPX" else "<")
-    return _cineon(data, name, ">" if magic == b"\x80\x2a\x5f\xd7" else "<")
+        return _dpx(data, size, name, ">" if magic == b"SDPX" else "<")
+    return _cineon(data, size, name, ">" if magic == b"\x80\x2a\x5f\xd7" else "<")
 
 
-def _dpx(data: memoryview, name: str, order: Order) -> Header:
-    if len(data) < 2048:
-        raise DamagedFrameError(f"{name}: {len(data)} bytes, cut off in its DPX header of 2048; render it again")
-    if bytes(data[8:9]) not in (b"V", b"v"):
-        raise DamagedFrameError(f"{name}: DPX version {bytes(data[8:16])!a} is none; it is damaged, render it again")
+def _dpx(data: bytes, size: int, name: str, order: Order) -> Header:
+    if size < _HEADER_BYTES:
+        raise DamagedFrameError(f"{name}: {size} bytes, cut off in its DPX header of {_HEADER_BYTES}; render it again")
+    if data[8:9] not in (b"V", b"v"):
+        raise DamagedFrameError(f"{name}: DPX version {data[8:16]!a} is none; it is damaged, render it again")
     orientation, _, width, height = struct.unpack_from(order + "HHII", data, 768)
     check_size(name, width, height)
     descriptor, transfer, _, bits = struct.unpack_from("4B", data, 800)
@@ -140,7 +141,7 @@ def _dpx(data: memoryview, name: str, order: Order) -> Header:
         orientation=0 if orientation == 0xFFFF else orientation,
     )
     unsaid = "Cineon" if bits == 10 and n_components >= 3 else "sRGB"
-    layout = _fitted_layout(layout, len(data), name)
+    layout = _fitted_layout(layout, size, name)
     return _header_of_layout(layout, _TRANSFER.get(transfer, unsaid), _dpx_aspect(data, order), _dpx_fps(data, order))
 
 
@@ -170,14 +171,14 @@ def _fitted_layout(layout: FilmLayout, size: int, name: str) -> FilmLayout:
     raise DamagedFrameError(f"{name}: cut off after {lines} of {layout.height} lines; render it again")
 
 
-def _dpx_aspect(data: memoryview, order: str) -> float:
+def _dpx_aspect(data: bytes, order: str) -> float:
     across, down = struct.unpack_from(order + "II", data, 1628)
     if _UNDEFINED in (across, down) or not across or not down or not 0.01 < across / down < 100:
         return 1.0
     return float(across) / float(down)
 
 
-def _dpx_fps(data: memoryview, order: str) -> float | None:
+def _dpx_fps(data: bytes, order: str) -> float | None:
     for at in (1724, 1940):  # film header, then television header
         rate = struct.unpack_from(order + "f", data, at)[0]
         if 1.0 <= rate <= 1000.0:
@@ -185,9 +186,9 @@ def _dpx_fps(data: memoryview, order: str) -> float | None:
     return None
 
 
-def _cineon(data: memoryview, name: str, order: Order) -> Header:
-    if len(data) < 1024:
-        raise DamagedFrameError(f"{name}: {len(data)} bytes, cut off in its Cineon header of 1024; render it again")
+def _cineon(data: bytes, size: int, name: str, order: Order) -> Header:
+    if size < 1024:
+        raise DamagedFrameError(f"{name}: {size} bytes, cut off in its Cineon header of 1024; render it again")
     orientation, n_channels = struct.unpack_from("BB", data, 192)
     bits, _, width, height = struct.unpack_from(order + "BBII", data, 198)
     interleave, packing = struct.unpack_from("BB", data, 680)
@@ -211,10 +212,10 @@ def _cineon(data: memoryview, name: str, order: Order) -> Header:
         is_tight=False,
         orientation=orientation,
     )
-    return _header_of_layout(_fitted_layout(layout, len(data), name), "Cineon", 1.0, None)
+    return _header_of_layout(_fitted_layout(layout, size, name), "Cineon", 1.0, None)
 
 
-def _line_padding(data: memoryview, order: str) -> int:
+def _line_padding(data: bytes, order: str) -> int:
     padding = struct.unpack_from(order + "I", data, 684)[0]
     return 0 if padding == _UNDEFINED else int(padding)
 
@@ -238,9 +239,10 @@ def _header_of_layout(layout: FilmLayout, colourspace: str, pixel_aspect: float,
 
 def read(path: Path) -> Picture:
     """The colour codes, 8 bit as uint8 and more as uint16. Raises DamagedFrameError, UnsupportedPlateError."""
-    with mapped(path) as data:
-        found = _header_of_film(data, path.name)
-        codes = _turned_codes(data, found.detail)
+    with contents(path) as file:
+        data = file[:]
+    found = _header_of_film(data[:_HEADER_BYTES], len(data), path.name)
+    codes = _turned_codes(memoryview(data), found.detail)
     return Picture(found, codes)
 
 

@@ -5,7 +5,6 @@ R rows and K columns of the data window, N changed pixels, C colour channels (1 
 
 from __future__ import annotations
 
-import mmap
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -114,24 +113,11 @@ def stamp(path: Path) -> tuple[int, int]:
     return status.st_size, status.st_mtime_ns
 
 
-@contextmanager
-def mapped(path: Path) -> Iterator[memoryview]:
-    """The bytes of a file, read-only and without copying them. Raises DamagedFrameError for an empty file."""
-    with reading(path) as stream:
-        try:
-            map_ = mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)
-        except ValueError as error:
-            raise _empty(path) from error
-    with map_:  # what goes wrong from here on is not the reading of this file
-        view = memoryview(map_)
-        try:
-            yield view
-        finally:
-            view.release()
-
-
 class Contents:
-    """The bytes of an open file, fetched when they are looked at: of a file that is mapped all count as memory."""
+    """The bytes of an open file, fetched when they are looked at.
+
+    Nothing is mapped: one page of a map that was cut off under it ends the process, and all pages count as memory.
+    """
 
     def __init__(self, stream: BufferedReader, path: Path) -> None:
         self._stream, self._path = stream, path

@@ -184,6 +184,11 @@ class Plate:
         n_frames = self._movie.n_frames
         return tuple(range(n_frames + 1, n_frames + self._movie.n_lost + 1))
 
+    @property
+    def named(self) -> int | None:
+        """The frame that was pointed at, where one file of a sequence was; None where the sequence was."""
+        return self._listing.named if len(self._listing.paths) > 1 else None
+
     def path_of(self, frame: int) -> Path:
         """The file that holds `frame`. Raises MissingFrameError."""
         return self._listing.path_of(1 if self._movie is not None else frame)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from rotopaint_ai.errors import DamagedFrameError, PlateError
 from rotopaint_ai.plates import deflate
-from rotopaint_ai.plates.picture import mapped
+from rotopaint_ai.plates.picture import Contents, contents
 
 Array = NDArray[Any]
 
@@ -38,7 +38,7 @@ def side_chunks(path: Path, *, channels: int, bits: int) -> tuple[list[bytes], l
     before: list[bytes] = []
     after: list[bytes] = []
     keeps_form, seen_pixels = True, False
-    with mapped(path) as data:
+    with contents(path) as data:
         for kind, chunk in _chunks(data, path.name):
             if kind == b"IHDR":
                 depth, colour_type = chunk[16], chunk[17]
@@ -49,14 +49,13 @@ def side_chunks(path: Path, *, channels: int, bits: int) -> tuple[list[bytes], l
     return before, after
 
 
-def _chunks(data: memoryview, name: str) -> Iterator[tuple[bytes, bytes]]:
+def _chunks(data: Contents, name: str) -> Iterator[tuple[bytes, bytes]]:
     at = len(_SIGNATURE)
     while at + 12 <= len(data):
-        (length,) = struct.unpack_from(">I", data, at)
-        kind = bytes(data[at + 4 : at + 8])
+        length, kind = struct.unpack(">I4s", data[at : at + 8])
         if at + 12 + length > len(data):
             break
-        yield kind, b"" if kind == b"IDAT" else bytes(data[at : at + 12 + length])
+        yield kind, b"" if kind == b"IDAT" else data[at : at + 12 + length]
         if kind == b"IEND":
             return
         at += 12 + length

@@ -87,8 +87,10 @@ def find(source: str | Path) -> Listing:
     path = Path(source)
     if path.is_dir():
         return _in_folder(path)
-    if path.exists():
+    if path.is_file():
         return _of_file(path)
+    if path.exists():  # opening a pipe may wait for ever
+        raise UsageError(f"{path}: is a pipe or a device; wanted frames, a folder or a movie")
     pattern = _pattern_listing(path)
     if pattern is not None:
         return pattern

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from rotopaint_ai.errors import DamagedFrameError, UnsupportedPlateError
 from rotopaint_ai.plates import exr_writer, oiio, png
-from rotopaint_ai.plates.picture import Header, Patch, Picture, check_plausible, check_size, mapped
+from rotopaint_ai.plates.picture import Header, Patch, Picture, check_plausible, check_size, contents
 
 Array = NDArray[Any]
 
@@ -103,10 +103,10 @@ def read(path: Path) -> Picture:
 
 def _check_whole(path: Path) -> None:
     """Refuse a JPEG that ends before its end marker: its reader would fill up with grey."""
-    with mapped(path) as data:
-        if bytes(data[:2]) != b"\xff\xd8":
+    with contents(path) as data:
+        if data[:2] != b"\xff\xd8":
             return
-        text = bytes(data)
+        text = data[:]
     if text.rfind(b"\xff\xd9") < text.rfind(b"\xff\xda"):
         raise DamagedFrameError(f"{path.name}: is cut off, its end marker is missing; render it again")
 

@@ -150,6 +150,8 @@ def way_out(path: Path) -> str:
 
 
 def _check_magic(path: Path) -> None:
+    if path.exists() and not path.is_file():  # opening a pipe may wait for ever
+        raise ProjectError(f"{path}: is no file; choose a project that ends in {SUFFIX}")
     try:
         with path.open("rb") as stream:
             start = stream.read(len(_MAGIC))

@@ -16,6 +16,7 @@ import told_command
 from rotopaint_ai import cli
 from rotopaint_ai.cli import main
 from rotopaint_ai.errors import DeviceError, InferenceError
+from rotopaint_ai.exchange import formats
 
 ROOT = Path(__file__).resolve().parents[2]
 HEAVY = ("numpy", "torch", "onnxruntime", "PySide6", "cv2", "OpenImageIO", "PyOpenColorIO", "av", "rich", "yaml")
@@ -207,6 +208,23 @@ def test_interrupt_stops_cleanly_and_resume_goes_on(puppet: ModuleType, pack: Pa
     assert "--resume" in errors
     assert main([*arguments, "--resume"]) == 0
     assert len(list((tmp_path / "out/clean").iterdir())) == 60
+
+
+@pytest.mark.parametrize("command", ["clean", "matte"])
+def test_while_arguments_are_read_the_stop_signal_ends_the_process(
+    plates: str, shapes: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    """One of them may be a pipe that nobody writes into, where nothing would look whether a stop was asked for."""
+    read, seen = formats.read, []
+
+    def look(*given: object, **more: object) -> object:
+        seen.append(signal.getsignal(signal.SIGTERM))
+        return read(*given, **more)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(formats, "read", look)
+    document = str(shapes / "shapes.roto.json")
+    assert main([command, *([plates] if command == "clean" else []), document, "--out", str(tmp_path)]) == 0
+    assert seen == [signal.SIG_DFL]
 
 
 def test_reader_of_events_that_goes_away_stops_the_run(puppet: ModuleType, pack: Path, tmp_path: Path) -> None:

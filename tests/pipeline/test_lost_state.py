@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
 from rotopaint_ai.cli import main
-from rotopaint_ai.errors import DiskError
+from rotopaint_ai.crops import Crop, CropKeys
+from rotopaint_ai.errors import CancelledError, DiskError
 from rotopaint_ai.exchange import document as roto_json
 from rotopaint_ai.jobs import Cancel, Event, RunJob
-from rotopaint_ai.pipeline import process_frame
+from rotopaint_ai.pipeline import plan, process_frame
 from rotopaint_ai.pipeline.run import run
 from rotopaint_ai.plates.plate import Plate
 
@@ -117,8 +120,49 @@ def test_an_output_that_somebody_wrote_anew_in_the_same_size_is_made_again(job: 
     path = Path(job.out) / "clean/plate.1002.exr"
     before = path.read_bytes()
     path.write_bytes(before[:-4] + b"\0\0\0\0")
-    import os
-
     os.utime(path, ns=(0, path.stat().st_mtime_ns + 10_000_000_000))
     run(RunJob.from_json({**job.to_json(), "resume": True}), lambda _: None, Cancel())
     assert path.read_bytes() == before
+
+
+def test_a_plate_that_was_replaced_with_its_time_kept_is_noticed(job: RunJob, puppet: ModuleType) -> None:
+    """As by a copy that keeps times, of a file of the same size: uncompressed plates are all of one."""
+    plate = Path(job.plates.replace("####", "1003"))
+    before = plate.stat()
+    puppet.write_exr(plate, puppet.draw(1009))
+    other = plate.read_bytes()[: before.st_size].ljust(before.st_size, b"\0")
+    puppet.write_exr(plate, puppet.draw(1003))
+    run(job, lambda _: None, Cancel())
+    kept = plate.stat()
+    plate.write_bytes(other)
+    os.utime(plate, ns=(kept.st_atime_ns, kept.st_mtime_ns))
+    assert (plate.stat().st_size, plate.stat().st_mtime_ns) == (kept.st_size, kept.st_mtime_ns)
+    said: list[str] = []
+    again = RunJob.from_json({**job.to_json(), "resume": True})
+    run(again, lambda event: said.append(str(event.facts.get("message"))), Cancel())
+    assert any("changed on disk at 1003" in line for line in said)
+
+
+def test_a_resumed_auto_run_keeps_the_crop_that_it_found(
+    job: RunJob, puppet: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A frame that has not been worked on is rendered anew, and the face is found elsewhere in it."""
+    puppet.make_plates(Path(job.plates).parent, range(1001, 1025))
+    box = Crop(*face_box(puppet))
+    found = CropKeys({1001: box})
+    monkeypatch.setattr(plan, "propose_crop", lambda *_, **__: (found, None))
+    auto = RunJob.from_json({**job.to_json(), "crops": ["auto"]})
+    cancel = Cancel()
+    with pytest.raises(CancelledError):
+        run(auto, at_frame(1003, cancel.request), cancel)
+    monkeypatch.setattr(plan, "propose_crop", lambda *_, **__: (CropKeys({1001: replace(box, x=box.x + 1)}), None))
+    said: list[Event] = []
+    assert run(RunJob.from_json({**auto.to_json(), "resume": True}), said.append, Cancel()).is_whole
+    assert not [event for event in said if "starting from the first frame" in str(event.facts.get("message"))]
+    assert sum(event.kind == "frame" for event in said) < 24
+
+
+def face_box(puppet: ModuleType) -> tuple[float, float, float]:
+    """The middle and the side of the box around the puppet's face."""
+    x, y, width, _ = (float(part) for part in puppet.crop_text().split(","))
+    return x + width / 2, y + width / 2, width

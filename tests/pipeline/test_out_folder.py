@@ -11,8 +11,10 @@ import cv2
 import numpy as np
 import pytest
 
+from rotopaint_ai.cli import main
 from rotopaint_ai.errors import UsageError
-from rotopaint_ai.jobs import Cancel, RunJob
+from rotopaint_ai.exchange import document as roto_json
+from rotopaint_ai.jobs import Cancel, Event, RunJob
 from rotopaint_ai.pipeline.paint_job import CleanJob, paint_clean, paint_mattes
 from rotopaint_ai.pipeline.painter import ExternalMattes
 from rotopaint_ai.pipeline.run import run
@@ -114,6 +116,9 @@ def test_sources_are_never_written_over(tmp_path: Path) -> None:
     plates = make_plate(tmp_path / "plates")
     with pytest.raises(UsageError, match="itself lies in"):
         clean(plates, out, mattes=make_plate(out / "clean", name="lent"))
+    with pytest.raises(UsageError, match="itself lies in"):
+        clean(plates, tmp_path / "plates", overwrite=True)
+    assert sorted(path.name for path in (tmp_path / "plates").iterdir()) == ["plate.0001.png", "plate.0002.png"]
 
 
 def test_a_link_among_the_plates_does_not_hide_where_they_lie(tmp_path: Path) -> None:
@@ -136,6 +141,35 @@ def test_nothing_is_written_through_a_link(tmp_path: Path, folder: str) -> None:
     with pytest.raises(UsageError, match="is a link"):
         clean(plates, out, overwrite=True)
     assert not list(target.iterdir())
+
+
+@pytest.mark.parametrize("name", ["lock", "errors.txt", "frames.journal"])
+def test_no_file_of_ours_may_be_a_link(tmp_path: Path, name: str) -> None:
+    plates, out, target = make_plate(tmp_path / "plates"), tmp_path / "out", tmp_path / "elsewhere"
+    target.write_text("somebody's")
+    (out / ".rotopaint").mkdir(parents=True)
+    (out / ".rotopaint" / name).symlink_to(target)
+    with pytest.raises(UsageError, match=f"{name}: is a link"):
+        clean(plates, out, overwrite=True)
+    assert target.read_text() == "somebody's"
+
+
+@pytest.mark.parametrize("folder", ["clean", "matte"])
+def test_frames_whose_files_are_gone_are_not_done(tmp_path: Path, folder: str) -> None:
+    plates, out = make_plate(tmp_path / "plates"), tmp_path / "out"
+
+    def remove(event: Event) -> None:
+        if event.kind == "frame" and event.facts["frame"] == 1:
+            shutil.rmtree(out / folder, ignore_errors=True)
+
+    if folder == "clean":
+        with open_plate(plates) as plate:
+            painted = paint_clean(plate, CleanJob(out, SHAPES), threads=1, sink=remove, cancel=Cancel())
+    else:
+        painted = paint_mattes(SHAPES, out, name="s", frames=None, threads=1, sink=remove, cancel=Cancel())
+    assert 1 in painted.failed
+    assert "files are gone" in painted.failed[1]
+    assert not set(painted.done) & set(painted.failed)
 
 
 def test_clean_waits_for_nobody_and_joins_nobody(tmp_path: Path) -> None:
@@ -187,3 +221,26 @@ def test_one_frame_that_cannot_be_painted_does_not_end_the_others(
         painted = paint_clean(plate, CleanJob(tmp_path, SHAPES), threads=1, sink=lambda _: None, cancel=Cancel())
     assert painted.done == (2,)
     assert "frame 1: ZeroDivisionError: made up" in painted.failed[1]
+
+
+def test_a_shorter_run_says_what_it_leaves_beside_it(
+    puppet: ModuleType, plates: str, pack: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["run", plates, "--crop", puppet.crop_text(), "--out", str(tmp_path), "--model", str(pack), "--export", ""]
+    assert main([*words, "--frames", "1001-1006"]) == 0
+    assert "earlier run" not in capsys.readouterr().err
+    assert main([*words, "--frames", "1001-1002"]) == 0
+    assert "also holds frames 1003-1006 of an earlier run" in capsys.readouterr().err
+    assert len(list((tmp_path / "clean").iterdir())) == 6
+
+
+def test_one_file_of_a_sequence_says_that_all_are_taken(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    make_plate(tmp_path / "plates")
+    one, shapes = str(tmp_path / "plates/plate.0002.png"), tmp_path / "shapes.roto.json"
+    roto_json.write(shapes, SHAPES)
+    words = ["clean", one, str(shapes), "--method", "two-bank", "--out"]
+    assert main([*words, str(tmp_path / "all")]) == 0
+    assert "plate.0002.png: is one of 2 frames, and all are taken; --frames 2 takes it alone" in capsys.readouterr().err
+    assert main([*words, str(tmp_path / "one"), "--frames", "2"]) == 0
+    assert "is one of" not in capsys.readouterr().err
+    assert [path.name for path in (tmp_path / "one/clean").iterdir()] == ["plate.0002.png"]

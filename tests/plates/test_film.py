@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import struct
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import numpy as np
 import pytest
 
 from rotopaint_ai.errors import DamagedFrameError, UnsupportedPlateError
-from rotopaint_ai.plates import open_plate, write_clean
+from rotopaint_ai.plates import film, open_plate, write_clean
 
 from .writers import load, picture, save, spots
 
@@ -157,3 +158,20 @@ def test_a_sequence_with_holes_and_a_broken_frame(shared: Path) -> None:
         pytest.raises(DamagedFrameError, match=r"000002\.dpx"),
     ):
         plate.read(2)
+
+
+def test_a_file_that_is_cut_off_while_it_is_read_ends_no_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Written anew in place by a renderer: the pages of a map would be gone, and the process with them."""
+    path = tmp_path / "p.0007.dpx"
+    codes, unpack = _made(path, 10, "Filled, method A", 3, "big", 32), film._turned_codes
+
+    def cut(*given: object) -> object:
+        os.truncate(path, 0)
+        return unpack(*given)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(film, "_turned_codes", cut)
+    np.testing.assert_array_equal(film.read(path).codes, codes)
+    with pytest.raises(DamagedFrameError, match="is empty"):
+        film.read(path)

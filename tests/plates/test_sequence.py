@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -98,3 +99,9 @@ def test_a_stray_number_far_away_does_not_fill_the_memory(tmp_path: Path) -> Non
     listing = find(tmp_path / "plate.####.exr")
     with pytest.raises(UsageError, match="too far apart"):
         _ = listing.missing
+
+
+def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "plate.1001.exr")
+    with pytest.raises(UsageError, match="is a pipe or a device"):
+        find(tmp_path / "plate.1001.exr")
