@@ -318,10 +318,9 @@ def guided(name: str, corpus: Path, seconds: float) -> None:
         __import__("rotopaint_ai.training.data.shards.index")
     reader, folder = READERS[name], Path(tempfile.mkdtemp(prefix="fuzz-"))
     corpus.mkdir(parents=True, exist_ok=True)
-    kinds = sorted(
-        {"".join(path.suffixes) if path.name.startswith("seed") else path.suffix for path in reader.seeds(folder)}
-    )
-    for path in reader.seeds(folder):
+    seeds = reader.seeds(folder)
+    kinds = sorted({"".join(path.suffixes) if path.name.startswith("seed") else path.suffix for path in seeds})
+    for path in seeds:
         kind = "".join(path.suffixes) if path.name.startswith("seed") else path.suffix
         (corpus / path.name).write_bytes(bytes([kinds.index(kind)]) + path.read_bytes())
 

@@ -119,7 +119,7 @@ def _crops_to_follow(
     job: RunJob, plate: Plate, frames: tuple[int, ...], models: Models, keys: CropKeys | Literal["auto"]
 ) -> tuple[CropKeys, str | None]:
     """The job's crops; for 'auto' those that the stopped run found, where it is gone on with, else new ones."""
-    if keys != AUTO:
+    if isinstance(keys, CropKeys):
         return keys, None
     words = crops_before(Path(job.out)) if job.resume else None
     before = CropKeys.parse(words, first_frame=frames[0]) if words is not None else AUTO

@@ -366,6 +366,8 @@ class Project:
 
     def _step_values(self, number: int, side: str) -> dict[Place, Any]:
         with schema.project_errors(self.path):
+            if self._db.execute("SELECT 1 FROM step WHERE number = ?", (number,)).fetchone() is None:
+                raise ProjectError(f"{self.path.name}: no longer holds that step; what is shown stays")
             rows = self._db.execute(
                 f"SELECT kind, name, frame, {side}, data FROM change JOIN track ON track.id = track "
                 f"LEFT JOIN value ON value.id = {side} WHERE step = ?",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import json
 import shutil
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from rotopaint_ai.locks import FileLock
 from rotopaint_ai.project import Project, SeamSettings, State
 from rotopaint_ai.project.run_record import RunRecord
 from rotopaint_ai.project.state import CropBox
+from rotopaint_ui.session import history
 from rotopaint_ui.session.project_file import look_at_witnesses
 from rotopaint_ui.session.session import ShotSession
 from rotopaint_ui.session.shot import PlateFacts, frame_paths, read_run_results
@@ -276,6 +278,62 @@ def test_a_disk_that_refuses_costs_no_work(kept: ShotSession, monkeypatch: pytes
     kept.close()
     assert path is not None
     assert reopened(path).state == state
+
+
+def test_states_far_back_are_left_to_the_disk_and_come_back_bit_for_bit(kept: ShotSession) -> None:
+    """What a long session remembers does not grow with it: whole states stand in memory for a few steps alone."""
+    n_others, states = n_states(), [kept.state]
+    for k in range(3 * history.IN_MEMORY):
+        drag(kept, 1.0 + k)
+        states.append(kept.state)
+    for state in reversed(states[:-1]):
+        kept.edits.undo()
+        assert kept.state == state
+    for state in states[1:]:
+        kept.edits.redo()
+        assert kept.state == state
+    del states, state
+    assert n_states() - n_others <= history.IN_MEMORY + 3
+    kept.edits.undo()
+    assert x(kept) == x_on_disk(kept)
+
+
+def n_states() -> int:
+    """States in memory."""
+    gc.collect()
+    return sum(type(thing) is State for thing in gc.get_objects())
+
+
+def x_on_disk(session: ShotSession) -> float:
+    """Where the dragged point stands as the file says it."""
+    session.flush()
+    assert session.project.path is not None
+    with closing(Project.open(session.project.path, write=False)) as project:
+        document = project.load().state.document
+    assert document is not None
+    return document.shape("seam").at(1003)[0].x
+
+
+def test_steps_that_the_disk_refused_are_undone_on_it_too(kept: ShotSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One step is refused, the next goes through with both; each is undone for itself, on the screen and on disk."""
+
+    def refuse(*arguments: object) -> int:
+        raise ProjectError("shot.rotopaint: the disk is full; free some space")
+
+    drag(kept, 1.0)
+    with monkeypatch.context() as patch:
+        patch.setattr(Project, "append", refuse)
+        drag(kept, 2.0)
+    drag(kept, 4.0)
+    for _ in range(3):
+        kept.edits.undo()
+        kept.heartbeat()
+        kept.flush()
+        assert kept.project.path is not None
+        assert kept.project.trouble is None
+        assert x_on_disk(kept) == x(kept)
+    kept.edits.redo()
+    assert x_on_disk(kept) == x(kept)
 
 
 def test_a_file_that_cannot_be_opened_leaves_the_open_shot(kept: ShotSession, tmp_path: Path) -> None:

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from rotopaint_ai.project.state import State
 
 MAX_UNDO = 500
+IN_MEMORY = 30  # steps on either side whose states are at hand; a run of a long shot is a hundred megabytes
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
     """An act that can be undone: what it was called, and the state before it.
 
-    A step that an earlier session made has no state in memory; its store knows it by `number`.
+    A step that an earlier session made, or that lies far back, has no state in memory; its store knows it by `number`.
     """
 
     label: str
@@ -31,6 +32,9 @@ class StepStore(Protocol):
 
     def take_back(self, step: Step, state: State) -> State:
         """Undo a step on disk; `state` is the one shown. Returns the state before the step."""
+
+    def holds(self, step: Step) -> bool:
+        """Whether a step is on disk, so that its state can be made again."""
 
     def do_again(self, step: Step, state: State) -> State:
         """Redo a step on disk; `step.before` is what redo brings back where it is known."""
@@ -80,6 +84,7 @@ class History:
         self._undo.append(step)
         del self._undo[:-MAX_UNDO]
         self._redo.clear()
+        self._let_go(self._undo)
 
     def undo(self, state: State) -> tuple[str, State] | None:
         """Take the last step back: its label and the state before it; None where there is none."""
@@ -90,6 +95,7 @@ class History:
         assert before is not None
         self._undo.pop()
         self._redo.append(Step(step.label, state, step.number))
+        self._let_go(self._redo)
         return step.label, before
 
     def redo(self, state: State) -> tuple[str, State] | None:
@@ -101,4 +107,11 @@ class History:
         assert after is not None
         self._redo.pop()
         self._undo.append(Step(step.label, state, step.number))
+        self._let_go(self._undo)
         return step.label, after
+
+    def _let_go(self, steps: list[Step]) -> None:
+        """Leave the state of the step that has just come to lie far back to the store, where that holds it."""
+        at = len(steps) - 1 - IN_MEMORY
+        if at >= 0 and self.store is not None and self.store.holds(steps[at]):
+            steps[at] = replace(steps[at], before=None)

@@ -60,6 +60,8 @@ class ProjectStore:
         number = self._n
 
         def write() -> None:
+            if step.before is not None and not self._is_on_disk(step.before):
+                self._catch_up(step.before)  # steps that the disk refused are one of their own
             self._numbers[number] = self.project.append(step.label, self._disk, state)
             self._disk = state
 
@@ -93,11 +95,14 @@ class ProjectStore:
 
         def write() -> None:
             self.project.heartbeat()
-            if state is not self._disk and state != self._disk:
-                self.project.append("saved late", self._disk, state)
-                self._disk = state
+            if not self._is_on_disk(state):
+                self._catch_up(state)
 
         self._queue_write(write, is_waited_for=False)
+
+    def holds(self, step: Step) -> bool:
+        """Whether a step is on disk, so that its state can be made again."""
+        return not self.project.is_read_only and bool(self._step_number(step))
 
     def flush(self) -> None:
         """Wait until everything is on disk, or has been refused."""
@@ -107,7 +112,15 @@ class ProjectStore:
     def is_kept(self, state: State) -> bool:
         """Whether a state is on disk."""
         self._reap()
-        return not self._jobs and (state is self._disk or state == self._disk)
+        return not self._jobs and self._is_on_disk(state)
+
+    def _is_on_disk(self, state: State) -> bool:
+        return state is self._disk or state == self._disk
+
+    def _catch_up(self, state: State) -> None:
+        """Write what the disk refused before, all at once."""
+        self.project.append("saved late", self._disk, state)
+        self._disk = state
 
     def close(self, state: State) -> None:
         """Write what is left and let go of the file."""
@@ -124,9 +137,13 @@ class ProjectStore:
 
         def write() -> None:
             number = self._step_number(step)
-            if number is not None:  # else it never reached the disk
+            if number is None:  # it never reached the disk
+                return
+            if self._is_on_disk(shown):
                 move(number)
                 self._disk = state
+            else:  # others never did, and the step's own values would be put among theirs
+                self._catch_up(state)
 
         self._queue_write(write, is_waited_for=_is_small(shown, state))
 
