@@ -13,7 +13,7 @@ import json
 import math
 import struct
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any, Final, NamedTuple, get_args
 
@@ -149,7 +149,9 @@ def applied(state: State, new: Mapping[Place, Any]) -> State:
             values[frame] = value
     for track in own:
         tracks[track] = dict(sorted(tracks[track].items()))
-    return state_of(tracks)
+    made = state_of(tracks)
+    said_anew = any(track.kind.startswith(MODEL) for track in own)
+    return made if said_anew else replace(made, predicted=state.predicted)
 
 
 def _tracks_of_document(document: RotoDocument, prefix: str) -> dict[Track, Mapping[int, Any]]:

@@ -168,6 +168,25 @@ def test_undo_of_a_run_brings_its_record_back_and_redo_too(kept: ShotSession, ou
     again.close()
 
 
+def test_undo_of_a_run_far_back_brings_its_record_back(kept: ShotSession, out: Path) -> None:
+    before = kept.run
+    kept.prepare_run()
+    (out / "run.json").write_text(json.dumps(run_json(held=[[1001, 1003]])))
+    documents.write(out / "shapes.roto.json", replace(make_document(), fps=25.0))
+    kept.take_run(read_run_results(out))
+    after = kept.run
+    n = history.IN_MEMORY + 5
+    for k in range(n):
+        drag(kept, 1.0 + k)
+    for _ in range(n):
+        kept.edits.undo()
+        assert kept.run == after
+    assert kept.edits.undo() == "run"
+    assert kept.run == before != after
+    kept.edits.redo()
+    assert kept.run == after
+
+
 def test_a_width_set_by_hand_outlives_a_run(kept: ShotSession) -> None:
     kept.seams.set({"seam": SeamSettings(width_px=7.0, taper=(0.1, 0.0))})
     kept.take_run(read_run_results(kept.out or Path()))

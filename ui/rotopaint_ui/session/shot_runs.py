@@ -11,6 +11,8 @@ from rotopaint_ai.shapes.roto import RotoDocument
 from rotopaint_ui.session.edit_stack import EditStack
 from rotopaint_ui.session.live_document import LiveDocument
 
+MOST_RECORDS = 50  # runs whose records undo brings back
+
 
 class ShotRuns:
     """`record` is what is known of the frames; `recalled` is called when undo has brought an earlier record back."""
@@ -20,7 +22,8 @@ class ShotRuns:
         self._edits, self._changed, self._recalled = edits, changed, recalled
         self._coming: LiveDocument | None = None
         self._shown: RotoDocument | None = None
-        self._records: list[tuple[RotoDocument | None, RunRecord]] = []  # by what the models had said
+        self._records: dict[int, RunRecord] = {}  # by what the models had said, the latest last
+        self._hashed: tuple[RotoDocument | None, int] = None, 0
         edits.moved.append(self._follow_undo)
 
     @property
@@ -40,7 +43,7 @@ class ShotRuns:
 
     def forget(self) -> None:
         """Another shot."""
-        self._records = []
+        self._records = {}
 
     def take_event(self, facts: Mapping[str, Any]) -> None:
         """Take an event of a run that is under way; `show_live` puts what came on the screen."""
@@ -70,14 +73,28 @@ class ShotRuns:
 
     def remember(self, state: State) -> None:
         """What is known of the frames belongs to what the models have said: a run that is undone takes both away."""
-        predicted = state.predicted
-        self._records = [*(row for row in self._records if row[0] is not predicted), (predicted, self.record)]
+        key = self._key_of(state.predicted)
+        self._records.pop(key, None)
+        self._records[key] = self.record
+        for old in list(self._records)[:-MOST_RECORDS]:
+            del self._records[old]
 
     def _follow_undo(self, before: State, after: State) -> None:
         self.remember(before)
         if after.predicted is before.predicted:
             return
-        record = next((record for predicted, record in self._records if predicted is after.predicted), None)
+        record = self._records.get(self._key_of(after.predicted))
         if record is not None:
             self.record = record
             self._recalled()
+
+    def _key_of(self, predicted: RotoDocument | None) -> int:
+        """The same for equal predictions: undo may make one again from the project file. Nothing else is kept of it."""
+        if self._hashed[0] is not predicted:
+            self._hashed = predicted, 0 if predicted is None else _hash_of(predicted)
+        return self._hashed[1]
+
+
+def _hash_of(document: RotoDocument) -> int:
+    head = document.width, document.height, document.first_frame, document.last_frame, document.fps
+    return hash((head, *((shape.name, *shape.keys.items()) for shape in document.shapes)))
