@@ -6,7 +6,7 @@ by `bytes` bytes of picture (R, G, B, 8 bit, rows from top to bottom, the plate'
 `window` gets its name instead, and B, G, R and a fourth byte through that (see `shared_memory`).
 
     {"ask": "open", "plate": "plate", "source": "...", "colourspace": null}
-    {"ask": "frame", "plate": "plate", "frame": 1001, "look": [exposure, gamma, view], "window": true}
+    {"ask": "frame", "plate": "plate", "frame": 1001, "look": [exposure, gamma, view, channel, proxy], "window": true}
     {"ask": "thumb", "plate": "plate", "frame": 1001, "look": [...], "height": 48}
     {"ask": "pixel", "plate": "plate", "frame": 1001, "x": 640, "y": 360}   the plate's own values, whatever the look
     {"ask": "views"}
@@ -21,11 +21,13 @@ import json
 import sys
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any, BinaryIO
 
 import cv2
 import numpy as np
+import OpenImageIO as oiio
 from numpy.typing import NDArray
 
 from rotopaint_ai.errors import RotopaintError, UsageError
@@ -37,6 +39,7 @@ from rotopaint_ui.engine.shared_memory import SharedMemoryWriter
 Array = NDArray[Any]
 Reply = tuple[dict[str, Any], bytes]
 LookKey = tuple[float, float, str]
+_LUMA = np.array([0.2126, 0.7152, 0.0722], np.float32)  # ITU-R BT.709
 
 KEPT_BYTES = 256 << 20  # frames kept as the file's own codes, so that a new look needs no reading
 
@@ -83,7 +86,12 @@ class Decoder:
         return plate_facts(plate), b""
 
     def _send_frame(self, request: Mapping[str, Any]) -> Reply:
-        picture = develop(self._read_frame_once(request["plate"], request["frame"]), _view_of(request))
+        channel, proxy = _channel_of(request)
+        frame = one_channel(self._read_frame_once(request["plate"], request["frame"]), channel)
+        picture = develop(frame, (0.0, 1.0, colour.DISPLAY["view"]) if channel == "A" else _view_of(request))
+        if proxy > 1:
+            small = max(picture.shape[1] // proxy, 1), max(picture.shape[0] // proxy, 1)
+            picture = cv2.resize(picture, small, interpolation=cv2.INTER_AREA)
         size = {"width": picture.shape[1], "height": picture.shape[0]}
         room = self._outlet.room(picture.shape[0] * picture.shape[1] * 4) if request.get("window") else None
         if room is None:
@@ -155,6 +163,39 @@ def develop(frame: Frame, look: LookKey) -> Array:
     return picture
 
 
+def one_channel(frame: Frame, channel: str) -> Frame:
+    """A frame of one channel alone: `R`, `G`, `B`, `A` (0 where the file has none) or `luma`; all of it for `RGB`."""
+    if channel in ("R", "G", "B"):
+        row = min("RGB".index(channel), frame.codes.shape[2] - 1)
+        return replace(frame, codes=np.ascontiguousarray(frame.codes[..., row : row + 1]))
+    if channel == "luma":
+        luma = frame.rgb @ _LUMA if frame.rgb.shape[2] == 3 else frame.rgb[..., 0]
+        return replace(frame, codes=luma[..., None], colourspace="linear", maximum=None)
+    if channel == "A":
+        return replace(frame, codes=_alpha_of(frame)[..., None], colourspace="sRGB", maximum=255)
+    return frame
+
+
+def _alpha_of(frame: Frame) -> Array:
+    """Coverage of the data window, uint8 (H, W): shown as it is, whatever the look."""
+    rows, columns = frame.codes.shape[:2]
+    nothing = np.zeros((rows, columns), np.uint8)
+    if frame.path is None:
+        return nothing
+    source = oiio.ImageBuf(str(frame.path))
+    alpha = source.spec().alpha_channel
+    if source.has_error or alpha < 0 or (source.spec().width, source.spec().height) != (columns, rows):
+        return nothing
+    found = source.get_pixels(oiio.FLOAT, oiio.ROI(*_bounds_of(source.spec()), 0, 1, alpha, alpha + 1))
+    if found is None:
+        return nothing
+    return np.asarray(np.rint(np.clip(np.nan_to_num(found[..., 0]), 0, 1) * 255), np.uint8)
+
+
+def _bounds_of(spec: Any) -> tuple[int, int, int, int]:
+    return spec.x, spec.x + spec.width, spec.y, spec.y + spec.height
+
+
 def _screen_codes(frame: Frame, look: LookKey) -> Array:
     """The data window's codes through a table where colour space and view act per channel, else pixel by pixel."""
     codes = frame.codes
@@ -198,8 +239,14 @@ def _spread_to_codes(linear: Array, look: LookKey) -> Array:
 
 
 def _view_of(request: Mapping[str, Any]) -> LookKey:
-    exposure, gamma, view = request["look"]
+    exposure, gamma, view = request["look"][:3]
     return float(exposure), float(gamma), str(view)
+
+
+def _channel_of(request: Mapping[str, Any]) -> tuple[str, int]:
+    """Which channel is asked for, and by how much smaller than the plate the picture may be."""
+    channel, proxy = (*request["look"], "RGB", 1)[3:5]
+    return str(channel), int(proxy)
 
 
 def serve(requests: BinaryIO, replies: BinaryIO) -> None:

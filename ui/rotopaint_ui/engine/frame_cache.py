@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from PySide6.QtCore import QObject, Signal
@@ -16,6 +16,7 @@ from rotopaint_ui.engine.shared_memory import SharedMemoryReader
 from rotopaint_ui.host import Engine
 
 PLATE, CLEAN = "plate", "clean"
+CHANNELS = ("RGB", "R", "G", "B", "A", "luma")
 BUDGET_BYTES = 512 << 20
 N_THUMBS = 600
 IN_FLIGHT = 1  # requests the decoder holds at once: whatever the artist wants next is served next
@@ -25,15 +26,20 @@ THUMB_HEIGHT = 44
 
 @dataclass(frozen=True, slots=True)
 class DisplayLook:
-    """How scene-linear pixels are brought to the screen: exposure in stops, gamma of the viewer, OCIO view."""
+    """How scene-linear pixels are brought to the screen: exposure in stops, gamma of the viewer, OCIO view.
+
+    `channel`: one of `CHANNELS`. `proxy`: pictures are this many times smaller than the plate.
+    """
 
     exposure: float = 0.0
     gamma: float = 1.0
     view: str = "Un-tone-mapped"
+    channel: str = CHANNELS[0]
+    proxy: int = 1
 
     def json(self) -> list[float | str]:
         """As the decoder takes it."""
-        return [self.exposure, self.gamma, self.view]
+        return [self.exposure, self.gamma, self.view, self.channel, self.proxy]
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,7 +213,8 @@ class FrameCache(QObject):
         while self._wishes:
             wish = self._wishes.pop(0)
             request = {"ask": wish.kind, "plate": wish.plate, "frame": wish.frame}
-            request |= {"look": self.look.json(), "ticket": self._ticket(wish.plate)}
+            look = replace(self.look, channel=CHANNELS[0], proxy=1) if wish.kind == "thumb" else self.look
+            request |= {"look": look.json(), "ticket": self._ticket(wish.plate)}
             request |= {"height": THUMB_HEIGHT} if wish.kind == "thumb" else {"window": True}
             if request not in self._sent:
                 return request

@@ -24,6 +24,7 @@ def command_handlers(
         "tool": lambda name: partial(view.take_tool, name),
         "overlay": lambda name: view.change_overlays,
         "edit": lambda name: partial(view.edit, name),
+        "channel": lambda name: partial(view.show_channel, name),
         "pane": lambda name: view.show_panes,
         "canvas": lambda name: getattr(widgets.canvas, name),
     }
@@ -62,6 +63,7 @@ def _view_handlers(services: PanelServices, view: ViewCommands) -> dict[str, Han
         "leave": view.leave,
         "wipe": view.show_clean,
         "flip": view.show_clean,
+        "difference": view.show_difference,
         "overlays": view.change_overlays,
         "play": view.play,
         "next": partial(view.step, 1),

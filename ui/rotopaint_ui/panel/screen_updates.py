@@ -160,6 +160,9 @@ class ScreenUpdates(QObject):
     def change_look(self, look: DisplayLook) -> None:
         """Exposure, gamma or view."""
         self._services.frame_cache.look = look
+        for name, action in self._widgets.actions.items():
+            if name.startswith("channel."):
+                action.setChecked(name == f"channel.{look.channel}")
         self.want_frames()
         self._services.previewer.refresh()
 

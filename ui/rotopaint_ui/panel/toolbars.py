@@ -22,13 +22,14 @@ from PySide6.QtWidgets import (
 )
 
 from rotopaint_ai.frames import summarise
-from rotopaint_ui.engine.frame_cache import DisplayLook
+from rotopaint_ui.engine.frame_cache import CHANNELS, DisplayLook
 from rotopaint_ui.session.shot import PlateFacts, shot_name
 from rotopaint_ui.widgets import dialogs
 from rotopaint_ui.widgets.parts import Elided
 
 DEFAULT_PACK = "default pack"
 _GROUPS_APART = "   "  # values, place, frame, magnification
+_PROXIES = (("Full", 1), ("Half", 2), ("Quarter", 4))
 STRIP_PX = 42  # a tool's button with the style sheet's padding, and air
 W = TypeVar("W", bound=QWidget)
 
@@ -205,20 +206,30 @@ class ViewBar(QFrame):
         self.view = QComboBox()
         self._add_views([DisplayLook().view])
         self.view.setToolTip("View of OCIO's built-in studio config, on an sRGB display")
+        self.channel = QComboBox()
+        self.channel.addItems(list(CHANNELS))
+        self.channel.setToolTip("Channel that is shown (Ctrl+Alt+R, G, B, A, Y)")
+        self.channel.setAccessibleName("Channel")
+        self.proxy = QComboBox()
+        for label, factor in _PROXIES:
+            self.proxy.addItem(label, factor)
+        self.proxy.setToolTip("Size of the pictures in the viewer: smaller ones play from less memory")
+        self.proxy.setAccessibleName("Proxy")
         self.readout = _with_name(QLabel(""), "readout")
         self.readout.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
         self.readout.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
         row = QHBoxLayout(self)
         row.setContentsMargins(10, 3, 10, 3)
         row.setSpacing(8)
-        for widget in (self.exposure, self.gamma, self.view):
+        for widget in (self.exposure, self.gamma, self.view, self.channel, self.proxy):
             row.addWidget(widget)
         row.addWidget(self.readout, 1)
         for action in actions:
             row.addWidget(button_of(action, 18))
         for slider in (self.exposure, self.gamma):
             slider.changed.connect(self._tell_value)
-        self.view.currentTextChanged.connect(self._tell_value)
+        for choice in (self.view, self.channel, self.proxy):
+            choice.currentTextChanged.connect(self._tell_value)
 
     def show_readout(self, text: str) -> None:
         """What is under the mouse; where there is no room the plate's values go first, all of them at once."""
@@ -234,7 +245,11 @@ class ViewBar(QFrame):
     def look(self) -> DisplayLook:
         """The look that is set."""
         return DisplayLook(
-            round(self.exposure.value, 3), round(self.gamma.value, 3), self.view.currentData() or DisplayLook().view
+            round(self.exposure.value, 3),
+            round(self.gamma.value, 3),
+            self.view.currentData() or DisplayLook().view,
+            self.channel.currentText(),
+            self.proxy.currentData(),
         )
 
     def show_views(self, names: Sequence[str]) -> None:

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from PySide6.QtCore import Qt
 
+from rotopaint_ui.engine.frame_cache import CHANNELS
 from rotopaint_ui.panel.panel_widgets import PanelWidgets
 from rotopaint_ui.panel.screen_updates import ScreenUpdates
 from rotopaint_ui.services.panel_services import PanelServices
@@ -55,8 +56,24 @@ class ViewCommands:
         actions, canvas = self._widgets.actions, self._widgets.canvas
         canvas.show_wipe(actions["wipe"].isChecked())
         canvas.shows_clean = actions["flip"].isChecked()
+        if not canvas.shows_clean:
+            canvas.has_difference = False
+            actions["difference"].setChecked(False)
         self._services.clean_plate.open()
         self._updates.refresh()
+
+    def show_difference(self) -> None:
+        """Show what the clean plate changes, or go back to what was shown."""
+        actions, canvas = self._widgets.actions, self._widgets.canvas
+        canvas.has_difference = actions["difference"].isChecked()
+        if canvas.has_difference != actions["flip"].isChecked():
+            actions["flip"].trigger()
+        canvas.update()
+
+    def show_channel(self, name: str) -> None:
+        """Show one channel alone; the same again, all of them."""
+        view_bar = self._widgets.view_bar
+        view_bar.channel.setCurrentText(CHANNELS[0] if view_bar.channel.currentText() == name else name)
 
     def preview_seam(self) -> None:
         """Show this frame with its seams painted away, or go back to what was shown."""

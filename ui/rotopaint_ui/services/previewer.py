@@ -71,17 +71,25 @@ class Previewer(QObject):
             return
         look, preview = self._preview
         plate = self._frames.image(PLATE, preview.frame)
+        if look.channel == "A":
+            return  # paint changes none of it
         if plate is not None and self._frames.look_of(PLATE, preview.frame) == look:
             self._preview = None
-            self._frames.replace_picture(CLEAN, (preview.frame, composed(plate, preview)))
+            self._frames.replace_picture(CLEAN, (preview.frame, composed(plate, preview, look)))
 
 
-def composed(plate: QImage, preview: SeamPreview) -> QImage:
-    """The plate's picture with the painted region laid over it."""
+def composed(plate: QImage, preview: SeamPreview, look: DisplayLook) -> QImage:
+    """The plate's picture with the painted region laid over it, as `look` shows it."""
     picture = plate.convertToFormat(QImage.Format.Format_RGB32)
     size = preview.width, preview.height
     region = QImage(preview.picture, *size, 3 * preview.width, QImage.Format.Format_RGB888)
+    if look.channel in ("R", "G", "B"):
+        row = preview.picture["RGB".index(look.channel) :: 3]
+        region = QImage(row, *size, preview.width, QImage.Format.Format_Grayscale8)
+    elif look.channel == "luma":
+        region = region.convertToFormat(QImage.Format.Format_Grayscale8)
     painter = QPainter(picture)
+    painter.scale(1 / look.proxy, 1 / look.proxy)
     painter.drawImage(QPoint(preview.x, preview.y), region)
     painter.end()
     return picture

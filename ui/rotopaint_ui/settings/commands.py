@@ -2,8 +2,8 @@
 
 A command's `name` never changes: preferences keep a person's own keys by it. What a command does is found by the panel:
 `tool.X` takes the viewer's tool X in hand, `overlay.X` switches the field X of the viewer's overlay, `canvas.X` calls
-the viewer's method X, `edit.X` the edit X of `tools/edit_actions.py`, `pane.X` shows or hides the pane X;
-the others are named in the panel.
+the viewer's method X, `edit.X` the edit X of `tools/edit_actions.py`, `channel.X` shows the channel X alone, `pane.X`
+shows or hides the pane X; the others are named in the panel.
 """
 
 from __future__ import annotations
@@ -50,6 +50,13 @@ _SPREAD_KEYS: Mapping[str, tuple[Keys, str]] = {  # and pictures; a way without 
     "spread": (("Return", "Enter"), "spread"),
     "refit": (("Ctrl+R",), "refit"),
 }
+_CHANNEL_KEYS: tuple[tuple[str, str, Keys], ...] = (  # Nuke's letters; alone they are tools and marks here
+    ("R", "Red alone", ("Ctrl+Alt+R",)),
+    ("G", "Green alone", ("Ctrl+Alt+G",)),
+    ("B", "Blue alone", ("Ctrl+Alt+B",)),
+    ("A", "Alpha alone", ("Ctrl+Alt+A",)),
+    ("luma", "Luma", ("Ctrl+Alt+Y",)),
+)
 GROUPS = ("File", "Edit", "Tools", "Points", "Keys", "View", "Playback", "Review", "Shot")
 
 COMMANDS = (
@@ -113,6 +120,8 @@ COMMANDS = (
     Command("edit.overwrite", "Edit every key of the range, absolute", "Keys", ("Ctrl+Shift+R",), "", True),
     Command("wipe", "Wipe between plate and clean plate", "View", ("W",), "wipe", True),
     Command("flip", "Show the clean plate", "View", ("`",), "flip", True),
+    Command("difference", "Difference of the clean plate to the plate", "View", ("D",), "", True),
+    *(Command(f"channel.{name}", label, "View", keys, "", True) for name, label, keys in _CHANNEL_KEYS),
     Command("overlay.splines", "Splines", "View", ("Shift+Q",), "splines", True),
     Command("overlay.landmarks", "Landmarks", "View", ("Shift+L",), "landmarks", True),
     Command("overlay.mattes", "Mattes", "View", ("M",), "mattes", True, ("A",)),

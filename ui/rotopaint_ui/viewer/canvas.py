@@ -56,6 +56,7 @@ class Canvas(QWidget):
         self.overlay = Overlay()
         self.wipe: Wipe | None = None
         self.shows_clean = False
+        self.has_difference = False
         self.before: RotoDocument | None = None  # shown in place of the shapes of now, to compare
         self._session, self._frames = session, frame_cache
         self._tools: dict[str, Tool] = {name: make(self.context) for name, make in TOOLS.items()}
@@ -276,7 +277,17 @@ class Canvas(QWidget):
 
     def _view_settings(self) -> ViewSettings:
         size, ratio = (self.width(), self.height()), self.devicePixelRatioF()
-        return ViewSettings(size, ratio, self.view, self.overlay, self.wipe, self.shows_clean, self._tool, self.before)
+        return ViewSettings(
+            size,
+            ratio,
+            self.view,
+            self.overlay,
+            self.wipe,
+            self.shows_clean,
+            self._tool,
+            self.has_difference,
+            self.before,
+        )
 
     def _loupe(self) -> Loupe | None:
         is_dragging = self._session.edits.is_dragging and self._tools[self._tool].is_busy and self._tool in _QUIET_TOOLS

@@ -46,8 +46,10 @@ def loupe_at(mouse: QPointF, view: ViewTransform, size: QSize) -> Loupe:
     )
 
 
-def paint_loupe(painter: QPainter, loupe: Loupe, image: QImage | None, outlines: Iterable[Outline]) -> None:
-    """The glass: pixels as they are, outlines thin, a cross at the mouse."""
+def paint_loupe(
+    painter: QPainter, loupe: Loupe, image: QImage | None, outlines: Iterable[Outline], *, shrink: int = 1
+) -> None:
+    """The glass: pixels as they are, outlines thin, a cross at the mouse. `shrink`: how much smaller the image is."""
     ratio = painter.device().devicePixelRatioF()
     corner = loupe.centre - QPointF(RADIUS_PX, RADIUS_PX)
     view = ViewTransform(loupe.view.zoom, loupe.view.x - corner.x(), loupe.view.y - corner.y(), loupe.view.aspect)
@@ -57,7 +59,7 @@ def paint_loupe(painter: QPainter, loupe: Loupe, image: QImage | None, outlines:
     glass = QRectF(0, 0, 2 * RADIUS_PX, 2 * RADIUS_PX)
     inner.fillRect(glass, QColor("#101114"))
     if image is not None:
-        _paint_pixels(inner, image, view, glass)
+        _paint_pixels(inner, image, view, glass, shrink)
     for outline in outlines:
         if outline.box(view, 2.0).intersects(glass):
             paint_path(inner, outline.path, view, outline.colour, style="moving")
@@ -108,13 +110,13 @@ def _loupe_rim(ratio: float) -> QPixmap:
     return ring
 
 
-def _paint_pixels(painter: QPainter, image: QImage, view: ViewTransform, glass: QRectF) -> None:
+def _paint_pixels(painter: QPainter, image: QImage, view: ViewTransform, glass: QRectF, shrink: int) -> None:
     """Only the part of the plate that the glass shows: whole pixels, nearest neighbour."""
     (x0, y0), (x1, y1) = view.to_plate(glass.topLeft()), view.to_plate(glass.bottomRight())
     left, top = max(int(x0) - 1, 0), max(int(y0) - 1, 0)
-    right, bottom = min(int(x1) + 2, image.width()), min(int(y1) + 2, image.height())
+    right, bottom = min(int(x1) + 2, image.width() * shrink), min(int(y1) + 2, image.height() * shrink)
     if right <= left or bottom <= top:
         return
     painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform, False)
-    source = QRectF(left, top, right - left, bottom - top)
+    source = QRectF(left / shrink, top / shrink, (right - left) / shrink, (bottom - top) / shrink)
     painter.drawImage(view.rect(left, top, right - left, bottom - top), image, source)

@@ -16,6 +16,8 @@ from rotopaint_ui.viewer.wipe import Wipe
 REFINE_MS = 120  # stillness after which a picture is averaged down instead of sampled
 EXACT_ZOOM = 1.0  # device pixels for a plate pixel from which pixels are shown as they are
 _MOST_SCALED = 4
+_DOUBLINGS = 2
+GAIN = 2**_DOUBLINGS
 _TOP_CENTRE = Qt.AlignmentFlag.AlignHCenter | Qt.AlignmentFlag.AlignTop
 _MISSING, _HATCH, _DIM = QColor("#1b1d22"), QColor(255, 255, 255, 14), QColor(16, 17, 20, 110)
 
@@ -34,6 +36,7 @@ class Pictures(QObject):
         self._refine = QTimer(self, singleShot=True, interval=REFINE_MS)
         self._refine.timeout.connect(self._draw_finely)
         self._last: tuple[PlateFacts | None, QImage] | None = None  # the plate's picture painted last
+        self._differed: tuple[tuple[int, int], QImage] | None = None
         self.version = 0  # grows when the same frame would be painted in another quality
 
     def key(self, *, shows_clean: bool, has_wipe: bool) -> tuple[int, int, int, str | None]:
@@ -44,11 +47,18 @@ class Pictures(QObject):
         keys = tuple(0 if image is None else image.cacheKey() for image in (plate, clean))
         return keys[0], keys[1], self.version, self._frames.broken.get((PLATE, frame))
 
-    def paint(self, painter: QPainter, area: QRectF, *, wipe: Wipe | None, shows_clean: bool) -> None:
-        """Plate, clean plate, or both with a wipe between them, which comes first; a frame around the plate."""
+    def paint(
+        self, painter: QPainter, area: QRectF, *, wipe: Wipe | None, shows_clean: bool, has_difference: bool = False
+    ) -> None:
+        """Plate, clean plate, or both with a wipe between them, which comes first; a frame around the plate.
+
+        `has_difference`: in place of the clean plate what it changes, see `difference_of`.
+        """
         frame = self._session.frame
         plate, clean = self._frames.image(PLATE, frame), self._frames.image(CLEAN, frame)
-        if shows_clean and wipe is None and clean is not None:
+        if shows_clean and wipe is None and clean is not None and has_difference and plate is not None:
+            self._paint_image(painter, self._difference(plate, clean), area)
+        elif shows_clean and wipe is None and clean is not None:
             self._paint_image(painter, clean, area)
         elif plate is None:
             self._paint_missing(painter, area)
@@ -86,6 +96,13 @@ class Pictures(QObject):
             del self._to_refine[next(iter(self._to_refine))]
         self._refine.start()
 
+    def _difference(self, plate: QImage, clean: QImage) -> QImage:
+        """The difference of two pictures, worked out once."""
+        keys = plate.cacheKey(), clean.cacheKey()
+        if self._differed is None or self._differed[0] != keys:
+            self._differed = keys, difference_of(plate, clean)
+        return self._differed[1]
+
     def _draw_finely(self) -> None:
         """The eye rests: replace what was drawn in haste."""
         ways = Qt.AspectRatioMode.IgnoreAspectRatio, Qt.TransformationMode.SmoothTransformation
@@ -112,6 +129,22 @@ class Pictures(QObject):
         inner = area.intersected(QRectF(painter.viewport())).adjusted(16, 16, -16, -16)
         text = f"Reading frame {frame}" if is_reading else broken or f"Frame {frame} is not on disk"
         painter.drawText(inner, int(_TOP_CENTRE | Qt.TextFlag.TextWordWrap), text)
+
+
+def difference_of(plate: QImage, clean: QImage) -> QImage:
+    """How far two pictures are apart on the screen, `GAIN` times: black where nothing was painted."""
+    apart = plate.convertToFormat(QImage.Format.Format_RGB32)
+    painter = QPainter(apart)
+    painter.setCompositionMode(QPainter.CompositionMode.CompositionMode_Difference)
+    painter.drawImage(apart.rect(), clean)
+    painter.end()
+    for _ in range(_DOUBLINGS):
+        again = apart.copy()
+        painter = QPainter(apart)
+        painter.setCompositionMode(QPainter.CompositionMode.CompositionMode_Plus)
+        painter.drawImage(0, 0, again)
+        painter.end()
+    return apart
 
 
 def _paint_frame(painter: QPainter, area: QRectF) -> None:

@@ -27,7 +27,7 @@ from rotopaint_ui.session.session import ShotSession
 from rotopaint_ui.tools.toolbox import crop_at
 from rotopaint_ui.viewer.loupe import Loupe, paint_loupe
 from rotopaint_ui.viewer.outlines import Outline, Outlines, Style, paint_path
-from rotopaint_ui.viewer.pictures import Pictures
+from rotopaint_ui.viewer.pictures import GAIN, Pictures
 from rotopaint_ui.viewer.wipe import Wipe, paint_wipe
 
 BACKGROUND = QColor("#101114")
@@ -47,6 +47,7 @@ class ViewSettings:
     wipe: Wipe | None
     shows_clean: bool
     tool: str
+    has_difference: bool = False  # what the clean plate changes, in its place
     before: RotoDocument | None = None  # in place of the shapes of now
 
 
@@ -128,13 +129,17 @@ class Stack:
             paint_wipe(painter, scene.shown.wipe, scene.area, clean=self._clean_name())
         elif scene.shown.shows_clean:
             corner = scene.area.intersected(QRectF(0, 0, *scene.shown.size)).topLeft()
-            paint_label(painter, corner + QPointF(10, 10), self._clean_name())
+            name = self._clean_name()
+            is_apart = scene.shown.has_difference and self._frames.image(CLEAN, self._session.frame) is not None
+            paint_label(painter, corner + QPointF(10, 10), f"{name} - plate, x{GAIN}" if is_apart else name)
         if scene.shown.before is not None:
             corner = scene.area.intersected(QRectF(0, 0, *scene.shown.size)).topLeft()
             paint_label(painter, corner + QPointF(10, 34), "before")
         if scene.loupe is not None:
             image = self._frames.image(PLATE, self._session.frame)
-            paint_loupe(painter, scene.loupe, image, scene.moving or scene.still)
+            look = self._frames.look_of(PLATE, self._session.frame)
+            shrink = 1 if look is None else look.proxy
+            paint_loupe(painter, scene.loupe, image, scene.moving or scene.still, shrink=shrink)
 
     def damage(self, scene: PaintScene) -> QRect | None:
         """What of the screen a scene changes against the one painted last; None is all of it."""
@@ -191,7 +196,13 @@ class Stack:
         painter = QPainter(self._kept)
         painter.setFont(font)
         shown = scene.shown
-        self._pictures.paint(painter, scene.area, wipe=shown.wipe, shows_clean=shown.shows_clean)
+        self._pictures.paint(
+            painter,
+            scene.area,
+            wipe=shown.wipe,
+            shows_clean=shown.shows_clean,
+            has_difference=shown.has_difference,
+        )
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         self._paint_still(painter, scene)
         painter.end()
