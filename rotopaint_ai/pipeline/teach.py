@@ -5,9 +5,9 @@ say and what the picture shows are solved together over the whole shot (`shapes/
 less doubt about its place than the models have, each seam is looked for in the picture once more
 (`seams/placement.py`), and all of it again. A correction says where to look, and the picture decides.
 
-A frame is changed only where its present curve contradicts what the whole shot says of it. How far that can be trusted
-is measured on the corrected frames: each is solved without its own correction. Where the shot knows no better than the
-models, nothing moves and the frames are named as doubtful.
+A frame is changed only where the picture shows most of the seam and a second opinion bears the change out: a rigid head
+solved from the run's own curves and the corrections, which never looked at the picture (`shapes/rigid_head.py`), lies
+nearer to the new curve than the present one does. Elsewhere nothing moves, and the frames are named as doubtful.
 
 H holds, S seams, D points of a spline. Plate space, pixels.
 """
@@ -30,8 +30,9 @@ from rotopaint_ai.plates.plate import Plate
 from rotopaint_ai.seams.placement import Placed, Seam, SeamLook, look, place
 from rotopaint_ai.shapes.facespace import Complex, face_space
 from rotopaint_ai.shapes.refit import Errors, Keys, corrected_shapes, moved_keys, refit, splines_of
+from rotopaint_ai.shapes.rigid_head import KnownCurve, curves_on_head, is_borne_out
 from rotopaint_ai.shapes.roto import Key, RotoDocument, RotoShape
-from rotopaint_ai.shapes.samples import basis
+from rotopaint_ai.shapes.samples import open_curve_distance
 from rotopaint_ai.shapes.shot_solver import HeadPoses, Solution, head_poses, solve
 from rotopaint_ai.sheet import ShapeSpec
 
@@ -46,10 +47,10 @@ LEAST_NOISE_PX = 0.4  # how far off a seam that was seen is taken to be at the l
 LEAST_READ_PX = 0.5  # and one that the models say
 SEEN = 0.5  # share of a seam that has to be seen
 STILL_PX = 0.3  # a curve that would move by less stays
-CONTRADICTS = 2.0  # deviations that a present curve lies off the solved one before it is given up
-UNCHECKED = 1.5  # times as many of them where a single correction cannot be checked by another
+WELL_SEEN = 0.8  # share of a seam that has to be seen before it is moved
+FOUND = 0.7  # of its distance to the rigid head: how far off a curve is likely to be that has moved
+BORNE_OUT = 0.006  # of the head's size: how much nearer the rigid head has to lie than the present curve does
 _READS = 2
-_SAMPLES = 12  # places of each cubic that distances are taken at
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,9 +140,10 @@ def teach(
     ]
     doubtful: dict[str, tuple[int, ...]] = {}
     sizes: dict[str, Mapping[int, float]] = {}
-    for turn in _solved_seams(reading, tasks) if tasks else ():
+    known = [_curve_of_task(reading, task, (errors or {}).get(task.spec.name, {})) for task in tasks]
+    for turn, said, on_head in zip(_solved_seams(reading, tasks), known, _on_rigid_head(reading, known)):
         name = turn.task.spec.name
-        keys[name], doubtful[name], sizes[name] = _decided(reading, turn, _error_factor(reading, turn.task))
+        keys[name], doubtful[name], sizes[name] = _decided(reading, turn, said.noise_px_H, on_head)
     before = {shape.name: shape.keys for shape in predicted.shapes}
     moved = sum(key != before[name].get(frame) for name, row in keys.items() for frame, key in row.items())
     return Taught(keys, sizes, doubtful, moved)
@@ -210,8 +212,8 @@ class _Turn:
 
 def _solved_seams(reading: ShotReading, tasks: Sequence[_Task]) -> list[_Turn]:
     """Every seam solved and looked for, in turns, all seams of a hold together."""
-    observed = list(tasks)
-    for _ in range(PASSES):
+    observed, turns = list(tasks), list[_Turn]()
+    for _ in range(PASSES if tasks else 0):
         solved = [solve(reading.heads, task.splines_HD, task.noise_px_H, task.exact_H) for task in observed]
         pairs = [(task.spec, each) for task, each in zip(tasks, solved)]
         by_hold = [_looked_for(reading, row, pairs) for row in range(len(reading.holds))]
@@ -241,29 +243,25 @@ def _observed(task: _Task, placed: Sequence[Placed]) -> _Task:
     return replace(task, splines_HD=splines, noise_px_H=noise)
 
 
-def _error_factor(reading: ShotReading, task: _Task) -> float:
-    """By how much deviations are too small, at least 1, from solving each corrected hold without its correction;
-    infinite where that is no better than the models. `UNCHECKED` where there is only one correction."""
-    if task.exact_H.sum() < 2:
-        return UNCHECKED
-    ratio, ours, theirs = [], [], []
-    for row in np.flatnonzero(task.exact_H).tolist():
-        exact, splines = task.exact_H.copy(), task.splines_HD.copy()
-        exact[row], splines[row] = False, reading.holds[row].splines[task.spec.name]
-        found = solve(reading.heads, splines, task.noise_px_H, exact)  # the models' noise, as no picture was seen
-        seen = _looked_for(reading, row, [(task.spec, found)])[0]
-        frame = next(frame for frame in task.hand if reading.hold_of.get(frame) == row)
-        true = task.splines_HD[row]
-        ours.append(_curve_distance(_spline_points(seen.points), true))
-        theirs.append(_curve_distance(splines_of(task.base, [frame])[0], true))
-        ratio.append(ours[-1] / max(float(found.deviation_px_H[row]), 1e-6))
-    return max(1.0, float(np.median(ratio))) if np.mean(ours) < np.mean(theirs) else np.inf
+def _curve_of_task(reading: ShotReading, task: _Task, errors: Mapping[int, float]) -> KnownCurve:
+    """A seam as the run drew it, with what it expects of itself, and as people have."""
+    first = {row: frame for frame, row in sorted(reading.hold_of.items(), reverse=True)}
+    frames = [first[row] for row in range(len(reading.holds))]
+    noise = [errors.get(frame) or own for frame, own in zip(frames, task.noise_px_H.tolist())]  # 0: a person's key
+    splines = np.where(task.exact_H[:, None], task.splines_HD, splines_of(task.base, frames))
+    return KnownCurve(splines, np.array(noise), task.exact_H)
+
+
+def _on_rigid_head(reading: ShotReading, known: Sequence[KnownCurve]) -> list[Complex]:
+    points, error = (np.array(rows) for rows in zip(*((hold.points_L, hold.error_px_L) for hold in reading.holds)))
+    return curves_on_head(reading.heads, points, error, known)
 
 
 def _decided(
-    reading: ShotReading, turn: _Turn, trust: float
+    reading: ShotReading, turn: _Turn, said_px_H: Array, head_HD: Complex
 ) -> tuple[dict[int, Key], tuple[int, ...], dict[int, float]]:
-    """New keys of a seam's frames, the doubtful ones of these, and how far off each is likely to be."""
+    """New keys of a seam's frames, the doubtful ones of these, and how far off each is likely to be: the geometric mean
+    of what is expected of its curve and of how far that lies from the other ones."""
     task, hand = turn.task, set(turn.task.hand)
     frames = [frame for frame in sorted(task.base.keys) if frame in reading.hold_of and frame not in hand]
     splines = splines_of(task.base, frames)
@@ -275,15 +273,19 @@ def _decided(
             splines[k], errors[frame] = task.splines_HD[row], LEAST_NOISE_PX
             continue
         seen, deviation = turn.placed[row], float(turn.solution.deviation_px_H[row])
-        found = _spline_points(seen.points)
-        change, against = _curve_distance(splines[k], found), _curve_distance(splines[k], turn.solution.splines_HD[row])
-        errors[frame] = deviation if seen.seen < SEEN else min(deviation, seen.expected_error_px)
-        if change > STILL_PX and against > CONTRADICTS * trust * deviation:
-            splines[k] = found
-        elif change > STILL_PX:
-            errors[frame] += change
+        found, least = _spline_points(seen.points), BORNE_OUT * float(abs(reading.heads.factor_H[row]))
+        change = open_curve_distance(splines[k], found)
+        if change > STILL_PX and seen.seen > WELL_SEEN and is_borne_out(found, splines[k], head_HD[row], least):
+            splines[k], expected, apart = (
+                found,
+                seen.expected_error_px,
+                FOUND * open_curve_distance(found, head_HD[row]),
+            )
+        else:
+            expected, apart = float(said_px_H[row]), (change + open_curve_distance(splines[k], head_HD[row])) / 2
             if change > STILL_PX + deviation:
                 doubtful.append(frame)
+        errors[frame] = max(float(np.sqrt(expected * apart)), LEAST_NOISE_PX)
     return moved_keys(task.base, task.shape, frames, splines), tuple(doubtful), errors
 
 
@@ -301,10 +303,3 @@ def _point_numbers(spline: Complex) -> Array:
     at, back, out = spline.reshape(3, -1)
     back, out = back - at, out - at
     return np.stack([at.real, at.imag, back.real, back.imag, out.real, out.imag], axis=1)
-
-
-def _curve_distance(a: Complex, b: Complex) -> float:
-    """Symmetric mean distance of two open curves in pixels."""
-    weights = basis(len(a) // 3, False, _SAMPLES)
-    distance = abs((weights @ a)[:, None] - weights @ b)
-    return float((distance.min(axis=1).mean() + distance.min(axis=0).mean()) / 2)

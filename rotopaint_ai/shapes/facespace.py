@@ -28,7 +28,7 @@ class FaceSpace:
 
     `factor_F`: size (root mean square radius of the mean face in pixels) and turn of the head as one complex number;
     `look_FL`: landmarks less the mean face, in units of the face's size; `time_F`: the frame, of a hold its first one;
-    `points_FL`: the landmarks in plate space, NaN where hidden.
+    `points_FL`: the landmarks in plate space, NaN where hidden; `whole_FL`: hidden ones where the mean face has them.
     """
 
     frames: tuple[int, ...]
@@ -36,6 +36,7 @@ class FaceSpace:
     look_FL: Complex
     time_F: Array
     points_FL: Complex
+    whole_FL: Complex
 
     def rows(self, frames: Sequence[int]) -> Rows:
         """Rows of frames; of one without landmarks that of the nearest frame with some."""
@@ -52,13 +53,14 @@ def face_space(landmarks: LandmarkKeys) -> FaceSpace | None:
     if not rows:
         return None
     points = np.array([[complex(p.x, p.y) if p else complex("nan") for p in row] for row in rows.values()])
-    factor, look = _aligned(points)
+    factor, look, whole = _aligned(points)
     time = np.array(list(hold_starts(rows).values()), dtype=np.float64)
-    return FaceSpace(tuple(rows), factor, look / np.sqrt(look.shape[1]), time, points)
+    return FaceSpace(tuple(rows), factor, look / np.sqrt(look.shape[1]), time, points, whole)
 
 
-def _aligned(points_FL: Complex) -> tuple[Complex, Complex]:
-    """Similarity of the head at each frame (its factor), and landmarks less the mean face, hidden ones 0.
+def _aligned(points_FL: Complex) -> tuple[Complex, Complex, Complex]:
+    """Similarity of the head at each frame (its factor), landmarks less the mean face, hidden ones 0, and landmarks in
+    plate space, hidden ones by the mean face.
 
     The mean face has root mean square radius 1. Generalised Procrustes analysis by turns: faces to the mean, mean of
     the faces (Gower 1975).
@@ -68,14 +70,15 @@ def _aligned(points_FL: Complex) -> tuple[Complex, Complex]:
     mean = np.where(np.isnan(first), np.nanmean(first), first)
     for _ in range(_ROUNDS):
         mean = (mean - mean.mean()) / max(np.sqrt((abs(mean) ** 2).mean()), 1e-9)
-        factor, faces = _to_mean(points_FL, seen, mean)
+        factor, shift, faces = _to_mean(points_FL, seen, mean)
         count = seen.sum(0)
         mean = np.where(count > 0, np.where(seen, faces, 0).sum(0) / np.maximum(count, 1), mean)
-    return factor, np.where(seen, faces - mean, 0)
+    whole = np.where(seen, points_FL, factor[:, None] * mean + shift[:, None])
+    return factor, np.where(seen, faces - mean, 0), whole
 
 
-def _to_mean(points_FL: Complex, seen: NDArray[np.bool_], mean_L: Complex) -> tuple[Complex, Complex]:
+def _to_mean(points_FL: Complex, seen: NDArray[np.bool_], mean_L: Complex) -> tuple[Complex, Complex, Complex]:
     """Each frame's similarity z = factor * mean + shift by least squares, and its landmarks undone of it."""
     z, mean = np.where(seen, points_FL, 0), np.broadcast_to(mean_L, points_FL.shape)
     factor, shift = fit_similarity(mean, z, seen)
-    return factor, (z - shift[:, None]) / factor[:, None]
+    return factor, shift, (z - shift[:, None]) / factor[:, None]

@@ -28,7 +28,9 @@ from rotopaint_ai.shapes import pose_kernel, samples
 from rotopaint_ai.shapes.facespace import Array, Complex, FaceSpace, Rows, face_space
 from rotopaint_ai.shapes.landmarks_follow import with_landmarks
 from rotopaint_ai.shapes.manual_keys import Carried, corrected_frames, to_carry_on, with_keys, within
+from rotopaint_ai.shapes.rigid_head import KnownCurve, curves_on_head, is_borne_out
 from rotopaint_ai.shapes.roto import ControlPoint, Key, RotoDocument, RotoShape
+from rotopaint_ai.shapes.shot_solver import HeadPoses, head_poses
 from rotopaint_ai.spreads import SHOT, spread_way
 
 Keys = Mapping[str, Mapping[int, Key]]
@@ -52,6 +54,8 @@ WINDOW, MARGIN = 400, 80  # holds solved together, and those beside them that ha
 BIASED = 0.5  # how likely it is, before two corrections of a shape tell, that the models share a bias
 BIASED_OWN = 0.05  # share of its error that each hold then has for itself
 INDEPENDENT = 0.1  # how likely it is that errors have nothing to do with each other (`pose_kernel.PRIOR` is the rest)
+BORNE_OUT = 0.01  # of the head's size: how much nearer a rigid head has to lie to a seam than its present curve does
+HIDDEN = 0.2  # of the head's size: how far off a landmark may be that nobody sees
 COLUMNS = 3.0  # how many independent errors the points of a shape count for
 _EXACT = 1e-4  # of the noise: what a human key may be off
 _NEGLIGIBLE = 0.005  # a view that is believed less has no say
@@ -62,8 +66,9 @@ def refit(predicted: RotoDocument, document: RotoDocument, errors: Errors | None
     """New keys of all frames that no person has keyed, by shape: the prediction, corrected by what people did.
 
     `errors` are the expected errors of the run, 0 at human keys; without them those of the landmarks stand for all
-    shapes. A key that nothing moves is the model's own. Shapes without a correction, or whose spline is not the model's
-    any more, are left out.
+    shapes. A key that nothing moves is the model's own, and so is an open seam's where its head does not bear the
+    change out (`shapes/rigid_head.py`). Shapes without a correction, or whose spline is not the model's any more, are
+    left out.
     """
     space = face_space(predicted.landmarks)
     if space is None:
@@ -78,7 +83,10 @@ def refit(predicted: RotoDocument, document: RotoDocument, errors: Errors | None
         if not set(hand).isdisjoint(_predicted_frames(space, base, shape))
     ]
     weights = _hypothesis_weights(space, tasks)
-    return {task.shape.name: _refitted(space, task, weights) for task in tasks}
+    estimates = {task.shape.name: _refitted(space, task, weights) for task in tasks}
+    for task, on_head in _seams_on_head(space, predicted, tasks):
+        estimates[task.shape.name] = _borne_out(space, task, estimates[task.shape.name], on_head)
+    return {task.shape.name: _new_keys(task, estimates[task.shape.name]) for task in tasks}
 
 
 def spread(predicted: RotoDocument, document: RotoDocument, frame: int, first: int, last: int) -> Keys:
@@ -226,8 +234,54 @@ def _hypothesis_weights(space: FaceSpace, tasks: Sequence[_Task]) -> Array:
     return np.asarray(weight / weight.sum())
 
 
-def _refitted(space: FaceSpace, task: _Task, weights: Array) -> dict[int, Key]:
-    """Keys by all views of the models' errors, each as far as it is believed."""
+def _seams_on_head(
+    space: FaceSpace, predicted: RotoDocument, tasks: Sequence[_Task]
+) -> Iterator[tuple[_Task, Complex]]:
+    """Open seams, and where a rigid head has each in all holds of its task (H, 3 P)."""
+    seams = [task for task in tasks if task.base.role == "seam" and not task.base.closed]
+    if not seams:
+        return
+    starts, first = np.unique(space.time_F, return_index=True)
+    heads = head_poses(space.whole_FL[first], starts)
+    frames = [space.frames[row] for row in first]
+    rows = [np.searchsorted(starts, space.time_F[task.rows_H]) for task in seams]
+    known = [_known_curve(task, frames, row) for task, row in zip(seams, rows)]
+    found = curves_on_head(heads, space.whole_FL[first], _landmark_errors(predicted, frames, heads), known)
+    yield from ((task, on_head[row]) for task, on_head, row in zip(seams, found, rows))
+
+
+def _known_curve(task: _Task, frames: Sequence[int], rows: Rows) -> KnownCurve:
+    """What is said of a seam in the shot's holds, that begin at `frames`; `rows`: those that are the task's."""
+    splines, exact = splines_of(task.base, frames), np.zeros(len(frames), bool)
+    noise = np.full(len(frames), float(task.error_H.max()))
+    noise[rows] = task.error_H
+    for hold, spline in task.corrected.items():
+        splines[rows[hold]], exact[rows[hold]] = spline, True
+    return KnownCurve(splines, noise, exact)
+
+
+def _landmark_errors(predicted: RotoDocument, frames: Sequence[int], heads: HeadPoses) -> Array:
+    """Expected errors of landmarks (H, L), large where they are hidden."""
+    table = [[np.nan if p is None else p.expected_error_px for p in predicted.landmarks.keys[f]] for f in frames]
+    return np.where(np.isnan(table), HIDDEN * abs(heads.factor_H)[:, None], table)
+
+
+def _borne_out(space: FaceSpace, task: _Task, estimate: Complex, on_head: Complex) -> Complex:
+    """The estimate where a person drew or the head bears it out, else what the models said."""
+    least = BORNE_OUT * abs(space.factor_F[task.rows_H])
+    keep = np.array([is_borne_out(*each) for each in zip(estimate, task.predicted_H, on_head, least.tolist())])
+    keep[task.at_N] = True
+    return np.where(keep[:, None], estimate, task.predicted_H)
+
+
+def _new_keys(task: _Task, estimate: Complex) -> dict[int, Key]:
+    others = [frame for frame in task.frames if frame not in set(task.hand)]
+    rows = task.hold_F[np.searchsorted(task.frames, others)]
+    return moved_keys(task.base, task.shape, others, estimate[rows]) if others else {}
+
+
+def _refitted(space: FaceSpace, task: _Task, weights: Array) -> Complex:
+    """Splines (H, 3 P) by all views of the models' errors, each as far as it is believed."""
     estimate = task.predicted_H.copy()
     for weight, is_biased in zip(weights, (True, False)):
         estimate += weight * (_by_walk(space, task, is_biased) - task.predicted_H) if weight > _NEGLIGIBLE else 0
@@ -235,9 +289,7 @@ def _refitted(space: FaceSpace, task: _Task, weights: Array) -> dict[int, Key]:
     for weight, share in zip(weights[2:], pose_kernel.OWN):
         among = pose_kernel.with_own(across[task.at_N], share * own)
         estimate += weight * (across @ np.linalg.solve(among, task.errors_N))
-    others = [frame for frame in task.frames if frame not in set(task.hand)]
-    rows = task.hold_F[np.searchsorted(task.frames, others)]
-    return moved_keys(task.base, task.shape, others, estimate[rows]) if others else {}
+    return estimate
 
 
 def _pose_covariance(space: FaceSpace, task: _Task) -> Complex:

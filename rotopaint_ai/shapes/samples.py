@@ -6,6 +6,7 @@ Convention: F frames, P control points, D = 6 P numbers of a key, M curve sample
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import cache
 from itertools import chain
 
 import numpy as np
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 from rotopaint_ai.shapes.bezier import Array
 from rotopaint_ai.shapes.roto import RotoShape
 
+_PER_CUBIC = 12  # places of each cubic that distances of curves are taken at
 _MOST_WEIGHED = 256  # control points up to which all samples are one product with a table of weights
 
 
@@ -91,3 +93,15 @@ def distances(a: RotoShape, b: RotoShape, frames: Iterable[float], *, per_segmen
         for i in range(0, len(at), step)
     ]
     return np.concatenate(parts) if parts else np.zeros(0)
+
+
+def open_curve_distance(a: NDArray[np.complex128], b: NDArray[np.complex128]) -> float:
+    """Symmetric mean distance in pixels of two open splines: points, ends of incoming and outgoing tangents (D,)."""
+    weights = _distance_basis(len(a) // 3)
+    distance = abs((weights @ a)[:, None] - weights @ b)
+    return float((distance.min(axis=1).mean() + distance.min(axis=0).mean()) / 2)
+
+
+@cache
+def _distance_basis(n: int) -> Array:
+    return basis(n, False, _PER_CUBIC)

@@ -11,11 +11,12 @@ import pytest
 
 from rotopaint_ai.crops import around
 from rotopaint_ai.errors import UsageError
-from rotopaint_ai.pipeline.teach import ShotReading, Taught, _curve_distance, _Hold, _spline_points, teach
+from rotopaint_ai.pipeline.teach import ShotReading, Taught, _Hold, _spline_points, teach
 from rotopaint_ai.seams.placement import look
 from rotopaint_ai.shapes.bezier import as_points, sample
 from rotopaint_ai.shapes.refit import splines_of
 from rotopaint_ai.shapes.roto import Key, Landmark, LandmarkKeys, RotoDocument, RotoShape
+from rotopaint_ai.shapes.samples import open_curve_distance
 from rotopaint_ai.shapes.shot_solver import head_poses
 from rotopaint_ai.sheet import LandmarkSpec, ShapeSpec, Sheet
 
@@ -82,13 +83,13 @@ def corrected(document: RotoDocument, *frames: int) -> RotoDocument:
 def error(taught: Taught, document: RotoDocument, frame: int) -> float:
     (shape,) = document.shapes
     shape = shape.with_keys({**shape.keys, **taught.keys["seam"]})
-    return _curve_distance(splines_of(shape, [frame])[0], _spline_points(true_curve(frame)))
+    return open_curve_distance(splines_of(shape, [frame])[0], _spline_points(true_curve(frame)))
 
 
 def test_one_correction_puts_the_other_frames_right(looks: dict[int, Any]) -> None:
     reading, said = shot(looks, dict.fromkeys(FRAMES, (3.0, 9.0)))
     document = corrected(said, 1004)
-    taught = teach(reading, said, document)
+    taught = teach(reading, said, document, {"seam": dict.fromkeys(FRAMES, 9.0)})
     assert max(error(taught, document, frame) for frame in FRAMES if frame != 1004) < 1.0
     assert 1004 not in taught.keys["seam"]
     assert taught.n_moved == 11

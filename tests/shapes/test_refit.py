@@ -56,7 +56,7 @@ def shot(wrong: complex = 0, per_smile: complex = 0) -> RotoDocument:
     keys = {f: Key(tuple(point(f, row, wrong + per_smile * smile(f)) for row in SEAM)) for f in FRAMES}
     names = tuple(f"l{k}" for k in range(len(FACE)))
     return RotoDocument(
-        640, 480, 1001, 1040, landmarks=LandmarkKeys(names, rows), shapes=(RotoShape("seam", False, "seam", keys),)
+        640, 480, 1001, 1040, landmarks=LandmarkKeys(names, rows), shapes=(RotoShape("seam", False, "matte", keys),)
     )
 
 
@@ -71,6 +71,35 @@ def keyed(document: RotoDocument, *frames: int) -> RotoDocument:
 
 def apart(points: Points, frame: int) -> float:
     return max(math.hypot(p.x - q.x, p.y - q.y) for p, q in zip(points, TRUE.keys[frame].points))
+
+
+def as_seam(document: RotoDocument) -> RotoDocument:
+    """The same with its shape a printed seam, which a rigid head has to bear out."""
+    return replace(document, shapes=(replace(document.shapes[0], role="seam"),))
+
+
+def test_a_seam_goes_where_corrections_and_its_rigid_head_agree() -> None:
+    model = as_seam(shot(wrong=9j))
+    keys = refit(model, keyed(model, 1005, 1019, 1033), {"seam": dict.fromkeys(FRAMES, 6.0)})["seam"]
+    left = [apart(key.points, f) for f, key in keys.items()]
+    assert min(apart(model.shapes[0].keys[f].points, f) for f in keys) > 8.5
+    assert np.mean(left) < 2.5
+
+
+def test_a_seam_that_its_head_says_nothing_of_stays_the_models_own() -> None:
+    """Noise of every pose for itself: a matte is smoothed through the keys, a seam stays where the picture put it."""
+    model = shot()
+    draw = np.random.default_rng(2)
+    off = np.repeat(draw.normal(0, 1.0, 20), 2)
+    noisy = {f: Key(tuple(point(f, row, 1j * off[k]) for row in SEAM)) for k, f in enumerate(FRAMES)}
+    model = replace(model, shapes=(model.shapes[0].with_keys(noisy),))
+    expected = {"seam": dict.fromkeys(FRAMES, 1.0)}
+    as_matte = refit(model, keyed(model, 1011, 1031), expected)["seam"]
+    assert any(key != noisy[f] for f, key in as_matte.items())
+    model = as_seam(model)
+    found = refit(model, keyed(model, 1011, 1031), expected)["seam"]
+    worse = [f for f, key in found.items() if apart(key.points, f) > apart(noisy[f].points, f) + 0.1]
+    assert not worse
 
 
 def test_one_key_mends_the_frames_near_it_and_part_of_the_rest() -> None:

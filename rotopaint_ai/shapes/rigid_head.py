@@ -1,0 +1,278 @@
+"""The seams of a shot as curves on one rigid head: a second opinion of where each lies, without a look at the picture.
+
+A seam is cut into a print: its curve does not bend, it is only seen from other sides. All seams of a shot together are
+curves in space, seen in each hold by a camera of its own. What a hold says of a curve binds it across its way alone, as
+nobody can say which point of a curve is which; a person's ends bind it along, too. Landmarks are points of the head,
+the less worth the more they move on it.
+
+Curves and cameras are found in turns by Gauss-Newton steps, with what lies far off weighed down (iterated reweighting
+with Cauchy weights, Holland and Welsch 1977). Nothing tells depth in a shot whose head hardly turns, so that points
+start on a ball and stay near it where nothing says else.
+
+The opinion is good at telling which of two curves is right and poor as a curve: see `docs/research/keys.md`.
+
+H holds, L landmarks, M places of a curve, D numbers of a spline (points, then ends of incoming and outgoing tangents),
+complex x + iy in the plate. Points in space (., 3) are in face units (root mean square radii of the landmarks), z
+towards the camera.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rotopaint_ai.shapes.facespace import Array, Complex
+from rotopaint_ai.shapes.samples import basis, open_curve_distance
+from rotopaint_ai.shapes.shot_solver import HeadPoses
+
+# Chosen on training shots of two puppets that the shipped pack never saw, by the mean error of visible seams.
+ROUNDS = 8
+ALONE = 10  # rounds with landmarks alone
+SAID = 0.15  # how far off the mean of what is said of a curve may be
+LANDMARKS = 10.0  # independent points that all landmarks of a hold count for
+BALL = 1.6  # radius of the ball that a face is before anything tells its depth
+DEEP_MARKS, DEEP_CURVES = 1.0, 0.02  # weight of that ball beside what a hold says
+TURN = 1.0  # radians that a head is turned from its usual pose
+ZOOM = 10.0  # and by how much it grows in one step
+PERSPECTIVE = 0.08  # size of the face over its distance
+STEP = 0.3  # radians of one step at most
+HAND_PX = 0.3  # how far off a person's curve may be
+HAND_ALONG_PX = 4.0  # and its points along it, where one is as good as another
+HAND_END_PX = 0.5  # and its ends
+LEAST_PX = 0.5  # and what the models say
+TOGETHER = 2.0  # times as far off as expected a run's curves are taken to be: most of a shot's lean one way
+_PER_SEGMENT = 8
+_PLACE = np.array([1, 1j])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class KnownCurve:
+    """What is said of a curve: its spline in each hold (H, D), how far off in pixels (H,), and where a person has."""
+
+    splines_HD: Complex
+    noise_px_H: Array
+    exact_H: NDArray[np.bool_]
+
+
+def curves_on_head(
+    heads: HeadPoses, points_HL: Complex, error_px_HL: Array, known: Sequence[KnownCurve]
+) -> list[Complex]:
+    """Splines (H, D) of each known curve as a rigid head shows them, near the landmarks `points_HL`."""
+    if not known:
+        return []
+    error = np.maximum(error_px_HL, LEAST_PX)
+    cameras, marks = _first_cameras(heads, points_HL)
+    seen = [_Seen.of(each) for each in known]
+    for _ in range(ALONE):
+        cameras = cameras.moved(_by_landmarks(cameras, marks, points_HL, error))
+        marks = _fitted_marks(cameras, marks, points_HL, error)
+    guesses = [_curve_in_space(cameras, heads, each.splines_HD) for each in known]
+    curves = guesses
+    for _ in range(ROUNDS):
+        curves = [_fitted_curve(cameras, *each) for each in zip(seen, curves, guesses)]
+        pulls = [_by_curve(cameras, each, curve) for each, curve in zip(seen, curves)]
+        cameras = cameras.moved(_by_landmarks(cameras, marks, points_HL, error), *pulls)
+        marks = _fitted_marks(cameras, marks, points_HL, error)
+    return [cameras.see(curve) for curve in curves]
+
+
+def is_borne_out(new: Complex, present: Complex, on_head: Complex, least_px: float) -> bool:
+    """Whether the head's curve lies nearer to a new curve than the present one does, by so much at the least."""
+    return open_curve_distance(new, present) > open_curve_distance(new, on_head) + least_px
+
+
+# --- cameras ----------------------------------------------------------------------------------------------------------
+
+_Pull = tuple[Array, Array]  # normal equations (H, 6, 6) and (H, 6) of steps in log size, turn and shift
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Cameras:
+    """Size (H,), rotation (H, 3, 3) and shift (H, 2) of the head in each hold."""
+
+    size: Array
+    turn: Array
+    shift: Array
+
+    def see(self, points: Array) -> Complex:
+        """Points in space (M, 3) on the plate (H, M)."""
+        y = points @ self.turn.transpose(0, 2, 1)
+        flat = self.size[:, None, None] * y[..., :2] / (1 - PERSPECTIVE * y[..., 2:])
+        return np.asarray((self.shift[:, None] + flat) @ _PLACE)
+
+    def projection_slopes(self, points: Array) -> tuple[Array, Array]:
+        """How points on the plate move with the cameras (H, M, 2, 6) and with the points in space (H, M, 2, 3)."""
+        y = points @ self.turn.transpose(0, 2, 1)
+        size, near = self.size[:, None], 1 / (1 - PERSPECTIVE * y[..., 2])
+        by_y = np.zeros((*y.shape[:2], 2, 3))
+        by_y[..., 0, 0] = by_y[..., 1, 1] = size * near
+        by_y[..., 2] = (size * PERSPECTIVE * near**2)[..., None] * y[..., :2]
+        by_camera = np.zeros((*y.shape[:2], 2, 6))
+        by_camera[..., 0] = (size * near)[..., None] * y[..., :2]
+        by_camera[..., 1:4] = by_y @ -_cross_matrices(y)
+        by_camera[..., 0, 4] = by_camera[..., 1, 5] = 1
+        return by_camera, np.einsum("hmck,hkj->hmcj", by_y, self.turn)
+
+    def moved(self, *pulls: _Pull) -> _Cameras:
+        """Every camera one step nearer to what its hold says, and to the shot's usual pose."""
+        whole, pull = (np.sum(parts, axis=0) for parts in zip(self._usual_pose(), *pulls))
+        step = np.linalg.solve(whole, pull[..., None])[..., 0]
+        spin = step[:, 1:4]
+        spin = spin * np.minimum(1, STEP / np.maximum(np.linalg.norm(spin, axis=1), 1e-9))[:, None]
+        size = self.size * np.exp(np.clip(step[:, 0], -0.2, 0.2))
+        return _Cameras(size, _rotations(spin) @ self.turn, self.shift + step[:, 4:])
+
+    def _usual_pose(self) -> _Pull:
+        left, _, right = np.linalg.svd(self.turn.mean(axis=0))
+        lean = self.turn @ (left @ right).T
+        pull = np.zeros((len(self.size), 6))
+        pull[:, 1] = (lean[:, 1, 2] - lean[:, 2, 1]) / (2 * TURN**2)
+        pull[:, 2] = (lean[:, 2, 0] - lean[:, 0, 2]) / (2 * TURN**2)
+        return np.tile(np.diag([ZOOM**-2, TURN**-2, TURN**-2, 1e-6, 1e-9, 1e-9]), (len(pull), 1, 1)), pull
+
+
+def _first_cameras(heads: HeadPoses, points_HL: Complex) -> tuple[_Cameras, Array]:
+    """Landmarks on a ball, and the small turns of it that they look most like."""
+    faces = (points_HL - heads.shift_H[:, None]) / heads.factor_H[:, None]
+    mean = faces.mean(axis=0)
+    flat, depth = np.stack([mean.real, mean.imag, np.ones(len(mean))], 1), _ball_depth(mean)
+    off = np.concatenate([(faces - mean).real, (faces - mean).imag])
+    off = off - (flat @ np.linalg.lstsq(flat, off.T, rcond=None)[0]).T
+    deep = depth - depth.mean()
+    x, y = (off @ deep / max(float(deep @ deep), 1e-9)).reshape(2, -1)
+    unit = heads.factor_H / abs(heads.factor_H)
+    turn = np.zeros((len(faces), 3, 3))
+    turn[:, 0, 0] = turn[:, 1, 1] = unit.real
+    turn[:, 0, 1], turn[:, 1, 0], turn[:, 2, 2] = -unit.imag, unit.imag, 1
+    turn = turn @ _rotations(np.clip(np.stack([-y, x, 0 * x], 1), -0.6, 0.6))
+    shift = np.stack([heads.shift_H.real, heads.shift_H.imag], 1)
+    return _Cameras(np.abs(heads.factor_H), turn, shift), np.stack([mean.real, mean.imag, depth], 1)
+
+
+def _ball_depth(face: Complex) -> Array:
+    """Of points of a face seen from the front, taken for a ball."""
+    return np.asarray(np.sqrt(np.maximum(BALL**2 - abs(face) ** 2, 0.1)) - BALL)
+
+
+def _cross_matrices(by: Array) -> Array:
+    """Matrices (..., 3, 3) of the cross product with vectors (..., 3)."""
+    x, y, z = np.moveaxis(by, -1, 0)
+    none = np.zeros_like(x)
+    return np.moveaxis(np.array([[none, -z, y], [z, none, -x], [-y, x, none]]), (0, 1), (-2, -1))
+
+
+def _rotations(by: Array) -> Array:
+    """Rotations (H, 3, 3) about vectors (H, 3) by their lengths (Rodrigues 1840)."""
+    angle = np.maximum(np.linalg.norm(by, axis=1), 1e-12)[:, None, None]
+    across = _cross_matrices(by / angle[:, 0])
+    return np.asarray(np.eye(3) + np.sin(angle) * across + (1 - np.cos(angle)) * across @ across)
+
+
+# --- landmarks --------------------------------------------------------------------------------------------------------
+
+
+def _by_landmarks(cameras: _Cameras, marks: Array, points_HL: Complex, error_px_HL: Array) -> _Pull:
+    """Landmarks are at least as far off as they usually lie off their places on the head, and far fewer than they
+    seem."""
+    off = points_HL - cameras.see(marks)
+    noise = np.sqrt(points_HL.shape[1] / LANDMARKS) * np.maximum(error_px_HL, np.sqrt((abs(off) ** 2).mean(axis=0)))
+    weight = 1 / (noise**2 * (1 + abs(off) ** 2 / (2 * np.maximum(noise, 1)) ** 2))
+    by_camera, _ = cameras.projection_slopes(marks)
+    whole = np.einsum("hmci,hm,hmcj->hij", by_camera, weight, by_camera, optimize=True)
+    pull = np.einsum("hm,hmi->hi", weight * off.real, by_camera[..., 0, :])
+    return whole, pull + np.einsum("hm,hmi->hi", weight * off.imag, by_camera[..., 1, :])
+
+
+def _fitted_marks(cameras: _Cameras, marks: Array, points_HL: Complex, error_px_HL: Array) -> Array:
+    """Landmarks in space, near the ball."""
+    n = len(points_HL)
+    _, by_place = cameras.projection_slopes(marks)
+    off, weight = points_HL - cameras.see(marks), 1 / error_px_HL**2
+    whole = np.diag([1e-3, 1e-3, DEEP_MARKS]) * n
+    whole = whole + np.einsum("hmci,hm,hmcj->mij", by_place, weight, by_place, optimize=True)
+    right = np.einsum("hm,hmi->mi", weight * off.real, by_place[..., 0, :])
+    right = right + np.einsum("hm,hmi->mi", weight * off.imag, by_place[..., 1, :])
+    right[:, 2] += DEEP_MARKS * n * (_ball_depth(marks[:, :2] @ _PLACE) - marks[:, 2])
+    return np.asarray(marks + np.linalg.solve(whole, right[..., None])[..., 0])
+
+
+# --- curves -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Seen:
+    """Places of a curve (H, M), the weights (M, D) of its points in each, normals there, and how much places bind it
+    across its way and along it (1 / px^2)."""
+
+    weights: Array
+    at: Complex
+    normal: Complex
+    across: Array
+    along: Array
+    is_exact: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, known: KnownCurve) -> _Seen:
+        weights = basis(known.splines_HD.shape[1] // 3, False, _PER_SEGMENT)
+        at = known.splines_HD @ weights.T
+        way, m = np.gradient(at, axis=1), at.shape[1]
+        exact = known.exact_H[:, None]
+        noise = np.where(exact, HAND_PX, np.maximum(TOGETHER * known.noise_px_H, LEAST_PX)[:, None])
+        along = np.full(m, HAND_ALONG_PX * np.sqrt(m / 4))
+        along[[0, -1]] = HAND_END_PX
+        across = np.broadcast_to(_PER_SEGMENT / (m * noise**2), at.shape)
+        return cls(weights, at, 1j * way / np.maximum(abs(way), 1e-9), across, exact / along**2, known.exact_H)
+
+    def residual(self, cameras: _Cameras, curve: Array) -> Complex:
+        """How far places lie off the curve (H, M), turned so that the real part is across its way."""
+        return np.asarray((self.at - cameras.see(self.weights @ curve)) * self.normal.conj())
+
+    def trusted(self, cameras: _Cameras, curve: Array) -> _Seen:
+        """Places that nobody drew, weighed by how far off the curve they lie."""
+        far = self.residual(cameras, curve).real ** 2 * self.across / 4
+        return replace(self, across=np.where(self.is_exact[:, None], self.across, self.across / (1 + far)))
+
+    def ways(self, slopes: Array) -> tuple[Array, Array]:
+        """Slopes (H, M, 2, K) across and along the curve (H, M, K)."""
+        x, y, (a, b) = slopes[..., 0, :], slopes[..., 1, :], (self.normal.real[..., None], self.normal.imag[..., None])
+        return a * x + b * y, a * y - b * x
+
+
+def _curve_in_space(cameras: _Cameras, heads: HeadPoses, said: Complex) -> Array:
+    """A curve's points in space, in the mean of what is said of it."""
+    inside = ((said - heads.shift_H[:, None]) / heads.factor_H[:, None]).mean(axis=0)
+    guess = np.stack([inside.real, inside.imag, _ball_depth(inside)], 1)
+    left = said - cameras.see(guess)
+    a = (cameras.size[:, None, None] * cameras.turn[:, :2]).reshape(-1, 3)
+    b = np.stack([left.real, left.imag], 1).reshape(len(a), -1)
+    ridge = np.diag([1e-6, 1e-6, DEEP_CURVES]) * len(said) * cameras.size.mean() ** 2
+    return np.asarray(guess + np.linalg.solve(a.T @ a + ridge, a.T @ b).T)
+
+
+def _fitted_curve(cameras: _Cameras, seen: _Seen, now: Array, guess: Array) -> Array:
+    """A curve in space from all that is said of it, near the mean of that."""
+    seen = seen.trusted(cameras, now)
+    _, by_place = cameras.projection_slopes(seen.weights @ now)
+    off = seen.residual(cameras, now)
+    whole, right = np.eye(now.size) / SAID**2, (guess - now).ravel() / SAID**2
+    for slope, weight, part in zip(seen.ways(by_place), (seen.across, seen.along), (off.real, off.imag)):
+        of_place = np.einsum("hmi,hm,hmj->mij", slope, weight, slope, optimize=True)
+        table = of_place.reshape(-1, 9, 1) * seen.weights[:, None]
+        table = (seen.weights.T @ table.reshape(len(table), -1)).reshape(len(now), 3, 3, len(now))
+        whole = whole + table.transpose(0, 1, 3, 2).reshape(whole.shape)
+        right = right + (seen.weights.T @ np.einsum("hm,hmi->mi", weight * part, slope)).ravel()
+    return np.asarray(now + np.linalg.solve(whole, right).reshape(now.shape))
+
+
+def _by_curve(cameras: _Cameras, seen: _Seen, curve: Array) -> _Pull:
+    seen = seen.trusted(cameras, curve)
+    by_camera, _ = cameras.projection_slopes(seen.weights @ curve)
+    off = seen.residual(cameras, curve)
+    pulls = [
+        (np.einsum("hmi,hm,hmj->hij", slope, w, slope, optimize=True), np.einsum("hm,hmi->hi", w * part, slope))
+        for slope, w, part in zip(seen.ways(by_camera), (seen.across, seen.along), (off.real, off.imag))
+    ]
+    return pulls[0][0] + pulls[1][0], pulls[0][1] + pulls[1][1]

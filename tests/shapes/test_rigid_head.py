@@ -1,0 +1,77 @@
+"""Seams as curves on one rigid head: found again where nobody drew them, and asked which of two curves is right."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from rotopaint_ai.shapes.rigid_head import PERSPECTIVE, KnownCurve, _Cameras, curves_on_head, is_borne_out
+from rotopaint_ai.shapes.samples import open_curve_distance
+from rotopaint_ai.shapes.shot_solver import head_poses
+
+Array = np.ndarray[Any, Any]
+N_HOLDS = 12
+DRAWN = (0, 4, 8)
+
+
+def turned(yaw: float, pitch: float) -> Array:
+    c, s, d, t = np.cos(yaw), np.sin(yaw), np.cos(pitch), np.sin(pitch)
+    return np.array([[c, 0, s], [0, 1, 0], [-s, 0, c]]) @ np.array([[1, 0, 0], [0, d, -t], [0, t, d]])
+
+
+@pytest.fixture(scope="module")
+def head() -> tuple[_Cameras, Array, Array]:
+    """Poses of a turning head, its landmarks and a curve on it, away from any ball."""
+    k = np.arange(N_HOLDS)
+    turn = np.array([turned(0.3 * np.sin(each), 0.2 * np.cos(0.7 * each)) for each in k])
+    shift = np.stack([200 + 3.0 * k, 150 - 2.0 * k], 1)
+    at = np.random.default_rng(1).uniform(-1.2, 1.2, (30, 2))
+    marks = np.concatenate([at, 0.3 - 0.5 * (at**2).sum(axis=1, keepdims=True)], 1)
+    ends = np.array([(-1.0, 0.1, -0.5), (0.0, 0.3, 0.5), (1.0, 0.0, -0.4)])
+    away = np.array([0.3, 0.05, 0.15])
+    curve = np.concatenate([ends, ends - away, ends + away])
+    return _Cameras(np.full(N_HOLDS, 60.0), turn, shift), marks, curve
+
+
+def test_a_curve_drawn_in_three_poses_tells_right_from_wrong_in_the_others(head: tuple[_Cameras, Array, Array]) -> None:
+    cameras, marks, curve = head
+    draw = np.random.default_rng(2)
+    points = cameras.see(marks)
+    points = points + draw.normal(0, 0.5, (*points.shape, 2)) @ (1, 1j)
+    true = cameras.see(curve)
+    exact = np.isin(np.arange(N_HOLDS), DRAWN)
+    said = np.where(exact[:, None], true, true + 3 + 5j)
+    heads = head_poses(points, np.arange(N_HOLDS, dtype=float))
+    known = KnownCurve(said, np.full(N_HOLDS, 4.0), exact)
+    (found,) = curves_on_head(heads, points, np.full(points.shape, 0.5), [known])
+    others = np.flatnonzero(~exact)
+    assert np.mean([open_curve_distance(said[h], true[h]) for h in others]) > 3
+    assert np.mean([open_curve_distance(found[h], true[h]) for h in others]) < 1.5
+    assert all(is_borne_out(true[h], said[h], found[h], 0.5) for h in others)
+    assert not any(is_borne_out(said[h], true[h], found[h], 0.5) for h in others)
+
+
+def test_a_curve_that_hardly_moves_is_not_borne_out() -> None:
+    line = np.concatenate([np.linspace(0, 40, 3), np.linspace(-5, 35, 3), np.linspace(5, 45, 3)]).astype(complex)
+    assert is_borne_out(line, line + 1j, line, 0.9)
+    assert not is_borne_out(line, line + 1j, line, 1.1)
+    assert not is_borne_out(line, line + 1j, line + 2j, 0.0)
+
+
+def test_slopes_are_those_of_small_steps(head: tuple[_Cameras, Array, Array]) -> None:
+    cameras, _, curve = head
+    by_camera, by_place = cameras.projection_slopes(curve)
+    for k in range(3):
+        step = np.zeros(3)
+        step[k] = 1e-6
+        there = (cameras.see(curve + step) - cameras.see(curve)) / 1e-6
+        assert there == pytest.approx(by_place[..., 0, k] + 1j * by_place[..., 1, k], abs=1e-3)
+    larger = _Cameras(cameras.size * np.exp(1e-6), cameras.turn, cameras.shift)
+    there = (larger.see(curve) - cameras.see(curve)) / 1e-6
+    assert there == pytest.approx(by_camera[..., 0, 0] + 1j * by_camera[..., 1, 0], abs=1e-3)
+    spun = np.array([turned(1e-6, 0.0)]) @ cameras.turn
+    there = (_Cameras(cameras.size, spun, cameras.shift).see(curve) - cameras.see(curve)) / 1e-6
+    assert there == pytest.approx(by_camera[..., 0, 2] + 1j * by_camera[..., 1, 2], abs=1e-3)
+    assert PERSPECTIVE > 0
