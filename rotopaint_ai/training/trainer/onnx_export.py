@@ -16,7 +16,9 @@ import onnx
 import onnx_ir as ir
 import onnx_ir.passes.common as common
 import torch
+from onnxscript import opset18
 from onnxscript.optimizer import fold_constants
+from onnxscript.values import Op, Opset
 from torch import nn
 
 from rotopaint_ai.errors import TrainingError
@@ -151,12 +153,23 @@ def _trace(
             input_names=[input_name],
             output_names=list(output_names),
             dynamic_shapes=(free,),
-            custom_translation_table=None if translations is None else dict(translations),
+            custom_translation_table={torch.ops.aten.linalg_inv_ex.default: _inverse, **(translations or {})},
             verbose=False,
             optimize=rewrite,
         )
     assert program is not None
     return program.model
+
+
+def _inverse(matrix: Any) -> tuple[Any, Any]:
+    """A matrix' inverse, and that nothing went wrong: ONNX has no such operator, onnxruntime has one of its own."""
+    value, domain = onnx.defs.OpSchema.FormalParameter, "com.microsoft"
+    kinds = [("T", ["tensor(float)", "tensor(double)"], "matrices")]
+    schema = onnx.defs.OpSchema(
+        "Inverse", domain, 1, inputs=[value("X", "T")], outputs=[value("Y", "T")], type_constraints=kinds
+    )
+    constant: Any = opset18
+    return Op(Opset(domain, 1), "Inverse", schema)(matrix), constant.Constant(value_int=0)
 
 
 def _with_tensors(trace: onnx.ModelProto, model: nn.Module) -> Any:

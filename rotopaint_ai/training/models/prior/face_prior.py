@@ -7,8 +7,7 @@ it is. A landmark that contradicts all others counts less, and so does a hidden 
 told by the near one.
 
 Source: Torresani, Hertzmann & Bregler, "Nonrigid structure-from-motion" (2008), for one new frame: Gauss-Newton steps
-on turn and motions at once (Tipping & Bishop 1999 for the posterior). Matrices are inverted by sweeps (Goodnight 1979),
-which need no more than a graph of sums and products.
+on turn and motions at once (Tipping & Bishop 1999 for the posterior).
 
 Letters: n samples, N batch, L landmarks, K motions, P = K + 6 numbers of a face (motions, turn about x, y and z, size,
 place). Rows are in units of the face: the root mean square distance of its landmarks from their mean is 1.
@@ -131,7 +130,7 @@ class FacePrior(nn.Module):
         inside = torch.matmul((away * weight).transpose(1, 2), away)
         trace = (inside * torch.eye(3, dtype=inside.dtype)).sum((1, 2))[:, None, None]
         inside = inside + 1e-6 * trace * torch.eye(3, dtype=inside.dtype)
-        affine = torch.matmul(torch.matmul((rows - centre).transpose(1, 2), away * weight), swept(inside, 3))
+        affine = torch.matmul(torch.matmul((rows - centre).transpose(1, 2), away * weight), _inverse(inside))
         turn, size = _nearest_turn(affine)
         place = centre - size[:, None, None] * torch.matmul(middle, turn[:, :2].transpose(1, 2))
         return _Face(rows.new_zeros(1, self.n_motions).expand(rows.shape[0], -1), turn, size, place[:, 0])
@@ -152,7 +151,7 @@ class FacePrior(nn.Module):
         before = torch.diag(self.precision)
         inside = _product(across, sure.xx, across) + _product(down, sure.yy, down) + before
         mixed = _product(across, sure.xy, down)
-        inverse = swept(inside + mixed + mixed.transpose(1, 2), self.n_motions + _VIEW)
+        inverse = _inverse(inside + mixed + mixed.transpose(1, 2))
         off = sure.times(rows - turned[..., :2] * face.size[:, None, None] - face.place[:, None])
         asked = torch.matmul(across, off[..., :1]) + torch.matmul(down, off[..., 1:])
         pulled = F.pad(face.moved, (0, _VIEW))
@@ -276,16 +275,7 @@ def _spread(variance: Tensor, slant: Tensor | None) -> _Symmetric:
     return _Symmetric(variance * (even + a), variance * b, variance * (even - a))
 
 
-def swept(matrix: Tensor, n: int) -> Tensor:
-    """Inverse of symmetric positive definite matrices [N, n, n], pivot by pivot, all pivots brought to 1 before."""
-    eye = torch.eye(n, dtype=matrix.dtype)
-    scale = torch.rsqrt((matrix * eye).sum(2))
-    scale = scale[:, :, None] * scale[:, None]
-    matrix = matrix * scale
-    for at in range(n):
-        unit = eye[at]
-        column = matrix[:, :, at]
-        away = column - unit
-        scaled = away / column[:, at : at + 1]
-        matrix = matrix - away[:, :, None] * scaled[:, None, :] - 2 * unit[:, None] * unit
-    return -matrix * scale
+def _inverse(matrix: Tensor) -> Tensor:
+    """Inverse of positive definite matrices [N, n, n]; without the check for others, which no graph has."""
+    inverse: Tensor = torch.linalg.inv_ex(matrix).inverse
+    return inverse

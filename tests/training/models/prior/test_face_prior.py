@@ -13,7 +13,7 @@ import torch
 from rotopaint_ai.training.models.landmarks.coarse_to_fine import CoarseToFineNet
 from rotopaint_ai.training.models.landmarks.net import CropModel
 from rotopaint_ai.training.models.prior.deformable import fit_head
-from rotopaint_ai.training.models.prior.face_prior import FacePrior, _moved_on, _spread, swept
+from rotopaint_ai.training.models.prior.face_prior import FacePrior, _moved_on, _spread
 from rotopaint_ai.training.models.prior.selection import Fold, apply, choose_prior, folds
 from rotopaint_ai.training.trainer.onnx_export import export_checked
 
@@ -81,14 +81,6 @@ def test_a_hidden_landmark_is_told_by_the_others() -> None:
     )
     off = [np.linalg.norm(points - true, axis=2)[:, :8].mean() for points in (known, unknown)]
     assert off[0] < 0.6 * off[1]
-
-
-def test_sweeping_inverts() -> None:
-    half = torch.randn(2, 40, 9, generator=torch.Generator().manual_seed(0)).transpose(1, 2) * torch.logspace(
-        0, 2, 9
-    ).view(1, 9, 1)
-    matrix = half @ half.transpose(1, 2) + torch.eye(9)
-    torch.testing.assert_close(swept(matrix, 9) @ matrix, torch.eye(9).expand(2, 9, 9), atol=1e-3, rtol=0)
 
 
 def test_noise_that_no_head_could_show_is_taken_away() -> None:
