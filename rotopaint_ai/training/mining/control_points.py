@@ -57,10 +57,8 @@ def find_corners(correspondence: Correspondence) -> Array:
     return np.sort(np.array(found))
 
 
-def mark_corners(correspondence: Correspondence, shares: Array) -> Bools:
-    """Which of some control points stand on a corner."""
-    corners = find_corners(correspondence)
-    closed = correspondence.curves.closed
+def mark_corners(corners: Array, shares: Array, closed: bool) -> Bools:
+    """Which of some control points stand on one of the corners, both as shares of the mean."""
     return np.array([any(_apart(s, c, closed) < _NEAR for c in corners) for s in shares], dtype=bool)
 
 
@@ -111,12 +109,14 @@ def add_points(
     by_length = np.argsort(correspondence.curves.lengths)  # the smallest and largest are the hardest to follow
     rows = np.linspace(0, len(by_length) - 1, _FRAMES).astype(np.intp)
     rows = np.unique(np.concatenate((rows, by_length[:3], by_length[-3:])))
-    shares = _with_fewest(np.sort(knots), correspondence.curves.closed)
-    for _ in range(2):
+    closed, corners = correspondence.curves.closed, find_corners(correspondence)
+    shares = _with_fewest(np.sort(knots), closed)
+    for is_last in (False, True):
         shares = _add_where_worst(correspondence, rows, shares, tolerance_px=tolerance_px, most=most, mirrored=mirrored)
-        peak_F = segment_errors(correspondence, shares, mark_corners(correspondence, shares))[1].max(axis=1)
-        rows = np.unique(np.concatenate((rows, np.argsort(peak_F)[-_HARD:])))  # once more with those it does worst
-    return Placement(shares, mark_corners(correspondence, shares))
+        if not is_last:  # once more with those frames that it does worst
+            peak_F = segment_errors(correspondence, shares, mark_corners(corners, shares, closed))[1].max(axis=1)
+            rows = np.unique(np.concatenate((rows, np.argsort(peak_F)[-_HARD:])))
+    return Placement(shares, mark_corners(corners, shares, closed))
 
 
 def _add_where_worst(
@@ -124,9 +124,9 @@ def _add_where_worst(
 ) -> Array:
     """Halve the worst segment until all are good enough; one whose halves are no better is left as it was."""
     closed = correspondence.curves.closed
-    small = correspondence.part(rows)
+    small, corners = correspondence.part(rows), find_corners(correspondence)
     hopeless: set[float] = set()
-    excess_G, mean = _excess(small, shares, mark_corners(correspondence, shares))
+    excess_G, mean = _excess(small, shares, mark_corners(corners, shares, closed))
     while len(shares) < most:
         lengths = np.diff(np.append(shares, shares[0] + 1)) if closed else np.diff(shares)
         usable = (lengths > 2.2 * _NEAR) & ~np.isin(shares[: len(lengths)], list(hopeless))
@@ -137,7 +137,7 @@ def _add_where_worst(
         more = np.sort(np.concatenate((shares, _split_segment(shares, worst, closed, mirrored))))
         if len(more) > most:
             break
-        new_G, new_mean = _excess(small, more, mark_corners(correspondence, more))
+        new_G, new_mean = _excess(small, more, mark_corners(corners, more, closed))
         halves = new_G[np.searchsorted(more, shares[worst]) :][:2]
         if halves.max() > _MUST_HELP * open_G[worst]:
             hopeless.add(float(shares[worst]))

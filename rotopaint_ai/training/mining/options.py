@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, TypeVar
 
 from rotopaint_ai.errors import UsageError
 from rotopaint_ai.frames import FrameRange
+from rotopaint_ai.jobs import n_cores
 
 TOLERANCE_PX = 0.25
 ALL_KINDS = "suspicious"
@@ -39,9 +41,22 @@ def report_each(items: Sequence[_Item], stage: str, progress: Progress) -> Itera
     progress(stage, len(items), len(items))
 
 
+def work_on_each(
+    work: Callable[[_Item], _Result], items: Sequence[_Item], stage: str, progress: Progress
+) -> list[_Result]:
+    """What `work` makes of each item, on every core: arrays are worked on outside Python's lock."""
+    progress(stage, 0, len(items))
+    with ThreadPoolExecutor(n_cores()) as pool:
+        waiting = [pool.submit(work, item) for item in items]
+        for done, _ in enumerate(as_completed(waiting), start=1):
+            progress(stage, done, len(items))
+        return [each.result() for each in waiting]
+
+
 Shot = tuple[str, str]  # character and name
 HELD_OUT = 0.1  # share of a character's frames that held-out shots come to, at least
 _Item = TypeVar("_Item")
+_Result = TypeVar("_Result")
 
 SIZE = 400  # pixels of a picture's side
 KINDS: Final = ("swapped", "jumped", "misfit", "twisted", "shifted", "held", "outside")

@@ -150,7 +150,7 @@ def fit_plan(
     shape: RawShapeTrack, correspondence: Correspondence, shares: Array, on: Mapping[int, str], twin: str | None
 ) -> ShapePlan:
     """Fit every frame of a shape with control points at shares of the mean."""
-    placement = Placement(shares, mark_corners(correspondence, shares))
+    placement = Placement(shares, mark_corners(find_corners(correspondence), shares, shape.closed))
     bends = PointLayout(shape.closed, placement.corners)
     points = fit_curves(correspondence.curves, correspondence.at(shares), bends)
     return ShapePlan(shape, correspondence, placement, on, points, twin)

@@ -9,7 +9,7 @@ small, so a wobble of the artist's hand between two control points turns into th
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +20,7 @@ N_PER_SEGMENT = 24
 _ALONG = 0.05  # weight of errors along the curve, which are no errors of shape, against those across it
 _THIRD = 0.006  # pull of a tangent towards a third of its segment; keeps a straight segment's tangents defined
 _STEPS = 24
+_SETTLED = 1e-3  # share of the cost below which a step gains nothing that anyone sees
 _SHORTEST, _LONGEST = 0.02, 0.8  # tangents as shares of their segment; a longer one shoots over where no sample sees it
 _FRAMES_AT_ONCE = 48
 # Unknowns of a segment: leave and out-length and out-angle of its first point, leave, in-length and in-angle of its
@@ -133,7 +134,8 @@ class _Problem:
         )
 
     def solve(self) -> Array:
-        """Levenberg-Marquardt with its own damping for each frame."""
+        """Levenberg-Marquardt with its own damping for each frame; one that has settled is left as it is."""
+        found, rows, part = self.start.copy(), np.arange(len(self.start)), self
         state = self.start.copy()
         feet = np.broadcast_to((np.arange(N_PER_SEGMENT) + 0.5) / N_PER_SEGMENT, self.targets.shape[:3]).copy()
         feet = self._feet(state, feet)
@@ -145,20 +147,31 @@ class _Problem:
             damped[:, eye, eye] *= 1.0 + damping[:, None]
             damped[:, eye, eye] += 1e-9
             move = np.asarray(-np.linalg.solve(damped, gradient[..., None])[..., 0], dtype=np.float64)
-            trial = self._move(state, move)
-            trial_feet = self._feet(trial, feet)
-            new_cost, new_gradient, new_hessian = self._normal_equations(trial, trial_feet)
+            trial = part._move(state, move)
+            trial_feet = part._feet(trial, feet)
+            new_cost, new_gradient, new_hessian = part._normal_equations(trial, trial_feet)
             better = new_cost <= cost
             state = np.where(better[:, None, None], trial, state)
             feet = np.where(better[:, None, None], trial_feet, feet)
             gradient = np.where(better[:, None], new_gradient, gradient)
             hessian = np.where(better[:, None, None], new_hessian, hessian)
-            settled = (better & (cost - new_cost < 1e-5 * cost)) | (damping > 1e6)
+            moves = ~((better & (cost - new_cost < _SETTLED * cost)) | (damping > 1e6))
             cost = np.where(better, new_cost, cost)
             damping = np.clip(np.where(better, damping / 4, damping * 6), 1e-9, 1e9)
-            if settled.all():
+            found[rows] = state
+            if not moves.any():
                 break
-        return self._control_points(state)
+            if not moves.all():
+                part = part._frames(moves)
+                rows, state, feet, cost, gradient, hessian, damping = (
+                    each[moves] for each in (rows, state, feet, cost, gradient, hessian, damping)
+                )
+        return self._control_points(found)
+
+    def _frames(self, chosen: Bools) -> _Problem:
+        """The same for some of the frames."""
+        own = ("targets", "normals", "weights", "spans", "places", "across", "start")
+        return replace(self, **{name: getattr(self, name)[chosen] for name in own})
 
     def _move(self, state: Array, move: Array) -> Array:
         moved = state.copy()

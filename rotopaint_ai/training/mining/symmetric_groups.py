@@ -21,7 +21,7 @@ from rotopaint_ai.training.mining.correspondence import Correspondence, find_cor
 from rotopaint_ai.training.mining.curves import Array, RawCurves, Rows, sample_curves
 from rotopaint_ai.training.mining.faces import Faces, frontalise, is_own_mirror, name_pairs, partners, place_faces
 from rotopaint_ai.training.mining.join import JoinedFrame
-from rotopaint_ai.training.mining.options import Progress, report_each, silent
+from rotopaint_ai.training.mining.options import Progress, silent, work_on_each
 
 _CLEARLY = 0.35  # another order of points has to bring the points this much closer to be believed
 _CLOSE = 0.6  # steps between points: a typical distance to the track's middle that only tracking brings about
@@ -284,8 +284,8 @@ def align_shapes(
     middles = np.array([np.median(shape.face_FMC.mean(axis=1), axis=0) for shape in shapes]).reshape(-1, 2)
     twins = partners(shape_names, np.where(np.abs(middles[:, :1]) > 0.06, middles, np.nan))
     done: set[str] = set()
-    aligned = []
-    for shape in report_each(shapes, "aligning shapes", progress):
+    groups: list[tuple[list[tuple[RawShapeTrack, bool]], list[str]]] = []
+    for shape in shapes:
         if shape.name in done:
             continue
         twin = shapes[shape_names.index(twins[shape.name])]
@@ -303,8 +303,12 @@ def align_shapes(
         elif len(parts) > 1 and on:
             parts = parts[:1]  # landmarks say more than symmetry does
         done |= {shape.name, twin.name}
-        aligned.append(_align_group(parts, on, partner, names, places))
-    return tuple(aligned)
+        groups.append((parts, on))
+
+    def align(group: tuple[list[tuple[RawShapeTrack, bool]], list[str]]) -> SymmetricGroup:
+        return _align_group(*group, partner, names, places)
+
+    return tuple(work_on_each(align, groups, "aligning shapes", progress))
 
 
 def _align_group(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -13,7 +14,7 @@ from rotopaint_ai.sheet import Sheet, load_sheet
 from rotopaint_ai.training.mining.curves import Array, Rows
 from rotopaint_ai.training.mining.faces import Faces, frontalise
 from rotopaint_ai.training.mining.join import JoinedFrame, JoinedTakes
-from rotopaint_ai.training.mining.options import MineOptions, Progress, report_each, silent
+from rotopaint_ai.training.mining.options import MineOptions, Progress, silent, work_on_each
 from rotopaint_ai.training.mining.plans import ShapePlan, drop_landmarks_beside, plan_by_sheet, plan_group
 from rotopaint_ai.training.mining.sheet_proposal import (
     build_sheet,
@@ -89,11 +90,9 @@ def vectorise(joined: JoinedTakes, options: MineOptions, *, progress: Progress =
     fixed = {} if sheet is None else {each.name: each.mirror or each.name for each in sheet.landmarks}
     fixed = {name: partner for name, partner in fixed.items() if name in names}
     aligned = align_shapes(shapes, names, marks, faces, fixed=fixed, progress=progress)
-    planned = [
-        plan
-        for group in report_each(aligned, "fitting splines", progress)
-        for plan in _plan_group(group, sheet, options.tolerance_px, rows, n_rows)
-    ]
+    longest_first = sorted(aligned, key=lambda group: -max(member.shape.most_points for member in group.members))
+    plan_each = partial(_plan_group, sheet=sheet, tolerance_px=options.tolerance_px, rows=rows, first=n_rows)
+    planned = [plan for plans in work_on_each(plan_each, longest_first, "fitting splines", progress) for plan in plans]
     if sheet is not None:
         specs = {spec.name: spec for spec in sheet.shapes}
         planned = [keep_drawn(plan, specs[plan.shape.name], rows, n_rows, faces, marks) for plan in planned]
@@ -115,10 +114,7 @@ def vectorise(joined: JoinedTakes, options: MineOptions, *, progress: Progress =
         names, marks = _add_point_landmarks(names, marks, plans, rows)
         marks = _in_sheet_order(marks, names, sheet.landmark_names)
         names = list(sheet.landmark_names)
-    distances = tuple(
-        spline_distances(plan.shape.raw, plan.points_FP6, plan.shape.closed)
-        for plan in report_each(plans, "measuring residuals", progress)
-    )
+    distances = tuple(work_on_each(_residuals, plans, "measuring residuals", progress))
     return MinedTruth(rows, shots, tuple(names), marks, faces, tuple(plans), distances, sheet)
 
 
@@ -141,6 +137,10 @@ def _plan_group(
         known = sheet_places_on(group.members[at], rows, spec.n_points, first)
         plans.append(plan_by_sheet(group, at, spec, known))
     return plans
+
+
+def _residuals(plan: ShapePlan) -> Array:
+    return spline_distances(plan.shape.raw, plan.points_FP6, plan.shape.closed)
 
 
 def _add_point_landmarks(

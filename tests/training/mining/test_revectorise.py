@@ -79,6 +79,18 @@ def test_the_hand_s_noise_is_not_followed() -> None:
     assert new < 0.9 * old
 
 
+def test_a_curve_is_fitted_alike_among_others_and_alone() -> None:
+    """Each settles after steps of its own; those of its neighbours do not move it."""
+    rng = np.random.default_rng(4)
+    noisy = [
+        _circle(60.0, 24) + np.pad(rng.normal(0, amount, (24, 2)), ((0, 0), (0, 4))) for amount in (0.0, 0.2, 1.0, 3.0)
+    ]
+    layout, shares = PointLayout(True, _smooth(6)), np.arange(6)[None] / 6
+    together = fit_curves(sample_curves(noisy, True), np.repeat(shares, 4, 0), layout)
+    alone = [fit_curves(sample_curves([each], True), shares, layout)[0] for each in noisy]
+    np.testing.assert_allclose(together, alone, atol=1e-6)
+
+
 AUTHORS = ("left_eye", "right_eye", "left_eyebrow", "right_eyebrow", "left_sideburn", "right_sideburn")
 
 
