@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -95,6 +96,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace) -> int:
     """Do it and return the exit code."""
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before numpy loads: shapes are what cores share
     from rotopaint_ai.cli import FRAMES_FAILED, OK
     from rotopaint_ai.errors import UsageError
     from rotopaint_ai.training.mining.mine import mine

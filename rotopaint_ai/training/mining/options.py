@@ -18,14 +18,14 @@ ALL_KINDS = "suspicious"
 ALL = "all"  # shots
 HARMLESS = ("twisted", "held", "outside")  # put right, or true all the same
 Progress = Callable[[str, int, int], None]  # stage, parts of it that are done, and all of them
-# What is done in turn, with its share of the time in percent (of processor time, 120 frames of 10 shapes).
+# What is done in turn, with its share of the time in percent (120 frames of 10 shapes, two cores where they are used).
 STAGES: Final[Mapping[str, float]] = {
-    "reading roto": 3,
-    "aligning shapes": 14,
+    "reading roto": 21,
+    "aligning shapes": 17,
     "fitting splines": 36,
-    "measuring residuals": 7,
-    "cutting pictures": 3,
-    "checking labels": 37,
+    "measuring residuals": 9,
+    "cutting pictures": 4,
+    "checking labels": 13,
 }
 
 

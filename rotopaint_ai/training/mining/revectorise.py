@@ -155,17 +155,16 @@ class _Problem:
             feet = np.where(better[:, None, None], trial_feet, feet)
             gradient = np.where(better[:, None], new_gradient, gradient)
             hessian = np.where(better[:, None, None], new_hessian, hessian)
-            moves = ~((better & (cost - new_cost < _SETTLED * cost)) | (damping > 1e6))
+            unsettled = ~((better & (cost - new_cost < _SETTLED * cost)) | (damping > 1e6))
             cost = np.where(better, new_cost, cost)
             damping = np.clip(np.where(better, damping / 4, damping * 6), 1e-9, 1e9)
             found[rows] = state
-            if not moves.any():
+            if not unsettled.any():
                 break
-            if not moves.all():
-                part = part._frames(moves)
-                rows, state, feet, cost, gradient, hessian, damping = (
-                    each[moves] for each in (rows, state, feet, cost, gradient, hessian, damping)
-                )
+            if not unsettled.all():
+                part = part._frames(unsettled)
+                rows, state, feet, damping = rows[unsettled], state[unsettled], feet[unsettled], damping[unsettled]
+                cost, gradient, hessian = cost[unsettled], gradient[unsettled], hessian[unsettled]
         return self._control_points(found)
 
     def _frames(self, chosen: Bools) -> _Problem:

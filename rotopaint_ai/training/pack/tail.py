@@ -13,7 +13,7 @@ from contextlib import contextmanager
 import numpy as np
 import torch
 
-from rotopaint_ai.jobs import Event, Sink
+from rotopaint_ai.jobs import Event, Sink, n_cores
 from rotopaint_ai.training.models.landmarks.validation import predict_held_out
 from rotopaint_ai.training.pack.prepare import Prepared
 from rotopaint_ai.training.trainer.budget import Budget
@@ -94,8 +94,8 @@ def _seconds(ready: Prepared, seams: bool) -> dict[str, float]:
     n_held, n_packs = len(ready.task.data.held_out), 2 if ready.config.learn_all else 1
     measured = min(60, len(ready.data.rows_of("test")) or n_held)
     return {
-        "fitting": 3.0 + 0.3 * n_held,
-        "seams": (7.0 + 0.1 * n_held) * seams,
-        "export": 20.0 + 40.0 * ready.config.prior + 8.0 * n_packs,  # a prior is traced as a long graph
-        "evaluation": 3.0 + 0.1 * measured,
+        "fitting": 1.0 + 9.0 * ready.config.prior / min(3, n_cores()) + 0.27 * n_held,  # heads are fitted side by side
+        "seams": (1.0 + 0.08 * n_held) * seams,
+        "export": 22.0 + 14.0 * ready.config.prior + 5.5 * n_packs,
+        "evaluation": 2.0 + 0.15 * measured,
     }

@@ -1,8 +1,11 @@
-"""Memory settings that training wants, which a process can only be born with.
+"""Settings of memory and of linear algebra that training wants, which a process can only be born with.
 
 A training step frees and asks again for the same large blocks. By default glibc gives each back to the kernel and pays
 for every page anew: 1.1-2.3 times the step time on a quiet machine, more on a busy one. These thresholds keep them.
 They are read when a process starts, so the command line starts itself again with them (`start_again`), once.
+
+numpy's OpenBLAS has threads of its own, which wait for each other at every small matrix: a prior's heads take 2.4 times
+the processor time with two of them. What has many matrices spreads them over cores by itself.
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ SETTINGS: Mapping[str, str] = {
     "MALLOC_MMAP_THRESHOLD_": str(4 << 30),
     "MALLOC_TRIM_THRESHOLD_": str(8 << 30),
     "MALLOC_TOP_PAD_": str(256 << 20),
+    "OPENBLAS_NUM_THREADS": "1",
 }
 DONE = "ROTOPAINT_ALLOCATOR"  # set in the second life, so that there is no third; a person may set it to keep the first
 

@@ -6,6 +6,7 @@ Letters: n samples, L landmarks.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import NamedTuple, cast
 
@@ -13,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from rotopaint_ai.jobs import n_cores
 from rotopaint_ai.training.models.prior.deformable import DeformableModel, fit_head, has_head
 from rotopaint_ai.training.models.prior.face_prior import BELIEFS, HIDDEN, RESIDUALS, SLANTS, STRETCHES, FacePrior
 
@@ -49,13 +51,16 @@ def folds(
     """
     if not has_head(learn_NLC, mirror):
         return ()
-    whole, found = np.arange(len(held_NLC)), []
-    for rows in np.array_split(whole, min(_FOLDS, len(held_NLC))) if joins else [whole]:
-        head = fit_head(np.concatenate([learn_NLC, np.delete(held_NLC, rows, axis=0)]), mirror)
-        if head is None:
-            return ()
-        found.append(Fold(rows, head))
-    return tuple(found)
+    whole = np.arange(len(held_NLC))
+    runs = np.array_split(whole, min(_FOLDS, len(held_NLC))) if joins else [whole]
+
+    def head_without(rows: npt.NDArray[np.intp]) -> DeformableModel | None:
+        return fit_head(np.concatenate([learn_NLC, np.delete(held_NLC, rows, axis=0)]), mirror)
+
+    with ThreadPoolExecutor(n_cores()) as pool:  # arrays are worked on outside Python's lock
+        heads = list(pool.map(head_without, runs))
+    found = tuple(Fold(rows, head) for rows, head in zip(runs, heads) if head is not None)
+    return found if len(found) == len(runs) else ()
 
 
 class Choice(NamedTuple):
