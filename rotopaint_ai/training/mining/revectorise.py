@@ -162,12 +162,12 @@ class _Problem:
             if not unsettled.any():
                 break
             if not unsettled.all():
-                part = part._frames(unsettled)
+                part = part._for_frames(unsettled)
                 rows, state, feet, damping = rows[unsettled], state[unsettled], feet[unsettled], damping[unsettled]
                 cost, gradient, hessian = cost[unsettled], gradient[unsettled], hessian[unsettled]
         return self._control_points(found)
 
-    def _frames(self, chosen: Bools) -> _Problem:
+    def _for_frames(self, chosen: Bools) -> _Problem:
         """The same for some of the frames."""
         own = ("targets", "normals", "weights", "spans", "places", "across", "start")
         return replace(self, **{name: getattr(self, name)[chosen] for name in own})

@@ -305,10 +305,10 @@ def align_shapes(
         done |= {shape.name, twin.name}
         groups.append((parts, on))
 
-    def align(group: tuple[list[tuple[RawShapeTrack, bool]], list[str]]) -> SymmetricGroup:
+    def align_parts(group: tuple[list[tuple[RawShapeTrack, bool]], list[str]]) -> SymmetricGroup:
         return _align_group(*group, partner, names, places)
 
-    return tuple(work_on_each(align, groups, "aligning shapes", progress))
+    return tuple(work_on_each(align_parts, groups, "aligning shapes", progress))
 
 
 def _align_group(

@@ -153,7 +153,7 @@ def _trace(
             input_names=[input_name],
             output_names=list(output_names),
             dynamic_shapes=(free,),
-            custom_translation_table={torch.ops.aten.linalg_inv_ex.default: _inverse, **(translations or {})},
+            custom_translation_table={torch.ops.aten.linalg_inv_ex.default: _inverse_operator, **(translations or {})},
             verbose=False,
             optimize=rewrite,
         )
@@ -161,7 +161,7 @@ def _trace(
     return program.model
 
 
-def _inverse(matrix: Any) -> tuple[Any, Any]:
+def _inverse_operator(matrix: Any) -> tuple[Any, Any]:
     """A matrix' inverse, and that nothing went wrong: ONNX has no such operator, onnxruntime has one of its own."""
     value, domain = onnx.defs.OpSchema.FormalParameter, "com.microsoft"
     kinds = [("T", ["tensor(float)", "tensor(double)"], "matrices")]

@@ -130,7 +130,7 @@ class FacePrior(nn.Module):
         inside = torch.matmul((away * weight).transpose(1, 2), away)
         trace = (inside * torch.eye(3, dtype=inside.dtype)).sum((1, 2))[:, None, None]
         inside = inside + 1e-6 * trace * torch.eye(3, dtype=inside.dtype)
-        affine = torch.matmul(torch.matmul((rows - centre).transpose(1, 2), away * weight), _inverse(inside))
+        affine = torch.matmul(torch.matmul((rows - centre).transpose(1, 2), away * weight), _inverse_of(inside))
         turn, size = _nearest_turn(affine)
         place = centre - size[:, None, None] * torch.matmul(middle, turn[:, :2].transpose(1, 2))
         return _Face(rows.new_zeros(1, self.n_motions).expand(rows.shape[0], -1), turn, size, place[:, 0])
@@ -151,7 +151,7 @@ class FacePrior(nn.Module):
         before = torch.diag(self.precision)
         inside = _product(across, sure.xx, across) + _product(down, sure.yy, down) + before
         mixed = _product(across, sure.xy, down)
-        inverse = _inverse(inside + mixed + mixed.transpose(1, 2))
+        inverse = _inverse_of(inside + mixed + mixed.transpose(1, 2))
         off = sure.times(rows - turned[..., :2] * face.size[:, None, None] - face.place[:, None])
         asked = torch.matmul(across, off[..., :1]) + torch.matmul(down, off[..., 1:])
         pulled = F.pad(face.moved, (0, _VIEW))
@@ -275,7 +275,7 @@ def _spread(variance: Tensor, slant: Tensor | None) -> _Symmetric:
     return _Symmetric(variance * (even + a), variance * b, variance * (even - a))
 
 
-def _inverse(matrix: Tensor) -> Tensor:
+def _inverse_of(matrix: Tensor) -> Tensor:
     """Inverse of positive definite matrices [N, n, n]; without the check for others, which no graph has."""
     inverse: Tensor = torch.linalg.inv_ex(matrix).inverse
     return inverse
