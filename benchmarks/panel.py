@@ -6,7 +6,7 @@ done when the viewer has painted. 20 shapes x 500 keys and 43 landmarks on a 192
 - a control point dragged, by the whole panel, and in the same run by a plain QGraphicsView editor of the same shapes;
 - a landmark dragged, all 20 shapes following: the answers come from a stand-in for the live engine that takes 1 ms;
   with `--engine` also on the shipped sample shot, with the real engine and pack (10 shapes, 64 landmarks);
-- the next frame, from the cache; 2,000 frames opened, to the first picture; memory while they are scrubbed through.
+- the next frame, from the cache; playback from the cache; 2,000 frames opened, to the first picture; memory while they are scrubbed through.
 
 Times are of this machine; the baseline beside them is what they may be compared with.
 """
@@ -303,6 +303,31 @@ def measure_steps(panel: Panel, n_steps: int) -> dict[str, float]:
     return spread_of(times, cpu)
 
 
+def measure_playback(panel: Panel, seconds: float) -> dict[str, float]:
+    """Frames that came on the screen while 24 of them, which are in the cache, play at the plate's rate."""
+    session, paints = panel.session, Paints(panel.canvas)
+    assert session.plate is not None
+    panel.canvas.set_span((FIRST, FIRST + 23))
+    session.go_to(FIRST)
+    panel.player.play(True)
+    shown, work, end = [session.frame], time.thread_time(), time.perf_counter() + seconds
+    first = paints.count
+    while time.perf_counter() < end:
+        QApplication.processEvents()
+        if session.frame != shown[-1]:
+            shown.append(session.frame)
+        time.sleep(0.0005)
+    work = time.thread_time() - work
+    panel.player.play(False)
+    panel.canvas.set_span(None)
+    return {
+        "wanted_fps": session.plate.fps,
+        "shown_fps": round((len(shown) - 1) / seconds, 2),
+        "painted_fps": round((paints.count - first) / seconds, 2),
+        "cpu_ms_per_frame": round(1000 * work / max(len(shown) - 1, 1), 1),
+    }
+
+
 def measure_scrubbing(panel: Panel, n_frames: int) -> dict[str, Any]:
     """Memory of panel and decoder while a hand goes back and forth over the whole shot."""
     pids = (os.getpid(), panel.frame_cache.process.pid)
@@ -366,6 +391,7 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--scrub", type=int, default=400, help="frames gone to while memory is watched; 0 leaves it out"
     )
+    parser.add_argument("--play", type=float, default=5.0, help="seconds of playback")
     parser.add_argument("--engine", action="store_true", help="also with the real engine, on the sample shot")
     parser.add_argument("--size", default="1600x1000", help="of the window")
     parser.add_argument("--json", type=Path)
@@ -387,6 +413,7 @@ def main(words: Sequence[str] | None = None) -> int:
             "open_frames": args.frames,
             "drag_ms": measure_drags(panel, make_document(N_KEYS), args.steps),
             "frame_step_ms": measure_steps(panel, args.steps),
+            "playback": measure_playback(panel, args.play),
         }
         if args.scrub:
             found["scrubbing"] = measure_scrubbing(panel, min(args.scrub, args.frames))
