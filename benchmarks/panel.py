@@ -6,7 +6,8 @@ done when the viewer has painted. 20 shapes x 500 keys and 43 landmarks on a 192
 - a control point dragged, by the whole panel, and in the same run by a plain QGraphicsView editor of the same shapes;
 - a landmark dragged, all 20 shapes following: the answers come from a stand-in for the live engine that takes 1 ms;
   with `--engine` also on the shipped sample shot, with the real engine and pack (10 shapes, 64 landmarks);
-- the next frame, from the cache; playback from the cache; 2,000 frames opened, to the first picture; memory while they are scrubbed through.
+- the next frame, and playback, from the cache; 2,000 frames opened, to the first picture; memory while they are
+  scrubbed through.
 
 Times are of this machine; the baseline beside them is what they may be compared with.
 """

@@ -92,6 +92,7 @@ def tracks_of(state: State) -> dict[Track, Mapping[int, Any]]:
     tracks: dict[Track, Mapping[int, Any]] = {
         Track("crop"): state.crops,
         Track("mark"): state.marks,
+        Track("note"): state.notes,
         Track("spread"): dict(enumerate(state.spreads)),
         Track("stroke"): state.strokes,
     }
@@ -111,6 +112,7 @@ def state_of(tracks: Tracks) -> State:
         crops=dict(tracks.get(Track("crop"), {})),
         predicted=_document_of(tracks, MODEL),
         marks=dict(tracks.get(Track("mark"), {})),
+        notes=dict(tracks.get(Track("note"), {})),
         seams={track.name: values[0] for track, values in tracks.items() if track.kind == "seam" and values},
         spreads=tuple(carried[index] for index in sorted(carried)),
         strokes=dict(tracks.get(Track("stroke"), {})),
@@ -336,6 +338,7 @@ _CODES: Final[Mapping[str, _Code]] = {
         lambda data: CropBox(*struct.unpack("<4d", data)),
     ),
     "mark": _Code(_pack_json, json.loads),
+    "note": _Code(_pack_json, json.loads),
     "metadata": _Code(_pack_json, json.loads),
     "name": _Code(_pack_json, json.loads),
     "seam": _Code(_pack_fields, _unpack_settings),

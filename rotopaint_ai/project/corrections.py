@@ -58,7 +58,7 @@ def corrections(path: Path) -> Corrections:
     """The corrected frames of a project file, in order.
 
     A frame counts where a person keyed a shape, placed a landmark, or accepted it as it stands; frames marked "needs
-    work" never do. Raises: ProjectError, DamagedProjectError; DocumentError where nothing was run yet.
+    work" or "rejected" never do. Raises: ProjectError, DamagedProjectError; DocumentError where nothing was run yet.
     """
     project = Project.open(path, write=False)
     try:
@@ -82,7 +82,7 @@ def corrected_frames(state: State) -> list[int]:
     found = {frame for shape in document.shapes for frame, key in shape.keys.items() if key.source == "human"}
     found |= {frame for frame, names in document.landmarks.hand.items() if names}
     found |= {frame for frame, mark in state.marks.items() if mark == "accepted"}
-    return sorted(frame for frame in found if state.marks.get(frame) != "needs work")
+    return sorted(frame for frame in found if state.marks.get(frame) not in ("needs work", "rejected"))
 
 
 def _corrected(state: State, document: RotoDocument, frame: int) -> CorrectedFrame:

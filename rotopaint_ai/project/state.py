@@ -16,7 +16,7 @@ from rotopaint_ai.exchange.document import MOST_WIDTH_PX
 from rotopaint_ai.seams.strokes import Strokes
 from rotopaint_ai.shapes.roto import RotoDocument
 
-Mark = Literal["accepted", "needs work"]
+Mark = Literal["accepted", "needs work", "rejected"]
 MARKS: tuple[Mark, ...] = get_args(Mark)
 
 
@@ -80,7 +80,7 @@ class State:
     `document` is what is shown and exported. `predicted` is what the models said of the same frames: corrections are
     measured against it. `marks` are a person's judgement of frames, `seams` settings by the name of the shape,
     `strokes` the touch-up of the clean plate by frame, `names` what shapes are called on screens and in exchange files
-    where that is not their own name.
+    where that is not their own name, `notes` what people wrote to frames.
     """
 
     document: RotoDocument | None = None
@@ -91,6 +91,7 @@ class State:
     spreads: tuple[Spread, ...] = ()
     strokes: Mapping[int, Strokes] = field(default_factory=dict)
     names: Mapping[str, str] = field(default_factory=dict)
+    notes: Mapping[int, str] = field(default_factory=dict)
 
     def seam(self, shape: str) -> SeamSettings:
         """The settings of a seam; those of the model where nobody has set any."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from html import escape
 
-from PySide6.QtCore import Qt
-from PySide6.QtGui import QBrush
-from PySide6.QtWidgets import QHeaderView, QLabel, QTreeWidget, QTreeWidgetItem, QVBoxLayout, QWidget
+from PySide6.QtCore import QEvent, Qt, Signal
+from PySide6.QtGui import QBrush, QKeyEvent
+from PySide6.QtWidgets import QHeaderView, QLabel, QLineEdit, QTreeWidget, QTreeWidgetItem, QVBoxLayout, QWidget
 
 from rotopaint_ai.shapes.roto import RotoDocument, RotoShape
 from rotopaint_ai.spreads import spread_way
@@ -18,9 +18,27 @@ SOURCES = {"human": "\u25c6 by hand", "model": "\u25cf model", "propagated": "\u
 _EMPTY = "Open a plate to see what is known of each frame."
 
 
+class NoteField(QLineEdit):
+    """A line for a note; Esc leaves what was typed."""
+
+    left = Signal()
+
+    def event(self, event: QEvent) -> bool:
+        """Esc is the field's own, not the panel's."""
+        if isinstance(event, QKeyEvent) and event.key() == Qt.Key.Key_Escape:
+            event.accept()
+            if event.type() == QEvent.Type.KeyPress:
+                self.left.emit()
+            return True
+        return super().event(event)
+
+
 class FrameTab(QWidget):
     """Facts above; below them every shape and landmark with its expected error and its source: seams
     first, then the other shapes, then landmarks, the worst of each first."""
+
+    note_written = Signal(str)
+    note_left = Signal()  # with Esc: the keys are the viewer's again
 
     def __init__(self, session: ShotSession) -> None:
         super().__init__()
@@ -31,10 +49,16 @@ class FrameTab(QWidget):
         self._text.setTextFormat(Qt.TextFormat.RichText)
         self._text.setWordWrap(True)
         self._text.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        self.note = NoteField()
+        self.note.left.connect(self._leave_note)
+        self.note.setPlaceholderText("Note to this frame: Return writes it")
+        self.note.setAccessibleName("Note to this frame")
+        self.note.editingFinished.connect(self._write_note)
+        self._noted: int | None = None  # the frame whose note is in the field
         self.table = self._make_table()
         column = QVBoxLayout(self)
         column.setContentsMargins(12, 12, 0, 0)
-        for widget in (self._empty, self._text):
+        for widget in (self._empty, self._text, self.note):
             column.addWidget(widget)
         column.addWidget(self.table, 1)
 
@@ -48,7 +72,29 @@ class FrameTab(QWidget):
             for label, value in rows
         )
         self._text.setText(f"<table>{cells}</table>")
+        self._show_note()
         self._fill_table()
+
+    def _show_note(self) -> None:
+        """The frame's note; one that is being typed stays as long as its frame is shown."""
+        session = self._session
+        self.note.setVisible(session.plate is not None)
+        if self.note.hasFocus() and self.note.isModified() and self._noted == session.frame:
+            return
+        self._noted = session.frame
+        text = session.state.notes.get(session.frame, "")
+        if self.note.text() != text:
+            self.note.setText(text)
+
+    def _write_note(self) -> None:
+        if self.note.isModified() and self._noted == self._session.frame:
+            self.note.setModified(False)
+            self.note_written.emit(self.note.text())
+
+    def _leave_note(self) -> None:
+        self.note.setModified(False)
+        self.note_left.emit()
+        self._show_note()
 
     def rows(self) -> list[tuple[str, str]]:
         """Labels and values of the facts, as shown."""

@@ -80,6 +80,8 @@ def _view_handlers(services: PanelServices, view: ViewCommands) -> dict[str, Han
         "accept": partial(review.mark, "accepted"),
         "accept_next": review.accept_and_go_on,
         "needs_work": partial(review.mark, "needs work"),
+        "reject": partial(review.mark, "rejected"),
+        "note": view.begin_note,
         **{way.name: partial(review.carry, way.name) for way in SPREADS},
         "before": view.show_before,
         "spread_shorter": partial(view.lengthen_reach, -1),

@@ -53,7 +53,7 @@ class ReviewBar(QFrame):
         self._add_buttons(row, actions, "worst_back", "worst")
         row.addWidget(self.visits)
         row.addSpacing(12)
-        self._add_buttons(row, actions, "accept", "needs_work")
+        self._add_buttons(row, actions, "accept", "needs_work", "reject")
         row.addSpacing(8)
         row.addWidget(self.summary)
         row.addSpacing(8)

@@ -16,7 +16,19 @@ from rotopaint_ui.session.spread_reach import SpreadReach
 
 COALESCE_MS = 100  # of a hand at rest, after which the slower widgets look at what a drag has done
 _OF_A_PLATE = (
-    *("accept", "needs_work", "accept_next", "run", "run_all", "play", "find_face", "worst", "worst_back"),
+    *(
+        "accept",
+        "needs_work",
+        "reject",
+        "note",
+        "accept_next",
+        "run",
+        "run_all",
+        "play",
+        "find_face",
+        "worst",
+        "worst_back",
+    ),
     *(
         "first",
         "previous",
@@ -118,6 +130,7 @@ class ScreenUpdates(QObject):
             get[name].setEnabled(on)
         get["accept"].setChecked(mark == "accepted")
         get["needs_work"].setChecked(mark == "needs work")
+        get["reject"].setChecked(mark == "rejected")
         widgets.review_bar.show_frame(session.plate, session.frame)
         widgets.review_bar.show_reason(services.review.reason(), has_matte_check=bool(session.run.agreement))
         widgets.review_bar.show_offer(services.teacher.offer())

@@ -188,6 +188,18 @@ class ViewCommands:
         else:
             self._say("Press Run first")
 
+    def begin_note(self) -> None:
+        """Show the Frame tab, its field for a note in hand."""
+        inspector, action = self._widgets.inspector, self._widgets.actions["pane.inspector"]
+        if self._services.session.plate is None:
+            self._say("Open a plate first")
+            return
+        if not action.isChecked():
+            action.trigger()
+        inspector.setCurrentWidget(inspector.frame)
+        inspector.frame.note.setFocus()
+        inspector.frame.note.selectAll()
+
     def lengthen_reach(self, by: int) -> None:
         """Let the correction reach some frames further on both sides."""
         self._services.review.lengthen(by)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from enum import StrEnum
 
 from rotopaint_ai.project.state import Mark
@@ -21,8 +21,13 @@ class Visits(StrEnum):
     SEAMS = "seams only"
     WORST = "all shapes"
     NEEDS_WORK = "needs work"
+    REJECTED = "rejected"
+    NOTES = "with a note"
     UNMARKED = "not looked at"
     DOUBTED = "matte check"
+
+
+_MARKS: Mapping[Visits, Mark] = {Visits.NEEDS_WORK: "needs work", Visits.REJECTED: "rejected"}
 
 
 class ReviewLoop:
@@ -96,8 +101,12 @@ class ReviewLoop:
             return []
         if self.visits is Visits.DOUBTED:
             return [frame for frame in self.doubted() if session.run.hold_of(frame)[0] == frame]
-        wanted: Mark | None = "needs work" if self.visits is Visits.NEEDS_WORK else None
-        return [f for f in plate.frames if marks.get(f) == wanted and session.run.hold_of(f)[0] == f]
+        if self.visits is Visits.NOTES:
+            chosen = {frame for frame in plate.frames if frame in session.state.notes}
+        else:
+            wanted = _MARKS.get(self.visits)
+            chosen = {frame for frame in plate.frames if marks.get(frame) == wanted}
+        return [frame for frame in sorted(chosen) if session.run.hold_of(frame)[0] == frame]
 
     def doubted(self) -> list[int]:
         """Frames where the matte check sees the seams elsewhere, of a hold all, less those a person is done with."""
@@ -144,6 +153,12 @@ class ReviewLoop:
         plate, held = self._session.plate, self._session.held_frames()
         return [] if plate is None else [frame for frame in held if frame in plate.frames]
 
+    def write_note(self, text: str) -> None:
+        """Write a note to this frame, with its hold; an empty one takes it away."""
+        frames = self._judged()
+        if frames and self._session.state.notes.get(self._session.frame, "") != " ".join(text.split()):
+            self._session.review.write_note(frames, text)
+
     def accept_and_go_on(self) -> None:
         """Accept this frame, and go to the next one."""
         session = self._session
@@ -160,8 +175,10 @@ class ReviewLoop:
             return ""
         marks = session.state.marks.values()
         accepted, work = sum(m == "accepted" for m in marks), sum(m == "needs work" for m in marks)
+        rejected = sum(m == "rejected" for m in marks)
         text = f"{accepted} of {len(session.plate.frames)} accepted"
-        return f"{text}, {work} need work" if work else text
+        text = f"{text}, {work} need work" if work else text
+        return f"{text}, {rejected} rejected" if rejected else text
 
     # --- spread and refit
 

@@ -75,7 +75,7 @@ class ReviewState:
         return known[2]
 
     def mark(self, frames: Collection[int], mark: Mark | None) -> None:
-        """Judge frames: accepted, needs work, or (None) not looked at. One step."""
+        """Judge frames: accepted, needs work, rejected, or (None) not looked at. One step."""
         if self._refuses():
             self._changed()  # what was pressed shows again what is
             return
@@ -83,8 +83,19 @@ class ReviewState:
         marks = {frame: old for frame, old in state.marks.items() if frame not in frames}
         if mark is not None:
             marks |= dict.fromkeys(sorted(frames), mark)
-        label = {"accepted": "accept", "needs work": "needs work", None: "clear mark"}[mark]
+        label = {"accepted": "accept", "needs work": "needs work", "rejected": "reject", None: "clear mark"}[mark]
         self._edits.act(label, replace(state, marks=dict(sorted(marks.items()))))
+
+    def write_note(self, frames: Collection[int], text: str) -> None:
+        """Write a note to frames; an empty one takes it away. One step."""
+        state, text = self._edits.state, " ".join(text.split())
+        if self._refuses():
+            self._changed()
+            return
+        notes = {frame: old for frame, old in state.notes.items() if frame not in frames}
+        if text:
+            notes |= dict.fromkeys(sorted(frames), text)
+        self._edits.act("note" if text else "clear note", replace(state, notes=dict(sorted(notes.items()))))
 
     @property
     def _document(self) -> RotoDocument | None:

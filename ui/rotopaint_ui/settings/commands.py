@@ -155,6 +155,8 @@ COMMANDS = (
     Command("accept", "Accept", "Review", ("Y",), "accept", True),
     Command("accept_next", "Accept, and on to the next worst", "Review", ("Shift+Y",)),
     Command("needs_work", "Needs work", "Review", ("X",), "needs_work", True, ("Shift+X",)),
+    Command("reject", "Rejected", "Review", ("Shift+X",), "reject", True, ("Ctrl+Shift+X",)),
+    Command("note", "Write a note to this frame", "Review", ("Ctrl+M",)),
     *(Command(way.name, way.label, "Review", *_SPREAD_KEYS.get(way.name, ((), ""))) for way in SPREADS),
     Command("teach", "Teach shot", "Review", ("Ctrl+T",), "teach"),
     Command("before", "The curves before Spread, Refit or Teach, while held", "Review", ("U",), "", True),

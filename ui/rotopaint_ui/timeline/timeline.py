@@ -233,7 +233,7 @@ class Timeline(QWidget):
         self._paint_other_spreads(painter, axis, tops["reach"])
         if self.reach is not None:
             paint_reach(painter, axis, tops["reach"], self.reach, is_held=self._held_end is not None)
-        paint_marks(painter, axis, tops["marks"], session.state.marks)
+        paint_marks(painter, axis, tops["marks"], session.state.marks, session.state.notes)
 
     def _paint_other_spreads(self, painter: QPainter, axis: Axis, y: float) -> None:
         """What was spread from other frames, faintly."""
@@ -428,6 +428,8 @@ class Timeline(QWidget):
             lines.append(f"moved by up to {self.moved.by_frame[frame]:.1f} px just now")
         if frame in session.state.marks:
             lines.append(session.state.marks[frame])
+        if frame in session.state.notes:
+            lines.append(f"note: {session.state.notes[frame]}")
         return "\n".join(lines)
 
     def _cursor_at(self, axis: Axis, place: QPointF) -> Qt.CursorShape:

@@ -143,6 +143,11 @@ def _needs_work(painter: QPainter, ink: QColor) -> None:
     painter.drawLine(QPointF(6, 18), QPointF(18, 6))
 
 
+def _reject(painter: QPainter, ink: QColor) -> None:
+    painter.drawEllipse(QPointF(12, 12), 7.5, 7.5)
+    painter.drawLine(QPointF(7, 17), QPointF(17, 7))
+
+
 def _spread(painter: QPainter, ink: QColor) -> None:
     painter.drawPolyline(QPolygonF([QPointF(7, 5), QPointF(3, 5), QPointF(3, 19), QPointF(7, 19)]))
     painter.drawPolyline(QPolygonF([QPointF(17, 5), QPointF(21, 5), QPointF(21, 19), QPointF(17, 19)]))
@@ -300,6 +305,7 @@ _DRAWINGS: dict[str, Callable[[QPainter, QColor], None]] = {
     "landmark": _landmark,
     "accept": _accept,
     "needs_work": _needs_work,
+    "reject": _reject,
     "spread": _spread,
     "refit": _refit,
     "teach": _teach,
