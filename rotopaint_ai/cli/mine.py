@@ -51,7 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--character", metavar="NAME", help="character of all sources (else the plates' folder tells)")
     parser.add_argument("--name", metavar="NAME", help="name of the data set and its sheet")
     parser.add_argument("--licence", default="not stated", metavar="TEXT", help="licence of the pictures and the roto")
-    parser.add_argument("--size", type=int, default=320, metavar="PX", help="side of the pictures; 320 unless given")
+    parser.add_argument("--size", type=int, default=400, metavar="PX", help="side of the pictures; 400 unless given")
     parser.add_argument(
         "--tolerance", type=float, default=0.25, metavar="PX", help="how closely new splines follow the artist's; 0.25"
     )

@@ -387,6 +387,14 @@ def test_two_labels_of_one_picture_are_refused(tmp_path: Path) -> None:
         read_source(path, None)
 
 
+def test_the_command_mines_as_the_function_does() -> None:
+    """A face of a smaller picture has fewer pixels than the network's crop of it."""
+    parser = argparse.ArgumentParser()
+    command.add_arguments(parser)
+    told, usual = parser.parse_args(["roto.nk", "--out", "made"]), MineOptions((), Path("made"))
+    assert (told.size, told.tolerance, told.licence) == (usual.size, usual.tolerance_px, usual.licence)
+
+
 def test_progress_is_one_line_with_the_time_to_go() -> None:
     stream, now = io.StringIO(), [100.0]
     line = command.ProgressLine(stream, {"reading roto": 10, "fitting splines": 90}, clock=lambda: now[0])
