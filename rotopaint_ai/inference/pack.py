@@ -37,7 +37,7 @@ from rotopaint_ai.files import user_cache, write_json
 from rotopaint_ai.inference.proof import prove
 from rotopaint_ai.inference.session import Signature, Tensor, read_signature
 from rotopaint_ai.inference.signing import check_signature
-from rotopaint_ai.sheet import Sheet, load_sheet, mirrored_order
+from rotopaint_ai.sheet import Sheet, load_sheet
 
 FORMAT = "rotopaint-pack"
 VERSION = 1
@@ -49,7 +49,6 @@ FILL = "fill.onnx"
 DETECTOR = "detector.onnx"
 MATTE = "matte.onnx"
 CARD = "card.json"
-READS_MIRRORED = "reads_mirrored"  # on a card: its landmark model reads each crop mirrored as well
 
 SEAM_MULTIPLE = 8  # a seam model's strips have a multiple of so many places ...
 SEAM_OFFSETS = 40  # ... and so many offsets
@@ -74,12 +73,6 @@ class Pack:
     input_size: int  # side of the landmark model's square crop, pixels
     crop_margin: float  # crop side / longest side of the landmarks' bounding box
     card: Mapping[str, Any]
-
-    @property
-    def mirror(self) -> tuple[int, ...] | None:
-        """The order of landmarks in a mirrored picture, which is to be read as well; None where the landmark model does
-        so by itself, or the sheet knows no pairs."""
-        return None if self.card.get(READS_MIRRORED) is True else mirrored_order(self.sheet)
 
     @property
     def landmarks_path(self) -> Path:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from math import inf, log
 from statistics import median
 
@@ -22,7 +22,6 @@ Display = Callable[[Picture], Picture]
 Hand = Mapping[int, tuple[float, float]]
 
 _MAX_PASSES = 3
-AGREE = 0.05  # of the crop: median distance up to which a mirrored reading speaks of the same face
 _SEARCH_STEPS = (-0.5, 0.0, 0.5)
 _SEARCH_SCALES = (1.0, 1.6)
 _PROPOSE_SHARES = (0.9, 0.55, 0.33)  # crop sides tried by `propose`, as shares of the plate's height
@@ -74,8 +73,7 @@ class Follower:
 
     `detect` is the landmark model, `size_px` the side of its crop, `display` turns scene-linear RGB into what the
     model was trained on. `keys` are boxes drawn by hand: one wins at its frame, and between them is where the search
-    starts again when the face is lost. With `mirror` (the order of landmarks in a mirrored picture) every frame is read
-    as it is and mirrored, and the two are averaged: what the model does to one side it undoes on the other.
+    starts again when the face is lost.
     """
 
     detect: Detect
@@ -83,7 +81,6 @@ class Follower:
     keys: CropKeys
     display: Display
     margin: float = CROP_MARGIN
-    mirror: tuple[int, ...] | None = None
     limits: LostLimits = field(default_factory=LostLimits)
     holds: HoldFinder | None = field(default_factory=HoldFinder)
     _previous: FrameLandmarks | None = None
@@ -169,10 +166,7 @@ class Follower:
         return reading
 
     def _read(self, rgb: Picture, origin: tuple[int, int], crop: Crop) -> _Reading:
-        if self.mirror is None:
-            return self._read_all(rgb, origin, [crop])[0]
-        picture = self.display(cut(rgb, origin, crop, self.size_px))
-        return read_mirrored(picture, crop, self.detect, self.size_px, self.mirror)
+        return self._read_all(rgb, origin, [crop])[0]
 
     def _read_all(self, rgb: Picture, origin: tuple[int, int], crops: Sequence[Crop]) -> list[_Reading]:
         return read(rgb, origin, crops, detect=self.detect, size_px=self.size_px, display=self.display)
@@ -230,12 +224,6 @@ def read_pictures(pictures: Sequence[Picture], crops: Sequence[Crop], detect: De
         _reading(crop, np.asarray(points[row]), np.asarray(errors[row]), np.asarray(visible[row]), size_px)
         for row, crop in enumerate(crops)
     ]
-
-
-def read_mirrored(picture: Picture, crop: Crop, detect: Detect, size_px: int, mirror: tuple[int, ...]) -> _Reading:
-    """What the model says of a picture as it is and mirrored, in plate space."""
-    straight, mirrored = read_pictures([picture, picture[:, ::-1]], [crop] * 2, detect, size_px)
-    return _mean_reading(straight, _unmirrored(mirrored, mirror))
 
 
 def _reading(crop: Crop, points: Picture, errors: Picture, visible: Picture, size_px: int) -> _Reading:
@@ -320,26 +308,3 @@ def _has_jumped(reading: _Reading, expected: Crop) -> bool:
     now = around(reading.points_LC)
     moved = max(abs(now.x - expected.x), abs(now.y - expected.y)) / expected.side
     return moved > 0.4 or abs(log(now.side / expected.side)) > log(1.6)
-
-
-def _unmirrored(reading: _Reading, mirror: tuple[int, ...]) -> _Reading:
-    """What was read of a mirrored picture, as it stands in the straight one."""
-    order, middle = list(mirror), reading.crop.x
-    points = reading.points_LC[order] * (-1, 1) + (2 * middle, 0)
-    return replace(reading, points_LC=points, error_L=reading.error_L[order], visible_L=reading.visible_L[order])
-
-
-def _mean_reading(straight: _Reading, mirrored: _Reading) -> _Reading:
-    """Two readings of a frame as one; the straight one alone where the other speaks of something else.
-
-    The expected error stays the mean, because readings of one frame err alike.
-    """
-    apart = np.median(np.linalg.norm(straight.points_LC - mirrored.points_LC, axis=1))
-    if not (straight.is_finite and mirrored.is_finite) or apart > AGREE * straight.crop.side:
-        return straight
-    return replace(
-        straight,
-        points_LC=(straight.points_LC + mirrored.points_LC) / 2,
-        error_L=(straight.error_L + mirrored.error_L) / 2,
-        visible_L=(straight.visible_L + mirrored.visible_L) / 2,
-    )

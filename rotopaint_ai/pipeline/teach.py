@@ -21,10 +21,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rotopaint_ai.crops import around, cut, is_settled
+from rotopaint_ai.crops import around, is_settled
 from rotopaint_ai.errors import UsageError
 from rotopaint_ai.inference.models import Models
-from rotopaint_ai.landmarks.detect import read, read_mirrored
+from rotopaint_ai.landmarks.detect import read
 from rotopaint_ai.plates.colour import to_display
 from rotopaint_ai.plates.plate import Plate
 from rotopaint_ai.seams.placement import Placed, Seam, SeamLook, look, place
@@ -163,11 +163,7 @@ def _read_hold(plate: Plate, number: int, guess: Array, models: Models) -> _Hold
     side = int(2 * crop.side)
     rgb, origin = frame.region(int(crop.x) - side // 2, int(crop.y) - side // 2, side, side)
     for _ in range(_READS):
-        if pack.mirror is None:
-            found = read(rgb, origin, [crop], detect=models.detect, size_px=pack.input_size, display=to_display)[0]
-        else:
-            picture = to_display(cut(rgb, origin, crop, pack.input_size))
-            found = read_mirrored(picture, crop, models.detect, pack.input_size, pack.mirror)
+        found = read(rgb, origin, [crop], detect=models.detect, size_px=pack.input_size, display=to_display)[0]
         wanted = around(found.points_LC, margin=pack.crop_margin)
         if is_settled(crop, wanted):
             break

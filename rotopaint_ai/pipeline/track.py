@@ -74,7 +74,6 @@ class FaceTracker:
             crops,
             to_display,
             margin=models.pack.crop_margin,
-            mirror=models.pack.mirror,
             limits=LostLimits(doubt=doubt),
         )
         self._dejitter = Dejitter()

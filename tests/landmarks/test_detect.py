@@ -139,30 +139,6 @@ def test_a_face_is_proposed_anywhere_on_the_plate() -> None:
         )  # fmt: skip
 
 
-def test_a_mirrored_reading_takes_back_what_the_model_does_to_one_side() -> None:
-    def leaning(crops: Picture) -> tuple[Picture, Picture, Picture]:
-        """Knows the outer dots by their side, not by their colour, and sees everything a pixel too far right."""
-        points, error, seen = detect(crops)
-        for rows in points:
-            rows[:2] = rows[np.argsort(rows[:2, 0])]
-        return points + np.float32([1, 0]), error, seen
-
-    box = Box(60, 50, 90, 90)
-    keys = CropKeys({1001: box.crop()})
-    straight = Follower(leaning, SIZE, keys, display=lambda rgb: rgb).step(1001, plate(100, 90))
-    both = Follower(leaning, SIZE, keys, display=lambda rgb: rgb, mirror=(1, 0, 2)).step(1001, plate(100, 90))
-    assert straight.crop is not None
-    leans = straight.crop.side / SIZE
-    np.testing.assert_allclose(straight.points_LC, FACE + (100 + leans, 90), atol=0.2)
-    np.testing.assert_allclose(both.points_LC, FACE + (100, 90), atol=0.2)
-
-
-def test_a_mirrored_reading_of_something_else_is_not_taken() -> None:
-    box = Box(60, 50, 90, 90)  # dots are known by their colour: the pairs that `mirror` names are not there
-    wrong = Follower(detect, SIZE, CropKeys({1001: box.crop()}), display=lambda rgb: rgb, mirror=(1, 0, 2))
-    np.testing.assert_allclose(wrong.step(1001, plate(100, 90)).points_LC, FACE + (100, 90), atol=0.15)
-
-
 def doubted(errors: Sequence[float], limit: float) -> list[bool]:
     """Whether frames that the model reads with these expected errors (shares of the crop) are lost."""
     left = list(errors)

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from rotopaint_ai.crops import Crop, around, cut
 from rotopaint_ai.errors import TrainingError
 from rotopaint_ai.inference.models import Models
-from rotopaint_ai.landmarks.detect import read_mirrored, read_pictures
+from rotopaint_ai.landmarks.detect import read_pictures
 from rotopaint_ai.landmarks.track import FrameLandmarks
 from rotopaint_ai.shapes.bezier import curve_distance
 from rotopaint_ai.shapes.predict import FrameShapes, ShapePredictor
@@ -125,12 +125,7 @@ def _read(models: Models, pictures: list[Picture], crops: list[Crop]) -> list[Fr
     cuts = [
         cut(picture.astype(np.float32) / np.float32(255), (0, 0), crop, size) for picture, crop in zip(pictures, crops)
     ]
-    mirror = models.pack.mirror
-    found = (
-        read_pictures(cuts, crops, models.detect, size)
-        if mirror is None
-        else [read_mirrored(seen, crop, models.detect, size, mirror) for seen, crop in zip(cuts, crops)]
-    )
+    found = read_pictures(cuts, crops, models.detect, size)
     return [
         FrameLandmarks(
             frame=row,
@@ -206,8 +201,7 @@ def curve_distances(dataset: Dataset, curves: Mapping[str, Array64]) -> Array64:
 def _time(models: Models) -> float:
     """Median milliseconds of both models for a frame, on the threads that they were opened with."""
     size, n_landmarks = models.pack.input_size, len(models.pack.sheet.landmarks)
-    readings = 1 if models.pack.mirror is None else 2
-    crop, face = np.full((readings, size, size, 3), 0.5, np.float32), np.ones((1, n_landmarks, 2), np.float32)
+    crop, face = np.full((1, size, size, 3), 0.5, np.float32), np.ones((1, n_landmarks, 2), np.float32)
     face[0, :, 0] = np.arange(n_landmarks)
     for session in (models.detect.session, models.predict_shapes.session):
         session._times_ms.clear()

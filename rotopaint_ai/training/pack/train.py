@@ -21,7 +21,7 @@ import numpy.typing as npt
 from rotopaint_ai.errors import TrainingError
 from rotopaint_ai.files import write_json, write_text
 from rotopaint_ai.frames import evenly_spread
-from rotopaint_ai.inference.pack import CARD, READS_MIRRORED, write_card
+from rotopaint_ai.inference.pack import CARD, write_card
 from rotopaint_ai.jobs import Cancel, Event, Sink, warning
 from rotopaint_ai.pipeline.track import STILL
 from rotopaint_ai.plates.colour import DISPLAY
@@ -256,7 +256,7 @@ def _card(
         "face_width": FACE_WIDTH,
         "licence": licence or data.licence,
         STILL: list(seams.still),
-        READS_MIRRORED: chosen.mirror is not None,
+        "reads_mirrored": chosen.mirror is not None,
         "training": {
             "command": command,
             "recipe": config.name,

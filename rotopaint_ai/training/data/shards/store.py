@@ -18,14 +18,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+from filelock import FileLock
+
 from rotopaint_ai.errors import TrainingError
 from rotopaint_ai.files import replacing, user_cache
 from rotopaint_ai.training.data.shards.index import FOLDER, INDEX, Index, Shard, parse_index
-
-try:
-    import fcntl
-except ImportError:  # not on Windows, where two processes may fetch the same shard
-    fcntl = None  # type: ignore[assignment]
 
 TRIES = 4
 PAUSE_S = 0.5
@@ -114,7 +111,7 @@ class Server:
                 f"{self.limit_bytes:,.0f}; pack the data set in smaller shards"
             )
         self.cache.mkdir(parents=True, exist_ok=True)
-        with _alone(path.with_suffix(".lock")):
+        with FileLock(path.with_suffix(".lock")):
             if path.is_file() and path.stat().st_size == shard.n_bytes:
                 os.utime(path)
                 return path
@@ -257,11 +254,3 @@ def _put(
         with contextlib.suppress(queue.Full):
             got.put(value, timeout=0.5)
             return
-
-
-@contextlib.contextmanager
-def _alone(path: Path) -> Iterator[None]:
-    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o600), "w") as stream:
-        if fcntl is not None:
-            fcntl.flock(stream, fcntl.LOCK_EX)
-        yield

@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from rotopaint_ai.landmarks.detect import AGREE
 from rotopaint_ai.training.models.backbone import PyramidNet, conv_blocks
 from rotopaint_ai.training.registry import Registry
 
@@ -76,7 +75,7 @@ class Reader(nn.Module):
     further apart in the two than `agree` of its side, the mirrored one speaks of something else and does not count.
     """
 
-    agree = AGREE
+    agree = 0.05
     order: Tensor
 
     def __init__(self, net: LandmarkNet, mirror: Sequence[int] | None) -> None:
