@@ -130,17 +130,17 @@ class _PFLD(nn.Module):
 Arrays = Sequence[npt.NDArray[np.float32]]
 
 
-def _from_heat(said: Arrays) -> npt.NDArray[np.float64]:
-    return np.asarray(decode(said[0][0]) * (256 / said[0].shape[2]))
+def _from_heat(arrays: Arrays) -> npt.NDArray[np.float64]:
+    return np.asarray(decode(arrays[0][0]) * (256 / arrays[0].shape[2]))
 
 
-def _from_bins(said: Arrays) -> npt.NDArray[np.float64]:
+def _from_bins(arrays: Arrays) -> npt.NDArray[np.float64]:
     """The likeliest bin along each axis, two bins a pixel."""
-    return (np.stack([axis[0].argmax(axis=1) for axis in said], axis=1) + 0.5) / 2
+    return (np.stack([axis[0].argmax(axis=1) for axis in arrays], axis=1) + 0.5) / 2
 
 
-def _from_numbers(said: Arrays) -> npt.NDArray[np.float64]:
-    return np.asarray(said[0].reshape(-1, 2) * 112.0, np.float64)
+def _from_numbers(arrays: Arrays) -> npt.NDArray[np.float64]:
+    return np.asarray(arrays[0].reshape(-1, 2) * 112.0, np.float64)
 
 
 def decode(heat_LHW: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:

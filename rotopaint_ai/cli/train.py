@@ -110,12 +110,12 @@ class Run:
 def _train_joined(arguments: argparse.Namespace, train: Callable[[argparse.Namespace, Run], int], since: float) -> int:
     """Join the other ranks, where there are any, and train."""
     from rotopaint_ai.training.trainer.parallel.group import Group
-    from rotopaint_ai.training.trainer.parallel.launch import bind, folder_of, has_restarted, told_by_torchrun
+    from rotopaint_ai.training.trainer.parallel.launch import bind, folder_of, has_restarted, layout_of_torchrun
 
     bound = bind()
     group = Group.join()
     if group.is_first and group.ranks > 1 and folder_of() is None:
-        print(f"strategy: {told_by_torchrun(os.environ, group.device.type, bound)}", file=sys.stderr)
+        print(f"strategy: {layout_of_torchrun(os.environ, group.device.type, bound)}", file=sys.stderr)
     cancel = Cancel()
     sink = choose_sink(events=arguments.events, cancel=cancel) if group.is_first else _silent
     with stopping_on_signals(cancel):

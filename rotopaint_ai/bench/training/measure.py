@@ -52,13 +52,13 @@ def _rate(kind: str, ranks: int, settings: TrainingSettings) -> TrainRate:
     launcher = ["torch.distributed.run", "--standalone", "--nproc-per-node", str(ranks), "-m"] if ranks > 1 else []
     environment = {**os.environ, "OMP_NUM_THREADS": "1", **(SETTINGS if kind == "ours" else {})}
     done = subprocess.run([sys.executable, "-m", *launcher, *words], env=environment, capture_output=True, text=True)
-    told = [line for line in done.stdout.splitlines() if line.startswith("images/s ")]
-    if done.returncode or not told:
+    reports = [line for line in done.stdout.splitlines() if line.startswith("images/s ")]
+    if done.returncode or not reports:
         said = " ".join(done.stderr.split())[-300:]
         raise TrainingError(
             f"bench train: {kind} with {ranks} ranks failed ({said}); try fewer ranks or a smaller batch"
         )
-    clock, processor = map(float, told[0].split()[1:])
+    clock, processor = map(float, reports[0].split()[1:])
     return TrainRate(clock, processor)
 
 

@@ -75,13 +75,13 @@ class Side:
         except BrokenPipeError:
             pass  # what it left on standard error tells more
         for line in self.process.stdout:
-            told = json.loads(line)
-            if told["event"] == "seen":
-                self.curve.append(ErrorLevel(**{name: told[name] for name in ErrorLevel.__slots__}))
-            elif told["event"] == "ready":
-                self.facts = told["facts"]
-            elif told["event"] in ("paused", "over"):
-                self.is_over = told["event"] == "over"
+            event = json.loads(line)
+            if event["event"] == "seen":
+                self.curve.append(ErrorLevel(**{name: event[name] for name in ErrorLevel.__slots__}))
+            elif event["event"] == "ready":
+                self.facts = event["facts"]
+            elif event["event"] in ("paused", "over"):
+                self.is_over = event["event"] == "over"
                 return
         self.errors.seek(0)
         lines = self.errors.read().strip().splitlines() or ["it ended without a word"]

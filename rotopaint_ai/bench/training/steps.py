@@ -49,8 +49,8 @@ def main(words: list[str]) -> None:
             group.sums([0.0])  # all ranks begin together
             start, used = time.perf_counter(), time.process_time()
         with torch.autocast("cpu", torch.bfloat16) if kind == "ours" else contextlib.nullcontext():
-            said = model(crops)
-        loss, _ = losses.total(said, target, parts)
+            output = model(crops)
+        loss, _ = losses.total(output, target, parts)
         optimiser.zero_grad(set_to_none=True)
         torch.autograd.backward(loss)
         optimiser.step()

@@ -32,8 +32,8 @@ class Geometry:
     """How far crops stray from the nominal one (`margin` times the face, upright, centred).
 
     `scale`: smallest and largest crop side over the nominal. `shift`: standard deviation over the nominal side.
-    `rotation_deg`: largest angle. `flip`, `perspective`, `bent`: probabilities. `shear`: largest. `bend`: standard
-    deviation of a bent crop's shifts over its side.
+    `rotation_deg`: largest angle. `flip`, `perspective`, `elastic`: probabilities. `shear`: largest.
+    `elastic_shift`: standard deviation of a smooth warp's shifts over the crop's side.
     """
 
     scale: tuple[float, float] = (0.85, 1.35)
@@ -42,8 +42,8 @@ class Geometry:
     flip: float = 0.5
     shear: float = 0.1
     perspective: float = 0.3
-    bent: float = 0.0
-    bend: float = 0.012
+    elastic: float = 0.0
+    elastic_shift: float = 0.012
 
 
 STRAIGHT = Geometry(scale=(1.0, 1.0), shift=0.0, rotation_deg=0.0, flip=0.0, shear=0.0, perspective=0.0)
@@ -156,15 +156,19 @@ class Augmenter:
                 landmarks[at], visible[at] = turn.landmarks, turn.visible
             matrix, flips = random_matrix(nominal_crop(landmarks[at], self.margin), size_px, self.geometry, rng)
             border = _border(rng, bool(self.parts))
-            bend = ElasticWarp.draw(size_px, self.geometry.bend, rng) if _happens(self.geometry.bent, rng) else None
+            warp = (
+                ElasticWarp.draw(size_px, self.geometry.elastic_shift, rng)
+                if _happens(self.geometry.elastic, rng)
+                else None
+            )
             picture, moved = memory.pictures[row], move_points(landmarks[at], matrix)
             if turn is not None:
-                crop = cut_turned_face(picture, turn, matrix, size_px, border, bend)
-            elif bend is not None:
-                crop = cut_elastic(picture, bend, matrix, size_px, border)
+                crop = cut_turned_face(picture, turn, matrix, size_px, border, warp)
+            elif warp is not None:
+                crop = cut_elastic(picture, warp, matrix, size_px, border)
             else:
                 crop = warp_picture(picture, matrix, size_px, border)
-            moved = moved if bend is None else bend.moved(moved)
+            moved = moved if warp is None else warp.moved(moved)
             order = list(self.mirror) if flips else slice(None)
             landmarks[at], visible[at] = moved[order], visible[at][order]
             crops[at], visible[at] = self._harden(crop, landmarks[at], visible[at], rng)

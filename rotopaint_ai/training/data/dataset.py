@@ -384,8 +384,8 @@ def _samples(text: str, where: str, sheet: Sheet) -> tuple[Sample, ...]:
         try:
             samples.append(checker.sample(json.loads(line)))
         except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
-            said = f"field {error} is missing" if isinstance(error, KeyError) else str(error)
-            raise TrainingError(f"{where} line {number}: {said}; mend the line or mine the data set again") from error
+            reason = f"field {error} is missing" if isinstance(error, KeyError) else str(error)
+            raise TrainingError(f"{where} line {number}: {reason}; mend the line or mine the data set again") from error
     if not samples:
         raise TrainingError(f"{where}: no samples; mine the data set again")
     return tuple(samples)

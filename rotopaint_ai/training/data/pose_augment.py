@@ -58,12 +58,12 @@ class ElasticWarp:
         return there
 
 
-def node_places(matrix: npt.NDArray[np.float64], size_px: int, bend: ElasticWarp | None) -> npt.NDArray[np.float64]:
+def node_places(matrix: npt.NDArray[np.float64], size_px: int, warp: ElasticWarp | None) -> npt.NDArray[np.float64]:
     """Places (n, n, 2) of the picture shown at the nodes of a crop, one node beyond each rim; `matrix` (3, 3) leads
     from the picture to the straight crop, corner origin."""
     nodes = np.arange(-1, size_px // NODE_PX + 1) * NODE_PX + NODE_PX / 2
     grid = np.stack(np.meshgrid(nodes, nodes), axis=-1)
-    places = grid if bend is None else grid + bend.at(grid)
+    places = grid if warp is None else grid + warp.at(grid)
     there = np.concatenate([places, np.ones((*places.shape[:2], 1))], axis=-1) @ np.linalg.inv(matrix).T
     return np.asarray(there[..., :2] / there[..., 2:])
 
@@ -76,10 +76,10 @@ def whole_map(nodes: npt.NDArray[np.floating[Any]]) -> Places:
 
 
 def cut_elastic(
-    picture: npt.NDArray[np.uint8], bend: ElasticWarp, matrix: npt.NDArray[np.float64], size_px: int, border: int
+    picture: npt.NDArray[np.uint8], warp: ElasticWarp, matrix: npt.NDArray[np.float64], size_px: int, border: int
 ) -> npt.NDArray[np.uint8]:
-    """The bent crop of a picture; `matrix` as `node_places` has it."""
-    maps = whole_map(node_places(matrix, size_px, bend)) - np.float32(0.5)
+    """The warped crop of a picture; `matrix` as `node_places` has it."""
+    maps = whole_map(node_places(matrix, size_px, warp)) - np.float32(0.5)
     return cast(
         npt.NDArray[np.uint8], cv2.remap(picture, maps[..., 0], maps[..., 1], cv2.INTER_LINEAR, borderMode=border)
     )
@@ -107,10 +107,10 @@ class TurnedFace:
     landmarks: npt.NDArray[np.float32]
     visible: npt.NDArray[np.float32]
 
-    def maps(self, matrix: Array64, size_px: int, bend: ElasticWarp | None = None) -> npt.NDArray[np.float32]:
+    def maps(self, matrix: Array64, size_px: int, warp: ElasticWarp | None = None) -> npt.NDArray[np.float32]:
         """Where the pixels of a crop (size_px, size_px, 2) lie in the picture; `matrix` (3, 3) leads from the turned
-        picture to the crop, both with corner origin. Sizes are multiples of `bend.NODE_PX`."""
-        cells = ((node_places(matrix, size_px, bend) - self.corner) / self.step).astype(np.float32)
+        picture to the crop, both with corner origin. Sizes are multiples of NODE_PX."""
+        cells = ((node_places(matrix, size_px, warp) - self.corner) / self.step).astype(np.float32)
         inside = np.clip(cells, 0, GRID - 1)
         found = cv2.remap(self.source, inside[..., 0], inside[..., 1], cv2.INTER_LINEAR)
         found = found + (cells - inside) * np.float32(self.step)  # beyond the square everything moves with its rim
@@ -252,10 +252,10 @@ def cut_turned_face(
     matrix: Array64,
     size_px: int,
     border: int,
-    bend: ElasticWarp | None = None,
+    warp: ElasticWarp | None = None,
 ) -> npt.NDArray[np.uint8]:
-    """The crop of a turned picture, bent if that is wanted."""
-    maps = turn.maps(matrix, size_px, bend) - np.float32(0.5)
+    """The crop of a turned picture, warped if that is wanted."""
+    maps = turn.maps(matrix, size_px, warp) - np.float32(0.5)
     return cast(
         npt.NDArray[np.uint8], cv2.remap(picture, maps[..., 0], maps[..., 1], cv2.INTER_LINEAR, borderMode=border)
     )

@@ -55,7 +55,7 @@ def with_seam_widths(data: Dataset) -> Dataset:
     if not len(rows):
         return data
     found = {name: share for name, share in measured(data, unknown, rows).items() if share is not None}
-    found |= told(data)
+    found |= widths_by_hand(data)
     if not found:
         return data
     shapes = tuple(replace(spec, width_share=found.get(spec.name, spec.width_share)) for spec in data.sheet.shapes)
@@ -79,7 +79,7 @@ def _is_usual(spec: ShapeSpec) -> bool:
     return spec.role == "seam" and not spec.closed and not own
 
 
-def told(data: Dataset) -> dict[str, float]:
+def widths_by_hand(data: Dataset) -> dict[str, float]:
     """Full widths as shares of the face of seams that have the usual one in the sheet and another in some samples only:
     for the others."""
     sides, found = face_side(data.truth.landmarks), {}

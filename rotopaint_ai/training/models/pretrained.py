@@ -48,8 +48,8 @@ class TransferReport:
     by_place: int
 
     def __str__(self) -> str:
-        said = f"{self.n_fitted} tensors, {self.by_name} landmarks by name, {self.by_place} by place"
-        return said + (f", {len(self.left_out)} tensors start anew" if self.left_out else "")
+        text = f"{self.n_fitted} tensors, {self.by_name} landmarks by name, {self.by_place} by place"
+        return text + (f", {len(self.left_out)} tensors start anew" if self.left_out else "")
 
 
 def face_places(landmarks_NLC: Array) -> Array:

@@ -61,7 +61,7 @@ def prepare(
     transfer = None if weights is None else load_pretrained(net, weights, data.sheet.landmark_names, places)
     mirror, splines = mirror_permutation(data.sheet), Splines.of(data.sheet, memory.truth)
     marks = (train_data.truth.landmarks, held_out.truth.landmarks)
-    structure = choose_structure(*marks, mirror) if config.turned else None
+    structure = choose_structure(*marks, mirror) if config.pose else None
     faces = LandmarkData(
         memory, held_memory, _landmark_weights(data.sheet), mirror, splines, _faces_px(held_out), structure
     )

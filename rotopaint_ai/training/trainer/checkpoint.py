@@ -23,9 +23,9 @@ def write_checkpoint(path: Path, state: dict[str, Any]) -> None:
             stream.flush()
             os.fsync(stream.fileno())
     except (OSError, RuntimeError) as error:  # torch hides what the disk said behind an error of its own
-        said = error.strerror if isinstance(error, OSError) and error.strerror else " ".join(str(error).split())[:120]
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else " ".join(str(error).split())[:120]
         raise TrainingError(
-            f"{path}: cannot be written ({said}); make room and go on with --resume, from the checkpoint before"
+            f"{path}: cannot be written ({reason}); make room and go on with --resume, from the checkpoint before"
         ) from error
 
 

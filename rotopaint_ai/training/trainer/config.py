@@ -27,7 +27,14 @@ from rotopaint_ai.training.trainer.optim import OPTIMISERS
 from rotopaint_ai.training.trainer.parallel.group import HOOKS
 
 AnyConfig = TypeVar("AnyConfig", bound=Any)
-RENAMED: Mapping[str, str] = {"log_every": "eval_every"}  # fields of older recipes
+RENAMED: Mapping[str, str] = {  # fields of older recipes
+    "log_every": "eval_every",
+    "bent": "elastic",
+    "bend": "elastic_shift",
+    "turned": "pose",
+    "turned_yaw_deg": "pose_yaw_deg",
+    "turned_pitch_deg": "pose_pitch_deg",
+}
 
 
 def load_config(defaults: AnyConfig, recipe: str | Path | None, overrides: Iterable[str] = ()) -> AnyConfig:

@@ -158,11 +158,11 @@ class Profile:
 
     def line(self) -> str:
         """The profile in one line, for whoever asks why it is not faster."""
-        said = f"bound by {self.bound_by}: {self.computing:.1%} computing, {self.waiting:.1%} waiting for batches, "
-        said += f"{self.copying:.1%} copying at {self.copied_gb_per_s:.2f} GB/s, {self.talking:.1%} gradients"
+        text = f"bound by {self.bound_by}: {self.computing:.1%} computing, {self.waiting:.1%} waiting for batches, "
+        text += f"{self.copying:.1%} copying at {self.copied_gb_per_s:.2f} GB/s, {self.talking:.1%} gradients"
         if self.busy is not None:
-            said += f"; {self.device} busy {self.busy:.0%}"
-        return said if self.remote is None else f"{said}; {self.remote:.0%} of memory on other NUMA nodes"
+            text += f"; {self.device} busy {self.busy:.0%}"
+        return text if self.remote is None else f"{text}; {self.remote:.0%} of memory on other NUMA nodes"
 
 
 def profile(

@@ -42,7 +42,7 @@ def test_landmarks_go_where_the_picture_goes(share_turned: float) -> None:
     """Also where the head has been turned, and the crop cut aslant."""
     structure = RigidStructure(np.concatenate([DOTS - 160, DEPTHS[:, None]], axis=1) / 80, np.ones(len(DOTS)))
     pose_augment = PoseAugment(structure, share_turned, 6.0, 4.0)
-    geometry = Geometry((1.1, 1.3), 0.02, 20.0, 0.0, 0.05, 0.5, bent=1.0, bend=0.02)
+    geometry = Geometry((1.1, 1.3), 0.02, 20.0, 0.0, 0.05, 0.5, elastic=1.0, elastic_shift=0.02)
     made = Augmenter(geometry, {}, 1.3, range(len(DOTS)), pose_augment if share_turned else None)
     straight = Augmenter(Geometry((1.1, 1.3), 0.02, 20.0, 0.0, 0.05, 0.5), {}, 1.3, range(len(DOTS)))
     for seed in range(4):
@@ -75,7 +75,7 @@ def test_no_bend_is_the_straight_crop() -> None:
 def test_what_is_not_asked_for_draws_nothing() -> None:
     """Old recipes give the crops they gave."""
     first, second = (
-        Augmenter(Geometry(bend=bend), {"noise": 1.0}, 1.3, range(len(DOTS)))
+        Augmenter(Geometry(elastic_shift=bend), {"noise": 1.0}, 1.3, range(len(DOTS)))
         .batch(memory(DOTS), [0, 0], SIZE, np.random.default_rng(3))
         .crops
         for bend in (0.0, 0.05)

@@ -159,7 +159,7 @@ class Server:
 
     def _make_room(self, n_bytes: int) -> None:
         """Remove the shards that were used longest ago."""
-        kept = sorted(self.cache.glob("*.tar"), key=lambda path: path.stat().st_mtime, reverse=True)
+        kept = sorted(self.cache.glob("[!.]*.tar"), key=lambda path: path.stat().st_mtime, reverse=True)
         total = float(n_bytes)
         for path in kept:
             total += path.stat().st_size

@@ -226,37 +226,37 @@ def fetching(pictures: Sequence[Picture], ahead: Ahead, depth: int = WINDOW) -> 
 
     What cannot be fetched is left to whoever asks for the picture, who then hears why; the shards after it still come.
     """
-    told = _Told()
+    signal = _StepSignal()
     if not ahead(0):
-        yield told.tell
+        yield signal.tell
         return
-    thread = threading.Thread(target=_work, args=(pictures, ahead, depth, told), name="shards", daemon=True)
+    thread = threading.Thread(target=_work, args=(pictures, ahead, depth, signal), name="shards", daemon=True)
     thread.start()
     try:
-        yield told.tell
+        yield signal.tell
     finally:
-        told.stop()
+        signal.stop()
         thread.join()
 
 
-def _work(pictures: Sequence[Picture], ahead: Ahead, depth: int, told: _Told) -> None:
+def _work(pictures: Sequence[Picture], ahead: Ahead, depth: int, signal: _StepSignal) -> None:
     with contextlib.suppress(CancelledError):
-        while (step := told.wait()) is not None:
+        while (step := signal.wait()) is not None:
             for row in ahead(step)[:depth]:
-                _fetch(pictures, row, told)
-                told.check()
+                _fetch(pictures, row, signal)
+                signal.check()
 
 
-def _fetch(pictures: Sequence[Picture], row: int, told: _Told) -> None:
+def _fetch(pictures: Sequence[Picture], row: int, signal: _StepSignal) -> None:
     try:
-        fetch(pictures, row, told.check)
+        fetch(pictures, row, signal.check)
     except CancelledError:
         raise
     except (RotopaintError, OSError):
         return
 
 
-class _Told:
+class _StepSignal:
     """The step that training is at, and whether it is over."""
 
     def __init__(self) -> None:

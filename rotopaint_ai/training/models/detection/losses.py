@@ -87,9 +87,11 @@ def shaken(boxes: Tensor, amount: float, noise: torch.Generator) -> Tensor:
     return boxes + (draw * amount).clamp(-2 * amount, 2 * amount) * size
 
 
-def total(said: DetectorOutput, target: DetectionTarget, parts: Mapping[str, float]) -> tuple[Tensor, dict[str, float]]:
+def total(
+    output: DetectorOutput, target: DetectionTarget, parts: Mapping[str, float]
+) -> tuple[Tensor, dict[str, float]]:
     """The weighted sum of the parts, and each part for the log."""
-    values = {name: LOSSES[name](said, target) for name, share in parts.items() if share}
+    values = {name: LOSSES[name](output, target) for name, share in parts.items() if share}
     loss = torch.stack([parts[name] * value for name, value in values.items()]).sum()
     return loss, {name: float(value.detach()) for name, value in values.items()}
 
@@ -102,8 +104,8 @@ class _Cells(NamedTuple):
     is_passed: Tensor
 
 
-def _cells(said: DetectorOutput, target: DetectionTarget) -> _Cells:
-    height, width = said.size
+def _cells(output: DetectorOutput, target: DetectionTarget) -> _Cells:
+    height, width = output.size
     centres, facts = [], []
     for k, stride in enumerate(STRIDES):
         own = cell_centres(height // stride, width // stride, stride, target.boxes)
@@ -123,11 +125,11 @@ def _cells(said: DetectorOutput, target: DetectionTarget) -> _Cells:
 
 
 @LOSSES.register("propose")
-def propose(said: DetectorOutput, target: DetectionTarget) -> Tensor:
+def propose(output: DetectorOutput, target: DetectionTarget) -> Tensor:
     """Focal cross entropy of each cell's logit (Lin et al., "Focal Loss", 2017, equation 5; alpha 0.25, gamma 2)."""
-    cells = _cells(said, target)
-    wanted = cells.is_face.to(said.dense.logits.dtype)
-    logits = said.dense.logits
+    cells = _cells(output, target)
+    wanted = cells.is_face.to(output.dense.logits.dtype)
+    logits = output.dense.logits
     plain = F.binary_cross_entropy_with_logits(logits, wanted, reduction="none")
     missed = (wanted - logits.sigmoid()).abs()
     weight = (0.25 * wanted + 0.75 * (1 - wanted)) * missed**2 * ~cells.is_passed
@@ -135,16 +137,16 @@ def propose(said: DetectorOutput, target: DetectionTarget) -> Tensor:
 
 
 @LOSSES.register("propose_box")
-def propose_box(said: DetectorOutput, target: DetectionTarget) -> Tensor:
+def propose_box(output: DetectorOutput, target: DetectionTarget) -> Tensor:
     """GIoU of the boxes that cells in the middle of faces see."""
-    cells = _cells(said, target)
+    cells = _cells(output, target)
     wanted = target.boxes.gather(1, cells.face[..., None].expand(-1, -1, 4))
-    return (giou_loss(said.dense.boxes, wanted) * cells.is_face).sum() / cells.is_face.sum().clamp(min=1)
+    return (giou_loss(output.dense.boxes, wanted) * cells.is_face).sum() / cells.is_face.sum().clamp(min=1)
 
 
-def _match(said: DetectorOutput, target: DetectionTarget) -> tuple[Tensor, Tensor, Tensor]:
+def _match(output: DetectorOutput, target: DetectionTarget) -> tuple[Tensor, Tensor, Tensor]:
     """Overlap of each region [N, K] with the face it overlaps most, that face's row, and whether it counts at all."""
-    table = iou_table(said.regions, target.boxes)
+    table = iou_table(output.regions, target.boxes)
     best = (table * target.counts[:, None]).max(2)
     passed = (table * target.passed[:, None]).amax(2)
     counts = ((best.values >= IS_FACE) | (best.values < IS_NEAR)) & ((passed < IS_NEAR) | (best.values >= IS_FACE))
@@ -152,54 +154,54 @@ def _match(said: DetectorOutput, target: DetectionTarget) -> tuple[Tensor, Tenso
 
 
 @LOSSES.register("judge")
-def judge(said: DetectorOutput, target: DetectionTarget) -> Tensor:
+def judge(output: DetectorOutput, target: DetectionTarget) -> Tensor:
     """Cross entropy of each region's holding a face."""
-    overlap, _, counts = _match(said, target)
-    wanted = (overlap >= IS_FACE).to(said.logits.dtype)
-    plain = F.binary_cross_entropy_with_logits(said.logits, wanted, reduction="none")
+    overlap, _, counts = _match(output, target)
+    wanted = (overlap >= IS_FACE).to(output.logits.dtype)
+    plain = F.binary_cross_entropy_with_logits(output.logits, wanted, reduction="none")
     return (plain * counts).sum() / counts.sum().clamp(min=1)
 
 
 @LOSSES.register("judge_box")
-def judge_box(said: DetectorOutput, target: DetectionTarget) -> Tensor:
+def judge_box(output: DetectorOutput, target: DetectionTarget) -> Tensor:
     """GIoU of the moved boxes of regions that hold a face."""
-    overlap, face, _ = _match(said, target)
+    overlap, face, _ = _match(output, target)
     is_face = overlap >= IS_FACE
     wanted = target.boxes.gather(1, face[..., None].expand(-1, -1, 4))
-    return (giou_loss(said.moved, wanted) * is_face).sum() / is_face.sum().clamp(min=1)
+    return (giou_loss(output.moved, wanted) * is_face).sum() / is_face.sum().clamp(min=1)
 
 
-def _rooms(said: DetectorOutput) -> Tensor:
-    return grown(said.rough, ROOM).reshape(-1, 4)
+def _rooms(output: DetectorOutput) -> Tensor:
+    return grown(output.rough, ROOM).reshape(-1, 4)
 
 
-def _drawn_counts(said: DetectorOutput, target: DetectionTarget) -> Tensor:
+def _drawn_counts(output: DetectorOutput, target: DetectionTarget) -> Tensor:
     """Whether each shaken true box is close enough to learn a mask in [N * G]."""
-    return ((iou(said.rough, target.boxes) >= IS_FACE) & target.counts).flatten()
+    return ((iou(output.rough, target.boxes) >= IS_FACE) & target.counts).flatten()
 
 
 @LOSSES.register("mask")
-def mask(said: DetectorOutput, target: DetectionTarget) -> Tensor:
+def mask(output: DetectorOutput, target: DetectionTarget) -> Tensor:
     """Cross entropy of every cell of the masks of faces."""
     flat = target.masks.flatten(0, 1)[:, None]
-    wanted = roi_align(flat, _rooms(said)[:, None], MASK_SIDE, MASK_SCALE)[:, 0]
-    plain = F.binary_cross_entropy_with_logits(said.masks, wanted, reduction="none").mean((1, 2))
-    counts = _drawn_counts(said, target)
+    wanted = roi_align(flat, _rooms(output)[:, None], MASK_SIDE, MASK_SCALE)[:, 0]
+    plain = F.binary_cross_entropy_with_logits(output.masks, wanted, reduction="none").mean((1, 2))
+    counts = _drawn_counts(output, target)
     return (plain * counts).sum() / counts.sum().clamp(min=1)
 
 
 @LOSSES.register("keypoints")
-def keypoints(said: DetectorOutput, target: DetectionTarget) -> Tensor:
+def keypoints(output: DetectorOutput, target: DetectionTarget) -> Tensor:
     """Cross entropy of the heat-maps against one cell's Gaussian, and the distance of their means, in cells.
 
     Hidden keypoints count for a third; those outside the square, not at all.
     """
-    rooms = _rooms(said)
+    rooms = _rooms(output)
     points = target.points.flatten(0, 1)
     share = (points[..., :2] - rooms[:, None, :2]) / (rooms[:, None, 2:] - rooms[:, None, :2]).clamp(min=1)
-    counts = ((share > 0) & (share < 1)).all(-1) * _drawn_counts(said, target)[:, None]
+    counts = ((share > 0) & (share < 1)).all(-1) * _drawn_counts(output, target)[:, None]
     weight = counts * (0.33 + 0.67 * points[..., 2].clamp(0, 1))
-    at, log_p = heat_places(said.heat)
+    at, log_p = heat_places(output.heat)
     cells = torch.arange(MASK_SIDE, device=at.device) + 0.5
     peaks = torch.softmax(-0.5 * (cells - share[..., None] * MASK_SIDE) ** 2, -1)  # [R, M, 2, S]
     cross = -torch.einsum("rmhw,rmh,rmw->rm", log_p, peaks[:, :, 1], peaks[:, :, 0])

@@ -85,10 +85,10 @@ class DetectorNet(nn.Module):
         """Every cell's logit of lying in the middle of a face, and the box it sees."""
         logits, boxes = [], []
         for k, stride in enumerate(STRIDES):
-            said = self.propose(self.dense[k](levels[k + 1])).float()
-            logits.append(said[:, 0].flatten(1))
-            away = torch.exp((said[:, 1:] + self.reach[k]).clamp(-3, 3)).flatten(2).transpose(1, 2) * (2 * stride)
-            centre = cell_centres(said.shape[2], said.shape[3], stride, away)
+            output = self.propose(self.dense[k](levels[k + 1])).float()
+            logits.append(output[:, 0].flatten(1))
+            away = torch.exp((output[:, 1:] + self.reach[k]).clamp(-3, 3)).flatten(2).transpose(1, 2) * (2 * stride)
+            centre = cell_centres(output.shape[2], output.shape[3], stride, away)
             boxes.append(torch.cat((centre - away[..., :2], centre + away[..., 2:]), -1))
         return Dense(torch.cat(logits, 1), torch.cat(boxes, 1))
 
@@ -106,9 +106,9 @@ class DetectorNet(nn.Module):
 
     def judged(self, levels: Sequence[Tensor], boxes: Tensor) -> tuple[Tensor, Tensor]:
         """Logit [N, K] that a box holds a face, and the box moved onto it [N, K, 4]."""
-        said = self.judge(self.squeeze(self.regions(levels, boxes, BOX_CELLS)).flatten(1)).float()
-        said = said.view(*boxes.shape[:2], 5)
-        return said[..., 0], moved(boxes, said[..., 1:])
+        output = self.judge(self.squeeze(self.regions(levels, boxes, BOX_CELLS)).flatten(1)).float()
+        output = output.view(*boxes.shape[:2], 5)
+        return output[..., 0], moved(boxes, output[..., 1:])
 
     def drawn(self, levels: Sequence[Tensor], boxes: Tensor) -> tuple[Tensor, Tensor]:
         """Mask logits [R, 28, 28] and keypoint logits [R, M, 28, 28] in squares `ROOM` times the boxes [N, K, 4]."""

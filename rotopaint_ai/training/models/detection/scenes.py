@@ -208,8 +208,8 @@ def found_in(detector: Any, scene: DetectionScene, width: int, height: int) -> l
     """Faces found on a scene, in its own pixels."""
     picture, scale = letterboxed(scene.picture.astype(np.float32) / 255, width, height)
     with torch.no_grad():
-        said = detector(torch.from_numpy(picture[None]))
-    rows = [np.asarray(part)[0] for part in said]
+        outputs = detector(torch.from_numpy(picture[None]))
+    rows = [np.asarray(part)[0] for part in outputs]
     return faces_of(cast(Any, rows), scale, lowest=0.05)
 
 
@@ -279,9 +279,9 @@ def mask_iou(found: FaceFound, face: Face) -> float:
     drawn = np.zeros((side, side), np.uint8)
     places = (face.outline - (x0, y0)) / (x1 - x0, y1 - y0) * side
     cv2.fillPoly(drawn, [np.round((places - 0.5) * 16).astype(np.int32)], 1, shift=4)
-    said = cv2.resize(np.asarray(found.mask, np.float32), (side, side), interpolation=cv2.INTER_LINEAR) >= 0.5
+    found_here = cv2.resize(np.asarray(found.mask, np.float32), (side, side), interpolation=cv2.INTER_LINEAR) >= 0.5
     true = drawn > 0
-    return float((said & true).sum() / max((said | true).sum(), 1))
+    return float((found_here & true).sum() / max((found_here | true).sum(), 1))
 
 
 def keypoint_errors(found: FaceFound, face: Face) -> list[float]:

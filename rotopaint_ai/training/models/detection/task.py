@@ -138,8 +138,8 @@ class DetectorTask(PartTask[DetectorNet, DetectorBatch]):
     ) -> tuple[Tensor, dict[str, float]]:
         """The recipe's losses of all heads."""
         with moment.precision():
-            said = losses.forward_heads(net, *inputs, moment.noise())
-            return losses.total(said, inputs[1], self.config.losses)
+            output = losses.forward_heads(net, *inputs, moment.noise())
+            return losses.total(output, inputs[1], self.config.losses)
 
     def metrics(self, net: DetectorNet) -> Mapping[str, Any]:
         """Recall, precision and the rest on held-out scenes."""

@@ -76,11 +76,11 @@ class PackConfig(PyramidConfig):
     flip: float = 0.5
     shear: float = 0.1
     perspective: float = 0.3
-    bent: float = 0.0  # share of the samples that are bent smoothly ...
-    bend: float = 0.012  # ... each place by so much of the crop's side, as a deviation
-    turned: float = 0.0  # share of the samples that are shown from another side, by the character's own relief ...
-    turned_yaw_deg: float = 12.0  # ... turned by angles with these deviations
-    turned_pitch_deg: float = 7.0
+    elastic: float = 0.0  # share of the samples that are warped smoothly ...
+    elastic_shift: float = 0.012  # ... each place by so much of the crop's side, as a deviation
+    pose: float = 0.0  # share of the samples that are shown from another side, by the character's own relief ...
+    pose_yaw_deg: float = 12.0  # ... turned by angles with these deviations
+    pose_pitch_deg: float = 7.0
     prior: bool = True  # draw landmarks towards what the keyed frames say the face can do, where that helps
     seam_minutes: float = 0.0  # for tuning the seam network of the pack started from; 0 takes it as it is
     # the shape model
@@ -117,8 +117,8 @@ _RANGES: Mapping[str, tuple[float, float]] = {
     **{"input_size": (32, 1024), "small_size": (32, 1024), "small_share": (0, 1), "eval_limit": (1, 1_000_000)},
     **{"hidden_weight": (0, 10), "centre_jitter": (0, 4), "crop_margin": (1, 3), "shape_margin": (1, 3)},
     **{"scale_low": (0.1, 10), "scale_high": (0.1, 10), "shift": (0, 0.5), "rotation_deg": (0, 180)},
-    **{"flip": (0, 1), "shear": (0, 1), "perspective": (0, 1), "bent": (0, 1), "bend": (0, 0.1)},
-    **{"turned": (0, 1), "turned_yaw_deg": (0, 30), "turned_pitch_deg": (0, 30), "seam_minutes": (0, 60)},
+    **{"flip": (0, 1), "shear": (0, 1), "perspective": (0, 1), "elastic": (0, 1), "elastic_shift": (0, 0.1)},
+    **{"pose": (0, 1), "pose_yaw_deg": (0, 30), "pose_pitch_deg": (0, 30), "seam_minutes": (0, 60)},
     **{"shape_copies": (0, 100), "shape_warp": (0, 1), "shape_noise": (0, 1)},
 }
 _PLACING = ("coarse_heat", "coarse_place", "fine_heat", "place", "wing")  # losses that ask where a landmark is

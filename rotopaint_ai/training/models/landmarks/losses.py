@@ -45,7 +45,7 @@ def make_target(
 
 
 def total(
-    said: LandmarkOutput, target: LandmarkTarget, parts: Mapping[str, float], norm: float | None = None
+    output: LandmarkOutput, target: LandmarkTarget, parts: Mapping[str, float], norm: float | None = None
 ) -> tuple[Tensor, dict[str, float]]:
     """The weighted sum of the parts, and each part's own mean for the log.
 
@@ -53,33 +53,33 @@ def total(
     that counts for nothing is worked out all the same: ranks wait for a gradient of every weight.
     """
     norm = max(float(target.weight.sum()) if norm is None else norm, 1e-6)
-    values = {name: (LOSSES[name](said, target) * target.weight).sum() / norm for name in parts}
+    values = {name: (LOSSES[name](output, target) * target.weight).sum() / norm for name in parts}
     loss = torch.stack([parts[name] * value for name, value in values.items()]).sum()
     return loss, {name: float(value.detach()) for name, value in values.items()}
 
 
 @LOSSES.register("coarse_heat")
-def coarse_heat(said: LandmarkOutput, target: LandmarkTarget) -> Tensor:
+def coarse_heat(output: LandmarkOutput, target: LandmarkTarget) -> Tensor:
     """Cross entropy of the coarse heat-map against a Gaussian of one cell at the true place."""
-    if said.coarse_log is None:
+    if output.coarse_log is None:
         return torch.zeros_like(target.weight)
-    return _cross_entropy(said.coarse_log, target.points / COARSE_STRIDE)
+    return _cross_entropy(output.coarse_log, target.points / COARSE_STRIDE)
 
 
 @LOSSES.register("fine_heat")
-def fine_heat(said: LandmarkOutput, target: LandmarkTarget) -> Tensor:
+def fine_heat(output: LandmarkOutput, target: LandmarkTarget) -> Tensor:
     """The same for the fine window, where the true place lies inside it."""
-    if said.fine_log is None or said.corner is None:
+    if output.fine_log is None or output.corner is None:
         return torch.zeros_like(target.weight)
-    place = (target.points - said.corner) / FINE_STRIDE
-    return _cross_entropy(said.fine_log, place) * _is_in_window(said, target)
+    place = (target.points - output.corner) / FINE_STRIDE
+    return _cross_entropy(output.fine_log, place) * _is_in_window(output, target)
 
 
-def _is_in_window(said: LandmarkOutput, target: LandmarkTarget) -> Tensor:
-    assert said.fine_log is not None
-    assert said.corner is not None
-    place = (target.points - said.corner) / FINE_STRIDE
-    inside = (place > 0.5) & (place < said.fine_log.shape[-1] - 0.5)
+def _is_in_window(output: LandmarkOutput, target: LandmarkTarget) -> Tensor:
+    assert output.fine_log is not None
+    assert output.corner is not None
+    place = (target.points - output.corner) / FINE_STRIDE
+    inside = (place > 0.5) & (place < output.fine_log.shape[-1] - 0.5)
     both: Tensor = inside.all(2)
     return both
 
@@ -95,26 +95,26 @@ def _cross_entropy(log_p: Tensor, place: Tensor) -> Tensor:
 
 
 @LOSSES.register("coarse_place")
-def coarse_place(said: LandmarkOutput, target: LandmarkTarget) -> Tensor:
+def coarse_place(output: LandmarkOutput, target: LandmarkTarget) -> Tensor:
     """Distance of the coarse place along each axis, in coarse cells."""
-    if said.coarse is None:
+    if output.coarse is None:
         return torch.zeros_like(target.weight)
-    return _absolute(said.coarse, target.points, COARSE_STRIDE)
+    return _absolute(output.coarse, target.points, COARSE_STRIDE)
 
 
 @LOSSES.register("place")
-def place(said: LandmarkOutput, target: LandmarkTarget) -> Tensor:
+def place(output: LandmarkOutput, target: LandmarkTarget) -> Tensor:
     """Distance of the final place along each axis, in fine cells; a window that misses the truth is let off."""
-    distance = _absolute(said.points, target.points, FINE_STRIDE)
-    return distance if said.fine_log is None else distance * _is_in_window(said, target)
+    distance = _absolute(output.points, target.points, FINE_STRIDE)
+    return distance if output.fine_log is None else distance * _is_in_window(output, target)
 
 
 @LOSSES.register("wing")
-def wing(said: LandmarkOutput, target: LandmarkTarget) -> Tensor:
+def wing(output: LandmarkOutput, target: LandmarkTarget) -> Tensor:
     """Wing loss of each axis: steep near the truth, like L1 far away. Source: Feng et al. (2018), equation 5."""
     width, bend = 10.0, 2.0
     step = width - width * math.log1p(width / bend)  # makes the two parts meet
-    distance = (said.points - target.points).abs()
+    distance = (output.points - target.points).abs()
     return torch.where(distance < width, width * torch.log1p(distance / bend), distance - step).sum(2) / width
 
 
@@ -123,31 +123,31 @@ def _absolute(points: Tensor, wanted: Tensor, unit_px: float) -> Tensor:
 
 
 @LOSSES.register("expected_error")
-def expected_error(said: LandmarkOutput, target: LandmarkTarget) -> Tensor:
+def expected_error(output: LandmarkOutput, target: LandmarkTarget) -> Tensor:
     """Negative log-likelihood of the distance under an exponential law whose mean is the expected error.
 
     The distance carries no gradient: a point must not be made worse to make its error easier to foretell.
     """
-    distance: Tensor = (said.points - target.points).detach().norm(dim=2) + 0.02
-    scale: Tensor = said.log_scale.clamp(-5, 6)
+    distance: Tensor = (output.points - target.points).detach().norm(dim=2) + 0.02
+    scale: Tensor = output.log_scale.clamp(-5, 6)
     return scale + distance * torch.exp(-scale)
 
 
 @LOSSES.register("visible")
-def visible(said: LandmarkOutput, target: LandmarkTarget) -> Tensor:
+def visible(output: LandmarkOutput, target: LandmarkTarget) -> Tensor:
     """Cross entropy of being seen."""
-    return torch.as_tensor(F.binary_cross_entropy_with_logits(said.visible, target.visible, reduction="none"))
+    return torch.as_tensor(F.binary_cross_entropy_with_logits(output.visible, target.visible, reduction="none"))
 
 
 @LOSSES.register("slant")
-def slant(said: LandmarkOutput, target: LandmarkTarget) -> Tensor:
+def slant(output: LandmarkOutput, target: LandmarkTarget) -> Tensor:
     """Length of the error, in units of the expected one, once its slanted spread is made round.
 
     Neither the error nor the expected one carries a gradient. A point on an edge errs along it more than across.
     """
-    off = (said.points - target.points).detach()
-    expected = torch.exp(said.log_scale.detach().clamp(-5, 6))
-    lean = said.slant
+    off = (output.points - target.points).detach()
+    expected = torch.exp(output.log_scale.detach().clamp(-5, 6))
+    lean = output.slant
     length = torch.sqrt((lean * lean).sum(2) + 1e-6)
     straight, turned = torch.cosh(length / 2), torch.sinh(length / 2) / length
     x, y, a, b = off[..., 0], off[..., 1], lean[..., 0] * turned, lean[..., 1] * turned

@@ -48,8 +48,8 @@ class LandmarkNet(PyramidNet):
     def forward(self, crop_NCHW: Tensor, jitter: Tensor | None = None) -> LandmarkOutput:
         """`crop_NCHW`: display-referred 0..1. `jitter`: [N, L, 2] crop px, for a head that refines a first place: so
         much it is off in training, as at run time."""
-        said = self.locate(*self.read_pyramid(crop_NCHW), jitter)
-        return LandmarkOutput(*(None if part is None else part.float() for part in said))  # type: ignore[arg-type]
+        output = self.locate(*self.read_pyramid(crop_NCHW), jitter)
+        return LandmarkOutput(*(None if part is None else part.float() for part in output))  # type: ignore[arg-type]
 
     def locate(self, features: Sequence[Tensor], neck: Tensor, jitter: Tensor | None) -> LandmarkOutput:
         """Landmarks from the backbone's features at strides 2 to 32 and the pyramid's [N, neck, S / 4, S / 4].
@@ -86,10 +86,12 @@ class Reader(nn.Module):
     def forward(self, crop_NCHW: Tensor) -> Reading:
         """Of both readings the mean."""
         if not self.reads_mirrored:
-            said = self.net(crop_NCHW)
-            return Reading(said.points, said.log_scale, said.visible, said.slant)
-        said = self.net(torch.cat((crop_NCHW, torch.flip(crop_NCHW, (3,)))))
-        halves = [part.unflatten(0, (2, -1)) for part in (said.points, said.log_scale, said.visible, said.slant)]
+            output = self.net(crop_NCHW)
+            return Reading(output.points, output.log_scale, output.visible, output.slant)
+        output = self.net(torch.cat((crop_NCHW, torch.flip(crop_NCHW, (3,)))))
+        halves = [
+            part.unflatten(0, (2, -1)) for part in (output.points, output.log_scale, output.visible, output.slant)
+        ]
         straight, mirrored = (Reading(*(half[at] for half in halves)) for at in (0, 1))
         other = self._turned_back(mirrored, crop_NCHW.shape[3])
         apart = (other.points - straight.points).norm(dim=2) > self.agree * crop_NCHW.shape[3]
@@ -139,10 +141,10 @@ class CropModel(nn.Module):
     def forward(self, crop: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """`crop` [N, S, S, 3] display-referred 0..1 -> landmarks [N, L, 2] crop px, expected_error [N, L] crop px,
         visible [N, L] probability."""
-        said = self.read(crop.permute(0, 3, 1, 2))
-        points, error = said.points, torch.exp(self.calibration[0] + self.calibration[1] * said.log_scale)
-        seen = torch.sigmoid(said.visible)
+        output = self.read(crop.permute(0, 3, 1, 2))
+        points, error = output.points, torch.exp(self.calibration[0] + self.calibration[1] * output.log_scale)
+        seen = torch.sigmoid(output.visible)
         if self.prior is not None:
-            points, remaining = self.prior(points, error, seen, said.slant)
+            points, remaining = self.prior(points, error, seen, output.slant)
             error = torch.exp(self.left[0] + self.left[1] * torch.log(remaining))
         return points, error, seen

@@ -135,8 +135,8 @@ class LandmarkTask(Task[LandmarkNet, CropBatch]):
     def loss(self, net: LandmarkNet, inputs: Inputs, moment: Moment) -> tuple[Tensor, dict[str, float]]:
         """The recipe's losses over the landmarks that count."""
         with moment.precision():
-            said = net(inputs.crops, inputs.jitter)
-        return losses.total(said, inputs.target, self.config.losses, norm=inputs.norm)
+            output = net(inputs.crops, inputs.jitter)
+        return losses.total(output, inputs.target, self.config.losses, norm=inputs.norm)
 
     def validate(self, net: LandmarkNet) -> tuple[float, ...]:
         """Held-out errors of some samples."""
@@ -184,10 +184,10 @@ def make_augmenter(config: PackConfig, mirror: tuple[int, ...], structure: Rigid
         flip=config.flip,
         shear=config.shear,
         perspective=config.perspective,
-        bent=config.bent,
-        bend=config.bend,
+        elastic=config.elastic,
+        elastic_shift=config.elastic_shift,
     )
     pose_augment = (
-        PoseAugment(structure, config.turned, config.turned_yaw_deg, config.turned_pitch_deg) if structure else None
+        PoseAugment(structure, config.pose, config.pose_yaw_deg, config.pose_pitch_deg) if structure else None
     )
     return Augmenter(geometry, config.augment, config.crop_margin, mirror, pose_augment)

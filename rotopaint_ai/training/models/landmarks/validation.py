@@ -80,9 +80,9 @@ def predict_held_out(
         chosen = rows[start : start + 32]
         batch = straight_batch(memory, chosen.tolist(), recipe.input_size, recipe.crop_margin)
         with contextlib.nullcontext() if exact else precision(recipe, device):
-            said = read(as_input(batch.crops, device))
+            output = read(as_input(batch.crops, device))
         points, log_scale, visible, slant = (
-            value.cpu() for value in (said.points, said.log_scale, said.visible, said.slant)
+            value.cpu() for value in (output.points, output.log_scale, output.visible, output.slant)
         )
         distance = (points - torch.from_numpy(batch.landmarks)).norm(dim=2)
         seen, sides = torch.from_numpy(batch.visible), face_side(batch.landmarks)

@@ -124,9 +124,9 @@ class SegmentationGraph(nn.Module):
 
     def forward(self, crop: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """`crop` [N, S, S, 3] display-referred 0..1 -> probabilities [N, S, S] of seam, face and edge."""
-        said = self.net(crop.permute(0, 3, 1, 2))
-        seam, face = said.classes.sigmoid().unbind(1)
-        return seam, face, said.edges.sigmoid()
+        output = self.net(crop.permute(0, 3, 1, 2))
+        seam, face = output.classes.sigmoid().unbind(1)
+        return seam, face, output.edges.sigmoid()
 
 
 SURE_EDGE = 0.8  # probability from which the shape stream's edges ask the classes to be right there
@@ -159,51 +159,51 @@ def boundary(classes: Tensor) -> Tensor:
 
 
 def total(
-    said: SegmentationOutput, target: SegmentationTarget, parts: Mapping[str, float]
+    output: SegmentationOutput, target: SegmentationTarget, parts: Mapping[str, float]
 ) -> tuple[Tensor, dict[str, float]]:
     """The weighted sum of the parts, and each part for the log."""
-    values = {name: LOSSES[name](said, target) for name, share in parts.items() if share}
+    values = {name: LOSSES[name](output, target) for name, share in parts.items() if share}
     loss = torch.stack([parts[name] * value for name, value in values.items()]).sum()
     return loss, {name: float(value.detach()) for name, value in values.items()}
 
 
 @LOSSES.register("classes")
-def classes(said: SegmentationOutput, target: SegmentationTarget) -> Tensor:
+def classes(output: SegmentationOutput, target: SegmentationTarget) -> Tensor:
     """Cross entropy of both classes; a seam's pixels count `THIN` times."""
-    plain = F.binary_cross_entropy_with_logits(said.classes, target.classes, reduction="none")
+    plain = F.binary_cross_entropy_with_logits(output.classes, target.classes, reduction="none")
     weight = torch.cat((1 + (THIN - 1) * target.classes[:, :1], torch.ones_like(target.classes[:, 1:])), 1)
     return (plain * weight).sum() / weight.sum()
 
 
 @LOSSES.register("overlap")
-def overlap(said: SegmentationOutput, target: SegmentationTarget) -> Tensor:
+def overlap(output: SegmentationOutput, target: SegmentationTarget) -> Tensor:
     """1 - Dice of the seams of a batch: thin things drown in a mean over pixels (Milletari et al., 2016)."""
-    found, true = said.classes[:, 0].sigmoid(), target.classes[:, 0]
+    found, true = output.classes[:, 0].sigmoid(), target.classes[:, 0]
     return 1 - (2 * (found * true).sum() + 1) / (found.sum() + true.sum() + 1)
 
 
 @LOSSES.register("edges")
-def edges(said: SegmentationOutput, target: SegmentationTarget) -> Tensor:
+def edges(output: SegmentationOutput, target: SegmentationTarget) -> Tensor:
     """Cross entropy of the edges, both kinds of pixels in balance (equation 3)."""
     share = target.edges.mean().clamp(0.01, 0.99)
     weight = torch.where(target.edges > 0.5, 1 - share, share)
-    plain = F.binary_cross_entropy_with_logits(said.edges, target.edges, reduction="none")
+    plain = F.binary_cross_entropy_with_logits(output.edges, target.edges, reduction="none")
     return (plain * weight).sum() / weight.sum()
 
 
 @LOSSES.register("own_edges")
-def own_edges(said: SegmentationOutput, target: SegmentationTarget) -> Tensor:
+def own_edges(output: SegmentationOutput, target: SegmentationTarget) -> Tensor:
     """Difference of the edges that the classes make, where either has one (equation 6)."""
-    found, true = boundary(said.classes.sigmoid()), boundary(target.classes)
+    found, true = boundary(output.classes.sigmoid()), boundary(target.classes)
     either = (found.detach() > 0.1) | (true > 0.1)
     return ((found - true).abs() * either).sum() / either.sum().clamp(min=1)
 
 
 @LOSSES.register("at_edges")
-def at_edges(said: SegmentationOutput, target: SegmentationTarget) -> Tensor:
+def at_edges(output: SegmentationOutput, target: SegmentationTarget) -> Tensor:
     """Cross entropy of the classes where the shape stream is sure of an edge (equation 7)."""
-    sure = (said.edges.detach().sigmoid() > SURE_EDGE)[:, None]
-    plain = F.binary_cross_entropy_with_logits(said.classes, target.classes, reduction="none")
+    sure = (output.edges.detach().sigmoid() > SURE_EDGE)[:, None]
+    plain = F.binary_cross_entropy_with_logits(output.classes, target.classes, reduction="none")
     return (plain * sure).sum() / (2 * sure.sum()).clamp(min=1)
 
 

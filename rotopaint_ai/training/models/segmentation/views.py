@@ -229,16 +229,16 @@ def figures(
 
 
 def _one(opine: Callable[[Array], Sequence[Array]], picture: Array, seam: Array, face: Array) -> dict[str, float]:
-    said = [np.asarray(part)[0] for part in opine(picture[None].astype(np.float32) / 255)]
+    outputs = [np.asarray(part)[0] for part in opine(picture[None].astype(np.float32) / 255)]
     found: dict[str, float] = {}
-    for name, probability, true in (("seam", said[0], seam), ("face", said[1], face)):
+    for name, probability, true in (("seam", outputs[0], seam), ("face", outputs[1], face)):
         drawn = (probability >= SURE).astype(np.float32)
         scores = boundary_f(drawn, (true >= 0.5).astype(np.float32))
         found |= {f"{name}_f_{px}_px": float(score) for px, score in zip(TOLERANCES_PX, scores)}
         found[f"{name}_iou"] = intersection_over_union(drawn, (true >= 0.5).astype(np.float32))
     aside = np.roll(seam, round(SIDEWAYS * len(seam)), 0)
     for name, matte in (("agreement", seam), ("agreement_aside", aside)):
-        agreed = agreement(said[0], matte)
+        agreed = agreement(outputs[0], matte)
         found[name] = 1.0 if agreed is None else agreed.score
     return found
 

@@ -87,17 +87,17 @@ def choose(topology: Topology, strategy: str = "auto") -> Layout:
 
     One rank per GPU; else one per NUMA node, whose cores then read only memory of their own.
     """
-    told = _told(topology)
+    topology_note = _describe(topology)
     if strategy == "single":
-        return Layout((topology.cores,), "none", f"one process, as asked ({told})")
+        return Layout((topology.cores,), "none", f"one process, as asked ({topology_note})")
     if strategy != "auto":
-        return _asked(topology, strategy, told)
+        return _asked(topology, strategy, topology_note)
     if topology.n_gpus > 1:
         shares = _split(topology.cores, topology.n_gpus)
-        return Layout(shares, "nccl", f"one rank per GPU, {topology.n_gpus} ranks over NCCL ({told})")
+        return Layout(shares, "nccl", f"one rank per GPU, {topology.n_gpus} ranks over NCCL ({topology_note})")
     if topology.n_gpus == 1 or len(topology.nodes) == 1:
-        return Layout((topology.cores,), "none", f"one process ({told})")
-    reason = f"one rank per NUMA node, {len(topology.nodes)} ranks bound to their cores, over gloo ({told})"
+        return Layout((topology.cores,), "none", f"one process ({topology_note})")
+    reason = f"one rank per NUMA node, {len(topology.nodes)} ranks bound to their cores, over gloo ({topology_note})"
     return Layout(topology.nodes, "gloo", reason)
 
 
@@ -125,7 +125,7 @@ def _own_shares(environment: Mapping[str, str], topology: Topology) -> tuple[tup
     return topology.nodes if n_ranks == len(topology.nodes) else _split(topology.cores, n_ranks)
 
 
-def told_by_torchrun(environment: Mapping[str, str], device: str, bound: Sequence[int]) -> str:
+def layout_of_torchrun(environment: Mapping[str, str], device: str, bound: Sequence[int]) -> str:
     """How ranks that a person started with torchrun are laid out, in a line for the artist's TD."""
     ranks, here = (int(environment.get(name, "1")) for name in ("WORLD_SIZE", "LOCAL_WORLD_SIZE"))
     hosts = int(environment.get("GROUP_WORLD_SIZE", "1"))
@@ -150,14 +150,16 @@ def remote_share(maps: Path = Path("/proc/self/numa_maps"), nodes: Path = NODES)
     return sum(n for node, n in pages if node not in own) / total if total else None
 
 
-def _asked(topology: Topology, strategy: str, told: str) -> Layout:
+def _asked(topology: Topology, strategy: str, topology_note: str) -> Layout:
     if not strategy.isdecimal() or not 1 <= int(strategy) <= MOST_RANKS:
         raise UsageError(f"--strategy {strategy}: wanted auto, single, or a number of ranks up to {MOST_RANKS}")
     n_ranks = int(strategy)
     if n_ranks == 1:
         return choose(topology, "single")
     backend = "nccl" if topology.n_gpus >= n_ranks else "gloo"
-    return Layout(_split(topology.cores, n_ranks), backend, f"{n_ranks} ranks over {backend}, as asked ({told})")
+    return Layout(
+        _split(topology.cores, n_ranks), backend, f"{n_ranks} ranks over {backend}, as asked ({topology_note})"
+    )
 
 
 def _split(cores: Sequence[int], n_ranks: int) -> tuple[tuple[int, ...], ...]:
@@ -168,7 +170,7 @@ def _split(cores: Sequence[int], n_ranks: int) -> tuple[tuple[int, ...], ...]:
     return tuple(tuple(cores[a:b]) for a, b in pairwise(edges))
 
 
-def _told(topology: Topology) -> str:
+def _describe(topology: Topology) -> str:
     nodes = f"{len(topology.nodes)} NUMA node{'s' if len(topology.nodes) > 1 else ''}"
     sockets = f"{topology.n_sockets} socket{'s' if topology.n_sockets > 1 else ''}"
     gpus = f"{topology.n_gpus} GPU{'s' if topology.n_gpus > 1 else ''}" if topology.n_gpus else "no GPU"
@@ -277,8 +279,8 @@ def _concluded(folder: Path, code: int, restarts: int) -> int:
         print("rotopaint train: stopped; --resume goes on from the last checkpoint", file=sys.stderr, flush=True)
     elif code:
         reason = f"; the last reason: {lost[0]}" if lost is not None else ", each time by the system (out of memory?)"
-        told = f"a rank was lost {restarts + 1} times{reason}; --resume goes on from the last checkpoint"
-        print(f"rotopaint train: {told}", file=sys.stderr, flush=True)
+        message = f"a rank was lost {restarts + 1} times{reason}; --resume goes on from the last checkpoint"
+        print(f"rotopaint train: {message}", file=sys.stderr, flush=True)
     return code
 
 

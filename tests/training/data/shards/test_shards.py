@@ -363,7 +363,7 @@ def test_a_server_that_stays_bad_is_named_and_nothing_false_is_kept(
     server, _ = _server(packed, tmp_path, *[mood] * 9)
     with pytest.raises(TrainingError, match=rf"mem://x/shards/000000.tar: .*{said}.* \(4 tries\)"):
         server.shard(server.index().shards[0])
-    assert not list(tmp_path.glob("*.tar"))
+    assert not list(tmp_path.glob("[!.]*.tar"))
 
 
 def test_a_full_disk_is_said_at_once(packed: Path, tmp_path: Path) -> None:
@@ -379,7 +379,7 @@ def test_the_cache_keeps_what_was_used_last(packed: Path, tmp_path: Path) -> Non
     small = Server("mem://x", tmp_path, moody, limit_bytes=2.5 * shards[0].n_bytes)
     for shard in shards[:4]:
         small.shard(shard)
-    assert len(list(tmp_path.glob("*.tar"))) == 2
+    assert len(list(tmp_path.glob("[!.]*.tar"))) == 2
     small.shard(shards[3])
     assert moody.n_asked == 4
     assert isinstance(Folder(packed).index(), type(server.index()))
@@ -424,7 +424,7 @@ def test_shards_come_before_they_are_wanted(packed: Path, tmp_path: Path) -> Non
     order = Sampler(N, 1, memory.groups)
     with fetching(memory.pictures, lambda step: order.ahead(step, 5), depth=2) as tell:
         tell(0)
-        while len(list(tmp_path.glob("*.tar"))) < 2:  # ends, or pytest's own limit ends it
+        while len(list(tmp_path.glob("[!.]*.tar"))) < 2:  # ends, or pytest's own limit ends it
             time.sleep(0.005)
     assert moody.n_asked == 2
     for row in order.batch(0, 5):
@@ -439,7 +439,7 @@ def test_fetching_stops_in_the_middle_of_a_shard_and_leaves_nothing(packed: Path
     with fetching(memory.pictures, lambda step: [0, N - 1]) as tell:
         tell(0)
         assert moody.asked.wait(200)  # the server has begun to answer, and does not come to an end
-    assert not list(tmp_path.glob("*.tar"))
+    assert not list(tmp_path.glob("[!.]*.tar"))
     assert moody.n_asked == 1
     gate.set()
     np.testing.assert_array_equal(memory.pictures[0].shape[2], 3)  # who wants it still gets it

@@ -13,10 +13,10 @@ from rotopaint_ai.training.trainer.parallel.launch import (
     bind,
     choose,
     launcher_words,
+    layout_of_torchrun,
     look,
     parse_cpus,
     remote_share,
-    told_by_torchrun,
 )
 
 ONE = Topology(((0, 1),), 1)
@@ -79,7 +79,7 @@ def test_ranks_of_torchrun_bind_themselves_unless_somebody_has(monkeypatch: pyte
     assert bind({"LOCAL_RANK": "1", "LOCAL_WORLD_SIZE": "2"}, ONE) == ()  # two of eight cores: bound before
     assert bind({"ROTOPAINT_RANK_CPUS": "0,1;2,3", "LOCAL_RANK": "1"}, ONE) == (2, 3)
     words = {"WORLD_SIZE": "4", "LOCAL_WORLD_SIZE": "2", "GROUP_WORLD_SIZE": "2"}
-    assert told_by_torchrun(words, "cpu", (4, 5)) == (
+    assert layout_of_torchrun(words, "cpu", (4, 5)) == (
         "4 ranks on 2 hosts over gloo, 2 on this one, as torchrun has it, this one on cores 4-5"
     )
 
