@@ -135,12 +135,15 @@ class Task(ABC, Generic[Net, Batch]):
 
 
 class PartTask(Task[Net, Batch]):
-    """A network that is one file of a pack."""
+    """A network that is one file of a pack, trained on `samples`."""
+
+    samples: Sequence[Any]
+    held_out: Sequence[Any]
 
     @property
-    @abstractmethod
     def counts(self) -> tuple[int, int]:
         """How many samples are trained on, and how many are held out."""
+        return len(self.samples), len(self.held_out)
 
     @abstractmethod
     def metrics(self, net: Net) -> Mapping[str, Any]:

@@ -27,7 +27,7 @@ from rotopaint_ai.training.models.detection.batches import Batches, DetectorBatc
 from rotopaint_ai.training.models.detection.boxes import translations
 from rotopaint_ai.training.models.detection.net import DetectorModel, DetectorNet
 from rotopaint_ai.training.models.detection.scenes import DetectionScene, figures, read_scenes
-from rotopaint_ai.training.trainer.config import check_all, check_weights
+from rotopaint_ai.training.trainer.config import check_all, check_ranges, check_weights
 from rotopaint_ai.training.trainer.onnx_export import export_checked
 from rotopaint_ai.training.trainer.task import NETWORKS, Moment, Network, PartTask, TrainSources
 
@@ -76,6 +76,7 @@ class DetectorConfig(PyramidConfig):
         PyramidConfig.check(self)
         _ = [PARTS[name] for name in self.augment], [losses.LOSSES[name] for name in self.losses]
         check_weights(self.augment, self.losses)
+        check_ranges(self, {"rotation_deg": (0, 180), "together": (0, 1), "things": (0, 1)})
         check_all(
             (
                 (self.width % 32 == 0 and self.height % 32 == 0, "width, height: wanted multiples of 32"),
@@ -84,9 +85,6 @@ class DetectorConfig(PyramidConfig):
                     "width, height: wanted 64 to 1024, and no more height than width",
                 ),
                 (0.05 <= self.zoom_low <= self.zoom_high <= 8, "zoom_low, zoom_high: wanted 0.05 <= low <= high <= 8"),
-                (0 <= self.rotation_deg <= 180, f"rotation_deg {self.rotation_deg}: wanted 0 to 180"),
-                (0 <= self.together <= 1, f"together {self.together}: wanted 0 to 1"),
-                (0 <= self.things <= 1, f"things {self.things}: wanted 0 to 1"),
             )
         )
 
@@ -110,11 +108,6 @@ class DetectorTask(PartTask[DetectorNet, DetectorBatch]):
     def prepare(cls, config: DetectorConfig, sources: TrainSources) -> DetectorTask:
         """Read scenes, hold some back, draw the network's weights."""
         return cls(config, build_net(config), *split_samples(read_scenes(sources.folders, check=sources.check)))
-
-    @property
-    def counts(self) -> tuple[int, int]:
-        """Scenes, and held-out ones."""
-        return len(self.samples), len(self.held_out)
 
     def arrays(self) -> Iterator[npt.NDArray[Any]]:
         """All that the scenes hold."""

@@ -159,11 +159,6 @@ class SeamTask(PartTask[SeamNet, StripBatch]):
         """The data set."""
         return self.examples.dataset
 
-    @property
-    def counts(self) -> tuple[int, int]:
-        """Samples with seams, and held-out ones."""
-        return len(self.samples), len(self.held_out)
-
     def arrays(self) -> Iterator[npt.NDArray[Any]]:
         """The samples' sizes and curves."""
         yield np.array([(sample.width, sample.height) for sample in self.data.samples])

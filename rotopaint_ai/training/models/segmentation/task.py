@@ -22,7 +22,7 @@ from rotopaint_ai.training.data.holdout import split_samples
 from rotopaint_ai.training.models.backbone import ConvNorm, PyramidConfig, PyramidNet
 from rotopaint_ai.training.models.segmentation.views import Crops, Cutter, SegmentationView, figures, read_views
 from rotopaint_ai.training.registry import Registry
-from rotopaint_ai.training.trainer.config import check_all, check_weights
+from rotopaint_ai.training.trainer.config import check_all, check_ranges, check_weights
 from rotopaint_ai.training.trainer.onnx_export import as_arrays, export_checked
 from rotopaint_ai.training.trainer.task import NETWORKS, Moment, Network, PartTask, TrainSources
 
@@ -252,19 +252,17 @@ class SegmentationConfig(PyramidConfig):
         PyramidConfig.check(self)
         _ = [PARTS[name] for name in self.augment], [LOSSES[name] for name in self.losses]
         check_weights(self.augment, self.losses)
+        check_ranges(self, {"crop_margin": (1, 3), "shift": (0, 1), "rotation_deg": (0, 180)})
         is_window = self.window % 32 == 0 and 64 <= self.window <= self.input_size
         check_all(
             (
                 (self.input_size % 32 == 0 and 64 <= self.input_size <= 1024, "input_size: wanted a multiple of 32"),
                 (is_window, "window: wanted 64 to input_size, by 32"),
-                (1.0 <= self.crop_margin <= 3.0, f"crop_margin {self.crop_margin}: wanted 1 to 3"),
                 (self.shape > 0 and self.shape % 8 == 0, f"shape {self.shape}: wanted a multiple of 8"),
                 (
                     0.1 <= self.scale_low <= self.scale_high <= 4,
                     "scale_low, scale_high: wanted 0.1 <= low <= high <= 4",
                 ),
-                (0 <= self.shift <= 1, f"shift {self.shift}: wanted 0 to 1"),
-                (0 <= self.rotation_deg <= 180, f"rotation_deg {self.rotation_deg}: wanted 0 to 180"),
             )
         )
 
@@ -288,11 +286,6 @@ class SegmentationTask(PartTask[GatedNet, Crops]):
     def prepare(cls, config: SegmentationConfig, sources: TrainSources) -> SegmentationTask:
         """Read views, hold some back, draw the network's weights."""
         return cls(config, build_net(config), *split_samples(read_views(sources.folders, check=sources.check)))
-
-    @property
-    def counts(self) -> tuple[int, int]:
-        """Views, and held-out ones."""
-        return len(self.samples), len(self.held_out)
 
     def arrays(self) -> Iterator[npt.NDArray[Any]]:
         """All that the views hold."""
